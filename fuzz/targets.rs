@@ -1,4 +1,5 @@
-//! libFuzzer's bytes for one of the readers: the one that `FUZZ_TARGET` names. Without it, the names.
+//! libFuzzer's bytes for one of the readers: the one that `FUZZ_TARGET` names. Without it, the
+//! names.
 #![no_main]
 
 use std::process::exit;
@@ -25,7 +26,9 @@ const TARGETS: [(&str, Target); 8] = [
 
 static TARGET: LazyLock<Target> = LazyLock::new(|| {
     let named = std::env::var("FUZZ_TARGET").ok();
-    let found = TARGETS.iter().find(|(name, _)| Some(*name) == named.as_deref());
+    let found = TARGETS
+        .iter()
+        .find(|(name, _)| Some(*name) == named.as_deref());
     found.map_or_else(
         || {
             TARGETS.iter().for_each(|(name, _)| println!("{name}"));

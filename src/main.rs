@@ -1,4 +1,5 @@
-//! `dependency-watchdog prober | weeder | ...`: the first word of the command line says which agent to run, or which command of `cli`.
+//! `dependency-watchdog prober | weeder | ...`: the first word of the command line says which agent
+//! to run, or which command of `cli`.
 
 use std::ffi::OsString;
 use std::process::ExitCode;

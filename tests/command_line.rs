@@ -29,7 +29,8 @@ fn stderr(output: &Output) -> String {
 
 /// A file of this content that only this test uses.
 fn file(name: &str, content: &str) -> PathBuf {
-    let path = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("{}-{name}", std::process::id()));
+    let path =
+        PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("{}-{name}", std::process::id()));
     std::fs::write(&path, content).expect("written");
     path
 }
@@ -46,7 +47,12 @@ fn without_words_or_with_a_cry_for_help_it_lists_its_commands() {
 
 #[test]
 fn the_help_of_a_command_shows_its_flags() {
-    for words in [["help", "weeder"], ["help", "prober"], ["prober", "--help"], ["weeder", "-h"]] {
+    for words in [
+        ["help", "weeder"],
+        ["help", "prober"],
+        ["prober", "--help"],
+        ["weeder", "-h"],
+    ] {
         let output = run(&words);
         assert_eq!(output.status.code(), Some(0), "{words:?}");
         assert!(stdout(&output).contains("--config-file"), "{words:?}");
@@ -58,7 +64,11 @@ fn the_help_of_a_command_shows_its_flags() {
 fn help_for_nothing_or_for_what_does_not_exist_is_a_wrong_command_line() {
     for words in [&["help"][..], &["help", "nope"]] {
         let output = run(words);
-        assert_eq!((output.status.code(), stdout(&output)), (Some(2), String::new()), "{words:?}");
+        assert_eq!(
+            (output.status.code(), stdout(&output)),
+            (Some(2), String::new()),
+            "{words:?}"
+        );
         assert!(stderr(&output).contains("prober"));
     }
 }
@@ -68,7 +78,10 @@ fn a_misspelt_command_is_answered_with_the_right_ones() {
     let output = run(&["probber"]);
     assert_eq!(output.status.code(), Some(2));
     let message = stderr(&output);
-    assert!(message.contains("\"probber\"") && message.contains("prober") && message.contains("weeder"), "{message}");
+    assert!(
+        message.contains("\"probber\"") && message.contains("prober") && message.contains("weeder"),
+        "{message}"
+    );
     assert!(!message.contains("panic"), "{message}");
 }
 
@@ -83,15 +96,26 @@ fn an_unknown_flag_is_one_line_that_names_it() {
 fn a_time_encoding_of_another_name_is_a_wrong_command_line() {
     let output = run(&["prober", "--zap-time-encoding=nano"]);
     assert_eq!(output.status.code(), Some(2));
-    assert!(stderr(&output).contains("--zap-time-encoding=\"nano\""), "{}", stderr(&output));
+    assert!(
+        stderr(&output).contains("--zap-time-encoding=\"nano\""),
+        "{}",
+        stderr(&output)
+    );
 }
 
 #[test]
 fn a_config_file_that_is_missing_is_said_to_be_missing_however_it_was_named() {
-    for words in [&["prober", "-config-file=/no/such/file"][..], &["prober", "--config-file", "/no/such/file"]] {
+    for words in [
+        &["prober", "-config-file=/no/such/file"][..],
+        &["prober", "--config-file", "/no/such/file"],
+    ] {
         let output = run(words);
         assert_eq!(output.status.code(), Some(1), "{words:?}");
-        assert!(stderr(&output).contains("/no/such/file: No such file"), "{}", stderr(&output));
+        assert!(
+            stderr(&output).contains("/no/such/file: No such file"),
+            "{}",
+            stderr(&output)
+        );
     }
 }
 
@@ -99,9 +123,17 @@ fn a_config_file_that_is_missing_is_said_to_be_missing_however_it_was_named() {
 fn flags_that_are_missing_or_make_no_sense_are_named() {
     for (words, named) in [
         (&["prober"][..], "--config-file"),
-        (&["prober", "--config-file=x", "--kube-api-qps=-1"], "--kube-api-qps=-1"),
         (
-            &["prober", "--config-file=x", "--enable-leader-election", "--leader-elect-renew-deadline=20s"],
+            &["prober", "--config-file=x", "--kube-api-qps=-1"],
+            "--kube-api-qps=-1",
+        ),
+        (
+            &[
+                "prober",
+                "--config-file=x",
+                "--enable-leader-election",
+                "--leader-elect-renew-deadline=20s",
+            ],
             "--leader-elect-lease-duration=15s",
         ),
     ] {
@@ -113,7 +145,10 @@ fn flags_that_are_missing_or_make_no_sense_are_named() {
 
 #[test]
 fn all_that_is_wrong_in_a_config_file_is_reported_at_once() {
-    let path = file("wrong.yaml", "kubeConfigSecretName: ''\nprobeInterval: 30\nnodeLeaseFailureFraction: 2\n");
+    let path = file(
+        "wrong.yaml",
+        "kubeConfigSecretName: ''\nprobeInterval: 30\nnodeLeaseFailureFraction: 2\n",
+    );
     let output = run(&["prober", &format!("--config-file={}", path.display())]);
     assert_eq!(output.status.code(), Some(1));
     let message = stderr(&output);
@@ -132,37 +167,74 @@ fn all_that_is_wrong_in_a_config_file_is_reported_at_once() {
 fn errors_are_lines_of_the_log_in_the_encoding_asked_for() {
     let json = stderr(&run(&["prober", "--config-file=/no/such/file"]));
     let last = json.lines().last().expect("a line");
-    assert!(last.starts_with("{\"level\":\"error\",\"ts\":\"") && last.contains("\"logger\":\"dwd\""), "{json}");
+    assert!(
+        last.starts_with("{\"level\":\"error\",\"ts\":\"") && last.contains("\"logger\":\"dwd\""),
+        "{json}"
+    );
 
-    let words =
-        ["prober", "--config-file=/no/such/file", "--zap-encoder=CONSOLE", "--zap-devel=true", "--zap-time-encoding=nanos"];
+    let words = [
+        "prober",
+        "--config-file=/no/such/file",
+        "--zap-encoder=CONSOLE",
+        "--zap-devel=true",
+        "--zap-time-encoding=nanos",
+    ];
     let console = stderr(&run(&words));
-    let columns: Vec<_> = console.lines().last().expect("a line").split('\t').collect();
+    let columns: Vec<_> = console
+        .lines()
+        .last()
+        .expect("a line")
+        .split('\t')
+        .collect();
     assert!(columns[0].parse::<i64>().is_ok(), "{console}");
     assert_eq!(columns[1..3], ["ERROR", "dwd"], "{console}");
 }
 
 #[test]
 fn a_closed_stderr_changes_nothing_about_the_exit_code() {
-    let mut child = binary().args(["prober", "--config-file=/no/such/file"]).stderr(Stdio::piped()).spawn().expect("it starts");
+    let mut child = binary()
+        .args(["prober", "--config-file=/no/such/file"])
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("it starts");
     drop(child.stderr.take());
     assert_eq!(child.wait().expect("it ends").code(), Some(1));
 }
 
 #[test]
 fn the_weeder_takes_gardeners_config_and_the_flags_of_both_agents() {
-    let config = format!("--config-file={}/config/weeder.yaml", env!("CARGO_MANIFEST_DIR"));
-    let output = run(&["weeder", &config, "--concurrent-reconciles=4", "--kubeconfig=/no/such/kubeconfig"]);
+    let config = format!(
+        "--config-file={}/config/weeder.yaml",
+        env!("CARGO_MANIFEST_DIR")
+    );
+    let output = run(&[
+        "weeder",
+        &config,
+        "--concurrent-reconciles=4",
+        "--kubeconfig=/no/such/kubeconfig",
+    ]);
     assert_eq!(output.status.code(), Some(1));
-    assert!(stderr(&output).contains("/no/such/kubeconfig"), "{}", stderr(&output));
+    assert!(
+        stderr(&output).contains("/no/such/kubeconfig"),
+        "{}",
+        stderr(&output)
+    );
 }
 
 #[test]
 fn without_a_way_to_the_seed_it_ends_with_the_cause() {
-    let words = ["prober", &format!("--config-file={GARDENERS_CONFIG}"), "--kubeconfig=/no/such/kubeconfig"];
+    let words = [
+        "prober",
+        &format!("--config-file={GARDENERS_CONFIG}"),
+        "--kubeconfig=/no/such/kubeconfig",
+    ];
     let output = run(&words);
     assert_eq!(output.status.code(), Some(1));
-    assert!(stderr(&output).contains("/no/such/kubeconfig"), "{}", stderr(&output));
+    assert!(
+        stderr(&output).contains("/no/such/kubeconfig"),
+        "{}",
+        stderr(&output)
+    );
 }
 
 #[test]
@@ -175,7 +247,13 @@ fn a_signal_ends_it_in_time_even_when_the_seed_is_out_of_reach() {
     );
     for signal in ["-TERM", "-INT"] {
         let mut child = binary()
-            .args(["prober", "--zap-log-level=debug", "--pprof-bind-addr=0", "--metrics-bind-addr=0", "--health-bind-addr=0"])
+            .args([
+                "prober",
+                "--zap-log-level=debug",
+                "--pprof-bind-addr=0",
+                "--metrics-bind-addr=0",
+                "--health-bind-addr=0",
+            ])
             .arg(format!("--config-file={GARDENERS_CONFIG}"))
             .arg(format!("--kubeconfig={}", kubeconfig.display()))
             .stderr(Stdio::piped())
@@ -189,8 +267,13 @@ fn a_signal_ends_it_in_time_even_when_the_seed_is_out_of_reach() {
             }
         });
         // It logs once it has begun to work, when the signals are caught already.
-        receiver.recv_timeout(Duration::from_secs(30)).expect("a line");
-        let sent = Command::new("kill").args([signal, &child.id().to_string()]).status().expect("kill runs");
+        receiver
+            .recv_timeout(Duration::from_secs(30))
+            .expect("a line");
+        let sent = Command::new("kill")
+            .args([signal, &child.id().to_string()])
+            .status()
+            .expect("kill runs");
         assert!(sent.success());
         // The lines end when the process does: nobody else holds its stderr.
         let (mut last, mut ended) = (String::new(), false);

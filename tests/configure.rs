@@ -1,5 +1,5 @@
-//! docs/configure.md says what the program reads: its tables are made of the program's own. `UPDATE_DOCS=1 cargo test --test
-//! configure` writes them again.
+//! docs/configure.md says what the program reads: its tables are made of the program's own.
+//! `UPDATE_DOCS=1 cargo test --test configure` writes them again.
 
 use std::fmt::Write;
 use std::path::Path;
@@ -14,8 +14,18 @@ const PAGE: &str = "docs/configure.md";
 
 fn keys(keys: &[Key]) -> String {
     let mut table = String::from("| Key | Takes | Default | Meaning |\n|---|---|---|---|\n");
-    for Key { name, takes, default, meaning } in keys {
-        let default = if default.is_empty() { "required".to_owned() } else { format!("`{default}`") };
+    for Key {
+        name,
+        takes,
+        default,
+        meaning,
+    } in keys
+    {
+        let default = if default.is_empty() {
+            "required".to_owned()
+        } else {
+            format!("`{default}`")
+        };
         let _ = writeln!(table, "| `{name}` | {takes} | {default} | {meaning} |");
     }
     table
@@ -24,14 +34,28 @@ fn keys(keys: &[Key]) -> String {
 fn flag_table() -> String {
     let mut table = String::from("| Flag | Takes | Default | Meaning |\n|---|---|---|---|\n");
     for flag in flags::command().get_arguments() {
-        let takes = if flags::is_switch(flag) { "true or false; alone: true" } else { flags::takes(flag) };
+        let takes = if flags::is_switch(flag) {
+            "true or false; alone: true"
+        } else {
+            flags::takes(flag)
+        };
         let default = match flags::default(flag) {
             none if none.is_empty() => none,
             default => format!("`{default}`"),
         };
-        let names = flag.get_long().into_iter().chain(flag.get_aliases().unwrap_or_default());
-        let names = names.map(|name| format!("`--{name}`")).collect::<Vec<_>>().join(", ");
-        let _ = writeln!(table, "| {names} | {takes} | {default} | {} |", flag.get_help().unwrap_or_default());
+        let names = flag
+            .get_long()
+            .into_iter()
+            .chain(flag.get_aliases().unwrap_or_default());
+        let names = names
+            .map(|name| format!("`--{name}`"))
+            .collect::<Vec<_>>()
+            .join(", ");
+        let _ = writeln!(
+            table,
+            "| {names} | {takes} | {default} | {} |",
+            flag.get_help().unwrap_or_default()
+        );
     }
     table
 }
@@ -53,15 +77,23 @@ fn the_tables_of_the_page_are_those_of_the_program() {
         ("weeder expression", keys(weeder::EXPRESSION)),
         ("flags", flag_table()),
     ] {
-        let (begin, end) = (format!("<!-- made of the program: {name} -->\n"), "<!-- end -->");
-        let (before, rest) = made.split_once(&begin).unwrap_or_else(|| panic!("{PAGE} has no {begin}"));
+        let (begin, end) = (
+            format!("<!-- made of the program: {name} -->\n"),
+            "<!-- end -->",
+        );
+        let (before, rest) = made
+            .split_once(&begin)
+            .unwrap_or_else(|| panic!("{PAGE} has no {begin}"));
         let (_, after) = rest.split_once(end).expect("an end");
         made = format!("{before}{begin}\n{table}\n{end}{after}");
     }
     if std::env::var_os("UPDATE_DOCS").is_some() {
         std::fs::write(&path, made).expect("written");
     } else {
-        assert!(page == made, "{PAGE} is not what the program reads: UPDATE_DOCS=1 cargo test --test configure");
+        assert!(
+            page == made,
+            "{PAGE} is not what the program reads: UPDATE_DOCS=1 cargo test --test configure"
+        );
     }
 }
 
@@ -70,8 +102,16 @@ fn the_defaults_in_the_tables_are_those_in_force() {
     let minimal = "kubeConfigSecretName: s\ndependentResourceInfos:\n\
                    - {ref: {apiVersion: apps/v1, kind: Deployment, name: d}, scaleUp: {}, scaleDown: {}}\n";
     let owner = "ownerCheck: {name: o, value: v}\n";
-    let owner = ::prober::config::to_json(&::prober::config::parse(&format!("{minimal}{owner}")).expect("a check").config);
-    let config = ::prober::config::to_json(&::prober::config::parse(minimal).expect("the least there may be").config);
+    let owner = ::prober::config::to_json(
+        &::prober::config::parse(&format!("{minimal}{owner}"))
+            .expect("a check")
+            .config,
+    );
+    let config = ::prober::config::to_json(
+        &::prober::config::parse(minimal)
+            .expect("the least there may be")
+            .config,
+    );
     let dependent = &config["dependentResourceInfos"][0];
     for (object, keys) in [
         (&config, prober::ROOT),
@@ -79,7 +119,11 @@ fn the_defaults_in_the_tables_are_those_in_force() {
         (dependent, prober::DEPENDENT),
         (&dependent["scaleUp"], prober::SCALE),
     ] {
-        assert_eq!(object.as_object().expect("an object").len(), keys.len(), "{object}");
+        assert_eq!(
+            object.as_object().expect("an object").len(),
+            keys.len(),
+            "{object}"
+        );
         for Key { name, default, .. } in keys.iter().filter(|key| !key.default.is_empty()) {
             let shown = match &object[name] {
                 Value::String(text) => text.clone(),
@@ -90,6 +134,13 @@ fn the_defaults_in_the_tables_are_those_in_force() {
         }
     }
     let minimal = "servicesAndDependantSelectors: {etcd: {podSelectors: [{}]}}";
-    let config = ::weeder::config::to_json(&::weeder::config::parse(minimal).expect("the least there may be").config);
-    assert_eq!((&config["watchDuration"], &config["maxDeletionsPerOwner"]), (&weeder::ROOT[0].default.into(), &Value::Null));
+    let config = ::weeder::config::to_json(
+        &::weeder::config::parse(minimal)
+            .expect("the least there may be")
+            .config,
+    );
+    assert_eq!(
+        (&config["watchDuration"], &config["maxDeletionsPerOwner"]),
+        (&weeder::ROOT[0].default.into(), &Value::Null)
+    );
 }

@@ -1,4 +1,5 @@
-//! What docs/ claims can be looked up: every fault has its row, and every test that is named exists.
+//! What docs/ claims can be looked up: every fault has its row, and every test that is named
+//! exists.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -16,12 +17,16 @@ fn document(name: &str) -> String {
     fs::read_to_string(root().join("docs").join(name)).expect("the document")
 }
 
-/// The names of all test functions in a folder: what follows an attribute that ends in `test`, or stands in `proptest!`.
+/// The names of all test functions in a folder: what follows an attribute that ends in `test`, or
+/// stands in `proptest!`.
 fn tests_in(folder: &Path, found: &mut BTreeSet<String>) {
     for entry in fs::read_dir(folder).expect("a folder") {
         let path = entry.expect("an entry").path();
         if path.is_dir() {
-            if !path.file_name().is_some_and(|name| name == "target" || name == ".git") {
+            if !path
+                .file_name()
+                .is_some_and(|name| name == "target" || name == ".git")
+            {
                 tests_in(&path, found);
             }
         } else if path.extension().is_some_and(|extension| extension == "rs") {
@@ -36,7 +41,9 @@ fn tests_of(source: &str) -> Vec<String> {
     for line in source.lines().map(str::trim) {
         if line.starts_with("#[test]") || line.starts_with("#[tokio::test") {
             is_test = true;
-        } else if let Some(rest) = line.strip_prefix("fn ").or_else(|| line.strip_prefix("async fn "))
+        } else if let Some(rest) = line
+            .strip_prefix("fn ")
+            .or_else(|| line.strip_prefix("async fn "))
             && std::mem::take(&mut is_test)
         {
             found.extend(rest.split('(').next().map(str::to_owned));
@@ -48,7 +55,8 @@ fn tests_of(source: &str) -> Vec<String> {
 /// The cells of the rows of all tables.
 fn rows(document: &str) -> Vec<Vec<&str>> {
     let rows = document.lines().filter(|line| line.starts_with("| "));
-    rows.map(|row| row.trim_matches('|').split(" | ").map(str::trim).collect()).collect()
+    rows.map(|row| row.trim_matches('|').split(" | ").map(str::trim).collect())
+        .collect()
 }
 
 /// What stands in backticks.
@@ -63,17 +71,28 @@ fn every_fault_has_a_row_and_every_row_names_tests_that_exist() {
     tests_in(root(), &mut exist);
     let mut seen = Vec::new();
     for row in rows(&document) {
-        let [number, _, _, tests] = row.as_slice() else { continue };
-        let Ok(number) = number.parse::<usize>() else { continue };
+        let [number, _, _, tests] = row.as_slice() else {
+            continue;
+        };
+        let Ok(number) = number.parse::<usize>() else {
+            continue;
+        };
         let tests = named(tests);
         assert!(!tests.is_empty(), "fault {number} names no test");
         for test in tests {
-            assert!(exist.contains(test), "fault {number} names {test}, which does not exist");
+            assert!(
+                exist.contains(test),
+                "fault {number} names {test}, which does not exist"
+            );
         }
         seen.push(number);
     }
     seen.sort_unstable();
-    assert_eq!(seen, (1..=FAULTS).collect::<Vec<_>>(), "each fault has one row");
+    assert_eq!(
+        seen,
+        (1..=FAULTS).collect::<Vec<_>>(),
+        "each fault has one row"
+    );
 }
 
 #[test]
@@ -82,13 +101,20 @@ fn every_test_that_a_page_about_what_was_tested_names_exists() {
     tests_in(root(), &mut exist);
     let looks_like_a_test = |name: &&str| {
         name.matches('_').count() >= 4
-            && name.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_')
+            && name
+                .bytes()
+                .all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_')
             && !name.starts_with("dwd_")
     };
     for (page, least) in [("security.md", 10), ("try-locally.md", 5)] {
         let document = document(page);
         let rows = rows(&document);
-        let tests: Vec<_> = rows.iter().flatten().flat_map(|cell| named(cell)).filter(looks_like_a_test).collect();
+        let tests: Vec<_> = rows
+            .iter()
+            .flatten()
+            .flat_map(|cell| named(cell))
+            .filter(looks_like_a_test)
+            .collect();
         assert!(tests.len() > least, "{page}: {tests:?}");
         for test in tests {
             assert!(exist.contains(test), "{page}: {test} does not exist");
@@ -98,14 +124,23 @@ fn every_test_that_a_page_about_what_was_tested_names_exists() {
 
 #[test]
 fn no_crate_of_the_workspace_may_hold_unsafe_code() {
-    let manifest = |folder: &str| fs::read_to_string(root().join(folder).join("Cargo.toml")).expect("a manifest");
+    let manifest = |folder: &str| {
+        fs::read_to_string(root().join(folder).join("Cargo.toml")).expect("a manifest")
+    };
     let workspace = manifest("");
     assert!(workspace.contains("unsafe_code = \"forbid\""));
-    let members = workspace.split_once("members = [").and_then(|(_, rest)| rest.split_once(']')).expect("members").0;
+    let members = workspace
+        .split_once("members = [")
+        .and_then(|(_, rest)| rest.split_once(']'))
+        .expect("members")
+        .0;
     let members: Vec<&str> = members.split('"').skip(1).step_by(2).collect();
     assert!(members.len() > 5, "{members:?}");
     for member in members.into_iter().chain([""]) {
-        assert!(manifest(member).contains("[lints]\nworkspace = true"), "{member:?} does not take part in the workspace's lints");
+        assert!(
+            manifest(member).contains("[lints]\nworkspace = true"),
+            "{member:?} does not take part in the workspace's lints"
+        );
     }
 }
 
@@ -117,9 +152,19 @@ fn a_test_is_known_by_its_attribute() {
 
 /// Every Markdown file that people read.
 fn pages() -> Vec<PathBuf> {
-    let mut folders = vec![root().join("docs"), root().join("deploy"), root().join("fuzz")];
-    let mut pages: Vec<PathBuf> =
-        ["README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md"].map(|name| root().join(name)).into();
+    let mut folders = vec![
+        root().join("docs"),
+        root().join("deploy"),
+        root().join("fuzz"),
+    ];
+    let mut pages: Vec<PathBuf> = [
+        "README.md",
+        "CHANGELOG.md",
+        "CONTRIBUTING.md",
+        "SECURITY.md",
+    ]
+    .map(|name| root().join(name))
+    .into();
     while let Some(folder) = folders.pop() {
         for entry in fs::read_dir(&folder).expect("a folder") {
             let path = entry.expect("an entry").path();
@@ -135,7 +180,9 @@ fn pages() -> Vec<PathBuf> {
 
 #[test]
 fn every_annotation_that_a_page_names_is_one_that_the_program_knows() {
-    use prober_core::options::{PAUSE, RESTORE_ONLY_HELD_DOWN, SCALE_UP_STABILIZATION, STANDBY_PROTECTS};
+    use prober_core::options::{
+        PAUSE, RESTORE_ONLY_HELD_DOWN, SCALE_UP_STABILIZATION, STANDBY_PROTECTS,
+    };
     use prober_core::replicas::{IGNORE_SCALING, MELTDOWN_PROTECTION_ACTIVE, REPLICAS};
     let known = [
         IGNORE_SCALING,
@@ -150,7 +197,10 @@ fn every_annotation_that_a_page_names_is_one_that_the_program_knows() {
     for page in pages() {
         let text = fs::read_to_string(&page).expect("a page");
         for rest in text.split(prefix).skip(1) {
-            let name: String = rest.chars().take_while(|letter| letter.is_ascii_lowercase() || *letter == '-').collect();
+            let name: String = rest
+                .chars()
+                .take_while(|letter| letter.is_ascii_lowercase() || *letter == '-')
+                .collect();
             // kubectl takes an annotation away by its name and a dash.
             let name = format!("{prefix}{}", name.trim_end_matches('-'));
             assert!(known.contains(&name.as_str()), "{}: {name}", page.display());
@@ -160,16 +210,39 @@ fn every_annotation_that_a_page_names_is_one_that_the_program_knows() {
     assert_eq!(seen, known.map(str::to_owned).into(), "each has its page");
 }
 
-/// The commands for operators in the shell blocks of a page, each as its words after the program's name.
+/// The commands for operators in the shell blocks of a page, each as its words after the program's
+/// name.
 fn commands(page: &str) -> Vec<Vec<String>> {
-    let blocks = page.split("\n```sh\n").skip(1).filter_map(|rest| rest.split("\n```").next());
-    let text: String = blocks.map(|block| format!("{}\n", block.replace("\\\n", " "))).collect();
+    let blocks = page
+        .split("\n```sh\n")
+        .skip(1)
+        .filter_map(|rest| rest.split("\n```").next());
+    let text: String = blocks
+        .map(|block| format!("{}\n", block.replace("\\\n", " ")))
+        .collect();
     let words = |line: &str| {
-        let (_, command) = line.split('#').next()?.rsplit_once("dependency-watchdog ")?;
-        Some(command.split(['|', '>']).next()?.split_whitespace().map(str::to_owned).collect::<Vec<_>>())
+        let (_, command) = line
+            .split('#')
+            .next()?
+            .rsplit_once("dependency-watchdog ")?;
+        Some(
+            command
+                .split(['|', '>'])
+                .next()?
+                .split_whitespace()
+                .map(str::to_owned)
+                .collect::<Vec<_>>(),
+        )
     };
     let ours = ["status", "explain", "probe", "restore", "check-config"];
-    text.lines().filter_map(words).filter(|words| words.first().is_some_and(|word| ours.contains(&word.as_str()))).collect()
+    text.lines()
+        .filter_map(words)
+        .filter(|words| {
+            words
+                .first()
+                .is_some_and(|word| ours.contains(&word.as_str()))
+        })
+        .collect()
 }
 
 #[test]
@@ -182,9 +255,17 @@ fn every_command_that_a_page_tells_people_to_run_is_one_that_the_program_takes()
             if words[0] != "check-config" {
                 words.extend(["--kubeconfig", "/no/such/file"].map(str::to_owned));
             }
-            let output = Command::new(env!("CARGO_BIN_EXE_dependency-watchdog")).env_clear().args(&words).output();
+            let output = Command::new(env!("CARGO_BIN_EXE_dependency-watchdog"))
+                .env_clear()
+                .args(&words)
+                .output();
             let output = output.expect("the binary runs");
-            assert_eq!(output.status.code(), Some(1), "{}: {words:?}: {output:?}", page.display());
+            assert_eq!(
+                output.status.code(),
+                Some(1),
+                "{}: {words:?}: {output:?}",
+                page.display()
+            );
         }
     }
     assert_eq!(seen.len(), 5, "{seen:?}");
@@ -192,26 +273,52 @@ fn every_command_that_a_page_tells_people_to_run_is_one_that_the_program_takes()
 
 /// The fragments that links to a page may end in: its headings, as GitHub and mdbook write them.
 fn fragments(page: &str) -> BTreeSet<String> {
-    let headings = page.lines().filter_map(|line| line.strip_prefix('#')?.trim_start_matches('#').strip_prefix(' '));
+    let headings = page.lines().filter_map(|line| {
+        line.strip_prefix('#')?
+            .trim_start_matches('#')
+            .strip_prefix(' ')
+    });
     let kept = |letter: &char| letter.is_alphanumeric() || [' ', '-', '_'].contains(letter);
-    headings.map(|heading| heading.to_lowercase().chars().filter(kept).collect::<String>().replace(' ', "-")).collect()
+    headings
+        .map(|heading| {
+            heading
+                .to_lowercase()
+                .chars()
+                .filter(kept)
+                .collect::<String>()
+                .replace(' ', "-")
+        })
+        .collect()
 }
 
 #[test]
 fn every_link_between_pages_leads_somewhere_and_every_page_is_in_the_book() {
     let (mut dead, mut links) = (Vec::new(), 0);
     for page in pages() {
-        let text = fs::read_to_string(&page).unwrap_or_else(|error| panic!("{}: {error}", page.display()));
-        for target in text.split("](").skip(1).filter_map(|rest| rest.split(')').next()) {
+        let text =
+            fs::read_to_string(&page).unwrap_or_else(|error| panic!("{}: {error}", page.display()));
+        for target in text
+            .split("](")
+            .skip(1)
+            .filter_map(|rest| rest.split(')').next())
+        {
             if target.contains("://") || target.contains(' ') {
                 continue;
             }
             links += 1;
-            let (file, fragment) = target.split_once('#').map_or((target, None), |(file, fragment)| (file, Some(fragment)));
-            let path = if file.is_empty() { page.clone() } else { page.with_file_name("").join(file) };
+            let (file, fragment) = target
+                .split_once('#')
+                .map_or((target, None), |(file, fragment)| (file, Some(fragment)));
+            let path = if file.is_empty() {
+                page.clone()
+            } else {
+                page.with_file_name("").join(file)
+            };
             let leads = match fragment {
                 None => path.exists(),
-                Some(fragment) => fs::read_to_string(&path).is_ok_and(|text| fragments(&text).contains(fragment)),
+                Some(fragment) => {
+                    fs::read_to_string(&path).is_ok_and(|text| fragments(&text).contains(fragment))
+                }
             };
             if !leads {
                 dead.push(format!("{}: {target}", page.display()));
@@ -222,7 +329,13 @@ fn every_link_between_pages_leads_somewhere_and_every_page_is_in_the_book() {
     assert!(links > 100, "only {links} links are recognized");
     let docs = root().join("docs");
     let summary = fs::read_to_string(docs.join("SUMMARY.md")).expect("a summary");
-    let in_docs = pages().into_iter().filter_map(|page| page.strip_prefix(&docs).ok().map(|page| page.display().to_string()));
-    let missing: Vec<String> = in_docs.filter(|page| page != "SUMMARY.md" && !summary.contains(&format!("({page})"))).collect();
+    let in_docs = pages().into_iter().filter_map(|page| {
+        page.strip_prefix(&docs)
+            .ok()
+            .map(|page| page.display().to_string())
+    });
+    let missing: Vec<String> = in_docs
+        .filter(|page| page != "SUMMARY.md" && !summary.contains(&format!("({page})")))
+        .collect();
     assert!(missing.is_empty(), "{missing:?}");
 }

@@ -30,30 +30,57 @@ struct World {
 impl World {
     async fn new() -> Self {
         let authority = Authority::new().expect("an authority");
-        let server = async || MemoryApi::start(&authority, Options::default()).await.expect("a server");
+        let server = async || {
+            MemoryApi::start(&authority, Options::default())
+                .await
+                .expect("a server")
+        };
         let seed = server().await;
         let mut shoots = Vec::new();
         for (namespace, token) in [(ONE, "probe-one"), (TWO, "probe-two")] {
             let shoot = server().await;
-            seed.store().create(gardener::namespace(namespace)).expect("a namespace");
-            let plan = ShootPlan { namespace, token, ..ShootPlan::default() };
+            seed.store()
+                .create(gardener::namespace(namespace))
+                .expect("a namespace");
+            let plan = ShootPlan {
+                namespace,
+                token,
+                ..ShootPlan::default()
+            };
             let nodes = plan.furnish(seed.store(), &shoot).expect("an empty seed");
             shoots.push((shoot, nodes));
         }
         let kubelets = Kubelets::start(seed.store(), &[DEPLOYMENTS], Duration::from_millis(100));
         let files = tempfile::tempdir().expect("a folder");
-        let config = include_str!("../config/prober.yaml").replace("initialDelay: 30s", "initialDelay: 500ms");
+        let config = include_str!("../config/prober.yaml")
+            .replace("initialDelay: 30s", "initialDelay: 500ms");
         std::fs::write(files.path().join("config.yaml"), config).expect("a file");
         std::fs::write(files.path().join("kubeconfig"), seed.kubeconfig("admin")).expect("a file");
-        let shoots = shoots.try_into().unwrap_or_else(|_| unreachable!("there are two"));
-        Self { seed, shoots, _kubelets: kubelets, files }
+        let shoots = shoots
+            .try_into()
+            .unwrap_or_else(|_| unreachable!("there are two"));
+        Self {
+            seed,
+            shoots,
+            _kubelets: kubelets,
+            files,
+        }
     }
 
     async fn run(&self, words: &[&str]) -> Output {
         let file = |name: &str| self.files.path().join(name).display().to_string();
         let mut command = Command::new(env!("CARGO_BIN_EXE_dependency-watchdog"));
-        command.env_clear().stdin(Stdio::null()).arg("restore").args(words);
-        command.args(["--kubeconfig", &file("kubeconfig"), "--config-file", &file("config.yaml")]);
+        command
+            .env_clear()
+            .stdin(Stdio::null())
+            .arg("restore")
+            .args(words);
+        command.args([
+            "--kubeconfig",
+            &file("kubeconfig"),
+            "--config-file",
+            &file("config.yaml"),
+        ]);
         command.output().await.expect("the binary runs")
     }
 
@@ -65,7 +92,10 @@ impl World {
     }
 
     fn change(&self, namespace: &str, name: &str, change: impl FnOnce(&mut Value)) {
-        self.seed.store().update(DEPLOYMENTS, namespace, name, change).expect("a Deployment");
+        self.seed
+            .store()
+            .update(DEPLOYMENTS, namespace, name, change)
+            .expect("a Deployment");
     }
 
     /// Leaves all of a shoot as an outage does, from 2, 3 and 4 replicas.
@@ -82,17 +112,35 @@ impl World {
     /// Replicas, marker and memory of the three Deployments.
     fn states(&self, namespace: &str) -> [(i64, bool, Option<String>); 3] {
         ORDER.map(|name| {
-            let object = self.seed.store().get(DEPLOYMENTS, namespace, name).expect("a Deployment");
-            let annotation = |key: &str| object["metadata"]["annotations"][key].as_str().map(str::to_owned);
-            (object["spec"]["replicas"].as_i64().unwrap_or_default(), annotation(PROTECTED).is_some(), annotation(REPLICAS))
+            let object = self
+                .seed
+                .store()
+                .get(DEPLOYMENTS, namespace, name)
+                .expect("a Deployment");
+            let annotation = |key: &str| {
+                object["metadata"]["annotations"][key]
+                    .as_str()
+                    .map(str::to_owned)
+            };
+            (
+                object["spec"]["replicas"].as_i64().unwrap_or_default(),
+                annotation(PROTECTED).is_some(),
+                annotation(REPLICAS),
+            )
         })
     }
 
     /// What was written in a shoot, in order.
     fn written(&self, namespace: &str) -> Vec<String> {
         let of = |record: &Record| record.namespace == namespace || record.name == namespace;
-        let all = self.seed.requests().all().into_iter().filter(|record| record.is_write() && of(record));
-        all.map(|record| format!("{} {}", record.resource, record.name)).collect()
+        let all = self
+            .seed
+            .requests()
+            .all()
+            .into_iter()
+            .filter(|record| record.is_write() && of(record));
+        all.map(|record| format!("{} {}", record.resource, record.name))
+            .collect()
     }
 
     /// Waits until the leases of the first shoot say that its nodes have lost the way.
@@ -102,7 +150,11 @@ impl World {
     }
 }
 
-const HELD: [(i64, bool, Option<&str>); 3] = [(0, true, Some("2")), (0, true, Some("3")), (0, true, Some("4"))];
+const HELD: [(i64, bool, Option<&str>); 3] = [
+    (0, true, Some("2")),
+    (0, true, Some("3")),
+    (0, true, Some("4")),
+];
 const BACK: [(i64, bool, Option<&str>); 3] = [(2, false, None), (3, false, None), (4, false, None)];
 
 fn are(states: [(i64, bool, Option<&str>); 3]) -> [(i64, bool, Option<String>); 3] {
@@ -126,16 +178,37 @@ fn stderr(output: &Output) -> String {
 async fn it_shows_what_it_would_do_and_writes_nothing_before_it_is_asked_to() {
     let world = World::new().await;
     let idle = world.run(&[ONE]).await;
-    assert!(idle.status.success() && stdout(&idle).contains("Nothing to restore."), "{idle:?}");
+    assert!(
+        idle.status.success() && stdout(&idle).contains("Nothing to restore."),
+        "{idle:?}"
+    );
     world.hold_down(ONE);
     let shown = world.run(&[ONE]).await;
-    assert!(shown.status.success() && stdout(&shown).contains("Nothing is written; --yes does it."), "{shown:?}");
+    assert!(
+        shown.status.success() && stdout(&shown).contains("Nothing is written; --yes does it."),
+        "{shown:?}"
+    );
     let json = world.json(&[ONE]).await;
     let shoot = &json["shoots"][0];
     let steps: Vec<_> = shoot["steps"].as_array().into_iter().flatten().collect();
-    let planned: Vec<_> = steps.iter().map(|step| (step["name"].as_str(), step["restoredTo"].as_i64())).collect();
-    assert_eq!(planned, [(Some(KCM), Some(2)), (Some(MCM), Some(3)), (Some(CA), Some(4))], "{json}");
-    assert_eq!((&shoot["verdict"], &shoot["restored"]), (&json!("scale_up"), &json!(false)), "{json}");
+    let planned: Vec<_> = steps
+        .iter()
+        .map(|step| (step["name"].as_str(), step["restoredTo"].as_i64()))
+        .collect();
+    assert_eq!(
+        planned,
+        [
+            (Some(KCM), Some(2)),
+            (Some(MCM), Some(3)),
+            (Some(CA), Some(4))
+        ],
+        "{json}"
+    );
+    assert_eq!(
+        (&shoot["verdict"], &shoot["restored"]),
+        (&json!("scale_up"), &json!(false)),
+        "{json}"
+    );
     assert_eq!((world.written(ONE), world.states(ONE)), (vec![], are(HELD)));
 }
 
@@ -145,8 +218,14 @@ async fn what_is_held_down_comes_back_in_order_and_to_what_is_remembered() {
     world.hold_down(ONE);
     let output = world.run(&[ONE, "--yes"]).await;
     assert!(output.status.success(), "{output:?}");
-    assert!(stdout(&output).contains("Deployment/kube-controller-manager scaled from 0 to 2"), "{output:?}");
-    assert_eq!((world.written(ONE), world.states(ONE)), (in_order(), are(BACK)));
+    assert!(
+        stdout(&output).contains("Deployment/kube-controller-manager scaled from 0 to 2"),
+        "{output:?}"
+    );
+    assert_eq!(
+        (world.written(ONE), world.states(ONE)),
+        (in_order(), are(BACK))
+    );
     assert_eq!(world.written(TWO), Vec::<String>::new());
 }
 
@@ -157,18 +236,31 @@ async fn in_an_outage_it_refuses_unless_forced_and_then_pauses_the_shoot_first()
     world.outage().await;
     let refused = world.run(&[ONE, "--yes"]).await;
     assert_eq!(refused.status.code(), Some(1), "{refused:?}");
-    assert!(stderr(&refused).contains(&format!("error: {ONE} is not restored: scale_down: ")), "{refused:?}");
+    assert!(
+        stderr(&refused).contains(&format!("error: {ONE} is not restored: scale_down: ")),
+        "{refused:?}"
+    );
     assert!(stderr(&refused).contains("--force"), "{refused:?}");
     let shown = world.run(&[ONE, "--force"]).await;
-    assert!(shown.status.success() && stdout(&shown).contains("--yes pauses the shoot and does it"), "{shown:?}");
+    assert!(
+        shown.status.success() && stdout(&shown).contains("--yes pauses the shoot and does it"),
+        "{shown:?}"
+    );
     assert_eq!((world.written(ONE), world.states(ONE)), (vec![], are(HELD)));
     let forced = world.run(&[ONE, "--force", "--yes"]).await;
     assert!(forced.status.success(), "{forced:?}");
     let command = format!("kubectl annotate namespace {ONE} {PAUSE}-");
     assert!(stderr(&forced).contains(&command), "{forced:?}");
-    let all: Vec<_> = [format!("namespaces {ONE}")].into_iter().chain(in_order()).collect();
+    let all: Vec<_> = [format!("namespaces {ONE}")]
+        .into_iter()
+        .chain(in_order())
+        .collect();
     assert_eq!((world.written(ONE), world.states(ONE)), (all, are(BACK)));
-    let namespace = world.seed.store().get("namespaces", "", ONE).expect("a namespace");
+    let namespace = world
+        .seed
+        .store()
+        .get("namespaces", "", ONE)
+        .expect("a namespace");
     assert_eq!(namespace["metadata"]["annotations"][PAUSE], "true");
 }
 
@@ -176,10 +268,16 @@ async fn in_an_outage_it_refuses_unless_forced_and_then_pauses_the_shoot_first()
 async fn a_shoot_that_cannot_be_paused_is_not_restored() {
     let world = World::new().await;
     world.hold_down(ONE);
-    world.seed.faults().add(When::verb("patch", "namespaces"), Fault::status(403));
+    world
+        .seed
+        .faults()
+        .add(When::verb("patch", "namespaces"), Fault::status(403));
     let output = world.run(&[ONE, "--force", "--yes"]).await;
     assert_eq!(output.status.code(), Some(1), "{output:?}");
-    assert!(stderr(&output).contains("cannot be annotated, and so not be paused"), "{output:?}");
+    assert!(
+        stderr(&output).contains("cannot be annotated, and so not be paused"),
+        "{output:?}"
+    );
     assert_eq!(world.states(ONE), are(HELD));
 }
 
@@ -191,9 +289,18 @@ async fn of_all_shoots_one_that_cannot_be_asked_keeps_no_other_from_coming_back(
     world.shoots[0].0.set_network(Network::Refused);
     let output = world.run(&["--all", "--yes"]).await;
     assert_eq!(output.status.code(), Some(1), "{output:?}");
-    assert!(stderr(&output).contains(&format!("error: {ONE}: its leases could not be looked at")), "{output:?}");
-    assert!(stderr(&output).contains("error: 1 of 2 shoots are not restored"), "{output:?}");
-    assert_eq!((world.states(ONE), world.states(TWO)), (are(HELD), are(BACK)));
+    assert!(
+        stderr(&output).contains(&format!("error: {ONE}: its leases could not be looked at")),
+        "{output:?}"
+    );
+    assert!(
+        stderr(&output).contains("error: 1 of 2 shoots are not restored"),
+        "{output:?}"
+    );
+    assert_eq!(
+        (world.states(ONE), world.states(TWO)),
+        (are(HELD), are(BACK))
+    );
 }
 
 #[tokio::test]
@@ -201,14 +308,22 @@ async fn a_controller_that_may_not_be_written_is_reported_and_holds_back_those_o
     let world = World::new().await;
     world.hold_down(ONE);
     let of_machines = |record: &Record| record.verb == "patch" && record.name == MCM;
-    world.seed.faults().add(When::matches(of_machines), Fault::status(403));
+    world
+        .seed
+        .faults()
+        .add(When::matches(of_machines), Fault::status(403));
     let output = world.run(&[ONE, "--yes"]).await;
     assert_eq!(output.status.code(), Some(1), "{output:?}");
     assert!(
-        stderr(&output).contains("Deployment/machine-controller-manager cannot be scaled: access is denied (403)"),
+        stderr(&output).contains(
+            "Deployment/machine-controller-manager cannot be scaled: access is denied (403)"
+        ),
         "{output:?}"
     );
-    assert!(stderr(&output).contains("Deployment/cluster-autoscaler was not restored"), "{output:?}");
+    assert!(
+        stderr(&output).contains("Deployment/cluster-autoscaler was not restored"),
+        "{output:?}"
+    );
     assert_eq!(world.states(ONE), are([BACK[0], HELD[1], HELD[2]]));
     // A second one continues where the first has ended.
     world.seed.faults().clear();
@@ -220,7 +335,10 @@ async fn a_controller_that_may_not_be_written_is_reported_and_holds_back_those_o
 async fn a_controller_that_was_changed_in_the_meantime_is_read_again_and_restored() {
     let world = World::new().await;
     world.hold_down(ONE);
-    world.seed.faults().add(When::verb("patch", DEPLOYMENTS).times(2), Fault::status(409));
+    world.seed.faults().add(
+        When::verb("patch", DEPLOYMENTS).times(2),
+        Fault::status(409),
+    );
     let output = world.run(&[ONE, "--yes"]).await;
     assert!(output.status.success(), "{output:?}");
     assert_eq!(world.states(ONE), are(BACK));
@@ -230,10 +348,15 @@ async fn a_controller_that_was_changed_in_the_meantime_is_read_again_and_restore
 async fn ignore_scaling_keeps_the_replicas_and_takes_the_marker() {
     let world = World::new().await;
     world.hold_down(ONE);
-    world.change(ONE, MCM, |object| object["metadata"]["annotations"][IGNORE] = "true".into());
+    world.change(ONE, MCM, |object| {
+        object["metadata"]["annotations"][IGNORE] = "true".into()
+    });
     let output = world.run(&[ONE, "--yes"]).await;
     assert!(output.status.success(), "{output:?}");
-    assert_eq!(world.states(ONE), are([BACK[0], (0, false, Some("3")), BACK[2]]));
+    assert_eq!(
+        world.states(ONE),
+        are([BACK[0], (0, false, Some("3")), BACK[2]])
+    );
 }
 
 #[tokio::test]
@@ -241,15 +364,31 @@ async fn a_shoot_that_is_not_probed_comes_back_only_when_it_is_named_and_forced(
     let world = World::new().await;
     world.hold_down(ONE);
     // Not the watchdog's doing.
-    world.change(ONE, CA, |object| object["metadata"]["annotations"] = json!({}));
+    world.change(ONE, CA, |object| {
+        object["metadata"]["annotations"] = json!({})
+    });
     let hibernated = json!({"spec": {"shoot": {"spec": {"hibernation": {"enabled": true}}}}});
-    world.seed.store().patch("clusters.extensions.gardener.cloud", "", ONE, &hibernated).expect("a Cluster");
-    for words in [&[ONE, "--yes"][..], &["--all", "--yes"], &["--all", "--force", "--yes"]] {
+    world
+        .seed
+        .store()
+        .patch("clusters.extensions.gardener.cloud", "", ONE, &hibernated)
+        .expect("a Cluster");
+    for words in [
+        &[ONE, "--yes"][..],
+        &["--all", "--yes"],
+        &["--all", "--force", "--yes"],
+    ] {
         let output = world.run(words).await;
         assert_eq!(output.status.code(), Some(1), "{output:?}");
-        assert!(stderr(&output).contains("it hibernates or is about to"), "{output:?}");
+        assert!(
+            stderr(&output).contains("it hibernates or is about to"),
+            "{output:?}"
+        );
     }
-    assert_eq!((world.written(ONE), world.states(ONE)), (vec![], are([HELD[0], HELD[1], (0, false, None)])));
+    assert_eq!(
+        (world.written(ONE), world.states(ONE)),
+        (vec![], are([HELD[0], HELD[1], (0, false, None)]))
+    );
     assert!(world.run(&[ONE, "--force", "--yes"]).await.status.success());
     assert_eq!(world.states(ONE), are([BACK[0], BACK[1], (0, false, None)]));
 }
@@ -266,11 +405,21 @@ async fn with_the_rights_that_the_document_names_nothing_is_forbidden() {
         {"apiGroups": [""], "resources": ["namespaces"], "verbs": ["get", "list", "watch", "patch"]},
         {"apiGroups": ["apps"], "resources": ["deployments"], "verbs": ["get", "list", "watch", "patch"]},
     ]);
-    world.seed.access().grant("person", User::limited("person", Rule::of_role(&rules, None)));
-    std::fs::write(world.files.path().join("kubeconfig"), world.seed.kubeconfig("person")).expect("a file");
+    world.seed.access().grant(
+        "person",
+        User::limited("person", Rule::of_role(&rules, None)),
+    );
+    std::fs::write(
+        world.files.path().join("kubeconfig"),
+        world.seed.kubeconfig("person"),
+    )
+    .expect("a file");
     let output = world.run(&[ONE, "--force", "--yes"]).await;
     assert!(output.status.success(), "{output:?}");
-    let forbidden = world.seed.requests().count(|record| record.status == Some(403));
+    let forbidden = world
+        .seed
+        .requests()
+        .count(|record| record.status == Some(403));
     assert_eq!((forbidden, world.states(ONE)), (0, are(BACK)));
 }
 
@@ -281,7 +430,13 @@ async fn it_needs_one_namespace_or_all_of_them() {
         assert_eq!(world.run(words).await.status.code(), Some(2), "{words:?}");
     }
     let nothing = world.run(&["--all"]).await;
-    assert!(nothing.status.success() && stdout(&nothing).contains("Nothing is held down."), "{nothing:?}");
+    assert!(
+        nothing.status.success() && stdout(&nothing).contains("Nothing is held down."),
+        "{nothing:?}"
+    );
     let missing = world.run(&["shoot--dev--nope"]).await;
-    assert!(stderr(&missing).contains("there is no Cluster \"shoot--dev--nope\""), "{missing:?}");
+    assert!(
+        stderr(&missing).contains("there is no Cluster \"shoot--dev--nope\""),
+        "{missing:?}"
+    );
 }

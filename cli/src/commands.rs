@@ -18,11 +18,13 @@ pub(crate) struct Cli {
 pub(crate) enum Command {
     /// Show every shoot of the seed: what its Cluster says, what is held down, who leads
     Status(Access),
-    /// Explain one shoot: why it is probed or not, why each controller is as it is, what its leases say
+    /// Explain one shoot: why it is probed or not, why each controller is as it is, what its leases
+    /// say
     Explain(Explain),
     /// Probe one shoot, say the verdict and what would be written, and write nothing
     Probe(Probe),
-    /// Show how what is held down would come back, and with --yes bring it back, in order and as it was
+    /// Show how what is held down would come back, and with --yes bring it back, in order and as it
+    /// was
     Restore(Restore),
     /// Check a config file: every error and warning with line and column
     CheckConfig(CheckConfig),
@@ -44,7 +46,8 @@ pub(crate) struct Access {
     /// How to reach the seed; without it $KUBECONFIG, the pod's service account, ~/.kube/config
     #[arg(long, value_name = "PATH")]
     pub(crate) kubeconfig: Option<PathBuf>,
-    /// The prober's config file; without it the ConfigMap that the prober on the seed has mounted, else Gardener's config
+    /// The prober's config file; without it the ConfigMap that the prober on the seed has mounted,
+    /// else Gardener's config
     #[arg(long, value_name = "PATH")]
     pub(crate) config_file: Option<PathBuf>,
     /// The namespace of the watchdog's Deployments and Leases
@@ -69,7 +72,8 @@ pub(crate) struct Explain {
     pub(crate) namespace: String,
     #[command(flatten)]
     pub(crate) access: Access,
-    /// Look once, though one look may decide nothing: in an outage the stamps must be watched for some ten seconds
+    /// Look once, though one look may decide nothing: in an outage the stamps must be watched for
+    /// some ten seconds
     #[arg(long)]
     pub(crate) once: bool,
 }
@@ -80,7 +84,8 @@ pub(crate) struct Probe {
     pub(crate) namespace: String,
     #[command(flatten)]
     pub(crate) access: Access,
-    /// How long to look at most; leases whose stamps cannot be believed must be watched for a quarter of the grace
+    /// How long to look at most; leases whose stamps cannot be believed must be watched for a
+    /// quarter of the grace
     #[arg(long, value_name = "DURATION", default_value = "1m", value_parser = duration)]
     pub(crate) timeout: Duration,
 }
@@ -96,12 +101,14 @@ pub(crate) struct Restore {
     /// Do it, and do not only show it
     #[arg(long)]
     pub(crate) yes: bool,
-    /// Do not look at the leases: pause the shoot, so that the prober leaves it, and restore what carries the marker
+    /// Do not look at the leases: pause the shoot, so that the prober leaves it, and restore what
+    /// carries the marker
     #[arg(long)]
     pub(crate) force: bool,
     #[command(flatten)]
     pub(crate) access: Access,
-    /// How long to look at most; leases whose stamps cannot be believed must be watched for a quarter of the grace
+    /// How long to look at most; leases whose stamps cannot be believed must be watched for a
+    /// quarter of the grace
     #[arg(long, value_name = "DURATION", default_value = "1m", value_parser = duration)]
     pub(crate) timeout: Duration,
 }
@@ -123,7 +130,10 @@ pub(crate) struct CheckConfig {
 
 fn duration(text: &str) -> Result<Duration, String> {
     let duration: GoDuration = text.parse().map_err(|error| format!("{error}"))?;
-    duration.to_std().filter(|duration| !duration.is_zero()).ok_or_else(|| "expected a duration above 0".to_owned())
+    duration
+        .to_std()
+        .filter(|duration| !duration.is_zero())
+        .ok_or_else(|| "expected a duration above 0".to_owned())
 }
 
 #[cfg(test)]

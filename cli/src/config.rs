@@ -22,29 +22,55 @@ pub(crate) async fn find(client: &Client, access: &Access) -> anyhow::Result<(Co
     }
     let namespace = &access.garden_namespace;
     let reason = match mounted(client, namespace).await {
-        Ok(Some((text, from))) => return Ok((config::parse(&text).with_context(|| from.clone())?.config, from)),
+        Ok(Some((text, from))) => {
+            return Ok((
+                config::parse(&text).with_context(|| from.clone())?.config,
+                from,
+            ));
+        }
         Ok(None) => format!("there is no Deployment {DEPLOYMENT} in {namespace}"),
         Err(error) => {
-            format!("the Deployment {DEPLOYMENT} in {namespace} cannot be read: {}", with_causes(error.as_ref()))
+            format!(
+                "the Deployment {DEPLOYMENT} in {namespace} cannot be read: {}",
+                with_causes(error.as_ref())
+            )
         }
     };
     anstream::eprintln!("note: {reason}; taking Gardener's config");
-    Ok((config::parse(GARDENERS)?.config, "Gardener's config".to_owned()))
+    Ok((
+        config::parse(GARDENERS)?.config,
+        "Gardener's config".to_owned(),
+    ))
 }
 
 /// The text of the ConfigMap that the prober has mounted.
 async fn mounted(client: &Client, namespace: &str) -> anyhow::Result<Option<(String, String)>> {
     let deployments: Api<Deployment> = Api::namespaced(client.clone(), namespace);
-    let Some(deployment) = deployments.get_opt(DEPLOYMENT).await? else { return Ok(None) };
+    let Some(deployment) = deployments.get_opt(DEPLOYMENT).await? else {
+        return Ok(None);
+    };
     let pod = deployment.spec.template.spec;
     let volumes = pod.and_then(|pod| pod.volumes).unwrap_or_default();
     let maps: Api<ConfigMap> = Api::namespaced(client.clone(), namespace);
-    for name in volumes.into_iter().filter_map(|volume| Some(volume.config_map?.name)) {
-        let map = maps.get(&name).await.with_context(|| format!("ConfigMap {name}"))?;
+    for name in volumes
+        .into_iter()
+        .filter_map(|volume| Some(volume.config_map?.name))
+    {
+        let map = maps
+            .get(&name)
+            .await
+            .with_context(|| format!("ConfigMap {name}"))?;
         // The one that holds a prober's config: other volumes hold certificates and the like.
-        let text = map.data.into_iter().flatten().find(|(_, text)| text.contains("dependentResourceInfos"));
+        let text = map
+            .data
+            .into_iter()
+            .flatten()
+            .find(|(_, text)| text.contains("dependentResourceInfos"));
         if let Some((key, text)) = text {
-            return Ok(Some((text, format!("ConfigMap {namespace}/{name}, key {key}"))));
+            return Ok(Some((
+                text,
+                format!("ConfigMap {namespace}/{name}, key {key}"),
+            )));
         }
     }
     anyhow::bail!("it has no ConfigMap with a prober's config mounted")

@@ -1,5 +1,5 @@
-//! The commands for operators, with their own kubeconfig. They work also where no watchdog runs, and write nothing to a cluster, but for
-//! `restore --yes`.
+//! The commands for operators, with their own kubeconfig. They work also where no watchdog runs,
+//! and write nothing to a cluster, but for `restore --yes`.
 //!
 //! ```text
 //! words --commands--> status | explain | probe --seed--> the prober's own views and probe, read only --> report --output--> stdout
@@ -8,10 +8,13 @@
 //!                 '-> completions, man
 //! ```
 //!
-//! Answers go to stdout, everything else to stderr. Exit codes: 0 answered, 1 no answer, a config that is refused or a shoot that is not
-//! restored, 2 a wrong command line.
+//! Answers go to stdout, everything else to stderr. Exit codes: 0 answered, 1 no answer, a config
+//! that is refused or a shoot that is not restored, 2 a wrong command line.
 
-#![allow(missing_docs, reason = "only this binary uses the crate: a name that needs no words gets none")]
+#![allow(
+    missing_docs,
+    reason = "only this binary uses the crate: a name that needs no words gets none"
+)]
 
 mod check_config;
 mod commands;
@@ -38,21 +41,32 @@ use self::output::with_causes;
 /// Runs the command that the first word names; none when it names none of these.
 pub fn run(words: &[OsString]) -> Option<ExitCode> {
     let first = words.first()?.to_str()?;
-    let named = if first == "help" { words.get(1)?.to_str()? } else { first };
-    let is_ours = CLI_COMMANDS.iter().any(|(name, _)| *name == named) || matches!(first, "--version" | "-V");
+    let named = if first == "help" {
+        words.get(1)?.to_str()?
+    } else {
+        first
+    };
+    let is_ours =
+        CLI_COMMANDS.iter().any(|(name, _)| *name == named) || matches!(first, "--version" | "-V");
     if !is_ours {
         return None;
     }
     let program = OsString::from("dependency-watchdog");
     // `help COMMAND` as `COMMAND --help`, since `help` is the agents' word already.
-    let words: Vec<OsString> = if first == "help" { vec![named.into(), "--help".into()] } else { words.to_vec() };
-    Some(match Cli::try_parse_from(std::iter::once(program).chain(words)) {
-        Ok(Cli { command }) => execute(command),
-        Err(error) => {
-            let _ = error.print();
-            ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2))
-        }
-    })
+    let words: Vec<OsString> = if first == "help" {
+        vec![named.into(), "--help".into()]
+    } else {
+        words.to_vec()
+    };
+    Some(
+        match Cli::try_parse_from(std::iter::once(program).chain(words)) {
+            Ok(Cli { command }) => execute(command),
+            Err(error) => {
+                let _ = error.print();
+                ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2))
+            }
+        },
+    )
 }
 
 fn execute(command: Command) -> ExitCode {
@@ -75,7 +89,9 @@ fn execute(command: Command) -> ExitCode {
 }
 
 fn wait(command: impl Future<Output = anyhow::Result<()>>) -> anyhow::Result<()> {
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()?;
     let result = runtime.block_on(async {
         tokio::select! {
             result = command => result,
@@ -94,10 +110,20 @@ mod tests {
 
     #[test]
     fn the_program_lists_exactly_the_commands_that_there_are() {
-        let about = |command: &clap::Command| command.get_about().map(ToString::to_string).unwrap_or_default();
-        let defined: Vec<_> =
-            Cli::command().get_subcommands().map(|command| (command.get_name().to_owned(), about(command))).collect();
-        let listed: Vec<_> = CLI_COMMANDS.iter().map(|(name, purpose)| ((*name).to_owned(), (*purpose).to_owned())).collect();
+        let about = |command: &clap::Command| {
+            command
+                .get_about()
+                .map(ToString::to_string)
+                .unwrap_or_default()
+        };
+        let defined: Vec<_> = Cli::command()
+            .get_subcommands()
+            .map(|command| (command.get_name().to_owned(), about(command)))
+            .collect();
+        let listed: Vec<_> = CLI_COMMANDS
+            .iter()
+            .map(|(name, purpose)| ((*name).to_owned(), (*purpose).to_owned()))
+            .collect();
         assert_eq!(defined, listed);
     }
 }

@@ -36,31 +36,71 @@ struct StatusPage {
     outages: Vec<Outage>,
 }
 
-/// Asks the replica that leads, then the others, for the outages of all shoots, or of one; none when no prober is deployed.
-pub(crate) async fn read(client: &Client, namespace: &str, leader: Option<&str>, shoot: Option<&str>) -> Option<Outages> {
-    let problem = |error: anyhow::Error| Some(Outages { problem: Some(with_causes(error.as_ref())), ..Outages::default() });
-    let mut outages = try_read(client, namespace, leader).await.unwrap_or_else(problem)?;
-    outages.records.retain(|outage| shoot.is_none_or(|shoot| outage.namespace == shoot));
+/// Asks the replica that leads, then the others, for the outages of all shoots, or of one; none
+/// when no prober is deployed.
+pub(crate) async fn read(
+    client: &Client,
+    namespace: &str,
+    leader: Option<&str>,
+    shoot: Option<&str>,
+) -> Option<Outages> {
+    let problem = |error: anyhow::Error| {
+        Some(Outages {
+            problem: Some(with_causes(error.as_ref())),
+            ..Outages::default()
+        })
+    };
+    let mut outages = try_read(client, namespace, leader)
+        .await
+        .unwrap_or_else(problem)?;
+    outages
+        .records
+        .retain(|outage| shoot.is_none_or(|shoot| outage.namespace == shoot));
     Some(outages)
 }
 
-async fn try_read(client: &Client, namespace: &str, leader: Option<&str>) -> anyhow::Result<Option<Outages>> {
+async fn try_read(
+    client: &Client,
+    namespace: &str,
+    leader: Option<&str>,
+) -> anyhow::Result<Option<Outages>> {
     let deployments: Api<Deployment> = Api::namespaced(client.clone(), namespace);
-    let Some(deployment) = deployments.get_opt(DEPLOYMENT).await? else { return Ok(None) };
+    let Some(deployment) = deployments.get_opt(DEPLOYMENT).await? else {
+        return Ok(None);
+    };
     let selector: Selector = deployment.spec.selector.try_into()?;
     let pods: Api<Pod> = Api::namespaced(client.clone(), namespace);
-    let pods = pods.list(&ListParams::default().labels_from(&selector)).await?;
+    let pods = pods
+        .list(&ListParams::default().labels_from(&selector))
+        .await?;
     // One that was evicted, or has ended, answers nothing.
-    let phase = |pod: &Pod| pod.status.as_ref().and_then(|status| status.phase.clone()).unwrap_or_default();
-    let pods = pods.iter().filter(|pod| !["Failed", "Succeeded"].contains(&phase(pod).as_str()));
+    let phase = |pod: &Pod| {
+        pod.status
+            .as_ref()
+            .and_then(|status| status.phase.clone())
+            .unwrap_or_default()
+    };
+    let pods = pods
+        .iter()
+        .filter(|pod| !["Failed", "Succeeded"].contains(&phase(pod).as_str()));
     let mut pods: Vec<(String, u16)> = pods.map(|pod| (pod.name_any(), health_port(pod))).collect();
     // A replica's name in the election begins with that of its pod.
-    let leads = |pod: &str| leader.and_then(|leader| leader.strip_prefix(pod)).is_some_and(|rest| rest.starts_with('_'));
+    let leads = |pod: &str| {
+        leader
+            .and_then(|leader| leader.strip_prefix(pod))
+            .is_some_and(|rest| rest.starts_with('_'))
+    };
     pods.sort_by_key(|(pod, _)| !leads(pod));
     let mut result = Err(anyhow::anyhow!("it has no pods"));
     for (pod, port) in pods {
         let answer = ask(client, namespace, &pod, port).await;
-        result = answer.map(|records| Some(Outages { problem: None, observed_by: pod, records }));
+        result = answer.map(|records| {
+            Some(Outages {
+                problem: None,
+                observed_by: pod,
+                records,
+            })
+        });
         if result.is_ok() {
             break;
         }
@@ -71,16 +111,29 @@ async fn try_read(client: &Client, namespace: &str, leader: Option<&str>) -> any
 /// Where a replica serves its status page, by its command line.
 fn health_port(pod: &Pod) -> u16 {
     let containers = pod.spec.iter().flat_map(|spec| &spec.containers);
-    let words = containers.flat_map(|container| container.command.iter().chain(&container.args).flatten());
-    let address = words.filter_map(|word| word.trim_start_matches('-').strip_prefix("health-bind-addr")).next_back();
+    let words =
+        containers.flat_map(|container| container.command.iter().chain(&container.args).flatten());
+    let address = words
+        .filter_map(|word| {
+            word.trim_start_matches('-')
+                .strip_prefix("health-bind-addr")
+        })
+        .next_back();
     let port = address.and_then(|address| address.rsplit_once(':')?.1.parse().ok());
     port.unwrap_or(9644)
 }
 
-async fn ask(client: &Client, namespace: &str, pod: &str, port: u16) -> anyhow::Result<Vec<Outage>> {
+async fn ask(
+    client: &Client,
+    namespace: &str,
+    pod: &str,
+    port: u16,
+) -> anyhow::Result<Vec<Outage>> {
     let pods = Request::new(Pod::url_path(&(), Some(namespace)));
     let request = pods.get_subresource("proxy/statusz.json", &format!("{pod}:{port}"))?;
-    let answer = tokio::time::timeout(ANSWER, client.request_text(request)).await.context("no answer in time")??;
+    let answer = tokio::time::timeout(ANSWER, client.request_text(request))
+        .await
+        .context("no answer in time")??;
     let page: StatusPage = serde_json::from_str(&answer).context("it tells nothing of outages")?;
     Ok(page.outages)
 }
@@ -88,7 +141,9 @@ async fn ask(client: &Client, namespace: &str, pod: &str, port: u16) -> anyhow::
 impl Outages {
     pub(crate) fn text(&self) -> String {
         if let Some(problem) = &self.problem {
-            let unknown = warn(&format!("unknown, no replica of the prober could be asked: {problem}"));
+            let unknown = warn(&format!(
+                "unknown, no replica of the prober could be asked: {problem}"
+            ));
             return format!("Outages: {unknown}\n");
         }
         if self.records.is_empty() {
@@ -104,7 +159,11 @@ impl Outages {
 }
 
 fn row(outage: &Outage) -> Vec<String> {
-    vec![outage.began.format("%Y-%m-%d %H:%M:%S UTC").to_string(), plain(&outage.namespace), plain(&outage.sentence())]
+    vec![
+        outage.began.format("%Y-%m-%d %H:%M:%S UTC").to_string(),
+        plain(&outage.namespace),
+        plain(&outage.sentence()),
+    ]
 }
 
 #[cfg(test)]
@@ -118,8 +177,24 @@ mod tests {
             let pod = serde_json::json!({ "spec": { "containers": [container] } });
             health_port(&serde_json::from_value(pod).expect("a pod"))
         };
-        assert_eq!(port("command", &["prober", "--config-file=/etc/config"]), 9644);
-        assert_eq!(port("command", &["prober", "--health-bind-addr=:8080"]), 8080);
-        assert_eq!(port("args", &["prober", "-health-bind-address=0.0.0.0:8080", "--health-bind-addr=[::]:8081"]), 8081);
+        assert_eq!(
+            port("command", &["prober", "--config-file=/etc/config"]),
+            9644
+        );
+        assert_eq!(
+            port("command", &["prober", "--health-bind-addr=:8080"]),
+            8080
+        );
+        assert_eq!(
+            port(
+                "args",
+                &[
+                    "prober",
+                    "-health-bind-address=0.0.0.0:8080",
+                    "--health-bind-addr=[::]:8081"
+                ]
+            ),
+            8081
+        );
     }
 }

@@ -8,7 +8,11 @@ use serde::Serialize;
 use crate::commands::Format;
 
 /// Writes an answer; `table` says it for people.
-pub(crate) fn write(answer: &impl Serialize, format: Format, table: impl FnOnce() -> String) -> anyhow::Result<()> {
+pub(crate) fn write(
+    answer: &impl Serialize,
+    format: Format,
+    table: impl FnOnce() -> String,
+) -> anyhow::Result<()> {
     let text = match format {
         Format::Table => table(),
         Format::Json => serde_json::to_string_pretty(answer)? + "\n",
@@ -33,7 +37,15 @@ pub(crate) fn with_causes(error: &(dyn Error + 'static)) -> String {
 
 /// Text from elsewhere, without what could steer a terminal.
 pub(crate) fn plain(text: &str) -> String {
-    text.chars().map(|letter| if letter.is_control() && letter != '\n' { '\u{fffd}' } else { letter }).collect()
+    text.chars()
+        .map(|letter| {
+            if letter.is_control() && letter != '\n' {
+                '\u{fffd}'
+            } else {
+                letter
+            }
+        })
+        .collect()
 }
 
 /// A fact under its name, in a line.
@@ -43,7 +55,12 @@ pub(crate) fn line(name: &str, value: &str) -> String {
 
 /// Columns under capital headings, two blanks apart, as kubectl's. Colours do not count as width.
 pub(crate) fn table(headings: &[&str], rows: &[Vec<String>]) -> String {
-    let width = |text: &str| anstream::adapter::strip_str(text).to_string().chars().count();
+    let width = |text: &str| {
+        anstream::adapter::strip_str(text)
+            .to_string()
+            .chars()
+            .count()
+    };
     let mut widths: Vec<usize> = headings.iter().map(|heading| width(heading)).collect();
     for row in rows {
         for (widest, cell) in widths.iter_mut().zip(row) {
@@ -58,8 +75,14 @@ pub(crate) fn table(headings: &[&str], rows: &[Vec<String>]) -> String {
         }
         line.trim_end().to_owned() + "\n"
     };
-    let headings: Vec<String> = headings.iter().map(|heading| (*heading).to_owned()).collect();
-    std::iter::once(&headings).chain(rows).map(|row| line(row)).collect()
+    let headings: Vec<String> = headings
+        .iter()
+        .map(|heading| (*heading).to_owned())
+        .collect();
+    std::iter::once(&headings)
+        .chain(rows)
+        .map(|row| line(row))
+        .collect()
 }
 
 /// Text in a colour that says how it is; [`write`] removes colours where nothing shows them.
@@ -95,16 +118,25 @@ impl Progress {
         progress
     }
 
-    /// Says what a long wait is for, and for how many seconds so far; where no terminal is in a line of its own, without the seconds.
+    /// Says what a long wait is for, and for how many seconds so far; where no terminal is in a
+    /// line of its own, without the seconds.
     pub(crate) fn tell(&mut self, what: &str, seconds: u64) {
         let counts = std::io::stderr().is_terminal();
-        self.say(if counts { format!("{what}: {seconds} s") } else { what.to_owned() });
+        self.say(if counts {
+            format!("{what}: {seconds} s")
+        } else {
+            what.to_owned()
+        });
     }
 
     fn say(&mut self, text: String) {
         if self.said != text {
             let mut stderr = std::io::stderr();
-            let _ = if stderr.is_terminal() { write!(stderr, "{CLEAR}{text}") } else { writeln!(stderr, "{text}") };
+            let _ = if stderr.is_terminal() {
+                write!(stderr, "{CLEAR}{text}")
+            } else {
+                writeln!(stderr, "{text}")
+            };
             self.said = text;
         }
     }
@@ -127,16 +159,33 @@ mod tests {
     #[test]
     fn each_cause_of_an_error_is_written_once_and_steers_no_terminal() {
         let with_causes_of = |error: anyhow::Error| with_causes(error.as_ref());
-        let error = anyhow::anyhow!("refused\x1b[2J").context("no connection").context("no connection: refused");
-        assert_eq!(with_causes_of(error), "no connection: refused: refused\u{fffd}[2J");
+        let error = anyhow::anyhow!("refused\x1b[2J")
+            .context("no connection")
+            .context("no connection: refused");
+        assert_eq!(
+            with_causes_of(error),
+            "no connection: refused: refused\u{fffd}[2J"
+        );
         let twice = Err::<(), _>(anyhow::anyhow!("refused")).context("no connection: refused");
-        assert_eq!(with_causes_of(twice.expect_err("an error")), "no connection: refused");
+        assert_eq!(
+            with_causes_of(twice.expect_err("an error")),
+            "no connection: refused"
+        );
     }
 
     #[test]
     fn columns_are_as_wide_as_their_widest_cell_whatever_its_colour() {
-        let shown = table(&["NAME", "STATE"], &[vec![bad("kube-controller-manager"), "0".into()], vec!["a".into(), good("1")]]);
+        let shown = table(
+            &["NAME", "STATE"],
+            &[
+                vec![bad("kube-controller-manager"), "0".into()],
+                vec!["a".into(), good("1")],
+            ],
+        );
         let plain = anstream::adapter::strip_str(&shown).to_string();
-        assert_eq!(plain, "NAME                     STATE\nkube-controller-manager  0\na                        1\n");
+        assert_eq!(
+            plain,
+            "NAME                     STATE\nkube-controller-manager  0\na                        1\n"
+        );
     }
 }

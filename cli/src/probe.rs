@@ -30,9 +30,19 @@ pub(crate) async fn run(args: commands::Probe) -> anyhow::Result<()> {
     let seed = seed::read(&args.access, Reach::Shoot(namespace.clone())).await?;
     let cluster = seed.cluster(&namespace)?;
     let (state, because) = why::state(&cluster);
-    let failed = |probe: &ProbeStatus| probe.failure.as_ref().is_some_and(|failure| failure.failed_probes >= FAILURES);
-    let probe = look(seed.prober, &namespace, args.timeout, |probe| is_clear(probe) || failed(probe)).await;
-    let Some(probe) = probe else { anyhow::bail!("{namespace} is not probed ({state}): {because}") };
+    let failed = |probe: &ProbeStatus| {
+        probe
+            .failure
+            .as_ref()
+            .is_some_and(|failure| failure.failed_probes >= FAILURES)
+    };
+    let probe = look(seed.prober, &namespace, args.timeout, |probe| {
+        is_clear(probe) || failed(probe)
+    })
+    .await;
+    let Some(probe) = probe else {
+        anyhow::bail!("{namespace} is not probed ({state}): {because}")
+    };
     let clear = is_clear(&probe);
     let answer = Answer { namespace, probe };
     output::write(&answer, args.access.output, || report(&answer.probe))?;
@@ -42,11 +52,14 @@ pub(crate) async fn run(args: commands::Probe) -> anyhow::Result<()> {
 
 /// Whether there is a verdict that waiting cannot change.
 pub(crate) fn is_clear(probe: &ProbeStatus) -> bool {
-    let decided = |Found { finding, .. }: &Found| finding.verdict.aim().is_some() || finding.tally.undecided == 0;
+    let decided = |Found { finding, .. }: &Found| {
+        finding.verdict.aim().is_some() || finding.tally.undecided == 0
+    };
     probe.failure.is_none() && probe.found.as_ref().is_some_and(decided)
 }
 
-/// Looks at a shoot until `enough`, and says on stderr what is waited for; none when it may not be probed.
+/// Looks at a shoot until `enough`, and says on stderr what is waited for; none when it may not be
+/// probed.
 pub(crate) async fn look(
     prober: ReadOnlyProber,
     namespace: &str,
@@ -58,26 +71,49 @@ pub(crate) async fn look(
     let tell = |probe: &ProbeStatus| {
         let what = match (&probe.failure, &probe.found) {
             _ if enough(probe) => return,
-            (Some(failure), _) => format!("{} at {}, trying again", failure.category, failure.stage),
+            (Some(failure), _) => {
+                format!("{} at {}, trying again", failure.category, failure.stage)
+            }
             (None, Some(_)) => "watching the leases until they can be judged".to_owned(),
             (None, None) => return,
         };
-        progress.tell(&format!("looking at {namespace}, {what}"), began.elapsed().as_secs());
+        progress.tell(
+            &format!("looking at {namespace}, {what}"),
+            began.elapsed().as_secs(),
+        );
     };
     prober.probe(namespace, limit, &enough, tell).await
 }
 
 pub(crate) fn report(probe: &ProbeStatus) -> String {
     let mut text = String::new();
-    if let Some(Failure { stage, category, message, .. }) = &probe.failure {
-        let failed = warn(&format!("The last probe was not complete ({category} at {stage}): {}", plain(message)));
+    if let Some(Failure {
+        stage,
+        category,
+        message,
+        ..
+    }) = &probe.failure
+    {
+        let failed = warn(&format!(
+            "The last probe was not complete ({category} at {stage}): {}",
+            plain(message)
+        ));
         let _ = writeln!(text, "{failed}\nNothing is concluded from that.");
     }
     if let Some(found) = &probe.found {
         text.push_str(&numbers(found));
     }
-    for Intended { kind, name, before, after } in &probe.would_write {
-        let _ = writeln!(text, "Would be written: {kind}/{name} from {before} to {after} replicas");
+    for Intended {
+        kind,
+        name,
+        before,
+        after,
+    } in &probe.would_write
+    {
+        let _ = writeln!(
+            text,
+            "Would be written: {kind}/{name} from {before} to {after} replicas"
+        );
     }
     match &probe.found {
         Some(found) if found.finding.verdict == Verdict::HoldUndecided => {
@@ -90,7 +126,14 @@ pub(crate) fn report(probe: &ProbeStatus) -> String {
 }
 
 fn numbers(Found { finding: found, .. }: &Found) -> String {
-    let (verdict, Tally { candidates, expired, undecided }) = (found.verdict.into_str(), found.tally);
+    let (
+        verdict,
+        Tally {
+            candidates,
+            expired,
+            undecided,
+        },
+    ) = (found.verdict.into_str(), found.tally);
     let sentence = format!("{verdict}: {}", why::verdict(verdict));
     let sentence = match verdict {
         "scale_down" => bad(&sentence),
@@ -98,22 +141,39 @@ fn numbers(Found { finding: found, .. }: &Found) -> String {
         _ => warn(&sentence),
     };
     let mut text = line("Verdict", &sentence);
-    let mut leases =
-        format!("{expired} of {candidates} expired (after {} s without renewal)", in_seconds(found.grace.threshold()));
+    let mut leases = format!(
+        "{expired} of {candidates} expired (after {} s without renewal)",
+        in_seconds(found.grace.threshold())
+    );
     if undecided > 0 {
         let _ = write!(leases, ", {undecided} undecided");
     }
     if candidates > 1 {
-        let _ = write!(leases, "; an outage from {:.0} % on", found.fraction * 100.0);
+        let _ = write!(
+            leases,
+            "; an outage from {:.0} % on",
+            found.fraction * 100.0
+        );
     }
     text.push_str(&line("Leases", &leases));
     if !found.excluded.is_empty() {
-        let excluded: Vec<_> =
-            found.excluded.iter().map(|(reason, count)| format!("{count} {}", reason.replace('_', " "))).collect();
+        let excluded: Vec<_> = found
+            .excluded
+            .iter()
+            .map(|(reason, count)| format!("{count} {}", reason.replace('_', " ")))
+            .collect();
         text.push_str(&line("Excluded", &excluded.join(", ")));
     }
-    for LostZone { zone, candidates, expired } in &found.lost_zones {
-        let lost = format!("{} is lost: {expired} of its {candidates} leases expired; nothing is scaled for that", plain(zone));
+    for LostZone {
+        zone,
+        candidates,
+        expired,
+    } in &found.lost_zones
+    {
+        let lost = format!(
+            "{} is lost: {expired} of its {candidates} leases expired; nothing is scaled for that",
+            plain(zone)
+        );
         text.push_str(&line("Zone", &warn(&lost)));
     }
     if !found.leases.is_empty() {
@@ -122,12 +182,24 @@ fn numbers(Found { finding: found, .. }: &Found) -> String {
             .iter()
             .map(|lease| {
                 let (age, skew) = (in_seconds(lease.age), in_seconds(lease.skew));
-                let state = if lease.state == LeaseState::Valid { good("valid") } else { bad(lease.state.into_str()) };
-                let clock = if skew == 0.0 { String::new() } else { format!("{:+.0}s", -skew) };
+                let state = if lease.state == LeaseState::Valid {
+                    good("valid")
+                } else {
+                    bad(lease.state.into_str())
+                };
+                let clock = if skew == 0.0 {
+                    String::new()
+                } else {
+                    format!("{:+.0}s", -skew)
+                };
                 vec![lease.node.clone(), format!("{age:.1}s"), state, clock]
             })
             .collect();
-        let _ = write!(text, "\n{}\n", table(&["NODE", "AGE", "STATE", "CLOCK"], &rows));
+        let _ = write!(
+            text,
+            "\n{}\n",
+            table(&["NODE", "AGE", "STATE", "CLOCK"], &rows)
+        );
     }
     text
 }

@@ -1,4 +1,5 @@
-//! `restore`: what is held down comes back, in order and as it was. Nothing is written before `--yes` says so.
+//! `restore`: what is held down comes back, in order and as it was. Nothing is written before
+//! `--yes` says so.
 
 mod answer;
 mod plan;
@@ -27,9 +28,11 @@ use crate::probe::FAILURES;
 use crate::seed::Seed;
 use crate::{commands, output, seed, why};
 
-/// So many shoots are restored side by side: one whose API server does not answer takes all of its time-outs.
+/// So many shoots are restored side by side: one whose API server does not answer takes all of its
+/// time-outs.
 const AT_ONCE: usize = 16;
-/// How long it may take until the watch of the namespaces shows the pause. The prober has the same watch.
+/// How long it may take until the watch of the namespaces shows the pause. The prober has the same
+/// watch.
 const PAUSE_SEEN: Duration = Duration::from_secs(10);
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
@@ -42,17 +45,35 @@ struct Job {
 }
 
 pub(crate) async fn run(args: commands::Restore) -> anyhow::Result<()> {
-    let seed = seed::read(&args.access, args.namespace.clone().map_or(Reach::Seed, Reach::Shoot)).await?;
+    let seed = seed::read(
+        &args.access,
+        args.namespace.clone().map_or(Reach::Seed, Reach::Shoot),
+    )
+    .await?;
     let namespaces = match &args.namespace {
         Some(namespace) => seed.cluster(namespace).map(|_| vec![namespace.clone()])?,
         None => seed.prober.held_down().into_iter().collect(),
     };
-    let unread = if args.all { seed.prober.unread() } else { Vec::new() };
+    let unread = if args.all {
+        seed.prober.unread()
+    } else {
+        Vec::new()
+    };
     for resource in &unread {
-        anstream::eprintln!("warning: {resource} could not be read in any shoot: may it be listed and watched?");
+        anstream::eprintln!(
+            "warning: {resource} could not be read in any shoot: may it be listed and watched?"
+        );
     }
-    let patience = Patience { limit: args.timeout, failures: FAILURES };
-    let job = Job { restorer: Restorer::new(&seed.prober), args, seed, patience };
+    let patience = Patience {
+        limit: args.timeout,
+        failures: FAILURES,
+    };
+    let job = Job {
+        restorer: Restorer::new(&seed.prober),
+        args,
+        seed,
+        patience,
+    };
     job.say(&format!("Config: {}\n", job.seed.config_from));
     if namespaces.is_empty() {
         job.say("Nothing is held down.\n");
@@ -61,11 +82,29 @@ pub(crate) async fn run(args: commands::Restore) -> anyhow::Result<()> {
     let shoots = job.shoots(namespaces).await;
     let Job { args, seed, .. } = job;
     seed.prober.end().await;
-    let broken = count - shoots.iter().filter(|shoot| shoot.problem.is_none()).count();
+    let broken = count
+        - shoots
+            .iter()
+            .filter(|shoot| shoot.problem.is_none())
+            .count();
     let problem = shoots.first().and_then(|shoot| shoot.problem.clone());
-    let (format, not) = (args.access.output, if args.yes { "not restored" } else { "not to be restored" });
+    let (format, not) = (
+        args.access.output,
+        if args.yes {
+            "not restored"
+        } else {
+            "not to be restored"
+        },
+    );
     if format != Format::Table {
-        output::write(&Answer { shoots, config_from: seed.config_from }, format, String::new)?;
+        output::write(
+            &Answer {
+                shoots,
+                config_from: seed.config_from,
+            },
+            format,
+            String::new,
+        )?;
     }
     match (args.namespace, problem) {
         (Some(namespace), Some(problem)) => anyhow::bail!("{namespace} is {not}: {problem}"),
@@ -76,20 +115,35 @@ pub(crate) async fn run(args: commands::Restore) -> anyhow::Result<()> {
 }
 
 impl Job {
-    /// Restores shoots side by side; those that came to an end, by their names. None stops another, not even by a panic.
+    /// Restores shoots side by side; those that came to an end, by their names. None stops another,
+    /// not even by a panic.
     async fn shoots(&self, namespaces: Vec<String>) -> Vec<Shoot> {
-        let restores = namespaces.into_iter().map(|namespace| AssertUnwindSafe(self.shoot(namespace)).catch_unwind());
-        let ended: Vec<_> = stream::iter(restores).buffer_unordered(AT_ONCE).collect().await;
+        let restores = namespaces
+            .into_iter()
+            .map(|namespace| AssertUnwindSafe(self.shoot(namespace)).catch_unwind());
+        let ended: Vec<_> = stream::iter(restores)
+            .buffer_unordered(AT_ONCE)
+            .collect()
+            .await;
         let mut shoots: Vec<Shoot> = ended.into_iter().flatten().collect();
         shoots.sort_by(|a, b| a.namespace.cmp(&b.namespace));
         shoots
     }
 
     async fn shoot(&self, namespace: String) -> Shoot {
-        let mut shoot = Shoot { namespace, state: "no_cluster", ..Shoot::default() };
+        let mut shoot = Shoot {
+            namespace,
+            state: "no_cluster",
+            ..Shoot::default()
+        };
         match self.seed.prober.cluster(&shoot.namespace) {
             Some(cluster) => self.restore(&mut shoot, &cluster).await,
-            None => shoot.problem = Some("there is no Cluster of this name, so that it is not known to be a shoot".to_owned()),
+            None => {
+                shoot.problem = Some(
+                    "there is no Cluster of this name, so that it is not known to be a shoot"
+                        .to_owned(),
+                )
+            }
         }
         if let (true, Some(problem)) = (self.args.all, &shoot.problem) {
             anstream::eprintln!("error: {}: {problem}", shoot.namespace);
@@ -102,7 +156,9 @@ impl Job {
         shoot.state = state;
         shoot.paused = self.seed.prober.paused(&shoot.namespace);
         shoot.steps = self.plan(&shoot.namespace, Scope::All);
-        let mut restore = self.restorer.shoot(&shoot.namespace, cluster, self.args.force);
+        let mut restore = self
+            .restorer
+            .shoot(&shoot.namespace, cluster, self.args.force);
         if shoot.is_pending() {
             let refused = self.look(shoot, &mut restore, &because).await;
             shoot.steps = self.plan(&shoot.namespace, restore.scope());
@@ -117,38 +173,79 @@ impl Job {
             shoot.problem = Some(with_causes(error.as_ref()));
         }
         if let (None, Some(step)) = (&shoot.problem, shoot.steps.iter().find(|step| step.unknown)) {
-            shoot.problem = Some(format!("{} could not be read: it may be held down or not", step.resource));
+            shoot.problem = Some(format!(
+                "{} could not be read: it may be held down or not",
+                step.resource
+            ));
         }
     }
 
     fn plan(&self, namespace: &str, scope: Scope) -> Vec<Step> {
-        let observed: Vec<_> = self.seed.prober.dependents(namespace).into_iter().map(|(_, observed)| observed).collect();
+        let observed: Vec<_> = self
+            .seed
+            .prober
+            .dependents(namespace)
+            .into_iter()
+            .map(|(_, observed)| observed)
+            .collect();
         let only_held_down = only_held_down(self.seed.prober.options(namespace));
-        plan::plan(&self.seed.config.dependents, &observed, scope, only_held_down)
+        plan::plan(
+            &self.seed.config.dependents,
+            &observed,
+            scope,
+            only_held_down,
+        )
     }
 
     /// Why the shoot is not to be restored, if so. Not knowing is no reason to bring anything back.
-    async fn look(&self, shoot: &mut Shoot, restore: &mut Restore, because: &str) -> Option<String> {
+    async fn look(
+        &self,
+        shoot: &mut Shoot,
+        restore: &mut Restore,
+        because: &str,
+    ) -> Option<String> {
         let probed = shoot.state == "probed";
         if !probed && (self.args.all || !self.args.force) {
-            return Some(format!("{because}; it comes back only when it is named, with --force"));
+            return Some(format!(
+                "{because}; it comes back only when it is named, with --force"
+            ));
         }
         if self.args.force {
             return None;
         }
-        if let Some(owner) = self.seed.prober.owner(&shoot.namespace).await.filter(|owner| owner.standing != "ours") {
-            return Some(format!("it is not known to be ours: {}; --force restores it all the same", owner.sentence()));
+        if let Some(owner) = self
+            .seed
+            .prober
+            .owner(&shoot.namespace)
+            .await
+            .filter(|owner| owner.standing != "ours")
+        {
+            return Some(format!(
+                "it is not known to be ours: {}; --force restores it all the same",
+                owner.sentence()
+            ));
         }
-        let progress = if self.args.all { Progress::default() } else { Progress::saying("looking at the shoot ...") };
+        let progress = if self.args.all {
+            Progress::default()
+        } else {
+            Progress::saying("looking at the shoot ...")
+        };
         let found = restore.look(self.patience).await;
         drop(progress);
         match found {
             Ok(verdict) => {
                 let word = verdict.into_str();
                 shoot.verdict = Some(word);
-                (!verdict.is_up()).then(|| format!("{word}: {}; --force restores it all the same", why::verdict(word)))
+                (!verdict.is_up()).then(|| {
+                    format!(
+                        "{word}: {}; --force restores it all the same",
+                        why::verdict(word)
+                    )
+                })
             }
-            Err(failure) => Some(format!("its leases could not be looked at ({failure}); --force restores it all the same")),
+            Err(failure) => Some(format!(
+                "its leases could not be looked at ({failure}); --force restores it all the same"
+            )),
         }
     }
 
@@ -162,9 +259,16 @@ impl Job {
             let line = shoot.note(event, &mut failed);
             self.say(&format!("{}: {line}\n", shoot.namespace));
         }
-        let left = restore.remaining().into_iter().filter(|resource| !failed.iter().any(|(other, _)| other == *resource));
+        let left = restore
+            .remaining()
+            .into_iter()
+            .filter(|resource| !failed.iter().any(|(other, _)| other == *resource));
         let left = left.map(|resource| format!("{resource} was not restored"));
-        let problems: Vec<_> = failed.iter().map(|(resource, why)| format!("{resource} {why}")).chain(left).collect();
+        let problems: Vec<_> = failed
+            .iter()
+            .map(|(resource, why)| format!("{resource} {why}"))
+            .chain(left)
+            .collect();
         anyhow::ensure!(problems.is_empty(), "{}", problems.join("; "));
         shoot.restored = true;
         self.say(&format!("{}: restored\n", shoot.namespace));
@@ -173,24 +277,43 @@ impl Job {
 
     /// Keeps the prober from writing for this shoot, until its operators take the annotation away.
     async fn pause(&self, shoot: &mut Shoot) -> anyhow::Result<()> {
-        let (namespaces, name) = (Api::<Namespace>::all(self.seed.client.clone()), shoot.namespace.clone());
+        let (namespaces, name) = (
+            Api::<Namespace>::all(self.seed.client.clone()),
+            shoot.namespace.clone(),
+        );
         // A pause that nobody can see to be in force would only keep the prober from restoring.
-        anyhow::ensure!(self.seed.prober.paused(&name).is_some(), "the namespaces cannot be watched, so it is not paused");
-        let own = namespaces.get(&name).await.context("its namespace cannot be read, and so not be paused")?;
-        if own.annotations().get(PAUSE).is_none_or(|value| value != "true") {
+        anyhow::ensure!(
+            self.seed.prober.paused(&name).is_some(),
+            "the namespaces cannot be watched, so it is not paused"
+        );
+        let own = namespaces
+            .get(&name)
+            .await
+            .context("its namespace cannot be read, and so not be paused")?;
+        if own
+            .annotations()
+            .get(PAUSE)
+            .is_none_or(|value| value != "true")
+        {
             let patch = json!({ "metadata": { "annotations": { PAUSE: "true" } } });
-            let patched = namespaces.patch(&name, &PatchParams::default(), &Patch::Merge(&patch)).await;
+            let patched = namespaces
+                .patch(&name, &PatchParams::default(), &Patch::Merge(&patch))
+                .await;
             patched.context("its namespace cannot be annotated, and so not be paused")?;
         }
         let command = format!("kubectl annotate namespace {name} {PAUSE}-");
-        anstream::eprintln!("note: {name} is paused: the prober writes nothing for it until you say\n  {command}");
+        anstream::eprintln!(
+            "note: {name} is paused: the prober writes nothing for it until you say\n  {command}"
+        );
         shoot.unpause = Some(command);
         let seen = async {
             while self.seed.prober.paused(&name) != Some(true) {
                 sleep(POLL_INTERVAL).await;
             }
         };
-        timeout(PAUSE_SEEN, seen).await.context("its pause does not show in the watch of the namespaces")
+        timeout(PAUSE_SEEN, seen)
+            .await
+            .context("its pause does not show in the watch of the namespaces")
     }
 
     /// Says it at once where people read it.

@@ -37,7 +37,11 @@ impl Seed {
 
 pub(crate) async fn read(access: &Access, reach: Reach) -> anyhow::Result<Seed> {
     // An error says that a provider is installed already, and there is only this one.
-    let client = common::seed_client::connect(access.kubeconfig.as_deref(), &RequestCounter::register(&mut registry())).await?;
+    let client = common::seed_client::connect(
+        access.kubeconfig.as_deref(),
+        &RequestCounter::register(&mut registry()),
+    )
+    .await?;
     let progress = Progress::saying("reading the seed ...");
     may_be_read(&client, &reach).await?;
     drop(progress);
@@ -47,28 +51,44 @@ pub(crate) async fn read(access: &Access, reach: Reach) -> anyhow::Result<Seed> 
     drop(progress);
     if let Some(what) = prober.unknown() {
         // Without the Clusters nothing can be said of any shoot, not even that there is none.
-        anyhow::ensure!(what != "Clusters", "the seed's Clusters could not be read in {} s", PATIENCE.as_secs());
+        anyhow::ensure!(
+            what != "Clusters",
+            "the seed's Clusters could not be read in {} s",
+            PATIENCE.as_secs()
+        );
         anstream::eprintln!(
             "warning: the seed's {what} could not be read in {} s; may they be listed and watched?",
             PATIENCE.as_secs()
         );
     }
-    Ok(Seed { client, config, config_from, prober })
+    Ok(Seed {
+        client,
+        config,
+        config_from,
+        prober,
+    })
 }
 
 /// Says at once why nothing can be read, which a watch would only retry for ever.
 async fn may_be_read(client: &Client, reach: &Reach) -> anyhow::Result<()> {
-    let clusters: Api<DynamicObject> = Api::all_with(client.clone(), &ApiResource::erase::<Cluster>(&()));
+    let clusters: Api<DynamicObject> =
+        Api::all_with(client.clone(), &ApiResource::erase::<Cluster>(&()));
     let all = ListParams::default().limit(1);
     let params = match reach {
         Reach::Seed | Reach::Unprobed => all,
         Reach::Shoot(name) => all.fields(&format!("metadata.name={name}")),
     };
-    let answer = tokio::time::timeout(PATIENCE, clusters.list(&params)).await.context("no answer in time");
+    let answer = tokio::time::timeout(PATIENCE, clusters.list(&params))
+        .await
+        .context("no answer in time");
     match answer.and_then(|answer| Ok(answer?)) {
         Err(error) if matches!(error.downcast_ref(), Some(kube::Error::Api(status)) if status.code == 404) => {
-            Err(error.context("there are no Clusters on this API server; is it that of a Gardener seed?"))
+            Err(error.context(
+                "there are no Clusters on this API server; is it that of a Gardener seed?",
+            ))
         }
-        answer => answer.map(drop).context("the seed's Clusters cannot be listed"),
+        answer => answer
+            .map(drop)
+            .context("the seed's Clusters cannot be listed"),
     }
 }

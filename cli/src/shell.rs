@@ -1,4 +1,5 @@
-//! Completion scripts and manual pages, made from the very tables that the program reads its words by.
+//! Completion scripts and manual pages, made from the very tables that the program reads its words
+//! by.
 
 use std::path::Path;
 
@@ -14,9 +15,15 @@ use crate::output::print;
 fn program() -> Command {
     let mut program = Cli::command();
     for agent in flags::Agent::ALL {
-        let command = Command::new(agent.name()).about(agent.purpose()).args(flags::command().get_arguments());
+        let command = Command::new(agent.name())
+            .about(agent.purpose())
+            .args(flags::command().get_arguments());
         program = program.subcommand(command.mut_args(|flag| {
-            if flags::is_switch(&flag) { flag.action(ArgAction::SetTrue) } else { flag.hide_default_value(true) }
+            if flags::is_switch(&flag) {
+                flag.action(ArgAction::SetTrue)
+            } else {
+                flag.hide_default_value(true)
+            }
         }));
     }
     program
@@ -31,7 +38,8 @@ pub(crate) fn completions(shell: Shell) -> anyhow::Result<()> {
 pub(crate) fn man(folder: Option<&Path>) -> anyhow::Result<()> {
     match folder {
         Some(folder) => {
-            let written = std::fs::create_dir_all(folder).and_then(|()| clap_mangen::generate_to(program(), folder));
+            let written = std::fs::create_dir_all(folder)
+                .and_then(|()| clap_mangen::generate_to(program(), folder));
             written.with_context(|| folder.display().to_string())
         }
         None => {

@@ -80,24 +80,46 @@ struct Row {
 
 pub(crate) async fn run(access: commands::Access) -> anyhow::Result<()> {
     let seed = seed::read(&access, Reach::Unprobed).await?;
-    let shoots = seed.prober.clusters().into_iter().map(|(namespace, cluster)| Row::of(namespace, &cluster, &seed.prober));
+    let shoots = seed
+        .prober
+        .clusters()
+        .into_iter()
+        .map(|(namespace, cluster)| Row::of(namespace, &cluster, &seed.prober));
     let mut shoots: Vec<Row> = shoots.collect();
     let namespaces: Vec<_> = shoots.iter().map(|row| row.namespace.clone()).collect();
     let mut owners = seed.prober.owners(&namespaces).await;
-    shoots.iter_mut().for_each(|row| row.owner = owners.remove(&row.namespace));
-    let leaders = join_all(LEASES.map(|lease| leader(&seed.client, &access.garden_namespace, lease))).await;
-    let seed_settings = seed.prober.seed_options().iter().flat_map(ResolvedOptions::overruled).collect();
+    shoots
+        .iter_mut()
+        .for_each(|row| row.owner = owners.remove(&row.namespace));
+    let leaders =
+        join_all(LEASES.map(|lease| leader(&seed.client, &access.garden_namespace, lease))).await;
+    let seed_settings = seed
+        .prober
+        .seed_options()
+        .iter()
+        .flat_map(ResolvedOptions::overruled)
+        .collect();
     let refused = refused(&seed.prober, |_| true);
-    let leader = leaders.first().and_then(|leader: &Leader| leader.holder.as_deref());
+    let leader = leaders
+        .first()
+        .and_then(|leader: &Leader| leader.holder.as_deref());
     let outages = outages::read(&seed.client, &access.garden_namespace, leader, None).await;
-    let answer = Answer { leaders, shoots, outages, config_from: seed.config_from, seed_settings, refused };
+    let answer = Answer {
+        leaders,
+        shoots,
+        outages,
+        config_from: seed.config_from,
+        seed_settings,
+        refused,
+    };
     seed.prober.end().await;
     output::write(&answer, access.output, || text(&answer))
 }
 
 impl Row {
     fn of(namespace: String, cluster: &ClusterState, prober: &ReadOnlyProber) -> Self {
-        let (mut held_down, mut at_zero, mut ignored, mut unknown) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+        let (mut held_down, mut at_zero, mut ignored, mut unknown) =
+            (Vec::new(), Vec::new(), Vec::new(), Vec::new());
         for (dependent, observed) in prober.dependents(&namespace) {
             let list = match &observed {
                 Ok(None) => continue,
@@ -111,8 +133,23 @@ impl Row {
         }
         let (state, _) = why::state(cluster);
         let (machines, paused) = (prober.machines(&namespace), prober.paused(&namespace));
-        let settings = prober.options(&namespace).iter().flat_map(ResolvedOptions::overruled).collect();
-        Self { namespace, state, machines, paused, owner: None, settings, held_down, at_zero, ignored, unknown }
+        let settings = prober
+            .options(&namespace)
+            .iter()
+            .flat_map(ResolvedOptions::overruled)
+            .collect();
+        Self {
+            namespace,
+            state,
+            machines,
+            paused,
+            owner: None,
+            settings,
+            held_down,
+            at_zero,
+            ignored,
+            unknown,
+        }
     }
 }
 
@@ -125,7 +162,9 @@ pub(crate) async fn leader(client: &Client, namespace: &str, lease: &'static str
     Leader {
         lease,
         holder: spec.holder_identity.filter(|holder| !holder.is_empty()),
-        renewed: spec.renew_time.and_then(|time| DateTime::from_timestamp_micros(time.0.as_microsecond())),
+        renewed: spec
+            .renew_time
+            .and_then(|time| DateTime::from_timestamp_micros(time.0.as_microsecond())),
         lease_duration_seconds: spec.lease_duration_seconds,
         problem,
     }
@@ -141,7 +180,11 @@ impl Leader {
                 let age = Utc::now() - renewed;
                 let limit = TimeDelta::seconds(self.lease_duration_seconds.unwrap_or(15).into());
                 let text = format!("{}, renewed {} s ago", plain(holder), age.num_seconds());
-                if age > limit { bad(&format!("{text}: it seems to be gone")) } else { good(&text) }
+                if age > limit {
+                    bad(&format!("{text}: it seems to be gone"))
+                } else {
+                    good(&text)
+                }
             }
             (Some(holder), None) => plain(holder),
             (None, _) => bad("nobody"),
@@ -152,12 +195,20 @@ impl Leader {
 fn text(answer: &Answer) -> String {
     let mut text = String::new();
     for leader in &answer.leaders {
-        let agent = if leader.lease.contains("prober") { "Prober" } else { "Weeder" };
+        let agent = if leader.lease.contains("prober") {
+            "Prober"
+        } else {
+            "Weeder"
+        };
         let _ = writeln!(text, "{agent} leads: {}", leader.text());
     }
     let _ = writeln!(text, "Config: {}", answer.config_from);
     if !answer.seed_settings.is_empty() {
-        let shown: Vec<_> = answer.seed_settings.iter().map(ToString::to_string).collect();
+        let shown: Vec<_> = answer
+            .seed_settings
+            .iter()
+            .map(ToString::to_string)
+            .collect();
         let _ = writeln!(text, "Settings: {}", warn(&shown.join(", ")));
     }
     for refused in &answer.refused {
@@ -168,7 +219,10 @@ fn text(answer: &Answer) -> String {
         text.push_str("No shoots found.\n");
     } else {
         let rows: Vec<_> = answer.shoots.iter().map(row).collect();
-        text.push_str(&table(&["NAMESPACE", "STATE", "MACHINES", "HELD DOWN", "NOTE"], &rows));
+        text.push_str(&table(
+            &["NAMESPACE", "STATE", "MACHINES", "HELD DOWN", "NOTE"],
+            &rows,
+        ));
     }
     if let Some(outages) = &answer.outages {
         let _ = write!(text, "\n{}", outages.text());
@@ -184,16 +238,26 @@ fn row(row: &Row) -> Vec<String> {
     if let Some(owner) = row.owner.as_ref().filter(|owner| owner.standing != "ours") {
         notes.push(format!("not known to be ours: {}", owner.sentence()));
     }
-    for ShownOption { setting, value, from } in &row.settings {
+    for ShownOption {
+        setting,
+        value,
+        from,
+    } in &row.settings
+    {
         match (*setting, value.as_str(), from) {
             ("pause", "true", from) => notes.push(format!("paused ({})", from.into_str())),
             // What `garden` sets for all stands above.
-            (setting, value, Source::Namespace) => notes.push(format!("{setting} {value} (namespace)")),
+            (setting, value, Source::Namespace) => {
+                notes.push(format!("{setting} {value} (namespace)"))
+            }
             _ => {}
         }
     }
-    let lists =
-        [("at 0, not by the watchdog", &row.at_zero), ("ignore-scaling", &row.ignored), ("could not be read", &row.unknown)];
+    let lists = [
+        ("at 0, not by the watchdog", &row.at_zero),
+        ("ignore-scaling", &row.ignored),
+        ("could not be read", &row.unknown),
+    ];
     let lists = lists.into_iter().filter(|(_, names)| !names.is_empty());
     notes.extend(lists.map(|(what, names)| format!("{what}: {}", names.join(", "))));
     let held_down = match (row.held_down.is_empty(), row.unknown.is_empty()) {
@@ -201,9 +265,21 @@ fn row(row: &Row) -> Vec<String> {
         (true, true) => "-".to_owned(),
         (true, false) => "?".to_owned(),
     };
-    let machines = row.machines.map_or_else(|| "?".to_owned(), |count| count.to_string());
-    let notes = if notes.is_empty() { String::new() } else { warn(&notes.join("; ")) };
-    vec![row.namespace.clone(), row.state.to_owned(), machines, held_down, notes]
+    let machines = row
+        .machines
+        .map_or_else(|| "?".to_owned(), |count| count.to_string());
+    let notes = if notes.is_empty() {
+        String::new()
+    } else {
+        warn(&notes.join("; "))
+    };
+    vec![
+        row.namespace.clone(),
+        row.state.to_owned(),
+        machines,
+        held_down,
+        notes,
+    ]
 }
 
 #[cfg(test)]
@@ -211,7 +287,11 @@ mod tests {
     use super::*;
 
     fn note(paused: Option<bool>, settings: &[(&'static str, &str, Source)]) -> String {
-        let shown = |&(setting, value, from): &(&'static str, &str, Source)| ShownOption { setting, value: value.into(), from };
+        let shown = |&(setting, value, from): &(&'static str, &str, Source)| ShownOption {
+            setting,
+            value: value.into(),
+            from,
+        };
         let none = Vec::new;
         let shown = Row {
             namespace: "shoot--a--b".into(),
@@ -231,13 +311,25 @@ mod tests {
     #[test]
     fn a_pause_that_is_not_known_is_not_shown_as_none() {
         assert_eq!(note(Some(false), &[]), "shoot--a--bprobed3-");
-        assert_eq!(note(Some(true), &[("pause", "true", Source::Garden)]), "shoot--a--bprobed3-paused (garden)");
-        assert_eq!(note(None, &[]), "shoot--a--bprobed3-paused or not: could not be read");
+        assert_eq!(
+            note(Some(true), &[("pause", "true", Source::Garden)]),
+            "shoot--a--bprobed3-paused (garden)"
+        );
+        assert_eq!(
+            note(None, &[]),
+            "shoot--a--bprobed3-paused or not: could not be read"
+        );
     }
 
     #[test]
     fn a_shoot_is_shown_with_what_its_own_namespace_sets() {
-        let own = [("pause", "false", Source::Namespace), ("standbyProtects", "true", Source::Garden)];
-        assert_eq!(note(Some(false), &own), "shoot--a--bprobed3-pause false (namespace)");
+        let own = [
+            ("pause", "false", Source::Namespace),
+            ("standbyProtects", "true", Source::Garden),
+        ];
+        assert_eq!(
+            note(Some(false), &own),
+            "shoot--a--bprobed3-pause false (namespace)"
+        );
     }
 }

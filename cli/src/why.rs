@@ -13,9 +13,19 @@ use crate::output::{bad, good, plain, warn};
 /// Why a shoot is probed, or not: the word that metrics use, and a sentence.
 pub(crate) fn state(cluster: &ClusterState) -> (&'static str, String) {
     let shoot = match &cluster.shoot {
-        None => return ("no_shoot", "its Cluster holds no shoot; a probe that ran before goes on".to_owned()),
+        None => {
+            return (
+                "no_shoot",
+                "its Cluster holds no shoot; a probe that ran before goes on".to_owned(),
+            );
+        }
         Some(Err(error)) => {
-            return ("unreadable", format!("its Cluster cannot be understood ({error}); a probe that ran before goes on"));
+            return (
+                "unreadable",
+                format!(
+                    "its Cluster cannot be understood ({error}); a probe that ran before goes on"
+                ),
+            );
         }
         Some(Ok(shoot)) => shoot,
     };
@@ -28,9 +38,15 @@ pub(crate) fn state(cluster: &ClusterState) -> (&'static str, String) {
         "migrating" => {
             "its control plane moves to another seed, or has yet to come from one, whose watchdog looks after it: it is not probed here"
         }
-        "workerless" => "it has no worker pools, and so no nodes that could be lost: it is not probed",
-        "waking_up" => "it is waking up from hibernation: no probe starts before its control plane is back",
-        _ => "no Create, Restore or Reconcile has brought up its control plane yet: no probe starts before",
+        "workerless" => {
+            "it has no worker pools, and so no nodes that could be lost: it is not probed"
+        }
+        "waking_up" => {
+            "it is waking up from hibernation: no probe starts before its control plane is back"
+        }
+        _ => {
+            "no Create, Restore or Reconcile has brought up its control plane yet: no probe starts before"
+        }
     };
     (word, sentence.to_owned())
 }
@@ -54,7 +70,8 @@ pub(crate) fn dependent(
     if marks.ignored {
         return "it is annotated with ignore-scaling: the watchdog leaves it as it is".into();
     }
-    let back = scale_up(observed, Scope::All, restore_only_held_down).and_then(|write| Some((write.replicas?, write.fell_back)));
+    let back = scale_up(observed, Scope::All, restore_only_held_down)
+        .and_then(|write| Some((write.replicas?, write.fell_back)));
     match (observed.replicas, marks.held_down, back) {
         (..=0, true, Some((replicas, true))) => format!(
             "held down by the watchdog; it comes back with {replicas} replica, since what is remembered ({:?}) cannot be used",
@@ -83,17 +100,25 @@ pub(crate) fn owner(owner: &OwnerStatus) -> String {
     let sentence = plain(&owner.sentence());
     match owner.standing {
         "ours" => good(&format!("this seed: {sentence}")),
-        "elsewhere" => bad(&format!("another seed: {sentence}; a prober that finds it so neither probes nor writes it")),
-        _ => warn(&format!("not known: {sentence}; a prober that finds it so for longer than is tolerated leaves it alone")),
+        "elsewhere" => bad(&format!(
+            "another seed: {sentence}; a prober that finds it so neither probes nor writes it"
+        )),
+        _ => warn(&format!(
+            "not known: {sentence}; a prober that finds it so for longer than is tolerated leaves it alone"
+        )),
     }
 }
 
 pub(crate) fn verdict(word: &str) -> &'static str {
     match word {
         "scale_up" => "the nodes reach their API server",
-        "scale_up_held_down" => "the nodes that count reach their API server: what is held down may come back",
+        "scale_up_held_down" => {
+            "the nodes that count reach their API server: what is held down may come back"
+        }
         "scale_down" => "the nodes have lost the way to their API server",
-        "hold_single_candidate" => "only one node counts, and its lease is not known to be valid: nothing is concluded",
+        "hold_single_candidate" => {
+            "only one node counts, and its lease is not known to be valid: nothing is concluded"
+        }
         "hold_no_machines" => {
             "there are leases and not a single Machine: nothing is concluded until none was renewed for ten minutes"
         }

@@ -1,4 +1,5 @@
-//! The runtime around an agent's work: client, metrics, health, Events, leader election. Both agents have one.
+//! The runtime around an agent's work: client, metrics, health, Events, leader election. Both
+//! agents have one.
 //!
 //! ```text
 //! args --> AgentRuntime::open --> client, fence, events, registry, for the work
@@ -59,27 +60,40 @@ pub struct Endpoints<S> {
 }
 
 impl AgentRuntime {
-    /// Takes the addresses and finds the seed. `lease` is the Lease that replicas of this agent elect their leader by.
+    /// Takes the addresses and finds the seed. `lease` is the Lease that replicas of this agent
+    /// elect their leader by.
     ///
     /// # Errors
     /// When there is no access to the seed, or an address is taken.
     pub async fn open(agent: Agent, args: &AgentArgs, lease: &'static str) -> anyhow::Result<Self> {
         let mut registry = metrics::registry();
         let requests = RequestCounter::register(&mut registry);
-        let kubeconfig = Some(args.kubeconfig.as_path()).filter(|path| !path.as_os_str().is_empty());
-        let client = seed_client::connect(kubeconfig, &requests).await.context("no access to the seed")?;
-        let metrics_address = Some(args.metrics_bind_addr.as_str()).filter(|address| !address.is_empty());
-        let metrics = http::listen("metrics-bind-addr", metrics_address.unwrap_or(DEFAULT_METRICS_ADDRESS)).await?;
+        let kubeconfig =
+            Some(args.kubeconfig.as_path()).filter(|path| !path.as_os_str().is_empty());
+        let client = seed_client::connect(kubeconfig, &requests)
+            .await
+            .context("no access to the seed")?;
+        let metrics_address =
+            Some(args.metrics_bind_addr.as_str()).filter(|address| !address.is_empty());
+        let metrics = http::listen(
+            "metrics-bind-addr",
+            metrics_address.unwrap_or(DEFAULT_METRICS_ADDRESS),
+        )
+        .await?;
         let health = match args.health_bind_addr.as_str() {
             "" => None,
             address => http::listen("health-bind-addr", address).await?,
         };
         if !matches!(args.pprof_bind_addr.as_str(), "" | "0") {
-            tracing::info!(address = args.pprof_bind_addr, "--pprof-bind-addr is accepted, nothing is served there");
+            tracing::info!(
+                address = args.pprof_bind_addr,
+                "--pprof-bind-addr is accepted, nothing is served there"
+            );
         }
         let election = args.leader_election.clone();
         let self_reference = reference(&election.namespace, lease);
-        let written = (!args.dry_run).then(|| Recorder::new(client.clone(), self_reference.clone()));
+        let written =
+            (!args.dry_run).then(|| Recorder::new(client.clone(), self_reference.clone()));
         let (events, recorder) = written.unzip();
         let events = events.unwrap_or_else(Events::none);
         events.register(&mut registry);
@@ -90,8 +104,19 @@ impl AgentRuntime {
             let (keeper, fence) = Fence::closed();
             register_leads(&mut registry, lease, fence.clone());
             let identity = identity();
-            let elector = Elector::new(client.clone(), election, lease, identity.clone(), keeper, events.clone());
-            let role = Role::Candidate { identity, holder: elector.holder(), fence: fence.clone() };
+            let elector = Elector::new(
+                client.clone(),
+                election,
+                lease,
+                identity.clone(),
+                keeper,
+                events.clone(),
+            );
+            let role = Role::Candidate {
+                identity,
+                holder: elector.holder(),
+                fence: fence.clone(),
+            };
             (fence, Some(elector), role)
         } else {
             (Fence::always_open(), None, Role::Alone)
@@ -112,7 +137,8 @@ impl AgentRuntime {
         })
     }
 
-    /// Does the work, which ends by itself when the process is to end and writes only through the fence.
+    /// Does the work, which ends by itself when the process is to end and writes only through the
+    /// fence.
     ///
     /// # Errors
     /// When leadership is lost; the work is then dropped.
@@ -125,7 +151,10 @@ impl AgentRuntime {
         let mut servers = JoinSet::new();
         let mut serve = |what: &str, listener: Option<TcpListener>, router: Router| {
             if let Some(listener) = listener {
-                let address = listener.local_addr().map(|address| address.to_string()).unwrap_or_default();
+                let address = listener
+                    .local_addr()
+                    .map(|address| address.to_string())
+                    .unwrap_or_default();
                 tracing::info!(address, "serving {what}");
                 servers.spawn(http::serve(listener, router, ended.clone()));
             }
@@ -134,11 +163,13 @@ impl AgentRuntime {
         serve(
             "health",
             self.health,
-            health::router(endpoints.live, endpoints.ready).merge(endpoints.lookups).merge(status::router(
-                self.agent.name(),
-                self.role,
-                endpoints.status,
-            )),
+            health::router(endpoints.live, endpoints.ready)
+                .merge(endpoints.lookups)
+                .merge(status::router(
+                    self.agent.name(),
+                    self.role,
+                    endpoints.status,
+                )),
         );
         let work = async {
             match self.elector {
@@ -165,5 +196,7 @@ impl AgentRuntime {
 fn register_leads(registry: &mut Registry, lease: &'static str, fence: Fence) {
     let of_lease = registry.sub_registry_with_label(("name".into(), lease.into()));
     let help = "Whether this process leads (1) or waits (0).";
-    metrics::register_computed(of_lease, "leader_election_master_status", help, move || Some(fence.is_open().into()));
+    metrics::register_computed(of_lease, "leader_election_master_status", help, move || {
+        Some(fence.is_open().into())
+    });
 }

@@ -12,12 +12,18 @@ pub struct Backoff {
 
 impl Backoff {
     pub fn new(first: Duration, longest: Duration) -> Self {
-        Self { waits: doubling(first, longest).build(), longest }
+        Self {
+            waits: doubling(first, longest).build(),
+            longest,
+        }
     }
 
     /// Each wait is up to twice as long, at random, so that replicas do not wait in step.
     pub fn jittered(first: Duration, longest: Duration) -> Self {
-        Self { waits: doubling(first, longest).with_jitter().build(), longest }
+        Self {
+            waits: doubling(first, longest).with_jitter().build(),
+            longest,
+        }
     }
 
     /// The next one.
@@ -27,5 +33,8 @@ impl Backoff {
 }
 
 fn doubling(first: Duration, longest: Duration) -> ExponentialBuilder {
-    ExponentialBuilder::new().with_min_delay(first).with_max_delay(longest).without_max_times()
+    ExponentialBuilder::new()
+        .with_min_delay(first)
+        .with_max_delay(longest)
+        .without_max_times()
 }

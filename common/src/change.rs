@@ -8,7 +8,10 @@ use kube::runtime::watcher::Event;
 use kube::{Resource, ResourceExt};
 
 pub fn key_of(object: &impl Resource) -> Key {
-    Key { namespace: object.namespace().unwrap_or_default(), name: object.name_any() }
+    Key {
+        namespace: object.namespace().unwrap_or_default(),
+        name: object.name_any(),
+    }
 }
 
 #[derive(Debug, PartialEq, Eq)]
@@ -27,11 +30,18 @@ pub(crate) struct Changes<V, P> {
 
 impl<V, P> Changes<V, P> {
     pub(crate) fn new(prune: P) -> Self {
-        Self { prune, objects: HashMap::new(), unreadable: HashSet::new() }
+        Self {
+            prune,
+            objects: HashMap::new(),
+            unreadable: HashSet::new(),
+        }
     }
 
     /// What changed with this event, if anything did already.
-    pub(crate) fn of<K: Resource>(&mut self, event: Event<DeserializeGuard<K>>) -> Result<Option<Change<V>>, Unreadable>
+    pub(crate) fn of<K: Resource>(
+        &mut self,
+        event: Event<DeserializeGuard<K>>,
+    ) -> Result<Option<Change<V>>, Unreadable>
     where
         P: FnMut(K) -> Option<V>,
     {
@@ -52,7 +62,10 @@ impl<V, P> Changes<V, P> {
             }
             Event::InitDone => {
                 let objects = std::mem::take(&mut self.objects);
-                Some(Change::Listed { objects, unreadable: std::mem::take(&mut self.unreadable) })
+                Some(Change::Listed {
+                    objects,
+                    unreadable: std::mem::take(&mut self.unreadable),
+                })
             }
             Event::Apply(object) => Some(match self.pruned(object)? {
                 (key, Some(value)) => Change::Applied(key, value),
@@ -62,14 +75,20 @@ impl<V, P> Changes<V, P> {
         })
     }
 
-    fn pruned<K: Resource>(&mut self, object: DeserializeGuard<K>) -> Result<(Key, Option<V>), Unreadable>
+    fn pruned<K: Resource>(
+        &mut self,
+        object: DeserializeGuard<K>,
+    ) -> Result<(Key, Option<V>), Unreadable>
     where
         P: FnMut(K) -> Option<V>,
     {
         let key = key_of(&object);
         match object.0 {
             Ok(object) => Ok((key, (self.prune)(object))),
-            Err(error) => Err(Unreadable { key, error: error.to_string() }),
+            Err(error) => Err(Unreadable {
+                key,
+                error: error.to_string(),
+            }),
         }
     }
 }

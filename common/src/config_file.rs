@@ -1,7 +1,8 @@
-//! The config file of a running agent: read every few seconds, reloaded when it changed and is valid.
+//! The config file of a running agent: read every few seconds, reloaded when it changed and is
+//! valid.
 //!
-//! Kubernetes replaces the files of a ConfigMap by turning a symbolic link; reading the file through the link, again and
-//! again, notices that on every file system.
+//! Kubernetes replaces the files of a ConfigMap by turning a symbolic link; reading the file
+//! through the link, again and again, notices that on every file system.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -16,7 +17,8 @@ use tokio::time::sleep;
 use crate::document::{ConfigError, Contents, Loaded};
 use crate::events::Events;
 
-/// How often the file is read. A kubelet takes up to a minute to bring a changed ConfigMap to the file.
+/// How often the file is read. A kubelet takes up to a minute to bring a changed ConfigMap to the
+/// file.
 const POLL_INTERVAL: Duration = Duration::from_secs(5);
 
 pub type Load<T> = fn(&Contents) -> Result<Loaded<T>, ConfigError>;
@@ -40,15 +42,32 @@ impl<T> ConfigFile<T> {
         let read = Contents::of(path)?;
         let Loaded { config, warnings } = load(&read)?;
         let (reloads, refused, reporter) = (Family::default(), Gauge::default(), None);
-        let file = Self { path: path.to_owned(), load, read: Some(read), reloads, refused, reporter };
+        let file = Self {
+            path: path.to_owned(),
+            load,
+            read: Some(read),
+            reloads,
+            refused,
+            reporter,
+        };
         file.warn(warnings);
         Ok((config, file))
     }
 
     /// Shows in a registry, and by Events about `self_reference`, how changes of the file are met.
-    pub fn report_to(&mut self, registry: &mut Registry, events: Events, self_reference: ObjectReference) {
-        registry.register("dwd_config_reloads", "Changes of the config file by what became of them", self.reloads.clone());
-        let help = "Whether the config file as it is now is refused (1), so that an older one is in force";
+    pub fn report_to(
+        &mut self,
+        registry: &mut Registry,
+        events: Events,
+        self_reference: ObjectReference,
+    ) {
+        registry.register(
+            "dwd_config_reloads",
+            "Changes of the config file by what became of them",
+            self.reloads.clone(),
+        );
+        let help =
+            "Whether the config file as it is now is refused (1), so that an older one is in force";
         registry.register("dwd_config_refused", help, self.refused.clone());
         for result in ["taken", "refused"] {
             drop(self.reloads.get_or_create(&[("result", result)]));
@@ -62,7 +81,8 @@ impl<T> ConfigFile<T> {
         move || refused.get() != 0
     }
 
-    /// Waits for the next valid change. What is not valid is refused and reported. Can be cancelled at any time.
+    /// Waits for the next valid change. What is not valid is refused and reported. Can be cancelled
+    /// at any time.
     pub async fn next(&mut self) -> T {
         loop {
             sleep(POLL_INTERVAL).await;
@@ -112,7 +132,9 @@ mod tests {
     use crate::document;
 
     fn number(contents: &Contents) -> Result<Loaded<i32>, ConfigError> {
-        document::load(contents, |root, _| root.field("number").required("a number").integer())
+        document::load(contents, |root, _| {
+            root.field("number").required("a number").integer()
+        })
     }
 
     /// A folder as a kubelet lays it out: the file is a link through `..data`, which is turned.
@@ -123,7 +145,10 @@ mod tests {
 
     impl Mounted {
         fn new(text: &str) -> Self {
-            let mut mounted = Self { folder: tempfile::tempdir().unwrap(), version: 0 };
+            let mut mounted = Self {
+                folder: tempfile::tempdir().unwrap(),
+                version: 0,
+            };
             mounted.turn(text);
             symlink("..data/config.yaml", mounted.file()).unwrap();
             mounted
@@ -153,7 +178,12 @@ mod tests {
     #[test]
     fn what_is_remembered_of_the_file_is_what_was_applied() {
         let says_something_else_each_time = Path::new("/proc/sys/kernel/random/uuid");
-        let text = |contents: &Contents| Ok(Loaded { config: contents.text()?.to_owned(), warnings: Vec::new() });
+        let text = |contents: &Contents| {
+            Ok(Loaded {
+                config: contents.text()?.to_owned(),
+                warnings: Vec::new(),
+            })
+        };
         let (applied, file) = ConfigFile::open(says_something_else_each_time, text).unwrap();
         assert_eq!(file.read.unwrap().text().unwrap(), applied);
     }
@@ -167,7 +197,12 @@ mod tests {
         file.report_to(&mut registry, Events::none(), ObjectReference::default());
 
         mounted.turn("number: one");
-        assert!(tokio::time::timeout(POLL_INTERVAL * 3, file.next()).await.is_err(), "refused");
+        assert!(
+            tokio::time::timeout(POLL_INTERVAL * 3, file.next())
+                .await
+                .is_err(),
+            "refused"
+        );
         assert!(metric(&registry, "dwd_config_refused 1"));
         assert!(
             metric(&registry, "dwd_config_reloads_total{result=\"refused\"} 1"),
@@ -177,7 +212,10 @@ mod tests {
         mounted.turn("number: 2");
         assert_eq!(file.next().await, 2);
         assert!(metric(&registry, "dwd_config_refused 0"));
-        assert!(metric(&registry, "dwd_config_reloads_total{result=\"taken\"} 1"));
+        assert!(metric(
+            &registry,
+            "dwd_config_reloads_total{result=\"taken\"} 1"
+        ));
     }
 
     #[tokio::test(start_paused = true)]
@@ -185,7 +223,11 @@ mod tests {
         let mut mounted = Mounted::new("number: 1");
         let (_, mut file) = ConfigFile::open(&mounted.file(), number).unwrap();
         std::fs::remove_file(mounted.folder.path().join("..data")).unwrap();
-        assert!(tokio::time::timeout(POLL_INTERVAL * 3, file.next()).await.is_err());
+        assert!(
+            tokio::time::timeout(POLL_INTERVAL * 3, file.next())
+                .await
+                .is_err()
+        );
         mounted.turn("number: 3");
         assert_eq!(file.next().await, 3);
     }

@@ -1,13 +1,15 @@
-//! Reads a config file the way the Go original does (rules 15 to 21), and finds every error in it at once.
+//! Reads a config file the way the Go original does (rules 15 to 21), and finds every error in it
+//! at once.
 //!
 //! ```text
 //! text -> yaml::read -> Node -> Object::field -> Value::text | integer | duration | ... -> the agent's config
 //!                                                        \-> Problems -> ConfigError
 //! ```
 //!
-//! The Go original turns YAML 1.1 into JSON and decodes that into Go structs: keys match in any case, unknown keys are
-//! ignored, a bare `123` may stand where a string is due. serde-saphyr gives the scalars of YAML 1.1 and refuses alias
-//! bombs; the rest is done here on a small tree, because serde's derived types stop at the first error and match keys exactly.
+//! The Go original turns YAML 1.1 into JSON and decodes that into Go structs: keys match in any
+//! case, unknown keys are ignored, a bare `123` may stand where a string is due. serde-saphyr gives
+//! the scalars of YAML 1.1 and refuses alias bombs; the rest is done here on a small tree, because
+//! serde's derived types stop at the first error and match keys exactly.
 
 mod error;
 mod key;
@@ -26,8 +28,8 @@ pub use value::{Object, Value};
 /// The largest config file read, in bytes: Kubernetes' limit for all data of a ConfigMap.
 const MAX_BYTES: u64 = 1024 * 1024;
 
-/// What was found wrong, or worth a word, while a document was read. Reading goes on after an error, so that all of them are reported
-/// together.
+/// What was found wrong, or worth a word, while a document was read. Reading goes on after an
+/// error, so that all of them are reported together.
 #[derive(Debug, Default)]
 pub struct Problems {
     errors: RefCell<Vec<FieldError>>,
@@ -63,7 +65,9 @@ impl Contents {
     pub fn of(path: &Path) -> Result<Self, ConfigError> {
         let file = path.display().to_string();
         let mut bytes = Vec::new();
-        match std::fs::File::open(path).and_then(|opened| opened.take(MAX_BYTES + 1).read_to_end(&mut bytes)) {
+        match std::fs::File::open(path)
+            .and_then(|opened| opened.take(MAX_BYTES + 1).read_to_end(&mut bytes))
+        {
             Ok(_) => Ok(Self { file, bytes }),
             Err(source) => Err(ConfigError::Read { file, source }),
         }
@@ -72,7 +76,8 @@ impl Contents {
     /// # Errors
     /// [`ConfigError::Syntax`] when it is none.
     pub fn text(&self) -> Result<&str, ConfigError> {
-        str::from_utf8(&self.bytes).map_err(|_| ConfigError::syntax(&self.file, "it is not UTF-8 text"))
+        str::from_utf8(&self.bytes)
+            .map_err(|_| ConfigError::syntax(&self.file, "it is not UTF-8 text"))
     }
 }
 
@@ -80,22 +85,30 @@ impl Contents {
 ///
 /// # Errors
 /// Those of [`Contents::text`] and of [`parse`]; all of them name the file.
-pub fn load<T>(contents: &Contents, read: impl FnOnce(&Object<'_>, &Problems) -> Option<T>) -> Result<Loaded<T>, ConfigError> {
+pub fn load<T>(
+    contents: &Contents,
+    read: impl FnOnce(&Object<'_>, &Problems) -> Option<T>,
+) -> Result<Loaded<T>, ConfigError> {
     parse(&contents.file, contents.text()?, read)
 }
 
-/// Reads `text` as YAML and hands its top level to `read`, which notes every error in the [`Problems`] and gives `None`
-/// when it cannot go on. The result comes with the warnings. `file` names the text in errors.
+/// Reads `text` as YAML and hands its top level to `read`, which notes every error in the
+/// [`Problems`] and gives `None` when it cannot go on. The result comes with the warnings. `file`
+/// names the text in errors.
 ///
 /// # Errors
-/// [`ConfigError::Syntax`] when the text is larger than 1 MiB or no YAML, [`ConfigError::Fields`] with all errors `read` noted.
+/// [`ConfigError::Syntax`] when the text is larger than 1 MiB or no YAML, [`ConfigError::Fields`]
+/// with all errors `read` noted.
 pub fn parse<T>(
     file: &str,
     text: &str,
     read: impl FnOnce(&Object<'_>, &Problems) -> Option<T>,
 ) -> Result<Loaded<T>, ConfigError> {
     if text.len() as u64 > MAX_BYTES {
-        return Err(ConfigError::syntax(file, format!("it is larger than {MAX_BYTES} bytes")));
+        return Err(ConfigError::syntax(
+            file,
+            format!("it is larger than {MAX_BYTES} bytes"),
+        ));
     }
     let root = yaml::read(text).map_err(|problem| ConfigError::syntax(file, problem))?;
     let problems = Problems::default();
@@ -106,7 +119,11 @@ pub fn parse<T>(
     let (errors, warnings) = (problems.errors.into_inner(), problems.warnings.into_inner());
     match result {
         Some(config) if errors.is_empty() => Ok(Loaded { config, warnings }),
-        _ => Err(ConfigError::Fields { file: file.to_owned(), errors, warnings }),
+        _ => Err(ConfigError::Fields {
+            file: file.to_owned(),
+            errors,
+            warnings,
+        }),
     }
 }
 

@@ -4,8 +4,9 @@
 //! anyone -> Events (bounded; full: lost, counted) -> Recorder -> POST, or for a repetition PATCH of its count -> API server
 //! ```
 //!
-//! They are a courtesy: sending one never waits, never fails and never holds up anything; the [`Recorder`] works
-//! beside the agent and retries twice. core/v1 and not events.k8s.io, because that is what Gardener's role grants.
+//! They are a courtesy: sending one never waits, never fails and never holds up anything; the
+//! [`Recorder`] works beside the agent and retries twice. core/v1 and not events.k8s.io, because
+//! that is what Gardener's role grants.
 
 mod recorder;
 
@@ -18,8 +19,8 @@ use tokio::sync::mpsc;
 
 pub use self::recorder::Recorder;
 
-/// Events that may wait to be written, one after the other: two of each shoot of a large seed (2,000), which an outage of all brings at
-/// once. They take 2 MB then.
+/// Events that may wait to be written, one after the other: two of each shoot of a large seed
+/// (2,000), which an outage of all brings at once. They take 2 MB then.
 const QUEUE: usize = 4096;
 
 /// Takes Events. Cheap to clone.
@@ -41,7 +42,10 @@ struct Note {
 
 impl Events {
     pub fn none() -> Self {
-        Self { queue: None, lost: Counter::default() }
+        Self {
+            queue: None,
+            lost: Counter::default(),
+        }
     }
 
     /// Shows at `/metrics` how many are lost.
@@ -52,7 +56,13 @@ impl Events {
 
     fn queue() -> (Self, mpsc::Receiver<Note>) {
         let (queue, notes) = mpsc::channel(QUEUE);
-        (Self { queue: Some(queue), lost: Counter::default() }, notes)
+        (
+            Self {
+                queue: Some(queue),
+                lost: Counter::default(),
+            },
+            notes,
+        )
     }
 
     /// Reports something that went as it should.
@@ -65,15 +75,28 @@ impl Events {
         self.send(about, "Warning", reason, message);
     }
 
-    fn send(&self, about: &ObjectReference, severity: &'static str, reason: &'static str, message: String) {
+    fn send(
+        &self,
+        about: &ObjectReference,
+        severity: &'static str,
+        reason: &'static str,
+        message: String,
+    ) {
         let Some(queue) = &self.queue else { return };
-        let note = Note { about: about.clone(), severity, reason, message, at: Utc::now() };
+        let note = Note {
+            about: about.clone(),
+            severity,
+            reason,
+            message,
+            at: Utc::now(),
+        };
         if queue.try_send(note).is_err() {
             self.lost.inc();
         }
     }
 
-    /// How many Events were lost so far: because too many waited, or because the API server did not take them.
+    /// How many Events were lost so far: because too many waited, or because the API server did not
+    /// take them.
     pub fn lost(&self) -> u64 {
         self.lost.get()
     }
@@ -82,7 +105,12 @@ impl Events {
 /// What an Event about a namespace is about.
 pub fn namespace_reference(name: &str) -> ObjectReference {
     let text = |text: &str| Some(text.to_owned());
-    ObjectReference { api_version: text("v1"), kind: text("Namespace"), name: text(name), ..ObjectReference::default() }
+    ObjectReference {
+        api_version: text("v1"),
+        kind: text("Namespace"),
+        name: text(name),
+        ..ObjectReference::default()
+    }
 }
 
 /// The name of this host: in a pod, the pod's.

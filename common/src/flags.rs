@@ -4,9 +4,11 @@
 //! args -> parse -> Command::Usage | Help(agent) | Run(agent, AgentArgs) -> AgentArgs::validate
 //! ```
 //!
-//! Operators' Deployments are written for Go's syntax: `-flag` is `--flag`, a boolean takes its value only after `=`, the first word that
-//! is no flag ends the flags and the rest is ignored, `0x10` is a number. clap cannot be taught any of these. `parse` knows which word
-//! is what, [`go_compat`] how values are spelt, and clap which flags there are: it is handed each one as `--flag=value`.
+//! Operators' Deployments are written for Go's syntax: `-flag` is `--flag`, a boolean takes its
+//! value only after `=`, the first word that is no flag ends the flags and the rest is ignored,
+//! `0x10` is a number. clap cannot be taught any of these. `parse` knows which word is what,
+//! [`go_compat`] how values are spelt, and clap which flags there are: it is handed each one as
+//! `--flag=value`.
 
 mod help;
 mod parse;
@@ -39,7 +41,9 @@ impl Agent {
 
     pub const fn purpose(self) -> &'static str {
         match self {
-            Self::Prober => "keeps machines from being replaced while their nodes cannot reach the API server",
+            Self::Prober => {
+                "keeps machines from being replaced while their nodes cannot reach the API server"
+            }
             Self::Weeder => "restarts crash-looping pods once the service they need is back",
         }
     }
@@ -86,41 +90,55 @@ impl UsageError {
     pub(crate) const EXIT_CODE: u8 = 2;
 }
 
-/// The flags of an agent; both have the same (rules 6 to 8). What is said of a field here is what the help says of its flag. A path
-/// that is not given is empty.
+/// The flags of an agent; both have the same (rules 6 to 8). What is said of a field here is what
+/// the help says of its flag. A path that is not given is empty.
 #[derive(Clone, Debug, PartialEq, Args)]
 pub struct AgentArgs {
     /// The agent's config file (YAML). Required.
     #[arg(long, value_name = "path", value_parser = str::parse::<PathBuf>, default_value = "")]
     pub config_file: PathBuf,
-    /// How to reach the seed. Without it: the file named by $KUBECONFIG, the service account of the pod, ~/.kube/config.
+    /// How to reach the seed. Without it: the file named by $KUBECONFIG, the service account of the
+    /// pod, ~/.kube/config.
     #[arg(long, value_name = "path", value_parser = str::parse::<PathBuf>, default_value = "")]
     pub kubeconfig: PathBuf,
-    /// How many writes per second the prober makes to restore, on average; protective writes and all else are not limited,
-    /// nor is the weeder. 0 means the default.
+    /// How many writes per second the prober makes to restore, on average; protective writes and
+    /// all else are not limited, nor is the weeder. 0 means the default.
     #[arg(long, value_name = "number", value_parser = flag::number, default_value = "5.0")]
     pub kube_api_qps: f64,
-    /// How many writes to restore the prober may make at once before the average holds. 0 means the default.
+    /// How many writes to restore the prober may make at once before the average holds. 0 means the
+    /// default.
     #[arg(long, value_name = "int", value_parser = flag::integer, default_value_t = DEFAULT_BURST)]
     pub kube_api_burst: i64,
-    /// Accepted for compatibility. Shoots are worked on independently of each other, without such a limit.
+    /// Accepted for compatibility. Shoots are worked on independently of each other, without such a
+    /// limit.
     #[arg(long, value_name = "int", value_parser = flag::integer, default_value = "1")]
     pub concurrent_reconciles: i64,
     /// Where /metrics is served, as host:port or :port. 0 serves nothing; nothing means :8080.
-    #[arg(long, alias = "metrics-bind-address", value_name = "address", default_value = ":9643")]
+    #[arg(
+        long,
+        alias = "metrics-bind-address",
+        value_name = "address",
+        default_value = ":9643"
+    )]
     pub metrics_bind_addr: String,
-    /// Show metrics that distinguish shoots, so that their number grows with that of the shoots. For the prober.
+    /// Show metrics that distinguish shoots, so that their number grows with that of the shoots.
+    /// For the prober.
     #[arg(long, action = ArgAction::Set, value_parser = flag::boolean, default_value = "false")]
     pub metrics_per_shoot: bool,
-    /// Where /healthz, /readyz and the status page (/, /statusz, /statusz.json) are served, as host:port or :port.
-    /// 0 or nothing serves nothing.
-    #[arg(long, alias = "health-bind-address", value_name = "address", default_value = ":9644")]
+    /// Where /healthz, /readyz and the status page (/, /statusz, /statusz.json) are served, as
+    /// host:port or :port. 0 or nothing serves nothing.
+    #[arg(
+        long,
+        alias = "health-bind-address",
+        value_name = "address",
+        default_value = ":9644"
+    )]
     pub health_bind_addr: String,
     /// Accepted for compatibility. Nothing is served there and no port is opened.
     #[arg(long, value_name = "address", default_value = ":8081")]
     pub pprof_bind_addr: String,
-    /// Say and count what would be written, and write nothing: no scaling, no deletion, no Event, no Lease.
-    /// Such a replica takes no part in leader election, so that it can run beside others.
+    /// Say and count what would be written, and write nothing: no scaling, no deletion, no Event,
+    /// no Lease. Such a replica takes no part in leader election, so that it can run beside others.
     #[arg(long, action = ArgAction::Set, value_parser = flag::boolean, default_value = "false")]
     pub dry_run: bool,
     #[command(flatten)]
@@ -132,11 +150,16 @@ pub struct AgentArgs {
 /// How replicas agree on one that works. The numbers are client-go's (rule 6).
 #[derive(Clone, Debug, PartialEq, Eq, Args)]
 pub struct LeaderElection {
-    /// Let several replicas elect a leader. Of the weeder only the leader deletes; the leader of the prober acts first.
+    /// Let several replicas elect a leader. Of the weeder only the leader deletes; the leader of
+    /// the prober acts first.
     #[arg(long = "enable-leader-election", action = ArgAction::Set, value_parser = flag::boolean, default_value = "false")]
     pub enabled: bool,
     /// The namespace of the Lease by which the replicas agree.
-    #[arg(long = "leader-election-namespace", value_name = "name", default_value = "garden")]
+    #[arg(
+        long = "leader-election-namespace",
+        value_name = "name",
+        default_value = "garden"
+    )]
     pub namespace: String,
     /// How long the others wait for a renewal before one of them takes over.
     #[arg(long = "leader-elect-lease-duration", value_name = "duration", value_parser = flag::duration, default_value = "15s")]
@@ -151,7 +174,10 @@ pub struct LeaderElection {
 
 /// All flags, in the order of the help; both agents have the same.
 pub fn command() -> clap::Command {
-    let command = clap::Command::new("agent").no_binary_name(true).disable_help_flag(true).args_override_self(true);
+    let command = clap::Command::new("agent")
+        .no_binary_name(true)
+        .disable_help_flag(true)
+        .args_override_self(true);
     // clap takes the full stop from the end of what is said of a field.
     AgentArgs::augment_args(command).mut_args(|flag| {
         let help = format!("{}.", flag.get_help().cloned().unwrap_or_default());
@@ -166,12 +192,17 @@ pub fn is_switch(flag: &Arg) -> bool {
 
 /// What the help calls a flag's value.
 pub fn takes(flag: &Arg) -> &str {
-    flag.get_value_names().and_then(|names| names.first()).map_or("", |name| name.as_str())
+    flag.get_value_names()
+        .and_then(|names| names.first())
+        .map_or("", |name| name.as_str())
 }
 
 /// What holds without the flag; empty for nothing.
 pub fn default(flag: &Arg) -> String {
-    flag.get_default_values().iter().map(|value| value.to_string_lossy()).collect()
+    flag.get_default_values()
+        .iter()
+        .map(|value| value.to_string_lossy())
+        .collect()
 }
 
 /// client-go's limits, in requests per second and requests (rule 6); what 0 stands for.
@@ -185,9 +216,18 @@ impl AgentArgs {
     /// The first flag that makes no sense, by its name; the process ends with exit code 1.
     pub fn validate(mut self) -> anyhow::Result<Self> {
         let (qps, burst) = (&mut self.kube_api_qps, &mut self.kube_api_burst);
-        ensure!(!self.config_file.as_os_str().is_empty(), "--config-file is missing: the path of the config file");
-        ensure!(qps.is_finite() && *qps >= 0.0, "--kube-api-qps={qps}: expected a number of at least 0 (0 = default, 5)");
-        ensure!(*burst >= 0, "--kube-api-burst={burst}: expected at least 0 (0 = default, 10)");
+        ensure!(
+            !self.config_file.as_os_str().is_empty(),
+            "--config-file is missing: the path of the config file"
+        );
+        ensure!(
+            qps.is_finite() && *qps >= 0.0,
+            "--kube-api-qps={qps}: expected a number of at least 0 (0 = default, 5)"
+        );
+        ensure!(
+            *burst >= 0,
+            "--kube-api-burst={burst}: expected at least 0 (0 = default, 10)"
+        );
         if *qps == 0.0 {
             *qps = DEFAULT_QPS;
         }
@@ -203,17 +243,33 @@ impl AgentArgs {
 
 impl LeaderElection {
     fn validate(&self) -> anyhow::Result<()> {
-        let shown = |flag: &str, value| format!("--leader-elect-{flag}={}", GoDuration::from_std(value));
+        let shown =
+            |flag: &str, value| format!("--leader-elect-{flag}={}", GoDuration::from_std(value));
         let lease = shown("lease-duration", self.lease_duration);
         let renew = shown("renew-deadline", self.renew_deadline);
         let retry = shown("retry-period", self.retry_period);
-        ensure!(!self.lease_duration.is_zero(), "{lease}: expected a duration above 0");
-        ensure!(!self.renew_deadline.is_zero(), "{renew}: expected a duration above 0");
-        ensure!(!self.retry_period.is_zero(), "{retry}: expected a duration above 0");
+        ensure!(
+            !self.lease_duration.is_zero(),
+            "{lease}: expected a duration above 0"
+        );
+        ensure!(
+            !self.renew_deadline.is_zero(),
+            "{renew}: expected a duration above 0"
+        );
+        ensure!(
+            !self.retry_period.is_zero(),
+            "{retry}: expected a duration above 0"
+        );
         // A leader would lose the Lease before it gives up.
-        ensure!(self.renew_deadline <= self.lease_duration, "{renew} is longer than {lease}");
+        ensure!(
+            self.renew_deadline <= self.lease_duration,
+            "{renew} is longer than {lease}"
+        );
         // A leader could not retry.
-        ensure!(self.retry_period < self.renew_deadline, "{retry} is not shorter than {renew}");
+        ensure!(
+            self.retry_period < self.renew_deadline,
+            "{retry} is not shorter than {renew}"
+        );
         Ok(())
     }
 }

@@ -9,9 +9,10 @@
 //!           '---- 404 before there was any list, of a kind that may be absent: as an empty list, for 30 s
 //! ```
 //!
-//! kube's watcher is not used: it opens a watch that ends at once again without a wait, and does not say that a watch is open.
-//! When a watch goes on and when all is listed again is as in client-go's Reflector, but for a server that was not reached: it may
-//! have come back from a backup, and then a watch from a later version than it has would stay silent.
+//! kube's watcher is not used: it opens a watch that ends at once again without a wait, and does
+//! not say that a watch is open. When a watch goes on and when all is listed again is as in
+//! client-go's Reflector, but for a server that was not reached: it may have come back from a
+//! backup, and then a watch from a later version than it has would stay silent.
 
 use std::fmt::Debug;
 use std::time::Duration;
@@ -35,11 +36,14 @@ const MAX_RELIST_WAIT: Duration = Duration::from_secs(2);
 /// The wait after a 429 that asks for none, and the longest that is granted.
 const THROTTLED_WAIT: Duration = Duration::from_secs(10);
 const MAX_THROTTLED_WAIT: Duration = Duration::from_secs(60);
-/// After this time without an answer to a page of a list the attempt is given up: kube-apiserver does so after 60 s (--request-timeout).
+/// After this time without an answer to a page of a list the attempt is given up: kube-apiserver
+/// does so after 60 s (--request-timeout).
 const LIST_TIMEOUT: Duration = Duration::from_secs(65);
-/// A watch ends by itself after this time, in seconds: below the 240 s after which common load balancers cut in silence.
+/// A watch ends by itself after this time, in seconds: below the 240 s after which common load
+/// balancers cut in silence.
 const WATCH_TIMEOUT: u32 = 225;
-/// How often a kind that is absent is listed all the same: often enough that the follower never takes it for unknown (D-27).
+/// How often a kind that is absent is listed all the same: often enough that the follower never
+/// takes it for unknown (D-27).
 const ABSENT_WAIT: Duration = Duration::from_secs(30);
 /// A watch that ends sooner, without an event, did not work, as for client-go ("very short watch").
 const MIN_WATCH: Duration = Duration::from_secs(1);
@@ -49,8 +53,8 @@ pub trait Follower<V>: Send {
     /// Names the objects in logs.
     fn what(&self) -> &'static str;
 
-    /// Whether there are no objects while the API server does not know their kind: no CRD of its API group is installed. Once they were
-    /// listed a 404 is an error as any other.
+    /// Whether there are no objects while the API server does not know their kind: no CRD of its
+    /// API group is installed. Once they were listed a 404 is an error as any other.
     fn may_be_absent(&self) -> bool {
         false
     }
@@ -63,7 +67,8 @@ pub trait Follower<V>: Send {
     /// An object could not be decoded: what is known of it stays.
     fn unreadable(&mut self, key: &Key, error: &str);
 
-    /// Waits until a re-list is wanted although the watch works; never so by default. Asked after each event.
+    /// Waits until a re-list is wanted although the watch works; never so by default. Asked after
+    /// each event.
     fn relist(&mut self) -> impl Future<Output = ()> + Send {
         std::future::pending()
     }
@@ -106,7 +111,8 @@ struct Watched<K, V, P, F> {
     opened: Option<Instant>,
     /// Whether the follower was notified of a break, and of nothing since.
     lost: bool,
-    /// Since when the watch has not worked, so that the log has changes only; a list alone ends it not.
+    /// Since when the watch has not worked, so that the log has changes only; a list alone ends it
+    /// not.
     broken_since: Option<Instant>,
     listed: bool,
     /// Whether the kind was found to be absent.
@@ -128,14 +134,17 @@ enum Broken {
 impl Broken {
     /// How long the API server is to be left alone.
     fn requested_wait(&self) -> Duration {
-        let Self::Api(kube::Error::Api(status)) = self else { return Duration::ZERO };
+        let Self::Api(kube::Error::Api(status)) = self else {
+            return Duration::ZERO;
+        };
         match (retry_after(status), status.code) {
             (None, 429) => THROTTLED_WAIT,
             (wait, _) => wait.unwrap_or_default().min(MAX_THROTTLED_WAIT),
         }
     }
 
-    /// Whether a watch can still go on where the last one ended: the API server was there all the time.
+    /// Whether a watch can still go on where the last one ended: the API server was there all the
+    /// time.
     fn can_resume(&self) -> bool {
         match self {
             Self::Short => true,
@@ -154,7 +163,9 @@ where
     async fn run(&mut self) {
         let mut backoff = waits();
         loop {
-            let Err(broken) = self.follow_once().await else { continue };
+            let Err(broken) = self.follow_once().await else {
+                continue;
+            };
             if self.is_absent(&broken).await {
                 if !std::mem::replace(&mut self.absent, true) {
                     tracing::warn!(
@@ -174,29 +185,44 @@ where
                 self.version = None;
             }
             // A list that works and a watch that does not must not end in listing all the time.
-            if self.opened.take().is_some_and(|since| since.elapsed() > MAX_RELIST_WAIT) {
+            if self
+                .opened
+                .take()
+                .is_some_and(|since| since.elapsed() > MAX_RELIST_WAIT)
+            {
                 backoff = waits();
             }
             sleep(backoff.wait().max(broken.requested_wait())).await;
         }
     }
 
-    /// A 404 alone is no evidence: a proxy says so, too, and an API server of a version that it has ceased to serve. That the API server's
-    /// own list of groups lacks the kind's is.
+    /// A 404 alone is no evidence: a proxy says so, too, and an API server of a version that it has
+    /// ceased to serve. That the API server's own list of groups lacks the kind's is.
     async fn is_absent(&mut self, broken: &Broken) -> bool {
-        let not_found = matches!(broken, Broken::Api(kube::Error::Api(status)) if status.code == 404);
+        let not_found =
+            matches!(broken, Broken::Api(kube::Error::Api(status)) if status.code == 404);
         if self.listed || !not_found || !self.follower.may_be_absent() {
             return false;
         }
         // /apis/GROUP/VERSION/...
-        let Some(group) = self.api.resource_url().split('/').nth(2) else { return false };
-        match timeout(LIST_TIMEOUT, self.api.clone().into_client().list_api_groups()).await {
-            Ok(Ok(list)) => !list.groups.is_empty() && list.groups.iter().all(|known| known.name != group),
+        let Some(group) = self.api.resource_url().split('/').nth(2) else {
+            return false;
+        };
+        match timeout(
+            LIST_TIMEOUT,
+            self.api.clone().into_client().list_api_groups(),
+        )
+        .await
+        {
+            Ok(Ok(list)) => {
+                !list.groups.is_empty() && list.groups.iter().all(|known| known.name != group)
+            }
             _ => false,
         }
     }
 
-    /// Follows one watch, after a list if it cannot go on without, until it ends or breaks or a re-list is wanted.
+    /// Follows one watch, after a list if it cannot go on without, until it ends or breaks or a
+    /// re-list is wanted.
     async fn follow_once(&mut self) -> Result<(), Broken> {
         let version = match self.version.clone() {
             Some(version) => version,
@@ -207,7 +233,11 @@ where
             field_selector: self.config.field_selector.clone(),
             ..WatchParams::default()
         };
-        let mut events = self.api.watch(&params.timeout(WATCH_TIMEOUT), &version).await?.boxed();
+        let mut events = self
+            .api
+            .watch(&params.timeout(WATCH_TIMEOUT), &version)
+            .await?
+            .boxed();
         let opened = Instant::now();
         self.opened = Some(opened);
         self.version = Some(version);
@@ -240,11 +270,15 @@ where
                 WatchEvent::Added(object) | WatchEvent::Modified(object) => {
                     (object.resource_version(), Some(Event::Apply(object)))
                 }
-                WatchEvent::Deleted(object) => (object.resource_version(), Some(Event::Delete(object))),
+                WatchEvent::Deleted(object) => {
+                    (object.resource_version(), Some(Event::Delete(object)))
+                }
                 WatchEvent::Bookmark(bookmark) => (Some(bookmark.metadata.resource_version), None),
                 WatchEvent::Error(status) => return Err(kube::Error::Api(status).into()),
             };
-            let version = version.filter(|version| !version.is_empty()).ok_or(Broken::NoVersion)?;
+            let version = version
+                .filter(|version| !version.is_empty())
+                .ok_or(Broken::NoVersion)?;
             if !std::mem::replace(&mut works, true) {
                 self.works().await;
             }
@@ -259,22 +293,41 @@ where
 
     /// Lists all pages; the version from which a watch goes on.
     async fn list(&mut self) -> Result<String, Broken> {
-        let Config { label_selector, field_selector, page_size, .. } = self.config.clone();
-        let mut params = ListParams { label_selector, field_selector, limit: page_size, ..ListParams::default() };
+        let Config {
+            label_selector,
+            field_selector,
+            page_size,
+            ..
+        } = self.config.clone();
+        let mut params = ListParams {
+            label_selector,
+            field_selector,
+            limit: page_size,
+            ..ListParams::default()
+        };
         self.follower.begin().await;
         self.apply(Event::Init).await;
         loop {
-            let page = timeout(LIST_TIMEOUT, self.api.list(&params)).await.map_err(|_| Broken::ListTimeout)??;
+            let page = timeout(LIST_TIMEOUT, self.api.list(&params))
+                .await
+                .map_err(|_| Broken::ListTimeout)??;
             for object in page.items {
                 self.apply(Event::InitApply(object)).await;
             }
             params.continue_token = page.metadata.continue_.filter(|token| !token.is_empty());
             if params.continue_token.is_none() {
-                let version = page.metadata.resource_version.filter(|version| !version.is_empty()).ok_or(Broken::NoVersion)?;
+                let version = page
+                    .metadata
+                    .resource_version
+                    .filter(|version| !version.is_empty())
+                    .ok_or(Broken::NoVersion)?;
                 self.apply(Event::InitDone).await;
                 (self.listed, self.lost) = (true, false);
                 if std::mem::take(&mut self.absent) {
-                    tracing::info!(what = self.follower.what(), "the API server has this kind now");
+                    tracing::info!(
+                        what = self.follower.what(),
+                        "the API server has this kind now"
+                    );
                 }
                 return Ok(version);
             }
@@ -289,10 +342,15 @@ where
         }
     }
 
-    /// The watch works, and what has happened since the last one is here: the API server sends that first.
+    /// The watch works, and what has happened since the last one is here: the API server sends that
+    /// first.
     async fn works(&mut self) {
         if let Some(since) = self.broken_since.take() {
-            tracing::info!(what = self.follower.what(), broken_for_s = since.elapsed().as_secs_f64(), "watch works again");
+            tracing::info!(
+                what = self.follower.what(),
+                broken_for_s = since.elapsed().as_secs_f64(),
+                "watch works again"
+            );
         }
         if std::mem::take(&mut self.lost) {
             self.follower.take(Change::Watched).await;
@@ -302,7 +360,11 @@ where
     fn log(&mut self, broken: &Broken) {
         let (what, error) = (self.follower.what(), with_causes(broken));
         let again = self.broken_since.is_some();
-        let broken_for_s = self.broken_since.get_or_insert_with(Instant::now).elapsed().as_secs_f64();
+        let broken_for_s = self
+            .broken_since
+            .get_or_insert_with(Instant::now)
+            .elapsed()
+            .as_secs_f64();
         match (again, self.listed) {
             (true, _) => tracing::trace!(what, broken_for_s, error, "still broken"),
             (false, true) => tracing::warn!(what, error, "watch broke, it is restarted"),
@@ -325,8 +387,14 @@ mod tests {
         for _ in 0..100 {
             let mut backoff = waits();
             let waits: Vec<Duration> = std::iter::repeat_with(|| backoff.wait()).take(50).collect();
-            assert!(waits.iter().all(|wait| *wait <= MAX_RELIST_WAIT), "{waits:?}");
-            assert!(waits[0] < Duration::from_millis(201) && waits[10..].iter().all(|wait| *wait >= MAX_RELIST_WAIT / 2));
+            assert!(
+                waits.iter().all(|wait| *wait <= MAX_RELIST_WAIT),
+                "{waits:?}"
+            );
+            assert!(
+                waits[0] < Duration::from_millis(201)
+                    && waits[10..].iter().all(|wait| *wait >= MAX_RELIST_WAIT / 2)
+            );
             assert!(waits[10..].iter().any(|wait| *wait != waits[10]));
         }
     }

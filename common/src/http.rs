@@ -13,18 +13,21 @@ use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
-/// A client has so long for the head of its request, counted from the connection or from the answer before it: what hangs in the
-/// middle of a request and what keeps a connection without using it end alike. As long as controller-runtime keeps idle ones, and longer
-/// than the minute after which Prometheus asks again.
+/// A client has so long for the head of its request, counted from the connection or from the answer
+/// before it: what hangs in the middle of a request and what keeps a connection without using it
+/// end alike. As long as controller-runtime keeps idle ones, and longer than the minute after which
+/// Prometheus asks again.
 const REQUEST_WAIT: Duration = Duration::from_secs(90);
-/// A connection lasts so long, so that a client that does not read its answer holds it for no longer; longer than [`REQUEST_WAIT`].
+/// A connection lasts so long, so that a client that does not read its answer holds it for no
+/// longer; longer than [`REQUEST_WAIT`].
 const MAX_AGE: Duration = Duration::from_secs(120);
-/// What is being answered when a connection is to end has so long; answers take milliseconds, and the process has 5 s for its end (rule 85).
+/// What is being answered when a connection is to end has so long; answers take milliseconds, and
+/// the process has 5 s for its end (rule 85).
 const LAST_ANSWER: Duration = Duration::from_secs(2);
 /// The longest head of a request: several times what Prometheus, kubelets and browsers send.
 const MAX_HEAD: usize = 16 << 10;
-/// Connections that are open at once: those who scrape, probe and look are a handful. Of more the oldest makes room, so that whoever
-/// holds all of them keeps nobody out.
+/// Connections that are open at once: those who scrape, probe and look are a handful. Of more the
+/// oldest makes room, so that whoever holds all of them keeps nobody out.
 const MAX_CONNECTIONS: usize = 128;
 /// The wait after a connection could not be taken, as when there are no files left.
 const ACCEPT_PAUSE: Duration = Duration::from_secs(1);
@@ -37,8 +40,8 @@ pub struct BindError {
     problem: std::io::Error,
 }
 
-/// Listens on an address as Go writes them: `:9643` is every interface, a host may be a name, port 0 is any free one.
-/// None for `0`, which switches the server off.
+/// Listens on an address as Go writes them: `:9643` is every interface, a host may be a name, port
+/// 0 is any free one. None for `0`, which switches the server off.
 ///
 /// # Errors
 /// When the address makes no sense or is taken.
@@ -48,11 +51,25 @@ pub async fn listen(flag: &'static str, address: &str) -> Result<Option<TcpListe
     }
     let bound = match address.strip_prefix(':').map(str::parse::<u16>) {
         // All of IPv6 and with it IPv4, or just the latter where there is no IPv6.
-        Some(Ok(port)) => TcpListener::bind(&[SocketAddr::from(([0; 16], port)), SocketAddr::from(([0; 4], port))][..]).await,
-        Some(Err(_)) => Err(std::io::Error::other("its port is no number from 0 to 65535")),
+        Some(Ok(port)) => {
+            TcpListener::bind(
+                &[
+                    SocketAddr::from(([0; 16], port)),
+                    SocketAddr::from(([0; 4], port)),
+                ][..],
+            )
+            .await
+        }
+        Some(Err(_)) => Err(std::io::Error::other(
+            "its port is no number from 0 to 65535",
+        )),
         None => TcpListener::bind(address).await,
     };
-    bound.map(Some).map_err(|problem| BindError { flag, address: address.to_owned(), problem })
+    bound.map(Some).map_err(|problem| BindError {
+        flag,
+        address: address.to_owned(),
+        problem,
+    })
 }
 
 /// Serves until cancelled. Answers that are under way are finished.
@@ -73,7 +90,11 @@ pub async fn serve(listener: TcpListener, router: Router, cancelled: Cancellatio
                 {
                     oldest.abort();
                 }
-                open.push_back(connections.spawn(connection(stream, router.clone(), cancelled.clone())));
+                open.push_back(connections.spawn(connection(
+                    stream,
+                    router.clone(),
+                    cancelled.clone(),
+                )));
             }
             Err(error) => {
                 tracing::warn!(error = %error, "HTTP server cannot take a connection");
@@ -86,7 +107,9 @@ pub async fn serve(listener: TcpListener, router: Router, cancelled: Cancellatio
 
 async fn connection(stream: TcpStream, router: Router, cancelled: CancellationToken) {
     let mut http = http1::Builder::new();
-    http.timer(TokioTimer::new()).header_read_timeout(REQUEST_WAIT).max_buf_size(MAX_HEAD);
+    http.timer(TokioTimer::new())
+        .header_read_timeout(REQUEST_WAIT)
+        .max_buf_size(MAX_HEAD);
     let connection = http.serve_connection(TokioIo::new(stream), TowerToHyperService::new(router));
     let mut connection = std::pin::pin!(connection);
     // Clients leave as they like: an error here is ordinary, and nobody needs to know.
@@ -120,16 +143,30 @@ mod tests {
 
     #[tokio::test]
     async fn an_occupied_port_is_named_with_flag_and_address() {
-        let taken = listen("metrics-bind-addr", "127.0.0.1:0").await.unwrap().unwrap();
+        let taken = listen("metrics-bind-addr", "127.0.0.1:0")
+            .await
+            .unwrap()
+            .unwrap();
         let address = taken.local_addr().unwrap().to_string();
-        let error = listen("metrics-bind-addr", &address).await.unwrap_err().to_string();
-        assert!(error.starts_with(&format!("--metrics-bind-addr={address}: Address already in use")), "{error}");
+        let error = listen("metrics-bind-addr", &address)
+            .await
+            .unwrap_err()
+            .to_string();
+        assert!(
+            error.starts_with(&format!(
+                "--metrics-bind-addr={address}: Address already in use"
+            )),
+            "{error}"
+        );
     }
 
     #[tokio::test]
     async fn a_senseless_address_is_refused() {
         for address in ["", "nonsense", ":99999", ":x"] {
-            assert!(listen("health-bind-addr", address).await.is_err(), "{address:?}");
+            assert!(
+                listen("health-bind-addr", address).await.is_err(),
+                "{address:?}"
+            );
         }
     }
 
@@ -141,8 +178,13 @@ mod tests {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let large = axum::routing::get(async || "a".repeat(LARGE));
-        let router = Router::new().route("/", axum::routing::get(async || "fine")).route("/large", large);
-        (address, tokio::spawn(serve(listener, router, cancelled.clone())))
+        let router = Router::new()
+            .route("/", axum::routing::get(async || "fine"))
+            .route("/large", large);
+        (
+            address,
+            tokio::spawn(serve(listener, router, cancelled.clone())),
+        )
     }
 
     async fn connected(cancelled: &CancellationToken) -> (TcpStream, tokio::task::JoinHandle<()>) {
@@ -164,17 +206,29 @@ mod tests {
             let (mut stream, _server) = connected(&CancellationToken::new()).await;
             stream.write_all(half.as_bytes()).await.unwrap();
             let (_, waited) = until_ended(stream).await;
-            assert!(waited >= REQUEST_WAIT && waited < 2 * REQUEST_WAIT, "{half:?}: {waited:?}");
+            assert!(
+                waited >= REQUEST_WAIT && waited < 2 * REQUEST_WAIT,
+                "{half:?}: {waited:?}"
+            );
         }
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_client_that_keeps_its_connection_unused_is_left() {
         let (mut stream, _server) = connected(&CancellationToken::new()).await;
-        stream.write_all(b"GET / HTTP/1.1\r\nhost: it\r\n\r\n").await.unwrap();
+        stream
+            .write_all(b"GET / HTTP/1.1\r\nhost: it\r\n\r\n")
+            .await
+            .unwrap();
         let (answer, waited) = until_ended(stream).await;
-        assert!(answer.starts_with("HTTP/1.1 200 OK") && answer.ends_with("fine"), "{answer}");
-        assert!(waited >= REQUEST_WAIT && waited < 2 * REQUEST_WAIT, "{waited:?}");
+        assert!(
+            answer.starts_with("HTTP/1.1 200 OK") && answer.ends_with("fine"),
+            "{answer}"
+        );
+        assert!(
+            waited >= REQUEST_WAIT && waited < 2 * REQUEST_WAIT,
+            "{waited:?}"
+        );
     }
 
     #[tokio::test]
@@ -184,16 +238,25 @@ mod tests {
         let mut held = Vec::new();
         for _ in 0..HELD {
             let mut stream = TcpStream::connect(address).await.unwrap();
-            stream.write_all(b"GET / HTTP/1.1\r\nhost: it\r\n").await.unwrap();
+            stream
+                .write_all(b"GET / HTTP/1.1\r\nhost: it\r\n")
+                .await
+                .unwrap();
             held.push(stream);
         }
         let mut well = TcpStream::connect(address).await.unwrap();
-        well.write_all(b"GET / HTTP/1.1\r\nhost: it\r\nconnection: close\r\n\r\n").await.unwrap();
-        let (answer, _) = timeout(REQUEST_WAIT / 2, until_ended(well)).await.expect("an answer before any of the others ends");
+        well.write_all(b"GET / HTTP/1.1\r\nhost: it\r\nconnection: close\r\n\r\n")
+            .await
+            .unwrap();
+        let (answer, _) = timeout(REQUEST_WAIT / 2, until_ended(well))
+            .await
+            .expect("an answer before any of the others ends");
         assert!(answer.ends_with("fine"), "{answer}");
         let open = held.split_off(HELD + 1 - MAX_CONNECTIONS);
         for mut stream in held {
-            let ended = timeout(REQUEST_WAIT / 2, stream.read(&mut [0])).await.expect("the oldest have made room");
+            let ended = timeout(REQUEST_WAIT / 2, stream.read(&mut [0]))
+                .await
+                .expect("the oldest have made room");
             assert!(matches!(ended, Ok(0) | Err(_)), "{ended:?}");
         }
         for stream in open {
@@ -206,7 +269,10 @@ mod tests {
     async fn a_head_that_is_too_long_is_refused() {
         let (mut stream, _server) = connected(&CancellationToken::new()).await;
         let long = "a".repeat(MAX_HEAD);
-        stream.write_all(format!("GET / HTTP/1.1\r\nhost: it\r\nlong: {long}").as_bytes()).await.unwrap();
+        stream
+            .write_all(format!("GET / HTTP/1.1\r\nhost: it\r\nlong: {long}").as_bytes())
+            .await
+            .unwrap();
         let mut answer = [0; 12];
         stream.read_exact(&mut answer).await.unwrap();
         assert_eq!(String::from_utf8_lossy(&answer), "HTTP/1.1 431");
@@ -215,7 +281,10 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_client_that_does_not_read_is_left() {
         let (mut stream, _server) = connected(&CancellationToken::new()).await;
-        stream.write_all(b"GET /large HTTP/1.1\r\nhost: it\r\n\r\n").await.unwrap();
+        stream
+            .write_all(b"GET /large HTTP/1.1\r\nhost: it\r\n\r\n")
+            .await
+            .unwrap();
         sleep(MAX_AGE + 2 * LAST_ANSWER).await;
         let mut answer = Vec::new();
         // It may have been reset.
@@ -230,18 +299,27 @@ mod tests {
         stream.write_all(b"GET / HT").await.unwrap();
         sleep(Duration::from_secs(1)).await;
         cancelled.cancel();
-        timeout(2 * LAST_ANSWER, server).await.expect("it ends").unwrap();
+        timeout(2 * LAST_ANSWER, server)
+            .await
+            .expect("it ends")
+            .unwrap();
     }
 
     #[tokio::test(start_paused = true)]
     async fn the_end_of_a_server_ends_connections_that_are_kept() {
         let cancelled = CancellationToken::new();
         let (mut stream, server) = connected(&cancelled).await;
-        stream.write_all(b"GET / HTTP/1.1\r\nhost: it\r\n\r\n").await.unwrap();
+        stream
+            .write_all(b"GET / HTTP/1.1\r\nhost: it\r\n\r\n")
+            .await
+            .unwrap();
         stream.readable().await.unwrap();
         cancelled.cancel();
         let (answer, waited) = until_ended(stream).await;
-        assert!(answer.ends_with("fine") && waited < REQUEST_WAIT, "{answer} after {waited:?}");
+        assert!(
+            answer.ends_with("fine") && waited < REQUEST_WAIT,
+            "{answer} after {waited:?}"
+        );
         server.await.unwrap();
     }
 }

@@ -1,4 +1,5 @@
-//! Leader election by a Lease, as client-go does it, so that replicas in Go and in Rust exclude each other.
+//! Leader election by a Lease, as client-go does it, so that replicas in Go and in Rust exclude
+//! each other.
 //!
 //! ```text
 //! wait --Lease free, given up, or not renewed for its duration--> lead --renew every retryPeriod--> ...
@@ -7,10 +8,12 @@
 //!   '-- (a new process)          no renewal for renewDeadline, or another holder --> lost: the process ends
 //! ```
 //!
-//! The [`Fence`] is what makes losing safe: it closes `renewDeadline` after the last renewal was *sent*, and nothing is
-//! written through a closed fence. Another replica can take over only after the longer lease duration.
+//! The [`Fence`] is what makes losing safe: it closes `renewDeadline` after the last renewal was
+//! *sent*, and nothing is written through a closed fence. Another replica can take over only after
+//! the longer lease duration.
 //!
-//! Requests are those that Gardener's role grants: create; get, update and watch of the one Lease by its name.
+//! Requests are those that Gardener's role grants: create; get, update and watch of the one Lease
+//! by its name.
 
 mod fence;
 mod record;
@@ -41,15 +44,19 @@ use crate::events::Events;
 use crate::flags::LeaderElection;
 use crate::logging::with_causes;
 
-/// How long one watch of the Lease lasts, in seconds: below the 240 s after which common load balancers cut in silence.
+/// How long one watch of the Lease lasts, in seconds: below the 240 s after which common load
+/// balancers cut in silence.
 const WATCH_TIMEOUT: u32 = 225;
 /// The shortest time that a request may take (rule 80).
 const MIN_REQUEST_TIMEOUT: Duration = Duration::from_secs(1);
-/// How much later than two retry periods a leader may renew before it counts as gone (D-61): what a slow API server takes.
+/// How much later than two retry periods a leader may renew before it counts as gone (D-61): what a
+/// slow API server takes.
 const RENEWAL_TOLERANCE: Duration = Duration::from_secs(1);
-/// Giving up the Lease may take so long: the process has 5 s for its whole end (rule 85), and an unreleased Lease expires.
+/// Giving up the Lease may take so long: the process has 5 s for its whole end (rule 85), and an
+/// unreleased Lease expires.
 const RELEASE_LIMIT: Duration = Duration::from_secs(2);
-/// How often giving up the Lease is tried: a renewal that was under way may still change it, and an answer may get lost.
+/// How often giving up the Lease is tried: a renewal that was under way may still change it, and an
+/// answer may get lost.
 const RELEASE_ATTEMPTS: usize = 3;
 /// The reason of the Events, which is client-go's.
 const REASON: &str = "LeaderElection";
@@ -62,9 +69,9 @@ pub enum Lost {
     Taken(String),
 }
 
-/// Does `work` as a candidate for leadership: work that writes only through the fence, and ends by itself when the process is
-/// to end. The Lease is then given up; other replicas take over at once. The election is a task of its own: however long the work
-/// computes, the Lease is renewed.
+/// Does `work` as a candidate for leadership: work that writes only through the fence, and ends by
+/// itself when the process is to end. The Lease is then given up; other replicas take over at once.
+/// The election is a task of its own: however long the work computes, the Lease is renewed.
 ///
 /// # Errors
 /// When leadership is lost; `work` is then dropped, and the process must end.
@@ -80,7 +87,8 @@ pub async fn campaign(elector: Elector, work: impl Future<Output = ()>) -> Resul
     };
     match ended {
         Ok(elector) => elector?.release().await,
-        // Nobody has aborted it: it fell over something nobody had thought of, and the process with it.
+        // Nobody has aborted it: it fell over something nobody had thought of, and the process with
+        // it.
         Err(error) => std::panic::resume_unwind(error.into_panic()),
     }
     Ok(())
@@ -164,8 +172,8 @@ impl Elector {
         }
     }
 
-    /// Waits until this process leads. The fence is open then. Can be cancelled, and is then to be followed by
-    /// [`Elector::release`].
+    /// Waits until this process leads. The fence is open then. Can be cancelled, and is then to be
+    /// followed by [`Elector::release`].
     pub async fn acquire(&mut self) {
         loop {
             match self.try_acquire().await {
@@ -185,7 +193,8 @@ impl Elector {
         self.report("became leader");
     }
 
-    /// Leads until leadership is lost. Can be cancelled, and is then to be followed by [`Elector::release`].
+    /// Leads until leadership is lost. Can be cancelled, and is then to be followed by
+    /// [`Elector::release`].
     pub async fn hold(&mut self) -> Lost {
         let lost = loop {
             let next = Instant::now() + self.settings.retry_period;
@@ -196,9 +205,15 @@ impl Elector {
             }
             match timeout_at(until, self.try_acquire()).await {
                 Ok(Ok(Tenure::Ours)) => {}
-                Ok(Ok(Tenure::Theirs(_))) => break Lost::Taken(self.observation.holder().to_owned()),
+                Ok(Ok(Tenure::Theirs(_))) => {
+                    break Lost::Taken(self.observation.holder().to_owned());
+                }
                 Ok(Err(error)) => {
-                    tracing::warn!(lease = self.name, error = with_causes(&error), "Lease could not be renewed, trying again")
+                    tracing::warn!(
+                        lease = self.name,
+                        error = with_causes(&error),
+                        "Lease could not be renewed, trying again"
+                    )
                 }
                 // The next round finds the fence closed.
                 Err(_) => {}
@@ -209,7 +224,8 @@ impl Elector {
         lost
     }
 
-    /// Gives the Lease up if it is ours, so that another replica leads at once. Only after all work has ended.
+    /// Gives the Lease up if it is ours, so that another replica leads at once. Only after all work
+    /// has ended.
     pub async fn release(mut self) {
         if self.fence.until().is_some() {
             self.fence.close();
@@ -218,11 +234,18 @@ impl Elector {
         if !self.wrote {
             return;
         }
-        match timeout(RELEASE_LIMIT, self.try_release()).await.unwrap_or(Err(AttemptError::Timeout)) {
+        match timeout(RELEASE_LIMIT, self.try_release())
+            .await
+            .unwrap_or(Err(AttemptError::Timeout))
+        {
             Ok(true) => tracing::info!(lease = self.name, "Lease given up"),
             Ok(false) => {}
             Err(error) => {
-                tracing::warn!(lease = self.name, error = with_causes(&error), "Lease could not be given up, it will expire")
+                tracing::warn!(
+                    lease = self.name,
+                    error = with_causes(&error),
+                    "Lease could not be given up, it will expire"
+                )
             }
         }
     }
@@ -240,7 +263,10 @@ impl Elector {
             if holder(&spec) != self.identity {
                 return Ok(false);
             }
-            match self.put(lease, released(spec, MicroTime(Timestamp::now()))).await {
+            match self
+                .put(lease, released(spec, MicroTime(Timestamp::now())))
+                .await
+            {
                 Ok(_) => return Ok(true),
                 Err(error) if attempts == RELEASE_ATTEMPTS => return Err(error),
                 Err(_) => attempts += 1,
@@ -249,18 +275,24 @@ impl Elector {
     }
 
     async fn try_acquire(&mut self) -> Result<Tenure, AttemptError> {
-        // First on the assumption that it is as last seen. After a failure self.lease stays empty: it is read again.
+        // First on the assumption that it is as last seen. After a failure self.lease stays empty:
+        // it is read again.
         if let Some(lease) = self.lease.take() {
             match self.attempt(Some(lease)).await {
                 Ok(standing) => return Ok(standing),
-                Err(error) => tracing::debug!(lease = self.name, error = with_causes(&error), "Lease is read again"),
+                Err(error) => tracing::debug!(
+                    lease = self.name,
+                    error = with_causes(&error),
+                    "Lease is read again"
+                ),
             }
         }
         let lease = self.request(self.api.get_opt(&self.name)).await?;
         self.attempt(lease).await
     }
 
-    /// Writes the Lease unless another one holds it; `known` is how it is, none when it does not exist.
+    /// Writes the Lease unless another one holds it; `known` is how it is, none when it does not
+    /// exist.
     async fn attempt(&mut self, known: Option<Lease>) -> Result<Tenure, AttemptError> {
         if let Some(lease) = &known {
             self.note(lease);
@@ -271,14 +303,29 @@ impl Elector {
         }
         let sent = Instant::now();
         self.wrote = true;
-        let spec = known.as_ref().and_then(|lease| lease.spec.clone()).unwrap_or_default();
-        let spec = held_by(spec, &self.identity, self.settings.lease_duration, MicroTime(Timestamp::now()));
+        let spec = known
+            .as_ref()
+            .and_then(|lease| lease.spec.clone())
+            .unwrap_or_default();
+        let spec = held_by(
+            spec,
+            &self.identity,
+            self.settings.lease_duration,
+            MicroTime(Timestamp::now()),
+        );
         let lease = match known {
             Some(lease) => self.put(lease, spec).await?,
             None => {
-                let metadata = ObjectMeta { name: Some(self.name.clone()), ..ObjectMeta::default() };
-                let lease = Lease { metadata, spec: Some(spec) };
-                self.request(self.api.create(&PostParams::default(), &lease)).await?
+                let metadata = ObjectMeta {
+                    name: Some(self.name.clone()),
+                    ..ObjectMeta::default()
+                };
+                let lease = Lease {
+                    metadata,
+                    spec: Some(spec),
+                };
+                self.request(self.api.create(&PostParams::default(), &lease))
+                    .await?
             }
         };
         self.note(&lease);
@@ -290,15 +337,22 @@ impl Elector {
     async fn put(&self, mut lease: Lease, spec: LeaseSpec) -> Result<Lease, AttemptError> {
         lease.spec = Some(spec);
         lease.metadata.managed_fields = None;
-        self.request(self.api.replace(&self.name, &PostParams::default(), &lease)).await
+        self.request(self.api.replace(&self.name, &PostParams::default(), &lease))
+            .await
     }
 
-    async fn request<T>(&self, request: impl Future<Output = Result<T, kube::Error>>) -> Result<T, AttemptError> {
+    async fn request<T>(
+        &self,
+        request: impl Future<Output = Result<T, kube::Error>>,
+    ) -> Result<T, AttemptError> {
         let limit = MIN_REQUEST_TIMEOUT.max(self.settings.renew_deadline / 2);
-        Ok(timeout(limit, request).await.map_err(|_| AttemptError::Timeout)??)
+        Ok(timeout(limit, request)
+            .await
+            .map_err(|_| AttemptError::Timeout)??)
     }
 
-    /// Waits until the Lease, which another one holds until `until` or longer, may be taken, or is to be read again.
+    /// Waits until the Lease, which another one holds until `until` or longer, may be taken, or is
+    /// to be read again.
     async fn await_change(&mut self, until: Instant) {
         let pause = Instant::now() + self.settings.retry_period;
         let error = match timeout_at(until, self.open_watch()).await {
@@ -310,16 +364,27 @@ impl Elector {
                 Err(error) => error,
             },
         };
-        tracing::debug!(lease = self.name, error = with_causes(&error), "Lease is no longer watched, it is read again");
+        tracing::debug!(
+            lease = self.name,
+            error = with_causes(&error),
+            "Lease is no longer watched, it is read again"
+        );
         self.lease = None;
-        // At once after a watch of the usual length; otherwise in the rhythm of replicas that do not watch.
+        // At once after a watch of the usual length; otherwise in the rhythm of replicas that do
+        // not watch.
         sleep_until(pause.min(until)).await;
     }
 
     /// Watches the Lease from where it was last seen; when it does not exist, from now on.
     async fn open_watch(&self) -> Result<LeaseEvents, AttemptError> {
-        let version = self.lease.as_ref().and_then(|lease| lease.metadata.resource_version.as_deref()).unwrap_or_default();
-        let named = WatchParams::default().fields(&format!("metadata.name={}", self.name)).timeout(WATCH_TIMEOUT);
+        let version = self
+            .lease
+            .as_ref()
+            .and_then(|lease| lease.metadata.resource_version.as_deref())
+            .unwrap_or_default();
+        let named = WatchParams::default()
+            .fields(&format!("metadata.name={}", self.name))
+            .timeout(WATCH_TIMEOUT);
         Ok(self.request(self.api.watch(&named, version)).await?.boxed())
     }
 
@@ -352,16 +417,22 @@ impl Elector {
             tracing::info!(lease = self.name, leader = holder, "another replica leads");
         }
         self.reference.uid.clone_from(&lease.metadata.uid);
-        self.reference.resource_version.clone_from(&lease.metadata.resource_version);
+        self.reference
+            .resource_version
+            .clone_from(&lease.metadata.resource_version);
         let identity = holder.to_owned();
         self.observation.note(spec, Instant::now());
         let silence = 2 * self.settings.retry_period + RENEWAL_TOLERANCE;
         let silent_from = self.observation.changed_at().map(|at| at + silence);
-        self.holder.send_replace(Holder { identity, silent_from });
+        self.holder.send_replace(Holder {
+            identity,
+            silent_from,
+        });
     }
 
     fn report(&self, what: &str) {
-        self.events.normal(&self.reference, REASON, format!("{} {what}", self.identity));
+        self.events
+            .normal(&self.reference, REASON, format!("{} {what}", self.identity));
     }
 }
 

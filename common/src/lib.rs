@@ -1,4 +1,5 @@
-//! What both agents stand on: the command line, the config file, logging, the runtime around their work.
+//! What both agents stand on: the command line, the config file, logging, the runtime around their
+//! work.
 //!
 //! ```text
 //! args -> flags::parse -> AgentArgs -> process::run --starts--> an agent
@@ -12,7 +13,10 @@
 //!
 //! It knows neither agent.
 
-#![allow(missing_docs, reason = "only this binary uses the crate: a name that needs no words gets none")]
+#![allow(
+    missing_docs,
+    reason = "only this binary uses the crate: a name that needs no words gets none"
+)]
 
 pub mod agent_runtime;
 pub mod backoff;

@@ -1,13 +1,15 @@
-//! Log lines as zap writes them for the Go original (rules 8 and 9), from `tracing`'s events and spans.
+//! Log lines as zap writes them for the Go original (rules 8 and 9), from `tracing`'s events and
+//! spans.
 //!
 //! ```text
 //! event + its spans -> ZapLayer -> Sampler -> encode -> sink -> (bounded queue -> a thread) -> stderr
 //! ```
 //!
-//! A line holds level, ts, logger, msg, error and then the fields of the event and of the spans round it (the inner one wins).
-//! The logger is `dwd` for what both agents share and `dwd.cluster-controller` or `dwd.endpoints-controller` for an agent's own;
-//! an event whose target begins with `dwd` names its logger itself. Of other crates only warnings and errors are
-//! written, at every level: their details are not ours to explain, and might hold what no log should.
+//! A line holds level, ts, logger, msg, error and then the fields of the event and of the spans
+//! round it (the inner one wins). The logger is `dwd` for what both agents share and
+//! `dwd.cluster-controller` or `dwd.endpoints-controller` for an agent's own; an event whose target
+//! begins with `dwd` names its logger itself. Of other crates only warnings and errors are written,
+//! at every level: their details are not ours to explain, and might hold what no log should.
 
 mod fields;
 mod options;
@@ -29,7 +31,8 @@ pub use go_compat::zap::Level;
 pub use options::ZapOptions;
 use queue::Logging;
 
-/// Starts to write this process's log to stderr. Only the first call of a process has an effect on where lines go.
+/// Starts to write this process's log to stderr. Only the first call of a process has an effect on
+/// where lines go.
 ///
 /// # Errors
 /// When the thread that writes cannot be started.
@@ -43,7 +46,8 @@ pub(crate) fn init(options: &ZapOptions) -> std::io::Result<Logging> {
     Ok(logging)
 }
 
-/// A `tracing` layer that writes zap's lines into a sink. It gets finished lines, newline included, and must not block.
+/// A `tracing` layer that writes zap's lines into a sink. It gets finished lines, newline included,
+/// and must not block.
 pub struct ZapLayer<S> {
     options: ZapOptions,
     sampler: Option<Mutex<Sampler>>,
@@ -55,7 +59,12 @@ impl<S: Fn(Vec<u8>) + Send + Sync> ZapLayer<S> {
     /// A layer with a clock of its own; lines go to `sink`.
     pub fn new(options: ZapOptions, sink: S, now: fn() -> DateTime<Utc>) -> Self {
         let sampler = options.samples().then(|| Mutex::new(Sampler::default()));
-        Self { options, sampler, sink, now }
+        Self {
+            options,
+            sampler,
+            sink,
+            now,
+        }
     }
 
     /// Whether events like this are written at all.
@@ -63,7 +72,8 @@ impl<S: Fn(Vec<u8>) + Send + Sync> ZapLayer<S> {
         let least = match self.options.level {
             Level::Panic => return false,
             Level::Error => tracing::Level::ERROR,
-            // Its warnings quote answers that it does not understand, and with them what a Secret holds.
+            // Its warnings quote answers that it does not understand, and with them what a Secret
+            // holds.
             _ if metadata.target().starts_with("kube_client::client") => tracing::Level::ERROR,
             // The least severe of another crate is a warning.
             _ if logger(metadata.target()).is_none() => tracing::Level::WARN,
@@ -104,12 +114,22 @@ where
     S: Fn(Vec<u8>) + Send + Sync + 'static,
     R: Subscriber + for<'lookup> LookupSpan<'lookup>,
 {
-    /// Spans of our own code always count: their fields belong to the lines within, whatever their level.
+    /// Spans of our own code always count: their fields belong to the lines within, whatever their
+    /// level.
     fn enabled(&self, metadata: &Metadata<'_>, _: Context<'_, R>) -> bool {
-        if metadata.is_span() { logger(metadata.target()).is_some() } else { self.writes(metadata) }
+        if metadata.is_span() {
+            logger(metadata.target()).is_some()
+        } else {
+            self.writes(metadata)
+        }
     }
 
-    fn on_new_span(&self, attributes: &span::Attributes<'_>, id: &span::Id, context: Context<'_, R>) {
+    fn on_new_span(
+        &self,
+        attributes: &span::Attributes<'_>,
+        id: &span::Id,
+        context: Context<'_, R>,
+    ) {
         if let Some(span) = context.span(id) {
             let mut fields = Fields::default();
             attributes.record(&mut fields);
@@ -128,7 +148,11 @@ where
     fn on_event(&self, event: &Event<'_>, context: Context<'_, R>) {
         let now = (self.now)();
         let mut fields = Fields::default();
-        for span in context.event_scope(event).into_iter().flat_map(|scope| scope.from_root()) {
+        for span in context
+            .event_scope(event)
+            .into_iter()
+            .flat_map(|scope| scope.from_root())
+        {
             if let Some(inherited) = span.extensions().get::<Fields>() {
                 fields.extend(inherited);
             }
@@ -136,7 +160,9 @@ where
         event.record(&mut fields);
         let metadata = event.metadata();
         if let Some(sampler) = &self.sampler
-            && !sampler.lock().admits(now.timestamp(), (metadata.level(), &fields.message))
+            && !sampler
+                .lock()
+                .admits(now.timestamp(), (metadata.level(), &fields.message))
         {
             return;
         }
@@ -144,7 +170,13 @@ where
         let foreign = || format!("dwd.{}", target.split("::").next().unwrap_or(target)).into();
         let logger = logger(target).map_or_else(foreign, Cow::Borrowed);
         let level = level_name(*metadata.level());
-        let line = Line { level, time: now, logger: &logger, message: &fields.message, fields: fields.pairs() };
+        let line = Line {
+            level,
+            time: now,
+            logger: &logger,
+            message: &fields.message,
+            fields: fields.pairs(),
+        };
         (self.sink)(line.encode(self.options.effective_encoder(), self.options.time_encoding));
     }
 }

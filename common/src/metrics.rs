@@ -1,7 +1,7 @@
 //! `/metrics`: what is counted, for Prometheus.
 //!
-//! Metrics are registered once, at start, and looked at when they are asked for. They are written in OpenMetrics, or in
-//! Prometheus' older text format for those who do not ask for OpenMetrics.
+//! Metrics are registered once, at start, and looked at when they are asked for. They are written
+//! in OpenMetrics, or in Prometheus' older text format for those who do not ask for OpenMetrics.
 
 mod computed;
 mod process;
@@ -26,45 +26,72 @@ pub use self::requests::RequestCounter;
 const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 const TEXT: &str = "text/plain; version=0.0.4; charset=utf-8";
 
-/// A registry with what every process shows of itself: `process_*`, `dwd_tasks` and `dwd_build_info`.
+/// A registry with what every process shows of itself: `process_*`, `dwd_tasks` and
+/// `dwd_build_info`.
 pub fn registry() -> Registry {
     let mut registry = Registry::default();
     registry.register_collector(Box::new(process::ProcessCollector::new()));
     // A number of tasks that only grows is a leak.
-    register_computed(&mut registry, "dwd_tasks", "Tasks of the runtime that have not ended.", || {
-        Some(Handle::try_current().ok()?.metrics().num_alive_tasks() as u64)
-    });
+    register_computed(
+        &mut registry,
+        "dwd_tasks",
+        "Tasks of the runtime that have not ended.",
+        || Some(Handle::try_current().ok()?.metrics().num_alive_tasks() as u64),
+    );
     let build = Family::<Vec<(&str, String)>, Gauge>::default();
-    build.get_or_create(&vec![("version", env!("CARGO_PKG_VERSION").to_owned())]).set(1);
-    registry.register("dwd_build_info", "The version of this program, always 1", build);
+    build
+        .get_or_create(&vec![("version", env!("CARGO_PKG_VERSION").to_owned())])
+        .set(1);
+    registry.register(
+        "dwd_build_info",
+        "The version of this program, always 1",
+        build,
+    );
     registry
 }
 
 pub(crate) fn router(registry: Registry) -> Router {
     let registry = Arc::new(registry);
-    Router::new().route("/metrics", get(async move |headers: HeaderMap| answer(&registry, &headers)))
+    Router::new().route(
+        "/metrics",
+        get(async move |headers: HeaderMap| answer(&registry, &headers)),
+    )
 }
 
 fn answer(registry: &Registry, headers: &HeaderMap) -> impl IntoResponse + use<> {
-    let open_metrics =
-        headers.get_all(ACCEPT).iter().any(|accept| accept.to_str().is_ok_and(|a| a.contains("application/openmetrics-text")));
+    let open_metrics = headers.get_all(ACCEPT).iter().any(|accept| {
+        accept
+            .to_str()
+            .is_ok_and(|a| a.contains("application/openmetrics-text"))
+    });
     let mut body = String::new();
     // Writing to a String does not fail.
     let _ = encode(&mut body, registry);
-    if open_metrics { ([(CONTENT_TYPE, OPEN_METRICS)], body) } else { ([(CONTENT_TYPE, TEXT)], text_format(&body)) }
+    if open_metrics {
+        ([(CONTENT_TYPE, OPEN_METRICS)], body)
+    } else {
+        ([(CONTENT_TYPE, TEXT)], text_format(&body))
+    }
 }
 
-/// Turns OpenMetrics into the older text format: there a counter is described by its whole name, and units and the end
-/// are not marked.
+/// Turns OpenMetrics into the older text format: there a counter is described by its whole name,
+/// and units and the end are not marked.
 fn text_format(open_metrics: &str) -> String {
     let lines: Vec<&str> = open_metrics.lines().collect();
-    let counters: Vec<&str> = lines.iter().filter_map(|line| line.strip_prefix("# TYPE ")?.strip_suffix(" counter")).collect();
+    let counters: Vec<&str> = lines
+        .iter()
+        .filter_map(|line| line.strip_prefix("# TYPE ")?.strip_suffix(" counter"))
+        .collect();
     let mut text = String::with_capacity(open_metrics.len());
     for line in lines {
         let mut words = line.splitn(4, ' ');
         match (words.next(), words.next(), words.next(), words.next()) {
             (Some("#"), Some(what @ ("HELP" | "TYPE")), Some(name), Some(rest)) => {
-                let suffix = if counters.contains(&name) { "_total" } else { "" };
+                let suffix = if counters.contains(&name) {
+                    "_total"
+                } else {
+                    ""
+                };
                 let _ = writeln!(text, "# {what} {name}{suffix} {rest}");
             }
             (Some("#"), ..) => {}
@@ -107,7 +134,9 @@ mod tests {
 
     #[tokio::test]
     async fn tasks_that_have_not_ended_are_counted() {
-        let tasks: Vec<_> = (0..3).map(|_| tokio::spawn(std::future::pending::<()>())).collect();
+        let tasks: Vec<_> = (0..3)
+            .map(|_| tokio::spawn(std::future::pending::<()>()))
+            .collect();
         let text = shown();
         assert!(text.contains("\ndwd_tasks 3\n"), "{text}");
         tasks.iter().for_each(tokio::task::JoinHandle::abort);
@@ -130,8 +159,10 @@ mod tests {
             ("process_max_fds", 1.0..1e10),
             ("process_start_time_seconds", 1.5e9..1e10),
         ] {
-            let line =
-                text.lines().find(|line| line.starts_with(&format!("{name} "))).unwrap_or_else(|| panic!("{name} in {text}"));
+            let line = text
+                .lines()
+                .find(|line| line.starts_with(&format!("{name} ")))
+                .unwrap_or_else(|| panic!("{name} in {text}"));
             let value: f64 = line.rsplit(' ').next().unwrap().parse().unwrap();
             assert!(plausible.contains(&value), "{line}");
         }

@@ -1,4 +1,5 @@
-//! The process round an agent: what it prints, how it ends, which signals it heeds (rules 1 to 4 and 11).
+//! The process round an agent: what it prints, how it ends, which signals it heeds (rules 1 to 4
+//! and 11).
 //!
 //! ```text
 //! words -> flags -> log -> checks -> the agent's future --ends--> exit code
@@ -20,7 +21,8 @@ use tracing::{error, info};
 use crate::flags::{self, Agent, AgentArgs, Command, UsageError};
 use crate::logging;
 
-/// From the first signal on the work has this long to end. Gardener's pods are killed 5 s after SIGTERM (rule 85).
+/// From the first signal on the work has this long to end. Gardener's pods are killed 5 s after
+/// SIGTERM (rule 85).
 const STOP_LIMIT: Duration = Duration::from_millis(4500);
 
 const FLUSH_LIMIT: Duration = Duration::from_millis(300);
@@ -31,8 +33,9 @@ const FAILURE: u8 = 1;
 /// It fell over something nobody had thought of; Go's programs end so too.
 const PANIC: u8 = 2;
 
-/// Does what the words after the program's name ask for; `start` makes the future that is the agent's work. It ends when the work is
-/// done or the token it was given is cancelled. Exit codes: 0 done or stopped by a signal, 1 failed, 2 wrong command line or panic.
+/// Does what the words after the program's name ask for; `start` makes the future that is the
+/// agent's work. It ends when the work is done or the token it was given is cancelled. Exit codes:
+/// 0 done or stopped by a signal, 1 failed, 2 wrong command line or panic.
 pub fn run<S, W>(words: impl IntoIterator<Item = OsString>, start: S) -> ExitCode
 where
     S: FnOnce(Agent, AgentArgs, CancellationToken) -> W,
@@ -59,7 +62,9 @@ where
     log_panics();
     let work = || -> anyhow::Result<u8> {
         let args = args.validate()?;
-        let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .enable_all()
+            .build()?;
         let code = runtime.block_on(async {
             let signals = signals()?;
             let shutdown = CancellationToken::new();
@@ -87,16 +92,24 @@ fn print(mut target: impl Write, text: &str) {
 /// Panics go to the log, as one line, instead of as several to stderr.
 fn log_panics() {
     std::panic::set_hook(Box::new(|panic| {
-        let place = panic.location().map(ToString::to_string).unwrap_or_default();
+        let place = panic
+            .location()
+            .map(ToString::to_string)
+            .unwrap_or_default();
         let thread = std::thread::current();
         let thread = thread.name().unwrap_or_default();
-        error!(error = panic.payload_as_str().unwrap_or("a panic without a text"), place, thread, "panic");
+        error!(
+            error = panic.payload_as_str().unwrap_or("a panic without a text"),
+            place, thread, "panic"
+        );
     }));
 }
 
 /// The signals that ask the process to end, by name.
 fn signals() -> std::io::Result<impl Stream<Item = &'static str> + Unpin> {
-    let arrivals = |mut signal: Signal, name| futures::stream::poll_fn(move |cx| signal.poll_recv(cx)).map(move |()| name);
+    let arrivals = |mut signal: Signal, name| {
+        futures::stream::poll_fn(move |cx| signal.poll_recv(cx)).map(move |()| name)
+    };
     let terminate = arrivals(signal(SignalKind::terminate())?, "SIGTERM");
     let interrupt = arrivals(signal(SignalKind::interrupt())?, "SIGINT");
     Ok(futures::stream::select(terminate, interrupt))
@@ -148,7 +161,8 @@ fn exit_code(agent: &str, ended: std::thread::Result<anyhow::Result<()>>) -> u8 
     }
 }
 
-/// Without one of its views, or what they need, an agent is blind: the process ends, and another one begins.
+/// Without one of its views, or what they need, an agent is blind: the process ends, and another
+/// one begins.
 pub fn propagate_panic<T>(ended: Result<T, JoinError>) {
     if let Err(error) = ended
         && let Ok(panic) = error.try_into_panic()

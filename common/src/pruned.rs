@@ -1,6 +1,7 @@
 //! Types of the API pruned to what is read of them: `serde` skips the other fields.
 
-/// Lets kube list and watch a pruned type, which has a field `metadata`: its scope in `kube::core`, group, version, kind and plural.
+/// Lets kube list and watch a pruned type, which has a field `metadata`: its scope in `kube::core`,
+/// group, version, kind and plural.
 #[macro_export]
 macro_rules! resource {
     ($type:ty, $scope:ident, $group:literal, $version:literal, $kind:literal, $plural:literal) => {

@@ -52,23 +52,48 @@ struct Whole<S> {
     status: S,
 }
 
-/// Serves the page and its JSON. `role` is what part the process plays among its replicas; `status` answers at once, from memory.
-pub(crate) fn router<S: Status>(agent: &'static str, role: Role, status: impl Fn() -> S + Send + Sync + 'static) -> Router {
+/// Serves the page and its JSON. `role` is what part the process plays among its replicas; `status`
+/// answers at once, from memory.
+pub(crate) fn router<S: Status>(
+    agent: &'static str,
+    role: Role,
+    status: impl Fn() -> S + Send + Sync + 'static,
+) -> Router {
     let started = Instant::now();
     let json = Arc::new(move || {
         let (now, uptime_seconds) = (Utc::now().trunc_subsecs(0), started.elapsed().as_secs());
-        let process = Process { agent, version: env!("CARGO_PKG_VERSION"), now, uptime_seconds, standing: role.standing() };
-        Whole { process, status: status() }
+        let process = Process {
+            agent,
+            version: env!("CARGO_PKG_VERSION"),
+            now,
+            uptime_seconds,
+            standing: role.standing(),
+        };
+        Whole {
+            process,
+            status: status(),
+        }
     });
     let whole = Arc::clone(&json);
     let html = async move || {
         let Whole { process, status } = whole();
         let page = page::render(&process, &status).into_string();
-        // Nothing but its own style sheet: also a name that slipped through unescaped could run nothing.
+        // Nothing but its own style sheet: also a name that slipped through unescaped could run
+        // nothing.
         let policy = "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'";
         let kind = (CONTENT_TYPE, "text/html; charset=utf-8");
-        ([kind, (CACHE_CONTROL, "no-store"), (CONTENT_SECURITY_POLICY, policy)], page)
+        (
+            [
+                kind,
+                (CACHE_CONTROL, "no-store"),
+                (CONTENT_SECURITY_POLICY, policy),
+            ],
+            page,
+        )
     };
     let json = async move || Json(json()).into_response();
-    Router::new().route("/", get(html.clone())).route("/statusz", get(html)).route("/statusz.json", get(json))
+    Router::new()
+        .route("/", get(html.clone()))
+        .route("/statusz", get(html))
+        .route("/statusz.json", get(json))
 }

@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use kube::core::Status;
 
-/// More is cut off: an Event's message has room for 1024 bytes (the API server's limit), and other things stand there, too.
+/// More is cut off: an Event's message has room for 1024 bytes (the API server's limit), and other
+/// things stand there, too.
 const SHOWN: usize = 600;
 
 /// The words of an API server, or of a webhook that it asked. They are meant for people.
@@ -14,13 +15,24 @@ pub struct StatusMessage(String);
 
 impl StatusMessage {
     pub fn of(status: &Status) -> Self {
-        let words = status.message.split(|letter: char| letter.is_whitespace() || letter.is_control());
-        let mut line = words.filter(|word| !word.is_empty()).collect::<Vec<_>>().join(" ");
+        let words = status
+            .message
+            .split(|letter: char| letter.is_whitespace() || letter.is_control());
+        let mut line = words
+            .filter(|word| !word.is_empty())
+            .collect::<Vec<_>>()
+            .join(" ");
         if line.len() > SHOWN {
             line.truncate(line.floor_char_boundary(SHOWN));
             line.push_str("...");
         }
-        Self(if line.is_empty() { format!("{} {}", status.code, status.reason).trim_end().to_owned() } else { line })
+        Self(if line.is_empty() {
+            format!("{} {}", status.code, status.reason)
+                .trim_end()
+                .to_owned()
+        } else {
+            line
+        })
     }
 }
 
@@ -40,7 +52,10 @@ mod tests {
 
     #[test]
     fn it_is_one_line_and_steers_no_terminal() {
-        assert_eq!(said("denied:\n\tno \u{1b}[31mscaling\r\n on Fridays "), "denied: no [31mscaling on Fridays");
+        assert_eq!(
+            said("denied:\n\tno \u{1b}[31mscaling\r\n on Fridays "),
+            "denied: no [31mscaling on Fridays"
+        );
         assert_eq!(said(" \n"), "403 Forbidden");
     }
 

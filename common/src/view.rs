@@ -6,9 +6,10 @@
 //!                                '--> known? live?
 //! ```
 //!
-//! A view says how far it can be trusted. It is *known* once it was filled and until nothing was observed for [`MAX_BLIND`] (D-27),
-//! whether its watch is broken, being opened again or waits for a list; it is *live* while the watch works, its ordinary ends included.
-//! A re-list can be requested.
+//! A view says how far it can be trusted. It is *known* once it was filled and until nothing was
+//! observed for [`MAX_BLIND`] (D-27), whether its watch is broken, being opened again or waits for
+//! a list; it is *live* while the watch works, its ordinary ends included. A re-list can be
+//! requested.
 
 use std::collections::{HashMap, HashSet};
 use std::fmt::Debug;
@@ -53,36 +54,52 @@ struct State {
     unobserved: Option<Instant>,
     /// When all was listed last.
     read: Option<Instant>,
-    /// How often a re-list was requested, and how many of these requests the last list answers: those made before it began.
+    /// How often a re-list was requested, and how many of these requests the last list answers:
+    /// those made before it began.
     rereads: u64,
     answered: u64,
 }
 
 impl State {
     fn is_known(&self) -> bool {
-        self.read.is_some() && self.unobserved.is_none_or(|since| since.elapsed() < MAX_BLIND)
+        self.read.is_some()
+            && self
+                .unobserved
+                .is_none_or(|since| since.elapsed() < MAX_BLIND)
     }
 
     fn live_since(&self) -> Option<Instant> {
         self.live.filter(|_| self.is_known())
     }
 
-    /// When everything was read last; none while a re-list is to come, or the watch went on after an interruption without one.
+    /// When everything was read last; none while a re-list is to come, or the watch went on after
+    /// an interruption without one.
     fn read_at(&self) -> Option<Instant> {
         let interrupted = |read: &Instant| self.live.is_some_and(|since| since > *read);
-        self.read.filter(|read| self.answered == self.rereads && !interrupted(read))
+        self.read
+            .filter(|read| self.answered == self.rereads && !interrupted(read))
     }
 }
 
 impl<V> View<V> {
     /// `what` names it in logs.
     pub fn new(what: &'static str) -> Arc<Self> {
-        Arc::new(Self { what, may_be_absent: false, objects: RwLock::default(), state: watch::Sender::default() })
+        Arc::new(Self {
+            what,
+            may_be_absent: false,
+            objects: RwLock::default(),
+            state: watch::Sender::default(),
+        })
     }
 
     /// The same of a kind that the API server may not know: it is known that there are none.
     pub fn of_optional_kind(what: &'static str) -> Arc<Self> {
-        Arc::new(Self { what, may_be_absent: true, objects: RwLock::default(), state: watch::Sender::default() })
+        Arc::new(Self {
+            what,
+            may_be_absent: true,
+            objects: RwLock::default(),
+            state: watch::Sender::default(),
+        })
     }
 
     pub fn get(&self, namespace: &str, name: &str) -> Option<Arc<V>> {
@@ -91,11 +108,17 @@ impl<V> View<V> {
 
     /// All objects of a namespace, as last seen: the very same while nothing has changed there.
     pub fn all_in(&self, namespace: &str) -> Arc<Namespaced<V>> {
-        self.objects.read().get(namespace).cloned().unwrap_or_default()
+        self.objects
+            .read()
+            .get(namespace)
+            .cloned()
+            .unwrap_or_default()
     }
 
     pub fn all(&self) -> Vec<(Key, Arc<V>)> {
-        entries(&self.objects.read()).map(|(key, object)| (key, Arc::clone(object))).collect()
+        entries(&self.objects.read())
+            .map(|(key, object)| (key, Arc::clone(object)))
+            .collect()
     }
 
     /// Whether what is not here can be taken not to exist.
@@ -105,7 +128,11 @@ impl<V> View<V> {
 
     pub async fn live(&self) {
         // The sender is a field of self, so the channel cannot close while we wait.
-        let _ = self.state.subscribe().wait_for(|state| state.live_since().is_some()).await;
+        let _ = self
+            .state
+            .subscribe()
+            .wait_for(|state| state.live_since().is_some())
+            .await;
     }
 
     /// Since when the watch has worked without interruption. None while it does not.
@@ -113,21 +140,28 @@ impl<V> View<V> {
         self.state.borrow().live_since()
     }
 
-    /// When everything was read last; none while a re-list is to come, or the watch went on after an interruption without one.
+    /// When everything was read last; none while a re-list is to come, or the watch went on after
+    /// an interruption without one.
     pub fn read_at(&self) -> Option<Instant> {
         self.state.borrow().read_at()
     }
 
-    /// Requests a re-list each time that the watch goes on after an interruption without one, for as long as it is polled.
+    /// Requests a re-list each time that the watch goes on after an interruption without one, for
+    /// as long as it is polled.
     pub async fn reread_after_interruptions(&self) {
-        let wanted = |state: &State| state.rereads == state.answered && state.live_since().is_some() && state.read_at().is_none();
+        let wanted = |state: &State| {
+            state.rereads == state.answered
+                && state.live_since().is_some()
+                && state.read_at().is_none()
+        };
         let mut states = self.state.subscribe();
         while states.wait_for(wanted).await.is_ok() {
             self.reread();
         }
     }
 
-    /// Does something each time that the watch has begun to work or a re-list was requested or is done, for as long as it is polled.
+    /// Does something each time that the watch has begun to work or a re-list was requested or is
+    /// done, for as long as it is polled.
     pub async fn each_time_live(&self, act: impl Fn()) {
         let mut states = self.state.subscribe();
         states.mark_changed();
@@ -138,15 +172,20 @@ impl<V> View<V> {
         }
     }
 
-    /// Requests a re-list. A list that is under way is not interrupted, nor does it count: however often this is asked, one list follows
-    /// another. The view stays live meanwhile.
+    /// Requests a re-list. A list that is under way is not interrupted, nor does it count: however
+    /// often this is asked, one list follows another. The view stays live meanwhile.
     pub fn reread(&self) {
         self.state.send_modify(|state| state.rereads += 1);
     }
 
     fn remove(&self, key: &Key) {
         let mut objects = self.objects.write();
-        let Some(inner) = objects.get_mut(&key.namespace).filter(|inner| inner.contains_key(&key.name)) else { return };
+        let Some(inner) = objects
+            .get_mut(&key.namespace)
+            .filter(|inner| inner.contains_key(&key.name))
+        else {
+            return;
+        };
         let inner = Arc::make_mut(inner);
         inner.remove(&key.name);
         if inner.is_empty() {
@@ -177,8 +216,9 @@ impl<V> View<V> {
 }
 
 impl<V: Send + Sync + 'static> View<V> {
-    /// Keeps the view up to date until cancelled. The keys of objects that may have changed go to `changes`. An object that cannot be
-    /// decoded is never stored: what was known of it stays, and it is logged.
+    /// Keeps the view up to date until cancelled. The keys of objects that may have changed go to
+    /// `changes`. An object that cannot be decoded is never stored: what was known of it stays, and
+    /// it is logged.
     pub async fn run<K>(
         self: Arc<Self>,
         api: Api<DeserializeGuard<K>>,
@@ -192,8 +232,14 @@ impl<V: Send + Sync + 'static> View<V> {
         follow(api, config, prune, Filler::new(&self, changes), cancelled).await;
     }
 
-    /// Applies a complete list, which answers the first `rereads` requests; the keys of what it may have changed.
-    fn replace(&self, listed: HashMap<Key, V>, unreadable: &HashSet<Key>, rereads: u64) -> Vec<Key> {
+    /// Applies a complete list, which answers the first `rereads` requests; the keys of what it may
+    /// have changed.
+    fn replace(
+        &self,
+        listed: HashMap<Key, V>,
+        unreadable: &HashSet<Key>,
+        rereads: u64,
+    ) -> Vec<Key> {
         let mut objects = Objects::new();
         for (key, value) in listed {
             insert(&mut objects, key, Arc::new(value));
@@ -209,20 +255,28 @@ impl<V: Send + Sync + 'static> View<V> {
             state.live = state.live_since().or(Some(now));
             (state.read, state.unobserved, state.answered) = (Some(now), Some(now), rereads);
         });
-        entries(&before).chain(entries(&self.objects.read())).map(|(key, _)| key).collect()
+        entries(&before)
+            .chain(entries(&self.objects.read()))
+            .map(|(key, _)| key)
+            .collect()
     }
 }
 
 struct Filler<'a, V> {
     view: &'a View<V>,
-    /// The [`State::rereads`] when the list began that is under way, or is to begin; none while the watch works.
+    /// The [`State::rereads`] when the list began that is under way, or is to begin; none while the
+    /// watch works.
     listing: Option<u64>,
     changes: Option<mpsc::Sender<Key>>,
 }
 
 impl<'a, V> Filler<'a, V> {
     fn new(view: &'a View<V>, changes: Option<mpsc::Sender<Key>>) -> Self {
-        Self { view, listing: Some(0), changes }
+        Self {
+            view,
+            listing: Some(0),
+            changes,
+        }
     }
 }
 
@@ -243,7 +297,14 @@ impl<V: Send + Sync + 'static> Follower<V> for Filler<'_, V> {
     async fn take(&mut self, change: Change<V>) {
         let view = self.view;
         let changed = match change {
-            Change::Listed { objects, unreadable } => view.replace(objects, &unreadable, self.listing.take().unwrap_or_default()),
+            Change::Listed {
+                objects,
+                unreadable,
+            } => view.replace(
+                objects,
+                &unreadable,
+                self.listing.take().unwrap_or_default(),
+            ),
             Change::Applied(key, value) => {
                 insert(&mut view.objects.write(), key.clone(), Arc::new(value));
                 vec![key]
@@ -277,7 +338,13 @@ impl<V: Send + Sync + 'static> Follower<V> for Filler<'_, V> {
 
     fn unreadable(&mut self, key: &Key, error: &str) {
         let Key { namespace, name } = key;
-        tracing::warn!(what = self.view.what, namespace, name, error, "object cannot be understood, what was known of it stays");
+        tracing::warn!(
+            what = self.view.what,
+            namespace,
+            name,
+            error,
+            "object cannot be understood, what was known of it stays"
+        );
     }
 
     async fn relist(&mut self) {
@@ -285,7 +352,12 @@ impl<V: Send + Sync + 'static> Follower<V> for Filler<'_, V> {
             std::future::pending::<()>().await;
         }
         // The sender is a field of the view, so the channel cannot close while we wait.
-        let _ = self.view.state.subscribe().wait_for(|state| state.rereads != state.answered).await;
+        let _ = self
+            .view
+            .state
+            .subscribe()
+            .wait_for(|state| state.rereads != state.answered)
+            .await;
         self.listing = Some(0);
     }
 }
@@ -295,8 +367,15 @@ fn insert<V>(objects: &mut Objects<V>, key: Key, value: Arc<V>) {
 }
 
 fn entries<V>(objects: &Objects<V>) -> impl Iterator<Item = (Key, &Arc<V>)> {
-    let key = |namespace: &String, name: &String| Key { namespace: namespace.clone(), name: name.clone() };
-    objects.iter().flat_map(move |(namespace, inner)| inner.iter().map(move |(name, object)| (key(namespace, name), object)))
+    let key = |namespace: &String, name: &String| Key {
+        namespace: namespace.clone(),
+        name: name.clone(),
+    };
+    objects.iter().flat_map(move |(namespace, inner)| {
+        inner
+            .iter()
+            .map(move |(name, object)| (key(namespace, name), object))
+    })
 }
 
 #[cfg(test)]
@@ -308,7 +387,12 @@ mod tests {
 
     async fn lists(filler: &mut Filler<'_, ()>) {
         filler.begin().await;
-        filler.take(Change::Listed { objects: HashMap::new(), unreadable: HashSet::new() }).await;
+        filler
+            .take(Change::Listed {
+                objects: HashMap::new(),
+                unreadable: HashSet::new(),
+            })
+            .await;
     }
 
     fn is_read(view: &View<()>) -> bool {
@@ -326,8 +410,16 @@ mod tests {
         filler.begin().await;
         view.reread();
         assert!(!restarts(&mut filler), "the list that is under way goes on");
-        filler.take(Change::Listed { objects: HashMap::new(), unreadable: HashSet::new() }).await;
-        assert!(!is_read(&view) && view.live_since().is_some(), "older, but all there is");
+        filler
+            .take(Change::Listed {
+                objects: HashMap::new(),
+                unreadable: HashSet::new(),
+            })
+            .await;
+        assert!(
+            !is_read(&view) && view.live_since().is_some(),
+            "older, but all there is"
+        );
         assert!(restarts(&mut filler));
         lists(&mut filler).await;
         assert!(is_read(&view) && !restarts(&mut filler));
@@ -377,11 +469,15 @@ mod tests {
         filler.take(Change::Lost).await;
         assert!(!view.is_known());
         lists(&mut filler).await;
-        assert!(view.is_known() && view.live_since() > live_since, "it was interrupted");
+        assert!(
+            view.is_known() && view.live_since() > live_since,
+            "it was interrupted"
+        );
     }
 
     #[tokio::test(start_paused = true)]
-    async fn an_ordinary_end_of_a_watch_is_no_interruption_and_a_break_is_one_also_without_a_list() {
+    async fn an_ordinary_end_of_a_watch_is_no_interruption_and_a_break_is_one_also_without_a_list()
+    {
         let view = View::<()>::new("secrets");
         let mut filler = Filler::new(&view, None);
         lists(&mut filler).await;
@@ -391,13 +487,19 @@ mod tests {
             filler.take(change).await;
             sleep(Duration::from_secs(1)).await;
             filler.take(Change::Watched).await;
-            assert_eq!((view.live_since() > live_since, is_read(&view)), (interrupts, !interrupts));
+            assert_eq!(
+                (view.live_since() > live_since, is_read(&view)),
+                (interrupts, !interrupts)
+            );
         }
         assert!(!restarts(&mut filler), "nobody needs it read again");
         assert!(view.reread_after_interruptions().now_or_never().is_none());
         assert!(restarts(&mut filler));
         lists(&mut filler).await;
         assert!(is_read(&view));
-        assert!(view.reread_after_interruptions().now_or_never().is_none() && !restarts(&mut filler), "once");
+        assert!(
+            view.reread_after_interruptions().now_or_never().is_none() && !restarts(&mut filler),
+            "once"
+        );
     }
 }

@@ -1,7 +1,11 @@
-//! Answers of an API server as a real one gives them for kubelets' leases and nodes: owner references, managed fields, labels, images and
-//! all. Written by the rules of the formats alone: none of this comes from the code under test.
+//! Answers of an API server as a real one gives them for kubelets' leases and nodes: owner
+//! references, managed fields, labels, images and all. Written by the rules of the formats alone:
+//! none of this comes from the code under test.
 
-#![allow(dead_code, reason = "several programs share this file and each uses a part of it")]
+#![allow(
+    dead_code,
+    reason = "several programs share this file and each uses a part of it"
+)]
 
 use bytes::Bytes;
 use chrono::{DateTime, SecondsFormat, TimeDelta, Utc};
@@ -16,7 +20,8 @@ pub const JSON: &str = "application/json";
 
 const VERSION: &str = "1234567";
 
-/// When node `number` of `count` renewed last, if the list is read at `read`: kubelets renew every 10 s, each at a phase of its own.
+/// When node `number` of `count` renewed last, if the list is read at `read`: kubelets renew every
+/// 10 s, each at a phase of its own.
 pub fn renewed(number: usize, count: usize, read: DateTime<Utc>) -> DateTime<Utc> {
     let age = TimeDelta::microseconds(10_000_000 * number as i64 / count as i64);
     DateTime::from_timestamp_micros((read - age).timestamp_micros()).expect("a calendar date")
@@ -24,9 +29,22 @@ pub fn renewed(number: usize, count: usize, read: DateTime<Utc>) -> DateTime<Utc
 
 /// The messages of leases.
 pub fn leases(count: usize, read: DateTime<Utc>) -> Vec<Bytes> {
-    let metadata = numbered(&protobuf::lease(&json!({"metadata": full_size::lease(0)["metadata"]})));
-    let spec = |at| message(2, &[text(1, &name(at)), number(2, 40), time(4, renewed(at, count, read))]);
-    (0..count).map(|at| [metadata(at), spec(at)].concat().into()).collect()
+    let metadata = numbered(&protobuf::lease(
+        &json!({"metadata": full_size::lease(0)["metadata"]}),
+    ));
+    let spec = |at| {
+        message(
+            2,
+            &[
+                text(1, &name(at)),
+                number(2, 40),
+                time(4, renewed(at, count, read)),
+            ],
+        )
+    };
+    (0..count)
+        .map(|at| [metadata(at), spec(at)].concat().into())
+        .collect()
 }
 
 /// The messages of nodes: 500 come to about 5 MB, as on a real cluster, most of it the images.
@@ -44,7 +62,9 @@ pub fn leases_protobuf(count: usize, read: DateTime<Utc>) -> Vec<u8> {
 pub fn leases_json(count: usize, read: DateTime<Utc>) -> Vec<u8> {
     let lease = |at| {
         let mut lease: Value = full_size::lease(at);
-        lease["spec"]["renewTime"] = renewed(at, count, read).to_rfc3339_opts(SecondsFormat::Micros, true).into();
+        lease["spec"]["renewTime"] = renewed(at, count, read)
+            .to_rfc3339_opts(SecondsFormat::Micros, true)
+            .into();
         lease
     };
     let list = json!({"kind": "LeaseList", "apiVersion": "coordination.k8s.io/v1", "metadata": {"resourceVersion": VERSION},
@@ -63,16 +83,23 @@ fn list(version: &str, kind: &str, items: &[Bytes]) -> Vec<u8> {
     envelope(version, kind, &list)
 }
 
-/// The same message for any number: all names are equally long, so that one takes the place of another. To encode thousands of nodes
-/// one by one takes too long where a test does so.
+/// The same message for any number: all names are equally long, so that one takes the place of
+/// another. To encode thousands of nodes one by one takes too long where a test does so.
 fn numbered(first: &[u8]) -> impl Fn(usize) -> Vec<u8> + use<> {
     let first = first.to_vec();
     let old = name(0);
     let is_name = |(_, bytes): &(usize, &[u8])| *bytes == old.as_bytes();
-    let places: Vec<usize> = first.windows(old.len()).enumerate().filter(is_name).map(|(place, _)| place).collect();
+    let places: Vec<usize> = first
+        .windows(old.len())
+        .enumerate()
+        .filter(is_name)
+        .map(|(place, _)| place)
+        .collect();
     move |number| {
         let (mut message, name) = (first.clone(), name(number));
-        places.iter().for_each(|place| message[*place..][..name.len()].copy_from_slice(name.as_bytes()));
+        places
+            .iter()
+            .for_each(|place| message[*place..][..name.len()].copy_from_slice(name.as_bytes()));
         message
     }
 }

@@ -1,7 +1,8 @@
-//! How many instructions the parts of a probe take, as valgrind's callgrind counts them: the same on every machine of a kind, and on a busy
-//! one.
+//! How many instructions the parts of a probe take, as valgrind's callgrind counts them: the same
+//! on every machine of a kind, and on a busy one.
 //!
-//! Without arguments it runs itself under callgrind once for each piece of work; with `run NAME` it does that piece once.
+//! Without arguments it runs itself under callgrind once for each piece of work; with `run NAME` it
+//! does that piece once.
 
 mod bodies;
 mod probing;
@@ -19,7 +20,11 @@ const OVER_TLS: &str = "healthy probe over TLS, 100 nodes";
 
 fn main() {
     let arguments: Vec<String> = std::env::args().collect();
-    match arguments.iter().position(|argument| argument == "run").and_then(|at| arguments.get(at + 1)) {
+    match arguments
+        .iter()
+        .position(|argument| argument == "run")
+        .and_then(|at| arguments.get(at + 1))
+    {
         Some(name) => run(name),
         None => count(),
     }
@@ -33,7 +38,10 @@ fn count() {
         println!("{name:<42} {instructions:>16}");
         counted.insert(name.to_owned(), instructions.into());
     }
-    println!("{}", json!({"benchmark": "instructions", "figures": counted}));
+    println!(
+        "{}",
+        json!({"benchmark": "instructions", "figures": counted})
+    );
 }
 
 /// The instructions that [`measured`] takes for this piece of work.
@@ -46,10 +54,17 @@ fn instructions(name: &str) -> u64 {
         .args(["run", name])
         .output()
         .expect("valgrind is installed");
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    assert!(
+        output.status.success(),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
     let listing = std::fs::read_to_string(&out).expect("callgrind's listing");
     std::fs::remove_file(&out).ok();
-    listing.lines().find_map(|line| line.strip_prefix("totals: ")?.trim().parse().ok()).expect("a total")
+    listing
+        .lines()
+        .find_map(|line| line.strip_prefix("totals: ")?.trim().parse().ok())
+        .expect("a total")
 }
 
 fn run(name: &str) {
@@ -58,7 +73,10 @@ fn run(name: &str) {
         measured(|| probing.leases());
         return;
     }
-    let (_, ground) = PIECES.iter().find(|(known, _)| *known == name).expect("a piece of this name");
+    let (_, ground) = PIECES
+        .iter()
+        .find(|(known, _)| *known == name)
+        .expect("a piece of this name");
     let mut piece = ground();
     // A first run is not counted: it finds the functions of shared libraries.
     (piece.work)();

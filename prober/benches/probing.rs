@@ -1,6 +1,9 @@
 //! A probe over TLS of a shoot that answers from afar, and what it allocates on this side.
 
-#![allow(dead_code, reason = "several programs share this file and each uses a part of it")]
+#![allow(
+    dead_code,
+    reason = "several programs share this file and each uses a part of it"
+)]
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -27,8 +30,8 @@ pub struct Probing {
     runtime: Runtime,
     engine: ShootClient<Known>,
     book: LeaseClocks,
-    /// Dropped last: the client's connection ends before its server, which gives the same answers again and again, in a thread of its
-    /// own, so that nothing it does is counted as its client's.
+    /// Dropped last: the client's connection ends before its server, which gives the same answers
+    /// again and again, in a thread of its own, so that nothing it does is counted as its client's.
     _server: (MemoryApi, Runtime),
 }
 
@@ -48,22 +51,48 @@ impl Secrets for Known {
 impl Probing {
     /// Connects to a shoot of so many nodes and probes a few times.
     pub fn new(count: usize) -> Self {
-        rustls::crypto::ring::default_provider().install_default().ok();
-        let apart = Builder::new_multi_thread().worker_threads(1).enable_all().build().expect("a runtime");
-        let options = Options { chunk: Some(CHUNK), requests_kept: 1, ..Options::default() };
+        rustls::crypto::ring::default_provider()
+            .install_default()
+            .ok();
+        let apart = Builder::new_multi_thread()
+            .worker_threads(1)
+            .enable_all()
+            .build()
+            .expect("a runtime");
+        let options = Options {
+            chunk: Some(CHUNK),
+            requests_kept: 1,
+            ..Options::default()
+        };
         let authority = Authority::new().expect("an authority");
-        let api = apart.block_on(MemoryApi::start(&authority, options)).expect("a server");
-        let (leases, nodes) = (bodies::leases(count, Utc::now()), bodies::nodes(count.min(500)));
-        api.computed().set("leases.coordination.k8s.io", move || leases.clone());
+        let api = apart
+            .block_on(MemoryApi::start(&authority, options))
+            .expect("a server");
+        let (leases, nodes) = (
+            bodies::leases(count, Utc::now()),
+            bodies::nodes(count.min(500)),
+        );
+        api.computed()
+            .set("leases.coordination.k8s.io", move || leases.clone());
         api.computed().set("nodes", move || nodes.clone());
         let kubeconfig = api.kubeconfig(&Options::default().admin_token).into_bytes();
-        let runtime = Builder::new_current_thread().enable_all().build().expect("a runtime");
+        let runtime = Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .expect("a runtime");
         let engine = {
             let _inside = runtime.enter();
-            let known = Known(Arc::new(KubeconfigSecret { kubeconfig: Some(kubeconfig) }));
+            let known = Known(Arc::new(KubeconfigSecret {
+                kubeconfig: Some(kubeconfig),
+            }));
             ShootClient::new(Clock::start(), Arc::new(Resources::of_system()), known)
         };
-        let mut probing = Self { runtime, engine, book: LeaseClocks::default(), _server: (api, apart) };
+        let mut probing = Self {
+            runtime,
+            engine,
+            book: LeaseClocks::default(),
+            _server: (api, apart),
+        };
         for _ in 0..5 {
             assert_eq!(probing.leases(), count);
         }
@@ -85,13 +114,21 @@ impl Probing {
     pub fn nodes(&mut self) -> usize {
         self.runtime.block_on(async {
             let budget = Budget::starting_now(Duration::from_secs(10));
-            self.engine.nodes(budget).await.expect("a complete answer").items.len()
+            self.engine
+                .nodes(budget)
+                .await
+                .expect("a complete answer")
+                .items
+                .len()
         })
     }
 
-    /// What one such piece of work allocates: the median of several, since timers and buffers add a few now and then.
+    /// What one such piece of work allocates: the median of several, since timers and buffers add a
+    /// few now and then.
     pub fn allocations(&mut self, work: fn(&mut Self) -> usize) -> AllocationInfo {
-        let mut runs: Vec<AllocationInfo> = (0..15).map(|_| measure(|| assert!(work(self) > 0))).collect();
+        let mut runs: Vec<AllocationInfo> = (0..15)
+            .map(|_| measure(|| assert!(work(self) > 0)))
+            .collect();
         runs.sort_by_key(|run| run.count_total);
         runs[runs.len() / 2]
     }

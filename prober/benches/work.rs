@@ -1,7 +1,10 @@
-//! The pieces of work that are measured, each on a shoot of so many nodes in its steady state: all leases are renewed and known from
-//! earlier probes.
+//! The pieces of work that are measured, each on a shoot of so many nodes in its steady state: all
+//! leases are renewed and known from earlier probes.
 
-#![allow(dead_code, reason = "several programs share this file and each uses a part of it")]
+#![allow(
+    dead_code,
+    reason = "several programs share this file and each uses a part of it"
+)]
 
 use std::hint::black_box;
 use std::sync::Arc;
@@ -17,7 +20,12 @@ use super::bodies;
 
 /// With Gardener's defaults.
 fn rules() -> Rules {
-    Rules { grace: GRACE, fraction: 0.6, pool_conditions: PoolConditions::new(), renewed_after: None }
+    Rules {
+        grace: GRACE,
+        fraction: 0.6,
+        pool_conditions: PoolConditions::new(),
+        renewed_after: None,
+    }
 }
 
 pub const GRACE: Grace = Grace::new(TimeDelta::seconds(40));
@@ -25,8 +33,13 @@ pub const GRACE: Grace = Grace::new(TimeDelta::seconds(40));
 /// The probe so many seconds after the first.
 fn times(seconds: i64) -> RequestTimes {
     let received = Moment::since_start(TimeDelta::seconds(100 + seconds));
-    let wall = DateTime::from_timestamp(1_800_000_000, 0).expect("a calendar date") + TimeDelta::seconds(seconds);
-    RequestTimes { sent: received - TimeDelta::milliseconds(2), received, wall }
+    let wall = DateTime::from_timestamp(1_800_000_000, 0).expect("a calendar date")
+        + TimeDelta::seconds(seconds);
+    RequestTimes {
+        sent: received - TimeDelta::milliseconds(2),
+        received,
+        wall,
+    }
 }
 
 /// A shoot that was probed before.
@@ -42,17 +55,29 @@ impl Shoot {
     pub fn new(count: usize) -> Self {
         let mut judge = Judge::default();
         let names: Vec<_> = (0..count).map(bodies::name).collect();
-        judge.set_machines(Arc::new(names.iter().map(|name| Some(name.as_str())).collect()));
+        judge.set_machines(Arc::new(
+            names.iter().map(|name| Some(name.as_str())).collect(),
+        ));
         for seconds in [0, 20] {
             let times = times(seconds);
-            observe(&mut judge, times, &bodies::leases_protobuf(count, times.wall));
+            observe(
+                &mut judge,
+                times,
+                &bodies::leases_protobuf(count, times.wall),
+            );
         }
         let times = times(40);
         let mut nodes = Vec::new();
         wire::nodes(bodies::PROTOBUF, &bodies::nodes_protobuf(count), &mut nodes).expect("a page");
         let protobuf = bodies::leases_protobuf(count, times.wall);
         observe(&mut judge, times, &protobuf);
-        Self { judge, nodes, protobuf, json: bodies::leases_json(count, times.wall), times }
+        Self {
+            judge,
+            nodes,
+            protobuf,
+            json: bodies::leases_json(count, times.wall),
+            times,
+        }
     }
 
     /// The same, which has listed the nodes as in an outage.
@@ -105,14 +130,26 @@ pub struct Piece {
 pub type NamedPiece = (&'static str, fn() -> Piece);
 
 pub const PIECES: [NamedPiece; 10] = [
-    ("decode 5,000 leases, protobuf", || reading(large().protobuf, |body| decode(bodies::PROTOBUF, body))),
-    ("decode 5,000 leases, JSON", || reading(large().json, |body| decode(bodies::JSON, body))),
+    ("decode 5,000 leases, protobuf", || {
+        reading(large().protobuf, |body| decode(bodies::PROTOBUF, body))
+    }),
+    ("decode 5,000 leases, JSON", || {
+        reading(large().json, |body| decode(bodies::JSON, body))
+    }),
     ("copy 5,000 leases, protobuf", || copying(large().protobuf)),
     ("copy 5,000 leases, JSON", || copying(large().json)),
-    ("decode a page of 500 nodes, protobuf", || reading(bodies::nodes_protobuf(500), decode_nodes)),
-    ("copy a page of 500 nodes, protobuf", || copying(bodies::nodes_protobuf(500))),
-    ("verdict on 5,000 leases and Machines", || on(large(), |shoot| judge(shoot))),
-    ("verdict on 5,000 leases, Machines, nodes", || on(large().with_nodes(), |shoot| judge(shoot))),
+    ("decode a page of 500 nodes, protobuf", || {
+        reading(bodies::nodes_protobuf(500), decode_nodes)
+    }),
+    ("copy a page of 500 nodes, protobuf", || {
+        copying(bodies::nodes_protobuf(500))
+    }),
+    ("verdict on 5,000 leases and Machines", || {
+        on(large(), |shoot| judge(shoot))
+    }),
+    ("verdict on 5,000 leases, Machines, nodes", || {
+        on(large().with_nodes(), |shoot| judge(shoot))
+    }),
     ("healthy probe computed, 100 nodes", || probing(100)),
     ("healthy probe computed, 5,000 nodes", || probing(5_000)),
 ];
@@ -123,14 +160,21 @@ fn large() -> Shoot {
 }
 
 fn on<T: 'static, R>(mut ground: T, mut work: impl FnMut(&mut T) -> R + 'static) -> Piece {
-    Piece { bytes: 0, work: Box::new(move || drop(black_box(work(black_box(&mut ground))))) }
+    Piece {
+        bytes: 0,
+        work: Box::new(move || drop(black_box(work(black_box(&mut ground))))),
+    }
 }
 
 fn reading<R>(body: Vec<u8>, mut work: impl FnMut(&[u8]) -> R + 'static) -> Piece {
-    Piece { bytes: body.len(), ..on(body, move |body| work(body)) }
+    Piece {
+        bytes: body.len(),
+        ..on(body, move |body| work(body))
+    }
 }
 
-/// What memory allows at best: copies the body, 64 bytes at a time in cache-sized pieces as `memcpy` does.
+/// What memory allows at best: copies the body, 64 bytes at a time in cache-sized pieces as
+/// `memcpy` does.
 fn copying(body: Vec<u8>) -> Piece {
     let (bytes, to) = (body.len(), Vec::with_capacity(body.len()));
     let copy = |(body, to): &mut (Vec<u8>, Vec<u8>)| {
@@ -138,7 +182,10 @@ fn copying(body: Vec<u8>) -> Piece {
         to.extend_from_slice(body);
         to.len()
     };
-    Piece { bytes, ..on((body, to), copy) }
+    Piece {
+        bytes,
+        ..on((body, to), copy)
+    }
 }
 
 /// The body alternates, so that every probe shows renewed leases.

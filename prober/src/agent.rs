@@ -37,7 +37,8 @@ use crate::write::Writer;
 const LEASE: &str = "dwd-prober-leader-election";
 /// Cluster changes that may wait to be followed; more of them hold up the watch.
 const CHANGES: usize = 256;
-/// How long the first probes wait for views that cannot be filled, such as that of a kind that does not exist.
+/// How long the first probes wait for views that cannot be filled, such as that of a kind that does
+/// not exist.
 const FILL_WAIT: Duration = Duration::from_secs(5);
 
 /// A probe that is overdue by probeTimeout and this time means that the probe loop stalls.
@@ -47,21 +48,38 @@ pub async fn run(args: AgentArgs, shutdown: CancellationToken) -> anyhow::Result
     let clock = Clock::start();
     let (config, mut file) = ConfigFile::open(&args.config_file, config::read)?;
     let mut frame = AgentRuntime::open(Agent::Prober, &args, LEASE).await?;
-    file.report_to(&mut frame.registry, frame.events.clone(), frame.self_reference.clone());
-    let burst = NonZeroU32::new(u32::try_from(args.kube_api_burst).unwrap_or(u32::MAX)).unwrap_or(NonZeroU32::MIN);
+    file.report_to(
+        &mut frame.registry,
+        frame.events.clone(),
+        frame.self_reference.clone(),
+    );
+    let burst = NonZeroU32::new(u32::try_from(args.kube_api_burst).unwrap_or(u32::MAX))
+        .unwrap_or(NonZeroU32::MIN);
     let statuses = ShootStatuses::new(clock, args.metrics_per_shoot);
-    frame.registry.register_collector(Box::new(statuses.clone()));
+    frame
+        .registry
+        .register_collector(Box::new(statuses.clone()));
     let (config_sender, configs) = watch::channel(Arc::new(config));
     let seed = Arc::new(Seed::new(frame.client.clone(), Reach::Seed));
     let known = Arc::clone(&seed);
     register_seed_known(&mut frame.registry, move || known.is_known());
     refused_settings::register(&mut frame.registry, Arc::clone(&seed));
-    let write_fence = if frame.dry_run { Fence::always_closed() } else { frame.fence.clone() };
+    let write_fence = if frame.dry_run {
+        Fence::always_closed()
+    } else {
+        frame.fence.clone()
+    };
     let suspend_detector = SuspendDetector::new(clock);
     let shared = Shared {
         clock,
         resources: Arc::new(Resources::of_system()),
-        writer: Arc::new(Writer::new(frame.client.clone(), args.kube_api_qps, burst, write_fence, suspend_detector.clone())),
+        writer: Arc::new(Writer::new(
+            frame.client.clone(),
+            args.kube_api_qps,
+            burst,
+            write_fence,
+            suspend_detector.clone(),
+        )),
         suspend_detector,
         dry_run: frame.dry_run,
         seed,
@@ -77,7 +95,8 @@ pub async fn run(args: AgentArgs, shutdown: CancellationToken) -> anyhow::Result
     frame.run(shown, work).await
 }
 
-/// As the Go original: what the config names no more is not restored, but nobody has to discover it (D-49).
+/// As the Go original: what the config names no more is not restored, but nobody has to discover it
+/// (D-49).
 fn report_dropped(dropped: &DependentView, metrics: &Metrics) {
     for namespace in dropped.held_down() {
         metrics.probes_ended_while_held_down.inc();
@@ -86,21 +105,49 @@ fn report_dropped(dropped: &DependentView, metrics: &Metrics) {
 }
 
 /// Live: no shoot's probe is long overdue. Ready: the seed's objects are known.
-fn shown(shared: Shared, refused: impl Fn() -> bool + Send + Sync) -> Endpoints<impl Fn() -> ProberStatus + Send + Sync> {
-    let (statuses, config, seed) = (shared.statuses.clone(), shared.config.clone(), Arc::clone(&shared.seed));
+fn shown(
+    shared: Shared,
+    refused: impl Fn() -> bool + Send + Sync,
+) -> Endpoints<impl Fn() -> ProberStatus + Send + Sync> {
+    let (statuses, config, seed) = (
+        shared.statuses.clone(),
+        shared.config.clone(),
+        Arc::clone(&shared.seed),
+    );
     let probes = Check::new("probes", move || {
-        let limit = TimeDelta::from_std(config.borrow().probe_timeout + STALLED).unwrap_or(TimeDelta::MAX);
+        let limit =
+            TimeDelta::from_std(config.borrow().probe_timeout + STALLED).unwrap_or(TimeDelta::MAX);
         match statuses.overdue(limit) {
-            Some((namespace, late)) => Err(format!("the look at {namespace} is {} s overdue", late.num_seconds())),
+            Some((namespace, late)) => Err(format!(
+                "the look at {namespace} is {} s overdue",
+                late.num_seconds()
+            )),
             None => Ok(()),
         }
     });
-    let views = Check::new("seed", move || seed.unknown().map_or(Ok(()), |what| Err(format!("{what} are not known"))));
+    let views = Check::new("seed", move || {
+        seed.unknown()
+            .map_or(Ok(()), |what| Err(format!("{what} are not known")))
+    });
     let owned = shared.clone();
-    let status =
-        move || ProberStatus::new(&shared.statuses, shared.clock, shared.seed.unknown(), &shared.config.borrow(), refused());
-    let lookups = health::lookup("/ownership/{name}", move |namespace| owner_check::ownership(&owned, namespace));
-    Endpoints { live: vec![probes], ready: vec![views], lookups, status }
+    let status = move || {
+        ProberStatus::new(
+            &shared.statuses,
+            shared.clock,
+            shared.seed.unknown(),
+            &shared.config.borrow(),
+            refused(),
+        )
+    };
+    let lookups = health::lookup("/ownership/{name}", move |namespace| {
+        owner_check::ownership(&owned, namespace)
+    });
+    Endpoints {
+        live: vec![probes],
+        ready: vec![views],
+        lookups,
+        status,
+    }
 }
 
 /// Applies what becomes of the config.
@@ -117,24 +164,43 @@ async fn follow_config(
                 dropped.iter().for_each(|dropped| report_dropped(dropped, &shared.metrics));
                 configs.send_replace(Arc::new(config));
             }
-            // Without one of its views the prober is blind: the process ends, and another one begins.
+            // Without one of its views the prober is blind: the process ends, and another one
+            // begins.
             Some(ended) = watches.tasks.join_next() => propagate_panic(ended),
         }
     }
 }
 
 /// Follows the seed and probes, leading or not, until `shutdown`.
-async fn work(shared: Shared, mut file: ConfigFile<Config>, configs: watch::Sender<Arc<Config>>, shutdown: CancellationToken) {
-    let Shared { seed, lead, suspend_detector, events, .. } = shared.clone();
+async fn work(
+    shared: Shared,
+    mut file: ConfigFile<Config>,
+    configs: watch::Sender<Arc<Config>>,
+    shutdown: CancellationToken,
+) {
+    let Shared {
+        seed,
+        lead,
+        suspend_detector,
+        events,
+        ..
+    } = shared.clone();
     let (changes, receiver) = mpsc::channel(CHANGES);
-    let report = move |namespace: &str, refused: &Refused| refused_settings::report(&events, namespace, refused);
+    let report = move |namespace: &str, refused: &Refused| {
+        refused_settings::report(&events, namespace, refused)
+    };
     let mut watches = seed.watch(&shared.config.borrow(), changes, report);
     let follow = follow_config(shared.clone(), &mut file, &configs, &mut watches);
     let owners = owner_check::run(shared.clone(), shutdown.clone());
     let manager = async {
-        // First probes that could not know what is held down would be spread, and would find that out of date.
+        // First probes that could not know what is held down would be spread, and would find that
+        // out of date.
         let filled = tokio::time::timeout(FILL_WAIT, seed.filled());
-        if shutdown.run_until_cancelled(filled).await.is_some_and(|filled| filled.is_err()) {
+        if shutdown
+            .run_until_cancelled(filled)
+            .await
+            .is_some_and(|filled| filled.is_err())
+        {
             tracing::warn!("not all of the seed's objects are known yet, starting all the same");
         }
         Manager::new(shared).run(receiver, shutdown.clone()).await;
@@ -143,7 +209,8 @@ async fn work(shared: Shared, mut file: ConfigFile<Config>, configs: watch::Send
         seed.clusters.live().await;
         tracing::info!(clusters = seed.clusters.all().len(), "prober runs");
         lead.opened().await;
-        // Whoever gains the lead restores in a shoot only after its Cluster has been read again. The tasks are woken now and by that.
+        // Whoever gains the lead restores in a shoot only after its Cluster has been read again.
+        // The tasks are woken now and by that.
         seed.clusters.reread();
     };
     let wakes = seed.clusters.each_time_live(|| seed.wakers.wake_all());

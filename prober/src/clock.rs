@@ -7,14 +7,17 @@ use tokio::time::{Instant, sleep_until};
 #[derive(Clone, Copy, Debug)]
 pub struct Clock {
     start: Instant,
-    /// What the wall clock said at `start`. It is read this once: were it to step forward by most of a lease's life later, all leases of
-    /// all shoots would seem expired together.
+    /// What the wall clock said at `start`. It is read this once: were it to step forward by most
+    /// of a lease's life later, all leases of all shoots would seem expired together.
     wall: DateTime<Utc>,
 }
 
 impl Clock {
     pub fn start() -> Self {
-        Self { start: Instant::now(), wall: Utc::now() }
+        Self {
+            start: Instant::now(),
+            wall: Utc::now(),
+        }
     }
 
     pub fn now(&self) -> Moment {
@@ -23,7 +26,10 @@ impl Clock {
 
     /// The moment of an instant; what lies before the start is the start.
     pub fn moment(&self, instant: Instant) -> Moment {
-        Moment::since_start(TimeDelta::from_std(instant.saturating_duration_since(self.start)).unwrap_or(TimeDelta::MAX))
+        Moment::since_start(
+            TimeDelta::from_std(instant.saturating_duration_since(self.start))
+                .unwrap_or(TimeDelta::MAX),
+        )
     }
 
     /// What our wall clock says at this moment, by what it said when this process began.
@@ -47,7 +53,11 @@ impl Clock {
     /// Of a request that was sent at `sent` and whose answer is complete now.
     pub fn request_times(&self, sent: Moment) -> RequestTimes {
         let received = self.now();
-        RequestTimes { sent, received, wall: self.wall(received) }
+        RequestTimes {
+            sent,
+            received,
+            wall: self.wall(received),
+        }
     }
 }
 

@@ -1,7 +1,9 @@
-//! The prober's config file: what may stand in it, what holds when it does not, and what is refused.
+//! The prober's config file: what may stand in it, what holds when it does not, and what is
+//! refused.
 //!
-//! Field names and defaults are the Go original's (rule 22); ranges are checked here at load (rule 23 and D-7, D-9), because a wrong number
-//! would otherwise show only in an outage, when protection is needed.
+//! Field names and defaults are the Go original's (rule 22); ranges are checked here at load (rule
+//! 23 and D-7, D-9), because a wrong number would otherwise show only in an outage, when protection
+//! is needed.
 
 pub mod keys;
 mod read;

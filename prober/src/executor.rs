@@ -1,5 +1,6 @@
-//! Carries out what the machine of one shoot asks for, and answers with its next inputs: probes, what a replica that does not lead reads
-//! again, and for the dependents permits, reads and writes. At most one probe is under way, and one thing for each dependent.
+//! Carries out what the machine of one shoot asks for, and answers with its next inputs: probes,
+//! what a replica that does not lead reads again, and for the dependents permits, reads and writes.
+//! At most one probe is under way, and one thing for each dependent.
 
 use std::future::poll_fn;
 use std::sync::Arc;
@@ -65,8 +66,21 @@ struct Slot {
 }
 
 impl Executor {
-    pub fn new(namespace: String, uid: String, Shared { clock, resources, seed, writer, .. }: &Shared) -> Self {
-        let secret = ShootSecret { seed: Arc::clone(seed), namespace: namespace.clone() };
+    pub fn new(
+        namespace: String,
+        uid: String,
+        Shared {
+            clock,
+            resources,
+            seed,
+            writer,
+            ..
+        }: &Shared,
+    ) -> Self {
+        let secret = ShootSecret {
+            seed: Arc::clone(seed),
+            namespace: namespace.clone(),
+        };
         Self {
             namespace,
             uid,
@@ -93,35 +107,52 @@ impl Executor {
             Action::Verify => {
                 let (seed, config) = (Arc::clone(&self.seed), Arc::clone(config));
                 let (namespace, uid) = (self.namespace.clone(), self.uid.clone());
-                self.verifying = async move { seed.verify(&config, &namespace, &uid).await }.boxed().fuse();
+                self.verifying = async move { seed.verify(&config, &namespace, &uid).await }
+                    .boxed()
+                    .fuse();
             }
             Action::AcquirePermit(at, direction) => {
                 let writer = Arc::clone(&self.writer);
-                self.begin(at, async move { Done::Permitted(writer.permit(direction).await) });
+                self.begin(at, async move {
+                    Done::Permitted(writer.permit(direction).await)
+                });
             }
             Action::Read(at, limit) => self.read(at, &config.dependents[at].resource, limit),
             Action::Write(order) => self.write(&config.dependents[order.dependent].resource, order),
-            Action::Cancel(at) => (self.slot(at).work, self.slot(at).permit) = (Fuse::terminated(), None),
+            Action::Cancel(at) => {
+                (self.slot(at).work, self.slot(at).permit) = (Fuse::terminated(), None)
+            }
             Action::Report(_) => {}
         }
     }
 
     fn list_leases(&mut self, with_nodes: bool) {
-        let (budget, Some(mut client)) = (self.budget, self.client.take()) else { return };
+        let (budget, Some(mut client)) = (self.budget, self.client.take()) else {
+            return;
+        };
         // Where answers are slow, one after the other may be too late.
         self.nodes = with_nodes.then(|| {
             let mut client = client.beside();
-            AbortOnDropHandle::new(tokio::spawn(async move { nodes(&mut client, budget).await }))
+            AbortOnDropHandle::new(tokio::spawn(
+                async move { nodes(&mut client, budget).await },
+            ))
         });
         let probing = async move {
             let listed = client.leases(budget).await;
-            (client, listed.map(|Listing { times, items }| Input::Leases(times, items, None)))
+            (
+                client,
+                listed.map(|Listing { times, items }| Input::Leases(times, items, None)),
+            )
         };
         self.probing = probing.boxed().fuse();
     }
 
     fn list_nodes(&mut self) {
-        let (budget, Some(mut client), begun) = (self.budget, self.client.take(), self.nodes.take()) else { return };
+        let (budget, Some(mut client), begun) =
+            (self.budget, self.client.take(), self.nodes.take())
+        else {
+            return;
+        };
         let probing = async move {
             let listed = match begun {
                 Some(begun) => begun.await.ok(),
@@ -129,7 +160,9 @@ impl Executor {
             };
             let listed = match listed {
                 Some(Ok(listed)) => Ok(listed),
-                Some(Err(error)) if matches!(error.failure(), ProbeFailure::Throttled(_)) => Err(error),
+                Some(Err(error)) if matches!(error.failure(), ProbeFailure::Throttled(_)) => {
+                    Err(error)
+                }
                 _ => nodes(&mut client, budget).await,
             };
             (client, listed)
@@ -138,27 +171,40 @@ impl Executor {
     }
 
     fn read(&mut self, at: usize, resource: &ResourceRef, limit: Duration) {
-        let (namespace, writer, view) = (self.namespace.clone(), Arc::clone(&self.writer), self.view(resource));
+        let (namespace, writer, view) = (
+            self.namespace.clone(),
+            Arc::clone(&self.writer),
+            self.view(resource),
+        );
         self.begin(at, async move {
-            let read = timeout(limit, async { writer.read(&*view?, &namespace).await }).await.unwrap_or(Err(WriteError::Timeout));
+            let read = timeout(limit, async { writer.read(&*view?, &namespace).await })
+                .await
+                .unwrap_or(Err(WriteError::Timeout));
             let present = |observed| DependentState::Present(Arc::new(observed));
             Done::Read(read.map(|read| read.map_or(DependentState::Absent, present)))
         });
     }
 
     fn write(&mut self, resource: &ResourceRef, order: Order) {
-        let (namespace, writer, view) = (self.namespace.clone(), Arc::clone(&self.writer), self.view(resource));
+        let (namespace, writer, view) = (
+            self.namespace.clone(),
+            Arc::clone(&self.writer),
+            self.view(resource),
+        );
         let (at, permit) = (order.dependent, self.slot(order.dependent).permit.take());
         self.begin(at, async move {
-            let written = timeout(order.limit, async { writer.write(&*view?, &namespace, &order).await }).await;
+            let written = timeout(order.limit, async {
+                writer.write(&*view?, &namespace, &order).await
+            })
+            .await;
             let written = written.unwrap_or(Err(WriteError::Timeout));
             drop(permit);
             Done::Written(written.map(Arc::new))
         });
     }
 
-    /// Waits until something is done; for ever while nothing is under way. Without a complete, most-recent answer a probe comes to an
-    /// error, which is never evidence of anything.
+    /// Waits until something is done; for ever while nothing is under way. Without a complete,
+    /// most-recent answer a probe comes to an error, which is never evidence of anything.
     pub async fn next(&mut self, config: &Config) -> Result<Input, ProbeError> {
         if self.client.is_some() {
             // The probe is over: nobody wants the nodes that were listed beside it.
@@ -184,16 +230,25 @@ impl Executor {
         })
     }
 
-    /// Leases are judged with the Machines of this moment. Healthy shoots keep theirs, so that their nodes need not be put in order for
-    /// each probe.
+    /// Leases are judged with the Machines of this moment. Healthy shoots keep theirs, so that
+    /// their nodes need not be put in order for each probe.
     fn with_machines(&mut self, input: Input) -> Input {
-        let Input::Leases(times, leases, _) = input else { return input };
+        let Input::Leases(times, leases, _) = input else {
+            return input;
+        };
         let machines = self.seed.machines(&self.namespace);
-        if let Some(machines) = machines.as_ref().filter(|machines| !Arc::ptr_eq(machines, &self.machines.0)) {
+        if let Some(machines) = machines
+            .as_ref()
+            .filter(|machines| !Arc::ptr_eq(machines, &self.machines.0))
+        {
             let backed = machines.values().map(|node| node.as_deref()).collect();
             self.machines = (Arc::clone(machines), Arc::new(backed));
         }
-        Input::Leases(times, leases, machines.map(|_| Arc::clone(&self.machines.1)))
+        Input::Leases(
+            times,
+            leases,
+            machines.map(|_| Arc::clone(&self.machines.1)),
+        )
     }
 
     fn failed(&mut self, at: usize, resource: &ResourceRef, error: WriteError) -> Refusal {
@@ -214,7 +269,11 @@ impl Executor {
 
     fn slot(&mut self, at: usize) -> &mut Slot {
         if self.slots.len() <= at {
-            self.slots.resize_with(at + 1, || Slot { work: Fuse::terminated(), permit: None, error: None });
+            self.slots.resize_with(at + 1, || Slot {
+                work: Fuse::terminated(),
+                permit: None,
+                error: None,
+            });
         }
         &mut self.slots[at]
     }

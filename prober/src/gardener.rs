@@ -1,4 +1,5 @@
-//! Gardener's types, pruned to what is read here. Unknown fields are skipped; a wrong type is an error for that object alone.
+//! Gardener's types, pruned to what is read here. Unknown fields are skipped; a wrong type is an
+//! error for that object alone.
 
 pub(crate) mod object;
 
@@ -12,10 +13,12 @@ use serde_json::{Map, Value};
 
 use self::object::object_or_default;
 
-/// So many letters of an error are kept: serde repeats a value of the wrong type in full, whatever its length.
+/// So many letters of an error are kept: serde repeats a value of the wrong type in full, whatever
+/// its length.
 const SHOWN_OF_ERROR: usize = 200;
 
-/// `extensions.gardener.cloud/v1alpha1` Cluster: one per shoot; its name is the shoot's namespace on the seed.
+/// `extensions.gardener.cloud/v1alpha1` Cluster: one per shoot; its name is the shoot's namespace
+/// on the seed.
 #[derive(Clone, Debug, Deserialize)]
 pub struct Cluster {
     pub metadata: ObjectMeta,
@@ -40,7 +43,9 @@ pub struct SeedRef {
     pub uid: Option<String>,
 }
 
-fn embedded_shoot<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Result<Shoot, String>>, D::Error> {
+fn embedded_shoot<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Option<Result<Shoot, String>>, D::Error> {
     let raw = Option::<Value>::deserialize(deserializer)?;
     Ok(raw.map(|raw| shoot(&raw).map_err(|error| error.chars().take(SHOWN_OF_ERROR).collect())))
 }
@@ -48,16 +53,32 @@ fn embedded_shoot<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<R
 /// Nothing else of the Seed is read, and one that cannot be understood harms no shoot.
 fn embedded_seed<'de, D: Deserializer<'de>>(deserializer: D) -> Result<SeedRef, D::Error> {
     let seed = Value::deserialize(deserializer)?;
-    let text = |path| seed.pointer(path).and_then(Value::as_str).filter(|text| !text.is_empty()).map(str::to_owned);
-    Ok(SeedRef { name: text("/metadata/name"), uid: text("/metadata/uid") })
+    let text = |path| {
+        seed.pointer(path)
+            .and_then(Value::as_str)
+            .filter(|text| !text.is_empty())
+            .map(str::to_owned)
+    };
+    Ok(SeedRef {
+        name: text("/metadata/name"),
+        uid: text("/metadata/uid"),
+    })
 }
 
-/// The domain of the address that is called `internal`, without its scheme and `api.`. Nothing else of the addresses is read, and what
-/// cannot be understood harms no shoot.
+/// The domain of the address that is called `internal`, without its scheme and `api.`. Nothing else
+/// of the addresses is read, and what cannot be understood harms no shoot.
 fn internal_domain(addresses: &Value) -> Option<String> {
-    let internal = addresses.as_array()?.iter().find(|address| address["name"] == "internal")?;
-    let host = internal["url"].as_str()?.strip_prefix("https://")?.trim_end_matches('/');
-    host.strip_prefix("api.").filter(|domain| !domain.is_empty()).map(str::to_owned)
+    let internal = addresses
+        .as_array()?
+        .iter()
+        .find(|address| address["name"] == "internal")?;
+    let host = internal["url"]
+        .as_str()?
+        .strip_prefix("https://")?
+        .trim_end_matches('/');
+    host.strip_prefix("api.")
+        .filter(|domain| !domain.is_empty())
+        .map(str::to_owned)
 }
 
 /// Reads a `core.gardener.cloud/v1beta1` Shoot; of one that cannot be understood why.
@@ -65,7 +86,10 @@ pub fn shoot(shoot: &Value) -> Result<Shoot, String> {
     for text in ["apiVersion", "kind"] {
         at::<String>(shoot, text)?;
     }
-    let grace: Option<String> = at(shoot, "spec.kubernetes.kubeControllerManager.nodeMonitorGracePeriod")?;
+    let grace: Option<String> = at(
+        shoot,
+        "spec.kubernetes.kubeControllerManager.nodeMonitorGracePeriod",
+    )?;
     let workers: Vec<Value> = at(shoot, "spec.provider.workers")?.unwrap_or_default();
     let operation: Option<Value> = at(shoot, "status.lastOperation")?;
     let addresses: Option<Value> = at(shoot, "status.advertisedAddresses")?;
@@ -82,8 +106,9 @@ pub fn shoot(shoot: &Value) -> Result<Shoot, String> {
     })
 }
 
-/// What stands at a path: the same whether it is absent or null, or whatever it is a field of. That a struct that derives `Deserialize`
-/// would take an array as well, its items for its fields in order, is why these are read one by one.
+/// What stands at a path: the same whether it is absent or null, or whatever it is a field of. That
+/// a struct that derives `Deserialize` would take an array as well, its items for its fields in
+/// order, is why these are read one by one.
 fn at<T: DeserializeOwned>(mut value: &Value, path: &str) -> Result<Option<T>, String> {
     for name in path.split('.') {
         value = match value {
@@ -95,12 +120,18 @@ fn at<T: DeserializeOwned>(mut value: &Value, path: &str) -> Result<Option<T>, S
     Option::deserialize(value).map_err(|error| format!("{path}: {error}"))
 }
 
-/// Go takes a null among the pools for one with nothing set, and among the conditions for an empty text.
+/// Go takes a null among the pools for one with nothing set, and among the conditions for an empty
+/// text.
 fn worker(worker: &Value) -> Result<Worker, String> {
-    let conditions: Option<Vec<Option<String>>> = at(worker, "machineControllerManager.nodeConditions")?;
+    let conditions: Option<Vec<Option<String>>> =
+        at(worker, "machineControllerManager.nodeConditions")?;
     Ok(Worker {
         name: at(worker, "name")?.unwrap_or_default(),
-        node_conditions: conditions.into_iter().flatten().map(Option::unwrap_or_default).collect(),
+        node_conditions: conditions
+            .into_iter()
+            .flatten()
+            .map(Option::unwrap_or_default)
+            .collect(),
         hosts_control_plane: at::<Map<String, Value>>(worker, "controlPlane")?.is_some(),
     })
 }
@@ -137,21 +168,45 @@ struct CurrentStatus {
 impl Machine {
     /// The node that this machine backs, unless the machine is Failed or Terminating (rule 44).
     pub fn usable_node(&self) -> Option<&str> {
-        let gone = matches!(self.status.current_status.phase.as_deref(), Some("Failed" | "Terminating"));
-        self.metadata.labels.as_ref()?.get("node").filter(|_| !gone).map(String::as_str)
+        let gone = matches!(
+            self.status.current_status.phase.as_deref(),
+            Some("Failed" | "Terminating")
+        );
+        self.metadata
+            .labels
+            .as_ref()?
+            .get("node")
+            .filter(|_| !gone)
+            .map(String::as_str)
     }
 }
 
 fn positive_duration(text: &str) -> Result<TimeDelta, String> {
-    let duration: GoDuration = text.parse().map_err(|error: GoDurationError| format!("nodeMonitorGracePeriod: {error}"))?;
+    let duration: GoDuration = text
+        .parse()
+        .map_err(|error: GoDurationError| format!("nodeMonitorGracePeriod: {error}"))?;
     match duration.as_nanos() {
         ..=0 => Err(format!("nodeMonitorGracePeriod: {text:?} is not positive")),
         nanos => Ok(TimeDelta::nanoseconds(nanos)),
     }
 }
 
-common::resource!(Cluster, ClusterResourceScope, "extensions.gardener.cloud", "v1alpha1", "Cluster", "clusters");
-common::resource!(Machine, NamespaceResourceScope, "machine.sapcloud.io", "v1alpha1", "Machine", "machines");
+common::resource!(
+    Cluster,
+    ClusterResourceScope,
+    "extensions.gardener.cloud",
+    "v1alpha1",
+    "Cluster",
+    "clusters"
+);
+common::resource!(
+    Machine,
+    NamespaceResourceScope,
+    "machine.sapcloud.io",
+    "v1alpha1",
+    "Machine",
+    "machines"
+);
 
 #[cfg(test)]
 mod tests;

@@ -1,7 +1,8 @@
 //! Keeps a shoot's machines from being replaced while its nodes cannot reach their API server.
 //!
-//! It watches, on the seed, Clusters, Machines, the kubeconfig Secrets and the dependents (the controllers to be held down), and polls, on
-//! each shoot, the leases of the nodes and, when they matter, the nodes.
+//! It watches, on the seed, Clusters, Machines, the kubeconfig Secrets and the dependents (the
+//! controllers to be held down), and polls, on each shoot, the leases of the nodes and, when they
+//! matter, the nodes.
 //!
 //! ```text
 //! seed API --watch--> Cluster --lifecycle--> one task per shoot (manager, shoot)

@@ -23,7 +23,8 @@ use crate::seed::ClusterState;
 use crate::shared::Shared;
 use crate::shoot::{self, Identity};
 
-/// The longest wait before a probe that has panicked starts again: one that always does so panics at most once a minute.
+/// The longest wait before a probe that has panicked starts again: one that always does so panics
+/// at most once a minute.
 const MAX_RESTART_WAIT: Duration = Duration::from_secs(60);
 /// A probe that went on for so long before it panicked starts again soon, whatever happened before.
 const CALM: Duration = Duration::from_secs(3600);
@@ -44,7 +45,10 @@ struct Running {
 
 impl Manager {
     pub fn new(shared: Shared) -> Self {
-        Self { shared, probes: HashMap::new() }
+        Self {
+            shared,
+            probes: HashMap::new(),
+        }
     }
 
     /// Follows the Clusters until cancelled, then ends all probes.
@@ -53,19 +57,29 @@ impl Manager {
             self.follow(&key.name).await;
         }
         cancelled.cancelled().await;
-        self.probes.values().for_each(|running| running.cancel.cancel());
+        self.probes
+            .values()
+            .for_each(|running| running.cancel.cancel());
         join_all(self.probes.into_values().map(|running| running.task)).await;
     }
 
     async fn follow(&mut self, namespace: &str) {
         let cluster = self.shared.seed.clusters.get("", namespace);
-        let owned = cluster.as_ref().is_some_and(|cluster| !cluster.is_self_hosted());
-        self.shared.owners().follow(namespace, owned, self.shared.clock.now());
+        let owned = cluster
+            .as_ref()
+            .is_some_and(|cluster| !cluster.is_self_hosted());
+        self.shared
+            .owners()
+            .follow(namespace, owned, self.shared.clock.now());
         let Some(cluster) = cluster else {
             self.shared.statuses.set_state(namespace, None);
             return self.stop(namespace, "cluster_deleted").await;
         };
-        if self.probes.get(namespace).is_some_and(|running| running.uid != cluster.uid) {
+        if self
+            .probes
+            .get(namespace)
+            .is_some_and(|running| running.uid != cluster.uid)
+        {
             self.stop(namespace, "cluster_replaced").await;
         }
         let ClusterState { uid, seed, shoot } = cluster.as_ref();
@@ -73,8 +87,14 @@ impl Manager {
             Some(Ok(shoot)) => shoot,
             Some(Err(error)) => {
                 // An existing probe stays as it is (D-13).
-                self.shared.statuses.set_state(namespace, Some("unreadable"));
-                return tracing::warn!(namespace, error, "Cluster holds a shoot that cannot be understood");
+                self.shared
+                    .statuses
+                    .set_state(namespace, Some("unreadable"));
+                return tracing::warn!(
+                    namespace,
+                    error,
+                    "Cluster holds a shoot that cannot be understood"
+                );
             }
             None => {
                 self.shared.statuses.set_state(namespace, Some("no_shoot"));
@@ -82,19 +102,35 @@ impl Manager {
             }
         };
         let lifecycle = lifecycle(shoot, seed.name.as_deref());
-        self.shared.statuses.set_state(namespace, Some(lifecycle.as_str()));
+        self.shared
+            .statuses
+            .set_state(namespace, Some(lifecycle.as_str()));
         match (lifecycle, self.probes.get(namespace)) {
             (Lifecycle::Stop(reason), _) => self.stop(namespace, reason.into_str()).await,
             (_, Some(running)) => {
                 let settings = settings(shoot);
-                running.settings.send_if_modified(|known| std::mem::replace(known, settings) != *known);
+                running
+                    .settings
+                    .send_if_modified(|known| std::mem::replace(known, settings) != *known);
             }
-            (Lifecycle::Wait(reason), None) => tracing::debug!(namespace, reason = reason.into_str(), "shoot is not probed yet"),
+            (Lifecycle::Wait(reason), None) => tracing::debug!(
+                namespace,
+                reason = reason.into_str(),
+                "shoot is not probed yet"
+            ),
             (Lifecycle::Probe(settings), None) => {
                 let now = self.shared.clock.now();
                 let delay = span(self.shared.config.borrow().initial_delay);
                 let in_operation = is_in_operation(shoot, delay, self.shared.clock.wall(now));
-                self.start(namespace, uid.clone(), settings, Start { eligible: now, in_operation });
+                self.start(
+                    namespace,
+                    uid.clone(),
+                    settings,
+                    Start {
+                        eligible: now,
+                        in_operation,
+                    },
+                );
             }
         }
     }
@@ -104,21 +140,42 @@ impl Manager {
         // Every replica probes, so this alone does not say who leads.
         let role = self.shared.role.standing().role;
         span.in_scope(|| tracing::info!(role, "shoot is probed from now on"));
-        let identity = Identity { namespace: namespace.to_owned(), uid: uid.clone(), start };
+        let identity = Identity {
+            namespace: namespace.to_owned(),
+            uid: uid.clone(),
+            start,
+        };
         let (settings, receiver) = watch::channel(settings);
         let cancel = CancellationToken::new();
         let (shared, cancelled) = (self.shared.clone(), cancel.clone());
         let task = async move {
-            let probe = || shoot::run(identity.clone(), shared.clone(), receiver.clone(), cancelled.clone());
+            let probe = || {
+                shoot::run(
+                    identity.clone(),
+                    shared.clone(),
+                    receiver.clone(),
+                    cancelled.clone(),
+                )
+            };
             restarted_on_panic(probe, &shared.metrics.panics, &cancelled).await
         };
         let task = AbortOnDropHandle::new(tokio::spawn(task.instrument(span)));
-        self.probes.insert(namespace.to_owned(), Running { uid, settings, cancel, task });
+        self.probes.insert(
+            namespace.to_owned(),
+            Running {
+                uid,
+                settings,
+                cancel,
+                task,
+            },
+        );
     }
 
     /// Ends a probe and waits for its end, so that a successor never meets it (D-14, D-63).
     async fn stop(&mut self, namespace: &str, reason: &'static str) {
-        let Some(Running { cancel, task, .. }) = self.probes.remove(namespace) else { return };
+        let Some(Running { cancel, task, .. }) = self.probes.remove(namespace) else {
+            return;
+        };
         tracing::info!(namespace, reason, "probe ends");
         cancel.cancel();
         let held_down = task.await.unwrap_or_default();
@@ -126,13 +183,22 @@ impl Manager {
             // As the Go original: whoever ends the probe decides about what it held down (D-49).
             self.shared.metrics.probes_ended_while_held_down.inc();
             let held_down: Vec<String> = held_down.iter().map(ToString::to_string).collect();
-            tracing::warn!(namespace, held_down = held_down.join(", "), "probe ended, what it holds down stays at 0");
+            tracing::warn!(
+                namespace,
+                held_down = held_down.join(", "),
+                "probe ended, what it holds down stays at 0"
+            );
         }
     }
 }
 
-/// Runs a probe to its end, and from the beginning each time that it panics: the probes of other shoots go on meanwhile.
-async fn restarted_on_panic<P>(probe: impl Fn() -> P, panics: &Counter, cancelled: &CancellationToken) -> HeldDown
+/// Runs a probe to its end, and from the beginning each time that it panics: the probes of other
+/// shoots go on meanwhile.
+async fn restarted_on_panic<P>(
+    probe: impl Fn() -> P,
+    panics: &Counter,
+    cancelled: &CancellationToken,
+) -> HeldDown
 where
     P: Future<Output = HeldDown>,
 {

@@ -1,4 +1,5 @@
-//! The owner records of all shoots, as the last checks have shown them. In memory; every replica has its own.
+//! The owner records of all shoots, as the last checks have shown them. In memory; every replica
+//! has its own.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -77,7 +78,8 @@ pub struct OwnerStatus {
 
 impl OwnerStatus {
     pub fn new(standing: Standing, question: Option<&Question>, elsewhere: Option<&str>) -> Self {
-        let elsewhere = elsewhere.filter(|_| matches!(standing, Standing::Doubted | Standing::Elsewhere { .. }));
+        let elsewhere = elsewhere
+            .filter(|_| matches!(standing, Standing::Doubted | Standing::Elsewhere { .. }));
         Self {
             standing: standing.into_str(),
             question: question.cloned(),
@@ -89,7 +91,9 @@ impl OwnerStatus {
     /// As in `owner.a.b says "there", not "here"`.
     pub fn sentence(&self) -> String {
         let question = self.question.as_ref();
-        let (name, ours) = question.map_or(("its name", ""), |question| (question.name.as_str(), question.ours.as_str()));
+        let (name, ours) = question.map_or(("its name", ""), |question| {
+            (question.name.as_str(), question.ours.as_str())
+        });
         match (&self.elsewhere, self.why) {
             (Some(elsewhere), _) => format!("{name} says {elsewhere:?}, not {ours:?}"),
             (_, Some(why)) => format!("{name} cannot be resolved: {why}"),
@@ -100,11 +104,20 @@ impl OwnerStatus {
 }
 
 impl OwnerRecords {
-    /// Checks by this from now on, for these shoots; nothing where it is none. What was found goes on to hold where the same is asked for in
-    /// another way. Else it counts for nothing.
-    pub fn begin(&self, check: Option<&OwnerCheck>, namespaces: impl Iterator<Item = String>, now: Moment) {
+    /// Checks by this from now on, for these shoots; nothing where it is none. What was found goes
+    /// on to hold where the same is asked for in another way. Else it counts for nothing.
+    pub fn begin(
+        &self,
+        check: Option<&OwnerCheck>,
+        namespaces: impl Iterator<Item = String>,
+        now: Moment,
+    ) {
         let mut inner = self.inner.lock();
-        let goes_on = inner.check.as_deref().zip(check).is_some_and(|(before, check)| asks_alike(before, check));
+        let goes_on = inner
+            .check
+            .as_deref()
+            .zip(check)
+            .is_some_and(|(before, check)| asks_alike(before, check));
         inner.check = check.cloned().map(Arc::new);
         if goes_on {
             for entry in inner.records.values_mut() {
@@ -114,7 +127,9 @@ impl OwnerRecords {
             return;
         }
         inner.records = match check {
-            Some(_) => namespaces.map(|namespace| (namespace, Entry::new(now))).collect(),
+            Some(_) => namespaces
+                .map(|namespace| (namespace, Entry::new(now)))
+                .collect(),
             None => HashMap::new(),
         };
     }
@@ -134,17 +149,35 @@ impl OwnerRecords {
     /// The standing of a shoot by this check.
     pub fn standing(&self, namespace: &str, check: &OwnerCheck, now: Moment) -> Standing {
         let inner = self.inner.lock();
-        let checked = inner.check.as_deref().is_some_and(|known| asks_alike(known, check));
+        let checked = inner
+            .check
+            .as_deref()
+            .is_some_and(|known| asks_alike(known, check));
         let entry = inner.records.get(namespace).filter(|_| checked);
-        entry.map_or(Standing::NotChecked, |entry| entry.record.standing(check, now))
+        entry.map_or(Standing::NotChecked, |entry| {
+            entry.record.standing(check, now)
+        })
     }
 
-    /// The same for a process that was suspended until then. That a shoot is ours is unproven until it was checked again: it may have moved
-    /// meanwhile.
-    pub fn standing_since(&self, resumed: Moment, namespace: &str, check: &OwnerCheck, now: Moment) -> Standing {
+    /// The same for a process that was suspended until then. That a shoot is ours is unproven until
+    /// it was checked again: it may have moved meanwhile.
+    pub fn standing_since(
+        &self,
+        resumed: Moment,
+        namespace: &str,
+        check: &OwnerCheck,
+        now: Moment,
+    ) -> Standing {
         let standing = self.standing(namespace, check, now);
         let is_older = |entry: &Entry| entry.record.resolved_at().is_some_and(|at| at < resumed);
-        if standing == Standing::Ours && self.inner.lock().records.get(namespace).is_some_and(is_older) {
+        if standing == Standing::Ours
+            && self
+                .inner
+                .lock()
+                .records
+                .get(namespace)
+                .is_some_and(is_older)
+        {
             return Standing::Unproven(Unresolved::Suspended);
         }
         standing
@@ -164,7 +197,11 @@ impl OwnerRecords {
     /// When the next check of a shoot is due.
     #[cfg(test)]
     pub fn due(&self, namespace: &str) -> Option<Moment> {
-        self.inner.lock().records.get(namespace).map(|entry| entry.record.next())
+        self.inner
+            .lock()
+            .records
+            .get(namespace)
+            .map(|entry| entry.record.next())
     }
 
     pub fn count(&self) -> usize {
@@ -174,18 +211,34 @@ impl OwnerRecords {
     /// The standings of the shoots that are checked.
     pub fn standings(&self, now: Moment) -> Vec<Standing> {
         let inner = self.inner.lock();
-        let checked =
-            inner.check.iter().flat_map(|check| inner.records.values().map(move |entry| entry.record.standing(check, now)));
+        let checked = inner.check.iter().flat_map(|check| {
+            inner
+                .records
+                .values()
+                .map(move |entry| entry.record.standing(check, now))
+        });
         checked.collect()
     }
 
     /// One pass over all records. Of the checks that are due at most `room` begin.
     pub fn turn(&self, now: Moment, room: usize) -> Turn {
         let mut inner = self.inner.lock();
-        let Inner { check: Some(check), records } = &mut *inner else { return Turn::default() };
-        let changes = records.iter_mut().filter_map(|(namespace, entry)| entry.take_change(namespace, check, now)).collect();
+        let Inner {
+            check: Some(check),
+            records,
+        } = &mut *inner
+        else {
+            return Turn::default();
+        };
+        let changes = records
+            .iter_mut()
+            .filter_map(|(namespace, entry)| entry.take_change(namespace, check, now))
+            .collect();
         let is_due = |entry: &Entry| !entry.is_under_way && entry.record.next() <= now;
-        let mut due: Vec<_> = records.iter_mut().filter(|(_, entry)| is_due(entry)).collect();
+        let mut due: Vec<_> = records
+            .iter_mut()
+            .filter(|(_, entry)| is_due(entry))
+            .collect();
         due.sort_by_key(|(_, entry)| entry.record.next());
         let begin = |(namespace, entry): (&String, &mut Entry)| {
             entry.is_under_way = true;
@@ -193,14 +246,38 @@ impl OwnerRecords {
             namespace.clone()
         };
         let due = due.into_iter().take(room).map(begin).collect();
-        Turn { changes, due, next: records.values().filter_map(|entry| entry.next(check, now)).min() }
+        Turn {
+            changes,
+            due,
+            next: records
+                .values()
+                .filter_map(|entry| entry.next(check, now))
+                .min(),
+        }
     }
 
-    pub fn answered(&self, namespace: &str, question: Option<Question>, answer: Answer, sent: Moment, now: Moment, chance: f64) {
+    pub fn answered(
+        &self,
+        namespace: &str,
+        question: Option<Question>,
+        answer: Answer,
+        sent: Moment,
+        now: Moment,
+        chance: f64,
+    ) {
         let mut inner = self.inner.lock();
-        let Inner { check: Some(check), records } = &mut *inner else { return };
+        let Inner {
+            check: Some(check),
+            records,
+        } = &mut *inner
+        else {
+            return;
+        };
         // An answer to a check that was sent for a shoot of this name before is not of this one.
-        if let Some(entry) = records.get_mut(namespace).filter(|entry| entry.record.began <= sent) {
+        if let Some(entry) = records
+            .get_mut(namespace)
+            .filter(|entry| entry.record.began <= sent)
+        {
             if entry.question != question {
                 entry.record.ask_again(now);
             }
@@ -217,7 +294,12 @@ fn asks_alike(one: &OwnerCheck, other: &OwnerCheck) -> bool {
 
 impl Entry {
     fn new(now: Moment) -> Self {
-        Self { record: OwnerRecord::new(now), question: None, is_under_way: false, reported: Standing::NotChecked }
+        Self {
+            record: OwnerRecord::new(now),
+            question: None,
+            is_under_way: false,
+            reported: Standing::NotChecked,
+        }
     }
 
     /// How its standing has changed since this was asked last.
@@ -225,13 +307,21 @@ impl Entry {
         let after = self.record.standing(check, now);
         let before = std::mem::replace(&mut self.reported, after);
         let changed = before.into_str() != after.into_str();
-        changed.then(|| Change { namespace: namespace.to_owned(), before, after, owner: self.status(after) })
+        changed.then(|| Change {
+            namespace: namespace.to_owned(),
+            before,
+            after,
+            owner: self.status(after),
+        })
     }
 
-    /// When something happens to it by itself. A check that is due and has to wait for room waits for an answer.
+    /// When something happens to it by itself. A check that is due and has to wait for room waits
+    /// for an answer.
     fn next(&self, check: &OwnerCheck, now: Moment) -> Option<Moment> {
         let due = Some(self.record.next()).filter(|&at| !self.is_under_way && at > now);
-        due.into_iter().chain(self.record.turns_at(check, now)).min()
+        due.into_iter()
+            .chain(self.record.turns_at(check, now))
+            .min()
     }
 
     fn status(&self, standing: Standing) -> OwnerStatus {

@@ -1,4 +1,5 @@
-//! The prober of the command line: the same views, the same probe and the same verdict, and no way to write.
+//! The prober of the command line: the same views, the same probe and the same verdict, and no way
+//! to write.
 
 use std::collections::{BTreeSet, HashMap};
 use std::num::NonZeroU32;
@@ -51,14 +52,21 @@ pub struct ReadOnlyProber {
 }
 
 impl ReadOnlyProber {
-    /// Reads what there is. Kinds that do not exist, or objects that may not be listed, stay unknown after `patience`.
+    /// Reads what there is. Kinds that do not exist, or objects that may not be listed, stay
+    /// unknown after `patience`.
     pub async fn start(client: Client, config: Config, reach: Reach, patience: Duration) -> Self {
         let seed = Arc::new(Seed::new(client.clone(), reach));
         // Room for every Cluster of a large seed: nobody takes them out before a probe begins.
         let (sender, changes) = mpsc::channel(10_000);
         let watches = seed.watch(&config, sender, |_, _| {});
         let _ = timeout(patience, seed.filled()).await;
-        Self { client, config, seed, watches, changes }
+        Self {
+            client,
+            config,
+            seed,
+            watches,
+            changes,
+        }
     }
 
     pub fn unknown(&self) -> Option<&'static str> {
@@ -66,7 +74,13 @@ impl ReadOnlyProber {
     }
 
     pub fn clusters(&self) -> Vec<(String, Arc<ClusterState>)> {
-        let mut clusters: Vec<_> = self.seed.clusters.all().into_iter().map(|(key, state)| (key.name, state)).collect();
+        let mut clusters: Vec<_> = self
+            .seed
+            .clusters
+            .all()
+            .into_iter()
+            .map(|(key, state)| (key.name, state))
+            .collect();
         clusters.sort_by(|a, b| a.0.cmp(&b.0));
         clusters
     }
@@ -77,30 +91,51 @@ impl ReadOnlyProber {
 
     /// The namespaces in which a dependent carries the marker.
     pub fn held_down(&self) -> BTreeSet<String> {
-        self.dependent_views().flat_map(|view| view.held_down()).collect()
+        self.dependent_views()
+            .flat_map(|view| view.held_down())
+            .collect()
     }
 
-    /// The dependents of which it is not known how they are in any shoot, although their kinds may exist.
+    /// The dependents of which it is not known how they are in any shoot, although their kinds may
+    /// exist.
     pub fn unread(&self) -> Vec<ResourceRef> {
-        self.dependent_views().filter(|view| view.is_unknown()).map(|view| view.resource.clone()).collect()
+        self.dependent_views()
+            .filter(|view| view.is_unknown())
+            .map(|view| view.resource.clone())
+            .collect()
     }
 
     fn dependent_views(&self) -> impl Iterator<Item = Arc<DependentView>> {
-        self.config.dependents.iter().filter_map(|dependent| self.seed.dependent(&dependent.resource))
+        self.config
+            .dependents
+            .iter()
+            .filter_map(|dependent| self.seed.dependent(&dependent.resource))
     }
 
     pub fn dependents(&self, namespace: &str) -> Vec<(&Dependent, ObservedDependent)> {
-        let view = |dependent: &Dependent| self.seed.dependent(&dependent.resource).ok_or(Unavailable::Unknown);
-        let observed = |dependent| (dependent, view(dependent).and_then(|view| view.observed(namespace)));
+        let view = |dependent: &Dependent| {
+            self.seed
+                .dependent(&dependent.resource)
+                .ok_or(Unavailable::Unknown)
+        };
+        let observed = |dependent| {
+            (
+                dependent,
+                view(dependent).and_then(|view| view.observed(namespace)),
+            )
+        };
         self.config.dependents.iter().map(observed).collect()
     }
 
     /// How many nodes of a shoot usable Machines back; none if the Machines could not be read.
     pub fn machines(&self, namespace: &str) -> Option<usize> {
-        self.seed.machines(namespace).map(|machines| machines.values().filter(|node| node.is_some()).count())
+        self.seed
+            .machines(namespace)
+            .map(|machines| machines.values().filter(|node| node.is_some()).count())
     }
 
-    /// Whether the shoot's operators want nothing written; none if the namespaces could not be read.
+    /// Whether the shoot's operators want nothing written; none if the namespaces could not be
+    /// read.
     pub fn paused(&self, namespace: &str) -> Option<bool> {
         self.options(namespace).map(|options| options.pause.value)
     }
@@ -122,7 +157,9 @@ impl ReadOnlyProber {
 
     /// What a shoot's owner record says, by one check; none where the config wants none.
     pub async fn owner(&self, namespace: &str) -> Option<OwnerStatus> {
-        Some(owner_check::check_once(&self.seed, self.config.owner_check.as_ref()?, namespace).await)
+        Some(
+            owner_check::check_once(&self.seed, self.config.owner_check.as_ref()?, namespace).await,
+        )
     }
 
     /// The same of these shoots, each by one check; empty where the config wants none.
@@ -135,14 +172,22 @@ impl ReadOnlyProber {
 
     /// For how long a shoot may have to be watched until its leases can be judged, and are.
     pub fn longest_doubt(&self, namespace: &str) -> Duration {
-        let lifecycle = self.cluster(namespace).and_then(|cluster| cluster.lifecycle());
-        let settings = if let Some(Lifecycle::Probe(settings)) = lifecycle { settings } else { ShootSettings::default() };
+        let lifecycle = self
+            .cluster(namespace)
+            .and_then(|cluster| cluster.lifecycle());
+        let settings = if let Some(Lifecycle::Probe(settings)) = lifecycle {
+            settings
+        } else {
+            ShootSettings::default()
+        };
         let grace = settings.grace(&self.config);
-        (grace.longest_doubt() + grace.recovery_gap()).to_std().unwrap_or_default()
+        (grace.longest_doubt() + grace.recovery_gap())
+            .to_std()
+            .unwrap_or_default()
     }
 
-    /// Probes the shoot in this namespace until `enough`, for at most `limit`; none when it may not be probed. `progress` gets the status
-    /// each time it is read.
+    /// Probes the shoot in this namespace until `enough`, for at most `limit`; none when it may not
+    /// be probed. `progress` gets the status each time it is read.
     pub async fn probe(
         self,
         namespace: &str,
@@ -151,7 +196,12 @@ impl ReadOnlyProber {
         mut progress: impl FnMut(&ProbeStatus),
     ) -> Option<ProbeStatus> {
         let shared = self.shared(true);
-        let Self { seed, watches, changes, .. } = self;
+        let Self {
+            seed,
+            watches,
+            changes,
+            ..
+        } = self;
         let (clock, statuses) = (shared.clock, shared.statuses.clone());
         let stop = CancellationToken::new();
         let manager = tokio::spawn(Manager::new(shared).run(changes, stop.clone()));
@@ -163,7 +213,10 @@ impl ReadOnlyProber {
             ended = last.as_ref().is_some_and(&enough) || Instant::now() >= deadline;
             sleep(POLL_INTERVAL).await;
             last = ProbeStatus::of(namespace, &statuses, clock);
-            let lifecycle = seed.clusters.get("", namespace).and_then(|cluster| cluster.lifecycle());
+            let lifecycle = seed
+                .clusters
+                .get("", namespace)
+                .and_then(|cluster| cluster.lifecycle());
             if last.is_none() && !matches!(lifecycle, Some(Lifecycle::Probe(_))) {
                 break;
             }
@@ -175,19 +228,35 @@ impl ReadOnlyProber {
         last
     }
 
-    /// What the tasks of the shoots share. With `dry_run` nothing is written; otherwise with the pace that the prober has by default.
+    /// What the tasks of the shoots share. With `dry_run` nothing is written; otherwise with the
+    /// pace that the prober has by default.
     pub(crate) fn shared(&self, dry_run: bool) -> Shared {
         let clock = Clock::start();
         let suspend_detector = SuspendDetector::new(clock);
-        let fence = if dry_run { Fence::always_closed() } else { Fence::always_open() };
-        // Probes once; what would be written is said at once, too. Owner records are checked by those who ask for them.
-        let config = Config { initial_delay: Duration::ZERO, owner_check: None, ..self.config.clone() };
+        let fence = if dry_run {
+            Fence::always_closed()
+        } else {
+            Fence::always_open()
+        };
+        // Probes once; what would be written is said at once, too. Owner records are checked by
+        // those who ask for them.
+        let config = Config {
+            initial_delay: Duration::ZERO,
+            owner_check: None,
+            ..self.config.clone()
+        };
         Shared {
             clock,
             resources: Arc::new(Resources::of_system()),
             config: watch::channel(Arc::new(config)).1,
             seed: Arc::clone(&self.seed),
-            writer: Arc::new(Writer::new(self.client.clone(), QPS, BURST, fence, suspend_detector.clone())),
+            writer: Arc::new(Writer::new(
+                self.client.clone(),
+                QPS,
+                BURST,
+                fence,
+                suspend_detector.clone(),
+            )),
             suspend_detector,
             metrics: Metrics::register(&mut Registry::default()),
             statuses: ShootStatuses::new(clock, false),

@@ -1,4 +1,5 @@
-//! Annotations on namespaces that cannot be read: what is set outside of them holds, and log, Event and metric say so.
+//! Annotations on namespaces that cannot be read: what is set outside of them holds, and log, Event
+//! and metric say so.
 
 use std::sync::Arc;
 
@@ -10,12 +11,23 @@ use crate::seed::Seed;
 
 pub fn report(events: &Events, namespace: &str, refused: &Refused) {
     let Refused { annotation, reason } = refused;
-    tracing::error!(namespace, annotation, reason, "annotation of a namespace is refused, what is set outside of it holds");
-    events.warning(&namespace_reference(namespace), "SettingRefused", refused.to_string());
+    tracing::error!(
+        namespace,
+        annotation,
+        reason,
+        "annotation of a namespace is refused, what is set outside of it holds"
+    );
+    events.warning(
+        &namespace_reference(namespace),
+        "SettingRefused",
+        refused.to_string(),
+    );
 }
 
 /// Counts those that are refused as they are now.
 pub fn register(registry: &mut Registry, seed: Arc<Seed>) {
     let help = "Annotations on namespaces whose values are refused as they are now, so that what is set outside of them holds.";
-    register_computed(registry, "dwd_settings_refused", help, move || Some(seed.refused().len() as u64));
+    register_computed(registry, "dwd_settings_refused", help, move || {
+        Some(seed.refused().len() as u64)
+    });
 }

@@ -1,5 +1,6 @@
-//! A restore that a person asks for, whether or not a prober runs. It decides nothing itself: it drives the machine that decides for the
-//! prober ([`prober_core::shoot`]) for one shoot, so that order, delays, memories, conflicts and retries are the prober's own.
+//! A restore that a person asks for, whether or not a prober runs. It decides nothing itself: it
+//! drives the machine that decides for the prober ([`prober_core::shoot`]) for one shoot, so that
+//! order, delays, memories, conflicts and retries are the prober's own.
 //!
 //! ```text
 //! look: leases --> machine, which may write nothing --> verdict
@@ -72,11 +73,13 @@ pub struct Restorer {
 
 impl Restorer {
     pub fn new(prober: &ReadOnlyProber) -> Self {
-        Self { shared: prober.shared(false) }
+        Self {
+            shared: prober.shared(false),
+        }
     }
 
-    /// A restore of one shoot. Where a person has vouched for the nodes its leases are not looked at, and its Cluster is not asked
-    /// whether it may be probed.
+    /// A restore of one shoot. Where a person has vouched for the nodes its leases are not looked
+    /// at, and its Cluster is not asked whether it may be probed.
     pub fn shoot(&self, namespace: &str, cluster: &ClusterState, vouched: bool) -> Restore {
         Restore::new(self.shared.clone(), namespace.to_owned(), cluster, vouched)
     }
@@ -114,11 +117,26 @@ impl Restore {
     fn new(shared: Shared, namespace: String, cluster: &ClusterState, vouched: bool) -> Self {
         let config = Arc::clone(&shared.config.borrow());
         let uid = cluster.uid.clone();
-        let settings = cluster.shoot.as_ref().and_then(|shoot| shoot.as_ref().ok()).map(settings).unwrap_or_default();
+        let settings = cluster
+            .shoot
+            .as_ref()
+            .and_then(|shoot| shoot.as_ref().ok())
+            .map(settings)
+            .unwrap_or_default();
         let now = shared.clock.now();
-        let around = Surroundings { paused: Some(true), ..shared.surroundings(&config, &settings, &namespace, &uid) };
+        let around = Surroundings {
+            paused: Some(true),
+            ..shared.surroundings(&config, &settings, &namespace, &uid)
+        };
         Self {
-            machine: Shoot::new(Start { eligible: now, in_operation: true }, &around, now),
+            machine: Shoot::new(
+                Start {
+                    eligible: now,
+                    in_operation: true,
+                },
+                &around,
+                now,
+            ),
             executor: Executor::new(namespace.clone(), uid.clone(), &shared),
             wakers: shared.seed.wakers.register(&namespace),
             awaits_word: false,
@@ -137,7 +155,8 @@ impl Restore {
         }
     }
 
-    /// Looks at the leases until it is clear what they say, and writes nothing. The error says why that is not known.
+    /// Looks at the leases until it is clear what they say, and writes nothing. The error says why
+    /// that is not known.
     pub async fn look(&mut self, patience: Patience) -> Result<Verdict, String> {
         let deadline = Instant::now() + patience.limit;
         self.feed(Input::Woken);
@@ -156,11 +175,15 @@ impl Restore {
     fn leases(&self) -> Result<Verdict, String> {
         match self.machine.finding() {
             Some(finding) if self.machine.failures() == 0 => Ok(finding.verdict),
-            _ => Err(self.failure.clone().unwrap_or_else(|| "there is no answer yet".to_owned())),
+            _ => Err(self
+                .failure
+                .clone()
+                .unwrap_or_else(|| "there is no answer yet".to_owned())),
         }
     }
 
-    /// What of the dependents may come back: what the verdict says; without one that says "up" only what carries the marker.
+    /// What of the dependents may come back: what the verdict says; without one that says "up" only
+    /// what carries the marker.
     pub fn scope(&self) -> Scope {
         match self.leases().map(Verdict::aim) {
             Ok(Some((Direction::Up, scope))) => scope,
@@ -200,8 +223,18 @@ impl Restore {
 
     /// The longest that the turn of a dependent takes, its tries included.
     fn longest_turn(&self) -> Duration {
-        let turn = |dependent: &Dependent| dependent.scale_up.initial_delay.saturating_add(4 * dependent.scale_up.timeout);
-        self.config.dependents.iter().map(turn).max().unwrap_or_default()
+        let turn = |dependent: &Dependent| {
+            dependent
+                .scale_up
+                .initial_delay
+                .saturating_add(4 * dependent.scale_up.timeout)
+        };
+        self.config
+            .dependents
+            .iter()
+            .map(turn)
+            .max()
+            .unwrap_or_default()
     }
 
     /// What a restore would still write.
@@ -210,14 +243,21 @@ impl Restore {
         let scope = self.begun.unwrap_or_else(|| self.scope());
         let known = self.config.dependents.iter().zip(self.machine.known());
         known
-            .filter(|(_, known)| known.observed().is_some_and(|observed| scale_up(observed, scope, only_held_down).is_some()))
+            .filter(|(_, known)| {
+                known
+                    .observed()
+                    .is_some_and(|observed| scale_up(observed, scope, only_held_down).is_some())
+            })
             .map(|(dependent, _)| &dependent.resource)
             .collect()
     }
 
     /// Waits until something happens, at most until then.
     async fn turn(&mut self, until: Instant) {
-        let next = self.machine.next().map_or(until, |next| until.min(self.shared.clock.instant(next)));
+        let next = self
+            .machine
+            .next()
+            .map_or(until, |next| until.min(self.shared.clock.instant(next)));
         tokio::select! {
             biased;
             answer = self.executor.next(&self.config) => match answer {
@@ -237,12 +277,19 @@ impl Restore {
         }
     }
 
-    /// The prober's, but for what a person has decided: a pause binds the prober, and not whoever asks for a restore.
+    /// The prober's, but for what a person has decided: a pause binds the prober, and not whoever
+    /// asks for a restore.
     fn around(&self) -> Surroundings {
-        let mut around = self.shared.surroundings(&self.config, &self.settings, &self.namespace, &self.uid);
+        let mut around =
+            self.shared
+                .surroundings(&self.config, &self.settings, &self.namespace, &self.uid);
         around.options.restore_only_held_down.value |= around.paused.is_none();
         around.options.scale_up_stabilization.value = Duration::ZERO;
-        Surroundings { paused: Some(self.begun.is_none()), is_ours: around.is_ours || self.vouched, ..around }
+        Surroundings {
+            paused: Some(self.begun.is_none()),
+            is_ours: around.is_ours || self.vouched,
+            ..around
+        }
     }
 
     fn feed(&mut self, input: Input) {
@@ -265,22 +312,40 @@ impl Restore {
     fn report(&mut self, report: Report) {
         let resource = |at: usize| self.config.dependents[at].resource.clone();
         match report {
-            Report::Written { dependent, change, .. } => {
-                let (before, after, fell_back) = (change.base.replicas, change.replicas(), change.write.fell_back);
+            Report::Written {
+                dependent, change, ..
+            } => {
+                let (before, after, fell_back) = (
+                    change.base.replicas,
+                    change.replicas(),
+                    change.write.fell_back,
+                );
                 let resource = resource(dependent);
-                self.events.push_back(Event::Written { resource, before, after, fell_back });
+                self.events.push_back(Event::Written {
+                    resource,
+                    before,
+                    after,
+                    fell_back,
+                });
             }
             Report::NotScaled(at, Direction::Up, reason) => {
-                let error = WriteError::not_scaled(reason, &resource(at), self.executor.take_error(at));
+                let error =
+                    WriteError::not_scaled(reason, &resource(at), self.executor.take_error(at));
                 self.events.push_back(Event::Failed(resource(at), error));
             }
             Report::NotReady(at) => self.events.push_back(Event::NotReady(resource(at))),
             Report::KeepsChanging(at) => self.events.push_back(Event::KeepsChanging(resource(at))),
-            Report::MachinesUnknown => self.failure = Some("the seed's Machines are not known".to_owned()),
+            Report::MachinesUnknown => {
+                self.failure = Some("the seed's Machines are not known".to_owned())
+            }
             Report::Ended(Direction::Up, ..) => self.ended = true,
             Report::Abandoned(_) | Report::Begun(Direction::Down) => {
                 let outage = self.leases() == Ok(Verdict::ScaleDown);
-                self.stopped = Some(if outage { Stopped::Outage } else { Stopped::NotProbed });
+                self.stopped = Some(if outage {
+                    Stopped::Outage
+                } else {
+                    Stopped::NotProbed
+                });
             }
             // A dry run's, and those of a scaling down that never begins here.
             Report::Found

@@ -1,4 +1,5 @@
-//! What is known of the seed: a handful of watches, each narrowed by a field selector and pruned, for all shoots together.
+//! What is known of the seed: a handful of watches, each narrowed by a field selector and pruned,
+//! for all shoots together.
 
 pub mod dependent;
 pub mod reach;
@@ -34,7 +35,8 @@ use crate::gardener::{Cluster, Machine, SeedRef};
 const CHANGES: usize = 256;
 /// So many shoots are read again at once before a replica that does not lead protects them (D-50).
 const VERIFICATIONS: usize = 32;
-/// A Cluster carries the CloudProfile and the Seed of its shoot, some 100 kB: 500 to a page, the size for all else, would come to 50 MB.
+/// A Cluster carries the CloudProfile and the Seed of its shoot, some 100 kB: 500 to a page, the
+/// size for all else, would come to 50 MB.
 const CLUSTERS_PER_PAGE: u32 = 50;
 
 #[derive(Debug)]
@@ -48,20 +50,28 @@ pub struct ClusterState {
 
 impl From<Cluster> for ClusterState {
     fn from(cluster: Cluster) -> Self {
-        Self { uid: cluster.uid().unwrap_or_default(), seed: cluster.spec.seed, shoot: cluster.spec.shoot }
+        Self {
+            uid: cluster.uid().unwrap_or_default(),
+            seed: cluster.spec.seed,
+            shoot: cluster.spec.shoot,
+        }
     }
 }
 
 impl ClusterState {
-    /// Whether the probe that was started for the Cluster of this UID is still wanted. A shoot that cannot be understood keeps its probe
-    /// (D-13).
+    /// Whether the probe that was started for the Cluster of this UID is still wanted. A shoot that
+    /// cannot be understood keeps its probe (D-13).
     pub fn wants_probe(&self, uid: &str) -> bool {
         self.uid == uid && !matches!(self.lifecycle(), Some(Lifecycle::Stop(_)))
     }
 
     /// None if the shoot is absent or cannot be understood.
     pub fn lifecycle(&self) -> Option<Lifecycle> {
-        self.shoot.as_ref()?.as_ref().ok().map(|shoot| lifecycle(shoot, self.seed.name.as_deref()))
+        self.shoot
+            .as_ref()?
+            .as_ref()
+            .ok()
+            .map(|shoot| lifecycle(shoot, self.seed.name.as_deref()))
     }
 
     /// Whether no seed can own it but itself, so that no owner record is asked for.
@@ -85,7 +95,8 @@ impl ClusterState {
 pub struct Seed {
     pub client: Client,
     pub clusters: Arc<View<ClusterState>>,
-    /// Per Machine the node that it backs; none if it backs none, or is Failed or Terminating. A seed that knows no Machines has none (D-55).
+    /// Per Machine the node that it backs; none if it backs none, or is Failed or Terminating. A
+    /// seed that knows no Machines has none (D-55).
     machines: Arc<View<Option<String>>>,
     /// What annotations on namespaces set; only those that set anything.
     namespaces: Arc<View<Overrides>>,
@@ -121,7 +132,10 @@ struct Named {
 impl Seed {
     /// Knows nothing before [`Self::watch`].
     pub fn new(client: Client, reach: Reach) -> Self {
-        let named = Named { secrets: SecretView::new("", CancellationToken::new()), dependents: Vec::new() };
+        let named = Named {
+            secrets: SecretView::new("", CancellationToken::new()),
+            dependents: Vec::new(),
+        };
         Self {
             client,
             clusters: View::new("clusters"),
@@ -134,8 +148,8 @@ impl Seed {
         }
     }
 
-    /// Starts the watches, which go on until they are ended. Clusters that may have changed go to `clusters`; `report` is called for each
-    /// annotation on a namespace that is newly refused.
+    /// Starts the watches, which go on until they are ended. Clusters that may have changed go to
+    /// `clusters`; `report` is called for each annotation on a namespace that is newly refused.
     pub fn watch(
         &self,
         config: &Config,
@@ -143,16 +157,36 @@ impl Seed {
         report: impl Fn(&str, &Refused) + Send + 'static,
     ) -> Watches {
         let (changes, changed) = mpsc::channel(CHANGES);
-        let mut watches = Watches { tasks: JoinSet::new(), changes, ended: CancellationToken::new() };
-        let Watches { tasks, changes, ended } = &mut watches;
+        let mut watches = Watches {
+            tasks: JoinSet::new(),
+            changes,
+            ended: CancellationToken::new(),
+        };
+        let Watches {
+            tasks,
+            changes,
+            ended,
+        } = &mut watches;
         let (client, ended) = (|| self.client.clone(), || ended.clone());
         let named = self.reach.named().page_size(CLUSTERS_PER_PAGE);
         let prune = |cluster: Cluster| Some(ClusterState::from(cluster));
-        tasks.spawn(Arc::clone(&self.clusters).run(Api::all(client()), named, prune, Some(clusters), ended()));
+        tasks.spawn(Arc::clone(&self.clusters).run(
+            Api::all(client()),
+            named,
+            prune,
+            Some(clusters),
+            ended(),
+        ));
 
         let machines = self.reach.namespaced::<Machine>(client());
         let prune = |machine: Machine| Some(machine.usable_node().map(str::to_owned));
-        tasks.spawn(Arc::clone(&self.machines).run(machines, watcher::Config::default(), prune, None, ended()));
+        tasks.spawn(Arc::clone(&self.machines).run(
+            machines,
+            watcher::Config::default(),
+            prune,
+            None,
+            ended(),
+        ));
 
         // All of them also for a single shoot: what `garden` says holds for each.
         let named = watcher::Config::default();
@@ -167,63 +201,116 @@ impl Seed {
                 .for_each(|refused| report(&name, refused));
             (!overrides.is_empty()).then_some(overrides)
         };
-        tasks.spawn(Arc::clone(&self.namespaces).run(Api::all(client()), named, prune, Some(changes.clone()), ended()));
+        tasks.spawn(Arc::clone(&self.namespaces).run(
+            Api::all(client()),
+            named,
+            prune,
+            Some(changes.clone()),
+            ended(),
+        ));
         tasks.spawn(Arc::clone(&self.wakers).forward(changed, ended()));
         // Whoever regains the seed restores only by Clusters that were read since.
         let (clusters, stop) = (Arc::clone(&self.clusters), ended());
-        tasks.spawn(async move { stop.run_until_cancelled(clusters.reread_after_interruptions()).await.unwrap_or_default() });
+        tasks.spawn(async move {
+            stop.run_until_cancelled(clusters.reread_after_interruptions())
+                .await
+                .unwrap_or_default()
+        });
         self.follow_config(config, &mut watches);
         watches
     }
 
-    /// Follows a changed config: what it names again is watched, what it names no more is not. Returns the latter.
-    pub fn follow_config(&self, config: &Config, Watches { tasks, changes, ended }: &mut Watches) -> Vec<Arc<DependentView>> {
-        let Named { mut secrets, dependents } = self.named.borrow().clone();
+    /// Follows a changed config: what it names again is watched, what it names no more is not.
+    /// Returns the latter.
+    pub fn follow_config(
+        &self,
+        config: &Config,
+        Watches {
+            tasks,
+            changes,
+            ended,
+        }: &mut Watches,
+    ) -> Vec<Arc<DependentView>> {
+        let Named {
+            mut secrets,
+            dependents,
+        } = self.named.borrow().clone();
         if self.reach != Reach::Unprobed && secrets.name != config.kubeconfig_secret_name {
             secrets.ended.cancel();
             secrets = SecretView::new(&config.kubeconfig_secret_name, ended.child_token());
             tasks.spawn(secrets.run(self.client.clone(), &self.reach));
         }
         let (mut dependents, dropped): (Vec<_>, Vec<_>) =
-            dependents.into_iter().partition(|view| config.dependents.iter().any(|d| d.resource == view.resource));
+            dependents.into_iter().partition(|view| {
+                config
+                    .dependents
+                    .iter()
+                    .any(|d| d.resource == view.resource)
+            });
         dropped.iter().for_each(|view| view.ended.cancel());
         for Dependent { resource, .. } in &config.dependents {
             if !dependents.iter().any(|view| view.resource == *resource) {
                 let view = DependentView::new(resource.clone(), ended.child_token());
-                tasks.spawn(Arc::clone(&view).run(self.client.clone(), self.reach.clone(), changes.clone()));
+                tasks.spawn(Arc::clone(&view).run(
+                    self.client.clone(),
+                    self.reach.clone(),
+                    changes.clone(),
+                ));
                 dependents.push(view);
             }
         }
-        self.named.send_replace(Named { secrets, dependents });
+        self.named.send_replace(Named {
+            secrets,
+            dependents,
+        });
         dropped
     }
 
     /// Waits until every view was filled once.
     pub async fn filled(&self) {
-        let Named { secrets, dependents } = self.named.borrow().clone();
-        futures::join!(self.clusters.live(), self.machines.live(), self.namespaces.live());
+        let Named {
+            secrets,
+            dependents,
+        } = self.named.borrow().clone();
+        futures::join!(
+            self.clusters.live(),
+            self.machines.live(),
+            self.namespaces.live()
+        );
         if self.reach != Reach::Unprobed {
             secrets.view.live().await;
         }
         futures::future::join_all(dependents.iter().map(|dependent| dependent.filled())).await;
     }
 
-    /// What of the seed is not known at present, if anything. Dependents are left out, since their kinds may not exist, and
-    /// namespaces, without which the leader protects all the same.
+    /// What of the seed is not known at present, if anything. Dependents are left out, since their
+    /// kinds may not exist, and namespaces, without which the leader protects all the same.
     pub fn unknown(&self) -> Option<&'static str> {
         let views = [
             (self.clusters.is_known(), "Clusters"),
             (self.machines.is_known(), "Machines"),
-            (self.reach == Reach::Unprobed || self.named.borrow().secrets.view.is_known(), "Secrets"),
+            (
+                self.reach == Reach::Unprobed || self.named.borrow().secrets.view.is_known(),
+                "Secrets",
+            ),
         ];
-        views.into_iter().find(|(known, _)| !known).map(|(_, what)| what)
+        views
+            .into_iter()
+            .find(|(known, _)| !known)
+            .map(|(_, what)| what)
     }
 
-    /// Whether all is known that shoots are protected and restored by: the above, every dependent whose kind exists, and what is paused.
+    /// Whether all is known that shoots are protected and restored by: the above, every dependent
+    /// whose kind exists, and what is paused.
     pub fn is_known(&self) -> bool {
         self.unknown().is_none()
             && self.namespaces.is_known()
-            && self.named.borrow().dependents.iter().all(|dependent| !dependent.is_unknown())
+            && self
+                .named
+                .borrow()
+                .dependents
+                .iter()
+                .all(|dependent| !dependent.is_unknown())
     }
 
     pub fn secrets(&self) -> Arc<SecretView> {
@@ -240,10 +327,21 @@ impl Seed {
         self.resolve(config, || None)
     }
 
-    fn resolve(&self, config: &Config, own: impl FnOnce() -> Option<Arc<Overrides>>) -> Option<ResolvedOptions> {
+    fn resolve(
+        &self,
+        config: &Config,
+        own: impl FnOnce() -> Option<Arc<Overrides>>,
+    ) -> Option<ResolvedOptions> {
         // What is read before it is known may be out of date when it is.
-        let garden = self.namespaces.is_known().then(|| self.namespaces.get("", GARDEN))?;
-        Some(ResolvedOptions::resolve(config, garden.as_deref(), own().as_deref()))
+        let garden = self
+            .namespaces
+            .is_known()
+            .then(|| self.namespaces.get("", GARDEN))?;
+        Some(ResolvedOptions::resolve(
+            config,
+            garden.as_deref(),
+            own().as_deref(),
+        ))
     }
 
     /// The annotations that are refused as they are now, each with its namespace.
@@ -252,24 +350,36 @@ impl Seed {
         all.sort_by(|a, b| a.0.name.cmp(&b.0.name));
         let refused = |(key, overrides): (Key, Arc<Overrides>)| {
             let refused = overrides.refused.clone();
-            refused.into_iter().map(move |refused| (key.name.clone(), refused))
+            refused
+                .into_iter()
+                .map(move |refused| (key.name.clone(), refused))
         };
         all.into_iter().flat_map(refused).collect()
     }
 
-    /// The Machines of a shoot, each with the node that it backs, if any; none when the Machines are not known (D-27). The very same while
-    /// nothing has changed.
+    /// The Machines of a shoot, each with the node that it backs, if any; none when the Machines
+    /// are not known (D-27). The very same while nothing has changed.
     pub fn machines(&self, namespace: &str) -> Option<Arc<Namespaced<Option<String>>>> {
-        self.machines.is_known().then(|| self.machines.all_in(namespace))
+        self.machines
+            .is_known()
+            .then(|| self.machines.all_in(namespace))
     }
 
     pub fn dependent(&self, resource: &ResourceRef) -> Option<Arc<DependentView>> {
-        self.named.borrow().dependents.iter().find(|dependent| dependent.resource == *resource).cloned()
+        self.named
+            .borrow()
+            .dependents
+            .iter()
+            .find(|dependent| dependent.resource == *resource)
+            .cloned()
     }
 }
 
 /// Bounds a request in time; what went wrong is for people.
-async fn within<T>(limit: Duration, request: impl Future<Output = Result<T, kube::Error>>) -> Result<T, String> {
+async fn within<T>(
+    limit: Duration,
+    request: impl Future<Output = Result<T, kube::Error>>,
+) -> Result<T, String> {
     match timeout(limit, request).await {
         Ok(answer) => answer.map_err(|error| with_causes(&error)),
         Err(elapsed) => Err(elapsed.to_string()),

@@ -48,26 +48,56 @@ impl Shared {
     }
 
     /// What the machine of one shoot decides by, besides probes and answers.
-    pub fn surroundings(&self, config: &Arc<Config>, settings: &ShootSettings, namespace: &str, uid: &str) -> Surroundings {
-        let Self { clock, seed, suspend_detector, lead, .. } = self;
-        let state = |Dependent { resource, .. }: &Dependent| seed.dependent(resource).map(|view| view.state(namespace));
+    pub fn surroundings(
+        &self,
+        config: &Arc<Config>,
+        settings: &ShootSettings,
+        namespace: &str,
+        uid: &str,
+    ) -> Surroundings {
+        let Self {
+            clock,
+            seed,
+            suspend_detector,
+            lead,
+            ..
+        } = self;
+        let state = |Dependent { resource, .. }: &Dependent| {
+            seed.dependent(resource).map(|view| view.state(namespace))
+        };
         let (options, resumed) = (seed.options(config, namespace), suspend_detector.resumed());
-        let live = seed.clusters.live_since().map(|since| clock.moment(since).max(resumed));
+        let live = seed
+            .clusters
+            .live_since()
+            .map(|since| clock.moment(since).max(resumed));
         // Whoever gains leadership restores only by Clusters that it has read since.
         let read = seed.clusters.read_at().map(|at| clock.moment(at));
-        let owner = |check| self.owners().standing_since(resumed, namespace, check, clock.now());
+        let owner = |check| {
+            self.owners()
+                .standing_since(resumed, namespace, check, clock.now())
+        };
         Surroundings {
             config: Arc::clone(config),
             settings: settings.clone(),
             options: options.unwrap_or_else(|| ResolvedOptions::resolve(config, None, None)),
             leads: lead.is_open(),
             dry_run: self.dry_run,
-            seed_since: ByDirection { up: live.zip(read).map(|(live, read)| live.max(read)), down: live },
+            seed_since: ByDirection {
+                up: live.zip(read).map(|(live, read)| live.max(read)),
+                down: live,
+            },
             leader_silent_from: self.role.leader_silent_from().map(|at| clock.moment(at)),
-            is_ours: seed.clusters.get("", namespace).is_some_and(|cluster| cluster.wants_probe(uid)),
+            is_ours: seed
+                .clusters
+                .get("", namespace)
+                .is_some_and(|cluster| cluster.wants_probe(uid)),
             owner: config.owner_check.as_ref().map(owner),
             paused: options.map(|options| options.pause.value),
-            dependents: config.dependents.iter().map(|dependent| state(dependent).unwrap_or_default()).collect(),
+            dependents: config
+                .dependents
+                .iter()
+                .map(|dependent| state(dependent).unwrap_or_default())
+                .collect(),
             spread: SPREAD * i32::try_from(seed.wakers.count()).unwrap_or(i32::MAX),
             chance: rand::random(),
         }

@@ -1,5 +1,5 @@
-//! The task of one shoot: it drives the machine that decides ([`prober_core::shoot`]), carries out what that says, and is the only one that
-//! writes for the shoot.
+//! The task of one shoot: it drives the machine that decides ([`prober_core::shoot`]), carries out
+//! what that says, and is the only one that writes for the shoot.
 //!
 //! ```text
 //! timer, seed's watches, config, answers --input--> machine --actions--> probe, read, write, report
@@ -42,7 +42,8 @@ struct Driver {
     began: Moment,
 }
 
-/// Probes a shoot until cancelled; then what it holds down. `settings` are what the shoot itself says; they are applied while it runs.
+/// Probes a shoot until cancelled; then what it holds down. `settings` are what the shoot itself
+/// says; they are applied while it runs.
 pub async fn run(
     identity: Identity,
     shared: Shared,
@@ -51,7 +52,12 @@ pub async fn run(
 ) -> Vec<ResourceRef> {
     let mut configs = shared.config.clone();
     let wakers = shared.seed.wakers.register(&identity.namespace);
-    let mut driver = Driver::new(identity, shared, &mut configs, settings.borrow_and_update().clone());
+    let mut driver = Driver::new(
+        identity,
+        shared,
+        &mut configs,
+        settings.borrow_and_update().clone(),
+    );
     driver.feed(Input::Woken);
     loop {
         driver.update_status();
@@ -79,18 +85,33 @@ pub async fn run(
             () = clock.reach(next) => driver.feed(Input::Woken),
         }
     }
-    let ended = driver.status.update(|status| Outage::probe_ended(&mut status.outage, driver.wall()));
+    let ended = driver
+        .status
+        .update(|status| Outage::probe_ended(&mut status.outage, driver.wall()));
     driver.report_outage(ended);
     tracing::info!("probe ended");
     driver.machine.held_down().cloned().collect()
 }
 
 impl Driver {
-    fn new(identity: Identity, shared: Shared, configs: &mut watch::Receiver<Arc<Config>>, settings: ShootSettings) -> Self {
-        let Identity { namespace, uid, start } = identity;
+    fn new(
+        identity: Identity,
+        shared: Shared,
+        configs: &mut watch::Receiver<Arc<Config>>,
+        settings: ShootSettings,
+    ) -> Self {
+        let Identity {
+            namespace,
+            uid,
+            start,
+        } = identity;
         let config = Arc::clone(&configs.borrow_and_update());
         let now = shared.clock.now();
-        let machine = Shoot::new(start, &shared.surroundings(&config, &settings, &namespace, &uid), now);
+        let machine = Shoot::new(
+            start,
+            &shared.surroundings(&config, &settings, &namespace, &uid),
+            now,
+        );
         Self {
             status: shared.statuses.register(namespace.clone(), machine.due()),
             executor: Executor::new(namespace.clone(), uid.clone(), &shared),
@@ -105,7 +126,9 @@ impl Driver {
     }
 
     fn feed(&mut self, input: Input) {
-        let around = self.shared.surroundings(&self.config, &self.settings, &self.namespace, &self.uid);
+        let around =
+            self.shared
+                .surroundings(&self.config, &self.settings, &self.namespace, &self.uid);
         self.note_options(&around);
         let now = self.shared.clock.now();
         for action in self.machine.input(input, &around, now) {

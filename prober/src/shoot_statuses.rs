@@ -1,4 +1,5 @@
-//! How all shoots are at present, as their tasks last reported. Read by metrics, the status page and health checks.
+//! How all shoots are at present, as their tasks last reported. Read by metrics, the status page
+//! and health checks.
 
 mod gauges;
 
@@ -22,7 +23,8 @@ use serde::Serialize;
 use crate::clock::Clock;
 use crate::owner_records::OwnerRecords;
 
-/// Outages that are kept once they have ended: the last ones of a shoot, and one of each shoot of a large seed.
+/// Outages that are kept once they have ended: the last ones of a shoot, and one of each shoot of a
+/// large seed.
 const PER_SHOOT: usize = 5;
 const IN_ALL: usize = 500;
 
@@ -82,12 +84,19 @@ pub struct StatusHandle {
 }
 
 impl ShootStatuses {
-    /// Empty. With `per_shoot` there are metrics that distinguish shoots, so that their number grows with the shoots'.
+    /// Empty. With `per_shoot` there are metrics that distinguish shoots, so that their number
+    /// grows with the shoots'.
     pub fn new(clock: Clock, per_shoot: bool) -> Self {
-        Self { clock, per_shoot, inner: Arc::default(), owners: OwnerRecords::default() }
+        Self {
+            clock,
+            per_shoot,
+            inner: Arc::default(),
+            owners: OwnerRecords::default(),
+        }
     }
 
-    /// Notes what a Cluster says of its shoot, in one word from a fixed set; none when the Cluster is gone.
+    /// Notes what a Cluster says of its shoot, in one word from a fixed set; none when the Cluster
+    /// is gone.
     pub fn set_state(&self, namespace: &str, state: Option<&'static str>) {
         let mut inner = self.inner.lock();
         match state {
@@ -98,30 +107,54 @@ impl ShootStatuses {
 
     /// Adds a shoot that is probed, with the moment of its first probe; the handle removes it.
     pub fn register(&self, namespace: String, first_probe: Moment) -> StatusHandle {
-        let status = ShootStatus { due: first_probe, complete: first_probe, ..ShootStatus::default() };
+        let status = ShootStatus {
+            due: first_probe,
+            complete: first_probe,
+            ..ShootStatus::default()
+        };
         self.inner.lock().probed.insert(namespace.clone(), status);
-        StatusHandle { statuses: self.clone(), namespace }
+        StatusHandle {
+            statuses: self.clone(),
+            namespace,
+        }
     }
 
-    /// The shoot whose probe is most overdue, if any is by more than `limit`. One that has stood down is not probed.
+    /// The shoot whose probe is most overdue, if any is by more than `limit`. One that has stood
+    /// down is not probed.
     pub fn overdue(&self, limit: TimeDelta) -> Option<(String, TimeDelta)> {
         let now = self.clock.now();
         let inner = self.inner.lock();
-        let (namespace, status) =
-            inner.probed.iter().filter(|(_, status)| !status.has_stood_down()).min_by_key(|(_, status)| status.due)?;
+        let (namespace, status) = inner
+            .probed
+            .iter()
+            .filter(|(_, status)| !status.has_stood_down())
+            .min_by_key(|(_, status)| status.due)?;
         let late = now - status.due;
         (late > limit).then(|| (namespace.clone(), late))
     }
 
     pub fn shoots(&self) -> Vec<(String, &'static str, Option<ShootStatus>)> {
         let inner = self.inner.lock();
-        inner.states.iter().map(|(namespace, state)| (namespace.clone(), *state, inner.probed.get(namespace).cloned())).collect()
+        inner
+            .states
+            .iter()
+            .map(|(namespace, state)| {
+                (
+                    namespace.clone(),
+                    *state,
+                    inner.probed.get(namespace).cloned(),
+                )
+            })
+            .collect()
     }
 
     /// Outages, the newest first: those that go on, and the last ones that have ended.
     pub fn outages(&self) -> Vec<Outage> {
         let inner = self.inner.lock();
-        let open = inner.probed.values().filter_map(|status| status.outage.as_deref());
+        let open = inner
+            .probed
+            .values()
+            .filter_map(|status| status.outage.as_deref());
         let mut outages: Vec<_> = open.chain(&inner.outages).cloned().collect();
         outages.sort_by_key(|outage| Reverse(outage.began));
         outages
@@ -136,14 +169,26 @@ impl ShootStatuses {
 impl StatusHandle {
     /// The default where there is no status any more.
     pub fn update<T: Default>(&self, change: impl FnOnce(&mut ShootStatus) -> T) -> T {
-        self.statuses.inner.lock().probed.get_mut(&self.namespace).map(change).unwrap_or_default()
+        self.statuses
+            .inner
+            .lock()
+            .probed
+            .get_mut(&self.namespace)
+            .map(change)
+            .unwrap_or_default()
     }
 
     /// Keeps the record of an outage that has ended.
     pub fn keep(&self, outage: Outage) {
         let outages = &mut self.statuses.inner.lock().outages;
-        if outages.iter().filter(|kept| kept.namespace == outage.namespace).count() >= PER_SHOOT
-            && let Some(oldest) = outages.iter().rposition(|kept| kept.namespace == outage.namespace)
+        if outages
+            .iter()
+            .filter(|kept| kept.namespace == outage.namespace)
+            .count()
+            >= PER_SHOOT
+            && let Some(oldest) = outages
+                .iter()
+                .rposition(|kept| kept.namespace == outage.namespace)
         {
             outages.remove(oldest);
         }
@@ -161,7 +206,10 @@ impl Drop for StatusHandle {
 impl ShootStatus {
     /// What the last probe concluded; none if it was not complete.
     pub fn verdict(&self) -> Option<Verdict> {
-        self.finding.as_ref().filter(|_| self.failure.is_none()).map(|finding| finding.verdict)
+        self.finding
+            .as_ref()
+            .filter(|_| self.failure.is_none())
+            .map(|finding| finding.verdict)
     }
 
     /// Whether it is left alone, because it belongs to another seed or may do so.
@@ -170,15 +218,36 @@ impl ShootStatus {
     }
 
     fn leases(&self) -> [(&'static str, usize); 4] {
-        let (tally, skewed) = self.finding.as_ref().map_or((Tally::default(), 0), |finding| (finding.tally, finding.skewed));
-        [("candidate", tally.candidates), ("expired", tally.expired), ("undecided", tally.undecided), ("skewed", skewed)]
+        let (tally, skewed) = self
+            .finding
+            .as_ref()
+            .map_or((Tally::default(), 0), |finding| {
+                (finding.tally, finding.skewed)
+            });
+        [
+            ("candidate", tally.candidates),
+            ("expired", tally.expired),
+            ("undecided", tally.undecided),
+            ("skewed", skewed),
+        ]
     }
 
     /// Notes what carries the marker now; what did before keeps its time.
-    pub fn set_held_down<'a>(&mut self, marked: impl IntoIterator<Item = &'a ResourceRef>, now: Moment) {
+    pub fn set_held_down<'a>(
+        &mut self,
+        marked: impl IntoIterator<Item = &'a ResourceRef>,
+        now: Moment,
+    ) {
         let before = std::mem::take(&mut self.held_down);
-        self.held_down =
-            marked.into_iter().map(|resource| (resource.clone(), before.get(resource).copied().unwrap_or(now))).collect();
+        self.held_down = marked
+            .into_iter()
+            .map(|resource| {
+                (
+                    resource.clone(),
+                    before.get(resource).copied().unwrap_or(now),
+                )
+            })
+            .collect();
     }
 }
 

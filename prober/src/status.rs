@@ -1,4 +1,5 @@
-//! What the prober shows of itself at `/statusz`: every shoot, and the numbers behind what is done for it.
+//! What the prober shows of itself at `/statusz`: every shoot, and the numbers behind what is done
+//! for it.
 
 mod age_bar;
 mod page;
@@ -37,7 +38,8 @@ pub struct ProberStatus {
     /// The config in force, defaults included, as a config file would say it.
     pub config: Value,
     pub config_refused: bool,
-    /// Whether a replica that does not lead protects the shoots whose own namespaces say nothing of it.
+    /// Whether a replica that does not lead protects the shoots whose own namespaces say nothing of
+    /// it.
     #[serde(skip)]
     standby_protects: bool,
 }
@@ -108,18 +110,31 @@ enum Concern {
 
 impl ShootEntry {
     fn concern(&self) -> Concern {
-        if self.owner.as_ref().is_some_and(|owner| matches!(owner.standing, "elsewhere" | "unresolved")) {
+        if self
+            .owner
+            .as_ref()
+            .is_some_and(|owner| matches!(owner.standing, "elsewhere" | "unresolved"))
+        {
             return Concern::NotOurs;
         }
         let Some(probe) = &self.probe else {
-            return if matches!(self.state, "unreadable" | "no_shoot") { Concern::Unclear } else { Concern::None };
+            return if matches!(self.state, "unreadable" | "no_shoot") {
+                Concern::Unclear
+            } else {
+                Concern::None
+            };
         };
         let finding = probe.found.as_ref().map(|found| &found.finding);
         match (finding.map(|finding| finding.verdict), probe) {
             (_, probe) if !probe.held_down.is_empty() => Concern::HeldDown,
             (Some(Verdict::ScaleDown), _) => Concern::Outage,
             _ if finding.is_some_and(|finding| !finding.lost_zones.is_empty()) => Concern::LostZone,
-            (_, ProbeStatus { failure: Some(_), .. }) => Concern::Failing,
+            (
+                _,
+                ProbeStatus {
+                    failure: Some(_), ..
+                },
+            ) => Concern::Failing,
             (_, ProbeStatus { paused: true, .. }) => Concern::Paused,
             (Some(verdict), _) if verdict.aim().is_none() => Concern::Unclear,
             _ => Concern::None,
@@ -136,26 +151,43 @@ impl ProberStatus {
         config_refused: bool,
     ) -> Self {
         let (now, wall, shoots) = (clock.now(), Utc::now(), statuses.shoots());
-        let mut options = shoots.iter().filter_map(|(.., status)| Some(status.as_ref()?.options?.standby_protects));
+        let mut options = shoots
+            .iter()
+            .filter_map(|(.., status)| Some(status.as_ref()?.options?.standby_protects));
         let outer = options.find(|standby| standby.from != Source::Namespace);
         let standby_protects = outer.map_or(config.standby_protects, |standby| standby.value);
         let mut shoots_by_state = BTreeMap::new();
         let entry = |(namespace, state, status): (String, _, Option<_>)| {
             *shoots_by_state.entry(state).or_default() += 1;
             let owner = statuses.owners.status(&namespace, now);
-            ShootEntry { namespace, state, owner, probe: status.map(|status| probe(status, now, wall)) }
+            ShootEntry {
+                namespace,
+                state,
+                owner,
+                probe: status.map(|status| probe(status, now, wall)),
+            }
         };
         let mut shoots: Vec<ShootEntry> = shoots.into_iter().map(entry).collect();
         shoots.sort_by(|a, b| (a.concern(), &a.namespace).cmp(&(b.concern(), &b.namespace)));
         let (outages, config) = (statuses.outages(), config::to_json(config));
-        Self { unknown, shoots_by_state, shoots, outages, config, config_refused, standby_protects }
+        Self {
+            unknown,
+            shoots_by_state,
+            shoots,
+            outages,
+            config,
+            config_refused,
+            standby_protects,
+        }
     }
 }
 
 impl ProbeStatus {
     /// Of one shoot; none while it is not probed.
     pub fn of(namespace: &str, statuses: &ShootStatuses, clock: Clock) -> Option<Self> {
-        statuses.probed(namespace).map(|status| probe(status, clock.now(), Utc::now()))
+        statuses
+            .probed(namespace)
+            .map(|status| probe(status, clock.now(), Utc::now()))
     }
 }
 
@@ -166,7 +198,9 @@ impl Status for ProberStatus {
 
     fn without_lead(&self) -> &'static str {
         match self.standby_protects {
-            false => "This one probes all shoots, too, and writes nothing, since standbyProtects is false.",
+            false => {
+                "This one probes all shoots, too, and writes nothing, since standbyProtects is false."
+            }
             true => {
                 "The leader acts first; this one probes all shoots, too, and protects those for which the leader does not act."
             }
@@ -175,21 +209,29 @@ impl Status for ProberStatus {
 }
 
 fn probe(status: ShootStatus, now: Moment, wall: DateTime<Utc>) -> ProbeStatus {
-    let held_down = status.held_down.into_iter().map(|(resource, since)| HeldDown {
-        kind: resource.kind,
-        name: resource.name,
-        since: (wall - (now - since)).trunc_subsecs(0),
-    });
+    let held_down = status
+        .held_down
+        .into_iter()
+        .map(|(resource, since)| HeldDown {
+            kind: resource.kind,
+            name: resource.name,
+            since: (wall - (now - since)).trunc_subsecs(0),
+        });
     ProbeStatus {
         paused: status.paused,
-        settings: status.options.iter().flat_map(ResolvedOptions::overruled).collect(),
+        settings: status
+            .options
+            .iter()
+            .flat_map(ResolvedOptions::overruled)
+            .collect(),
         held_down: held_down.collect(),
         scaling: status.scaling.map(Into::into),
         would_write: status.intended,
         next_look_in_seconds: (status.due - now).num_seconds(),
-        found: status
-            .finding
-            .map(|finding| Found { seconds_ago: (now - finding.judged_at).num_seconds(), finding: Finding::clone(&finding) }),
+        found: status.finding.map(|finding| Found {
+            seconds_ago: (now - finding.judged_at).num_seconds(),
+            finding: Finding::clone(&finding),
+        }),
         failure: status.failure,
     }
 }

@@ -1,5 +1,6 @@
-//! Notices that this process did not run: suspended, starved, or moved in time with its whole machine. What was found out before is out of
-//! date then, and timers that were set before all fire together: nothing may be written on either.
+//! Notices that this process did not run: suspended, starved, or moved in time with its whole
+//! machine. What was found out before is out of date then, and timers that were set before all fire
+//! together: nothing may be written on either.
 
 use std::pin::pin;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -14,8 +15,9 @@ use crate::clock::Clock;
 
 /// How often this process shows itself that it runs.
 const TICK: Duration = Duration::from_secs(1);
-/// A gap between two ticks that is longer than this counts as a suspension: far more than a busy machine makes of a second, and less than
-/// the margin that kubelets and kube-controller-manager leave each other (a beat of 10 s).
+/// A gap between two ticks that is longer than this counts as a suspension: far more than a busy
+/// machine makes of a second, and less than the margin that kubelets and kube-controller-manager
+/// leave each other (a beat of 10 s).
 const SUSPENDED: TimeDelta = TimeDelta::seconds(5);
 
 /// Remembers the end of the last suspension. Clones share it.
@@ -28,8 +30,8 @@ pub struct SuspendDetector {
 #[derive(Debug)]
 struct Ticks {
     last: Moment,
-    /// What the wall clock said then. A machine that was suspended may find its monotonic clock where it left it, and its wall clock set
-    /// forward.
+    /// What the wall clock said then. A machine that was suspended may find its monotonic clock
+    /// where it left it, and its wall clock set forward.
     wall: DateTime<Utc>,
     resumed: Moment,
 }
@@ -38,7 +40,10 @@ impl Ticks {
     fn tick(&mut self, now: Moment, wall: DateTime<Utc>) {
         let gap = (now - self.last).max(wall - self.wall);
         if gap > SUSPENDED {
-            tracing::warn!(gap_s = gap.num_seconds(), "this process stood still: it looks again before it writes anything");
+            tracing::warn!(
+                gap_s = gap.num_seconds(),
+                "this process stood still: it looks again before it writes anything"
+            );
             self.resumed = now;
         }
         (self.last, self.wall) = (now, wall);
@@ -48,11 +53,19 @@ impl Ticks {
 impl SuspendDetector {
     /// Begins to watch; [`SuspendDetector::run`] must run from now on.
     pub fn new(clock: Clock) -> Self {
-        let ticks = Ticks { last: clock.now(), wall: Utc::now(), resumed: Moment::START };
-        Self { clock, ticks: Arc::new(Mutex::new(ticks)) }
+        let ticks = Ticks {
+            last: clock.now(),
+            wall: Utc::now(),
+            resumed: Moment::START,
+        };
+        Self {
+            clock,
+            ticks: Arc::new(Mutex::new(ticks)),
+        }
     }
 
-    /// When the last suspension ended. One that has just ended is noticed by calling this, whoever runs first.
+    /// When the last suspension ended. One that has just ended is noticed by calling this, whoever
+    /// runs first.
     pub fn resumed(&self) -> Moment {
         let mut ticks = self.ticks.lock().unwrap_or_else(PoisonError::into_inner);
         ticks.tick(self.clock.now(), Utc::now());
@@ -66,9 +79,14 @@ impl SuspendDetector {
         }
     }
 
-    /// Does something that rests on what was found out at `since`, such as a write that may first wait for a connection. None when there
-    /// was a suspension between the two, or is one before it is done; it is then dropped.
-    pub async fn run_unless_suspended<T>(&self, since: Moment, act: impl Future<Output = T>) -> Option<T> {
+    /// Does something that rests on what was found out at `since`, such as a write that may first
+    /// wait for a connection. None when there was a suspension between the two, or is one before it
+    /// is done; it is then dropped.
+    pub async fn run_unless_suspended<T>(
+        &self,
+        since: Moment,
+        act: impl Future<Output = T>,
+    ) -> Option<T> {
         let mut act = pin!(act);
         std::future::poll_fn(|context| match self.resumed() > since {
             true => Poll::Ready(None),

@@ -23,6 +23,11 @@ pub(crate) fn wall(seconds: f64) -> DateTime<Utc> {
 /// What is found where nothing was seen.
 pub(crate) fn nothing_found() -> Finding {
     let grace = Grace::new(TimeDelta::seconds(40));
-    let rules = Rules { grace, fraction: 0.6, pool_conditions: PoolConditions::default(), renewed_after: None };
+    let rules = Rules {
+        grace,
+        fraction: 0.6,
+        pool_conditions: PoolConditions::default(),
+        renewed_after: None,
+    };
     Judge::default().judge(&rules)
 }

@@ -99,23 +99,41 @@ impl WriteError {
 
 impl From<kube::Error> for WriteError {
     fn from(error: kube::Error) -> Self {
-        let kube::Error::Api(status) = error else { return Self::NoAnswer(error) };
+        let kube::Error::Api(status) = error else {
+            return Self::NoAnswer(error);
+        };
         match status.code {
             404 => Self::Missing,
             409 => Self::Conflict,
             429 => Self::Throttled(retry_after(&status)),
-            code @ (401 | 403) => Self::Denied { code, said: StatusMessage::of(&status) },
-            code => Self::Status { code, said: StatusMessage::of(&status) },
+            code @ (401 | 403) => Self::Denied {
+                code,
+                said: StatusMessage::of(&status),
+            },
+            code => Self::Status {
+                code,
+                said: StatusMessage::of(&status),
+            },
         }
     }
 }
 
 impl Writer {
-    /// Writes with at most `qps` requests a second after a burst of `burst`; protection is exempt. Nothing is sent while the fence is
-    /// closed, or after a suspension.
-    pub fn new(client: Client, qps: f64, burst: NonZeroU32, fence: Fence, suspend_detector: SuspendDetector) -> Self {
-        let period = Duration::try_from_secs_f64(1.0 / qps).unwrap_or(Duration::from_secs(1)).max(Duration::from_nanos(1));
-        let quota = Quota::with_period(period).unwrap_or(Quota::per_second(NonZeroU32::MIN)).allow_burst(burst);
+    /// Writes with at most `qps` requests a second after a burst of `burst`; protection is exempt.
+    /// Nothing is sent while the fence is closed, or after a suspension.
+    pub fn new(
+        client: Client,
+        qps: f64,
+        burst: NonZeroU32,
+        fence: Fence,
+        suspend_detector: SuspendDetector,
+    ) -> Self {
+        let period = Duration::try_from_secs_f64(1.0 / qps)
+            .unwrap_or(Duration::from_secs(1))
+            .max(Duration::from_nanos(1));
+        let quota = Quota::with_period(period)
+            .unwrap_or(Quota::per_second(NonZeroU32::MIN))
+            .allow_burst(burst);
         Self {
             client,
             limiter: RateLimiter::direct(quota),
@@ -126,20 +144,33 @@ impl Writer {
     }
 
     /// Reads a dependent from the API server itself; none when it does not exist.
-    pub async fn read(&self, dependent: &DependentView, namespace: &str) -> Result<Option<Observed>, WriteError> {
+    pub async fn read(
+        &self,
+        dependent: &DependentView,
+        namespace: &str,
+    ) -> Result<Option<Observed>, WriteError> {
         let kind = dependent.kind()?;
         let api = kind.api(&self.client, namespace);
         let name = &dependent.resource.name;
-        let Some(object) = api.get_opt(name).await? else { return Ok(None) };
+        let Some(object) = api.get_opt(name).await? else {
+            return Ok(None);
+        };
         let replicas = match kind.replicas_in_spec {
             true => None,
-            false => Some(api.get_scale(name).await?.spec.and_then(|spec| spec.replicas).unwrap_or(0)),
+            false => Some(
+                api.get_scale(name)
+                    .await?
+                    .spec
+                    .and_then(|spec| spec.replicas)
+                    .unwrap_or(0),
+            ),
         };
         Ok(Some(kind.observe(&object, replicas)))
     }
 
-    /// Waits until a write in this direction may be made. To be awaited before that write is decided on, since it may take long; what it
-    /// returns is to be kept until the write is answered.
+    /// Waits until a write in this direction may be made. To be awaited before that write is
+    /// decided on, since it may take long; what it returns is to be kept until the write is
+    /// answered.
     pub async fn permit(&self, direction: Direction) -> Option<OwnedSemaphorePermit> {
         match direction {
             Direction::Down => Arc::clone(&self.protective).acquire_owned().await.ok(),
@@ -150,17 +181,35 @@ impl Writer {
         }
     }
 
-    /// Makes one change, provided that the dependent is still as observed. Returns how it is then. On an error it may have been made in
-    /// part: what was observed is then out of date.
-    pub async fn write(&self, dependent: &DependentView, namespace: &str, order: &Order) -> Result<Observed, WriteError> {
+    /// Makes one change, provided that the dependent is still as observed. Returns how it is then.
+    /// On an error it may have been made in part: what was observed is then out of date.
+    pub async fn write(
+        &self,
+        dependent: &DependentView,
+        namespace: &str,
+        order: &Order,
+    ) -> Result<Observed, WriteError> {
         let Change { base, write } = &order.change;
         let kind = dependent.kind()?;
-        let target = Target { api: kind.api(&self.client, namespace), name: &dependent.resource.name, writer: self, order };
+        let target = Target {
+            api: kind.api(&self.client, namespace),
+            name: &dependent.resource.name,
+            writer: self,
+            order,
+        };
         let version = base.resource_version.as_str();
         let version = match (kind, write.replicas) {
-            (Kind { replicas_in_spec: true, .. }, replicas) | (_, replicas @ None) => target.patch(version, replicas).await?,
-            // Two writes: the memory must outlive whatever happens between them, so it is the first of the two on the way down and the last
-            // on the way up. What is left half done is mended after the next probe.
+            (
+                Kind {
+                    replicas_in_spec: true,
+                    ..
+                },
+                replicas,
+            )
+            | (_, replicas @ None) => target.patch(version, replicas).await?,
+            // Two writes: the memory must outlive whatever happens between them, so it is the first
+            // of the two on the way down and the last on the way up. What is left half done is
+            // mended after the next probe.
             (_, Some(0)) => {
                 let version = target.patch(version, None).await?;
                 target.patch_scale(&version, 0).await?
@@ -186,24 +235,46 @@ impl Target<'_> {
     async fn patch(&self, version: &str, replicas: Option<i32>) -> Result<String, WriteError> {
         let Change { base, write } = &self.order.change;
         let patch = merge_patch(version, &base.marks, &write.marks, replicas);
-        let object = self.fenced(self.api.patch(self.name, &PatchParams::apply(FIELD_MANAGER), &Patch::Merge(&patch))).await?;
+        let object = self
+            .fenced(self.api.patch(
+                self.name,
+                &PatchParams::apply(FIELD_MANAGER),
+                &Patch::Merge(&patch),
+            ))
+            .await?;
         Ok(object.metadata.resource_version.unwrap_or_default())
     }
 
     async fn patch_scale(&self, version: &str, replicas: i32) -> Result<String, WriteError> {
-        let patch = json!({ "metadata": { "resourceVersion": version }, "spec": { "replicas": replicas } });
-        let scale =
-            self.fenced(self.api.patch_scale(self.name, &PatchParams::apply(FIELD_MANAGER), &Patch::Merge(&patch))).await?;
+        let patch =
+            json!({ "metadata": { "resourceVersion": version }, "spec": { "replicas": replicas } });
+        let scale = self
+            .fenced(self.api.patch_scale(
+                self.name,
+                &PatchParams::apply(FIELD_MANAGER),
+                &Patch::Merge(&patch),
+            ))
+            .await?;
         Ok(scale.metadata.resource_version.unwrap_or_default())
     }
 
-    /// Makes a request as long as this process runs, and leads if the order needs that: also one that waits for a connection is given up
-    /// when that ends.
-    async fn fenced<T>(&self, request: impl Future<Output = Result<T, kube::Error>>) -> Result<T, WriteError> {
-        let Writer { fence, suspend_detector, .. } = self.writer;
+    /// Makes a request as long as this process runs, and leads if the order needs that: also one
+    /// that waits for a connection is given up when that ends.
+    async fn fenced<T>(
+        &self,
+        request: impl Future<Output = Result<T, kube::Error>>,
+    ) -> Result<T, WriteError> {
+        let Writer {
+            fence,
+            suspend_detector,
+            ..
+        } = self.writer;
         let request = suspend_detector.run_unless_suspended(self.order.judged_at, request);
         let answer = match self.order.needs_lead {
-            true => fence.while_open(request).await.ok_or(WriteError::NotLeading)?,
+            true => fence
+                .while_open(request)
+                .await
+                .ok_or(WriteError::NotLeading)?,
             false => request.await,
         };
         Ok(answer.ok_or(WriteError::Suspended)??)
@@ -217,7 +288,8 @@ fn merge_patch(version: &str, before: &Marks, after: &Marks, replicas: Option<i3
         patch["metadata"]["annotations"][REPLICAS] = after.replicas.clone().into();
     }
     if after.held_down != before.held_down {
-        patch["metadata"]["annotations"][MELTDOWN_PROTECTION_ACTIVE] = after.held_down.then_some("").into();
+        patch["metadata"]["annotations"][MELTDOWN_PROTECTION_ACTIVE] =
+            after.held_down.then_some("").into();
     }
     if let Some(replicas) = replicas {
         patch["spec"] = json!({ "replicas": replicas });

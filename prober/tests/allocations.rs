@@ -46,7 +46,8 @@ fn a_verdict_allocates_the_same_few_tables_for_any_number_of_nodes() {
 #[test]
 fn a_healthy_probe_over_tls_allocates_no_more_for_more_nodes() {
     let [few, many] = [10, 100].map(|count| Probing::new(count).allocations(Probing::leases));
-    // 35 and 40 were counted: five are ours (the path, the body, the names, the entries, the version), all else is hyper's and rustls'.
+    // 35 and 40 were counted: five are ours (the path, the body, the names, the entries, the
+    // version), all else is hyper's and rustls'.
     assert!(few.count_total <= 45, "{few:?}");
     assert!(many.count_total <= few.count_total + 10, "{few:?} {many:?}");
 }

@@ -15,28 +15,50 @@ use crate::controller::{self, Instruments};
 /// The Lease that replicas of the weeder elect their leader by (rule 79).
 const LEASE: &str = "dwd-weeder-leader-election";
 
-/// Runs the weeder until `shutdown`. `--kube-api-qps` and `--kube-api-burst` limit nothing here: a start costs a handful of
-/// requests, and no recovery waits behind a limiter (D-42).
+/// Runs the weeder until `shutdown`. `--kube-api-qps` and `--kube-api-burst` limit nothing here: a
+/// start costs a handful of requests, and no recovery waits behind a limiter (D-42).
 ///
 /// # Errors
 /// When it cannot start (config file, kubeconfig, ports), or when leadership is lost.
 pub async fn run(args: AgentArgs, shutdown: CancellationToken) -> anyhow::Result<()> {
     let (config, mut file) = ConfigFile::open(&args.config_file, config::read)?;
     let mut runtime = AgentRuntime::open(Agent::Weeder, &args, LEASE).await?;
-    file.report_to(&mut runtime.registry, runtime.events.clone(), runtime.self_reference.clone());
+    file.report_to(
+        &mut runtime.registry,
+        runtime.events.clone(),
+        runtime.self_reference.clone(),
+    );
     let instruments = Instruments::default();
     instruments.metrics.register(&mut runtime.registry);
     let known = instruments.pulse.ready();
     register_seed_known(&mut runtime.registry, move || (known.ask)().is_ok());
     let (changed, configs) = watch::channel(Arc::new(config));
     let status = {
-        let (activity, configs, refused) = (instruments.activity.clone(), configs.clone(), file.refused());
+        let (activity, configs, refused) = (
+            instruments.activity.clone(),
+            configs.clone(),
+            file.refused(),
+        );
         move || activity.status(config::to_json(&configs.borrow()), refused())
     };
-    let (live, ready) = (vec![instruments.pulse.live()], vec![instruments.pulse.ready()]);
-    let endpoints = Endpoints { live, ready, lookups: Default::default(), status };
-    let controller =
-        controller::run(runtime.client.clone(), configs, runtime.fence.clone(), runtime.dry_run, instruments, shutdown.clone());
+    let (live, ready) = (
+        vec![instruments.pulse.live()],
+        vec![instruments.pulse.ready()],
+    );
+    let endpoints = Endpoints {
+        live,
+        ready,
+        lookups: Default::default(),
+        status,
+    };
+    let controller = controller::run(
+        runtime.client.clone(),
+        configs,
+        runtime.fence.clone(),
+        runtime.dry_run,
+        instruments,
+        shutdown.clone(),
+    );
     let work = async {
         let follow = async {
             loop {

@@ -1,4 +1,5 @@
-//! The weeder's config file: what may stand in it, what holds when it does not, and what is refused.
+//! The weeder's config file: what may stand in it, what holds when it does not, and what is
+//! refused.
 
 pub mod keys;
 mod read;
@@ -28,11 +29,17 @@ pub fn parse(text: &str) -> Result<Loaded, ConfigError> {
     document::parse("config", text, from_document)
 }
 
-/// The config with every default written out, for those who ask what is in force. Selectors are in the API server's words.
+/// The config with every default written out, for those who ask what is in force. Selectors are in
+/// the API server's words.
 pub fn to_json(config: &Config) -> serde_json::Value {
-    let selectors = |service: &Service| -> Vec<String> { service.selectors.iter().map(Selector::to_string).collect() };
-    let services: serde_json::Map<_, _> =
-        config.services.iter().map(|service| (service.name.clone(), selectors(service).into())).collect();
+    let selectors = |service: &Service| -> Vec<String> {
+        service.selectors.iter().map(Selector::to_string).collect()
+    };
+    let services: serde_json::Map<_, _> = config
+        .services
+        .iter()
+        .map(|service| (service.name.clone(), selectors(service).into()))
+        .collect();
     serde_json::json!({
         "watchDuration": GoDuration::from_std(config.watch_duration).to_string(),
         "servicesAndDependantSelectors": services,
@@ -45,7 +52,9 @@ fn from_document(root: &Object<'_>, problems: &Problems) -> Option<Config> {
     for service in &config.services {
         if service.selectors.iter().all(Selector::is_nothing) {
             let name = &service.name;
-            problems.warn(format!("servicesAndDependantSelectors.{name}.podSelectors: they select no pod at all"));
+            problems.warn(format!(
+                "servicesAndDependantSelectors.{name}.podSelectors: they select no pod at all"
+            ));
         }
     }
     Some(config)

@@ -32,9 +32,10 @@ pub struct Instruments {
     pub activity: Activity,
 }
 
-/// Runs the controller until cancelled. Nothing is deleted while `fence` is closed; what is watched is watched all the same. A change
-/// of the config is applied without a restart: what is known stays known, and windows that are open go on. In a dry run what would be
-/// deleted is only logged and counted.
+/// Runs the controller until cancelled. Nothing is deleted while `fence` is closed; what is watched
+/// is watched all the same. A change of the config is applied without a restart: what is known
+/// stays known, and windows that are open go on. In a dry run what would be deleted is only logged
+/// and counted.
 pub async fn run(
     client: Client,
     mut configs: watch::Receiver<Arc<Config>>,
@@ -44,7 +45,9 @@ pub async fn run(
     cancelled: CancellationToken,
 ) {
     let config = Arc::clone(&configs.borrow_and_update());
-    Controller::new(client, config, fence, dry_run, instruments).run(configs, cancelled).await;
+    Controller::new(client, config, fence, dry_run, instruments)
+        .run(configs, cancelled)
+        .await;
 }
 
 struct Controller {
@@ -61,21 +64,50 @@ struct Controller {
 }
 
 impl Controller {
-    fn new(client: Client, config: Arc<Config>, fence: Fence, dry_run: bool, instruments: Instruments) -> Self {
+    fn new(
+        client: Client,
+        config: Arc<Config>,
+        fence: Fence,
+        dry_run: bool,
+        instruments: Instruments,
+    ) -> Self {
         let watches = Watches::start(&client, &config, &instruments.metrics);
         let namespaces = Namespaces::new(Arc::clone(&config));
         let (deletions, sent) = (JoinSet::new(), HashMap::new());
-        Self { client, config, watches, fence, dry_run, instruments, namespaces, deletions, sent }
+        Self {
+            client,
+            config,
+            watches,
+            fence,
+            dry_run,
+            instruments,
+            namespaces,
+            deletions,
+            sent,
+        }
     }
 
-    async fn run(mut self, mut configs: watch::Receiver<Arc<Config>>, cancelled: CancellationToken) {
+    async fn run(
+        mut self,
+        mut configs: watch::Receiver<Arc<Config>>,
+        cancelled: CancellationToken,
+    ) {
         let mut leads = false;
         loop {
             self.instruments.pulse.beat(self.namespaces.observes());
-            self.instruments.metrics.namespaces.set(self.namespaces.count() as i64);
-            self.instruments.metrics.windows_open.set(self.namespaces.open_windows() as i64);
+            self.instruments
+                .metrics
+                .namespaces
+                .set(self.namespaces.count() as i64);
+            self.instruments
+                .metrics
+                .windows_open
+                .set(self.namespaces.open_windows() as i64);
             let beat = Instant::now() + BEAT;
-            let next = self.namespaces.next().map_or(beat, |next| beat.min(next.into()));
+            let next = self
+                .namespaces
+                .next()
+                .map_or(beat, |next| beat.min(next.into()));
             tokio::select! {
                 () = cancelled.cancelled() => break,
                 () = self.fence.opened(), if !leads => {
@@ -103,8 +135,19 @@ impl Controller {
     }
 
     fn send(&mut self, deletion: Deletion) {
-        let (client, fence, sent, dry_run) = (self.client.clone(), self.fence.clone(), deletion.clone(), self.dry_run);
-        let send = async move { if dry_run { rehearse(&sent) } else { delete(client, &fence, &sent).await } };
+        let (client, fence, sent, dry_run) = (
+            self.client.clone(),
+            self.fence.clone(),
+            deletion.clone(),
+            self.dry_run,
+        );
+        let send = async move {
+            if dry_run {
+                rehearse(&sent)
+            } else {
+                delete(client, &fence, &sent).await
+            }
+        };
         let task = self.deletions.spawn(send);
         self.sent.insert(task.id(), deletion);
     }
@@ -136,20 +179,38 @@ impl Controller {
         self.instruments.metrics.deletion(answer);
         if let Some(deletion) = self.sent.remove(&id) {
             self.instruments.activity.deletion(&deletion.pod, answer);
-            self.namespaces.ended(&deletion, answer.outcome(), Instant::now().into());
+            self.namespaces
+                .ended(&deletion, answer.outcome(), Instant::now().into());
         }
     }
 
     fn show(&self, report: &Report) {
-        let service = self.config.services.get(report.service).map_or("", |service| &service.name);
+        let service = self
+            .config
+            .services
+            .get(report.service)
+            .map_or("", |service| &service.name);
         let namespace = &report.namespace;
-        self.instruments.activity.window(namespace, service, report.event);
+        self.instruments
+            .activity
+            .window(namespace, service, report.event);
         match report.event {
             Event::Opened(cause) => {
                 let (cause, seconds) = (cause.into_str(), self.config.watch_duration.as_secs_f64());
-                tracing::info!(namespace, service, cause, seconds, "crash-looping dependants are deleted from now on");
+                tracing::info!(
+                    namespace,
+                    service,
+                    cause,
+                    seconds,
+                    "crash-looping dependants are deleted from now on"
+                );
             }
-            Event::Closed(end) => tracing::info!(namespace, service, end = end.into_str(), "dependants are left alone again"),
+            Event::Closed(end) => tracing::info!(
+                namespace,
+                service,
+                end = end.into_str(),
+                "dependants are left alone again"
+            ),
         }
     }
 }

@@ -43,7 +43,8 @@ pub enum Answer {
     NoAnswer,
     /// Nothing was sent.
     DryRun,
-    /// This process does not lead at present: nothing was sent, or nobody waits for the answer any more.
+    /// This process does not lead at present: nothing was sent, or nobody waits for the answer any
+    /// more.
     NotLeading,
 }
 
@@ -63,22 +64,36 @@ impl Answer {
     }
 }
 
-/// Deletes a pod with its own grace period, if it is the one that was meant and as it was when it was judged. Nothing is sent through a closed fence.
+/// Deletes a pod with its own grace period, if it is the one that was meant and as it was when it
+/// was judged. Nothing is sent through a closed fence.
 pub async fn delete(client: Client, fence: &Fence, deletion: &Deletion) -> Answer {
     let api: Api<Pod> = Api::namespaced(client, &deletion.pod.namespace);
-    let preconditions =
-        Preconditions { uid: Some(deletion.uid.clone()), resource_version: Some(deletion.resource_version.clone()) };
-    let params = DeleteParams { preconditions: Some(preconditions), ..DeleteParams::default() };
-    // A DELETE may wait for a connection first, and must not be sent when the fence has closed meanwhile.
+    let preconditions = Preconditions {
+        uid: Some(deletion.uid.clone()),
+        resource_version: Some(deletion.resource_version.clone()),
+    };
+    let params = DeleteParams {
+        preconditions: Some(preconditions),
+        ..DeleteParams::default()
+    };
+    // A DELETE may wait for a connection first, and must not be sent when the fence has closed
+    // meanwhile.
     let request = tokio::time::timeout(TIMEOUT, api.delete(&deletion.pod.name, &params));
     let (answer, error): (Answer, Box<dyn Error>) = match fence.while_open(request).await {
         None => return Answer::NotLeading,
         Some(Ok(Ok(_))) => {
             let Deletion { pod, uid, .. } = deletion;
-            tracing::info!(namespace = pod.namespace, pod = pod.name, uid, "crash-looping pod deleted");
+            tracing::info!(
+                namespace = pod.namespace,
+                pod = pod.name,
+                uid,
+                "crash-looping pod deleted"
+            );
             return Answer::Deleted;
         }
-        Some(Ok(Err(kube::Error::Api(status)))) => (Answer::from(&*status), StatusMessage::of(&status).into()),
+        Some(Ok(Err(kube::Error::Api(status)))) => {
+            (Answer::from(&*status), StatusMessage::of(&status).into())
+        }
         Some(Ok(Err(error))) => (Answer::NoAnswer, error.into()),
         Some(Err(elapsed)) => (Answer::NoAnswer, elapsed.into()),
     };
@@ -89,19 +104,43 @@ pub async fn delete(client: Client, fence: &Fence, deletion: &Deletion) -> Answe
 /// Says which pod would be deleted, and deletes nothing.
 pub fn rehearse(deletion: &Deletion) -> Answer {
     let Deletion { pod, uid, .. } = deletion;
-    tracing::info!(namespace = pod.namespace, pod = pod.name, uid, "dry run: crash-looping pod would be deleted");
+    tracing::info!(
+        namespace = pod.namespace,
+        pod = pod.name,
+        uid,
+        "dry run: crash-looping pod would be deleted"
+    );
     Answer::DryRun
 }
 
 fn log(deletion: &Deletion, answer: Answer, error: &(dyn Error + 'static)) {
-    let (namespace, pod, result) = (&deletion.pod.namespace, &deletion.pod.name, answer.into_str());
+    let (namespace, pod, result) = (
+        &deletion.pod.namespace,
+        &deletion.pod.name,
+        answer.into_str(),
+    );
     match answer.outcome() {
-        Outcome::Deleted | Outcome::Gone => tracing::debug!(namespace, pod, result, "pod was gone already"),
-        Outcome::Changed => tracing::debug!(namespace, pod, result, "pod has changed, it is looked at again"),
-        Outcome::Later(_) | Outcome::Unknown => {
-            tracing::warn!(namespace, pod, result, error, "pod could not be deleted, trying again")
+        Outcome::Deleted | Outcome::Gone => {
+            tracing::debug!(namespace, pod, result, "pod was gone already")
         }
-        Outcome::Refused => tracing::error!(namespace, pod, result, error, "pod could not be deleted"),
+        Outcome::Changed => tracing::debug!(
+            namespace,
+            pod,
+            result,
+            "pod has changed, it is looked at again"
+        ),
+        Outcome::Later(_) | Outcome::Unknown => {
+            tracing::warn!(
+                namespace,
+                pod,
+                result,
+                error,
+                "pod could not be deleted, trying again"
+            )
+        }
+        Outcome::Refused => {
+            tracing::error!(namespace, pod, result, error, "pod could not be deleted")
+        }
     }
 }
 
@@ -113,7 +152,8 @@ impl From<&Status> for Answer {
             404 => Self::NotFound,
             // The API server says which precondition failed in words only.
             409 if status.message.contains("UID in precondition") => Self::Replaced,
-            // "ResourceVersion in precondition" or "the ResourceVersion in the precondition", as the storage or the layer above it says it.
+            // "ResourceVersion in precondition" or "the ResourceVersion in the precondition", as
+            // the storage or the layer above it says it.
             409 if status.message.contains("ResourceVersion in ") => Self::Changed,
             409 => Self::Conflict,
             429 => Self::Throttled(retry_after(status)),

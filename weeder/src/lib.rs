@@ -1,7 +1,7 @@
 //! Shortens the way back for pods that crash-looped while a Service they need was away.
 //!
-//! It watches, on the seed, the EndpointSlices of the configured Services and the pods that depend on them, and deletes
-//! those that wait in CrashLoopBackOff once their Service is back.
+//! It watches, on the seed, the EndpointSlices of the configured Services and the pods that depend
+//! on them, and deletes those that wait in CrashLoopBackOff once their Service is back.
 //!
 //! ```text
 //! seed API --watch--> EndpointSlices --slice--.
@@ -11,7 +11,10 @@
 //!
 //! [`weeder_core`] decides and does nothing else; all other modules do and decide nothing.
 
-#![allow(missing_docs, reason = "only this binary uses the crate: a name that needs no words gets none")]
+#![allow(
+    missing_docs,
+    reason = "only this binary uses the crate: a name that needs no words gets none"
+)]
 
 pub mod agent;
 pub mod config;

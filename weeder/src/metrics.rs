@@ -32,21 +32,58 @@ impl Metrics {
         registry.register("dwd_weeder_windows_open", help, self.windows_open.clone());
         let help = "Namespaces in which a configured Service or a crash-looping dependant is known";
         registry.register("dwd_weeder_namespaces", help, self.namespaces.clone());
-        let mut add = |name: &str, help: &str, counters: &Counters, label: &'static str, words: &[&'static str]| {
+        let mut add = |name: &str,
+                       help: &str,
+                       counters: &Counters,
+                       label: &'static str,
+                       words: &[&'static str]| {
             registry.register(name, help, counters.clone());
-            // All series are there from the beginning, so that the first event of each kind is seen as an increase.
-            words.iter().for_each(|word| drop(counters.get_or_create(&[(label, *word)])));
+            // All series are there from the beginning, so that the first event of each kind is seen
+            // as an increase.
+            words
+                .iter()
+                .for_each(|word| drop(counters.get_or_create(&[(label, *word)])));
         };
         let help = "Times in which crash-looping dependants are deleted: begun, by reason";
-        add("dwd_weeder_windows_opened", help, &self.opened, "reason", Cause::VARIANTS);
+        add(
+            "dwd_weeder_windows_opened",
+            help,
+            &self.opened,
+            "reason",
+            Cause::VARIANTS,
+        );
         let help = "Times in which crash-looping dependants are deleted: ended, by reason";
-        add("dwd_weeder_windows_closed", help, &self.closed, "reason", End::VARIANTS);
+        add(
+            "dwd_weeder_windows_closed",
+            help,
+            &self.closed,
+            "reason",
+            End::VARIANTS,
+        );
         let help = "DELETEs of crash-looping pods, by result";
-        add("dwd_weeder_deletions", help, &self.deletions, "result", Answer::VARIANTS);
+        add(
+            "dwd_weeder_deletions",
+            help,
+            &self.deletions,
+            "result",
+            Answer::VARIANTS,
+        );
         let help = "Watches that broke and began again with a list";
-        add("dwd_weeder_watch_restarts", help, &self.restarts, "resource", &WATCHED);
+        add(
+            "dwd_weeder_watch_restarts",
+            help,
+            &self.restarts,
+            "resource",
+            &WATCHED,
+        );
         let help = "Objects that could not be understood; what was known of them stays";
-        add("dwd_weeder_unreadable_objects", help, &self.unreadable, "resource", &WATCHED);
+        add(
+            "dwd_weeder_unreadable_objects",
+            help,
+            &self.unreadable,
+            "resource",
+            &WATCHED,
+        );
     }
 
     pub fn window(&self, event: Event) {
@@ -58,7 +95,9 @@ impl Metrics {
     }
 
     pub fn deletion(&self, answer: Answer) {
-        self.deletions.get_or_create(&[("result", answer.into_str())]).inc();
+        self.deletions
+            .get_or_create(&[("result", answer.into_str())])
+            .inc();
     }
 
     pub fn restart(&self, resource: &'static str) {
@@ -66,7 +105,9 @@ impl Metrics {
     }
 
     pub fn unreadable(&self, resource: &'static str) {
-        self.unreadable.get_or_create(&[("resource", resource)]).inc();
+        self.unreadable
+            .get_or_create(&[("resource", resource)])
+            .inc();
     }
 }
 
@@ -82,12 +123,26 @@ mod tests {
         Metrics::default().register(&mut registry);
         let mut text = String::new();
         prometheus_client::encoding::text::encode(&mut text, &registry).unwrap();
-        let described = text.lines().filter_map(|line| line.strip_prefix("# TYPE ")?.split_once(' '));
-        let shown: BTreeSet<String> =
-            described.map(|(name, kind)| if kind == "counter" { format!("{name}_total") } else { name.to_owned() }).collect();
+        let described = text
+            .lines()
+            .filter_map(|line| line.strip_prefix("# TYPE ")?.split_once(' '));
+        let shown: BTreeSet<String> = described
+            .map(|(name, kind)| {
+                if kind == "counter" {
+                    format!("{name}_total")
+                } else {
+                    name.to_owned()
+                }
+            })
+            .collect();
         let document = include_str!("../../docs/metrics.md");
-        let section = document.split("\n## ").find(|section| section.starts_with("Weeder")).unwrap();
-        let rows = section.lines().filter_map(|line| line.strip_prefix("| `")?.split(['`', '{']).next());
+        let section = document
+            .split("\n## ")
+            .find(|section| section.starts_with("Weeder"))
+            .unwrap();
+        let rows = section
+            .lines()
+            .filter_map(|line| line.strip_prefix("| `")?.split(['`', '{']).next());
         assert_eq!(shown, rows.map(str::to_owned).collect());
     }
 }

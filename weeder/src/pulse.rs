@@ -1,4 +1,5 @@
-//! Whether the weeder still does its work, and knows enough to do it: what `/healthz` and `/readyz` ask.
+//! Whether the weeder still does its work, and knows enough to do it: what `/healthz` and `/readyz`
+//! ask.
 
 use std::time::Duration;
 
@@ -9,7 +10,8 @@ use tokio::time::Instant;
 
 /// The work takes a turn at least this often, even when nothing happens.
 pub const BEAT: Duration = Duration::from_secs(5);
-/// After so long without a turn it hangs: six beats, and less than a liveness probe's usual three failures in 30 s.
+/// After so long without a turn it hangs: six beats, and less than a liveness probe's usual three
+/// failures in 30 s.
 const STALLED: Duration = Duration::from_secs(30);
 
 /// Clones share it.
@@ -25,7 +27,10 @@ struct State {
 
 impl Default for Pulse {
     fn default() -> Self {
-        Self(watch::Sender::new(State { turn: Instant::now(), seen: None }))
+        Self(watch::Sender::new(State {
+            turn: Instant::now(),
+            seen: None,
+        }))
     }
 }
 
@@ -48,15 +53,19 @@ impl Pulse {
         })
     }
 
-    /// For `/readyz`: EndpointSlices and pods are known, that is, they were seen within [`MAX_BLIND`] (D-27).
+    /// For `/readyz`: EndpointSlices and pods are known, that is, they were seen within
+    /// [`MAX_BLIND`] (D-27).
     pub fn ready(&self) -> Check {
         let pulse = self.clone();
-        Check::new("watches", move || match pulse.0.borrow().seen.map(|seen| seen.elapsed()) {
-            None => Err("EndpointSlices and pods have not been listed yet".to_owned()),
-            Some(blind) if blind >= MAX_BLIND => {
-                Err(format!("EndpointSlices and pods have not been seen for {} s", blind.as_secs()))
+        Check::new("watches", move || {
+            match pulse.0.borrow().seen.map(|seen| seen.elapsed()) {
+                None => Err("EndpointSlices and pods have not been listed yet".to_owned()),
+                Some(blind) if blind >= MAX_BLIND => Err(format!(
+                    "EndpointSlices and pods have not been seen for {} s",
+                    blind.as_secs()
+                )),
+                Some(_) => Ok(()),
             }
-            Some(_) => Ok(()),
         })
     }
 }
@@ -88,7 +97,10 @@ mod tests {
         pulse.beat(false);
         assert_eq!((ready.ask)(), Ok(()));
         tokio::time::advance(BEAT).await;
-        assert_eq!((ready.ask)(), Err("EndpointSlices and pods have not been seen for 60 s".to_owned()));
+        assert_eq!(
+            (ready.ask)(),
+            Err("EndpointSlices and pods have not been seen for 60 s".to_owned())
+        );
         pulse.beat(true);
         assert_eq!((ready.ask)(), Ok(()));
     }

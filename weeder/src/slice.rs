@@ -43,7 +43,12 @@ impl EndpointSlice {
     pub fn pruned(self, services: &[Service]) -> Option<Slice> {
         let name = self.metadata.labels?.remove(SERVICE_NAME)?;
         let service = services.iter().position(|service| service.name == name)?;
-        let ready = self.endpoints.into_iter().filter(Endpoint::is_ready).map(Endpoint::identity).collect();
+        let ready = self
+            .endpoints
+            .into_iter()
+            .filter(Endpoint::is_ready)
+            .map(Endpoint::identity)
+            .collect();
         Some(Slice { service, ready })
     }
 }
@@ -54,13 +59,23 @@ impl Endpoint {
         self.conditions.ready.unwrap_or(true)
     }
 
-    /// Both endpoints of a pod with addresses of both families are one; a new pod at an old address is another.
+    /// Both endpoints of a pod with addresses of both families are one; a new pod at an old address
+    /// is another.
     fn identity(self) -> String {
-        self.target_ref.and_then(|target| target.uid).unwrap_or_else(|| self.addresses.join(","))
+        self.target_ref
+            .and_then(|target| target.uid)
+            .unwrap_or_else(|| self.addresses.join(","))
     }
 }
 
-common::resource!(EndpointSlice, NamespaceResourceScope, "discovery.k8s.io", "v1", "EndpointSlice", "endpointslices");
+common::resource!(
+    EndpointSlice,
+    NamespaceResourceScope,
+    "discovery.k8s.io",
+    "v1",
+    "EndpointSlice",
+    "endpointslices"
+);
 
 #[cfg(test)]
 mod tests;

@@ -63,9 +63,15 @@ impl Activity {
         self.0.send_modify(|Recent { windows, .. }| match event {
             Event::Opened(cause) => {
                 let since = Utc::now().trunc_subsecs(0);
-                windows.insert(Window { namespace, service, cause: cause.into_str(), since });
+                windows.insert(Window {
+                    namespace,
+                    service,
+                    cause: cause.into_str(),
+                    since,
+                });
             }
-            Event::Closed(_) => windows.retain(|window| (&window.namespace, &window.service) != (&namespace, &service)),
+            Event::Closed(_) => windows
+                .retain(|window| (&window.namespace, &window.service) != (&namespace, &service)),
         });
     }
 
@@ -73,12 +79,21 @@ impl Activity {
         let (namespace, pod, result) = (pod.namespace.clone(), pod.name.clone(), answer.into_str());
         self.0.send_modify(|Recent { deletions, .. }| {
             deletions.truncate(REMEMBERED - 1);
-            deletions.push_front(Deletion { at: Utc::now().trunc_subsecs(0), namespace, pod, result });
+            deletions.push_front(Deletion {
+                at: Utc::now().trunc_subsecs(0),
+                namespace,
+                pod,
+                result,
+            });
         });
     }
 
     pub fn status(&self, config: Value, config_refused: bool) -> WeederStatus {
-        WeederStatus { recent: self.0.borrow().clone(), config, config_refused }
+        WeederStatus {
+            recent: self.0.borrow().clone(),
+            config,
+            config_refused,
+        }
     }
 }
 
@@ -91,12 +106,32 @@ impl Status for WeederStatus {
         let (now, Recent { windows, deletions }) = (Utc::now(), &self.recent);
         let since = |then: DateTime<Utc>| html! { time datetime=(then.to_rfc3339()) { (ago((now - then).num_seconds())) } };
         let open = windows.iter().map(|window| {
-            let Window { namespace, service, cause, since: then } = window;
-            vec![html! { code { (namespace) } }, html! { code { (service) } }, html! { (cause) }, since(*then)]
+            let Window {
+                namespace,
+                service,
+                cause,
+                since: then,
+            } = window;
+            vec![
+                html! { code { (namespace) } },
+                html! { code { (service) } },
+                html! { (cause) },
+                since(*then),
+            ]
         });
         let last = deletions.iter().map(|deletion| {
-            let Deletion { at, namespace, pod, result } = deletion;
-            vec![since(*at), html! { code { (namespace) } }, html! { code { (pod) } }, html! { (result.replace('_', " ")) }]
+            let Deletion {
+                at,
+                namespace,
+                pod,
+                result,
+            } = deletion;
+            vec![
+                since(*at),
+                html! { code { (namespace) } },
+                html! { code { (pod) } },
+                html! { (result.replace('_', " ")) },
+            ]
         });
         html! {
             @if self.config_refused { p.note { "The config file as it is now is refused (the log says why); the one below is in force." } }
@@ -116,18 +151,39 @@ mod tests {
     use weeder_core::news::{Cause, End};
 
     fn key(name: usize) -> Key {
-        Key { namespace: "shoot--a--b".into(), name: name.to_string() }
+        Key {
+            namespace: "shoot--a--b".into(),
+            name: name.to_string(),
+        }
     }
 
     #[test]
     fn windows_are_shown_while_they_are_open() {
         let activity = Activity::default();
-        activity.window("shoot--a--b", "etcd-main-client", Event::Opened(Cause::Recovery));
+        activity.window(
+            "shoot--a--b",
+            "etcd-main-client",
+            Event::Opened(Cause::Recovery),
+        );
         let shown = activity.status(Value::Null, false);
-        assert_eq!(shown.recent.windows.iter().map(|window| window.cause).collect::<Vec<_>>(), ["recovery"]);
+        assert_eq!(
+            shown
+                .recent
+                .windows
+                .iter()
+                .map(|window| window.cause)
+                .collect::<Vec<_>>(),
+            ["recovery"]
+        );
         assert!(shown.body().into_string().contains("etcd-main-client"));
         activity.window("shoot--a--b", "etcd-main-client", Event::Closed(End::Over));
-        assert!(activity.status(Value::Null, false).recent.windows.is_empty());
+        assert!(
+            activity
+                .status(Value::Null, false)
+                .recent
+                .windows
+                .is_empty()
+        );
     }
 
     #[test]
@@ -137,6 +193,9 @@ mod tests {
             activity.deletion(&key(name), Answer::Deleted);
         }
         let shown = activity.status(Value::Null, false).recent.deletions;
-        assert_eq!((shown.len(), shown[0].pod.as_str()), (REMEMBERED, (REMEMBERED + 4).to_string().as_str()));
+        assert_eq!(
+            (shown.len(), shown[0].pod.as_str()),
+            (REMEMBERED, (REMEMBERED + 4).to_string().as_str())
+        );
     }
 }

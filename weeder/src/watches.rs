@@ -38,11 +38,34 @@ impl Watches {
         let (pods_in, pods) = mpsc::channel(CHANGES);
         let ended = CancellationToken::new();
         let mut tasks = JoinSet::new();
-        let forwarder = ChangeForwarder { what: "endpointslices", changes: slices_in, metrics: metrics.clone() };
-        tasks.spawn(watch_slices(client.clone(), Arc::clone(config), forwarder, ended.clone()));
-        let forwarder = ChangeForwarder { what: "pods", changes: pods_in, metrics: metrics.clone() };
-        tasks.spawn(watch_pods(client.clone(), Arc::clone(config), forwarder, ended.clone()));
-        Self { slices, pods, tasks, ended }
+        let forwarder = ChangeForwarder {
+            what: "endpointslices",
+            changes: slices_in,
+            metrics: metrics.clone(),
+        };
+        tasks.spawn(watch_slices(
+            client.clone(),
+            Arc::clone(config),
+            forwarder,
+            ended.clone(),
+        ));
+        let forwarder = ChangeForwarder {
+            what: "pods",
+            changes: pods_in,
+            metrics: metrics.clone(),
+        };
+        tasks.spawn(watch_pods(
+            client.clone(),
+            Arc::clone(config),
+            forwarder,
+            ended.clone(),
+        ));
+        Self {
+            slices,
+            pods,
+            tasks,
+            ended,
+        }
     }
 
     pub async fn end(mut self) {
@@ -51,9 +74,19 @@ impl Watches {
     }
 }
 
-async fn watch_slices(client: Client, config: Arc<Config>, forwarder: ChangeForwarder<Slice>, ended: CancellationToken) {
-    let names: Vec<&str> = config.services.iter().map(|service| service.name.as_str()).collect();
-    let selected = watcher::Config::default().labels(&format!("{SERVICE_NAME} in ({})", names.join(",")));
+async fn watch_slices(
+    client: Client,
+    config: Arc<Config>,
+    forwarder: ChangeForwarder<Slice>,
+    ended: CancellationToken,
+) {
+    let names: Vec<&str> = config
+        .services
+        .iter()
+        .map(|service| service.name.as_str())
+        .collect();
+    let selected =
+        watcher::Config::default().labels(&format!("{SERVICE_NAME} in ({})", names.join(",")));
     let api: Api<DeserializeGuard<EndpointSlice>> = Api::all(client);
     let prune = move |slice: EndpointSlice| slice.pruned(&config.services);
     follow(api, selected, prune, forwarder, ended).await;
@@ -68,7 +101,12 @@ async fn watch_pods(
     let selector = config.common_selector();
     if selector.is_nothing() {
         // No pod is of interest, and that is known without asking.
-        forwarder.take(Change::Listed { objects: HashMap::new(), unreadable: HashSet::new() }).await;
+        forwarder
+            .take(Change::Listed {
+                objects: HashMap::new(),
+                unreadable: HashSet::new(),
+            })
+            .await;
         return ended.cancelled().await;
     }
     let selected = watcher::Config::default().labels(&selector.to_string());
@@ -77,7 +115,8 @@ async fn watch_pods(
     follow(api, selected, prune, forwarder, ended).await;
 }
 
-/// Forwards what a watch observes to the core, none left out, in order. When the core lags behind, the watch waits for it.
+/// Forwards what a watch observes to the core, none left out, in order. When the core lags behind,
+/// the watch waits for it.
 struct ChangeForwarder<V> {
     /// Names the objects in logs and metrics.
     what: &'static str,
@@ -103,6 +142,12 @@ impl<V: Send> Follower<V> for ChangeForwarder<V> {
     fn unreadable(&mut self, key: &Key, error: &str) {
         let Key { namespace, name } = key;
         self.metrics.unreadable(self.what);
-        tracing::warn!(what = self.what, namespace, name, error, "object cannot be understood, what was known of it stays");
+        tracing::warn!(
+            what = self.what,
+            namespace,
+            name,
+            error,
+            "object cannot be understood, what was known of it stays"
+        );
     }
 }

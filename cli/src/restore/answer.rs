@@ -45,11 +45,20 @@ impl Shoot {
     /// Notes what became of a step; the line that says so.
     pub(crate) fn note(&mut self, event: Event, failed: &mut Vec<(ResourceRef, String)>) -> String {
         match event {
-            Event::Written { resource, before, after, fell_back } => {
+            Event::Written {
+                resource,
+                before,
+                after,
+                fell_back,
+            } => {
                 let outcome = match fell_back {
-                    _ if before == after => format!("keeps its {after} replicas, annotations removed"),
+                    _ if before == after => {
+                        format!("keeps its {after} replicas, annotations removed")
+                    }
                     false => format!("scaled from {before} to {after}"),
-                    true => format!("scaled from {before} to {after}, since what was remembered cannot be used"),
+                    true => format!(
+                        "scaled from {before} to {after}, since what was remembered cannot be used"
+                    ),
                 };
                 self.set_outcome(&resource, &outcome);
                 format!("{resource} {outcome}")
@@ -62,12 +71,18 @@ impl Shoot {
                 line
             }
             Event::NotReady(resource) => warn(&format!("{resource} is not ready yet, going on")),
-            Event::KeepsChanging(resource) => warn(&format!("somebody else keeps writing {resource}")),
+            Event::KeepsChanging(resource) => {
+                warn(&format!("somebody else keeps writing {resource}"))
+            }
         }
     }
 
     fn set_outcome(&mut self, resource: &ResourceRef, outcome: &str) {
-        if let Some(step) = self.steps.iter_mut().find(|step| step.resource == *resource) {
+        if let Some(step) = self
+            .steps
+            .iter_mut()
+            .find(|step| step.resource == *resource)
+        {
             step.outcome = Some(outcome.to_owned());
         }
     }
@@ -78,20 +93,34 @@ impl Shoot {
         line("Namespace", &self.namespace);
         line("State", &format!("{}: {because}", self.state));
         if self.paused == Some(true) {
-            line("Paused", &warn("yes: that binds the prober, and not this command"));
+            line(
+                "Paused",
+                &warn("yes: that binds the prober, and not this command"),
+            );
         }
         match self.verdict {
-            Some(word) if self.problem.is_none() => line("Leases", &good(&format!("{word}: {}", why::verdict(word)))),
+            Some(word) if self.problem.is_none() => {
+                line("Leases", &good(&format!("{word}: {}", why::verdict(word))))
+            }
             Some(word) => line("Leases", &bad(&format!("{word}: {}", why::verdict(word)))),
-            None if force && self.is_pending() => line("Leases", &warn("not looked at, as --force says")),
+            None if force && self.is_pending() => {
+                line("Leases", &warn("not looked at, as --force says"))
+            }
             None => {}
         }
         let rows: Vec<_> = self.steps.iter().map(row).collect();
-        text.push_str(&table(&["LEVEL", "RESOURCE", "REPLICAS", "COMES BACK TO", "WHY"], &rows));
+        text.push_str(&table(
+            &["LEVEL", "RESOURCE", "REPLICAS", "COMES BACK TO", "WHY"],
+            &rows,
+        ));
         text.push_str(match (self.is_pending(), yes, force) {
             (false, ..) => "Nothing to restore.\n",
-            (true, false, true) if self.problem.is_none() => "Nothing is written; --yes pauses the shoot and does it.\n",
-            (true, false, false) if self.problem.is_none() => "Nothing is written; --yes does it.\n",
+            (true, false, true) if self.problem.is_none() => {
+                "Nothing is written; --yes pauses the shoot and does it.\n"
+            }
+            (true, false, false) if self.problem.is_none() => {
+                "Nothing is written; --yes does it.\n"
+            }
             (true, ..) => "",
         });
         text
@@ -99,12 +128,23 @@ impl Shoot {
 }
 
 fn row(step: &Step) -> Vec<String> {
-    let replicas = step.replicas.map_or_else(|| "-".to_owned(), |count| count.to_string());
+    let replicas = step
+        .replicas
+        .map_or_else(|| "-".to_owned(), |count| count.to_string());
     let (to, delay) = match step.restored_to {
-        Some(count) if step.delay_seconds > 0.0 => (count.to_string(), format!(" (after {} s)", step.delay_seconds)),
+        Some(count) if step.delay_seconds > 0.0 => (
+            count.to_string(),
+            format!(" (after {} s)", step.delay_seconds),
+        ),
         Some(count) => (count.to_string(), String::new()),
         None => ("-".to_owned(), String::new()),
     };
     let because = format!("{}{delay}", plain(&step.because));
-    vec![step.level.to_string(), step.resource.to_string(), replicas, to, if step.writes { warn(&because) } else { because }]
+    vec![
+        step.level.to_string(),
+        step.resource.to_string(),
+        replicas,
+        to,
+        if step.writes { warn(&because) } else { because },
+    ]
 }

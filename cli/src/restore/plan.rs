@@ -35,7 +35,12 @@ pub(crate) struct Step {
 }
 
 /// The turns of all dependents; `observed` is how they are, in the same order.
-pub(crate) fn plan(dependents: &[Dependent], observed: &[ObservedDependent], scope: Scope, only_held_down: bool) -> Vec<Step> {
+pub(crate) fn plan(
+    dependents: &[Dependent],
+    observed: &[ObservedDependent],
+    scope: Scope,
+    only_held_down: bool,
+) -> Vec<Step> {
     let step = |at: usize| {
         let (dependent, observed) = (&dependents[at], &observed[at]);
         let present = observed.as_ref().ok().and_then(Option::as_ref);
@@ -52,7 +57,11 @@ pub(crate) fn plan(dependents: &[Dependent], observed: &[ObservedDependent], sco
             outcome: None,
         }
     };
-    levels(dependents, Direction::Up).into_iter().flatten().map(step).collect()
+    levels(dependents, Direction::Up)
+        .into_iter()
+        .flatten()
+        .map(step)
+        .collect()
 }
 
 #[cfg(test)]

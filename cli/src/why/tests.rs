@@ -7,7 +7,11 @@ use prober_core::verdict::Verdict;
 use super::*;
 
 fn kcm() -> Dependent {
-    parse(include_str!("../../../config/prober.yaml")).expect("Gardener's own").config.dependents.remove(0)
+    parse(include_str!("../../../config/prober.yaml"))
+        .expect("Gardener's own")
+        .config
+        .dependents
+        .remove(0)
 }
 
 fn observed(
@@ -17,8 +21,17 @@ fn observed(
     held_down: bool,
     ignored: bool,
 ) -> Result<Option<Arc<Observed>>, Unavailable> {
-    let marks = Marks { replicas: memory.map(str::to_owned), held_down, ignored };
-    Ok(Some(Arc::new(Observed { replicas, ready, marks, ..Observed::default() })))
+    let marks = Marks {
+        replicas: memory.map(str::to_owned),
+        held_down,
+        ignored,
+    };
+    Ok(Some(Arc::new(Observed {
+        replicas,
+        ready,
+        marks,
+        ..Observed::default()
+    })))
 }
 
 #[test]
@@ -34,9 +47,21 @@ fn each_way_to_be_at_0_has_its_own_reason() {
             false,
             "it comes back with 1 replica, since what is remembered (\"foo\") cannot be used",
         ),
-        (observed(0, 0, None, false, false), false, "somebody else scaled it; a healthy probe brings it back to 1"),
-        (observed(0, 0, None, false, false), true, "with restoreOnlyHeldDown it stays so"),
-        (observed(0, 0, Some("2"), true, true), false, "ignore-scaling"),
+        (
+            observed(0, 0, None, false, false),
+            false,
+            "somebody else scaled it; a healthy probe brings it back to 1",
+        ),
+        (
+            observed(0, 0, None, false, false),
+            true,
+            "with restoreOnlyHeldDown it stays so",
+        ),
+        (
+            observed(0, 0, Some("2"), true, true),
+            false,
+            "ignore-scaling",
+        ),
         (Ok(None), false, "it does not exist"),
         (Err(Unavailable::Unknown), false, "could not be read"),
     ] {
@@ -47,21 +72,38 @@ fn each_way_to_be_at_0_has_its_own_reason() {
 
 #[test]
 fn what_runs_is_said_to_run() {
-    assert_eq!(dependent(&kcm(), &observed(2, 2, None, false, false), false), "runs");
-    assert_eq!(dependent(&kcm(), &observed(2, 1, None, false, false), false), "runs, 1 of 2 replicas are ready");
-    assert!(dependent(&kcm(), &observed(1, 1, Some("1"), true, false), false).contains("the next healthy probe removes it"));
+    assert_eq!(
+        dependent(&kcm(), &observed(2, 2, None, false, false), false),
+        "runs"
+    );
+    assert_eq!(
+        dependent(&kcm(), &observed(2, 1, None, false, false), false),
+        "runs, 1 of 2 replicas are ready"
+    );
+    assert!(
+        dependent(&kcm(), &observed(1, 1, Some("1"), true, false), false)
+            .contains("the next healthy probe removes it")
+    );
 }
 
 #[test]
 fn a_cluster_without_a_shoot_and_one_that_is_broken_say_so() {
-    let cluster = |shoot| ClusterState { uid: String::new(), seed: Default::default(), shoot };
+    let cluster = |shoot| ClusterState {
+        uid: String::new(),
+        seed: Default::default(),
+        shoot,
+    };
     assert_eq!(state(&cluster(None)).0, "no_shoot");
     let (word, sentence) = state(&cluster(Some(Err("spec: a number".into()))));
-    assert_eq!((word, sentence.contains("spec: a number")), ("unreadable", true));
+    assert_eq!(
+        (word, sentence.contains("spec: a number")),
+        ("unreadable", true)
+    );
 }
 
 #[test]
 fn each_verdict_has_words_of_its_own() {
-    let words: std::collections::BTreeSet<_> = Verdict::WORDS.iter().map(|word| verdict(word)).collect();
+    let words: std::collections::BTreeSet<_> =
+        Verdict::WORDS.iter().map(|word| verdict(word)).collect();
     assert_eq!(words.len(), Verdict::WORDS.len());
 }

@@ -1,4 +1,5 @@
-//! What a watch shows of the objects of one kind, as changes: each object pruned, a list as a whole at its end.
+//! What a watch shows of the objects of one kind, as changes: each object pruned, a list as a whole
+//! at its end.
 
 use std::collections::{HashMap, HashSet};
 

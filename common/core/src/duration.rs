@@ -1,13 +1,14 @@
 //! Durations as Go writes them: `1h15m30.5s`, `250ms`, `-1.5h`, `0`.
 //!
-//! Every duration a user gives (config file, flags, a shoot's `nodeMonitorGracePeriod`) was written for Go's
-//! `time.ParseDuration`; it must mean here what it means there (rule 21).
+//! Every duration a user gives (config file, flags, a shoot's `nodeMonitorGracePeriod`) was written
+//! for Go's `time.ParseDuration`; it must mean here what it means there (rule 21).
 
 use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
-/// A signed span of time in whole nanoseconds, from -2^63 to 2^63 - 1, like Go's `time.Duration` (about 292 years either way).
+/// A signed span of time in whole nanoseconds, from -2^63 to 2^63 - 1, like Go's `time.Duration`
+/// (about 292 years either way).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct GoDuration(i64);
 
@@ -77,11 +78,15 @@ impl FromStr for GoDuration {
         let mut total: i128 = 0;
         while !rest.is_empty() {
             let (part, after) = take_part(rest, text.len() - rest.len())?;
-            total = Some(total + part).filter(|sum| *sum <= i128::from(LIMIT)).ok_or(GoDurationError::Overflow)?;
+            total = Some(total + part)
+                .filter(|sum| *sum <= i128::from(LIMIT))
+                .ok_or(GoDurationError::Overflow)?;
             rest = after;
         }
         let signed = if negative { -total } else { total };
-        i64::try_from(signed).map(Self).map_err(|_| GoDurationError::Overflow)
+        i64::try_from(signed)
+            .map(Self)
+            .map_err(|_| GoDurationError::Overflow)
     }
 }
 
@@ -95,20 +100,35 @@ fn take_part(text: &str, offset: usize) -> Result<(i128, &str), GoDurationError>
     if whole.is_empty() && fraction.is_empty() {
         return Err(GoDurationError::NoNumber(offset));
     }
-    let value = if whole.is_empty() { Some(0) } else { whole.parse().ok() };
-    let value: u64 = value.filter(|value| *value <= LIMIT).ok_or(GoDurationError::Overflow)?;
-    let unit_end = after_number.find(|c: char| c == '.' || c.is_ascii_digit()).unwrap_or(after_number.len());
+    let value = if whole.is_empty() {
+        Some(0)
+    } else {
+        whole.parse().ok()
+    };
+    let value: u64 = value
+        .filter(|value| *value <= LIMIT)
+        .ok_or(GoDurationError::Overflow)?;
+    let unit_end = after_number
+        .find(|c: char| c == '.' || c.is_ascii_digit())
+        .unwrap_or(after_number.len());
     let (unit_name, rest) = after_number.split_at(unit_end);
     let unit = unit_nanos(unit_name)?;
-    Ok((i128::from(value) * i128::from(unit) + i128::from(fraction_nanos(fraction, unit)), rest))
+    Ok((
+        i128::from(value) * i128::from(unit) + i128::from(fraction_nanos(fraction, unit)),
+        rest,
+    ))
 }
 
 fn take_digits(text: &str) -> (&str, &str) {
-    text.split_at(text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len()))
+    text.split_at(
+        text.find(|c: char| !c.is_ascii_digit())
+            .unwrap_or(text.len()),
+    )
 }
 
-/// The nanoseconds of `0.<fraction>` units. Go does this in float64 and cuts off what is left of a nanosecond; digits
-/// beyond what 63 bits hold are dropped. Doing the same keeps the last nanosecond the same.
+/// The nanoseconds of `0.<fraction>` units. Go does this in float64 and cuts off what is left of a
+/// nanosecond; digits beyond what 63 bits hold are dropped. Doing the same keeps the last
+/// nanosecond the same.
 fn fraction_nanos(fraction: &str, unit: u64) -> u64 {
     let mut value: u64 = 0;
     let mut scale: f64 = 1.0;
@@ -132,7 +152,11 @@ fn unit_nanos(name: &str) -> Result<u64, GoDurationError> {
         "s" => SECOND,
         "m" => MINUTE,
         "h" => HOUR,
-        other => return Err(GoDurationError::UnknownUnit(other.chars().take(SHOWN).collect())),
+        other => {
+            return Err(GoDurationError::UnknownUnit(
+                other.chars().take(SHOWN).collect(),
+            ));
+        }
     })
 }
 

@@ -1,4 +1,5 @@
-//! Go's package `flag`: how a word is a flag, and how its value is spelt. Each reader of a value gives what was expected as its error.
+//! Go's package `flag`: how a word is a flag, and how its value is spelt. Each reader of a value
+//! gives what was expected as its error.
 
 use std::str::FromStr;
 use std::time::Duration;
@@ -7,10 +8,13 @@ use strum::VariantNames;
 
 use crate::duration::GoDuration;
 
-/// The name and, if it comes after `=`, the value of a flag with one dash or two; a name may be empty or begin with a dash, as in
-/// `--=1` and `---flag`. `None` for a word at which the flags end: `--`, or any that is no flag (rule 5).
+/// The name and, if it comes after `=`, the value of a flag with one dash or two; a name may be
+/// empty or begin with a dash, as in `--=1` and `---flag`. `None` for a word at which the flags
+/// end: `--`, or any that is no flag (rule 5).
 pub fn split(word: &str) -> Option<(&str, Option<&str>)> {
-    let flag = word.strip_prefix('-').filter(|flag| !matches!(*flag, "" | "-"))?;
+    let flag = word
+        .strip_prefix('-')
+        .filter(|flag| !matches!(*flag, "" | "-"))?;
     let flag = flag.strip_prefix('-').unwrap_or(flag);
     Some(match flag.split_once('=') {
         Some((name, value)) => (name, Some(value)),
@@ -43,24 +47,38 @@ pub fn integer(text: &str) -> Result<i64, String> {
         _ if unsigned.len() > 1 && unsigned.starts_with('0') => (8, &unsigned[1..]),
         _ => (10, unsigned),
     };
-    // Go allows one underscore between two digits, and between a prefix (the octal 0 too) and the first digit.
-    let digits = if radix == 10 { digits } else { digits.strip_prefix('_').unwrap_or(digits) };
-    let well_formed = digits.split('_').all(|group| !group.is_empty() && group.chars().all(|c| c.is_digit(radix)));
+    // Go allows one underscore between two digits, and between a prefix (the octal 0 too) and the
+    // first digit.
+    let digits = if radix == 10 {
+        digits
+    } else {
+        digits.strip_prefix('_').unwrap_or(digits)
+    };
+    let well_formed = digits
+        .split('_')
+        .all(|group| !group.is_empty() && group.chars().all(|c| c.is_digit(radix)));
     if !well_formed {
         return Err(expected());
     }
-    i64::from_str_radix(&format!("{sign}{}", digits.replace('_', "")), radix).map_err(|_| expected())
+    i64::from_str_radix(&format!("{sign}{}", digits.replace('_', "")), radix)
+        .map_err(|_| expected())
 }
 
-/// A decimal number: `20`, `20.0`, `2e1`, also `inf` and `nan`, which only the range can refuse. Go takes no sign before `nan`, nor
-/// digits for more than a float64 holds.
+/// A decimal number: `20`, `20.0`, `2e1`, also `inf` and `nan`, which only the range can refuse. Go
+/// takes no sign before `nan`, nor digits for more than a float64 holds.
 pub fn number(text: &str) -> Result<f64, String> {
     let number: Option<f64> = text.parse().ok();
-    let is_spelt_out = text.trim_start_matches(['+', '-']).starts_with(|c: char| c.is_ascii_alphabetic());
+    let is_spelt_out = text
+        .trim_start_matches(['+', '-'])
+        .starts_with(|c: char| c.is_ascii_alphabetic());
     let is_gos = |number: &f64| {
-        number.is_finite() || (number.is_infinite() && is_spelt_out) || (number.is_nan() && !text.starts_with(['+', '-']))
+        number.is_finite()
+            || (number.is_infinite() && is_spelt_out)
+            || (number.is_nan() && !text.starts_with(['+', '-']))
     };
-    number.filter(is_gos).ok_or_else(|| "expected a number".into())
+    number
+        .filter(is_gos)
+        .ok_or_else(|| "expected a number".into())
 }
 
 /// A Go duration. Negative ones are refused: nothing that is set here could mean one.
@@ -68,13 +86,18 @@ pub fn number(text: &str) -> Result<f64, String> {
 /// # Errors
 /// What was expected.
 pub fn duration(text: &str) -> Result<Duration, String> {
-    let duration: GoDuration = text.parse().map_err(|error| format!("expected a duration like 15s or 1m30s ({error})"))?;
-    duration.to_std().ok_or_else(|| "expected a duration that is not negative".into())
+    let duration: GoDuration = text
+        .parse()
+        .map_err(|error| format!("expected a duration like 15s or 1m30s ({error})"))?;
+    duration
+        .to_std()
+        .ok_or_else(|| "expected a duration that is not negative".into())
 }
 
 /// One of an enum's words, in any case.
 pub fn word<T: FromStr + VariantNames>(text: &str) -> Result<T, String> {
-    text.parse().map_err(|_| format!("expected one of {}", T::VARIANTS.join(", ")))
+    text.parse()
+        .map_err(|_| format!("expected one of {}", T::VARIANTS.join(", ")))
 }
 
 #[cfg(test)]

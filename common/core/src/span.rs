@@ -2,7 +2,11 @@
 
 /// A span of seconds in at most two units, as in `1h 5m`.
 pub fn span(seconds: i64) -> String {
-    let (sign, seconds) = if seconds < 0 { ("-", seconds.unsigned_abs()) } else { ("", seconds.unsigned_abs()) };
+    let (sign, seconds) = if seconds < 0 {
+        ("-", seconds.unsigned_abs())
+    } else {
+        ("", seconds.unsigned_abs())
+    };
     let text = match seconds {
         0..60 => format!("{seconds}s"),
         60..3600 => format!("{}m {}s", seconds / 60, seconds % 60),
@@ -19,6 +23,11 @@ mod tests {
     #[test]
     fn spans_have_two_units_at_most() {
         let shown = [0, 59, 60, 3599, 3600, 86_399, 90_000, -75].map(span);
-        assert_eq!(shown, ["0s", "59s", "1m 0s", "59m 59s", "1h 0m", "23h 59m", "1d 1h", "-1m 15s"]);
+        assert_eq!(
+            shown,
+            [
+                "0s", "59s", "1m 0s", "59m 59s", "1h 0m", "23h 59m", "1d 1h", "-1m 15s"
+            ]
+        );
     }
 }

@@ -6,14 +6,15 @@ use serde::de::{self, Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_saphyr::options::{AliasLimits, DuplicateKeyPolicy, NonFiniteFloatPolicy};
 pub use serde_saphyr::{Location, Spanned};
 
-/// The most values in one file, aliases resolved: two hundred times those of Gardener's file. It also keeps the search for
-/// duplicate keys short, which compares each key with all before it.
+/// The most values in one file, aliases resolved: two hundred times those of Gardener's file. It
+/// also keeps the search for duplicate keys short, which compares each key with all before it.
 const MAX_NODES: usize = 10_000;
 
 /// The deepest nesting. The weeder's selectors, the deepest there are, need 7.
 const MAX_DEPTH: usize = 64;
 
-/// One YAML value. Keys are texts, as they are after the Go original's way through JSON; of duplicates only the last is kept.
+/// One YAML value. Keys are texts, as they are after the Go original's way through JSON; of
+/// duplicates only the last is kept.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Node {
     Null,
@@ -26,7 +27,8 @@ pub enum Node {
 }
 
 impl Node {
-    /// The text a string field gets from a scalar: a bare number or boolean becomes its usual spelling (rule 18).
+    /// The text a string field gets from a scalar: a bare number or boolean becomes its usual
+    /// spelling (rule 18).
     pub fn as_text(&self) -> Option<String> {
         match self {
             Self::Text(text) => Some(text.clone()),
@@ -38,22 +40,23 @@ impl Node {
     }
 }
 
-/// Whether Go's decoder takes `key` for the field `name`. Field names are ASCII; Go's folding would also take two
-/// exotic letters (the long s and the Kelvin sign) for s and k, which nobody writes.
+/// Whether Go's decoder takes `key` for the field `name`. Field names are ASCII; Go's folding would
+/// also take two exotic letters (the long s and the Kelvin sign) for s and k, which nobody writes.
 pub fn same_field(key: &str, name: &str) -> bool {
     key.eq_ignore_ascii_case(name)
 }
 
-/// A float as the Go original spells it: the shortest digits of a float32 (also where those of the file were more), with an exponent from
-/// a million on and below a ten-thousandth.
+/// A float as the Go original spells it: the shortest digits of a float32 (also where those of the
+/// file were more), with an exponent from a million on and below a ten-thousandth.
 fn spelling(value: f64) -> String {
     let value = value as f32;
     if value.is_infinite() {
         return if value > 0.0 { "+Inf" } else { "-Inf" }.into();
     }
     let scientific = format!("{value:e}");
-    let exponent: Option<(&str, i32)> =
-        scientific.split_once('e').and_then(|(digits, power)| Some((digits, power.parse().ok()?)));
+    let exponent: Option<(&str, i32)> = scientific
+        .split_once('e')
+        .and_then(|(digits, power)| Some((digits, power.parse().ok()?)));
     match exponent {
         Some((digits, power)) if !(-4..6).contains(&power) => {
             let sign = if power < 0 { '-' } else { '+' };
@@ -102,7 +105,9 @@ pub fn read(text: &str) -> Result<Node, String> {
     };
     let mut bytes = text.as_bytes();
     let first = serde_saphyr::read_with_options::<_, Node>(&mut bytes, options).next();
-    first.unwrap_or(Ok(Node::Null)).map_err(|error| error.to_string())
+    first
+        .unwrap_or(Ok(Node::Null))
+        .map_err(|error| error.to_string())
 }
 
 impl<'de> Deserialize<'de> for Node {
@@ -155,7 +160,9 @@ impl<'de> Visitor<'de> for NodeVisitor {
     fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<Node, A::Error> {
         let mut map: Vec<(String, Spanned<Node>)> = Vec::new();
         while let Some((key, value)) = entries.next_entry::<Node, _>()? {
-            let key = key.as_text().ok_or_else(|| de::Error::custom(format!("{key} cannot be a key")))?;
+            let key = key
+                .as_text()
+                .ok_or_else(|| de::Error::custom(format!("{key} cannot be a key")))?;
             match map.iter_mut().find(|(known, _)| *known == key) {
                 Some(entry) => entry.1 = value,
                 None => map.push((key, value)),

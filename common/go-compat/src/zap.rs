@@ -1,4 +1,5 @@
-//! zap as controller-runtime sets it up: what its flags take (rule 8), the form of a line, and which repetitions are left out.
+//! zap as controller-runtime sets it up: what its flags take (rule 8), the form of a line, and
+//! which repetitions are left out.
 
 mod encode;
 mod sampler;
@@ -53,7 +54,9 @@ impl FromStr for Level {
             "panic" => Ok(Self::Panic),
             number => match number.parse::<i64>() {
                 // More than there is of detail is all of it.
-                Ok(verbosity) if verbosity > 0 => Ok(Self::Verbose(u32::try_from(verbosity).unwrap_or(u32::MAX))),
+                Ok(verbosity) if verbosity > 0 => {
+                    Ok(Self::Verbose(u32::try_from(verbosity).unwrap_or(u32::MAX)))
+                }
                 _ => Err("expected debug, info, error, panic or a whole number above 0".into()),
             },
         }

@@ -17,16 +17,29 @@ pub struct FieldError {
 
 impl fmt::Display for FieldError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let field = if self.field.is_empty() { "the file" } else { &self.field };
-        write!(f, "{field}: {}: expected {}", self.value.as_deref().unwrap_or("missing"), self.expected)
+        let field = if self.field.is_empty() {
+            "the file"
+        } else {
+            &self.field
+        };
+        write!(
+            f,
+            "{field}: {}: expected {}",
+            self.value.as_deref().unwrap_or("missing"),
+            self.expected
+        )
     }
 }
 
-/// Why a config file was refused. The text names the file in its first line and then has one line per error.
+/// Why a config file was refused. The text names the file in its first line and then has one line
+/// per error.
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigError {
     #[error("{file}: {source}")]
-    Read { file: String, source: std::io::Error },
+    Read {
+        file: String,
+        source: std::io::Error,
+    },
     /// The text is no YAML document that could be read at all.
     #[error("{file}: 1 error\n  {problem}")]
     Syntax {
@@ -46,17 +59,28 @@ pub enum ConfigError {
 
 impl ConfigError {
     pub(super) fn syntax(file: &str, problem: impl Into<String>) -> Self {
-        Self::Syntax { file: file.to_owned(), problem: problem.into() }
+        Self::Syntax {
+            file: file.to_owned(),
+            problem: problem.into(),
+        }
     }
 
     /// The wrong fields; none when the file could not be read as a document.
     pub fn fields(&self) -> &[FieldError] {
-        if let Self::Fields { errors, .. } = self { errors } else { &[] }
+        if let Self::Fields { errors, .. } = self {
+            errors
+        } else {
+            &[]
+        }
     }
 
     /// One sentence each on what is no error, but will surprise.
     pub fn warnings(&self) -> &[String] {
-        if let Self::Fields { warnings, .. } = self { warnings } else { &[] }
+        if let Self::Fields { warnings, .. } = self {
+            warnings
+        } else {
+            &[]
+        }
     }
 }
 
@@ -67,7 +91,15 @@ pub(super) fn position(place: Location) -> String {
 
 fn listed(file: &str, errors: &[FieldError]) -> String {
     let plural = if errors.len() == 1 { "" } else { "s" };
-    let place = |error: &FieldError| error.place.map(|place| format!(" ({})", position(place))).unwrap_or_default();
-    let lines: String = errors.iter().map(|error| format!("\n  {error}{}", place(error))).collect();
+    let place = |error: &FieldError| {
+        error
+            .place
+            .map(|place| format!(" ({})", position(place)))
+            .unwrap_or_default()
+    };
+    let lines: String = errors
+        .iter()
+        .map(|error| format!("\n  {error}{}", place(error)))
+        .collect();
     format!("{file}: {} error{plural}{lines}", errors.len())
 }

@@ -1,5 +1,5 @@
-//! What may stand in a config file, in words: one table for the reader, which knows by it what is misspelt, and for the
-//! documentation, which is made of it.
+//! What may stand in a config file, in words: one table for the reader, which knows by it what is
+//! misspelt, and for the documentation, which is made of it.
 
 #[derive(Clone, Copy, Debug)]
 pub struct Key {

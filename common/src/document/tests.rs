@@ -6,7 +6,10 @@ use go_compat::duration::GoDuration;
 use proptest::prelude::*;
 
 /// Reads one field `x` of a document and gives the value and all errors.
-fn field<T: Debug>(yaml: &str, read: impl FnOnce(&Value<'_>) -> Option<T>) -> Result<Option<T>, String> {
+fn field<T: Debug>(
+    yaml: &str,
+    read: impl FnOnce(&Value<'_>) -> Option<T>,
+) -> Result<Option<T>, String> {
     match parse("file", yaml, |root, _| Some(read(&root.field("x")))) {
         Ok(loaded) => Ok(loaded.config),
         Err(error) => Err(error.to_string()),
@@ -19,11 +22,23 @@ fn refused<T: Debug>(yaml: &str, read: impl FnOnce(&Value<'_>) -> Option<T>) -> 
 
 #[test]
 fn yaml_1_1_words_are_booleans() {
-    for word in ["y", "Y", "yes", "Yes", "YES", "on", "On", "ON", "true", "True", "TRUE"] {
-        assert_eq!(field(&format!("x: {word}"), |x| x.boolean()), Ok(Some(true)), "{word}");
+    for word in [
+        "y", "Y", "yes", "Yes", "YES", "on", "On", "ON", "true", "True", "TRUE",
+    ] {
+        assert_eq!(
+            field(&format!("x: {word}"), |x| x.boolean()),
+            Ok(Some(true)),
+            "{word}"
+        );
     }
-    for word in ["n", "N", "no", "No", "NO", "off", "Off", "OFF", "false", "False", "FALSE"] {
-        assert_eq!(field(&format!("x: {word}"), |x| x.boolean()), Ok(Some(false)), "{word}");
+    for word in [
+        "n", "N", "no", "No", "NO", "off", "Off", "OFF", "false", "False", "FALSE",
+    ] {
+        assert_eq!(
+            field(&format!("x: {word}"), |x| x.boolean()),
+            Ok(Some(false)),
+            "{word}"
+        );
     }
     assert!(refused("x: 'yes'", |x| x.boolean()).contains("x: \"yes\": expected true or false"));
     assert!(refused("x: 1", |x| x.boolean()).contains("x: 1: expected true or false"));
@@ -31,7 +46,18 @@ fn yaml_1_1_words_are_booleans() {
 
 #[test]
 fn null_in_any_spelling_is_absence() {
-    for spelling in ["x:", "x: ~", "x: null", "x: Null", "x: NULL", "{}", "", "# nothing", "---\n", "y: 1"] {
+    for spelling in [
+        "x:",
+        "x: ~",
+        "x: null",
+        "x: Null",
+        "x: NULL",
+        "{}",
+        "",
+        "# nothing",
+        "---\n",
+        "y: 1",
+    ] {
         assert_eq!(field(spelling, |x| x.integer()), Ok(None), "{spelling:?}");
     }
 }
@@ -54,7 +80,11 @@ fn integers_are_read_as_yaml_1_1_writes_them() {
         ("2147483647", i32::MAX),
         ("-2147483648", i32::MIN),
     ] {
-        assert_eq!(field(&format!("x: {spelling}"), |x| x.integer()), Ok(Some(expected)), "{spelling}");
+        assert_eq!(
+            field(&format!("x: {spelling}"), |x| x.integer()),
+            Ok(Some(expected)),
+            "{spelling}"
+        );
     }
 }
 
@@ -73,7 +103,10 @@ fn what_is_no_whole_number_is_refused_with_its_value() {
         ("{a: 1}", "a map"),
     ] {
         let error = refused(&format!("x: {spelling}"), |x| x.integer());
-        assert!(error.contains(&format!("\n  x: {shown}: expected a whole number")), "{spelling}: {error}");
+        assert!(
+            error.contains(&format!("\n  x: {shown}: expected a whole number")),
+            "{spelling}: {error}"
+        );
     }
 }
 
@@ -82,7 +115,10 @@ fn numbers_need_no_fraction_but_no_quotes_either() {
     assert_eq!(field("x: 0.6", |x| x.number()), Ok(Some(0.6)));
     assert_eq!(field("x: .5", |x| x.number()), Ok(Some(0.5)));
     assert_eq!(field("x: 1", |x| x.number()), Ok(Some(1.0)));
-    assert!(refused("x: '0.6'", |x| x.number()).contains("x: \"0.6\": expected a number, without quotes"));
+    assert!(
+        refused("x: '0.6'", |x| x.number())
+            .contains("x: \"0.6\": expected a number, without quotes")
+    );
 }
 
 #[test]
@@ -106,7 +142,11 @@ fn bare_scalars_become_text_where_text_is_due() {
         ("'yes'", "yes"),
         ("''", ""),
     ] {
-        assert_eq!(field(&format!("x: {spelling}"), |x| x.text()), Ok(Some(expected.to_owned())), "{spelling}");
+        assert_eq!(
+            field(&format!("x: {spelling}"), |x| x.text()),
+            Ok(Some(expected.to_owned())),
+            "{spelling}"
+        );
     }
     assert!(refused("x: [a]", |x| x.text()).contains("x: a list: expected a string"));
 }
@@ -124,23 +164,39 @@ fn durations_are_go_strings_and_never_bare_numbers() {
         ("\"0\"", 0),
         ("-5s", -5_000_000_000),
     ] {
-        assert_eq!(nanos(&format!("x: {spelling}")), Ok(Some(expected)), "{spelling}");
+        assert_eq!(
+            nanos(&format!("x: {spelling}")),
+            Ok(Some(expected)),
+            "{spelling}"
+        );
     }
     for spelling in ["0", "30", "1.5", "\"30\"", "1 s", "1d", "yes", "[30s]"] {
         let error = nanos(&format!("x: {spelling}")).expect_err(spelling);
-        assert!(error.contains("expected a duration like \"30s\""), "{spelling}: {error}");
+        assert!(
+            error.contains("expected a duration like \"30s\""),
+            "{spelling}: {error}"
+        );
     }
 }
 
 #[test]
 fn keys_match_in_any_case_and_the_last_in_byte_order_wins() {
-    let level =
-        |yaml: &str| parse("file", yaml, |root, _| Some(root.field("minLevel").integer())).map(|loaded| loaded.config).ok();
+    let level = |yaml: &str| {
+        parse("file", yaml, |root, _| {
+            Some(root.field("minLevel").integer())
+        })
+        .map(|loaded| loaded.config)
+        .ok()
+    };
     assert_eq!(level("MINLEVEL: 1"), Some(Some(1)));
     assert_eq!(level("minLevel: 2\nMINLEVEL: 1"), Some(Some(2)));
     assert_eq!(level("MINLEVEL: 1\nminLevel: 2"), Some(Some(2)));
     assert_eq!(level("minlevel: 1\nMINLEVEL: 3"), Some(Some(1)));
-    assert_eq!(level("minlevel: 1\nminLevel: 2"), Some(Some(1)), "as Go has it, which sorts the keys");
+    assert_eq!(
+        level("minlevel: 1\nminLevel: 2"),
+        Some(Some(1)),
+        "as Go has it, which sorts the keys"
+    );
     assert_eq!(level("min_level: 1"), Some(None));
 }
 
@@ -148,7 +204,10 @@ fn keys_match_in_any_case_and_the_last_in_byte_order_wins() {
 fn the_last_duplicate_and_the_first_document_count() {
     assert_eq!(field("x: 1\nx: 2", |x| x.integer()), Ok(Some(2)));
     assert_eq!(field("x: 1\n---\nx: 2", |x| x.integer()), Ok(Some(1)));
-    assert_eq!(field("x: 1\n---\n\tnot yaml: [", |x| x.integer()), Ok(Some(1)));
+    assert_eq!(
+        field("x: 1\n---\n\tnot yaml: [", |x| x.integer()),
+        Ok(Some(1))
+    );
     assert_eq!(field("x: 1\n...\n", |x| x.integer()), Ok(Some(1)));
 }
 
@@ -170,7 +229,9 @@ fn all_errors_are_reported_together_under_their_paths() {
             let object = item.object();
             let object = object.as_ref();
             object.map(|object| object.field("a").integer());
-            object.and_then(|object| object.field("b").object()).map(|b| b.field("C").number());
+            object
+                .and_then(|object| object.field("b").object())
+                .map(|b| b.field("C").number());
         }
         root.field("other").required("something");
         Some(())
@@ -190,35 +251,63 @@ fn all_errors_are_reported_together_under_their_paths() {
 #[test]
 fn unknown_keys_are_ignored_with_a_warning() {
     let Loaded { warnings, .. } = parse("file", "x: {known: 1, KNOWN: 2, typo: 3}", |root, _| {
-        root.field("x").object()?.warn_of_unknown(&[Key { name: "known", takes: "", default: "", meaning: "" }]);
+        root.field("x").object()?.warn_of_unknown(&[Key {
+            name: "known",
+            takes: "",
+            default: "",
+            meaning: "",
+        }]);
         Some(())
     })
     .expect("no error");
-    assert_eq!(warnings, ["x.typo: unknown key, ignored (line 1, column 31)"]);
+    assert_eq!(
+        warnings,
+        ["x.typo: unknown key, ignored (line 1, column 31)"]
+    );
 }
 
 #[test]
 fn maps_of_data_give_their_entries_in_order() {
-    let Loaded { config: entries, .. } = parse("file", "x: {b: 1, a: ~}", |root, _| {
+    let Loaded {
+        config: entries, ..
+    } = parse("file", "x: {b: 1, a: ~}", |root, _| {
         let entries = root.field("x").object()?;
-        let entries = entries.entries().map(|(key, value)| (key.to_owned(), value.path.clone(), value.is_absent()));
+        let entries = entries
+            .entries()
+            .map(|(key, value)| (key.to_owned(), value.path.clone(), value.is_absent()));
         Some(entries.collect::<Vec<_>>())
     })
     .expect("no error");
-    assert_eq!(entries, [("b".into(), "x.b".into(), false), ("a".into(), "x.a".into(), true)]);
+    assert_eq!(
+        entries,
+        [
+            ("b".into(), "x.b".into(), false),
+            ("a".into(), "x.a".into(), true)
+        ]
+    );
 }
 
 #[test]
 fn a_document_that_is_no_object_is_refused() {
-    assert!(refused("just words", |x| x.text()).contains("the file: \"just words\": expected an object"));
+    assert!(
+        refused("just words", |x| x.text())
+            .contains("the file: \"just words\": expected an object")
+    );
     assert!(refused("[1, 2]", |x| x.text()).contains("the file: a list: expected an object"));
 }
 
 #[test]
 fn what_is_no_yaml_is_refused_with_its_place() {
-    for yaml in
-        ["x:\n\t- 1\n\t- 2", "y:\n\tx: 1", "x:\n  a: 1\n\tb: 2", "x: [\n\t1]", "x: [", "x: 'a", "x: *nowhere", "x: 1\n y: 2"]
-    {
+    for yaml in [
+        "x:\n\t- 1\n\t- 2",
+        "y:\n\tx: 1",
+        "x:\n  a: 1\n\tb: 2",
+        "x: [\n\t1]",
+        "x: [",
+        "x: 'a",
+        "x: *nowhere",
+        "x: 1\n y: 2",
+    ] {
         let error = refused(yaml, |x| x.text());
         assert!(error.starts_with("file: 1 error\n  "), "{yaml}: {error}");
         assert!(error.contains(" at line "), "{yaml}: {error}");
@@ -227,7 +316,10 @@ fn what_is_no_yaml_is_refused_with_its_place() {
 
 #[test]
 fn a_key_that_is_no_text_is_refused() {
-    assert_eq!(refused("{[a]: 1}", |x| x.text()), "file: 1 error\n  a list cannot be a key");
+    assert_eq!(
+        refused("{[a]: 1}", |x| x.text()),
+        "file: 1 error\n  a list cannot be a key"
+    );
 }
 
 #[test]
@@ -266,14 +358,23 @@ fn a_key_is_named_on_one_line_and_not_at_any_length() {
         .expect(yaml);
         warnings
     };
-    assert_eq!(warnings("\"a\\nb\": 1"), ["a\\nb: unknown key, ignored (line 1, column 9)"]);
-    assert!(warnings(&format!("{}: 1", "k".repeat(1000)))[0].starts_with(&format!("{}...: unknown key", "k".repeat(80))));
+    assert_eq!(
+        warnings("\"a\\nb\": 1"),
+        ["a\\nb: unknown key, ignored (line 1, column 9)"]
+    );
+    assert!(
+        warnings(&format!("{}: 1", "k".repeat(1000)))[0]
+            .starts_with(&format!("{}...: unknown key", "k".repeat(80)))
+    );
 }
 
 #[test]
 fn a_long_value_is_shortened_in_its_error() {
     let error = refused(&format!("x: {}", "é".repeat(500)), |x| x.boolean());
-    assert!(error.contains(&format!("\"{}\"...", "é".repeat(60))), "{error}");
+    assert!(
+        error.contains(&format!("\"{}\"...", "é".repeat(60))),
+        "{error}"
+    );
 }
 
 #[test]
@@ -281,14 +382,33 @@ fn a_file_that_cannot_be_read_is_named_with_the_cause() {
     let folder = tempfile::tempdir().expect("a folder");
     let missing = folder.path().join("missing.yaml");
     let error = Contents::of(&missing).expect_err("no file").to_string();
-    assert_eq!(error, format!("{}: No such file or directory (os error 2)", missing.display()));
+    assert_eq!(
+        error,
+        format!(
+            "{}: No such file or directory (os error 2)",
+            missing.display()
+        )
+    );
 
     let binary = folder.path().join("binary.yaml");
-    std::fs::File::create(&binary).and_then(|mut file| file.write_all(&[0xff, 0xfe, 0x00])).expect("written");
-    let error = Contents::of(&binary).and_then(|contents| load(&contents, |_, _| Some(()))).expect_err("no text").to_string();
-    assert_eq!(error, format!("{}: 1 error\n  it is not UTF-8 text", binary.display()));
+    std::fs::File::create(&binary)
+        .and_then(|mut file| file.write_all(&[0xff, 0xfe, 0x00]))
+        .expect("written");
+    let error = Contents::of(&binary)
+        .and_then(|contents| load(&contents, |_, _| Some(())))
+        .expect_err("no text")
+        .to_string();
+    assert_eq!(
+        error,
+        format!("{}: 1 error\n  it is not UTF-8 text", binary.display())
+    );
 
-    assert!(Contents::of(folder.path()).expect_err("a folder").to_string().contains("directory"));
+    assert!(
+        Contents::of(folder.path())
+            .expect_err("a folder")
+            .to_string()
+            .contains("directory")
+    );
 }
 
 proptest! {

@@ -1,4 +1,5 @@
-//! Writes Events to the API server, those that repeat as one Event with a count, as client-go's recorder does.
+//! Writes Events to the API server, those that repeat as one Event with a count, as client-go's
+//! recorder does.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -26,9 +27,11 @@ const REQUEST_TIMEOUT: Duration = Duration::from_secs(5);
 /// Attempts to write an Event, and the pause between them.
 const ATTEMPTS: usize = 3;
 const PAUSE: Duration = Duration::from_secs(1);
-/// How long the end of the process may wait for Events that are still to be written; Gardener grants 5 s for all (rule 85).
+/// How long the end of the process may wait for Events that are still to be written; Gardener
+/// grants 5 s for all (rule 85).
 const DRAIN_LIMIT: Duration = Duration::from_millis(500);
-/// The longest message, in bytes, and the longest name that leaves room for a time stamp: the API's limits are 1024 and 253.
+/// The longest message, in bytes, and the longest name that leaves room for a time stamp: the API's
+/// limits are 1024 and 253.
 const MAX_MESSAGE: usize = 1024;
 const MAX_NAME: usize = 253 - 17;
 
@@ -42,20 +45,34 @@ pub struct Recorder {
     /// How many of the lost ones the log has.
     said: u64,
     known: Known,
-    /// Whether Events may be written in other namespaces than self_reference's; none while that is not known.
+    /// Whether Events may be written in other namespaces than self_reference's; none while that is
+    /// not known.
     everywhere: Option<bool>,
 }
 
 impl Recorder {
-    /// A recorder, and what it takes Events from. Events about objects in namespaces where this process may not write any are written
-    /// about `self_reference`, and name the object.
+    /// A recorder, and what it takes Events from. Events about objects in namespaces where this
+    /// process may not write any are written about `self_reference`, and name the object.
     pub fn new(client: Client, self_reference: ObjectReference) -> (Events, Self) {
         let (events, notes) = Events::queue();
         let (lost, known) = (events.lost.clone(), Known::default());
-        (events, Self { client, host: host(), self_reference, notes, lost, said: 0, known, everywhere: None })
+        (
+            events,
+            Self {
+                client,
+                host: host(),
+                self_reference,
+                notes,
+                lost,
+                said: 0,
+                known,
+                everywhere: None,
+            },
+        )
     }
 
-    /// Writes Events beside some work and ends with it, up to [`DRAIN_LIMIT`] later for those that still wait.
+    /// Writes Events beside some work and ends with it, up to [`DRAIN_LIMIT`] later for those that
+    /// still wait.
     pub async fn beside<T>(self, work: impl Future<Output = T>) -> T {
         let ended = CancellationToken::new();
         let writing = AbortOnDropHandle::new(tokio::spawn(self.write_all(ended.clone())));
@@ -86,13 +103,18 @@ impl Recorder {
     fn report_dropped(&mut self) {
         let lost = self.lost.get();
         if lost > self.said {
-            tracing::warn!(count = lost - self.said, "Events were not written, because too many waited");
+            tracing::warn!(
+                count = lost - self.said,
+                "Events were not written, because too many waited"
+            );
             self.said = lost;
         }
     }
 
     async fn record(&mut self, mut note: Note) {
-        if note.about.namespace != self.self_reference.namespace && !self.may_write_everywhere().await {
+        if note.about.namespace != self.self_reference.namespace
+            && !self.may_write_everywhere().await
+        {
             note.message = format!("{}: {}", named(&note.about), note.message);
             note.about = self.self_reference.clone();
         }
@@ -115,7 +137,12 @@ impl Recorder {
     fn lose(&mut self, note: &Note, error: &(dyn std::error::Error + 'static)) {
         self.lost.inc();
         self.said += 1;
-        tracing::warn!(reason = note.reason, event = note.message, error, "Event could not be written");
+        tracing::warn!(
+            reason = note.reason,
+            event = note.message,
+            error,
+            "Event could not be written"
+        );
     }
 
     async fn write(&mut self, note: &Note) -> Result<(), kube::Error> {
@@ -126,7 +153,14 @@ impl Recorder {
         if let Some(written) = self.known.find(note) {
             (first, count) = (written.first, written.count.saturating_add(1));
             let patch = json!({"count": count, "lastTimestamp": stamp(note.at)});
-            match api.patch(&written.name, &PatchParams::default(), &Patch::Merge(&patch)).await {
+            match api
+                .patch(
+                    &written.name,
+                    &PatchParams::default(),
+                    &Patch::Merge(&patch),
+                )
+                .await
+            {
                 Ok(_) => {
                     written.count = count;
                     return Ok(());
@@ -138,26 +172,37 @@ impl Recorder {
         }
         let mut name = note.about.name.clone().unwrap_or_default();
         shorten(&mut name, MAX_NAME);
-        let name = format!("{}.{:x}", name.trim_end_matches(['.', '-']), note.at.timestamp_nanos_opt().unwrap_or_default());
-        let event = DynamicObject::new(&name, &kind).within(namespace).data(json!({
-            "involvedObject": note.about,
-            "type": note.severity,
-            "reason": note.reason,
-            "message": note.message,
-            "source": {"component": COMPONENT, "host": self.host},
-            "reportingComponent": COMPONENT,
-            "reportingInstance": self.host,
-            "firstTimestamp": stamp(first),
-            "lastTimestamp": stamp(note.at),
-            "count": count,
-        }));
+        let name = format!(
+            "{}.{:x}",
+            name.trim_end_matches(['.', '-']),
+            note.at.timestamp_nanos_opt().unwrap_or_default()
+        );
+        let event = DynamicObject::new(&name, &kind)
+            .within(namespace)
+            .data(json!({
+                "involvedObject": note.about,
+                "type": note.severity,
+                "reason": note.reason,
+                "message": note.message,
+                "source": {"component": COMPONENT, "host": self.host},
+                "reportingComponent": COMPONENT,
+                "reportingInstance": self.host,
+                "firstTimestamp": stamp(first),
+                "lastTimestamp": stamp(note.at),
+                "count": count,
+            }));
         match api.create(&PostParams::default(), &event).await {
             Ok(_) => {}
             // An earlier attempt succeeded, and its answer got lost.
             Err(kube::Error::Api(status)) if status.code == 409 => {}
             Err(error) => return Err(error),
         }
-        self.known.keep(Written { note: note.clone(), name, first, count });
+        self.known.keep(Written {
+            note: note.clone(),
+            name,
+            first,
+            count,
+        });
         Ok(())
     }
 
@@ -167,10 +212,14 @@ impl Recorder {
             return known;
         }
         let review = json!({"spec": {"resourceAttributes": {"verb": "create", "resource": "events", "namespace": ""}}});
-        let Ok(review) = serde_json::from_value::<SelfSubjectAccessReview>(review) else { return false };
+        let Ok(review) = serde_json::from_value::<SelfSubjectAccessReview>(review) else {
+            return false;
+        };
         let api: Api<SelfSubjectAccessReview> = Api::all(self.client.clone());
         match timeout(REQUEST_TIMEOUT, api.create(&PostParams::default(), &review)).await {
-            Ok(Ok(review)) => *self.everywhere.insert(review.status.is_some_and(|status| status.allowed)),
+            Ok(Ok(review)) => *self
+                .everywhere
+                .insert(review.status.is_some_and(|status| status.allowed)),
             // Not known: self_reference is always right.
             Ok(Err(_)) | Err(_) => false,
         }
@@ -191,7 +240,10 @@ struct Known(VecDeque<Written>);
 impl Known {
     /// The Event that `note` repeats; it counts as the latest from now on.
     fn find(&mut self, note: &Note) -> Option<&mut Written> {
-        let index = self.0.iter().position(|written| same(&written.note, note))?;
+        let index = self
+            .0
+            .iter()
+            .position(|written| same(&written.note, note))?;
         let written = self.0.remove(index)?;
         self.0.push_back(written);
         self.0.back_mut()
@@ -208,9 +260,16 @@ impl Known {
 
 /// Whether two Events say the same of the same object, whatever its version.
 fn same(one: &Note, other: &Note) -> bool {
-    let who =
-        |note: &Note| (note.about.uid.clone(), note.about.kind.clone(), note.about.namespace.clone(), note.about.name.clone());
-    (one.severity, one.reason, &one.message) == (other.severity, other.reason, &other.message) && who(one) == who(other)
+    let who = |note: &Note| {
+        (
+            note.about.uid.clone(),
+            note.about.kind.clone(),
+            note.about.namespace.clone(),
+            note.about.name.clone(),
+        )
+    };
+    (one.severity, one.reason, &one.message) == (other.severity, other.reason, &other.message)
+        && who(one) == who(other)
 }
 
 /// An object, for a person: kind, namespace and name.
@@ -236,12 +295,26 @@ mod tests {
     use super::*;
 
     fn note(message: &str) -> Note {
-        let about = ObjectReference { name: Some("lock".into()), ..ObjectReference::default() };
-        Note { about, severity: "Normal", reason: "Test", message: message.into(), at: Utc::now() }
+        let about = ObjectReference {
+            name: Some("lock".into()),
+            ..ObjectReference::default()
+        };
+        Note {
+            about,
+            severity: "Normal",
+            reason: "Test",
+            message: message.into(),
+            at: Utc::now(),
+        }
     }
 
     fn written(message: &str) -> Written {
-        Written { note: note(message), name: message.into(), first: Utc::now(), count: 1 }
+        Written {
+            note: note(message),
+            name: message.into(),
+            first: Utc::now(),
+            count: 1,
+        }
     }
 
     #[test]
@@ -251,8 +324,20 @@ mod tests {
         other.about.resource_version = Some("7".into());
         assert!(same(&one, &other));
         assert!(!same(&one, &note("b")));
-        assert!(!same(&one, &Note { severity: "Warning", ..one.clone() }));
-        assert!(!same(&one, &Note { reason: "Other", ..one.clone() }));
+        assert!(!same(
+            &one,
+            &Note {
+                severity: "Warning",
+                ..one.clone()
+            }
+        ));
+        assert!(!same(
+            &one,
+            &Note {
+                reason: "Other",
+                ..one.clone()
+            }
+        ));
         other.about.uid = Some("u".into());
         assert!(!same(&one, &other));
     }

@@ -4,19 +4,42 @@ use std::fmt::Write as _;
 
 use super::{Agent, command, default, is_switch, takes};
 
-/// The commands for operators, and their purpose. They are defined in the crate `cli`; here they are only listed.
+/// The commands for operators, and their purpose. They are defined in the crate `cli`; here they
+/// are only listed.
 pub const CLI_COMMANDS: [(&str, &str); 7] = [
-    ("status", "Show every shoot of the seed: what its Cluster says, what is held down, who leads"),
-    ("explain", "Explain one shoot: why it is probed or not, why each controller is as it is, what its leases say"),
-    ("probe", "Probe one shoot, say the verdict and what would be written, and write nothing"),
-    ("restore", "Show how what is held down would come back, and with --yes bring it back, in order and as it was"),
-    ("check-config", "Check a config file: every error and warning with line and column"),
+    (
+        "status",
+        "Show every shoot of the seed: what its Cluster says, what is held down, who leads",
+    ),
+    (
+        "explain",
+        "Explain one shoot: why it is probed or not, why each controller is as it is, what its leases say",
+    ),
+    (
+        "probe",
+        "Probe one shoot, say the verdict and what would be written, and write nothing",
+    ),
+    (
+        "restore",
+        "Show how what is held down would come back, and with --yes bring it back, in order and as it was",
+    ),
+    (
+        "check-config",
+        "Check a config file: every error and warning with line and column",
+    ),
     ("completions", "Print a completion script for a shell"),
-    ("man", "Print the manual page, or write all pages into a folder"),
+    (
+        "man",
+        "Print the manual page, or write all pages into a folder",
+    ),
 ];
 
 pub(super) fn commands() -> String {
-    let names: Vec<_> = Agent::ALL.map(Agent::name).into_iter().chain(CLI_COMMANDS.map(|(name, _)| name)).collect();
+    let names: Vec<_> = Agent::ALL
+        .map(Agent::name)
+        .into_iter()
+        .chain(CLI_COMMANDS.map(|(name, _)| name))
+        .collect();
     let names = names.join(", ");
     format!("The commands are {names}; \"dependency-watchdog help COMMAND\" says more.")
 }
@@ -60,7 +83,11 @@ pub(super) fn of(agent: Agent) -> String {
         agent.name(),
     );
     for flag in command().get_arguments() {
-        let value = if is_switch(flag) { String::new() } else { format!("={}", takes(flag).to_uppercase()) };
+        let value = if is_switch(flag) {
+            String::new()
+        } else {
+            format!("={}", takes(flag).to_uppercase())
+        };
         let _ = writeln!(text, "  --{}{value}", flag.get_long().unwrap_or_default());
         let _ = write!(text, "      {}", flag.get_help().unwrap_or_default());
         let default = default(flag);

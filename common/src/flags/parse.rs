@@ -17,7 +17,10 @@ use super::{Agent, AgentArgs, Command, UsageError, command, help, is_switch, tak
 pub fn parse(words: impl IntoIterator<Item = OsString>) -> Result<Command, UsageError> {
     let words: Vec<String> = words
         .into_iter()
-        .map(|word| word.into_string().map_err(|word| error(format!("{} is not UTF-8", shown(&word.to_string_lossy())))))
+        .map(|word| {
+            word.into_string()
+                .map_err(|word| error(format!("{} is not UTF-8", shown(&word.to_string_lossy()))))
+        })
         .collect::<Result<_, _>>()?;
     let Some((first, rest)) = words.split_first() else {
         return Ok(Command::Usage);
@@ -39,7 +42,13 @@ fn help_for(words: &[String]) -> Result<Command, UsageError> {
 
 fn agent(name: &str) -> Result<Agent, UsageError> {
     let found = Agent::ALL.into_iter().find(|agent| agent.name() == name);
-    found.ok_or_else(|| error(format!("there is no command \"{}\". {}", shown(name), help::commands())))
+    found.ok_or_else(|| {
+        error(format!(
+            "there is no command \"{}\". {}",
+            shown(name),
+            help::commands()
+        ))
+    })
 }
 
 fn run(agent: Agent, words: &[String]) -> Result<Command, UsageError> {
@@ -47,7 +56,10 @@ fn run(agent: Agent, words: &[String]) -> Result<Command, UsageError> {
     let (mut given, mut wants_help) = (Vec::new(), false);
     let mut words = words.iter().map(String::as_str);
     // What follows the flags is ignored (rule 5).
-    while let Some((word, (name, value))) = words.next().and_then(|word| Some((word, flag::split(word)?))) {
+    while let Some((word, (name, value))) = words
+        .next()
+        .and_then(|word| Some((word, flag::split(word)?)))
+    {
         if name.is_empty() || name.starts_with('-') {
             return Err(error(format!("{}: this is no flag", shown(word))));
         }
@@ -55,20 +67,34 @@ fn run(agent: Agent, words: &[String]) -> Result<Command, UsageError> {
             wants_help = true;
             break;
         }
-        let is_named =
-            |flag: &&Arg| flag.get_long() == Some(name) || flag.get_aliases().is_some_and(|aliases| aliases.contains(&name));
+        let is_named = |flag: &&Arg| {
+            flag.get_long() == Some(name)
+                || flag
+                    .get_aliases()
+                    .is_some_and(|aliases| aliases.contains(&name))
+        };
         let Some(flag) = flags.get_arguments().find(is_named) else {
-            return Err(error(format!("{} has no flag --{}", agent.name(), shown(name))));
+            return Err(error(format!(
+                "{} has no flag --{}",
+                agent.name(),
+                shown(name)
+            )));
         };
         let value = match value {
             Some(value) => value,
             None if is_switch(flag) => "true",
-            None => words.next().ok_or_else(|| error(format!("--{name} needs a value: a {}", takes(flag))))?,
+            None => words
+                .next()
+                .ok_or_else(|| error(format!("--{name} needs a value: a {}", takes(flag))))?,
         };
         given.push(format!("--{name}={value}"));
     }
     let args = read(flags, given).map_err(|refusal| wrong_value(&refusal))?;
-    Ok(if wants_help { Command::Help(agent) } else { Command::Run(agent, args) })
+    Ok(if wants_help {
+        Command::Help(agent)
+    } else {
+        Command::Run(agent, args)
+    })
 }
 
 fn read(flags: clap::Command, given: Vec<String>) -> Result<AgentArgs, clap::Error> {
@@ -82,10 +108,21 @@ fn read(flags: clap::Command, given: Vec<String>) -> Result<AgentArgs, clap::Err
 }
 
 fn wrong_value(refusal: &clap::Error) -> UsageError {
-    let part = |kind| refusal.get(kind).map(ToString::to_string).unwrap_or_default();
-    let expected = refusal.source().map(ToString::to_string).unwrap_or_default();
+    let part = |kind| {
+        refusal
+            .get(kind)
+            .map(ToString::to_string)
+            .unwrap_or_default()
+    };
+    let expected = refusal
+        .source()
+        .map(ToString::to_string)
+        .unwrap_or_default();
     // As in `--kube-api-burst <int>`.
-    let (argument, value) = (part(ContextKind::InvalidArg), part(ContextKind::InvalidValue));
+    let (argument, value) = (
+        part(ContextKind::InvalidArg),
+        part(ContextKind::InvalidValue),
+    );
     let flag = argument.split(' ').next().unwrap_or_default();
     error(format!("{flag}=\"{}\": {expected}", shown(&value)))
 }
@@ -94,7 +131,10 @@ fn wrong_value(refusal: &clap::Error) -> UsageError {
 fn shown(word: &str) -> String {
     /// Enough to recognise a word by.
     const SHOWN: usize = 200;
-    word.chars().take(SHOWN).flat_map(char::escape_debug).collect()
+    word.chars()
+        .take(SHOWN)
+        .flat_map(char::escape_debug)
+        .collect()
 }
 
 fn error(message: String) -> UsageError {

@@ -42,8 +42,9 @@ impl Fence {
         }
     }
 
-    /// Does something that must not go on behind a closed fence, such as a write that may first wait for a connection. None when
-    /// the fence was closed or closes before it is done; it is then dropped.
+    /// Does something that must not go on behind a closed fence, such as a write that may first
+    /// wait for a connection. None when the fence was closed or closes before it is done; it is
+    /// then dropped.
     pub async fn while_open<T>(&self, act: impl Future<Output = T>) -> Option<T> {
         tokio::select! {
             biased;
@@ -56,7 +57,9 @@ impl Fence {
         let mut end = self.0.clone();
         loop {
             let until = *end.borrow_and_update();
-            let Some(until) = until.filter(|until| Instant::now() < *until) else { return };
+            let Some(until) = until.filter(|until| Instant::now() < *until) else {
+                return;
+            };
             tokio::select! {
                 () = sleep_until(until) => {}
                 Ok(()) = end.changed() => {}
@@ -105,7 +108,11 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn what_is_under_way_ends_with_the_fence_and_not_with_an_end_that_was_put_off() {
         let (keeper, fence) = Fence::closed();
-        assert_eq!(fence.while_open(async { 1 }).await, None, "closed from the beginning");
+        assert_eq!(
+            fence.while_open(async { 1 }).await,
+            None,
+            "closed from the beginning"
+        );
         let begin = Instant::now();
         keeper.open_until(begin + MOMENT);
         let put_off = async {

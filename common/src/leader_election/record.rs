@@ -1,5 +1,5 @@
-//! What a Lease says of the leader, and what follows for a candidate: client-go's rules, on values. Fields of its spec that are not
-//! ours stay as they are, as far as Kubernetes' types know them.
+//! What a Lease says of the leader, and what follows for a candidate: client-go's rules, on values.
+//! Fields of its spec that are not ours stay as they are, as far as Kubernetes' types know them.
 
 use std::time::Duration;
 
@@ -12,8 +12,14 @@ pub fn holder(spec: &LeaseSpec) -> &str {
     spec.holder_identity.as_deref().unwrap_or_default()
 }
 
-/// The spec after `identity` renewed it, or took it over; the default is that of a Lease that does not exist yet.
-pub fn held_by(mut spec: LeaseSpec, identity: &str, lease_duration: Duration, now: MicroTime) -> LeaseSpec {
+/// The spec after `identity` renewed it, or took it over; the default is that of a Lease that does
+/// not exist yet.
+pub fn held_by(
+    mut spec: LeaseSpec,
+    identity: &str,
+    lease_duration: Duration,
+    now: MicroTime,
+) -> LeaseSpec {
     let is_new = spec == LeaseSpec::default();
     if holder(&spec) != identity {
         // The first holder of a new Lease is no transition.
@@ -22,7 +28,8 @@ pub fn held_by(mut spec: LeaseSpec, identity: &str, lease_duration: Duration, no
         spec.acquire_time = Some(now.clone());
     }
     spec.holder_identity = Some(identity.to_owned());
-    // Whole seconds, rounded up: others must not wait for less than what renewDeadline was checked against.
+    // Whole seconds, rounded up: others must not wait for less than what renewDeadline was checked
+    // against.
     let seconds = lease_duration.as_secs() + u64::from(lease_duration.subsec_nanos() > 0);
     spec.lease_duration_seconds = Some(i32::try_from(seconds).unwrap_or(i32::MAX));
     spec.renew_time = Some(now);
@@ -40,8 +47,8 @@ pub fn released(spec: LeaseSpec, now: MicroTime) -> LeaseSpec {
     }
 }
 
-/// What a candidate has seen of the Lease. Whether its holder still lives is judged by when we last saw the record
-/// change, on our own monotonic clock, so that no clock of another machine matters.
+/// What a candidate has seen of the Lease. Whether its holder still lives is judged by when we last
+/// saw the record change, on our own monotonic clock, so that no clock of another machine matters.
 #[derive(Debug)]
 pub struct Observation {
     identity: String,
@@ -50,7 +57,10 @@ pub struct Observation {
 
 impl Observation {
     pub fn new(identity: String) -> Self {
-        Self { identity, seen: None }
+        Self {
+            identity,
+            seen: None,
+        }
     }
 
     /// Who held the Lease when it was last seen; empty when nobody did.
@@ -69,14 +79,16 @@ impl Observation {
         }
     }
 
-    /// Until when another one leads, at least; none when this candidate may renew it or take over. Also right when the Lease was
-    /// deleted: who held it then may still believe that he leads.
+    /// Until when another one leads, at least; none when this candidate may renew it or take over.
+    /// Also right when the Lease was deleted: who held it then may still believe that he leads.
     pub fn held_until(&self, now: Instant) -> Option<Instant> {
         let (spec, at) = self.seen.as_ref()?;
         if holder(spec).is_empty() || holder(spec) == self.identity {
             return None;
         }
-        let seconds = spec.lease_duration_seconds.and_then(|seconds| u64::try_from(seconds).ok());
+        let seconds = spec
+            .lease_duration_seconds
+            .and_then(|seconds| u64::try_from(seconds).ok());
         Some(*at + Duration::from_secs(seconds.unwrap_or_default())).filter(|end| now < *end)
     }
 }
@@ -119,7 +131,10 @@ mod tests {
     fn a_lease_that_nobody_holds_is_taken_at_once() {
         let mut seen = Observation::new("me".into());
         assert_eq!(seen.held_until(at(0)), None);
-        seen.note(spec(json!({"holderIdentity": "", "leaseDurationSeconds": 1})), at(0));
+        seen.note(
+            spec(json!({"holderIdentity": "", "leaseDurationSeconds": 1})),
+            at(0),
+        );
         assert_eq!(seen.held_until(at(0)), None);
     }
 
@@ -129,7 +144,11 @@ mod tests {
         seen.note(other(), at(100));
         assert_eq!(seen.held_until(at(100)), Some(at(115)));
         seen.note(other(), at(110));
-        assert_eq!(seen.held_until(at(114)), Some(at(115)), "seeing the same record again is no renewal");
+        assert_eq!(
+            seen.held_until(at(114)),
+            Some(at(115)),
+            "seeing the same record again is no renewal"
+        );
         assert_eq!(seen.held_until(at(115)), None);
     }
 
@@ -137,7 +156,13 @@ mod tests {
     fn every_change_of_a_foreign_lease_is_a_sign_of_life() {
         let mut seen = Observation::new("me".into());
         seen.note(other(), at(0));
-        seen.note(LeaseSpec { renew_time: Some(wall("1999-01-01T00:00:00Z")), ..other() }, at(10));
+        seen.note(
+            LeaseSpec {
+                renew_time: Some(wall("1999-01-01T00:00:00Z")),
+                ..other()
+            },
+            at(10),
+        );
         assert_eq!(seen.held_until(at(24)), Some(at(25)));
     }
 
@@ -149,8 +174,19 @@ mod tests {
             "acquireTime": "2023-11-14T12:00:00.123456Z", "renewTime": "2023-11-14T12:00:00.123456Z",
         });
         assert_eq!(serde_json::to_value(&taken).unwrap(), expected);
-        let renewed = held_by(taken.clone(), "me", Duration::from_secs(15), wall("2023-11-14T12:00:02Z"));
-        assert_eq!(renewed, LeaseSpec { renew_time: Some(wall("2023-11-14T12:00:02Z")), ..taken });
+        let renewed = held_by(
+            taken.clone(),
+            "me",
+            Duration::from_secs(15),
+            wall("2023-11-14T12:00:02Z"),
+        );
+        assert_eq!(
+            renewed,
+            LeaseSpec {
+                renew_time: Some(wall("2023-11-14T12:00:02Z")),
+                ..taken
+            }
+        );
     }
 
     #[test]
@@ -162,13 +198,24 @@ mod tests {
     fn taking_a_lease_that_says_nothing_is_a_transition_and_their_count_has_an_end() {
         let transitions = |of| mine(spec(of)).lease_transitions;
         assert_eq!(transitions(json!({"strategy": "x"})), Some(1));
-        assert_eq!(transitions(json!({"leaseTransitions": i32::MAX})), Some(i32::MAX));
+        assert_eq!(
+            transitions(json!({"leaseTransitions": i32::MAX})),
+            Some(i32::MAX)
+        );
     }
 
     #[test]
     fn a_duration_that_is_no_whole_number_of_seconds_is_rounded_up() {
-        let seconds =
-            |millis| held_by(LeaseSpec::default(), "me", Duration::from_millis(millis), noon()).lease_duration_seconds.unwrap();
+        let seconds = |millis| {
+            held_by(
+                LeaseSpec::default(),
+                "me",
+                Duration::from_millis(millis),
+                noon(),
+            )
+            .lease_duration_seconds
+            .unwrap()
+        };
         assert_eq!([seconds(200), seconds(3000), seconds(3001)], [1, 3, 4]);
     }
 
@@ -176,16 +223,26 @@ mod tests {
     fn a_holder_without_a_sensible_duration_may_be_followed_at_once() {
         for duration in [json!(null), json!(0), json!(-5)] {
             let mut seen = Observation::new("me".into());
-            seen.note(spec(json!({"holderIdentity": "other", "leaseDurationSeconds": duration})), at(0));
+            seen.note(
+                spec(json!({"holderIdentity": "other", "leaseDurationSeconds": duration})),
+                at(0),
+            );
             assert_eq!(seen.held_until(at(0)), None);
         }
     }
 
     #[test]
     fn fields_that_are_not_ours_survive() {
-        let lease = LeaseSpec { strategy: Some("OldestEmulationVersion".into()), preferred_holder: Some("x".into()), ..other() };
+        let lease = LeaseSpec {
+            strategy: Some("OldestEmulationVersion".into()),
+            preferred_holder: Some("x".into()),
+            ..other()
+        };
         let kept = released(mine(lease.clone()), noon());
-        assert_eq!((kept.strategy, kept.preferred_holder), (lease.strategy, lease.preferred_holder));
+        assert_eq!(
+            (kept.strategy, kept.preferred_holder),
+            (lease.strategy, lease.preferred_holder)
+        );
     }
 
     #[test]

@@ -48,17 +48,34 @@ pub struct Standing {
 impl Role {
     pub fn standing(&self) -> Standing {
         match self {
-            Self::Candidate { identity, holder, fence } => Standing {
-                role: if fence.is_open() { "leading" } else { "waiting" },
+            Self::Candidate {
+                identity,
+                holder,
+                fence,
+            } => Standing {
+                role: if fence.is_open() {
+                    "leading"
+                } else {
+                    "waiting"
+                },
                 identity: Some(identity.clone()),
                 leader: Some(holder.borrow().identity.clone()).filter(|holder| !holder.is_empty()),
             },
-            Self::Alone => Standing { role: "alone", identity: None, leader: None },
-            Self::DryRun => Standing { role: "dry run", identity: None, leader: None },
+            Self::Alone => Standing {
+                role: "alone",
+                identity: None,
+                leader: None,
+            },
+            Self::DryRun => Standing {
+                role: "dry run",
+                identity: None,
+                leader: None,
+            },
         }
     }
 
-    /// When the leader will have missed two renewals of its Lease unless it makes one; none if no Lease was seen.
+    /// When the leader will have missed two renewals of its Lease unless it makes one; none if no
+    /// Lease was seen.
     pub fn leader_silent_from(&self) -> Option<Instant> {
         match self {
             Self::Candidate { holder, .. } => holder.borrow().silent_from,

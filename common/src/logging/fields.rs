@@ -9,10 +9,12 @@ use tracing::field::{Field, Visit};
 
 use crate::status_message::StatusMessage;
 
-/// Keys that zap's encoder writes itself; a field of that name gets a prefix, so that no line has a key twice.
+/// Keys that zap's encoder writes itself; a field of that name gets a prefix, so that no line has a
+/// key twice.
 const RESERVED: [&str; 5] = ["level", "ts", "logger", "caller", "stacktrace"];
 
-/// Key and value, in the order they were recorded; a key recorded again keeps its place and takes the new value.
+/// Key and value, in the order they were recorded; a key recorded again keeps its place and takes
+/// the new value.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Fields {
     pub(crate) message: String,
@@ -34,7 +36,9 @@ impl Fields {
     /// In the order of a line.
     pub(crate) fn pairs(&self) -> Vec<(&str, &Value)> {
         let error = self.error.iter().map(|error| ("error", error));
-        error.chain(self.others.iter().map(|(key, value)| (key.as_str(), value))).collect()
+        error
+            .chain(self.others.iter().map(|(key, value)| (key.as_str(), value)))
+            .collect()
     }
 
     fn set(&mut self, key: &str, value: Value) {
@@ -78,7 +82,10 @@ impl Visit for Fields {
     fn record_f64(&mut self, field: &Field, value: f64) {
         // JSON has no word for an infinite number; zap writes them as strings too.
         let number = serde_json::Number::from_f64(value);
-        self.record(field, number.map_or_else(|| value.to_string().into(), Value::Number));
+        self.record(
+            field,
+            number.map_or_else(|| value.to_string().into(), Value::Number),
+        );
     }
 
     fn record_error(&mut self, field: &Field, value: &(dyn Error + 'static)) {
@@ -86,8 +93,9 @@ impl Visit for Fields {
     }
 }
 
-/// An error with its causes, in one line; a cause that the text has already, as many errors end with that of theirs, is not repeated. Of
-/// an API server's refusal its message is shown: kube's text goes on with the whole Status, as Rust prints it.
+/// An error with its causes, in one line; a cause that the text has already, as many errors end
+/// with that of theirs, is not repeated. Of an API server's refusal its message is shown: kube's
+/// text goes on with the whole Status, as Rust prints it.
 pub fn with_causes(error: &(dyn Error + 'static)) -> String {
     let mut text = error.to_string();
     for cause in std::iter::successors(error.source(), |&cause| cause.source()) {

@@ -7,7 +7,8 @@ use go_compat::zap::{Encoder, Level, StackLevel, TimeEncoding};
 /// What is said of a field here is what the help says of its flag.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Args)]
 pub struct ZapOptions {
-    /// The least severe lines written: debug, info, error, panic, or a number above 0 for ever more detail.
+    /// The least severe lines written: debug, info, error, panic, or a number above 0 for ever more
+    /// detail.
     #[arg(long = "zap-log-level", value_name = "level", default_value_t)]
     pub level: Level,
     /// How lines are written: json or console. With --zap-devel the default is console.
@@ -16,7 +17,8 @@ pub struct ZapOptions {
     /// How times are written: rfc3339, rfc3339nano, iso8601, epoch, millis or nanos.
     #[arg(long = "zap-time-encoding", value_name = "encoding", value_parser = flag::word::<TimeEncoding>, default_value_t)]
     pub time_encoding: TimeEncoding,
-    /// Accepted for compatibility: info, error or panic. Lines carry the chain of causes instead of a stack trace.
+    /// Accepted for compatibility: info, error or panic. Lines carry the chain of causes instead of
+    /// a stack trace.
     #[arg(long = "zap-stacktrace-level", value_name = "level", value_parser = flag::word::<StackLevel>, default_value_t)]
     pub stacktrace_level: StackLevel,
     /// Write for a person: console lines, none left out however often they repeat.
@@ -27,10 +29,15 @@ pub struct ZapOptions {
 impl ZapOptions {
     /// The encoder asked for, else what `--zap-devel` implies.
     pub(crate) fn effective_encoder(&self) -> Encoder {
-        self.encoder.unwrap_or(if self.devel { Encoder::Console } else { Encoder::Json })
+        self.encoder.unwrap_or(if self.devel {
+            Encoder::Console
+        } else {
+            Encoder::Json
+        })
     }
 
-    /// Whether repeated lines are left out after the first hundred of a second: not for a developer, and not from verbosity 2 on (rule 9).
+    /// Whether repeated lines are left out after the first hundred of a second: not for a
+    /// developer, and not from verbosity 2 on (rule 9).
     pub(super) fn samples(&self) -> bool {
         !self.devel && self.level.verbosity() < 2
     }

@@ -1,7 +1,8 @@
 //! A bounded queue in front of stderr, and the thread that empties it.
 //!
-//! Whoever reads stderr may be slow or have stopped; a task that logs must not wait for that (fault 75). When the queue is full, lines are
-//! dropped and counted, and the count is the next line written. A closed stderr loses lines and nothing else.
+//! Whoever reads stderr may be slow or have stopped; a task that logs must not wait for that (fault
+//! 75). When the queue is full, lines are dropped and counted, and the count is the next line
+//! written. A closed stderr loses lines and nothing else.
 
 use std::io::{self, Write};
 use std::sync::Arc;
@@ -12,7 +13,8 @@ use parking_lot::{Condvar, Mutex};
 /// The most bytes queued: a burst of 10,000 lines of 400 bytes (fault 75).
 const MAX_BYTES: usize = 4 * 1024 * 1024;
 
-/// Lines on their way to stderr. Clones share one queue and one thread, which lives as long as the process.
+/// Lines on their way to stderr. Clones share one queue and one thread, which lives as long as the
+/// process.
 #[derive(Clone)]
 #[must_use = "lines still queued are written by `flush`"]
 pub struct Logging(Arc<Shared>);
@@ -43,14 +45,20 @@ impl Logging {
     pub(super) fn start(target: impl Write + Send + 'static) -> io::Result<Self> {
         let shared = Arc::<Shared>::default();
         let writer = Arc::clone(&shared);
-        // Nobody joins it: it may hang in a write for ever, and the process must be able to end. `flush` waits for its work instead.
-        std::thread::Builder::new().name("log-writer".into()).spawn(move || write_all(&writer, target))?;
+        // Nobody joins it: it may hang in a write for ever, and the process must be able to end.
+        // `flush` waits for its work instead.
+        std::thread::Builder::new()
+            .name("log-writer".into())
+            .spawn(move || write_all(&writer, target))?;
         Ok(Self(shared))
     }
 
-    /// Waits until all lines are written, but no longer than `limit`: whoever reads stderr may have stopped.
+    /// Waits until all lines are written, but no longer than `limit`: whoever reads stderr may have
+    /// stopped.
     pub fn flush(&self, limit: Duration) {
-        self.0.changed.wait_while_for(&mut self.0.queue.lock(), |queue| !queue.is_done(), limit);
+        self.0
+            .changed
+            .wait_while_for(&mut self.0.queue.lock(), |queue| !queue.is_done(), limit);
     }
 
     pub(super) fn write(&self, line: &[u8]) {
@@ -72,7 +80,9 @@ fn write_all(shared: &Shared, mut target: impl Write) {
         if queue.is_done() {
             shared.changed.notify_all();
         }
-        shared.changed.wait_while(&mut queue, |queue| queue.is_done());
+        shared
+            .changed
+            .wait_while(&mut queue, |queue| queue.is_done());
         let lines = std::mem::take(&mut queue.lines);
         let dropped = std::mem::take(&mut queue.dropped);
         queue.writing = true;
@@ -99,7 +109,9 @@ mod tests {
 
     impl Write for Handing {
         fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-            self.0.send(bytes.to_vec()).map_err(|_| io::Error::from(io::ErrorKind::BrokenPipe))?;
+            self.0
+                .send(bytes.to_vec())
+                .map_err(|_| io::Error::from(io::ErrorKind::BrokenPipe))?;
             Ok(bytes.len())
         }
 

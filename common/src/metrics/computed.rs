@@ -24,11 +24,17 @@ pub fn register_computed(
     registry.register_collector(Box::new(Computed { name, help, value }));
 }
 
-/// `dwd_seed_known`: whether what an agent works by is known. An agent that is blind does nothing, and nothing else shows it. A replica
-/// that waits for the lead watches, too, and shows what is so for it.
-pub fn register_seed_known(registry: &mut Registry, is_known: impl Fn() -> bool + Send + Sync + 'static) {
+/// `dwd_seed_known`: whether what an agent works by is known. An agent that is blind does nothing,
+/// and nothing else shows it. A replica that waits for the lead watches, too, and shows what is so
+/// for it.
+pub fn register_seed_known(
+    registry: &mut Registry,
+    is_known: impl Fn() -> bool + Send + Sync + 'static,
+) {
     let help = "Whether all is known of the seed that this process works by (1) or not (0).";
-    register_computed(registry, "dwd_seed_known", help, move || Some(is_known().into()));
+    register_computed(registry, "dwd_seed_known", help, move || {
+        Some(is_known().into())
+    });
 }
 
 impl<V> fmt::Debug for Computed<V> {
@@ -39,7 +45,14 @@ impl<V> fmt::Debug for Computed<V> {
 
 impl<V: Fn() -> Option<u64> + Send + Sync + 'static> Collector for Computed<V> {
     fn encode(&self, mut encoder: DescriptorEncoder) -> fmt::Result {
-        let Some(value) = (self.value)() else { return Ok(()) };
-        ConstGauge::new(value).encode(encoder.encode_descriptor(self.name, self.help, None, MetricType::Gauge)?)
+        let Some(value) = (self.value)() else {
+            return Ok(());
+        };
+        ConstGauge::new(value).encode(encoder.encode_descriptor(
+            self.name,
+            self.help,
+            None,
+            MetricType::Gauge,
+        )?)
     }
 }

@@ -1,7 +1,9 @@
-//! How requests travel to the seed: through kube's own layers, over TCP connections whose other end the kernel asks for signs of life.
+//! How requests travel to the seed: through kube's own layers, over TCP connections whose other end
+//! the kernel asks for signs of life.
 //!
-//! kube's builder makes its TCP connector itself and takes no other one, so its layers are stacked here as it stacks them. What it
-//! adds beside them, a log line for each failed request, is left out: whoever asked says what failed.
+//! kube's builder makes its TCP connector itself and takes no other one, so its layers are stacked
+//! here as it stacks them. What it adds beside them, a log line for each failed request, is left
+//! out: whoever asked says what failed.
 
 use std::time::Duration;
 
@@ -26,12 +28,14 @@ const KEEPALIVE_IDLE: Duration = Duration::from_secs(10);
 const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(5);
 /// ... until as many probes have had no answer: 25 s.
 const KEEPALIVE_PROBES: u32 = 3;
-/// What was sent may be unacknowledged for so long. Linux goes by this for probes too, whatever their number, and looks only when
-/// the next one is due: a second less than the 25 s, or it would be the one after that, at 30 s.
+/// What was sent may be unacknowledged for so long. Linux goes by this for probes too, whatever
+/// their number, and looks only when the next one is due: a second less than the 25 s, or it would
+/// be the one after that, at 30 s.
 const USER_TIMEOUT: Duration = Duration::from_secs(24);
 
-/// What a connection reads at once, and keeps for reading while its watch is quiet: two TLS records. Left to itself hyper lets it grow to
-/// 408 KiB on each connection over which a long list came.
+/// What a connection reads at once, and keeps for reading while its watch is quiet: two TLS
+/// records. Left to itself hyper lets it grow to 408 KiB on each connection over which a long list
+/// came.
 const READ_AT_ONCE: usize = 32 << 10;
 
 /// A client of which no connection is open yet.
@@ -41,7 +45,8 @@ const READ_AT_ONCE: usize = 32 << 10;
 pub(super) fn client(access: &Access) -> Result<Client, kube::Error> {
     let config = &access.config;
     let tcp = tcp(HttpConnector::new(), config.connect_timeout);
-    let mut connector = TimeoutConnector::new(config.rustls_https_connector_with_connector(way(access, tcp)?)?);
+    let mut connector =
+        TimeoutConnector::new(config.rustls_https_connector_with_connector(way(access, tcp)?)?);
     connector.set_connect_timeout(config.connect_timeout);
     connector.set_read_timeout(config.read_timeout);
     connector.set_write_timeout(config.write_timeout);
@@ -51,7 +56,11 @@ pub(super) fn client(access: &Access) -> Result<Client, kube::Error> {
         .option_layer(config.auth_layer()?)
         .layer(config.extra_headers_layer()?)
         .map_err(BoxError::from)
-        .service(legacy::Client::builder(TokioExecutor::new()).http1_max_buf_size(READ_AT_ONCE).build::<_, Body>(connector));
+        .service(
+            legacy::Client::builder(TokioExecutor::new())
+                .http1_max_buf_size(READ_AT_ONCE)
+                .build::<_, Body>(connector),
+        );
     Ok(Client::new(stack, config.default_namespace.clone()))
 }
 
@@ -60,7 +69,10 @@ type Way = BoxCloneSyncService<Uri, MaybeHttpsStream<TokioIo<TcpStream>>, BoxErr
 
 fn way(access: &Access, tcp: HttpConnector) -> Result<Way, kube::Error> {
     let Some(proxy) = access.proxies.intercept(&access.config.cluster_url) else {
-        return Ok(Way::new(tcp.map_response(MaybeHttpsStream::Http).map_err(BoxError::from)));
+        return Ok(Way::new(
+            tcp.map_response(MaybeHttpsStream::Http)
+                .map_err(BoxError::from),
+        ));
     };
     let url = proxy.uri().clone();
     match url.scheme_str() {
@@ -79,17 +91,24 @@ fn way(access: &Access, tcp: HttpConnector) -> Result<Way, kube::Error> {
             if let Some((user, password)) = proxy.raw_auth() {
                 socks = socks.with_auth(user.to_owned(), password.to_owned());
             }
-            Ok(Way::new(socks.map_response(MaybeHttpsStream::Http).map_err(BoxError::from)))
+            Ok(Way::new(
+                socks
+                    .map_response(MaybeHttpsStream::Http)
+                    .map_err(BoxError::from),
+            ))
         }
         // Its URL may carry a password.
-        _ => Err(kube::Error::Service("the proxy is neither http, https nor socks5".into())),
+        _ => Err(kube::Error::Service(
+            "the proxy is neither http, https nor socks5".into(),
+        )),
     }
 }
 
 /// Over HTTP/1.1 a quiet watch and a dead one look alike to everyone but the kernel.
 fn tcp<R>(mut tcp: HttpConnector<R>, limit: Option<Duration>) -> HttpConnector<R> {
     tcp.enforce_http(false);
-    // Each address of a name gets an equal part of it, so that one which swallows everything leaves time for the next.
+    // Each address of a name gets an equal part of it, so that one which swallows everything leaves
+    // time for the next.
     tcp.set_connect_timeout(limit);
     tcp.set_keepalive(Some(KEEPALIVE_IDLE));
     tcp.set_keepalive_interval(Some(KEEPALIVE_INTERVAL));
@@ -119,16 +138,28 @@ mod tests {
     #[tokio::test]
     async fn the_kernel_gives_up_a_silent_connection_within_30_s() {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let server = format!("http://{}", listener.local_addr().unwrap()).parse().unwrap();
-        let connection = tcp(HttpConnector::new(), None).oneshot(server).await.unwrap();
+        let server = format!("http://{}", listener.local_addr().unwrap())
+            .parse()
+            .unwrap();
+        let connection = tcp(HttpConnector::new(), None)
+            .oneshot(server)
+            .await
+            .unwrap();
         let socket = connection.inner();
         assert!(sockopt::socket_keepalive(socket).unwrap());
-        let (idle, interval) = (sockopt::tcp_keepidle(socket).unwrap(), sockopt::tcp_keepintvl(socket).unwrap());
+        let (idle, interval) = (
+            sockopt::tcp_keepidle(socket).unwrap(),
+            sockopt::tcp_keepintvl(socket).unwrap(),
+        );
         let probed = idle + interval * sockopt::tcp_keepcnt(socket).unwrap();
         assert!(probed < LIMIT, "{probed:?}");
-        let unacknowledged = Duration::from_millis(sockopt::tcp_user_timeout(socket).unwrap().into());
+        let unacknowledged =
+            Duration::from_millis(sockopt::tcp_user_timeout(socket).unwrap().into());
         // Linux looks when a probe is due.
-        assert!(unacknowledged > idle && unacknowledged + interval < LIMIT, "{unacknowledged:?}");
+        assert!(
+            unacknowledged > idle && unacknowledged + interval < LIMIT,
+            "{unacknowledged:?}"
+        );
     }
 
     #[tokio::test]
@@ -144,11 +175,15 @@ mod tests {
         while let Ok(stream) = timeout(Duration::from_millis(200), TcpStream::connect(dead)).await {
             queued.push(stream.unwrap());
         }
-        let resolver = service_fn(move |_: Name| ready(Ok::<_, io::Error>([dead, good].into_iter())));
+        let resolver =
+            service_fn(move |_: Name| ready(Ok::<_, io::Error>([dead, good].into_iter())));
         let limit = Duration::from_secs(1);
-        let connected =
-            tcp(HttpConnector::new_with_resolver(resolver), Some(limit)).oneshot("http://seed.example".parse().unwrap());
-        let connection = timeout(limit, connected).await.expect("half of the time is left").unwrap();
+        let connected = tcp(HttpConnector::new_with_resolver(resolver), Some(limit))
+            .oneshot("http://seed.example".parse().unwrap());
+        let connection = timeout(limit, connected)
+            .await
+            .expect("half of the time is left")
+            .unwrap();
         assert_eq!(connection.inner().peer_addr().unwrap(), good);
     }
 }

@@ -13,7 +13,13 @@ const REFRESH: u32 = 10;
 const STYLE: &str = include_str!("style.css");
 
 pub(super) fn render(process: &Process, status: &impl Status) -> Markup {
-    let Process { agent, version, now, uptime_seconds, standing } = process;
+    let Process {
+        agent,
+        version,
+        now,
+        uptime_seconds,
+        standing,
+    } = process;
     html! {
         (DOCTYPE)
         html lang="en" {
@@ -52,7 +58,11 @@ pub fn timestamp(at: DateTime<Utc>) -> Markup {
 }
 
 /// A table with a caption; nothing where there is no row.
-pub fn table(caption: &str, columns: &[&str], rows: impl IntoIterator<Item = Vec<Markup>>) -> Markup {
+pub fn table(
+    caption: &str,
+    columns: &[&str],
+    rows: impl IntoIterator<Item = Vec<Markup>>,
+) -> Markup {
     let mut rows = rows.into_iter().peekable();
     html! {
         @if rows.peek().is_some() {
@@ -74,7 +84,11 @@ pub fn table(caption: &str, columns: &[&str], rows: impl IntoIterator<Item = Vec
 
 /// A moment that is so many seconds away: `in 5s`, `5s ago`.
 pub fn ago(seconds: i64) -> String {
-    if seconds < 0 { format!("in {}", span(-seconds)) } else { format!("{} ago", span(seconds)) }
+    if seconds < 0 {
+        format!("in {}", span(-seconds))
+    } else {
+        format!("{} ago", span(seconds))
+    }
 }
 
 #[cfg(test)]

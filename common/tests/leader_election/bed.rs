@@ -23,7 +23,8 @@ pub const LEASE: &str = "dwd-prober-leader-election";
 pub const LEASES: &str = "leases.coordination.k8s.io";
 pub const TOKEN: &str = "prober";
 
-/// Short times, with room before the deadline, and between it and the end of the Lease, for a machine that does much at once.
+/// Short times, with room before the deadline, and between it and the end of the Lease, for a
+/// machine that does much at once.
 pub fn quick() -> LeaderElection {
     LeaderElection {
         enabled: true,
@@ -35,16 +36,24 @@ pub fn quick() -> LeaderElection {
 }
 
 pub async fn soon<T>(act: impl Future<Output = T>) -> T {
-    timeout(PATIENCE, act).await.expect("it does not take that long")
+    timeout(PATIENCE, act)
+        .await
+        .expect("it does not take that long")
 }
 
 /// An API server that grants the rights of rule 83, and more.
 pub async fn serve(mut rules: Vec<Rule>) -> Arc<MemoryApi> {
-    rustls::crypto::ring::default_provider().install_default().ok();
-    let server = MemoryApi::start(&Authority::new().unwrap(), Options::default()).await.unwrap();
+    rustls::crypto::ring::default_provider()
+        .install_default()
+        .ok();
+    let server = MemoryApi::start(&Authority::new().unwrap(), Options::default())
+        .await
+        .unwrap();
     rules.extend([
         Rule::new("create", LEASES).in_namespace(GARDEN),
-        Rule::new("get,watch,update", LEASES).in_namespace(GARDEN).named(LEASE),
+        Rule::new("get,watch,update", LEASES)
+            .in_namespace(GARDEN)
+            .named(LEASE),
         Rule::new("create,get,update,patch", "events").in_namespace(GARDEN),
         // What every user who is known may do.
         Rule::new("create", "selfsubjectaccessreviews.authorization.k8s.io"),
@@ -68,20 +77,38 @@ impl Bed {
     pub async fn with(rules: Vec<Rule>) -> Self {
         let server = serve(rules).await;
         let kubeconfig = Kubeconfig::from_yaml(&server.kubeconfig(TOKEN)).unwrap();
-        let mut config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await.unwrap();
+        let mut config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default())
+            .await
+            .unwrap();
         config.default_retry = false;
-        Self { server, client: Client::try_from(config).unwrap() }
+        Self {
+            server,
+            client: Client::try_from(config).unwrap(),
+        }
     }
 
     /// Behind a network that has no sockets.
     pub fn behind(network: &LossyNetwork) -> Self {
-        Self { server: network.server.clone(), client: network.link("all").client() }
+        Self {
+            server: network.server.clone(),
+            client: network.link("all").client(),
+        }
     }
 
     /// A candidate that reports nothing.
     pub fn candidate(&self, identity: &str, settings: LeaderElection) -> (Elector, Fence) {
         let (keeper, fence) = Fence::closed();
-        (Elector::new(self.client.clone(), settings, LEASE, identity.into(), keeper, Events::none()), fence)
+        (
+            Elector::new(
+                self.client.clone(),
+                settings,
+                LEASE,
+                identity.into(),
+                keeper,
+                Events::none(),
+            ),
+            fence,
+        )
     }
 
     /// Takes Events and writes them, about the Lease where they may not stand elsewhere.
@@ -93,7 +120,14 @@ impl Bed {
     pub fn replica(&self, identity: &str, settings: LeaderElection) -> Replica {
         let (events, recorder) = self.recorder();
         let (keeper, fence) = Fence::closed();
-        let elector = Elector::new(self.client.clone(), settings, LEASE, identity.into(), keeper, events);
+        let elector = Elector::new(
+            self.client.clone(),
+            settings,
+            LEASE,
+            identity.into(),
+            keeper,
+            events,
+        );
         let stop = CancellationToken::new();
         let task = tokio::spawn(recorder.beside(campaign(elector, stop.clone().cancelled_owned())));
         Replica { fence, stop, task }
@@ -101,11 +135,18 @@ impl Bed {
 
     /// The spec of the Lease; null when there is none.
     pub fn lease(&self) -> Value {
-        self.server.store().get(LEASES, GARDEN, LEASE).map(|lease| lease["spec"].clone()).unwrap_or_default()
+        self.server
+            .store()
+            .get(LEASES, GARDEN, LEASE)
+            .map(|lease| lease["spec"].clone())
+            .unwrap_or_default()
     }
 
     pub fn holder(&self) -> String {
-        self.lease()["holderIdentity"].as_str().unwrap_or_default().to_owned()
+        self.lease()["holderIdentity"]
+            .as_str()
+            .unwrap_or_default()
+            .to_owned()
     }
 
     /// A Lease as somebody else left it.
@@ -127,13 +168,16 @@ impl Bed {
     /// Waits for a number of requests for the Lease with this verb.
     pub async fn asked(&self, verb: &str, count: usize) {
         let wanted = |record: &&Record| record.verb == verb && record.resource == LEASES;
-        let enough =
-            |records: &std::collections::VecDeque<Record>| (records.iter().filter(wanted).count() >= count).then_some(());
+        let enough = |records: &std::collections::VecDeque<Record>| {
+            (records.iter().filter(wanted).count() >= count).then_some(())
+        };
         soon(self.server.requests().wait_for(enough)).await;
     }
 
     pub fn count(&self, verb: &str) -> usize {
-        self.server.requests().count(|record| record.verb == verb && record.resource == LEASES)
+        self.server
+            .requests()
+            .count(|record| record.verb == verb && record.resource == LEASES)
     }
 
     /// Nothing was forbidden, and nothing but what the role names was asked.
@@ -141,7 +185,10 @@ impl Bed {
         for record in self.server.requests().all() {
             assert!(!matches!(record.status, Some(401 | 403)), "{record:?}");
             if record.resource == LEASES {
-                assert!(matches!(record.verb.as_str(), "create" | "get" | "watch" | "update"), "{record:?}");
+                assert!(
+                    matches!(record.verb.as_str(), "create" | "get" | "watch" | "update"),
+                    "{record:?}"
+                );
             }
         }
     }

@@ -30,7 +30,12 @@ fn written(bed: &Bed, namespace: &str) -> Vec<Value> {
 /// Waits for answered requests for Events.
 async fn answered(bed: &Bed, count: usize) {
     let answered = |record: &&Record| record.resource == "events" && record.status.is_some();
-    soon(bed.server.requests().wait_for(|records| (records.iter().filter(answered).count() >= count).then_some(()))).await;
+    soon(
+        bed.server
+            .requests()
+            .wait_for(|records| (records.iter().filter(answered).count() >= count).then_some(())),
+    )
+    .await;
 }
 
 #[tokio::test]
@@ -41,15 +46,30 @@ async fn the_beginning_and_the_end_of_leadership_are_reported_on_the_lease() {
     let uid = bed.server.store().get(LEASES, GARDEN, LEASE).unwrap()["metadata"]["uid"].clone();
     replica.end().await;
     let events = written(&bed, GARDEN);
-    let messages: Vec<_> = events.iter().map(|event| event["message"].as_str().unwrap()).collect();
+    let messages: Vec<_> = events
+        .iter()
+        .map(|event| event["message"].as_str().unwrap())
+        .collect();
     assert_eq!(messages, ["one became leader", "one stopped leading"]);
     for event in &events {
         let about = &event["involvedObject"];
-        assert_eq!((&about["kind"], &about["apiVersion"]), (&"Lease".into(), &"coordination.k8s.io/v1".into()));
-        assert_eq!((&about["namespace"], &about["name"], &about["uid"]), (&GARDEN.into(), &LEASE.into(), &uid));
-        assert_eq!((&event["reason"], &event["type"], &event["count"]), (&"LeaderElection".into(), &"Normal".into(), &1.into()));
+        assert_eq!(
+            (&about["kind"], &about["apiVersion"]),
+            (&"Lease".into(), &"coordination.k8s.io/v1".into())
+        );
+        assert_eq!(
+            (&about["namespace"], &about["name"], &about["uid"]),
+            (&GARDEN.into(), &LEASE.into(), &uid)
+        );
+        assert_eq!(
+            (&event["reason"], &event["type"], &event["count"]),
+            (&"LeaderElection".into(), &"Normal".into(), &1.into())
+        );
         assert_eq!(event["source"]["component"], "dependency-watchdog");
-        assert!(event["firstTimestamp"].is_string() && event["firstTimestamp"] == event["lastTimestamp"]);
+        assert!(
+            event["firstTimestamp"].is_string()
+                && event["firstTimestamp"] == event["lastTimestamp"]
+        );
     }
     bed.check();
 }
@@ -66,16 +86,28 @@ async fn repetitions_are_counted_in_one_event_and_one_that_was_forgotten_is_writ
         }
         events.normal(&lease, "Test", "the same".into());
         answered(&bed, 4).await;
-        let counts: Vec<_> = written(&bed, GARDEN).iter().map(|event| (event["type"].clone(), event["count"].clone())).collect();
-        assert_eq!(counts, [("Warning".into(), 3.into()), ("Normal".into(), 1.into())]);
-        let name = written(&bed, GARDEN)[0]["metadata"]["name"].as_str().unwrap().to_owned();
+        let counts: Vec<_> = written(&bed, GARDEN)
+            .iter()
+            .map(|event| (event["type"].clone(), event["count"].clone()))
+            .collect();
+        assert_eq!(
+            counts,
+            [("Warning".into(), 3.into()), ("Normal".into(), 1.into())]
+        );
+        let name = written(&bed, GARDEN)[0]["metadata"]["name"]
+            .as_str()
+            .unwrap()
+            .to_owned();
         bed.server.store().delete("events", GARDEN, &name).unwrap();
         events.warning(&lease, "Test", "the same".into());
         answered(&bed, 6).await;
     };
     recorder.beside(work).await;
     let last = written(&bed, GARDEN).pop().unwrap();
-    assert_eq!((&last["type"], &last["count"]), (&"Warning".into(), &4.into()));
+    assert_eq!(
+        (&last["type"], &last["count"]),
+        (&"Warning".into(), &4.into())
+    );
     bed.check();
 }
 
@@ -92,9 +124,15 @@ async fn where_events_are_not_allowed_they_go_home_and_name_the_object() {
         .await;
     assert!(written(&bed, SHOOT).is_empty());
     let home = written(&bed, GARDEN);
-    assert_eq!(home[0]["message"], "Deployment shoot--a--b/kube-controller-manager: to 0");
+    assert_eq!(
+        home[0]["message"],
+        "Deployment shoot--a--b/kube-controller-manager: to 0"
+    );
     assert_eq!(home[0]["involvedObject"]["name"], LEASE);
-    let reviews = bed.server.requests().count(|record| record.resource.starts_with("selfsubjectaccessreviews"));
+    let reviews = bed
+        .server
+        .requests()
+        .count(|record| record.resource.starts_with("selfsubjectaccessreviews"));
     assert_eq!(reviews, 1);
     bed.check();
 }
@@ -110,14 +148,19 @@ async fn where_events_are_allowed_they_stand_beside_their_object() {
         })
         .await;
     let there = written(&bed, SHOOT);
-    assert_eq!((&there[0]["message"], &there[0]["involvedObject"]["uid"]), (&"to 0".into(), &"u".into()));
+    assert_eq!(
+        (&there[0]["message"], &there[0]["involvedObject"]["uid"]),
+        (&"to 0".into(), &"u".into())
+    );
     bed.check();
 }
 
 #[tokio::test]
 async fn an_event_that_is_refused_is_lost_and_counted_and_the_next_one_is_written() {
     let bed = Bed::start().await;
-    bed.server.faults().add(When::verb("create", "events").once(), Fault::status(403));
+    bed.server
+        .faults()
+        .add(When::verb("create", "events").once(), Fault::status(403));
     let (events, recorder) = bed.recorder();
     let counter = events.clone();
     recorder
@@ -134,7 +177,9 @@ async fn an_event_that_is_refused_is_lost_and_counted_and_the_next_one_is_writte
 #[tokio::test]
 async fn an_api_server_that_swallows_events_holds_up_neither_the_work_nor_its_end() {
     let bed = Bed::start().await;
-    bed.server.faults().add(When::verb("create", "events"), Fault::Stall);
+    bed.server
+        .faults()
+        .add(When::verb("create", "events"), Fault::Stall);
     let (events, recorder) = bed.recorder();
     let begin = tokio::time::Instant::now();
     let done = recorder
@@ -146,7 +191,11 @@ async fn an_api_server_that_swallows_events_holds_up_neither_the_work_nor_its_en
         })
         .await;
     assert_eq!(done, 7);
-    assert!(begin.elapsed() < std::time::Duration::from_secs(5), "{:?}", begin.elapsed());
+    assert!(
+        begin.elapsed() < std::time::Duration::from_secs(5),
+        "{:?}",
+        begin.elapsed()
+    );
     assert!(events.lost() >= 900);
 }
 

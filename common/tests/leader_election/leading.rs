@@ -20,10 +20,18 @@ async fn a_leader_renews_by_put_alone_and_needs_no_reads() {
     bed.server.requests().clear();
     bed.asked("update", 5).await;
     let requests = bed.server.requests().all();
-    assert!(requests.iter().all(|record| record.verb == "update" || record.resource == "events"), "{requests:?}");
+    assert!(
+        requests
+            .iter()
+            .all(|record| record.verb == "update" || record.resource == "events"),
+        "{requests:?}"
+    );
     let lease = bed.lease();
     assert!(lease["renewTime"].as_str() > first["renewTime"].as_str());
-    assert_eq!((&lease["acquireTime"], &lease["leaseTransitions"]), (&first["acquireTime"], &first["leaseTransitions"]));
+    assert_eq!(
+        (&lease["acquireTime"], &lease["leaseTransitions"]),
+        (&first["acquireTime"], &first["leaseTransitions"])
+    );
     replica.end().await;
     bed.check();
 }
@@ -32,7 +40,10 @@ async fn a_leader_renews_by_put_alone_and_needs_no_reads() {
 async fn a_leader_whose_work_computes_for_long_renews_all_the_same() {
     let bed = Bed::start().await;
     let (elector, fence) = bed.candidate("one", quick());
-    #[expect(clippy::disallowed_methods, reason = "work that does not let go of its thread")]
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "work that does not let go of its thread"
+    )]
     let work = async {
         fence.opened().await;
         let (begin, before) = (Instant::now(), bed.count("update"));
@@ -69,7 +80,11 @@ async fn a_campaign_that_is_dropped_ends_the_renewals() {
     let fence = replica.fence.clone();
     replica.kill().await;
     soon(fence.while_open(std::future::pending::<()>())).await;
-    assert_eq!(bed.holder(), "one", "it was not given up, and it has run out");
+    assert_eq!(
+        bed.holder(),
+        "one",
+        "it was not given up, and it has run out"
+    );
     bed.check();
 }
 
@@ -84,7 +99,11 @@ async fn a_lease_that_is_given_up_says_so_in_client_gos_words() {
     assert!(!fence.is_open());
     let lease = bed.lease();
     assert_eq!(
-        (&lease["holderIdentity"], &lease["leaseDurationSeconds"], &lease["leaseTransitions"]),
+        (
+            &lease["holderIdentity"],
+            &lease["leaseDurationSeconds"],
+            &lease["leaseTransitions"]
+        ),
         (&"".into(), &1.into(), &0.into())
     );
     bed.check();
@@ -96,13 +115,22 @@ async fn somebody_elses_change_of_the_lease_costs_neither_the_lead_nor_the_chang
     let replica = bed.replica("one", quick());
     replica.leads().await;
     let patch = json!({"metadata": {"labels": {"a": "b"}}, "spec": {"preferredHolder": "x"}});
-    bed.server.store().patch(LEASES, GARDEN, LEASE, &patch).unwrap();
+    bed.server
+        .store()
+        .patch(LEASES, GARDEN, LEASE, &patch)
+        .unwrap();
     let before = bed.count("update");
     bed.asked("update", before + 3).await;
     assert!(replica.fence.is_open());
     replica.end().await;
     let lease = bed.server.store().get(LEASES, GARDEN, LEASE).unwrap();
-    assert_eq!((&lease["metadata"]["labels"]["a"], &lease["spec"]["preferredHolder"]), (&"b".into(), &"x".into()));
+    assert_eq!(
+        (
+            &lease["metadata"]["labels"]["a"],
+            &lease["spec"]["preferredHolder"]
+        ),
+        (&"b".into(), &"x".into())
+    );
     bed.check();
 }
 
@@ -126,12 +154,21 @@ async fn a_leader_whose_lease_is_deleted_makes_it_again_and_leads_on() {
 
 #[tokio::test]
 async fn a_leader_survives_failures_that_are_shorter_than_its_deadline() {
-    for fault in [Fault::status(500), Fault::throttle(1), Fault::CloseBefore, Fault::CloseAfter, Fault::Garbage, Fault::Truncate]
-    {
+    for fault in [
+        Fault::status(500),
+        Fault::throttle(1),
+        Fault::CloseBefore,
+        Fault::CloseAfter,
+        Fault::Garbage,
+        Fault::Truncate,
+    ] {
         let bed = Bed::start().await;
         let replica = bed.replica("one", quick());
         replica.leads().await;
-        let id = bed.server.faults().add(When::verb("update", LEASES).times(3), fault.clone());
+        let id = bed
+            .server
+            .faults()
+            .add(When::verb("update", LEASES).times(3), fault.clone());
         let before = bed.count("update");
         bed.asked("update", before + 6).await;
         assert!(replica.fence.is_open(), "{fault:?}");
@@ -149,10 +186,17 @@ async fn a_lease_is_given_up_even_when_the_end_comes_in_the_middle_of_a_renewal(
         let bed = Bed::start().await;
         let replica = bed.replica("one", quick());
         replica.leads().await;
-        let id = bed.server.faults().add(When::verb("update", LEASES).once(), fault.clone());
+        let id = bed
+            .server
+            .faults()
+            .add(When::verb("update", LEASES).once(), fault.clone());
         soon(bed.server.faults().met(id, 1)).await;
         replica.end().await;
-        assert_eq!((bed.holder(), &bed.lease()["leaseDurationSeconds"]), ("".into(), &1.into()), "{fault:?}");
+        assert_eq!(
+            (bed.holder(), &bed.lease()["leaseDurationSeconds"]),
+            ("".into(), &1.into()),
+            "{fault:?}"
+        );
         bed.check();
     }
 }
@@ -161,9 +205,17 @@ async fn a_lease_is_given_up_even_when_the_end_comes_in_the_middle_of_a_renewal(
 async fn a_lease_is_given_up_although_the_answer_to_that_gets_lost() {
     let bed = Bed::start().await;
     // No renewal comes before the end.
-    let replica = bed.replica("one", LeaderElection { retry_period: Duration::from_secs(1), ..quick() });
+    let replica = bed.replica(
+        "one",
+        LeaderElection {
+            retry_period: Duration::from_secs(1),
+            ..quick()
+        },
+    );
     replica.leads().await;
-    bed.server.faults().add(When::verb("update", LEASES).once(), Fault::CloseAfter);
+    bed.server
+        .faults()
+        .add(When::verb("update", LEASES).once(), Fault::CloseAfter);
     soon(replica.end()).await;
     assert_eq!(bed.holder(), "");
     bed.check();
@@ -178,5 +230,9 @@ async fn the_end_does_not_wait_for_long_for_an_api_server_that_does_not_answer()
     let begin = tokio::time::Instant::now();
     replica.stop.cancel();
     soon(replica.task).await.unwrap().unwrap();
-    assert!(begin.elapsed() < Duration::from_secs(10), "{:?}", begin.elapsed());
+    assert!(
+        begin.elapsed() < Duration::from_secs(10),
+        "{:?}",
+        begin.elapsed()
+    );
 }

@@ -16,25 +16,39 @@ fn last_renewal(bed: &Bed) -> Instant {
             && matches!(record.verb.as_str(), "create" | "update")
             && matches!(record.status, Some(200 | 201))
     };
-    requests.iter().rfind(good).and_then(|record| record.at).unwrap()
+    requests
+        .iter()
+        .rfind(good)
+        .and_then(|record| record.at)
+        .unwrap()
 }
 
 #[tokio::test]
 async fn a_leader_that_cannot_renew_stops_at_its_deadline() {
-    let faults = [Fault::status(500), Fault::status(403), Fault::throttle(1), Fault::Stall, Fault::CloseBefore, Fault::Garbage];
+    let faults = [
+        Fault::status(500),
+        Fault::status(403),
+        Fault::throttle(1),
+        Fault::Stall,
+        Fault::CloseBefore,
+        Fault::Garbage,
+    ];
     for fault in faults {
         let bed = Bed::start().await;
         let replica = bed.replica("one", quick());
         replica.leads().await;
         bed.asked("update", 2).await;
-        bed.server.faults().add(When::verb("update", LEASES), fault.clone());
+        bed.server
+            .faults()
+            .add(When::verb("update", LEASES), fault.clone());
         let lost = soon(replica.task).await.unwrap().unwrap_err();
         let (ended, last) = (Instant::now(), last_renewal(&bed));
         assert!(matches!(lost, Lost::Expired(_)), "{fault:?}: {lost}");
         assert!(!replica.fence.is_open());
         if !matches!(fault, Fault::Garbage) {
             let held = ended - last;
-            // The deadline counts from when it was sent, which on a busy machine is well before it came.
+            // The deadline counts from when it was sent, which on a busy machine is well before it
+            // came.
             assert!(held > quick().renew_deadline / 2, "{fault:?}: {held:?}");
             assert!(held < quick().lease_duration, "{fault:?}: {held:?}");
         }
@@ -51,7 +65,10 @@ async fn a_leader_behind_a_silent_network_stops_before_another_can_lead() {
     let closed = one.fence.while_open(std::future::pending::<()>());
     assert_eq!(soon(closed).await, None);
     assert!(Instant::now() - last_renewal(&bed) < quick().lease_duration);
-    assert!(matches!(soon(one.task).await.unwrap(), Err(Lost::Expired(_))));
+    assert!(matches!(
+        soon(one.task).await.unwrap(),
+        Err(Lost::Expired(_))
+    ));
     bed.server.set_network(Network::Up);
     let two = bed.replica("two", quick());
     two.leads().await;
@@ -63,9 +80,20 @@ async fn a_leader_that_finds_another_holder_stops_at_once() {
     let bed = Bed::start().await;
     let replica = bed.replica("one", quick());
     replica.leads().await;
-    bed.server.store().patch(LEASES, GARDEN, LEASE, &json!({"spec": {"holderIdentity": "other"}})).unwrap();
+    bed.server
+        .store()
+        .patch(
+            LEASES,
+            GARDEN,
+            LEASE,
+            &json!({"spec": {"holderIdentity": "other"}}),
+        )
+        .unwrap();
     let lost = soon(replica.task).await.unwrap().unwrap_err();
-    assert!(matches!(&lost, Lost::Taken(holder) if holder == "other"), "{lost}");
+    assert!(
+        matches!(&lost, Lost::Taken(holder) if holder == "other"),
+        "{lost}"
+    );
     assert!(!replica.fence.is_open());
     assert_eq!(bed.holder(), "other");
     bed.check();
@@ -98,7 +126,15 @@ async fn work_ends_with_the_lead() {
     let campaign = tokio::spawn(campaign);
     soon(fence.opened()).await;
     assert_eq!(ended.try_recv(), Err(TryRecvError::Empty));
-    bed.server.store().patch(LEASES, GARDEN, LEASE, &json!({"spec": {"holderIdentity": "other"}})).unwrap();
+    bed.server
+        .store()
+        .patch(
+            LEASES,
+            GARDEN,
+            LEASE,
+            &json!({"spec": {"holderIdentity": "other"}}),
+        )
+        .unwrap();
     assert!(soon(campaign).await.unwrap().is_err());
     assert_eq!(ended.try_recv(), Err(TryRecvError::Closed));
 }

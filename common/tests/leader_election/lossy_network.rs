@@ -1,5 +1,6 @@
-//! The way between candidates and the API server in memory: without sockets, so that tokio's paused clock goes with it. Requests and
-//! answers take any time and get lost, and a request arrives although its sender has ended.
+//! The way between candidates and the API server in memory: without sockets, so that tokio's paused
+//! clock goes with it. Requests and answers take any time and get lost, and a request arrives
+//! although its sender has ended.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -22,11 +23,13 @@ use crate::bed::{GARDEN, LEASE, LEASES, TOKEN};
 /// How the network treats what is sent.
 #[derive(Clone, Copy, Debug)]
 pub struct Conditions {
-    /// The longest time that a request or an answer is under way; three of four take at most a twentieth of it.
+    /// The longest time that a request or an answer is under way; three of four take at most a
+    /// twentieth of it.
     pub longest: Duration,
     /// The probability with which a request gets lost, and an answer.
     pub losses: f64,
-    /// Whether a PUT names the version that it was sent with; else the one that there is when it arrives.
+    /// Whether a PUT names the version that it was sent with; else the one that there is when it
+    /// arrives.
     pub versions: bool,
 }
 
@@ -64,8 +67,16 @@ pub struct Link {
 
 impl LossyNetwork {
     pub fn new(server: Arc<MemoryApi>, seed: u64, conditions: Conditions) -> Self {
-        let state = State { conditions, rng: StdRng::seed_from_u64(seed), log: Vec::new(), start: Instant::now() };
-        Self { server, state: Arc::new(Mutex::new(state)) }
+        let state = State {
+            conditions,
+            rng: StdRng::seed_from_u64(seed),
+            log: Vec::new(),
+            start: Instant::now(),
+        };
+        Self {
+            server,
+            state: Arc::new(Mutex::new(state)),
+        }
     }
 
     pub fn set(&self, conditions: Conditions) {
@@ -73,7 +84,11 @@ impl LossyNetwork {
     }
 
     pub fn link(&self, of: &str) -> Link {
-        Link { of: of.into(), network: self.clone(), cut: Arc::default() }
+        Link {
+            of: of.into(),
+            network: self.clone(),
+            cut: Arc::default(),
+        }
     }
 
     /// A random time.
@@ -104,15 +119,23 @@ impl LossyNetwork {
     /// A request as it arrives. Its sender's clock shows anything: no rule may rest on it.
     async fn arriving(&self, request: Request<Body>) -> Request<Body> {
         let (mut head, body) = request.into_parts();
-        head.headers.insert(AUTHORIZATION, HeaderValue::try_from(format!("Bearer {TOKEN}")).unwrap());
+        head.headers.insert(
+            AUTHORIZATION,
+            HeaderValue::try_from(format!("Bearer {TOKEN}")).unwrap(),
+        );
         let mut body = body.collect_bytes().await.unwrap().to_vec();
         if let Ok(mut object) = serde_json::from_slice::<Value>(&body)
             && object["kind"] == "Lease"
         {
             object["spec"]["renewTime"] = self.state().stamp().into();
             if head.method == Method::PUT && !self.state().conditions.versions {
-                let there = self.server.store().get(LEASES, GARDEN, LEASE).unwrap_or_default();
-                object["metadata"]["resourceVersion"] = there["metadata"]["resourceVersion"].clone();
+                let there = self
+                    .server
+                    .store()
+                    .get(LEASES, GARDEN, LEASE)
+                    .unwrap_or_default();
+                object["metadata"]["resourceVersion"] =
+                    there["metadata"]["resourceVersion"].clone();
             }
             body = object.to_string().into_bytes();
         }
@@ -127,9 +150,15 @@ impl State {
     }
 
     fn fate(&mut self) -> Fate {
-        let Conditions { longest, losses, .. } = self.conditions;
+        let Conditions {
+            longest, losses, ..
+        } = self.conditions;
         if self.rng.random_bool(losses) {
-            return if self.rng.random() { Fate::Breaks } else { Fate::Vanishes };
+            return if self.rng.random() {
+                Fate::Breaks
+            } else {
+                Fate::Vanishes
+            };
         }
         let slow = self.rng.random_ratio(1, 4);
         Fate::Arrives(self.time(if slow { longest } else { longest / 20 }))
@@ -138,19 +167,31 @@ impl State {
     /// Some moment from 1970 to 2096.
     fn stamp(&mut self) -> String {
         let micros = self.rng.random_range(0..4_000_000_000_000_000);
-        DateTime::from_timestamp_micros(micros).unwrap().to_rfc3339_opts(SecondsFormat::Micros, true)
+        DateTime::from_timestamp_micros(micros)
+            .unwrap()
+            .to_rfc3339_opts(SecondsFormat::Micros, true)
     }
 }
 
 impl Link {
     pub fn client(&self) -> Client {
         let link = self.clone();
-        Client::new(tower::service_fn(move |request: Request<Body>| link.clone().send(request)), GARDEN)
+        Client::new(
+            tower::service_fn(move |request: Request<Body>| link.clone().send(request)),
+            GARDEN,
+        )
     }
 
     /// Whether from now on no request or answer arrives. Open watches go on.
     pub fn cut(&self, cut: bool) {
-        self.network.log(&self.of, if cut { "is cut off" } else { "is connected again" });
+        self.network.log(
+            &self.of,
+            if cut {
+                "is cut off"
+            } else {
+                "is connected again"
+            },
+        );
         self.cut.store(cut, Ordering::Relaxed);
     }
 
@@ -165,15 +206,32 @@ impl Link {
         answer.await
     }
 
-    async fn carry(self, request: Request<Body>, [there, back]: [Fate; 2], mut to: oneshot::Sender<Response<Wire>>) {
-        let watch = request.uri().query().is_some_and(|query| query.contains("watch"));
-        let what = if watch { "watch".to_owned() } else { request.method().to_string() };
+    async fn carry(
+        self,
+        request: Request<Body>,
+        [there, back]: [Fate; 2],
+        mut to: oneshot::Sender<Response<Wire>>,
+    ) {
+        let watch = request
+            .uri()
+            .query()
+            .is_some_and(|query| query.contains("watch"));
+        let what = if watch {
+            "watch".to_owned()
+        } else {
+            request.method().to_string()
+        };
         if !self.travels(there, &mut to).await {
             return self.network.log(&self.of, &format!("{what} is lost"));
         }
         let request = self.network.arriving(request).await;
-        let Ok(answer) = self.network.server.answer(request).await else { return };
-        self.network.log(&self.of, &format!("{what} is answered {}, {back:?}", answer.status()));
+        let Ok(answer) = self.network.server.answer(request).await else {
+            return;
+        };
+        self.network.log(
+            &self.of,
+            &format!("{what} is answered {}, {back:?}", answer.status()),
+        );
         if self.travels(back, &mut to).await {
             // Whoever does not wait for it any longer needs no answer.
             to.send(answer).ok();

@@ -1,7 +1,9 @@
-//! The election on random schedules, on tokio's paused clock: replicas that start, end, are suspended and cut off at any moment, over
-//! a network that delays and loses whatever is sent. What must hold: no two fences are ever open at once.
+//! The election on random schedules, on tokio's paused clock: replicas that start, end, are
+//! suspended and cut off at any moment, over a network that delays and loses whatever is sent. What
+//! must hold: no two fences are ever open at once.
 //!
-//! A seed repeats its schedule; whatever fails prints it, and what happened. `SCHEDULES` says how many are run (60).
+//! A seed repeats its schedule; whatever fails prints it, and what happened. `SCHEDULES` says how
+//! many are run (60).
 
 use std::cell::{Cell, RefCell};
 use std::convert::Infallible;
@@ -31,14 +33,23 @@ const ROUGH_TIME: Duration = Duration::from_secs(60);
 /// A process lives no longer than this, and pauses no longer before the next one.
 const LIFE: Duration = Duration::from_secs(30);
 const PAUSE: Duration = Duration::from_secs(5);
-/// How long a process is left in peace before it is suspended or cut off, and how long that lasts, at most.
+/// How long a process is left in peace before it is suspended or cut off, and how long that lasts,
+/// at most.
 const PEACE: Duration = Duration::from_secs(20);
 const TROUBLE: Duration = Duration::from_secs(8);
 /// Longer than a few requests take when the network is good.
 const MOMENT: Duration = Duration::from_millis(500);
 
-const ROUGH: Conditions = Conditions { longest: Duration::from_secs(6), losses: 0.05, versions: true };
-const GOOD: Conditions = Conditions { longest: Duration::from_millis(50), losses: 0.0, versions: true };
+const ROUGH: Conditions = Conditions {
+    longest: Duration::from_secs(6),
+    losses: 0.05,
+    versions: true,
+};
+const GOOD: Conditions = Conditions {
+    longest: Duration::from_millis(50),
+    losses: 0.0,
+    versions: true,
+};
 
 /// What the election rests on; each can be left out to show that it is needed.
 #[derive(Clone, Copy, Debug)]
@@ -51,7 +62,11 @@ struct Rules {
 }
 
 /// With the longest deadline that the flags allow.
-const OURS: Rules = Rules { versions: true, renew_deadline: LEASE_DURATION, kept: true };
+const OURS: Rules = Rules {
+    versions: true,
+    renew_deadline: LEASE_DURATION,
+    kept: true,
+};
 
 fn settings(renew_deadline: Duration) -> LeaderElection {
     LeaderElection {
@@ -77,11 +92,28 @@ impl Schedule {
     async fn start(seed: u64, rules: Rules) -> Self {
         let server = serve(vec![]).await;
         let rng = Mutex::new(StdRng::seed_from_u64(seed));
-        server.faults().add(When::matches(move |_| rng.lock().unwrap().random_ratio(1, 20)), Fault::status(500));
-        let network = LossyNetwork::new(server, seed, Conditions { versions: rules.versions, ..ROUGH });
+        server.faults().add(
+            When::matches(move |_| rng.lock().unwrap().random_ratio(1, 20)),
+            Fault::status(500),
+        );
+        let network = LossyNetwork::new(
+            server,
+            seed,
+            Conditions {
+                versions: rules.versions,
+                ..ROUGH
+            },
+        );
         let fences = RefCell::new(vec![Fence::always_closed(); REPLICAS]);
         let end = Instant::now() + ROUGH_TIME;
-        Self { network, rules, end, fences, leads: Cell::new(0), overlaps: Cell::new(0) }
+        Self {
+            network,
+            rules,
+            end,
+            fences,
+            leads: Cell::new(0),
+            overlaps: Cell::new(0),
+        }
     }
 
     /// The processes of one replica, one after the other.
@@ -100,7 +132,14 @@ impl Schedule {
     async fn process(&self, replica: usize, link: &Link) {
         let (keeper, fence) = Fence::closed();
         let (settings, identity) = (settings(self.rules.renew_deadline), link.of.to_string());
-        let mut elector = Elector::new(link.client(), settings, LEASE, identity, keeper, Events::none());
+        let mut elector = Elector::new(
+            link.client(),
+            settings,
+            LEASE,
+            identity,
+            keeper,
+            Events::none(),
+        );
         self.fences.borrow_mut()[replica] = fence.clone();
         let election = async {
             elector.acquire().await;
@@ -131,7 +170,8 @@ impl Schedule {
             }
             let trouble = self.network.time(TROUBLE);
             if self.network.random(2) == 0 {
-                self.network.log(&link.of, &format!("is suspended for {trouble:?}"));
+                self.network
+                    .log(&link.of, &format!("is suspended for {trouble:?}"));
                 sleep(trouble).await;
             } else {
                 link.cut(true);
@@ -144,16 +184,23 @@ impl Schedule {
         }
     }
 
-    /// Counts, whenever this fence opens, whether another one is open. It needs no process that runs: what a process that is suspended
-    /// finds when it goes on is an open fence.
+    /// Counts, whenever this fence opens, whether another one is open. It needs no process that
+    /// runs: what a process that is suspended finds when it goes on is an open fence.
     async fn watch_over(&self, link: &Link, fence: &Fence) -> Infallible {
         loop {
             fence.opened().await;
             if fence.is_open() {
                 self.leads.update(|leads| leads + 1);
-                let open = self.fences.borrow().iter().filter(|fence| fence.is_open()).count();
-                self.network.log(&link.of, &format!("may write, one of {open}"));
-                self.overlaps.update(|overlaps| overlaps + usize::from(open > 1));
+                let open = self
+                    .fences
+                    .borrow()
+                    .iter()
+                    .filter(|fence| fence.is_open())
+                    .count();
+                self.network
+                    .log(&link.of, &format!("may write, one of {open}"));
+                self.overlaps
+                    .update(|overlaps| overlaps + usize::from(open > 1));
             }
             fence.while_open(std::future::pending::<()>()).await;
             // One that has run out stays so until its keeper runs.
@@ -193,7 +240,11 @@ impl Schedule {
         let bed = Bed::behind(&self.network);
         let (mut last, _) = bed.candidate("last", settings(LEASE_DURATION));
         let leads = timeout(LEASE_DURATION + MOMENT, last.acquire()).await;
-        assert!(leads.is_ok(), "the last one does not lead\n{}", self.network.logged());
+        assert!(
+            leads.is_ok(),
+            "the last one does not lead\n{}",
+            self.network.logged()
+        );
         last.release().await;
         assert_eq!(bed.holder(), "");
         bed.check();
@@ -201,7 +252,12 @@ impl Schedule {
 }
 
 fn on_paused_clock<T>(act: impl Future<Output = T>) -> T {
-    Builder::new_current_thread().enable_all().start_paused(true).build().unwrap().block_on(act)
+    Builder::new_current_thread()
+        .enable_all()
+        .start_paused(true)
+        .build()
+        .unwrap()
+        .block_on(act)
 }
 
 fn run(seed: u64, rules: Rules) -> Schedule {
@@ -221,8 +277,16 @@ fn seeds() -> std::ops::Range<u64> {
 
 /// Shows that there is a schedule on which two lead.
 fn breaks(rules: Rules) {
-    let schedule = seeds().map(|seed| run(seed, rules)).find(|schedule| schedule.overlaps.get() > 0);
-    println!("{}", schedule.expect("without this rule it goes wrong").network.logged());
+    let schedule = seeds()
+        .map(|seed| run(seed, rules))
+        .find(|schedule| schedule.overlaps.get() > 0);
+    println!(
+        "{}",
+        schedule
+            .expect("without this rule it goes wrong")
+            .network
+            .logged()
+    );
 }
 
 #[test]
@@ -230,11 +294,19 @@ fn no_two_candidates_ever_lead_at_once() {
     let mut leads = 0;
     for seed in seeds() {
         let schedule = run(seed, OURS);
-        assert_eq!(schedule.overlaps.get(), 0, "two lead with seed {seed}\n{}", schedule.network.logged());
+        assert_eq!(
+            schedule.overlaps.get(),
+            0,
+            "two lead with seed {seed}\n{}",
+            schedule.network.logged()
+        );
         leads += schedule.leads.get();
     }
     println!("somebody came to lead {leads} times");
-    assert!(leads as u64 >= 3 * seeds().end, "{leads} times: the schedules do not reach what they should");
+    assert!(
+        leads as u64 >= 3 * seeds().end,
+        "{leads} times: the schedules do not reach what they should"
+    );
 }
 
 #[test]
@@ -245,29 +317,52 @@ fn a_seed_repeats_its_schedule() {
 
 #[test]
 fn without_versions_two_lead() {
-    breaks(Rules { versions: false, ..OURS });
+    breaks(Rules {
+        versions: false,
+        ..OURS
+    });
 }
 
 #[test]
 fn a_deadline_longer_than_the_lease_lets_two_lead() {
-    breaks(Rules { renew_deadline: LEASE_DURATION + RETRY_PERIOD, ..OURS });
+    breaks(Rules {
+        renew_deadline: LEASE_DURATION + RETRY_PERIOD,
+        ..OURS
+    });
 }
 
 #[test]
 fn somebody_who_deletes_the_lease_can_make_two_lead_for_a_while() {
-    // As with client-go: who has not seen the last renewal knows nothing of it. What the two write names its version.
-    breaks(Rules { kept: false, ..OURS });
+    // As with client-go: who has not seen the last renewal knows nothing of it. What the two write
+    // names its version.
+    breaks(Rules {
+        kept: false,
+        ..OURS
+    });
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_fence_that_counted_from_the_answer_would_be_open_for_too_long() {
-    let bed = Bed::behind(&LossyNetwork::new(serve(vec![]).await, 0, Conditions { longest: Duration::ZERO, ..GOOD }));
+    let bed = Bed::behind(&LossyNetwork::new(
+        serve(vec![]).await,
+        0,
+        Conditions {
+            longest: Duration::ZERO,
+            ..GOOD
+        },
+    ));
     let one = bed.replica("one", settings(LEASE_DURATION));
     one.leads().await;
     let two = bed.replica("two", settings(LEASE_DURATION));
     // Its last renewal is applied at once and answered as late as it is waited for.
     let late = LEASE_DURATION / 2 - MOMENT;
-    let fault = bed.server.faults().add(When::verb("update", LEASES).once(), Fault::Slow { bytes: usize::MAX, pause: late });
+    let fault = bed.server.faults().add(
+        When::verb("update", LEASES).once(),
+        Fault::Slow {
+            bytes: usize::MAX,
+            pause: late,
+        },
+    );
     bed.server.faults().met(fault, 1).await;
     let sent = Instant::now();
     sleep(late + RETRY_PERIOD / 2).await;
@@ -277,7 +372,10 @@ async fn a_fence_that_counted_from_the_answer_would_be_open_for_too_long() {
     two.leads().await;
     assert!(!fence.is_open());
     let since = sent.elapsed();
-    assert!((LEASE_DURATION..late + LEASE_DURATION).contains(&since), "{since:?}");
+    assert!(
+        (LEASE_DURATION..late + LEASE_DURATION).contains(&since),
+        "{since:?}"
+    );
     two.end().await;
 }
 
@@ -292,17 +390,36 @@ fn whoever_leads_no_more_is_followed_in_time() {
 async fn followed(seed: u64) {
     let network = LossyNetwork::new(serve(vec![]).await, seed, GOOD);
     let bed = Bed::behind(&network);
-    let mut replicas: Vec<_> = (0..REPLICAS).map(|number| bed.replica(&number.to_string(), settings(LEASE_DURATION))).collect();
+    let mut replicas: Vec<_> = (0..REPLICAS)
+        .map(|number| bed.replica(&number.to_string(), settings(LEASE_DURATION)))
+        .collect();
     let (mut gone, mut limit) = (None, MOMENT);
     for number in REPLICAS..12 {
-        let opened = select_all(replicas.iter().map(|replica| Box::pin(replica.fence.opened())));
+        let opened = select_all(
+            replicas
+                .iter()
+                .map(|replica| Box::pin(replica.fence.opened())),
+        );
         let leader = timeout(limit, opened).await.map(|(_, leader, _)| leader);
-        let leader = leader.unwrap_or_else(|_| panic!("seed {seed}: nobody leads after {limit:?}\n{}", network.logged()));
+        let leader = leader.unwrap_or_else(|_| {
+            panic!(
+                "seed {seed}: nobody leads after {limit:?}\n{}",
+                network.logged()
+            )
+        });
         let leader = replicas.swap_remove(leader);
         let mut others = replicas.iter().map(|replica| &replica.fence).chain(&gone);
-        assert!(!others.any(Fence::is_open), "seed {seed}: two lead\n{}", network.logged());
+        assert!(
+            !others.any(Fence::is_open),
+            "seed {seed}: two lead\n{}",
+            network.logged()
+        );
         sleep(network.time(3 * LEASE_DURATION)).await;
-        assert!(leader.fence.is_open(), "seed {seed}: it does not lead on\n{}", network.logged());
+        assert!(
+            leader.fence.is_open(),
+            "seed {seed}: it does not lead on\n{}",
+            network.logged()
+        );
         gone = Some(leader.fence.clone());
         limit = if network.random(2) == 0 {
             network.log("leader", "is stopped");

@@ -20,8 +20,16 @@ async fn a_lease_that_does_not_exist_is_created() {
     replica.leads().await;
     let lease = bed.lease();
     assert_eq!(
-        (&lease["holderIdentity"], &lease["leaseDurationSeconds"], &lease["leaseTransitions"]),
-        (&"one".into(), &quick().lease_duration.as_secs().into(), &0.into())
+        (
+            &lease["holderIdentity"],
+            &lease["leaseDurationSeconds"],
+            &lease["leaseTransitions"]
+        ),
+        (
+            &"one".into(),
+            &quick().lease_duration.as_secs().into(),
+            &0.into()
+        )
     );
     assert_eq!(lease["acquireTime"], lease["renewTime"]);
     assert_eq!((bed.count("create"), bed.count("update")), (1, 0));
@@ -32,7 +40,9 @@ async fn a_lease_that_does_not_exist_is_created() {
 #[tokio::test]
 async fn a_candidate_whose_creation_was_not_answered_leads_by_it() {
     let bed = Bed::start().await;
-    bed.server.faults().add(When::verb("create", LEASES).once(), Fault::CloseAfter);
+    bed.server
+        .faults()
+        .add(When::verb("create", LEASES).once(), Fault::CloseAfter);
     let replica = bed.replica("one", quick());
     replica.leads().await;
     assert_eq!((bed.holder(), bed.count("create")), ("one".into(), 1));
@@ -46,7 +56,11 @@ async fn of_two_candidates_one_leads_and_the_other_watches() {
     bed.asked("watch", 1).await;
     bed.asked("update", 20).await;
     assert!(one.fence.is_open() != two.fence.is_open());
-    let (leader, other) = if one.fence.is_open() { (one, two) } else { (two, one) };
+    let (leader, other) = if one.fence.is_open() {
+        (one, two)
+    } else {
+        (two, one)
+    };
     // What it does not learn from its watch it does not ask for.
     assert!(bed.count("get") <= 4, "{:?}", bed.server.requests().all());
     other.end().await;
@@ -59,7 +73,8 @@ async fn a_lease_that_is_given_up_is_taken_at_once_by_the_one_that_waits() {
     let bed = Bed::start().await;
     let slow = || {
         let mut slow = quick();
-        (slow.lease_duration, slow.renew_deadline, slow.retry_period) = (PATIENCE * 4, PATIENCE * 3, PATIENCE * 2);
+        (slow.lease_duration, slow.renew_deadline, slow.retry_period) =
+            (PATIENCE * 4, PATIENCE * 3, PATIENCE * 2);
         slow
     };
     let one = bed.replica("one", slow());
@@ -68,7 +83,10 @@ async fn a_lease_that_is_given_up_is_taken_at_once_by_the_one_that_waits() {
     bed.asked("watch", 1).await;
     one.end().await;
     two.leads().await;
-    assert_eq!((bed.holder(), &bed.lease()["leaseTransitions"]), ("two".into(), &1.into()));
+    assert_eq!(
+        (bed.holder(), &bed.lease()["leaseTransitions"]),
+        ("two".into(), &1.into())
+    );
     two.end().await;
     bed.check();
 }
@@ -82,7 +100,11 @@ async fn a_dead_leader_is_followed_when_its_lease_has_expired_and_no_sooner() {
     bed.asked("watch", 1).await;
     bed.asked("update", 3).await;
     one.kill().await;
-    let last = bed.lease()["renewTime"].as_str().unwrap().parse::<chrono::DateTime<chrono::Utc>>().unwrap();
+    let last = bed.lease()["renewTime"]
+        .as_str()
+        .unwrap()
+        .parse::<chrono::DateTime<chrono::Utc>>()
+        .unwrap();
     two.leads().await;
     let waited = (chrono::Utc::now() - last).to_std().unwrap();
     assert!(waited >= quick().lease_duration, "{waited:?}");
@@ -101,7 +123,10 @@ async fn a_holder_whose_clock_is_wrong_is_left_alone_for_its_lease_duration_as_s
         let waited = begin.elapsed();
         assert!(waited >= Duration::from_secs(2), "{waited:?}");
         let lease = bed.lease();
-        assert_eq!((&lease["leaseTransitions"], &lease["strategy"]), (&5.into(), &"not ours".into()));
+        assert_eq!(
+            (&lease["leaseTransitions"], &lease["strategy"]),
+            (&5.into(), &"not ours".into())
+        );
         replica.end().await;
         bed.check();
     }
@@ -116,9 +141,17 @@ async fn a_lease_that_vanishes_while_another_holds_it_is_made_again_only_after_h
     bed.asked("watch", 1).await;
     bed.delete();
     replica.leads().await;
-    assert!(begin.elapsed() >= Duration::from_secs(2), "{:?}", begin.elapsed());
+    assert!(
+        begin.elapsed() >= Duration::from_secs(2),
+        "{:?}",
+        begin.elapsed()
+    );
     assert_eq!(bed.lease()["leaseTransitions"], 0);
-    assert!(bed.server.requests().total() < 10, "{:?}", bed.server.requests().all());
+    assert!(
+        bed.server.requests().total() < 10,
+        "{:?}",
+        bed.server.requests().all()
+    );
     replica.end().await;
 }
 
@@ -134,7 +167,12 @@ async fn a_holder_that_makes_a_vanished_lease_again_is_respected() {
     while begin.elapsed() < Duration::from_secs(3) {
         renewed += 1;
         bed.hold("other", 2, &format!("2026-01-01T00:00:00.{renewed:06}Z"));
-        assert!(tokio::time::timeout(Duration::from_millis(200), replica.fence.opened()).await.is_err(), "two lead");
+        assert!(
+            tokio::time::timeout(Duration::from_millis(200), replica.fence.opened())
+                .await
+                .is_err(),
+            "two lead"
+        );
     }
     replica.leads().await;
     replica.end().await;
@@ -145,14 +183,20 @@ async fn a_holder_that_makes_a_vanished_lease_again_is_respected() {
 async fn without_a_watch_the_lease_is_looked_at_in_the_rhythm_of_the_retry_period() {
     for fault in [Fault::status(500), Fault::Stall, Fault::CloseBefore] {
         let bed = Bed::start().await;
-        bed.server.faults().add(When::verb("watch", LEASES), fault.clone());
+        bed.server
+            .faults()
+            .add(When::verb("watch", LEASES), fault.clone());
         let one = bed.replica("one", quick());
         one.leads().await;
         let two = bed.replica("two", quick());
         bed.asked("watch", 1).await;
         one.end().await;
         two.leads().await;
-        assert!(bed.count("get") < 60, "{fault:?}: {:?}", bed.server.requests().all());
+        assert!(
+            bed.count("get") < 60,
+            "{fault:?}: {:?}",
+            bed.server.requests().all()
+        );
         two.end().await;
     }
 }
@@ -191,15 +235,27 @@ async fn a_candidate_that_never_led_leaves_the_lease_as_it_is() {
 #[tokio::test]
 async fn a_lease_that_cannot_be_read_is_logged_with_the_causes() {
     let bed = Bed::start().await;
-    bed.server.faults().add(When::verb("get", LEASES).once(), Fault::CloseBefore);
+    bed.server
+        .faults()
+        .add(When::verb("get", LEASES).once(), Fault::CloseBefore);
     let lines = Arc::new(Mutex::new(String::new()));
     let heard = Arc::clone(&lines);
-    let sink = move |line: Vec<u8>| heard.lock().unwrap().push_str(std::str::from_utf8(&line).unwrap());
-    // With a single logger tracing asks that of whichever test is first whether a line is wanted, and remembers it for all.
+    let sink = move |line: Vec<u8>| {
+        heard
+            .lock()
+            .unwrap()
+            .push_str(std::str::from_utf8(&line).unwrap())
+    };
+    // With a single logger tracing asks that of whichever test is first whether a line is wanted,
+    // and remembers it for all.
     tracing::subscriber::set_global_default(tracing_subscriber::registry()).ok();
-    let log = tracing_subscriber::registry().with(ZapLayer::new(ZapOptions::default(), sink, Utc::now));
+    let log =
+        tracing_subscriber::registry().with(ZapLayer::new(ZapOptions::default(), sink, Utc::now));
     let (mut elector, _fence) = bed.candidate("one", quick());
     soon(elector.acquire().with_subscriber(log)).await;
     let lines = lines.lock().unwrap().clone();
-    assert!(lines.contains("Lease cannot be read or written") && lines.contains("(SendRequest): "), "{lines}");
+    assert!(
+        lines.contains("Lease cannot be read or written") && lines.contains("(SendRequest): "),
+        "{lines}"
+    );
 }

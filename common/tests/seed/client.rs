@@ -23,9 +23,16 @@ pub const TOKEN: &str = "t0k3n-f0r-th3-s33d";
 
 /// A server whose administrator has [`TOKEN`].
 pub async fn server(options: Options) -> MemoryApi {
-    rustls::crypto::ring::default_provider().install_default().ok();
-    let options = Options { admin_token: TOKEN.into(), ..options };
-    MemoryApi::start(&Authority::new().unwrap(), options).await.unwrap()
+    rustls::crypto::ring::default_provider()
+        .install_default()
+        .ok();
+    let options = Options {
+        admin_token: TOKEN.into(),
+        ..options
+    };
+    MemoryApi::start(&Authority::new().unwrap(), options)
+        .await
+        .unwrap()
 }
 
 /// A client as the agents make it.
@@ -44,13 +51,19 @@ async fn counted_client(kubeconfig: &str, counter: &RequestCounter) -> Client {
 async fn every_answer_and_every_lack_of_one_is_counted() {
     let server = server(Options::default()).await;
     let mut registry = Registry::default();
-    let client = counted_client(&server.kubeconfig(TOKEN), &RequestCounter::register(&mut registry)).await;
+    let client = counted_client(
+        &server.kubeconfig(TOKEN),
+        &RequestCounter::register(&mut registry),
+    )
+    .await;
     for fault in [Fault::status(409), Fault::CloseBefore] {
         server.faults().add(When::request("GET", "/version"), fault);
         client.apiserver_version().await.unwrap_err();
         server.faults().clear();
     }
-    let late = server.faults().add(When::request("GET", "/version"), Fault::Stall);
+    let late = server
+        .faults()
+        .add(When::request("GET", "/version"), Fault::Stall);
     tokio::select! {
         answer = client.apiserver_version() => panic!("{answer:?}"),
         // Whoever waited for it has given it up.
@@ -61,7 +74,9 @@ async fn every_answer_and_every_lack_of_one_is_counted() {
     let url = server.url();
     let host = url.trim_start_matches("https://");
     for (code, count) in [("409", 1), ("<error>", 2)] {
-        let line = format!("rest_client_requests_total{{code=\"{code}\",method=\"GET\",host=\"{host}\"}} {count}\n");
+        let line = format!(
+            "rest_client_requests_total{{code=\"{code}\",method=\"GET\",host=\"{host}\"}} {count}\n"
+        );
         assert!(text.contains(&line), "{text}");
     }
 }
@@ -74,7 +89,11 @@ async fn nothing_older_than_tls_1_2_is_offered_to_a_seed() {
     let client = client(&server.kubeconfig_at(&url, TOKEN)).await;
     let (answer, message) = tokio::join!(client.apiserver_version(), hello::hear(&listener));
     assert!(answer.is_err());
-    assert_eq!(hello::versions(&message.unwrap()), [0x0303, 0x0304], "TLS 1.2 and 1.3");
+    assert_eq!(
+        hello::versions(&message.unwrap()),
+        [0x0303, 0x0304],
+        "TLS 1.2 and 1.3"
+    );
 }
 
 /// A server, and a client with so many kept connections to it.
@@ -82,11 +101,23 @@ async fn kept(count: usize) -> (MemoryApi, Client) {
     let server = server(Options::default()).await;
     let client = client(&server.kubeconfig(TOKEN)).await;
     let all = CancellationToken::new();
-    server.faults().add(When::request("GET", "/version").times(count as u64), Fault::Hold(all.clone()));
-    let asked = server.requests().wait_for(|requests| (requests.len() == count).then(|| all.cancel()));
-    let (answers, ()) = tokio::join!(join_all((0..count).map(|_| client.apiserver_version())), asked);
+    server.faults().add(
+        When::request("GET", "/version").times(count as u64),
+        Fault::Hold(all.clone()),
+    );
+    let asked = server
+        .requests()
+        .wait_for(|requests| (requests.len() == count).then(|| all.cancel()));
+    let (answers, ()) = tokio::join!(
+        join_all((0..count).map(|_| client.apiserver_version())),
+        asked
+    );
     assert!(answers.iter().all(Result::is_ok));
-    assert_eq!(server.connections().accepted, count as u64, "each has a connection of its own");
+    assert_eq!(
+        server.connections().accepted,
+        count as u64,
+        "each has a connection of its own"
+    );
     (server, client)
 }
 
@@ -109,33 +140,56 @@ async fn after_a_request_that_was_given_up_no_kept_connection_is_used() {
     const KEPT: u64 = 4;
     let (server, client) = kept(KEPT as usize).await;
     // The network forgets them all, and tells nobody.
-    let lost = server.faults().add(When::matches(|record| record.connection <= KEPT), Fault::Stall);
+    let lost = server.faults().add(
+        When::matches(|record| record.connection <= KEPT),
+        Fault::Stall,
+    );
     dropped_after(&server, &client, lost, Duration::from_secs(1)).await;
     for _ in 0..KEPT {
-        timeout(PATIENCE, client.apiserver_version()).await.expect("on a fresh connection").unwrap();
+        timeout(PATIENCE, client.apiserver_version())
+            .await
+            .expect("on a fresh connection")
+            .unwrap();
     }
-    assert_eq!((server.faults().hits(lost), server.connections().accepted), (1, KEPT + 1), "one, which is kept in turn");
+    assert_eq!(
+        (server.faults().hits(lost), server.connections().accepted),
+        (1, KEPT + 1),
+        "one, which is kept in turn"
+    );
 }
 
 #[tokio::test]
 async fn a_request_that_nobody_wants_any_more_costs_no_other_connection() {
     const KEPT: u64 = 4;
     let (server, client) = kept(KEPT as usize).await;
-    let lost = server.faults().add(When::request("GET", "/version").once(), Fault::Stall);
+    let lost = server
+        .faults()
+        .add(When::request("GET", "/version").once(), Fault::Stall);
     dropped_after(&server, &client, lost, Duration::from_millis(100)).await;
-    timeout(PATIENCE, client.apiserver_version()).await.expect("on a kept connection").unwrap();
+    timeout(PATIENCE, client.apiserver_version())
+        .await
+        .expect("on a kept connection")
+        .unwrap();
     assert_eq!(server.connections().accepted, KEPT);
 }
 
-/// What Linux does about the TCP connection to this server: the kind of its timer, and when that goes off, in seconds.
+/// What Linux does about the TCP connection to this server: the kind of its timer, and when that
+/// goes off, in seconds.
 fn timer(server: &MemoryApi) -> (String, f64) {
     let remote = format!("0100007F:{:04X}", server.address().port());
     let table = std::fs::read_to_string("/proc/net/tcp").unwrap();
-    let mut rows = table.lines().map(|line| line.split_whitespace().collect::<Vec<_>>());
+    let mut rows = table
+        .lines()
+        .map(|line| line.split_whitespace().collect::<Vec<_>>());
     // 01: established.
-    let row = rows.find(|row| row[2] == remote && row[3] == "01").expect("a connection");
+    let row = rows
+        .find(|row| row[2] == remote && row[3] == "01")
+        .expect("a connection");
     let (kind, ticks) = row[5].split_once(':').unwrap();
-    (kind.to_owned(), i64::from_str_radix(ticks, 16).unwrap() as f64 / 100.0)
+    (
+        kind.to_owned(),
+        i64::from_str_radix(ticks, 16).unwrap() as f64 / 100.0,
+    )
 }
 
 #[tokio::test]
@@ -163,29 +217,54 @@ async fn the_kernel_asks_the_other_end_of_a_quiet_connection_for_a_sign_of_life(
 async fn a_seed_that_redirects_is_not_followed_with_credentials() {
     let server = server(Options::default()).await;
     let elsewhere = self::server(Options::default()).await;
-    let headers = vec![("location".to_owned(), format!("{}/version", elsewhere.url()))];
+    let headers = vec![(
+        "location".to_owned(),
+        format!("{}/version", elsewhere.url()),
+    )];
     for code in [301, 302, 303, 307, 308] {
-        let answer = Fault::Answer { code, headers: headers.clone(), body: "".into() };
-        server.faults().add(When::request("GET", "/version").once(), answer);
-        let error = client(&server.kubeconfig(TOKEN)).await.apiserver_version().await.unwrap_err();
+        let answer = Fault::Answer {
+            code,
+            headers: headers.clone(),
+            body: "".into(),
+        };
+        server
+            .faults()
+            .add(When::request("GET", "/version").once(), answer);
+        let error = client(&server.kubeconfig(TOKEN))
+            .await
+            .apiserver_version()
+            .await
+            .unwrap_err();
         let said = format!("{error} {error:?}");
         assert!(!said.contains(TOKEN), "{said}");
     }
-    assert_eq!((elsewhere.requests().total(), elsewhere.connections().accepted), (0, 0));
+    assert_eq!(
+        (
+            elsewhere.requests().total(),
+            elsewhere.connections().accepted
+        ),
+        (0, 0)
+    );
 }
 
 #[tokio::test]
 async fn no_error_of_a_kubeconfig_quotes_it() {
     let server = server(Options::default()).await;
     let good = server.kubeconfig(TOKEN);
-    let authority = good.lines().find_map(|line| line.trim().strip_prefix("certificate-authority-data: ")).unwrap();
+    let authority = good
+        .lines()
+        .find_map(|line| line.trim().strip_prefix("certificate-authority-data: "))
+        .unwrap();
     let broken = [
         good.replace("users:", "users: ]"),
         good.replace("token: ", "tokens:\n      - "),
         good.replace(authority, "bm90IGEgY2VydGlmaWNhdGU="),
         good.replace("server: https://", "server: https://user:"),
         good.replace("current-context: it", "current-context: other"),
-        good.replace("    token:", "    client-certificate-data: AAAA\n    token:"),
+        good.replace(
+            "    token:",
+            "    client-certificate-data: AAAA\n    token:",
+        ),
     ];
     for text in broken {
         let folder = TempDir::new().unwrap();
@@ -203,7 +282,8 @@ async fn no_error_of_a_kubeconfig_quotes_it() {
     }
 }
 
-/// A kubeconfig whose credentials come from a shell script, with a secret in its arguments and its environment.
+/// A kubeconfig whose credentials come from a shell script, with a secret in its arguments and its
+/// environment.
 fn with_plugin(script: &str) -> String {
     let plugin = json!({
         "apiVersion": "client.authentication.k8s.io/v1", "command": "/bin/sh", "args": ["-c", script, "hidden-argument"],
@@ -220,7 +300,9 @@ fn with_plugin(script: &str) -> String {
 
 #[tokio::test]
 async fn an_exec_plugin_that_fails_says_why_and_shows_no_secret() {
-    rustls::crypto::ring::default_provider().install_default().ok();
+    rustls::crypto::ring::default_provider()
+        .install_default()
+        .ok();
     let folder = TempDir::new().unwrap();
     let (file, ran) = (folder.path().join("kubeconfig"), folder.path().join("ran"));
     let credential = json!({
@@ -228,10 +310,16 @@ async fn an_exec_plugin_that_fails_says_why_and_shows_no_secret() {
         "status": { "token": TOKEN, "expirationTimestamp": "2020-01-01T00:00:00Z" },
     });
     let fails = "echo hidden-answer; echo no login >&2; exit 3";
-    let works_once = format!("if mkdir {} 2>/dev/null; then echo '{credential}'; else {fails}; fi", ran.display());
+    let works_once = format!(
+        "if mkdir {} 2>/dev/null; then echo '{credential}'; else {fails}; fi",
+        ran.display()
+    );
     for (script, expected) in [
         (fails, "exec plugin failed (exit status: 3): no login"),
-        ("echo hidden-answer: [", "exec plugin printed no ExecCredential"),
+        (
+            "echo hidden-answer: [",
+            "exec plugin printed no ExecCredential",
+        ),
         (&works_once, "exec plugin failed (exit status: 3): no login"),
     ] {
         std::fs::write(&file, with_plugin(script)).unwrap();
@@ -240,28 +328,45 @@ async fn an_exec_plugin_that_fails_says_why_and_shows_no_secret() {
             Ok(client) => client.apiserver_version().await.unwrap_err().into(),
         };
         let said = format!("{error:#} {error:?}");
-        assert!(said.contains(expected) && !said.contains("hidden") && !said.contains(TOKEN), "{said}");
+        assert!(
+            said.contains(expected) && !said.contains("hidden") && !said.contains(TOKEN),
+            "{said}"
+        );
     }
     assert!(ran.exists(), "also the one that worked at first");
 }
 
 #[tokio::test]
 async fn an_authority_that_was_rotated_is_read_again_once_the_seed_cannot_be_reached() {
-    let (server, before) = (server(Options::default()).await, self::server(Options::default()).await);
+    let (server, before) = (
+        server(Options::default()).await,
+        self::server(Options::default()).await,
+    );
     let folder = TempDir::new().unwrap();
     let file = folder.path().join("kubeconfig");
     std::fs::write(&file, before.kubeconfig_at(&server.url(), TOKEN)).unwrap();
-    let client = connect(Some(&file), &RequestCounter::default()).await.unwrap();
-    client.apiserver_version().await.expect_err("of another authority");
+    let client = connect(Some(&file), &RequestCounter::default())
+        .await
+        .unwrap();
+    client
+        .apiserver_version()
+        .await
+        .expect_err("of another authority");
     // In a file that does not exist for a moment, as when it is replaced, nothing is found.
     std::fs::remove_file(&file).unwrap();
     for _ in 0..2 {
         pass(Duration::from_secs(1)).await;
-        client.apiserver_version().await.expect_err("of another authority");
+        client
+            .apiserver_version()
+            .await
+            .expect_err("of another authority");
     }
     std::fs::write(&file, server.kubeconfig(TOKEN)).unwrap();
     pass(Duration::from_secs(1)).await;
-    client.apiserver_version().await.expect_err("on the last connection with what was read before");
+    client
+        .apiserver_version()
+        .await
+        .expect_err("on the last connection with what was read before");
     client.apiserver_version().await.expect("of this authority");
 }
 
@@ -271,7 +376,9 @@ async fn a_token_that_was_rotated_is_read_again_once_it_is_not_accepted() {
     let folder = TempDir::new().unwrap();
     let file = folder.path().join("kubeconfig");
     std::fs::write(&file, server.kubeconfig("expired")).unwrap();
-    let client = connect(Some(&file), &RequestCounter::default()).await.unwrap();
+    let client = connect(Some(&file), &RequestCounter::default())
+        .await
+        .unwrap();
     std::fs::write(&file, server.kubeconfig(TOKEN)).unwrap();
     pass(Duration::from_secs(1)).await;
     client.apiserver_version().await.expect_err("an old token");
@@ -284,13 +391,27 @@ async fn what_a_seed_asks_for_in_a_header_is_in_the_error() {
     let client = client(&server.kubeconfig(TOKEN)).await;
     let status =
         json!({"kind": "Status", "status": "Failure", "message": "storage is (re)initializing", "code": 429}).to_string();
-    for (body, message) in [("busy".to_owned(), "busy"), (status, "storage is (re)initializing")] {
-        let answer = Fault::Answer { code: 429, headers: vec![("retry-after".into(), "3".into())], body: body.into() };
-        server.faults().add(When::request("GET", "/version").once(), answer);
+    for (body, message) in [
+        ("busy".to_owned(), "busy"),
+        (status, "storage is (re)initializing"),
+    ] {
+        let answer = Fault::Answer {
+            code: 429,
+            headers: vec![("retry-after".into(), "3".into())],
+            body: body.into(),
+        };
+        server
+            .faults()
+            .add(When::request("GET", "/version").once(), answer);
         let error = client.apiserver_version().await.unwrap_err();
-        let kube::Error::Api(status) = error else { panic!("{error:?}") };
+        let kube::Error::Api(status) = error else {
+            panic!("{error:?}")
+        };
         assert_eq!((status.code, status.message.as_str()), (429, message));
-        assert_eq!(status.details.map(|details| details.retry_after_seconds), Some(3));
+        assert_eq!(
+            status.details.map(|details| details.retry_after_seconds),
+            Some(3)
+        );
     }
 }
 
@@ -315,14 +436,28 @@ async fn a_proxy_of_the_kubeconfig_leads_to_the_seed() {
     let server = server(Options::default()).await;
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
-    // Only the proxy can lead there: the name is one of the certificate's, but nothing here resolves it.
+    // Only the proxy can lead there: the name is one of the certificate's, but nothing here
+    // resolves it.
     let kubeconfig = server.kubeconfig_at("https://kubernetes.default.svc:6443", TOKEN);
-    let kubeconfig = kubeconfig.replace("    server:", &format!("    proxy-url: http://user:word@{address}\n    server:"));
+    let kubeconfig = kubeconfig.replace(
+        "    server:",
+        &format!("    proxy-url: http://user:word@{address}\n    server:"),
+    );
     let client = client(&kubeconfig).await;
-    let (version, head) = tokio::join!(client.apiserver_version(), proxy(listener, server.address()));
+    let (version, head) = tokio::join!(
+        client.apiserver_version(),
+        proxy(listener, server.address())
+    );
     version.unwrap();
-    assert!(head.starts_with("CONNECT kubernetes.default.svc:6443 HTTP/1.1\r\n"), "{head}");
-    assert!(head.to_lowercase().contains("\r\nproxy-authorization: basic dxnlcjp3b3jk\r\n"), "{head}");
+    assert!(
+        head.starts_with("CONNECT kubernetes.default.svc:6443 HTTP/1.1\r\n"),
+        "{head}"
+    );
+    assert!(
+        head.to_lowercase()
+            .contains("\r\nproxy-authorization: basic dxnlcjp3b3jk\r\n"),
+        "{head}"
+    );
 }
 
 #[tokio::test]
@@ -331,8 +466,20 @@ async fn a_proxy_that_is_none_is_an_error_that_does_not_show_its_password() {
     let folder = TempDir::new().unwrap();
     let file = folder.path().join("kubeconfig");
     let proxy = format!("    proxy-url: ftp://user:{TOKEN}@127.0.0.1:1\n    server:");
-    std::fs::write(&file, server.kubeconfig("other").replace("    server:", &proxy)).unwrap();
-    let error = anyhow::Error::from(connect(Some(&file), &RequestCounter::default()).await.err().expect("an error"));
+    std::fs::write(
+        &file,
+        server.kubeconfig("other").replace("    server:", &proxy),
+    )
+    .unwrap();
+    let error = anyhow::Error::from(
+        connect(Some(&file), &RequestCounter::default())
+            .await
+            .err()
+            .expect("an error"),
+    );
     let said = format!("{error:#} {error:?}");
-    assert!(said.contains("proxy-url") && !said.contains(TOKEN), "{said}");
+    assert!(
+        said.contains("proxy-url") && !said.contains(TOKEN),
+        "{said}"
+    );
 }

@@ -49,36 +49,65 @@ impl Bed {
     async fn start(server: MemoryApi, url: &str) -> Self {
         let secret = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"namespace": "a", "name": "one"}});
         server.store().create(secret).unwrap();
-        let api: Api<DeserializeGuard<Secret>> = Api::all(client(&server.kubeconfig_at(url, TOKEN)).await);
+        let api: Api<DeserializeGuard<Secret>> =
+            Api::all(client(&server.kubeconfig_at(url, TOKEN)).await);
         let (view, cancelled) = (View::new("secrets"), CancellationToken::new());
         let (sender, changes) = mpsc::channel(64);
         let keep = |_: Secret| Some(());
-        let work = Arc::clone(&view).run(api, watcher::Config::default(), keep, Some(sender), cancelled.clone());
-        let mut bed = Self { server, view, changes, cancelled, task: tokio::spawn(work) };
+        let work = Arc::clone(&view).run(
+            api,
+            watcher::Config::default(),
+            keep,
+            Some(sender),
+            cancelled.clone(),
+        );
+        let mut bed = Self {
+            server,
+            view,
+            changes,
+            cancelled,
+            task: tokio::spawn(work),
+        };
         assert_eq!(bed.change().await, "one");
         bed.asked("watch", 1).await;
         bed
     }
 
     async fn change(&mut self) -> String {
-        timeout(PATIENCE, self.changes.recv()).await.expect("a change").expect("the view runs").name
+        timeout(PATIENCE, self.changes.recv())
+            .await
+            .expect("a change")
+            .expect("the view runs")
+            .name
     }
 
     fn count(&self, verb: &str) -> usize {
-        self.server.requests().count(|record| answered(record, verb))
+        self.server
+            .requests()
+            .count(|record| answered(record, verb))
     }
 
     async fn asked(&self, verb: &str, count: usize) {
         let asked = self.server.requests().wait_for(|records| {
-            let found = records.iter().filter(|record| answered(record, verb)).count();
+            let found = records
+                .iter()
+                .filter(|record| answered(record, verb))
+                .count();
             (found >= count).then_some(())
         });
-        assert!(timeout(PATIENCE, asked).await.is_ok(), "{count} times {verb}, but there were {}", self.count(verb));
+        assert!(
+            timeout(PATIENCE, asked).await.is_ok(),
+            "{count} times {verb}, but there were {}",
+            self.count(verb)
+        );
     }
 
     async fn end(self) {
         self.cancelled.cancel();
-        timeout(PATIENCE, self.task).await.expect("it ends").expect("no panic");
+        timeout(PATIENCE, self.task)
+            .await
+            .expect("it ends")
+            .expect("no panic");
     }
 }
 
@@ -88,40 +117,72 @@ async fn what_a_view_has_handed_out_stays_as_it_was_and_is_the_same_until_someth
     let url = server.url();
     let mut bed = Bed::start(server, &url).await;
     let before = bed.view.all_in("a");
-    assert!(Arc::ptr_eq(&before, &bed.view.all_in("a")), "nothing has changed");
+    assert!(
+        Arc::ptr_eq(&before, &bed.view.all_in("a")),
+        "nothing has changed"
+    );
     for (namespace, name) in [("b", "other"), ("a", "two")] {
         let metadata = json!({"namespace": namespace, "name": name});
-        bed.server.store().create(json!({"apiVersion": "v1", "kind": "Secret", "metadata": metadata})).unwrap();
+        bed.server
+            .store()
+            .create(json!({"apiVersion": "v1", "kind": "Secret", "metadata": metadata}))
+            .unwrap();
         assert_eq!(bed.change().await, name);
         let changed = namespace == "a";
-        assert_eq!(Arc::ptr_eq(&before, &bed.view.all_in("a")), !changed, "after a change in {namespace}");
+        assert_eq!(
+            Arc::ptr_eq(&before, &bed.view.all_in("a")),
+            !changed,
+            "after a change in {namespace}"
+        );
     }
     assert_eq!((before.len(), bed.view.all_in("a").len()), (1, 2));
     bed.server.store().delete("secrets", "a", "one").unwrap();
     assert_eq!(bed.change().await, "one");
-    assert_eq!((before.contains_key("one"), bed.view.all_in("a").contains_key("one")), (true, false));
+    assert_eq!(
+        (
+            before.contains_key("one"),
+            bed.view.all_in("a").contains_key("one")
+        ),
+        (true, false)
+    );
     bed.end().await;
 }
 
 #[tokio::test]
 async fn a_bookmark_changes_nothing() {
-    // Fault 8. What else happens on the server is soon more than it remembers; only bookmarks let a quiet watch go on from there.
-    let options = Options { history: 8, bookmark_interval: Duration::from_millis(20), ..Options::default() };
+    // Fault 8. What else happens on the server is soon more than it remembers; only bookmarks let a
+    // quiet watch go on from there.
+    let options = Options {
+        history: 8,
+        bookmark_interval: Duration::from_millis(20),
+        ..Options::default()
+    };
     let server = server(options).await;
     let url = server.url();
     let mut bed = Bed::start(server, &url).await;
     // A watch of our own that begins now is notified no sooner than the view's.
     let own: Api<Secret> = Api::all(client(&bed.server.kubeconfig(TOKEN)).await);
     let version = bed.server.store().revision().to_string();
-    let mut events = own.watch(&WatchParams::default(), &version).await.unwrap().boxed();
+    let mut events = own
+        .watch(&WatchParams::default(), &version)
+        .await
+        .unwrap()
+        .boxed();
     for round in 0..6 {
         // No more at once than is remembered, or the watches expire while they are open.
         for number in 0..5 {
             let metadata = json!({"namespace": "a", "name": format!("p{round}-{number}")});
-            bed.server.store().create(json!({"apiVersion": "v1", "kind": "Pod", "metadata": metadata})).unwrap();
+            bed.server
+                .store()
+                .create(json!({"apiVersion": "v1", "kind": "Pod", "metadata": metadata}))
+                .unwrap();
         }
         for _ in 0..2 {
-            let event = timeout(PATIENCE, events.next()).await.expect("a bookmark").unwrap().unwrap();
+            let event = timeout(PATIENCE, events.next())
+                .await
+                .expect("a bookmark")
+                .unwrap()
+                .unwrap();
             assert!(matches!(event, WatchEvent::Bookmark(_)), "{event:?}");
         }
     }
@@ -149,13 +210,20 @@ async fn an_error_inside_of_a_watch_restarts_it() {
             bed.server.store().create(pod).unwrap();
             bed.server.store().compact();
         } else {
-            bed.server.faults().add(When::verb("watch", "secrets").once(), Fault::Garbage);
+            bed.server
+                .faults()
+                .add(When::verb("watch", "secrets").once(), Fault::Garbage);
         }
         bed.server.store().break_watches();
         bed.asked("list", round).await;
         assert_eq!(bed.change().await, "one");
-        assert!(bed.view.is_known() && bed.view.get("a", "one").is_some(), "what was known stays known");
-        timeout(PATIENCE, bed.view.live()).await.expect("it works again");
+        assert!(
+            bed.view.is_known() && bed.view.get("a", "one").is_some(),
+            "what was known stays known"
+        );
+        timeout(PATIENCE, bed.view.live())
+            .await
+            .expect("it works again");
     }
     bed.end().await;
 }
@@ -192,7 +260,11 @@ async fn relay(listener: TcpListener, target: std::net::SocketAddr, frozen: Arc<
 #[tokio::test]
 async fn a_watch_that_is_silent_for_four_minutes_is_restarted() {
     // Fault 10
-    let server = server(Options { bookmark_interval: NEVER, ..Options::default() }).await;
+    let server = server(Options {
+        bookmark_interval: NEVER,
+        ..Options::default()
+    })
+    .await;
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("https://{}", listener.local_addr().unwrap());
     let frozen = Arc::new(AtomicBool::new(false));
@@ -209,7 +281,10 @@ async fn a_watch_that_is_silent_for_four_minutes_is_restarted() {
 
     // The relay's kernel answers for it. The client gives a watch up after 240 s without a byte.
     pass(Duration::from_secs(230)).await;
-    assert!(bed.view.live().now_or_never().is_some() && bed.view.get("a", "one").is_some(), "nothing can have been noticed");
+    assert!(
+        bed.view.live().now_or_never().is_some() && bed.view.get("a", "one").is_some(),
+        "nothing can have been noticed"
+    );
     pass(Duration::from_secs(11)).await;
     bed.asked("list", 2).await;
     bed.change().await;
@@ -231,7 +306,11 @@ pub async fn pass(time: Duration) {
 #[tokio::test]
 async fn a_watch_without_an_event_or_a_bookmark_goes_on_as_if_nothing_had_been() {
     // As a kube-apiserver that has seen no event of a kind: it sends no bookmark either.
-    let server = server(Options { bookmark_interval: NEVER, ..Options::default() }).await;
+    let server = server(Options {
+        bookmark_interval: NEVER,
+        ..Options::default()
+    })
+    .await;
     let url = server.url();
     let mut bed = Bed::start(server, &url).await;
     let live_since = bed.view.live_since();
@@ -239,34 +318,66 @@ async fn a_watch_without_an_event_or_a_bookmark_goes_on_as_if_nothing_had_been()
         bed.asked("watch", watches).await;
         // What comes through the watch shows that it has begun.
         let metadata = json!({"namespace": "a", "name": watches.to_string()});
-        bed.server.store().create(json!({"apiVersion": "v1", "kind": "Secret", "metadata": metadata})).unwrap();
+        bed.server
+            .store()
+            .create(json!({"apiVersion": "v1", "kind": "Secret", "metadata": metadata}))
+            .unwrap();
         assert_eq!(bed.change().await, watches.to_string());
         pass(Duration::from_secs(226)).await;
     }
-    assert_eq!((bed.view.live_since(), bed.count("list")), (live_since, 1), "it did not break");
+    assert_eq!(
+        (bed.view.live_since(), bed.count("list")),
+        (live_since, 1),
+        "it did not break"
+    );
     bed.end().await;
 }
 
 #[tokio::test]
 async fn a_watch_that_does_not_begin_is_given_up() {
     let server = server(Options::default()).await;
-    let lost = server.faults().add(When::verb("watch", "secrets").once(), Fault::Stall);
+    let lost = server
+        .faults()
+        .add(When::verb("watch", "secrets").once(), Fault::Stall);
     let api: Api<DeserializeGuard<Secret>> = Api::all(client(&server.kubeconfig(TOKEN)).await);
     let (view, cancelled) = (View::new("secrets"), CancellationToken::new());
-    let work = Arc::clone(&view).run(api, watcher::Config::default(), |_: Secret| Some(()), None, cancelled.clone());
+    let work = Arc::clone(&view).run(
+        api,
+        watcher::Config::default(),
+        |_: Secret| Some(()),
+        None,
+        cancelled.clone(),
+    );
     let task = tokio::spawn(work);
-    timeout(PATIENCE, server.faults().met(lost, 1)).await.expect("a watch");
+    timeout(PATIENCE, server.faults().met(lost, 1))
+        .await
+        .expect("a watch");
     pass(Duration::from_secs(31)).await;
-    let watched = server.requests().wait_for(|records| records.iter().any(|record| answered(record, "watch")).then_some(()));
+    let watched = server.requests().wait_for(|records| {
+        records
+            .iter()
+            .any(|record| answered(record, "watch"))
+            .then_some(())
+    });
     timeout(PATIENCE, watched).await.expect("another watch");
-    assert_eq!(server.requests().count(|record| answered(record, "list")), 2);
+    assert_eq!(
+        server.requests().count(|record| answered(record, "list")),
+        2
+    );
     cancelled.cancel();
-    timeout(PATIENCE, task).await.expect("it ends").expect("no panic");
+    timeout(PATIENCE, task)
+        .await
+        .expect("it ends")
+        .expect("no panic");
 }
 
 /// 200, and the end.
 fn nothing() -> Fault {
-    Fault::Answer { code: 200, headers: vec![], body: "".into() }
+    Fault::Answer {
+        code: 200,
+        headers: vec![],
+        body: "".into(),
+    }
 }
 
 #[tokio::test]
@@ -274,15 +385,29 @@ async fn a_watch_that_ends_as_soon_as_it_is_open_is_broken_and_opened_again_afte
     let server = server(Options::default()).await;
     let url = server.url();
     let mut bed = Bed::start(server, &url).await;
-    let empty = bed.server.faults().add(When::verb("watch", "secrets"), nothing());
+    let empty = bed
+        .server
+        .faults()
+        .add(When::verb("watch", "secrets"), nothing());
     let begin = Instant::now();
     bed.server.store().break_watches();
-    timeout(PATIENCE, bed.server.faults().met(empty, 4)).await.expect("it is tried again");
+    timeout(PATIENCE, bed.server.faults().met(empty, 4))
+        .await
+        .expect("it is tried again");
     // 0.1, 0.2 and 0.4 s, and jitter.
-    assert!(begin.elapsed() >= Duration::from_millis(700), "{:?}", begin.elapsed());
-    assert!(bed.view.live_since().is_none() && bed.view.is_known(), "broken, for less than a minute");
+    assert!(
+        begin.elapsed() >= Duration::from_millis(700),
+        "{:?}",
+        begin.elapsed()
+    );
+    assert!(
+        bed.view.live_since().is_none() && bed.view.is_known(),
+        "broken, for less than a minute"
+    );
     bed.server.faults().clear();
-    timeout(PATIENCE, bed.view.live()).await.expect("it works again");
+    timeout(PATIENCE, bed.view.live())
+        .await
+        .expect("it works again");
     bed.server.store().delete("secrets", "a", "one").unwrap();
     assert_eq!(bed.change().await, "one");
     assert_eq!(bed.count("list"), 1, "it went on where it had ended");
@@ -291,17 +416,29 @@ async fn a_watch_that_ends_as_soon_as_it_is_open_is_broken_and_opened_again_afte
 
 #[tokio::test]
 async fn an_api_server_that_asks_for_time_gets_it_and_the_watch_goes_on_without_a_list() {
-    // Without Retry-After it is 10 s. What Kubernetes' API priority and fairness answers is no Status.
+    // Without Retry-After it is 10 s. What Kubernetes' API priority and fairness answers is no
+    // Status.
     for (retry_after, expected) in [(Some("7"), 7), (None, 10), (Some("3600"), 60)] {
         let server = server(Options::default()).await;
         let url = server.url();
         let mut bed = Bed::start(server, &url).await;
-        let headers = retry_after.map(|seconds| ("retry-after".to_owned(), seconds.to_owned())).into_iter().collect();
+        let headers = retry_after
+            .map(|seconds| ("retry-after".to_owned(), seconds.to_owned()))
+            .into_iter()
+            .collect();
         let body = "Too many requests, please try again later.".into();
-        let refused =
-            bed.server.faults().add(When::verb("watch", "secrets").times(2), Fault::Answer { code: 429, headers, body });
+        let refused = bed.server.faults().add(
+            When::verb("watch", "secrets").times(2),
+            Fault::Answer {
+                code: 429,
+                headers,
+                body,
+            },
+        );
         bed.server.store().break_watches();
-        timeout(PATIENCE, bed.server.faults().met(refused, 1)).await.expect("a watch");
+        timeout(PATIENCE, bed.server.faults().met(refused, 1))
+            .await
+            .expect("a watch");
         bed.server.store().delete("secrets", "a", "one").unwrap();
         tokio::time::pause();
         let begin = Instant::now();
@@ -312,7 +449,11 @@ async fn an_api_server_that_asks_for_time_gets_it_and_the_watch_goes_on_without_
         assert_eq!(bed.change().await, "one");
         bed.view.live().await;
         tokio::time::resume();
-        assert_eq!((bed.count("list"), bed.view.read_at()), (1, None), "known again, and not by a list");
+        assert_eq!(
+            (bed.count("list"), bed.view.read_at()),
+            (1, None),
+            "known again, and not by a list"
+        );
         bed.end().await;
     }
 }
@@ -325,7 +466,10 @@ async fn an_ordinary_end_of_a_watch_interrupts_nothing() {
     let (live_since, read_at) = (bed.view.live_since(), bed.view.read_at());
     for round in 2..4 {
         let metadata = json!({"namespace": "a", "name": round.to_string()});
-        bed.server.store().create(json!({"apiVersion": "v1", "kind": "Secret", "metadata": metadata})).unwrap();
+        bed.server
+            .store()
+            .create(json!({"apiVersion": "v1", "kind": "Secret", "metadata": metadata}))
+            .unwrap();
         assert_eq!(bed.change().await, round.to_string());
         bed.server.store().break_watches();
         bed.asked("watch", round).await;
@@ -333,7 +477,10 @@ async fn an_ordinary_end_of_a_watch_interrupts_nothing() {
     bed.server.store().delete("secrets", "a", "one").unwrap();
     assert_eq!(bed.change().await, "one");
     assert!(live_since.is_some() && read_at.is_some());
-    assert_eq!((bed.view.live_since(), bed.view.read_at(), bed.count("list")), (live_since, read_at, 1));
+    assert_eq!(
+        (bed.view.live_since(), bed.view.read_at(), bed.count("list")),
+        (live_since, read_at, 1)
+    );
     bed.end().await;
 }
 
@@ -341,35 +488,70 @@ async fn an_ordinary_end_of_a_watch_interrupts_nothing() {
 async fn a_list_has_as_long_as_an_api_server_takes_for_it() {
     let server = server(Options::default()).await;
     let listed = CancellationToken::new();
-    let held = server.faults().add(When::verb("list", "secrets").once(), Fault::Hold(listed.clone()));
+    let held = server.faults().add(
+        When::verb("list", "secrets").once(),
+        Fault::Hold(listed.clone()),
+    );
     let api: Api<DeserializeGuard<Secret>> = Api::all(client(&server.kubeconfig(TOKEN)).await);
     let (view, cancelled) = (View::new("secrets"), CancellationToken::new());
-    let work = Arc::clone(&view).run(api, watcher::Config::default(), |_: Secret| Some(()), None, cancelled.clone());
+    let work = Arc::clone(&view).run(
+        api,
+        watcher::Config::default(),
+        |_: Secret| Some(()),
+        None,
+        cancelled.clone(),
+    );
     let task = tokio::spawn(work);
-    timeout(PATIENCE, server.faults().met(held, 1)).await.expect("a list");
+    timeout(PATIENCE, server.faults().met(held, 1))
+        .await
+        .expect("a list");
     // kube-apiserver's --request-timeout
     pass(Duration::from_secs(60)).await;
     listed.cancel();
     timeout(PATIENCE, view.live()).await.expect("an answer");
-    assert_eq!(server.requests().count(|record| answered(record, "list")), 1);
+    assert_eq!(
+        server.requests().count(|record| answered(record, "list")),
+        1
+    );
     cancelled.cancel();
-    timeout(PATIENCE, task).await.expect("it ends").expect("no panic");
+    timeout(PATIENCE, task)
+        .await
+        .expect("it ends")
+        .expect("no panic");
 }
 
 /// What an API server answers whose groups are these.
 fn groups(names: &[&str]) -> Fault {
-    let groups = names.iter().map(|name| json!({"name": name, "versions": []})).collect::<Vec<_>>();
+    let groups = names
+        .iter()
+        .map(|name| json!({"name": name, "versions": []}))
+        .collect::<Vec<_>>();
     let list = json!({"kind": "APIGroupList", "apiVersion": "v1", "groups": groups});
-    Fault::Answer { code: 200, headers: vec![], body: list.to_string().into() }
+    Fault::Answer {
+        code: 200,
+        headers: vec![],
+        body: list.to_string().into(),
+    }
 }
 
-/// A view of Leases, which may be absent, on a server that answers 404 to their lists and this to what groups it has.
+/// A view of Leases, which may be absent, on a server that answers 404 to their lists and this to
+/// what groups it has.
 async fn optional(server: &MemoryApi, discovery: Fault) -> (Arc<View<()>>, JoinHandle<()>) {
-    server.faults().add(When::verb("list", LEASES), Fault::status(404));
-    server.faults().add(When::request("GET", "/apis"), discovery);
+    server
+        .faults()
+        .add(When::verb("list", LEASES), Fault::status(404));
+    server
+        .faults()
+        .add(When::request("GET", "/apis"), discovery);
     let api: Api<DeserializeGuard<Lease>> = Api::all(client(&server.kubeconfig(TOKEN)).await);
     let view = View::of_optional_kind("leases");
-    let work = Arc::clone(&view).run(api, watcher::Config::default(), |_| Some(()), None, CancellationToken::new());
+    let work = Arc::clone(&view).run(
+        api,
+        watcher::Config::default(),
+        |_| Some(()),
+        None,
+        CancellationToken::new(),
+    );
     (view, tokio::spawn(work))
 }
 
@@ -383,11 +565,16 @@ async fn of_a_kind_that_the_api_server_does_not_have_there_are_none_until_it_has
     // The wait before the next list may only be about to begin.
     let waited = async |verb: &str, count: usize| {
         let again = server.requests().wait_for(|all| {
-            let asked = all.iter().filter(|record| record.resource == LEASES && record.verb == verb);
+            let asked = all
+                .iter()
+                .filter(|record| record.resource == LEASES && record.verb == verb);
             (asked.count() >= count).then_some(())
         });
         tokio::pin!(again);
-        while timeout(Duration::from_millis(100), &mut again).await.is_err() {
+        while timeout(Duration::from_millis(100), &mut again)
+            .await
+            .is_err()
+        {
             assert!(view.is_known());
             pass(Duration::from_secs(30)).await;
         }
@@ -398,11 +585,19 @@ async fn of_a_kind_that_the_api_server_does_not_have_there_are_none_until_it_has
     server.faults().clear();
     waited("watch", 1).await;
     assert_eq!(view.all().len(), 1);
-    let refused = server.faults().add(When::verb("list", LEASES), Fault::status(404));
-    server.faults().add(When::request("GET", "/apis"), groups(&["apps"]));
-    server.faults().add(When::verb("watch", LEASES).once(), Fault::status(410));
+    let refused = server
+        .faults()
+        .add(When::verb("list", LEASES), Fault::status(404));
+    server
+        .faults()
+        .add(When::request("GET", "/apis"), groups(&["apps"]));
+    server
+        .faults()
+        .add(When::verb("watch", LEASES).once(), Fault::status(410));
     server.store().break_watches();
-    timeout(PATIENCE, server.faults().met(refused, 2)).await.expect("it is listed again");
+    timeout(PATIENCE, server.faults().met(refused, 2))
+        .await
+        .expect("it is listed again");
     assert_eq!(view.all().len(), 1, "what was known stays known");
     task.abort();
 }
@@ -410,10 +605,19 @@ async fn of_a_kind_that_the_api_server_does_not_have_there_are_none_until_it_has
 #[tokio::test]
 async fn that_a_kind_is_not_found_is_no_proof_that_it_is_absent() {
     let has = groups(&["apps", "coordination.k8s.io"]);
-    for discovery in [has, groups(&[]), Fault::status(404), Fault::status(503), Fault::Garbage, Fault::CloseBefore] {
+    for discovery in [
+        has,
+        groups(&[]),
+        Fault::status(404),
+        Fault::status(503),
+        Fault::Garbage,
+        Fault::CloseBefore,
+    ] {
         let server = server(Options::default()).await;
         let (view, task) = optional(&server, discovery.clone()).await;
-        let asked = server.requests().wait_for(|all| (all.iter().filter(|of| of.path == "/apis").count() > 2).then_some(()));
+        let asked = server
+            .requests()
+            .wait_for(|all| (all.iter().filter(|of| of.path == "/apis").count() > 2).then_some(()));
         timeout(PATIENCE, asked).await.expect("it is searched for");
         assert!(!view.is_known(), "{discovery:?}");
         task.abort();
@@ -425,15 +629,33 @@ async fn the_log_has_changes_of_a_watchs_state_with_their_causes_and_not_each_at
     let server = server(Options::default()).await;
     let lines = Arc::new(Mutex::new(Vec::<Value>::new()));
     let heard = Arc::clone(&lines);
-    let sink = move |line: Vec<u8>| heard.lock().unwrap().push(serde_json::from_slice(&line).unwrap());
-    // With a single logger tracing asks that of whichever test is first whether a line is wanted, and remembers it for all.
+    let sink = move |line: Vec<u8>| {
+        heard
+            .lock()
+            .unwrap()
+            .push(serde_json::from_slice(&line).unwrap())
+    };
+    // With a single logger tracing asks that of whichever test is first whether a line is wanted,
+    // and remembers it for all.
     tracing::subscriber::set_global_default(tracing_subscriber::registry()).ok();
-    let log = tracing_subscriber::registry().with(ZapLayer::new(ZapOptions::default(), sink, Utc::now));
+    let log =
+        tracing_subscriber::registry().with(ZapLayer::new(ZapOptions::default(), sink, Utc::now));
     let api: Api<DeserializeGuard<Secret>> = Api::all(client(&server.kubeconfig(TOKEN)).await);
     let (view, cancelled) = (View::new("secrets"), CancellationToken::new());
-    let work = Arc::clone(&view).run(api, watcher::Config::default(), |_: Secret| Some(()), None, cancelled.clone());
-    let cut = server.faults().add(When::verb("list", "secrets").times(3), Fault::CloseBefore);
-    let refused = server.faults().add(When::verb("watch", "secrets").after(1).times(3), Fault::status(403));
+    let work = Arc::clone(&view).run(
+        api,
+        watcher::Config::default(),
+        |_: Secret| Some(()),
+        None,
+        cancelled.clone(),
+    );
+    let cut = server
+        .faults()
+        .add(When::verb("list", "secrets").times(3), Fault::CloseBefore);
+    let refused = server.faults().add(
+        When::verb("watch", "secrets").after(1).times(3),
+        Fault::status(403),
+    );
     let task = tokio::spawn(work.with_subscriber(log));
     let said = async |count: usize| {
         let said = async {
@@ -441,18 +663,40 @@ async fn the_log_has_changes_of_a_watchs_state_with_their_causes_and_not_each_at
                 tokio::time::sleep(Duration::from_millis(10)).await;
             }
         };
-        assert!(timeout(PATIENCE, said).await.is_ok(), "{:?}", lines.lock().unwrap());
+        assert!(
+            timeout(PATIENCE, said).await.is_ok(),
+            "{:?}",
+            lines.lock().unwrap()
+        );
     };
     said(2).await;
     server.store().break_watches();
     said(4).await;
     let lines = lines.lock().unwrap().clone();
-    let messages: Vec<_> = lines.iter().map(|line| line["msg"].as_str().unwrap()).collect();
+    let messages: Vec<_> = lines
+        .iter()
+        .map(|line| line["msg"].as_str().unwrap())
+        .collect();
     let works = "watch works again";
-    assert_eq!(messages, ["cannot be listed yet, trying again", works, "watch broke, it is restarted", works], "{lines:?}");
-    assert_eq!((server.faults().hits(cut), server.faults().hits(refused)), (3, 3));
+    assert_eq!(
+        messages,
+        [
+            "cannot be listed yet, trying again",
+            works,
+            "watch broke, it is restarted",
+            works
+        ],
+        "{lines:?}"
+    );
+    assert_eq!(
+        (server.faults().hits(cut), server.faults().hits(refused)),
+        (3, 3)
+    );
     let causes = lines[0]["error"].as_str().unwrap();
     assert!(causes.contains("(SendRequest): "), "{causes}");
     cancelled.cancel();
-    timeout(PATIENCE, task).await.expect("it ends").expect("no panic");
+    timeout(PATIENCE, task)
+        .await
+        .expect("it ends")
+        .expect("no panic");
 }

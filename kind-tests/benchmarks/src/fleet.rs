@@ -1,4 +1,5 @@
-//! Load: what a whole seed full of shoots costs, and how fast the watchdog is when all of them need it at once.
+//! Load: what a whole seed full of shoots costs, and how fast the watchdog is when all of them need
+//! it at once.
 
 pub mod bare;
 pub mod fill;
@@ -14,7 +15,8 @@ use anyhow::{Result, ensure};
 use testbed::ProberConfig;
 use testbed::agent::{Agent, Kind};
 
-/// Starts a prober for light shoots: with Gardener's own configuration, or with short times where the grace period is not the usual one.
+/// Starts a prober for light shoots: with Gardener's own configuration, or with short times where
+/// the grace period is not the usual one.
 fn prober(kubeconfig: &str, plan: &light::Plan) -> Result<Agent> {
     let short = (plan.grace != light::USUAL_GRACE).then(|| ProberConfig::default().text());
     Agent::alone(Kind::Prober, kubeconfig, short.as_deref(), &[])

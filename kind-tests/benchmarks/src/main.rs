@@ -1,5 +1,6 @@
-//! What the watchdog wins and what it costs, measured: each subcommand is one benchmark, which ends by itself, prints a table
-//! that a person can read and, as its last line, the same as JSON. One more, `results`, writes the page of results of that.
+//! What the watchdog wins and what it costs, measured: each subcommand is one benchmark, which ends
+//! by itself, prints a table that a person can read and, as its last line, the same as JSON. One
+//! more, `results`, writes the page of results of that.
 //!
 //! ```text
 //!  light shoots (a process of their own) <--probes-- dependency-watchdog, the release binary --watches, writes--> seed

@@ -1,5 +1,5 @@
-//! The race: a real kube-controller-manager that gives nodes up 40 s after their last renewal, against the prober that has to stop
-//! it before that, outage after outage.
+//! The race: a real kube-controller-manager that gives nodes up 40 s after their last renewal,
+//! against the prober that has to stop it before that, outage after outage.
 //!
 //! ```text
 //!  lane 1: kubelets --renew--> shoot's API server <--watches, gives up-- kube-controller-manager     (all real
@@ -8,8 +8,9 @@
 //!                             dependency-watchdog --------writes--------> seed's API server --audit log--> when
 //! ```
 //!
-//! What counts is taken from what was really written: the verdict's instant from the stamps on the leases, the writes and who made
-//! them from the seed's audit log, lost nodes and endpoints from watches on the shoot.
+//! What counts is taken from what was really written: the verdict's instant from the stamps on the
+//! leases, the writes and who made them from the seed's audit log, lost nodes and endpoints from
+//! watches on the shoot.
 
 pub mod away;
 pub mod change;
@@ -58,7 +59,8 @@ pub struct Options {
     /// Where the random numbers begin; drawn when absent
     #[arg(long)]
     seed: Option<u64>,
-    /// Seconds after which a node is given up; with fewer than 40 the prober looks more often than in production
+    /// Seconds after which a node is given up; with fewer than 40 the prober looks more often than
+    /// in production
     #[arg(long, default_value_t = GRACE_S, value_parser = clap::value_parser!(u64).range(4..))]
     grace: u64,
     /// Healthy shoots of 100 nodes that the same prober probes
@@ -67,7 +69,8 @@ pub struct Options {
     /// Race with no prober at all, to see what is lost without one
     #[arg(long, conflicts_with_all = ["change", "load"])]
     control: bool,
-    /// What happens to the leader at a random moment of an outage, while a quarter of the lanes stays healthy; several take turns
+    /// What happens to the leader at a random moment of an outage, while a quarter of the lanes
+    /// stays healthy; several take turns
     #[arg(long, value_enum, value_delimiter = ',')]
     change: Vec<Change>,
 }
@@ -75,9 +78,16 @@ pub struct Options {
 impl Options {
     /// How many replicas there are.
     fn replicas(&self) -> Result<usize> {
-        let Some(first) = self.change.first() else { return Ok(usize::from(!self.control)) };
-        let alone = |change: &Change| self.change.len() == 1 || !matches!(change, Change::Restarted | Change::None);
-        ensure!(self.change.iter().all(alone), "--change: restarted and none go with no other");
+        let Some(first) = self.change.first() else {
+            return Ok(usize::from(!self.control));
+        };
+        let alone = |change: &Change| {
+            self.change.len() == 1 || !matches!(change, Change::Restarted | Change::None)
+        };
+        ensure!(
+            self.change.iter().all(alone),
+            "--change: restarted and none go with no other"
+        );
         Ok(if *first == Change::Restarted { 1 } else { 2 })
     }
 }
@@ -92,7 +102,9 @@ pub struct Merge {
 
 /// Prints what several races found together.
 pub fn merge(options: &Merge) -> Result<()> {
-    let read = |path: &PathBuf| Report::of_run(&std::fs::read_to_string(path)?).with_context(|| path.display().to_string());
+    let read = |path: &PathBuf| {
+        Report::of_run(&std::fs::read_to_string(path)?).with_context(|| path.display().to_string())
+    };
     let runs: Vec<Report> = options.files.iter().map(read).collect::<Result<_>>()?;
     // Times in UTC, written alike, are in order when their letters are.
     let last = runs.iter().max_by_key(|run| &run.at).context("no runs")?;
@@ -102,7 +114,8 @@ pub fn merge(options: &Merge) -> Result<()> {
     report.print()
 }
 
-/// Runs a benchmark with random numbers from this seed, or from one that is drawn, on control planes of its own.
+/// Runs a benchmark with random numbers from this seed, or from one that is drawn, on control
+/// planes of its own.
 fn seeded<F>(seed: Option<u64>, benchmark: impl FnOnce(&'static Bed, u64) -> F) -> Result<()>
 where
     F: Future<Output = Result<()>>,
@@ -110,7 +123,10 @@ where
     let seed = seed.unwrap_or_else(|| rand::rng().random());
     progress(format!("seed {seed}: repeat with --seed {seed}"));
     with_bed(async move |bed| {
-        ensure!(!bed.is_given(), "control planes of its own are needed: unset SEED_KUBECONFIG and SHOOT_KUBECONFIG");
+        ensure!(
+            !bed.is_given(),
+            "control planes of its own are needed: unset SEED_KUBECONFIG and SHOOT_KUBECONFIG"
+        );
         benchmark(bed, seed).await
     })
 }
@@ -119,52 +135,105 @@ where
 pub fn run(options: Options) -> Result<()> {
     let count = options.replicas()?;
     seeded(options.seed, async move |bed, random_seed| {
-        let Options { trials, lanes, seed: _, grace, load, control, change } = options;
+        let Options {
+            trials,
+            lanes,
+            seed: _,
+            grace,
+            load,
+            control,
+            change,
+        } = options;
         let (wanted, grace_s, grace) = (trials as usize, grace, Duration::from_secs(grace));
         let seed = bed.own_seed().await?;
         let programs = bed.programs().await?;
         progress(format!("starting {lanes} API servers"));
         let mut racing = try_join_all((1..=lanes).map(async |number| {
-            let shoot = Shoot::create(bed, &seed, &format!("{}{number}", lane::NAME), lane::plan(grace)).await?;
+            let shoot = Shoot::create(
+                bed,
+                &seed,
+                &format!("{}{number}", lane::NAME),
+                lane::plan(grace),
+            )
+            .await?;
             Lane::new(number, shoot, &programs, grace, random_seed).await
         }))
         .await?;
         try_join_all(racing.iter_mut().map(Lane::prepare)).await?;
         let mut light = match load {
             0 => None,
-            shoots => Some(filled(seed.api(), Plan { shoots, nodes: NODES_OF_LOAD, grace: USUAL_GRACE }, 0, None).await?),
+            shoots => Some(
+                filled(
+                    seed.api(),
+                    Plan {
+                        shoots,
+                        nodes: NODES_OF_LOAD,
+                        grace: USUAL_GRACE,
+                    },
+                    0,
+                    None,
+                )
+                .await?,
+            ),
         };
-        let config = if grace_s < GRACE_S { ProberConfig::default() } else { ProberConfig::gardener() };
+        let config = if grace_s < GRACE_S {
+            ProberConfig::default()
+        } else {
+            ProberConfig::gardener()
+        };
         let mut replicas = start_probers(&seed, &racing, &config, count).await?;
         let mark = seed.plane().mark();
 
-        let mut findings = Findings { wanted, ..Findings::default() };
+        let mut findings = Findings {
+            wanted,
+            ..Findings::default()
+        };
         match change.as_slice() {
-            [] | [Change::None] => findings.trials = side_by_side(&mut racing, wanted, !control).await,
+            [] | [Change::None] => {
+                findings.trials = side_by_side(&mut racing, wanted, !control).await
+            }
             changes => rounds(&mut racing, &mut replicas, changes, &mut findings).await,
         }
         let writes = writes(&seed.plane().asked(&mark))?;
         // There is nothing to be written to shoots that are none of the lanes.
-        findings.wrong_writes += writes.iter().filter(|write| !write.namespace.starts_with(lane::NAMESPACE)).count();
-        let mut what = format!("{trials} outages in {lanes} shoots side by side, grace {grace_s} s, seed {random_seed}");
+        findings.wrong_writes += writes
+            .iter()
+            .filter(|write| !write.namespace.starts_with(lane::NAMESPACE))
+            .count();
+        let mut what = format!(
+            "{trials} outages in {lanes} shoots side by side, grace {grace_s} s, seed {random_seed}"
+        );
         for change in &change {
             what.push_str(&format!(", {}", change.words()));
         }
         if load > 0 {
-            what.push_str(&format!(", {load} healthy shoots of {NODES_OF_LOAD} nodes probed beside them"));
+            what.push_str(&format!(
+                ", {load} healthy shoots of {NODES_OF_LOAD} nodes probed beside them"
+            ));
         }
         let mut report = findings.report(if control { CONTROL } else { "race" }, what);
         if let Some(light) = &mut light {
             let probes = light.look().await?.counts.probes;
             let goal = Some(Goal::AtLeast(1.0));
-            report.rows([("load_probes", "probes of the healthy shoots in the meantime", probes as f64, "", goal)]);
+            report.rows([(
+                "load_probes",
+                "probes of the healthy shoots in the meantime",
+                probes as f64,
+                "",
+                goal,
+            )]);
         }
         report.print()
     })
 }
 
 /// So many probers; the initial delay of the first is over.
-async fn start_probers(seed: &Arc<Seed>, lanes: &[Lane], config: &ProberConfig, count: usize) -> Result<Replicas> {
+async fn start_probers(
+    seed: &Arc<Seed>,
+    lanes: &[Lane],
+    config: &ProberConfig,
+    count: usize,
+) -> Result<Replicas> {
     let shoots: Vec<&Shoot> = lanes.iter().map(|lane| &lane.shoot).collect();
     let mut replicas = Replicas::create(seed, &shoots, config, count).await?;
     if count > 0 {
@@ -185,9 +254,13 @@ async fn side_by_side(lanes: &mut [Lane], wanted: usize, is_protected: bool) -> 
         for number in (first..=wanted).step_by(count) {
             match lane.trial(number, is_protected).await {
                 Ok(trial) => trials.push(tell(trial, lane, is_protected)),
-                // A lane in an unknown state races no more; what it did not race shows in the count.
+                // A lane in an unknown state races no more; what it did not race shows in the
+                // count.
                 Err(error) => {
-                    progress(format!("trial {number} came to nothing: {error:#}\n{}", lane.shoot.story()));
+                    progress(format!(
+                        "trial {number} came to nothing: {error:#}\n{}",
+                        lane.shoot.story()
+                    ));
                     break;
                 }
             }
@@ -199,9 +272,15 @@ async fn side_by_side(lanes: &mut [Lane], wanted: usize, is_protected: bool) -> 
     trials
 }
 
-/// In each round a quarter of the lanes stays healthy and the others have an outage; something happens to the leader at a moment
-/// that is a random one in each outage. It is mended when all is restored, or should be.
-async fn rounds(lanes: &mut [Lane], replicas: &mut Replicas, changes: &[Change], findings: &mut Findings) {
+/// In each round a quarter of the lanes stays healthy and the others have an outage; something
+/// happens to the leader at a moment that is a random one in each outage. It is mended when all is
+/// restored, or should be.
+async fn rounds(
+    lanes: &mut [Lane],
+    replicas: &mut Replicas,
+    changes: &[Change],
+    findings: &mut Findings,
+) {
     for (number, change) in (1..).zip(changes.iter().cycle()) {
         if findings.trials.len() == findings.wanted {
             break;
@@ -215,7 +294,12 @@ async fn rounds(lanes: &mut [Lane], replicas: &mut Replicas, changes: &[Change],
     }
 }
 
-async fn round(lanes: &mut [Lane], replicas: &mut Replicas, change: Change, findings: &mut Findings) -> Result<()> {
+async fn round(
+    lanes: &mut [Lane],
+    replicas: &mut Replicas,
+    change: Change,
+    findings: &mut Findings,
+) -> Result<()> {
     try_join_all(lanes.iter_mut().map(Lane::prepare)).await?;
     let (all, grace) = (lanes.len(), lanes[0].grace);
     let by = lanes[0].random.random_range(0..all);
@@ -224,11 +308,14 @@ async fn round(lanes: &mut [Lane], replicas: &mut Replicas, change: Change, find
     let hit = (all - all.div_ceil(4).min(all - 1)).min(findings.wanted - findings.trials.len());
     let (lanes, healthy) = lanes.split_at_mut(hit);
     let mark = lanes[0].shoot.seed.plane().mark();
-    let outages = lanes.iter_mut().zip(findings.trials.len() + 1..).map(async |(lane, number)| {
-        // Each outage begins at a moment of its own, at most a grace before what happens.
-        let delay = grace - lane.part_of(4);
-        lane.outage(number, delay, false).await
-    });
+    let outages = lanes
+        .iter_mut()
+        .zip(findings.trials.len() + 1..)
+        .map(async |(lane, number)| {
+            // Each outage begins at a moment of its own, at most a grace before what happens.
+            let delay = grace - lane.part_of(4);
+            lane.outage(number, delay, false).await
+        });
     let happening = async {
         sleep(grace).await;
         replicas.hit(change).await
@@ -236,13 +323,19 @@ async fn round(lanes: &mut [Lane], replicas: &mut Replicas, change: Change, find
     let (outages, hit) = tokio::try_join!(try_join_all(outages), happening)?;
     let (elected, grace) = (replicas.elected(&hit)?, TimeDelta::from_std(grace)?);
     for (outage, lane) in outages.into_iter().zip(lanes) {
-        let trial = Trial { fault: Some(Fault::of(&hit, elected, &outage, grace)), ..outage.trial };
+        let trial = Trial {
+            fault: Some(Fault::of(&hit, elected, &outage, grace)),
+            ..outage.trial
+        };
         findings.trials.push(tell(trial, lane, true));
     }
     for lane in healthy {
         let wrong = lane.writes_since(&mark)?.len();
         if wrong > 0 {
-            progress(format!("a shoot without an outage was written to\n{}", lane.shoot.story()));
+            progress(format!(
+                "a shoot without an outage was written to\n{}",
+                lane.shoot.story()
+            ));
         }
         findings.wrong_writes += wrong;
     }
@@ -252,7 +345,9 @@ async fn round(lanes: &mut [Lane], replicas: &mut Replicas, change: Change, find
 /// Tells how a trial went, and where it should have been won the whole story if it was not.
 fn tell(trial: Trial, lane: &Lane, is_protected: bool) -> Trial {
     progress(trial.account());
-    if trial.restored.is_none() || (is_protected && !trial.is_excused() && trial.ending() == Ending::Lost) {
+    if trial.restored.is_none()
+        || (is_protected && !trial.is_excused() && trial.ending() == Ending::Lost)
+    {
         progress(lane.shoot.story());
     }
     trial
@@ -263,14 +358,39 @@ mod tests {
     use super::*;
 
     fn replicas(words: &[&str]) -> Option<usize> {
-        Options::try_parse_from([&["race"], words].concat()).ok()?.replicas().ok()
+        Options::try_parse_from([&["race"], words].concat())
+            .ok()?
+            .replicas()
+            .ok()
     }
 
     #[test]
     fn what_happens_to_the_leader_says_how_many_replicas_there_are() {
-        assert_eq!([replicas(&[]), replicas(&["--change=none"]), replicas(&["--change=restarted"])], [Some(1), Some(2), Some(1)]);
-        assert_eq!(replicas(&["--change=killed,terminated,stopped,shoots-cut,seed-cut"]), Some(2));
-        assert_eq!([replicas(&["--change=killed,none"]), replicas(&["--change=both"])], [None, None]);
-        assert_eq!([replicas(&["--change=killed", "--load=3"]), replicas(&["--change=killed", "--control"])], [None, None]);
+        assert_eq!(
+            [
+                replicas(&[]),
+                replicas(&["--change=none"]),
+                replicas(&["--change=restarted"])
+            ],
+            [Some(1), Some(2), Some(1)]
+        );
+        assert_eq!(
+            replicas(&["--change=killed,terminated,stopped,shoots-cut,seed-cut"]),
+            Some(2)
+        );
+        assert_eq!(
+            [
+                replicas(&["--change=killed,none"]),
+                replicas(&["--change=both"])
+            ],
+            [None, None]
+        );
+        assert_eq!(
+            [
+                replicas(&["--change=killed", "--load=3"]),
+                replicas(&["--change=killed", "--control"])
+            ],
+            [None, None]
+        );
     }
 }

@@ -1,4 +1,5 @@
-//! What a benchmark found: a table for people, and one line of JSON for scripts, which `docs/results` keeps.
+//! What a benchmark found: a table for people, and one line of JSON for scripts, which
+//! `docs/results` keeps.
 
 mod spread;
 pub mod tables;
@@ -49,7 +50,8 @@ pub struct Report {
     pub machine: String,
     /// What each figure is, its value, its goal, and whether that was met.
     rows: Vec<[String; 4]>,
-    /// A table of figures without goals: the heads of its columns, then a row for each thing that it is about.
+    /// A table of figures without goals: the heads of its columns, then a row for each thing that
+    /// it is about.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub matrix: Vec<Vec<String>>,
     pub figures: Map<String, Value>,
@@ -72,19 +74,27 @@ impl Report {
 
     /// Of what a benchmark printed, which ends with the JSON line.
     pub fn of_run(text: &str) -> Result<Self> {
-        let line = text.lines().rfind(|line| line.starts_with('{')).context("no JSON line")?;
+        let line = text
+            .lines()
+            .rfind(|line| line.starts_with('{'))
+            .context("no JSON line")?;
         Ok(serde_json::from_str(line)?)
     }
 
-    /// Adds figures to table and JSON line. What was not measured is no number: nothing is said of it, and a goal for it is missed.
+    /// Adds figures to table and JSON line. What was not measured is no number: nothing is said of
+    /// it, and a goal for it is missed.
     pub fn rows<const N: usize>(&mut self, rows: [Row<'_>; N]) {
-        for (key, what, value, unit, goal) in rows.into_iter().filter(|(.., value, _, goal)| !value.is_nan() || goal.is_some()) {
+        for (key, what, value, unit, goal) in rows
+            .into_iter()
+            .filter(|(.., value, _, goal)| !value.is_nan() || goal.is_some())
+        {
             let with_unit = |number: String| format!("{number} {unit}").trim_end().to_owned();
             let (goal, met) = match goal.map(|goal| goal.judge(value)) {
                 None => (String::new(), ""),
                 Some((goal, is_met)) => (with_unit(goal), if is_met { "met" } else { "MISSED" }),
             };
-            self.rows.push([what.into(), with_unit(number(value)), goal, met.into()]);
+            self.rows
+                .push([what.into(), with_unit(number(value)), goal, met.into()]);
             self.note(key, value);
         }
     }
@@ -93,19 +103,54 @@ impl Report {
     pub fn spread(&mut self, key: &str, what: &str, values: &Spread, goal: Option<Goal>) {
         let count = values.values().len();
         self.rows([
-            (&format!("{key}_p50"), &format!("{what}, median of {count}"), values.at(0.5), "s", None),
-            (&format!("{key}_p99"), &format!("{what}, 99th percentile"), values.at(0.99), "s", goal),
-            (&format!("{key}_max"), &format!("{what}, worst"), values.at(1.0), "s", None),
+            (
+                &format!("{key}_p50"),
+                &format!("{what}, median of {count}"),
+                values.at(0.5),
+                "s",
+                None,
+            ),
+            (
+                &format!("{key}_p99"),
+                &format!("{what}, 99th percentile"),
+                values.at(0.99),
+                "s",
+                goal,
+            ),
+            (
+                &format!("{key}_max"),
+                &format!("{what}, worst"),
+                values.at(1.0),
+                "s",
+                None,
+            ),
         ]);
     }
 
-    /// Adds a row to the matrix: of each column what stands for `*` in the figure's key, its head, and the value, if it is a number.
+    /// Adds a row to the matrix: of each column what stands for `*` in the figure's key, its head,
+    /// and the value, if it is a number.
     pub fn matrix_row(&mut self, what: &str, key: &str, cells: &[(&str, &str, f64)]) {
         if self.matrix.is_empty() {
-            self.matrix.push([""].into_iter().chain(cells.iter().map(|(_, head, _)| *head)).map(str::to_owned).collect());
+            self.matrix.push(
+                [""].into_iter()
+                    .chain(cells.iter().map(|(_, head, _)| *head))
+                    .map(str::to_owned)
+                    .collect(),
+            );
         }
-        let cell = |value: f64| if value.is_nan() { String::new() } else { number(value) };
-        self.matrix.push([what.to_owned()].into_iter().chain(cells.iter().map(|(.., value)| cell(*value))).collect());
+        let cell = |value: f64| {
+            if value.is_nan() {
+                String::new()
+            } else {
+                number(value)
+            }
+        };
+        self.matrix.push(
+            [what.to_owned()]
+                .into_iter()
+                .chain(cells.iter().map(|(.., value)| cell(*value)))
+                .collect(),
+        );
         for (part, _, value) in cells.iter().filter(|(.., value)| !value.is_nan()) {
             self.note(&key.replace('*', part), *value);
         }
@@ -127,7 +172,11 @@ impl Report {
 
     /// What is not as it should be.
     pub fn missed(&self) -> Vec<&str> {
-        self.rows.iter().filter(|[.., met]| met == "MISSED").map(|[what, ..]| what.as_str()).collect()
+        self.rows
+            .iter()
+            .filter(|[.., met]| met == "MISSED")
+            .map(|[what, ..]| what.as_str())
+            .collect()
     }
 
     pub fn day(&self) -> &str {
@@ -136,7 +185,14 @@ impl Report {
 
     /// Prints it, as Markdown and as the JSON line.
     pub fn print(&self) -> Result<()> {
-        Ok(writeln!(stdout(), "\n{}: {}{}\n\n{}", self.benchmark, self.what, tables::of(self), json!(self))?)
+        Ok(writeln!(
+            stdout(),
+            "\n{}: {}{}\n\n{}",
+            self.benchmark,
+            self.what,
+            tables::of(self),
+            json!(self)
+        )?)
     }
 
     /// The file that keeps it: one figure, row or trial a line, so that changes can be read.
@@ -147,14 +203,23 @@ impl Report {
 
 fn lines(value: &Value, depth: usize) -> String {
     let (entries, [open, close]) = match value {
-        Value::Object(map) if depth < 2 && !map.is_empty() => {
-            (map.iter().map(|(key, value)| format!("{key:?}: {}", lines(value, depth + 1))).collect(), ['{', '}'])
-        }
-        Value::Array(items) if !items.is_empty() => (items.iter().map(Value::to_string).collect::<Vec<_>>(), ['[', ']']),
+        Value::Object(map) if depth < 2 && !map.is_empty() => (
+            map.iter()
+                .map(|(key, value)| format!("{key:?}: {}", lines(value, depth + 1)))
+                .collect(),
+            ['{', '}'],
+        ),
+        Value::Array(items) if !items.is_empty() => (
+            items.iter().map(Value::to_string).collect::<Vec<_>>(),
+            ['[', ']'],
+        ),
         other => return other.to_string(),
     };
     let indent = "  ".repeat(depth);
-    format!("{open}\n{indent}  {}\n{indent}{close}", entries.join(&format!(",\n{indent}  ")))
+    format!(
+        "{open}\n{indent}  {}\n{indent}{close}",
+        entries.join(&format!(",\n{indent}  "))
+    )
 }
 
 /// Tells a person who waits what goes on, on standard error.
@@ -177,13 +242,28 @@ fn machine() -> String {
     let read = |path: &str| std::fs::read_to_string(path).unwrap_or_default();
     let value = |path: &str, key: &str| {
         let text = read(path);
-        let line = text.lines().find(|line| line.starts_with(key)).and_then(|line| line.split_once(':'));
-        line.map(|(_, value)| value.trim().to_owned()).unwrap_or_default()
+        let line = text
+            .lines()
+            .find(|line| line.starts_with(key))
+            .and_then(|line| line.split_once(':'));
+        line.map(|(_, value)| value.trim().to_owned())
+            .unwrap_or_default()
     };
     let cores = std::thread::available_parallelism().map_or(0, usize::from);
-    let memory = value("/proc/meminfo", "MemTotal").trim_end_matches(" kB").parse().unwrap_or(0.0) / 1_048_576.0;
-    let release = read("/proc/sys/kernel/osrelease").split('.').take(2).collect::<Vec<_>>().join(".");
-    format!("{cores} cores of {}, {memory:.0} GiB, Linux {release}", value("/proc/cpuinfo", "model name"))
+    let memory = value("/proc/meminfo", "MemTotal")
+        .trim_end_matches(" kB")
+        .parse()
+        .unwrap_or(0.0)
+        / 1_048_576.0;
+    let release = read("/proc/sys/kernel/osrelease")
+        .split('.')
+        .take(2)
+        .collect::<Vec<_>>()
+        .join(".");
+    format!(
+        "{cores} cores of {}, {memory:.0} GiB, Linux {release}",
+        value("/proc/cpuinfo", "model name")
+    )
 }
 
 #[cfg(test)]
@@ -194,7 +274,12 @@ mod tests {
     fn what_was_not_measured_is_not_there_and_meets_no_goal() {
         let mut report = Report::new("it", "on that".into());
         report.spread("free", "free", &Spread::default(), None);
-        report.spread("bound", "bound", &Spread::default(), Some(Goal::AtMost(1.0)));
+        report.spread(
+            "bound",
+            "bound",
+            &Spread::default(),
+            Some(Goal::AtMost(1.0)),
+        );
         assert_eq!(report.missed(), ["bound, 99th percentile"]);
         assert_eq!(json!(report)["figures"], json!({"bound_p99": null}));
     }
@@ -210,12 +295,30 @@ mod tests {
         ]);
         report.detail("raced", json!([{"left": [1, 2]}]));
         let table = tables::of(&report);
-        assert!(table.contains("| bad, in a way | 1.50 s | <= 1 s, **missed** |\n| good | 1 s | <= 1 s, met |"), "{table}");
-        let text = Report::of_run(&format!("progress\n{table}\n{}\n", json!(report))).expect("a result").text();
+        assert!(
+            table.contains(
+                "| bad, in a way | 1.50 s | <= 1 s, **missed** |\n| good | 1 s | <= 1 s, met |"
+            ),
+            "{table}"
+        );
+        let text = Report::of_run(&format!("progress\n{table}\n{}\n", json!(report)))
+            .expect("a result")
+            .text();
         let kept: Report = serde_json::from_str(&text).expect("JSON");
-        assert_eq!((kept.benchmark.as_str(), kept.what.as_str(), kept.figure("size")), ("it", "on that", Some(12.0)));
+        assert_eq!(
+            (
+                kept.benchmark.as_str(),
+                kept.what.as_str(),
+                kept.figure("size")
+            ),
+            ("it", "on that", Some(12.0))
+        );
         assert_eq!(kept.missed(), ["bad, in a way"]);
-        for line in ["    \"bad\": 1.5,", "      {\"left\":[1,2]}", "    [\"size\",\"12\",\"\",\"\"]"] {
+        for line in [
+            "    \"bad\": 1.5,",
+            "      {\"left\":[1,2]}",
+            "    [\"size\",\"12\",\"\",\"\"]",
+        ] {
             assert!(text.lines().any(|written| written == line), "{text}");
         }
         assert!(Report::of_run(&table).is_err());

@@ -1,5 +1,6 @@
-//! The page of results, its tables and its pictures. All figures come from what the benchmarks printed, which is kept in
-//! docs/results, so that none is written by hand; only the words between them are, in `page.md`.
+//! The page of results, its tables and its pictures. All figures come from what the benchmarks
+//! printed, which is kept in docs/results, so that none is written by hand; only the words between
+//! them are, in `page.md`.
 //!
 //! ```text
 //!  target/bench/NAME.txt --> docs/results/NAME.json --+--> docs/benchmark-results.md
@@ -18,8 +19,8 @@ use clap::Args;
 
 use crate::report::{Report, tables};
 
-/// The words of the page. A line `{{NAME: ROW; ROW}}` stands for the result of that name: its picture, its matrix, these rows, and
-/// those that missed their goal.
+/// The words of the page. A line `{{NAME: ROW; ROW}}` stands for the result of that name: its
+/// picture, its matrix, these rows, and those that missed their goal.
 const TEMPLATE: &str = include_str!("results/page.md");
 
 /// Write the page of results and its pictures from the results that are kept in docs/results
@@ -36,7 +37,8 @@ pub fn run(options: &Options) -> Result<()> {
     let mut files = BTreeMap::new();
     for name in &options.names {
         let path = format!("target/bench/{name}.txt");
-        let result = Report::of_run(&fs::read_to_string(&path).with_context(|| path.clone())?).context(path)?;
+        let result = Report::of_run(&fs::read_to_string(&path).with_context(|| path.clone())?)
+            .context(path)?;
         files.insert(format!("results/{name}.json"), result.text());
         results.insert(name.clone(), result);
     }
@@ -52,8 +54,13 @@ pub fn read_all(docs: &Path) -> Result<BTreeMap<String, Report>> {
     let mut results = BTreeMap::new();
     for entry in fs::read_dir(docs.join("results")).context("docs/results")? {
         let path = entry?.path();
-        let name = path.file_stem().and_then(|name| name.to_str()).context("a name that is not text")?.to_owned();
-        let result = serde_json::from_str(&fs::read_to_string(&path)?).with_context(|| path.display().to_string())?;
+        let name = path
+            .file_stem()
+            .and_then(|name| name.to_str())
+            .context("a name that is not text")?
+            .to_owned();
+        let result = serde_json::from_str(&fs::read_to_string(&path)?)
+            .with_context(|| path.display().to_string())?;
         results.insert(name, result);
     }
     Ok(results)
@@ -63,13 +70,18 @@ pub fn read_all(docs: &Path) -> Result<BTreeMap<String, Report>> {
 fn generate(results: &BTreeMap<String, Report>) -> Result<BTreeMap<String, String>> {
     let (mut page, mut files, mut unused) = (String::new(), BTreeMap::new(), results.clone());
     for line in TEMPLATE.lines() {
-        match line.strip_prefix("{{").and_then(|rest| rest.strip_suffix("}}")) {
+        match line
+            .strip_prefix("{{")
+            .and_then(|rest| rest.strip_suffix("}}"))
+        {
             None => page.push_str(line),
             Some("machines") => page.push_str(&tables::machines(results)),
             Some(place) => {
                 let (name, rows) = place.split_once(": ").unwrap_or((place, ""));
                 let rows: Vec<_> = rows.split("; ").filter(|row| !row.is_empty()).collect();
-                let result = unused.remove(name).with_context(|| format!("no result {name} is kept, or it is shown twice"))?;
+                let result = unused
+                    .remove(name)
+                    .with_context(|| format!("no result {name} is kept, or it is shown twice"))?;
                 page.push_str(&format!("*{}. {}.*", result.what, result.day()));
                 if let Some(picture) = pictures::of(&result).with_context(|| name.to_owned())? {
                     page.push_str(&format!("\n\n![{}](pictures/{name}.svg)", picture.title));
@@ -80,7 +92,11 @@ fn generate(results: &BTreeMap<String, Report>) -> Result<BTreeMap<String, Strin
         }
         page.push('\n');
     }
-    ensure!(unused.is_empty(), "page.md has no place for {:?}", unused.keys());
+    ensure!(
+        unused.is_empty(),
+        "page.md has no place for {:?}",
+        unused.keys()
+    );
     files.insert("benchmark-results.md".to_owned(), page);
     Ok(files)
 }
@@ -101,7 +117,10 @@ mod tests {
         assert!(files.len() > 4, "{:?}", files.keys());
         for (name, text) in files {
             let written = fs::read_to_string(docs().join(&name)).unwrap_or_default();
-            assert!(written == text, "docs/{name} is not what docs/results says: run make results");
+            assert!(
+                written == text,
+                "docs/{name} is not what docs/results says: run make results"
+            );
         }
     }
 
@@ -110,22 +129,38 @@ mod tests {
         let mut results = read_all(&docs()).expect("results");
         let healthy = results.get("healthy").expect("a result").clone();
         results.insert("other".to_owned(), healthy.clone());
-        assert!(generate(&results).is_err_and(|error| error.to_string().contains("no place for [\"other\"]")));
+        assert!(
+            generate(&results)
+                .is_err_and(|error| error.to_string().contains("no place for [\"other\"]"))
+        );
         results.remove("other");
         results.remove("healthy");
         assert!(generate(&results).is_err_and(|error| error.to_string().contains("healthy")));
         results.insert("healthy".to_owned(), healthy);
-        results.get_mut("meltdown").expect("a result").figures.remove("bare");
+        results
+            .get_mut("meltdown")
+            .expect("a result")
+            .figures
+            .remove("bare");
         assert!(generate(&results).is_err_and(|error| format!("{error:#}") == "meltdown: no bare"));
     }
 
     #[test]
     fn rows_are_shown_that_are_named_or_missed_their_goal() {
         let result = &read_all(&docs()).expect("results")["growth"];
-        let (named, missed) =
-            ("memory of one shoot more, 100 to 300", "CPU of one shoot more, in ms per minute: how far off its mean");
-        let shown = |rows: &[&str], row: &str| tables::chosen(result, rows).expect("tables").contains(&format!("| {row} |"));
+        let (named, missed) = (
+            "memory of one shoot more, 100 to 300",
+            "CPU of one shoot more, in ms per minute: how far off its mean",
+        );
+        let shown = |rows: &[&str], row: &str| {
+            tables::chosen(result, rows)
+                .expect("tables")
+                .contains(&format!("| {row} |"))
+        };
         assert!(shown(&[named], named) && !shown(&[], named) && shown(&[], missed));
-        assert!(tables::chosen(result, &["anything"]).is_err_and(|error| error.to_string() == "no row anything"));
+        assert!(
+            tables::chosen(result, &["anything"])
+                .is_err_and(|error| error.to_string() == "no row anything")
+        );
     }
 }

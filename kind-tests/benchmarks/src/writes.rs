@@ -1,4 +1,5 @@
-//! Who wrote to shoots' Deployments, and whether it led, by the seed's audit log. No input and no output here.
+//! Who wrote to shoots' Deployments, and whether it led, by the seed's audit log. No input and no
+//! output here.
 
 use anyhow::Result;
 use chrono::{DateTime, Utc};
@@ -32,25 +33,35 @@ fn replica_of(user: &str) -> Option<&str> {
 }
 
 fn succeeded(asked: &Asked, verbs: [&str; 2]) -> bool {
-    asked.stage == "ResponseComplete" && (200..300).contains(&asked.code) && verbs.contains(&asked.verb.as_str())
+    asked.stage == "ResponseComplete"
+        && (200..300).contains(&asked.code)
+        && verbs.contains(&asked.verb.as_str())
 }
 
 fn takes_lead(asked: &Asked) -> bool {
-    asked.namespace == GARDEN && asked.resource == "leases" && succeeded(asked, ["create", "update"])
+    asked.namespace == GARDEN
+        && asked.resource == "leases"
+        && succeeded(asked, ["create", "update"])
 }
 
 /// All writes of replicas to Deployments, in order.
 pub fn writes(log: &[Asked]) -> Result<Vec<Write>> {
     let (mut leader, mut writes) = (None, Vec::new());
     for asked in log {
-        let Some(replica) = replica_of(&asked.user) else { continue };
+        let Some(replica) = replica_of(&asked.user) else {
+            continue;
+        };
         if takes_lead(asked) {
             leader = Some(replica);
-        } else if asked.resource.starts_with("deployments") && succeeded(asked, ["patch", "update"]) {
+        } else if asked.resource.starts_with("deployments") && succeeded(asked, ["patch", "update"])
+        {
             writes.push(Write {
                 namespace: asked.namespace.clone(),
                 name: asked.name.clone(),
-                by: Writer { replica: replica.to_owned(), leads: leader == Some(replica) },
+                by: Writer {
+                    replica: replica.to_owned(),
+                    leads: leader == Some(replica),
+                },
                 answered: asked.answered.parse()?,
             });
         }
@@ -72,7 +83,11 @@ mod tests {
     use super::*;
 
     fn asked(replica: &str, verb: &str, resource: &str, code: u64) -> Asked {
-        let namespace = if resource == "leases" { GARDEN } else { "shoot" };
+        let namespace = if resource == "leases" {
+            GARDEN
+        } else {
+            "shoot"
+        };
         Asked {
             stage: "ResponseComplete".into(),
             user: format!("{PROBER_USER}-{replica}"),
@@ -103,13 +118,40 @@ mod tests {
             asked("a", "patch", "deployments", 409),
             asked("a", "get", "deployments", 200),
             asked("a", "patch", "events", 200),
-            Asked { stage: "ResponseStarted".into(), ..asked("a", "patch", "deployments", 200) },
-            Asked { user: "somebody".into(), ..asked("a", "patch", "deployments", 200) },
+            Asked {
+                stage: "ResponseStarted".into(),
+                ..asked("a", "patch", "deployments", 200)
+            },
+            Asked {
+                user: "somebody".into(),
+                ..asked("a", "patch", "deployments", 200)
+            },
         ];
-        let writers: Vec<Writer> = writes(&log).unwrap().into_iter().map(|write| write.by).collect();
-        let expected = [("a", false), ("a", true), ("b", false), ("b", false), ("b", true), ("a", false)];
-        assert_eq!(writers, expected.map(|(replica, leads)| Writer { replica: replica.into(), leads }));
-        let leaders: Vec<String> = elections(&log).unwrap().into_iter().map(|(replica, _)| replica).collect();
+        let writers: Vec<Writer> = writes(&log)
+            .unwrap()
+            .into_iter()
+            .map(|write| write.by)
+            .collect();
+        let expected = [
+            ("a", false),
+            ("a", true),
+            ("b", false),
+            ("b", false),
+            ("b", true),
+            ("a", false),
+        ];
+        assert_eq!(
+            writers,
+            expected.map(|(replica, leads)| Writer {
+                replica: replica.into(),
+                leads
+            })
+        );
+        let leaders: Vec<String> = elections(&log)
+            .unwrap()
+            .into_iter()
+            .map(|(replica, _)| replica)
+            .collect();
         assert_eq!(leaders, ["a", "b"]);
     }
 }

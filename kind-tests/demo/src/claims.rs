@@ -56,7 +56,10 @@ const CLAIMS: [(&str, &str); 15] = [
         "{needed} of {nodes} nodes were back {at enough back}; restored in order: kube-controller-manager {..KCM up}, \
          machine-controller-manager {..MCM up}, cluster-autoscaler {..CA up}.",
     ),
-    ("0 < restored, whole = 1", "All as before {at restored}: {states}."),
+    (
+        "0 < restored, whole = 1",
+        "All as before {at restored}: {states}.",
+    ),
     // Nothing was touched that was not to be.
     (
         "0 < requests to healthy, writes to healthy = 0",
@@ -67,13 +70,22 @@ const CLAIMS: [(&str, &str); 15] = [
         "The moving shoot was left alone: {requests before} requests before it moved, {requests after} after, \
          {writes to moving} writes.",
     ),
-    ("refusals = 0", "With exactly the rights that Gardener grants: {refusals} requests refused."),
-    ("exit code = 0", "Asked to end, {other} ended in time: exit code {exit code}."),
+    (
+        "refusals = 0",
+        "With exactly the rights that Gardener grants: {refusals} requests refused.",
+    ),
+    (
+        "exit code = 0",
+        "Asked to end, {other} ended in time: exit code {exit code}.",
+    ),
 ];
 
 /// Whether each claim holds, and what it says, with what was seen.
 pub fn claims(record: &Record) -> Vec<(bool, String)> {
-    CLAIMS.iter().map(|(orders, text)| (record.holds(orders), record.filled_in(text))).collect()
+    CLAIMS
+        .iter()
+        .map(|(orders, text)| (record.holds(orders), record.filled_in(text)))
+        .collect()
 }
 
 /// The claims as they are printed, and what follows from them.
@@ -114,23 +126,46 @@ mod tests {
         writes to healthy 0, requests before 3, requests after 0, writes to moving 0, moving at 0 3, refusals 0, exit code 0";
 
     fn good() -> Record {
-        let fact = |fact: &str| fact.rsplit_once(' ').map(|(name, number)| (name.to_owned(), number.parse().unwrap())).unwrap();
-        let words = ["leader", "other", "led then", "Event", "states", "minutes"].map(|name| (name, "prober-a".to_owned()));
-        Record { numbers: GOOD.split(", ").map(fact).collect(), words: words.into(), ..Record::default() }
+        let fact = |fact: &str| {
+            fact.rsplit_once(' ')
+                .map(|(name, number)| (name.to_owned(), number.parse().unwrap()))
+                .unwrap()
+        };
+        let words = ["leader", "other", "led then", "Event", "states", "minutes"]
+            .map(|name| (name, "prober-a".to_owned()));
+        Record {
+            numbers: GOOD.split(", ").map(fact).collect(),
+            words: words.into(),
+            ..Record::default()
+        }
     }
 
     /// The claims that do not hold, by their place.
     fn broken(record: &Record) -> Vec<usize> {
-        (1..).zip(claims(record)).filter(|(_, (holds, _))| !holds).map(|(place, _)| place).collect()
+        (1..)
+            .zip(claims(record))
+            .filter(|(_, (holds, _))| !holds)
+            .map(|(place, _)| place)
+            .collect()
     }
 
     #[test]
     fn a_good_rescue_holds_every_claim_and_has_all_that_they_say() {
         assert_eq!(broken(&good()), [0; 0]);
         let texts: Vec<String> = claims(&good()).into_iter().map(|(_, text)| text).collect();
-        assert!(!texts.iter().any(|text| ["unknown", "never", "no time"].iter().any(|word| text.contains(word))), "{texts:#?}");
-        assert_eq!(texts[1], "prober-a led, was killed 2.0s before 3 of 5 leases expired, and made 0 writes.");
-        assert!(texts[9].starts_with("3 of 5 nodes were back at 63.0s; restored in order: kube-controller-manager 68.0s, "));
+        assert!(
+            !texts.iter().any(|text| ["unknown", "never", "no time"]
+                .iter()
+                .any(|word| text.contains(word))),
+            "{texts:#?}"
+        );
+        assert_eq!(
+            texts[1],
+            "prober-a led, was killed 2.0s before 3 of 5 leases expired, and made 0 writes."
+        );
+        assert!(texts[9].starts_with(
+            "3 of 5 nodes were back at 63.0s; restored in order: kube-controller-manager 68.0s, "
+        ));
     }
 
     #[test]
@@ -141,11 +176,26 @@ mod tests {
     #[test]
     fn every_flaw_breaks_its_claim() {
         let flaws: [(&str, &str, f64, &[usize]); 26] = [
-            ("an outage too short to prove anything", "healed", 50.0, &[1]),
-            ("killed when it should have acted already", "killed", 36.0, &[2]),
+            (
+                "an outage too short to prove anything",
+                "healed",
+                50.0,
+                &[1],
+            ),
+            (
+                "killed when it should have acted already",
+                "killed",
+                36.0,
+                &[2],
+            ),
             ("the leader had acted", "writes of the leader", 1.0, &[2]),
             ("it did not wait for the leader", "down", 36.8, &[3]),
-            ("whoever leads already does not stand in", "took over", 38.0, &[3, 9]),
+            (
+                "whoever leads already does not stand in",
+                "took over",
+                38.0,
+                &[3, 9],
+            ),
             ("somebody else wrote", "writes of the other", 0.0, &[3]),
             ("an Event too many", "Events", 4.0, &[4]),
             ("no Event that names the leader", "Events of MCM", 0.0, &[4]),
@@ -156,31 +206,56 @@ mod tests {
             ("a node given up", "given up in cut-off", 1.0, &[8]),
             ("a healthy node given up", "given up in healthy", 1.0, &[8]),
             ("nobody leads any more", "took over", f64::NAN, &[3, 9]),
-            ("a new leader in time proves nothing", "took over", 39.0, &[9]),
+            (
+                "a new leader in time proves nothing",
+                "took over",
+                39.0,
+                &[9],
+            ),
             ("scaled up in the wrong order", "CA up", 70.0, &[10]),
-            ("scaled up before the nodes were back", "KCM up", 60.0, &[10]),
+            (
+                "scaled up before the nodes were back",
+                "KCM up",
+                60.0,
+                &[10],
+            ),
             ("a marker or memory left behind", "whole", 0.0, &[11]),
             ("healthy written to", "writes to healthy", 1.0, &[12]),
             ("healthy never looked at", "requests to healthy", 0.0, &[12]),
-            ("moving asked after its migration", "requests after", 1.0, &[13]),
+            (
+                "moving asked after its migration",
+                "requests after",
+                1.0,
+                &[13],
+            ),
             ("moving written to", "writes to moving", 1.0, &[13]),
-            ("moving brought up against Gardener", "moving at 0", 2.0, &[13]),
+            (
+                "moving brought up against Gardener",
+                "moving at 0",
+                2.0,
+                &[13],
+            ),
             ("a request refused", "refusals", 1.0, &[14]),
             ("an end that had to be forced", "exit code", f64::NAN, &[15]),
         ];
         for (name, fact, number, expected) in flaws {
             let mut record = good();
-            assert!(record.numbers.insert(fact.to_owned(), number).is_some(), "{fact}");
+            assert!(
+                record.numbers.insert(fact.to_owned(), number).is_some(),
+                "{fact}"
+            );
             assert_eq!(broken(&record), expected, "{name}");
         }
     }
 
     #[test]
     fn the_summary_has_a_paragraph_for_each_claim_and_says_how_many_failed() {
-        let claims = [true, false].map(|holds| (holds, "a word or two ".repeat(8).trim_end().to_owned()));
+        let claims =
+            [true, false].map(|holds| (holds, "a word or two ".repeat(8).trim_end().to_owned()));
         let text = format!("{}a\n         word or two", "a word or two ".repeat(7));
-        let expected =
-            format!("\nWhat happened\n  ok     {text}\n  FAILED {text}\n\nThe rescue did NOT work: 1 of 2 checks failed.\n");
+        let expected = format!(
+            "\nWhat happened\n  ok     {text}\n  FAILED {text}\n\nThe rescue did NOT work: 1 of 2 checks failed.\n"
+        );
         assert_eq!(summary(&claims), expected);
         assert!(summary(&claims[..1]).ends_with(
             "word or two\n\nThe rescue worked, without the leader: no node was given up, no endpoint lost, no machine replaced.\n"

@@ -1,10 +1,11 @@
-//! A shoot's kube-controller-manager, which acts in a real landscape and is not built here: there a node that is given up takes the
-//! endpoints of its pods along.
+//! A shoot's kube-controller-manager, which acts in a real landscape and is not built here: there a
+//! node that is given up takes the endpoints of its pods along.
 
 use crate::scene::GRACE;
 
-/// What its node lifecycle controller would do: give up nodes that were silent for too long. It works only while a
-/// kube-controller-manager pod of that shoot is ready, and one that starts knows nothing of the silence before.
+/// What its node lifecycle controller would do: give up nodes that were silent for too long. It
+/// works only while a kube-controller-manager pod of that shoot is ready, and one that starts knows
+/// nothing of the silence before.
 #[derive(Default)]
 pub struct NodeLifecycle {
     /// When it last did not work, in seconds of the play.
@@ -14,16 +15,20 @@ pub struct NodeLifecycle {
 }
 
 impl NodeLifecycle {
-    /// Goes on to this moment, at which the leases have these ages. Seconds until it gives up the next node; `None` while it does
-    /// not work.
+    /// Goes on to this moment, at which the leases have these ages. Seconds until it gives up the
+    /// next node; `None` while it does not work.
     pub fn step(&mut self, works: bool, ages: &[f64], now: f64) -> Option<f64> {
         if !works {
             self.rested = now;
             return None;
         }
         let silences = ages.iter().map(|age| age.min(now - self.rested));
-        self.given_up = self.given_up.max(silences.clone().filter(|silence| *silence >= GRACE).count());
-        silences.max_by(f64::total_cmp).map(|longest| GRACE - longest)
+        self.given_up = self
+            .given_up
+            .max(silences.clone().filter(|silence| *silence >= GRACE).count());
+        silences
+            .max_by(f64::total_cmp)
+            .map(|longest| GRACE - longest)
     }
 }
 
@@ -32,7 +37,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nodes_are_given_up_by_a_controller_that_works_and_knows_nothing_of_the_silence_before_it_started() {
+    fn nodes_are_given_up_by_a_controller_that_works_and_knows_nothing_of_the_silence_before_it_started()
+     {
         let mut controller = NodeLifecycle::default();
         for (at, works, ages, countdown, given_up) in [
             (39.0, true, [19.0, 39.0], Some(1.0), 0),

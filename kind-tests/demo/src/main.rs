@@ -1,4 +1,5 @@
-//! The demo: an outage in which the leader dies, and its rescue, in about a minute and a half, with the real binary.
+//! The demo: an outage in which the leader dies, and its rescue, in about a minute and a half, with
+//! the real binary.
 //!
 //! ```text
 //!            ┌── world: a seed and three shoots in memory ──┐
@@ -8,7 +9,8 @@
 //!    └─ what changed ─► record ─► screen ─► pictures
 //!                         └─► claims, with a tally of requests ─► exit code
 //! ```
-//! Everything runs in real time and on loopback. Exit codes: 0 if every claim of the summary holds, 1 if not, 130 if interrupted.
+//! Everything runs in real time and on loopback. Exit codes: 0 if every claim of the summary holds,
+//! 1 if not, 130 if interrupted.
 
 mod claims;
 mod lifecycle;
@@ -53,7 +55,9 @@ async fn main() -> ExitCode {
         },
         [draw, folder] if draw.as_os_str() == "--draw" => pictures::draw(folder).map(|()| true),
         _ => {
-            eprintln!("usage: demo PATH_TO_dependency-watchdog\n       demo --draw FOLDER < WHAT_IT_HAS_PRINTED");
+            eprintln!(
+                "usage: demo PATH_TO_dependency-watchdog\n       demo --draw FOLDER < WHAT_IT_HAS_PRINTED"
+            );
             return ExitCode::from(2);
         }
     };
@@ -68,7 +72,9 @@ async fn main() -> ExitCode {
 
 /// Plays, and shows the probers' logs unless every claim holds.
 async fn show(binary: &Path) -> Result<bool> {
-    let folder = tempfile::Builder::new().prefix("dependency-watchdog-demo-").tempdir()?;
+    let folder = tempfile::Builder::new()
+        .prefix("dependency-watchdog-demo-")
+        .tempdir()?;
     println!(
         "dependency-watchdog keeps a cluster's Services and machines alive when only the network to its nodes is broken.\n\
          Two replicas of it run, of which one leads. In this outage the leader is killed just before it would act.\n\
@@ -82,13 +88,18 @@ async fn show(binary: &Path) -> Result<bool> {
     if !matches!(held, Ok(true)) {
         // From here on the folder is the reader's.
         for log in probers::logs(&folder.keep()) {
-            println!("\nThe end of {} (kept):\n{}", log.display(), testbed::log::tail(&log, TAIL_LINES, ""));
+            println!(
+                "\nThe end of {} (kept):\n{}",
+                log.display(),
+                testbed::log::tail(&log, TAIL_LINES, "")
+            );
         }
     }
     held
 }
 
-/// Builds the stage, steps through the play until it is over, and tells the claims. Whether all hold.
+/// Builds the stage, steps through the play until it is over, and tells the claims. Whether all
+/// hold.
 async fn play(binary: &Path, folder: &Path) -> Result<bool> {
     let mut world = World::build().await?;
     let mut probers = Probers::start(binary, folder, &world.seed)?;

@@ -1,4 +1,5 @@
-//! The demo's last screen as the README and the book show it: what happened, claim by claim. `make pictures` draws it.
+//! The demo's last screen as the README and the book show it: what happened, claim by claim. `make
+//! pictures` draws it.
 
 use std::fmt::Write;
 use std::path::Path;
@@ -23,10 +24,20 @@ pub fn draw(folder: &Path) -> Result<()> {
 
 fn picture(printed: &str) -> Result<String> {
     let lines: Vec<&str> = printed.lines().collect();
-    let begin = lines.iter().rposition(|line| *line == BEGIN).context("the demo has printed no summary")?;
+    let begin = lines
+        .iter()
+        .rposition(|line| *line == BEGIN)
+        .context("the demo has printed no summary")?;
     let screen = &lines[begin..];
-    let widest = screen.iter().map(|line| line.chars().count()).max().unwrap_or_default();
-    let (width, height) = ((MARGIN * 2.0 + LETTER * widest as f64).ceil(), MARGIN * 2.0 + LINE * screen.len() as f64);
+    let widest = screen
+        .iter()
+        .map(|line| line.chars().count())
+        .max()
+        .unwrap_or_default();
+    let (width, height) = (
+        (MARGIN * 2.0 + LETTER * widest as f64).ceil(),
+        MARGIN * 2.0 + LINE * screen.len() as f64,
+    );
     let mut svg = format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{width}\" height=\"{height}\" viewBox=\"0 0 {width} {height}\" role=\"img\">\n\
          <title>The last screen of the demo</title>\n<style>\n{STYLE}</style>\n\
@@ -36,7 +47,9 @@ fn picture(printed: &str) -> Result<String> {
     );
     for (number, line) in screen.iter().enumerate() {
         let y = MARGIN + LINE * (number as f64 + 0.75);
-        let verdict = [("good", "  ok"), ("bad", "  FAILED")].into_iter().find(|(_, word)| line.starts_with(word));
+        let verdict = [("good", "  ok"), ("bad", "  FAILED")]
+            .into_iter()
+            .find(|(_, word)| line.starts_with(word));
         // What is not indented is a heading or the outcome.
         let (class, word) = verdict.unwrap_or(("", if line.starts_with(' ') { "" } else { line }));
         let (word, rest) = (escaped(word), escaped(&line[word.len()..]));
@@ -49,7 +62,9 @@ fn picture(printed: &str) -> Result<String> {
 }
 
 fn escaped(text: &str) -> String {
-    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
+    text.replace('&', "&amp;")
+        .replace('<', "&lt;")
+        .replace('>', "&gt;")
 }
 
 #[cfg(test)]

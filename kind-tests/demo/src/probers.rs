@@ -11,8 +11,7 @@ use testbed::api::MemoryApi;
 use crate::scene::REPLICAS;
 
 /// Gardener's times that are shortened, for the audience.
-pub const SHORTENED: &str =
-    "probeInterval 10s (30s in Gardener), initialDelay 5s (30s), machine-controller-manager's delay 10s (30s)";
+pub const SHORTENED: &str = "probeInterval 10s (30s in Gardener), initialDelay 5s (30s), machine-controller-manager's delay 10s (30s)";
 
 /// The log of each.
 pub fn logs(folder: &Path) -> [PathBuf; 2] {
@@ -23,19 +22,34 @@ pub fn logs(folder: &Path) -> [PathBuf; 2] {
 pub struct Probers(BTreeMap<&'static str, Agent>);
 
 impl Probers {
-    /// Starts all at once; whoever creates the Lease first leads. Configuration, kubeconfigs and logs are files in `folder`.
+    /// Starts all at once; whoever creates the Lease first leads. Configuration, kubeconfigs and
+    /// logs are files in `folder`.
     pub fn start(binary: &Path, folder: &Path, seed: &MemoryApi) -> Result<Self> {
         // As long as a probe may take in Gardener's.
         let (timeout, machine_delay) = ("30s", "10s");
-        let config = ProberConfig { interval: "10s", initial_delay: "5s", timeout, machine_delay, ..ProberConfig::default() };
+        let config = ProberConfig {
+            interval: "10s",
+            initial_delay: "5s",
+            timeout,
+            machine_delay,
+            ..ProberConfig::default()
+        };
         let start = |name| {
-            let mut start = Start::new(Kind::Prober, folder, name, &seed.kubeconfig(name), &config.text())?;
+            let mut start = Start::new(
+                Kind::Prober,
+                folder,
+                name,
+                &seed.kubeconfig(name),
+                &config.text(),
+            )?;
             start.binary = Some(binary.to_owned());
             // In a pod, the pod's name: by it the replica is called in the Lease.
             start.environment = vec![("HOSTNAME".to_owned(), name.to_owned())];
             Ok((name, start.run()?))
         };
-        Ok(Self(REPLICAS.into_iter().map(start).collect::<Result<_>>()?))
+        Ok(Self(
+            REPLICAS.into_iter().map(start).collect::<Result<_>>()?,
+        ))
     }
 
     /// Kills one as the kernel does when memory is short: it gets no chance to give up the Lease.

@@ -1,4 +1,5 @@
-//! What has happened in the play: what the audience sees, and the facts that cues and claims rest on, each by its name.
+//! What has happened in the play: what the audience sees, and the facts that cues and claims rest
+//! on, each by its name.
 
 use std::collections::BTreeMap;
 
@@ -42,38 +43,67 @@ impl Record {
         self.words.get(name).map_or("nobody", String::as_str)
     }
 
-    /// Whether numbers are in these orders, as in `0 < cut < healed, writes = 0`. One that is missing breaks them.
+    /// Whether numbers are in these orders, as in `0 < cut < healed, writes = 0`. One that is
+    /// missing breaks them.
     pub fn holds(&self, orders: &str) -> bool {
         orders.split(',').all(|order| self.is_in_order(order))
     }
 
     fn is_in_order(&self, order: &str) -> bool {
-        let number = |term: &str| term.trim().parse().ok().or_else(|| self.number(term.trim()));
+        let number = |term: &str| {
+            term.trim()
+                .parse()
+                .ok()
+                .or_else(|| self.number(term.trim()))
+        };
         let numbers: Vec<Option<f64>> = order.split(['<', '=']).map(number).collect();
         let is_so = |(pair, sign): (&[Option<f64>], &str)| match pair {
-            [Some(left), Some(right)] => (sign == "<" && left < right) || (sign == "=" && left == right),
+            [Some(left), Some(right)] => {
+                (sign == "<" && left < right) || (sign == "=" && left == right)
+            }
             _ => false,
         };
         numbers.windows(2).zip(order.matches(['<', '='])).all(is_so)
     }
 
-    /// A text with what its names in braces stand for: `{NAME}` for a word or count, `{at NAME}` for a moment, `{FROM..TO}` for the
-    /// time between two, and `{..TO}` for that since the beginning.
+    /// A text with what its names in braces stand for: `{NAME}` for a word or count, `{at NAME}`
+    /// for a moment, `{FROM..TO}` for the time between two, and `{..TO}` for that since the
+    /// beginning.
     pub fn filled_in(&self, text: &str) -> String {
-        let part = |(place, part): (usize, &str)| if place % 2 == 0 { part.to_owned() } else { self.fact(part) };
+        let part = |(place, part): (usize, &str)| {
+            if place % 2 == 0 {
+                part.to_owned()
+            } else {
+                self.fact(part)
+            }
+        };
         text.split(['{', '}']).enumerate().map(part).collect()
     }
 
     fn fact(&self, name: &str) -> String {
         if let Some((from, to)) = name.split_once("..") {
-            let from = if from.is_empty() { Some(0.0) } else { self.number(from) };
-            return from.zip(self.number(to)).map_or("no time".to_owned(), |(from, to)| format!("{:.1}s", to - from));
+            let from = if from.is_empty() {
+                Some(0.0)
+            } else {
+                self.number(from)
+            };
+            return from
+                .zip(self.number(to))
+                .map_or("no time".to_owned(), |(from, to)| {
+                    format!("{:.1}s", to - from)
+                });
         }
         if let Some(moment) = name.strip_prefix("at ") {
-            return self.number(moment).map_or("never".to_owned(), |at| format!("at {at:.1}s"));
+            return self
+                .number(moment)
+                .map_or("never".to_owned(), |at| format!("at {at:.1}s"));
         }
         let count = self.number(name).map(|count| count.to_string());
-        self.words.get(name).cloned().or(count).unwrap_or_else(|| "unknown".to_owned())
+        self.words
+            .get(name)
+            .cloned()
+            .or(count)
+            .unwrap_or_else(|| "unknown".to_owned())
     }
 }
 
@@ -83,10 +113,16 @@ mod tests {
 
     #[test]
     fn what_is_so_is_noted_and_said_once() {
-        let mut record = Record { words: [("leader", "a".to_owned())].into(), ..Record::default() };
+        let mut record = Record {
+            words: [("leader", "a".to_owned())].into(),
+            ..Record::default()
+        };
         for (at, is_so) in [(3.0, false), (4.0, true), (5.0, true)] {
             record.tell_once(at, "killed", is_so, "{leader} is killed {at killed}.");
         }
-        assert_eq!((record.number("killed"), record.events), (Some(4.0), vec![(4.0, "a is killed at 4.0s.".to_owned())]));
+        assert_eq!(
+            (record.number("killed"), record.events),
+            (Some(4.0), vec![(4.0, "a is killed at 4.0s.".to_owned())])
+        );
     }
 }

@@ -3,7 +3,8 @@
 use testbed::gardener::{CA, KCM, MCM};
 use testbed::seed::Dependent;
 
-/// Kubernetes' default for `nodeMonitorGracePeriod`, in seconds: silent for so long, a node is given up.
+/// Kubernetes' default for `nodeMonitorGracePeriod`, in seconds: silent for so long, a node is
+/// given up.
 pub const GRACE: f64 = 40.0;
 /// The prober calls a lease expired after three quarters of the grace period (rule 47), in seconds.
 pub const EXPIRED: f64 = 30.0;
@@ -18,7 +19,10 @@ pub const REPLICAS: [&str; 2] = ["prober-a", "prober-b"];
 
 /// `kube-controller-manager` is `KCM`.
 pub fn initials(name: &str) -> String {
-    name.split('-').filter_map(|word| word.chars().next()).collect::<String>().to_uppercase()
+    name.split('-')
+        .filter_map(|word| word.chars().next())
+        .collect::<String>()
+        .to_uppercase()
 }
 
 #[derive(Default)]
@@ -50,12 +54,18 @@ pub struct ShootScene {
 impl ShootScene {
     /// The Deployments with their names.
     pub fn deployments(&self) -> impl Iterator<Item = (&'static str, &Dependent)> {
-        DEPENDENTS.into_iter().map(|(name, _)| name).zip(&self.dependents)
+        DEPENDENTS
+            .into_iter()
+            .map(|(name, _)| name)
+            .zip(&self.dependents)
     }
 
     /// Whether all Deployments are as they were to begin with.
     pub fn is_whole(&self) -> bool {
-        DEPENDENTS.iter().zip(&self.dependents).all(|((_, replicas), one)| one.is_free_at(*replicas) && one.ready == *replicas)
+        DEPENDENTS
+            .iter()
+            .zip(&self.dependents)
+            .all(|((_, replicas), one)| one.is_free_at(*replicas) && one.ready == *replicas)
     }
 
     pub fn expired(&self) -> usize {

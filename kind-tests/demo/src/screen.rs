@@ -1,4 +1,5 @@
-//! What the audience sees: each event as a line and, on a terminal, below them the clusters as they are now.
+//! What the audience sees: each event as a line and, on a terminal, below them the clusters as they
+//! are now.
 
 use anstream::{AutoStream, ColorChoice};
 
@@ -17,7 +18,8 @@ const BELOW: usize = 6;
 
 /// The audience's side.
 pub struct Screen {
-    /// Whether the clusters are shown, drawn again in place: on a terminal that can do so, unless NO_COLOR is set.
+    /// Whether the clusters are shown, drawn again in place: on a terminal that can do so, unless
+    /// NO_COLOR is set.
     live: bool,
     /// How many events were printed.
     printed: usize,
@@ -25,13 +27,22 @@ pub struct Screen {
 
 impl Screen {
     pub fn open() -> Self {
-        Self { live: AutoStream::choice(&std::io::stdout()) != ColorChoice::Never, printed: 0 }
+        Self {
+            live: AutoStream::choice(&std::io::stdout()) != ColorChoice::Never,
+            printed: 0,
+        }
     }
 
     /// The play as far as it has gone, as text that follows what was shown before.
     pub fn show(&mut self, record: &Record, scene: &Scene) -> String {
-        let events = record.events[self.printed..].iter().map(|(at, text)| format!("{at:>6.1}s  {text}"));
-        let up = if self.printed > 0 { format!("\x1b[{BELOW}A") } else { String::new() };
+        let events = record.events[self.printed..]
+            .iter()
+            .map(|(at, text)| format!("{at:>6.1}s  {text}"));
+        let up = if self.printed > 0 {
+            format!("\x1b[{BELOW}A")
+        } else {
+            String::new()
+        };
         self.printed = record.events.len();
         if !self.live {
             return events.map(|line| line + "\n").collect();
@@ -39,7 +50,10 @@ impl Screen {
         // A narrow terminal is to cut off what is drawn over, not to wrap it.
         let below = view(record, scene).map(|line| format!("\x1b[?7l{line}\x1b[?7h"));
         // Each line clears its own rest; nothing is cleared before, so nothing flickers.
-        up + &events.chain(below).map(|line| line + "\x1b[K\n").collect::<String>()
+        up + &events
+            .chain(below)
+            .map(|line| line + "\x1b[K\n")
+            .collect::<String>()
     }
 }
 
@@ -52,7 +66,14 @@ fn view(record: &Record, scene: &Scene) -> [String; BELOW] {
     });
     let [cut_off, moving, healthy] = scene.shoots.each_ref().map(shoot);
     let now = format!("{:>6.1}s  {}", scene.now, replicas.join(", "));
-    [String::new(), now, countdown(&scene.shoots[0]), cut_off, moving, healthy]
+    [
+        String::new(),
+        now,
+        countdown(&scene.shoots[0]),
+        cut_off,
+        moving,
+        healthy,
+    ]
 }
 
 /// How old the leases are, and how many pods of each controller are ready.
@@ -63,12 +84,18 @@ fn shoot(shoot: &ShootScene) -> String {
     }
     for (name, one) in shoot.deployments() {
         let style = if one.marker.is_some() { CYAN } else { PLAIN };
-        line += &format!("{style}  {} {}/{}{PLAIN}", initials(name), one.ready, one.replicas);
+        line += &format!(
+            "{style}  {} {}/{}{PLAIN}",
+            initials(name),
+            one.ready,
+            one.replicas
+        );
     }
     line
 }
 
-/// A lease's age. It turns yellow when the prober calls it expired, and red when the node may be given up.
+/// A lease's age. It turns yellow when the prober calls it expired, and red when the node may be
+/// given up.
 fn lease(age: f64) -> String {
     let style = match age {
         GRACE.. => RED,
@@ -81,11 +108,19 @@ fn lease(age: f64) -> String {
 fn countdown(shoot: &ShootScene) -> String {
     let ShootScene { name, given_up, .. } = shoot;
     match shoot.countdown {
-        _ if *given_up > 0 => format!("{RED}{name}: {given_up} nodes were GIVEN UP, their machines will be replaced{PLAIN}"),
-        None => format!("{CYAN}{name}: kube-controller-manager is at rest, no node can be given up{PLAIN}"),
-        Some(left) if left > GRACE - EXPIRED => format!("{DIM}{name}: the oldest lease has {left:.0}s left{PLAIN}"),
+        _ if *given_up > 0 => format!(
+            "{RED}{name}: {given_up} nodes were GIVEN UP, their machines will be replaced{PLAIN}"
+        ),
+        None => format!(
+            "{CYAN}{name}: kube-controller-manager is at rest, no node can be given up{PLAIN}"
+        ),
+        Some(left) if left > GRACE - EXPIRED => {
+            format!("{DIM}{name}: the oldest lease has {left:.0}s left{PLAIN}")
+        }
         Some(left) => {
-            format!("{RED}{name}: in {left:.1}s kube-controller-manager gives up the first node and its endpoints{PLAIN}")
+            format!(
+                "{RED}{name}: in {left:.1}s kube-controller-manager gives up the first node and its endpoints{PLAIN}"
+            )
         }
     }
 }
@@ -99,13 +134,29 @@ mod tests {
 
     #[test]
     fn leases_replicas_and_the_countdown_are_shown_below_the_events() {
-        let up = DEPENDENTS.map(|(_, replicas)| Dependent { replicas, ready: replicas, ..Dependent::default() });
-        let shoots = [("cut-off", 34.0, None), ("moving", 30.0, Some(10.0)), ("healthy", 5.0, Some(35.0))];
-        let mut scene = Scene { now: 34.5, leader: Some(REPLICAS[0]), ..Scene::default() };
+        let up = DEPENDENTS.map(|(_, replicas)| Dependent {
+            replicas,
+            ready: replicas,
+            ..Dependent::default()
+        });
+        let shoots = [
+            ("cut-off", 34.0, None),
+            ("moving", 30.0, Some(10.0)),
+            ("healthy", 5.0, Some(35.0)),
+        ];
+        let mut scene = Scene {
+            now: 34.5,
+            leader: Some(REPLICAS[0]),
+            ..Scene::default()
+        };
         scene.shoots = shoots.map(|(name, age, countdown)| ShootScene {
             name,
             ages: (0..NODES).map(|node| age - node as f64).collect(),
-            dependents: if countdown.is_some() { up.clone() } else { Default::default() },
+            dependents: if countdown.is_some() {
+                up.clone()
+            } else {
+                Default::default()
+            },
             countdown,
             given_up: 0,
         });
@@ -120,7 +171,10 @@ mod tests {
             "moving     30s   29s   28s   27s   26s  KCM 2/2  MCM 1/1  CA 1/1",
             "healthy     5s    4s    3s    2s    1s  KCM 2/2  MCM 1/1  CA 1/1",
         ];
-        assert_eq!(view(&record, &scene).map(|line| anstream::adapter::strip_str(&line).to_string()), expected);
+        assert_eq!(
+            view(&record, &scene).map(|line| anstream::adapter::strip_str(&line).to_string()),
+            expected
+        );
     }
 
     #[test]
@@ -128,22 +182,42 @@ mod tests {
         for (age, expected) in [(29.0, GREEN), (30.0, YELLOW), (40.0, RED)] {
             assert!(lease(age).starts_with(expected), "{age}");
         }
-        let countdown = |left, given_up| countdown(&ShootScene { countdown: Some(left), given_up, ..ShootScene::default() });
-        assert_eq!(countdown(10.1, 0), format!("{DIM}: the oldest lease has 10s left{PLAIN}"));
+        let countdown = |left, given_up| {
+            countdown(&ShootScene {
+                countdown: Some(left),
+                given_up,
+                ..ShootScene::default()
+            })
+        };
+        assert_eq!(
+            countdown(10.1, 0),
+            format!("{DIM}: the oldest lease has 10s left{PLAIN}")
+        );
         assert_eq!(
             countdown(5.0, 0),
-            format!("{RED}: in 5.0s kube-controller-manager gives up the first node and its endpoints{PLAIN}")
+            format!(
+                "{RED}: in 5.0s kube-controller-manager gives up the first node and its endpoints{PLAIN}"
+            )
         );
         assert!(countdown(-1.0, 2).starts_with(&format!("{RED}: 2 nodes were GIVEN UP")));
     }
 
     #[test]
     fn each_event_is_reported_once_and_what_stands_below_is_drawn_over() {
-        let (mut record, mut screen) = (Record::default(), Screen { live: true, printed: 0 });
+        let (mut record, mut screen) = (
+            Record::default(),
+            Screen {
+                live: true,
+                printed: 0,
+            },
+        );
         for (text, up) in [("first", ""), ("second", "\x1b[6A")] {
             record.tell(1.0, text);
             let shown = screen.show(&record, &Scene::default());
-            assert!(shown.starts_with(&format!("{up}   1.0s  {text}\x1b[K\n")), "{shown:?}");
+            assert!(
+                shown.starts_with(&format!("{up}   1.0s  {text}\x1b[K\n")),
+                "{shown:?}"
+            );
             assert_eq!(shown.lines().count(), 1 + BELOW);
         }
     }

@@ -5,7 +5,9 @@ use testbed::gardener::{KCM, MCM};
 
 use crate::probers::Probers;
 use crate::record::Record;
-use crate::scene::{DEPENDENTS, EXPIRED, GRACE, NEEDED, NODES, REPLICAS, Scene, ShootScene, initials};
+use crate::scene::{
+    DEPENDENTS, EXPIRED, GRACE, NEEDED, NODES, REPLICAS, Scene, ShootScene, initials,
+};
 use crate::world::World;
 
 /// How long the play goes on when all is as before, in seconds: it is to stay so.
@@ -20,7 +22,8 @@ type Cue = (&'static str, fn(&Record) -> Option<f64>, &'static str);
 const CUES: [Cue; 6] = [
     (
         "cut",
-        // One round of renewals, so that the audience sees leases renewed. An odd number: nodes renew at even ones.
+        // One round of renewals, so that the audience sees leases renewed. An odd number: nodes
+        // renew at even ones.
         |record| Some(record.number("watched")?.max(11.0)),
         "cut-off, moving: the network between nodes and API server breaks. The nodes themselves run on unharmed.",
     ),
@@ -49,7 +52,8 @@ const CUES: [Cue; 6] = [
     ),
     (
         "time is up",
-        // The first looks are spread over half of initialDelay, and nothing of the play takes longer than the rest.
+        // The first looks are spread over half of initialDelay, and nothing of the play takes
+        // longer than the rest.
         |record| Some(if record.has("watched") { 115.0 } else { 20.0 }),
         "Time is up, and what should come next has not come.",
     ),
@@ -65,7 +69,12 @@ pub struct Story {
 impl Story {
     pub fn new(scene: Scene) -> Self {
         let mut record = Record::default();
-        for (name, number) in [("nodes", NODES as f64), ("needed", NEEDED as f64), ("patience", PATIENCE), ("grace", GRACE)] {
+        for (name, number) in [
+            ("nodes", NODES as f64),
+            ("needed", NEEDED as f64),
+            ("patience", PATIENCE),
+            ("grace", GRACE),
+        ] {
             record.note(name, number);
         }
         let text = "Three clusters (Gardener calls them shoots) run; their control planes live in one seed. Two replicas of \
@@ -75,7 +84,9 @@ impl Story {
     }
 
     pub fn is_over(&self) -> bool {
-        self.record.number("restored").is_some_and(|restored| self.scene.now >= restored + CURTAIN)
+        self.record
+            .number("restored")
+            .is_some_and(|restored| self.scene.now >= restored + CURTAIN)
             || self.record.has("time is up")
     }
 
@@ -105,7 +116,11 @@ impl Story {
 
 /// What follows from when the nodes that are cut off renewed last.
 fn foresee(record: &mut Record, scene: Scene) {
-    let mut renewed = scene.shoots[0].ages.iter().map(|age| scene.now - age).collect::<Vec<_>>();
+    let mut renewed = scene.shoots[0]
+        .ages
+        .iter()
+        .map(|age| scene.now - age)
+        .collect::<Vec<_>>();
     renewed.sort_by(f64::total_cmp);
     let verdict = renewed[NEEDED - 1] + EXPIRED;
     // kube-controller-manager gives up the first node, and the last.
@@ -121,23 +136,42 @@ fn foresee(record: &mut Record, scene: Scene) {
 fn see_probers(record: &mut Record, scene: &Scene) {
     let now = scene.now;
     if let Some(leader) = scene.leader {
-        let other = if leader == REPLICAS[0] { REPLICAS[1] } else { REPLICAS[0] };
+        let other = if leader == REPLICAS[0] {
+            REPLICAS[1]
+        } else {
+            REPLICAS[0]
+        };
         record.words.entry("leader").or_insert(leader.to_owned());
         record.words.entry("other").or_insert(other.to_owned());
         record.words.insert("leading", leader.to_owned());
         let text = "{leader} got the Lease, so it leads. The other one watches the same shoots, and stands by.";
         record.tell_once(now, "led", true, text);
         let is_other = record.word("other") == leader;
-        record.tell_once(now, "took over", is_other, "{leading} leads now: the Lease of the dead leader has run out.");
+        record.tell_once(
+            now,
+            "took over",
+            is_other,
+            "{leading} leads now: the Lease of the dead leader has run out.",
+        );
     }
-    let text = "Both have taken their first look at every shoot: all nodes renew their leases every 10s.";
+    let text =
+        "Both have taken their first look at every shoot: all nodes renew their leases every 10s.";
     record.tell_once(now, "watched", scene.watched && record.has("led"), text);
 }
 
 fn see_cut_off(record: &mut Record, now: f64, before: &ShootScene, shoot: &ShootScene) {
     for ((name, old), new) in before.deployments().zip(&shoot.dependents) {
         let (way, text) = match (old.replicas, new.replicas) {
-            (1.., 0) => ("down", scaled_down(record, now, name, old.replicas, new.memory.as_deref().unwrap_or_default())),
+            (1.., 0) => (
+                "down",
+                scaled_down(
+                    record,
+                    now,
+                    name,
+                    old.replicas,
+                    new.memory.as_deref().unwrap_or_default(),
+                ),
+            ),
             (0, 1..) => ("up", format!("cut-off: {name} 0 -> {}.", new.replicas)),
             _ => continue,
         };
@@ -149,13 +183,23 @@ fn see_cut_off(record: &mut Record, now: f64, before: &ShootScene, shoot: &Shoot
     let text = "cut-off: kube-controller-manager's pods are gone, {resting..first end} before the first node's end.";
     record.tell_once(now, "resting", shoot.countdown.is_none(), text);
     let (expired, healed) = (shoot.expired(), record.has("healed"));
-    let text =
-        format!("cut-off: {expired} of {NODES} leases are expired: the network is at fault, not the nodes. Somebody must act.");
+    let text = format!(
+        "cut-off: {expired} of {NODES} leases are expired: the network is at fault, not the nodes. Somebody must act."
+    );
     record.tell_once(now, "expired", expired >= NEEDED, &text);
-    let text = format!("cut-off: {} of {NODES} nodes have renewed their leases, which turns the verdict.", NODES - expired);
+    let text = format!(
+        "cut-off: {} of {NODES} nodes have renewed their leases, which turns the verdict.",
+        NODES - expired
+    );
     record.tell_once(now, "enough back", healed && expired < NEEDED, &text);
-    let whole = healed && record.number("times up") >= Some(DEPENDENTS.len() as f64) && shoot.is_whole();
-    record.tell_once(now, "restored", whole, "cut-off: everything is as it was before the outage.");
+    let whole =
+        healed && record.number("times up") >= Some(DEPENDENTS.len() as f64) && shoot.is_whole();
+    record.tell_once(
+        now,
+        "restored",
+        whole,
+        "cut-off: everything is as it was before the outage.",
+    );
 }
 
 /// Notes that a Deployment is at 0 now, and who led then. What is to be said of it.
@@ -164,7 +208,10 @@ fn scaled_down(record: &mut Record, now: f64, name: &str, replicas: i64, memory:
     record.tell_once(now, "down", true, text);
     let leading = record.word("leading").to_owned();
     record.words.insert("led then", leading);
-    record.note(format!("{} memory", initials(name)), memory.parse().unwrap_or(f64::NAN));
+    record.note(
+        format!("{} memory", initials(name)),
+        memory.parse().unwrap_or(f64::NAN),
+    );
     let why = match name {
         KCM => "nobody gives up nodes now",
         MCM => "nobody replaces machines now",

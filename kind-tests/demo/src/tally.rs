@@ -6,52 +6,108 @@ use crate::record::Record;
 use crate::scene::{DEPENDENTS, Scene, initials};
 use crate::world::World;
 
-/// From one second after the migration on nobody should ask that shoot anything: a removed probe ends within 1 s.
+/// From one second after the migration on nobody should ask that shoot anything: a removed probe
+/// ends within 1 s.
 const REMOVAL: f64 = 1.0;
 
 /// Adds it to what has happened.
 pub fn tally(record: &mut Record, world: &World, scene: &Scene) {
     let [_, moving, healthy] = &world.shoots;
-    let (seed, to_moving, to_healthy) = (world.seed.requests(), moving.api.requests(), healthy.api.requests());
+    let (seed, to_moving, to_healthy) = (
+        world.seed.requests(),
+        moving.api.requests(),
+        healthy.api.requests(),
+    );
     let migrated = record.number("migrated").unwrap_or(f64::INFINITY);
     let at = |request: &Request| request.at.map_or(0.0, |at| world.seconds(at));
-    let scales = |request: &Request| request.is_write() && request.resource.starts_with("deployments.apps");
+    let scales =
+        |request: &Request| request.is_write() && request.resource.starts_with("deployments.apps");
     let writes_of = |name: &str| seed.count(|request| scales(request) && request.user == name);
-    let writes_in = |namespace: &str| seed.count(|request| request.is_write() && request.namespace == namespace);
+    let writes_in = |namespace: &str| {
+        seed.count(|request| request.is_write() && request.namespace == namespace)
+    };
     let apis = world.shoots.each_ref().map(|shoot| &shoot.api);
     let refused = |request: &Request| request.status == Some(403);
     for (name, count) in [
         ("writes of the leader", writes_of(record.word("leader"))),
         ("writes of the other", writes_of(record.word("other"))),
-        ("requests before", to_moving.count(|request| at(request) < migrated)),
-        ("requests after", to_moving.count(|request| at(request) > migrated + REMOVAL)),
-        ("writes to moving", writes_in(&moving.namespace) + to_moving.count(Request::is_write)),
-        ("writes to healthy", writes_in(&healthy.namespace) + to_healthy.count(Request::is_write)),
+        (
+            "requests before",
+            to_moving.count(|request| at(request) < migrated),
+        ),
+        (
+            "requests after",
+            to_moving.count(|request| at(request) > migrated + REMOVAL),
+        ),
+        (
+            "writes to moving",
+            writes_in(&moving.namespace) + to_moving.count(Request::is_write),
+        ),
+        (
+            "writes to healthy",
+            writes_in(&healthy.namespace) + to_healthy.count(Request::is_write),
+        ),
         ("requests to healthy", to_healthy.count(|_| true)),
-        ("refusals", apis.into_iter().chain([&world.seed]).map(|api| api.requests().count(refused)).sum()),
+        (
+            "refusals",
+            apis.into_iter()
+                .chain([&world.seed])
+                .map(|api| api.requests().count(refused))
+                .sum(),
+        ),
         ("given up in cut-off", scene.shoots[0].given_up),
         ("given up in healthy", scene.shoots[2].given_up),
         ("whole", usize::from(scene.shoots[0].is_whole())),
-        ("moving at 0", scene.shoots[1].dependents.iter().filter(|one| one.is_free_at(0)).count()),
+        (
+            "moving at 0",
+            scene.shoots[1]
+                .dependents
+                .iter()
+                .filter(|one| one.is_free_at(0))
+                .count(),
+        ),
     ] {
         record.note(name, count as f64);
     }
-    let states: Vec<String> = scene.shoots[0].deployments().map(|(name, one)| format!("{name} {one}")).collect();
-    record.words.extend([("states", states.join(", ")), ("minutes", format!("{:.1}", scene.now / 60.0))]);
+    let states: Vec<String> = scene.shoots[0]
+        .deployments()
+        .map(|(name, one)| format!("{name} {one}"))
+        .collect();
+    record.words.extend([
+        ("states", states.join(", ")),
+        ("minutes", format!("{:.1}", scene.now / 60.0)),
+    ]);
     let events = world.seed.store().list("events", Some("garden"));
-    let did_not_act = events.iter().filter(|event| event["reason"] == "LeaderDidNotAct");
-    tally_events(record, &did_not_act.filter_map(|event| event["message"].as_str()).collect::<Vec<_>>());
+    let did_not_act = events
+        .iter()
+        .filter(|event| event["reason"] == "LeaderDidNotAct");
+    tally_events(
+        record,
+        &did_not_act
+            .filter_map(|event| event["message"].as_str())
+            .collect::<Vec<_>>(),
+    );
 }
 
-/// The Events that say that a leader did not act, and of each Deployment those that name the leader.
+/// The Events that say that a leader did not act, and of each Deployment those that name the
+/// leader.
 fn tally_events(record: &mut Record, did_not_act: &[&str]) {
     record.note("Events", did_not_act.len() as f64);
     for (name, _) in DEPENDENTS {
         let names_leader = format!("/{name}: The leader ({}_", record.word("leader"));
-        let of_leader = did_not_act.iter().filter(|message| message.contains(&names_leader));
-        record.note(format!("Events of {}", initials(name)), of_leader.count() as f64);
+        let of_leader = did_not_act
+            .iter()
+            .filter(|message| message.contains(&names_leader));
+        record.note(
+            format!("Events of {}", initials(name)),
+            of_leader.count() as f64,
+        );
     }
-    record.words.extend(did_not_act.last().map(|message| ("Event", (*message).to_owned())));
+    record.words.extend(
+        did_not_act
+            .last()
+            .map(|message| ("Event", (*message).to_owned())),
+    );
 }
 
 #[cfg(test)]
@@ -62,11 +118,27 @@ mod tests {
 
     #[test]
     fn an_event_counts_for_its_deployment_if_it_names_the_leader() {
-        let mut record = Record { words: [("leader", "prober-a".to_owned())].into(), ..Record::default() };
-        let messages = [(KCM, "prober-a"), (MCM, "prober-b"), (CA, "prober-a"), (CA, "prober-a")]
-            .map(|(name, leader)| format!("Deployment shoot--demo--cut-off/{name}: The leader ({leader}_0a1b) did not act"));
+        let mut record = Record {
+            words: [("leader", "prober-a".to_owned())].into(),
+            ..Record::default()
+        };
+        let messages = [
+            (KCM, "prober-a"),
+            (MCM, "prober-b"),
+            (CA, "prober-a"),
+            (CA, "prober-a"),
+        ]
+        .map(|(name, leader)| {
+            format!(
+                "Deployment shoot--demo--cut-off/{name}: The leader ({leader}_0a1b) did not act"
+            )
+        });
         tally_events(&mut record, &messages.each_ref().map(String::as_str));
-        let counts = ["Events", "Events of KCM", "Events of MCM", "Events of CA"].map(|name| record.number(name));
-        assert_eq!((counts, record.word("Event")), ([4.0, 1.0, 0.0, 2.0].map(Some), messages[3].as_str()));
+        let counts = ["Events", "Events of KCM", "Events of MCM", "Events of CA"]
+            .map(|name| record.number(name));
+        assert_eq!(
+            (counts, record.word("Event")),
+            ([4.0, 1.0, 0.0, 2.0].map(Some), messages[3].as_str())
+        );
     }
 }

@@ -16,7 +16,8 @@ use tokio::time::Instant;
 use crate::lifecycle::NodeLifecycle;
 use crate::scene::{DEPENDENTS, NODES, REPLICAS, Scene, ShootScene};
 
-/// How long pods take to become ready or to be gone: between 1 and 2 s, as small pods on an idle node do.
+/// How long pods take to become ready or to be gone: between 1 and 2 s, as small pods on an idle
+/// node do.
 const POD_TIME: Duration = Duration::from_millis(1500);
 /// The Lease by which the replicas elect their leader.
 const LEASE: &str = "dwd-prober-leader-election";
@@ -26,8 +27,8 @@ const DEPLOYMENTS: &str = "deployments.apps";
 /// All that the probers can reach.
 pub struct World {
     pub seed: MemoryApi,
-    /// One loses the way to its nodes; to the next the same happens, and Gardener moves it to another seed meanwhile; the last is
-    /// healthy.
+    /// One loses the way to its nodes; to the next the same happens, and Gardener moves it to
+    /// another seed meanwhile; the last is healthy.
     pub shoots: [Shoot; 3],
     started: Instant,
     _kubelets: Kubelets,
@@ -50,13 +51,28 @@ impl World {
         let seed = MemoryApi::start(&authority, Options::default()).await?;
         for name in REPLICAS {
             // One account for both in a real seed; here the log of requests is to tell them apart.
-            seed.access().grant(name, User { name: name.to_owned(), ..gardener::seed_prober() });
+            seed.access().grant(
+                name,
+                User {
+                    name: name.to_owned(),
+                    ..gardener::seed_prober()
+                },
+            );
         }
         seed.store().create(gardener::namespace("garden"))?;
         let shoot = async |name| Shoot::furnish(&authority, &seed, name).await;
-        let shoots = [shoot("cut-off").await?, shoot("moving").await?, shoot("healthy").await?];
+        let shoots = [
+            shoot("cut-off").await?,
+            shoot("moving").await?,
+            shoot("healthy").await?,
+        ];
         let kubelets = Kubelets::start(seed.store(), &[DEPLOYMENTS], POD_TIME);
-        Ok(Self { seed, shoots, started: Instant::now(), _kubelets: kubelets })
+        Ok(Self {
+            seed,
+            shoots,
+            started: Instant::now(),
+            _kubelets: kubelets,
+        })
     }
 
     /// Seconds since the beginning.
@@ -67,40 +83,67 @@ impl World {
     /// What there is to see now, after the node lifecycle controllers have acted.
     pub fn scene(&mut self) -> Scene {
         let now = self.seconds(Instant::now());
-        // The holder is the host's name and a random part; after a leader's sudden death for some time still the dead one.
-        let lease = self.seed.store().get(LEASES, "garden", LEASE).unwrap_or_default();
-        let holder = lease["spec"]["holderIdentity"].as_str().and_then(|holder| holder.split('_').next());
+        // The holder is the host's name and a random part; after a leader's sudden death for some
+        // time still the dead one.
+        let lease = self
+            .seed
+            .store()
+            .get(LEASES, "garden", LEASE)
+            .unwrap_or_default();
+        let holder = lease["spec"]["holderIdentity"]
+            .as_str()
+            .and_then(|holder| holder.split('_').next());
         Scene {
             now,
             leader: REPLICAS.into_iter().find(|name| Some(*name) == holder),
             // Each keeps one connection to each.
-            watched: self.shoots.iter().all(|shoot| shoot.api.connections().handshakes >= REPLICAS.len() as u64),
-            shoots: self.shoots.each_mut().map(|shoot| shoot.scene(&self.seed, now)),
+            watched: self
+                .shoots
+                .iter()
+                .all(|shoot| shoot.api.connections().handshakes >= REPLICAS.len() as u64),
+            shoots: self
+                .shoots
+                .each_mut()
+                .map(|shoot| shoot.scene(&self.seed, now)),
         }
     }
 
-    /// The network between the nodes of two shoots and their API servers breaks. What there is to see then.
+    /// The network between the nodes of two shoots and their API servers breaks. What there is to
+    /// see then.
     pub fn cut(&mut self) -> Scene {
-        self.shoots[..2].iter().for_each(|shoot| shoot.nodes.cut_all());
+        self.shoots[..2]
+            .iter()
+            .for_each(|shoot| shoot.nodes.cut_all());
         self.scene()
     }
 
     pub fn heal(&self) {
-        self.shoots[..2].iter().for_each(|shoot| shoot.nodes.heal_all());
+        self.shoots[..2]
+            .iter()
+            .for_each(|shoot| shoot.nodes.heal_all());
     }
 
     /// Gardener decides to move a shoot to another seed.
     pub fn migrate(&self) -> Result<()> {
-        let operation =
-            json!({"spec": {"shoot": {"status": {"lastOperation": {"type": "Migrate", "state": "Processing", "progress": 0}}}}});
-        self.seed.store().patch("clusters.extensions.gardener.cloud", "", &self.shoots[1].namespace, &operation)?;
+        let operation = json!({"spec": {"shoot": {"status": {"lastOperation": {"type": "Migrate", "state": "Processing", "progress": 0}}}}});
+        self.seed.store().patch(
+            "clusters.extensions.gardener.cloud",
+            "",
+            &self.shoots[1].namespace,
+            &operation,
+        )?;
         Ok(())
     }
 
     /// Gardener's own controllers take a control plane that moves away out of service.
     pub fn take_down(&self) -> Result<()> {
         for (name, _) in DEPENDENTS {
-            self.seed.store().patch(DEPLOYMENTS, &self.shoots[1].namespace, name, &json!({"spec": {"replicas": 0}}))?;
+            self.seed.store().patch(
+                DEPLOYMENTS,
+                &self.shoots[1].namespace,
+                name,
+                &json!({"spec": {"replicas": 0}}),
+            )?;
         }
         Ok(())
     }
@@ -120,22 +163,50 @@ impl Shoot {
             ..ShootPlan::default()
         };
         let nodes = plan.furnish(seed.store(), &api)?;
-        Ok(Self { name, namespace, api, nodes, lifecycle: NodeLifecycle::default() })
+        Ok(Self {
+            name,
+            namespace,
+            api,
+            nodes,
+            lifecycle: NodeLifecycle::default(),
+        })
     }
 
     /// Its nodes as its API server knows them, and its control plane in the seed.
     fn scene(&mut self, seed: &MemoryApi, now: f64) -> ShootScene {
-        let lease = |node: &String| self.api.store().get(LEASES, "kube-node-lease", node).unwrap_or_default();
-        let ages: Vec<f64> = self.nodes.names().iter().map(|node| age(&lease(node))).collect();
-        let dependent = |name| seed.store().get(DEPLOYMENTS, &self.namespace, name).unwrap_or_default();
+        let lease = |node: &String| {
+            self.api
+                .store()
+                .get(LEASES, "kube-node-lease", node)
+                .unwrap_or_default()
+        };
+        let ages: Vec<f64> = self
+            .nodes
+            .names()
+            .iter()
+            .map(|node| age(&lease(node)))
+            .collect();
+        let dependent = |name| {
+            seed.store()
+                .get(DEPLOYMENTS, &self.namespace, name)
+                .unwrap_or_default()
+        };
         let dependents = DEPENDENTS.map(|(name, _)| Dependent::of(&dependent(name)));
         let countdown = self.lifecycle.step(dependents[0].ready > 0, &ages, now);
-        ShootScene { name: self.name, ages, dependents, countdown, given_up: self.lifecycle.given_up }
+        ShootScene {
+            name: self.name,
+            ages,
+            dependents,
+            countdown,
+            given_up: self.lifecycle.given_up,
+        }
     }
 }
 
 /// Seconds since a lease was renewed.
 fn age(lease: &Value) -> f64 {
-    let stamp = lease["spec"]["renewTime"].as_str().and_then(|text| text.parse::<DateTime<Utc>>().ok());
+    let stamp = lease["spec"]["renewTime"]
+        .as_str()
+        .and_then(|text| text.parse::<DateTime<Utc>>().ok());
     stamp.map_or(0.0, |stamp| (Utc::now() - stamp).as_seconds_f64())
 }

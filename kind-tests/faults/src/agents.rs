@@ -22,34 +22,66 @@ pub struct Agents(pub Vec<Arc<Replica>>);
 
 /// The prober's config with this interval.
 pub fn prober_config(interval: &'static str) -> String {
-    ProberConfig { interval, initial_delay: "2s", timeout: "2s", machine_delay: "1s", ..ProberConfig::default() }.text()
+    ProberConfig {
+        interval,
+        initial_delay: "2s",
+        timeout: "2s",
+        machine_delay: "1s",
+        ..ProberConfig::default()
+    }
+    .text()
 }
 
 /// The weeder's config with this watchDuration.
 pub fn weeder_config(window: Duration) -> String {
-    Kind::Weeder.config().replace("watchDuration: 5m0s", &format!("watchDuration: {}s", window.as_secs()))
+    Kind::Weeder.config().replace(
+        "watchDuration: 5m0s",
+        &format!("watchDuration: {}s", window.as_secs()),
+    )
 }
 
 impl Agents {
     /// None runs yet.
     pub fn new(world: &Arc<World>, binary: &Path) -> Result<Self> {
         let folder = testbed::leash::folder("soak")?;
-        let election = ["lease-duration", "renew-deadline", "retry-period"].into_iter().zip(ELECTION);
-        let election: Vec<_> = election.map(|(name, time)| format!("--leader-elect-{name}={}s", time.as_secs())).collect();
+        let election = ["lease-duration", "renew-deadline", "retry-period"]
+            .into_iter()
+            .zip(ELECTION);
+        let election: Vec<_> = election
+            .map(|(name, time)| format!("--leader-elect-{name}={}s", time.as_secs()))
+            .collect();
         let replica = |(name, kind)| {
             let (mut user, args) = match kind {
-                Kind::Prober => (gardener::seed_prober(), &["--kube-api-qps=50.0", "--kube-api-burst=200"][..]),
+                Kind::Prober => (
+                    gardener::seed_prober(),
+                    &["--kube-api-qps=50.0", "--kube-api-burst=200"][..],
+                ),
                 Kind::Weeder => (gardener::seed_weeder(), &["--zap-log-level=INFO"][..]),
             };
-            // The same rights under a name of its own, so that the log of requests tells replicas apart.
+            // The same rights under a name of its own, so that the log of requests tells replicas
+            // apart.
             user.name = String::from(name);
             let token = format!("soak-{name}-token");
             world.seed.access().grant(&token, user);
             let start = Start::new(kind, &folder, name, &world.seed.kubeconfig(&token), "")?;
-            let start = Start { binary: Some(binary.to_owned()), ..start }.with(args.iter().copied()).with(&election);
-            Ok(Arc::new(Replica { name, start, world: world.clone(), state: Mutex::default() }))
+            let start = Start {
+                binary: Some(binary.to_owned()),
+                ..start
+            }
+            .with(args.iter().copied())
+            .with(&election);
+            Ok(Arc::new(Replica {
+                name,
+                start,
+                world: world.clone(),
+                state: Mutex::default(),
+            }))
         };
-        let all = [("prober-a", Kind::Prober), ("prober-b", Kind::Prober), ("weeder", Kind::Weeder)];
+        let all = [
+            ("prober-a", Kind::Prober),
+            ("prober-b", Kind::Prober),
+            ("weeder", Kind::Weeder),
+        ];
         let new = Self(all.into_iter().map(replica).collect::<Result<_>>()?);
         new.configure_as_usual()?;
         Ok(new)
@@ -57,12 +89,15 @@ impl Agents {
 
     /// The replicas of one agent.
     pub fn of(&self, kind: Kind) -> impl Iterator<Item = &Arc<Replica>> {
-        self.0.iter().filter(move |replica| replica.start.kind == kind)
+        self.0
+            .iter()
+            .filter(move |replica| replica.start.kind == kind)
     }
 
     /// Writes the config files of one agent.
     pub fn configure(&self, kind: Kind, text: &str) -> Result<()> {
-        self.of(kind).try_for_each(|replica| Ok(std::fs::write(&replica.start.config, text)?))
+        self.of(kind)
+            .try_for_each(|replica| Ok(std::fs::write(&replica.start.config, text)?))
     }
 
     /// Writes all of them.

@@ -9,23 +9,39 @@ use tokio::time::Instant;
 /// A request may be read a moment after it was sent.
 const WAY: Duration = Duration::from_millis(500);
 
-/// The writes to the Leases in the order in which the seed took them: who sent each, when it arrived, and whether its sender leads by it.
+/// The writes to the Leases in the order in which the seed took them: who sent each, when it
+/// arrived, and whether its sender leads by it.
 #[derive(Debug, Default)]
 pub struct Fences(Vec<(String, Instant, bool)>);
 
 impl Fences {
     /// A replica has written its Lease.
     pub fn lease(&mut self, lease: &Value, request: &Request, now: Instant) {
-        let held = lease["spec"]["holderIdentity"].as_str().is_some_and(|holder| !holder.is_empty());
-        self.0.push((request.user.clone(), request.at.unwrap_or(now), held));
+        let held = lease["spec"]["holderIdentity"]
+            .as_str()
+            .is_some_and(|holder| !holder.is_empty());
+        self.0
+            .push((request.user.clone(), request.at.unwrap_or(now), held));
     }
 
-    /// How it is known that whoever wrote at this moment did not lead, which it does for so long after a renewal; none when it did.
+    /// How it is known that whoever wrote at this moment did not lead, which it does for so long
+    /// after a renewal; none when it did.
     pub fn leaderless(&self, user: &str, deadline: Duration, at: Instant) -> Option<String> {
-        let last = self.0.iter().rev().find(|(writer, renewed, _)| writer == user && *renewed <= at);
-        let Some((_, renewed, true)) = last else { return Some(format!("{user} writes and does not lead")) };
+        let last = self
+            .0
+            .iter()
+            .rev()
+            .find(|(writer, renewed, _)| writer == user && *renewed <= at);
+        let Some((_, renewed, true)) = last else {
+            return Some(format!("{user} writes and does not lead"));
+        };
         let late = at - *renewed;
         let over = late > deadline + WAY;
-        over.then(|| format!("{user} writes {:.2} s after its last renewal", late.as_secs_f64()))
+        over.then(|| {
+            format!(
+                "{user} writes {:.2} s after its last renewal",
+                late.as_secs_f64()
+            )
+        })
     }
 }

@@ -1,4 +1,5 @@
-//! Between two rounds: all faults are over, everything must become idle, and what the processes use is measured.
+//! Between two rounds: all faults are over, everything must become idle, and what the processes use
+//! is measured.
 
 use std::time::Duration;
 
@@ -17,11 +18,13 @@ use crate::world::World;
 
 /// Within this time all must be idle: the way back, and a hand-over before it.
 const LIMIT: Duration = Duration::from_secs(60);
-/// How long it must last until it counts, so that flows, looks and deletions that were under way are over.
+/// How long it must last until it counts, so that flows, looks and deletions that were under way
+/// are over.
 const QUIET: Duration = Duration::from_secs(4);
 const LOOK: Duration = Duration::from_millis(200);
 
-/// After connections were cut, all that are needed are there again within this time (D-27: watches wait up to 2 s).
+/// After connections were cut, all that are needed are there again within this time (D-27: watches
+/// wait up to 2 s).
 const RECOVERY: Duration = Duration::from_secs(5);
 /// How often a process is measured at an idle time, and how long lies between.
 const MEASUREMENTS: u32 = 6;
@@ -36,7 +39,12 @@ pub async fn become_idle(world: &World) -> Duration {
         if let Some((place, why, story)) = world.oracle.why_not_idle(now) {
             quiet_since = now;
             if now - begin > LIMIT + world.oracle.reading(now).lag {
-                world.oracle.ledger.found(Kind::NotAtRest, place, &format!("after {LIMIT:?}: {why}"), &story);
+                world.oracle.ledger.found(
+                    Kind::NotAtRest,
+                    place,
+                    &format!("after {LIMIT:?}: {why}"),
+                    &story,
+                );
                 return now - begin;
             }
         } else if now - quiet_since >= QUIET {
@@ -46,9 +54,11 @@ pub async fn become_idle(world: &World) -> Duration {
     }
 }
 
-/// Measures what all processes use, and looks into their logs and the servers' for what must not be there.
+/// Measures what all processes use, and looks into their logs and the servers' for what must not be
+/// there.
 pub async fn measure(world: &World, agents: &Agents, growths: &mut Growths) {
-    // After a burst of writes its connections are kept for a minute and a half: what is not needed goes with this.
+    // After a burst of writes its connections are kept for a minute and a half: what is not needed
+    // goes with this.
     world.oracle.disturbances.lock().seed.begin();
     world.seed.cut_connections();
     sleep(RECOVERY).await;
@@ -56,11 +66,24 @@ pub async fn measure(world: &World, agents: &Agents, growths: &mut Growths) {
     let found = |kind, place: &str, text: &str| world.oracle.ledger.found(kind, place, text, &[]);
     for replica in &agents.0 {
         replica.inspect();
-        // One that ends meanwhile is judged where its end is noticed; the next one is measured then.
-        match eventually_within("it can be measured", HAND_OVER, async || least(replica).await).await {
-            Ok(Vitals { process, panics, used }) => {
+        // One that ends meanwhile is judged where its end is noticed; the next one is measured
+        // then.
+        match eventually_within("it can be measured", HAND_OVER, async || {
+            least(replica).await
+        })
+        .await
+        {
+            Ok(Vitals {
+                process,
+                panics,
+                used,
+            }) => {
                 if panics > 0 {
-                    found(Kind::ProcessFailures, replica.name, &format!("{panics} panics"));
+                    found(
+                        Kind::ProcessFailures,
+                        replica.name,
+                        &format!("{panics} panics"),
+                    );
                 }
                 growths.measured(process, used);
             }
@@ -69,29 +92,38 @@ pub async fn measure(world: &World, agents: &Agents, growths: &mut Growths) {
     }
     world.oracle.forbidden(&world.seed);
     for shoot in &world.shoots {
-        let Api::Memory(api) = &*shoot.api else { continue };
+        let Api::Memory(api) = &*shoot.api else {
+            continue;
+        };
         // Of each prober one; for a moment also that of one that has just ended.
         let few = async || {
             let open = api.connections().open;
             ensure!(open <= 2, "{open} connections to its API server");
             Ok(())
         };
-        if let Err(error) = eventually_within("one connection of each prober", RECOVERY, few).await {
+        if let Err(error) = eventually_within("one connection of each prober", RECOVERY, few).await
+        {
             found(Kind::Leaks, &shoot.namespace, &format!("{error:#}"));
         }
     }
 }
 
-/// The least that a process uses of each thing, in some measurements. A leak stays, however long one waits; what is under way just then
-/// does not.
+/// The least that a process uses of each thing, in some measurements. A leak stays, however long
+/// one waits; what is under way just then does not.
 async fn least(replica: &Replica) -> Result<Vitals> {
     let mut least = Vitals::read(replica).await?;
     for _ in 1..MEASUREMENTS {
         sleep(BETWEEN).await;
         let vitals = Vitals::read(replica).await?;
-        ensure!(vitals.process == least.process, "it is another one or has taken or lost the lead");
+        ensure!(
+            vitals.process == least.process,
+            "it is another one or has taken or lost the lead"
+        );
         least.panics = vitals.panics;
-        least.used.iter_mut().for_each(|(what, used)| *used = vitals.used[what].min(*used));
+        least
+            .used
+            .iter_mut()
+            .for_each(|(what, used)| *used = vitals.used[what].min(*used));
     }
     Ok(least)
 }

@@ -11,8 +11,8 @@
 //!     v                                     v                                             v
 //!   oracle: record (one per shoot): truth -> must, may --> judge --> ledger <------------ idle: vitals, growth
 //! ```
-//! The oracle shares no code with the watchdog. Exit code 0: nothing was found; 1: something was, with its evidence; 2: the command
-//! line is wrong.
+//! The oracle shares no code with the watchdog. Exit code 0: nothing was found; 1: something was,
+//! with its evidence; 2: the command line is wrong.
 
 mod agents;
 mod idle;

@@ -34,7 +34,8 @@ pub enum Sabotage {
 pub struct Options {
     /// The dependency-watchdog under test
     pub binary: PathBuf,
-    /// How long faults go on: seconds, minutes or hours (90s, 10m, 2h); Ctrl-C ends them early, with all that belongs to the end
+    /// How long faults go on: seconds, minutes or hours (90s, 10m, 2h); Ctrl-C ends them early,
+    /// with all that belongs to the end
     #[arg(long, default_value = "10m", value_parser = duration_of)]
     pub duration: Duration,
     /// The same seed makes the same stories; chosen and printed when it is not given
@@ -58,15 +59,19 @@ impl Options {
     /// How many rounds of faults there are, each followed by an idle time.
     pub fn rounds(&self) -> u32 {
         let usual = (self.duration.as_secs() / ROUND.as_secs()).max(1);
-        self.rounds.unwrap_or_else(|| u32::try_from(usual).unwrap_or(u32::MAX))
+        self.rounds
+            .unwrap_or_else(|| u32::try_from(usual).unwrap_or(u32::MAX))
     }
 }
 
 /// `90s`, `10m`, `2h`.
 fn duration_of(text: &str) -> Result<Duration, String> {
     let units = [('s', 1), ('m', 60), ('h', 3600)];
-    let read = units.iter().find_map(|(unit, seconds)| Some(text.strip_suffix(*unit)?.parse::<u64>().ok()? * seconds));
-    read.map(Duration::from_secs).ok_or_else(|| "expected a duration like 90s, 10m or 2h".to_owned())
+    let read = units
+        .iter()
+        .find_map(|(unit, seconds)| Some(text.strip_suffix(*unit)?.parse::<u64>().ok()? * seconds));
+    read.map(Duration::from_secs)
+        .ok_or_else(|| "expected a duration like 90s, 10m or 2h".to_owned())
 }
 
 #[cfg(test)]
@@ -76,14 +81,38 @@ mod tests {
     #[test]
     fn options_are_read_and_nonsense_is_refused() {
         let read = |words: &str| Options::try_parse_from(words.split(' '));
-        let words = "soak dwd --duration=2h --seed=7 --shoots=3 --real=false --rounds=4 --sabotage=memory";
-        let Options { binary, duration, seed, shoots, real, rounds, sabotage } = read(words).unwrap();
-        assert_eq!((binary, duration, seed, shoots), ("dwd".into(), Duration::from_secs(7200), 7, 3));
-        assert_eq!((real, rounds, sabotage), (false, Some(4), Some(Sabotage::Memory)));
+        let words =
+            "soak dwd --duration=2h --seed=7 --shoots=3 --real=false --rounds=4 --sabotage=memory";
+        let Options {
+            binary,
+            duration,
+            seed,
+            shoots,
+            real,
+            rounds,
+            sabotage,
+        } = read(words).unwrap();
+        assert_eq!(
+            (binary, duration, seed, shoots),
+            ("dwd".into(), Duration::from_secs(7200), 7, 3)
+        );
+        assert_eq!(
+            (real, rounds, sabotage),
+            (false, Some(4), Some(Sabotage::Memory))
+        );
         let usual = read("soak dwd").unwrap();
-        assert_eq!((usual.duration, usual.rounds(), usual.shoots, usual.real), (Duration::from_secs(600), 8, 50, true));
+        assert_eq!(
+            (usual.duration, usual.rounds(), usual.shoots, usual.real),
+            (Duration::from_secs(600), 8, 50, true)
+        );
         assert_eq!(read("soak dwd --duration=18s").unwrap().rounds(), 1);
-        for words in ["soak", "soak dwd --duration=10", "soak dwd --duration=m", "soak dwd --shoots=0", "soak dwd --x=1"] {
+        for words in [
+            "soak",
+            "soak dwd --duration=10",
+            "soak dwd --duration=m",
+            "soak dwd --shoots=0",
+            "soak dwd --x=1",
+        ] {
             assert!(read(words).is_err(), "{words}");
         }
     }

@@ -1,4 +1,5 @@
-//! The oracle: it observes all that happens on the seed at the moment at which it happens, and what the nodes do, and judges both.
+//! The oracle: it observes all that happens on the seed at the moment at which it happens, and what
+//! the nodes do, and judges both.
 
 pub mod disturbances;
 pub mod growth;
@@ -37,8 +38,16 @@ pub struct Oracle {
 impl Oracle {
     /// Nothing is wrong from this moment on.
     pub fn new(records: Records, now: Instant) -> Self {
-        let ledger = Ledger { start: now, pages: Mutex::default() };
-        Self { ledger, disturbances: Mutex::new(Disturbances::new(now)), fences: Mutex::default(), records }
+        let ledger = Ledger {
+            start: now,
+            pages: Mutex::default(),
+        };
+        Self {
+            ledger,
+            disturbances: Mutex::new(Disturbances::new(now)),
+            fences: Mutex::default(),
+            records,
+        }
     }
 
     /// The disturbances as they are now.
@@ -49,8 +58,10 @@ impl Oracle {
     /// From now on it observes all that happens on the seed.
     pub fn observe(self: &Arc<Self>, seed: &MemoryApi) {
         let oracle = self.clone();
-        seed.store().observe(move |write| oracle.changed(write, Instant::now()));
-        // A script line that no request meets, but that observes all of them: a deletion is wrong also when it is refused.
+        seed.store()
+            .observe(move |write| oracle.changed(write, Instant::now()));
+        // A script line that no request meets, but that observes all of them: a deletion is wrong
+        // also when it is refused.
         let oracle = self.clone();
         let observe = move |request: &Request| {
             if request.is_write() && request.resource == "pods" {
@@ -62,9 +73,14 @@ impl Oracle {
     }
 
     fn deletes(&self, request: &Request, now: Instant) {
-        if let Some(text) = self.fences.lock().leaderless(&request.user, ELECTION[1] + self.reading(now).lag, now) {
+        if let Some(text) =
+            self.fences
+                .lock()
+                .leaderless(&request.user, ELECTION[1] + self.reading(now).lag, now)
+        {
             let text = format!("{text}: {} {}", request.method, request.path);
-            self.ledger.found(Kind::LeaderlessWrites, &request.namespace, &text, &[]);
+            self.ledger
+                .found(Kind::LeaderlessWrites, &request.namespace, &text, &[]);
         }
     }
 
@@ -75,12 +91,19 @@ impl Oracle {
         let record = self.records.get(namespace).map(|record| record.lock());
         match (write.resource.plural.as_str(), write.request, record) {
             ("leases", Some(request), _) => self.fences.lock().lease(write.after, request, now),
-            ("deployments", _, Some(mut record)) => self.deployment(&mut record, namespace, name, write, now),
+            ("deployments", _, Some(mut record)) => {
+                self.deployment(&mut record, namespace, name, write, now)
+            }
             ("pods", request, Some(mut record)) => {
                 if write.deleted && request.is_some() {
                     self.ledger.count("deletions");
                     if let Err(why) = record.plane.may_go(name, self.reading(now), now) {
-                        self.ledger.found(Kind::WrongDeletions, namespace, &format!("pod {name}: {why}"), &[]);
+                        self.ledger.found(
+                            Kind::WrongDeletions,
+                            namespace,
+                            &format!("pod {name}: {why}"),
+                            &[],
+                        );
                     }
                 }
                 record.plane.changed(name, write, now);
@@ -89,7 +112,14 @@ impl Oracle {
         }
     }
 
-    fn deployment(&self, record: &mut Record, namespace: &str, name: &str, write: &Seen<'_>, now: Instant) {
+    fn deployment(
+        &self,
+        record: &mut Record,
+        namespace: &str,
+        name: &str,
+        write: &Seen<'_>,
+        now: Instant,
+    ) {
         if write.deleted {
             record.dependents.remove(name);
             return record.note(now, format!("{name} is deleted"));
@@ -98,18 +128,35 @@ impl Oracle {
         if let Some(request) = write.request {
             self.ledger.count("writes");
             let (disturbances, arrived) = (self.reading(now), request.at.unwrap_or(now));
-            let leaderless = self.fences.lock().leaderless(&request.user, ELECTION[1] + disturbances.lag, arrived);
+            let leaderless = self.fences.lock().leaderless(
+                &request.user,
+                ELECTION[1] + disturbances.lag,
+                arrived,
+            );
             if leaderless.is_some() {
-                self.ledger.count("writes to dependents that came from a prober without the lead");
+                self.ledger
+                    .count("writes to dependents that came from a prober without the lead");
             }
             let before = write.before.unwrap_or(&Value::Null);
-            let write = Write { name, before, after: write.after, arrived, leaderless };
+            let write = Write {
+                name,
+                before,
+                after: write.after,
+                arrived,
+                leaderless,
+            };
             if let Some((kind, text)) = record.written(&write, disturbances, now) {
-                self.ledger.found(kind, namespace, &text, &record.story(self.ledger.start));
+                self.ledger
+                    .found(kind, namespace, &text, &record.story(self.ledger.start));
             }
         } else {
             let was = write.before.map(Dependent::of).unwrap_or_default();
-            if was != (Dependent { ready: was.ready, ..is.clone() }) {
+            if was
+                != (Dependent {
+                    ready: was.ready,
+                    ..is.clone()
+                })
+            {
                 record.others_wrote(name, &was, &is, now);
             }
         }
@@ -123,15 +170,21 @@ impl Oracle {
             let mut record = record.lock();
             let (findings, over) = record.tick(disturbances, now);
             for (kind, text) in findings {
-                self.ledger.found(kind, namespace, &text, &record.story(self.ledger.start));
+                self.ledger
+                    .found(kind, namespace, &text, &record.story(self.ledger.start));
             }
             if let Some(over) = over {
                 self.ledger.count("outages");
                 if over.clean {
                     self.ledger.count("outages that nothing else disturbed");
-                    self.ledger.pages.lock().latencies.extend(over.latency().map(|latency| latency.as_millis() as u64));
+                    self.ledger
+                        .pages
+                        .lock()
+                        .latencies
+                        .extend(over.latency().map(|latency| latency.as_millis() as u64));
                     if over.met_in_time() {
-                        self.ledger.count("outages that nothing else disturbed, met in time");
+                        self.ledger
+                            .count("outages that nothing else disturbed, met in time");
                     }
                 }
             }
@@ -140,8 +193,18 @@ impl Oracle {
 
     /// Counts requests that were forbidden.
     pub fn forbidden(&self, seed: &MemoryApi) {
-        if let Some(request) = seed.requests().all().iter().find(|request| request.status == Some(403)) {
-            self.ledger.found(Kind::ForbiddenRequests, "seed", &format!("{request:?}"), &[]);
+        if let Some(request) = seed
+            .requests()
+            .all()
+            .iter()
+            .find(|request| request.status == Some(403))
+        {
+            self.ledger.found(
+                Kind::ForbiddenRequests,
+                "seed",
+                &format!("{request:?}"),
+                &[],
+            );
         }
         seed.requests().clear();
     }
@@ -150,7 +213,11 @@ impl Oracle {
     pub fn why_not_idle(&self, now: Instant) -> Option<(&str, String, Vec<String>)> {
         self.records.iter().find_map(|(namespace, record)| {
             let record = record.lock();
-            Some((namespace.as_str(), record.why_not_idle(now)?, record.story(self.ledger.start)))
+            Some((
+                namespace.as_str(),
+                record.why_not_idle(now)?,
+                record.story(self.ledger.start),
+            ))
         })
     }
 }
@@ -169,7 +236,13 @@ mod tests {
         let oracle = Oracle::new(Records::new(), now);
         let by = |user: &str, after: f64| {
             let at = now + Duration::from_secs_f64(after);
-            Request { user: user.into(), resource: "pods".into(), verb: "delete".into(), at: Some(at), ..Request::default() }
+            Request {
+                user: user.into(),
+                resource: "pods".into(),
+                verb: "delete".into(),
+                at: Some(at),
+                ..Request::default()
+            }
         };
         let deletes = |user: &str, after: f64| {
             let found = oracle.ledger.pages.lock().all();
@@ -177,11 +250,18 @@ mod tests {
             oracle.ledger.pages.lock().all() - found
         };
         let lease = |holder: &str, user: &str, after: f64| {
-            oracle.fences.lock().lease(&json!({"spec": {"holderIdentity": holder}}), &by(user, after), now);
+            oracle.fences.lock().lease(
+                &json!({"spec": {"holderIdentity": holder}}),
+                &by(user, after),
+                now,
+            );
         };
         assert_eq!(deletes("a", 0.0), 1, "it never led");
         lease("x", "a", 1.0);
-        assert_eq!([("a", 0.9), ("a", 8.0), ("b", 2.0), ("a", 8.6)].map(|(user, at)| deletes(user, at)), [1, 0, 1, 1]);
+        assert_eq!(
+            [("a", 0.9), ("a", 8.0), ("b", 2.0), ("a", 8.6)].map(|(user, at)| deletes(user, at)),
+            [1, 0, 1, 1]
+        );
         lease("", "a", 8.0);
         assert_eq!(deletes("a", 8.1), 1, "it has given the Lease up");
     }

@@ -13,33 +13,44 @@ pub const BEAT: Duration = Duration::from_secs(2);
 /// The prober's initialDelay.
 pub const INITIAL_DELAY: Duration = Duration::from_secs(2);
 /// The election's Lease: its duration, renewDeadline and retryPeriod.
-pub const ELECTION: [Duration; 3] = [Duration::from_secs(9), Duration::from_secs(7), Duration::from_secs(1)];
-/// After a process was disturbed it takes so long until somebody surely leads and has read everything: the Lease's duration, a
-/// retry, a start. Restoring waits for that, and the weeder; protecting does not (D-50).
+pub const ELECTION: [Duration; 3] = [
+    Duration::from_secs(9),
+    Duration::from_secs(7),
+    Duration::from_secs(1),
+];
+/// After a process was disturbed it takes so long until somebody surely leads and has read
+/// everything: the Lease's duration, a retry, a start. Restoring waits for that, and the weeder;
+/// protecting does not (D-50).
 pub const HAND_OVER: Duration = Duration::from_secs(13);
-/// What a prober needs after its start, or after it was suspended, until it protects: a second to start and to read the seed, the
-/// initial delay within which it looks first, and a beat and a second until a silence counts (D-54).
+/// What a prober needs after its start, or after it was suspended, until it protects: a second to
+/// start and to read the seed, the initial delay within which it looks first, and a beat and a
+/// second until a silence counts (D-54).
 pub const ON_GUARD: Duration = Duration::from_secs(6);
 /// A replica that does not lead restores only after it has found the shoot well for so long (D-50).
 pub const WELL: Duration = Duration::from_secs(60);
 /// The weeder's watchDuration.
 pub const WINDOW: Duration = Duration::from_secs(12);
 
-/// From the moment from which complete answers can be had in an outage to the last write: a look under way that times out (2 s), the
-/// wait for the next (at most an interval of 2 s with its jitter, 2.4 s), a beat and a second for leases that are not known yet (3 s),
-/// the levels (5 s), and 2.6 s for a busy machine.
+/// From the moment from which complete answers can be had in an outage to the last write: a look
+/// under way that times out (2 s), the wait for the next (at most an interval of 2 s with its
+/// jitter, 2.4 s), a beat and a second for leases that are not known yet (3 s), the levels (5 s),
+/// and 2.6 s for a busy machine.
 pub const DOWN_LIMIT: Duration = Duration::from_secs(15);
-/// The same for the way back: three levels that wait up to 5 s for readiness, one after a delay of 1 s, and twice, because a
-/// level's failure starts it again.
+/// The same for the way back: three levels that wait up to 5 s for readiness, one after a delay of
+/// 1 s, and twice, because a level's failure starts it again.
 pub const UP_LIMIT: Duration = Duration::from_secs(40);
-/// How old the finding may be that a write rests on: the longest wait between two looks (an interval of 3 s with its jitter), and
-/// the look itself.
+/// How old the finding may be that a write rests on: the longest wait between two looks (an
+/// interval of 3 s with its jitter), and the look itself.
 pub const FINDING_AGE: Duration = Duration::from_secs(4);
-/// The same for a process that was suspended: it looks again when its finding is older than probeTimeout (2 s) and 5 s.
+/// The same for a process that was suspended: it looks again when its finding is older than
+/// probeTimeout (2 s) and 5 s.
 pub const SUSPENDED_FINDING_AGE: Duration = Duration::from_secs(11);
-/// The watchdog has ended its work for a shoot so long after it is asked to (D-14: 1 s), also on a busy machine.
+/// The watchdog has ended its work for a shoot so long after it is asked to (D-14: 1 s), also on a
+/// busy machine.
 pub const STOP_DEADLINE: Duration = Duration::from_secs(2);
-/// Outages that begin after so long without any disturbance are clean: nothing excuses a late answer.
+/// Outages that begin after so long without any disturbance are clean: nothing excuses a late
+/// answer.
 pub const CLEAN: Duration = Duration::from_secs(15);
-/// A machine that is later than this disturbs: a probe asks again on a new connection after so long (D-58), and needs several steps.
+/// A machine that is later than this disturbs: a probe asks again on a new connection after so long
+/// (D-58), and needs several steps.
 pub const BUSY: Duration = Duration::from_millis(500);

@@ -17,9 +17,14 @@ pub enum State {
 }
 
 /// A pod of the ReplicaSet `owner`; one without an owner is not recreated.
-pub fn pod(namespace: &str, name: &str, labels: &Value, owner: Option<&str>, state: State) -> Value {
-    let owned =
-        |name: &str| json!({"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": name, "uid": name, "controller": true});
+pub fn pod(
+    namespace: &str,
+    name: &str,
+    labels: &Value,
+    owner: Option<&str>,
+    state: State,
+) -> Value {
+    let owned = |name: &str| json!({"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": name, "uid": name, "controller": true});
     let owners = Vec::from_iter(owner.map(owned));
     json!({"apiVersion": "v1", "kind": "Pod",
         "metadata": {"name": name, "namespace": namespace, "labels": labels, "ownerReferences": owners},

@@ -11,11 +11,22 @@ use crate::world::World;
 
 /// One line about how it goes.
 pub fn progress(world: &World, what: &str) -> String {
-    let held = world.shoots.iter().filter(|shoot| shoot.record().dependents.values().any(|dependent| dependent.marker)).count();
+    let held = world
+        .shoots
+        .iter()
+        .filter(|shoot| {
+            shoot
+                .record()
+                .dependents
+                .values()
+                .any(|dependent| dependent.marker)
+        })
+        .count();
     let seconds = world.oracle.ledger.start.elapsed().as_secs_f64();
     let pages = world.oracle.ledger.pages.lock();
     let counted = |what| pages.counts.get(what).copied().unwrap_or_default();
-    let [cuts, outages, writes, deletions] = ["cuts", "outages", "writes", "deletions"].map(counted);
+    let [cuts, outages, writes, deletions] =
+        ["cuts", "outages", "writes", "deletions"].map(counted);
     let wrong = pages.all();
     format!(
         "{seconds:6.0} s  {what:8}  {cuts} cuts, {outages} outages beyond doubt, {held} held down now, {writes} writes, \
@@ -29,12 +40,17 @@ pub fn print_found(world: &World, agents: &Agents, seed: u64) {
     for (place, text) in evidence {
         println!("\n!!! seed {seed}, {text}");
         for replica in &agents.0 {
-            println!("    --- the log of {} about it:\n{}", replica.name, replica.logged(&place));
+            println!(
+                "    --- the log of {} about it:\n{}",
+                replica.name,
+                replica.logged(&place)
+            );
         }
     }
 }
 
-/// What happened, what was found, and what each process used that was measured more than once, at first and at last.
+/// What happened, what was found, and what each process used that was measured more than once, at
+/// first and at last.
 pub fn summary(world: &World, growths: &Growths, options: &Options) -> Value {
     let pages = world.oracle.ledger.pages.lock();
     let must = Kind::value_variants().iter().filter_map(|kind| {
@@ -53,7 +69,8 @@ pub fn summary(world: &World, growths: &Growths, options: &Options) -> Value {
         "passed": pages.all() == 0,
         "must_be_zero": must.collect::<Map<String, Value>>(),
         "counts": pages.counts,
-        // From the moment at which a clean outage is beyond doubt to all at 0: the median, 99 %, the longest.
+        // From the moment at which a clean outage is beyond doubt to all at 0: the median, 99 %,
+        // the longest.
         "clean_answer_ms": pages.slowest(),
         // The longest that this machine let a thread of the soak or of an agent wait, within 2 s.
         "worst_lag_ms": world.oracle.disturbances.lock().worst_lag.as_millis() as u64,

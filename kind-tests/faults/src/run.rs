@@ -1,7 +1,8 @@
 //! A run: rounds of faults, each followed by an idle time.
 //!
-//! In the first half agents are also killed and suspended, and the seed may fail for longer than a leader can bear. In the second
-//! half the processes live on. What a process uses after its first round is compared with what it uses after its last.
+//! In the first half agents are also killed and suspended, and the seed may fail for longer than a
+//! leader can bear. In the second half the processes live on. What a process uses after its first
+//! round is compared with what it uses after its last.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -84,21 +85,43 @@ pub async fn run(bed: &Bed, options: &Options) -> Result<()> {
 }
 
 /// All rounds; what the processes used.
-async fn rounds(world: &Arc<World>, agents: &Agents, options: &Options, background: &mut JoinSet<Result<()>>) -> Result<Growths> {
+async fn rounds(
+    world: &Arc<World>,
+    agents: &Agents,
+    options: &Options,
+    background: &mut JoinSet<Result<()>>,
+) -> Result<Growths> {
     let count = options.rounds();
     let mut growths = Growths::default();
     let mut interrupted = false;
     for round in 0..count {
         let living_on = count > 1 && round >= count / 2;
         let (end, over) = watch::channel(false);
-        let actor = |name: &str| Actor::new(options.seed, &format!("{name}, round {round}"), over.clone());
+        let actor = |name: &str| {
+            Actor::new(
+                options.seed,
+                &format!("{name}, round {round}"),
+                over.clone(),
+            )
+        };
         let story = |shoot: &Arc<Shoot>, what| {
             let actor = actor(&format!("{what} of {}", shoot.namespace));
-            Story { world: world.clone(), shoot: shoot.clone(), actor }
+            Story {
+                world: world.clone(),
+                shoot: shoot.clone(),
+                actor,
+            }
         };
-        let faults = |what| SeedFaults { world, agents, actor: actor(what) };
+        let faults = |what| SeedFaults {
+            world,
+            agents,
+            actor: actor(what),
+        };
         // What is done wrong is done to the first shoot, and nothing else happens to that one.
-        let disturbed = world.shoots.iter().skip(usize::from(options.sabotage.is_some()));
+        let disturbed = world
+            .shoots
+            .iter()
+            .skip(usize::from(options.sabotage.is_some()));
         let sabotage = options.sabotage.filter(|_| round + 1 == count);
         let time = async {
             tokio::select! {
@@ -112,7 +135,12 @@ async fn rounds(world: &Arc<World>, agents: &Agents, options: &Options, backgrou
             let (.., configured, sabotaged) = tokio::join!(
                 time,
                 join_all(disturbed.map(|shoot| story(shoot, "story").round())),
-                join_all(world.shoots.iter().map(|shoot| story(shoot, "services").services())),
+                join_all(
+                    world
+                        .shoots
+                        .iter()
+                        .map(|shoot| story(shoot, "services").services())
+                ),
                 faults("seed").seed(!living_on),
                 OptionFuture::from((!living_on).then(|| faults("processes").processes())),
                 faults("configs").configs(),
@@ -130,7 +158,10 @@ async fn rounds(world: &Arc<World>, agents: &Agents, options: &Options, backgrou
         };
         let took = become_idle(world).await;
         measure(world, agents, &mut growths).await;
-        println!("{}", report::progress(world, &format!("idle {:.0}s", took.as_secs_f64())));
+        println!(
+            "{}",
+            report::progress(world, &format!("idle {:.0}s", took.as_secs_f64()))
+        );
         if interrupted {
             break;
         }
@@ -146,16 +177,24 @@ async fn watch_all(world: Arc<World>, agents: Arc<Agents>) -> Result<()> {
     loop {
         ticks.tick().await;
         let now = Instant::now();
-        let processes = agents.0.iter().filter_map(|replica| u32::try_from(replica.id()?).ok());
+        let processes = agents
+            .0
+            .iter()
+            .filter_map(|replica| u32::try_from(replica.id()?).ok());
         let starved = starvation.look(processes.chain([std::process::id()]), now);
-        world.oracle.disturbances.lock().lag(starved.max(now.saturating_duration_since(due + TICK)), now);
+        world
+            .oracle
+            .disturbances
+            .lock()
+            .lag(starved.max(now.saturating_duration_since(due + TICK)), now);
         due = now;
         world.oracle.tick(now);
         world.shoots.iter().for_each(|shoot| shoot.recreate_pods());
     }
 }
 
-/// Measures how late this machine is: the time that a trivial request takes to an API server that nobody else asks.
+/// Measures how late this machine is: the time that a trivial request takes to an API server that
+/// nobody else asks.
 async fn canary(world: Arc<World>) -> Result<()> {
     let api = MemoryApi::start(&Authority::new()?, testbed::api::Options::default()).await?;
     let client = KubeApi::connect(&api.kubeconfig("admin")).await?;
@@ -163,7 +202,11 @@ async fn canary(world: Arc<World>) -> Result<()> {
         sleep(CANARY).await;
         let sent = Instant::now();
         client.text("/version").await?;
-        world.oracle.disturbances.lock().lag(sent.elapsed(), Instant::now());
+        world
+            .oracle
+            .disturbances
+            .lock()
+            .lag(sent.elapsed(), Instant::now());
     }
 }
 

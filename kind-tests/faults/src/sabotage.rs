@@ -1,6 +1,8 @@
-//! Shows that the oracle bites: something wrong is done in the watchdog's name, and must be found as what it is.
+//! Shows that the oracle bites: something wrong is done in the watchdog's name, and must be found
+//! as what it is.
 //!
-//! It happens to the first shoot, which has no story of its own then, in the name of the replica that leads, or of one that does not.
+//! It happens to the first shoot, which has no story of its own then, in the name of the replica
+//! that leads, or of one that does not.
 
 use std::time::Duration;
 
@@ -45,9 +47,17 @@ pub async fn act(world: &World, agents: &Agents, wanted: Sabotage) -> Result<Vec
             cut_all(shoot, false);
         }
         Sabotage::Away => {
-            let Api::Memory(api) = &*shoot.api else { bail!("the first shoot is not in memory") };
-            // Nothing that could be right must lie so near that a finding may rest on it, also if an agent is suspended meanwhile.
-            while !shoot.record().judged_for(beyond_doubt(world) + SUSPENDED_FINDING_AGE, |judgement| !judgement.may_down) {
+            let Api::Memory(api) = &*shoot.api else {
+                bail!("the first shoot is not in memory")
+            };
+            // Nothing that could be right must lie so near that a finding may rest on it, also if
+            // an agent is suspended meanwhile.
+            while !shoot
+                .record()
+                .judged_for(beyond_doubt(world) + SUSPENDED_FINDING_AGE, |judgement| {
+                    !judgement.may_down
+                })
+            {
                 sleep(LOOK).await;
             }
             shoot.record().api.begin();
@@ -67,8 +77,12 @@ async fn leak(agents: &Agents) -> Result<Vec<TcpStream>> {
         let address = replica.metrics_address()?;
         for _ in 0..CONNECTIONS {
             let mut stream = TcpStream::connect(&address).await?;
-            stream.write_all(format!("GET /metrics HTTP/1.1\r\nHost: {address}\r\n\r\n").as_bytes()).await?;
-            timeout(PATIENCE, stream.read_u8()).await.context("no answer")??;
+            stream
+                .write_all(format!("GET /metrics HTTP/1.1\r\nHost: {address}\r\n\r\n").as_bytes())
+                .await?;
+            timeout(PATIENCE, stream.read_u8())
+                .await
+                .context("no answer")??;
             held.push(stream);
         }
     }
@@ -77,10 +91,16 @@ async fn leak(agents: &Agents) -> Result<Vec<TcpStream>> {
 
 /// Holds the probers up until an outage has been missed.
 async fn hold_up(world: &World, agents: &Agents) {
-    let signal = |signal| agents.of(Agent::Prober).for_each(|replica| replica.signal(signal));
+    let signal = |signal| {
+        agents
+            .of(Agent::Prober)
+            .for_each(|replica| replica.signal(signal))
+    };
     signal(Signal::SIGSTOP);
     let begin = Instant::now();
-    while world.oracle.ledger.pages.lock().total(Kind::MissedOutages) == 0 && begin.elapsed() < PATIENCE {
+    while world.oracle.ledger.pages.lock().total(Kind::MissedOutages) == 0
+        && begin.elapsed() < PATIENCE
+    {
         sleep(LOOK).await;
     }
     signal(Signal::SIGCONT);
@@ -90,15 +110,33 @@ async fn hold_up(world: &World, agents: &Agents) {
 async fn wrong_act(world: &World, agents: &Agents, wanted: Sabotage) -> Result<()> {
     let shoot = &world.shoots[0];
     let place = |resource: &str| format!("/{resource}/namespaces/{}", shoot.namespace);
-    let agent = if wanted == Sabotage::Deletion { Agent::Weeder } else { Agent::Prober };
+    let agent = if wanted == Sabotage::Deletion {
+        Agent::Weeder
+    } else {
+        Agent::Prober
+    };
     eventually("the sabotage", async || {
         // One that will not lose the lead before it has written.
-        let leads = |name: &&str| world.oracle.fences.lock().leaderless(name, ELECTION[1] / 2, Instant::now()).is_none();
-        let (leaders, others): (Vec<_>, Vec<_>) = agents.of(agent).map(|replica| replica.name).partition(leads);
+        let leads = |name: &&str| {
+            world
+                .oracle
+                .fences
+                .lock()
+                .leaderless(name, ELECTION[1] / 2, Instant::now())
+                .is_none()
+        };
+        let (leaders, others): (Vec<_>, Vec<_>) = agents
+            .of(agent)
+            .map(|replica| replica.name)
+            .partition(leads);
         let leader = leaders.first().context("nobody leads")?;
-        let writer = others.first().filter(|_| wanted == Sabotage::Leaderless).unwrap_or(leader);
+        let writer = others
+            .first()
+            .filter(|_| wanted == Sabotage::Leaderless)
+            .unwrap_or(leader);
         let mut patch = wrong_patch(world, wanted).context("no fit moment")?;
-        let seed = KubeApi::connect(&world.seed.kubeconfig(&format!("soak-{writer}-token"))).await?;
+        let seed =
+            KubeApi::connect(&world.seed.kubeconfig(&format!("soak-{writer}-token"))).await?;
         shoot.note(format!("SABOTAGE: {wanted:?}"));
         if wanted == Sabotage::Deletion {
             return seed.delete(&format!("{}/pods/bare", place("api/v1"))).await;
@@ -106,9 +144,15 @@ async fn wrong_act(world: &World, agents: &Agents, wanted: Sabotage) -> Result<(
         if wanted == Sabotage::Leaderless {
             // If the leader restores it before the sabotage does, there is nothing wrong to find.
             let at_0 = shoot.change_deployment(KCM, |object| object["spec"]["replicas"] = json!(0));
-            patch["metadata"]["resourceVersion"] = at_0.context("no such Deployment")?["metadata"]["resourceVersion"].clone();
+            patch["metadata"]["resourceVersion"] =
+                at_0.context("no such Deployment")?["metadata"]["resourceVersion"].clone();
         }
-        seed.merge(&format!("{}/deployments/{KCM}", place("apis/apps/v1")), &patch).await.map(drop)
+        seed.merge(
+            &format!("{}/deployments/{KCM}", place("apis/apps/v1")),
+            &patch,
+        )
+        .await
+        .map(drop)
     })
     .await
 }

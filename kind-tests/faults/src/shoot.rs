@@ -35,27 +35,40 @@ pub enum Api {
     Real(Box<Real>),
 }
 
-/// Nodes and their leases, past all that is between the watchdog and the API server; and its credentials.
+/// Nodes and their leases, past all that is between the watchdog and the API server; and its
+/// credentials.
 impl Api {
     fn namespace(resource: &str) -> &'static str {
-        if resource == LEASES { "kube-node-lease" } else { "" }
+        if resource == LEASES {
+            "kube-node-lease"
+        } else {
+            ""
+        }
     }
 
     fn collection(resource: &str) -> &'static str {
-        if resource == LEASES { shoot::LEASES } else { "/api/v1/nodes" }
+        if resource == LEASES {
+            shoot::LEASES
+        } else {
+            "/api/v1/nodes"
+        }
     }
 
     async fn create(&self, resource: &str, object: Value) -> Result<()> {
         match self {
             Self::Memory(api) => Ok(api.store().apply(object).map(drop)?),
             Self::Real(real) => {
-                real.plane.api().create(Self::collection(resource), &object).await?;
+                real.plane
+                    .api()
+                    .create(Self::collection(resource), &object)
+                    .await?;
                 // The status of a new object does not count.
                 if object["status"].is_null() {
                     return Ok(());
                 }
                 let name = object["metadata"]["name"].as_str().unwrap_or_default();
-                self.patch(resource, name, &json!({"status": object["status"]})).await
+                self.patch(resource, name, &json!({"status": object["status"]}))
+                    .await
             }
         }
     }
@@ -63,9 +76,16 @@ impl Api {
     /// Changes an object; its status with a patch of its own.
     pub async fn patch(&self, resource: &str, name: &str, patch: &Value) -> Result<()> {
         match self {
-            Self::Memory(api) => Ok(api.store().patch(resource, Self::namespace(resource), name, patch).map(drop)?),
+            Self::Memory(api) => Ok(api
+                .store()
+                .patch(resource, Self::namespace(resource), name, patch)
+                .map(drop)?),
             Self::Real(real) => {
-                let subresource = if patch["status"].is_null() { "" } else { "/status" };
+                let subresource = if patch["status"].is_null() {
+                    ""
+                } else {
+                    "/status"
+                };
                 let path = format!("{}/{name}{subresource}", Self::collection(resource));
                 real.plane.api().merge(&path, patch).await.map(drop)
             }
@@ -74,8 +94,16 @@ impl Api {
 
     async fn delete(&self, resource: &str, name: &str) -> Result<()> {
         match self {
-            Self::Memory(api) => Ok(api.store().delete(resource, Self::namespace(resource), name).map(drop)?),
-            Self::Real(real) => real.plane.api().delete(&format!("{}/{name}", Self::collection(resource))).await,
+            Self::Memory(api) => Ok(api
+                .store()
+                .delete(resource, Self::namespace(resource), name)
+                .map(drop)?),
+            Self::Real(real) => {
+                real.plane
+                    .api()
+                    .delete(&format!("{}/{name}", Self::collection(resource)))
+                    .await
+            }
         }
     }
 
@@ -120,8 +148,20 @@ impl Shoot {
     /// A shoot without nodes, of which nothing is in the seed yet.
     pub fn new(namespace: String, api: Api, seed: Store, now: Instant) -> Self {
         let (api, record) = (Arc::new(api), Arc::new(Mutex::new(Record::new(now))));
-        let renewers = Mutex::new(LeaseRenewers::new(Renewals { record: record.clone(), api: api.clone() }, BEAT));
-        Self { namespace, api, seed, record, renewers }
+        let renewers = Mutex::new(LeaseRenewers::new(
+            Renewals {
+                record: record.clone(),
+                api: api.clone(),
+            },
+            BEAT,
+        ));
+        Self {
+            namespace,
+            api,
+            seed,
+            record,
+            renewers,
+        }
     }
 
     /// Its record.
@@ -150,7 +190,10 @@ impl Shoot {
     /// Changes what is known of some nodes; of those that have left nothing is.
     pub fn change_nodes(&self, names: &[String], change: impl Fn(&mut Node, Instant)) {
         self.know(|record, now| {
-            let nodes = record.nodes.iter_mut().filter(|(name, _)| names.contains(name));
+            let nodes = record
+                .nodes
+                .iter_mut()
+                .filter(|(name, _)| names.contains(name));
             nodes.for_each(|(_, node)| change(node, now));
         });
     }
@@ -164,7 +207,11 @@ impl Shoot {
     pub async fn furnish(&self, nodes: usize) -> Result<()> {
         self.seed.create(gardener::namespace(&self.namespace))?;
         for name in [KCM, MCM, CA] {
-            self.seed.create(gardener::deployment(&self.namespace, name, self.wanted(name)))?;
+            self.seed.create(gardener::deployment(
+                &self.namespace,
+                name,
+                self.wanted(name),
+            ))?;
         }
         for number in 0..nodes {
             let phase = BEAT.mul_f64(number as f64 / nodes as f64);
@@ -180,7 +227,9 @@ impl Shoot {
         let token = self.record().token.clone();
         match &*self.api {
             Api::Memory(api) => api.kubeconfig(&token),
-            Api::Real(real) => real.plane.kubeconfig(&format!("https://{}", real.relay.address()), &token),
+            Api::Real(real) => real
+                .plane
+                .kubeconfig(&format!("https://{}", real.relay.address()), &token),
         }
     }
 
@@ -192,24 +241,37 @@ impl Shoot {
 
     /// Writes the Secret.
     pub fn write_secret(&self, kubeconfig: &str) -> Result<()> {
-        Ok(self.seed.apply(gardener::probe_secret(&self.namespace, kubeconfig)).map(drop)?)
+        Ok(self
+            .seed
+            .apply(gardener::probe_secret(&self.namespace, kubeconfig))
+            .map(drop)?)
     }
 
     /// Writes the Cluster for the first time, or as it was at first.
     pub fn publish(&self) -> Result<()> {
-        self.seed.apply(gardener::cluster(&self.namespace, Some(&format!("{}s", GRACE.as_secs()))))?;
+        self.seed.apply(gardener::cluster(
+            &self.namespace,
+            Some(&format!("{}s", GRACE.as_secs())),
+        ))?;
         self.know(|record, now| record.watched_from = now + INITIAL_DELAY);
         Ok(())
     }
 
     /// Changes the embedded shoot.
     pub fn change(&self, change: impl FnOnce(&mut Value)) -> Result<()> {
-        Ok(self.seed.update(CLUSTERS, "", &self.namespace, |cluster| change(&mut cluster["spec"]["shoot"])).map(drop)?)
+        Ok(self
+            .seed
+            .update(CLUSTERS, "", &self.namespace, |cluster| {
+                change(&mut cluster["spec"]["shoot"])
+            })
+            .map(drop)?)
     }
 
     /// Changes a Deployment as somebody else would; one that is gone stays so.
     pub fn change_deployment(&self, name: &str, change: impl FnOnce(&mut Value)) -> Option<Value> {
-        self.seed.update(DEPLOYMENTS, &self.namespace, name, change).ok()
+        self.seed
+            .update(DEPLOYMENTS, &self.namespace, name, change)
+            .ok()
     }
 
     /// Takes all dependents to 0, whatever they carry, or back.
@@ -223,8 +285,15 @@ impl Shoot {
     /// A node joins: it renews from now on, and has a Machine.
     pub async fn add_node(&self, name: &str, phase: Duration) -> Result<()> {
         let now = Instant::now();
-        self.api.create("nodes", gardener::node(name, "worker")).await?;
-        self.api.create(LEASES, gardener::lease(name, LEASE_SECONDS, TimeDelta::zero())).await?;
+        self.api
+            .create("nodes", gardener::node(name, "worker"))
+            .await?;
+        self.api
+            .create(
+                LEASES,
+                gardener::lease(name, LEASE_SECONDS, TimeDelta::zero()),
+            )
+            .await?;
         self.seed.apply(gardener::machine(&self.namespace, name))?;
         self.know(|record, _| {
             record.nodes.insert(name.to_owned(), Node::new(now));
@@ -247,7 +316,8 @@ impl Shoot {
     }
 }
 
-/// Renews the leases of a shoot's nodes, as far as their way and their API server let them, and notes it.
+/// Renews the leases of a shoot's nodes, as far as their way and their API server let them, and
+/// notes it.
 #[derive(Clone)]
 struct Renewals {
     record: Arc<Mutex<Record>>,
@@ -262,17 +332,25 @@ impl Leases for Renewals {
             if record.is_away() {
                 return false;
             }
-            let Some(node) = record.nodes.get_mut(name) else { return true };
+            let Some(node) = record.nodes.get_mut(name) else {
+                return true;
+            };
             node.clock.go_on();
             if node.cut {
                 return true;
             }
             // Noted before, since the watchdog may see it and act on it before we go on.
-            (node.clock.stamp(), std::mem::replace(&mut node.renewed, Instant::now()))
+            (
+                node.clock.stamp(),
+                std::mem::replace(&mut node.renewed, Instant::now()),
+            )
         };
-        // A node that leaves at this moment, or an API server that does not answer: it is not renewed then.
+        // A node that leaves at this moment, or an API server that does not answer: it is not
+        // renewed then.
         let renewal = json!({"spec": {"renewTime": stamp(ahead)}});
-        let written = timeout(BEAT, self.api.patch(LEASES, name, &renewal)).await.is_ok_and(|written| written.is_ok());
+        let written = timeout(BEAT, self.api.patch(LEASES, name, &renewal))
+            .await
+            .is_ok_and(|written| written.is_ok());
         if !written && let Some(node) = self.record.lock().nodes.get_mut(name) {
             node.renewed = before;
         }

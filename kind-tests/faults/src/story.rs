@@ -1,7 +1,8 @@
-//! What happens, chosen by chance: to each shoot, to its Services, to the seed, to the processes and their configs.
+//! What happens, chosen by chance: to each shoot, to its Services, to the seed, to the processes
+//! and their configs.
 //!
-//! Here the story of a shoot: outages and healing, with small disturbances before, within and after. Each act undoes what it has done,
-//! and ends early when the round is over.
+//! Here the story of a shoot: outages and healing, with small disturbances before, within and
+//! after. Each act undoes what it has done, and ends early when the round is over.
 
 pub mod actor;
 mod clocks;
@@ -37,20 +38,48 @@ type Act = for<'a> fn(&'a Shoot, &'a mut Actor) -> BoxFuture<'a, Result<()>>;
 
 /// What may happen beside an outage, and how often each is chosen.
 const ACTS: [(u32, &str, Act); 14] = [
-    (14, "API fault", |shoot, actor| Box::pin(network::api_fault(shoot, actor))),
-    (5, "API server away", |shoot, actor| Box::pin(network::api_away(shoot, actor))),
-    (3, "rotation", |shoot, actor| Box::pin(network::rotation(shoot, actor))),
-    (2, "bad Secret", |shoot, actor| Box::pin(network::bad_secret(shoot, actor))),
-    (5, "clocks", |shoot, actor| Box::pin(clocks::clocks(shoot, actor))),
-    (6, "nodes that do not count", |shoot, actor| Box::pin(clocks::uncounted(shoot, actor))),
-    (2, "node set", |shoot, actor| Box::pin(clocks::node_set(shoot, actor))),
-    (9, "operator", |shoot, actor| Box::pin(operator::operator(shoot, actor))),
-    (9, "reconcile", |shoot, actor| Box::pin(operator::reconcile(shoot, actor))),
-    (2, "hibernation", |shoot, actor| Box::pin(life::hibernation(shoot, actor))),
-    (1, "migration", |shoot, actor| Box::pin(life::migration(shoot, actor))),
-    (1, "deletion", |shoot, actor| Box::pin(life::deletion(shoot, actor))),
-    (2, "pause", |shoot, actor| Box::pin(life::operators_pause(shoot, actor))),
-    (2, "grace", |shoot, actor| Box::pin(life::grace(shoot, actor))),
+    (14, "API fault", |shoot, actor| {
+        Box::pin(network::api_fault(shoot, actor))
+    }),
+    (5, "API server away", |shoot, actor| {
+        Box::pin(network::api_away(shoot, actor))
+    }),
+    (3, "rotation", |shoot, actor| {
+        Box::pin(network::rotation(shoot, actor))
+    }),
+    (2, "bad Secret", |shoot, actor| {
+        Box::pin(network::bad_secret(shoot, actor))
+    }),
+    (5, "clocks", |shoot, actor| {
+        Box::pin(clocks::clocks(shoot, actor))
+    }),
+    (6, "nodes that do not count", |shoot, actor| {
+        Box::pin(clocks::uncounted(shoot, actor))
+    }),
+    (2, "node set", |shoot, actor| {
+        Box::pin(clocks::node_set(shoot, actor))
+    }),
+    (9, "operator", |shoot, actor| {
+        Box::pin(operator::operator(shoot, actor))
+    }),
+    (9, "reconcile", |shoot, actor| {
+        Box::pin(operator::reconcile(shoot, actor))
+    }),
+    (2, "hibernation", |shoot, actor| {
+        Box::pin(life::hibernation(shoot, actor))
+    }),
+    (1, "migration", |shoot, actor| {
+        Box::pin(life::migration(shoot, actor))
+    }),
+    (1, "deletion", |shoot, actor| {
+        Box::pin(life::deletion(shoot, actor))
+    }),
+    (2, "pause", |shoot, actor| {
+        Box::pin(life::operators_pause(shoot, actor))
+    }),
+    (2, "grace", |shoot, actor| {
+        Box::pin(life::grace(shoot, actor))
+    }),
 ];
 
 impl Story {
@@ -63,7 +92,11 @@ impl Story {
             } else {
                 self.act().await;
             }
-            let calm = if self.actor.chance(0.3) { 15.0..=28.0 } else { 1.0..=8.0 };
+            let calm = if self.actor.chance(0.3) {
+                15.0..=28.0
+            } else {
+                1.0..=8.0
+            };
             self.actor.wait(calm).await;
         }
     }
@@ -78,7 +111,8 @@ impl Story {
         let nodes = some_nodes(&self.shoot, &mut self.actor, share);
         self.shoot.change_nodes(&nodes, |node, _| node.cut = true);
         self.world.oracle.ledger.count("cuts");
-        self.shoot.note(format!("nodes lose their way: {}", nodes.join(", ")));
+        self.shoot
+            .note(format!("nodes lose their way: {}", nodes.join(", ")));
         let end = Instant::now() + self.actor.seconds(3.0..=26.0);
         let left = || end.saturating_duration_since(Instant::now());
         let eventful = self.actor.chance(0.45);
@@ -90,10 +124,15 @@ impl Story {
             self.actor.pause(calm.min(left())).await;
         }
         self.actor.pause(left()).await;
-        let at_once = if self.actor.chance(0.3) { 1 } else { nodes.len().max(1) };
+        let at_once = if self.actor.chance(0.3) {
+            1
+        } else {
+            nodes.len().max(1)
+        };
         for nodes in nodes.chunks(at_once) {
             self.shoot.change_nodes(nodes, |node, _| node.cut = false);
-            self.shoot.note(format!("nodes find their way again: {}", nodes.join(", ")));
+            self.shoot
+                .note(format!("nodes find their way again: {}", nodes.join(", ")));
             self.actor.wait(0.1..=3.0).await;
         }
     }
@@ -114,12 +153,16 @@ impl Story {
 /// Some of the nodes, each with this probability.
 fn some_nodes(shoot: &Shoot, actor: &mut Actor, probability: f64) -> Vec<String> {
     let nodes = shoot.record().nodes.keys().cloned().collect::<Vec<_>>();
-    nodes.into_iter().filter(|_| actor.chance(probability)).collect()
+    nodes
+        .into_iter()
+        .filter(|_| actor.chance(probability))
+        .collect()
 }
 
-/// A shoot's API server is away for its nodes too, as when its etcd is started again: nobody is answered, and no lease is renewed. All
-/// this time passes, also when the round is over: one that is away for a moment only may stay unnoticed between two looks, and for that
-/// nothing is promised.
+/// A shoot's API server is away for its nodes too, as when its etcd is started again: nobody is
+/// answered, and no lease is renewed. All this time passes, also when the round is over: one that
+/// is away for a moment only may stay unnoticed between two looks, and for that nothing is
+/// promised.
 pub async fn be_away(shoot: &Shoot, api: &MemoryApi, injected: InjectedFault, time: Duration) {
     let away = async {
         shoot.know(|record, now| record.leave(now));

@@ -40,7 +40,10 @@ impl Dependent {
             ready: object["status"]["readyReplicas"].as_i64().unwrap_or(0),
             memory: annotation(REPLICAS).map(str::to_owned),
             marker: annotation(PROTECTED).is_some(),
-            ignored: matches!(annotation(IGNORE), Some("1" | "t" | "T" | "true" | "TRUE" | "True")),
+            ignored: matches!(
+                annotation(IGNORE),
+                Some("1" | "t" | "T" | "true" | "TRUE" | "True")
+            ),
         }
     }
 
@@ -48,7 +51,10 @@ impl Dependent {
     pub fn remembered(&self) -> Option<i64> {
         let text = self.memory.as_deref()?;
         let digits = text.strip_prefix('+').unwrap_or(text);
-        let number = digits.bytes().all(|digit| digit.is_ascii_digit()).then(|| digits.parse::<i64>().ok())?;
+        let number = digits
+            .bytes()
+            .all(|digit| digit.is_ascii_digit())
+            .then(|| digits.parse::<i64>().ok())?;
         number.filter(|number| (1..=i64::from(i32::MAX)).contains(number))
     }
 }
@@ -74,41 +80,89 @@ pub fn way(before: &Value, after: &Value) -> Result<Way, String> {
     }
     let (was, is) = (Dependent::of(before), Dependent::of(after));
     let (allowed, way, otherwise) = match (was.replicas, is.replicas) {
-        _ if was.ignored && was.marker => {
-            (Dependent { marker: false, ..was }, Way::HandsOff, "it touches what is to be ignored, and not its marker alone")
-        }
+        _ if was.ignored && was.marker => (
+            Dependent {
+                marker: false,
+                ..was
+            },
+            Way::HandsOff,
+            "it touches what is to be ignored, and not its marker alone",
+        ),
         _ if was.ignored => return Err("it touches what is to be ignored".into()),
         (1.., 0) => {
-            let kept = was.memory.clone().filter(|_| was.marker && was.remembered().is_some());
+            let kept = was
+                .memory
+                .clone()
+                .filter(|_| was.marker && was.remembered().is_some());
             let memory = Some(kept.unwrap_or_else(|| was.replicas.to_string()));
-            let down = Dependent { replicas: 0, memory, marker: true, ..was };
-            (down, Way::Down, "the memory is lost, wrong or overwritten, or the marker is missing")
+            let down = Dependent {
+                replicas: 0,
+                memory,
+                marker: true,
+                ..was
+            };
+            (
+                down,
+                Way::Down,
+                "the memory is lost, wrong or overwritten, or the marker is missing",
+            )
         }
         (0, 1..) => {
             let replicas = was.remembered().unwrap_or(1);
-            let up = Dependent { replicas, memory: None, marker: false, ..was };
-            (up, Way::Up, "it does not restore what is remembered, or leaves annotations")
+            let up = Dependent {
+                replicas,
+                memory: None,
+                marker: false,
+                ..was
+            };
+            (
+                up,
+                Way::Up,
+                "it does not restore what is remembered, or leaves annotations",
+            )
         }
-        (1.., 1..) if was.marker => {
-            (Dependent { memory: None, marker: false, ..was }, Way::Up, "more than the marker and the memory are taken away")
-        }
-        (0, 0) if !was.marker && was.remembered().is_some() => {
-            (Dependent { marker: true, ..was }, Way::Marked, "more than the marker is written back")
-        }
+        (1.., 1..) if was.marker => (
+            Dependent {
+                memory: None,
+                marker: false,
+                ..was
+            },
+            Way::Up,
+            "more than the marker and the memory are taken away",
+        ),
+        (0, 0) if !was.marker && was.remembered().is_some() => (
+            Dependent {
+                marker: true,
+                ..was
+            },
+            Way::Marked,
+            "more than the marker is written back",
+        ),
         _ => return Err("there was nothing to write".into()),
     };
-    if is == allowed { Ok(way) } else { Err(otherwise.into()) }
+    if is == allowed {
+        Ok(way)
+    } else {
+        Err(otherwise.into())
+    }
 }
 
-/// The same for a kind that is scaled by a request of its own, which comes after the annotations on the way down and before them on
-/// the way up.
+/// The same for a kind that is scaled by a request of its own, which comes after the annotations on
+/// the way down and before them on the way up.
 ///
 /// # Errors
 /// When it is none that it may ever make: what it breaks.
 pub fn way_in_two(before: &Value, after: &Value) -> Result<Way, String> {
     let (was, is) = (Dependent::of(before), Dependent::of(after));
-    let announced = Dependent { memory: Some(was.replicas.to_string()), marker: true, ..was.clone() };
-    let raised = Dependent { replicas: was.remembered().unwrap_or(1), ..was.clone() };
+    let announced = Dependent {
+        memory: Some(was.replicas.to_string()),
+        marker: true,
+        ..was.clone()
+    };
+    let raised = Dependent {
+        replicas: was.remembered().unwrap_or(1),
+        ..was.clone()
+    };
     match was.replicas {
         _ if was.ignored || rest(before) != rest(after) => way(before, after),
         1.. if !was.marker && is == announced => Ok(Way::Down),
@@ -162,42 +216,146 @@ mod tests {
         let mut paused = marked(0, "3");
         paused["spec"]["paused"] = json!(true);
         let cases = [
-            ("down, with what was there", free(3), marked(0, "3"), Some(Way::Down)),
-            ("down, from no annotations at all", unannotated.clone(), marked(0, "3"), Some(Way::Down)),
-            ("up, to no annotations at all", marked(0, "3"), unannotated, Some(Way::Up)),
-            ("down again", marked(3, "3"), marked(0, "3"), Some(Way::Down)),
-            ("down again, a held memory stays", marked(1, "3"), marked(0, "3"), Some(Way::Down)),
-            ("down again, an invalid memory does not stay", marked(1, "x"), marked(0, "1"), Some(Way::Down)),
-            ("a held memory is overwritten", marked(1, "3"), marked(0, "1"), None),
-            ("0 is remembered of what runs", free(3), marked(0, "0"), None),
-            ("0 is remembered of what is held", marked(0, "3"), marked(0, "0"), None),
+            (
+                "down, with what was there",
+                free(3),
+                marked(0, "3"),
+                Some(Way::Down),
+            ),
+            (
+                "down, from no annotations at all",
+                unannotated.clone(),
+                marked(0, "3"),
+                Some(Way::Down),
+            ),
+            (
+                "up, to no annotations at all",
+                marked(0, "3"),
+                unannotated,
+                Some(Way::Up),
+            ),
+            (
+                "down again",
+                marked(3, "3"),
+                marked(0, "3"),
+                Some(Way::Down),
+            ),
+            (
+                "down again, a held memory stays",
+                marked(1, "3"),
+                marked(0, "3"),
+                Some(Way::Down),
+            ),
+            (
+                "down again, an invalid memory does not stay",
+                marked(1, "x"),
+                marked(0, "1"),
+                Some(Way::Down),
+            ),
+            (
+                "a held memory is overwritten",
+                marked(1, "3"),
+                marked(0, "1"),
+                None,
+            ),
+            (
+                "0 is remembered of what runs",
+                free(3),
+                marked(0, "0"),
+                None,
+            ),
+            (
+                "0 is remembered of what is held",
+                marked(0, "3"),
+                marked(0, "0"),
+                None,
+            ),
             ("down without a marker", free(3), bare(0), None),
             ("up, found at 0", free(0), free(1), Some(Way::Up)),
             ("up, to something else", marked(0, "3"), free(1), None),
             ("up, and the memory is left", marked(0, "3"), bare(3), None),
-            ("a marker that was left goes", object(2, json!({PROTECTED: ""})), free(2), Some(Way::Up)),
-            ("the marker comes back", bare(0), marked(0, "3"), Some(Way::Marked)),
-            ("the marker comes back with another memory", bare(0), marked(0, "1"), None),
-            ("a marker where nobody holds it", free(0), object(0, json!({PROTECTED: ""})), None),
-            ("the marker goes from what is ignored", ignored_and_marked.clone(), ignored(0), Some(Way::HandsOff)),
-            ("what is ignored goes down", ignored(2), ignored_and_marked, None),
+            (
+                "a marker that was left goes",
+                object(2, json!({PROTECTED: ""})),
+                free(2),
+                Some(Way::Up),
+            ),
+            (
+                "the marker comes back",
+                bare(0),
+                marked(0, "3"),
+                Some(Way::Marked),
+            ),
+            (
+                "the marker comes back with another memory",
+                bare(0),
+                marked(0, "1"),
+                None,
+            ),
+            (
+                "a marker where nobody holds it",
+                free(0),
+                object(0, json!({PROTECTED: ""})),
+                None,
+            ),
+            (
+                "the marker goes from what is ignored",
+                ignored_and_marked.clone(),
+                ignored(0),
+                Some(Way::HandsOff),
+            ),
+            (
+                "what is ignored goes down",
+                ignored(2),
+                ignored_and_marked,
+                None,
+            ),
             ("something else is changed too", free(3), paused, None),
             ("nothing is written", free(3), free(3), None),
-            ("one request is enough, and there are two", free(3), marked(3, "3"), None),
+            (
+                "one request is enough, and there are two",
+                free(3),
+                marked(3, "3"),
+                None,
+            ),
         ];
         for (what, before, after, expected) in cases {
             assert_eq!(way(&before, &after).ok(), expected, "{what}");
         }
-        for (memory, replicas) in [("3", 3), ("+2", 2), ("foo", 1), ("0", 1), ("-1", 1), ("", 1), ("2147483648", 1)] {
-            assert_eq!(way(&marked(0, memory), &free(replicas)), Ok(Way::Up), "{memory:?}");
+        for (memory, replicas) in [
+            ("3", 3),
+            ("+2", 2),
+            ("foo", 1),
+            ("0", 1),
+            ("-1", 1),
+            ("", 1),
+            ("2147483648", 1),
+        ] {
+            assert_eq!(
+                way(&marked(0, memory), &free(replicas)),
+                Ok(Way::Up),
+                "{memory:?}"
+            );
         }
     }
 
     #[test]
     fn what_takes_two_requests_is_announced_before_it_goes_down_and_forgotten_after_it_is_up() {
-        let path = [free(3), marked(3, "3"), marked(0, "3"), marked(3, "3"), free(3)];
-        let ways = path.windows(2).map(|step| way_in_two(&step[0], &step[1])).collect::<Vec<_>>();
-        assert_eq!(ways, [Ok(Way::Down), Ok(Way::Down), Ok(Way::Up), Ok(Way::Up)]);
+        let path = [
+            free(3),
+            marked(3, "3"),
+            marked(0, "3"),
+            marked(3, "3"),
+            free(3),
+        ];
+        let ways = path
+            .windows(2)
+            .map(|step| way_in_two(&step[0], &step[1]))
+            .collect::<Vec<_>>();
+        assert_eq!(
+            ways,
+            [Ok(Way::Down), Ok(Way::Down), Ok(Way::Up), Ok(Way::Up)]
+        );
         for (what, before, after) in [
             ("nothing is remembered", free(3), free(0)),
             ("something else is remembered", free(3), marked(3, "2")),

@@ -4,7 +4,8 @@ use std::process::Command;
 
 use serde_json::Value;
 
-/// Milliseconds by which a machine may be late at worst. A later one may break what it must not, and excuses what must be found.
+/// Milliseconds by which a machine may be late at worst. A later one may break what it must not,
+/// and excuses what must be found.
 const LATE: u64 = 1000;
 const TRIES: usize = 3;
 
@@ -30,25 +31,37 @@ fn run(words: &[&str]) -> Run {
         .args(words)
         .output()
         .expect("the soak runs");
-    let text = String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
-    let last = text.lines().rev().find(|line| line.starts_with('{')).and_then(|line| serde_json::from_str(line).ok());
+    let text = String::from_utf8_lossy(&output.stdout).into_owned()
+        + &String::from_utf8_lossy(&output.stderr);
+    let last = text
+        .lines()
+        .rev()
+        .find(|line| line.starts_with('{'))
+        .and_then(|line| serde_json::from_str(line).ok());
     (output.status.success(), last.unwrap_or_default(), text)
 }
 
 /// What must be zero and is not.
 fn found(line: &Value) -> Vec<&str> {
     let counts = line["must_be_zero"].as_object().into_iter().flatten();
-    counts.filter(|(_, count)| count.as_u64() != Some(0)).map(|(key, _)| key.as_str()).collect()
+    counts
+        .filter(|(_, count)| count.as_u64() != Some(0))
+        .map(|(key, _)| key.as_str())
+        .collect()
 }
 
 #[test]
 fn some_seconds_of_faults_leave_nothing_wrong_behind() {
     let (passed, line, text) = soak(&["--duration=18s", "--shoots=8"], |(passed, ..)| *passed);
     assert!(passed, "{text}");
-    assert!(line["counts"]["cuts"].as_u64() > Some(0) && line["counts"]["writes"].as_u64() > Some(0), "{line}");
+    assert!(
+        line["counts"]["cuts"].as_u64() > Some(0) && line["counts"]["writes"].as_u64() > Some(0),
+        "{line}"
+    );
 }
 
-/// Each does something wrong, in the watchdog's name mostly, which must be found as what it is and as nothing else but what follows from it.
+/// Each does something wrong, in the watchdog's name mostly, which must be found as what it is and
+/// as nothing else but what follows from it.
 #[test]
 fn what_is_done_wrong_is_found_as_what_it_is() {
     let (usual, nothing): (&[&str], &[&str]) = (&["--duration=18s", "--shoots=12"], &[]);
@@ -59,9 +72,19 @@ fn what_is_done_wrong_is_found_as_what_it_is() {
         ("leaderless", usual, "leaderless_writes", nothing),
         ("memory", usual, "wrong_memories", nothing),
         ("deletion", usual, "wrong_deletions", nothing),
-        ("leak", &["--duration=20s", "--rounds=4", "--shoots=4"], "leaks", nothing),
+        (
+            "leak",
+            &["--duration=20s", "--rounds=4", "--shoots=4"],
+            "leaks",
+            nothing,
+        ),
         // With two rounds no process is disturbed in the second one.
-        ("sleep", &["--duration=24s", "--rounds=2", "--shoots=4"], "missed_outages", &["late_answers"]),
+        (
+            "sleep",
+            &["--duration=24s", "--rounds=2", "--shoots=4"],
+            "missed_outages",
+            &["late_answers"],
+        ),
     ];
     let runs = sabotages.map(|(sabotage, words, key, consequences)| {
         std::thread::spawn(move || {
@@ -72,7 +95,12 @@ fn what_is_done_wrong_is_found_as_what_it_is() {
                 !passed && found.contains(&key) && found.iter().all(expected)
             };
             let run = soak(&[words, &[&sabotage_arg]].concat(), is_found);
-            assert!(is_found(&run), "{sabotage}: found {:?}, not {key}:\n{}", found(&run.1), run.2);
+            assert!(
+                is_found(&run),
+                "{sabotage}: found {:?}, not {key}:\n{}",
+                found(&run.1),
+                run.2
+            );
         })
     });
     for run in runs {

@@ -19,8 +19,9 @@ const ATTEMPTS: usize = 4096;
 
 /// Checks so many inputs and compares with Go what we read of them.
 ///
-/// `DIFFERENTIAL_SEED` chooses other inputs. With `DIFFERENTIAL_SECONDS` round follows round, each with the next seed, for
-/// that long; a failure names its seed, which then shows it in the first round.
+/// `DIFFERENTIAL_SEED` chooses other inputs. With `DIFFERENTIAL_SECONDS` round follows round, each
+/// with the next seed, for that long; a failure names its seed, which then shows it in the first
+/// round.
 ///
 /// # Errors
 /// The smallest input found that fails, and how; or that there is no Go program to ask.
@@ -36,7 +37,8 @@ pub fn campaign<I: Input>(cases: usize) -> Result<()> {
             let mut bytes = vec![0; BYTES];
             random.fill_bytes(&mut bytes);
             if let Err(failure) = tried::<I>(&bytes, &mut go) {
-                return Err(smallest::<I>(bytes, failure, &mut go).context(format!("DIFFERENTIAL_SEED={seed}")));
+                return Err(smallest::<I>(bytes, failure, &mut go)
+                    .context(format!("DIFFERENTIAL_SEED={seed}")));
             }
         }
         seed += 1;
@@ -45,16 +47,24 @@ pub fn campaign<I: Input>(cases: usize) -> Result<()> {
             break;
         }
     }
-    println!("seeds {first} to {}: {} inputs, no difference", seed - 1, (seed - first) as usize * cases);
+    println!(
+        "seeds {first} to {}: {} inputs, no difference",
+        seed - 1,
+        (seed - first) as usize * cases
+    );
     Ok(())
 }
 
 fn tried<I: Input>(bytes: &[u8], go: &mut Go) -> Result<()> {
     let input = I::make(&mut Source::new(bytes));
-    input.check().and_then(|()| input.compare(go)).with_context(|| format!("{input:#?}"))
+    input
+        .check()
+        .and_then(|()| input.compare(go))
+        .with_context(|| format!("{input:#?}"))
 }
 
-/// How the simplest input fails that is like this one: pieces of its bytes are left out or zero, the larger ones first.
+/// How the simplest input fails that is like this one: pieces of its bytes are left out or zero,
+/// the larger ones first.
 fn smallest<I: Input>(mut bytes: Vec<u8>, mut failure: Error, go: &mut Go) -> Error {
     let (mut attempts, mut size) = (0, bytes.len());
     while size > 0 && attempts < ATTEMPTS {
@@ -62,7 +72,10 @@ fn smallest<I: Input>(mut bytes: Vec<u8>, mut failure: Error, go: &mut Go) -> Er
         while at < bytes.len() && attempts < ATTEMPTS {
             let end = bytes.len().min(at + size);
             let (before, after) = (&bytes[..at], &bytes[end..]);
-            let simpler = [[before, after].concat(), [before, &vec![0; end - at], after].concat()];
+            let simpler = [
+                [before, after].concat(),
+                [before, &vec![0; end - at], after].concat(),
+            ];
             at = end;
             for simpler in simpler {
                 attempts += 1;
@@ -80,6 +93,11 @@ fn smallest<I: Input>(mut bytes: Vec<u8>, mut failure: Error, go: &mut Go) -> Er
     failure
 }
 
-fn setting<T: FromStr<Err: std::error::Error + Send + Sync + 'static>>(name: &'static str) -> Result<Option<T>> {
-    env::var(name).ok().map(|text| text.parse().with_context(|| format!("{name}={text:?}"))).transpose()
+fn setting<T: FromStr<Err: std::error::Error + Send + Sync + 'static>>(
+    name: &'static str,
+) -> Result<Option<T>> {
+    env::var(name)
+        .ok()
+        .map(|text| text.parse().with_context(|| format!("{name}={text:?}")))
+        .transpose()
 }

@@ -1,5 +1,5 @@
-//! Shoots inside of Clusters, by the decoder that Gardener's library uses (rules 30 to 36): a shoot that nobody understands must not
-//! take its Cluster along (rule 30, fault 55).
+//! Shoots inside of Clusters, by the decoder that Gardener's library uses (rules 30 to 36): a shoot
+//! that nobody understands must not take its Cluster along (rule 30, fault 55).
 
 use anyhow::{Context, Result, bail, ensure};
 use common::go_compat::duration::GoDuration;
@@ -49,7 +49,8 @@ fn template() -> Value {
     })
 }
 
-/// The same with some of its fields, now and then with something else in one, or with a name in another case, which is then another field.
+/// The same with some of its fields, now and then with something else in one, or with a name in
+/// another case, which is then another field.
 fn spoilt(source: &mut Source<'_>, value: Value) -> Value {
     if source.below(25) == 24 {
         return odd(source);
@@ -75,8 +76,20 @@ fn spoilt(source: &mut Source<'_>, value: Value) -> Value {
 }
 
 fn odd(source: &mut Source<'_>) -> Value {
-    let odd = [json!(source.any::<i64>()), json!(source.any::<f32>()), json!(source.text("\\PC{0,4}"))];
-    let all = [Value::Null, json!(true), json!(false), json!([]), json!({}), json!([null]), json!({"a": 1})];
+    let odd = [
+        json!(source.any::<i64>()),
+        json!(source.any::<f32>()),
+        json!(source.text("\\PC{0,4}")),
+    ];
+    let all = [
+        Value::Null,
+        json!(true),
+        json!(false),
+        json!([]),
+        json!({}),
+        json!([null]),
+        json!({"a": 1}),
+    ];
     source.pick(&[&all[..], &odd].concat())
 }
 
@@ -92,17 +105,26 @@ impl Input for Raw {
         Self(spoilt(source, shoot))
     }
 
-    /// Whatever JSON is embedded as a shoot, the Cluster is read; and what the shoot says follows from a few of its fields.
+    /// Whatever JSON is embedded as a shoot, the Cluster is read; and what the shoot says follows
+    /// from a few of its fields.
     fn check(&self) -> Result<()> {
         let raw = &self.0;
         // Whether these are read or refused is no matter here; that they can be, is.
-        let _ = (serde_json::from_value::<Cluster>(raw.clone()), serde_json::from_value::<Machine>(raw.clone()));
+        let _ = (
+            serde_json::from_value::<Cluster>(raw.clone()),
+            serde_json::from_value::<Machine>(raw.clone()),
+        );
         // Whatever is embedded as a Seed harms no shoot either.
-        let odd: Cluster = serde_json::from_value(json!({"metadata": {}, "spec": {"seed": raw, "shoot": {}}}))?;
-        ensure!(matches!(odd.spec.shoot, Some(Ok(_))), "a shoot is lost for its seed");
+        let odd: Cluster =
+            serde_json::from_value(json!({"metadata": {}, "spec": {"seed": raw, "shoot": {}}}))?;
+        ensure!(
+            matches!(odd.spec.shoot, Some(Ok(_))),
+            "a shoot is lost for its seed"
+        );
         let spec = json!({"shoot": raw, "seed": {"metadata": {"name": SEED}}});
         let cluster = json!({"metadata": {"name": "shoot--a--b"}, "spec": spec});
-        let cluster: Cluster = serde_json::from_value(cluster).context("one bad shoot never spoils its Cluster")?;
+        let cluster: Cluster =
+            serde_json::from_value(cluster).context("one bad shoot never spoils its Cluster")?;
         let shoot = match cluster.spec.shoot {
             None => {
                 ensure!(raw.is_null(), "a shoot vanished");
@@ -112,25 +134,48 @@ impl Input for Raw {
             Some(Ok(shoot)) => shoot,
         };
         ensure!(raw.is_object(), "taken for a shoot");
-        let workers = raw["spec"]["provider"]["workers"].as_array().map_or(0, Vec::len);
+        let workers = raw["spec"]["provider"]["workers"]
+            .as_array()
+            .map_or(0, Vec::len);
         ensure!(shoot.workers.len() == workers);
-        ensure!(settings(&shoot).node_monitor_grace.is_none_or(|grace| grace > chrono::TimeDelta::zero()));
+        ensure!(
+            settings(&shoot)
+                .node_monitor_grace
+                .is_none_or(|grace| grace > chrono::TimeDelta::zero())
+        );
         let at = |path: &str| raw.pointer(path).unwrap_or(&Value::Null);
-        let operation = at("/status/lastOperation/type").as_str().unwrap_or_default();
+        let operation = at("/status/lastOperation/type")
+            .as_str()
+            .unwrap_or_default();
         let named = |path: &str| at(path).as_str().filter(|name| !name.is_empty());
-        let elsewhere = named("/status/seedName").or(named("/spec/seedName")).is_some_and(|name| name != SEED);
+        let elsewhere = named("/status/seedName")
+            .or(named("/spec/seedName"))
+            .is_some_and(|name| name != SEED);
         let hibernates = at("/spec/hibernation/enabled") == &json!(true);
         match lifecycle(&shoot, cluster.spec.seed.name.as_deref()) {
             Lifecycle::Probe(settings) => {
                 ensure!(workers > 0 && at("/metadata/deletionTimestamp").is_null());
                 ensure!(!hibernates && at("/status/hibernated") != &json!(true));
-                let finished = at("/status/lastOperation/state") == "Succeeded" && matches!(operation, "Create" | "Restore");
-                ensure!(!elsewhere && (matches!(operation, "Reconcile" | "LiveMigrate") || finished));
-                ensure!(settings.pool_conditions.values().all(|conditions| !conditions.is_empty()));
+                let finished = at("/status/lastOperation/state") == "Succeeded"
+                    && matches!(operation, "Create" | "Restore");
+                ensure!(
+                    !elsewhere && (matches!(operation, "Reconcile" | "LiveMigrate") || finished)
+                );
+                ensure!(
+                    settings
+                        .pool_conditions
+                        .values()
+                        .all(|conditions| !conditions.is_empty())
+                );
             }
             Lifecycle::Stop(_) => {
                 let migrates = elsewhere || operation == "Migrate";
-                ensure!(workers == 0 || hibernates || migrates || !at("/metadata/deletionTimestamp").is_null());
+                ensure!(
+                    workers == 0
+                        || hibernates
+                        || migrates
+                        || !at("/metadata/deletionTimestamp").is_null()
+                );
             }
             Lifecycle::Wait(_) => ensure!(workers > 0),
         }
@@ -138,12 +183,16 @@ impl Input for Raw {
     }
 
     fn compare(&self, go: &mut Go) -> Result<()> {
-        let cluster: Cluster = serde_json::from_value(json!({"metadata": {"name": "shoot--a--b"}, "spec": {"shoot": self.0}}))?;
+        let cluster: Cluster = serde_json::from_value(
+            json!({"metadata": {"name": "shoot--a--b"}, "spec": {"shoot": self.0}}),
+        )?;
         match (go.ask("shoot", self.0.clone())?, cluster.spec.shoot) {
             (Ok(go), Some(Ok(shoot))) => agree(&go, &shoot),
             (Err(_), Some(Err(_))) => Ok(()),
             // A grace period that is not positive would make every lease expired at once.
-            (Ok(go), Some(Err(_))) if go.pointer(GRACE).is_some_and(|grace| nanos(grace) <= 0) => Ok(()),
+            (Ok(go), Some(Err(_))) if go.pointer(GRACE).is_some_and(|grace| nanos(grace) <= 0) => {
+                Ok(())
+            }
             (_, None) if self.0.is_null() => Ok(()),
             (go, ours) => bail!("Go: {go:?}, we: {ours:?}"),
         }
@@ -152,7 +201,8 @@ impl Input for Raw {
 
 const GRACE: &str = "/spec/kubernetes/kubeControllerManager/nodeMonitorGracePeriod";
 
-/// Whether what we read is what Go reads. Of an operation we know only those words that decide something.
+/// Whether what we read is what Go reads. Of an operation we know only those words that decide
+/// something.
 fn agree(go: &Value, shoot: &Shoot) -> Result<()> {
     let (spec, status) = (&go["spec"], &go["status"]);
     let known = |field: &str, words: &[&str]| {
@@ -162,22 +212,70 @@ fn agree(go: &Value, shoot: &Shoot) -> Result<()> {
     let items = |value: &Value| value.as_array().cloned().unwrap_or_default();
     let gos_workers = items(&spec["provider"]["workers"])
         .into_iter()
-        .map(|worker| json!([worker["name"], items(&worker["machineControllerManager"]["nodeConditions"])]));
-    let workers = shoot.workers.iter().map(|worker| json!([worker.name, worker.node_conditions]));
-    let grace = shoot.node_monitor_grace.and_then(|grace| grace.num_nanoseconds());
+        .map(|worker| {
+            json!([
+                worker["name"],
+                items(&worker["machineControllerManager"]["nodeConditions"])
+            ])
+        });
+    let workers = shoot
+        .workers
+        .iter()
+        .map(|worker| json!([worker.name, worker.node_conditions]));
+    let grace = shoot
+        .node_monitor_grace
+        .and_then(|grace| grace.num_nanoseconds());
     let grace = grace.map(|nanos| GoDuration::from_nanos(nanos).to_string());
-    let (kind, state) =
-        shoot.last_operation.as_ref().map(|last| (format!("{:?}", last.kind), format!("{:?}", last.state))).unzip();
+    let (kind, state) = shoot
+        .last_operation
+        .as_ref()
+        .map(|last| (format!("{:?}", last.kind), format!("{:?}", last.state)))
+        .unzip();
     for (what, ours, go) in [
-        ("deleted", json!(shoot.deletion_timestamp.is_some()), json!(!go["metadata"]["deletionTimestamp"].is_null())),
-        ("hibernates", json!(shoot.hibernation_enabled), json!(spec["hibernation"]["enabled"] == true)),
-        ("hibernated", json!(shoot.is_hibernated), status["hibernated"].clone()),
+        (
+            "deleted",
+            json!(shoot.deletion_timestamp.is_some()),
+            json!(!go["metadata"]["deletionTimestamp"].is_null()),
+        ),
+        (
+            "hibernates",
+            json!(shoot.hibernation_enabled),
+            json!(spec["hibernation"]["enabled"] == true),
+        ),
+        (
+            "hibernated",
+            json!(shoot.is_hibernated),
+            status["hibernated"].clone(),
+        ),
         ("workers", workers.collect(), gos_workers.collect()),
-        ("grace", json!(grace), go.pointer(GRACE).cloned().unwrap_or_default()),
-        ("operation", json!(kind), known("type", &["Create", "Reconcile", "Migrate", "LiveMigrate", "Restore"])),
-        ("its state", json!(state), known("state", &["Succeeded", "Failed", "Aborted"])),
-        ("seed of the spec", json!(shoot.spec_seed_name), spec["seedName"].clone()),
-        ("seed of the status", json!(shoot.status_seed_name), status["seedName"].clone()),
+        (
+            "grace",
+            json!(grace),
+            go.pointer(GRACE).cloned().unwrap_or_default(),
+        ),
+        (
+            "operation",
+            json!(kind),
+            known(
+                "type",
+                &["Create", "Reconcile", "Migrate", "LiveMigrate", "Restore"],
+            ),
+        ),
+        (
+            "its state",
+            json!(state),
+            known("state", &["Succeeded", "Failed", "Aborted"]),
+        ),
+        (
+            "seed of the spec",
+            json!(shoot.spec_seed_name),
+            spec["seedName"].clone(),
+        ),
+        (
+            "seed of the status",
+            json!(shoot.status_seed_name),
+            status["seedName"].clone(),
+        ),
     ] {
         ensure!(go == ours, "{what}: Go reads {go}, we {ours}");
     }

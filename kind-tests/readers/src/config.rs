@@ -12,16 +12,24 @@ use crate::{Answer, is_one_line};
 /// Far more than the largest file needs, even instrumented on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Reads a file: the config, or none if it is refused, with the names of the template's fields alone.
-pub fn read<C>(parse: impl FnOnce() -> Result<Loaded<C>, ConfigError>, template: &Value) -> Result<Option<C>> {
+/// Reads a file: the config, or none if it is refused, with the names of the template's fields
+/// alone.
+pub fn read<C>(
+    parse: impl FnOnce() -> Result<Loaded<C>, ConfigError>,
+    template: &Value,
+) -> Result<Option<C>> {
     // Wall-clock time is good enough for this.
     let begin = SystemTime::now();
     let outcome = parse();
     let took = begin.elapsed().unwrap_or_default();
     ensure!(took < PATIENCE, "it took {took:?}");
     match outcome {
-        Ok(Loaded { config, warnings, .. }) => {
-            warnings.iter().try_for_each(|warning| is_one_line(warning))?;
+        Ok(Loaded {
+            config, warnings, ..
+        }) => {
+            warnings
+                .iter()
+                .try_for_each(|warning| is_one_line(warning))?;
             Ok(Some(config))
         }
         Err(error) => {
@@ -35,18 +43,25 @@ pub fn read<C>(parse: impl FnOnce() -> Result<Loaded<C>, ConfigError>, template:
 fn is_refusal(error: &ConfigError, template: &Value) -> Result<()> {
     let text = error.to_string();
     let lines = 1 + error.fields().len().max(1);
-    ensure!(text.lines().count() == lines, "not one line for each error and one for the file: {text:?}");
+    ensure!(
+        text.lines().count() == lines,
+        "not one line for each error and one for the file: {text:?}"
+    );
     text.lines().try_for_each(is_one_line)?;
     for wrong in error.fields() {
-        let mut fields = template.as_object().into_iter().flat_map(|fields| fields.keys());
-        let known = wrong.field.is_empty() || fields.any(|field| wrong.field.starts_with(field.trim_start_matches('~')));
+        let mut fields = template
+            .as_object()
+            .into_iter()
+            .flat_map(|fields| fields.keys());
+        let known = wrong.field.is_empty()
+            || fields.any(|field| wrong.field.starts_with(field.trim_start_matches('~')));
         ensure!(known && !wrong.expected.is_empty(), "{wrong}");
     }
     Ok(())
 }
 
-/// Compares what Go says of a file with what we read. `surprises` names the fields that Go takes and that are refused here on
-/// purpose; `shown` is our config in the words of the Go program.
+/// Compares what Go says of a file with what we read. `surprises` names the fields that Go takes
+/// and that are refused here on purpose; `shown` is our config in the words of the Go program.
 pub fn agree<C>(
     File { text, is_spilt }: &File,
     go: Answer,
@@ -56,18 +71,29 @@ pub fn agree<C>(
 ) -> Result<()> {
     match (go, ours) {
         (Ok(go), Ok(ours)) => {
-            ensure!(surprises(&go).is_empty(), "accepted although {}: {text}", surprises(&go).join(", "));
+            ensure!(
+                surprises(&go).is_empty(),
+                "accepted although {}: {text}",
+                surprises(&go).join(", ")
+            );
             let ours = shown(&ours.config)?;
             ensure!(go == ours, "Go reads {go}, we {ours} from\n{text}");
         }
         (Err(_), Err(_)) => {}
         // The escape of a slash came with YAML 1.2.
-        (_, Err(ConfigError::Syntax { .. })) | (Err(_), Ok(_)) if *is_spilt || text.contains("\\/") => {}
-        // A key that is ignored may hold anything, also what JSON, through which Go sends the file, has no word for.
-        (Err(go), Ok(ours)) if go.contains("json: unsupported value") && !ours.warnings.is_empty() => {}
+        (_, Err(ConfigError::Syntax { .. })) | (Err(_), Ok(_))
+            if *is_spilt || text.contains("\\/") => {}
+        // A key that is ignored may hold anything, also what JSON, through which Go sends the file,
+        // has no word for.
+        (Err(go), Ok(ours))
+            if go.contains("json: unsupported value") && !ours.warnings.is_empty() => {}
         (Ok(go), Err(ours)) => {
             let surprises = surprises(&go);
-            let decided = !ours.fields().is_empty() && ours.fields().iter().all(|error| surprises.contains(&error.field));
+            let decided = !ours.fields().is_empty()
+                && ours
+                    .fields()
+                    .iter()
+                    .all(|error| surprises.contains(&error.field));
             ensure!(decided, "Go reads {go}, we refuse for {ours}\nfrom\n{text}");
         }
         (Err(go), Ok(_)) => bail!("Go refuses for {go}, we accept\n{text}"),

@@ -31,14 +31,19 @@ fn whole(source: &mut Source<'_>) -> String {
     for _ in 0..=source.below(4) {
         text += &source.weighted(&[(4, "[0-9]{1,3}"), (1, "[0-9]{0,24}"), (1, LIMITS)]);
         text += &source.weighted(&[(6, ""), (3, "\\.[0-9]{0,4}"), (2, "\\.[0-9]{0,30}")]);
-        text += &source.weighted(&[(20, "(s|ns|us|\u{b5}s|\u{3bc}s|ms|m|h)"), (1, "(|d|w|S|H|sec|n| s|µ)")]);
+        text += &source.weighted(&[
+            (20, "(s|ns|us|\u{b5}s|\u{3bc}s|ms|m|h)"),
+            (1, "(|d|w|S|H|sec|n| s|µ)"),
+        ]);
     }
     text
 }
 
 /// The nanoseconds of a duration that Go has written.
 pub fn nanos(written: &Value) -> i64 {
-    let read = written.as_str().and_then(|text| text.parse::<GoDuration>().ok());
+    let read = written
+        .as_str()
+        .and_then(|text| text.parse::<GoDuration>().ok());
     read.map_or(0, GoDuration::as_nanos)
 }
 
@@ -50,16 +55,26 @@ impl Input for Text {
     /// What is read is read again as it is written.
     fn check(&self) -> Result<()> {
         match self.0.parse::<GoDuration>() {
-            Ok(read) => ensure!(read.to_string().parse() == Ok(read), "{:?} is written as {read}", self.0),
+            Ok(read) => ensure!(
+                read.to_string().parse() == Ok(read),
+                "{:?} is written as {read}",
+                self.0
+            ),
             Err(refusal) => is_one_line(&refusal.to_string())?,
         }
         Ok(())
     }
 
     fn compare(&self, go: &mut Go) -> Result<()> {
-        let ours = self.0.parse::<GoDuration>().map(|ours| json!({"nanos": ours.as_nanos(), "written": ours.to_string()}));
+        let ours = self
+            .0
+            .parse::<GoDuration>()
+            .map(|ours| json!({"nanos": ours.as_nanos(), "written": ours.to_string()}));
         let go = go.ask("duration", json!(self.0))?;
-        ensure!(go.as_ref().ok() == ours.as_ref().ok(), "Go: {go:?}, we: {ours:?}");
+        ensure!(
+            go.as_ref().ok() == ours.as_ref().ok(),
+            "Go: {go:?}, we: {ours:?}"
+        );
         Ok(())
     }
 }

@@ -1,4 +1,5 @@
-//! Go's `flag` package with the flags of the Go original and of controller-runtime's zap (rules 5, 6, 8).
+//! Go's `flag` package with the flags of the Go original and of controller-runtime's zap (rules 5,
+//! 6, 8).
 
 use std::ffi::OsString;
 use std::iter;
@@ -24,23 +25,38 @@ const FLAGS: &str = "(config-file|kubeconfig|metrics-bind-addr|health-bind-addr|
 type Values = &'static [(usize, &'static str)];
 
 const TEXT: Values = &[(1, "([ -~]{0,8}|\\PC{0,4}|(:8080|0|garden|/etc/config))")];
-const BOOLEAN: Values = &[(4, "(1|t|T|true|TRUE|True|0|f|F|false|FALSE|False)"), (1, "[a-zA-Z01]{0,5}")];
+const BOOLEAN: Values = &[
+    (4, "(1|t|T|true|TRUE|True|0|f|F|false|FALSE|False)"),
+    (1, "[a-zA-Z01]{0,5}"),
+];
 const INTEGER: Values = &[
     (4, "[-+]?[0-9]{1,4}"),
     (2, "[-+]?0[xXoObB]?_?[0-9a-fA-F_]{0,6}"),
     (1, "-?[0-9]{15,20}"),
-    (1, "[-+]?(9223372036854775807|9223372036854775808|9223372036854775809|0x7fffffffffffffff|0x8000000000000000)"),
+    (
+        1,
+        "[-+]?(9223372036854775807|9223372036854775808|9223372036854775809|0x7fffffffffffffff|0x8000000000000000)",
+    ),
     (1, "[-+0-9_xobXOBa-f. ]{0,8}"),
 ];
 const NUMBER: Values = &[
     (4, "[-+]?[0-9]{0,4}(|\\.[0-9]{0,4})(|[eE][-+]?[0-9]{0,3})"),
     (1, "[-+]?[0-9]{15,25}(|\\.[0-9]{0,20})(|e[-+]?[0-9]{1,3})"),
-    (1, "-?[0-9]\\.[0-9]{0,17}e-?([0-9]{1,2}|[12][0-9]{2}|30[0-9]|32[0-9])"),
-    (1, "[-+]?(inf|INF|Infinity|infinit|nan|NaN|1e308|1e309|1\\.7976931348623159e308|5e-324|1e-400)"),
+    (
+        1,
+        "-?[0-9]\\.[0-9]{0,17}e-?([0-9]{1,2}|[12][0-9]{2}|30[0-9]|32[0-9])",
+    ),
+    (
+        1,
+        "[-+]?(inf|INF|Infinity|infinit|nan|NaN|1e308|1e309|1\\.7976931348623159e308|5e-324|1e-400)",
+    ),
     (1, "[-+0-9_.eE ]{0,8}"),
 ];
 const ZAP: Values = &[
-    (2, "(debug|info|error|panic|DEBUG|Info|warn|fatal|json|console|JSON|Console)"),
+    (
+        2,
+        "(debug|info|error|panic|DEBUG|Info|warn|fatal|json|console|JSON|Console)",
+    ),
     (2, "(epoch|millis|nanos|nano|iso8601|rfc3339|rfc3339nano)"),
     (2, "(RFC3339|Rfc3339Nano|EPOCH|ISO8601|Millis|NANOS)"),
     (1, "[a-zA-Z0-9]{0,9}"),
@@ -54,8 +70,13 @@ fn word(source: &mut Source<'_>) -> String {
         }
         10..14 => {
             let dashes = source.text("(--|--|--|-|-|-|---|)");
-            let name = source.weighted(&[(20, FLAGS), (1, "(h|help|no-such-flag||-|Kubeconfig|zap)")]);
-            let value = if source.percent(70) { format!("={}", any_value(source)) } else { String::new() };
+            let name =
+                source.weighted(&[(20, FLAGS), (1, "(h|help|no-such-flag||-|Kubeconfig|zap)")]);
+            let value = if source.percent(70) {
+                format!("={}", any_value(source))
+            } else {
+                String::new()
+            };
             dashes + &name + &value
         }
         14..16 => any_value(source),
@@ -64,7 +85,14 @@ fn word(source: &mut Source<'_>) -> String {
 }
 
 fn any_value(source: &mut Source<'_>) -> String {
-    match source.pick(&[Some(TEXT), Some(BOOLEAN), Some(INTEGER), Some(NUMBER), Some(ZAP), None]) {
+    match source.pick(&[
+        Some(TEXT),
+        Some(BOOLEAN),
+        Some(INTEGER),
+        Some(NUMBER),
+        Some(ZAP),
+        None,
+    ]) {
         Some(values) => source.weighted(values),
         None => durations::text(source),
     }
@@ -88,28 +116,47 @@ impl Input for Words {
         Self(source.list(5, word))
     }
 
-    /// What is understood says the same when it is written out; what makes sense is in range; a refusal is one line.
+    /// What is understood says the same when it is written out; what makes sense is in range; a
+    /// refusal is one line.
     fn check(&self) -> Result<()> {
         let args = match self.parse() {
             Ok(Command::Run(_, args)) => args,
             Ok(command) => {
-                ensure!(command.text().is_some_and(|text| !text.is_empty()), "{command:?} says nothing");
+                ensure!(
+                    command.text().is_some_and(|text| !text.is_empty()),
+                    "{command:?} says nothing"
+                );
                 return Ok(());
             }
             Err(refusal) => return is_one_line(&refusal.to_string()),
         };
         // Not a number is not equal to itself.
         if !args.kube_api_qps.is_nan() {
-            let (written, run) = (Self(written(&args)), Command::Run(Agent::Prober, args.clone()));
-            ensure!(written.parse().as_ref() == Ok(&run), "{written:?} gives {:?}", written.parse());
+            let (written, run) = (
+                Self(written(&args)),
+                Command::Run(Agent::Prober, args.clone()),
+            );
+            ensure!(
+                written.parse().as_ref() == Ok(&run),
+                "{written:?} gives {:?}",
+                written.parse()
+            );
         }
         match args.validate() {
             Ok(args) => {
-                ensure!(args.kube_api_qps > 0.0 && args.kube_api_qps.is_finite() && args.kube_api_burst > 0);
+                ensure!(
+                    args.kube_api_qps > 0.0
+                        && args.kube_api_qps.is_finite()
+                        && args.kube_api_burst > 0
+                );
                 ensure!(!args.config_file.as_os_str().is_empty());
                 let election = &args.leader_election;
-                let retries = Duration::ZERO < election.retry_period && election.retry_period < election.renew_deadline;
-                ensure!(!election.enabled || retries && election.renew_deadline <= election.lease_duration);
+                let retries = Duration::ZERO < election.retry_period
+                    && election.retry_period < election.renew_deadline;
+                ensure!(
+                    !election.enabled
+                        || retries && election.renew_deadline <= election.lease_duration
+                );
                 Ok(())
             }
             Err(refusal) => is_one_line(&refusal.to_string()),
@@ -119,8 +166,11 @@ impl Input for Words {
     fn compare(&self, go: &mut Go) -> Result<()> {
         match (go.ask("flags", json!(self.0))?, self.parse()) {
             (Ok(mut read), Ok(Command::Run(Agent::Prober, args))) => {
-                let ours = go.ask("flags", json!(written(&args)))?.map_err(Error::msg)?;
-                // zap counts down for more detail. Beyond 128 its eight bits wrap, so that more detail is less or none: not repeated here.
+                let ours = go
+                    .ask("flags", json!(written(&args)))?
+                    .map_err(Error::msg)?;
+                // zap counts down for more detail. Beyond 128 its eight bits wrap, so that more
+                // detail is less or none: not repeated here.
                 if args.zap.level.verbosity() > 128 {
                     read["zap-log-level"] = ours["zap-log-level"].clone();
                 }
@@ -128,12 +178,25 @@ impl Input for Words {
                 Ok(())
             }
             // Rule 4 and D-4: Go ends in silence, we say what there is.
-            (Err(error), Ok(Command::Help(Agent::Prober))) if error == "flag: help requested" => Ok(()),
+            (Err(error), Ok(Command::Help(Agent::Prober))) if error == "flag: help requested" => {
+                Ok(())
+            }
             (Err(_), Err(_)) => Ok(()),
-            // No flag could mean a negative duration; the Go original would fail later, with another message.
-            (Ok(_), Err(error)) if error.message.ends_with("expected a duration that is not negative") => Ok(()),
+            // No flag could mean a negative duration; the Go original would fail later, with
+            // another message.
+            (Ok(_), Err(error))
+                if error
+                    .message
+                    .ends_with("expected a duration that is not negative") =>
+            {
+                Ok(())
+            }
             // Go also takes a number with `_` between its digits, which nobody writes.
-            (Ok(_), Err(error)) if error.message.contains("expected a number") && self.0.concat().contains('_') => Ok(()),
+            (Ok(_), Err(error))
+                if error.message.contains("expected a number") && self.0.concat().contains('_') =>
+            {
+                Ok(())
+            }
             (go, ours) => bail!("Go: {go:?}, we: {ours:?}"),
         }
     }
@@ -141,13 +204,22 @@ impl Input for Words {
 
 impl Words {
     fn parse(&self) -> Result<Command, UsageError> {
-        parse(iter::once("prober").chain(self.0.iter().map(String::as_str)).map(OsString::from))
+        parse(
+            iter::once("prober")
+                .chain(self.0.iter().map(String::as_str))
+                .map(OsString::from),
+        )
     }
 }
 
-/// The words that say what we read, with nothing left to defaults but the encoder, for which there is no word.
+/// The words that say what we read, with nothing left to defaults but the encoder, for which there
+/// is no word.
 fn written(args: &AgentArgs) -> Vec<String> {
-    let AgentArgs { leader_election: election, zap, .. } = args;
+    let AgentArgs {
+        leader_election: election,
+        zap,
+        ..
+    } = args;
     let span = |duration: Duration| format!("{}ns", duration.as_nanos());
     let words = [
         ("config-file", args.config_file.display().to_string()),
@@ -156,7 +228,10 @@ fn written(args: &AgentArgs) -> Vec<String> {
         ("health-bind-addr", args.health_bind_addr.clone()),
         ("pprof-bind-addr", args.pprof_bind_addr.clone()),
         ("leader-election-namespace", election.namespace.clone()),
-        ("concurrent-reconciles", args.concurrent_reconciles.to_string()),
+        (
+            "concurrent-reconciles",
+            args.concurrent_reconciles.to_string(),
+        ),
         ("kube-api-burst", args.kube_api_burst.to_string()),
         ("kube-api-qps", format!("{:?}", args.kube_api_qps)),
         ("enable-leader-election", election.enabled.to_string()),
@@ -170,6 +245,12 @@ fn written(args: &AgentArgs) -> Vec<String> {
         ("zap-stacktrace-level", zap.stacktrace_level.to_string()),
         ("zap-time-encoding", zap.time_encoding.to_string()),
     ];
-    let encoder = zap.encoder.map(|encoder| ("zap-encoder", encoder.to_string()));
-    words.into_iter().chain(encoder).map(|(name, value)| format!("--{name}={value}")).collect()
+    let encoder = zap
+        .encoder
+        .map(|encoder| ("zap-encoder", encoder.to_string()));
+    words
+        .into_iter()
+        .chain(encoder)
+        .map(|(name, value)| format!("--{name}={value}"))
+        .collect()
 }

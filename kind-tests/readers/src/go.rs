@@ -28,7 +28,12 @@ impl Go {
             .stdout(Stdio::piped())
             .spawn()
             .with_context(|| format!("starting {}", program.display()))?;
-        let answers = BufReader::new(child.stdout.take().context("the program has no standard output")?);
+        let answers = BufReader::new(
+            child
+                .stdout
+                .take()
+                .context("the program has no standard output")?,
+        );
         Ok(Self { child, answers })
     }
 
@@ -38,7 +43,11 @@ impl Go {
     /// When the program does not answer.
     pub fn ask(&mut self, about: &str, asked: Value) -> Result<Answer> {
         let question = json!({"about": about, "asked": asked});
-        let questions = self.child.stdin.as_mut().context("the program has no standard input")?;
+        let questions = self
+            .child
+            .stdin
+            .as_mut()
+            .context("the program has no standard input")?;
         questions.write_all(question.to_string().as_bytes())?;
         let mut line = String::new();
         self.answers.read_line(&mut line)?;
@@ -61,8 +70,15 @@ impl Drop for Go {
 /// The program's path, which `build` prints the folder of.
 fn program() -> Result<PathBuf> {
     let build = Path::new(env!("CARGO_MANIFEST_DIR")).join("build");
-    let output = Command::new(&build).stderr(Stdio::inherit()).output().with_context(|| build.display().to_string())?;
-    ensure!(output.status.success(), "{} failed, see above", build.display());
+    let output = Command::new(&build)
+        .stderr(Stdio::inherit())
+        .output()
+        .with_context(|| build.display().to_string())?;
+    ensure!(
+        output.status.success(),
+        "{} failed, see above",
+        build.display()
+    );
     let folder = String::from_utf8(output.stdout)?;
     Ok(Path::new(folder.trim()).join("reference-answers"))
 }

@@ -1,5 +1,5 @@
-//! Kubeconfigs out of Secrets, which must neither run nor read anything here. Go is not asked: its client library takes most of what is
-//! refused here.
+//! Kubeconfigs out of Secrets, which must neither run nor read anything here. Go is not asked: its
+//! client library takes most of what is refused here.
 
 use anyhow::{Result, ensure};
 use base64::Engine as _;
@@ -83,8 +83,16 @@ impl Input for Kubeconfig {
 fn is_safe(access: &Access) -> Result<()> {
     ensure!(access.server.scheme() == "https");
     ensure!(access.server.has_host());
-    ensure!(access.proxy.as_ref().is_none_or(|proxy| matches!(proxy.scheme(), "http" | "https") && proxy.has_host()));
-    ensure!(access.headers.values().all(|value| value.is_sensitive()), "a credential would be shown in logs");
+    ensure!(
+        access
+            .proxy
+            .as_ref()
+            .is_none_or(|proxy| matches!(proxy.scheme(), "http" | "https") && proxy.has_host())
+    );
+    ensure!(
+        access.headers.values().all(|value| value.is_sensitive()),
+        "a credential would be shown in logs"
+    );
     Ok(())
 }
 
@@ -98,17 +106,33 @@ fn follows(parts: &Value) -> Result<()> {
         "users": [{"name": "aa", "user": user}],
     }));
     let names_match = context["user"] == "aa";
-    let field = |name: &str| if user[name].is_null() { &cluster[name] } else { &user[name] };
+    let field = |name: &str| {
+        if user[name].is_null() {
+            &cluster[name]
+        } else {
+            &user[name]
+        }
+    };
     let given = |name: &str| ![Value::Null, json!(""), json!(false)].contains(field(name));
     let acts_here = ACTS.into_iter().any(given) || (given("tls-server-name") && given("proxy-url"));
     match Access::from_kubeconfig(text.as_bytes()) {
         Ok(access) => {
-            ensure!(!acts_here && names_match && given("server"), "taken: {text}");
+            ensure!(
+                !acts_here && names_match && given("server"),
+                "taken: {text}"
+            );
             is_safe(&access)?;
             let credential = !user["token"].is_null() || given("username");
-            ensure!(access.headers.contains_key("authorization") == credential, "{:?}: {text}", access.headers);
+            ensure!(
+                access.headers.contains_key("authorization") == credential,
+                "{:?}: {text}",
+                access.headers
+            );
             ensure!(access.headers.contains_key("impersonate-user") == given("as"));
-            if let Some(Ok(bytes)) = field("certificate-authority-data").as_str().map(|data| BASE64_STANDARD.decode(data)) {
+            if let Some(Ok(bytes)) = field("certificate-authority-data")
+                .as_str()
+                .map(|data| BASE64_STANDARD.decode(data))
+            {
                 ensure!(access.authorities.as_deref().unwrap_or_default() == bytes);
             }
         }
@@ -116,9 +140,17 @@ fn follows(parts: &Value) -> Result<()> {
             let message = refusal.to_string();
             is_one_line(&message)?;
             if acts_here && names_match {
-                ensure!(matches!(refusal, KubeconfigError::Refused { .. }), "{message}: {text}");
+                ensure!(
+                    matches!(refusal, KubeconfigError::Refused { .. }),
+                    "{message}: {text}"
+                );
             }
-            let secrets = ["token", "password", "client-key-data", "client-certificate-data"];
+            let secrets = [
+                "token",
+                "password",
+                "client-key-data",
+                "client-certificate-data",
+            ];
             for secret in secrets.into_iter().filter_map(|name| user[name].as_str()) {
                 // A shorter one may be a word of the message by chance.
                 ensure!(secret.len() < 12 || !message.contains(secret), "{message}");

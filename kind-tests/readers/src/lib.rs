@@ -1,4 +1,5 @@
-//! What comes from outside, reader by reader: inputs out of bytes, what must hold of every reading, and what Go's libraries read.
+//! What comes from outside, reader by reader: inputs out of bytes, what must hold of every reading,
+//! and what Go's libraries read.
 //!
 //! ```text
 //! libFuzzer (fuzz/) ---.                        .-> check: what must hold of our reading alone
@@ -6,11 +7,13 @@
 //! a seed (campaign) ---'                        '-> compare: our reading --------------------------> the same, or a named exception
 //!                                                        question -> reference-answers (Go) -> answer --'
 //! ```
-//! Each check compares with a second way to the same result: a round trip, another form of the same thing, a model of a few lines.
+//! Each check compares with a second way to the same result: a round trip, another form of the same
+//! thing, a model of a few lines.
 //!
-//! The Go original reads durations, numbers, flags, config files, label selectors and lists with libraries of Go and of
-//! Kubernetes. Whatever an operator wrote for them must mean the same here (rules 5, 8, 15 to 21, 26). A difference is a defect
-//! of ours, but for those that are decided: each of them is a named exception where the two are compared.
+//! The Go original reads durations, numbers, flags, config files, label selectors and lists with
+//! libraries of Go and of Kubernetes. Whatever an operator wrote for them must mean the same here
+//! (rules 5, 8, 15 to 21, 26). A difference is a defect of ours, but for those that are decided:
+//! each of them is a named exception where the two are compared.
 
 mod campaign;
 pub mod clusters;
@@ -67,19 +70,34 @@ pub fn hold<I: Input>(bytes: &[u8]) {
     assert!(held.is_ok(), "{held:?}\n{input:#?}");
 }
 
-/// What is said to a person or a log stays readable, however long what came in: at most this many bytes for one thing.
+/// What is said to a person or a log stays readable, however long what came in: at most this many
+/// bytes for one thing.
 const WORDS: usize = 2048;
 
 /// A message is a single line of bounded length.
 fn is_one_line(message: &str) -> Result<()> {
     ensure!(!message.is_empty(), "a refusal without a word");
-    ensure!(message.len() <= WORDS, "{} bytes: {:?}...", message.len(), message.chars().take(200).collect::<String>());
-    ensure!(!message.contains(['\n', '\r', '\u{1b}']), "not one plain line: {message:?}");
+    ensure!(
+        message.len() <= WORDS,
+        "{} bytes: {:?}...",
+        message.len(),
+        message.chars().take(200).collect::<String>()
+    );
+    ensure!(
+        !message.contains(['\n', '\r', '\u{1b}']),
+        "not one plain line: {message:?}"
+    );
     Ok(())
 }
 
 /// JSON as YAML that any parser takes: what is not plain ASCII is escaped.
 fn in_yaml(value: &serde_json::Value) -> String {
-    let escaped = |c: char| if matches!(c, ' '..='~') { c.to_string() } else { format!("\\U{:08x}", u32::from(c)) };
+    let escaped = |c: char| {
+        if matches!(c, ' '..='~') {
+            c.to_string()
+        } else {
+            format!("\\U{:08x}", u32::from(c))
+        }
+    };
     value.to_string().chars().map(escaped).collect()
 }

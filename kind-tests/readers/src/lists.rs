@@ -1,4 +1,5 @@
-//! Lists of leases and nodes as an API server writes them, in either form, whole and damaged, and from one that may be anything.
+//! Lists of leases and nodes as an API server writes them, in either form, whole and damaged, and
+//! from one that may be anything.
 
 use std::fmt::Debug;
 use std::marker::PhantomData;
@@ -25,7 +26,8 @@ pub trait Listed: Debug {
     /// A list with one item, whose texts are patterns.
     fn template() -> Value;
 
-    /// An item in protobuf, as the test bed's API server in memory writes it, with much that is not known here.
+    /// An item in protobuf, as the test bed's API server in memory writes it, with much that is not
+    /// known here.
     fn protobuf(item: &Value) -> Vec<u8>;
 
     /// What matters of an item.
@@ -83,7 +85,9 @@ impl Listed for Leases {
     fn held(item: &Value) -> Value {
         let renewed = item["spec"]["renewTime"].as_str();
         // Go also writes years of more than four digits.
-        let renewed = renewed.map(|text| DateTime::parse_from_rfc3339(text).map_or(text.to_owned(), |at| moment(at.to_utc())));
+        let renewed = renewed.map(|text| {
+            DateTime::parse_from_rfc3339(text).map_or(text.to_owned(), |at| moment(at.to_utc()))
+        });
         json!({"name": word(&item["metadata"]["name"]), "duration": item["spec"]["leaseDurationSeconds"], "renewed": renewed})
     }
 
@@ -100,7 +104,10 @@ impl Listed for Leases {
 
 /// A time as Go writes it, which cuts off what is less than a microsecond; no kubelet writes that.
 fn moment(at: DateTime<Utc>) -> String {
-    at.format("%Y-%m-%dT%H:%M:%S%.6fZ").to_string().trim_start_matches('+').to_owned()
+    at.format("%Y-%m-%dT%H:%M:%S%.6fZ")
+        .to_string()
+        .trim_start_matches('+')
+        .to_owned()
 }
 
 impl Listed for Nodes {
@@ -130,12 +137,12 @@ impl Listed for Nodes {
         protobuf::node(item).into()
     }
 
-    /// There is no room for conditions that do not matter: those that are not True, but for that of an in-place update; those that no
-    /// controller writes; and more than 64.
+    /// There is no room for conditions that do not matter: those that are not True, but for that of
+    /// an in-place update; those that no controller writes; and more than 64.
     fn held(item: &Value) -> Value {
         let metadata = &item["metadata"];
-        let conditions =
-            each(&item["status"]["conditions"]).map(|one| ["type", "status", "reason"].map(|field| word(&one[field])));
+        let conditions = each(&item["status"]["conditions"])
+            .map(|one| ["type", "status", "reason"].map(|field| word(&one[field])));
         let matters = |[kind, status, reason]: &[&str; 3]| {
             (*status == "True" || *kind == "InPlaceUpdate") && kind.len().max(reason.len()) <= 1024
         };
@@ -183,13 +190,28 @@ enum Damage {
 impl<T: Listed> List<T> {
     /// In either form.
     fn bodies(&self) -> [(&'static str, Vec<u8>); 2] {
-        let meta = bytes(1, &[text(2, "7"), text(3, word(&self.whole["metadata"]["continue"]))].concat());
+        let meta = bytes(
+            1,
+            &[
+                text(2, "7"),
+                text(3, word(&self.whole["metadata"]["continue"])),
+            ]
+            .concat(),
+        );
         let unknown = bytes(90, &self.unknown);
-        let item = |item: &Value| bytes(2, &[unknown.clone(), T::protobuf(item), unknown.clone()].concat());
+        let item = |item: &Value| {
+            bytes(
+                2,
+                &[unknown.clone(), T::protobuf(item), unknown.clone()].concat(),
+            )
+        };
         let items: Vec<u8> = each(&self.whole["items"]).flat_map(item).collect();
         let [version, kind] = ["apiVersion", "kind"].map(|field| word(&self.whole[field]));
         let in_protobuf = envelope(version, kind, &[unknown.clone(), meta, items].concat());
-        [(JSON, self.whole.to_string().into_bytes()), (PROTOBUF, in_protobuf)]
+        [
+            (JSON, self.whole.to_string().into_bytes()),
+            (PROTOBUF, in_protobuf),
+        ]
     }
 
     fn damaged(&self, body: &[u8]) -> Vec<u8> {
@@ -215,50 +237,78 @@ impl<T: Listed> List<T> {
     }
 }
 
-/// Kubernetes' envelope: magic, then runtime.Unknown with typeMeta (1) and raw (2). Ends with what a cut would break.
+/// Kubernetes' envelope: magic, then runtime.Unknown with typeMeta (1) and raw (2). Ends with what
+/// a cut would break.
 fn envelope(version: &str, kind: &str, object: &[u8]) -> Vec<u8> {
-    [b"k8s\0".as_slice(), &bytes(1, &[text(1, version), text(2, kind)].concat()), &bytes(2, object)].concat()
+    [
+        b"k8s\0".as_slice(),
+        &bytes(1, &[text(1, version), text(2, kind)].concat()),
+        &bytes(2, object),
+    ]
+    .concat()
 }
 
 impl<T: Listed> Input for List<T> {
     fn make(source: &mut Source<'_>) -> Self {
         let damages = (0..=source.below(3)).map(|_| source.any()).collect();
         let mut template = T::template();
-        template["metadata"] =
-            json!({"resourceVersion": "[0-9]{1,6}", "continue": "(|||[a-zA-Z0-9+/=]{1,12})", "remainingItemCount": 7});
+        template["metadata"] = json!({"resourceVersion": "[0-9]{1,6}", "continue": "(|||[a-zA-Z0-9+/=]{1,12})", "remainingItemCount": 7});
         let whole = source.filled(&template);
-        Self { damages, whole, unknown: source.list(4, Source::any), cut: source.below(10_000), read_as: PhantomData }
+        Self {
+            damages,
+            whole,
+            unknown: source.list(4, Source::any),
+            cut: source.below(10_000),
+            read_as: PhantomData,
+        }
     }
 
-    /// What a list holds is what is read from either form of it; cut anywhere, it is no list; damaged, it holds no more than its bytes.
+    /// What a list holds is what is read from either form of it; cut anywhere, it is no list;
+    /// damaged, it holds no more than its bytes.
     fn check(&self) -> Result<()> {
         let holds = held::<T>(&self.whole);
         for (content_type, body) in self.bodies() {
             let ours = T::read(content_type, &body)?;
             ensure!(holds == ours, "{content_type}: {ours} instead of {holds}");
             let cut = self.cut % body.len();
-            ensure!(T::read(content_type, &body[..cut]).is_err(), "{cut} of {} bytes, {content_type}", body.len());
+            ensure!(
+                T::read(content_type, &body[..cut]).is_err(),
+                "{cut} of {} bytes, {content_type}",
+                body.len()
+            );
             is_bounded::<T>(content_type, &self.damaged(&body))?;
         }
         Ok(())
     }
 
-    /// What Go writes is read as it was meant, and what the test bed writes Go reads so, too. A damaged list is refused or read as Go reads it: to refuse what Go takes is always safe,
-    /// not knowing is never evidence. And Go looks into every field, we into those that are read here.
+    /// What Go writes is read as it was meant, and what the test bed writes Go reads so, too. A
+    /// damaged list is refused or read as Go reads it: to refuse what Go takes is always safe, not
+    /// knowing is never evidence. And Go looks into every field, we into those that are read here.
     fn compare(&self, go: &mut Go) -> Result<()> {
-        let [json, protobuf] = rewritten(go, "json", self.whole.to_string().as_bytes())?.map_err(Error::msg)?;
+        let [json, protobuf] =
+            rewritten(go, "json", self.whole.to_string().as_bytes())?.map_err(Error::msg)?;
         let holds = held::<T>(&serde_json::from_slice(&json)?);
         let [_, (_, of_the_bed)] = self.bodies();
         let [of_the_bed, _] = rewritten(go, "protobuf", &of_the_bed)?.map_err(Error::msg)?;
         let of_the_bed = held::<T>(&serde_json::from_slice(&of_the_bed)?);
-        ensure!(holds == of_the_bed, "Go holds {holds}, and {of_the_bed} from the test bed's protobuf");
+        ensure!(
+            holds == of_the_bed,
+            "Go holds {holds}, and {of_the_bed} from the test bed's protobuf"
+        );
         for (form, content_type, body) in [("json", JSON, json), ("protobuf", PROTOBUF, protobuf)] {
             let ours = T::read(content_type, &body).with_context(|| format!("as {form}"))?;
             ensure!(holds == ours, "as {form}: Go holds {holds}, we {ours}");
             let damaged = self.damaged(&body);
-            if let (Ok([json, _]), Ok(ours)) = (rewritten(go, form, &damaged)?, T::read(content_type, &damaged)) {
+            if let (Ok([json, _]), Ok(ours)) = (
+                rewritten(go, form, &damaged)?,
+                T::read(content_type, &damaged),
+            ) {
                 let holds = held::<T>(&serde_json::from_slice(&json)?);
-                ensure!(holds == ours, "as {form}: Go holds {holds}, we {ours} from {:?}", String::from_utf8_lossy(&damaged));
+                ensure!(
+                    holds == ours,
+                    "as {form}: Go holds {holds}, we {ours} from {:?}",
+                    String::from_utf8_lossy(&damaged)
+                );
             }
         }
         Ok(())
@@ -267,7 +317,10 @@ impl<T: Listed> Input for List<T> {
 
 /// What matters of a list in JSON.
 fn held<T: Listed>(list: &Value) -> Value {
-    page(word(&list["metadata"]["continue"]), each(&list["items"]).map(T::held))
+    page(
+        word(&list["metadata"]["continue"]),
+        each(&list["items"]).map(T::held),
+    )
 }
 
 /// Both forms of the list that Go reads in one of them, or the words in which it refuses.
@@ -289,7 +342,11 @@ impl Input for Answer {
     fn check(&self) -> Result<()> {
         is_bounded::<Leases>(JSON, &self.0)?;
         is_bounded::<Nodes>(JSON, &self.0)?;
-        for body in [&self.0, &envelope("v1", "LeaseList", &self.0), &envelope("v1", "NodeList", &self.0)] {
+        for body in [
+            &self.0,
+            &envelope("v1", "LeaseList", &self.0),
+            &envelope("v1", "NodeList", &self.0),
+        ] {
             is_bounded::<Leases>(PROTOBUF, body)?;
             is_bounded::<Nodes>(PROTOBUF, body)?;
         }
@@ -297,7 +354,8 @@ impl Input for Answer {
     }
 }
 
-/// A list that is taken has no more in it than its bytes can say; one that is refused is refused in a few words.
+/// A list that is taken has no more in it than its bytes can say; one that is refused is refused in
+/// a few words.
 fn is_bounded<T: Listed>(content_type: &str, body: &[u8]) -> Result<()> {
     let page = match T::read(content_type, body) {
         Ok(page) => page,
@@ -307,7 +365,9 @@ fn is_bounded<T: Listed>(content_type: &str, body: &[u8]) -> Result<()> {
     // An item needs two bytes at least.
     ensure!(items().count() <= body.len() / 2);
     ensure!(items().map(|item| word(&item["name"]).len()).sum::<usize>() <= body.len());
-    let texts = items().flat_map(|item| each(&item["conditions"])).flat_map(each);
+    let texts = items()
+        .flat_map(|item| each(&item["conditions"]))
+        .flat_map(each);
     ensure!(texts.map(|text| word(text).len()).sum::<usize>() <= body.len());
     Ok(())
 }

@@ -1,4 +1,5 @@
-//! The annotations of a resource: `strconv.Atoi` for the memory, `strconv.ParseBool` for ignore-scaling (D-32, D-33, rule 67).
+//! The annotations of a resource: `strconv.Atoi` for the memory, `strconv.ParseBool` for
+//! ignore-scaling (D-32, D-33, rule 67).
 
 use std::collections::BTreeMap;
 
@@ -21,18 +22,34 @@ const IGNORE: &str = "((1|t|T|true|TRUE|True|0|f|F|false|FALSE|False|tRUE|yes|on
 
 impl Input for Annotations {
     fn make(source: &mut Source<'_>) -> Self {
-        Self { memory: source.text(MEMORY), ignore: source.text(IGNORE) }
+        Self {
+            memory: source.text(MEMORY),
+            ignore: source.text(IGNORE),
+        }
     }
 
     fn compare(&self, go: &mut Go) -> Result<()> {
-        let answer = go.ask("integer", json!(self.memory))?.ok().and_then(|number| number.as_i64());
-        let expected = answer.and_then(|number| i32::try_from(number).ok()).filter(|number| *number >= 1);
-        let remembering = Observed { marks: marks(REPLICAS, &self.memory), ..Observed::default() };
+        let answer = go
+            .ask("integer", json!(self.memory))?
+            .ok()
+            .and_then(|number| number.as_i64());
+        let expected = answer
+            .and_then(|number| i32::try_from(number).ok())
+            .filter(|number| *number >= 1);
+        let remembering = Observed {
+            marks: marks(REPLICAS, &self.memory),
+            ..Observed::default()
+        };
         let write = scale_up(&remembering, Scope::All, false);
         let ours = write.map(|write| (write.replicas, write.fell_back));
-        ensure!(ours == Some((Some(expected.unwrap_or(1)), expected.is_none())), "Go: {answer:?}, we: {ours:?}");
+        ensure!(
+            ours == Some((Some(expected.unwrap_or(1)), expected.is_none())),
+            "Go: {answer:?}, we: {ours:?}"
+        );
 
-        let answer = go.ask("boolean", json!(self.ignore))?.is_ok_and(|value| value == json!(true));
+        let answer = go
+            .ask("boolean", json!(self.ignore))?
+            .is_ok_and(|value| value == json!(true));
         let ours = marks(IGNORE_SCALING, &self.ignore).ignored;
         ensure!(answer == ours, "Go: {answer}, we: {ours}");
         Ok(())

@@ -66,21 +66,37 @@ impl Input for Prober {
         Self(file)
     }
 
-    /// What is taken is in range and says the same when it is written out; what is refused is refused with every wrong field's name.
+    /// What is taken is in range and says the same when it is written out; what is refused is
+    /// refused with every wrong field's name.
     fn check(&self) -> Result<()> {
         let text = &self.0.text;
-        let Some(config) = read(|| parse(text), &template())? else { return Ok(()) };
+        let Some(config) = read(|| parse(text), &template())? else {
+            return Ok(());
+        };
         ensure!(!config.kubeconfig_secret_name.trim().is_empty());
         ensure!(config.probe_interval >= Duration::from_secs(1));
         ensure!(!config.probe_timeout.is_zero() && !config.node_monitor_grace.is_zero());
         ensure!(config.backoff_jitter_factor >= 0.0 && config.backoff_jitter_factor.is_finite());
-        ensure!(config.node_lease_failure_fraction > 0.0 && config.node_lease_failure_fraction <= 1.0);
+        ensure!(
+            config.node_lease_failure_fraction > 0.0 && config.node_lease_failure_fraction <= 1.0
+        );
         if let Some(check) = &config.owner_check {
-            ensure!(!check.timeout.is_zero() && check.timeout < check.interval && check.interval <= check.tolerance);
+            ensure!(
+                !check.timeout.is_zero()
+                    && check.timeout < check.interval
+                    && check.interval <= check.tolerance
+            );
         }
         ensure!(!config.dependents.is_empty());
-        let resources: HashSet<_> = config.dependents.iter().map(|dependent| &dependent.resource).collect();
-        ensure!(resources.len() == config.dependents.len(), "one resource twice");
+        let resources: HashSet<_> = config
+            .dependents
+            .iter()
+            .map(|dependent| &dependent.resource)
+            .collect();
+        ensure!(
+            resources.len() == config.dependents.len(),
+            "one resource twice"
+        );
         let again = parse(&in_yaml(&to_json(&config)))?.config;
         ensure!(again == config, "{again:?} from {text:?}");
         Ok(())
@@ -93,37 +109,76 @@ impl Input for Prober {
         }
         let answer = go.ask("prober", json!(self.0.text))?;
         agree(&self.0, answer, parse(&self.0.text), surprises, |config| {
-            go.ask("prober", json!(in_yaml(&to_json(config))))?.map_err(Error::msg)
+            go.ask("prober", json!(in_yaml(&to_json(config))))?
+                .map_err(Error::msg)
         })
     }
 }
 
-/// The fields of a config that the Go original takes and that are refused here on purpose (D-7, D-9, "Ranges are validated at load").
+/// The fields of a config that the Go original takes and that are refused here on purpose (D-7,
+/// D-9, "Ranges are validated at load").
 fn surprises(go: &Value) -> Vec<String> {
     let mut found = Vec::new();
-    let mut when = |surprising: bool, field: &str| found.extend(surprising.then(|| field.to_owned()));
-    let float = |value: &Value| f64::from_bits(u64::from_str_radix(value.as_str().unwrap_or_default(), 16).unwrap_or_default());
+    let mut when =
+        |surprising: bool, field: &str| found.extend(surprising.then(|| field.to_owned()));
+    let float = |value: &Value| {
+        f64::from_bits(
+            u64::from_str_radix(value.as_str().unwrap_or_default(), 16).unwrap_or_default(),
+        )
+    };
     when(nanos(&go["probeInterval"]) < 1_000_000_000, "probeInterval");
     when(nanos(&go["initialDelay"]) < 0, "initialDelay");
     when(nanos(&go["probeTimeout"]) <= 0, "probeTimeout");
-    when(nanos(&go["kcmNodeMonitorGraceDuration"]) <= 0, "kcmNodeMonitorGraceDuration");
-    when(nanos(&go["scaleUpStabilization"]) < 0, "scaleUpStabilization");
+    when(
+        nanos(&go["kcmNodeMonitorGraceDuration"]) <= 0,
+        "kcmNodeMonitorGraceDuration",
+    );
+    when(
+        nanos(&go["scaleUpStabilization"]) < 0,
+        "scaleUpStabilization",
+    );
     let fraction = float(&go["nodeLeaseFailureFraction"]);
-    when(!(fraction > 0.0 && fraction <= 1.0), "nodeLeaseFailureFraction");
-    when(float(&go["backoffJitterFactor"]) < 0.0, "backoffJitterFactor");
+    when(
+        !(fraction > 0.0 && fraction <= 1.0),
+        "nodeLeaseFailureFraction",
+    );
+    when(
+        float(&go["backoffJitterFactor"]) < 0.0,
+        "backoffJitterFactor",
+    );
     let mut seen = HashSet::new();
-    for (index, entry) in go["dependentResourceInfos"].as_array().into_iter().flatten().enumerate() {
+    for (index, entry) in go["dependentResourceInfos"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .enumerate()
+    {
         let at = |field: &str| format!("dependentResourceInfos[{index}]{field}");
-        let [kind, name, version] = ["kind", "name", "apiVersion"].map(|field| entry["ref"][field].as_str().unwrap_or_default());
+        let [kind, name, version] = ["kind", "name", "apiVersion"]
+            .map(|field| entry["ref"][field].as_str().unwrap_or_default());
         when(!seen.insert([kind, name, version]), &at(""));
         when(kind.trim().is_empty(), &at(".ref.kind"));
         when(name.trim().is_empty(), &at(".ref.name"));
-        when(version.split('/').any(|part| part.trim().is_empty()), &at(".ref.apiVersion"));
+        when(
+            version.split('/').any(|part| part.trim().is_empty()),
+            &at(".ref.apiVersion"),
+        );
         for direction in ["scaleUp", "scaleDown"] {
             let turn = &entry[direction];
-            when(turn["level"].as_i64().is_none_or(|level| i32::try_from(level).is_err()), &at(&format!(".{direction}.level")));
-            when(nanos(&turn["initialDelay"]) < 0, &at(&format!(".{direction}.initialDelay")));
-            when(nanos(&turn["timeout"]) <= 0, &at(&format!(".{direction}.timeout")));
+            when(
+                turn["level"]
+                    .as_i64()
+                    .is_none_or(|level| i32::try_from(level).is_err()),
+                &at(&format!(".{direction}.level")),
+            );
+            when(
+                nanos(&turn["initialDelay"]) < 0,
+                &at(&format!(".{direction}.initialDelay")),
+            );
+            when(
+                nanos(&turn["timeout"]) <= 0,
+                &at(&format!(".{direction}.timeout")),
+            );
         }
     }
     found

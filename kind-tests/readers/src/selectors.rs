@@ -1,4 +1,5 @@
-//! apimachinery's label selectors as they stand in a file, and the pods that they are tried on (rule 26, D-48).
+//! apimachinery's label selectors as they stand in a file, and the pods that they are tried on
+//! (rule 26, D-48).
 
 use std::collections::BTreeMap;
 
@@ -17,7 +18,10 @@ pub fn pods() -> Vec<Pod> {
     let choices = VALUES.len() + 1;
     let pod = |number: usize| {
         let chosen = |index: usize| VALUES.get(number / choices.pow(index as u32) % choices);
-        KEYS.iter().enumerate().filter_map(|(index, key)| Some((key.to_string(), chosen(index)?.to_string()))).collect()
+        KEYS.iter()
+            .enumerate()
+            .filter_map(|(index, key)| Some((key.to_string(), chosen(index)?.to_string())))
+            .collect()
     };
     (0..choices.pow(KEYS.len() as u32)).map(pod).collect()
 }
@@ -40,14 +44,19 @@ fn expression(source: &mut Source<'_>) -> Value {
     let (some, none) = (("(In|NotIn)", 1, 3), ("(Exists|DoesNotExist)", 0, 1));
     let odd = ("(In|NotIn|Exists|DoesNotExist|in|Equals|)", 0, 2);
     let (operators, least, most) = source.pick(&[some, some, some, some, none, none, odd]);
-    let values: Vec<String> = (0..least + source.below(most)).map(|_| value(source)).collect();
+    let values: Vec<String> = (0..least + source.below(most))
+        .map(|_| value(source))
+        .collect();
     json!({"key": key(source), "operator": source.text(operators), "values": values})
 }
 
 fn selector(source: &mut Source<'_>) -> Value {
     match source.below(12) {
         0..10 => {
-            let labels: Pod = source.list(3, |source| (key(source), value(source))).into_iter().collect();
+            let labels: Pod = source
+                .list(3, |source| (key(source), value(source)))
+                .into_iter()
+                .collect();
             json!({"matchLabels": labels, "matchExpressions": source.list(4, expression)})
         }
         10 => json!({}),

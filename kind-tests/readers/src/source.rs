@@ -1,4 +1,5 @@
-//! Choices, made by bytes: the same bytes make the same input, and once they are used up, the simplest choice is made.
+//! Choices, made by bytes: the same bytes make the same input, and once they are used up, the
+//! simplest choice is made.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -18,15 +19,16 @@ impl<'a> Source<'a> {
         Self(Unstructured::new(bytes))
     }
 
-    /// All that follows, if it begins with `#`: so that an input can also be given as it stands. The files in fuzz/corpus are, and what
-    /// libFuzzer makes of them with its dictionaries.
+    /// All that follows, if it begins with `#`: so that an input can also be given as it stands.
+    /// The files in fuzz/corpus are, and what libFuzzer makes of them with its dictionaries.
     pub fn raw(&mut self) -> Option<&'a [u8]> {
         (self.0.peek_bytes(1) == Some(b"#")).then(|| &self.rest()[1..])
     }
 
     /// The same as text.
     pub fn raw_text(&mut self) -> Option<String> {
-        self.raw().map(|bytes| String::from_utf8_lossy(bytes).into_owned())
+        self.raw()
+            .map(|bytes| String::from_utf8_lossy(bytes).into_owned())
     }
 
     /// All bytes that are left.
@@ -36,7 +38,9 @@ impl<'a> Source<'a> {
 
     /// A number below this one.
     pub fn below(&mut self, end: usize) -> usize {
-        self.0.int_in_range(0..=end.saturating_sub(1)).unwrap_or_default()
+        self.0
+            .int_in_range(0..=end.saturating_sub(1))
+            .unwrap_or_default()
     }
 
     /// Whether something is so that is so this often.
@@ -59,8 +63,9 @@ impl<'a> Source<'a> {
         self.0.arbitrary().unwrap_or_default()
     }
 
-    /// A value like a template: in its texts and the names of its fields stand patterns, for its numbers and booleans any others. A
-    /// field whose name begins with `~` is there half of the time, and with `~~` seldom. An array has items like that of the template.
+    /// A value like a template: in its texts and the names of its fields stand patterns, for its
+    /// numbers and booleans any others. A field whose name begins with `~` is there half of the
+    /// time, and with `~~` seldom. An array has items like that of the template.
     pub fn filled(&mut self, template: &Value) -> Value {
         match template {
             Value::Object(fields) => {
@@ -77,7 +82,10 @@ impl<'a> Source<'a> {
             Value::Array(items) => {
                 // Far more than there usually are, at times.
                 let end = if self.below(60) == 59 { 100 } else { 4 };
-                items.iter().flat_map(|item| self.list(end, |source| source.filled(item))).collect()
+                items
+                    .iter()
+                    .flat_map(|item| self.list(end, |source| source.filled(item)))
+                    .collect()
             }
             Value::String(pattern) => json!(self.text(pattern)),
             Value::Number(_) => json!(self.any::<i32>()),
@@ -96,7 +104,10 @@ impl<'a> Source<'a> {
 
     /// A text that one of these patterns matches, each pattern as often as its number says.
     pub fn weighted(&mut self, patterns: &[(usize, &str)]) -> String {
-        let patterns: Vec<&str> = patterns.iter().flat_map(|(times, pattern)| iter::repeat_n(*pattern, *times)).collect();
+        let patterns: Vec<&str> = patterns
+            .iter()
+            .flat_map(|(times, pattern)| iter::repeat_n(*pattern, *times))
+            .collect();
         let pattern = self.pick(&patterns);
         self.text(pattern)
     }
@@ -128,9 +139,12 @@ impl<'a> Source<'a> {
         }
     }
 
-    /// Each character of a class is as likely as any other; of one as large as `\PC` those are likelier that people write.
+    /// Each character of a class is as likely as any other; of one as large as `\PC` those are
+    /// likelier that people write.
     fn one_of(&mut self, class: &Class) -> char {
-        let Class::Unicode(class) = class else { return 'x' };
+        let Class::Unicode(class) = class else {
+            return 'x';
+        };
         let all = || class.iter().flat_map(|range| range.start()..=range.end());
         match all().take(256).count() {
             256 => self.shown(),
@@ -141,8 +155,12 @@ impl<'a> Source<'a> {
     fn shown(&mut self) -> char {
         match self.below(8) {
             0..4 => char::from(b' ' + self.below(95) as u8),
-            4..6 => self.pick(&['é', 'µ', '\u{3bc}', 'ß', '日', '🦀', '\u{a0}', '\u{301}', '"', '\\', '<', '&']),
-            _ => char::from_u32(self.below(0x2_0000) as u32).filter(|c| c.is_alphanumeric()).unwrap_or('x'),
+            4..6 => self.pick(&[
+                'é', 'µ', '\u{3bc}', 'ß', '日', '🦀', '\u{a0}', '\u{301}', '"', '\\', '<', '&',
+            ]),
+            _ => char::from_u32(self.below(0x2_0000) as u32)
+                .filter(|c| c.is_alphanumeric())
+                .unwrap_or('x'),
         }
     }
 }
@@ -153,7 +171,12 @@ fn parsed(pattern: &str) -> Rc<Hir> {
         static PARSED: RefCell<HashMap<String, Rc<Hir>>> = RefCell::default();
     }
     let parse = || Rc::new(regex_syntax::parse(pattern).expect("the patterns are ours"));
-    PARSED.with_borrow_mut(|parsed| parsed.entry(pattern.to_owned()).or_insert_with(parse).clone())
+    PARSED.with_borrow_mut(|parsed| {
+        parsed
+            .entry(pattern.to_owned())
+            .or_insert_with(parse)
+            .clone()
+    })
 }
 
 #[cfg(test)]
@@ -164,10 +187,16 @@ mod tests {
     fn a_text_is_what_its_pattern_matches() {
         for byte in 0..=255 {
             let text = Source::new(&[byte; 256]).text("(a|bc\\.){2}[0-9-]{1,3}é?");
-            let rest = text.trim_end_matches('é').trim_end_matches(|c: char| c.is_ascii_digit() || c == '-');
+            let rest = text
+                .trim_end_matches('é')
+                .trim_end_matches(|c: char| c.is_ascii_digit() || c == '-');
             assert_eq!(rest.replace("bc.", "a"), "aa", "{text}");
         }
-        assert_eq!(Source::new(&[]).text("(x|y){3}[b-d]{2,9}\\PC?"), "xxxbb", "the simplest, once the bytes are used up");
+        assert_eq!(
+            Source::new(&[]).text("(x|y){3}[b-d]{2,9}\\PC?"),
+            "xxxbb",
+            "the simplest, once the bytes are used up"
+        );
     }
 
     #[test]

@@ -21,8 +21,12 @@ pub struct Weeder(File);
 
 /// The file's fields; its texts are patterns.
 fn template() -> Value {
-    let (key, label) = ("(app|role|example\\.org/app|app|role|'[a-zA-Z0-9./_-]{0,6}')", "(api|etcd|main|'')");
-    let expressions = json!([{"key": key, "operator": "(In|NotIn|Exists|DoesNotExist)", "~values": [label]}]);
+    let (key, label) = (
+        "(app|role|example\\.org/app|app|role|'[a-zA-Z0-9./_-]{0,6}')",
+        "(api|etcd|main|'')",
+    );
+    let expressions =
+        json!([{"key": key, "operator": "(In|NotIn|Exists|DoesNotExist)", "~values": [label]}]);
     let service = json!({"podSelectors": [{"~matchLabels": {format!("~{key}"): label}, "~matchExpressions": expressions}]});
     json!({
         "~watchDuration": DURATION,
@@ -43,18 +47,36 @@ impl Input for Weeder {
         Self(file)
     }
 
-    /// As for the prober; and what all selectors have in common misses nothing that one of them selects.
+    /// As for the prober; and what all selectors have in common misses nothing that one of them
+    /// selects.
     fn check(&self) -> Result<()> {
-        let Some(config) = read(|| parse(&self.0.text), &template())? else { return Ok(()) };
+        let Some(config) = read(|| parse(&self.0.text), &template())? else {
+            return Ok(());
+        };
         ensure!(!config.watch_duration.is_zero());
         ensure!(config.max_deletions_per_owner != Some(0));
         ensure!(!config.services.is_empty());
-        let names: HashSet<_> = config.services.iter().map(|service| &service.name).collect();
+        let names: HashSet<_> = config
+            .services
+            .iter()
+            .map(|service| &service.name)
+            .collect();
         ensure!(names.len() == config.services.len(), "one Service twice");
-        ensure!(config.services.iter().all(|service| !service.name.is_empty() && !service.selectors.is_empty()));
+        ensure!(
+            config
+                .services
+                .iter()
+                .all(|service| !service.name.is_empty() && !service.selectors.is_empty())
+        );
         let (common, selectors) = (config.common_selector(), selectors_of(&config));
-        ensure!(common.is_nothing() == selectors.iter().all(|selector| selector.is_nothing()), "{common} in common");
-        for pod in pods().iter().filter(|pod| selectors.iter().any(|selector| selector.matches(pod))) {
+        ensure!(
+            common.is_nothing() == selectors.iter().all(|selector| selector.is_nothing()),
+            "{common} in common"
+        );
+        for pod in pods()
+            .iter()
+            .filter(|pod| selectors.iter().any(|selector| selector.matches(pod)))
+        {
             ensure!(common.matches(pod), "{common} misses {pod:?}");
         }
         Ok(())
@@ -72,19 +94,40 @@ impl Input for Weeder {
 
 /// Those of all Services.
 fn selectors_of(config: &Config) -> Vec<&Selector> {
-    config.services.iter().flat_map(|service| &service.selectors).collect()
+    config
+        .services
+        .iter()
+        .flat_map(|service| &service.selectors)
+        .collect()
 }
 
-/// Whether requests ask for what each selector matches, and for no less by what several have in common.
+/// Whether requests ask for what each selector matches, and for no less by what several have in
+/// common.
 fn is_asked_for(config: &Config, pods: &[Pod], go: &mut Go) -> Result<()> {
     let common = config.common_selector();
-    let in_common = if common.is_nothing() { String::new() } else { listed(go, &common, pods)? };
-    for selector in selectors_of(config).into_iter().filter(|selector| !selector.is_nothing()) {
+    let in_common = if common.is_nothing() {
+        String::new()
+    } else {
+        listed(go, &common, pods)?
+    };
+    for selector in selectors_of(config)
+        .into_iter()
+        .filter(|selector| !selector.is_nothing())
+    {
         let matched = selected(selector, pods);
         let listed = listed(go, selector, pods)?;
-        ensure!(listed == matched, "{selector} lists {listed}, not {matched}");
-        let misses = matched.bytes().zip(in_common.bytes()).any(|both| both == (b'1', b'0'));
-        ensure!(!misses, "{common} lists {in_common} and misses some of {matched}");
+        ensure!(
+            listed == matched,
+            "{selector} lists {listed}, not {matched}"
+        );
+        let misses = matched
+            .bytes()
+            .zip(in_common.bytes())
+            .any(|both| both == (b'1', b'0'));
+        ensure!(
+            !misses,
+            "{common} lists {in_common} and misses some of {matched}"
+        );
     }
     Ok(())
 }
@@ -99,24 +142,38 @@ fn listed(go: &mut Go, selector: &Selector, pods: &[Pod]) -> Result<String> {
 
 /// A 1 for each pod that is selected and a 0 for each other, as the Go program answers.
 fn selected(selector: &Selector, pods: &[Pod]) -> String {
-    pods.iter().map(|pod| if selector.matches(pod) { '1' } else { '0' }).collect()
+    pods.iter()
+        .map(|pod| if selector.matches(pod) { '1' } else { '0' })
+        .collect()
 }
 
-/// The fields of a config that the Go original takes and that are refused here on purpose (D-41, D-46, and names no Service can have).
+/// The fields of a config that the Go original takes and that are refused here on purpose (D-41,
+/// D-46, and names no Service can have).
 fn surprises(go: &Value) -> Vec<String> {
     let mut found = Vec::new();
     if nanos(&go["watchDuration"]) <= 0 {
         found.push("watchDuration".to_owned());
     }
     let limit = &go["maxDeletionsPerOwner"];
-    if !limit.is_null() && limit.as_i64().is_none_or(|limit| !(1..=i64::from(i32::MAX)).contains(&limit)) {
+    if !limit.is_null()
+        && limit
+            .as_i64()
+            .is_none_or(|limit| !(1..=i64::from(i32::MAX)).contains(&limit))
+    {
         found.push("maxDeletionsPerOwner".to_owned());
     }
-    for name in go["services"].as_object().into_iter().flat_map(|services| services.keys()) {
+    for name in go["services"]
+        .as_object()
+        .into_iter()
+        .flat_map(|services| services.keys())
+    {
         if name.is_empty() || !is_label_value(name) {
             found.push(format!("servicesAndDependantSelectors.{name}"));
             // A refusal shows what is no letter in an escaped form.
-            found.push(format!("servicesAndDependantSelectors.{}", name.escape_debug()));
+            found.push(format!(
+                "servicesAndDependantSelectors.{}",
+                name.escape_debug()
+            ));
         }
     }
     found
@@ -125,7 +182,10 @@ fn surprises(go: &Value) -> Vec<String> {
 /// What we read, in the words of the Go program.
 fn shown(config: &Config, pods: &[Pod]) -> Value {
     let services = config.services.iter().map(|service| {
-        let selected = service.selectors.iter().map(|selector| selected(selector, pods));
+        let selected = service
+            .selectors
+            .iter()
+            .map(|selector| selected(selector, pods));
         (service.name.clone(), selected.collect::<Value>())
     });
     json!({

@@ -18,49 +18,87 @@ struct Yaml {
     is_flush: bool,
 }
 
-/// The styles of lists and maps: flow, and block, which the last is too, with the dashes of a list below the first letter of its key.
+/// The styles of lists and maps: flow, and block, which the last is too, with the dashes of a list
+/// below the first letter of its key.
 const STYLES: usize = 4;
 
 impl Yaml {
     fn scalar(text: String) -> Self {
-        Self { flow: text, ..Self::default() }
+        Self {
+            flow: text,
+            ..Self::default()
+        }
     }
 
     fn list(items: &[Self], style: usize) -> Self {
         let flow: Vec<_> = items.iter().map(|item| item.flow.as_str()).collect();
         let lines = items.iter().flat_map(|item| {
-            let lines = if item.block.is_empty() { slice::from_ref(&item.flow) } else { &item.block };
-            lines.iter().enumerate().map(|(index, line)| if index == 0 { format!("- {line}") } else { format!("  {line}") })
+            let lines = if item.block.is_empty() {
+                slice::from_ref(&item.flow)
+            } else {
+                &item.block
+            };
+            lines.iter().enumerate().map(|(index, line)| {
+                if index == 0 {
+                    format!("- {line}")
+                } else {
+                    format!("  {line}")
+                }
+            })
         });
         Self::styled(style, format!("[{}]", flow.join(", ")), lines.collect())
     }
 
     fn map(entries: &[(String, Self)], style: usize) -> Self {
-        let flow: Vec<_> = entries.iter().map(|(key, value)| format!("{key}: {}", value.flow)).collect();
+        let flow: Vec<_> = entries
+            .iter()
+            .map(|(key, value)| format!("{key}: {}", value.flow))
+            .collect();
         let lines = entries.iter().zip(&flow).flat_map(|((key, value), line)| {
             let indent = if value.is_flush { "" } else { "  " };
-            let first = if value.block.is_empty() { line.clone() } else { format!("{key}:") };
-            iter::once(first).chain(value.block.iter().map(move |line| format!("{indent}{line}")))
+            let first = if value.block.is_empty() {
+                line.clone()
+            } else {
+                format!("{key}:")
+            };
+            iter::once(first).chain(
+                value
+                    .block
+                    .iter()
+                    .map(move |line| format!("{indent}{line}")),
+            )
         });
-        Self { is_flush: false, ..Self::styled(style, format!("{{{}}}", flow.join(", ")), lines.collect()) }
+        Self {
+            is_flush: false,
+            ..Self::styled(style, format!("{{{}}}", flow.join(", ")), lines.collect())
+        }
     }
 
     fn styled(style: usize, flow: String, block: Vec<String>) -> Self {
         match style {
             0 => Self::scalar(flow),
-            style => Self { flow, block, is_flush: style == 3 },
+            style => Self {
+                flow,
+                block,
+                is_flush: style == 3,
+            },
         }
     }
 
     /// The text of a document.
     fn text(self) -> String {
-        if self.block.is_empty() { self.flow + "\n" } else { self.block.join("\n") + "\n" }
+        if self.block.is_empty() {
+            self.flow + "\n"
+        } else {
+            self.block.join("\n") + "\n"
+        }
     }
 }
 
 /// Patterns of scalars, as texts in a file.
 pub const WORD: &str = "([a-zA-Z][a-zA-Z0-9_./-]{0,8}|[a-z]{1,4} [a-z]{1,4}|é[a-z]{0,3})";
-pub const BOOLEAN: &str = "(y|Y|yes|Yes|YES|on|On|ON|true|True|TRUE|n|N|no|No|NO|off|Off|OFF|false|False|FALSE)";
+pub const BOOLEAN: &str =
+    "(y|Y|yes|Yes|YES|on|On|ON|true|True|TRUE|n|N|no|No|NO|off|Off|OFF|false|False|FALSE)";
 pub const INTEGER: &str = "[-+]?([0-9]{1,3}|[0-9]{1,3}|[1-9][0-9]{0,2}(_[0-9]{1,3}){1,2}|0[0-7]{0,3}|0b[01]{1,4}(|_[01])|\
     0x[0-9a-fA-F]{1,4}(|_[0-9a-f]{1,2})|0o[0-7]{1,3})";
 pub const NUMBER: &str = "(0\\.[0-9]{1,3}|0\\.[0-9]{1,2}|1|1\\.0|0\\.60|\
@@ -79,11 +117,21 @@ fn scalar(source: &mut Source<'_>) -> String {
     if source.below(19) == 18 {
         return duration(source);
     }
-    let spellings = [(3, WORD), (3, INTEGER), (3, NUMBER), (3, BOOLEAN), (2, NULL), (2, QUOTED), (1, DURATION), (1, ODD)];
+    let spellings = [
+        (3, WORD),
+        (3, INTEGER),
+        (3, NUMBER),
+        (3, BOOLEAN),
+        (2, NULL),
+        (2, QUOTED),
+        (1, DURATION),
+        (1, ODD),
+    ];
     plain(source.weighted(&spellings))
 }
 
-/// Leaves out boolean words in mixed case, which are booleans here and texts to Go (an exception that nobody means to write).
+/// Leaves out boolean words in mixed case, which are booleans here and texts to Go (an exception
+/// that nobody means to write).
 fn plain(text: String) -> String {
     let lower = text.to_lowercase();
     let is_boolean = ["yes", "no", "on", "off", "true", "false"].contains(&lower.as_str());
@@ -94,8 +142,13 @@ fn plain(text: String) -> String {
 /// Any duration that has no meaning of its own in YAML.
 fn duration(source: &mut Source<'_>) -> String {
     let text = durations::text(source);
-    let is_plain = !text.is_empty() && text.chars().all(|c| c.is_alphanumeric() || "+-._".contains(c));
-    let can_be_quoted = text.chars().all(|c| !c.is_control() && !"'\\\u{feff}\u{2028}\u{2029}".contains(c));
+    let is_plain = !text.is_empty()
+        && text
+            .chars()
+            .all(|c| c.is_alphanumeric() || "+-._".contains(c));
+    let can_be_quoted = text
+        .chars()
+        .all(|c| !c.is_control() && !"'\\\u{feff}\u{2028}\u{2029}".contains(c));
     match source.below(2) {
         0 if is_plain => text,
         1 if can_be_quoted => format!("'{text}'"),
@@ -108,8 +161,14 @@ fn any_yaml(source: &mut Source<'_>, depth: usize) -> Yaml {
     let deeper = depth.saturating_sub(1);
     match if depth == 0 { 0 } else { source.below(4) } {
         0..2 => Yaml::scalar(scalar(source)),
-        2 => Yaml::list(&source.list(3, |source| any_yaml(source, deeper)), source.below(STYLES)),
-        _ => Yaml::map(&source.list(3, |source| (any_key(source), any_yaml(source, deeper))), source.below(STYLES)),
+        2 => Yaml::list(
+            &source.list(3, |source| any_yaml(source, deeper)),
+            source.below(STYLES),
+        ),
+        _ => Yaml::map(
+            &source.list(3, |source| (any_key(source), any_yaml(source, deeper))),
+            source.below(STYLES),
+        ),
     }
 }
 
@@ -117,8 +176,8 @@ fn any_key(source: &mut Source<'_>) -> String {
     source.weighted(&[(4, WORD), (1, INTEGER), (1, BOOLEAN), (1, "'[a-z ]{0,3}'")])
 }
 
-/// A value in any style, whose texts are scalars as they stand in the file: its fields in any order, now and then one twice, one
-/// unknown, or something else in its place.
+/// A value in any style, whose texts are scalars as they stand in the file: its fields in any
+/// order, now and then one twice, one unknown, or something else in its place.
 fn dressed(source: &mut Source<'_>, value: &Value) -> Yaml {
     if source.below(24) == 23 {
         return any_yaml(source, 2);
@@ -142,7 +201,9 @@ fn dressed(source: &mut Source<'_>, value: &Value) -> Yaml {
             let items: Vec<_> = items.iter().map(|item| dressed(source, item)).collect();
             Yaml::list(&items, source.below(STYLES))
         }
-        value if source.below(10) < 9 => Yaml::scalar(plain(value.as_str().unwrap_or_default().to_owned())),
+        value if source.below(10) < 9 => {
+            Yaml::scalar(plain(value.as_str().unwrap_or_default().to_owned()))
+        }
         _ => Yaml::scalar(scalar(source)),
     }
 }
@@ -158,13 +219,16 @@ fn key(source: &mut Source<'_>, name: &str) -> String {
     }
 }
 
-/// Leaves out what would be one field twice, in different case: the one that does not count is not looked at here, and Go merges
-/// sections (exceptions for a file that nobody means to write).
+/// Leaves out what would be one field twice, in different case: the one that does not count is not
+/// looked at here, and Go merges sections (exceptions for a file that nobody means to write).
 fn without_merging(mut entries: Vec<(String, Yaml)>) -> Vec<(String, Yaml)> {
     let mut spellings = HashMap::new();
     entries.retain(|(key, _)| {
         let name = key.trim_matches(['\'', '"']).to_owned();
-        *spellings.entry(name.to_ascii_lowercase()).or_insert(name.clone()) == name
+        *spellings
+            .entry(name.to_ascii_lowercase())
+            .or_insert(name.clone())
+            == name
     });
     entries
 }
@@ -173,25 +237,43 @@ fn without_merging(mut entries: Vec<(String, Yaml)>) -> Vec<(String, Yaml)> {
 #[derive(Debug)]
 pub struct File {
     pub text: String,
-    /// Whether a character was spilt over it. What is no longer YAML, the two parsers may tell in different ways.
+    /// Whether a character was spilt over it. What is no longer YAML, the two parsers may tell in
+    /// different ways.
     pub is_spilt: bool,
 }
 
 impl File {
-    /// A document like a template, what surrounds it and what may be spilt over it; or a text as it stands.
+    /// A document like a template, what surrounds it and what may be spilt over it; or a text as it
+    /// stands.
     pub fn make(source: &mut Source<'_>, template: &Value) -> Self {
         if let Some(text) = source.raw_text() {
-            return Self { text, is_spilt: true };
+            return Self {
+                text,
+                is_spilt: true,
+            };
         }
-        let before =
-            source.weighted(&[(8, ""), (1, "---\n"), (1, "# a comment\n\n"), (1, "%YAML 1\\.1\n---\n"), (1, "\u{feff}")]);
-        let after = source.weighted(&[(8, ""), (1, "# another\n"), (1, "\\.\\.\\.\n"), (1, "---\nsecond: document\n")]);
+        let before = source.weighted(&[
+            (8, ""),
+            (1, "---\n"),
+            (1, "# a comment\n\n"),
+            (1, "%YAML 1\\.1\n---\n"),
+            (1, "\u{feff}"),
+        ]);
+        let after = source.weighted(&[
+            (8, ""),
+            (1, "# another\n"),
+            (1, "\\.\\.\\.\n"),
+            (1, "---\nsecond: document\n"),
+        ]);
         let content = source.filled(template);
         let mut text = dressed(source, &content).text();
         let is_spilt = source.percent(10);
         if is_spilt {
             source.spill(&mut text, "[ :#\t\n-]");
         }
-        Self { text: format!("{before}{text}{after}"), is_spilt }
+        Self {
+            text: format!("{before}{text}{after}"),
+            is_spilt,
+        }
     }
 }

@@ -1,7 +1,9 @@
 //! Our readers against Go's, input by input, and what must hold of each reading alone.
 
 use anyhow::Result;
-use readers::{campaign, clusters, durations, flags, kubeconfig, lists, memory, prober_config, weeder_config};
+use readers::{
+    campaign, clusters, durations, flags, kubeconfig, lists, memory, prober_config, weeder_config,
+};
 
 /// Tests of this name: so many inputs of a kind are checked, and compared with Go.
 macro_rules! campaigns {

@@ -1,5 +1,5 @@
-//! The watchdog's agents: the real binary as a process, with the arguments and the configuration that Gardener gives it (rules 86
-//! and 87).
+//! The watchdog's agents: the real binary as a process, with the arguments and the configuration
+//! that Gardener gives it (rules 86 and 87).
 
 use std::ops::{Deref, DerefMut};
 use std::path::{Path, PathBuf};
@@ -47,25 +47,35 @@ impl Kind {
     /// Gardener's arguments but for the config file.
     pub fn args(self) -> &'static [&'static str] {
         match self {
-            Self::Prober => {
-                &["--kube-api-qps=20.0", "--kube-api-burst=100", "--zap-log-level=INFO", "--enable-leader-election=true"]
-            }
+            Self::Prober => &[
+                "--kube-api-qps=20.0",
+                "--kube-api-burst=100",
+                "--zap-log-level=INFO",
+                "--enable-leader-election=true",
+            ],
             Self::Weeder => &["--enable-leader-election=true"],
         }
     }
 }
 
-/// The binary under test: DEPENDENCY_WATCHDOG_BIN, or the one that cargo has built beside this program, or beside the folder
-/// with this test.
+/// The binary under test: DEPENDENCY_WATCHDOG_BIN, or the one that cargo has built beside this
+/// program, or beside the folder with this test.
 pub fn binary() -> Result<PathBuf> {
     if let Some(path) = std::env::var_os("DEPENDENCY_WATCHDOG_BIN") {
         return Ok(path.into());
     }
     let this = std::env::current_exe()?;
-    let mut places = this.ancestors().skip(1).take(2).map(|folder| folder.join("dependency-watchdog"));
+    let mut places = this
+        .ancestors()
+        .skip(1)
+        .take(2)
+        .map(|folder| folder.join("dependency-watchdog"));
     let found = places.find(|path| path.is_file());
     found.with_context(|| {
-        format!("no dependency-watchdog near {}: build it, or name it in DEPENDENCY_WATCHDOG_BIN", this.display())
+        format!(
+            "no dependency-watchdog near {}: build it, or name it in DEPENDENCY_WATCHDOG_BIN",
+            this.display()
+        )
     })
 }
 
@@ -90,7 +100,13 @@ pub struct Start {
 
 impl Start {
     /// Writes the files of an agent into a folder, each under its name.
-    pub fn new(kind: Kind, folder: &Path, name: &str, kubeconfig: &str, config: &str) -> Result<Self> {
+    pub fn new(
+        kind: Kind,
+        folder: &Path,
+        name: &str,
+        kubeconfig: &str,
+        config: &str,
+    ) -> Result<Self> {
         let file = |end: &str| folder.join(format!("{name}.{end}"));
         let start = Self {
             kind,
@@ -114,15 +130,31 @@ impl Start {
 
     /// Starts it.
     pub fn run(&self) -> Result<Agent> {
-        let mut args = vec![self.kind.name().to_owned(), format!("--config-file={}", self.config.display())];
+        let mut args = vec![
+            self.kind.name().to_owned(),
+            format!("--config-file={}", self.config.display()),
+        ];
         args.extend(self.kind.args().iter().copied().map(str::to_owned));
-        // Gardener's arguments end here. Several agents share this machine, so none takes a fixed port.
-        args.extend([format!("--kubeconfig={}", self.kubeconfig.display()), "--pprof-bind-addr=0".to_owned()]);
+        // Gardener's arguments end here. Several agents share this machine, so none takes a fixed
+        // port.
+        args.extend([
+            format!("--kubeconfig={}", self.kubeconfig.display()),
+            "--pprof-bind-addr=0".to_owned(),
+        ]);
         args.extend(SERVED.map(str::to_owned));
         args.extend(self.args.iter().cloned());
         let path = self.binary.clone().map_or_else(binary, Ok)?;
         let (environment, log) = (self.environment.clone(), self.log.clone());
-        Ok(Agent { process: Program { name: self.kind.name().to_owned(), path, args, environment, log }.start()? })
+        Ok(Agent {
+            process: Program {
+                name: self.kind.name().to_owned(),
+                path,
+                args,
+                environment,
+                log,
+            }
+            .start()?,
+        })
     }
 }
 
@@ -148,9 +180,22 @@ impl DerefMut for Agent {
 
 impl Agent {
     /// Starts an agent with files of its own and this config, Gardener's if none is given.
-    pub fn alone(kind: Kind, kubeconfig: &str, config: Option<&str>, args: &[String]) -> Result<Self> {
+    pub fn alone(
+        kind: Kind,
+        kubeconfig: &str,
+        config: Option<&str>,
+        args: &[String],
+    ) -> Result<Self> {
         let folder = leash::folder(kind.name())?;
-        Start::new(kind, &folder, kind.name(), kubeconfig, config.unwrap_or(kind.config()))?.with(args).run()
+        Start::new(
+            kind,
+            &folder,
+            kind.name(),
+            kubeconfig,
+            config.unwrap_or(kind.config()),
+        )?
+        .with(args)
+        .run()
     }
 
     /// Kills it, as the kernel does when memory is short. One that has ended already is fine.
@@ -169,7 +214,11 @@ impl Agent {
 
     /// Holds it up, or lets it go on.
     pub fn pause(&self, paused: bool) -> Result<()> {
-        self.signal(if paused { Signal::SIGSTOP } else { Signal::SIGCONT })
+        self.signal(if paused {
+            Signal::SIGSTOP
+        } else {
+            Signal::SIGCONT
+        })
     }
 
     /// Its log lines that are JSON and speak of `needle`.

@@ -1,4 +1,5 @@
-//! A Kubernetes API server in memory, inside the process that uses it: for the demo, for scripted faults and for load.
+//! A Kubernetes API server in memory, inside the process that uses it: for the demo, for scripted
+//! faults and for load.
 //!
 //! ```text
 //!             TLS, HTTP/1.1 on a free loopback port
@@ -6,9 +7,10 @@
 //!                                                                                   ▲
 //!  test   ──► Store (synchronous: create, patch, delete, wait) ─────────────────────┘
 //! ```
-//! It answers what a real server would on the same paths: lists (selectors, pages from one moment), watches (bookmarks, 410),
-//! merge patches and updates with conflicts, the scale subresource, discovery, self access reviews. It knows no admission, no
-//! controllers, no strategic or server-side-apply patches, no dry runs. Namespaces need not exist before their objects.
+//! It answers what a real server would on the same paths: lists (selectors, pages from one moment),
+//! watches (bookmarks, 410), merge patches and updates with conflicts, the scale subresource,
+//! discovery, self access reviews. It knows no admission, no controllers, no strategic or
+//! server-side-apply patches, no dry runs. Namespaces need not exist before their objects.
 
 mod access;
 mod computed;

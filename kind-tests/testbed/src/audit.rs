@@ -4,7 +4,8 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-/// What is written: every request, without bodies, but those of the test bed itself and of the API server's own loops.
+/// What is written: every request, without bodies, but those of the test bed itself and of the API
+/// server's own loops.
 pub const POLICY: &str = r#"apiVersion: audit.k8s.io/v1
 kind: Policy
 omitStages: [RequestReceived]
@@ -24,7 +25,8 @@ pub struct Audit {
 #[derive(Debug, Default)]
 pub struct Mark(u64);
 
-/// One answered request. A watch is written twice, when it begins (`ResponseStarted`) and when it ends; both are read.
+/// One answered request. A watch is written twice, when it begins (`ResponseStarted`) and when it
+/// ends; both are read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Asked {
     /// `ResponseStarted`, `ResponseComplete` or `Panic`.
@@ -45,7 +47,8 @@ pub struct Asked {
     pub code: u64,
     /// When it was received: RFC 3339, in microseconds.
     pub at: String,
-    /// When this stage was reached, which for `ResponseComplete` is when it was answered: RFC 3339, in microseconds.
+    /// When this stage was reached, which for `ResponseComplete` is when it was answered: RFC 3339,
+    /// in microseconds.
     pub answered: String,
 }
 
@@ -63,7 +66,9 @@ impl Audit {
     /// All requests since that place, in the order of their answers.
     pub fn since(&self, mark: &Mark) -> Vec<Asked> {
         let bytes = std::fs::read(&self.path).unwrap_or_default();
-        let from = usize::try_from(mark.0).unwrap_or(usize::MAX).min(bytes.len());
+        let from = usize::try_from(mark.0)
+            .unwrap_or(usize::MAX)
+            .min(bytes.len());
         bytes[from..]
             .split(|byte| *byte == b'\n')
             .filter_map(|line| serde_json::from_slice(line).ok())

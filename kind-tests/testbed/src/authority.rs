@@ -4,8 +4,8 @@ use std::sync::{Arc, Mutex};
 
 use anyhow::Result;
 use rcgen::{
-    BasicConstraints, Certificate, CertificateParams, CertifiedIssuer, DnType, ExtendedKeyUsagePurpose, IsCa, KeyPair,
-    KeyUsagePurpose, date_time_ymd,
+    BasicConstraints, Certificate, CertificateParams, CertifiedIssuer, DnType,
+    ExtendedKeyUsagePurpose, IsCa, KeyPair, KeyUsagePurpose, date_time_ymd,
 };
 use rustls::ServerConfig;
 use rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
@@ -32,7 +32,12 @@ pub struct Serving {
 impl Default for Serving {
     /// Good for loopback by address and by name.
     fn default() -> Self {
-        Self { names: ["127.0.0.1", "localhost", "kubernetes.default.svc"].map(str::to_owned).to_vec(), expired: false }
+        Self {
+            names: ["127.0.0.1", "localhost", "kubernetes.default.svc"]
+                .map(str::to_owned)
+                .to_vec(),
+            expired: false,
+        }
     }
 }
 
@@ -43,11 +48,16 @@ impl Authority {
     /// When the key cannot be made.
     pub fn new() -> Result<Self> {
         let mut params = CertificateParams::default();
-        params.distinguished_name.push(DnType::CommonName, "memory-api authority");
+        params
+            .distinguished_name
+            .push(DnType::CommonName, "memory-api authority");
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
         params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
         let issuer = CertifiedIssuer::self_signed(params, KeyPair::generate()?)?;
-        Ok(Self { issuer: Arc::new(issuer), newest: Arc::default() })
+        Ok(Self {
+            issuer: Arc::new(issuer),
+            newest: Arc::default(),
+        })
     }
 
     /// The authority's certificate, as PEM.
@@ -83,7 +93,9 @@ impl Authority {
     /// When the key cannot be made.
     pub fn sign(&self, serving: &Serving) -> Result<(Certificate, KeyPair)> {
         let mut params = CertificateParams::new(serving.names.clone())?;
-        params.distinguished_name.push(DnType::CommonName, "memory-api");
+        params
+            .distinguished_name
+            .push(DnType::CommonName, "memory-api");
         params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
         if serving.expired {
             params.not_after = date_time_ymd(2001, 1, 1);

@@ -1,5 +1,5 @@
-//! What all scenarios of one test process share: a runtime, etcd, a certificate authority, and control planes that are lent
-//! and given back.
+//! What all scenarios of one test process share: a runtime, etcd, a certificate authority, and
+//! control planes that are lent and given back.
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -17,8 +17,10 @@ use crate::secrets;
 use crate::seed::{ControlPlane, Idle, Loan, Seed};
 use crate::stalls::tolerating_stalls;
 
-/// One runtime for the whole process: what a scenario leaves to the next ones must not end with that scenario.
-static RUNTIME: LazyLock<Runtime> = LazyLock::new(|| Runtime::new().expect("a runtime needs nothing but threads"));
+/// One runtime for the whole process: what a scenario leaves to the next ones must not end with
+/// that scenario.
+static RUNTIME: LazyLock<Runtime> =
+    LazyLock::new(|| Runtime::new().expect("a runtime needs nothing but threads"));
 static BED: OnceCell<Bed> = OnceCell::const_new();
 
 /// API servers that start at once: each keeps a core busy for some seconds.
@@ -32,7 +34,8 @@ pub struct Bed {
     idle: Mutex<Vec<ControlPlane>>,
     idle_seeds: Arc<Mutex<Vec<Idle>>>,
     shared: tokio::sync::Mutex<Option<Arc<Seed>>>,
-    /// Kubeconfigs of clusters that somebody else has started: SEED_KUBECONFIG and SHOOT_KUBECONFIG.
+    /// Kubeconfigs of clusters that somebody else has started: SEED_KUBECONFIG and
+    /// SHOOT_KUBECONFIG.
     given: Option<(String, String)>,
     /// Given clusters have room for one scenario at a time.
     turn: Semaphore,
@@ -44,7 +47,8 @@ struct Local {
     authority: Authority,
 }
 
-/// Runs a scenario on the shared runtime; once more where it fails and this machine stood still meanwhile.
+/// Runs a scenario on the shared runtime; once more where it fails and this machine stood still
+/// meanwhile.
 pub fn scenario(act: impl AsyncFn(&'static Bed) -> Result<()>) -> Result<()> {
     RUNTIME.block_on(tolerating_stalls(async || lent(&act).await))
 }
@@ -54,7 +58,8 @@ pub fn with_bed(act: impl AsyncFnOnce(&'static Bed) -> Result<()>) -> Result<()>
     RUNTIME.block_on(lent(act))
 }
 
-/// Does something with the test bed. It fails also when any program under test has leaked a credential so far.
+/// Does something with the test bed. It fails also when any program under test has leaked a
+/// credential so far.
 async fn lent(act: impl AsyncFnOnce(&'static Bed) -> Result<()>) -> Result<()> {
     let bed = BED.get_or_try_init(async || Bed::new()).await?;
     let turn = match bed.given {
@@ -85,7 +90,9 @@ impl Bed {
         // Whoever installed one before us is welcome.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let read = |variable: &str| match std::env::var(variable) {
-            Ok(path) => std::fs::read_to_string(&path).map(Some).with_context(|| format!("{variable}={path}")),
+            Ok(path) => std::fs::read_to_string(&path)
+                .map(Some)
+                .with_context(|| format!("{variable}={path}")),
             Err(_) => Ok(None),
         };
         let given = match (read("SEED_KUBECONFIG")?, read("SHOOT_KUBECONFIG")?) {
@@ -105,7 +112,8 @@ impl Bed {
         })
     }
 
-    /// Whether the clusters are somebody else's: then there is no audit log, and no server of ours to stop.
+    /// Whether the clusters are somebody else's: then there is no audit log, and no server of ours
+    /// to stop.
     pub fn is_given(&self) -> bool {
         self.given.is_some()
     }
@@ -115,7 +123,11 @@ impl Bed {
             .get_or_try_init(async || {
                 let programs = go_programs::built("control-plane").await?;
                 let etcd = Etcd::start(&programs).await?;
-                Ok(Local { programs, etcd, authority: Authority::new()? })
+                Ok(Local {
+                    programs,
+                    etcd,
+                    authority: Authority::new()?,
+                })
             })
             .await
     }
@@ -148,14 +160,22 @@ impl Bed {
         let local = self.local().await?;
         let _start = self.starts.acquire().await?;
         let name = format!("{role}-{}", self.serial.fetch_add(1, Ordering::Relaxed));
-        let server = ApiServer::start(&local.programs, &local.etcd, &local.authority, &name, None).await?;
+        let server =
+            ApiServer::start(&local.programs, &local.etcd, &local.authority, &name, None).await?;
         Ok((ControlPlane::own(server).await?, name))
     }
 
     /// A control plane of the test bed's own, for real kubelets.
     pub async fn start_for_nodes(&self, role: &str, nodes: &ForNodes) -> Result<ControlPlane> {
         let local = self.local().await?;
-        let server = ApiServer::start(&local.programs, &local.etcd, &local.authority, role, Some(nodes)).await?;
+        let server = ApiServer::start(
+            &local.programs,
+            &local.etcd,
+            &local.authority,
+            role,
+            Some(nodes),
+        )
+        .await?;
         ControlPlane::own(server).await
     }
 
@@ -172,7 +192,11 @@ impl Bed {
         if let Some((_, shoot)) = &self.given {
             return ControlPlane::given(shoot).await;
         }
-        let idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        let idle = self
+            .idle
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .pop();
         match idle {
             Some(plane) => Ok(plane),
             None => self.start_control_plane("shoot").await,
@@ -182,12 +206,15 @@ impl Bed {
     /// Takes a clean control plane back.
     pub fn give_back(&self, plane: ControlPlane) {
         if self.given.is_none() {
-            self.idle.lock().unwrap_or_else(PoisonError::into_inner).push(plane);
+            self.idle
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .push(plane);
         }
     }
 
-    /// The seed that ordinary scenarios share, with one prober at work on it. Another one where that prober has ended, as it does when it
-    /// cannot renew its Lease for long enough.
+    /// The seed that ordinary scenarios share, with one prober at work on it. Another one where
+    /// that prober has ended, as it does when it cannot renew its Lease for long enough.
     pub async fn seed(&'static self) -> Result<Arc<Seed>> {
         let mut shared = self.shared.lock().await;
         if let Some(seed) = shared.as_ref().filter(|seed| seed.is_probed()) {
@@ -214,7 +241,11 @@ impl Bed {
         if let Some((seed, _)) = &self.given {
             return Seed::prepare(ControlPlane::given(seed).await?).await;
         }
-        let idle = self.idle_seeds.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        let idle = self
+            .idle_seeds
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .pop();
         let seed = match idle {
             Some(seed) => {
                 seed.baseline.restore().await?;
@@ -225,7 +256,10 @@ impl Bed {
             None => {
                 let (plane, prefix) = self.start_with_prefix("seed").await?;
                 Seed::equip(&plane).await?;
-                Idle { plane, baseline: Baseline::of(&self.local().await?.etcd, &prefix).await? }
+                Idle {
+                    plane,
+                    baseline: Baseline::of(&self.local().await?.etcd, &prefix).await?,
+                }
             }
         };
         Seed::begin(seed.plane.clone(), Some(Loan::new(&self.idle_seeds, seed))).await

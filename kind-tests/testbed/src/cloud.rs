@@ -28,7 +28,8 @@ const NODES: &str = "/api/v1/nodes";
 pub const POOL: &str = "pool";
 /// How often the host looks into the folder.
 const TICK: Duration = Duration::from_millis(100);
-/// From one VM's phase to the next one's, in beats: any number of them are spread well (the golden ratio).
+/// From one VM's phase to the next one's, in beats: any number of them are spread well (the golden
+/// ratio).
 const NEXT_PHASE: f64 = 0.618;
 
 /// The VMs of one shoot. Dropping it ends their kubelets.
@@ -52,8 +53,19 @@ impl Cloud {
     /// No VM yet; the nodes join the shoot with this API and renew leases that last for `grace`.
     pub fn start(api: KubeApi, grace: Duration) -> Result<Self> {
         let folder = leash::folder("vms")?;
-        let kubelets = LeaseRenewers::new(Kubelet { api: api.clone(), grace }, grace / 4);
-        let vms = Arc::new(Mutex::new(Vms { kubelets, cut: false, broken: BTreeSet::new(), serial: 0 }));
+        let kubelets = LeaseRenewers::new(
+            Kubelet {
+                api: api.clone(),
+                grace,
+            },
+            grace / 4,
+        );
+        let vms = Arc::new(Mutex::new(Vms {
+            kubelets,
+            cut: false,
+            broken: BTreeSet::new(),
+            serial: 0,
+        }));
         let mut host = JoinSet::new();
         host.spawn(run(folder.clone(), vms.clone(), api));
         Ok(Self { folder, vms, host })
@@ -69,7 +81,8 @@ impl Cloud {
         names(&self.folder)
     }
 
-    /// Cuts the way of all nodes to the API server, also of those that are yet to come. No renewal lands after this has returned.
+    /// Cuts the way of all nodes to the API server, also of those that are yet to come. No renewal
+    /// lands after this has returned.
     pub async fn cut(&self) {
         self.change(|vms| vms.cut = true).await;
     }
@@ -81,12 +94,14 @@ impl Cloud {
 
     /// Breaks a VM: its kubelet says nothing any more.
     pub async fn break_down(&self, name: &str) {
-        self.change(|vms| vms.broken.extend([name.to_owned()])).await;
+        self.change(|vms| vms.broken.extend([name.to_owned()]))
+            .await;
     }
 
     /// Mends a VM that was broken.
     pub async fn mend(&self, name: &str) {
-        self.change(|vms| vms.broken.retain(|broken| broken != name)).await;
+        self.change(|vms| vms.broken.retain(|broken| broken != name))
+            .await;
     }
 
     async fn change(&self, change: impl FnOnce(&mut Vms)) {
@@ -122,13 +137,20 @@ impl Vms {
     fn begin(&mut self, name: &str) {
         self.serial += 1;
         let phase = (f64::from(self.serial) * NEXT_PHASE).fract();
-        self.kubelets.join(name, self.kubelets.beat().mul_f64(phase), TimeDelta::zero());
+        self.kubelets
+            .join(name, self.kubelets.beat().mul_f64(phase), TimeDelta::zero());
         self.apply();
     }
 
     /// Ends those whose VM is gone, and returns their names.
     async fn end_others(&mut self, names: &BTreeSet<String>) -> Vec<String> {
-        let gone: Vec<String> = self.kubelets.names().iter().filter(|name| !names.contains(*name)).cloned().collect();
+        let gone: Vec<String> = self
+            .kubelets
+            .names()
+            .iter()
+            .filter(|name| !names.contains(*name))
+            .cloned()
+            .collect();
         for name in &gone {
             self.kubelets.leave(name);
             self.broken.remove(name);
@@ -162,7 +184,8 @@ async fn run(folder: PathBuf, vms: Arc<Mutex<Vms>>, api: KubeApi) {
 }
 
 fn names(folder: &Path) -> Result<BTreeSet<String>> {
-    let names = std::fs::read_dir(folder)?.map(|file| Ok(file?.file_name().to_string_lossy().into_owned()));
+    let names =
+        std::fs::read_dir(folder)?.map(|file| Ok(file?.file_name().to_string_lossy().into_owned()));
     names.collect()
 }
 
@@ -180,31 +203,59 @@ impl Leases for Kubelet {
 }
 
 impl Kubelet {
-    /// Registers the node where there is none, renews its lease, and corrects conditions that others have set meanwhile.
+    /// Registers the node where there is none, renews its lease, and corrects conditions that
+    /// others have set meanwhile.
     async fn beat(&self, name: &str, ahead: TimeDelta) -> Result<()> {
         let own = gardener::node(name, POOL);
         let Some(node) = self.api.find(&format!("{NODES}/{name}")).await? else {
-            self.api.create(LEASES, &labelled(gardener::lease(name, self.grace.as_secs(), ahead))).await?;
+            self.api
+                .create(
+                    LEASES,
+                    &labelled(gardener::lease(name, self.grace.as_secs(), ahead)),
+                )
+                .await?;
             return self.api.create(NODES, &labelled(own)).await;
         };
-        self.api.merge(&format!("{LEASES}/{name}"), &json!({"spec": {"renewTime": stamp(ahead)}})).await?;
+        self.api
+            .merge(
+                &format!("{LEASES}/{name}"),
+                &json!({"spec": {"renewTime": stamp(ahead)}}),
+            )
+            .await?;
         if let Some(conditions) = corrected(&node, &own) {
-            self.api.merge(&format!("{NODES}/{name}/status"), &json!({"status": {"conditions": conditions}})).await?;
+            self.api
+                .merge(
+                    &format!("{NODES}/{name}/status"),
+                    &json!({"status": {"conditions": conditions}}),
+                )
+                .await?;
         }
         Ok(())
     }
 }
 
-/// The conditions of a node with its kubelet's own as they are, if they differ. kube-controller-manager sets all four of them to Unknown,
-/// and machine-controller-manager takes a node for healthy only when all are back.
+/// The conditions of a node with its kubelet's own as they are, if they differ.
+/// kube-controller-manager sets all four of them to Unknown, and machine-controller-manager takes a
+/// node for healthy only when all are back.
 fn corrected(node: &Value, own: &Value) -> Option<Vec<Value>> {
-    let conditions = |node: &Value| node["status"]["conditions"].as_array().cloned().unwrap_or_default();
+    let conditions = |node: &Value| {
+        node["status"]["conditions"]
+            .as_array()
+            .cloned()
+            .unwrap_or_default()
+    };
     let (posted, own) = (conditions(node), conditions(own));
-    let is_posted = |own: &Value| posted.iter().any(|it| it["type"] == own["type"] && it["status"] == own["status"]);
+    let is_posted = |own: &Value| {
+        posted
+            .iter()
+            .any(|it| it["type"] == own["type"] && it["status"] == own["status"])
+    };
     if own.iter().all(is_posted) {
         return None;
     }
-    let others = posted.iter().filter(|it| !own.iter().any(|own| own["type"] == it["type"]));
+    let others = posted
+        .iter()
+        .filter(|it| !own.iter().any(|own| own["type"] == it["type"]));
     Some(own.iter().chain(others).cloned().collect())
 }
 
@@ -213,17 +264,33 @@ mod tests {
     use super::*;
 
     fn node(conditions: &[(&str, &str)]) -> Value {
-        let conditions = conditions.iter().map(|(kind, status)| json!({"type": kind, "status": status}));
+        let conditions = conditions
+            .iter()
+            .map(|(kind, status)| json!({"type": kind, "status": status}));
         json!({"status": {"conditions": conditions.collect::<Vec<_>>()}})
     }
 
     #[test]
     fn a_kubelet_corrects_its_own_conditions_and_leaves_those_of_others() {
         let own = node(&[("DiskPressure", "False"), ("Ready", "True")]);
-        let given_up = node(&[("Ready", "Unknown"), ("Terminating", "True"), ("DiskPressure", "False")]);
-        let expected = node(&[("DiskPressure", "False"), ("Ready", "True"), ("Terminating", "True")]);
-        assert_eq!(corrected(&given_up, &own).map(Value::from).as_ref(), Some(&expected["status"]["conditions"]));
+        let given_up = node(&[
+            ("Ready", "Unknown"),
+            ("Terminating", "True"),
+            ("DiskPressure", "False"),
+        ]);
+        let expected = node(&[
+            ("DiskPressure", "False"),
+            ("Ready", "True"),
+            ("Terminating", "True"),
+        ]);
+        assert_eq!(
+            corrected(&given_up, &own).map(Value::from).as_ref(),
+            Some(&expected["status"]["conditions"])
+        );
         assert_eq!(corrected(&expected, &own), None);
-        assert_eq!(corrected(&node(&[]), &own).map(|conditions| conditions.len()), Some(2));
+        assert_eq!(
+            corrected(&node(&[]), &own).map(|conditions| conditions.len()),
+            Some(2)
+        );
     }
 }

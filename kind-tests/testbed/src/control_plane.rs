@@ -1,5 +1,6 @@
-//! A real Kubernetes control plane out of single processes on loopback: one etcd for the test process, and beside it as many
-//! API servers as wanted, each with a prefix of its own in that etcd, so that one more costs an API server and no more.
+//! A real Kubernetes control plane out of single processes on loopback: one etcd for the test
+//! process, and beside it as many API servers as wanted, each with a prefix of its own in that
+//! etcd, so that one more costs an API server and no more.
 
 mod api_server;
 mod baseline;
@@ -19,19 +20,21 @@ pub use controller_manager::ControllerManager;
 pub use etcd::Etcd;
 pub use machine_controller_manager::machine_definitions;
 
-/// How often a server is restarted on other ports when it ended before it was ready. A port that was free when it was
-/// asked for may be taken by the time it is bound.
+/// How often a server is restarted on other ports when it ended before it was ready. A port that
+/// was free when it was asked for may be taken by the time it is bound.
 const TRIES: usize = 3;
 
-/// Keeps a port from being given to anybody who asks for a free one, as long as this lives. Connections to it are refused, and a program
-/// in Go can listen there: it says SO_REUSEADDR, too.
+/// Keeps a port from being given to anybody who asks for a free one, as long as this lives.
+/// Connections to it are refused, and a program in Go can listen there: it says SO_REUSEADDR, too.
 ///
 /// # Errors
 /// When somebody has it.
 pub fn hold_port(port: u16) -> Result<TcpSocket> {
     let socket = TcpSocket::new_v4()?;
     socket.set_reuseaddr(true)?;
-    socket.bind((Ipv4Addr::LOCALHOST, port).into()).with_context(|| format!("port {port} is taken"))?;
+    socket
+        .bind((Ipv4Addr::LOCALHOST, port).into())
+        .with_context(|| format!("port {port} is taken"))?;
     Ok(socket)
 }
 

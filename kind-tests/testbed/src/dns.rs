@@ -66,13 +66,20 @@ struct Script {
 impl Dns {
     /// A server that answers in this way at a port of its own, over UDP and TCP.
     pub async fn start(reply: Reply) -> Result<Self> {
-        let script = Script { reply: Arc::new(Mutex::new(reply)), asked: watch::Sender::default() };
+        let script = Script {
+            reply: Arc::new(Mutex::new(reply)),
+            asked: watch::Sender::default(),
+        };
         let (udp, tcp) = sockets().await?;
         let address = udp.local_addr()?;
         let mut server = Server::new(script.clone());
         server.register_socket(udp);
         server.register_listener(tcp, Duration::from_secs(5), 32);
-        Ok(Self { address, script, _server: server })
+        Ok(Self {
+            address,
+            script,
+            _server: server,
+        })
     }
 
     /// Where it is asked.
@@ -82,7 +89,11 @@ impl Dns {
 
     /// Answers in this way from now on.
     pub fn say(&self, reply: Reply) {
-        *self.script.reply.lock().unwrap_or_else(PoisonError::into_inner) = reply;
+        *self
+            .script
+            .reply
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner) = reply;
     }
 
     /// The names of all queries so far, in lower case.
@@ -110,17 +121,32 @@ async fn sockets() -> Result<(UdpSocket, TcpListener)> {
 
 #[async_trait]
 impl RequestHandler for Script {
-    async fn handle_request<R: ResponseHandler, T: Time>(&self, request: &Request, mut to: R) -> ResponseInfo {
+    async fn handle_request<R: ResponseHandler, T: Time>(
+        &self,
+        request: &Request,
+        mut to: R,
+    ) -> ResponseInfo {
         let mut metadata = Metadata::response_from_request(&request.metadata);
-        let nothing = ResponseInfo::from(Header { metadata, counts: HeaderCounts::default() });
-        let Ok(info) = request.request_info() else { return nothing };
+        let nothing = ResponseInfo::from(Header {
+            metadata,
+            counts: HeaderCounts::default(),
+        });
+        let Ok(info) = request.request_info() else {
+            return nothing;
+        };
         let name = info.query.original().name().clone();
-        self.asked.send_modify(|asked| asked.push(name.to_ascii().to_lowercase()));
-        let reply = self.reply.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        self.asked
+            .send_modify(|asked| asked.push(name.to_ascii().to_lowercase()));
+        let reply = self
+            .reply
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone();
         let over_tcp = request.protocol() == Protocol::Tcp;
         let mut answers = Vec::new();
         let mut records = |texts: Vec<Vec<String>>| {
-            let record = |strings| Record::from_rdata(name.clone(), 300, RData::TXT(TXT::new(strings)));
+            let record =
+                |strings| Record::from_rdata(name.clone(), 300, RData::TXT(TXT::new(strings)));
             answers.extend(texts.into_iter().map(record));
         };
         match reply {
@@ -131,7 +157,11 @@ impl RequestHandler for Script {
             Reply::NoName => metadata.response_code = ResponseCode::NXDomain,
             Reply::NoRecord => {}
             Reply::Address => {
-                answers.push(Record::from_rdata(name.clone(), 300, RData::A(A(Ipv4Addr::LOCALHOST))));
+                answers.push(Record::from_rdata(
+                    name.clone(),
+                    300,
+                    RData::A(A(Ipv4Addr::LOCALHOST)),
+                ));
             }
             Reply::Host(host, addresses) if name.to_ascii() == host => {
                 let queried = info.query.query_type() == RecordType::A;
@@ -142,7 +172,13 @@ impl RequestHandler for Script {
             Reply::Failure => metadata.response_code = ResponseCode::ServFail,
             Reply::Refused => metadata.response_code = ResponseCode::Refused,
         }
-        let response = MessageResponseBuilder::from_message_request(request).build(metadata, &answers, [], [], []);
+        let response = MessageResponseBuilder::from_message_request(request).build(
+            metadata,
+            &answers,
+            [],
+            [],
+            [],
+        );
         to.send_response(response).await.unwrap_or(nothing)
     }
 }

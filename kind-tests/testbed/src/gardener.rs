@@ -1,9 +1,12 @@
-//! What Gardener puts into a seed and a shoot: its objects, its names, and the rights it grants (rules 81 to 84).
+//! What Gardener puts into a seed and a shoot: its objects, its names, and the rights it grants
+//! (rules 81 to 84).
 
 mod manifests;
 
 pub(crate) use manifests::manifest;
-pub use manifests::{Manifest, definitions, more_access, prober_access, seed_access, shoot_access, weeder_access};
+pub use manifests::{
+    Manifest, definitions, more_access, prober_access, seed_access, shoot_access, weeder_access,
+};
 
 use base64::{Engine, prelude::BASE64_STANDARD};
 use chrono::{SecondsFormat, TimeDelta, Utc};
@@ -61,7 +64,14 @@ pub struct Rights {
 impl Rights {
     fn user(&self, name: &str) -> User {
         let (namespace, inside) = &self.inside;
-        User::limited(name, [Rule::of_role(&self.everywhere, None), Rule::of_role(inside, Some(namespace))].concat())
+        User::limited(
+            name,
+            [
+                Rule::of_role(&self.everywhere, None),
+                Rule::of_role(inside, Some(namespace)),
+            ]
+            .concat(),
+        )
     }
 }
 
@@ -75,7 +85,10 @@ pub fn prober_rights() -> Rights {
          "verbs": ["get", "list", "watch", "update", "patch"]},
         {"apiGroups": ["machine.sapcloud.io"], "resources": ["machines"], "verbs": read},
     ]);
-    Rights { everywhere, inside: in_garden("dwd-prober-leader-election") }
+    Rights {
+        everywhere,
+        inside: in_garden("dwd-prober-leader-election"),
+    }
 }
 
 /// The weeder's in the seed (rules 82 and 83).
@@ -84,16 +97,23 @@ pub fn weeder_rights() -> Rights {
         {"apiGroups": [""], "resources": ["pods"], "verbs": ["get", "list", "watch", "delete"]},
         {"apiGroups": ["discovery.k8s.io"], "resources": ["endpointslices"], "verbs": ["get", "list", "watch"]},
     ]);
-    Rights { everywhere, inside: in_garden("dwd-weeder-leader-election") }
+    Rights {
+        everywhere,
+        inside: in_garden("dwd-weeder-leader-election"),
+    }
 }
 
 /// The probe's in a shoot (rule 84).
 pub fn probe_rights() -> Rights {
     let rule = |group: &str, resource: &str| json!([{"apiGroups": [group], "resources": [resource], "verbs": ["get", "list"]}]);
-    Rights { everywhere: rule("", "nodes"), inside: ("kube-node-lease", rule("coordination.k8s.io", "leases")) }
+    Rights {
+        everywhere: rule("", "nodes"),
+        inside: ("kube-node-lease", rule("coordination.k8s.io", "leases")),
+    }
 }
 
-/// What an agent may do in the namespace garden: elect its leader by this Lease, and tell (rule 83).
+/// What an agent may do in the namespace garden: elect its leader by this Lease, and tell (rule
+/// 83).
 fn in_garden(lease: &str) -> (&'static str, Value) {
     let rules = json!([
         {"apiGroups": ["coordination.k8s.io"], "resources": ["leases"], "verbs": ["create"]},
@@ -119,7 +139,8 @@ pub fn shoot_probe() -> User {
     probe_rights().user(PROBE_USER)
 }
 
-/// A Cluster: one worker pool, not hibernated, last operation done. `grace` is `nodeMonitorGracePeriod`, Kubernetes' default if `None`.
+/// A Cluster: one worker pool, not hibernated, last operation done. `grace` is
+/// `nodeMonitorGracePeriod`, Kubernetes' default if `None`.
 pub fn cluster(namespace: &str, grace: Option<&str>) -> Value {
     let mut kubernetes = json!({"version": "1.36.3"});
     if let Some(grace) = grace {

@@ -1,5 +1,5 @@
-//! What Gardener's own code says (the Go program in `gardenlet/`): the objects that gardenlet deploys for the watchdog, and what
-//! its care controller finds in a shoot.
+//! What Gardener's own code says (the Go program in `gardenlet/`): the objects that gardenlet
+//! deploys for the watchdog, and what its care controller finds in a shoot.
 
 use std::path::PathBuf;
 use std::process::Stdio;
@@ -25,16 +25,21 @@ pub struct Gardenlet {
 /// What the care controller puts into a shoot's conditions.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Findings {
-    /// The controllers that it finds scaled down by the prober: ControlPlaneHealthy is false, reason ControllersScaledDown.
+    /// The controllers that it finds scaled down by the prober: ControlPlaneHealthy is false,
+    /// reason ControllersScaledDown.
     pub scaled_down: Vec<String>,
-    /// What it says of expired leases, if it does: EveryNodeReady is false, reason TooManyExpiredNodeLeases.
+    /// What it says of expired leases, if it does: EveryNodeReady is false, reason
+    /// TooManyExpiredNodeLeases.
     pub expired_leases: Option<String>,
 }
 
 impl Gardenlet {
     /// Finds the program, or builds it.
     pub async fn built() -> Result<Self> {
-        Ok(Self { program: go_programs::built("gardenlet").await?.join("gardenlet"), folder: leash::folder("gardenlet")? })
+        Ok(Self {
+            program: go_programs::built("gardenlet").await?.join("gardenlet"),
+            folder: leash::folder("gardenlet")?,
+        })
     }
 
     /// The objects of both agents in a seed.
@@ -48,35 +53,63 @@ impl Gardenlet {
         objects::read(&self.run(&["shoot", namespace, server, &file]).await?)
     }
 
-    /// Gives the prober access to a shoot as Gardener does, instead of the test bed's; its roles in the shoot.
+    /// Gives the prober access to a shoot as Gardener does, instead of the test bed's; its roles in
+    /// the shoot.
     pub async fn give_access(&self, shoot: &Shoot) -> Result<Objects> {
         let server = format!("https://{}", shoot.relay.address());
-        let mut objects = self.access(&shoot.namespace, &server, shoot.plane.authority()).await?;
+        let mut objects = self
+            .access(&shoot.namespace, &server, shoot.plane.authority())
+            .await?;
         let key = format!("Secret {}/{}", shoot.namespace, PROBE_SECRET);
         let mut secret = objects.remove(&key).with_context(|| format!("no {key}"))?;
         install(shoot.plane.api(), &objects).await?;
-        // gardener-resource-manager's part: a token for the account that the annotations name, written into the kubeconfig.
+        // gardener-resource-manager's part: a token for the account that the annotations name,
+        // written into the kubeconfig.
         let account = |what: &str| {
             let annotation = format!("serviceaccount.resources.gardener.cloud/{what}");
-            secret["metadata"]["annotations"][&annotation].as_str().with_context(|| format!("no {annotation}"))
+            secret["metadata"]["annotations"][&annotation]
+                .as_str()
+                .with_context(|| format!("no {annotation}"))
         };
-        let token = shoot.plane.api().token(account("namespace")?, account("name")?).await?;
-        let kubeconfig = STANDARD.decode(secret["data"]["kubeconfig"].as_str().context("no kubeconfig")?)?;
+        let token = shoot
+            .plane
+            .api()
+            .token(account("namespace")?, account("name")?)
+            .await?;
+        let kubeconfig = STANDARD.decode(
+            secret["data"]["kubeconfig"]
+                .as_str()
+                .context("no kubeconfig")?,
+        )?;
         let mut kubeconfig: Value = serde_saphyr::from_str(std::str::from_utf8(&kubeconfig)?)?;
         kubeconfig["users"][0]["user"] = json!({"token": token});
         // JSON is YAML.
         secret["data"]["kubeconfig"] = STANDARD.encode(kubeconfig.to_string()).into();
-        shoot.seed.api().create(&collection(&secret)?, &secret).await?;
+        shoot
+            .seed
+            .api()
+            .create(&collection(&secret)?, &secret)
+            .await?;
         Ok(objects)
     }
 
     /// What the care controller finds in a shoot.
     pub async fn findings(&self, shoot: &Shoot) -> Result<Findings> {
         let seed = self.file("seed-kubeconfig", shoot.seed.plane().admin_kubeconfig())?;
-        let own = self.file(&format!("{}-kubeconfig", shoot.namespace), shoot.plane.admin_kubeconfig())?;
-        let found: Value = serde_json::from_str(&self.run(&["check", &seed, &own, &shoot.namespace]).await?)?;
-        let names = found["scaledDown"].as_array().into_iter().flatten().filter_map(Value::as_str);
-        let expired = found["expiredLeases"].as_str().context("no word of leases")?;
+        let own = self.file(
+            &format!("{}-kubeconfig", shoot.namespace),
+            shoot.plane.admin_kubeconfig(),
+        )?;
+        let found: Value =
+            serde_json::from_str(&self.run(&["check", &seed, &own, &shoot.namespace]).await?)?;
+        let names = found["scaledDown"]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .filter_map(Value::as_str);
+        let expired = found["expiredLeases"]
+            .as_str()
+            .context("no word of leases")?;
         Ok(Findings {
             scaled_down: names.map(Into::into).collect(),
             expired_leases: (!expired.is_empty()).then(|| expired.to_owned()),
@@ -86,7 +119,9 @@ impl Gardenlet {
     fn file(&self, name: &str, text: &str) -> Result<String> {
         let path = self.folder.join(name);
         std::fs::write(&path, text)?;
-        path.to_str().map(Into::into).context("a path that is no text")
+        path.to_str()
+            .map(Into::into)
+            .context("a path that is no text")
     }
 
     async fn run(&self, args: &[&str]) -> Result<String> {
@@ -97,7 +132,11 @@ impl Gardenlet {
             .output()
             .await
             .with_context(|| self.program.display().to_string())?;
-        ensure!(output.status.success(), "gardenlet {args:?}: {}", String::from_utf8_lossy(&output.stderr));
+        ensure!(
+            output.status.success(),
+            "gardenlet {args:?}: {}",
+            String::from_utf8_lossy(&output.stderr)
+        );
         Ok(String::from_utf8(output.stdout)?)
     }
 }

@@ -1,4 +1,5 @@
-//! Programs that are built from Go modules, once per version, by the script `build` in a folder beside this crate.
+//! Programs that are built from Go modules, once per version, by the script `build` in a folder
+//! beside this crate.
 
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
@@ -10,7 +11,10 @@ use anyhow::{Context, Result, ensure};
 /// # Errors
 /// When they cannot be built, for lack of Go, say.
 pub async fn built(folder: &str) -> Result<PathBuf> {
-    let build = Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(folder).join("build");
+    let build = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("..")
+        .join(folder)
+        .join("build");
     let output = tokio::process::Command::new(&build)
         .stdin(Stdio::null())
         .stderr(Stdio::inherit())

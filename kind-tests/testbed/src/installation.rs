@@ -1,5 +1,5 @@
-//! Real agents on a real seed, started as their Deployments say: with the rendered ServiceAccounts, roles, ConfigMaps and
-//! commands, and no other.
+//! Real agents on a real seed, started as their Deployments say: with the rendered ServiceAccounts,
+//! roles, ConfigMaps and commands, and no other.
 
 use anyhow::{Context, Result};
 use serde_json::Value;
@@ -14,14 +14,18 @@ use crate::{KubeApi, Seed};
 /// Where the Deployments mount the config.
 const CONFIG: &str = "/etc/dependency-watchdog/config";
 
-/// Puts accounts, roles, bindings and ConfigMaps into a seed; what the test bed has brought under the same names is replaced.
+/// Puts accounts, roles, bindings and ConfigMaps into a seed; what the test bed has brought under
+/// the same names is replaced.
 ///
 /// # Errors
 /// When the API server refuses.
 pub async fn install(api: &KubeApi, objects: &Objects) -> Result<()> {
     for object in objects.values() {
         let kind = object["kind"].as_str().unwrap_or_default();
-        if kind.ends_with("Role") || kind.ends_with("RoleBinding") || ["ServiceAccount", "ConfigMap"].contains(&kind) {
+        if kind.ends_with("Role")
+            || kind.ends_with("RoleBinding")
+            || ["ServiceAccount", "ConfigMap"].contains(&kind)
+        {
             api.delete(&path(object)?).await?;
             api.create(&collection(object)?, object).await?;
         }
@@ -34,7 +38,10 @@ pub async fn install(api: &KubeApi, objects: &Objects) -> Result<()> {
 /// # Errors
 /// When there is no such Deployment.
 pub fn container<'a>(objects: &'a Objects, deployment: &str) -> Result<&'a Value> {
-    Ok(&get(objects, &format!("Deployment garden/{deployment}"))?["spec"]["template"]["spec"]["containers"][0])
+    Ok(
+        &get(objects, &format!("Deployment garden/{deployment}"))?["spec"]["template"]["spec"]["containers"]
+            [0],
+    )
 }
 
 /// Its command.
@@ -42,8 +49,13 @@ pub fn container<'a>(objects: &'a Objects, deployment: &str) -> Result<&'a Value
 /// # Errors
 /// When there is no such Deployment.
 pub fn command(objects: &Objects, deployment: &str) -> Result<Vec<String>> {
-    let words = container(objects, deployment)?["command"].as_array().context("no command")?;
-    words.iter().map(|word| word.as_str().map(Into::into).context("no word")).collect()
+    let words = container(objects, deployment)?["command"]
+        .as_array()
+        .context("no command")?;
+    words
+        .iter()
+        .map(|word| word.as_str().map(Into::into).context("no word"))
+        .collect()
 }
 
 /// The config file that a Deployment mounts.
@@ -51,16 +63,24 @@ pub fn command(objects: &Objects, deployment: &str) -> Result<Vec<String>> {
 /// # Errors
 /// When it mounts none.
 pub fn config<'a>(objects: &'a Objects, deployment: &str) -> Result<&'a str> {
-    let spec = &get(objects, &format!("Deployment garden/{deployment}"))?["spec"]["template"]["spec"];
+    let spec =
+        &get(objects, &format!("Deployment garden/{deployment}"))?["spec"]["template"]["spec"];
     let mounted = &spec["containers"][0]["volumeMounts"][0];
-    anyhow::ensure!(mounted["mountPath"] == CONFIG && spec["volumes"][0]["name"] == mounted["name"], "{mounted}");
-    let name = spec["volumes"][0]["configMap"]["name"].as_str().context("no ConfigMap")?;
-    get(objects, &format!("ConfigMap garden/{name}"))?["data"]["dep-config.yaml"].as_str().context("no dep-config.yaml")
+    anyhow::ensure!(
+        mounted["mountPath"] == CONFIG && spec["volumes"][0]["name"] == mounted["name"],
+        "{mounted}"
+    );
+    let name = spec["volumes"][0]["configMap"]["name"]
+        .as_str()
+        .context("no ConfigMap")?;
+    get(objects, &format!("ConfigMap garden/{name}"))?["data"]["dep-config.yaml"]
+        .as_str()
+        .context("no dep-config.yaml")
 }
 
 impl Agent {
-    /// Starts what a Deployment says, with the token of its ServiceAccount, and serves on ports of its own choice.
-    /// `change` may shorten the config's times.
+    /// Starts what a Deployment says, with the token of its ServiceAccount, and serves on ports of
+    /// its own choice. `change` may shorten the config's times.
     ///
     /// # Errors
     /// When the objects lack something, or it cannot be started.
@@ -70,19 +90,29 @@ impl Agent {
         deployment: &str,
         change: impl FnOnce(&str) -> String,
     ) -> Result<Self> {
-        let account = get(objects, &format!("Deployment garden/{deployment}"))?["spec"]["template"]["spec"]["serviceAccountName"]
+        let account = get(objects, &format!("Deployment garden/{deployment}"))?["spec"]["template"]
+            ["spec"]["serviceAccountName"]
             .as_str()
             .context("no account")?;
         let token = seed.api().token("garden", account).await?;
         let folder = crate::leash::folder(deployment)?;
-        std::fs::write(folder.join("dep-config.yaml"), change(config(objects, deployment)?))?;
-        std::fs::write(folder.join("kubeconfig"), seed.plane().kubeconfig(&seed.plane().url(), &token))?;
+        std::fs::write(
+            folder.join("dep-config.yaml"),
+            change(config(objects, deployment)?),
+        )?;
+        std::fs::write(
+            folder.join("kubeconfig"),
+            seed.plane().kubeconfig(&seed.plane().url(), &token),
+        )?;
         let mut args: Vec<String> = command(objects, deployment)?.into_iter().skip(1).collect();
         for arg in &mut args {
             *arg = arg.replace(CONFIG, &folder.display().to_string());
         }
         // What the cluster gives a pod by other means.
-        args.push(format!("--kubeconfig={}", folder.join("kubeconfig").display()));
+        args.push(format!(
+            "--kubeconfig={}",
+            folder.join("kubeconfig").display()
+        ));
         args.extend(SERVED.map(Into::into));
         args.push("--pprof-bind-addr=0".into());
         let process = Process::start(deployment, &binary()?, &args, &folder.join("log"))?;

@@ -10,7 +10,8 @@ use tokio::time::{Instant, sleep, sleep_until};
 
 use crate::api::Store;
 
-/// An annotation on a resource: milliseconds after which its pods follow, or "never" for pods that never start.
+/// An annotation on a resource: milliseconds after which its pods follow, or "never" for pods that
+/// never start.
 pub const READY_AFTER: &str = "bed.example.org/ready-after";
 
 /// Which pods are to start or end, and when that is done.
@@ -23,25 +24,39 @@ pub struct Pods<K> {
 impl<K: Clone + Eq + Hash> Pods<K> {
     /// Pods that take so long unless an annotation says otherwise.
     pub fn new(usual: Duration) -> Self {
-        Self { usual, due: HashMap::new() }
+        Self {
+            usual,
+            due: HashMap::new(),
+        }
     }
 
     /// Looks at an object as it is now.
     pub fn see(&mut self, key: &K, object: &Value, now: Instant) {
         let wanted = object["spec"]["replicas"].as_i64().unwrap_or_default();
-        let ready = object["status"]["readyReplicas"].as_i64().unwrap_or_default();
+        let ready = object["status"]["readyReplicas"]
+            .as_i64()
+            .unwrap_or_default();
         let word = object["metadata"]["annotations"][READY_AFTER].as_str();
         if wanted == ready || (word == Some("never") && wanted > ready) {
             self.due.remove(key);
-        } else if self.due.get(key).is_none_or(|(_, planned)| *planned != wanted) {
-            let takes = word.and_then(|word| word.parse().ok()).map_or(self.usual, Duration::from_millis);
+        } else if self
+            .due
+            .get(key)
+            .is_none_or(|(_, planned)| *planned != wanted)
+        {
+            let takes = word
+                .and_then(|word| word.parse().ok())
+                .map_or(self.usual, Duration::from_millis);
             self.due.insert(key.clone(), (now + takes, wanted));
         }
     }
 
     /// What is done by now, each with its number of replicas.
     pub fn take_due(&mut self, now: Instant) -> Vec<(K, i64)> {
-        self.due.extract_if(|_, (at, _)| *at <= now).map(|(key, (_, wanted))| (key, wanted)).collect()
+        self.due
+            .extract_if(|_, (at, _)| *at <= now)
+            .map(|(key, (_, wanted))| (key, wanted))
+            .collect()
     }
 
     fn next(&self) -> Option<Instant> {
@@ -66,31 +81,46 @@ impl Kubelets {
         Self::start_with(store, resources, usual, |_, _, _| {})
     }
 
-    /// The same, and tells namespace, name and replicas of each resource before its pods have followed.
+    /// The same, and tells namespace, name and replicas of each resource before its pods have
+    /// followed.
     pub fn start_with(
         store: &Store,
         resources: &'static [&str],
         usual: Duration,
         tell: impl Fn(&str, &str, i64) + Send + 'static,
     ) -> Self {
-        Self { _tasks: JoinSet::from_iter([follow(store.clone(), resources, usual, tell)]) }
+        Self {
+            _tasks: JoinSet::from_iter([follow(store.clone(), resources, usual, tell)]),
+        }
     }
 }
 
-async fn follow(store: Store, resources: &'static [&str], usual: Duration, tell: impl Fn(&str, &str, i64)) {
+async fn follow(
+    store: Store,
+    resources: &'static [&str],
+    usual: Duration,
+    tell: impl Fn(&str, &str, i64),
+) {
     let mut pods = Pods::new(usual);
     loop {
         let (seen, now) = (store.revision(), Instant::now());
         for resource in resources {
             for object in store.list(resource, None) {
-                let text = |field: &str| object["metadata"][field].as_str().unwrap_or_default().to_owned();
+                let text = |field: &str| {
+                    object["metadata"][field]
+                        .as_str()
+                        .unwrap_or_default()
+                        .to_owned()
+                };
                 pods.see(&(*resource, text("namespace"), text("name")), &object, now);
             }
         }
         for ((resource, namespace, name), replicas) in pods.take_due(now) {
             tell(&namespace, &name, replicas);
             // One that was deleted in the meantime needs none.
-            store.patch(resource, &namespace, &name, &ready(replicas)).ok();
+            store
+                .patch(resource, &namespace, &name, &ready(replicas))
+                .ok();
         }
         let next = pods.next();
         tokio::select! {
@@ -110,7 +140,11 @@ mod tests {
 
     #[test]
     fn pods_follow_after_their_time_and_begin_again_when_others_are_wanted() {
-        let (mut pods, now, ms) = (Pods::new(Duration::from_millis(200)), Instant::now(), Duration::from_millis);
+        let (mut pods, now, ms) = (
+            Pods::new(Duration::from_millis(200)),
+            Instant::now(),
+            Duration::from_millis,
+        );
         pods.see(&"a", &resource(2, 0, None), now);
         pods.see(&"b", &resource(2, 0, Some("500")), now);
         pods.see(&"a", &resource(2, 1, None), now + ms(150));

@@ -1,8 +1,9 @@
 //! Ends what a test process has started, however the test process itself ends.
 //!
-//! A panic runs destructors, SIGKILL, Ctrl-C and `exit` run none. So one small shell process stands beside the test process
-//! and reads from a pipe which process groups and folders belong to it. When the pipe closes, because the test process is gone,
-//! it kills the groups and removes the folders. It has a process group of its own: Ctrl-C in a terminal does not reach it.
+//! A panic runs destructors, SIGKILL, Ctrl-C and `exit` run none. So one small shell process stands
+//! beside the test process and reads from a pipe which process groups and folders belong to it.
+//! When the pipe closes, because the test process is gone, it kills the groups and removes the
+//! folders. It has a process group of its own: Ctrl-C in a terminal does not reach it.
 
 use std::io::Write;
 use std::os::unix::process::CommandExt;
@@ -34,11 +35,19 @@ static PIPE: LazyLock<Result<Mutex<std::process::ChildStdin>, String>> = LazyLoc
         .process_group(0)
         .spawn()
         .map_err(|error| error.to_string())
-        .and_then(|mut shell| shell.stdin.take().map(Mutex::new).ok_or_else(|| "no pipe".into()))
+        .and_then(|mut shell| {
+            shell
+                .stdin
+                .take()
+                .map(Mutex::new)
+                .ok_or_else(|| "no pipe".into())
+        })
 });
 
 fn tell(line: &str) -> Result<()> {
-    let pipe = PIPE.as_ref().map_err(|error| anyhow::anyhow!("cannot start the leash: {error}"))?;
+    let pipe = PIPE
+        .as_ref()
+        .map_err(|error| anyhow::anyhow!("cannot start the leash: {error}"))?;
     let mut pipe = pipe.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
     writeln!(pipe, "{line}").context("the leash is gone")
 }
@@ -54,10 +63,15 @@ pub fn free(group: i32) {
     let _ = tell(&format!("free {group}"));
 }
 
-/// A new folder, in memory where the machine has a memory file system; it goes with the test process.
+/// A new folder, in memory where the machine has a memory file system; it goes with the test
+/// process.
 pub fn folder(name: &str) -> Result<PathBuf> {
     let memory = Path::new("/dev/shm");
-    let base = if memory.is_dir() { memory.to_owned() } else { std::env::temp_dir() };
+    let base = if memory.is_dir() {
+        memory.to_owned()
+    } else {
+        std::env::temp_dir()
+    };
     let folder = tempfile::Builder::new()
         .prefix(&format!("dependency-watchdog-{name}-"))
         .tempdir_in(&base)

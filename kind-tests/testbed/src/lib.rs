@@ -14,11 +14,11 @@
 //!
 //! What needs no real control plane has a seed and shoots in memory instead ([`api`]).
 //!
-//! [`Bed`] holds what all scenarios of a test process share, [`Seed`] is a control plane with Gardener's
-//! resources and roles, [`Shoot`] is one cluster whose control plane lives in a namespace of a seed. What Gardener itself deploys,
-//! and what it finds, is said by its own code ([`gardenlet`]). Everything that is
-//! started ends with the test process, however that ends ([`leash`]), and whatever the programs under test say is searched for
-//! credentials ([`secrets`]).
+//! [`Bed`] holds what all scenarios of a test process share, [`Seed`] is a control plane with
+//! Gardener's resources and roles, [`Shoot`] is one cluster whose control plane lives in a
+//! namespace of a seed. What Gardener itself deploys, and what it finds, is said by its own code
+//! ([`gardenlet`]). Everything that is started ends with the test process, however that ends
+//! ([`leash`]), and whatever the programs under test say is searched for credentials ([`secrets`]).
 
 pub mod agent;
 pub mod api;

@@ -7,7 +7,8 @@ use kube::Resource;
 use kube::core::{ApiResource, DynamicObject, GroupVersion};
 use serde_json::Value;
 
-/// Objects by kind, namespace and name, such as `Role garden/gardener.cloud:dependency-watchdog-prober`.
+/// Objects by kind, namespace and name, such as `Role
+/// garden/gardener.cloud:dependency-watchdog-prober`.
 pub type Objects = BTreeMap<String, Value>;
 
 /// Reads a stream of YAML documents.
@@ -21,7 +22,10 @@ pub fn read(text: &str) -> Result<Objects> {
             continue;
         }
         let key = key(&object)?;
-        ensure!(objects.insert(key.clone(), object).is_none(), "{key} is there twice");
+        ensure!(
+            objects.insert(key.clone(), object).is_none(),
+            "{key} is there twice"
+        );
     }
     Ok(objects)
 }
@@ -31,9 +35,16 @@ pub fn read(text: &str) -> Result<Objects> {
 /// # Errors
 /// When it has no kind or name.
 pub fn key(object: &Value) -> Result<String> {
-    let kind = object["kind"].as_str().with_context(|| format!("no kind: {object}"))?;
-    let name = object["metadata"]["name"].as_str().with_context(|| format!("no name: {object}"))?;
-    let namespace = object["metadata"]["namespace"].as_str().map(|namespace| format!("{namespace}/")).unwrap_or_default();
+    let kind = object["kind"]
+        .as_str()
+        .with_context(|| format!("no kind: {object}"))?;
+    let name = object["metadata"]["name"]
+        .as_str()
+        .with_context(|| format!("no name: {object}"))?;
+    let namespace = object["metadata"]["namespace"]
+        .as_str()
+        .map(|namespace| format!("{namespace}/"))
+        .unwrap_or_default();
     Ok(format!("{kind} {namespace}{name}"))
 }
 
@@ -42,7 +53,9 @@ pub fn key(object: &Value) -> Result<String> {
 /// # Errors
 /// When it is not among them.
 pub fn get<'a>(objects: &'a Objects, key: &str) -> Result<&'a Value> {
-    objects.get(key).with_context(|| format!("no {key} among {:#?}", objects.keys()))
+    objects
+        .get(key)
+        .with_context(|| format!("no {key} among {:#?}", objects.keys()))
 }
 
 /// The collection that an object belongs into; kube knows the plurals of kinds.
@@ -50,10 +63,17 @@ pub fn get<'a>(objects: &'a Objects, key: &str) -> Result<&'a Value> {
 /// # Errors
 /// When it says no apiVersion or kind.
 pub fn collection(object: &Value) -> Result<String> {
-    let text = |key: &str| object[key].as_str().with_context(|| format!("no {key}: {object}"));
+    let text = |key: &str| {
+        object[key]
+            .as_str()
+            .with_context(|| format!("no {key}: {object}"))
+    };
     let version: GroupVersion = text("apiVersion")?.parse()?;
     let resource = ApiResource::from_gvk(&version.with_kind(text("kind")?));
-    Ok(DynamicObject::url_path(&resource, object["metadata"]["namespace"].as_str()))
+    Ok(DynamicObject::url_path(
+        &resource,
+        object["metadata"]["namespace"].as_str(),
+    ))
 }
 
 /// Where an object is.
@@ -61,6 +81,8 @@ pub fn collection(object: &Value) -> Result<String> {
 /// # Errors
 /// When it says no apiVersion, kind or name.
 pub fn path(object: &Value) -> Result<String> {
-    let name = object["metadata"]["name"].as_str().with_context(|| format!("no name: {object}"))?;
+    let name = object["metadata"]["name"]
+        .as_str()
+        .with_context(|| format!("no name: {object}"))?;
     Ok(format!("{}/{name}", collection(object)?))
 }

@@ -11,8 +11,12 @@ use tokio::task::spawn_blocking;
 
 use crate::log::{lines, tail};
 
-/// Lets a process serve on ports that it chooses and tells in its log. An address that is given twice counts as given last.
-pub const SERVED: [&str; 2] = ["--metrics-bind-addr=127.0.0.1:0", "--health-bind-addr=127.0.0.1:0"];
+/// Lets a process serve on ports that it chooses and tells in its log. An address that is given
+/// twice counts as given last.
+pub const SERVED: [&str; 2] = [
+    "--metrics-bind-addr=127.0.0.1:0",
+    "--health-bind-addr=127.0.0.1:0",
+];
 
 /// The pages are made from memory, at once.
 const ANSWER: Duration = Duration::from_secs(10);
@@ -40,7 +44,9 @@ pub(crate) fn get_blocking(address: &str, path: &str, patience: Duration) -> Res
     stream.set_read_timeout(Some(patience))?;
     stream.write_all(format!("GET {path} HTTP/1.0\r\nHost: {address}\r\n\r\n").as_bytes())?;
     let mut answer = String::new();
-    stream.read_to_string(&mut answer).with_context(|| format!("{path}: no answer within {patience:?}"))?;
+    stream
+        .read_to_string(&mut answer)
+        .with_context(|| format!("{path}: no answer within {patience:?}"))?;
     let (head, body) = answer.split_once("\r\n\r\n").context("no HTTP")?;
     let status = head.split(' ').nth(1).context("no status")?.parse()?;
     Ok((status, body.into()))
@@ -51,10 +57,16 @@ pub(crate) fn get_blocking(address: &str, path: &str, patience: Duration) -> Res
 /// # Errors
 /// When it does not serve it (yet).
 pub fn address(log: &Path, path: &str) -> Result<String> {
-    let what = if path == "/metrics" { "serving metrics" } else { "serving health" };
+    let what = if path == "/metrics" {
+        "serving metrics"
+    } else {
+        "serving health"
+    };
     let logged = lines(log, what);
     let address = logged.last().and_then(|line| line["address"].as_str());
-    address.map(Into::into).with_context(|| format!("not yet {what}: {}", tail(log, 5, "")))
+    address
+        .map(Into::into)
+        .with_context(|| format!("not yet {what}: {}", tail(log, 5, "")))
 }
 
 /// `/metrics`, read.
@@ -81,11 +93,20 @@ impl Metrics {
                 metrics.types.insert(name.into(), kind.into());
             } else if !line.starts_with('#') {
                 let (series, value) = line.rsplit_once(' ').with_context(|| line.to_owned())?;
-                metrics.values.insert(series.into(), value.parse().with_context(|| line.to_owned())?);
+                metrics.values.insert(
+                    series.into(),
+                    value.parse().with_context(|| line.to_owned())?,
+                );
                 let (name, labels) = series.split_once('{').unwrap_or((series, ""));
-                let names =
-                    labels.trim_end_matches('}').split("\",").filter_map(|label| label.split_once('=')).map(|(name, _)| name);
-                let labels = metrics.labels.entry(metrics_name(&metrics.types, name)).or_default();
+                let names = labels
+                    .trim_end_matches('}')
+                    .split("\",")
+                    .filter_map(|label| label.split_once('='))
+                    .map(|(name, _)| name);
+                let labels = metrics
+                    .labels
+                    .entry(metrics_name(&metrics.types, name))
+                    .or_default();
                 labels.extend(names.filter(|name| *name != "le").map(Into::into));
             }
         }
@@ -97,14 +118,21 @@ impl Metrics {
     /// # Errors
     /// When there is no such series.
     pub fn value(&self, series: &str) -> Result<f64> {
-        self.values.get(series).copied().with_context(|| format!("no {series} among {:#?}", self.values.keys()))
+        self.values
+            .get(series)
+            .copied()
+            .with_context(|| format!("no {series} among {:#?}", self.values.keys()))
     }
 }
 
 /// What the series of a histogram belong to.
 fn metrics_name(types: &BTreeMap<String, String>, series: &str) -> String {
-    let base = ["_bucket", "_sum", "_count"].iter().find_map(|suffix| series.strip_suffix(suffix));
-    base.filter(|base| types.get(*base).is_some_and(|kind| kind == "histogram")).unwrap_or(series).into()
+    let base = ["_bucket", "_sum", "_count"]
+        .iter()
+        .find_map(|suffix| series.strip_suffix(suffix));
+    base.filter(|base| types.get(*base).is_some_and(|kind| kind == "histogram"))
+        .unwrap_or(series)
+        .into()
 }
 
 /// The metrics of the process that writes this log.

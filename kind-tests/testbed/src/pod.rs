@@ -1,4 +1,5 @@
-//! A controller manager in the place of a Deployment's pods: it runs while the Deployment has replicas, as a kubelet would see to it.
+//! A controller manager in the place of a Deployment's pods: it runs while the Deployment has
+//! replicas, as a kubelet would see to it.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -24,18 +25,27 @@ impl Pod {
     pub fn start(shoot: &Shoot, deployment: &'static str, program: ControllerManager) -> Self {
         let program = Arc::new(Mutex::new(program));
         let mut kubelet = JoinSet::new();
-        let (held, seed, namespace) = (program.clone(), shoot.seed.clone(), shoot.namespace.clone());
+        let (held, seed, namespace) =
+            (program.clone(), shoot.seed.clone(), shoot.namespace.clone());
         kubelet.spawn(async move {
             loop {
-                let wanted = seed.journal().of(&namespace).into_iter().rfind(|entry| entry.name == deployment);
+                let wanted = seed
+                    .journal()
+                    .of(&namespace)
+                    .into_iter()
+                    .rfind(|entry| entry.name == deployment);
                 if let Some(state) = wanted.and_then(|entry| entry.state) {
-                    // A process that does not start shows in the scenario: what it should do does not happen.
+                    // A process that does not start shows in the scenario: what it should do does
+                    // not happen.
                     let _ = held.lock().await.set_running(state.replicas > 0);
                 }
                 sleep(TICK).await;
             }
         });
-        Self { program, _kubelet: kubelet }
+        Self {
+            program,
+            _kubelet: kubelet,
+        }
     }
 
     /// The program itself.

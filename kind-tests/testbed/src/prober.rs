@@ -10,7 +10,8 @@ use crate::seed::Seed;
 
 static SERIAL: AtomicUsize = AtomicUsize::new(0);
 
-/// The prober's configuration file. The default is Gardener's with shorter times, for shoots with a short grace.
+/// The prober's configuration file. The default is Gardener's with shorter times, for shoots with a
+/// short grace.
 #[derive(Clone, Debug)]
 pub struct ProberConfig {
     /// probeInterval.
@@ -49,7 +50,10 @@ impl Default for ProberConfig {
 impl ProberConfig {
     /// Gardener's own configuration.
     pub fn gardener() -> Self {
-        Self { unchanged: true, ..Self::default() }
+        Self {
+            unchanged: true,
+            ..Self::default()
+        }
     }
 
     /// The file's content: Gardener's with these times and dependents.
@@ -58,12 +62,27 @@ impl ProberConfig {
         if self.unchanged {
             return gardeners.to_owned();
         }
-        let Self { interval, initial_delay, timeout, machine_delay, dependents, lines, .. } = self;
-        let text = gardeners.replace("initialDelay: 30s", &format!("initialDelay: {machine_delay}"));
+        let Self {
+            interval,
+            initial_delay,
+            timeout,
+            machine_delay,
+            dependents,
+            lines,
+            ..
+        } = self;
+        let text = gardeners.replace(
+            "initialDelay: 30s",
+            &format!("initialDelay: {machine_delay}"),
+        );
         let text = text.replace("probeInterval: 30s", &format!("probeInterval: {interval}"));
         let text = match (dependents.as_slice(), text.find("kubeConfigSecretName")) {
             // JSON is YAML.
-            ([_, ..], Some(rest)) => format!("dependentResourceInfos: {}\n{}", json!(dependents), &text[rest..]),
+            ([_, ..], Some(rest)) => format!(
+                "dependentResourceInfos: {}\n{}",
+                json!(dependents),
+                &text[rest..]
+            ),
             _ => text,
         };
         format!("{text}initialDelay: {initial_delay}\nprobeTimeout: {timeout}\n{lines}")
@@ -86,7 +105,14 @@ impl Prober {
     pub async fn start(seed: &Seed, config: ProberConfig) -> Result<Self> {
         let name = format!("prober-{}", SERIAL.fetch_add(1, Ordering::Relaxed));
         let kubeconfig = seed.prober_kubeconfig().await?;
-        let start = Start::new(Kind::Prober, seed.folder(), &name, &kubeconfig, &config.text())?.with(config.args);
+        let start = Start::new(
+            Kind::Prober,
+            seed.folder(),
+            &name,
+            &kubeconfig,
+            &config.text(),
+        )?
+        .with(config.args);
         seed.set_log(start.log.clone());
         start.run()
     }
@@ -99,13 +125,33 @@ mod tests {
     #[test]
     fn the_config_is_gardeners_with_other_times_and_dependents() {
         let text = ProberConfig::default().text();
-        for line in ["probeInterval: 1s\n", "\ninitialDelay: 2s\n", "\n    initialDelay: 2s\n", "\nprobeTimeout: 4s\n"] {
+        for line in [
+            "probeInterval: 1s\n",
+            "\ninitialDelay: 2s\n",
+            "\n    initialDelay: 2s\n",
+            "\nprobeTimeout: 4s\n",
+        ] {
             assert!(text.contains(line), "{line}: {text}");
         }
         assert!(!text.contains("30s"), "{text}");
         let own = vec![dependent("apps/v1", "Deployment", "own", 0, 0)];
-        let text = ProberConfig { dependents: own, ..ProberConfig::default() }.text();
-        assert!(text.starts_with("dependentResourceInfos: [") && text.contains("kubeConfigSecretName: shoot-access"), "{text}");
-        assert_eq!((text.matches("name").count(), text.matches("scaleUp").count()), (1, 1), "{text}");
+        let text = ProberConfig {
+            dependents: own,
+            ..ProberConfig::default()
+        }
+        .text();
+        assert!(
+            text.starts_with("dependentResourceInfos: [")
+                && text.contains("kubeConfigSecretName: shoot-access"),
+            "{text}"
+        );
+        assert_eq!(
+            (
+                text.matches("name").count(),
+                text.matches("scaleUp").count()
+            ),
+            (1, 1),
+            "{text}"
+        );
     }
 }

@@ -43,9 +43,18 @@ impl Program {
     /// # Errors
     /// When it cannot be started.
     pub fn start(&self) -> Result<Process> {
-        let Self { name, path, args, environment, log } = self;
-        let output =
-            File::options().create(true).append(true).open(log).with_context(|| format!("cannot open {}", log.display()))?;
+        let Self {
+            name,
+            path,
+            args,
+            environment,
+            log,
+        } = self;
+        let output = File::options()
+            .create(true)
+            .append(true)
+            .open(log)
+            .with_context(|| format!("cannot open {}", log.display()))?;
         let mut command = Command::new(path);
         for name in ["HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"] {
             command.env_remove(name).env_remove(name.to_lowercase());
@@ -61,20 +70,37 @@ impl Program {
             .kill_on_drop(true)
             .spawn()
             .with_context(|| format!("cannot start {}", path.display()))?;
-        let pid = child.id().and_then(|id| i32::try_from(id).ok()).ok_or_else(|| anyhow!("{name} has no process id"))?;
+        let pid = child
+            .id()
+            .and_then(|id| i32::try_from(id).ok())
+            .ok_or_else(|| anyhow!("{name} has no process id"))?;
         leash::hold(pid)?;
-        let tested = path.file_stem().is_some_and(|name| name == "dependency-watchdog");
+        let tested = path
+            .file_stem()
+            .is_some_and(|name| name == "dependency-watchdog");
         if tested {
             secrets::all().watch(log);
         }
-        Ok(Process { program: self.clone(), child, pid: Pid::from_raw(pid), tested })
+        Ok(Process {
+            program: self.clone(),
+            child,
+            pid: Pid::from_raw(pid),
+            tested,
+        })
     }
 }
 
 impl Process {
     /// Starts a program.
     pub fn start(name: &str, path: &Path, args: &[String], log: &Path) -> Result<Self> {
-        Program { name: name.into(), path: path.into(), args: args.into(), environment: Vec::new(), log: log.into() }.start()
+        Program {
+            name: name.into(),
+            path: path.into(),
+            args: args.into(),
+            environment: Vec::new(),
+            log: log.into(),
+        }
+        .start()
     }
 
     /// Starts the same program once more.
@@ -95,7 +121,8 @@ impl Process {
         if self.tested && matches!(signal, Signal::SIGTERM | Signal::SIGKILL) {
             secrets::all().search_pages(&self.program.log);
         }
-        kill(self.pid, signal).with_context(|| format!("cannot send {signal} to {}", self.program.name))
+        kill(self.pid, signal)
+            .with_context(|| format!("cannot send {signal} to {}", self.program.name))
     }
 
     /// Its exit status, or none while it runs.
@@ -106,7 +133,9 @@ impl Process {
     /// Waits for its end.
     pub async fn end(&mut self, deadline: Duration) -> Result<ExitStatus> {
         let ended = tokio::time::timeout(deadline, self.child.wait()).await;
-        Ok(ended.with_context(|| format!("{} has not ended within {deadline:?}", self.program.name))??)
+        Ok(ended.with_context(|| {
+            format!("{} has not ended within {deadline:?}", self.program.name)
+        })??)
     }
 
     /// The file that it writes its output to.

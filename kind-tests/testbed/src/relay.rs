@@ -1,4 +1,5 @@
-//! A relay in front of a shoot's API server: it counts what passes and can hold it up in the ways a network does.
+//! A relay in front of a shoot's API server: it counts what passes and can hold it up in the ways a
+//! network does.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -15,13 +16,15 @@ use tokio::task::JoinSet;
 pub enum Path {
     /// Bytes pass in both directions.
     Open,
-    /// New connections are accepted and nothing ever passes; old ones stay open and stand still. A route that swallows packets.
+    /// New connections are accepted and nothing ever passes; old ones stay open and stand still. A
+    /// route that swallows packets.
     Stalled,
     /// Nothing listens: new connections are refused, old ones are closed.
     Refused,
     /// New connections are accepted and reset at once, old ones are reset.
     Reset,
-    /// What the API server answers no longer comes back, while requests still pass: half of the way is open.
+    /// What the API server answers no longer comes back, while requests still pass: half of the way
+    /// is open.
     HalfOpen,
 }
 
@@ -54,12 +57,24 @@ pub struct Relay {
 impl Relay {
     /// Relays to `target`.
     pub async fn start(target: SocketAddr) -> Result<Self> {
-        let listener = TcpListener::bind(("127.0.0.1", 0)).await.context("no port for a relay")?;
+        let listener = TcpListener::bind(("127.0.0.1", 0))
+            .await
+            .context("no port for a relay")?;
         let address = listener.local_addr()?;
-        let (route, receiver) = watch::channel(Route { path: Path::Open, target, epoch: 0, frozen: 0 });
+        let (route, receiver) = watch::channel(Route {
+            path: Path::Open,
+            target,
+            epoch: 0,
+            frozen: 0,
+        });
         let counters = Arc::new(Counters::default());
         let _task = JoinSet::from_iter([accept(listener, receiver, counters.clone())]);
-        Ok(Self { address, route, counters, _task })
+        Ok(Self {
+            address,
+            route,
+            counters,
+            _task,
+        })
     }
 
     /// Where it listens.
@@ -85,8 +100,8 @@ impl Relay {
         self.route.send_modify(|route| route.epoch += 1);
     }
 
-    /// Lets every open connection stand still for good, and tells neither end; new ones are welcome. So acts a network that has
-    /// forgotten them.
+    /// Lets every open connection stand still for good, and tells neither end; new ones are
+    /// welcome. So acts a network that has forgotten them.
     pub fn freeze(&self) {
         self.route.send_modify(|route| route.frozen += 1);
     }
@@ -96,20 +111,25 @@ impl Relay {
         self.counters.accepted.load(Ordering::Relaxed)
     }
 
-    /// Times the client began to speak after the server had spoken: with HTTP/1.1 over TLS, two for a handshake and one for
-    /// each request.
+    /// Times the client began to speak after the server had spoken: with HTTP/1.1 over TLS, two for
+    /// a handshake and one for each request.
     pub fn turns(&self) -> u64 {
         self.counters.requests.load(Ordering::Relaxed)
     }
 
     /// Bytes to the API server and from it.
     pub fn bytes(&self) -> (u64, u64) {
-        (self.counters.up.load(Ordering::Relaxed), self.counters.down.load(Ordering::Relaxed))
+        (
+            self.counters.up.load(Ordering::Relaxed),
+            self.counters.down.load(Ordering::Relaxed),
+        )
     }
 }
 
 async fn accept(listener: TcpListener, mut route: watch::Receiver<Route>, counters: Arc<Counters>) {
-    let Ok(address) = listener.local_addr() else { return };
+    let Ok(address) = listener.local_addr() else {
+        return;
+    };
     let mut listener = Some(listener);
     let mut connections = JoinSet::new();
     loop {
@@ -117,7 +137,8 @@ async fn accept(listener: TcpListener, mut route: watch::Receiver<Route>, counte
         if now.path == Path::Refused {
             listener = None;
         } else if listener.is_none() {
-            // The port was ours a moment ago; tokio's listeners set SO_REUSEADDR, so what lingers on it is no obstacle.
+            // The port was ours a moment ago; tokio's listeners set SO_REUSEADDR, so what lingers
+            // on it is no obstacle.
             listener = TcpListener::bind(address).await.ok();
         }
         let Some(open) = &listener else {
@@ -162,8 +183,13 @@ async fn carry(mut client: TcpStream, mut route: watch::Receiver<Route>, counter
         let server = match &mut server {
             Some(server) => server,
             None => match TcpStream::connect(now.target).await {
-                // What is passed on piece by piece must not wait for the acknowledgement of the piece before.
-                Ok(stream) if stream.set_nodelay(true).is_ok() && client.set_nodelay(true).is_ok() => server.insert(stream),
+                // What is passed on piece by piece must not wait for the acknowledgement of the
+                // piece before.
+                Ok(stream)
+                    if stream.set_nodelay(true).is_ok() && client.set_nodelay(true).is_ok() =>
+                {
+                    server.insert(stream)
+                }
                 _ => return,
             },
         };

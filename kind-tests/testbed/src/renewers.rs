@@ -1,4 +1,5 @@
-//! Nodes that renew their leases as kubelets do, each at a phase of its own, over any way to write a lease.
+//! Nodes that renew their leases as kubelets do, each at a phase of its own, over any way to write
+//! a lease.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,7 +8,8 @@ use chrono::{SecondsFormat, TimeDelta, Utc};
 use tokio::sync::{RwLock, watch};
 use tokio::time::{Instant, sleep_until, timeout};
 
-/// A kubelet whose renewal failed tries again after this time, which doubles up to the longest (its lease controller's back-off).
+/// A kubelet whose renewal failed tries again after this time, which doubles up to the longest (its
+/// lease controller's back-off).
 const FIRST_RETRY: Duration = Duration::from_millis(100);
 /// Of a beat: 7 s for kubelets, which renew every 10 s.
 const LONGEST_RETRY: f64 = 0.7;
@@ -16,7 +18,8 @@ const PATIENCE: Duration = Duration::from_secs(10);
 
 /// A way to write leases.
 pub trait Leases: Clone + Send + Sync + 'static {
-    /// Renews the lease of a node, by a clock that is so far ahead of ours. Whether it need not be tried again before the next beat.
+    /// Renews the lease of a node, by a clock that is so far ahead of ours. Whether it need not be
+    /// tried again before the next beat.
     fn renew(&self, node: &str, ahead: TimeDelta) -> impl Future<Output = bool> + Send;
 }
 
@@ -43,13 +46,29 @@ impl<L: Leases> LeaseRenewers<L> {
     /// None yet; each will renew once in a beat.
     pub fn new(leases: L, beat: Duration) -> Self {
         let beat = beat.max(Duration::from_millis(1));
-        Self { leases, beat, names: Vec::new(), pulses: Vec::new(), renewals: Arc::default() }
+        Self {
+            leases,
+            beat,
+            names: Vec::new(),
+            pulses: Vec::new(),
+            renewals: Arc::default(),
+        }
     }
 
     /// A node renews from now on, first after `phase`, on the current runtime.
     pub fn join(&mut self, name: &str, phase: Duration, skew: TimeDelta) {
-        let (pulse, pulses) = watch::channel(Pulse { cut: false, skew, begin: Instant::now() + phase });
-        tokio::spawn(renewer(self.leases.clone(), name.to_owned(), self.beat, pulses, self.renewals.clone()));
+        let (pulse, pulses) = watch::channel(Pulse {
+            cut: false,
+            skew,
+            begin: Instant::now() + phase,
+        });
+        tokio::spawn(renewer(
+            self.leases.clone(),
+            name.to_owned(),
+            self.beat,
+            pulses,
+            self.renewals.clone(),
+        ));
         self.names.push(name.to_owned());
         self.pulses.push(pulse);
     }
@@ -72,7 +91,8 @@ impl<L: Leases> LeaseRenewers<L> {
         self.beat
     }
 
-    /// Cuts the way of some nodes to the API server, by number; numbers that do not exist are ignored.
+    /// Cuts the way of some nodes to the API server, by number; numbers that do not exist are
+    /// ignored.
     pub fn cut(&self, nodes: impl IntoIterator<Item = usize>) {
         self.change(nodes, |pulse| pulse.cut = true);
     }
@@ -100,7 +120,8 @@ impl<L: Leases> LeaseRenewers<L> {
         }
     }
 
-    /// Sets how far the clock of some nodes is ahead of ours (negative: behind), from the next renewal on.
+    /// Sets how far the clock of some nodes is ahead of ours (negative: behind), from the next
+    /// renewal on.
     pub fn skew(&self, nodes: impl IntoIterator<Item = usize>, skew: TimeDelta) {
         self.change(nodes, |pulse| pulse.skew = skew);
     }
@@ -180,7 +201,11 @@ mod tests {
 
     impl Leases for Notes {
         async fn renew(&self, node: &str, ahead: TimeDelta) -> bool {
-            let renewal = (node.to_owned(), self.start.elapsed().as_millis(), ahead.num_seconds());
+            let renewal = (
+                node.to_owned(),
+                self.start.elapsed().as_millis(),
+                ahead.num_seconds(),
+            );
             self.renewals.lock().unwrap().push(renewal);
             !self.away.load(Ordering::Relaxed)
         }
@@ -191,12 +216,20 @@ mod tests {
         async fn after(&self, seconds: u64, node: &str) -> Vec<u128> {
             tokio::time::sleep(Duration::from_secs(seconds)).await;
             let renewals = std::mem::take(&mut *self.renewals.lock().unwrap());
-            renewals.into_iter().filter(|(name, ..)| name == node).map(|(_, at, _)| at).collect()
+            renewals
+                .into_iter()
+                .filter(|(name, ..)| name == node)
+                .map(|(_, at, _)| at)
+                .collect()
         }
     }
 
     fn two() -> (Notes, LeaseRenewers<Notes>) {
-        let notes = Notes { start: Instant::now(), renewals: Arc::default(), away: Arc::default() };
+        let notes = Notes {
+            start: Instant::now(),
+            renewals: Arc::default(),
+            away: Arc::default(),
+        };
         let mut renewers = LeaseRenewers::new(notes.clone(), Duration::from_secs(10));
         renewers.join("a", Duration::from_secs(1), TimeDelta::zero());
         renewers.join("b", Duration::from_secs(6), TimeDelta::seconds(3));
@@ -209,8 +242,16 @@ mod tests {
         tokio::time::sleep(Duration::from_secs(12)).await;
         renewers.skew([1], TimeDelta::seconds(-5));
         tokio::time::sleep(Duration::from_secs(8)).await;
-        let expected = [("a", 1000, 0), ("b", 6000, 3), ("a", 11_000, 0), ("b", 16_000, -5)];
-        assert_eq!(*notes.renewals.lock().unwrap(), expected.map(|(name, at, ahead)| (name.to_owned(), at, ahead)));
+        let expected = [
+            ("a", 1000, 0),
+            ("b", 6000, 3),
+            ("a", 11_000, 0),
+            ("b", 16_000, -5),
+        ];
+        assert_eq!(
+            *notes.renewals.lock().unwrap(),
+            expected.map(|(name, at, ahead)| (name.to_owned(), at, ahead))
+        );
     }
 
     #[tokio::test(start_paused = true)]
@@ -231,7 +272,10 @@ mod tests {
     async fn who_cannot_renew_tries_again_soon_and_then_less_often_up_to_seven_tenths_of_a_beat() {
         let (notes, _hearts) = two();
         notes.away.store(true, Ordering::Relaxed);
-        assert_eq!(notes.after(27, "a").await, [1000, 1100, 1300, 1700, 2500, 4100, 7300, 13_700, 20_700]);
+        assert_eq!(
+            notes.after(27, "a").await,
+            [1000, 1100, 1300, 1700, 2500, 4100, 7300, 13_700, 20_700]
+        );
         notes.away.store(false, Ordering::Relaxed);
         assert_eq!(notes.after(20, "a").await, [27_700, 37_700]);
     }

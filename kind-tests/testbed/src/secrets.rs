@@ -1,5 +1,5 @@
-//! No credential is ever leaked: every token that the test bed makes is known here, and all that the programs under test write
-//! and serve is searched for pieces of them, by every scenario.
+//! No credential is ever leaked: every token that the test bed makes is known here, and all that
+//! the programs under test write and serve is searched for pieces of them, by every scenario.
 //!
 //! ```text
 //! tokens -> hold --.
@@ -44,7 +44,9 @@ impl Credentials {
         }
         for path in PAGES {
             // One that serves nothing, or stands still, tells nothing either.
-            if let Ok((_, body)) = address(log, path).and_then(|address| get_blocking(&address, path, ANSWER)) {
+            if let Ok((_, body)) =
+                address(log, path).and_then(|address| get_blocking(&address, path, ANSWER))
+            {
                 self.search(&format!("{path} of {}", log.display()), body.as_bytes());
             }
         }
@@ -59,7 +61,9 @@ impl Credentials {
         for (log, from) in logs {
             let from = from.saturating_sub(Self::OVERLAP as u64);
             let mut text = Vec::new();
-            let Ok(mut file) = std::fs::File::open(&log) else { continue };
+            let Ok(mut file) = std::fs::File::open(&log) else {
+                continue;
+            };
             file.seek(SeekFrom::Start(from))?;
             file.read_to_end(&mut text)?;
             self.search(&log.display().to_string(), &text);
@@ -77,7 +81,8 @@ mod tests {
 
     use super::*;
 
-    const TOKEN: &str = "eyJhbGciOiJub25lIn0.a-token-that-was-made-for-this-test-alone.c2lnbmF0dXJl";
+    const TOKEN: &str =
+        "eyJhbGciOiJub25lIn0.a-token-that-was-made-for-this-test-alone.c2lnbmF0dXJl";
 
     #[test]
     fn a_log_is_searched_as_it_grows_and_no_piece_is_lost_between_two_searches() {
@@ -87,9 +92,15 @@ mod tests {
         secrets.watch(&log);
         std::fs::write(&log, format!("fine\n{}", &TOKEN[..12])).expect("written");
         secrets.no_leaks().expect("nothing yet");
-        let mut file = std::fs::File::options().append(true).open(&log).expect("opened");
+        let mut file = std::fs::File::options()
+            .append(true)
+            .open(&log)
+            .expect("opened");
         file.write_all(&TOKEN.as_bytes()[12..23]).expect("written");
         let error = secrets.no_leaks().expect_err("it is there").to_string();
-        assert!(error.contains("fine") || error.contains("log leaks a credential"), "{error}");
+        assert!(
+            error.contains("fine") || error.contains("log leaks a credential"),
+            "{error}"
+        );
     }
 }

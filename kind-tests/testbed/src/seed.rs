@@ -1,5 +1,5 @@
-//! A seed: a control plane with Gardener's resources and roles, kubelets that follow, and a journal of what happened to the
-//! dependent resources.
+//! A seed: a control plane with Gardener's resources and roles, kubelets that follow, and a journal
+//! of what happened to the dependent resources.
 
 mod journal;
 mod kubelets;
@@ -39,12 +39,17 @@ pub struct Seed {
     prober: Mutex<Option<Agent>>,
     log: Mutex<PathBuf>,
     _tasks: JoinSet<()>,
-    /// The last to be dropped: nothing of the seed is at work any more when somebody else gets its control plane.
+    /// The last to be dropped: nothing of the seed is at work any more when somebody else gets its
+    /// control plane.
     _loan: Option<Loan>,
 }
 
 /// The collections of resources that a prober may be configured to scale, over all namespaces.
-const DEPENDENTS: [&str; 3] = ["/apis/apps/v1/deployments", "/apis/apps/v1/statefulsets", "/apis/bed.example.org/v1/scalers"];
+const DEPENDENTS: [&str; 3] = [
+    "/apis/apps/v1/deployments",
+    "/apis/apps/v1/statefulsets",
+    "/apis/bed.example.org/v1/scalers",
+];
 
 /// What an API server creates by itself, some time after it is ready.
 const SYSTEM: [&str; 4] = ["default", "kube-node-lease", "kube-public", "kube-system"];
@@ -56,19 +61,30 @@ impl Seed {
         Self::begin(plane, None).await
     }
 
-    /// Brings what Gardener brings into a seed, and waits until it is served, and until there is what an API server creates by itself.
+    /// Brings what Gardener brings into a seed, and waits until it is served, and until there is
+    /// what an API server creates by itself.
     pub(crate) async fn equip(plane: &ControlPlane) -> Result<()> {
         let api = plane.api();
         apply(api, definitions()).await?;
         apply(api, seed_access()).await?;
-        for collection in
-            ["/apis/extensions.gardener.cloud/v1alpha1/clusters", "/apis/machine.sapcloud.io/v1alpha1/machines", DEPENDENTS[2]]
-        {
-            eventually("the seed serves Gardener's resources", async || api.get(collection).await).await?;
+        for collection in [
+            "/apis/extensions.gardener.cloud/v1alpha1/clusters",
+            "/apis/machine.sapcloud.io/v1alpha1/machines",
+            DEPENDENTS[2],
+        ] {
+            eventually("the seed serves Gardener's resources", async || {
+                api.get(collection).await
+            })
+            .await?;
         }
         eventually("the API server has created its namespaces", async || {
             let namespaces = api.names("/api/v1/namespaces").await?;
-            ensure!(SYSTEM.iter().all(|name| namespaces.iter().any(|namespace| namespace == name)), "{namespaces:?}");
+            ensure!(
+                SYSTEM
+                    .iter()
+                    .all(|name| namespaces.iter().any(|namespace| namespace == name)),
+                "{namespaces:?}"
+            );
             Ok(())
         })
         .await
@@ -84,7 +100,12 @@ impl Seed {
             tasks.spawn(kubelets::run(pods.clone(), api.clone()));
         }
         for collection in DEPENDENTS {
-            tasks.spawn(follow(api.clone(), collection, journal.clone(), pods.clone()));
+            tasks.spawn(follow(
+                api.clone(),
+                collection,
+                journal.clone(),
+                pods.clone(),
+            ));
         }
         Ok(Self {
             mark: plane.mark(),
@@ -126,7 +147,10 @@ impl Seed {
     /// Sets or removes an annotation of a namespace.
     pub async fn annotate(&self, namespace: &str, key: &str, value: Option<&str>) -> Result<()> {
         let patch = json!({"metadata": {"annotations": {key: value}}});
-        self.api().merge(&format!("/api/v1/namespaces/{namespace}"), &patch).await.map(drop)
+        self.api()
+            .merge(&format!("/api/v1/namespaces/{namespace}"), &patch)
+            .await
+            .map(drop)
     }
 
     /// A kubeconfig with the prober's rights, and no more.
@@ -143,12 +167,17 @@ impl Seed {
     /// Whether the prober that is kept is still at work.
     pub fn is_probed(&self) -> bool {
         let mut prober = self.prober.lock().unwrap_or_else(PoisonError::into_inner);
-        prober.as_mut().is_some_and(|prober| matches!(prober.ended(), Ok(None)))
+        prober
+            .as_mut()
+            .is_some_and(|prober| matches!(prober.ended(), Ok(None)))
     }
 
     /// The log of the prober that was started last.
     pub fn log(&self) -> PathBuf {
-        self.log.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.log
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
     }
 
     /// Tells where the prober writes its log.
@@ -190,19 +219,32 @@ pub async fn apply(api: &KubeApi, manifests: Vec<Manifest>) -> Result<()> {
     Ok(())
 }
 
-/// Whether somebody else's kubelets run the pods of this seed, so that a stand-in would be in their way.
+/// Whether somebody else's kubelets run the pods of this seed, so that a stand-in would be in their
+/// way.
 async fn has_kubelets(api: &KubeApi) -> Result<bool> {
-    Ok(!api.names("/api/v1/nodes?labelSelector=!bed").await?.is_empty())
+    Ok(!api
+        .names("/api/v1/nodes?labelSelector=!bed")
+        .await?
+        .is_empty())
 }
 
-async fn follow(api: KubeApi, collection: &'static str, journal: Arc<Journal>, pods: Arc<Mutex<Pods<String>>>) {
+async fn follow(
+    api: KubeApi,
+    collection: &'static str,
+    journal: Arc<Journal>,
+    pods: Arc<Mutex<Pods<String>>>,
+) {
     loop {
         let _ = api
             .follow(collection, |change| {
                 if let Change::Set(object) = &change
                     && let Ok(path) = path(object)
                 {
-                    pods.lock().unwrap_or_else(PoisonError::into_inner).see(&path, object, Instant::now());
+                    pods.lock().unwrap_or_else(PoisonError::into_inner).see(
+                        &path,
+                        object,
+                        Instant::now(),
+                    );
                 }
                 journal.write(&change);
             })

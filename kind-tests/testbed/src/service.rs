@@ -1,4 +1,5 @@
-//! A Service in a shoot, with a pod on each of some nodes, and which of these its EndpointSlices call ready.
+//! A Service in a shoot, with a pod on each of some nodes, and which of these its EndpointSlices
+//! call ready.
 //!
 //! ```text
 //! kubelet --Ready--> pod --endpointslice-controller--> EndpointSlice --watch--> Endpoints
@@ -56,10 +57,19 @@ impl Service {
             "apiVersion": "v1", "kind": "Service", "metadata": {"name": NAME},
             "spec": {"selector": {"app": NAME}, "ports": [{"port": 80}]},
         });
-        eventually("the API server has its namespaces", async || api.create(SERVICES, &service).await).await?;
+        eventually("the API server has its namespaces", async || {
+            api.create(SERVICES, &service).await
+        })
+        .await?;
         let endpoints = Arc::new(Mutex::new(Endpoints::default()));
         let _watch = JoinSet::from_iter([follow(api.clone(), endpoints.clone())]);
-        Ok(Self { api: api.clone(), pods: BTreeSet::new(), serial: 0, endpoints, _watch })
+        Ok(Self {
+            api: api.clone(),
+            pods: BTreeSet::new(),
+            serial: 0,
+            endpoints,
+            _watch,
+        })
     }
 
     /// The same with pods on these nodes, see [`Service::run_on`].
@@ -69,8 +79,8 @@ impl Service {
         Ok(service)
     }
 
-    /// Runs a pod on each of these nodes, and on no other, and waits until kube-controller-manager has made ready endpoints of all. From
-    /// then on it is counted what is lost.
+    /// Runs a pod on each of these nodes, and on no other, and waits until kube-controller-manager
+    /// has made ready endpoints of all. From then on it is counted what is lost.
     pub async fn run_on(&mut self, nodes: &[String]) -> Result<()> {
         let nodes: BTreeSet<String> = nodes.iter().cloned().collect();
         for gone in &self.pods - &nodes {
@@ -89,7 +99,10 @@ impl Service {
         })
         .await?;
         let mut endpoints = self.endpoints();
-        *endpoints = Endpoints { slices: std::mem::take(&mut endpoints.slices), ..Endpoints::default() };
+        *endpoints = Endpoints {
+            slices: std::mem::take(&mut endpoints.slices),
+            ..Endpoints::default()
+        };
         endpoints.count(Instant::now());
         Ok(())
     }
@@ -104,7 +117,10 @@ impl Service {
         self.api.create(PODS, &pod).await?;
         let ip = format!("10.1.{}.{}", number / 250, number % 250 + 1);
         let status = json!({"status": {"phase": "Running", "podIP": ip, "podIPs": [{"ip": ip}]}});
-        self.api.merge(&format!("{PODS}/{node}/status"), &status).await.map(drop)
+        self.api
+            .merge(&format!("{PODS}/{node}/status"), &status)
+            .await
+            .map(drop)
     }
 
     /// The kubelets report those pods as Ready again that others have set to not Ready.
@@ -115,7 +131,12 @@ impl Service {
 
     async fn report(&self, pods: &BTreeSet<String>) -> Result<()> {
         let ready = json!({"status": {"conditions": [{"type": "Ready", "status": "True"}]}});
-        try_join_all(pods.iter().map(async |pod| self.api.merge(&format!("{PODS}/{pod}/status"), &ready).await)).await?;
+        try_join_all(pods.iter().map(async |pod| {
+            self.api
+                .merge(&format!("{PODS}/{pod}/status"), &ready)
+                .await
+        }))
+        .await?;
         Ok(())
     }
 
@@ -127,15 +148,25 @@ impl Service {
     /// Deletes it and its pods.
     pub async fn end(self) -> Result<()> {
         self.api.delete(&format!("{SERVICES}/{NAME}")).await?;
-        self.api.delete(&format!("{PODS}?labelSelector=app={NAME}")).await?;
-        self.api.delete(&format!("{SLICES}?labelSelector=kubernetes.io/service-name={NAME}")).await
+        self.api
+            .delete(&format!("{PODS}?labelSelector=app={NAME}"))
+            .await?;
+        self.api
+            .delete(&format!(
+                "{SLICES}?labelSelector=kubernetes.io/service-name={NAME}"
+            ))
+            .await
     }
 }
 
 impl Endpoints {
     /// How many are ready.
     pub fn ready(&self) -> usize {
-        self.slices.values().flat_map(BTreeMap::values).filter(|is_ready| **is_ready).count()
+        self.slices
+            .values()
+            .flat_map(BTreeMap::values)
+            .filter(|is_ready| **is_ready)
+            .count()
     }
 
     /// How long none was ready until now.
@@ -145,18 +176,30 @@ impl Endpoints {
 
     fn apply(&mut self, change: &Change, now: Instant) {
         let (Change::Set(slice) | Change::Gone(slice)) = change;
-        let name = slice["metadata"]["name"].as_str().unwrap_or_default().to_owned();
+        let name = slice["metadata"]["name"]
+            .as_str()
+            .unwrap_or_default()
+            .to_owned();
         self.slices.remove(&name);
         if let (Change::Set(_), Some(endpoints)) = (change, slice["endpoints"].as_array()) {
-            let pod =
-                |it: &serde_json::Value| Some((it["targetRef"]["name"].as_str()?.to_owned(), it["conditions"]["ready"] == true));
-            self.slices.insert(name, endpoints.iter().filter_map(pod).collect());
+            let pod = |it: &serde_json::Value| {
+                Some((
+                    it["targetRef"]["name"].as_str()?.to_owned(),
+                    it["conditions"]["ready"] == true,
+                ))
+            };
+            self.slices
+                .insert(name, endpoints.iter().filter_map(pod).collect());
         }
         self.count(now);
     }
 
     fn count(&mut self, now: Instant) {
-        let not_ready = self.slices.values().flatten().filter(|(_, is_ready)| !**is_ready);
+        let not_ready = self
+            .slices
+            .values()
+            .flatten()
+            .filter(|(_, is_ready)| !**is_ready);
         self.lost.extend(not_ready.map(|(pod, _)| pod.clone()));
         if self.ready() == 0 {
             self.none_since.get_or_insert(now);
@@ -172,7 +215,11 @@ fn lock(endpoints: &Mutex<Endpoints>) -> MutexGuard<'_, Endpoints> {
 
 async fn follow(api: KubeApi, endpoints: Arc<Mutex<Endpoints>>) {
     loop {
-        let _ = api.follow(SLICES, |change| lock(&endpoints).apply(&change, Instant::now())).await;
+        let _ = api
+            .follow(SLICES, |change| {
+                lock(&endpoints).apply(&change, Instant::now())
+            })
+            .await;
         sleep(PAUSE).await;
     }
 }
@@ -187,7 +234,9 @@ mod tests {
         let at = |second| begin + Duration::from_secs(second);
         let slice = |name: &str, ready: &[(&str, bool)]| {
             let endpoint = |(pod, ready): &(&str, bool)| json!({"targetRef": {"name": pod}, "conditions": {"ready": ready}});
-            Change::Set(json!({"metadata": {"name": name}, "endpoints": ready.iter().map(endpoint).collect::<Vec<_>>()}))
+            Change::Set(
+                json!({"metadata": {"name": name}, "endpoints": ready.iter().map(endpoint).collect::<Vec<_>>()}),
+            )
         };
         let mut endpoints = Endpoints::default();
         for (second, change, ready, without) in [
@@ -197,12 +246,24 @@ mod tests {
             (5, slice("y", &[("c", true)]), 1, 3),
             (6, slice("x", &[("b", true)]), 2, 3),
             (7, Change::Gone(json!({"metadata": {"name": "y"}})), 1, 3),
-            (8, Change::Set(json!({"metadata": {"name": "x"}, "endpoints": null})), 0, 3),
+            (
+                8,
+                Change::Set(json!({"metadata": {"name": "x"}, "endpoints": null})),
+                0,
+                3,
+            ),
             (9, slice("z", &[]), 0, 4),
         ] {
             endpoints.apply(&change, at(second));
-            assert_eq!((endpoints.ready(), endpoints.without(at(second)).as_secs()), (ready, without), "at {second}");
+            assert_eq!(
+                (endpoints.ready(), endpoints.without(at(second)).as_secs()),
+                (ready, without),
+                "at {second}"
+            );
         }
-        assert_eq!(endpoints.lost, BTreeSet::from(["a".to_owned(), "b".to_owned()]));
+        assert_eq!(
+            endpoints.lost,
+            BTreeSet::from(["a".to_owned(), "b".to_owned()])
+        );
     }
 }

@@ -1,4 +1,5 @@
-//! A shoot: its nodes and its own API server behind a relay, and its control plane in a namespace of a seed.
+//! A shoot: its nodes and its own API server behind a relay, and its control plane in a namespace
+//! of a seed.
 
 mod changes;
 mod cluster;
@@ -28,7 +29,8 @@ use crate::stalls::unique;
 pub struct ShootPlan {
     /// How many nodes it has.
     pub nodes: usize,
-    /// The shoot's nodeMonitorGracePeriod. The kubelets renew four times in it, as they do everywhere.
+    /// The shoot's nodeMonitorGracePeriod. The kubelets renew four times in it, as they do
+    /// everywhere.
     pub grace: Duration,
     /// Deployments and their replicas.
     pub deployments: Vec<(&'static str, i64)>,
@@ -40,7 +42,8 @@ pub struct ShootPlan {
     pub secret: bool,
     /// Whether a 403 is part of the story.
     pub forbidden: bool,
-    /// How far the nodes' clocks are ahead of ours, from the beginning; node by node, 0 for the rest.
+    /// How far the nodes' clocks are ahead of ours, from the beginning; node by node, 0 for the
+    /// rest.
     pub skew: Vec<TimeDelta>,
 }
 
@@ -81,11 +84,17 @@ pub struct Shoot {
 
 impl Shoot {
     /// Makes a shoot on a seed. `name` is the scenario's own.
-    pub async fn create(bed: &'static Bed, seed: &Arc<Seed>, name: &str, plan: ShootPlan) -> Result<Self> {
+    pub async fn create(
+        bed: &'static Bed,
+        seed: &Arc<Seed>,
+        name: &str,
+        plan: ShootPlan,
+    ) -> Result<Self> {
         Self::create_at(bed.lend().await?, bed, seed, name, plan).await
     }
 
-    /// The same with a control plane that others may share; each has nodes of its own by its Machines.
+    /// The same with a control plane that others may share; each has nodes of its own by its
+    /// Machines.
     pub async fn create_at(
         plane: ControlPlane,
         bed: &'static Bed,
@@ -96,10 +105,13 @@ impl Shoot {
         apply(plane.api(), shoot_access()).await?;
         let relay = Relay::start(plane.address()).await?;
         let beat = (plan.grace / 4).min(Duration::from_secs(10));
-        let mut nodes = Nodes::none(plane.api().clone(), &plan.node_prefix, plan.grace, beat).await?;
+        let mut nodes =
+            Nodes::none(plane.api().clone(), &plan.node_prefix, plan.grace, beat).await?;
         for index in 0..plan.nodes {
             let phase = beat.mul_f64(index as f64 / plan.nodes as f64);
-            nodes.join(phase, plan.skew.get(index).copied().unwrap_or_default()).await?;
+            nodes
+                .join(phase, plan.skew.get(index).copied().unwrap_or_default())
+                .await?;
         }
         let mut body = plan.body;
         body.grace.get_or_insert(plan.grace);
@@ -115,9 +127,14 @@ impl Shoot {
             body,
             forbidden: plan.forbidden,
         };
-        shoot.seed.apply(vec![manifest(gardener::namespace(&shoot.namespace))]).await?;
+        shoot
+            .seed
+            .apply(vec![manifest(gardener::namespace(&shoot.namespace))])
+            .await?;
         for (name, replicas) in plan.deployments {
-            shoot.create_workload("/apis/apps/v1", "deployments", "Deployment", name, replicas).await?;
+            shoot
+                .create_workload("/apis/apps/v1", "deployments", "Deployment", name, replicas)
+                .await?;
         }
         for name in shoot.nodes.names() {
             shoot.add_machine(name, name).await?;
@@ -143,7 +160,11 @@ impl Shoot {
         }
         self.seed.search_events().await?;
         let api = self.seed.api();
-        let paths = [self.path("/apis/apps/v1", "deployments"), self.path(MACHINES, "machines"), self.path("/api/v1", "secrets")];
+        let paths = [
+            self.path("/apis/apps/v1", "deployments"),
+            self.path(MACHINES, "machines"),
+            self.path("/api/v1", "secrets"),
+        ];
         try_join_all(paths.iter().map(|path| api.delete(path))).await?;
         self.nodes.remove().await?;
         self.bed.give_back(self.plane);

@@ -1,5 +1,5 @@
-//! When this machine stood still, and what is tried again for it. A virtual one may get no processor for seconds, in which the times
-//! of every program run out.
+//! When this machine stood still, and what is tried again for it. A virtual one may get no
+//! processor for seconds, in which the times of every program run out.
 
 use std::sync::{Mutex, Once, PoisonError};
 use std::time::Duration;
@@ -9,7 +9,8 @@ use tokio::time::Instant;
 
 /// How often the clock is looked at.
 const LOOK: Duration = Duration::from_millis(100);
-/// A stall that counts: as long as what the scenarios leave between a leader's renew deadline and the end of its Lease.
+/// A stall that counts: as long as what the scenarios leave between a leader's renew deadline and
+/// the end of its Lease.
 const LONG: Duration = Duration::from_secs(2);
 
 /// How often something is tried at most.
@@ -20,7 +21,10 @@ tokio::task_local! {
     static ATTEMPT: u32;
 }
 
-static SEEN: Mutex<Seen> = Mutex::new(Seen { looked: None, stalls: Vec::new() });
+static SEEN: Mutex<Seen> = Mutex::new(Seen {
+    looked: None,
+    stalls: Vec::new(),
+});
 
 struct Seen {
     looked: Option<Instant>,
@@ -36,7 +40,8 @@ pub fn unique(name: &str) -> String {
     }
 }
 
-/// Does something; once more where it fails and this machine stood still meanwhile for longer than any program could make up for.
+/// Does something; once more where it fails and this machine stood still meanwhile for longer than
+/// any program could make up for.
 pub async fn tolerating_stalls<T>(act: impl AsyncFn() -> Result<T>) -> Result<T> {
     watch();
     for attempt in 1..ATTEMPTS {
@@ -45,7 +50,9 @@ pub async fn tolerating_stalls<T>(act: impl AsyncFn() -> Result<T>) -> Result<T>
             Ok(done) => return Ok(done),
             Err(error) => error,
         };
-        let Some(stall) = longest_since(begin).await else { return Err(error) };
+        let Some(stall) = longest_since(begin).await else {
+            return Err(error);
+        };
         eprintln!("This machine stood still for {stall:.1?}. Once more after: {error:#}");
     }
     ATTEMPT.scope(ATTEMPTS, act()).await
@@ -61,7 +68,10 @@ fn watch() {
 /// A thread of its own is late only where the machine is.
 fn look(mut last: Instant) {
     loop {
-        #[expect(clippy::disallowed_methods, reason = "it runs beside the runtime, not on it")]
+        #[expect(
+            clippy::disallowed_methods,
+            reason = "it runs beside the runtime, not on it"
+        )]
         std::thread::sleep(LOOK);
         let now = Instant::now();
         let mut seen = SEEN.lock().unwrap_or_else(PoisonError::into_inner);
@@ -81,7 +91,12 @@ async fn longest_since(begin: Instant) -> Option<Duration> {
         tokio::time::sleep(LOOK).await;
         let seen = SEEN.lock().unwrap_or_else(PoisonError::into_inner);
         if seen.looked > Some(now) {
-            return seen.stalls.iter().filter(|(end, _)| *end >= begin).map(|(_, long)| *long).max();
+            return seen
+                .stalls
+                .iter()
+                .filter(|(end, _)| *end >= begin)
+                .map(|(_, long)| *long)
+                .max();
         }
     }
 }

@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 
-/// Of utime and stime in /proc/PID/stat: USER_HZ, which is 100 on all architectures that Linux's ABI is kept stable for.
+/// Of utime and stime in /proc/PID/stat: USER_HZ, which is 100 on all architectures that Linux's
+/// ABI is kept stable for.
 const TICK: Duration = Duration::from_millis(10);
 
 /// What a process has used so far.
@@ -25,12 +26,21 @@ impl Usage {
     /// When it has ended.
     pub fn of(id: i32) -> Result<Self> {
         let stat = read(id, "stat")?;
-        // The second field is the program's name in parentheses, which may hold anything; utime and stime are the 14th and the
-        // 15th.
+        // The second field is the program's name in parentheses, which may hold anything; utime and
+        // stime are the 14th and the 15th.
         let (_, rest) = stat.rsplit_once(')').context("no stat")?;
-        let ticks: u32 = rest.split_whitespace().skip(11).take(2).filter_map(|ticks| ticks.parse::<u32>().ok()).sum();
+        let ticks: u32 = rest
+            .split_whitespace()
+            .skip(11)
+            .take(2)
+            .filter_map(|ticks| ticks.parse::<u32>().ok())
+            .sum();
         let mib = |key| anyhow::Ok(status(id, key)? as f64 / 1024.0);
-        Ok(Self { cpu: TICK * ticks, resident: mib("VmRSS")?, most: mib("VmHWM")? })
+        Ok(Self {
+            cpu: TICK * ticks,
+            resident: mib("VmRSS")?,
+            most: mib("VmHWM")?,
+        })
     }
 }
 
@@ -40,13 +50,18 @@ impl Usage {
 /// When the process has ended.
 pub fn status(id: i32, key: &str) -> Result<u64> {
     let status = read(id, "status")?;
-    let value = status.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix(':'));
-    let value = value.and_then(|value| value.split_whitespace().next()).with_context(|| format!("no {key}"))?;
+    let value = status
+        .lines()
+        .find_map(|line| line.strip_prefix(key)?.strip_prefix(':'));
+    let value = value
+        .and_then(|value| value.split_whitespace().next())
+        .with_context(|| format!("no {key}"))?;
     Ok(value.parse()?)
 }
 
 fn read(id: i32, file: &str) -> Result<String> {
-    std::fs::read_to_string(format!("/proc/{id}/{file}")).with_context(|| format!("process {id} has ended"))
+    std::fs::read_to_string(format!("/proc/{id}/{file}"))
+        .with_context(|| format!("process {id} has ended"))
 }
 
 #[cfg(test)]
@@ -56,7 +71,10 @@ mod tests {
     #[test]
     fn a_process_knows_its_own_usage() {
         let usage = Usage::of(std::process::id().try_into().unwrap()).unwrap();
-        assert!(usage.resident > 0.5 && usage.most >= usage.resident, "{usage:?}");
+        assert!(
+            usage.resident > 0.5 && usage.most >= usage.resident,
+            "{usage:?}"
+        );
         assert!(Usage::of(0).is_err());
     }
 }

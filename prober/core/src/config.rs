@@ -1,4 +1,5 @@
-//! What is set for all shoots of a seed. It serializes as the config file that says the same, with every default written out.
+//! What is set for all shoots of a seed. It serializes as the config file that says the same, with
+//! every default written out.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -35,7 +36,8 @@ pub struct Config {
     /// D-22.
     #[serde(serialize_with = "as_in_go")]
     pub scale_up_stabilization: Duration,
-    /// Where this is false, whatever is configured and found at 0 is restored, as the Go original does (rule 63).
+    /// Where this is false, whatever is configured and found at 0 is restored, as the Go original
+    /// does (rule 63).
     pub restore_only_held_down: bool,
     /// D-50.
     pub standby_protects: bool,
@@ -45,7 +47,8 @@ pub struct Config {
     pub dependents: Vec<Dependent>,
 }
 
-/// A resource in the shoot's namespace on the seed that is scaled to 0 in an outage: an entry of `dependentResourceInfos`.
+/// A resource in the shoot's namespace on the seed that is scaled to 0 in an outage: an entry of
+/// `dependentResourceInfos`.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Dependent {

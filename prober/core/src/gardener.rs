@@ -19,11 +19,16 @@ pub struct Shoot {
 }
 
 impl Shoot {
-    /// The name of the seed whose gardenlet, and whose watchdog, looks after it (Gardener's GetResponsibleSeedName): while its control
-    /// plane moves that is the one that it moves from. None where none is named.
+    /// The name of the seed whose gardenlet, and whose watchdog, looks after it (Gardener's
+    /// GetResponsibleSeedName): while its control plane moves that is the one that it moves from.
+    /// None where none is named.
     pub fn responsible_seed(&self) -> Option<&str> {
         let names = [&self.status_seed_name, &self.spec_seed_name];
-        names.into_iter().flatten().map(String::as_str).find(|name| !name.is_empty())
+        names
+            .into_iter()
+            .flatten()
+            .map(String::as_str)
+            .find(|name| !name.is_empty())
     }
 }
 

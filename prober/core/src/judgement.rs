@@ -1,11 +1,13 @@
-//! From what a shoot's API server shows to a finding: what the leases, the Machines and the nodes say together.
+//! From what a shoot's API server shows to a finding: what the leases, the Machines and the nodes
+//! say together.
 //!
 //! ```text
 //! leases --lease clocks--> by Machines --> do the nodes matter? --> by nodes --> tally --> verdict
 //! ```
 //!
-//! Silence counts only where it could have been broken (D-54): an API server that was away comes back with every lease old, and its
-//! kubelets need a beat to renew. So expired leases are undecided for a while after any time in which it may not have answered.
+//! Silence counts only where it could have been broken (D-54): an API server that was away comes
+//! back with every lease old, and its kubelets need a beat to renew. So expired leases are
+//! undecided for a while after any time in which it may not have answered.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -18,12 +20,16 @@ use super::lease::{Criteria, Grace, LeaseClock, LeaseClocks, LeaseRecord, LeaseS
 use super::moment::{Moment, RequestTimes};
 use super::plan::ordering_deadline;
 use super::schedule::verdict_possible;
-use super::verdict::{BackedNodes, Candidates, NodeRecord, PoolConditions, Tally, Verdict, nodes_matter};
+use super::verdict::{
+    BackedNodes, Candidates, NodeRecord, PoolConditions, Tally, Verdict, nodes_matter,
+};
 use super::zones::{LostZone, lost};
 
-/// So many leases are shown to people: more would be read by nobody, and thousands of shoots may be down at once.
+/// So many leases are shown to people: more would be read by nobody, and thousands of shoots may be
+/// down at once.
 const SHOWN_LEASES: usize = 20;
-/// With leases and not a single Machine nothing is concluded until no lease was renewed for so long (D-55).
+/// With leases and not a single Machine nothing is concluded until no lease was renewed for so long
+/// (D-55).
 const ABANDONED: TimeDelta = TimeDelta::minutes(10);
 
 #[derive(Clone, Debug, PartialEq)]
@@ -62,7 +68,8 @@ pub struct Finding {
     /// The oldest leases that counted, oldest first; none while nodes do not matter.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub leases: Vec<SeenLease>,
-    /// Zones, or worker pools where nodes name none, that are lost while the shoot is not; nothing is scaled for them.
+    /// Zones, or worker pools where nodes name none, that are lost while the shoot is not; nothing
+    /// is scaled for them.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub lost_zones: Vec<LostZone>,
     /// When the verdict could fall if nothing were renewed from now on.
@@ -76,12 +83,17 @@ pub struct Finding {
 #[derive(Clone, Debug, Serialize)]
 pub struct SeenLease {
     pub node: String,
-    /// For how long it had not been renewed then, on our clock. What was renewed since only the next probe will know.
+    /// For how long it had not been renewed then, on our clock. What was renewed since only the
+    /// next probe will know.
     #[serde(rename = "ageSeconds", serialize_with = "as_seconds")]
     pub age: TimeDelta,
     pub state: LeaseState,
     /// How far the node's clock is behind ours; negative: ahead.
-    #[serde(rename = "skewSeconds", serialize_with = "as_seconds", skip_serializing_if = "TimeDelta::is_zero")]
+    #[serde(
+        rename = "skewSeconds",
+        serialize_with = "as_seconds",
+        skip_serializing_if = "TimeDelta::is_zero"
+    )]
     pub skew: TimeDelta,
 }
 
@@ -99,8 +111,16 @@ pub struct Judge {
 }
 
 impl Judge {
-    pub fn observe<'a>(&mut self, times: RequestTimes, leases: impl IntoIterator<Item = LeaseRecord<'a>>, grace: Grace) {
-        if self.last.is_none_or(|last| self.may_have_been_away(times.sent - last.received, grace)) {
+    pub fn observe<'a>(
+        &mut self,
+        times: RequestTimes,
+        leases: impl IntoIterator<Item = LeaseRecord<'a>>,
+        grace: Grace,
+    ) {
+        if self
+            .last
+            .is_none_or(|last| self.may_have_been_away(times.sent - last.received, grace))
+        {
             self.answering = times.sent;
         }
         self.unanswered = false;
@@ -108,7 +128,8 @@ impl Judge {
         self.last = Some(times);
     }
 
-    /// Whether kubelets may not have been able to renew between two complete probes that are this far apart.
+    /// Whether kubelets may not have been able to renew between two complete probes that are this
+    /// far apart.
     fn may_have_been_away(&self, gap: TimeDelta, grace: Grace) -> bool {
         gap > grace.period() / 2 || self.unanswered && gap > grace.longest_silence()
     }
@@ -129,31 +150,46 @@ impl Judge {
         self.nodes = self.last.map(|times| (times.sent, nodes));
     }
 
-    /// Whether the nodes are to be listed before the last probe is judged. Those of an earlier probe that was sent since `good_since` do
-    /// while every lease that Machines allow is expired: then no node can change the verdict but by being counted or not (D-53). What is
-    /// known of the nodes is forgotten when they do not matter.
-    pub fn wants_nodes(&mut self, rules: &Rules, settled: bool, good_since: Option<Moment>) -> bool {
+    /// Whether the nodes are to be listed before the last probe is judged. Those of an earlier
+    /// probe that was sent since `good_since` do while every lease that Machines allow is expired:
+    /// then no node can change the verdict but by being counted or not (D-53). What is known of the
+    /// nodes is forgotten when they do not matter.
+    pub fn wants_nodes(
+        &mut self,
+        rules: &Rules,
+        settled: bool,
+        good_since: Option<Moment>,
+    ) -> bool {
         let by = self.criteria(rules);
         let allowed = Candidates::by_machines(&self.leases, &self.machines).tally(by);
         if self.has_moved_away(by) || !nodes_matter(allowed, settled) {
             self.nodes = None;
             return false;
         }
-        let good = |at: Moment| good_since.is_some_and(|since| at >= since) && allowed.expired == allowed.candidates;
-        !self.nodes.as_ref().is_some_and(|(at, _)| *at == self.judged_at() || good(*at))
+        let good = |at: Moment| {
+            good_since.is_some_and(|since| at >= since) && allowed.expired == allowed.candidates
+        };
+        !self
+            .nodes
+            .as_ref()
+            .is_some_and(|(at, _)| *at == self.judged_at() || good(*at))
     }
 
     pub fn judge(&self, rules: &Rules) -> Finding {
         let by @ Criteria { now, grace, .. } = self.criteria(rules);
         let candidates = match &self.nodes {
-            Some((_, nodes)) => Candidates::by_nodes(&self.leases, &self.machines, nodes, &rules.pool_conditions),
+            Some((_, nodes)) => {
+                Candidates::by_nodes(&self.leases, &self.machines, nodes, &rules.pool_conditions)
+            }
             None => Candidates::by_machines(&self.leases, &self.machines),
         };
         let nodes_known = self.nodes.is_some();
         let tally = candidates.tally(by);
         let verdict = match tally.verdict(rules.fraction) {
             _ if self.has_moved_away(by) => self.verdict_without_machines(by, rules.fraction),
-            _ if tally.candidates == 0 && by.renewed_after.is_some() => self.verdict_without_candidates(by, rules.fraction),
+            _ if tally.candidates == 0 && by.renewed_after.is_some() => {
+                self.verdict_without_candidates(by, rules.fraction)
+            }
             verdict => verdict,
         };
         let clocks = candidates.clocks();
@@ -165,42 +201,87 @@ impl Judge {
             fraction: rules.fraction,
             tally,
             nodes_known,
-            excluded: candidates.excluded.iter().map(|(reason, count)| (reason.into_str(), *count)).collect(),
-            skewed: clocks.clone().filter(|clock| !clock.skew(grace).is_zero()).count(),
-            past_grace: clocks.clone().filter(|clock| is_expired(clock) && clock.renewed(grace) + grace.period() <= now).count(),
+            excluded: candidates
+                .excluded
+                .iter()
+                .map(|(reason, count)| (reason.into_str(), *count))
+                .collect(),
+            skewed: clocks
+                .clone()
+                .filter(|clock| !clock.skew(grace).is_zero())
+                .count(),
+            past_grace: clocks
+                .clone()
+                .filter(|clock| is_expired(clock) && clock.renewed(grace) + grace.period() <= now)
+                .count(),
             verdict_possible: verdict_possible(clocks.clone(), nodes_known, rules.fraction, by),
-            leases: if nodes_known { self.oldest(&candidates, by) } else { Vec::new() },
-            lost_zones: if verdict == Verdict::ScaleDown { Vec::new() } else { self.lost_zones(&candidates, tally, by) },
-            ordering_deadline: ordering_deadline(clocks, self.last.map_or(now, |times| times.received), grace),
+            leases: if nodes_known {
+                self.oldest(&candidates, by)
+            } else {
+                Vec::new()
+            },
+            lost_zones: if verdict == Verdict::ScaleDown {
+                Vec::new()
+            } else {
+                self.lost_zones(&candidates, tally, by)
+            },
+            ordering_deadline: ordering_deadline(
+                clocks,
+                self.last.map_or(now, |times| times.received),
+                grace,
+            ),
         }
     }
 
-    /// Whether there are leases, not all of them long silent, and no Machine: these moved away with their control plane, or were deleted by
-    /// force (D-55).
+    /// Whether there are leases, not all of them long silent, and no Machine: these moved away with
+    /// their control plane, or were deleted by force (D-55).
     fn has_moved_away(&self, by: Criteria) -> bool {
-        self.machines.count == 0 && self.leases.len() >= 2 && self.recently_renewed(by).next().is_some()
+        self.machines.count == 0
+            && self.leases.len() >= 2
+            && self.recently_renewed(by).next().is_some()
     }
 
     fn recently_renewed(&self, by: Criteria) -> impl Iterator<Item = &LeaseClock> {
-        self.leases.iter().map(|(_, clock)| clock).filter(move |clock| !clock.is_silent_for(ABANDONED, by))
+        self.leases
+            .iter()
+            .map(|(_, clock)| clock)
+            .filter(move |clock| !clock.is_silent_for(ABANDONED, by))
     }
 
-    /// Holds, but for what is held down: that comes back when enough of the nodes are seen to renew (D-59).
+    /// Holds, but for what is held down: that comes back when enough of the nodes are seen to renew
+    /// (D-59).
     fn verdict_without_machines(&self, by: Criteria, fraction: f64) -> Verdict {
-        let renewed = || Tally::of(self.recently_renewed(by).map(|clock| clock.state(by))).verdict(fraction).is_up();
-        if by.renewed_after.is_some() && renewed() { Verdict::ScaleUpHeldDown } else { Verdict::HoldNoMachines }
+        let renewed = || {
+            Tally::of(self.recently_renewed(by).map(|clock| clock.state(by)))
+                .verdict(fraction)
+                .is_up()
+        };
+        if by.renewed_after.is_some() && renewed() {
+            Verdict::ScaleUpHeldDown
+        } else {
+            Verdict::HoldNoMachines
+        }
     }
 
-    /// While anything is held down, that no node counts any more proves nothing: then those that Machines back are judged (D-59).
+    /// While anything is held down, that no node counts any more proves nothing: then those that
+    /// Machines back are judged (D-59).
     fn verdict_without_candidates(&self, by: Criteria, fraction: f64) -> Verdict {
-        match Candidates::by_machines(&self.leases, &self.machines).tally(by).verdict(fraction) {
+        match Candidates::by_machines(&self.leases, &self.machines)
+            .tally(by)
+            .verdict(fraction)
+        {
             Verdict::ScaleDown => Verdict::HoldUndecided,
             verdict => verdict,
         }
     }
 
     fn criteria(&self, rules: &Rules) -> Criteria {
-        Criteria { now: self.judged_at(), answering: self.answering, renewed_after: rules.renewed_after, grace: rules.grace }
+        Criteria {
+            now: self.judged_at(),
+            answering: self.answering,
+            renewed_after: rules.renewed_after,
+            grace: rules.grace,
+        }
     }
 
     fn judged_at(&self) -> Moment {
@@ -208,7 +289,9 @@ impl Judge {
     }
 
     fn lost_zones(&self, candidates: &Candidates<'_>, tally: Tally, by: Criteria) -> Vec<LostZone> {
-        let Some((_, nodes)) = self.nodes.as_ref().filter(|_| tally.expired > 0) else { return Vec::new() };
+        let Some((_, nodes)) = self.nodes.as_ref().filter(|_| tally.expired > 0) else {
+            return Vec::new();
+        };
         // The candidates come in the order of their nodes.
         let mut nodes = nodes.iter();
         lost(candidates.leases.iter().filter_map(|&(name, clock)| {
@@ -218,7 +301,11 @@ impl Judge {
     }
 
     fn oldest(&self, candidates: &Candidates<'_>, by: Criteria) -> Vec<SeenLease> {
-        let mut leases: Vec<_> = candidates.leases.iter().map(|&(node, clock)| (clock.renewed(by.grace), node, clock)).collect();
+        let mut leases: Vec<_> = candidates
+            .leases
+            .iter()
+            .map(|&(node, clock)| (clock.renewed(by.grace), node, clock))
+            .collect();
         leases.sort_unstable_by_key(|&(renewed, node, _)| (renewed, node));
         leases.truncate(SHOWN_LEASES);
         let seen = |(renewed, node, clock): (Moment, &str, &LeaseClock)| SeenLease {

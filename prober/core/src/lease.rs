@@ -1,13 +1,16 @@
-//! The lease clock (D-21): when was a lease really renewed, whatever the clocks of its node and of this machine say?
+//! The lease clock (D-21): when was a lease really renewed, whatever the clocks of its node and of
+//! this machine say?
 //!
-//! A stamp alone can be believed only if the node's clock agrees with ours. Watching the stamp *change* tells more: the renewal happened
-//! between the probe that still showed the old value and the one that showed the new. The smallest distance seen between a stamp and the
-//! moment we first saw it, the `offset`, says how far the clocks are apart. It grows slowly, so that clocks that drift or were put back
-//! unseen are forgiven in minutes.
+//! A stamp alone can be believed only if the node's clock agrees with ours. Watching the stamp
+//! *change* tells more: the renewal happened between the probe that still showed the old value and
+//! the one that showed the new. The smallest distance seen between a stamp and the moment we first
+//! saw it, the `offset`, says how far the clocks are apart. It grows slowly, so that clocks that
+//! drift or were put back unseen are forgiven in minutes.
 //!
-//! A stamp is *doubted* for a beat and a tolerance when it was never seen to change, when it came from further back than a beat explains,
-//! or when it shows that the node's clock has stepped: either its node died soon after that renewal, or its clock was just put back, and
-//! only a live node renews again in that time.
+//! A stamp is *doubted* for a beat and a tolerance when it was never seen to change, when it came
+//! from further back than a beat explains, or when it shows that the node's clock has stepped:
+//! either its node died soon after that renewal, or its clock was just put back, and only a live
+//! node renews again in that time.
 
 mod list;
 
@@ -21,12 +24,14 @@ use super::in_seconds;
 use super::moment::{Moment, RequestTimes};
 use super::sorted::position;
 
-/// How long a kubelet waits between renewals when the lease does not say (a quarter of the default lease duration of 40 s).
+/// How long a kubelet waits between renewals when the lease does not say (a quarter of the default
+/// lease duration of 40 s).
 const DEFAULT_BEAT: TimeDelta = TimeDelta::seconds(10);
 /// How far an observed offset may be off for reasons other than a differing clock (D-21).
 const TOLERANCE: TimeDelta = TimeDelta::seconds(1);
-/// `offset` grows by one part in so many of the time between two changes (D-21): three times what crystals and ntpd do to clocks, so that a
-/// clock that was put back by 10 s is forgiven in 50 minutes, and a verdict comes 1.6 s late at most for it.
+/// `offset` grows by one part in so many of the time between two changes (D-21): three times what
+/// crystals and ntpd do to clocks, so that a clock that was put back by 10 s is forgiven in 50
+/// minutes, and a verdict comes 1.6 s late at most for it.
 const FORGIVEN_IN: i32 = 300;
 
 /// A share of the grace, and the most that it may come to.
@@ -50,30 +55,33 @@ impl Grace {
         self.0
     }
 
-    /// When a lease counts as expired: 0.75 of the period (rule 47), to be earlier than kube-controller-manager.
+    /// When a lease counts as expired: 0.75 of the period (rule 47), to be earlier than
+    /// kube-controller-manager.
     pub fn threshold(self) -> TimeDelta {
         TimeDelta::nanoseconds(self.0.num_nanoseconds().unwrap_or(i64::MAX) / 4 * 3)
     }
 
-    /// For how long a stamp can be doubted at most, and silence be the API server's own: a beat, of which a quarter of the period is the
-    /// longest, and the tolerance.
+    /// For how long a stamp can be doubted at most, and silence be the API server's own: a beat, of
+    /// which a quarter of the period is the longest, and the tolerance.
     pub fn longest_doubt(self) -> TimeDelta {
         self.0 / 4 + TOLERANCE
     }
 
-    /// How far apart probes may be so that doubt never delays a verdict: a renewal that is seen within this time has been watched for a
-    /// beat and the tolerance before it expires.
+    /// How far apart probes may be so that doubt never delays a verdict: a renewal that is seen
+    /// within this time has been watched for a beat and the tolerance before it expires.
     pub fn longest_gap(self) -> TimeDelta {
         self.threshold() - self.longest_doubt()
     }
 
-    /// How long kubelets may take to renew once they can, by the interval of their renewals and the tolerance.
+    /// How long kubelets may take to renew once they can, by the interval of their renewals and the
+    /// tolerance.
     fn beat_and_tolerance(self, lease_duration_seconds: Option<i32>) -> TimeDelta {
         self.beat(lease_duration_seconds) + TOLERANCE
     }
 
-    /// How far apart the complete probes around one without an answer may lie so that the silence of all leases cannot be the API server's
-    /// own (D-54): what is left of the threshold after the time in which kubelets renew, 0.7 of a beat beyond a whole one.
+    /// How far apart the complete probes around one without an answer may lie so that the silence
+    /// of all leases cannot be the API server's own (D-54): what is left of the threshold after the
+    /// time in which kubelets renew, 0.7 of a beat beyond a whole one.
     pub fn longest_silence(self) -> TimeDelta {
         self.threshold() - self.beat(None) * 17 / 10 - TOLERANCE
     }
@@ -83,11 +91,20 @@ impl Grace {
         self.beat(None) / 2
     }
 
-    pub fn share(self, Share { ten_thousandths, at_most }: Share) -> TimeDelta {
-        at_most.min(TimeDelta::nanoseconds(self.0.num_nanoseconds().unwrap_or(i64::MAX) / 10_000 * i64::from(ten_thousandths)))
+    pub fn share(
+        self,
+        Share {
+            ten_thousandths,
+            at_most,
+        }: Share,
+    ) -> TimeDelta {
+        at_most.min(TimeDelta::nanoseconds(
+            self.0.num_nanoseconds().unwrap_or(i64::MAX) / 10_000 * i64::from(ten_thousandths),
+        ))
     }
 
-    /// The interval of a kubelet's renewals: a quarter of the lease's own duration, at most a quarter of the grace.
+    /// The interval of a kubelet's renewals: a quarter of the lease's own duration, at most a
+    /// quarter of the grace.
     pub fn beat(self, lease_duration_seconds: Option<i32>) -> TimeDelta {
         let own = match lease_duration_seconds {
             Some(seconds) if seconds > 0 => TimeDelta::milliseconds(i64::from(seconds) * 250),
@@ -114,8 +131,8 @@ pub enum LeaseState {
     Valid,
     /// Not renewed for at least the threshold.
     Expired,
-    /// Its stamp says expired, but we have not yet watched it for long enough to know that the stamp can be believed; or valid, but no
-    /// renewal was seen since something was held down.
+    /// Its stamp says expired, but we have not yet watched it for long enough to know that the
+    /// stamp can be believed; or valid, but no renewal was seen since something was held down.
     Undecided,
 }
 
@@ -124,10 +141,11 @@ pub enum LeaseState {
 pub struct Criteria {
     /// The moment that is judged.
     pub now: Moment,
-    /// The first probe after any time in which the API server may have been away: silence counts from a beat and the tolerance after it on
-    /// (D-54).
+    /// The first probe after any time in which the API server may have been away: silence counts
+    /// from a beat and the tolerance after it on (D-54).
     pub answering: Moment,
-    /// While anything is held down: which probe a later one must have seen a renewal after, for the lease to be valid (D-59).
+    /// While anything is held down: which probe a later one must have seen a renewal after, for the
+    /// lease to be valid (D-59).
     pub renewed_after: Option<Moment>,
     pub grace: Grace,
 }
@@ -135,7 +153,8 @@ pub struct Criteria {
 #[derive(Clone, Debug, PartialEq)]
 pub struct LeaseClock {
     stamp: DateTime<Utc>,
-    /// `stamp` on our clock, converted once, when the value was first seen; after a step of the node's clock, the probe before that.
+    /// `stamp` on our clock, converted once, when the value was first seen; after a step of the
+    /// node's clock, the probe before that.
     placed: Moment,
     /// When we first saw `stamp`.
     seen: Moment,
@@ -164,7 +183,8 @@ impl LeaseClock {
         }
     }
 
-    /// Takes in what a further probe shows; `before` is when the probe was sent that showed the lease last.
+    /// Takes in what a further probe shows; `before` is when the probe was sent that showed the
+    /// lease last.
     pub fn observe(
         &mut self,
         times: &RequestTimes,
@@ -188,25 +208,41 @@ impl LeaseClock {
         };
         self.offset = if self.stepped { distance } else { smallest };
         self.doubted = self.stepped || distance - self.offset > beat_and_tolerance;
-        // As late as it can have been in the worst case: this may be the last renewal before an outage.
+        // As late as it can have been in the worst case: this may be the last renewal before an
+        // outage.
         self.placed = if self.stepped { before } else { placed };
         (self.stamp, self.seen, self.changed) = (stamp, times.received, true);
     }
 
     /// When the lease was renewed last, on our clock.
     pub fn renewed(&self, grace: Grace) -> Moment {
-        if self.clocks_differ(grace) && !self.stepped { self.placed + self.offset } else { self.placed.min(self.seen) }
+        if self.clocks_differ(grace) && !self.stepped {
+            self.placed + self.offset
+        } else {
+            self.placed.min(self.seen)
+        }
     }
 
-    /// How far the node's clock is behind ours (negative: ahead), beyond what the beat and the tolerance explain; zero while they agree.
+    /// How far the node's clock is behind ours (negative: ahead), beyond what the beat and the
+    /// tolerance explain; zero while they agree.
     pub fn skew(&self, grace: Grace) -> TimeDelta {
-        if self.clocks_differ(grace) { self.offset } else { TimeDelta::zero() }
+        if self.clocks_differ(grace) {
+            self.offset
+        } else {
+            TimeDelta::zero()
+        }
     }
 
     pub fn state(&self, by: Criteria) -> LeaseState {
         if self.renewed(by.grace) + by.grace.threshold() > by.now {
-            let proven = by.renewed_after.is_none_or(|probe| self.changed && self.seen > probe);
-            if proven { LeaseState::Valid } else { LeaseState::Undecided }
+            let proven = by
+                .renewed_after
+                .is_none_or(|probe| self.changed && self.seen > probe);
+            if proven {
+                LeaseState::Valid
+            } else {
+                LeaseState::Undecided
+            }
         } else if by.now < self.certain_from(by) {
             LeaseState::Undecided
         } else {
@@ -226,7 +262,11 @@ impl LeaseClock {
 
     /// From when on an unchanged stamp is believed.
     fn certain_from(&self, by: Criteria) -> Moment {
-        let watched = if self.doubted { self.seen.max(by.answering) } else { by.answering };
+        let watched = if self.doubted {
+            self.seen.max(by.answering)
+        } else {
+            by.answering
+        };
         (watched + by.grace.beat_and_tolerance(self.duration_seconds)).max(self.seen)
     }
 
@@ -260,29 +300,49 @@ struct Entry {
 }
 
 impl LeaseClocks {
-    /// Takes in a complete list of leases. Leases that are gone, or have no renewTime (D-19), are forgotten.
-    pub fn observe<'a>(&mut self, times: &RequestTimes, leases: impl IntoIterator<Item = LeaseRecord<'a>>, grace: Grace) {
+    /// Takes in a complete list of leases. Leases that are gone, or have no renewTime (D-19), are
+    /// forgotten.
+    pub fn observe<'a>(
+        &mut self,
+        times: &RequestTimes,
+        leases: impl IntoIterator<Item = LeaseRecord<'a>>,
+        grace: Grace,
+    ) {
         self.without_renew_time = 0;
         self.round = self.round.wrapping_add(1);
         let before = self.last_sent.replace(times.sent).unwrap_or(times.sent);
         let mut new = Vec::new();
         let mut next = 0;
-        for LeaseRecord { name, uid, renew_time, duration_seconds } in leases {
+        for LeaseRecord {
+            name,
+            uid,
+            renew_time,
+            duration_seconds,
+        } in leases
+        {
             let Some(stamp) = renew_time else {
                 self.without_renew_time += 1;
                 continue;
             };
             let first_sight = || LeaseClock::new(times, stamp, duration_seconds);
             let Some(at) = self.position(name, next) else {
-                new.push(Entry { name: name.into(), uid, clock: first_sight(), round: self.round });
+                new.push(Entry {
+                    name: name.into(),
+                    uid,
+                    clock: first_sight(),
+                    round: self.round,
+                });
                 continue;
             };
             let entry = &mut self.entries[at];
             if entry.round == self.round || entry.uid != uid {
-                // No honest list names a lease twice, and one that was made again is another: what was known of it is worth nothing.
+                // No honest list names a lease twice, and one that was made again is another: what
+                // was known of it is worth nothing.
                 (entry.uid, entry.clock) = (uid, first_sight());
             } else {
-                entry.clock.observe(times, before, stamp, duration_seconds, grace);
+                entry
+                    .clock
+                    .observe(times, before, stamp, duration_seconds, grace);
             }
             entry.round = self.round;
             next = at + 1;
@@ -299,7 +359,8 @@ impl LeaseClocks {
         position(&self.entries, |entry| &entry.name, node, expected)
     }
 
-    /// Adds leases that are not there yet. One that was named twice is as it was named last: of equal names the first one stays.
+    /// Adds leases that are not there yet. One that was named twice is as it was named last: of
+    /// equal names the first one stays.
     fn add(&mut self, new: Vec<Entry>) {
         if new.is_empty() {
             return;
@@ -314,7 +375,9 @@ impl LeaseClocks {
     }
 
     pub fn iter(&self) -> impl Iterator<Item = (&str, &LeaseClock)> {
-        self.entries.iter().map(|entry| (&*entry.name, &entry.clock))
+        self.entries
+            .iter()
+            .map(|entry| (&*entry.name, &entry.clock))
     }
 
     pub(super) fn len(&self) -> usize {

@@ -1,6 +1,10 @@
-//! What decides for the prober: synchronous functions of values, `now` included. No client, no `async`, no logging, no clock in here.
+//! What decides for the prober: synchronous functions of values, `now` included. No client, no
+//! `async`, no logging, no clock in here.
 
-#![allow(missing_docs, reason = "only this binary uses the crate: a name that needs no words gets none")]
+#![allow(
+    missing_docs,
+    reason = "only this binary uses the crate: a name that needs no words gets none"
+)]
 #![cfg_attr(not(test), warn(unreachable_pub))]
 
 pub mod config;
@@ -26,7 +30,8 @@ pub mod zones;
 use chrono::TimeDelta;
 use serde::Serializer;
 
-/// A duration of the config as a span of the core's time; one beyond reason is the longest there is.
+/// A duration of the config as a span of the core's time; one beyond reason is the longest there
+/// is.
 pub fn span(duration: std::time::Duration) -> TimeDelta {
     TimeDelta::from_std(duration).unwrap_or(TimeDelta::MAX)
 }

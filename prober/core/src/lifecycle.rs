@@ -20,7 +20,8 @@ pub enum Lifecycle {
 
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ShootSettings {
-    /// `spec.kubernetes.kubeControllerManager.nodeMonitorGracePeriod`, which replaces the configured one.
+    /// `spec.kubernetes.kubeControllerManager.nodeMonitorGracePeriod`, which replaces the
+    /// configured one.
     pub node_monitor_grace: Option<TimeDelta>,
     pub pool_conditions: PoolConditions,
 }
@@ -28,7 +29,10 @@ pub struct ShootSettings {
 impl ShootSettings {
     /// The shoot's own grace, or else the configured one.
     pub fn grace(&self, config: &Config) -> Grace {
-        Grace::new(self.node_monitor_grace.unwrap_or(span(config.node_monitor_grace)))
+        Grace::new(
+            self.node_monitor_grace
+                .unwrap_or(span(config.node_monitor_grace)),
+        )
     }
 }
 
@@ -36,10 +40,12 @@ impl ShootSettings {
 #[strum(serialize_all = "snake_case", const_into_str)]
 pub enum StopReason {
     Deleting,
-    /// Its control plane runs on its own nodes (GEP-28); on a seed that it has become gardenlet makes no access to it.
+    /// Its control plane runs on its own nodes (GEP-28); on a seed that it has become gardenlet
+    /// makes no access to it.
     SelfHosted,
     Hibernated,
-    /// The control plane moves to another seed, or has yet to come from it: the watchdog there looks after the shoot.
+    /// The control plane moves to another seed, or has yet to come from it: the watchdog there
+    /// looks after the shoot.
     Migrating,
     Workerless,
 }
@@ -49,7 +55,8 @@ pub enum StopReason {
 pub enum WaitReason {
     /// Hibernation is off, but the control plane is not back yet.
     WakingUp,
-    /// No finished Create or Restore and no Reconcile: the control plane is being made, or its state is unknown to us.
+    /// No finished Create or Restore and no Reconcile: the control plane is being made, or its
+    /// state is unknown to us.
     NotYetReconciled,
 }
 
@@ -63,14 +70,23 @@ impl Lifecycle {
     }
 }
 
-/// `seed` is the name of the seed that the shoot's Cluster is on; where none is known the shoot is taken for ours.
+/// `seed` is the name of the seed that the shoot's Cluster is on; where none is known the shoot is
+/// taken for ours.
 pub fn lifecycle(shoot: &Shoot, seed: Option<&str>) -> Lifecycle {
-    let elsewhere = seed.zip(shoot.responsible_seed()).is_some_and(|(here, responsible)| here != responsible);
+    let elsewhere = seed
+        .zip(shoot.responsible_seed())
+        .is_some_and(|(here, responsible)| here != responsible);
     let operation = shoot.last_operation.as_ref();
     let migrates = operation.is_some_and(|operation| operation.kind == OperationType::Migrate);
     let stops = [
         (shoot.deletion_timestamp.is_some(), StopReason::Deleting),
-        (shoot.workers.iter().any(|worker| worker.hosts_control_plane), StopReason::SelfHosted),
+        (
+            shoot
+                .workers
+                .iter()
+                .any(|worker| worker.hosts_control_plane),
+            StopReason::SelfHosted,
+        ),
         (shoot.hibernation_enabled, StopReason::Hibernated),
         (elsewhere || migrates, StopReason::Migrating),
         (shoot.workers.is_empty(), StopReason::Workerless),
@@ -83,26 +99,46 @@ pub fn lifecycle(shoot: &Shoot, seed: Option<&str>) -> Lifecycle {
     }
     let ready = operation.is_some_and(|operation| match operation.kind {
         OperationType::Reconcile | OperationType::LiveMigrate => true,
-        OperationType::Create | OperationType::Restore => operation.state == OperationState::Succeeded,
+        OperationType::Create | OperationType::Restore => {
+            operation.state == OperationState::Succeeded
+        }
         OperationType::Migrate | OperationType::Other => false,
     });
-    if ready { Lifecycle::Probe(settings(shoot)) } else { Lifecycle::Wait(WaitReason::NotYetReconciled) }
+    if ready {
+        Lifecycle::Probe(settings(shoot))
+    } else {
+        Lifecycle::Wait(WaitReason::NotYetReconciled)
+    }
 }
 
-/// Whether a shoot that may be probed is in operation rather than just made (D-51): it is being reconciled, which finished control planes
-/// are, or its last operation has succeeded longer ago than `delay`, since that may have made it or woken it up. `now` is by our clock; what
-/// is absent or in the future tells nothing.
+/// Whether a shoot that may be probed is in operation rather than just made (D-51): it is being
+/// reconciled, which finished control planes are, or its last operation has succeeded longer ago
+/// than `delay`, since that may have made it or woken it up. `now` is by our clock; what is absent
+/// or in the future tells nothing.
 pub fn is_in_operation(shoot: &Shoot, delay: TimeDelta, now: DateTime<Utc>) -> bool {
     shoot.last_operation.as_ref().is_some_and(|operation| {
-        let long_over = || operation.last_update_time.is_some_and(|updated| updated <= now && now - updated > delay);
+        let long_over = || {
+            operation
+                .last_update_time
+                .is_some_and(|updated| updated <= now && now - updated > delay)
+        };
         operation.state != OperationState::Succeeded || long_over()
     })
 }
 
 /// The settings of a shoot, also of one that waits: a running probe applies them.
 pub fn settings(shoot: &Shoot) -> ShootSettings {
-    // An empty list means the default one (rule 35), which is what a pool that is not in the map gets.
-    let own = shoot.workers.iter().filter(|worker| !worker.node_conditions.is_empty());
-    let pool_conditions = own.map(|worker| (worker.name.clone(), worker.node_conditions.clone())).collect();
-    ShootSettings { node_monitor_grace: shoot.node_monitor_grace, pool_conditions }
+    // An empty list means the default one (rule 35), which is what a pool that is not in the map
+    // gets.
+    let own = shoot
+        .workers
+        .iter()
+        .filter(|worker| !worker.node_conditions.is_empty());
+    let pool_conditions = own
+        .map(|worker| (worker.name.clone(), worker.node_conditions.clone()))
+        .collect();
+    ShootSettings {
+        node_monitor_grace: shoot.node_monitor_grace,
+        pool_conditions,
+    }
 }

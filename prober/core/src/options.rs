@@ -22,8 +22,10 @@ pub const GARDEN: &str = "garden";
 
 /// Operators want the shoot probed, and nothing written in either direction.
 pub const PAUSE: &str = "dependency-watchdog.gardener.cloud/pause";
-pub const RESTORE_ONLY_HELD_DOWN: &str = "dependency-watchdog.gardener.cloud/restore-only-held-down";
-pub const SCALE_UP_STABILIZATION: &str = "dependency-watchdog.gardener.cloud/scale-up-stabilization";
+pub const RESTORE_ONLY_HELD_DOWN: &str =
+    "dependency-watchdog.gardener.cloud/restore-only-held-down";
+pub const SCALE_UP_STABILIZATION: &str =
+    "dependency-watchdog.gardener.cloud/scale-up-stabilization";
 pub const STANDBY_PROTECTS: &str = "dependency-watchdog.gardener.cloud/standby-protects";
 
 /// As much of a value as is repeated when it is refused.
@@ -57,8 +59,18 @@ impl Overrides {
         let mut refused = Vec::new();
         Self {
             pause: read(annotations, PAUSE, flag::boolean, &mut refused),
-            restore_only_held_down: read(annotations, RESTORE_ONLY_HELD_DOWN, flag::boolean, &mut refused),
-            scale_up_stabilization: read(annotations, SCALE_UP_STABILIZATION, flag::duration, &mut refused),
+            restore_only_held_down: read(
+                annotations,
+                RESTORE_ONLY_HELD_DOWN,
+                flag::boolean,
+                &mut refused,
+            ),
+            scale_up_stabilization: read(
+                annotations,
+                SCALE_UP_STABILIZATION,
+                flag::duration,
+                &mut refused,
+            ),
             standby_protects: read(annotations, STANDBY_PROTECTS, flag::boolean, &mut refused),
             refused,
         }
@@ -78,7 +90,10 @@ fn read<T>(
     let value = annotations.get(annotation)?;
     let refuse = |expected: String| {
         let shown: String = value.chars().take(SHOWN).collect();
-        refused.push(Refused { annotation, reason: format!("{shown:?} is refused, {expected}") });
+        refused.push(Refused {
+            annotation,
+            reason: format!("{shown:?} is refused, {expected}"),
+        });
     };
     parse(value).map_err(refuse).ok()
 }
@@ -103,12 +118,26 @@ pub struct Sourced<T> {
 
 impl<T> Sourced<T> {
     const fn of_config(value: T) -> Self {
-        Self { value, from: Source::Config }
+        Self {
+            value,
+            from: Source::Config,
+        }
     }
 
     /// This, unless one of the namespaces sets it; the first that does wins.
-    fn unless_set(self, by: [(Option<&Overrides>, Source); 2], set: fn(&Overrides) -> Option<T>) -> Self {
-        by.into_iter().find_map(|(overrides, from)| Some(Self { value: set(overrides?)?, from })).unwrap_or(self)
+    fn unless_set(
+        self,
+        by: [(Option<&Overrides>, Source); 2],
+        set: fn(&Overrides) -> Option<T>,
+    ) -> Self {
+        by.into_iter()
+            .find_map(|(overrides, from)| {
+                Some(Self {
+                    value: set(overrides?)?,
+                    from,
+                })
+            })
+            .unwrap_or(self)
     }
 }
 
@@ -126,31 +155,46 @@ impl ResolvedOptions {
     pub fn resolve(config: &Config, garden: Option<&Overrides>, own: Option<&Overrides>) -> Self {
         let by = [(own, Source::Namespace), (garden, Source::Garden)];
         Self {
-            pause: Sourced { value: false, from: Source::Default }.unless_set(by, |set| set.pause),
+            pause: Sourced {
+                value: false,
+                from: Source::Default,
+            }
+            .unless_set(by, |set| set.pause),
             restore_only_held_down: Sourced::of_config(config.restore_only_held_down)
                 .unless_set(by, |set| set.restore_only_held_down),
             scale_up_stabilization: Sourced::of_config(config.scale_up_stabilization)
                 .unless_set(by, |set| set.scale_up_stabilization),
-            standby_protects: Sourced::of_config(config.standby_protects).unless_set(by, |set| set.standby_protects),
+            standby_protects: Sourced::of_config(config.standby_protects)
+                .unless_set(by, |set| set.standby_protects),
         }
     }
 
     /// All of them, by the names of the config's keys.
     pub fn shown(&self) -> [ShownOption; 4] {
-        let boolean = |setting, Sourced { value, from }: Sourced<bool>| ShownOption { setting, value: value.to_string(), from };
+        let boolean = |setting, Sourced { value, from }: Sourced<bool>| ShownOption {
+            setting,
+            value: value.to_string(),
+            from,
+        };
         let Sourced { value, from } = self.scale_up_stabilization;
         let value = GoDuration::from_std(value).to_string();
         [
             boolean("pause", self.pause),
             boolean("restoreOnlyHeldDown", self.restore_only_held_down),
-            ShownOption { setting: "scaleUpStabilization", value, from },
+            ShownOption {
+                setting: "scaleUpStabilization",
+                value,
+                from,
+            },
             boolean("standbyProtects", self.standby_protects),
         ]
     }
 
     /// Those that annotations set.
     pub fn overruled(&self) -> impl Iterator<Item = ShownOption> + use<> {
-        self.shown().into_iter().filter(|shown| matches!(shown.from, Source::Garden | Source::Namespace))
+        self.shown()
+            .into_iter()
+            .filter(|shown| matches!(shown.from, Source::Garden | Source::Namespace))
     }
 }
 
@@ -164,7 +208,13 @@ pub struct ShownOption {
 impl fmt::Display for ShownOption {
     /// `restoreOnlyHeldDown true (garden)`
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} {} ({})", self.setting, self.value, self.from.into_str())
+        write!(
+            f,
+            "{} {} ({})",
+            self.setting,
+            self.value,
+            self.from.into_str()
+        )
     }
 }
 

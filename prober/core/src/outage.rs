@@ -24,8 +24,9 @@ use crate::verdict::Verdict;
 /// Of the log line; another one when a field changes its meaning.
 pub const SCHEMA: &str = "dependency-watchdog.outage/v1";
 
-/// An outage whose nodes are back within this time is a blip: those that have lost one of two gateways were back 10.6 to 20.7 s after the
-/// verdict (measured, `as_in_production/gateway.rs`), as their kubelets notice it after 37 s.
+/// An outage whose nodes are back within this time is a blip: those that have lost one of two
+/// gateways were back 10.6 to 20.7 s after the verdict (measured, `as_in_production/gateway.rs`),
+/// as their kubelets notice it after 37 s.
 const BLIP: TimeDelta = TimeDelta::seconds(25);
 /// More writes are left out, as where somebody else keeps writing, and more nodes.
 const LISTED: usize = 40;
@@ -44,7 +45,8 @@ pub struct Outage {
     /// What this process wrote.
     pub writes: Vec<Written>,
     pub held_down: Vec<HeldDown>,
-    /// Nodes whose leases were not renewed for the whole grace since: without protection they would have been marked Unknown.
+    /// Nodes whose leases were not renewed for the whole grace since: without protection they would
+    /// have been marked Unknown.
     pub nodes: Vec<OverdueNode>,
     /// How many there were at the same time, those that are not listed included.
     pub overdue_nodes: usize,
@@ -54,7 +56,8 @@ pub struct Outage {
     /// When the verdict last turned to "up".
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub recovered: Option<DateTime<Utc>>,
-    /// When the last controller was restored; where none was, when the nodes recovered or nobody looked any more.
+    /// When the last controller was restored; where none was, when the nodes recovered or nobody
+    /// looked any more.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ended: Option<DateTime<Utc>>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -103,11 +106,14 @@ pub struct HeldDown {
 #[serde(rename_all = "camelCase")]
 pub struct OverdueNode {
     pub name: String,
-    /// When kube-controller-manager would have marked it Unknown: a grace after its last renewal, by our clock.
+    /// When kube-controller-manager would have marked it Unknown: a grace after its last renewal,
+    /// by our clock.
     pub unknown_at: DateTime<Utc>,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, IntoStaticStr, VariantArray)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, IntoStaticStr, VariantArray,
+)]
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case", const_into_str)]
 pub enum End {
@@ -116,7 +122,8 @@ pub enum End {
     NothingHeldDown,
     /// The nodes recovered, and operators want nothing written.
     Paused,
-    /// The probe ended, or the process did, and what is held down stays so until somebody else restores it.
+    /// The probe ended, or the process did, and what is held down stays so until somebody else
+    /// restores it.
     StillHeldDown,
     ProbeEnded,
     /// What only a later version knows.
@@ -142,8 +149,13 @@ impl Outage {
         }
         let verdict = by.shoot.verdict();
         let is_up = verdict.is_some_and(Verdict::is_up);
-        let is_held = by.shoot.dependents().any(|(_, known)| known.is_last_known_held_down());
-        if open.is_none() && (verdict == Some(Verdict::ScaleDown) || is_held && !(is_up && by.paused)) {
+        let is_held = by
+            .shoot
+            .dependents()
+            .any(|(_, known)| known.is_last_known_held_down());
+        if open.is_none()
+            && (verdict == Some(Verdict::ScaleDown) || is_held && !(is_up && by.paused))
+        {
             *open = Some(Box::new(Self::begin(by, verdict)));
         }
         let outage = open.as_mut()?;
@@ -163,10 +175,23 @@ impl Outage {
         open.take()
     }
 
-    pub fn wrote(&mut self, resource: &ResourceRef, change: &Change, as_leader: bool, wall: DateTime<Utc>) {
+    pub fn wrote(
+        &mut self,
+        resource: &ResourceRef,
+        change: &Change,
+        as_leader: bool,
+        wall: DateTime<Utc>,
+    ) {
         if self.writes.len() < LISTED {
             let (at, (kind, name)) = (stamp(wall), words(resource));
-            self.writes.push(Written { at, kind, name, from: change.base.replicas, to: change.replicas(), as_leader });
+            self.writes.push(Written {
+                at,
+                kind,
+                name,
+                from: change.base.replicas,
+                to: change.replicas(),
+                as_leader,
+            });
         }
     }
 
@@ -181,7 +206,11 @@ impl Outage {
             held_down: Vec::new(),
             nodes: Vec::new(),
             overdue_nodes: 0,
-            unknown_before: by.shoot.finding().filter(|_| fell).map_or(0, |finding| finding.past_grace),
+            unknown_before: by
+                .shoot
+                .finding()
+                .filter(|_| fell)
+                .map_or(0, |finding| finding.past_grace),
             recovered: None,
             ended: None,
             end: None,
@@ -192,13 +221,24 @@ impl Outage {
         let at = stamp(by.wall);
         for (resource, known) in by.shoot.dependents() {
             let (kind, name) = words(resource);
-            let listed = self.held_down.iter_mut().find(|held| (&held.kind, &held.name) == (&kind, &name));
+            let listed = self
+                .held_down
+                .iter_mut()
+                .find(|held| (&held.kind, &held.name) == (&kind, &name));
             match (listed, known.is_last_known_held_down()) {
                 (Some(held), true) => held.until = None,
                 (Some(held), false) => held.until = held.until.or(Some(at)),
                 (None, true) => {
-                    let returns_to = known.observed().and_then(|observed| observed.marks.remembered());
-                    self.held_down.push(HeldDown { kind, name, from: at, until: None, returns_to });
+                    let returns_to = known
+                        .observed()
+                        .and_then(|observed| observed.marks.remembered());
+                    self.held_down.push(HeldDown {
+                        kind,
+                        name,
+                        from: at,
+                        until: None,
+                        returns_to,
+                    });
                 }
                 (None, false) => {}
             }
@@ -214,25 +254,54 @@ impl Outage {
     }
 
     fn judge(&mut self, finding: &Finding, by: &Snapshot<'_>) {
-        let Finding { tally, fraction, grace, past_grace, .. } = *finding;
+        let Finding {
+            tally,
+            fraction,
+            grace,
+            past_grace,
+            ..
+        } = *finding;
         if finding.verdict == Verdict::ScaleDown && self.verdict.is_none() {
-            let (candidates, expired, grace_seconds) = (tally.candidates, tally.expired, in_seconds(grace.period()));
-            self.verdict = Some(Judged { at: stamp(by.wall), candidates, expired, fraction, grace_seconds });
+            let (candidates, expired, grace_seconds) =
+                (tally.candidates, tally.expired, in_seconds(grace.period()));
+            self.verdict = Some(Judged {
+                at: stamp(by.wall),
+                candidates,
+                expired,
+                fraction,
+                grace_seconds,
+            });
         }
-        self.overdue_nodes = self.overdue_nodes.max(past_grace.saturating_sub(self.unknown_before));
-        let expired = finding.leases.iter().filter(|lease| lease.state == LeaseState::Expired && lease.age >= grace.period());
+        self.overdue_nodes = self
+            .overdue_nodes
+            .max(past_grace.saturating_sub(self.unknown_before));
+        let expired = finding
+            .leases
+            .iter()
+            .filter(|lease| lease.state == LeaseState::Expired && lease.age >= grace.period());
         for lease in expired {
-            let unknown_at = stamp(by.wall - (by.now - finding.judged_at + lease.age) + grace.period());
+            let unknown_at =
+                stamp(by.wall - (by.now - finding.judged_at + lease.age) + grace.period());
             let listed = self.nodes.iter().any(|node| node.name == lease.node);
-            if !listed && self.nodes.len() < LISTED && (self.found_held_down || unknown_at >= self.began) {
-                self.nodes.push(OverdueNode { name: lease.node.clone(), unknown_at });
+            if !listed
+                && self.nodes.len() < LISTED
+                && (self.found_held_down || unknown_at >= self.began)
+            {
+                self.nodes.push(OverdueNode {
+                    name: lease.node.clone(),
+                    unknown_at,
+                });
             }
         }
     }
 
     /// What a reload dropped is held down still.
     fn end(&mut self, end: End, wall: DateTime<Utc>) {
-        let restored = self.held_down.iter().map(|held| held.until).collect::<Option<Vec<_>>>();
+        let restored = self
+            .held_down
+            .iter()
+            .map(|held| held.until)
+            .collect::<Option<Vec<_>>>();
         let (end, ended) = match (end, restored) {
             (End::Restored, Some(restored)) => match restored.into_iter().max() {
                 Some(last) => (End::Restored, last),
@@ -248,7 +317,8 @@ impl Outage {
 
     /// Whether its nodes were back within [`BLIP`].
     pub fn is_blip(&self) -> bool {
-        self.recovered.is_some_and(|recovered| recovered - self.began <= BLIP)
+        self.recovered
+            .is_some_and(|recovered| recovered - self.began <= BLIP)
     }
 
     /// How long it was; none while it goes on.
@@ -258,7 +328,9 @@ impl Outage {
 
     /// Who took part: `leader`, `standby`, or nobody of this process.
     pub fn acted(&self) -> Option<&'static str> {
-        self.writes.last().map(|write| if write.as_leader { "leader" } else { "standby" })
+        self.writes
+            .last()
+            .map(|write| if write.as_leader { "leader" } else { "standby" })
     }
 
     /// All of it but when and where it began, for people.
@@ -266,11 +338,19 @@ impl Outage {
         let mut text = String::new();
         // Writing to a String does not fail.
         let _ = match &self.verdict {
-            Some(Judged { candidates, expired, .. }) => write!(text, "{expired} of {candidates} leases expired"),
+            Some(Judged {
+                candidates,
+                expired,
+                ..
+            }) => write!(text, "{expired} of {candidates} leases expired"),
             None => write!(text, "begun before this process could tell"),
         };
         if !self.held_down.is_empty() {
-            let found = if self.found_held_down { "found held down" } else { "held down" };
+            let found = if self.found_held_down {
+                "found held down"
+            } else {
+                "held down"
+            };
             let by = match self.acted() {
                 Some("leader") => " (written as the leader)",
                 Some(_) => " (written without the lead)",
@@ -280,13 +360,26 @@ impl Outage {
             let _ = write!(text, ", {found}{by}: {}", held.join(", "));
         }
         if self.overdue_nodes > 0 {
-            let (count, first) = (self.overdue_nodes, self.nodes.iter().map(|node| node.unknown_at).min());
-            let from = first.map(|first| format!(" from {} on", first.format("%H:%M:%S UTC"))).unwrap_or_default();
-            let _ = write!(text, "; without protection {count} nodes would have been Unknown{from}");
+            let (count, first) = (
+                self.overdue_nodes,
+                self.nodes.iter().map(|node| node.unknown_at).min(),
+            );
+            let from = first
+                .map(|first| format!(" from {} on", first.format("%H:%M:%S UTC")))
+                .unwrap_or_default();
+            let _ = write!(
+                text,
+                "; without protection {count} nodes would have been Unknown{from}"
+            );
         }
         let _ = match (self.end.map(<&str>::from), self.ended) {
             (Some(end), Some(ended)) => {
-                write!(text, "; {} after {}", end.replace('_', " "), span((ended - self.began).num_seconds()))
+                write!(
+                    text,
+                    "; {} after {}",
+                    end.replace('_', " "),
+                    span((ended - self.began).num_seconds())
+                )
             }
             _ => write!(text, "; not over yet"),
         };
@@ -296,8 +389,15 @@ impl Outage {
 
 impl HeldDown {
     fn sentence(&self) -> String {
-        let time = self.until.map(|until| format!(" for {}", span((until - self.from).num_seconds()))).unwrap_or_default();
-        let unread = if self.returns_to.is_none() { " (its replicas annotation cannot be read)" } else { "" };
+        let time = self
+            .until
+            .map(|until| format!(" for {}", span((until - self.from).num_seconds())))
+            .unwrap_or_default();
+        let unread = if self.returns_to.is_none() {
+            " (its replicas annotation cannot be read)"
+        } else {
+            ""
+        };
         format!("{}{time}{unread}", self.name)
     }
 }

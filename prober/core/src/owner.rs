@@ -1,12 +1,14 @@
-//! The owner record: a DNS record that names the seed that a shoot belongs to. It is for the bad case of a migration, in which Gardener
-//! cannot reach the old seed to say there that the shoot is gone.
+//! The owner record: a DNS record that names the seed that a shoot belongs to. It is for the bad
+//! case of a migration, in which Gardener cannot reach the old seed to say there that the shoot is
+//! gone.
 //!
 //! ```text
 //! config's templates, Cluster --> what to ask for, and the value that says "ours"
 //! answers of the checks, now ---> standing, and when to check next
 //! ```
 //!
-//! Not knowing is never evidence: what cannot be resolved changes nothing for as long as is tolerated, and then stops every write.
+//! Not knowing is never evidence: what cannot be resolved changes nothing for as long as is
+//! tolerated, and then stops every write.
 
 mod template;
 
@@ -28,10 +30,11 @@ pub enum Standing {
     NotChecked,
     /// No check has resolved it yet, and that is tolerated so far.
     Unproven(Unresolved),
-    /// The last check that resolved it said another value, the one before did not: one odd answer ends no protection, but nothing is
-    /// written until it is checked again.
+    /// The last check that resolved it said another value, the one before did not: one odd answer
+    /// ends no protection, but nothing is written until it is checked again.
     Doubted,
-    /// Two checks in a row said another value. When the last one was sent, unless checks have failed since.
+    /// Two checks in a row said another value. When the last one was sent, unless checks have
+    /// failed since.
     Elsewhere {
         checked: Option<Moment>,
     },
@@ -40,7 +43,18 @@ pub enum Standing {
 }
 
 /// Why a check did not tell whose the shoot is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, IntoStaticStr, VariantNames, Serialize, thiserror::Error)]
+#[derive(
+    Clone,
+    Copy,
+    Debug,
+    PartialEq,
+    Eq,
+    Hash,
+    IntoStaticStr,
+    VariantNames,
+    Serialize,
+    thiserror::Error,
+)]
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case", const_into_str)]
 pub enum Unresolved {
@@ -104,7 +118,9 @@ impl Question {
     pub fn judge(&self, records: &[String]) -> Answer {
         match records {
             [] => Answer::Unresolved(Unresolved::NoRecord),
-            [first, others @ ..] if others.iter().any(|other| other != first) => Answer::Unresolved(Unresolved::Ambiguous),
+            [first, others @ ..] if others.iter().any(|other| other != first) => {
+                Answer::Unresolved(Unresolved::Ambiguous)
+            }
             [value, ..] if *value == self.ours => Answer::Ours,
             [value, ..] => Answer::Elsewhere(value.clone()),
         }
@@ -129,9 +145,11 @@ impl Answer {
     }
 }
 
-/// After a check that failed, and after the first that says "elsewhere", the next one follows so soon.
+/// After a check that failed, and after the first that says "elsewhere", the next one follows so
+/// soon.
 const AGAIN_AFTER: TimeDelta = TimeDelta::seconds(1);
-/// So much of the wait between two checks is left out at random, so that shoots do not move in step.
+/// So much of the wait between two checks is left out at random, so that shoots do not move in
+/// step.
 const JITTER: f64 = 0.1;
 
 /// What the checks of one shoot's record have shown.
@@ -167,7 +185,13 @@ struct Failing {
 
 impl OwnerRecord {
     pub fn new(now: Moment) -> Self {
-        Self { began: now, asked: None, next: now, known: None, failing: None }
+        Self {
+            began: now,
+            asked: None,
+            next: now,
+            known: None,
+            failing: None,
+        }
     }
 
     pub fn next(&self) -> Moment {
@@ -184,7 +208,8 @@ impl OwnerRecord {
         self.asked.get_or_insert(now);
     }
 
-    /// Another check is wanted at once. What was found goes on to hold; one that asked for something else confirms nothing.
+    /// Another check is wanted at once. What was found goes on to hold; one that asked for
+    /// something else confirms nothing.
     pub fn ask_again(&mut self, now: Moment) {
         self.next = self.next.min(now);
         if let Some(known) = self.known.as_mut().filter(|known| known.in_a_row < 2) {
@@ -198,30 +223,51 @@ impl OwnerRecord {
     }
 
     pub fn standing(&self, check: &OwnerCheck, now: Moment) -> Standing {
-        let why = self.failing.map_or(Unresolved::Timeout, |failing| failing.why);
+        let why = self
+            .failing
+            .map_or(Unresolved::Timeout, |failing| failing.why);
         if now >= self.tolerated_until(check) {
             return Standing::Unresolved(why);
         }
         match &self.known {
-            Some(Known { elsewhere: None, .. }) => Standing::Ours,
-            Some(Known { sent, in_a_row: 2.., .. }) => Standing::Elsewhere { checked: self.failing.is_none().then_some(*sent) },
+            Some(Known {
+                elsewhere: None, ..
+            }) => Standing::Ours,
+            Some(Known {
+                sent,
+                in_a_row: 2..,
+                ..
+            }) => Standing::Elsewhere {
+                checked: self.failing.is_none().then_some(*sent),
+            },
             Some(_) => Standing::Doubted,
-            None if self.failing.is_none() && self.first_check_ends(check).is_none_or(|end| now < end) => Standing::NotChecked,
+            None if self.failing.is_none()
+                && self.first_check_ends(check).is_none_or(|end| now < end) =>
+            {
+                Standing::NotChecked
+            }
             None => Standing::Unproven(why),
         }
     }
 
     /// When the standing changes by itself, with no answer.
     pub fn turns_at(&self, check: &OwnerCheck, now: Moment) -> Option<Moment> {
-        let first = self.first_check_ends(check).filter(|_| self.known.is_none());
-        first.into_iter().chain([self.tolerated_until(check)]).filter(|&moment| moment > now).min()
+        let first = self
+            .first_check_ends(check)
+            .filter(|_| self.known.is_none());
+        first
+            .into_iter()
+            .chain([self.tolerated_until(check)])
+            .filter(|&moment| moment > now)
+            .min()
     }
 
     fn first_check_ends(&self, check: &OwnerCheck) -> Option<Moment> {
         self.asked.map(|asked| asked + span(check.timeout))
     }
 
-    /// The tolerance counts from the first check that failed, or from the end of one that has not come to its end.
+    /// The tolerance counts from the first check that failed, or from the end of one that has not
+    /// come to its end.
     fn tolerated_until(&self, check: &OwnerCheck) -> Moment {
         let since = match (&self.known, self.failing) {
             (None, _) => self.began,
@@ -231,8 +277,16 @@ impl OwnerRecord {
         since + span(check.tolerance)
     }
 
-    /// Takes in the answer to a check that was sent at `sent`. `chance` is a random number from 0 to 1.
-    pub fn answered(&mut self, answer: Answer, sent: Moment, check: &OwnerCheck, now: Moment, chance: f64) {
+    /// Takes in the answer to a check that was sent at `sent`. `chance` is a random number from 0
+    /// to 1.
+    pub fn answered(
+        &mut self,
+        answer: Answer,
+        sent: Moment,
+        check: &OwnerCheck,
+        now: Moment,
+        chance: f64,
+    ) {
         let interval = span(check.interval);
         let wait = match answer {
             Answer::Unresolved(why) => self.failed(why, sent).min(interval),
@@ -243,20 +297,43 @@ impl OwnerRecord {
     }
 
     fn failed(&mut self, why: Unresolved, sent: Moment) -> TimeDelta {
-        let before = self.failing.unwrap_or(Failing { since: sent, why, times: 0 });
+        let before = self.failing.unwrap_or(Failing {
+            since: sent,
+            why,
+            times: 0,
+        });
         let times = before.times.saturating_add(1);
-        self.failing = Some(Failing { why, times, ..before });
+        self.failing = Some(Failing {
+            why,
+            times,
+            ..before
+        });
         AGAIN_AFTER * (1 << (times - 1).min(20))
     }
 
     fn known(&mut self, elsewhere: Option<String>, sent: Moment, interval: TimeDelta) -> TimeDelta {
         // Two that are not in a row confirm nothing; what was confirmed stays so.
         let confirms = |known: &&Known| self.failing.is_none() || known.in_a_row >= 2;
-        let same = self.known.as_ref().filter(|known| known.elsewhere.is_some() == elsewhere.is_some()).filter(confirms);
+        let same = self
+            .known
+            .as_ref()
+            .filter(|known| known.elsewhere.is_some() == elsewhere.is_some())
+            .filter(confirms);
         let in_a_row = same.map_or(0, |known| known.in_a_row).saturating_add(1);
         let unconfirmed = elsewhere.is_some() && in_a_row < 2;
-        (self.known, self.failing) = (Some(Known { elsewhere, sent, in_a_row }), None);
-        if unconfirmed { AGAIN_AFTER.min(interval) } else { interval }
+        (self.known, self.failing) = (
+            Some(Known {
+                elsewhere,
+                sent,
+                in_a_row,
+            }),
+            None,
+        );
+        if unconfirmed {
+            AGAIN_AFTER.min(interval)
+        } else {
+            interval
+        }
     }
 }
 

@@ -44,22 +44,39 @@ impl Direction {
     }
 }
 
-/// The places of the dependents by ascending level: those of one level go side by side, and each level comes after all earlier ones.
+/// The places of the dependents by ascending level: those of one level go side by side, and each
+/// level comes after all earlier ones.
 pub fn levels(dependents: &[Dependent], direction: Direction) -> Vec<Vec<usize>> {
     let mut levels: BTreeMap<i32, Vec<usize>> = BTreeMap::new();
     for (at, dependent) in dependents.iter().enumerate() {
-        levels.entry(direction.info(dependent).level).or_default().push(at);
+        levels
+            .entry(direction.info(dependent).level)
+            .or_default()
+            .push(at);
     }
     levels.into_values().collect()
 }
 
-/// How much earlier than kube-controller-manager the last write is sent: its pod needs time to end (D-35).
-const HEAD_START: Share = Share { ten_thousandths: 750, at_most: TimeDelta::seconds(3) };
+/// How much earlier than kube-controller-manager the last write is sent: its pod needs time to end
+/// (D-35).
+const HEAD_START: Share = Share {
+    ten_thousandths: 750,
+    at_most: TimeDelta::seconds(3),
+};
 
-/// The ordering deadline: until when a later level of a scale-down may wait for an earlier one. It is shortly before the oldest candidate
-/// that has not yet reached its full grace does. None when all have reached it: then nothing waits any more.
-pub fn ordering_deadline<'a>(candidates: impl IntoIterator<Item = &'a LeaseClock>, now: Moment, grace: Grace) -> Option<Moment> {
-    let end = candidates.into_iter().map(|clock| clock.renewed(grace) + grace.period()).filter(|&end| end > now).min()?;
+/// The ordering deadline: until when a later level of a scale-down may wait for an earlier one. It
+/// is shortly before the oldest candidate that has not yet reached its full grace does. None when
+/// all have reached it: then nothing waits any more.
+pub fn ordering_deadline<'a>(
+    candidates: impl IntoIterator<Item = &'a LeaseClock>,
+    now: Moment,
+    grace: Grace,
+) -> Option<Moment> {
+    let end = candidates
+        .into_iter()
+        .map(|clock| clock.renewed(grace) + grace.period())
+        .filter(|&end| end > now)
+        .min()?;
     Some(end - grace.share(HEAD_START))
 }
 

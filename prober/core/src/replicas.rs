@@ -1,4 +1,5 @@
-//! Replica memory: what a dependent's replicas and annotations say, and the one write that follows (D-29 to D-33).
+//! Replica memory: what a dependent's replicas and annotations say, and the one write that follows
+//! (D-29 to D-33).
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -10,7 +11,8 @@ use super::verdict::Scope;
 /// Holds the number of replicas to return to.
 pub const REPLICAS: &str = "dependency-watchdog.gardener.cloud/replicas";
 /// Marks a resource that is held down; gardenlet reads its presence (rules 90, 91).
-pub const MELTDOWN_PROTECTION_ACTIVE: &str = "dependency-watchdog.gardener.cloud/meltdown-protection-active";
+pub const MELTDOWN_PROTECTION_ACTIVE: &str =
+    "dependency-watchdog.gardener.cloud/meltdown-protection-active";
 /// The operators' way to say: hands off.
 pub const IGNORE_SCALING: &str = "dependency-watchdog.gardener.cloud/ignore-scaling";
 
@@ -26,7 +28,8 @@ pub struct Observed {
 }
 
 impl Observed {
-    /// Whether it is as the other: the same resource with the same replicas and annotations of ours, whatever its pods do (D-52).
+    /// Whether it is as the other: the same resource with the same replicas and annotations of
+    /// ours, whatever its pods do (D-52).
     pub fn is_same_state(&self, other: &Self) -> bool {
         (&self.uid, self.replicas, &self.marks) == (&other.uid, other.replicas, &other.marks)
     }
@@ -36,10 +39,12 @@ impl Observed {
         self.uid == other.uid && !self.is_older_than(other)
     }
 
-    /// Whether this is certain to be an older state of the resource than `other`. Kubernetes' own storage numbers its versions.
+    /// Whether this is certain to be an older state of the resource than `other`. Kubernetes' own
+    /// storage numbers its versions.
     pub fn is_older_than(&self, other: &Self) -> bool {
         let number = |observed: &Self| observed.resource_version.parse::<u64>().ok();
-        self.uid == other.uid && matches!((number(self), number(other)), (Some(this), Some(other)) if this < other)
+        self.uid == other.uid
+            && matches!((number(self), number(other)), (Some(this), Some(other)) if this < other)
     }
 }
 
@@ -72,10 +77,15 @@ impl Marks {
         }
     }
 
-    /// The remembered replicas, if they are a whole number from 1 to 2147483647 in the syntax of Go's Atoi, which Rust's own parser shares
-    /// (a sign is allowed, blanks and underscores are not).
+    /// The remembered replicas, if they are a whole number from 1 to 2147483647 in the syntax of
+    /// Go's Atoi, which Rust's own parser shares (a sign is allowed, blanks and underscores are
+    /// not).
     pub fn remembered(&self) -> Option<i32> {
-        self.replicas.as_deref()?.parse().ok().filter(|&replicas| replicas >= 1)
+        self.replicas
+            .as_deref()?
+            .parse()
+            .ok()
+            .filter(|&replicas| replicas >= 1)
     }
 }
 
@@ -105,26 +115,43 @@ impl Change {
 
     /// How the resource is after it.
     pub fn after(&self, resource_version: String) -> Observed {
-        Observed { resource_version, replicas: self.replicas(), marks: self.write.marks.clone(), ..Observed::clone(&self.base) }
+        Observed {
+            resource_version,
+            replicas: self.replicas(),
+            marks: self.write.marks.clone(),
+            ..Observed::clone(&self.base)
+        }
     }
 
     /// Whether a resource is as it is once this was written.
     pub fn is_done(&self, now: &Observed) -> bool {
         let Self { base, write } = self;
-        let marked = write.marks.held_down == base.marks.held_down || write.marks.held_down == now.marks.held_down;
-        marked && base.uid == now.uid && write.replicas.is_none_or(|replicas| now.replicas == replicas)
+        let marked = write.marks.held_down == base.marks.held_down
+            || write.marks.held_down == now.marks.held_down;
+        marked
+            && base.uid == now.uid
+            && write
+                .replicas
+                .is_none_or(|replicas| now.replicas == replicas)
     }
 }
 
-/// What an operator who says `ignore-scaling` gets in either direction: no marker, so that gardenlet reconciles the resource; memory and
-/// replicas stay (rule 67).
+/// What an operator who says `ignore-scaling` gets in either direction: no marker, so that
+/// gardenlet reconciles the resource; memory and replicas stay (rule 67).
 fn hands_off(marks: &Marks) -> Option<Write> {
-    marks.held_down.then(|| Write { marks: Marks { held_down: false, ..marks.clone() }, ..Write::default() })
+    marks.held_down.then(|| Write {
+        marks: Marks {
+            held_down: false,
+            ..marks.clone()
+        },
+        ..Write::default()
+    })
 }
 
-/// The write that takes a resource to 0 and remembers its replicas; none when there is nothing to do. A valid memory under a marker is
-/// never overwritten (D-31), and 0 is never remembered. A marker that was seen there, and that somebody took from what is at 0 with a valid
-/// memory, is set again, as a late patch of a Go replica's can do.
+/// The write that takes a resource to 0 and remembers its replicas; none when there is nothing to
+/// do. A valid memory under a marker is never overwritten (D-31), and 0 is never remembered. A
+/// marker that was seen there, and that somebody took from what is at 0 with a valid memory, is set
+/// again, as a late patch of a Go replica's can do.
 pub fn scale_down(observed: &Observed, was_held_down: bool) -> Option<Write> {
     let marks = &observed.marks;
     if marks.ignored {
@@ -132,16 +159,34 @@ pub fn scale_down(observed: &Observed, was_held_down: bool) -> Option<Write> {
     }
     if observed.replicas <= 0 {
         let lost = was_held_down && !marks.held_down && marks.remembered().is_some();
-        return lost.then(|| Write { marks: Marks { held_down: true, ..marks.clone() }, ..Write::default() });
+        return lost.then(|| Write {
+            marks: Marks {
+                held_down: true,
+                ..marks.clone()
+            },
+            ..Write::default()
+        });
     }
     let remembered = marks.held_down && marks.remembered().is_some();
-    let memory = if remembered { marks.replicas.clone() } else { Some(observed.replicas.to_string()) };
-    let marks = Marks { replicas: memory, held_down: true, ignored: false };
-    Some(Write { marks, replicas: Some(0), fell_back: false })
+    let memory = if remembered {
+        marks.replicas.clone()
+    } else {
+        Some(observed.replicas.to_string())
+    };
+    let marks = Marks {
+        replicas: memory,
+        held_down: true,
+        ignored: false,
+    };
+    Some(Write {
+        marks,
+        replicas: Some(0),
+        fell_back: false,
+    })
 }
 
-/// The write that brings a resource back and forgets its replicas (D-30); none when there is nothing to do. `only_held_down` is the setting
-/// `restoreOnlyHeldDown`.
+/// The write that brings a resource back and forgets its replicas (D-30); none when there is
+/// nothing to do. `only_held_down` is the setting `restoreOnlyHeldDown`.
 pub fn scale_up(observed: &Observed, scope: Scope, only_held_down: bool) -> Option<Write> {
     let marks = &observed.marks;
     if marks.ignored {
@@ -155,7 +200,11 @@ pub fn scale_up(observed: &Observed, scope: Scope, only_held_down: bool) -> Opti
     }
     let remembered = marks.remembered();
     let fell_back = remembered.is_none() && (marks.held_down || marks.replicas.is_some());
-    Some(Write { marks: Marks::default(), replicas: Some(remembered.unwrap_or(1)), fell_back })
+    Some(Write {
+        marks: Marks::default(),
+        replicas: Some(remembered.unwrap_or(1)),
+        fell_back,
+    })
 }
 
 #[cfg(test)]

@@ -1,4 +1,5 @@
-//! How often, after which pause and for how long it is tried to bring one resource to where it should be.
+//! How often, after which pause and for how long it is tried to bring one resource to where it
+//! should be.
 
 use std::time::Duration;
 
@@ -13,7 +14,8 @@ pub enum Refusal {
     Throttled(Option<Duration>),
     Timeout,
     NoAnswer,
-    /// This process was suspended before the request was answered: the probe that it rests on is out of date.
+    /// This process was suspended before the request was answered: the probe that it rests on is
+    /// out of date.
     Superseded,
     Other,
 }
@@ -21,14 +23,17 @@ pub enum Refusal {
 /// Attempts per resource and the pause between them (rule 60).
 const ATTEMPTS: u32 = 3;
 const PAUSE: Duration = Duration::from_millis(100);
-/// A conflict says that somebody else wrote, not that the API server is ill, so more of them are borne.
+/// A conflict says that somebody else wrote, not that the API server is ill, so more of them are
+/// borne.
 const CONFLICTS: u32 = 10;
-/// How long protection waits for an answer before it asks again on another connection: as long as connecting may take, and half of the 10
-/// s, a renewal's interval, that lie at most between the verdict and the first node's end. It does so once in an attempt; the new
-/// connection is given all that is left of the dependent's timeout, for an API server that is merely slow. If the write was made although
-/// no answer came, the next one is refused, since it names a version that is gone.
+/// How long protection waits for an answer before it asks again on another connection: as long as
+/// connecting may take, and half of the 10 s, a renewal's interval, that lie at most between the
+/// verdict and the first node's end. It does so once in an attempt; the new connection is given all
+/// that is left of the dependent's timeout, for an API server that is merely slow. If the write was
+/// made although no answer came, the next one is refused, since it names a version that is gone.
 const PROTECTIVE_ANSWER: Duration = Duration::from_secs(5);
-/// The longest that a Retry-After of the seed holds up protection: its deadline is kube-controller-manager's grace.
+/// The longest that a Retry-After of the seed holds up protection: its deadline is
+/// kube-controller-manager's grace.
 const MAX_THROTTLE: Duration = Duration::from_secs(1);
 
 #[derive(Clone, Debug, Hash)]
@@ -52,11 +57,22 @@ impl Retry {
             Direction::Down => timeout.min(PROTECTIVE_ANSWER),
             Direction::Up => timeout,
         };
-        Self { timeout, patience, attempt: 1, left: timeout, conflicts: 0, unanswered: None }
+        Self {
+            timeout,
+            patience,
+            attempt: 1,
+            left: timeout,
+            conflicts: 0,
+            unanswered: None,
+        }
     }
 
     pub fn limit(&self) -> Duration {
-        if self.is_patient() { self.left } else { self.patience }
+        if self.is_patient() {
+            self.left
+        } else {
+            self.patience
+        }
     }
 
     fn is_patient(&self) -> bool {
@@ -69,7 +85,8 @@ impl Retry {
         }
     }
 
-    /// What was written although no answer came, if that is why there is nothing to do with the resource as it is `now`.
+    /// What was written although no answer came, if that is why there is nothing to do with the
+    /// resource as it is `now`.
     pub fn landed(&mut self, now: &Observed) -> Option<Change> {
         self.unanswered.take().filter(|change| change.is_done(now))
     }
@@ -77,8 +94,12 @@ impl Retry {
     /// The pause before the next try; none when this was the last.
     pub fn pause_after(&mut self, refusal: Refusal) -> Option<Duration> {
         match refusal {
-            Refusal::Conflict | Refusal::Superseded if self.conflicts < CONFLICTS => self.conflicts += 1,
-            Refusal::Timeout if !self.is_patient() && self.patience < self.timeout => self.left -= self.patience,
+            Refusal::Conflict | Refusal::Superseded if self.conflicts < CONFLICTS => {
+                self.conflicts += 1
+            }
+            Refusal::Timeout if !self.is_patient() && self.patience < self.timeout => {
+                self.left -= self.patience
+            }
             _ if self.attempt == ATTEMPTS => return None,
             _ => {
                 self.attempt += 1;

@@ -1,8 +1,9 @@
 //! One scaling: the dependents of one direction, level by level (rules 59, 69, D-35).
 //!
-//! Down: protection beats order. A level opens when the one before it is at 0 ready pods, after 5 s, or at the ordering deadline, whichever
-//! comes first; nothing that fails stops anything else. Up: strict order. A level opens when all of the one before it is written and ready,
-//! or 5 s after the write; what cannot be written holds back the later levels.
+//! Down: protection beats order. A level opens when the one before it is at 0 ready pods, after 5
+//! s, or at the ordering deadline, whichever comes first; nothing that fails stops anything else.
+//! Up: strict order. A level opens when all of the one before it is written and ready, or 5 s after
+//! the write; what cannot be written holds back the later levels.
 
 use chrono::TimeDelta;
 
@@ -51,13 +52,20 @@ pub(crate) enum Stage {
     Reading,
     /// This is under way since that moment.
     Writing(Change, Moment),
-    /// It is where it should be; since when, if its replicas were written and it is not known to be ready yet.
+    /// It is where it should be; since when, if its replicas were written and it is not known to be
+    /// ready yet.
     Done(Option<Moment>),
     Failed,
 }
 
 impl Scaling {
-    pub(crate) fn new(id: u64, direction: Direction, dependents: &[Dependent], deadline: Option<Moment>, now: Moment) -> Self {
+    pub(crate) fn new(
+        id: u64,
+        direction: Direction,
+        dependents: &[Dependent],
+        deadline: Option<Moment>,
+        now: Moment,
+    ) -> Self {
         let step = |dependent: &Dependent| Step {
             stage: Stage::Closed,
             retry: Retry::new(direction, direction.info(dependent).timeout),
@@ -77,14 +85,27 @@ impl Scaling {
     }
 
     /// Opens the next level if it is its time.
-    pub(crate) fn opens_level(&mut self, dependents: &[Dependent], known: &[Known], now: Moment) -> bool {
-        let Some(next) = self.levels.get(self.open) else { return false };
+    pub(crate) fn opens_level(
+        &mut self,
+        dependents: &[Dependent],
+        known: &[Known],
+        now: Moment,
+    ) -> bool {
+        let Some(next) = self.levels.get(self.open) else {
+            return false;
+        };
         if !self.previous_is_over(known, now) {
             return false;
         }
-        let delay = next.iter().filter(|&&at| known[at].has_replicas()).map(|&at| dependents[at].scale_down.initial_delay).max();
+        let delay = next
+            .iter()
+            .filter(|&&at| known[at].has_replicas())
+            .map(|&at| dependents[at].scale_down.initial_delay)
+            .max();
         let latest = now + span(delay.unwrap_or_default()) + READY_WAIT;
-        self.latest = self.ordering_deadline.map_or(now, |deadline| latest.min(deadline));
+        self.latest = self
+            .ordering_deadline
+            .map_or(now, |deadline| latest.min(deadline));
         for &at in next {
             (self.steps[at].stage, self.steps[at].began) = (Stage::Due(now), now);
         }
@@ -93,13 +114,19 @@ impl Scaling {
     }
 
     fn previous_is_over(&self, known: &[Known], now: Moment) -> bool {
-        let Some(previous) = self.open.checked_sub(1).and_then(|at| self.levels.get(at)) else { return true };
+        let Some(previous) = self.open.checked_sub(1).and_then(|at| self.levels.get(at)) else {
+            return true;
+        };
         match self.direction {
             Direction::Down => {
-                let gone = |&at: &usize| self.steps[at].stage == Stage::Failed || !known[at].is_going_down();
+                let gone = |&at: &usize| {
+                    self.steps[at].stage == Stage::Failed || !known[at].is_going_down()
+                };
                 now >= self.latest || previous.iter().all(gone)
             }
-            Direction::Up => previous.iter().all(|&at| matches!(self.steps[at].stage, Stage::Done(None))),
+            Direction::Up => previous
+                .iter()
+                .all(|&at| matches!(self.steps[at].stage, Stage::Done(None))),
         }
     }
 
@@ -108,31 +135,45 @@ impl Scaling {
         self.levels[..self.open].concat()
     }
 
-    /// Whether nothing more will happen: all is settled, or what failed holds back the later levels.
+    /// Whether nothing more will happen: all is settled, or what failed holds back the later
+    /// levels.
     pub(crate) fn is_over(&self) -> bool {
         let held_back = self.direction == Direction::Up && self.failed() > 0;
-        let is_settled = |at: usize| matches!(self.steps[at].stage, Stage::Done(None) | Stage::Failed);
+        let is_settled =
+            |at: usize| matches!(self.steps[at].stage, Stage::Done(None) | Stage::Failed);
         (self.open == self.levels.len() || held_back) && self.opened().into_iter().all(is_settled)
     }
 
     pub(crate) fn failed(&self) -> usize {
-        self.steps.iter().filter(|step| step.stage == Stage::Failed).count()
+        self.steps
+            .iter()
+            .filter(|step| step.stage == Stage::Failed)
+            .count()
     }
 
     /// The next moment at which something happens by itself, given how the dependents are.
     pub(crate) fn next(&self, now: Moment) -> Option<Moment> {
-        let level = (self.direction == Direction::Down && self.open < self.levels.len()).then_some(self.latest);
+        let level = (self.direction == Direction::Down && self.open < self.levels.len())
+            .then_some(self.latest);
         let step = |step: &Step| match step.stage {
             Stage::Due(from) => Some(from),
             Stage::Done(Some(written)) => Some(written + READY_WAIT),
             _ => None,
         };
-        self.steps.iter().map(step).chain([level]).flatten().filter(|&moment| moment > now).min()
+        self.steps
+            .iter()
+            .map(step)
+            .chain([level])
+            .flatten()
+            .filter(|&moment| moment > now)
+            .min()
     }
 
     /// Ends the wait for what was restored, if it is ready or has had its time; the latter is said.
     pub(crate) fn ends_wait(&mut self, at: usize, known: &Known, now: Moment) -> bool {
-        let Stage::Done(Some(written)) = self.steps[at].stage else { return false };
+        let Stage::Done(Some(written)) = self.steps[at].stage else {
+            return false;
+        };
         let late = now >= written + READY_WAIT;
         if known.is_ready() || late {
             self.steps[at].stage = Stage::Done(None);

@@ -7,7 +7,8 @@ use super::moment::Moment;
 use super::scaled;
 use super::verdict::fails;
 
-/// A probe this long after a lease's expiry finds it expired; timers may fire up to a millisecond early.
+/// A probe this long after a lease's expiry finds it expired; timers may fire up to a millisecond
+/// early.
 pub(crate) const JUST_AFTER: TimeDelta = TimeDelta::milliseconds(1);
 /// The wait after the first failed probe; it doubles with each further one.
 const FIRST_RETRY: TimeDelta = TimeDelta::seconds(1);
@@ -21,16 +22,19 @@ pub(crate) fn rest(retry_after: Option<TimeDelta>) -> TimeDelta {
     retry_after.unwrap_or(DEFAULT_REST).min(LONGEST_REST)
 }
 
-/// The smallest number of expired leases with which `candidates` fail; none if they cannot (one candidate never does).
+/// The smallest number of expired leases with which `candidates` fail; none if they cannot (one
+/// candidate never does).
 fn failing_count(candidates: usize, fraction: f64) -> Option<usize> {
-    (candidates >= 2).then(|| (1..=candidates).find(|&count| fails(count, candidates, fraction))).flatten()
+    (candidates >= 2)
+        .then(|| (1..=candidates).find(|&count| fails(count, candidates, fraction)))
+        .flatten()
 }
 
 /// The earliest moment at which the verdict can fall if nothing is renewed from now on.
 ///
-/// With the candidates known it is when the k-th oldest of them expires, k being the smallest count that fails. With only `leases` that
-/// machines allow known, any subset might be the candidates, so it is when as many have expired as make two candidates fail: the nodes must
-/// be listed then.
+/// With the candidates known it is when the k-th oldest of them expires, k being the smallest count
+/// that fails. With only `leases` that machines allow known, any subset might be the candidates, so
+/// it is when as many have expired as make two candidates fail: the nodes must be listed then.
 pub(crate) fn verdict_possible<'a>(
     leases: impl IntoIterator<Item = &'a LeaseClock>,
     candidates_known: bool,
@@ -50,38 +54,56 @@ pub(crate) fn verdict_possible<'a>(
 pub(crate) struct ScheduleInputs {
     /// When the probe that is over ended.
     pub now: Moment,
-    /// The moment that it judged: what became possible since then no probe has shown. `now` after a failed probe.
+    /// The moment that it judged: what became possible since then no probe has shown. `now` after a
+    /// failed probe.
     pub judged_at: Moment,
     pub interval: TimeDelta,
     /// See [`verdict_possible`]; of the last complete probe. None also before the first one.
     pub verdict_possible: Option<Moment>,
-    /// After this moment a renewal would be seen so late that it could be doubted when it counts; see
-    /// [`Grace::longest_gap`](super::lease::Grace::longest_gap).
+    /// After this moment a renewal would be seen so late that it could be doubted when it counts;
+    /// see [`Grace::longest_gap`](super::lease::Grace::longest_gap).
     pub doubt_from: Option<Moment>,
     pub failure: Option<Failure>,
-    /// The factor, from 1 on, by which the wait after a failure is stretched so that shoots do not move in step.
+    /// The factor, from 1 on, by which the wait after a failure is stretched so that shoots do not
+    /// move in step.
     pub stretch: f64,
 }
 
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Failure {
     pub in_a_row: u32,
-    /// Whether to try again soon whatever the leases said last: no probe was ever complete, or protection itself failed.
+    /// Whether to try again soon whatever the leases said last: no probe was ever complete, or
+    /// protection itself failed.
     pub urgent: bool,
 }
 
 /// When to probe next. A moment that has been judged never schedules again.
 pub(crate) fn next_probe(inputs: &ScheduleInputs) -> Moment {
-    let ScheduleInputs { now, judged_at, interval, verdict_possible, doubt_from, failure, stretch } = *inputs;
+    let ScheduleInputs {
+        now,
+        judged_at,
+        interval,
+        verdict_possible,
+        doubt_from,
+        failure,
+        stretch,
+    } = *inputs;
     let regular = now + interval;
-    let retry =
-        failure.filter(|f| f.urgent || verdict_possible.is_some_and(|due| due <= regular)).map(|f| now + retry_wait(f, stretch));
-    let moments = [verdict_possible, doubt_from].into_iter().flatten().filter(|&moment| moment > judged_at);
+    let retry = failure
+        .filter(|f| f.urgent || verdict_possible.is_some_and(|due| due <= regular))
+        .map(|f| now + retry_wait(f, stretch));
+    let moments = [verdict_possible, doubt_from]
+        .into_iter()
+        .flatten()
+        .filter(|&moment| moment > judged_at);
     moments.chain(retry).fold(regular, Moment::min).max(now)
 }
 
 fn retry_wait(failure: Failure, stretch: f64) -> TimeDelta {
-    scaled(FIRST_RETRY * 2_i32.pow(failure.in_a_row.saturating_sub(1).min(16)), stretch)
+    scaled(
+        FIRST_RETRY * 2_i32.pow(failure.in_a_row.saturating_sub(1).min(16)),
+        stretch,
+    )
 }
 
 #[cfg(test)]

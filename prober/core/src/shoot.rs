@@ -1,13 +1,14 @@
-//! One shoot as a machine: inputs and the time in, actions and the next moment out. It decides when to probe, what follows, and what is
-//! written when; whoever drives it probes, waits, writes and reports, and decides nothing.
+//! One shoot as a machine: inputs and the time in, actions and the next moment out. It decides when
+//! to probe, what follows, and what is written when; whoever drives it probes, waits, writes and
+//! reports, and decides nothing.
 //!
 //! ```text
 //! leases, nodes, failures --> judge --> finding --> which way? --> scaling, level by level --> ask for a permit --> write
 //! dependents, Cluster, pause, lead, answers -----------^------------------^--------------------------^
 //! ```
 //!
-//! Each decision is made on what is known at that moment, and a write once its permit is there: nothing is decided before a wait and
-//! carried out after it.
+//! Each decision is made on what is known at that moment, and a write once its permit is there:
+//! nothing is decided before a wait and carried out after it.
 
 mod act;
 mod evidence;
@@ -20,7 +21,9 @@ use std::sync::Arc;
 
 use chrono::TimeDelta;
 
-pub use self::interface::{Action, Input, Intended, Order, ProbeFailure, Reason, Report, Start, Surroundings, Verified};
+pub use self::interface::{
+    Action, Input, Intended, Order, ProbeFailure, Reason, Report, Start, Surroundings, Verified,
+};
 use self::schedule::{ReprobeRequests, StartupJitter};
 use self::standby::Verification;
 use super::judgement::{Finding, Judge, Rules};
@@ -43,8 +46,8 @@ enum Probing {
     Nodes,
 }
 
-/// How long to wait, from when this process first saw that a shoot may be probed, to learn whether it is paused (decisions, "Settings
-/// without a config file").
+/// How long to wait, from when this process first saw that a shoot may be probed, to learn whether
+/// it is paused (decisions, "Settings without a config file").
 const PAUSE_READ: TimeDelta = TimeDelta::seconds(2);
 
 #[derive(Debug, Default, Clone)]
@@ -74,22 +77,26 @@ pub struct Shoot {
     down_since: Option<(Moment, Option<Moment>)>,
     /// Whether it was paused when that was known last.
     was_paused: bool,
-    /// Since when nothing but its turn has kept this replica from writing, without interruption (D-56).
+    /// Since when nothing but its turn has kept this replica from writing, without interruption
+    /// (D-56).
     free_since: ByDirection<Option<Moment>>,
     /// Since when leadership, config and settings are the same.
     same_since: Moment,
     led: bool,
-    /// When the last complete probe was over before the newest marker was seen, ours included: renewals must be seen later (D-59).
+    /// When the last complete probe was over before the newest marker was seen, ours included:
+    /// renewals must be seen later (D-59).
     marked_after: Moment,
     /// When a dependent was last held down here.
     protected_at: Moment,
-    /// Whether the shoot is lost to another seed, as far as is known here: it is neither probed nor, of its own verdict, written.
+    /// Whether the shoot is lost to another seed, as far as is known here: it is neither probed
+    /// nor, of its own verdict, written.
     stood_down: bool,
     /// Whether it was, so that restores wait for initialDelay.
     returned: bool,
     /// In which direction the owner record prevents a write.
     prevented: Option<Direction>,
-    /// Since when a leader that judges alike would protect: in an outage, with no pause, and initialDelay over.
+    /// Since when a leader that judges alike would protect: in an outage, with no pause, and
+    /// initialDelay over.
     leader_may_protect_since: Option<Moment>,
     /// When a marker that others set was last seen for the first time.
     marker_seen: Option<Moment>,
@@ -144,7 +151,10 @@ impl Shoot {
         let dependents = &around.config.dependents;
         let mut shoot = Self {
             start,
-            resources: dependents.iter().map(|dependent| dependent.resource.clone()).collect(),
+            resources: dependents
+                .iter()
+                .map(|dependent| dependent.resource.clone())
+                .collect(),
             known: vec![Known::default(); dependents.len()],
             jitter: StartupJitter::new(around.chance),
             ..Self::default()
@@ -155,28 +165,49 @@ impl Shoot {
     }
 
     pub fn input(&mut self, input: Input, around: &Surroundings, now: Moment) -> Vec<Action> {
-        let mut cx = Context { around, now, actions: Vec::new(), wake: None, reprobe_requested: false, changed: None };
+        let mut cx = Context {
+            around,
+            now,
+            actions: Vec::new(),
+            wake: None,
+            reprobe_requested: false,
+            changed: None,
+        };
         if matches!(input, Input::Reloaded) {
             self.reload(&mut cx);
         }
         self.follow_owner(&mut cx);
         self.observe(around, now);
-        self.note_freedom(matches!(input, Input::Reloaded | Input::SettingsChanged), &mut cx);
+        self.note_freedom(
+            matches!(input, Input::Reloaded | Input::SettingsChanged),
+            &mut cx,
+        );
         match input {
             Input::Woken => {}
             Input::Reloaded => {
                 self.jitter = StartupJitter::new(around.chance);
-                self.next_probe = self.next_probe.min(now + scaled(around.spread, around.chance));
+                self.next_probe = self
+                    .next_probe
+                    .min(now + scaled(around.spread, around.chance));
             }
             Input::SettingsChanged => self.next_probe = now,
-            Input::Leases(times, leases, machines) => self.on_leases(times, &leases, machines, &mut cx),
+            Input::Leases(times, leases, machines) => {
+                self.on_leases(times, &leases, machines, &mut cx)
+            }
             Input::Nodes(nodes) => {
                 self.judge.set_nodes(nodes);
                 self.conclude(&mut cx);
             }
             Input::Vouched => {
                 let found = self.judge.judge(&self.rules(around));
-                self.complete(Finding { verdict: Verdict::ScaleUpHeldDown, judged_at: now, ..found }, &mut cx);
+                self.complete(
+                    Finding {
+                        verdict: Verdict::ScaleUpHeldDown,
+                        judged_at: now,
+                        ..found
+                    },
+                    &mut cx,
+                );
             }
             #[cfg(test)]
             Input::Found(finding) => self.complete(finding, &mut cx),
@@ -193,18 +224,22 @@ impl Shoot {
         cx.actions
     }
 
-    /// When [`Input::Woken`] is wanted, if nothing else happens before; none while a probe is under way and nothing else is due.
+    /// When [`Input::Woken`] is wanted, if nothing else happens before; none while a probe is under
+    /// way and nothing else is due.
     pub fn next(&self) -> Option<Moment> {
         let probe = (self.probing == Probing::Idle && !self.stood_down).then(|| self.due());
         probe.into_iter().chain(self.wake).min()
     }
 
-    /// Takes in how the dependents are. A marker that appears while a write of this replica is under way is most likely its own: a watch
-    /// may be faster than an answer.
+    /// Takes in how the dependents are. A marker that appears while a write of this replica is
+    /// under way is most likely its own: a watch may be faster than an answer.
     fn observe(&mut self, around: &Surroundings, now: Moment) {
         self.was_paused = around.paused.unwrap_or(self.was_paused);
         for (at, (known, state)) in self.known.iter_mut().zip(&around.dependents).enumerate() {
-            let step = self.scaling.as_ref().and_then(|scaling| scaling.steps.get(at));
+            let step = self
+                .scaling
+                .as_ref()
+                .and_then(|scaling| scaling.steps.get(at));
             let writes = step.is_some_and(|step| matches!(step.stage, Stage::Writing(..)));
             if known.observe(state.clone(), now) {
                 self.marked_after = self.answered_at;
@@ -220,18 +255,32 @@ impl Shoot {
 
     /// Applies a changed config: what it names as before stays known.
     fn reload(&mut self, cx: &mut Context<'_>) {
-        let resources: Vec<_> = cx.around.config.dependents.iter().map(|dependent| dependent.resource.clone()).collect();
+        let resources: Vec<_> = cx
+            .around
+            .config
+            .dependents
+            .iter()
+            .map(|dependent| dependent.resource.clone())
+            .collect();
         if resources == self.resources {
             return;
         }
         self.drop_scaling(cx);
-        let before = |resource: &ResourceRef| self.resources.iter().position(|known| known == resource);
-        let known = |resource| before(resource).map_or_else(Known::default, |at| self.known[at].clone());
+        let before =
+            |resource: &ResourceRef| self.resources.iter().position(|known| known == resource);
+        let known =
+            |resource| before(resource).map_or_else(Known::default, |at| self.known[at].clone());
         self.known = resources.iter().map(known).collect();
         self.resources = resources;
     }
 
-    fn on_leases(&mut self, times: RequestTimes, leases: &LeaseList, machines: Option<Arc<BackedNodes>>, cx: &mut Context<'_>) {
+    fn on_leases(
+        &mut self,
+        times: RequestTimes,
+        leases: &LeaseList,
+        machines: Option<Arc<BackedNodes>>,
+        cx: &mut Context<'_>,
+    ) {
         let rules = self.rules(cx.around);
         self.judge.observe(times, leases.iter(), rules.grace);
         let Some(machines) = machines else {
@@ -239,7 +288,11 @@ impl Shoot {
             return self.on_failure(ProbeFailure::Other, cx);
         };
         self.judge.set_machines(machines);
-        if self.judge.wants_nodes(&rules, self.is_settled(cx.around), self.nodes_good_since(cx)) {
+        if self.judge.wants_nodes(
+            &rules,
+            self.is_settled(cx.around),
+            self.nodes_good_since(cx),
+        ) {
             self.probing = Probing::Nodes;
             cx.actions.push(Action::ListNodes);
         } else {
@@ -261,19 +314,31 @@ impl Shoot {
 
     fn on_failure(&mut self, failure: ProbeFailure, cx: &mut Context<'_>) {
         self.probing = Probing::Idle;
-        if matches!(failure, ProbeFailure::Unanswered | ProbeFailure::Throttled(_)) {
+        if matches!(
+            failure,
+            ProbeFailure::Unanswered | ProbeFailure::Throttled(_)
+        ) {
             self.judge.note_unanswered();
         }
         self.failures = self.failures.saturating_add(1);
         self.throttled_until = match failure {
-            ProbeFailure::Throttled(retry_after) => Some(cx.now + super::schedule::rest(retry_after)),
+            ProbeFailure::Throttled(retry_after) => {
+                Some(cx.now + super::schedule::rest(retry_after))
+            }
             _ => None,
         };
-        self.next_probe = self.scheduled(Some(Failure { in_a_row: self.failures, urgent: self.finding.is_none() }), cx);
+        self.next_probe = self.scheduled(
+            Some(Failure {
+                in_a_row: self.failures,
+                urgent: self.finding.is_none(),
+            }),
+            cx,
+        );
     }
 
     fn adopt(&mut self, mut finding: Finding, cx: &mut Context<'_>) {
-        // A probe that was not answered leaves for a moment undecided what is expired (D-54): no zone is back for that.
+        // A probe that was not answered leaves for a moment undecided what is expired (D-54): no
+        // zone is back for that.
         if finding.tally.undecided > 0
             && finding.lost_zones.is_empty()
             && finding.verdict != Verdict::ScaleDown
@@ -288,35 +353,50 @@ impl Shoot {
         });
         if direction.is_some() && direction != self.last_direction {
             self.last_direction = direction;
-            self.known.iter_mut().for_each(|known| known.stood_in = None);
+            self.known
+                .iter_mut()
+                .for_each(|known| known.stood_in = None);
             self.verification = Verification::None;
-            self.down_since = (direction == Some(Direction::Down)).then_some((cx.now, finding.ordering_deadline));
+            self.down_since =
+                (direction == Some(Direction::Down)).then_some((cx.now, finding.ordering_deadline));
         }
         self.finding = Some(Arc::new(finding));
         cx.report(Report::Found);
     }
 
     fn rules(&self, around: &Surroundings) -> Rules {
-        let Surroundings { config, settings, .. } = around;
+        let Surroundings {
+            config, settings, ..
+        } = around;
         Rules {
             grace: settings.grace(config),
             fraction: config.node_lease_failure_fraction,
             pool_conditions: settings.pool_conditions.clone(),
-            renewed_after: self.known.iter().any(Known::wants_proof).then_some(self.marked_after),
+            renewed_after: self
+                .known
+                .iter()
+                .any(Known::wants_proof)
+                .then_some(self.marked_after),
         }
     }
 
     /// What the last probe said; none when it was not complete, or there was none.
     pub fn verdict(&self) -> Option<Verdict> {
-        self.finding.as_ref().filter(|_| self.failures == 0).map(|finding| finding.verdict)
+        self.finding
+            .as_ref()
+            .filter(|_| self.failures == 0)
+            .map(|finding| finding.verdict)
     }
 
     /// Whether a scale-up would find nothing to do; false when that is not known.
     fn is_settled(&self, around: &Surroundings) -> bool {
         self.known.iter().all(|known| match known.state() {
-            DependentState::Present(observed) => {
-                scale_up(observed, Scope::All, around.options.restore_only_held_down.value).is_none()
-            }
+            DependentState::Present(observed) => scale_up(
+                observed,
+                Scope::All,
+                around.options.restore_only_held_down.value,
+            )
+            .is_none(),
             DependentState::Absent | DependentState::NoSuchKind => true,
             DependentState::Unknown => false,
         })
@@ -331,7 +411,9 @@ impl Shoot {
     }
 
     pub fn held_down(&self) -> impl Iterator<Item = &ResourceRef> {
-        self.dependents().filter(|(_, known)| known.is_held_down()).map(|(resource, _)| resource)
+        self.dependents()
+            .filter(|(_, known)| known.is_held_down())
+            .map(|(resource, _)| resource)
     }
 
     pub fn dependents(&self) -> impl Iterator<Item = (&ResourceRef, &Known)> {
@@ -350,9 +432,13 @@ impl Shoot {
         &self.intended
     }
 
-    /// When the next probe is due; while one is under way, when that was. An API server that asks to be left alone is.
+    /// When the next probe is due; while one is under way, when that was. An API server that asks
+    /// to be left alone is.
     pub fn due(&self) -> Moment {
-        let due = self.reprobes.due.map_or(self.next_probe, |reprobe| reprobe.min(self.next_probe));
+        let due = self
+            .reprobes
+            .due
+            .map_or(self.next_probe, |reprobe| reprobe.min(self.next_probe));
         self.throttled_until.map_or(due, |until| until.max(due))
     }
 }

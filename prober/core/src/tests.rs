@@ -1,5 +1,5 @@
-//! What is tested of all that decides together: every state of two replicas against one object, and simulated hours with clocks that are
-//! off. Tests of one module stand beside it.
+//! What is tested of all that decides together: every state of two replicas against one object, and
+//! simulated hours with clocks that are off. Tests of one module stand beside it.
 
 mod explore;
 mod model;

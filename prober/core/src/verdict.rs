@@ -1,4 +1,5 @@
-//! Candidates and verdict (rules 44 to 48, D-19, D-20, D-21): which leases count, and what follows from them.
+//! Candidates and verdict (rules 44 to 48, D-19, D-20, D-21): which leases count, and what follows
+//! from them.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -10,21 +11,29 @@ use super::lease::{Criteria, LeaseClock, LeaseClocks, LeaseState};
 use super::plan::Direction;
 use super::sorted::position;
 
-/// A node with this annotation, whatever its value, is not managed by machine-controller-manager and does not count.
+/// A node with this annotation, whatever its value, is not managed by machine-controller-manager
+/// and does not count.
 const NOT_MANAGED_BY_MCM: &str = "node.machine.sapcloud.io/not-managed-by-mcm";
 const POOL_LABEL: &str = "worker.gardener.cloud/pool";
 const ZONE_LABEL: &str = "topology.kubernetes.io/zone";
 /// Kubernetes' limit for the value of a label.
 const MAX_LABEL: usize = 63;
 /// What makes a node unhealthy where its pool does not say (Gardener's default list, rule 45).
-const DEFAULT_UNHEALTHY_CONDITIONS: [&str; 4] = ["KernelDeadlock", "ReadonlyFilesystem", "DiskPressure", "NetworkUnavailable"];
+const DEFAULT_UNHEALTHY_CONDITIONS: [&str; 4] = [
+    "KernelDeadlock",
+    "ReadonlyFilesystem",
+    "DiskPressure",
+    "NetworkUnavailable",
+];
 const TRUE: &str = "True";
-/// The condition type that accompanies an in-place update, and the reasons with which the node does not count.
+/// The condition type that accompanies an in-place update, and the reasons with which the node does
+/// not count.
 const IN_PLACE_UPDATE: &str = "InPlaceUpdate";
 const IN_PLACE_UPDATE_REASONS: [&str; 2] = ["ReadyForUpdate", "UpdateFailed"];
 
-/// The most conditions that are kept of a node: honest nodes have some twenty, of which Ready alone is True as a rule. Kubernetes' own
-/// limits for a condition's type and reason are 316 and 1,024 bytes.
+/// The most conditions that are kept of a node: honest nodes have some twenty, of which Ready alone
+/// is True as a rule. Kubernetes' own limits for a condition's type and reason are 316 and 1,024
+/// bytes.
 const MAX_CONDITIONS: usize = 64;
 const MAX_CONDITION_TEXT: usize = 1024;
 
@@ -34,8 +43,8 @@ pub struct NodeRecord {
     pub pool: Option<String>,
     pub zone: Option<Arc<str>>,
     pub not_managed_by_mcm: bool,
-    /// Those of `status.conditions` that can matter: the ones that are True, and that of an in-place update. No more than an honest node
-    /// has.
+    /// Those of `status.conditions` that can matter: the ones that are True, and that of an
+    /// in-place update. No more than an honest node has.
     pub conditions: Vec<NodeCondition>,
 }
 
@@ -48,12 +57,17 @@ impl NodeRecord {
         }
     }
 
-    /// Which nodes it is most likely to be lost together with: those of its zone, else of its pool. It is shown to people, and whoever owns
-    /// the shoot chooses it: what no label can be is no name.
+    /// Which nodes it is most likely to be lost together with: those of its zone, else of its pool.
+    /// It is shown to people, and whoever owns the shoot chooses it: what no label can be is no
+    /// name.
     pub fn failure_zone(&self) -> Option<&str> {
         let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
-        let is_label = |name: &&str| (1..=MAX_LABEL).contains(&name.len()) && name.bytes().all(plain);
-        self.zone.as_deref().filter(is_label).or(self.pool.as_deref().filter(is_label))
+        let is_label =
+            |name: &&str| (1..=MAX_LABEL).contains(&name.len()) && name.bytes().all(plain);
+        self.zone
+            .as_deref()
+            .filter(is_label)
+            .or(self.pool.as_deref().filter(is_label))
     }
 
     pub fn note_annotation(&mut self, key: &str) {
@@ -62,12 +76,24 @@ impl NodeRecord {
 
     /// Takes one of the node's conditions if it can matter: most conditions of a node are False.
     pub fn note_condition(&mut self, condition: NodeCondition<&str>) {
-        let NodeCondition { kind, status, reason } = condition;
+        let NodeCondition {
+            kind,
+            status,
+            reason,
+        } = condition;
         let matters = status == TRUE || kind == IN_PLACE_UPDATE;
-        let is_honest = || [kind, status, reason].iter().all(|text| text.len() <= MAX_CONDITION_TEXT);
+        let is_honest = || {
+            [kind, status, reason]
+                .iter()
+                .all(|text| text.len() <= MAX_CONDITION_TEXT)
+        };
         if matters && self.conditions.len() < MAX_CONDITIONS && is_honest() {
             let [kind, status, reason] = [kind, status, reason].map(str::to_owned);
-            self.conditions.push(NodeCondition { kind, status, reason });
+            self.conditions.push(NodeCondition {
+                kind,
+                status,
+                reason,
+            });
         }
     }
 }
@@ -79,7 +105,8 @@ pub struct NodeCondition<T = String> {
     pub reason: T,
 }
 
-/// Per worker pool, the condition types that make a node unhealthy when True; pools that are not in it use the default.
+/// Per worker pool, the condition types that make a node unhealthy when True; pools that are not in
+/// it use the default.
 pub type PoolConditions = BTreeMap<String, Vec<String>>;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, IntoStaticStr, VariantNames)]
@@ -109,9 +136,11 @@ pub enum Verdict {
     ScaleDown,
     /// There is one candidate only, and its lease is not known to be valid (D-20).
     HoldSingleCandidate,
-    /// The verdict depends on leases whose stamps cannot be believed yet (D-21), or whose silence may be the API server's (D-54).
+    /// The verdict depends on leases whose stamps cannot be believed yet (D-21), or whose silence
+    /// may be the API server's (D-54).
     HoldUndecided,
-    /// There are leases, and not a single Machine: they have moved away, or were deleted by force (D-55).
+    /// There are leases, and not a single Machine: they have moved away, or were deleted by force
+    /// (D-55).
     HoldNoMachines,
 }
 
@@ -142,7 +171,8 @@ impl Verdict {
     }
 }
 
-/// Whether so many expired leases of so many candidates mean an outage: float64 division and comparison, exactly Go's.
+/// Whether so many expired leases of so many candidates mean an outage: float64 division and
+/// comparison, exactly Go's.
 pub fn fails(expired: usize, candidates: usize, fraction: f64) -> bool {
     expired as f64 / candidates as f64 >= fraction
 }
@@ -156,15 +186,17 @@ pub struct Tally {
 
 impl Tally {
     pub fn of(states: impl IntoIterator<Item = LeaseState>) -> Self {
-        states.into_iter().fold(Self::default(), |tally, state| Self {
-            candidates: tally.candidates + 1,
-            expired: tally.expired + usize::from(state == LeaseState::Expired),
-            undecided: tally.undecided + usize::from(state == LeaseState::Undecided),
-        })
+        states
+            .into_iter()
+            .fold(Self::default(), |tally, state| Self {
+                candidates: tally.candidates + 1,
+                expired: tally.expired + usize::from(state == LeaseState::Expired),
+                undecided: tally.undecided + usize::from(state == LeaseState::Undecided),
+            })
     }
 
-    /// What follows from the counts: up only if it is up with every undecided lease expired, down only if it is down with every undecided
-    /// lease valid.
+    /// What follows from the counts: up only if it is up with every undecided lease expired, down
+    /// only if it is down with every undecided lease valid.
     pub fn verdict(self, fraction: f64) -> Verdict {
         match self.candidates {
             0 => Verdict::ScaleUp,
@@ -189,10 +221,17 @@ pub struct BackedNodes {
 impl<'a> FromIterator<Option<&'a str>> for BackedNodes {
     fn from_iter<I: IntoIterator<Item = Option<&'a str>>>(machines: I) -> Self {
         let mut count = 0;
-        let mut nodes: Vec<&str> = machines.into_iter().inspect(|_| count += 1).flatten().collect();
+        let mut nodes: Vec<&str> = machines
+            .into_iter()
+            .inspect(|_| count += 1)
+            .flatten()
+            .collect();
         nodes.sort_unstable();
         nodes.dedup();
-        Self { nodes: nodes.into_iter().map(Box::from).collect(), count }
+        Self {
+            nodes: nodes.into_iter().map(Box::from).collect(),
+            count,
+        }
     }
 }
 
@@ -220,7 +259,12 @@ impl<'a> Candidates<'a> {
     }
 
     /// The leases of the nodes that pass every filter (rules 44 to 46).
-    pub fn by_nodes(leases: &'a LeaseClocks, machines: &BackedNodes, nodes: &[NodeRecord], conditions: &PoolConditions) -> Self {
+    pub fn by_nodes(
+        leases: &'a LeaseClocks,
+        machines: &BackedNodes,
+        nodes: &[NodeRecord],
+        conditions: &PoolConditions,
+    ) -> Self {
         let mut candidates = Self::new(leases, nodes.len());
         let (mut next_lease, mut next_machine, mut with_node) = (0, 0, 0);
         for node in nodes {
@@ -250,7 +294,10 @@ impl<'a> Candidates<'a> {
 
     /// None yet, with room for so many of these leases.
     fn new(leases: &LeaseClocks, count: usize) -> Self {
-        let mut candidates = Self { leases: Vec::with_capacity(count), excluded: BTreeMap::new() };
+        let mut candidates = Self {
+            leases: Vec::with_capacity(count),
+            excluded: BTreeMap::new(),
+        };
         candidates.exclude(Exclusion::NoRenewTime, leases.without_renew_time);
         candidates
     }
@@ -271,20 +318,28 @@ fn exclusion(node: &NodeRecord, is_backed: bool, conditions: &PoolConditions) ->
         Some(listed) => listed.iter().any(|condition| condition == kind),
         None => DEFAULT_UNHEALTHY_CONDITIONS.contains(&kind),
     };
-    if node.conditions.iter().any(|condition| condition.status == TRUE && unhealthy(&condition.kind)) {
+    if node
+        .conditions
+        .iter()
+        .any(|condition| condition.status == TRUE && unhealthy(&condition.kind))
+    {
         return Some(Exclusion::UnhealthyCondition);
     }
     if !is_backed {
         return Some(Exclusion::NoUsableMachine);
     }
     let updated = |condition: &NodeCondition| {
-        condition.kind == IN_PLACE_UPDATE && IN_PLACE_UPDATE_REASONS.contains(&condition.reason.as_str())
+        condition.kind == IN_PLACE_UPDATE
+            && IN_PLACE_UPDATE_REASONS.contains(&condition.reason.as_str())
     };
-    node.conditions.iter().any(updated).then_some(Exclusion::InPlaceUpdate)
+    node.conditions
+        .iter()
+        .any(updated)
+        .then_some(Exclusion::InPlaceUpdate)
 }
 
-/// Whether the nodes must be known: only then can they change what is done. `settled` says that nothing is held down, marked or at 0, so
-/// that a scale-up would write nothing.
+/// Whether the nodes must be known: only then can they change what is done. `settled` says that
+/// nothing is held down, marked or at 0, so that a scale-up would write nothing.
 pub fn nodes_matter(allowed: Tally, settled: bool) -> bool {
     allowed.expired + allowed.undecided > 0 || !settled
 }

@@ -1,5 +1,5 @@
-//! Zones that are lost while their shoot is not. They are only shown: a zone that is really dead needs new machines elsewhere, which
-//! machine-controller-manager makes.
+//! Zones that are lost while their shoot is not. They are only shown: a zone that is really dead
+//! needs new machines elsewhere, which machine-controller-manager makes.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,8 @@ use serde::Serialize;
 use super::lease::LeaseState;
 use super::verdict::{Tally, fails};
 
-/// From which share of expired leases on a zone is lost, whatever the config says of the whole shoot.
+/// From which share of expired leases on a zone is lost, whatever the config says of the whole
+/// shoot.
 const FRACTION: f64 = 0.6;
 /// A single node is no zone.
 const FEWEST: usize = 2;
@@ -29,10 +30,17 @@ pub fn lost<'a>(leases: impl IntoIterator<Item = (&'a str, LeaseState)>) -> Vec<
     for (zone, state) in leases {
         zones.entry(zone).or_default().push(state);
     }
-    let tallies = zones.into_iter().map(|(zone, states)| (zone, Tally::of(states)));
-    let lost = tallies.filter(|(_, tally)| tally.expired >= FEWEST && fails(tally.expired, tally.candidates, FRACTION));
-    let shown =
-        |(zone, tally): (&str, Tally)| LostZone { zone: zone.to_owned(), candidates: tally.candidates, expired: tally.expired };
+    let tallies = zones
+        .into_iter()
+        .map(|(zone, states)| (zone, Tally::of(states)));
+    let lost = tallies.filter(|(_, tally)| {
+        tally.expired >= FEWEST && fails(tally.expired, tally.candidates, FRACTION)
+    });
+    let shown = |(zone, tally): (&str, Tally)| LostZone {
+        zone: zone.to_owned(),
+        candidates: tally.candidates,
+        expired: tally.expired,
+    };
     lost.take(SHOWN).map(shown).collect()
 }
 

@@ -1,5 +1,6 @@
-//! Every key of the config file with the field it is read into: what it takes, its default (the Go original's where it has the key, rule
-//! 22), what it means. The config's types, the reader, what is shown of a config and docs/configure.md are made of these tables.
+//! Every key of the config file with the field it is read into: what it takes, its default (the Go
+//! original's where it has the key, rule 22), what it means. The config's types, the reader, what
+//! is shown of a config and docs/configure.md are made of these tables.
 
 use std::time::Duration;
 
@@ -9,8 +10,18 @@ use prober_core::owner::Template;
 
 use super::read;
 
-const fn key(name: &'static str, takes: &'static str, default: &'static str, meaning: &'static str) -> Key {
-    Key { name, takes, default, meaning }
+const fn key(
+    name: &'static str,
+    takes: &'static str,
+    default: &'static str,
+    meaning: &'static str,
+) -> Key {
+    Key {
+        name,
+        takes,
+        default,
+        meaning,
+    }
 }
 
 /// Reads a type of the config.
@@ -19,8 +30,8 @@ pub(super) trait FromObject: Sized {
     fn from_object(object: &Object<'_>) -> Option<Self>;
 }
 
-/// The keys of a type of the config, and its reader. A row is `field = function of the reader, key, takes, default, meaning`; an empty
-/// default says that the key must be there.
+/// The keys of a type of the config, and its reader. A row is `field = function of the reader, key,
+/// takes, default, meaning`; an empty default says that the key must be there.
 macro_rules! object {
     (
         $name:ident by $keys:ident {$(
@@ -40,7 +51,8 @@ macro_rules! object {
     };
 }
 
-/// The shortest probe interval accepted: shorter ones would hammer every API server of the seed (D-9).
+/// The shortest probe interval accepted: shorter ones would hammer every API server of the seed
+/// (D-9).
 const SHORTEST_PROBE_INTERVAL: Duration = Duration::from_secs(1);
 
 /// The same for the owner record: shorter ones would hammer a DNS server that all shoots share.

@@ -12,9 +12,12 @@ const LEASE_RENEWAL: Duration = Duration::from_secs(10);
 /// The share of the grace after which a lease counts as expired (rule 47).
 const EXPIRED_AT: f64 = 0.75;
 
-/// The kinds that can be scaled in the API groups every cluster has. Others are custom resources and not known here.
-const SCALABLE: [(&str, &[&str]); 2] =
-    [("apps/v1", &["Deployment", "StatefulSet", "ReplicaSet"]), ("v1", &["ReplicationController"])];
+/// The kinds that can be scaled in the API groups every cluster has. Others are custom resources
+/// and not known here.
+const SCALABLE: [(&str, &[&str]); 2] = [
+    ("apps/v1", &["Deployment", "StatefulSet", "ReplicaSet"]),
+    ("v1", &["ReplicationController"]),
+];
 
 pub(super) fn warn(config: &Config, problems: &Problems) {
     let grace = config.node_monitor_grace;
@@ -36,7 +39,9 @@ pub(super) fn warn(config: &Config, problems: &Problems) {
 /// D-8: a misspelt kind would otherwise be noticed in an outage only.
 fn warn_of_kind(entry: &str, dependent: &Dependent, problems: &Problems) {
     let resource = &dependent.resource;
-    let known = SCALABLE.iter().find(|(api_version, _)| *api_version == resource.api_version);
+    let known = SCALABLE
+        .iter()
+        .find(|(api_version, _)| *api_version == resource.api_version);
     if let Some((api_version, kinds)) = known
         && !kinds.contains(&resource.kind.as_str())
     {
@@ -49,13 +54,18 @@ fn warn_of_kind(entry: &str, dependent: &Dependent, problems: &Problems) {
     }
 }
 
-/// D-35: each second waited in a scale-down is a second less until kube-controller-manager gives the nodes up.
+/// D-35: each second waited in a scale-down is a second less until kube-controller-manager gives
+/// the nodes up.
 fn warn_of_delay(entry: &str, dependent: &Dependent, window: Duration, problems: &Problems) {
     let delay = dependent.scale_down.initial_delay;
     if delay.is_zero() {
         return;
     }
-    let consequence = if delay >= window { "it comes too late" } else { "protection comes that much later" };
+    let consequence = if delay >= window {
+        "it comes too late"
+    } else {
+        "protection comes that much later"
+    };
     let [delay, window] = [delay, window].map(GoDuration::from_std);
     problems.warn(format!(
         "{entry}.scaleDown.initialDelay: {delay} of the {window} at most between the verdict and the moment when \

@@ -6,14 +6,17 @@ use std::marker::PhantomData;
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 
-/// What a JSON object holds. A struct that derives `Deserialize` would take an array as well, its items for its fields in order; to
-/// Kubernetes that is a wrong type, and what has a wrong type says nothing.
+/// What a JSON object holds. A struct that derives `Deserialize` would take an array as well, its
+/// items for its fields in order; to Kubernetes that is a wrong type, and what has a wrong type
+/// says nothing.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Object<T>(pub(crate) T);
 
 impl<'de, T: Deserialize<'de>> Deserialize<'de> for Object<T> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_map(ObjectVisitor(PhantomData)).map(Self)
+        deserializer
+            .deserialize_map(ObjectVisitor(PhantomData))
+            .map(Self)
     }
 }
 
@@ -34,5 +37,7 @@ impl<'de, T: Deserialize<'de>> Visitor<'de> for ObjectVisitor<T> {
 pub(crate) fn object_or_default<'de, D: Deserializer<'de>, T: Default + Deserialize<'de>>(
     deserializer: D,
 ) -> Result<T, D::Error> {
-    Ok(Option::deserialize(deserializer)?.map(|Object(object)| object).unwrap_or_default())
+    Ok(Option::deserialize(deserializer)?
+        .map(|Object(object)| object)
+        .unwrap_or_default())
 }

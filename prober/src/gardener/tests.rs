@@ -13,18 +13,27 @@ fn cluster(shoot: Value) -> Cluster {
 }
 
 fn understood(shoot: Value) -> Shoot {
-    cluster(shoot).spec.shoot.expect("a shoot").expect("one that can be understood")
+    cluster(shoot)
+        .spec
+        .shoot
+        .expect("a shoot")
+        .expect("one that can be understood")
 }
 
 fn refused(shoot: Value) -> String {
-    cluster(shoot).spec.shoot.expect("a shoot").expect_err("one that cannot be understood")
+    cluster(shoot)
+        .spec
+        .shoot
+        .expect("a shoot")
+        .expect_err("one that cannot be understood")
 }
 
 #[test]
 fn a_cluster_without_a_shoot_says_so() {
     // D-13, fault 55
     assert!(cluster(Value::Null).spec.shoot.is_none());
-    let cluster: Cluster = serde_json::from_value(json!({"metadata": {}, "spec": {}})).expect("a Cluster");
+    let cluster: Cluster =
+        serde_json::from_value(json!({"metadata": {}, "spec": {}})).expect("a Cluster");
     assert!(cluster.spec.shoot.is_none());
     let cluster: Cluster = serde_json::from_value(json!({"metadata": {}})).expect("a Cluster");
     assert!(cluster.spec.shoot.is_none());
@@ -75,7 +84,10 @@ fn a_wrong_value_of_any_length_is_refused_in_a_few_words() {
 fn a_null_among_the_pools_is_a_pool_without_a_name() {
     // As Go reads it.
     let shoot = understood(json!({"spec": {"provider": {"workers": [null]}}}));
-    assert_eq!(shoot.workers.first().map(|worker| worker.name.as_str()), Some(""));
+    assert_eq!(
+        shoot.workers.first().map(|worker| worker.name.as_str()),
+        Some("")
+    );
 }
 
 #[test]
@@ -91,9 +103,18 @@ fn null_is_absence_everywhere() {
     ];
     for shoot in shoots {
         let understood = understood(shoot.clone());
-        assert!(understood.deletion_timestamp.is_none() && !understood.is_hibernated, "{shoot}");
-        assert!(!understood.hibernation_enabled && understood.workers.is_empty(), "{shoot}");
-        assert!(understood.last_operation.is_none() && understood.node_monitor_grace.is_none(), "{shoot}");
+        assert!(
+            understood.deletion_timestamp.is_none() && !understood.is_hibernated,
+            "{shoot}"
+        );
+        assert!(
+            !understood.hibernation_enabled && understood.workers.is_empty(),
+            "{shoot}"
+        );
+        assert!(
+            understood.last_operation.is_none() && understood.node_monitor_grace.is_none(),
+            "{shoot}"
+        );
         assert_eq!(understood.responsible_seed(), None, "{shoot}");
     }
 }
@@ -106,9 +127,15 @@ fn null_inside_of_an_operation_or_a_pool_is_absence_too() {
     }));
     assert_eq!(shoot.workers.len(), 2);
     let operation = shoot.last_operation.expect("an operation");
-    assert_eq!((operation.kind, operation.state), (OperationType::Reconcile, OperationState::Other));
+    assert_eq!(
+        (operation.kind, operation.state),
+        (OperationType::Reconcile, OperationState::Other)
+    );
     let shoot = understood(json!({"status": {"lastOperation": {"type": null}}}));
-    assert_eq!(shoot.last_operation.map(|operation| operation.kind), Some(OperationType::Other));
+    assert_eq!(
+        shoot.last_operation.map(|operation| operation.kind),
+        Some(OperationType::Other)
+    );
 }
 
 #[test]
@@ -128,19 +155,38 @@ fn the_seed_that_the_status_names_is_responsible_and_without_one_that_of_the_spe
         let shoot = understood(json!({"spec": {"seedName": spec}, "status": {"seedName": status}}));
         shoot.responsible_seed().map(str::to_owned)
     };
-    assert_eq!(responsible(json!("to"), json!("from")).as_deref(), Some("from"));
+    assert_eq!(
+        responsible(json!("to"), json!("from")).as_deref(),
+        Some("from")
+    );
     for absent in [json!(""), json!(null)] {
-        assert_eq!(responsible(json!("to"), absent.clone()).as_deref(), Some("to"), "{absent}");
-        assert_eq!(responsible(absent.clone(), absent.clone()), None, "{absent}");
+        assert_eq!(
+            responsible(json!("to"), absent.clone()).as_deref(),
+            Some("to"),
+            "{absent}"
+        );
+        assert_eq!(
+            responsible(absent.clone(), absent.clone()),
+            None,
+            "{absent}"
+        );
     }
 }
 
 #[test]
 fn the_seed_of_a_cluster_is_known_by_its_name_and_harms_no_shoot_whatever_it_is() {
     let with = |seed: Value| -> Cluster {
-        serde_json::from_value(json!({"metadata": {}, "spec": {"seed": seed, "shoot": {}}})).expect("a Cluster")
+        serde_json::from_value(json!({"metadata": {}, "spec": {"seed": seed, "shoot": {}}}))
+            .expect("a Cluster")
     };
-    assert_eq!(with(json!({"metadata": {"name": "a"}, "spec": 5})).spec.seed.name.as_deref(), Some("a"));
+    assert_eq!(
+        with(json!({"metadata": {"name": "a"}, "spec": 5}))
+            .spec
+            .seed
+            .name
+            .as_deref(),
+        Some("a")
+    );
     let nameless = [
         json!(null),
         json!({}),
@@ -152,7 +198,10 @@ fn the_seed_of_a_cluster_is_known_by_its_name_and_harms_no_shoot_whatever_it_is(
     ];
     for seed in nameless {
         let spec = with(seed.clone()).spec;
-        assert!(spec.seed.name.is_none() && matches!(spec.shoot, Some(Ok(_))), "{seed}");
+        assert!(
+            spec.seed.name.is_none() && matches!(spec.shoot, Some(Ok(_))),
+            "{seed}"
+        );
     }
 }
 
@@ -165,16 +214,28 @@ fn the_status_of_hibernation_is_called_hibernated() {
 fn a_grace_period_is_a_positive_duration_in_gos_syntax() {
     let grace = |text: Value| json!({"spec": {"kubernetes": {"kubeControllerManager": {"nodeMonitorGracePeriod": text}}}});
     for (text, seconds) in [("40s", 40), ("1m20s", 80), ("2m0s", 120)] {
-        assert_eq!(understood(grace(json!(text))).node_monitor_grace, Some(TimeDelta::seconds(seconds)));
+        assert_eq!(
+            understood(grace(json!(text))).node_monitor_grace,
+            Some(TimeDelta::seconds(seconds))
+        );
     }
-    for wrong in [json!("0s"), json!("0"), json!("-40s"), json!("40"), json!("forty"), json!(""), json!(40)] {
+    for wrong in [
+        json!("0s"),
+        json!("0"),
+        json!("-40s"),
+        json!("40"),
+        json!("forty"),
+        json!(""),
+        json!(40),
+    ] {
         let error = refused(grace(wrong.clone()));
         assert!(!error.is_empty(), "{wrong}");
     }
 }
 
 fn machine(labels: Value, status: Value) -> Machine {
-    serde_json::from_value(json!({"metadata": {"name": "m", "labels": labels}, "status": status})).expect("a Machine")
+    serde_json::from_value(json!({"metadata": {"name": "m", "labels": labels}, "status": status}))
+        .expect("a Machine")
 }
 
 #[test]
@@ -190,27 +251,48 @@ fn a_machine_backs_its_node_unless_it_is_failed_or_terminating() {
         (json!("Failed"), false),
         (json!("Terminating"), false),
     ] {
-        let machine = machine(json!({"node": "n1"}), json!({"currentStatus": {"phase": phase}}));
+        let machine = machine(
+            json!({"node": "n1"}),
+            json!({"currentStatus": {"phase": phase}}),
+        );
         assert_eq!(machine.usable_node(), usable.then_some("n1"), "{phase}");
     }
-    for status in [json!({}), json!({"currentStatus": null}), json!({"currentStatus": {}}), Value::Null] {
-        assert_eq!(machine(json!({"node": "n1"}), status.clone()).usable_node(), Some("n1"), "{status}");
+    for status in [
+        json!({}),
+        json!({"currentStatus": null}),
+        json!({"currentStatus": {}}),
+        Value::Null,
+    ] {
+        assert_eq!(
+            machine(json!({"node": "n1"}), status.clone()).usable_node(),
+            Some("n1"),
+            "{status}"
+        );
     }
 }
 
 #[test]
 fn a_machine_without_the_label_backs_no_node() {
     for labels in [json!({}), Value::Null, json!({"name": "n1"})] {
-        assert_eq!(machine(labels.clone(), json!({})).usable_node(), None, "{labels}");
+        assert_eq!(
+            machine(labels.clone(), json!({})).usable_node(),
+            None,
+            "{labels}"
+        );
     }
 }
 
 #[test]
 fn the_internal_domain_and_the_seed_are_read_and_what_is_odd_harms_no_shoot() {
-    let domain = |addresses: Value| understood(json!({"status": {"advertisedAddresses": addresses}})).internal_domain;
+    let domain = |addresses: Value| {
+        understood(json!({"status": {"advertisedAddresses": addresses}})).internal_domain
+    };
     let external = json!({"name": "external", "url": "https://api.s.p.example.org"});
     let internal = |url: &str| json!([external, {"name": "internal", "url": url}]);
-    assert_eq!(domain(internal("https://api.s.p.internal.example.org")).as_deref(), Some("s.p.internal.example.org"));
+    assert_eq!(
+        domain(internal("https://api.s.p.internal.example.org")).as_deref(),
+        Some("s.p.internal.example.org")
+    );
     for odd in ["http://api.a.b", "https://a.b", "https://api.", ""] {
         assert_eq!(domain(internal(odd)), None, "{odd}");
     }
@@ -224,8 +306,17 @@ fn the_internal_domain_and_the_seed_are_read_and_what_is_odd_harms_no_shoot() {
     ] {
         assert_eq!(domain(odd.clone()), None, "{odd}");
     }
-    let of = |seed: Value| serde_json::from_value::<Cluster>(json!({"metadata": {}, "spec": {"seed": seed}})).expect("a Cluster");
+    let of = |seed: Value| {
+        serde_json::from_value::<Cluster>(json!({"metadata": {}, "spec": {"seed": seed}}))
+            .expect("a Cluster")
+    };
     let seed = of(json!({"metadata": {"name": "a", "uid": "b"}})).spec.seed;
-    assert_eq!((seed.name.as_deref(), seed.uid.as_deref()), (Some("a"), Some("b")));
-    assert_eq!(of(json!({"metadata": {"uid": 5}})).spec.seed, SeedRef::default());
+    assert_eq!(
+        (seed.name.as_deref(), seed.uid.as_deref()),
+        (Some("a"), Some("b"))
+    );
+    assert_eq!(
+        of(json!({"metadata": {"uid": 5}})).spec.seed,
+        SeedRef::default()
+    );
 }

@@ -26,8 +26,11 @@ dependentResourceInfos:
 ";
 
 fn manager_with(config: &str) -> Manager {
-    rustls::crypto::ring::default_provider().install_default().ok();
-    let client = kube::Client::try_from(kube::Config::new("https://127.0.0.1:1".parse().unwrap())).unwrap();
+    rustls::crypto::ring::default_provider()
+        .install_default()
+        .ok();
+    let client =
+        kube::Client::try_from(kube::Config::new("https://127.0.0.1:1".parse().unwrap())).unwrap();
     let clock = Clock::start();
     let config = Arc::new(config::parse(config).unwrap().config);
     let suspend_detector = SuspendDetector::new(clock);
@@ -36,7 +39,13 @@ fn manager_with(config: &str) -> Manager {
         resources: Arc::new(Resources::of_system()),
         seed: Arc::new(Seed::new(client.clone(), Reach::Seed)),
         config: watch::channel(config).1,
-        writer: Arc::new(Writer::new(client, 1.0, NonZeroU32::MIN, Fence::always_open(), suspend_detector.clone())),
+        writer: Arc::new(Writer::new(
+            client,
+            1.0,
+            NonZeroU32::MIN,
+            Fence::always_open(),
+            suspend_detector.clone(),
+        )),
         suspend_detector,
         metrics: Metrics::register(&mut Registry::default()),
         statuses: ShootStatuses::new(clock, false),
@@ -52,16 +61,33 @@ const ZERO: Duration = Duration::ZERO;
 
 #[tokio::test(start_paused = true)]
 async fn a_probe_that_panics_starts_again_and_harms_no_other() {
-    // For how long it goes on each time before it panics, and how many seconds later it starts again.
-    let runs =
-        [(ZERO, 1), (ZERO, 2), (ZERO, 4), (ZERO, 8), (ZERO, 16), (ZERO, 32), (ZERO, 60), (CALM / 2, 60), (CALM, 1), (ZERO, 2)];
-    let (mut registry, cancelled, began) = (Registry::default(), CancellationToken::new(), RefCell::new(Vec::new()));
+    // For how long it goes on each time before it panics, and how many seconds later it starts
+    // again.
+    let runs = [
+        (ZERO, 1),
+        (ZERO, 2),
+        (ZERO, 4),
+        (ZERO, 8),
+        (ZERO, 16),
+        (ZERO, 32),
+        (ZERO, 60),
+        (CALM / 2, 60),
+        (CALM, 1),
+        (ZERO, 2),
+    ];
+    let (mut registry, cancelled, began) = (
+        Registry::default(),
+        CancellationToken::new(),
+        RefCell::new(Vec::new()),
+    );
     let panics = Metrics::register(&mut registry).panics;
     let sick = || {
         began.borrow_mut().push(Instant::now());
         let run = runs.get(began.borrow().len() - 1);
         async move {
-            let Some((calm, _)) = run else { return HeldDown::new() };
+            let Some((calm, _)) = run else {
+                return HeldDown::new();
+            };
             sleep(*calm).await;
             panic!("on purpose")
         }
@@ -73,7 +99,10 @@ async fn a_probe_that_panics_starts_again_and_harms_no_other() {
     let start = Instant::now();
     let sick = restarted_on_panic(sick, &panics, &cancelled);
     tokio::join!(sick, restarted_on_panic(well, &panics, &cancelled));
-    assert!(start.elapsed() >= 10 * CALM, "the other one goes on to its end");
+    assert!(
+        start.elapsed() >= 10 * CALM,
+        "the other one goes on to its end"
+    );
     for (times, (calm, wait)) in began.borrow().windows(2).zip(runs) {
         let waited = (times[1] - times[0] - calm).as_millis();
         assert_eq!(waited / 1000, wait, "after {calm:?}");
@@ -88,19 +117,33 @@ async fn a_probe_that_panics_starts_again_and_harms_no_other() {
 async fn a_probe_that_waits_after_panics_ends_at_once() {
     let (panics, cancelled, begin) = (Counter::default(), CancellationToken::new(), Instant::now());
     let sick = || async { panic!("on purpose") };
-    tokio::join!(restarted_on_panic(sick, &panics, &cancelled), async { cancelled.cancel() });
+    tokio::join!(restarted_on_panic(sick, &panics, &cancelled), async {
+        cancelled.cancel()
+    });
     assert_eq!((panics.get(), begin.elapsed()), (1, ZERO));
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_replica_that_does_not_know_its_shoots_yet_says_that_they_are_ours_for_as_long_as_is_tolerated() {
-    let manager = manager_with(&format!("{CONFIG}ownerCheck: {{name: o, value: v, tolerance: 5m}}\n"));
-    let ownership = || crate::owner_check::ownership(&manager.shared, "shoot--a--b").0.as_u16();
+async fn a_replica_that_does_not_know_its_shoots_yet_says_that_they_are_ours_for_as_long_as_is_tolerated()
+ {
+    let manager = manager_with(&format!(
+        "{CONFIG}ownerCheck: {{name: o, value: v, tolerance: 5m}}\n"
+    ));
+    let ownership = || {
+        crate::owner_check::ownership(&manager.shared, "shoot--a--b")
+            .0
+            .as_u16()
+    };
     assert_eq!(ownership(), 200);
     tokio::time::advance(Duration::from_secs(299)).await;
     assert_eq!(ownership(), 200);
     tokio::time::advance(Duration::from_secs(1)).await;
     assert_eq!(ownership(), 503);
     let without = manager_with(CONFIG);
-    assert_eq!(crate::owner_check::ownership(&without.shared, "shoot--a--b").0.as_u16(), 404);
+    assert_eq!(
+        crate::owner_check::ownership(&without.shared, "shoot--a--b")
+            .0
+            .as_u16(),
+        404
+    );
 }

@@ -19,7 +19,8 @@ use tokio::time::timeout;
 /// Clones share it.
 #[derive(Clone)]
 pub struct Resolver {
-    /// One for each server: the first that resolves a name counts, whatever others say. None where there are no servers to ask.
+    /// One for each server: the first that resolves a name counts, whatever others say. None where
+    /// there are no servers to ask.
     resolvers: Vec<TokioResolver>,
     limit: Duration,
 }
@@ -28,12 +29,17 @@ impl Resolver {
     pub fn new(check: &OwnerCheck) -> Self {
         let resolvers = resolvers(check)
             .inspect_err(|error| tracing::error!(error = %error, "no DNS server is known to ask for owner records"));
-        Self { resolvers: resolvers.unwrap_or_default(), limit: check.timeout }
+        Self {
+            resolvers: resolvers.unwrap_or_default(),
+            limit: check.timeout,
+        }
     }
 
     /// The answer to a question, where the Cluster says enough for one.
     pub async fn ask(&self, question: Option<&Question>) -> Answer {
-        let Some(question) = question else { return Answer::Unresolved(Unresolved::Unknown) };
+        let Some(question) = question else {
+            return Answer::Unresolved(Unresolved::Unknown);
+        };
         match timeout(self.limit, self.records(&question.name)).await {
             Ok(Ok(records)) => question.judge(&records),
             Ok(Err(why)) => Answer::Unresolved(why),
@@ -48,27 +54,42 @@ impl Resolver {
         if self.resolvers.is_empty() {
             return Err(Unresolved::NoServers);
         }
-        let lookups = self.resolvers.iter().map(|resolver| resolver.lookup(name.clone(), RecordType::TXT).boxed());
-        let (answer, _) = select_ok(lookups).await.map_err(|error| unresolved(&error))?;
+        let lookups = self
+            .resolvers
+            .iter()
+            .map(|resolver| resolver.lookup(name.clone(), RecordType::TXT).boxed());
+        let (answer, _) = select_ok(lookups)
+            .await
+            .map_err(|error| unresolved(&error))?;
         let text = |data: &RData| match data {
             RData::TXT(text) => Some(String::from_utf8_lossy(&text.txt_data.concat()).into_owned()),
             _ => None,
         };
-        Ok(answer.answers().iter().filter_map(|record| text(&record.data)).collect())
+        Ok(answer
+            .answers()
+            .iter()
+            .filter_map(|record| text(&record.data))
+            .collect())
     }
 }
 
 fn resolvers(check: &OwnerCheck) -> Result<Vec<TokioResolver>, NetError> {
     let server = |address: &SocketAddr| {
         let mut server = NameServerConfig::udp_and_tcp(address.ip());
-        server.connections.iter_mut().for_each(|connection| connection.port = address.port());
+        server
+            .connections
+            .iter_mut()
+            .for_each(|connection| connection.port = address.port());
         server
     };
     let servers = match check.servers.as_slice() {
         [] => read_system_conf()?.0.name_servers().to_vec(),
         given => given.iter().map(server).collect(),
     };
-    servers.into_iter().map(|server| resolver(server, check)).collect()
+    servers
+        .into_iter()
+        .map(|server| resolver(server, check))
+        .collect()
 }
 
 fn resolver(server: NameServerConfig, check: &OwnerCheck) -> Result<TokioResolver, NetError> {
@@ -79,9 +100,11 @@ fn resolver(server: NameServerConfig, check: &OwnerCheck) -> Result<TokioResolve
     // When to ask again is decided in one place.
     options.attempts = 0;
     options.use_hosts_file = ResolveHosts::Never;
-    // Each check is to show how it is now: nothing is kept, and what is on its way out of the cache counts for nothing.
+    // Each check is to show how it is now: nothing is kept, and what is on its way out of the cache
+    // counts for nothing.
     options.cache_size = 0;
-    (options.positive_max_ttl, options.negative_max_ttl) = (Some(Duration::ZERO), Some(Duration::ZERO));
+    (options.positive_max_ttl, options.negative_max_ttl) =
+        (Some(Duration::ZERO), Some(Duration::ZERO));
     builder.build()
 }
 
@@ -89,7 +112,10 @@ fn unresolved(error: &NetError) -> Unresolved {
     match error {
         NetError::Timeout => Unresolved::Timeout,
         NetError::Truncated => Unresolved::Truncated,
-        NetError::Dns(DnsError::NoRecordsFound(NoRecords { response_code: ResponseCode::NXDomain, .. })) => Unresolved::NoName,
+        NetError::Dns(DnsError::NoRecordsFound(NoRecords {
+            response_code: ResponseCode::NXDomain,
+            ..
+        })) => Unresolved::NoName,
         NetError::Dns(DnsError::NoRecordsFound(_)) => Unresolved::NoRecord,
         NetError::Dns(DnsError::ResponseCode(ResponseCode::Refused)) => Unresolved::Refused,
         NetError::Dns(_) => Unresolved::Server,

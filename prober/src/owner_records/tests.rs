@@ -5,16 +5,21 @@ use crate::config;
 use crate::tests::at;
 
 fn check(more: &str) -> OwnerCheck {
-    let dependents =
-        "dependentResourceInfos:\n- {ref: {kind: Deployment, name: d, apiVersion: apps/v1}, scaleUp: {}, scaleDown: {}}\n";
+    let dependents = "dependentResourceInfos:\n- {ref: {kind: Deployment, name: d, apiVersion: apps/v1}, scaleUp: {}, scaleDown: {}}\n";
     let check = format!("ownerCheck: {{name: 'owner.{{{{namespace}}}}', value: here, {more}}}\n");
-    let config = config::parse(&format!("kubeConfigSecretName: s\n{dependents}{check}")).expect("a config").config;
+    let config = config::parse(&format!("kubeConfigSecretName: s\n{dependents}{check}"))
+        .expect("a config")
+        .config;
     config.owner_check.expect("a check")
 }
 
 fn records(check: &OwnerCheck, namespaces: &[&str]) -> OwnerRecords {
     let records = OwnerRecords::default();
-    records.begin(Some(check), namespaces.iter().map(ToString::to_string), at(0.0));
+    records.begin(
+        Some(check),
+        namespaces.iter().map(ToString::to_string),
+        at(0.0),
+    );
     records
 }
 
@@ -24,7 +29,9 @@ fn answer(records: &OwnerRecords, namespace: &str, answer: Answer, second: f64) 
 
 fn changes(records: &OwnerRecords, second: f64) -> Vec<(String, &'static str)> {
     let changes = records.turn(at(second), 0).changes.into_iter();
-    changes.map(|change| (change.namespace, change.after.into_str())).collect()
+    changes
+        .map(|change| (change.namespace, change.after.into_str()))
+        .collect()
 }
 
 /// The one check that begins where there is room for one.
@@ -36,16 +43,26 @@ fn due(records: &OwnerRecords, second: f64) -> Option<String> {
 fn the_most_overdue_check_is_next_and_none_is_under_way_twice() {
     let records = records(&check(""), &["a"]);
     records.follow("b", true, at(1.0));
-    assert_eq!(records.turn(at(1.0), 0).next, Some(at(300.0)), "what waits for room is not looked at again and again");
+    assert_eq!(
+        records.turn(at(1.0), 0).next,
+        Some(at(300.0)),
+        "what waits for room is not looked at again and again"
+    );
     assert_eq!(due(&records, 1.0).as_deref(), Some("a"));
     assert_eq!(due(&records, 1.0).as_deref(), Some("b"));
     assert_eq!(due(&records, 1.0), None);
     answer(&records, "a", Answer::Ours, 1.5);
-    assert_eq!((due(&records, 31.4), records.due("a")), (None, Some(at(31.5))));
+    assert_eq!(
+        (due(&records, 31.4), records.due("a")),
+        (None, Some(at(31.5)))
+    );
     assert_eq!(due(&records, 31.5).as_deref(), Some("a"));
     records.follow("b", false, at(32.0));
     answer(&records, "b", Answer::Ours, 32.0);
-    assert_eq!((records.due("b"), records.status("b", at(32.0))), (None, None));
+    assert_eq!(
+        (records.due("b"), records.status("b", at(32.0))),
+        (None, None)
+    );
 }
 
 #[test]
@@ -56,7 +73,10 @@ fn a_change_of_standing_is_reported_once_and_also_when_time_alone_brings_it() {
     assert_eq!(changes(&records, 1.0), [("a".to_owned(), "ours")]);
     assert_eq!(changes(&records, 1.0), []);
     answer(&records, "a", Answer::Unresolved(Unresolved::Server), 10.0);
-    assert_eq!((changes(&records, 69.9), records.turn(at(69.0), 0).next), (vec![], Some(at(70.0))));
+    assert_eq!(
+        (changes(&records, 69.9), records.turn(at(69.0), 0).next),
+        (vec![], Some(at(70.0)))
+    );
     assert_eq!(changes(&records, 70.0), [("a".to_owned(), "unresolved")]);
     answer(&records, "a", Answer::Elsewhere("there".to_owned()), 71.0);
     answer(&records, "a", Answer::Elsewhere("there".to_owned()), 72.0);
@@ -66,20 +86,34 @@ fn a_change_of_standing_is_reported_once_and_also_when_time_alone_brings_it() {
 #[test]
 fn a_section_that_asks_for_something_else_begins_again_and_any_other_goes_on() {
     let (one, sooner) = (check(""), check("interval: 20s, onLoss: passivate"));
-    let other = OwnerCheck { value: Template::parse("there").expect("a value"), ..check("") };
+    let other = OwnerCheck {
+        value: Template::parse("there").expect("a value"),
+        ..check("")
+    };
     let records = records(&one, &["a"]);
     answer(&records, "a", Answer::Elsewhere("there".to_owned()), 1.0);
     answer(&records, "a", Answer::Elsewhere("there".to_owned()), 2.0);
     assert_eq!(changes(&records, 2.0), [("a".to_owned(), "elsewhere")]);
     records.begin(Some(&sooner), std::iter::empty(), at(3.0));
     assert!(records.standing("a", &sooner, at(3.0)).is_lost());
-    assert_eq!(due(&records, 3.0).as_deref(), Some("a"), "it is checked at once");
-    assert_eq!(records.standing("a", &other, at(3.0)), Standing::NotChecked, "what another section found counts for nothing");
+    assert_eq!(
+        due(&records, 3.0).as_deref(),
+        Some("a"),
+        "it is checked at once"
+    );
+    assert_eq!(
+        records.standing("a", &other, at(3.0)),
+        Standing::NotChecked,
+        "what another section found counts for nothing"
+    );
     records.begin(Some(&other), ["a".to_owned()].into_iter(), at(3.0));
     assert_eq!(records.standing("a", &other, at(3.0)), Standing::NotChecked);
     records.begin(None, std::iter::empty(), at(3.0));
     records.follow("b", true, at(3.0));
-    assert_eq!((due(&records, 3.0), records.turn(at(3.0), 1).next), (None, None));
+    assert_eq!(
+        (due(&records, 3.0), records.turn(at(3.0), 1).next),
+        (None, None)
+    );
     assert_eq!(records.standings(at(3.0)), []);
 }
 
@@ -89,15 +123,33 @@ fn an_answer_is_of_the_shoot_and_the_question_that_it_was_sent_for() {
     records.follow("a", false, at(5.0));
     records.follow("a", true, at(6.0));
     answer(&records, "a", Answer::Ours, 5.5);
-    assert_eq!(records.standing("a", &check(""), at(7.0)), Standing::NotChecked, "that shoot is gone");
+    assert_eq!(
+        records.standing("a", &check(""), at(7.0)),
+        Standing::NotChecked,
+        "that shoot is gone"
+    );
 
     let ask = |name: &str, second| {
-        let question = Question { name: name.to_owned(), ours: "here".to_owned() };
-        records.answered("a", Some(question), Answer::Elsewhere("there".to_owned()), at(second), at(second), 0.0);
+        let question = Question {
+            name: name.to_owned(),
+            ours: "here".to_owned(),
+        };
+        records.answered(
+            "a",
+            Some(question),
+            Answer::Elsewhere("there".to_owned()),
+            at(second),
+            at(second),
+            0.0,
+        );
         records.standing("a", &check(""), at(second))
     };
     assert_eq!(ask("owner.a", 8.0), Standing::Doubted);
-    assert_eq!(ask("owner.b", 9.0), Standing::Doubted, "two questions confirm nothing");
+    assert_eq!(
+        ask("owner.b", 9.0),
+        Standing::Doubted,
+        "two questions confirm nothing"
+    );
     assert!(ask("owner.b", 10.0).is_lost());
 }
 
@@ -113,10 +165,23 @@ fn that_a_shoot_is_ours_is_unproven_after_a_suspension_until_it_was_checked_agai
 
 #[test]
 fn what_others_say_is_repeated_in_part_and_escaped() {
-    let question = Question { name: "owner.a".to_owned(), ours: "here".to_owned() };
+    let question = Question {
+        name: "owner.a".to_owned(),
+        ours: "here".to_owned(),
+    };
     let value = format!("\u{1b}[31m\n{}", "x".repeat(1000));
-    let owner = OwnerStatus::new(Standing::Elsewhere { checked: None }, Some(&question), Some(&value));
+    let owner = OwnerStatus::new(
+        Standing::Elsewhere { checked: None },
+        Some(&question),
+        Some(&value),
+    );
     let sentence = owner.sentence();
-    assert!(sentence.len() < 200 && !sentence.contains(char::is_control), "{sentence:?}");
-    assert_eq!(OwnerStatus::new(Standing::Ours, Some(&question), Some(&value)).elsewhere, None);
+    assert!(
+        sentence.len() < 200 && !sentence.contains(char::is_control),
+        "{sentence:?}"
+    );
+    assert_eq!(
+        OwnerStatus::new(Standing::Ours, Some(&question), Some(&value)).elsewhere,
+        None
+    );
 }

@@ -1,7 +1,8 @@
 //! The dependents: watched by name in all namespaces, written one by one.
 //!
-//! The replicas of Deployments, StatefulSets and ReplicaSets live at `spec.replicas`, so that one merge patch changes them together with
-//! the annotations (D-29). Any other kind is scaled by its scale subresource, which the API server's discovery must know.
+//! The replicas of Deployments, StatefulSets and ReplicaSets live at `spec.replicas`, so that one
+//! merge patch changes them together with the annotations (D-29). Any other kind is scaled by its
+//! scale subresource, which the API server's discovery must know.
 
 mod scale;
 
@@ -83,7 +84,9 @@ impl Kind {
             uid: object.uid().unwrap_or_default(),
             resource_version: object.resource_version().unwrap_or_default(),
             // An absent spec.replicas is 1, as the API server's default.
-            replicas: replicas.or_else(|| count(&object.data["spec"]["replicas"])).unwrap_or(1),
+            replicas: replicas
+                .or_else(|| count(&object.data["spec"]["replicas"]))
+                .unwrap_or(1),
             ready: count(&object.data["status"]["readyReplicas"]).unwrap_or(0),
             marks: Marks::of(object.metadata.annotations.as_ref()),
         }
@@ -108,7 +111,9 @@ impl DependentView {
             return Err(Unavailable::Unknown);
         }
         let state = self.view.get(namespace, &self.resource.name);
-        state.map(|state| state.observed().ok_or(Unavailable::Unknown)).transpose()
+        state
+            .map(|state| state.observed().ok_or(Unavailable::Unknown))
+            .transpose()
     }
 
     /// Whether nothing can be said of it although its kind may exist.
@@ -126,15 +131,26 @@ impl DependentView {
     }
 
     pub fn kind(&self) -> Result<&Kind, Unavailable> {
-        self.kind.get().ok_or_else(|| match self.no_such_kind.load(Ordering::Relaxed) {
-            true => Unavailable::NoSuchKind(self.resource.clone()),
-            false => Unavailable::Unknown,
-        })
+        self.kind
+            .get()
+            .ok_or_else(|| match self.no_such_kind.load(Ordering::Relaxed) {
+                true => Unavailable::NoSuchKind(self.resource.clone()),
+                false => Unavailable::Unknown,
+            })
     }
 
     pub fn held_down(&self) -> Vec<String> {
-        let marked = |state: &State| state.observed().is_some_and(|observed| observed.marks.held_down);
-        self.view.all().into_iter().filter(|(_, state)| marked(state)).map(|(key, _)| key.namespace).collect()
+        let marked = |state: &State| {
+            state
+                .observed()
+                .is_some_and(|observed| observed.marks.held_down)
+        };
+        self.view
+            .all()
+            .into_iter()
+            .filter(|(_, state)| marked(state))
+            .map(|(key, _)| key.namespace)
+            .collect()
     }
 
     /// Waits until the view was filled once, and each scale was asked for once.
@@ -149,20 +165,28 @@ impl DependentView {
 
     /// Keeps the view up to date until it is ended. What may have changed goes to `changes`.
     pub async fn run(self: Arc<Self>, client: Client, reach: Reach, changes: mpsc::Sender<Key>) {
-        let Some(kind) = self.ended.run_until_cancelled(self.resolve(&client)).await else { return };
+        let Some(kind) = self.ended.run_until_cancelled(self.resolve(&client)).await else {
+            return;
+        };
         let kind = self.kind.get_or_init(|| kind).clone();
         let api = reach.dynamic(client.clone(), &kind.api);
-        let named = watcher::Config::default().fields(&format!("metadata.name={}", self.resource.name));
+        let named =
+            watcher::Config::default().fields(&format!("metadata.name={}", self.resource.name));
         let (view, ended) = (Arc::clone(&self.view), self.ended.clone());
         if kind.replicas_in_spec {
-            let prune = move |object: DynamicObject| Some(State::Whole(Arc::new(kind.observe(&object, None))));
+            let prune = move |object: DynamicObject| {
+                Some(State::Whole(Arc::new(kind.observe(&object, None))))
+            };
             view.run(api, named, prune, Some(changes), ended).await;
         } else {
             let mut scales = Scales::new(client, kind, changes.clone());
             let before = Arc::clone(&view);
             let prune = move |object: DynamicObject| {
-                let before = before.get(&object.namespace().unwrap_or_default(), &object.name_any());
-                Some(State::ByScale(scales.read(object, before.and_then(|before| before.observed()))))
+                let before =
+                    before.get(&object.namespace().unwrap_or_default(), &object.name_any());
+                Some(State::ByScale(
+                    scales.read(object, before.and_then(|before| before.observed())),
+                ))
             };
             view.run(api, named, prune, Some(changes), ended).await;
         }
@@ -170,19 +194,32 @@ impl DependentView {
 
     /// Finds out how the kind is addressed; tries until it is known.
     async fn resolve(&self, client: &Client) -> Kind {
-        let ResourceRef { api_version, kind, .. } = &self.resource;
+        let ResourceRef {
+            api_version, kind, ..
+        } = &self.resource;
         let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
         let gvk = GroupVersionKind::gvk(group, version, kind);
-        if (group, version) == ("apps", "v1") && ["Deployment", "StatefulSet", "ReplicaSet"].contains(&kind.as_str()) {
-            return Kind { api: ApiResource::from_gvk(&gvk), replicas_in_spec: true };
+        if (group, version) == ("apps", "v1")
+            && ["Deployment", "StatefulSet", "ReplicaSet"].contains(&kind.as_str())
+        {
+            return Kind {
+                api: ApiResource::from_gvk(&gvk),
+                replicas_in_spec: true,
+            };
         }
         let mut backoff = Backoff::jittered(Duration::from_secs(1), MAX_KIND_WAIT);
         loop {
             match pinned_kind(client, &gvk).await {
                 Ok((api, capabilities)) => {
-                    let scalable = capabilities.subresources.iter().any(|(subresource, _)| subresource.plural == "scale");
+                    let scalable = capabilities
+                        .subresources
+                        .iter()
+                        .any(|(subresource, _)| subresource.plural == "scale");
                     if scalable && capabilities.scope == Scope::Namespaced {
-                        return Kind { api, replicas_in_spec: false };
+                        return Kind {
+                            api,
+                            replicas_in_spec: false,
+                        };
                     }
                     self.no_such_kind.store(true, Ordering::Relaxed);
                     tracing::error!(resource = %self.resource, "kind cannot be scaled: it is not namespaced or has no scale subresource");

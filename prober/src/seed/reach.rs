@@ -25,7 +25,11 @@ impl Reach {
         }
     }
 
-    pub fn dynamic(&self, client: Client, kind: &ApiResource) -> Api<DeserializeGuard<DynamicObject>> {
+    pub fn dynamic(
+        &self,
+        client: Client,
+        kind: &ApiResource,
+    ) -> Api<DeserializeGuard<DynamicObject>> {
         match self {
             Self::Seed | Self::Unprobed => Api::all_with(client, kind),
             Self::Shoot(namespace) => Api::namespaced_with(client, namespace, kind),
@@ -36,7 +40,9 @@ impl Reach {
     pub fn named(&self) -> watcher::Config {
         match self {
             Self::Seed | Self::Unprobed => watcher::Config::default(),
-            Self::Shoot(name) => watcher::Config::default().fields(&format!("metadata.name={name}")),
+            Self::Shoot(name) => {
+                watcher::Config::default().fields(&format!("metadata.name={name}"))
+            }
         }
     }
 }

@@ -19,7 +19,12 @@ const KUBECONFIG: &str = "kubeconfig";
 
 impl From<Secret> for KubeconfigSecret {
     fn from(secret: Secret) -> Self {
-        Self { kubeconfig: secret.data.and_then(|mut data| data.remove(KUBECONFIG)).map(|bytes| bytes.0) }
+        Self {
+            kubeconfig: secret
+                .data
+                .and_then(|mut data| data.remove(KUBECONFIG))
+                .map(|bytes| bytes.0),
+        }
     }
 }
 
@@ -31,14 +36,24 @@ pub struct SecretView {
 
 impl SecretView {
     pub fn new(name: &str, ended: CancellationToken) -> Arc<Self> {
-        Arc::new(Self { name: name.to_owned(), view: View::new("secrets"), ended })
+        Arc::new(Self {
+            name: name.to_owned(),
+            view: View::new("secrets"),
+            ended,
+        })
     }
 
     /// Keeps the view up to date until it is ended.
     pub fn run(&self, client: Client, reach: &Reach) -> impl Future<Output = ()> + Send + use<> {
         let named = watcher::Config::default().fields(&format!("metadata.name={}", self.name));
         let prune = |secret: Secret| Some(KubeconfigSecret::from(secret));
-        Arc::clone(&self.view).run(reach.namespaced(client), named, prune, None, self.ended.clone())
+        Arc::clone(&self.view).run(
+            reach.namespaced(client),
+            named,
+            prune,
+            None,
+            self.ended.clone(),
+        )
     }
 }
 
@@ -65,7 +80,12 @@ impl Secrets for ShootSecret {
             Ok(Some(secret)) => Ok(Arc::new(KubeconfigSecret::from(secret))),
             Ok(None) => Err(Cause::NoSecret),
             Err(error) => {
-                tracing::debug!(namespace = self.namespace, name, error = with_causes(&error), "Secret cannot be read again");
+                tracing::debug!(
+                    namespace = self.namespace,
+                    name,
+                    error = with_causes(&error),
+                    "Secret cannot be read again"
+                );
                 Err(Cause::SeedUnknown("Secrets"))
             }
         }

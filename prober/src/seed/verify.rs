@@ -1,4 +1,5 @@
-//! What a replica that does not lead reads again before it protects (D-50): its watches may have died without a sign.
+//! What a replica that does not lead reads again before it protects (D-50): its watches may have
+//! died without a sign.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,11 +19,15 @@ use crate::gardener::{Cluster, Machine};
 const LIMIT: Duration = Duration::from_secs(1);
 
 impl Seed {
-    /// Reads the Cluster, the namespaces that can forbid it, and the Machines of a shoot from the API server; none if one of them cannot be
-    /// read. Passes no limiter, since it precedes protection.
+    /// Reads the Cluster, the namespaces that can forbid it, and the Machines of a shoot from the
+    /// API server; none if one of them cannot be read. Passes no limiter, since it precedes
+    /// protection.
     pub async fn verify(&self, config: &Config, namespace: &str, uid: &str) -> Option<Verified> {
         let _permit = self.verifications.acquire().await.ok()?;
-        let (clusters, namespaces) = (Api::<Cluster>::all(self.client.clone()), Api::<Namespace>::all(self.client.clone()));
+        let (clusters, namespaces) = (
+            Api::<Cluster>::all(self.client.clone()),
+            Api::<Namespace>::all(self.client.clone()),
+        );
         let machines = Api::<DeserializeGuard<Machine>>::namespaced(self.client.clone(), namespace);
         let all = ListParams::default();
         let (cluster, own, garden, machines) = tokio::try_join!(
@@ -31,10 +36,20 @@ impl Seed {
             within(LIMIT, namespaces.get_opt(GARDEN)),
             within(LIMIT, machines.list(&all)),
         )
-        .inspect_err(|why| tracing::warn!(namespace, why, "cannot be read again before the shoot is protected"))
+        .inspect_err(|why| {
+            tracing::warn!(
+                namespace,
+                why,
+                "cannot be read again before the shoot is protected"
+            )
+        })
         .ok()?;
-        let machines = machines.items.iter().map(|machine| machine.0.as_ref().ok().and_then(Machine::usable_node));
-        let [own, garden] = [own, garden].map(|namespace| Some(Overrides::of(namespace?.annotations())));
+        let machines = machines
+            .items
+            .iter()
+            .map(|machine| machine.0.as_ref().ok().and_then(Machine::usable_node));
+        let [own, garden] =
+            [own, garden].map(|namespace| Some(Overrides::of(namespace?.annotations())));
         let options = ResolvedOptions::resolve(config, garden.as_ref(), own.as_ref());
         Some(Verified {
             is_ours: ClusterState::from(cluster).wants_probe(uid),

@@ -24,8 +24,14 @@ pub struct Registration {
 impl Wakers {
     pub fn register(self: &Arc<Self>, namespace: &str) -> Registration {
         let notify = Arc::new(Notify::new());
-        self.tasks.lock().insert(namespace.to_owned(), Arc::clone(&notify));
-        Registration { wakers: Arc::clone(self), namespace: namespace.to_owned(), notify }
+        self.tasks
+            .lock()
+            .insert(namespace.to_owned(), Arc::clone(&notify));
+        Registration {
+            wakers: Arc::clone(self),
+            namespace: namespace.to_owned(),
+            notify,
+        }
     }
 
     pub fn count(&self) -> usize {
@@ -33,7 +39,10 @@ impl Wakers {
     }
 
     pub fn wake_all(&self) {
-        self.tasks.lock().values().for_each(|notify| notify.notify_one());
+        self.tasks
+            .lock()
+            .values()
+            .for_each(|notify| notify.notify_one());
     }
 
     pub fn wake(&self, shoot: &str) {
@@ -42,11 +51,26 @@ impl Wakers {
         }
     }
 
-    /// Wakes the tasks by the objects that have changed: those in a shoot's namespace, and the namespaces themselves.
-    pub(super) async fn forward(self: Arc<Self>, mut changes: mpsc::Receiver<Key>, cancelled: CancellationToken) {
-        while let Some(Some(Key { namespace, name })) = cancelled.run_until_cancelled(changes.recv()).await {
-            let shoot = if namespace.is_empty() { name } else { namespace };
-            if shoot == GARDEN { self.wake_all() } else { self.wake(&shoot) }
+    /// Wakes the tasks by the objects that have changed: those in a shoot's namespace, and the
+    /// namespaces themselves.
+    pub(super) async fn forward(
+        self: Arc<Self>,
+        mut changes: mpsc::Receiver<Key>,
+        cancelled: CancellationToken,
+    ) {
+        while let Some(Some(Key { namespace, name })) =
+            cancelled.run_until_cancelled(changes.recv()).await
+        {
+            let shoot = if namespace.is_empty() {
+                name
+            } else {
+                namespace
+            };
+            if shoot == GARDEN {
+                self.wake_all()
+            } else {
+                self.wake(&shoot)
+            }
         }
     }
 }

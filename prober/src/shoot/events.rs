@@ -1,4 +1,5 @@
-//! The Events of a shoot's task, at the resource itself, or at the agent's Lease where they may not be written there.
+//! The Events of a shoot's task, at the resource itself, or at the agent's Lease where they may not
+//! be written there.
 
 use k8s_openapi::api::core::v1::ObjectReference;
 use prober_core::config::ResourceRef;
@@ -18,16 +19,35 @@ impl Driver {
                 let message = format!("Scaled from {before} to 0: {why}");
                 return self.publish_warning(resource, &base.uid, "ScaledDown", message);
             }
-            Some(replicas) => ("ScaledUp", format!("Scaled from {before} to {replicas}: the nodes reach their API server")),
-            None if !write.marks.held_down => ("ProtectionRemoved", format!("Annotations removed, replicas stay at {before}")),
-            None => ("ProtectionMarked", "Marked again as held down: somebody took the mark".to_owned()),
+            Some(replicas) => (
+                "ScaledUp",
+                format!("Scaled from {before} to {replicas}: the nodes reach their API server"),
+            ),
+            None if !write.marks.held_down => (
+                "ProtectionRemoved",
+                format!("Annotations removed, replicas stay at {before}"),
+            ),
+            None => (
+                "ProtectionMarked",
+                "Marked again as held down: somebody took the mark".to_owned(),
+            ),
         };
-        self.shared.events.normal(&self.about(resource, &base.uid), reason, message);
+        self.shared
+            .events
+            .normal(&self.about(resource, &base.uid), reason, message);
     }
 
     /// With an empty UID where that is not known.
-    pub(super) fn publish_warning(&self, resource: &ResourceRef, uid: &str, reason: &'static str, message: String) {
-        self.shared.events.warning(&self.about(resource, uid), reason, message);
+    pub(super) fn publish_warning(
+        &self,
+        resource: &ResourceRef,
+        uid: &str,
+        reason: &'static str,
+        message: String,
+    ) {
+        self.shared
+            .events
+            .warning(&self.about(resource, uid), reason, message);
     }
 
     fn about(&self, resource: &ResourceRef, uid: &str) -> ObjectReference {

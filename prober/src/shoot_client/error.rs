@@ -77,7 +77,8 @@ pub enum Cause {
     /// A redirect, which is not followed, or any other status.
     #[error("unexpected status {0}")]
     Status(u16),
-    /// The answer is larger than any honest one, or than what is left for the list that it is a page of.
+    /// The answer is larger than any honest one, or than what is left for the list that it is a
+    /// page of.
     #[error("the answer is larger than the {0} bytes that are left for it")]
     TooLarge(usize),
     #[error("the list has more than {0} pages")]
@@ -89,23 +90,30 @@ pub enum Cause {
 impl Cause {
     pub const fn category(&self) -> &'static str {
         match self {
-            Self::TooManyPages(_) | Self::Decode(DecodeError::TooManyItems | DecodeError::TooMuch) => "too_large",
+            Self::TooManyPages(_)
+            | Self::Decode(DecodeError::TooManyItems | DecodeError::TooMuch) => "too_large",
             cause => cause.into_str(),
         }
     }
 
     /// Whether a kept connection may be to blame, so that a fresh one is worth a second attempt.
     pub const fn may_be_stale_connection(&self) -> bool {
-        matches!(self, Self::Timeout | Self::Connect(_) | Self::Tls(_) | Self::Dns(_) | Self::Broken(_))
+        matches!(
+            self,
+            Self::Timeout | Self::Connect(_) | Self::Tls(_) | Self::Dns(_) | Self::Broken(_)
+        )
     }
 
     /// Whether the API server may have been away: nothing came back that shows otherwise (D-54).
     pub const fn is_no_answer(&self) -> bool {
-        matches!(self, Self::Timeout | Self::Dns(_) | Self::Connect(_) | Self::Broken(_) | Self::Server(_))
+        matches!(
+            self,
+            Self::Timeout | Self::Dns(_) | Self::Connect(_) | Self::Broken(_) | Self::Server(_)
+        )
     }
 
-    /// Sorts an error of the HTTP client; `connecting` tells whether there was a connection yet. The text of such errors contains no URL
-    /// and no header.
+    /// Sorts an error of the HTTP client; `connecting` tells whether there was a connection yet.
+    /// The text of such errors contains no URL and no header.
     pub(super) fn of(error: &(dyn Error + 'static), connecting: bool) -> Self {
         let chain = || std::iter::successors(Some(error), |&error| cause_of(error));
         let timed_out = |error: &std::io::Error| error.kind() == std::io::ErrorKind::TimedOut;
@@ -119,12 +127,21 @@ impl Cause {
             return Self::Tls(tls.to_string());
         }
         let innermost = chain().last().map(ToString::to_string).unwrap_or_default();
-        if connecting { Self::Connect(innermost) } else { Self::Broken(innermost) }
+        if connecting {
+            Self::Connect(innermost)
+        } else {
+            Self::Broken(innermost)
+        }
     }
 }
 
-/// What is behind an error. An I/O error that wraps another one names as its source the source of that one, and so hides it.
+/// What is behind an error. An I/O error that wraps another one names as its source the source of
+/// that one, and so hides it.
 fn cause_of<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a (dyn Error + 'static)> {
-    let wrapped = error.downcast_ref::<std::io::Error>().and_then(std::io::Error::get_ref);
-    wrapped.map(|wrapped| wrapped as &(dyn Error + 'static)).or_else(|| error.source())
+    let wrapped = error
+        .downcast_ref::<std::io::Error>()
+        .and_then(std::io::Error::get_ref);
+    wrapped
+        .map(|wrapped| wrapped as &(dyn Error + 'static))
+        .or_else(|| error.source())
 }

@@ -1,4 +1,5 @@
-//! A kubeconfig out of a Secret: whoever can write the Secret must not be able to run anything or read files here.
+//! A kubeconfig out of a Secret: whoever can write the Secret must not be able to run anything or
+//! read files here.
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
@@ -48,26 +49,52 @@ impl Access {
         let config = Kubeconfig::from_yaml(text).map_err(|_| KubeconfigError::Unreadable)?;
         let (cluster, user) = current(&config)?;
         refuse(cluster, user)?;
-        let server = cluster.server.as_deref().ok_or(KubeconfigError::Absent("cluster.server"))?;
+        let server = cluster
+            .server
+            .as_deref()
+            .ok_or(KubeconfigError::Absent("cluster.server"))?;
         Ok(Self {
             server: url("cluster.server", server, &["https"])?,
-            tls_server_name: cluster.tls_server_name.clone().filter(|name| !name.is_empty()),
-            authorities: decode("cluster.certificate-authority-data", present(&cluster.certificate_authority_data))?,
+            tls_server_name: cluster
+                .tls_server_name
+                .clone()
+                .filter(|name| !name.is_empty()),
+            authorities: decode(
+                "cluster.certificate-authority-data",
+                present(&cluster.certificate_authority_data),
+            )?,
             identity: identity(user)?,
             headers: headers(user)?,
-            proxy: present(&cluster.proxy_url).map(|proxy| url("cluster.proxy-url", proxy, &["http", "https"])).transpose()?,
+            proxy: present(&cluster.proxy_url)
+                .map(|proxy| url("cluster.proxy-url", proxy, &["http", "https"]))
+                .transpose()?,
         })
     }
 }
 
 fn current(config: &Kubeconfig) -> Result<(&Cluster, &AuthInfo), KubeconfigError> {
     let absent = KubeconfigError::Absent;
-    let context = config.contexts.iter().find(|named| Some(&named.name) == config.current_context.as_ref());
-    let context = context.and_then(|named| named.context.as_ref()).ok_or(absent("current-context"))?;
-    let cluster = config.clusters.iter().find(|named| named.name == context.cluster);
-    let cluster = cluster.and_then(|named| named.cluster.as_ref()).ok_or(absent("context.cluster"))?;
-    let user = config.auth_infos.iter().find(|named| Some(&named.name) == context.user.as_ref());
-    let user = user.and_then(|named| named.auth_info.as_ref()).ok_or(absent("context.user"))?;
+    let context = config
+        .contexts
+        .iter()
+        .find(|named| Some(&named.name) == config.current_context.as_ref());
+    let context = context
+        .and_then(|named| named.context.as_ref())
+        .ok_or(absent("current-context"))?;
+    let cluster = config
+        .clusters
+        .iter()
+        .find(|named| named.name == context.cluster);
+    let cluster = cluster
+        .and_then(|named| named.cluster.as_ref())
+        .ok_or(absent("context.cluster"))?;
+    let user = config
+        .auth_infos
+        .iter()
+        .find(|named| Some(&named.name) == context.user.as_ref());
+    let user = user
+        .and_then(|named| named.auth_info.as_ref())
+        .ok_or(absent("context.user"))?;
     Ok((cluster, user))
 }
 
@@ -78,9 +105,17 @@ fn refuse(cluster: &Cluster, user: &AuthInfo) -> Result<(), KubeconfigError> {
         (user.exec.is_some(), "user.exec", PROGRAM),
         (user.auth_provider.is_some(), "user.auth-provider", PROGRAM),
         (present(&user.token_file).is_some(), "user.tokenFile", FILE),
-        (present(&user.client_certificate).is_some(), "user.client-certificate", FILE),
+        (
+            present(&user.client_certificate).is_some(),
+            "user.client-certificate",
+            FILE,
+        ),
         (present(&user.client_key).is_some(), "user.client-key", FILE),
-        (present(&cluster.certificate_authority).is_some(), "cluster.certificate-authority", FILE),
+        (
+            present(&cluster.certificate_authority).is_some(),
+            "cluster.certificate-authority",
+            FILE,
+        ),
         (
             cluster.insecure_skip_tls_verify == Some(true),
             "cluster.insecure-skip-tls-verify",
@@ -93,11 +128,16 @@ fn refuse(cluster: &Cluster, user: &AuthInfo) -> Result<(), KubeconfigError> {
         ),
     ];
     let refusal = refused.into_iter().find(|(present, ..)| *present);
-    refusal.map_or(Ok(()), |(_, field, why)| Err(KubeconfigError::Refused(field, why)))
+    refusal.map_or(Ok(()), |(_, field, why)| {
+        Err(KubeconfigError::Refused(field, why))
+    })
 }
 
 fn identity(user: &AuthInfo) -> Result<Option<Vec<u8>>, KubeconfigError> {
-    let certificate = decode("user.client-certificate-data", present(&user.client_certificate_data))?;
+    let certificate = decode(
+        "user.client-certificate-data",
+        present(&user.client_certificate_data),
+    )?;
     let key = decode("user.client-key-data", secret(&user.client_key_data))?;
     match (certificate, key) {
         (None, None) => Ok(None),
@@ -114,22 +154,40 @@ fn headers(user: &AuthInfo) -> Result<HeaderMap, KubeconfigError> {
         if token.is_empty() {
             return Err(KubeconfigError::Invalid("user.token", "is empty"));
         }
-        headers.insert(AUTHORIZATION, sensitive("user.token", &format!("Bearer {token}"))?);
+        headers.insert(
+            AUTHORIZATION,
+            sensitive("user.token", &format!("Bearer {token}"))?,
+        );
     } else if let Some(name) = present(&user.username) {
         let pair = format!("{name}:{}", secret(&user.password).unwrap_or_default());
-        headers.insert(AUTHORIZATION, sensitive("user.username", &format!("Basic {}", BASE64_STANDARD.encode(pair)))?);
+        headers.insert(
+            AUTHORIZATION,
+            sensitive(
+                "user.username",
+                &format!("Basic {}", BASE64_STANDARD.encode(pair)),
+            )?,
+        );
     }
     if let Some(name) = present(&user.impersonate) {
-        headers.insert(HeaderName::from_static("impersonate-user"), sensitive("user.as", name)?);
+        headers.insert(
+            HeaderName::from_static("impersonate-user"),
+            sensitive("user.as", name)?,
+        );
     }
     for group in user.impersonate_groups.iter().flatten() {
-        headers.append(HeaderName::from_static("impersonate-group"), sensitive("user.as-groups", group)?);
+        headers.append(
+            HeaderName::from_static("impersonate-group"),
+            sensitive("user.as-groups", group)?,
+        );
     }
     Ok(headers)
 }
 
 fn sensitive(field: &'static str, value: &str) -> Result<HeaderValue, KubeconfigError> {
-    let invalid = KubeconfigError::Invalid(field, "contains characters that an HTTP header cannot carry");
+    let invalid = KubeconfigError::Invalid(
+        field,
+        "contains characters that an HTTP header cannot carry",
+    );
     let mut header = HeaderValue::from_str(value).map_err(|_| invalid)?;
     header.set_sensitive(true);
     Ok(header)
@@ -138,15 +196,21 @@ fn sensitive(field: &'static str, value: &str) -> Result<HeaderValue, Kubeconfig
 fn url(field: &'static str, text: &str, schemes: &[&str]) -> Result<Url, KubeconfigError> {
     let url = Url::parse(text).map_err(|_| KubeconfigError::Invalid(field, "is not a URL"))?;
     if !schemes.contains(&url.scheme()) || url.cannot_be_a_base() {
-        return Err(KubeconfigError::Invalid(field, "has a scheme that is not supported here (only https; http for a proxy)"));
+        return Err(KubeconfigError::Invalid(
+            field,
+            "has a scheme that is not supported here (only https; http for a proxy)",
+        ));
     }
     Ok(url)
 }
 
 fn decode(field: &'static str, data: Option<&str>) -> Result<Option<Vec<u8>>, KubeconfigError> {
     // Secrets made by hand often carry line breaks inside of the base64 text.
-    let decoded = data.map(|data| BASE64_STANDARD.decode(data.split_whitespace().collect::<String>()));
-    decoded.transpose().map_err(|_| KubeconfigError::Invalid(field, "is not base64"))
+    let decoded =
+        data.map(|data| BASE64_STANDARD.decode(data.split_whitespace().collect::<String>()));
+    decoded
+        .transpose()
+        .map_err(|_| KubeconfigError::Invalid(field, "is not base64"))
 }
 
 fn present(value: &Option<String>) -> Option<&str> {
@@ -154,7 +218,10 @@ fn present(value: &Option<String>) -> Option<&str> {
 }
 
 fn secret(value: &Option<SecretString>) -> Option<&str> {
-    value.as_ref().map(ExposeSecret::expose_secret).filter(|value| !value.is_empty())
+    value
+        .as_ref()
+        .map(ExposeSecret::expose_secret)
+        .filter(|value| !value.is_empty())
 }
 
 #[cfg(test)]

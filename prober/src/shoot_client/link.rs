@@ -20,10 +20,13 @@ use super::error::Cause;
 use super::kubeconfig::{Access, KubeconfigError};
 use super::resources::{FREE, Resources, Share};
 
-const ACCEPTED: HeaderValue = HeaderValue::from_static("application/vnd.kubernetes.protobuf,application/json;q=0.9");
-const AGENT: HeaderValue = HeaderValue::from_static(concat!("dependency-watchdog/", env!("CARGO_PKG_VERSION")));
-/// What a connection reads at once, and keeps for reading while it is idle: the least that hyper takes. Left to itself hyper lets this grow
-/// to the size of the answers: 75 kB a shoot with 100 nodes (measured), more than all else that a shoot costs.
+const ACCEPTED: HeaderValue =
+    HeaderValue::from_static("application/vnd.kubernetes.protobuf,application/json;q=0.9");
+const AGENT: HeaderValue =
+    HeaderValue::from_static(concat!("dependency-watchdog/", env!("CARGO_PKG_VERSION")));
+/// What a connection reads at once, and keeps for reading while it is idle: the least that hyper
+/// takes. Left to itself hyper lets this grow to the size of the answers: 75 kB a shoot with 100
+/// nodes (measured), more than all else that a shoot costs.
 const READ_AT_ONCE: usize = 8 << 10;
 
 pub struct Link {
@@ -49,16 +52,29 @@ pub struct Answer {
 }
 
 impl Link {
-    /// Prepares a link; connects when first used. Each new connection resolves the host's name again.
-    pub fn new(access: &Access, connect_timeout: Duration, resources: &Arc<Resources>) -> Result<Self, KubeconfigError> {
-        let server: Uri =
-            access.server.as_str().parse().map_err(|_| KubeconfigError::Invalid("cluster.server", "is not a URL"))?;
-        let authority = server.authority().ok_or(KubeconfigError::Absent("cluster.server"))?;
+    /// Prepares a link; connects when first used. Each new connection resolves the host's name
+    /// again.
+    pub fn new(
+        access: &Access,
+        connect_timeout: Duration,
+        resources: &Arc<Resources>,
+    ) -> Result<Self, KubeconfigError> {
+        let server: Uri = access
+            .server
+            .as_str()
+            .parse()
+            .map_err(|_| KubeconfigError::Invalid("cluster.server", "is not a URL"))?;
+        let authority = server
+            .authority()
+            .ok_or(KubeconfigError::Absent("cluster.server"))?;
         let mut headers = access.headers.clone();
         headers.insert(ACCEPT, ACCEPTED);
         headers.insert(USER_AGENT, AGENT);
         let mut client = Client::builder(TokioExecutor::new());
-        client.pool_max_idle_per_host(1).pool_idle_timeout(None).http1_max_buf_size(READ_AT_ONCE);
+        client
+            .pool_max_idle_per_host(1)
+            .pool_idle_timeout(None)
+            .http1_max_buf_size(READ_AT_ONCE);
         Ok(Self {
             client: client.build(connector(access, &server, connect_timeout, resources)?),
             server: authority.clone(),
@@ -71,20 +87,34 @@ impl Link {
         })
     }
 
-    /// Gets a path of the API server, with its query: an answer of at most `limit` bytes. No redirect is followed.
+    /// Gets a path of the API server, with its query: an answer of at most `limit` bytes. No
+    /// redirect is followed.
     pub async fn get(&mut self, path: &str, limit: usize) -> Result<Answer, Cause> {
-        let uri = Uri::builder().scheme(Scheme::HTTPS).authority(self.server.clone());
-        let uri = uri.path_and_query([self.prefix.as_str(), path].concat()).build();
+        let uri = Uri::builder()
+            .scheme(Scheme::HTTPS)
+            .authority(self.server.clone());
+        let uri = uri
+            .path_and_query([self.prefix.as_str(), path].concat())
+            .build();
         let mut request = Request::new(Empty::new());
         *request.uri_mut() = uri.map_err(|error| Cause::Broken(error.to_string()))?;
         request.headers_mut().clone_from(&self.headers);
-        let response = self.client.request(request).await.map_err(|error| Cause::of(&error, error.is_connect()))?;
+        let response = self
+            .client
+            .request(request)
+            .await
+            .map_err(|error| Cause::of(&error, error.is_connect()))?;
         self.answered = true;
         check(&response)?;
         let content_type = response.headers().get(CONTENT_TYPE).cloned();
-        let (body, share) = body(response.into_body(), self.expected, limit, &self.resources).await?;
+        let (body, share) =
+            body(response.into_body(), self.expected, limit, &self.resources).await?;
         self.expected = body.len();
-        Ok(Answer { content_type, body, _share: share })
+        Ok(Answer {
+            content_type,
+            body,
+            _share: share,
+        })
     }
 }
 
@@ -96,33 +126,56 @@ fn check(response: &Response<Incoming>) -> Result<(), Cause> {
         StatusCode::NOT_FOUND => Err(Cause::NotFound),
         StatusCode::GONE => Err(Cause::Gone),
         StatusCode::TOO_MANY_REQUESTS => {
-            let seconds = response.headers().get(RETRY_AFTER).and_then(|value| value.to_str().ok()?.trim().parse().ok());
-            Err(Cause::Throttled { retry_after: seconds.map(Duration::from_secs) })
+            let seconds = response
+                .headers()
+                .get(RETRY_AFTER)
+                .and_then(|value| value.to_str().ok()?.trim().parse().ok());
+            Err(Cause::Throttled {
+                retry_after: seconds.map(Duration::from_secs),
+            })
         }
         status if status.is_server_error() => Err(Cause::Server(status.as_u16())),
         status => Err(Cause::Status(status.as_u16())),
     }
 }
 
-/// Reads the whole body. A kube-apiserver does not declare the length of a list; then `expected` is a guess at it.
-async fn body(mut incoming: Incoming, expected: usize, limit: usize, resources: &Resources) -> Result<(Vec<u8>, Share), Cause> {
-    let declared = incoming.size_hint().exact().map(|length| usize::try_from(length).unwrap_or(usize::MAX));
+/// Reads the whole body. A kube-apiserver does not declare the length of a list; then `expected` is
+/// a guess at it.
+async fn body(
+    mut incoming: Incoming,
+    expected: usize,
+    limit: usize,
+    resources: &Resources,
+) -> Result<(Vec<u8>, Share), Cause> {
+    let declared = incoming
+        .size_hint()
+        .exact()
+        .map(|length| usize::try_from(length).unwrap_or(usize::MAX));
     if declared.is_some_and(|length| length > limit) {
         return Err(Cause::TooLarge(limit));
     }
     // A sixteenth more than last time, since names and numbers do not stay equally long.
     let likely = declared.unwrap_or(expected + expected / 16);
-    let (mut body, mut share) = (Vec::with_capacity(likely.min(limit).min(FREE)), Share::default());
+    let (mut body, mut share) = (
+        Vec::with_capacity(likely.min(limit).min(FREE)),
+        Share::default(),
+    );
     while let Some(frame) = incoming.frame().await {
         // Trailers say nothing here.
-        let Ok(chunk) = frame.map_err(|error| Cause::of(&error, false))?.into_data() else { continue };
+        let Ok(chunk) = frame.map_err(|error| Cause::of(&error, false))?.into_data() else {
+            continue;
+        };
         let length = body.len() + chunk.len();
         if length > limit {
             return Err(Cause::TooLarge(limit));
         }
         if length > body.capacity() {
             // Never by what is only declared: whoever sends nothing takes nothing from others.
-            let most = if length <= FREE { FREE } else { declared.unwrap_or(limit) };
+            let most = if length <= FREE {
+                FREE
+            } else {
+                declared.unwrap_or(limit)
+            };
             let capacity = (2 * body.capacity()).min(most).max(length);
             resources.enlarge(&mut share, capacity).await;
             body.reserve_exact(capacity - body.len());

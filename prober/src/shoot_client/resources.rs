@@ -1,5 +1,6 @@
-//! What the clients of all shoots share: how names are resolved, and how much memory large answers may take together. A shoot that is hostile,
-//! or out of reach, takes no more of either than leaves enough for the others.
+//! What the clients of all shoots share: how names are resolved, and how much memory large answers
+//! may take together. A shoot that is hostile, or out of reach, takes no more of either than leaves
+//! enough for the others.
 
 use std::io;
 use std::net::SocketAddr;
@@ -15,9 +16,11 @@ use hickory_resolver::system_conf::read_system_conf;
 use tokio::net::lookup_host;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-/// A body up to this size needs no share: 7,000 leases of 300 bytes, or a page of 200 nodes of 10 kB.
+/// A body up to this size needs no share: 7,000 leases of 300 bytes, or a page of 200 nodes of 10
+/// kB.
 pub const FREE: usize = 2 << 20;
-/// What all larger bodies have together beyond that: enough for one of the largest, which no honest API server sends.
+/// What all larger bodies have together beyond that: enough for one of the largest, which no honest
+/// API server sends.
 const LARGE_BODIES: usize = 8 << 20;
 const KIB: usize = 1 << 10;
 
@@ -25,15 +28,16 @@ const KIB: usize = 1 << 10;
 pub type Share = Option<OwnedSemaphorePermit>;
 
 pub struct Resources {
-    /// None where the system's DNS servers cannot be told; then the C library is asked, whose every question blocks a thread until it gives
-    /// up.
+    /// None where the system's DNS servers cannot be told; then the C library is asked, whose every
+    /// question blocks a thread until it gives up.
     resolver: Option<TokioResolver>,
     /// One permit for each KiB.
     large_bodies: Arc<Semaphore>,
 }
 
 impl Resources {
-    /// With the system's DNS servers, search domains and hosts file. To be called within the runtime.
+    /// With the system's DNS servers, search domains and hosts file. To be called within the
+    /// runtime.
     pub fn of_system() -> Self {
         let resolver = read_system_conf().and_then(|(config, options)| resolver(config, options));
         let resolver = resolver
@@ -50,19 +54,28 @@ impl Resources {
     }
 
     fn with(resolver: Option<TokioResolver>) -> Self {
-        Self { resolver, large_bodies: Arc::new(Semaphore::new(LARGE_BODIES / KIB)) }
+        Self {
+            resolver,
+            large_bodies: Arc::new(Semaphore::new(LARGE_BODIES / KIB)),
+        }
     }
 
     /// Waits until a body may be so large; for as long as its probe may take.
     pub(super) async fn enlarge(&self, share: &mut Share, capacity: usize) {
         let held = share.as_ref().map_or(0, OwnedSemaphorePermit::num_permits);
-        let more = capacity.saturating_sub(FREE).div_ceil(KIB).saturating_sub(held);
+        let more = capacity
+            .saturating_sub(FREE)
+            .div_ceil(KIB)
+            .saturating_sub(held);
         if more == 0 {
             return;
         }
         let more = u32::try_from(more).unwrap_or(u32::MAX);
         // Never closed.
-        if let Ok(permit) = Arc::clone(&self.large_bodies).acquire_many_owned(more).await {
+        if let Ok(permit) = Arc::clone(&self.large_bodies)
+            .acquire_many_owned(more)
+            .await
+        {
             match share {
                 Some(share) => share.merge(permit),
                 none => *none = Some(permit),
@@ -71,11 +84,18 @@ impl Resources {
     }
 
     /// The addresses of a host, by a lookup that ends when its probe does.
-    pub(super) async fn addresses(&self, host: &str) -> Result<std::vec::IntoIter<SocketAddr>, NameError> {
+    pub(super) async fn addresses(
+        &self,
+        host: &str,
+    ) -> Result<std::vec::IntoIter<SocketAddr>, NameError> {
         let addresses: Vec<_> = match &self.resolver {
-            Some(resolver) => {
-                resolver.lookup_ip(host).await.map_err(name_error)?.iter().map(|address| SocketAddr::new(address, 0)).collect()
-            }
+            Some(resolver) => resolver
+                .lookup_ip(host)
+                .await
+                .map_err(name_error)?
+                .iter()
+                .map(|address| SocketAddr::new(address, 0))
+                .collect(),
             None => lookup_host((host, 0)).await?.collect(),
         };
         Ok(addresses.into_iter())
@@ -85,8 +105,11 @@ impl Resources {
 fn resolver(config: ResolverConfig, mut options: ResolverOpts) -> Result<TokioResolver, NetError> {
     // Each new connection is to go where the name points now.
     options.cache_size = 0;
-    (options.positive_max_ttl, options.negative_max_ttl) = (Some(Duration::ZERO), Some(Duration::ZERO));
-    TokioResolver::builder_with_config(config, TokioRuntimeProvider::default()).with_options(options).build()
+    (options.positive_max_ttl, options.negative_max_ttl) =
+        (Some(Duration::ZERO), Some(Duration::ZERO));
+    TokioResolver::builder_with_config(config, TokioRuntimeProvider::default())
+        .with_options(options)
+        .build()
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -104,7 +127,10 @@ pub(super) enum NameError {
 /// Hickory's own words for the first two repeat the whole question.
 fn name_error(error: NetError) -> NameError {
     match error {
-        NetError::Dns(DnsError::NoRecordsFound(NoRecords { response_code: ResponseCode::NXDomain, .. })) => NameError::NoName,
+        NetError::Dns(DnsError::NoRecordsFound(NoRecords {
+            response_code: ResponseCode::NXDomain,
+            ..
+        })) => NameError::NoName,
         NetError::Dns(DnsError::NoRecordsFound(_)) => NameError::NoAddress,
         error => NameError::Failed(error),
     }

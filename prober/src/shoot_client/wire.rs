@@ -1,5 +1,5 @@
-//! Leases and nodes on the wire: Kubernetes' protobuf, and JSON where a server does not speak it. Nothing is kept of an answer but the few
-//! values that matter.
+//! Leases and nodes on the wire: Kubernetes' protobuf, and JSON where a server does not speak it.
+//! Nothing is kept of an answer but the few values that matter.
 
 mod json;
 mod protobuf;
@@ -10,9 +10,11 @@ use serde::Deserialize;
 
 pub use self::protobuf::Broken;
 
-/// The most items that are read from the pages of a list: four times as many nodes as Kubernetes supports in a cluster.
+/// The most items that are read from the pages of a list: four times as many nodes as Kubernetes
+/// supports in a cluster.
 const MAX_ITEMS: usize = 20_000;
-/// The most that is kept of the pages of a list of nodes, in bytes. Of an honest node 500 are kept, of 5,000 nodes 2.5 MB.
+/// The most that is kept of the pages of a list of nodes, in bytes. Of an honest node 500 are kept,
+/// of 5,000 nodes 2.5 MB.
 const MAX_KEPT: usize = 8 << 20;
 
 #[derive(Debug, thiserror::Error)]
@@ -26,7 +28,10 @@ pub enum DecodeError {
     #[error("the JSON is broken")]
     Json(#[from] json::Broken),
     #[error("the answer is a {found:?}, not a {expected}")]
-    Kind { expected: &'static str, found: String },
+    Kind {
+        expected: &'static str,
+        found: String,
+    },
     /// More items than any honest list has, so that a small body cannot become a large table.
     #[error("the list has more than {MAX_ITEMS} items")]
     TooManyItems,
@@ -42,8 +47,13 @@ pub enum DecodeError {
 /// Where the next page of a list begins; none behind the last one.
 pub type Next = Option<String>;
 
-/// Adds a page of leases to those of earlier pages. On an error the items may have been added in part.
-pub fn leases(content_type: &str, body: &[u8], leases: &mut LeaseList) -> Result<Next, DecodeError> {
+/// Adds a page of leases to those of earlier pages. On an error the items may have been added in
+/// part.
+pub fn leases(
+    content_type: &str,
+    body: &[u8],
+    leases: &mut LeaseList,
+) -> Result<Next, DecodeError> {
     const KIND: &str = "LeaseList";
     let metadata = match is_protobuf(content_type)? {
         true => protobuf::leases(protobuf::open(KIND, body)?, leases)?,
@@ -52,8 +62,13 @@ pub fn leases(content_type: &str, body: &[u8], leases: &mut LeaseList) -> Result
     metadata.next()
 }
 
-/// Adds a page of nodes to those of earlier pages. On an error the items may have been added in part.
-pub fn nodes(content_type: &str, body: &[u8], nodes: &mut Vec<NodeRecord>) -> Result<Next, DecodeError> {
+/// Adds a page of nodes to those of earlier pages. On an error the items may have been added in
+/// part.
+pub fn nodes(
+    content_type: &str,
+    body: &[u8],
+    nodes: &mut Vec<NodeRecord>,
+) -> Result<Next, DecodeError> {
     const KIND: &str = "NodeList";
     let metadata = match is_protobuf(content_type)? {
         true => protobuf::nodes(protobuf::open(KIND, body)?, nodes)?,
@@ -102,8 +117,12 @@ impl<'a> Kept<'a> {
     }
 
     fn push(&mut self, mut node: NodeRecord) -> Result<(), DecodeError> {
-        self.room = self.room.checked_sub(size(&node)).ok_or(DecodeError::TooMuch)?;
-        // Nodes are listed by name, which mostly begins with pool and zone: neighbours share the name of their zone.
+        self.room = self
+            .room
+            .checked_sub(size(&node))
+            .ok_or(DecodeError::TooMuch)?;
+        // Nodes are listed by name, which mostly begins with pool and zone: neighbours share the
+        // name of their zone.
         if let Some(before) = self.nodes.last().filter(|before| before.zone == node.zone) {
             node.zone.clone_from(&before.zone);
         }
@@ -113,24 +132,46 @@ impl<'a> Kept<'a> {
 }
 
 fn size(node: &NodeRecord) -> usize {
-    let NodeRecord { name, pool, zone, not_managed_by_mcm: _, conditions } = node;
-    let of = |NodeCondition { kind, status, reason }: &NodeCondition| kind.len() + status.len() + reason.len();
-    let conditions = conditions.capacity() * size_of::<NodeCondition>() + conditions.iter().map(of).sum::<usize>();
+    let NodeRecord {
+        name,
+        pool,
+        zone,
+        not_managed_by_mcm: _,
+        conditions,
+    } = node;
+    let of = |NodeCondition {
+                  kind,
+                  status,
+                  reason,
+              }: &NodeCondition| kind.len() + status.len() + reason.len();
+    let conditions = conditions.capacity() * size_of::<NodeCondition>()
+        + conditions.iter().map(of).sum::<usize>();
     let labels = pool.as_ref().map_or(0, String::len) + zone.as_ref().map_or(0, |zone| zone.len());
     size_of::<NodeRecord>() + name.len() + labels + conditions
 }
 
 /// Says whether a list that has `known` items may have `count` more.
 fn check_count(known: usize, count: usize) -> Result<(), DecodeError> {
-    if known + count > MAX_ITEMS { Err(DecodeError::TooManyItems) } else { Ok(()) }
+    if known + count > MAX_ITEMS {
+        Err(DecodeError::TooManyItems)
+    } else {
+        Ok(())
+    }
 }
 
 fn check_kind(expected: &'static str, found: &str) -> Result<(), DecodeError> {
-    if found == expected { Ok(()) } else { Err(DecodeError::Kind { expected, found: shortened(found) }) }
+    if found == expected {
+        Ok(())
+    } else {
+        Err(DecodeError::Kind {
+            expected,
+            found: shortened(found),
+        })
+    }
 }
 
-/// How much room the names of a list take, by the first of them: the names of a shoot's nodes are about equally long. Never more than the
-/// list itself.
+/// How much room the names of a list take, by the first of them: the names of a shoot's nodes are
+/// about equally long. Never more than the list itself.
 fn room_for_names(count: usize, first: &str, list: &[u8]) -> usize {
     count.saturating_mul(first.len() + 1).min(list.len())
 }

@@ -22,8 +22,15 @@ async fn a_lost_zone_is_counted_and_named_only_where_shoots_are_distinguished() 
         let statuses = ShootStatuses::new(clock, per_shoot);
         assert!(shown(&statuses).contains("dwd_lost_zone_shoots 0.0"));
         let handle = statuses.register("shoot--a--b".into(), clock.now());
-        let lost = |zone: &str| LostZone { zone: zone.into(), candidates: 5, expired: 4 };
-        let finding = Finding { lost_zones: vec![lost("eu-1a"), lost("eu-1b")], ..nothing_found() };
+        let lost = |zone: &str| LostZone {
+            zone: zone.into(),
+            candidates: 5,
+            expired: 4,
+        };
+        let finding = Finding {
+            lost_zones: vec![lost("eu-1a"), lost("eu-1b")],
+            ..nothing_found()
+        };
         handle.update(|status| status.finding = Some(Arc::new(finding)));
         let text = shown(&statuses);
         assert!(text.contains("dwd_lost_zone_shoots 1.0"), "{text}");
@@ -44,7 +51,11 @@ async fn a_shoot_that_has_stood_down_is_never_overdue() {
 }
 
 fn kcm() -> ResourceRef {
-    ResourceRef { api_version: "apps/v1".into(), kind: "Deployment".into(), name: "kube-controller-manager".into() }
+    ResourceRef {
+        api_version: "apps/v1".into(),
+        kind: "Deployment".into(),
+        name: "kube-controller-manager".into(),
+    }
 }
 
 #[tokio::test(start_paused = true)]
@@ -54,13 +65,21 @@ async fn shoots_that_are_held_down_are_counted_by_what_their_last_probes_conclud
     let expect = |verdict: &str, count: u32| {
         let text = shown(&statuses);
         let line = format!("dwd_held_down_shoots{{verdict=\"{verdict}\"}} {count}.0");
-        assert!(text.lines().any(|shown| shown == line), "{line} is missing in {text}");
+        assert!(
+            text.lines().any(|shown| shown == line),
+            "{line} is missing in {text}"
+        );
     };
     for verdict in Verdict::WORDS.iter().copied().chain([UNKNOWN]) {
         expect(verdict, 0);
     }
     let free = statuses.register("shoot--a--free".into(), clock.now());
-    let found = |verdict| Some(Arc::new(Finding { verdict, ..nothing_found() }));
+    let found = |verdict| {
+        Some(Arc::new(Finding {
+            verdict,
+            ..nothing_found()
+        }))
+    };
     free.update(|status| status.finding = found(Verdict::ScaleUp));
     let held = statuses.register("shoot--a--held".into(), clock.now());
     held.update(|status| status.set_held_down([&kcm()], clock.now()));
@@ -91,8 +110,16 @@ async fn one_shoot_keeps_its_last_outages_and_all_together_no_more_than_the_whol
         handle.keep(outage("loud", &format!("2026-01-02T00:{minute}:00Z")));
     }
     let outages = statuses.outages();
-    assert_eq!(outages.len(), PER_SHOOT + 1, "what the quiet shoot has stays");
-    assert_eq!(outages[PER_SHOOT - 1].began.to_rfc3339(), "2026-01-02T00:13:00+00:00", "the oldest are left out");
+    assert_eq!(
+        outages.len(),
+        PER_SHOOT + 1,
+        "what the quiet shoot has stays"
+    );
+    assert_eq!(
+        outages[PER_SHOOT - 1].began.to_rfc3339(),
+        "2026-01-02T00:13:00+00:00",
+        "the oldest are left out"
+    );
     for number in 0..IN_ALL {
         handle.keep(outage(&format!("shoot-{number}"), "2026-01-03T00:00:00Z"));
     }
@@ -110,6 +137,12 @@ fn what_a_later_version_says_of_an_outage_can_be_read() {
         ("colour".into(), 1.into()),
     ]);
     let outage: Outage = serde_json::from_value(later).unwrap();
-    assert_eq!((outage.end, outage.seconds()), (Some(prober_core::outage::End::Other), Some(90.0)));
-    assert_eq!(serde_json::from_value::<Outage>(serde_json::to_value(&outage).unwrap()).unwrap(), outage);
+    assert_eq!(
+        (outage.end, outage.seconds()),
+        (Some(prober_core::outage::End::Other), Some(90.0))
+    );
+    assert_eq!(
+        serde_json::from_value::<Outage>(serde_json::to_value(&outage).unwrap()).unwrap(),
+        outage
+    );
 }

@@ -1,4 +1,5 @@
-//! The age of a lease as a bar, with a mark where it counts as expired and one where kube-controller-manager gives its node up.
+//! The age of a lease as a bar, with a mark where it counts as expired and one where
+//! kube-controller-manager gives its node up.
 
 use maud::{Markup, html};
 
@@ -7,8 +8,14 @@ const LENGTH: f64 = 4.0 / 3.0;
 
 /// Ages in seconds; the class says the colour.
 pub(super) fn age_bar(age: f64, expired_after: f64, given_up_after: f64, class: &str) -> Markup {
-    let percent = |seconds: f64| format!("{:.2}%", 100.0 * (seconds / (given_up_after * LENGTH)).clamp(0.0, 1.0));
-    let says = format!("{age:.1}s; expired after {expired_after}s, given up after {given_up_after}s");
+    let percent = |seconds: f64| {
+        format!(
+            "{:.2}%",
+            100.0 * (seconds / (given_up_after * LENGTH)).clamp(0.0, 1.0)
+        )
+    };
+    let says =
+        format!("{age:.1}s; expired after {expired_after}s, given up after {given_up_after}s");
     html! {
         svg.bar.(class) role="img" aria-label=(says) {
             rect.track y="25%" width="100%" height="50%" {}
@@ -28,14 +35,32 @@ mod tests {
 
     #[test]
     fn the_bar_ends_behind_the_marks_it_has_passed_and_nothing_is_longer_than_it() {
-        for (age, width) in [(-1.0, "0.00%"), (20.0, "37.50%"), (30.0, "56.25%"), (40.0, "75.00%"), (9_000.0, "100.00%")] {
-            assert!(bar(age).contains(&format!("<rect y=\"25%\" width=\"{width}\"")), "{}", bar(age));
+        for (age, width) in [
+            (-1.0, "0.00%"),
+            (20.0, "37.50%"),
+            (30.0, "56.25%"),
+            (40.0, "75.00%"),
+            (9_000.0, "100.00%"),
+        ] {
+            assert!(
+                bar(age).contains(&format!("<rect y=\"25%\" width=\"{width}\"")),
+                "{}",
+                bar(age)
+            );
         }
-        assert!(bar(20.0).contains("<line x1=\"56.25%\"") && bar(20.0).contains("<line x1=\"75.00%\""), "{}", bar(20.0));
+        assert!(
+            bar(20.0).contains("<line x1=\"56.25%\"") && bar(20.0).contains("<line x1=\"75.00%\""),
+            "{}",
+            bar(20.0)
+        );
     }
 
     #[test]
     fn what_the_bar_shows_is_said_as_well() {
-        assert!(bar(43.7).contains("aria-label=\"43.7s; expired after 30s, given up after 40s\""), "{}", bar(43.7));
+        assert!(
+            bar(43.7).contains("aria-label=\"43.7s; expired after 30s, given up after 40s\""),
+            "{}",
+            bar(43.7)
+        );
     }
 }

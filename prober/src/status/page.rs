@@ -29,7 +29,10 @@ const CONCERNS: [(Concern, &str, &str); 7] = [
 ];
 
 pub(super) fn body(status: &ProberStatus) -> Markup {
-    let (troubled, quiet): (Vec<_>, Vec<_>) = status.shoots.iter().partition(|shoot| shoot.concern() != Concern::None);
+    let (troubled, quiet): (Vec<_>, Vec<_>) = status
+        .shoots
+        .iter()
+        .partition(|shoot| shoot.concern() != Concern::None);
     html! {
         @if let Some(what) = status.unknown { p.note { "The seed's " (what) " are not known at present: nothing is concluded without them." } }
         @if status.config_refused { p.note { "The config file as it is now is refused (the log says why); the one below is in force." } }
@@ -56,7 +59,13 @@ pub(super) fn body(status: &ProberStatus) -> Markup {
 
 fn tiles(status: &ProberStatus) -> Markup {
     let tile = |count: usize, what: &str| html! { b { (count) } (what) };
-    let count = |concern| status.shoots.iter().filter(|shoot| shoot.concern() == concern).count();
+    let count = |concern| {
+        status
+            .shoots
+            .iter()
+            .filter(|shoot| shoot.concern() == concern)
+            .count()
+    };
     let concerns = CONCERNS.map(|(concern, label, class)| (count(concern), label, class));
     html! {
         ul.tiles {
@@ -126,20 +135,43 @@ fn details(probe: &ProbeStatus) -> Markup {
 }
 
 fn numbers(found: &Found) -> Markup {
-    let Found { seconds_ago, finding } = found;
-    let Finding { tally: Tally { candidates, expired, undecided }, skewed, fraction, grace, .. } = *finding;
+    let Found {
+        seconds_ago,
+        finding,
+    } = found;
+    let Finding {
+        tally: Tally {
+            candidates,
+            expired,
+            undecided,
+        },
+        skewed,
+        fraction,
+        grace,
+        ..
+    } = *finding;
     let [expired_after, given_up_after] = [grace.threshold(), grace.period()].map(in_seconds);
     let rows = finding.leases.iter().map(|lease| {
-        let (age, state, skew) = (in_seconds(lease.age), lease.state.into_str(), in_seconds(lease.skew));
+        let (age, state, skew) = (
+            in_seconds(lease.age),
+            lease.state.into_str(),
+            in_seconds(lease.skew),
+        );
         let class = match lease.state {
             LeaseState::Valid => "good",
             LeaseState::Undecided => "warn",
             LeaseState::Expired => "bad",
         };
         let bar = age_bar(age, expired_after, given_up_after, class);
-        let mut cells =
-            vec![html! { code { (lease.node) } }, html! { (format!("{age:.1}s")) }, bar, html! { span.(class) { (state) } }];
-        cells.extend((skewed > 0).then(|| html! { @if skew != 0.0 { (format!("{:+.0}s", -skew)) } }));
+        let mut cells = vec![
+            html! { code { (lease.node) } },
+            html! { (format!("{age:.1}s")) },
+            bar,
+            html! { span.(class) { (state) } },
+        ];
+        cells.extend(
+            (skewed > 0).then(|| html! { @if skew != 0.0 { (format!("{:+.0}s", -skew)) } }),
+        );
         cells
     });
     let marks = format!("Marks at {expired_after}s and {given_up_after}s");
@@ -181,13 +213,26 @@ fn shoots(shoots: &[&ShootEntry]) -> Markup {
             next.unwrap_or_default(),
         ]
     });
-    table("Shoots", &["Namespace", "State", "Leases", "Next look"], rows)
+    table(
+        "Shoots",
+        &["Namespace", "State", "Leases", "Next look"],
+        rows,
+    )
 }
 
 fn outages(caption: &str, outages: &[Outage]) -> Markup {
-    let row =
-        |outage: &Outage| vec![timestamp(outage.began), html! { code { (outage.namespace) } }, html! { (outage.sentence()) }];
-    table(caption, &["Began", "Shoot", "What"], outages.iter().map(row))
+    let row = |outage: &Outage| {
+        vec![
+            timestamp(outage.began),
+            html! { code { (outage.namespace) } },
+            html! { (outage.sentence()) },
+        ]
+    };
+    table(
+        caption,
+        &["Began", "Shoot", "What"],
+        outages.iter().map(row),
+    )
 }
 
 /// As in `scale_up` -> `scale up`.
@@ -196,5 +241,9 @@ fn words(word: &str) -> String {
 }
 
 fn due(seconds: i64) -> String {
-    if seconds < 0 { format!("due for {}", span(-seconds)) } else { format!("in {}", span(seconds)) }
+    if seconds < 0 {
+        format!("due for {}", span(-seconds))
+    } else {
+        format!("in {}", span(seconds))
+    }
 }

@@ -15,11 +15,19 @@ use chrono::TimeDelta;
 use crate::shoot_statuses::tests::outage;
 
 fn finding(verdict: Verdict) -> Option<Arc<Finding>> {
-    Some(Arc::new(Finding { verdict, ..nothing_found() }))
+    Some(Arc::new(Finding {
+        verdict,
+        ..nothing_found()
+    }))
 }
 
 fn failure() -> Option<Failure> {
-    Some(Failure { stage: "leases", category: "timeout", message: "no answer <in time>".to_owned(), failed_probes: 3 })
+    Some(Failure {
+        stage: "leases",
+        category: "timeout",
+        message: "no answer <in time>".to_owned(),
+        failed_probes: 3,
+    })
 }
 
 /// Statuses with a shoot for each concern; the names say nothing of the order.
@@ -27,23 +35,43 @@ fn statuses(clock: Clock) -> (ShootStatuses, Vec<crate::shoot_statuses::StatusHa
     let statuses = ShootStatuses::new(clock, false);
     let mut handles = Vec::new();
     for (namespace, change) in [
-        ("a-healthy", (|status: &mut ShootStatus| status.finding = finding(Verdict::ScaleUp)) as fn(&mut ShootStatus)),
-        ("b-unclear", |status| status.finding = finding(Verdict::HoldUndecided)),
+        (
+            "a-healthy",
+            (|status: &mut ShootStatus| status.finding = finding(Verdict::ScaleUp))
+                as fn(&mut ShootStatus),
+        ),
+        ("b-unclear", |status| {
+            status.finding = finding(Verdict::HoldUndecided)
+        }),
         ("c-paused", |status| status.paused = true),
         ("d-failing", |status| status.failure = failure()),
         ("e-outage", |status| {
-            let lease =
-                |node: &str, state| SeenLease { node: node.to_owned(), age: TimeDelta::zero(), state, skew: TimeDelta::zero() };
+            let lease = |node: &str, state| SeenLease {
+                node: node.to_owned(),
+                age: TimeDelta::zero(),
+                state,
+                skew: TimeDelta::zero(),
+            };
             status.finding = Some(Arc::new(Finding {
                 verdict: Verdict::ScaleDown,
-                tally: Tally { candidates: 5, expired: 4, undecided: 1 },
-                leases: vec![lease("node-1", LeaseState::Expired), lease("node-2", LeaseState::Undecided)],
+                tally: Tally {
+                    candidates: 5,
+                    expired: 4,
+                    undecided: 1,
+                },
+                leases: vec![
+                    lease("node-1", LeaseState::Expired),
+                    lease("node-2", LeaseState::Undecided),
+                ],
                 ..nothing_found()
             }));
         }),
         ("f-held", |status| {
-            let kcm =
-                ResourceRef { api_version: "apps/v1".into(), kind: "Deployment".into(), name: "kube-controller-manager".into() };
+            let kcm = ResourceRef {
+                api_version: "apps/v1".into(),
+                kind: "Deployment".into(),
+                name: "kube-controller-manager".into(),
+            };
             status.held_down = [(kcm, Moment::START)].into();
         }),
     ] {
@@ -58,8 +86,13 @@ fn statuses(clock: Clock) -> (ShootStatuses, Vec<crate::shoot_statuses::StatusHa
 }
 
 fn config(more: &str) -> Config {
-    let dependent = "{ref: {kind: Deployment, name: d, apiVersion: apps/v1}, scaleUp: {}, scaleDown: {}}";
-    config::parse(&format!("kubeConfigSecretName: s\ndependentResourceInfos: [{dependent}]\n{more}")).unwrap().config
+    let dependent =
+        "{ref: {kind: Deployment, name: d, apiVersion: apps/v1}, scaleUp: {}, scaleDown: {}}";
+    config::parse(&format!(
+        "kubeConfigSecretName: s\ndependentResourceInfos: [{dependent}]\n{more}"
+    ))
+    .unwrap()
+    .config
 }
 
 fn status(statuses: &ShootStatuses, clock: Clock) -> ProberStatus {
@@ -71,10 +104,26 @@ async fn what_is_most_urgent_comes_first() {
     let clock = Clock::start();
     let (statuses, _handles) = statuses(clock);
     let status = status(&statuses, clock);
-    let order: Vec<_> = status.shoots.iter().map(|shoot| shoot.namespace.as_str()).collect();
-    let expected = ["f-held", "e-outage", "d-failing", "c-paused", "b-unclear", "g-unreadable", "a-healthy", "h-asleep"];
+    let order: Vec<_> = status
+        .shoots
+        .iter()
+        .map(|shoot| shoot.namespace.as_str())
+        .collect();
+    let expected = [
+        "f-held",
+        "e-outage",
+        "d-failing",
+        "c-paused",
+        "b-unclear",
+        "g-unreadable",
+        "a-healthy",
+        "h-asleep",
+    ];
     assert_eq!(order, expected);
-    assert_eq!(status.shoots_by_state, [("hibernated", 1), ("probed", 6), ("unreadable", 1)].into());
+    assert_eq!(
+        status.shoots_by_state,
+        [("hibernated", 1), ("probed", 6), ("unreadable", 1)].into()
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -102,18 +151,37 @@ async fn ages_states_and_verdict_are_of_the_same_moment() {
     statuses.set_state("shoot--a--b", Some("probed"));
     let handle = statuses.register("shoot--a--b".to_owned(), clock.now());
     let age = TimeDelta::seconds(20);
-    let lease = SeenLease { node: "node-1".to_owned(), age, state: LeaseState::Valid, skew: TimeDelta::zero() };
-    let finding = Finding { judged_at: clock.now(), leases: vec![lease], ..nothing_found() };
+    let lease = SeenLease {
+        node: "node-1".to_owned(),
+        age,
+        state: LeaseState::Valid,
+        skew: TimeDelta::zero(),
+    };
+    let finding = Finding {
+        judged_at: clock.now(),
+        leases: vec![lease],
+        ..nothing_found()
+    };
     handle.update(|status| status.finding = Some(Arc::new(finding)));
     tokio::time::advance(std::time::Duration::from_secs(23)).await;
     let status = status(&statuses, clock);
     let found = &serde_json::to_value(&status).expect("JSON")["shoots"][0]["probe"]["found"];
     assert_eq!(found["secondsAgo"], 23);
-    assert_eq!(found["leases"], serde_json::json!([{ "node": "node-1", "ageSeconds": 20.0, "state": "valid" }]));
-    assert_eq!((&found["expiredAfterSeconds"], &found["givenUpAfterSeconds"]), (&30.0.into(), &40.0.into()));
+    assert_eq!(
+        found["leases"],
+        serde_json::json!([{ "node": "node-1", "ageSeconds": 20.0, "state": "valid" }])
+    );
+    assert_eq!(
+        (&found["expiredAfterSeconds"], &found["givenUpAfterSeconds"]),
+        (&30.0.into(), &40.0.into())
+    );
     handle.update(|status| status.paused = true);
     let page = self::status(&statuses, clock).body().into_string();
-    for expected in ["looked at 23s ago", "<td data-label=\"Age\">20.0s</td>", "20.0s; expired after 30s, given up after 40s"] {
+    for expected in [
+        "looked at 23s ago",
+        "<td data-label=\"Age\">20.0s</td>",
+        "20.0s; expired after 30s, given up after 40s",
+    ] {
         assert!(page.contains(expected), "no {expected:?} in {page}");
     }
 }
@@ -124,9 +192,17 @@ async fn a_lost_zone_is_shown_and_said_not_to_be_acted_on() {
     let statuses = ShootStatuses::new(clock, false);
     statuses.set_state("shoot--a--b", Some("probed"));
     let handle = statuses.register("shoot--a--b".to_owned(), clock.now());
-    let lost = LostZone { zone: "eu-1a".to_owned(), candidates: 5, expired: 4 };
+    let lost = LostZone {
+        zone: "eu-1a".to_owned(),
+        candidates: 5,
+        expired: 4,
+    };
     let verdict = Verdict::ScaleUp;
-    let finding = Finding { verdict, lost_zones: vec![lost], ..nothing_found() };
+    let finding = Finding {
+        verdict,
+        lost_zones: vec![lost],
+        ..nothing_found()
+    };
     handle.update(|status| status.finding = Some(Arc::new(finding)));
     let status = status(&statuses, clock);
     let page = status.body().into_string();
@@ -134,25 +210,40 @@ async fn a_lost_zone_is_shown_and_said_not_to_be_acted_on() {
     assert!(page.contains("What needs attention"), "{page}");
     let json = serde_json::to_value(&status).expect("JSON");
     let zones = &json["shoots"][0]["probe"]["found"]["lostZones"];
-    assert_eq!(*zones, serde_json::json!([{ "zone": "eu-1a", "candidates": 5, "expired": 4 }]));
+    assert_eq!(
+        *zones,
+        serde_json::json!([{ "zone": "eu-1a", "candidates": 5, "expired": 4 }])
+    );
 }
 
 #[tokio::test(start_paused = true)]
 async fn outages_are_shown_with_their_shoots_the_newest_first() {
     let clock = Clock::start();
     let statuses = ShootStatuses::new(clock, false);
-    assert!(status(&statuses, clock).body().into_string().contains("None since this process began"));
+    assert!(
+        status(&statuses, clock)
+            .body()
+            .into_string()
+            .contains("None since this process began")
+    );
     let (first, second) = ("2026-01-02T03:00:00Z", "2026-01-02T04:00:00Z");
     let handle = statuses.register("shoot--a--b".to_owned(), clock.now());
     handle.keep(outage("shoot--a--b", first));
     handle.update(|status| status.outage = Some(Box::new(outage("shoot--a--b", second))));
     let status = status(&statuses, clock);
     assert_eq!(
-        status.outages.iter().map(|outage| outage.began.to_rfc3339()).collect::<Vec<_>>(),
+        status
+            .outages
+            .iter()
+            .map(|outage| outage.began.to_rfc3339())
+            .collect::<Vec<_>>(),
         [second, first].map(|at| at.replace('Z', "+00:00"))
     );
     let page = status.body().into_string();
-    for expected in ["<code>shoot--a--b</code>", "begun before this process could tell; not over yet"] {
+    for expected in [
+        "<code>shoot--a--b</code>",
+        "begun before this process could tell; not over yet",
+    ] {
         assert!(page.contains(expected), "no {expected:?} in {page}");
     }
 }
@@ -172,13 +263,21 @@ async fn a_replica_that_does_not_lead_says_whether_it_protects() {
 async fn what_annotations_set_is_shown_and_decides_what_a_replica_says_that_does_not_lead() {
     let clock = Clock::start();
     let (statuses, handles) = statuses(clock);
-    let garden = Overrides::of(&BTreeMap::from([(STANDBY_PROTECTS.to_owned(), "false".to_owned())]));
+    let garden = Overrides::of(&BTreeMap::from([(
+        STANDBY_PROTECTS.to_owned(),
+        "false".to_owned(),
+    )]));
     let options = ResolvedOptions::resolve(&config(""), Some(&garden), None);
-    handles.iter().for_each(|handle| handle.update(|status| status.options = Some(options)));
+    handles
+        .iter()
+        .for_each(|handle| handle.update(|status| status.options = Some(options)));
     let status = status(&statuses, clock);
     assert!(status.without_lead().contains("writes nothing"));
     let page = status.body().into_string();
-    assert!(page.contains("Set by annotations: <code>standbyProtects false</code> (garden)"), "{page}");
+    assert!(
+        page.contains("Set by annotations: <code>standbyProtects false</code> (garden)"),
+        "{page}"
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -188,7 +287,12 @@ async fn many_healthy_shoots_are_folded_away_and_a_seed_that_is_not_known_is_sai
     for number in 0..100 {
         statuses.set_state(&format!("shoot--a--{number}"), Some("probed"));
     }
-    let page = ProberStatus::new(&statuses, clock, Some("Machines"), &config(""), true).body().into_string();
+    let page = ProberStatus::new(&statuses, clock, Some("Machines"), &config(""), true)
+        .body()
+        .into_string();
     assert!(page.contains("100 shoots</summary>"), "{page}");
-    assert!(page.contains("The seed's Machines are not known") && page.contains("is refused"), "{page}");
+    assert!(
+        page.contains("The seed's Machines are not known") && page.contains("is refused"),
+        "{page}"
+    );
 }

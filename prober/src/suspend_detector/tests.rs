@@ -3,9 +3,14 @@ use futures::FutureExt;
 use super::*;
 use crate::tests::{at, wall};
 
-/// Ticks at these seconds of the monotonic clock and of the wall clock; when the last suspension ended.
+/// Ticks at these seconds of the monotonic clock and of the wall clock; when the last suspension
+/// ended.
 fn resumed(ticks: &[(f64, f64)]) -> Moment {
-    let mut state = Ticks { last: at(0.0), wall: wall(0.0), resumed: Moment::START };
+    let mut state = Ticks {
+        last: at(0.0),
+        wall: wall(0.0),
+        resumed: Moment::START,
+    };
     for &(now, shown) in ticks {
         state.tick(at(now), wall(shown));
     }
@@ -14,19 +19,30 @@ fn resumed(ticks: &[(f64, f64)]) -> Moment {
 
 #[test]
 fn a_process_that_beats_does_not_stand_still() {
-    assert_eq!(resumed(&[(1.0, 1.0), (6.0, 6.0), (10.9, 10.9)]), Moment::START);
+    assert_eq!(
+        resumed(&[(1.0, 1.0), (6.0, 6.0), (10.9, 10.9)]),
+        Moment::START
+    );
 }
 
 #[test]
 fn a_gap_in_the_beats_is_a_standstill_that_ends_with_the_gap() {
     assert_eq!(resumed(&[(1.0, 1.0), (6.1, 6.1), (7.1, 7.1)]), at(6.1));
-    assert_eq!(resumed(&[(1.0, 1.0), (6.1, 6.1), (307.0, 307.0), (308.0, 308.0)]), at(307.0), "the last one counts");
+    assert_eq!(
+        resumed(&[(1.0, 1.0), (6.1, 6.1), (307.0, 307.0), (308.0, 308.0)]),
+        at(307.0),
+        "the last one counts"
+    );
 }
 
 #[test]
 fn a_wall_clock_that_was_set_forward_may_mean_that_the_machine_slept() {
     assert_eq!(resumed(&[(1.0, 61.0), (2.0, 62.0)]), at(1.0));
-    assert_eq!(resumed(&[(1.0, 3.0), (2.0, 5.0)]), Moment::START, "a clock that is slewed");
+    assert_eq!(
+        resumed(&[(1.0, 3.0), (2.0, 5.0)]),
+        Moment::START,
+        "a clock that is slewed"
+    );
 }
 
 #[test]
@@ -40,17 +56,37 @@ async fn what_rests_on_older_findings_is_dropped_by_whoever_runs_first_after_a_s
     let clock = Clock::start();
     let suspend_detector = SuspendDetector::new(clock);
     let since = clock.now();
-    assert_eq!(suspend_detector.run_unless_suspended(since, async { 1 }).await, Some(1));
+    assert_eq!(
+        suspend_detector
+            .run_unless_suspended(since, async { 1 })
+            .await,
+        Some(1)
+    );
     let mut act = waiting(&suspend_detector, since);
     assert!(act.as_mut().now_or_never().is_none(), "it waits");
     tokio::time::advance(Duration::from_secs(6)).await;
     assert_eq!(act.as_mut().now_or_never(), Some(None));
-    assert_eq!(suspend_detector.run_unless_suspended(since, async { 1 }).await, None, "and what begins later on them, too");
-    assert_eq!(suspend_detector.run_unless_suspended(clock.now(), async { 1 }).await, Some(1), "but not what rests on new ones");
+    assert_eq!(
+        suspend_detector
+            .run_unless_suspended(since, async { 1 })
+            .await,
+        None,
+        "and what begins later on them, too"
+    );
+    assert_eq!(
+        suspend_detector
+            .run_unless_suspended(clock.now(), async { 1 })
+            .await,
+        Some(1),
+        "but not what rests on new ones"
+    );
 }
 
 /// Something that waits for ever for its turn, as a request for a connection.
-fn waiting(suspend_detector: &SuspendDetector, since: Moment) -> std::pin::Pin<Box<dyn Future<Output = Option<()>> + '_>> {
+fn waiting(
+    suspend_detector: &SuspendDetector,
+    since: Moment,
+) -> std::pin::Pin<Box<dyn Future<Output = Option<()>> + '_>> {
     Box::pin(suspend_detector.run_unless_suspended(since, std::future::pending()))
 }
 

@@ -1,4 +1,5 @@
-//! A prober that is killed at any of its writes, before or after the API server applied it, and one that takes over.
+//! A prober that is killed at any of its writes, before or after the API server applied it, and one
+//! that takes over.
 
 use serde_json::json;
 use testbed::PATIENCE;
@@ -10,12 +11,16 @@ use super::world::{CA, CONFIG, MCM, World, at, held, scales};
 /// The writes of an outage and of its end: three down, three up.
 const WRITES: u64 = 6;
 
-/// Kills the prober when it makes its write number `fatal`, counted from 1, which then meets `fault`.
+/// Kills the prober when it makes its write number `fatal`, counted from 1, which then meets
+/// `fault`.
 async fn killed_at(fatal: u64, fault: Fault) {
     let mut world = World::running().await;
     world.change(MCM, |object| object["spec"]["replicas"] = json!(2));
     world.change(CA, |object| object["spec"]["replicas"] = json!(3));
-    let id = world.seed.faults().add(When::matches(scales).after(fatal - 1).once(), fault);
+    let id = world
+        .seed
+        .faults()
+        .add(When::matches(scales).after(fatal - 1).once(), fault);
 
     world.nodes.cut_all();
     if fatal <= WRITES / 2 {
@@ -31,7 +36,9 @@ async fn killed_at(fatal: u64, fault: Fault) {
 }
 
 async fn take_over(world: &mut World, fault: testbed::api::FaultId) {
-    timeout(PATIENCE, world.seed.faults().met(fault, 1)).await.expect("the fatal write");
+    timeout(PATIENCE, world.seed.faults().met(fault, 1))
+        .await
+        .expect("the fatal write");
     world.kill().await;
     world.start(CONFIG);
 }

@@ -19,7 +19,10 @@ async fn a_conflict_is_decided_again_and_written_again() {
     // Fault 38
     let world = World::running().await;
     world.change(MCM, |object| object["spec"]["replicas"] = json!(3));
-    let id = world.seed.faults().add(writes_to(MCM).times(2), Fault::status(409));
+    let id = world
+        .seed
+        .faults()
+        .add(writes_to(MCM).times(2), Fault::status(409));
     world.nodes.cut_all();
     world.until([held("1"), held("3"), held("1")]).await;
     assert_eq!(world.seed.faults().hits(id), 2);
@@ -33,10 +36,14 @@ async fn a_write_meets_what_others_wrote_in_between() {
     let store = world.seed.store().clone();
     let other = When::matches(move |record| {
         if record.is_write() && record.name == MCM {
-            let seen = store.get("deployments.apps", NAMESPACE, MCM).expect("it exists");
+            let seen = store
+                .get("deployments.apps", NAMESPACE, MCM)
+                .expect("it exists");
             if seen["spec"]["replicas"] == 1 {
                 store
-                    .update("deployments.apps", NAMESPACE, MCM, |object| object["spec"]["replicas"] = json!(4))
+                    .update("deployments.apps", NAMESPACE, MCM, |object| {
+                        object["spec"]["replicas"] = json!(4)
+                    })
                     .expect("written");
             }
         }
@@ -45,7 +52,13 @@ async fn a_write_meets_what_others_wrote_in_between() {
     world.seed.faults().add(other, Fault::Stall);
     world.nodes.cut_all();
     world.until([held("1"), held("4"), held("1")]).await;
-    assert_eq!(world.seed.requests().count(|record| record.status == Some(409)), 1);
+    assert_eq!(
+        world
+            .seed
+            .requests()
+            .count(|record| record.status == Some(409)),
+        1
+    );
     world.end().await;
 }
 
@@ -53,13 +66,20 @@ async fn a_write_meets_what_others_wrote_in_between() {
 async fn a_write_that_fails_is_tried_three_times_and_again_with_the_next_probe() {
     // What fails stops neither siblings nor later levels.
     let world = World::running().await;
-    let id = world.seed.faults().add(writes_to(MCM).times(3), Fault::status(500));
+    let id = world
+        .seed
+        .faults()
+        .add(writes_to(MCM).times(3), Fault::status(500));
     world.nodes.cut_all();
     world.until([held("1"), held("1"), held("1")]).await;
     assert_eq!(world.seed.faults().hits(id), 3);
     let written = world.written();
     assert_eq!(written.iter().filter(|name| *name == MCM).count(), 4);
-    assert_ne!(written.last().map(String::as_str), Some(KCM), "the later level did not wait for it: {written:?}");
+    assert_ne!(
+        written.last().map(String::as_str),
+        Some(KCM),
+        "the later level did not wait for it: {written:?}"
+    );
     world.end().await;
 }
 
@@ -67,7 +87,10 @@ async fn a_write_that_fails_is_tried_three_times_and_again_with_the_next_probe()
 async fn a_write_whose_answer_is_lost_is_not_done_twice() {
     // Fault 40: it was applied, and nobody answered.
     for fault in [Fault::CloseAfter, Fault::StallAfter] {
-        let config = CONFIG.replace("scaleDown: {level: 0}", "scaleDown: {level: 0, timeout: 500ms}");
+        let config = CONFIG.replace(
+            "scaleDown: {level: 0}",
+            "scaleDown: {level: 0, timeout: 500ms}",
+        );
         let world = World::running_with(&config).await;
         world.change(MCM, |object| object["spec"]["replicas"] = json!(2));
         world.seed.faults().add(writes_to(MCM).once(), fault);
@@ -81,9 +104,13 @@ async fn a_write_whose_answer_is_lost_is_not_done_twice() {
 }
 
 #[tokio::test]
-async fn dependents_that_cannot_be_listed_are_reported_in_an_outage_and_held_down_as_soon_as_they_can() {
+async fn dependents_that_cannot_be_listed_are_reported_in_an_outage_and_held_down_as_soon_as_they_can()
+ {
     let mut world = World::new().await;
-    let unlisted = world.seed.faults().add(When::verb("list", "deployments.apps"), Fault::status(500));
+    let unlisted = world
+        .seed
+        .faults()
+        .add(When::verb("list", "deployments.apps"), Fault::status(500));
     world.start(CONFIG);
     world.probes(3).await;
     world.nodes.cut_all();
@@ -97,7 +124,10 @@ async fn dependents_that_cannot_be_listed_are_reported_in_an_outage_and_held_dow
 async fn a_seed_that_is_merely_slow_gets_the_time_it_needs_from_protection() {
     // Longer than the first answer is waited for, and less than the dependents' timeout of 30 s.
     let world = World::running().await;
-    let slow = world.seed.faults().add(writes_to(MCM), Fault::Delay(Duration::from_secs(6)));
+    let slow = world
+        .seed
+        .faults()
+        .add(writes_to(MCM), Fault::Delay(Duration::from_secs(6)));
     world.nodes.cut_all();
     world.until([held("1"), held("1"), held("1")]).await;
     assert_eq!(world.seed.faults().hits(slow), 2);
@@ -106,9 +136,15 @@ async fn a_seed_that_is_merely_slow_gets_the_time_it_needs_from_protection() {
 
 #[tokio::test]
 async fn a_write_that_hangs_ends_with_the_dependents_timeout() {
-    let config = CONFIG.replace("scaleDown: {level: 0}", "scaleDown: {level: 0, timeout: 300ms}");
+    let config = CONFIG.replace(
+        "scaleDown: {level: 0}",
+        "scaleDown: {level: 0, timeout: 300ms}",
+    );
     let world = World::running_with(&config).await;
-    world.seed.faults().add(writes_to(MCM).times(2), Fault::Stall);
+    world
+        .seed
+        .faults()
+        .add(writes_to(MCM).times(2), Fault::Stall);
     world.nodes.cut_all();
     world.until([held("1"), held("1"), held("1")]).await;
     world.end().await;
@@ -129,7 +165,11 @@ async fn protection_waits_little_for_connections_that_the_network_has_forgotten(
     world.nodes.cut_all();
     world.until([held("1"), held("1"), held("1")]).await;
     assert!(world.seed.faults().hits(lost) > 0, "one was used");
-    assert!(began.elapsed() < Duration::from_secs(25), "{:?}", began.elapsed());
+    assert!(
+        began.elapsed() < Duration::from_secs(25),
+        "{:?}",
+        began.elapsed()
+    );
     world.end().await;
 }
 
@@ -137,7 +177,10 @@ async fn protection_waits_little_for_connections_that_the_network_has_forgotten(
 async fn a_seed_that_asks_for_time_does_not_get_all_of_it_from_protection() {
     // Fault 2: kube-controller-manager's grace does not wait for Retry-After.
     let world = World::running().await;
-    world.seed.faults().add(writes_to(MCM).once(), Fault::throttle(600));
+    world
+        .seed
+        .faults()
+        .add(writes_to(MCM).once(), Fault::throttle(600));
     world.nodes.cut_all();
     world.until([held("1"), held("1"), held("1")]).await;
     world.end().await;
@@ -149,16 +192,30 @@ async fn an_event_says_why_a_write_was_refused() {
     let reason = "admission webhook \"freeze.example.org\" denied the request:\n  no scaling during the freeze";
     let status = json!({ "apiVersion": "v1", "kind": "Status", "status": "Failure", "code": 403, "reason": "Forbidden", "message": reason });
     let headers = vec![("content-type".to_owned(), "application/json".to_owned())];
-    let refusal = Fault::Answer { code: 403, headers, body: status.to_string().into() };
+    let refusal = Fault::Answer {
+        code: 403,
+        headers,
+        body: status.to_string().into(),
+    };
     world.seed.faults().add(writes_to(MCM).times(3), refusal);
     world.nodes.cut_all();
     let event = world.seed.store().wait_for(|store| {
         let events = store.list("events", Some("garden"));
-        events.into_iter().find(|event| event["reason"] == "ScalingFailed").map(|event| event["message"].clone())
+        events
+            .into_iter()
+            .find(|event| event["reason"] == "ScalingFailed")
+            .map(|event| event["message"].clone())
     });
-    let event = tokio::time::timeout(PATIENCE, event).await.expect("an Event");
+    let event = tokio::time::timeout(PATIENCE, event)
+        .await
+        .expect("an Event");
     let expected = "Cannot be scaled down: access is denied (403): admission webhook \"freeze.example.org\" denied the request: no scaling during the freeze";
-    assert!(event.as_str().is_some_and(|event| event.ends_with(expected)), "{event}");
+    assert!(
+        event
+            .as_str()
+            .is_some_and(|event| event.ends_with(expected)),
+        "{event}"
+    );
     world.until([held("1"), held("1"), held("1")]).await;
     world.stop().await;
 }
@@ -180,7 +237,10 @@ async fn a_dependent_that_fails_on_the_way_up_holds_back_the_later_levels() {
     let id = world.seed.faults().add(writes_to(MCM), Fault::status(500));
     world.nodes.heal_all();
     world.writes(3 + 1 + 2 * 3).await;
-    assert_eq!([KCM, MCM, CA].map(|name| world.dependent(name)), [at(1), held("1"), held("1")]);
+    assert_eq!(
+        [KCM, MCM, CA].map(|name| world.dependent(name)),
+        [at(1), held("1"), held("1")]
+    );
     world.seed.faults().remove(id);
     world.until([at(1), at(1), at(1)]).await;
     world.end().await;
@@ -190,8 +250,14 @@ async fn a_dependent_that_fails_on_the_way_up_holds_back_the_later_levels() {
 async fn without_the_machines_nothing_is_concluded() {
     // D-27: never known is not "no machines".
     let mut world = World::new().await;
-    world.seed.faults().add(When::verb("list", "machines.machine.sapcloud.io"), Fault::status(500));
-    world.seed.faults().add(When::verb("watch", "machines.machine.sapcloud.io"), Fault::status(500));
+    world.seed.faults().add(
+        When::verb("list", "machines.machine.sapcloud.io"),
+        Fault::status(500),
+    );
+    world.seed.faults().add(
+        When::verb("watch", "machines.machine.sapcloud.io"),
+        Fault::status(500),
+    );
     world.change(CA, |object| object["spec"]["replicas"] = json!(0));
     world.start(CONFIG);
     world.nodes.cut_all();
@@ -222,9 +288,12 @@ async fn a_seed_that_cannot_be_reached_at_the_start_is_tried_until_it_can() {
     let mut world = World::new().await;
     world.seed.set_network(testbed::api::Network::Refused);
     world.start(CONFIG);
-    tokio::time::timeout(Duration::from_secs(1), world.shoot.requests().wait_for(|all| all.front().cloned()))
-        .await
-        .expect_err("no probe yet");
+    tokio::time::timeout(
+        Duration::from_secs(1),
+        world.shoot.requests().wait_for(|all| all.front().cloned()),
+    )
+    .await
+    .expect_err("no probe yet");
     world.seed.set_network(testbed::api::Network::Up);
     world.probes(2).await;
     world.end().await;

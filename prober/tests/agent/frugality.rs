@@ -14,7 +14,10 @@ use super::world::{CA, CONFIG, KCM, LEASES, MCM, NAMESPACE, World, at, held};
 #[tokio::test]
 async fn a_healthy_shoot_costs_one_request_a_probe_and_the_seed_none() {
     let world = World::running().await;
-    let (seed, shoot) = (world.seed.requests().total(), world.shoot.requests().total());
+    let (seed, shoot) = (
+        world.seed.requests().total(),
+        world.shoot.requests().total(),
+    );
     world.probes(4).await;
     assert_eq!(world.seed.requests().total(), seed);
     assert_eq!(world.shoot.requests().total(), shoot + 4);
@@ -29,7 +32,14 @@ async fn nothing_is_written_while_fewer_than_the_fraction_are_lost() {
     world.nodes.cut([0]);
     world.probes(8).await;
     assert_eq!(world.seed.requests().writes(), 0);
-    assert!(world.shoot.requests().count(|record| record.resource == "nodes") > 0, "the nodes matter now");
+    assert!(
+        world
+            .shoot
+            .requests()
+            .count(|record| record.resource == "nodes")
+            > 0,
+        "the nodes matter now"
+    );
     world.end().await;
 }
 
@@ -38,7 +48,9 @@ async fn a_shoot_that_cannot_be_asked_is_not_scaled_in_either_direction() {
     let world = World::running().await;
     let id = world.shoot.faults().add(When::any(), Fault::status(503));
     let refused = async |count: u64| {
-        timeout(PATIENCE, world.shoot.faults().met(id, count)).await.expect("it goes on asking");
+        timeout(PATIENCE, world.shoot.faults().met(id, count))
+            .await
+            .expect("it goes on asking");
     };
     refused(2).await;
     world.change(CA, |object| object["spec"]["replicas"] = json!(0));
@@ -59,28 +71,49 @@ async fn a_shoot_that_cannot_be_asked_is_not_scaled_in_either_direction() {
 async fn a_shoot_that_asks_for_time_gets_it() {
     // Fault 1
     let world = World::running().await;
-    world.shoot.faults().add(When::request("GET", LEASES).once(), Fault::throttle(4));
+    world
+        .shoot
+        .faults()
+        .add(When::request("GET", LEASES).once(), Fault::throttle(4));
     let next = world.shoot.requests().wait_for(|all| {
         let throttled = all.iter().position(|record| record.status == Some(429))?;
         Some((all[throttled].at?, all.get(throttled + 1)?.at?))
     });
     let (throttled, next) = timeout(PATIENCE, next).await.expect("it is asked again");
-    assert!(next - throttled >= Duration::from_secs(4), "{:?}", next - throttled);
-    assert!(next - throttled < Duration::from_secs(8), "{:?}", next - throttled);
+    assert!(
+        next - throttled >= Duration::from_secs(4),
+        "{:?}",
+        next - throttled
+    );
+    assert!(
+        next - throttled < Duration::from_secs(8),
+        "{:?}",
+        next - throttled
+    );
     world.end().await;
 }
 
 #[tokio::test]
 async fn probes_are_an_interval_and_its_jitter_apart() {
-    // The time that a probe takes does not count, as long as no lease asks for an earlier probe: 1.3 s, and a tenth for a busy machine.
+    // The time that a probe takes does not count, as long as no lease asks for an earlier probe:
+    // 1.3 s, and a tenth for a busy machine.
     let world = World::running_with(&format!("{CONFIG}backoffJitterFactor: 0.5\n")).await;
     world.apply(gardener::cluster(NAMESPACE, Some("40s")));
-    world.shoot.faults().add(When::request("GET", LEASES), Fault::Delay(Duration::from_millis(300)));
+    world.shoot.faults().add(
+        When::request("GET", LEASES),
+        Fault::Delay(Duration::from_millis(300)),
+    );
     // The changed grace brings a probe at once, and a probe may be under way.
     world.probes(3).await;
     world.shoot.requests().clear();
     world.probes(5).await;
-    let at: Vec<Instant> = world.shoot.requests().all().into_iter().filter_map(|record| record.at).collect();
+    let at: Vec<Instant> = world
+        .shoot
+        .requests()
+        .all()
+        .into_iter()
+        .filter_map(|record| record.at)
+        .collect();
     for pair in at.windows(2) {
         let gap = pair[1] - pair[0];
         assert!(gap >= Duration::from_millis(1200), "{gap:?}");
@@ -92,7 +125,9 @@ async fn probes_are_an_interval_and_its_jitter_apart() {
 async fn an_operators_word_is_heeded_and_taken_back() {
     // Rule 67
     let world = World::running().await;
-    let ignore = |value: serde_json::Value| move |object: &mut serde_json::Value| object["metadata"]["annotations"] = value;
+    let ignore = |value: serde_json::Value| {
+        move |object: &mut serde_json::Value| object["metadata"]["annotations"] = value
+    };
     world.change(MCM, ignore(json!({ gardener::IGNORE: "true" })));
     world.change(MCM, |object| object["spec"]["replicas"] = json!(0));
     world.probes(3).await;
@@ -111,7 +146,8 @@ async fn a_leftover_marker_is_removed_and_the_replicas_stay() {
     let world = World::running().await;
     world.change(KCM, |object| {
         object["spec"]["replicas"] = json!(2);
-        object["metadata"]["annotations"] = json!({ gardener::PROTECTED: "", gardener::REPLICAS: "5" });
+        object["metadata"]["annotations"] =
+            json!({ gardener::PROTECTED: "", gardener::REPLICAS: "5" });
     });
     world.until([at(2), at(1), at(1)]).await;
     assert_eq!(world.written(), [KCM]);
@@ -131,13 +167,30 @@ async fn first_looks_are_spread_over_the_first_half_of_the_initial_delay() {
     world.start(&CONFIG.replace("initialDelay: 0s", "initialDelay: 6s"));
     let all = world.shoot.requests().wait_for(|all| {
         // A first probe asks for the version.
-        let first: Vec<Instant> = all.iter().filter(|record| record.path == "/version").filter_map(|record| record.at).collect();
+        let first: Vec<Instant> = all
+            .iter()
+            .filter(|record| record.path == "/version")
+            .filter_map(|record| record.at)
+            .collect();
         (first.len() == 21).then_some(first)
     });
-    let first = timeout(PATIENCE, all).await.expect("every shoot is looked at");
-    let (earliest, latest) = (*first.iter().min().expect("some"), *first.iter().max().expect("some"));
-    assert!(latest - earliest >= Duration::from_secs(1), "{:?}", latest - earliest);
-    assert!(latest - begin < Duration::from_secs(5), "{:?}", latest - begin);
+    let first = timeout(PATIENCE, all)
+        .await
+        .expect("every shoot is looked at");
+    let (earliest, latest) = (
+        *first.iter().min().expect("some"),
+        *first.iter().max().expect("some"),
+    );
+    assert!(
+        latest - earliest >= Duration::from_secs(1),
+        "{:?}",
+        latest - earliest
+    );
+    assert!(
+        latest - begin < Duration::from_secs(5),
+        "{:?}",
+        latest - begin
+    );
     world.end().await;
 }
 

@@ -9,14 +9,19 @@ use tokio::time::{Instant, timeout, timeout_at};
 
 use super::world::{CA, CONFIG, KCM, LEASES, MCM, NAMESPACE, World, at, held};
 
-/// What passes before the absence of something is believed: three probes at the interval of these tests.
+/// What passes before the absence of something is believed: three probes at the interval of these
+/// tests.
 const QUIET: Duration = Duration::from_secs(3);
 
-/// Whether the shoot is left alone for a while; an answer under way when this begins may still arrive.
+/// Whether the shoot is left alone for a while; an answer under way when this begins may still
+/// arrive.
 async fn is_left_alone(world: &World) -> bool {
     let settled = Instant::now() + Duration::from_secs(1);
     let late = |record: &testbed::api::Record| record.at.is_some_and(|at| at > settled);
-    let more = world.shoot.requests().wait_for(|all| all.iter().any(late).then_some(()));
+    let more = world
+        .shoot
+        .requests()
+        .wait_for(|all| all.iter().any(late).then_some(()));
     timeout_at(settled + QUIET, more).await.is_err()
 }
 
@@ -38,12 +43,26 @@ async fn a_shoot_that_leaves_is_left_alone_and_what_it_held_down_stays() {
         if change.is_null() {
             world.delete_cluster();
         } else {
-            let cluster = json!({"spec": {"seed": {"metadata": {"name": "source"}}, "shoot": change}});
-            world.seed.store().patch("clusters.extensions.gardener.cloud", "", NAMESPACE, &cluster).expect("changed");
+            let cluster =
+                json!({"spec": {"seed": {"metadata": {"name": "source"}}, "shoot": change}});
+            world
+                .seed
+                .store()
+                .patch(
+                    "clusters.extensions.gardener.cloud",
+                    "",
+                    NAMESPACE,
+                    &cluster,
+                )
+                .expect("changed");
         }
         world.nodes.heal_all();
         assert!(is_left_alone(&world).await, "{change}");
-        assert_eq!([KCM, MCM, CA].map(|name| world.dependent(name)), [held("1"), held("1"), held("1")], "{change}");
+        assert_eq!(
+            [KCM, MCM, CA].map(|name| world.dependent(name)),
+            [held("1"), held("1"), held("1")],
+            "{change}"
+        );
         world.end().await;
     }))
     .await;
@@ -52,7 +71,10 @@ async fn a_shoot_that_leaves_is_left_alone_and_what_it_held_down_stays() {
 #[tokio::test]
 async fn a_removed_probe_writes_no_more_than_what_is_in_flight() {
     // D-14
-    let config = CONFIG.replace("scaleUp: {level: 1}", "scaleUp: {level: 1, initialDelay: 1s}");
+    let config = CONFIG.replace(
+        "scaleUp: {level: 1}",
+        "scaleUp: {level: 1, initialDelay: 1s}",
+    );
     let world = World::running_with(&config).await;
     world.hold_down(KCM, "1");
     world.hold_down(MCM, "1");
@@ -65,15 +87,28 @@ async fn a_removed_probe_writes_no_more_than_what_is_in_flight() {
 
 #[tokio::test]
 async fn a_prober_that_is_asked_to_stop_in_mid_flow_stops_at_once_and_the_next_one_goes_on() {
-    let config = CONFIG.replace("scaleDown: {level: 1}", "scaleDown: {level: 1, initialDelay: 25s}");
+    let config = CONFIG.replace(
+        "scaleDown: {level: 1}",
+        "scaleDown: {level: 1, initialDelay: 25s}",
+    );
     let mut world = World::running_with(&config).await;
     world.nodes.cut_all();
     world.until([at(1), held("1"), held("1")]).await;
     world.stop().await;
-    let (seed, shoot) = (world.seed.requests().total(), world.shoot.requests().total());
+    let (seed, shoot) = (
+        world.seed.requests().total(),
+        world.shoot.requests().total(),
+    );
     world.nodes.heal_all();
     assert!(is_left_alone(&world).await);
-    assert_eq!((world.seed.requests().total(), world.shoot.requests().total()), (seed, shoot), "nothing is left behind");
+    assert_eq!(
+        (
+            world.seed.requests().total(),
+            world.shoot.requests().total()
+        ),
+        (seed, shoot),
+        "nothing is left behind"
+    );
     world.start(CONFIG);
     world.until([at(1), at(1), at(1)]).await;
     world.end().await;
@@ -86,9 +121,14 @@ async fn a_start_in_mid_outage_brings_nothing_up() {
         world.hold_down(name, "2");
     }
     world.nodes.cut_all();
-    // The stamps have expired when the prober sees them first, so that it must watch them before it can believe them.
+    // The stamps have expired when the prober sees them first, so that it must watch them before it
+    // can believe them.
     let expired = Instant::now() + Duration::from_millis(3300);
-    assert!(timeout_at(expired, std::future::pending::<()>()).await.is_err());
+    assert!(
+        timeout_at(expired, std::future::pending::<()>())
+            .await
+            .is_err()
+    );
     world.start(CONFIG);
     world.until([held("2"), held("2"), held("1")]).await;
     assert_eq!(world.written(), [CA]);
@@ -103,10 +143,19 @@ async fn before_the_end_of_the_initial_delay_it_looks_and_does_not_write() {
     world.hold_down(KCM, "1");
     let begin = Instant::now();
     world.start(&CONFIG.replace("initialDelay: 0s", "initialDelay: 3s"));
-    timeout(PATIENCE, world.shoot.requests().wait_for(|all| all.iter().any(|record| record.path == LEASES).then_some(())))
-        .await
-        .expect("a look");
-    assert!(begin.elapsed() < Duration::from_millis(2500), "the first look is in the first half, and a marker hastens it");
+    timeout(
+        PATIENCE,
+        world
+            .shoot
+            .requests()
+            .wait_for(|all| all.iter().any(|record| record.path == LEASES).then_some(())),
+    )
+    .await
+    .expect("a look");
+    assert!(
+        begin.elapsed() < Duration::from_millis(2500),
+        "the first look is in the first half, and a marker hastens it"
+    );
     world.writes(1).await;
     assert!(begin.elapsed() >= Duration::from_secs(3));
     world.until([at(1), at(1), at(1)]).await;
@@ -117,12 +166,16 @@ async fn before_the_end_of_the_initial_delay_it_looks_and_does_not_write() {
 async fn a_grace_that_changes_is_applied_by_the_running_probe() {
     // D-10
     let world = World::running().await;
-    world.change_shoot(|shoot| shoot["spec"]["kubernetes"]["kubeControllerManager"]["nodeMonitorGracePeriod"] = json!("5m"));
+    world.change_shoot(|shoot| {
+        shoot["spec"]["kubernetes"]["kubeControllerManager"]["nodeMonitorGracePeriod"] = json!("5m")
+    });
     world.probes(1).await;
     world.nodes.cut_all();
     world.probes(8).await;
     assert_eq!(world.seed.requests().writes(), 0);
-    world.change_shoot(|shoot| shoot["spec"]["kubernetes"]["kubeControllerManager"]["nodeMonitorGracePeriod"] = json!("4s"));
+    world.change_shoot(|shoot| {
+        shoot["spec"]["kubernetes"]["kubeControllerManager"]["nodeMonitorGracePeriod"] = json!("4s")
+    });
     world.until([held("1"), held("1"), held("1")]).await;
     world.end().await;
 }
@@ -131,7 +184,10 @@ async fn a_grace_that_changes_is_applied_by_the_running_probe() {
 async fn a_shoot_that_cannot_be_understood_keeps_its_probe_and_harms_no_other() {
     // D-13
     let world = World::running().await;
-    for (number, broken) in [json!({"apiVersion": 8}), json!("text"), json!(null)].into_iter().enumerate() {
+    for (number, broken) in [json!({"apiVersion": 8}), json!("text"), json!(null)]
+        .into_iter()
+        .enumerate()
+    {
         let mut cluster = gardener::cluster(&format!("shoot--p--broken-{number}"), None);
         cluster["spec"]["shoot"] = broken;
         world.apply(cluster);
@@ -158,7 +214,9 @@ async fn a_cluster_that_was_replaced_is_probed_again() {
 #[tokio::test]
 async fn a_shoot_is_probed_once_its_control_plane_is_made() {
     let mut world = World::new().await;
-    world.change_shoot(|shoot| shoot["status"]["lastOperation"] = json!({"type": "Restore", "state": "Processing"}));
+    world.change_shoot(|shoot| {
+        shoot["status"]["lastOperation"] = json!({"type": "Restore", "state": "Processing"})
+    });
     world.start(CONFIG);
     assert!(is_left_alone(&world).await);
     world.change_shoot(|shoot| shoot["status"]["lastOperation"]["state"] = json!("Succeeded"));
@@ -166,22 +224,33 @@ async fn a_shoot_is_probed_once_its_control_plane_is_made() {
     world.end().await;
 }
 
-/// Gardener begins to move the control plane from one seed to another, which stays at work meanwhile; this Cluster is on `seed`.
+/// Gardener begins to move the control plane from one seed to another, which stays at work
+/// meanwhile; this Cluster is on `seed`.
 fn migrate_live(world: &World, seed: &str) {
     let shoot = json!({
         "spec": {"seedName": "target"},
         "status": {"seedName": "source", "lastOperation": {"type": "LiveMigrate", "state": "Processing", "progress": 10}},
     });
-    change_cluster(world, json!({"spec": {"seed": {"metadata": {"name": seed}}, "shoot": shoot}}));
+    change_cluster(
+        world,
+        json!({"spec": {"seed": {"metadata": {"name": seed}}, "shoot": shoot}}),
+    );
 }
 
 /// From now on the target is responsible.
 fn hand_over(world: &World) {
-    change_cluster(world, json!({"spec": {"shoot": {"status": {"seedName": "target"}}}}));
+    change_cluster(
+        world,
+        json!({"spec": {"shoot": {"status": {"seedName": "target"}}}}),
+    );
 }
 
 fn change_cluster(world: &World, patch: serde_json::Value) {
-    world.seed.store().patch("clusters.extensions.gardener.cloud", "", NAMESPACE, &patch).expect("changed");
+    world
+        .seed
+        .store()
+        .patch("clusters.extensions.gardener.cloud", "", NAMESPACE, &patch)
+        .expect("changed");
 }
 
 #[tokio::test]
@@ -197,7 +266,10 @@ async fn the_source_of_a_live_migration_protects_until_it_hands_over() {
     hand_over(&world);
     world.nodes.cut_all();
     assert!(is_left_alone(&world).await);
-    assert_eq!([KCM, MCM, CA].map(|name| world.dependent(name)), [at(1), at(1), at(1)]);
+    assert_eq!(
+        [KCM, MCM, CA].map(|name| world.dependent(name)),
+        [at(1), at(1), at(1)]
+    );
     world.end().await;
 }
 
@@ -222,13 +294,20 @@ async fn without_machines_only_nodes_that_renew_bring_back_what_is_held_down() {
     world.nodes.cut_all();
     world.until([held("1"), held("1"), held("1")]).await;
     for node in world.nodes.names() {
-        world.seed.store().delete("machines.machine.sapcloud.io", NAMESPACE, node).expect("deleted");
+        world
+            .seed
+            .store()
+            .delete("machines.machine.sapcloud.io", NAMESPACE, node)
+            .expect("deleted");
     }
     world.probes(6).await;
     world.stop().await;
     world.start(CONFIG);
     world.probes(6).await;
-    assert_eq!([KCM, MCM, CA].map(|name| world.dependent(name)), [held("1"), held("1"), held("1")]);
+    assert_eq!(
+        [KCM, MCM, CA].map(|name| world.dependent(name)),
+        [held("1"), held("1"), held("1")]
+    );
     world.nodes.heal_all();
     world.until([at(1), at(1), at(1)]).await;
     world.end().await;

@@ -1,4 +1,5 @@
-//! What the probers of this test process say: every line, at every level, is searched for the credentials in use.
+//! What the probers of this test process say: every line, at every level, is searched for the
+//! credentials in use.
 
 use std::sync::{Arc, LazyLock};
 
@@ -14,11 +15,19 @@ pub const STANDBY_TOKEN: &str = "t0k3n-0f-th3-st4ndby-0n-th3-s33d";
 /// The token of both on the shoot.
 pub const SHOOT_TOKEN: &str = "t0k3n-0f-th3-pr0b3r-0n-th3-sh00t";
 
-static CREDENTIALS: LazyLock<Credentials> = LazyLock::new(|| Credentials::of(&[SEED_TOKEN, STANDBY_TOKEN, SHOOT_TOKEN]));
+static CREDENTIALS: LazyLock<Credentials> =
+    LazyLock::new(|| Credentials::of(&[SEED_TOKEN, STANDBY_TOKEN, SHOOT_TOKEN]));
 
 /// Writes lines of every level.
 fn every_level<S: Fn(Vec<u8>) + Send + Sync>(sink: S) -> ZapLayer<S> {
-    ZapLayer::new(ZapOptions { level: Level::Verbose(u32::MAX), ..ZapOptions::default() }, sink, Utc::now)
+    ZapLayer::new(
+        ZapOptions {
+            level: Level::Verbose(u32::MAX),
+            ..ZapOptions::default()
+        },
+        sink,
+        Utc::now,
+    )
 }
 
 /// Begins to listen to all that is logged in this process.

@@ -1,6 +1,7 @@
 //! The whole prober in this process, between a seed and a shoot that exist in memory only.
 //!
-//! The shoot gives its nodes up after 4 s, so that a lease expires after 3 s. Everything is awaited with a deadline.
+//! The shoot gives its nodes up after 4 s, so that a lease expires after 3 s. Everything is awaited
+//! with a deadline.
 
 mod crash;
 mod faults;

@@ -50,7 +50,8 @@ async fn a_mandatory_dependent_that_is_missing_holds_back_the_later_levels_of_a_
 
 #[tokio::test]
 async fn an_optional_dependent_that_is_missing_is_no_obstacle() {
-    let world = World::running_with(&CONFIG.replace("scaleUp: {level: 2}", "scaleUp: {level: 0}")).await;
+    let world =
+        World::running_with(&CONFIG.replace("scaleUp: {level: 2}", "scaleUp: {level: 0}")).await;
     world.delete(CA);
     world.nodes.cut_all();
     world.until([held("1"), held("1"), at(0)]).await;
@@ -61,8 +62,10 @@ async fn an_optional_dependent_that_is_missing_is_no_obstacle() {
 
 #[tokio::test]
 async fn a_kind_that_does_not_exist_holds_back_the_later_levels_of_a_scale_up_only() {
-    let config =
-        CONFIG.replace("kind: Deployment, name: machine-controller-manager", "kind: Depoyment, name: machine-controller-manager");
+    let config = CONFIG.replace(
+        "kind: Deployment, name: machine-controller-manager",
+        "kind: Depoyment, name: machine-controller-manager",
+    );
     let world = World::running_with(&config).await;
     world.nodes.cut_all();
     world.until([held("1"), at(1), held("1")]).await;
@@ -79,7 +82,9 @@ async fn a_level_that_never_gets_ready_does_not_stop_the_way_up() {
     let world = World::running().await;
     world.nodes.cut_all();
     world.until([held("1"), held("1"), held("1")]).await;
-    world.change(KCM, |object| object["metadata"]["annotations"][READY_AFTER] = "never".into());
+    world.change(KCM, |object| {
+        object["metadata"]["annotations"][READY_AFTER] = "never".into()
+    });
     world.nodes.heal_all();
     world.until([at(1), at(1), at(1)]).await;
     assert_eq!(world.written()[3..], [KCM, MCM, CA]);
@@ -91,7 +96,11 @@ async fn one_candidate_brings_back_what_is_held_down_and_nothing_else() {
     // D-20
     let mut world = World::new().await;
     for node in &world.nodes.names()[1..] {
-        world.seed.store().delete("machines.machine.sapcloud.io", NAMESPACE, node).expect("deleted");
+        world
+            .seed
+            .store()
+            .delete("machines.machine.sapcloud.io", NAMESPACE, node)
+            .expect("deleted");
     }
     world.hold_down(MCM, "3");
     world.change(KCM, |object| object["spec"]["replicas"] = json!(0));
@@ -100,7 +109,11 @@ async fn one_candidate_brings_back_what_is_held_down_and_nothing_else() {
     world.probes(3).await;
     world.nodes.cut_all();
     world.probes(6).await;
-    assert_eq!([KCM, MCM, CA].map(|name| world.dependent(name)), [at(0), at(3), at(1)], "one candidate never scales down");
+    assert_eq!(
+        [KCM, MCM, CA].map(|name| world.dependent(name)),
+        [at(0), at(3), at(1)],
+        "one candidate never scales down"
+    );
     assert_eq!(world.written(), [MCM]);
     world.end().await;
 }
@@ -108,7 +121,10 @@ async fn one_candidate_brings_back_what_is_held_down_and_nothing_else() {
 #[tokio::test]
 async fn a_relapse_abandons_the_way_up_before_its_next_write() {
     // D-23: machine-controller-manager's delay is still running when the nodes are lost again.
-    let config = CONFIG.replace("scaleUp: {level: 1}", "scaleUp: {level: 1, initialDelay: 20s}");
+    let config = CONFIG.replace(
+        "scaleUp: {level: 1}",
+        "scaleUp: {level: 1, initialDelay: 20s}",
+    );
     let world = World::running_with(&config).await;
     world.nodes.cut_all();
     world.until([held("1"), held("1"), held("1")]).await;
@@ -130,7 +146,11 @@ async fn recovery_must_last_where_the_config_says_so() {
     let healthy_since = Instant::now();
     world.writes(1).await;
     // The first probe was answered shortly before it was noticed here.
-    assert!(healthy_since.elapsed() > Duration::from_millis(2500), "{:?}", healthy_since.elapsed());
+    assert!(
+        healthy_since.elapsed() > Duration::from_millis(2500),
+        "{:?}",
+        healthy_since.elapsed()
+    );
     world.until([at(1), at(1), at(1)]).await;
     world.end().await;
 }
@@ -138,12 +158,19 @@ async fn recovery_must_last_where_the_config_says_so() {
 #[tokio::test]
 async fn a_recovery_abandons_the_way_down() {
     // Its second level has a delay, within which the nodes come back.
-    let config = CONFIG.replace("scaleDown: {level: 1}", "scaleDown: {level: 1, initialDelay: 20s}");
+    let config = CONFIG.replace(
+        "scaleDown: {level: 1}",
+        "scaleDown: {level: 1, initialDelay: 20s}",
+    );
     let world = World::running_with(&config).await;
     world.nodes.cut_all();
     world.until([at(1), held("1"), held("1")]).await;
     world.nodes.heal_all();
     world.until([at(1), at(1), at(1)]).await;
-    assert!(!world.written().contains(&KCM.to_owned()), "{:?}", world.written());
+    assert!(
+        !world.written().contains(&KCM.to_owned()),
+        "{:?}",
+        world.written()
+    );
     world.end().await;
 }

@@ -1,4 +1,5 @@
-//! The owner record, asked of a real DNS server on loopback: what it says, fails to say, and what follows.
+//! The owner record, asked of a real DNS server on loopback: what it says, fails to say, and what
+//! follows.
 
 use std::time::Duration;
 
@@ -18,9 +19,14 @@ pub fn config(dns: &Dns, more: &str) -> String {
 
 fn config_with(servers: &[&Dns], more: &str) -> String {
     let name = "owner.{{domain}}";
-    let servers: Vec<String> = servers.iter().map(|dns| format!("'{}'", dns.address())).collect();
+    let servers: Vec<String> = servers
+        .iter()
+        .map(|dns| format!("'{}'", dns.address()))
+        .collect();
     let servers = servers.join(", ");
-    let check = format!("name: '{name}', value: '{{{{seed}}}}', servers: [{servers}], interval: 1s, timeout: 300ms");
+    let check = format!(
+        "name: '{name}', value: '{{{{seed}}}}', servers: [{servers}], interval: 1s, timeout: 300ms"
+    );
     format!("{CONFIG}ownerCheck: {{{check}, {more}}}\n")
 }
 
@@ -37,7 +43,11 @@ fn placed(world: World) -> World {
         let internal = json!({"name": "internal", "url": "https://api.s.p.internal.example.org"});
         cluster["spec"]["shoot"]["status"]["advertisedAddresses"] = json!([internal]);
     };
-    world.seed.store().update(clusters, "", NAMESPACE, place).expect("changed");
+    world
+        .seed
+        .store()
+        .update(clusters, "", NAMESPACE, place)
+        .expect("changed");
     world
 }
 
@@ -55,7 +65,9 @@ async fn served(dns: &Dns, more: &str) -> Served {
 }
 
 async fn ownership(served: &Served) -> (u16, String) {
-    served.get(&format!("{}/ownership/{NAMESPACE}", served.health), "*/*").await
+    served
+        .get(&format!("{}/ownership/{NAMESPACE}", served.health), "*/*")
+        .await
 }
 
 async fn until_owner(served: &Served, status: u16, text: &str) {
@@ -69,7 +81,11 @@ async fn until_owner(served: &Served, status: u16, text: &str) {
         }
     };
     let reached = timeout(PATIENCE, reached).await;
-    assert!(reached.is_ok(), "no {status} {text:?} but {:?}", ownership(served).await);
+    assert!(
+        reached.is_ok(),
+        "no {status} {text:?} but {:?}",
+        ownership(served).await
+    );
 }
 
 /// Right after a good answer: the next check begins most of a second later.
@@ -95,21 +111,44 @@ fn dependents(world: &World) -> [super::world::Dependent; 3] {
 async fn a_shoot_that_is_ours_goes_through_an_outage_as_ever() {
     let dns = dns(Reply::text("here")).await;
     let served = served(&dns, PATIENT).await;
-    until_owner(&served, 200, "ours: owner.s.p.internal.example.org says \"here\"").await;
-    assert!(dns.asked().iter().all(|name| name == "owner.s.p.internal.example.org."), "{:?}", dns.asked());
+    until_owner(
+        &served,
+        200,
+        "ours: owner.s.p.internal.example.org says \"here\"",
+    )
+    .await;
+    assert!(
+        dns.asked()
+            .iter()
+            .all(|name| name == "owner.s.p.internal.example.org."),
+        "{:?}",
+        dns.asked()
+    );
     served.world.probes(3).await;
     served.world.nodes.cut_all();
     all_held(&served.world).await;
     served.world.nodes.heal_all();
     all_up(&served.world).await;
-    assert!(served.metric("dwd_owner_checks_total{result=\"ours\"}").await >= 1.0);
-    assert_eq!(served.metric("dwd_owner_shoots{standing=\"ours\"}").await, 1.0);
+    assert!(
+        served
+            .metric("dwd_owner_checks_total{result=\"ours\"}")
+            .await
+            >= 1.0
+    );
+    assert_eq!(
+        served.metric("dwd_owner_shoots{standing=\"ours\"}").await,
+        1.0
+    );
     served.world.end().await;
 }
 
 #[tokio::test]
 async fn of_several_servers_the_one_that_resolves_the_record_counts() {
-    let (broken, silent, good) = (dns(Reply::Failure).await, dns(Reply::Silence).await, dns(Reply::text("here")).await);
+    let (broken, silent, good) = (
+        dns(Reply::Failure).await,
+        dns(Reply::Silence).await,
+        dns(Reply::text("here")).await,
+    );
     let config = config_with(&[&broken, &silent, &good], PATIENT);
     let served = Served::serve_with(world().await, &config, &[]).await;
     until_owner(&served, 200, "ours").await;
@@ -118,7 +157,13 @@ async fn of_several_servers_the_one_that_resolves_the_record_counts() {
     }
     let (_, body) = ownership(&served).await;
     assert!(body.starts_with("ours"), "{body}");
-    assert_eq!(served.metric("dwd_owner_checks_total{result=\"ours\"}").await.min(2.0), 2.0);
+    assert_eq!(
+        served
+            .metric("dwd_owner_checks_total{result=\"ours\"}")
+            .await
+            .min(2.0),
+        2.0
+    );
     served.world.end().await;
 }
 
@@ -133,19 +178,46 @@ async fn a_record_that_changes_in_mid_outage_ends_all_writing_until_it_is_ours_a
     until_owner(&served, 503, "says \"there\", not \"here\"").await;
     served.world.event("OwnedElsewhere", "there").await;
     served.world.nodes.heal_all();
-    let (probed, written) = (served.world.shoot.requests().all().len(), served.world.written().len());
+    let (probed, written) = (
+        served.world.shoot.requests().all().len(),
+        served.world.written().len(),
+    );
     dns.queries(4).await;
-    assert_eq!(dependents(&served.world), ALL_HELD.map(held), "annotations stay");
+    assert_eq!(
+        dependents(&served.world),
+        ALL_HELD.map(held),
+        "annotations stay"
+    );
     assert_eq!(served.world.written().len(), written);
     // One request may have been under way.
-    assert!(served.world.shoot.requests().all().len() <= probed + 1, "it is not probed");
-    assert_eq!(served.metric("dwd_owner_shoots{standing=\"elsewhere\"}").await, 1.0);
-    let (_, body) = served.get(&format!("{}/statusz.json", served.health), "*/*").await;
+    assert!(
+        served.world.shoot.requests().all().len() <= probed + 1,
+        "it is not probed"
+    );
+    assert_eq!(
+        served
+            .metric("dwd_owner_shoots{standing=\"elsewhere\"}")
+            .await,
+        1.0
+    );
+    let (_, body) = served
+        .get(&format!("{}/statusz.json", served.health), "*/*")
+        .await;
     let status: Value = serde_json::from_str(&body).expect("JSON");
     let owner = &status["shoots"][0]["owner"];
-    assert_eq!((&owner["standing"], &owner["elsewhere"]), (&json!("elsewhere"), &json!("there")), "{owner}");
-    assert_eq!(status["outages"][0]["end"], "still_held_down", "{}", status["outages"]);
-    let (_, page) = served.get(&format!("{}/", served.health), "text/html").await;
+    assert_eq!(
+        (&owner["standing"], &owner["elsewhere"]),
+        (&json!("elsewhere"), &json!("there")),
+        "{owner}"
+    );
+    assert_eq!(
+        status["outages"][0]["end"], "still_held_down",
+        "{}",
+        status["outages"]
+    );
+    let (_, page) = served
+        .get(&format!("{}/", served.health), "text/html")
+        .await;
     assert!(page.contains("It belongs to another seed"), "{page}");
 
     dns.say(Reply::text("here"));
@@ -165,8 +237,17 @@ async fn cannot_be_resolved(reply: Reply, result: &str) {
     dns.say(reply.clone());
     until_owner(&served, 503, "unresolved").await;
     assert!(since.elapsed() >= TOLERANCE, "{reply:?} is tolerated");
-    assert!(served.metric(&format!("dwd_owner_checks_total{{result=\"{result}\"}}")).await >= 1.0, "{reply:?}");
-    served.world.event("OwnerUnresolved", "cannot be resolved").await;
+    assert!(
+        served
+            .metric(&format!("dwd_owner_checks_total{{result=\"{result}\"}}"))
+            .await
+            >= 1.0,
+        "{reply:?}"
+    );
+    served
+        .world
+        .event("OwnerUnresolved", "cannot be resolved")
+        .await;
     served.world.nodes.cut_all();
     dns.queries(4).await;
     assert_eq!(served.world.written(), Vec::<String>::new(), "{reply:?}");
@@ -229,9 +310,22 @@ async fn what_is_known_to_belong_elsewhere_is_passivated_and_comes_back() {
     let dns = dns(Reply::text("there")).await;
     let served = served(&dns, &format!("{PATIENT}, onLoss: passivate")).await;
     all_held(&served.world).await;
-    assert_eq!(served.world.written().last().map(String::as_str), Some(KCM), "in the order of a scale-down");
-    served.world.event("ScaledDown", "belongs to another seed").await;
-    assert_eq!(served.metric("dwd_held_down_shoots{verdict=\"unknown\"}").await, 0.0, "this is no protection");
+    assert_eq!(
+        served.world.written().last().map(String::as_str),
+        Some(KCM),
+        "in the order of a scale-down"
+    );
+    served
+        .world
+        .event("ScaledDown", "belongs to another seed")
+        .await;
+    assert_eq!(
+        served
+            .metric("dwd_held_down_shoots{verdict=\"unknown\"}")
+            .await,
+        0.0,
+        "this is no protection"
+    );
     dns.say(Reply::text("here"));
     all_up(&served.world).await;
     served.world.end().await;
@@ -242,11 +336,19 @@ async fn the_section_is_applied_while_the_prober_runs() {
     let dns = dns(Reply::text("there")).await;
     let served = Served::serve(world().await, &[]).await;
     let (status, text) = ownership(&served).await;
-    assert!(status == 404 && text.contains("no ownerCheck"), "{status} {text}");
+    assert!(
+        status == 404 && text.contains("no ownerCheck"),
+        "{status} {text}"
+    );
     served.world.probes(3).await;
     served.world.write_config(&config(&dns, PATIENT));
     until_owner(&served, 503, "elsewhere").await;
-    let (status, _) = served.get(&format!("{}/ownership/shoot--none--such", served.health), "*/*").await;
+    let (status, _) = served
+        .get(
+            &format!("{}/ownership/shoot--none--such", served.health),
+            "*/*",
+        )
+        .await;
     assert_eq!(status, 404);
     served.world.nodes.cut_all();
     dns.queries(4).await;
@@ -284,12 +386,16 @@ mod documents {
         let written = served.world.written().len();
         served.world.hold_down(MCM, "1");
         dns.queries(4).await;
-        assert_eq!((served.world.dependent(MCM), served.world.written().len()), (held("1"), written));
+        assert_eq!(
+            (served.world.dependent(MCM), served.world.written().len()),
+            (held("1"), written)
+        );
         served.world.end().await;
     }
 
     #[tokio::test]
-    async fn cut_off_from_its_own_api_server_a_prober_writes_nothing_when_it_returns_to_a_shoot_that_has_moved() {
+    async fn cut_off_from_its_own_api_server_a_prober_writes_nothing_when_it_returns_to_a_shoot_that_has_moved()
+     {
         let dns = dns(Reply::text("here")).await;
         let served = served(&dns, PATIENT).await;
         served.world.probes(3).await;
@@ -304,7 +410,8 @@ mod documents {
     }
 
     #[tokio::test]
-    async fn cut_off_from_dns_a_prober_works_for_as_long_as_is_tolerated_and_begins_again_by_itself() {
+    async fn cut_off_from_dns_a_prober_works_for_as_long_as_is_tolerated_and_begins_again_by_itself()
+     {
         let dns = dns(Reply::text("here")).await;
         let served = served(&dns, IMPATIENT).await;
         until_owner(&served, 200, "ours").await;
@@ -329,7 +436,10 @@ mod documents {
         world.start(&config(&dns, PATIENT));
         dns.queries(4).await;
         world.stop().await;
-        assert_eq!((dependents(&world), world.written()), (ALL_HELD.map(held), vec![]));
+        assert_eq!(
+            (dependents(&world), world.written()),
+            (ALL_HELD.map(held), vec![])
+        );
         world.start(&config(&dns, PATIENT));
         dns.queries(2).await;
         assert_eq!(world.written(), Vec::<String>::new());

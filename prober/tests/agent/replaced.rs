@@ -1,4 +1,5 @@
-//! Dependents that go away, or make room for others of the same name, while they are written to (fault 37).
+//! Dependents that go away, or make room for others of the same name, while they are written to
+//! (fault 37).
 
 use serde_json::json;
 use testbed::api::{Fault, When};
@@ -8,16 +9,24 @@ use super::world::{CA, KCM, MCM, NAMESPACE, World, at, held};
 
 const DEPLOYMENTS: &str = "deployments.apps";
 
-/// At the moment at which the first write to machine-controller-manager arrives, it is deleted; then `successor` is made.
+/// At the moment at which the first write to machine-controller-manager arrives, it is deleted;
+/// then `successor` is made.
 fn replace_at_the_first_write(world: &World, successor: Option<i64>) {
     let store = world.seed.store().clone();
-    let first = store.get(DEPLOYMENTS, NAMESPACE, MCM).expect("it exists")["metadata"]["uid"].clone();
+    let first =
+        store.get(DEPLOYMENTS, NAMESPACE, MCM).expect("it exists")["metadata"]["uid"].clone();
     let replace = When::matches(move |record| {
-        let is_there = || store.get(DEPLOYMENTS, NAMESPACE, MCM).is_some_and(|object| object["metadata"]["uid"] == first);
+        let is_there = || {
+            store
+                .get(DEPLOYMENTS, NAMESPACE, MCM)
+                .is_some_and(|object| object["metadata"]["uid"] == first)
+        };
         if record.is_write() && record.name == MCM && is_there() {
             store.delete(DEPLOYMENTS, NAMESPACE, MCM).expect("deleted");
             if let Some(replicas) = successor {
-                store.create(gardener::deployment(NAMESPACE, MCM, replicas)).expect("created");
+                store
+                    .create(gardener::deployment(NAMESPACE, MCM, replicas))
+                    .expect("created");
             }
         }
         false
@@ -57,7 +66,14 @@ async fn one_that_goes_away_at_its_write_stops_no_other_and_continues_when_it_is
     world.nodes.cut_all();
     world.until_it_is(KCM, held("1")).await;
     world.until_it_is(CA, held("1")).await;
-    assert!(world.seed.store().get(DEPLOYMENTS, NAMESPACE, MCM).is_none(), "nobody makes another");
+    assert!(
+        world
+            .seed
+            .store()
+            .get(DEPLOYMENTS, NAMESPACE, MCM)
+            .is_none(),
+        "nobody makes another"
+    );
     world.apply(gardener::deployment(NAMESPACE, MCM, 2));
     world.until([held("1"), held("2"), held("1")]).await;
     world.nodes.heal_all();

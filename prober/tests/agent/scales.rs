@@ -19,27 +19,39 @@ async fn world() -> (World, String) {
     let scalers = Resource::custom("bed.example.org/v1", "scalers", "Scaler").with_status();
     world.seed.store().register(scalers.with_scale());
     let mut user = gardener::seed_prober();
-    let more = Rule::new("get,list,watch,update,patch", &format!("{SCALERS},{SCALERS}/scale"));
+    let more = Rule::new(
+        "get,list,watch,update,patch",
+        &format!("{SCALERS},{SCALERS}/scale"),
+    );
     user.rules.get_or_insert_default().push(more);
     world.seed.access().grant(SEED_TOKEN, user);
     for namespace in [OTHER, NAMESPACE] {
         world.apply(json!({"apiVersion": "bed.example.org/v1", "kind": "Scaler",
             "metadata": {"name": "scaler", "namespace": namespace}, "spec": {"replicas": 4}}));
     }
-    let config = format!("{CONFIG}- {SCALER}\n  scaleUp: {{level: 3}}\n  scaleDown: {{level: 0}}\n");
+    let config =
+        format!("{CONFIG}- {SCALER}\n  scaleUp: {{level: 3}}\n  scaleDown: {{level: 0}}\n");
     (world, config)
 }
 
 /// Reads of the scale in a namespace.
 fn reads(namespace: &'static str) -> When {
-    When::matches(move |record| record.verb == "get" && record.path.ends_with(&format!("/{namespace}/scalers/scaler/scale")))
+    When::matches(move |record| {
+        record.verb == "get"
+            && record
+                .path
+                .ends_with(&format!("/{namespace}/scalers/scaler/scale"))
+    })
 }
 
 /// Waits until the shoot's scaler is at 0.
 async fn goes_down(world: &World) {
-    let down =
-        world.seed.store().wait_for(|store| (store.get(SCALERS, NAMESPACE, "scaler")?["spec"]["replicas"] == 0).then_some(()));
-    tokio::time::timeout(PATIENCE, down).await.expect("the scaler is known and goes down");
+    let down = world.seed.store().wait_for(|store| {
+        (store.get(SCALERS, NAMESPACE, "scaler")?["spec"]["replicas"] == 0).then_some(())
+    });
+    tokio::time::timeout(PATIENCE, down)
+        .await
+        .expect("the scaler is known and goes down");
 }
 
 #[tokio::test]
@@ -57,7 +69,10 @@ async fn a_scale_that_cannot_be_read_holds_up_no_other_shoot() {
 #[tokio::test]
 async fn a_scale_that_cannot_be_read_is_read_again_until_it_can_although_nothing_changes() {
     let (mut world, config) = world().await;
-    let refused = world.seed.faults().add(reads(NAMESPACE), Fault::status(500));
+    let refused = world
+        .seed
+        .faults()
+        .add(reads(NAMESPACE), Fault::status(500));
     world.start(&config);
     world.seed.faults().met(refused, 5).await;
     world.probes(3).await;
@@ -65,8 +80,18 @@ async fn a_scale_that_cannot_be_read_is_read_again_until_it_can_although_nothing
     for name in [KCM, MCM] {
         world.until_it_is(name, held("1")).await;
     }
-    let scaler = || world.seed.store().get(SCALERS, NAMESPACE, "scaler").expect("it exists");
-    assert_eq!(scaler()["spec"]["replicas"], 4, "nobody knows what to remember of it");
+    let scaler = || {
+        world
+            .seed
+            .store()
+            .get(SCALERS, NAMESPACE, "scaler")
+            .expect("it exists")
+    };
+    assert_eq!(
+        scaler()["spec"]["replicas"],
+        4,
+        "nobody knows what to remember of it"
+    );
     world.seed.faults().remove(refused);
     goes_down(&world).await;
     assert_eq!(scaler()["metadata"]["annotations"][gardener::REPLICAS], "4");
@@ -79,15 +104,28 @@ async fn the_reading_of_a_scale_ends_when_its_object_goes() {
     let refused = world.seed.faults().add(reads(OTHER), Fault::status(500));
     world.start(&config);
     world.seed.faults().met(refused, 2).await;
-    world.seed.store().delete(SCALERS, OTHER, "scaler").expect("deleted");
+    world
+        .seed
+        .store()
+        .delete(SCALERS, OTHER, "scaler")
+        .expect("deleted");
     world.apply(json!({"apiVersion": "bed.example.org/v1", "kind": "Scaler",
         "metadata": {"name": "scaler", "namespace": "shoot--p--b"}, "spec": {"replicas": 1}}));
     // The watch tells of the deletion before it tells of what was made after it.
-    let made = world.seed.requests().wait_for(|all| all.iter().any(|record| record.path.contains("/shoot--p--b/")).then_some(()));
-    tokio::time::timeout(PATIENCE, made).await.expect("the other is read");
+    let made = world.seed.requests().wait_for(|all| {
+        all.iter()
+            .any(|record| record.path.contains("/shoot--p--b/"))
+            .then_some(())
+    });
+    tokio::time::timeout(PATIENCE, made)
+        .await
+        .expect("the other is read");
     let before = world.seed.faults().hits(refused);
     // Longer than the longest wait between two tries takes many probes.
     world.probes(12).await;
-    assert!(world.seed.faults().hits(refused) <= before + 1, "it is still read");
+    assert!(
+        world.seed.faults().hits(refused) <= before + 1,
+        "it is still read"
+    );
     world.end().await;
 }

@@ -27,26 +27,54 @@ async fn a_shoot_that_hosts_itself_is_neither_probed_nor_asked_about_nor_reporte
     }
     let lines = Arc::new(Mutex::new(Vec::<Value>::new()));
     let heard = Arc::clone(&lines);
-    let sink = move |line: Vec<u8>| heard.lock().unwrap().push(serde_json::from_slice(&line).unwrap());
+    let sink = move |line: Vec<u8>| {
+        heard
+            .lock()
+            .unwrap()
+            .push(serde_json::from_slice(&line).unwrap())
+    };
     // All of this test runs in this thread.
-    let log = tracing_subscriber::registry().with(ZapLayer::new(ZapOptions::default(), sink, Utc::now));
+    let log =
+        tracing_subscriber::registry().with(ZapLayer::new(ZapOptions::default(), sink, Utc::now));
     let _log = tracing::subscriber::set_default(log);
     let dns = dns(Reply::Failure).await;
     // The checks of this config would report an owner record after 2 s.
     let served = Served::serve_with(world, &config(&dns, owner::IMPATIENT), &[]).await;
-    served.until_metric("dwd_shoots{state=\"self_hosted\"}", |count| count == 1.0).await;
-    served.until_metric("dwd_seed_known", |known| known == 1.0).await;
-    let asked = served.world.shoot.requests().wait_for(|all| (!all.is_empty()).then_some(()));
-    assert!(timeout(Duration::from_secs(4), asked).await.is_err(), "the shoot is asked");
+    served
+        .until_metric("dwd_shoots{state=\"self_hosted\"}", |count| count == 1.0)
+        .await;
+    served
+        .until_metric("dwd_seed_known", |known| known == 1.0)
+        .await;
+    let asked = served
+        .world
+        .shoot
+        .requests()
+        .wait_for(|all| (!all.is_empty()).then_some(()));
+    assert!(
+        timeout(Duration::from_secs(4), asked).await.is_err(),
+        "the shoot is asked"
+    );
 
-    assert_eq!(served.metric("dwd_owner_shoots{standing=\"unresolved\"}").await, 0.0);
-    assert_eq!(served.metric("dwd_oldest_complete_probe_seconds").await, 0.0);
+    assert_eq!(
+        served
+            .metric("dwd_owner_shoots{standing=\"unresolved\"}")
+            .await,
+        0.0
+    );
+    assert_eq!(
+        served.metric("dwd_oldest_complete_probe_seconds").await,
+        0.0
+    );
     let (_, metrics) = served.get(&served.metrics, "text/plain").await;
     assert!(!metrics.contains("\ndwd_probes_total{"), "{metrics}");
     assert_eq!((dns.asked(), served.world.written()), (vec![], vec![]));
     let lines = lines.lock().unwrap().clone();
     assert!(lines.len() > 3, "{lines:?}");
-    let bad: Vec<_> = lines.iter().filter(|line| line["level"] != "info").collect();
+    let bad: Vec<_> = lines
+        .iter()
+        .filter(|line| line["level"] != "info")
+        .collect();
     assert!(bad.is_empty(), "{bad:?}");
     served.world.end().await;
 }

@@ -1,4 +1,5 @@
-//! What operators set by annotations on namespaces: on `garden` for the whole seed, on the shoot's own for that shoot.
+//! What operators set by annotations on namespaces: on `garden` for the whole seed, on the shoot's
+//! own for that shoot.
 
 use prober_core::options::{GARDEN, PAUSE, RESTORE_ONLY_HELD_DOWN, SCALE_UP_STABILIZATION};
 use serde_json::{Value, json};
@@ -20,10 +21,15 @@ async fn a_pause_on_garden_stops_every_write_unless_the_shoots_namespace_says_ot
     world.until([held("1"), held("1"), held("1")]).await;
 
     world.annotate(NAMESPACE, PAUSE, Value::Null);
-    served.until_metric("dwd_paused_shoots", |paused| paused >= 1.0).await;
+    served
+        .until_metric("dwd_paused_shoots", |paused| paused >= 1.0)
+        .await;
     world.nodes.heal_all();
     served.until_expired(0.0).await;
-    assert_eq!([KCM, MCM, CA].map(|name| world.dependent(name)), [held("1"), held("1"), held("1")]);
+    assert_eq!(
+        [KCM, MCM, CA].map(|name| world.dependent(name)),
+        [held("1"), held("1"), held("1")]
+    );
     world.annotate(GARDEN, PAUSE, Value::Null);
     world.until([at(1), at(1), at(1)]).await;
     served.world.end().await;

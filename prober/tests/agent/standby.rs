@@ -14,7 +14,11 @@ use super::log::STANDBY_TOKEN;
 use super::world::{CONFIG, LEASES, NAMESPACE, World, at, held, scales};
 
 const STANDBY: &str = "system:serviceaccount:garden:standby";
-const LOCK: (&str, &str, &str) = ("leases.coordination.k8s.io", "garden", "dwd-prober-leader-election");
+const LOCK: (&str, &str, &str) = (
+    "leases.coordination.k8s.io",
+    "garden",
+    "dwd-prober-leader-election",
+);
 /// The Lease outlives everything here, so that whoever is dead or blind keeps the lead.
 const ELECTION: [&str; 4] = [
     "--enable-leader-election=true",
@@ -39,56 +43,109 @@ impl Pair {
     }
 
     async fn of(mut world: World) -> Self {
-        world.seed.access().grant(STANDBY_TOKEN, User { name: STANDBY.into(), ..gardener::seed_prober() });
+        world.seed.access().grant(
+            STANDBY_TOKEN,
+            User {
+                name: STANDBY.into(),
+                ..gardener::seed_prober()
+            },
+        );
         world.servers.extend(ELECTION.map(String::from));
         world.start(CONFIG);
         world.probes(3).await;
         let (resource, namespace, name) = LOCK;
         let leader = world.seed.store().wait_for(|store| {
             let lease = store.get(resource, namespace, name)?;
-            lease["spec"]["holderIdentity"].as_str().filter(|holder| !holder.is_empty()).map(str::to_owned)
+            lease["spec"]["holderIdentity"]
+                .as_str()
+                .filter(|holder| !holder.is_empty())
+                .map(str::to_owned)
         });
         let leader = timeout(PATIENCE, leader).await.expect("a leader");
         let of_leader = connections(&world.shoot.requests().all());
 
         let metrics = world.address();
-        world.servers =
-            vec![format!("--metrics-bind-addr={metrics}"), "--health-bind-addr=0".into(), "--pprof-bind-addr=0".into()];
+        world.servers = vec![
+            format!("--metrics-bind-addr={metrics}"),
+            "--health-bind-addr=0".into(),
+            "--pprof-bind-addr=0".into(),
+        ];
         world.servers.extend(ELECTION.map(String::from));
         world.join(STANDBY_TOKEN);
         let joined = world.shoot.requests().wait_for(|all| {
-            let probes = |record: &&Record| record.path == LEASES && !of_leader.contains(&record.connection);
-            (all.iter().filter(probes).filter(|record| record.status == Some(200)).count() >= 3).then_some(())
+            let probes =
+                |record: &&Record| record.path == LEASES && !of_leader.contains(&record.connection);
+            (all.iter()
+                .filter(probes)
+                .filter(|record| record.status == Some(200))
+                .count()
+                >= 3)
+                .then_some(())
         });
-        timeout(PATIENCE, joined).await.expect("the standby probes, too");
+        timeout(PATIENCE, joined)
+            .await
+            .expect("the standby probes, too");
         let connections = &connections(&world.shoot.requests().all()) - &of_leader;
-        Self { world, leader, connections, metrics: format!("http://{metrics}/metrics") }
+        Self {
+            world,
+            leader,
+            connections,
+            metrics: format!("http://{metrics}/metrics"),
+        }
     }
 
     /// By whom the dependents were written.
     fn writers(&self) -> BTreeSet<String> {
-        self.world.seed.requests().all().into_iter().filter(scales).map(|record| record.user).collect()
+        self.world
+            .seed
+            .requests()
+            .all()
+            .into_iter()
+            .filter(scales)
+            .map(|record| record.user)
+            .collect()
     }
 
     /// The name in the election of whoever leads now.
     fn leads(&self) -> String {
         let (resource, namespace, name) = LOCK;
-        let lease = self.world.seed.store().get(resource, namespace, name).expect("a Lease");
-        lease["spec"]["holderIdentity"].as_str().unwrap_or_default().to_owned()
+        let lease = self
+            .world
+            .seed
+            .store()
+            .get(resource, namespace, name)
+            .expect("a Lease");
+        lease["spec"]["holderIdentity"]
+            .as_str()
+            .unwrap_or_default()
+            .to_owned()
     }
 
     /// How often the standby says that it wrote in the leader's place: down, up.
     async fn without_lead(&self) -> [f64; 2] {
-        self.values(["down", "up"].map(|way| format!("dwd_protected_without_lead_total{{direction=\"{way}\"}}"))).await
+        self.values(
+            ["down", "up"]
+                .map(|way| format!("dwd_protected_without_lead_total{{direction=\"{way}\"}}")),
+        )
+        .await
     }
 
     /// What the standby's metrics say.
     async fn values<const N: usize>(&self, names: [String; N]) -> [f64; N] {
-        let text = reqwest::get(&self.metrics).await.expect("an answer").text().await.expect("text");
+        let text = reqwest::get(&self.metrics)
+            .await
+            .expect("an answer")
+            .text()
+            .await
+            .expect("text");
         names.map(|name| {
-            let value = text.lines().find_map(|line| line.strip_prefix(&name)?.strip_prefix(' '));
+            let value = text
+                .lines()
+                .find_map(|line| line.strip_prefix(&name)?.strip_prefix(' '));
             assert!(value.is_some(), "no {name} in\n{text}");
-            value.and_then(|value| value.parse().ok()).expect("a number")
+            value
+                .and_then(|value| value.parse().ok())
+                .expect("a number")
         })
     }
 
@@ -96,11 +153,18 @@ impl Pair {
     async fn event(&self) {
         let event = self.world.seed.store().wait_for(|store| {
             let names = |event: &serde_json::Value| {
-                event["reason"] == "LeaderDidNotAct" && event["message"].as_str().is_some_and(|text| text.contains(&self.leader))
+                event["reason"] == "LeaderDidNotAct"
+                    && event["message"]
+                        .as_str()
+                        .is_some_and(|text| text.contains(&self.leader))
             };
             store.list("events", None).iter().any(names).then_some(())
         });
-        assert!(timeout(PATIENCE, event).await.is_ok(), "{:?}", self.world.seed.store().list("events", None));
+        assert!(
+            timeout(PATIENCE, event).await.is_ok(),
+            "{:?}",
+            self.world.seed.store().list("events", None)
+        );
     }
 }
 
@@ -123,7 +187,8 @@ async fn a_leader_that_is_killed_in_mid_outage_costs_the_standbys_patience_and_n
 }
 
 #[tokio::test]
-async fn a_standby_protects_a_shoot_that_its_leader_cannot_see_and_the_leader_restores_it_once_it_can() {
+async fn a_standby_protects_a_shoot_that_its_leader_cannot_see_and_the_leader_restores_it_once_it_can()
+ {
     let pair = Pair::start().await;
     let standbys = pair.connections.clone();
     let others = When::matches(move |record| !standbys.contains(&record.connection));
@@ -149,7 +214,10 @@ async fn beside_a_leader_that_acts_a_standby_writes_nothing_in_a_whole_outage_an
     let pair = Pair::of(world).await;
     // The leader takes its time, but not longer than it has.
     let leaders = When::matches(|record| scales(record) && record.user != STANDBY);
-    pair.world.seed.faults().add(leaders, Fault::Delay(Duration::from_millis(150)));
+    pair.world
+        .seed
+        .faults()
+        .add(leaders, Fault::Delay(Duration::from_millis(150)));
     pair.world.nodes.cut_all();
     pair.world.until([held("1"), held("1"), held("1")]).await;
     pair.world.probes(6).await;
@@ -168,7 +236,11 @@ async fn a_standby_of_a_seed_that_wants_none_to_protect_leaves_an_outage_to_the_
     let mut pair = Pair::of(world).await;
     pair.world.kill().await;
     pair.world.nodes.cut_all();
-    while pair.values(["dwd_leases{state=\"expired\"}".to_owned()]).await != [3.0] {
+    while pair
+        .values(["dwd_leases{state=\"expired\"}".to_owned()])
+        .await
+        != [3.0]
+    {
         pair.world.probes(1).await;
     }
     // Longer than its patience.

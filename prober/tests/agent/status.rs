@@ -14,13 +14,17 @@ use super::operations::Served;
 use super::world::{CONFIG, KCM, NAMESPACE, World, at, held};
 
 async fn shown(served: &Served) -> Value {
-    let (status, body) = served.get(&format!("{}/statusz.json", served.health), "*/*").await;
+    let (status, body) = served
+        .get(&format!("{}/statusz.json", served.health), "*/*")
+        .await;
     assert_eq!(status, 200);
     serde_json::from_str(&body).expect("JSON")
 }
 
 async fn page(served: &Served, path: &str) -> String {
-    let (status, body) = served.get(&format!("{}{path}", served.health), "text/html").await;
+    let (status, body) = served
+        .get(&format!("{}{path}", served.health), "text/html")
+        .await;
     assert_eq!(status, 200);
     body
 }
@@ -29,17 +33,37 @@ async fn page(served: &Served, path: &str) -> String {
 async fn a_healthy_shoot_is_shown_with_its_numbers_and_the_config_in_force() {
     let served = Served::start().await;
     let all = shown(&served).await;
-    assert_eq!((&all["process"]["agent"], &all["process"]["role"]), (&"prober".into(), &"alone".into()));
+    assert_eq!(
+        (&all["process"]["agent"], &all["process"]["role"]),
+        (&"prober".into(), &"alone".into())
+    );
     let shoot = &all["shoots"][0];
-    assert_eq!((&shoot["namespace"], &shoot["state"]), (&NAMESPACE.into(), &"probed".into()));
+    assert_eq!(
+        (&shoot["namespace"], &shoot["state"]),
+        (&NAMESPACE.into(), &"probed".into())
+    );
     let found = &shoot["probe"]["found"];
-    assert_eq!((&found["verdict"], &found["candidates"], &found["expired"]), (&"scale_up".into(), &3.into(), &0.into()));
-    assert_eq!((&found["expiredAfterSeconds"], &found["givenUpAfterSeconds"]), (&3.0.into(), &4.0.into()));
-    let config = prober::config::parse(&all["config"].to_string()).expect("a config").config;
-    assert_eq!(config, prober::config::parse(CONFIG).expect("a config").config);
+    assert_eq!(
+        (&found["verdict"], &found["candidates"], &found["expired"]),
+        (&"scale_up".into(), &3.into(), &0.into())
+    );
+    assert_eq!(
+        (&found["expiredAfterSeconds"], &found["givenUpAfterSeconds"]),
+        (&3.0.into(), &4.0.into())
+    );
+    let config = prober::config::parse(&all["config"].to_string())
+        .expect("a config")
+        .config;
+    assert_eq!(
+        config,
+        prober::config::parse(CONFIG).expect("a config").config
+    );
     for path in ["/", "/statusz"] {
         let page = page(&served, path).await;
-        assert!(page.contains(NAMESPACE) && page.contains("Nothing is held down"), "{page}");
+        assert!(
+            page.contains(NAMESPACE) && page.contains("Nothing is held down"),
+            "{page}"
+        );
     }
     served.world.end().await;
 }
@@ -52,16 +76,38 @@ async fn an_outage_is_shown_with_what_is_held_down_and_the_leases_behind_it() {
     served.world.probes(2).await;
     let all = shown(&served).await;
     let probe = &all["shoots"][0]["probe"];
-    let names: Vec<&str> =
-        probe["heldDown"].as_array().expect("a list").iter().filter_map(|held| held["name"].as_str()).collect();
+    let names: Vec<&str> = probe["heldDown"]
+        .as_array()
+        .expect("a list")
+        .iter()
+        .filter_map(|held| held["name"].as_str())
+        .collect();
     assert_eq!((names.len(), names.contains(&KCM)), (3, true), "{probe}");
-    assert_eq!((&probe["found"]["verdict"], &probe["found"]["expired"]), (&"scale_down".into(), &3.into()));
+    assert_eq!(
+        (&probe["found"]["verdict"], &probe["found"]["expired"]),
+        (&"scale_down".into(), &3.into())
+    );
     let leases = probe["found"]["leases"].as_array().expect("a list");
-    let ages: Vec<f64> = leases.iter().filter_map(|lease| lease["ageSeconds"].as_f64()).collect();
-    assert!(ages.len() == 3 && ages.is_sorted_by(|a, b| a >= b) && ages[2] >= 3.0, "{ages:?}");
-    assert!(leases.iter().all(|lease| lease["state"] == "expired"), "{leases:?}");
+    let ages: Vec<f64> = leases
+        .iter()
+        .filter_map(|lease| lease["ageSeconds"].as_f64())
+        .collect();
+    assert!(
+        ages.len() == 3 && ages.is_sorted_by(|a, b| a >= b) && ages[2] >= 3.0,
+        "{ages:?}"
+    );
+    assert!(
+        leases.iter().all(|lease| lease["state"] == "expired"),
+        "{leases:?}"
+    );
     let page = page(&served, "/statusz").await;
-    for expected in ["Held down", KCM, "scale down", "3 of 3 leases expired", served.world.nodes.names()[0].as_str()] {
+    for expected in [
+        "Held down",
+        KCM,
+        "scale down",
+        "3 of 3 leases expired",
+        served.world.nodes.names()[0].as_str(),
+    ] {
         assert!(page.contains(expected), "no {expected:?} in {page}");
     }
     served.world.end().await;
@@ -82,27 +128,49 @@ async fn an_outage_is_one_record_on_the_page_in_the_log_in_an_event_and_in_metri
         }
         tokio::task::yield_now().await;
     };
-    let numbers = ["candidates", "fraction", "graceSeconds"].map(|name| outage["verdict"][name].as_f64());
+    let numbers =
+        ["candidates", "fraction", "graceSeconds"].map(|name| outage["verdict"][name].as_f64());
     assert_eq!(
         (&outage["namespace"], &outage["end"], numbers),
-        (&NAMESPACE.into(), &"restored".into(), [Some(3.0), Some(0.6), Some(4.0)])
+        (
+            &NAMESPACE.into(),
+            &"restored".into(),
+            [Some(3.0), Some(0.6), Some(4.0)]
+        )
     );
     let lengths = ["writes", "heldDown"].map(|name| outage[name].as_array().map(Vec::len));
     assert_eq!(lengths, [Some(6), Some(3)], "{outage}");
     let page = page(&served, "/").await;
     let sentence = "of 3 leases expired, held down (written as the leader): ";
-    assert!(page.contains(sentence) && page.contains("; restored after "), "{page}");
+    assert!(
+        page.contains(sentence) && page.contains("; restored after "),
+        "{page}"
+    );
     served.world.event("OutageEnded", sentence).await;
-    let blips = served.metric("dwd_outages_total{end=\"restored\",blip=\"true\"}").await;
-    assert_eq!(blips + served.metric("dwd_outages_total{end=\"restored\",blip=\"false\"}").await, 1.0);
-    assert_eq!(served.metric("dwd_outage_duration_seconds_count").await, 1.0);
+    let blips = served
+        .metric("dwd_outages_total{end=\"restored\",blip=\"true\"}")
+        .await;
+    assert_eq!(
+        blips
+            + served
+                .metric("dwd_outages_total{end=\"restored\",blip=\"false\"}")
+                .await,
+        1.0
+    );
+    assert_eq!(
+        served.metric("dwd_outage_duration_seconds_count").await,
+        1.0
+    );
     served.world.end().await;
 }
 
 #[tokio::test]
 async fn a_probe_that_fails_is_shown_with_its_cause() {
     let served = Served::start().await;
-    served.world.shoot.set_network(testbed::api::Network::Refused);
+    served
+        .world
+        .shoot
+        .set_network(testbed::api::Network::Refused);
     let failure = loop {
         let failure = shown(&served).await["shoots"][0]["probe"]["failure"].take();
         if failure.is_object() {
@@ -118,7 +186,10 @@ async fn a_probe_that_fails_is_shown_with_its_cause() {
 
 #[tokio::test]
 async fn a_replica_that_waits_says_who_leads() {
-    let election = ["--enable-leader-election=true", "--leader-election-namespace=garden"];
+    let election = [
+        "--enable-leader-election=true",
+        "--leader-election-namespace=garden",
+    ];
     let world = World::new().await;
     let spec = json!({
         "holderIdentity": "another", "leaseDurationSeconds": 15, "renewTime": "2020-01-01T00:00:00.000000Z", "leaseTransitions": 0,
@@ -133,7 +204,10 @@ async fn a_replica_that_waits_says_who_leads() {
         }
         tokio::task::yield_now().await;
     };
-    assert_eq!((&process["role"], &process["leader"]), (&"waiting".into(), &"another".into()));
+    assert_eq!(
+        (&process["role"], &process["leader"]),
+        (&"waiting".into(), &"another".into())
+    );
     assert!(page(&served, "/").await.contains("Another replica leads"));
     served.world.end().await;
 }
@@ -144,16 +218,26 @@ async fn whether_a_shoot_is_paused_is_not_known_while_namespaces_may_not_be_read
     let folder = tempfile::tempdir().expect("a folder");
     let file = folder.path().join("kubeconfig");
     std::fs::write(&file, world.seed.kubeconfig(SEED_TOKEN)).expect("a file");
-    let client = common::seed_client::connect(Some(&file), &RequestCounter::default()).await.expect("a client");
+    let client = common::seed_client::connect(Some(&file), &RequestCounter::default())
+        .await
+        .expect("a client");
     let config = prober::config::parse(CONFIG).expect("a config").config;
     for (forbidden, paused) in [(true, None), (false, Some(false))] {
         world.seed.faults().clear();
         if forbidden {
-            world.seed.faults().add(When::matches(|record| record.resource == "namespaces"), Fault::status(403));
+            world.seed.faults().add(
+                When::matches(|record| record.resource == "namespaces"),
+                Fault::status(403),
+            );
         }
         // What may not be read never comes.
-        let patience = if forbidden { Duration::from_secs(1) } else { PATIENCE };
-        let prober = ReadOnlyProber::start(client.clone(), config.clone(), Reach::Seed, patience).await;
+        let patience = if forbidden {
+            Duration::from_secs(1)
+        } else {
+            PATIENCE
+        };
+        let prober =
+            ReadOnlyProber::start(client.clone(), config.clone(), Reach::Seed, patience).await;
         assert_eq!(prober.paused(NAMESPACE), paused);
         prober.end().await;
     }

@@ -1,4 +1,5 @@
-//! A seed and a shoot in memory, with nodes that renew their leases, stand-ins for the seed's kubelets, and a prober.
+//! A seed and a shoot in memory, with nodes that renew their leases, stand-ins for the seed's
+//! kubelets, and a prober.
 
 use std::ffi::OsString;
 use std::net::SocketAddr;
@@ -74,18 +75,39 @@ impl World {
     /// A healthy shoot with three nodes and all dependents at 1; no prober yet.
     pub async fn new() -> Self {
         // Another test of this process may have installed it already.
-        rustls::crypto::ring::default_provider().install_default().ok();
+        rustls::crypto::ring::default_provider()
+            .install_default()
+            .ok();
         let authority = Authority::new().expect("an authority");
-        let start = || async { MemoryApi::start(&authority, Options::default()).await.expect("an API server") };
+        let start = || async {
+            MemoryApi::start(&authority, Options::default())
+                .await
+                .expect("an API server")
+        };
         let (seed, shoot) = (start().await, start().await);
         log::listen();
         seed.access().grant(SEED_TOKEN, gardener::seed_prober());
-        let plan = ShootPlan { namespace: NAMESPACE, token: SHOOT_TOKEN, ..ShootPlan::default() };
+        let plan = ShootPlan {
+            namespace: NAMESPACE,
+            token: SHOOT_TOKEN,
+            ..ShootPlan::default()
+        };
         let nodes = plan.furnish(seed.store(), &shoot).expect("an empty seed");
         let kubelets = Kubelets::start(seed.store(), &[DEPLOYMENTS], Duration::ZERO);
         let files = tempfile::tempdir().expect("a folder");
-        let servers = ["metrics", "health", "pprof"].map(|server| format!("--{server}-bind-addr=0")).to_vec();
-        Self { seed, shoot, nodes, _kubelets: kubelets, files, servers, held: vec![], probers: vec![] }
+        let servers = ["metrics", "health", "pprof"]
+            .map(|server| format!("--{server}-bind-addr=0"))
+            .to_vec();
+        Self {
+            seed,
+            shoot,
+            nodes,
+            _kubelets: kubelets,
+            files,
+            servers,
+            held: vec![],
+            probers: vec![],
+        }
     }
 
     /// The same with a prober that has seen the leases change.
@@ -97,7 +119,8 @@ impl World {
     pub async fn running_with(config: &str) -> Self {
         let mut world = Self::new().await;
         world.start(config);
-        // With an initial delay of 0 the second probe follows the first at once; by the third every lease was seen to change.
+        // With an initial delay of 0 the second probe follows the first at once; by the third every
+        // lease was seen to change.
         world.probes(3).await;
         world
     }
@@ -116,19 +139,31 @@ impl World {
         let path = |name: &str| self.files.path().join(name);
         let kubeconfig = format!("kubeconfig-{}", self.probers.len());
         std::fs::write(path(&kubeconfig), self.seed.kubeconfig(token)).expect("a file");
-        let flag = |flag: &str, file: &str| OsString::from(format!("--{flag}={}", path(file).display()));
-        let mut words = vec!["prober".into(), flag("config-file", "config.yaml"), flag("kubeconfig", &kubeconfig)];
+        let flag =
+            |flag: &str, file: &str| OsString::from(format!("--{flag}={}", path(file).display()));
+        let mut words = vec![
+            "prober".into(),
+            flag("config-file", "config.yaml"),
+            flag("kubeconfig", &kubeconfig),
+        ];
         words.extend(self.servers.iter().map(OsString::from));
-        let Ok(Command::Run(_, args)) = parse(words) else { unreachable!("these flags exist") };
+        let Ok(Command::Run(_, args)) = parse(words) else {
+            unreachable!("these flags exist")
+        };
         let stop = CancellationToken::new();
-        self.probers.push((stop.clone(), tokio::spawn(prober::run(args, stop))));
+        self.probers
+            .push((stop.clone(), tokio::spawn(prober::run(args, stop))));
     }
 
     /// Ends the prober that was started first, which must not take long.
     pub async fn stop(&mut self) {
         let (stop, task) = self.probers.remove(0);
         stop.cancel();
-        timeout(STOP, task).await.expect("it stops in time").expect("no panic").expect("no error");
+        timeout(STOP, task)
+            .await
+            .expect("it stops in time")
+            .expect("no panic")
+            .expect("no error");
     }
 
     /// The same as a crash would: nothing is finished.
@@ -138,13 +173,19 @@ impl World {
         assert!(task.await.is_err_and(|error| error.is_cancelled()));
     }
 
-    /// Ends everything; nothing that was asked for may have been forbidden, and no credential may have been shown.
+    /// Ends everything; nothing that was asked for may have been forbidden, and no credential may
+    /// have been shown.
     pub async fn end(mut self) {
         while !self.probers.is_empty() {
             self.stop().await;
         }
         for api in [&self.seed, &self.shoot] {
-            let forbidden: Vec<Record> = api.requests().all().into_iter().filter(|record| record.status == Some(403)).collect();
+            let forbidden: Vec<Record> = api
+                .requests()
+                .all()
+                .into_iter()
+                .filter(|record| record.status == Some(403))
+                .collect();
             assert!(forbidden.is_empty(), "{forbidden:?}");
         }
         let events = json!(self.seed.store().list("events", None));
@@ -157,7 +198,12 @@ impl World {
 
     /// Changes the embedded shoot.
     pub fn change_shoot(&self, change: impl FnOnce(&mut Value)) {
-        self.seed.store().update(CLUSTERS, "", NAMESPACE, |cluster| change(&mut cluster["spec"]["shoot"])).expect("changed");
+        self.seed
+            .store()
+            .update(CLUSTERS, "", NAMESPACE, |cluster| {
+                change(&mut cluster["spec"]["shoot"])
+            })
+            .expect("changed");
     }
 
     /// Sets an annotation of a namespace; a null removes it.
@@ -166,20 +212,32 @@ impl World {
             self.apply(gardener::namespace(namespace));
         }
         let patch = json!({"metadata": {"annotations": {key: value}}});
-        self.seed.store().patch("namespaces", "", namespace, &patch).expect("annotated");
+        self.seed
+            .store()
+            .patch("namespaces", "", namespace, &patch)
+            .expect("annotated");
     }
 
     pub fn delete_cluster(&self) {
-        self.seed.store().delete(CLUSTERS, "", NAMESPACE).expect("deleted");
+        self.seed
+            .store()
+            .delete(CLUSTERS, "", NAMESPACE)
+            .expect("deleted");
     }
 
     pub fn delete(&self, deployment: &str) {
-        self.seed.store().delete(DEPLOYMENTS, NAMESPACE, deployment).expect("deleted");
+        self.seed
+            .store()
+            .delete(DEPLOYMENTS, NAMESPACE, deployment)
+            .expect("deleted");
     }
 
     /// Changes a dependent as someone else would.
     pub fn change(&self, deployment: &str, change: impl FnOnce(&mut Value)) {
-        self.seed.store().update(DEPLOYMENTS, NAMESPACE, deployment, change).expect("changed");
+        self.seed
+            .store()
+            .update(DEPLOYMENTS, NAMESPACE, deployment, change)
+            .expect("changed");
     }
 
     /// Holds a dependent down as the prober does.
@@ -201,23 +259,41 @@ impl World {
             (found == wanted).then_some(())
         });
         let reached = timeout(PATIENCE, reached).await;
-        assert!(reached.is_ok(), "not {wanted:?} but {:?}", [KCM, MCM, CA].map(|name| self.dependent(name)));
+        assert!(
+            reached.is_ok(),
+            "not {wanted:?} but {:?}",
+            [KCM, MCM, CA].map(|name| self.dependent(name))
+        );
     }
 
     /// Waits until one Deployment is as wanted.
     pub async fn until_it_is(&self, name: &str, wanted: Dependent) {
-        let reached = self.seed.store().wait_for(|store| (dependent(store, name)? == wanted).then_some(()));
-        assert!(timeout(PATIENCE, reached).await.is_ok(), "{name} is {:?}", self.dependent(name));
+        let reached = self
+            .seed
+            .store()
+            .wait_for(|store| (dependent(store, name)? == wanted).then_some(()));
+        assert!(
+            timeout(PATIENCE, reached).await.is_ok(),
+            "{name} is {:?}",
+            self.dependent(name)
+        );
     }
 
     /// Waits for an Event about a dependent.
     pub async fn event(&self, reason: &'static str, name: &'static str) {
         let event = self.seed.store().wait_for(move |store| {
-            let about =
-                |event: &Value| event["reason"] == reason && event["message"].as_str().is_some_and(|text| text.contains(name));
+            let about = |event: &Value| {
+                event["reason"] == reason
+                    && event["message"]
+                        .as_str()
+                        .is_some_and(|text| text.contains(name))
+            };
             store.list("events", None).iter().any(about).then_some(())
         });
-        assert!(timeout(PATIENCE, event).await.is_ok(), "no {reason} of {name}");
+        assert!(
+            timeout(PATIENCE, event).await.is_ok(),
+            "no {reason} of {name}"
+        );
     }
 
     /// Waits until the shoot has answered so many more probes.
@@ -232,20 +308,33 @@ impl World {
 
     /// The names that writes were asked for, in the order of their arrival.
     pub fn written(&self) -> Vec<String> {
-        self.seed.requests().all().into_iter().filter(scales).map(|record| record.name).collect()
+        self.seed
+            .requests()
+            .all()
+            .into_iter()
+            .filter(scales)
+            .map(|record| record.name)
+            .collect()
     }
 
     /// Waits until so many writes were asked for.
     pub async fn writes(&self, count: usize) {
-        let writes =
-            self.seed.requests().wait_for(|all| (all.iter().filter(|record| scales(record)).count() >= count).then_some(()));
-        assert!(timeout(PATIENCE, writes).await.is_ok(), "{count} writes, but there were {:?}", self.written());
+        let writes = self.seed.requests().wait_for(|all| {
+            (all.iter().filter(|record| scales(record)).count() >= count).then_some(())
+        });
+        assert!(
+            timeout(PATIENCE, writes).await.is_ok(),
+            "{count} writes, but there were {:?}",
+            self.written()
+        );
     }
 }
 
 /// Whether a request is a write to a dependent; Events are none, nor is the Lease of the election.
 pub fn scales(record: &Record) -> bool {
-    record.is_write() && record.path.starts_with("/apis/") && !record.resource.starts_with("leases.")
+    record.is_write()
+        && record.path.starts_with("/apis/")
+        && !record.resource.starts_with("leases.")
 }
 
 fn answered(record: &Record) -> bool {
@@ -262,17 +351,28 @@ pub struct Dependent {
 
 /// As an untouched dependent is.
 pub fn at(replicas: i64) -> Dependent {
-    Dependent { replicas, ..Dependent::default() }
+    Dependent {
+        replicas,
+        ..Dependent::default()
+    }
 }
 
 /// As a dependent is that is held down.
 pub fn held(memory: &str) -> Dependent {
-    Dependent { replicas: 0, memory: Some(memory.to_owned()), marker: true }
+    Dependent {
+        replicas: 0,
+        memory: Some(memory.to_owned()),
+        marker: true,
+    }
 }
 
 fn dependent(store: &Store, name: &str) -> Option<Dependent> {
     let object = store.get(DEPLOYMENTS, NAMESPACE, name)?;
-    let annotation = |key: &str| object["metadata"]["annotations"][key].as_str().map(str::to_owned);
+    let annotation = |key: &str| {
+        object["metadata"]["annotations"][key]
+            .as_str()
+            .map(str::to_owned)
+    };
     Some(Dependent {
         replicas: object["spec"]["replicas"].as_i64().unwrap_or(1),
         memory: annotation(REPLICAS),

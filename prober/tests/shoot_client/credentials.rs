@@ -41,7 +41,9 @@ async fn credentials_that_are_not_accepted_are_read_again_once_and_the_request_r
     shoot.asked();
     shoot.api.access().grant("new-token", shoot_probe());
     shoot.api.access().revoke(TOKEN);
-    shoot.secret.set_unnoticed(&shoot.api.kubeconfig("new-token"));
+    shoot
+        .secret
+        .set_unnoticed(&shoot.api.kubeconfig("new-token"));
     shoot.healthy().await;
     assert_eq!(shoot.secret.rereads(), 1);
     assert_eq!(shoot.asked(), [LEASES, LEASES]);
@@ -55,9 +57,15 @@ async fn credentials_that_stay_wrong_are_unknown_after_one_more_look() {
     shoot.asked();
     assert_eq!(shoot.failed().await, ("leases", "unauthorized"));
     assert_eq!(shoot.secret.rereads(), 1);
-    assert_eq!(shoot.asked(), [LEASES], "the same credentials are not tried twice");
+    assert_eq!(
+        shoot.asked(),
+        [LEASES],
+        "the same credentials are not tried twice"
+    );
 
-    shoot.secret.set_unnoticed(&shoot.api.kubeconfig("as-wrong"));
+    shoot
+        .secret
+        .set_unnoticed(&shoot.api.kubeconfig("as-wrong"));
     assert_eq!(shoot.failed().await, ("version", "unauthorized"));
     assert_eq!(shoot.secret.rereads(), 2);
     assert_eq!(shoot.asked(), [VERSION, VERSION]);
@@ -67,13 +75,20 @@ async fn credentials_that_stay_wrong_are_unknown_after_one_more_look() {
 async fn missing_rights_are_distinguished_from_missing_leases() {
     // Fault 5
     let mut shoot = Shoot::start().await;
-    let leases_only = testbed::api::Rule::new("get,list", "leases.coordination.k8s.io").in_namespace("kube-node-lease");
-    shoot.api.access().grant(TOKEN, testbed::api::User::limited("probe", vec![leases_only]));
+    let leases_only = testbed::api::Rule::new("get,list", "leases.coordination.k8s.io")
+        .in_namespace("kube-node-lease");
+    shoot.api.access().grant(
+        TOKEN,
+        testbed::api::User::limited("probe", vec![leases_only]),
+    );
     shoot.healthy().await;
     let error = shoot.nodes().await.expect_err("no right to list nodes");
     assert_eq!(super::shoot::words(&error), ("nodes", "forbidden"));
     assert!(shoot.asked().contains(&NODES.to_owned()));
-    shoot.api.access().grant(TOKEN, testbed::api::User::limited("probe", Vec::new()));
+    shoot
+        .api
+        .access()
+        .grant(TOKEN, testbed::api::User::limited("probe", Vec::new()));
     assert_eq!(shoot.failed().await, ("leases", "forbidden"));
     assert_eq!(shoot.secret.rereads(), 0);
 }
@@ -84,8 +99,15 @@ async fn no_secret_asks_nothing_and_a_later_one_heals() {
     shoot.secret.delete();
     assert_eq!(shoot.failed().await, ("kubeconfig", "no_secret"));
     shoot.secret.set_data(None);
-    assert_eq!(shoot.failed().await.1, "kubeconfig", "a Secret without the key");
-    assert_eq!((shoot.secret.rereads(), shoot.api.connections().accepted), (0, 0));
+    assert_eq!(
+        shoot.failed().await.1,
+        "kubeconfig",
+        "a Secret without the key"
+    );
+    assert_eq!(
+        (shoot.secret.rereads(), shoot.api.connections().accepted),
+        (0, 0)
+    );
     shoot.secret.set(&shoot.api.kubeconfig(TOKEN));
     shoot.healthy().await;
 }
@@ -105,9 +127,15 @@ async fn a_wrong_server_and_back_again_heals() {
     let mut shoot = Shoot::start().await;
     shoot.healthy().await;
     let right = shoot.api.kubeconfig(TOKEN);
-    shoot.secret.set(&right.replace(&shoot.api.url(), &shoot.api.url().replace("127.0.0.1", "127.0.0.2")));
+    shoot.secret.set(&right.replace(
+        &shoot.api.url(),
+        &shoot.api.url().replace("127.0.0.1", "127.0.0.2"),
+    ));
     let (stage, category) = shoot.failed().await;
-    assert!(stage == "version" && ["connect", "timeout"].contains(&category), "{stage} {category}");
+    assert!(
+        stage == "version" && ["connect", "timeout"].contains(&category),
+        "{stage} {category}"
+    );
     shoot.secret.set(&right);
     shoot.healthy().await;
 }
@@ -116,7 +144,9 @@ async fn a_wrong_server_and_back_again_heals() {
 async fn certificates_that_cannot_be_read_are_an_error_of_the_kubeconfig() {
     let mut shoot = Shoot::start().await;
     let good = shoot.api.kubeconfig(TOKEN);
-    let (before, rest) = good.split_once("certificate-authority-data: ").expect("an authority");
+    let (before, rest) = good
+        .split_once("certificate-authority-data: ")
+        .expect("an authority");
     let (authority, after) = rest.split_once('\n').expect("more lines");
     let whole = String::from_utf8(BASE64_STANDARD.decode(authority).expect("base64")).expect("PEM");
     let spoilt = whole.replacen("MII", "AAA", 1);
@@ -130,12 +160,16 @@ async fn certificates_that_cannot_be_read_are_an_error_of_the_kubeconfig() {
     ];
     for pem in cases {
         let data = BASE64_STANDARD.encode(&pem);
-        shoot.secret.set(&format!("{before}certificate-authority-data: {data}\n{after}"));
+        shoot.secret.set(&format!(
+            "{before}certificate-authority-data: {data}\n{after}"
+        ));
         assert_eq!(shoot.failed().await.1, "kubeconfig", "{pem}");
     }
     assert_eq!(shoot.api.connections().accepted, 0);
     let twice = BASE64_STANDARD.encode(format!("{whole}{whole}"));
-    shoot.secret.set(&format!("{before}certificate-authority-data: {twice}\n{after}"));
+    shoot.secret.set(&format!(
+        "{before}certificate-authority-data: {twice}\n{after}"
+    ));
     shoot.healthy().await;
 }
 
@@ -145,9 +179,15 @@ async fn a_refused_kubeconfig_asks_nothing() {
     let mut shoot = Shoot::start().await;
     let good = shoot.api.kubeconfig(TOKEN);
     for bad in [
-        good.replace(&format!("token: {TOKEN}"), "exec: {apiVersion: client.authentication.k8s.io/v1, command: /bin/true}"),
+        good.replace(
+            &format!("token: {TOKEN}"),
+            "exec: {apiVersion: client.authentication.k8s.io/v1, command: /bin/true}",
+        ),
         good.replace(&format!("token: {TOKEN}"), "tokenFile: /etc/hostname"),
-        good.replace("    server:", "    insecure-skip-tls-verify: true\n    server:"),
+        good.replace(
+            "    server:",
+            "    insecure-skip-tls-verify: true\n    server:",
+        ),
         good.replace("https://", "http://"),
         good.replace(TOKEN, "''"),
     ] {
@@ -162,7 +202,10 @@ async fn a_refused_kubeconfig_asks_nothing() {
 async fn an_api_server_that_refuses_for_a_moment_is_asked_with_the_same_credentials_again() {
     let mut shoot = Shoot::start().await;
     shoot.healthy().await;
-    shoot.api.faults().add(When::request("GET", LEASES).once(), Fault::status(401));
+    shoot
+        .api
+        .faults()
+        .add(When::request("GET", LEASES).once(), Fault::status(401));
     assert_eq!(shoot.failed().await, ("leases", "unauthorized"));
     shoot.healthy().await;
 }
@@ -179,8 +222,16 @@ async fn a_secret_that_is_rotated_in_the_middle_of_a_probe_counts_from_the_next_
     shoot.secret.set(&shoot.api.kubeconfig("new-token"));
     shoot.engine.nodes(budget).await.expect("nodes");
     let connections = |shoot: &Shoot| shoot.api.connections().accepted;
-    assert_eq!(connections(&shoot), 1, "the probe goes on with what it began with");
+    assert_eq!(
+        connections(&shoot),
+        1,
+        "the probe goes on with what it began with"
+    );
     shoot.api.access().revoke(TOKEN);
     shoot.healthy().await;
-    assert_eq!((connections(&shoot), shoot.secret.rereads()), (2, 0), "the next one begins with the new one");
+    assert_eq!(
+        (connections(&shoot), shoot.secret.rereads()),
+        (2, 0),
+        "the next one begins with the new one"
+    );
 }

@@ -20,18 +20,30 @@ const HOST: &str = "kubernetes.default.svc";
 /// What all shoots share, with this DNS server and a search domain.
 fn resources(dns: &Dns) -> Arc<Resources> {
     let mut server = NameServerConfig::udp_and_tcp(dns.address().ip());
-    server.connections.iter_mut().for_each(|connection| connection.port = dns.address().port());
+    server
+        .connections
+        .iter_mut()
+        .for_each(|connection| connection.port = dns.address().port());
     let search = Name::from_ascii("cluster.local.").expect("a name");
     let mut options = ResolverOpts::default();
     // As in a pod.
     options.ndots = 5;
-    Arc::new(Resources::new(ResolverConfig::from_parts(None, vec![search], vec![server]), options).expect("a resolver"))
+    Arc::new(
+        Resources::new(
+            ResolverConfig::from_parts(None, vec![search], vec![server]),
+            options,
+        )
+        .expect("a resolver"),
+    )
 }
 
 /// Whose API server is known by its name alone, which this DNS server resolves.
 async fn named(dns: &Dns) -> Shoot {
     let mut shoot = Shoot::start().await;
-    shoot.secret.set(&shoot.api.kubeconfig_at(&format!("https://{HOST}:{}", shoot.api.address().port()), TOKEN));
+    shoot.secret.set(&shoot.api.kubeconfig_at(
+        &format!("https://{HOST}:{}", shoot.api.address().port()),
+        TOKEN,
+    ));
     shoot.share(&resources(dns));
     shoot
 }
@@ -42,7 +54,12 @@ fn host(name: &str, addresses: &[Ipv4Addr]) -> Reply {
 
 #[tokio::test]
 async fn a_name_is_resolved_with_search_domains_and_as_it_is() {
-    let dns = Dns::start(host(&format!("{HOST}.cluster.local."), &[Ipv4Addr::LOCALHOST])).await.expect("a server");
+    let dns = Dns::start(host(
+        &format!("{HOST}.cluster.local."),
+        &[Ipv4Addr::LOCALHOST],
+    ))
+    .await
+    .expect("a server");
     let mut shoot = named(&dns).await;
     shoot.healthy().await;
     assert_eq!(shoot.asked(), [VERSION, LEASES]);
@@ -53,7 +70,9 @@ async fn a_name_is_resolved_with_search_domains_and_as_it_is() {
 
 #[tokio::test]
 async fn each_new_connection_asks_where_its_name_points_now() {
-    let dns = Dns::start(host(&format!("{HOST}."), &[Ipv4Addr::LOCALHOST])).await.expect("a server");
+    let dns = Dns::start(host(&format!("{HOST}."), &[Ipv4Addr::LOCALHOST]))
+        .await
+        .expect("a server");
     let mut shoot = named(&dns).await;
     shoot.healthy().await;
     let asked = dns.asked().len();
@@ -63,7 +82,10 @@ async fn each_new_connection_asks_where_its_name_points_now() {
     shoot.api.cut_connections();
     let error = shoot.leases().await.expect_err("no such name");
     assert_eq!(words(&error), ("leases", "dns"));
-    assert_eq!(error.cause.to_string(), "the host name cannot be resolved: there is no such name");
+    assert_eq!(
+        error.cause.to_string(),
+        "the host name cannot be resolved: there is no such name"
+    );
 }
 
 #[tokio::test]
@@ -71,7 +93,10 @@ async fn addresses_and_localhost_need_no_dns() {
     let dns = Dns::start(Reply::Silence).await.expect("a server");
     let mut shoot = named(&dns).await;
     for host in ["127.0.0.1", "localhost"] {
-        shoot.secret.set(&shoot.api.kubeconfig_at(&format!("https://{host}:{}", shoot.api.address().port()), TOKEN));
+        shoot.secret.set(&shoot.api.kubeconfig_at(
+            &format!("https://{host}:{}", shoot.api.address().port()),
+            TOKEN,
+        ));
         shoot.healthy().await;
     }
     assert_eq!(dns.asked(), [""; 0]);
@@ -79,12 +104,19 @@ async fn addresses_and_localhost_need_no_dns() {
 
 #[test]
 fn no_lookup_waits_for_a_thread() {
-    // With one thread for what blocks, which is busy: lookups of a silent DNS took all of them, each for a minute and longer.
-    let runtime = tokio::runtime::Builder::new_current_thread().max_blocking_threads(1).enable_all().build().expect("a runtime");
+    // With one thread for what blocks, which is busy: lookups of a silent DNS took all of them,
+    // each for a minute and longer.
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .max_blocking_threads(1)
+        .enable_all()
+        .build()
+        .expect("a runtime");
     let (done, busy) = std::sync::mpsc::channel::<()>();
     runtime.spawn_blocking(move || busy.recv());
     runtime.block_on(async {
-        let dns = Dns::start(host(&format!("{HOST}."), &[Ipv4Addr::LOCALHOST])).await.expect("a server");
+        let dns = Dns::start(host(&format!("{HOST}."), &[Ipv4Addr::LOCALHOST]))
+            .await
+            .expect("a server");
         named(&dns).await.healthy().await;
     });
     drop(done);
@@ -104,7 +136,9 @@ async fn a_silent_dns_costs_a_probe_its_time_and_nothing_afterwards() {
 #[tokio::test]
 async fn of_several_addresses_one_that_swallows_everything_keeps_no_probe_from_the_next() {
     let dead = Ipv4Addr::new(127, 0, 0, 2);
-    let dns = Dns::start(host(&format!("{HOST}."), &[dead, Ipv4Addr::LOCALHOST])).await.expect("a server");
+    let dns = Dns::start(host(&format!("{HOST}."), &[dead, Ipv4Addr::LOCALHOST]))
+        .await
+        .expect("a server");
     let mut shoot = named(&dns).await;
     let address = SocketAddr::from((dead, shoot.api.address().port()));
     let listener = TcpSocket::new_v4().expect("a socket");
@@ -115,6 +149,9 @@ async fn of_several_addresses_one_that_swallows_everything_keeps_no_probe_from_t
     while let Ok(stream) = timeout(Duration::from_millis(500), TcpStream::connect(address)).await {
         queued.push(stream.expect("a place in the queue"));
     }
-    let answer = shoot.engine.leases(Budget::starting_now(Duration::from_secs(12))).await;
+    let answer = shoot
+        .engine
+        .leases(Budget::starting_now(Duration::from_secs(12)))
+        .await;
     assert_eq!(answer.expect("a complete answer").items.len(), 3);
 }

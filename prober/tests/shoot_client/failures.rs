@@ -1,4 +1,5 @@
-//! Answers that are none: each has its category, ends within the probe's budget, and leaves nothing behind.
+//! Answers that are none: each has its category, ends within the probe's budget, and leaves nothing
+//! behind.
 
 use std::time::Duration;
 
@@ -8,8 +9,15 @@ use testbed::api::{Fault, Options, When};
 use super::shoot::{LEASES, NODES, Shoot, VERSION, words};
 
 fn answer(code: u16, headers: &[(&str, &str)], body: &[u8]) -> Fault {
-    let headers = headers.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
-    Fault::Answer { code, headers, body: body.to_vec().into() }
+    let headers = headers
+        .iter()
+        .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
+        .collect();
+    Fault::Answer {
+        code,
+        headers,
+        body: body.to_vec().into(),
+    }
 }
 
 /// Whatever an API server, or something in its place, may answer, with the category of each.
@@ -30,24 +38,73 @@ fn bad_answers() -> Vec<(Fault, &'static str)> {
         (answer(204, &[], b""), "status"),
         (answer(206, &[json], b"{}"), "status"),
         (answer(301, &[("location", VERSION)], b""), "status"),
-        (answer(302, &[("location", "https://127.0.0.1:1/")], b""), "status"),
+        (
+            answer(302, &[("location", "https://127.0.0.1:1/")], b""),
+            "status",
+        ),
         (answer(307, &[("location", VERSION)], b""), "status"),
-        (answer(200, &[("content-type", "text/html")], b"<html>sign in</html>"), "decode"),
+        (
+            answer(
+                200,
+                &[("content-type", "text/html")],
+                b"<html>sign in</html>",
+            ),
+            "decode",
+        ),
         (answer(200, &[], b""), "decode"),
         (answer(200, &[json], b""), "decode"),
         (answer(200, &[json], b"{}"), "decode"),
-        (answer(200, &[json], br#"{"kind":"PodList","metadata":{"resourceVersion":"1"},"items":[]}"#), "decode"),
-        (answer(200, &[json], br#"{"kind":"LeaseList","metadata":{},"items":[]}"#), "decode"),
-        (answer(200, &[json, ("content-encoding", "gzip")], b"\x1f\x8b\x08\0\0\0\0\0\0\x03"), "decode"),
+        (
+            answer(
+                200,
+                &[json],
+                br#"{"kind":"PodList","metadata":{"resourceVersion":"1"},"items":[]}"#,
+            ),
+            "decode",
+        ),
+        (
+            answer(
+                200,
+                &[json],
+                br#"{"kind":"LeaseList","metadata":{},"items":[]}"#,
+            ),
+            "decode",
+        ),
+        (
+            answer(
+                200,
+                &[json, ("content-encoding", "gzip")],
+                b"\x1f\x8b\x08\0\0\0\0\0\0\x03",
+            ),
+            "decode",
+        ),
         (Fault::Garbage, "decode"),
         (Fault::Truncate, "broken"),
         (Fault::CloseBefore, "broken"),
         (Fault::CloseAfter, "broken"),
         (Fault::Stall, "timeout"),
         (Fault::StallAfter, "timeout"),
-        (Fault::Slow { bytes: 1, pause: Duration::from_millis(50) }, "timeout"),
-        (Fault::Endless { bytes: 1, pause: Duration::from_millis(50) }, "timeout"),
-        (Fault::Endless { bytes: 1 << 20, pause: nothing }, "too_large"),
+        (
+            Fault::Slow {
+                bytes: 1,
+                pause: Duration::from_millis(50),
+            },
+            "timeout",
+        ),
+        (
+            Fault::Endless {
+                bytes: 1,
+                pause: Duration::from_millis(50),
+            },
+            "timeout",
+        ),
+        (
+            Fault::Endless {
+                bytes: 1 << 20,
+                pause: nothing,
+            },
+            "too_large",
+        ),
         (Fault::Oversized(33 << 20), "too_large"),
     ]
 }
@@ -58,13 +115,20 @@ async fn every_bad_answer_to_the_leases_has_its_category_and_the_next_probe_work
     for (fault, category) in bad_answers() {
         // A body of 32 MiB takes its time in a debug build; what hangs need not.
         shoot.timeout = Duration::from_millis(if category == "too_large" { 60_000 } else { 400 });
-        let id = shoot.api.faults().add(When::request("GET", LEASES), fault.clone());
+        let id = shoot
+            .api
+            .faults()
+            .add(When::request("GET", LEASES), fault.clone());
         assert_eq!(shoot.failed().await, ("leases", category), "{fault:?}");
         shoot.api.faults().remove(id);
         shoot.asked();
         shoot.timeout = Duration::from_secs(2);
         shoot.healthy().await;
-        assert_eq!(shoot.asked(), [VERSION, LEASES], "after a failure the way must be shown again: {fault:?}");
+        assert_eq!(
+            shoot.asked(),
+            [VERSION, LEASES],
+            "after a failure the way must be shown again: {fault:?}"
+        );
     }
 }
 
@@ -80,7 +144,10 @@ async fn bad_answers_to_the_nodes_are_failures_of_their_stage() {
         (Fault::Stall, "timeout"),
     ] {
         shoot.timeout = Duration::from_millis(400);
-        let id = shoot.api.faults().add(When::request("GET", NODES), fault.clone());
+        let id = shoot
+            .api
+            .faults()
+            .add(When::request("GET", NODES), fault.clone());
         let error = shoot.nodes().await.expect_err("no complete answer");
         assert_eq!(words(&error), ("nodes", category), "{fault:?}");
         shoot.api.faults().remove(id);
@@ -101,7 +168,10 @@ async fn without_a_version_nothing_is_listed() {
         (Fault::CloseBefore, "broken"),
     ] {
         let mut shoot = Shoot::start().await;
-        shoot.api.faults().add(When::request("GET", VERSION), fault.clone());
+        shoot
+            .api
+            .faults()
+            .add(When::request("GET", VERSION), fault.clone());
         assert_eq!(shoot.failed().await, ("version", category), "{fault:?}");
         assert!(!shoot.asked().contains(&LEASES.to_owned()), "{fault:?}");
     }
@@ -112,16 +182,31 @@ async fn an_api_server_that_is_throttling_says_for_how_long() {
     let cases = [
         (Fault::throttle(7), Some(Duration::from_secs(7))),
         (Fault::status(429), None),
-        (answer(429, &[("retry-after", " 5 ")], b""), Some(Duration::from_secs(5))),
-        (answer(429, &[("retry-after", "Wed, 21 Oct 2026 07:28:00 GMT")], b""), None),
+        (
+            answer(429, &[("retry-after", " 5 ")], b""),
+            Some(Duration::from_secs(5)),
+        ),
+        (
+            answer(
+                429,
+                &[("retry-after", "Wed, 21 Oct 2026 07:28:00 GMT")],
+                b"",
+            ),
+            None,
+        ),
         (answer(429, &[("retry-after", "-3")], b""), None),
     ];
     let mut shoot = Shoot::start().await;
     for (fault, expected) in cases {
         shoot.api.faults().clear();
-        shoot.api.faults().add(When::request("GET", LEASES), fault.clone());
+        shoot
+            .api
+            .faults()
+            .add(When::request("GET", LEASES), fault.clone());
         let error = shoot.leases().await.expect_err("throttled");
-        let Cause::Throttled { retry_after } = error.cause else { panic!("{error}") };
+        let Cause::Throttled { retry_after } = error.cause else {
+            panic!("{error}")
+        };
         assert_eq!(retry_after, expected, "{fault:?}");
     }
 }
@@ -131,9 +216,18 @@ async fn a_redirect_is_not_followed() {
     let mut shoot = Shoot::start().await;
     let elsewhere = Shoot::start().await;
     let location = format!("{}{LEASES}", elsewhere.api.url());
-    shoot.api.faults().add(When::request("GET", LEASES), answer(302, &[("location", &location)], b""));
+    shoot.api.faults().add(
+        When::request("GET", LEASES),
+        answer(302, &[("location", &location)], b""),
+    );
     assert_eq!(shoot.failed().await, ("leases", "status"));
-    assert_eq!((elsewhere.api.requests().total(), elsewhere.api.connections().accepted), (0, 0));
+    assert_eq!(
+        (
+            elsewhere.api.requests().total(),
+            elsewhere.api.connections().accepted
+        ),
+        (0, 0)
+    );
 }
 
 #[tokio::test]
@@ -141,17 +235,28 @@ async fn one_budget_holds_for_the_whole_probe() {
     // D-25: each answer is in time by itself, but not all of them together.
     let mut shoot = Shoot::start().await;
     shoot.timeout = Duration::from_millis(600);
-    shoot.api.faults().add(When::any(), Fault::Delay(Duration::from_millis(250)));
+    shoot
+        .api
+        .faults()
+        .add(When::any(), Fault::Delay(Duration::from_millis(250)));
     let error = shoot.nodes().await.expect_err("no complete answer in time");
     assert_eq!(error.cause.category(), "timeout");
 }
 
 #[tokio::test]
 async fn a_list_that_never_ends_is_given_up() {
-    let mut shoot = Shoot::with(Options { json_only: true, ..Options::default() }).await;
+    let mut shoot = Shoot::with(Options {
+        json_only: true,
+        ..Options::default()
+    })
+    .await;
     shoot.timeout = Duration::from_secs(20);
-    let page = br#"{"kind":"LeaseList","metadata":{"resourceVersion":"1","continue":"again"},"items":[]}"#;
-    shoot.api.faults().add(When::request("GET", LEASES), answer(200, &[("content-type", "application/json")], page));
+    let page =
+        br#"{"kind":"LeaseList","metadata":{"resourceVersion":"1","continue":"again"},"items":[]}"#;
+    shoot.api.faults().add(
+        When::request("GET", LEASES),
+        answer(200, &[("content-type", "application/json")], page),
+    );
     assert_eq!(shoot.failed().await, ("leases", "too_large"));
     assert_eq!(shoot.asked().len(), 1 + 100);
 }

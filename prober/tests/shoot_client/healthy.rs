@@ -16,12 +16,23 @@ const HEDGE: TimeDelta = TimeDelta::milliseconds(500);
 async fn a_healthy_probe_is_one_request_on_a_kept_connection() {
     let mut shoot = Shoot::start().await;
     shoot.healthy().await;
-    assert_eq!(shoot.asked(), [VERSION, LEASES], "the first probe shows that the API server can be reached");
+    assert_eq!(
+        shoot.asked(),
+        [VERSION, LEASES],
+        "the first probe shows that the API server can be reached"
+    );
     for _ in 0..10 {
         shoot.healthy().await;
         assert_eq!(shoot.asked(), [LEASES]);
     }
-    assert_eq!(shoot.api.connections(), Connections { accepted: 1, handshakes: 1, open: 1 });
+    assert_eq!(
+        shoot.api.connections(),
+        Connections {
+            accepted: 1,
+            handshakes: 1,
+            open: 1
+        }
+    );
 }
 
 #[tokio::test]
@@ -30,11 +41,25 @@ async fn the_most_recent_state_is_asked_for() {
     shoot.api.store().freeze_cache();
     shoot.add_nodes(3..4);
     let seen = shoot.nodes().await.expect("a complete answer");
-    assert_eq!(seen.items.len(), 4, "the state of now, not of a lagging cache");
+    assert_eq!(
+        seen.items.len(),
+        4,
+        "the state of now, not of a lagging cache"
+    );
     let all = shoot.api.requests().all();
-    assert!(all.iter().all(|record| !record.query.contains("resourceVersion")), "{all:?}");
+    assert!(
+        all.iter()
+            .all(|record| !record.query.contains("resourceVersion")),
+        "{all:?}"
+    );
     let lists: Vec<_> = all.iter().filter(|record| record.verb == "list").collect();
-    assert_eq!(lists.iter().map(|record| record.path.as_str()).collect::<Vec<_>>(), [LEASES, NODES]);
+    assert_eq!(
+        lists
+            .iter()
+            .map(|record| record.path.as_str())
+            .collect::<Vec<_>>(),
+        [LEASES, NODES]
+    );
 }
 
 #[tokio::test]
@@ -42,7 +67,10 @@ async fn the_stamps_are_those_of_the_leases() {
     let mut shoot = Shoot::start().await;
     let seen = shoot.leases().await.expect("a complete answer");
     let first = seen.items.iter().next().expect("a lease");
-    assert_eq!(first.renew_time.expect("a stamp").to_rfc3339(), "2026-03-01T12:00:07.123456+00:00");
+    assert_eq!(
+        first.renew_time.expect("a stamp").to_rfc3339(),
+        "2026-03-01T12:00:07.123456+00:00"
+    );
     assert_eq!(first.duration_seconds, Some(40));
     assert!(seen.times.sent <= seen.times.received);
 }
@@ -51,14 +79,21 @@ async fn the_stamps_are_those_of_the_leases() {
 async fn a_look_says_when_it_was_sent_and_when_it_was_answered() {
     let mut shoot = Shoot::start().await;
     shoot.healthy().await;
-    shoot.api.faults().add(When::request("GET", LEASES), Fault::Delay(Duration::from_millis(200)));
+    shoot.api.faults().add(
+        When::request("GET", LEASES),
+        Fault::Delay(Duration::from_millis(200)),
+    );
     let seen = shoot.leases().await.expect("a complete answer");
     assert!(seen.times.received - seen.times.sent >= chrono::TimeDelta::milliseconds(200));
 }
 
 #[tokio::test]
 async fn a_server_that_speaks_json_only_is_understood() {
-    let mut shoot = Shoot::with(Options { json_only: true, ..Options::default() }).await;
+    let mut shoot = Shoot::with(Options {
+        json_only: true,
+        ..Options::default()
+    })
+    .await;
     let leases = shoot.leases().await.expect("a complete answer");
     assert_eq!(leases.items.len(), 3);
     let nodes = shoot.nodes().await.expect("a complete answer");
@@ -69,8 +104,15 @@ async fn a_server_that_speaks_json_only_is_understood() {
 async fn protobuf_is_preferred_to_json() {
     // Garbage comes under the content type of the real answer.
     for (json_only, format) in [(false, "protobuf"), (true, "JSON")] {
-        let mut shoot = Shoot::with(Options { json_only, ..Options::default() }).await;
-        shoot.api.faults().add(When::request("GET", LEASES), Fault::Garbage);
+        let mut shoot = Shoot::with(Options {
+            json_only,
+            ..Options::default()
+        })
+        .await;
+        shoot
+            .api
+            .faults()
+            .add(When::request("GET", LEASES), Fault::Garbage);
         let error = shoot.leases().await.expect_err("garbage");
         assert_eq!(error.cause.to_string(), format!("the {format} is broken"));
     }
@@ -81,9 +123,20 @@ async fn no_lease_at_all_is_an_answer() {
     let mut shoot = Shoot::start().await;
     for number in 0..3 {
         let name = format!("node-{number:04}");
-        shoot.api.store().delete("leases.coordination.k8s.io", "kube-node-lease", &name).expect("deleted");
+        shoot
+            .api
+            .store()
+            .delete("leases.coordination.k8s.io", "kube-node-lease", &name)
+            .expect("deleted");
     }
-    assert!(shoot.leases().await.expect("a complete answer").items.is_empty());
+    assert!(
+        shoot
+            .leases()
+            .await
+            .expect("a complete answer")
+            .items
+            .is_empty()
+    );
 }
 
 #[tokio::test]
@@ -94,7 +147,10 @@ async fn after_ten_minutes_the_connection_is_replaced_and_the_version_asked() {
     shoot.asked();
     advance(Duration::from_secs(599)).await;
     shoot.healthy().await;
-    assert_eq!((shoot.asked().len(), shoot.api.connections().accepted), (1, 1));
+    assert_eq!(
+        (shoot.asked().len(), shoot.api.connections().accepted),
+        (1, 1)
+    );
     advance(Duration::from_secs(1)).await;
     shoot.healthy().await;
     assert_eq!(shoot.asked(), [VERSION, LEASES]);
@@ -123,21 +179,39 @@ async fn a_connection_that_the_server_closed_in_between_costs_no_probe_and_no_ve
 
 /// Over which connection each request for the leases came.
 fn connections(shoot: &Shoot) -> Vec<u64> {
-    let leases = shoot.api.requests().all().into_iter().filter(|record| record.path == LEASES);
+    let leases = shoot
+        .api
+        .requests()
+        .all()
+        .into_iter()
+        .filter(|record| record.path == LEASES);
     leases.map(|record| record.connection).collect()
 }
 
 #[tokio::test]
 async fn what_a_kept_connection_does_not_answer_is_asked_once_more_on_a_new_one_which_is_kept() {
-    for fault in [Fault::Stall, Fault::StallAfter, Fault::CloseBefore, Fault::Truncate] {
+    for fault in [
+        Fault::Stall,
+        Fault::StallAfter,
+        Fault::CloseBefore,
+        Fault::Truncate,
+    ] {
         let mut shoot = Shoot::start().await;
         shoot.healthy().await;
         shoot.asked();
-        shoot.api.faults().add(When::request("GET", LEASES).once(), fault.clone());
+        shoot
+            .api
+            .faults()
+            .add(When::request("GET", LEASES).once(), fault.clone());
         shoot.healthy().await;
         shoot.healthy().await;
-        let [first, second, next] = *connections(&shoot) else { panic!("{fault:?}: {:?}", shoot.asked()) };
-        assert!(first != second && second == next, "{fault:?}: {first}, {second}, {next}");
+        let [first, second, next] = *connections(&shoot) else {
+            panic!("{fault:?}: {:?}", shoot.asked())
+        };
+        assert!(
+            first != second && second == next,
+            "{fault:?}: {first}, {second}, {next}"
+        );
         assert_eq!(shoot.api.connections().accepted, 2, "{fault:?}");
     }
 }
@@ -146,10 +220,17 @@ async fn what_a_kept_connection_does_not_answer_is_asked_once_more_on_a_new_one_
 async fn the_time_of_sending_is_that_of_the_request_that_was_answered() {
     let mut shoot = Shoot::start().await;
     shoot.healthy().await;
-    shoot.api.faults().add(When::request("GET", LEASES).once(), Fault::Stall);
+    shoot
+        .api
+        .faults()
+        .add(When::request("GET", LEASES).once(), Fault::Stall);
     let begun = shoot.clock.now();
     let seen = shoot.leases().await.expect("a complete answer");
-    assert!(seen.times.sent - begun >= HEDGE, "{:?}", seen.times.sent - begun);
+    assert!(
+        seen.times.sent - begun >= HEDGE,
+        "{:?}",
+        seen.times.sent - begun
+    );
 }
 
 #[tokio::test]
@@ -159,8 +240,14 @@ async fn a_kept_connection_that_answers_while_a_new_one_is_silent_or_fails_is_us
         shoot.healthy().await;
         shoot.asked();
         let late = CancellationToken::new();
-        shoot.api.faults().add(When::request("GET", LEASES).once(), Fault::Hold(late.clone()));
-        let hedge = shoot.api.faults().add(When::request("GET", LEASES).once(), second.clone());
+        shoot.api.faults().add(
+            When::request("GET", LEASES).once(),
+            Fault::Hold(late.clone()),
+        );
+        let hedge = shoot
+            .api
+            .faults()
+            .add(When::request("GET", LEASES).once(), second.clone());
         let (api, engine, clock) = (&shoot.api, &mut shoot.engine, shoot.clock);
         let asked_again = async {
             api.faults().met(hedge, 1).await;
@@ -170,10 +257,19 @@ async fn a_kept_connection_that_answers_while_a_new_one_is_silent_or_fails_is_us
         let budget = Budget::starting_now(Duration::from_secs(20));
         let (seen, asked_again) = tokio::join!(engine.leases(budget), asked_again);
         let seen = seen.expect("a complete answer");
-        assert!(asked_again - seen.times.sent >= HEDGE, "{second:?}: {:?}", asked_again - seen.times.sent);
+        assert!(
+            asked_again - seen.times.sent >= HEDGE,
+            "{second:?}: {:?}",
+            asked_again - seen.times.sent
+        );
         shoot.healthy().await;
-        let [first, other, next] = *connections(&shoot) else { panic!("{second:?}: {:?}", shoot.asked()) };
-        assert!(first != other && first == next, "{second:?}: {first}, {other}, {next}");
+        let [first, other, next] = *connections(&shoot) else {
+            panic!("{second:?}: {:?}", shoot.asked())
+        };
+        assert!(
+            first != other && first == next,
+            "{second:?}: {first}, {other}, {next}"
+        );
     }
 }
 
@@ -184,12 +280,21 @@ async fn an_api_server_that_answers_slowly_has_its_answer_used() {
         shoot.timeout = Duration::from_secs(20);
         shoot.healthy().await;
         shoot.asked();
-        shoot.api.faults().add(When::request("GET", LEASES).once(), Fault::Delay(time));
-        shoot.api.faults().add(When::request("GET", LEASES), Fault::Stall);
+        shoot
+            .api
+            .faults()
+            .add(When::request("GET", LEASES).once(), Fault::Delay(time));
+        shoot
+            .api
+            .faults()
+            .add(When::request("GET", LEASES), Fault::Stall);
         shoot.healthy().await;
         assert_eq!(shoot.asked(), [LEASES, LEASES]);
     };
-    tokio::join!(slow(Duration::from_millis(1900)), slow(Duration::from_secs(3)));
+    tokio::join!(
+        slow(Duration::from_millis(1900)),
+        slow(Duration::from_secs(3))
+    );
 }
 
 #[tokio::test]
@@ -198,7 +303,10 @@ async fn a_request_is_repeated_no_more_than_once() {
     shoot.timeout = Duration::from_millis(400);
     shoot.healthy().await;
     shoot.asked();
-    shoot.api.faults().add(When::request("GET", LEASES), Fault::Stall);
+    shoot
+        .api
+        .faults()
+        .add(When::request("GET", LEASES), Fault::Stall);
     assert_eq!(shoot.failed().await, ("leases", "timeout"));
     assert_eq!(shoot.asked(), [LEASES, LEASES]);
 }

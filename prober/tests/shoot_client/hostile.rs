@@ -56,7 +56,9 @@ async fn probed(count: usize, resources: &Arc<Resources>) -> JoinSet<()> {
         let mut client = ShootClient::new(Clock::start(), Arc::clone(resources), secret.clone());
         tasks.spawn(async move {
             loop {
-                let _ = client.leases(Budget::starting_now(Duration::from_secs(30))).await;
+                let _ = client
+                    .leases(Budget::starting_now(Duration::from_secs(30)))
+                    .await;
             }
         });
     }
@@ -71,9 +73,16 @@ async fn hostile_shoots_have_a_bounded_share_of_memory_and_keep_no_ordinary_answ
     let leases = |length: usize| {
         let mut body = br#"{"kind":"LeaseList","metadata":{"resourceVersion":"7"},"items":[{"metadata":{"name":"a"}}]}"#.to_vec();
         body.resize(length, b' ');
-        Fault::Answer { code: 200, headers: vec![("content-type".to_owned(), "application/json".to_owned())], body: body.into() }
+        Fault::Answer {
+            code: 200,
+            headers: vec![("content-type".to_owned(), "application/json".to_owned())],
+            body: body.into(),
+        }
     };
-    let large = shoot.api.faults().add(When::request("GET", LEASES), leases(6 * MIB));
+    let large = shoot
+        .api
+        .faults()
+        .add(When::request("GET", LEASES), leases(6 * MIB));
     let taken = async {
         // In time to see that it waits for them, and not for its own bytes.
         shoot.timeout = Duration::from_secs(4);
@@ -85,13 +94,21 @@ async fn hostile_shoots_have_a_bounded_share_of_memory_and_keep_no_ordinary_answ
             }
         }
     };
-    tokio::time::timeout(Duration::from_secs(60), taken).await.expect("no more is left than belongs to each");
+    tokio::time::timeout(Duration::from_secs(60), taken)
+        .await
+        .expect("no more is left than belongs to each");
     shoot.api.faults().remove(large);
-    let ordinary = shoot.api.faults().add(When::request("GET", LEASES), leases(2 * MIB));
+    let ordinary = shoot
+        .api
+        .faults()
+        .add(When::request("GET", LEASES), leases(2 * MIB));
     shoot.timeout = Duration::from_secs(20);
     shoot.healthy().await;
     shoot.api.faults().remove(ordinary);
     drop(hostile);
-    shoot.api.faults().add(When::request("GET", LEASES), leases(6 * MIB));
+    shoot
+        .api
+        .faults()
+        .add(When::request("GET", LEASES), leases(6 * MIB));
     shoot.healthy().await;
 }

@@ -9,7 +9,12 @@ use super::shoot::{LEASES, NODES, Shoot, words};
 
 /// The queries of the requests for nodes.
 fn pages(shoot: &Shoot) -> Vec<String> {
-    let nodes = shoot.api.requests().all().into_iter().filter(|record| record.path == NODES);
+    let nodes = shoot
+        .api
+        .requests()
+        .all()
+        .into_iter()
+        .filter(|record| record.path == NODES);
     nodes.map(|record| record.query).collect()
 }
 
@@ -23,15 +28,27 @@ async fn more_nodes_than_a_page_holds_are_listed_to_the_end() {
     assert_eq!(names.len(), 1100);
     let pages = pages(&shoot);
     assert_eq!(pages.len(), 6);
-    assert!(pages.iter().all(|query| query.contains("limit=200")), "{pages:?}");
-    assert_eq!(pages.iter().map(|query| query.contains("continue=")).collect::<Vec<_>>(), [vec![false], vec![true; 5]].concat());
+    assert!(
+        pages.iter().all(|query| query.contains("limit=200")),
+        "{pages:?}"
+    );
+    assert_eq!(
+        pages
+            .iter()
+            .map(|query| query.contains("continue="))
+            .collect::<Vec<_>>(),
+        [vec![false], vec![true; 5]].concat()
+    );
 }
 
 #[tokio::test]
 async fn a_full_page_is_followed_by_none() {
     let mut shoot = Shoot::start().await;
     shoot.add_nodes(3..100);
-    assert_eq!(shoot.nodes().await.expect("a complete answer").items.len(), 100);
+    assert_eq!(
+        shoot.nodes().await.expect("a complete answer").items.len(),
+        100
+    );
     assert_eq!(pages(&shoot).len(), 1);
 }
 
@@ -40,7 +57,8 @@ async fn what_changes_between_the_pages_does_not_show() {
     let mut shoot = Shoot::start().await;
     shoot.add_nodes(3..600);
     let store = shoot.api.store().clone();
-    // Listing by every request and met by none: it changes the nodes when the second page is asked for.
+    // Listing by every request and met by none: it changes the nodes when the second page is asked
+    // for.
     let change = When::matches(move |record| {
         if record.path == NODES && record.query.contains("continue=") {
             // For the pages after it, too.
@@ -58,10 +76,17 @@ async fn what_changes_between_the_pages_does_not_show() {
 async fn a_snapshot_that_is_gone_between_the_pages_begins_again_once() {
     let mut shoot = Shoot::start().await;
     shoot.add_nodes(3..300);
-    let gone = || When::matches(|record| record.path == NODES && record.query.contains("continue="));
+    let gone =
+        || When::matches(|record| record.path == NODES && record.query.contains("continue="));
     shoot.api.faults().add(gone().once(), Fault::status(410));
-    assert_eq!(shoot.nodes().await.expect("a complete answer").items.len(), 300);
-    let continued: Vec<bool> = pages(&shoot).iter().map(|query| query.contains("continue=")).collect();
+    assert_eq!(
+        shoot.nodes().await.expect("a complete answer").items.len(),
+        300
+    );
+    let continued: Vec<bool> = pages(&shoot)
+        .iter()
+        .map(|query| query.contains("continue="))
+        .collect();
     assert_eq!(continued, [false, true, false, true]);
 
     shoot.api.requests().clear();
@@ -86,11 +111,17 @@ fn page(kind: &str, items: &[Value], next: &str, length: usize) -> Fault {
     let list = json!({"kind": kind, "apiVersion": "v1", "metadata": {"resourceVersion": "7", "continue": next}, "items": items});
     let mut body = list.to_string().into_bytes();
     body.resize(body.len().max(length), b' ');
-    Fault::Answer { code: 200, headers: vec![("content-type".to_owned(), "application/json".to_owned())], body: body.into() }
+    Fault::Answer {
+        code: 200,
+        headers: vec![("content-type".to_owned(), "application/json".to_owned())],
+        body: body.into(),
+    }
 }
 
 fn continued(path: &'static str, is_continued: bool) -> When {
-    When::matches(move |record| record.path == path && record.query.contains("continue=") == is_continued)
+    When::matches(move |record| {
+        record.path == path && record.query.contains("continue=") == is_continued
+    })
 }
 
 #[tokio::test]
@@ -101,17 +132,30 @@ async fn pages_without_an_end_are_given_up_by_what_all_of_them_hold() {
         ("LeaseList", LEASES, vec![], 5 * MIB / 2, 4),
         ("LeaseList", LEASES, vec![json!({}); 8_000], 0, 3),
         ("NodeList", NODES, vec![json!({}); 8_000], 0, 3),
-        ("NodeList", NODES, vec![json!({"metadata": {"name": "x".repeat(MIB)}}); 3], 0, 3),
+        (
+            "NodeList",
+            NODES,
+            vec![json!({"metadata": {"name": "x".repeat(MIB)}}); 3],
+            0,
+            3,
+        ),
     ] {
         let mut shoot = Shoot::start().await;
         // Large bodies take their time in a debug build.
         shoot.timeout = Duration::from_secs(60);
-        shoot.api.faults().add(When::request("GET", path), page(kind, &items, "more", length));
+        shoot.api.faults().add(
+            When::request("GET", path),
+            page(kind, &items, "more", length),
+        );
         let error = shoot.nodes().await.expect_err("no complete answer");
         assert_eq!(error.cause.category(), "too_large", "{error}");
         // A page that takes more than 0.5 s is asked for twice (D-58).
         let asked = shoot.asked().iter().filter(|asked| *asked == path).count();
-        assert!((pages..=2 * pages).contains(&asked), "{kind} of {} items: {asked} requests", items.len());
+        assert!(
+            (pages..=2 * pages).contains(&asked),
+            "{kind} of {} items: {asked} requests",
+            items.len()
+        );
     }
 }
 
@@ -119,10 +163,23 @@ async fn pages_without_an_end_are_given_up_by_what_all_of_them_hold() {
 async fn pages_of_nodes_may_hold_more_together_than_one_answer_may() {
     let mut shoot = Shoot::start().await;
     shoot.timeout = Duration::from_secs(60);
-    let nodes = |next| page("NodeList", &[json!({"metadata": {"name": "n"}})], next, 5 << 20);
-    shoot.api.faults().add(continued(NODES, false), nodes("more"));
+    let nodes = |next| {
+        page(
+            "NodeList",
+            &[json!({"metadata": {"name": "n"}})],
+            next,
+            5 << 20,
+        )
+    };
+    shoot
+        .api
+        .faults()
+        .add(continued(NODES, false), nodes("more"));
     shoot.api.faults().add(continued(NODES, true), nodes(""));
-    assert_eq!(shoot.nodes().await.expect("a complete answer").items.len(), 2);
+    assert_eq!(
+        shoot.nodes().await.expect("a complete answer").items.len(),
+        2
+    );
 }
 
 #[tokio::test]
@@ -130,10 +187,24 @@ async fn a_list_that_begins_again_has_all_its_room_again() {
     let mut shoot = Shoot::start().await;
     shoot.timeout = Duration::from_secs(60);
     let leases = |next| page("LeaseList", &[], next, 7 << 19);
-    shoot.api.faults().add(continued(LEASES, true).once(), Fault::status(410));
-    shoot.api.faults().add(continued(LEASES, false), leases("more"));
+    shoot
+        .api
+        .faults()
+        .add(continued(LEASES, true).once(), Fault::status(410));
+    shoot
+        .api
+        .faults()
+        .add(continued(LEASES, false), leases("more"));
     shoot.api.faults().add(continued(LEASES, true), leases(""));
     shoot.leases().await.expect("a complete answer");
     // A page that takes more than 0.5 s is asked for twice (D-58).
-    assert!((4..=8).contains(&shoot.asked().iter().filter(|asked| *asked == LEASES).count()));
+    assert!(
+        (4..=8).contains(
+            &shoot
+                .asked()
+                .iter()
+                .filter(|asked| *asked == LEASES)
+                .count()
+        )
+    );
 }

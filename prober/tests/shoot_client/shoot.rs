@@ -61,7 +61,9 @@ impl Secret {
 
     /// Changes the Secret, and the watch does not show it yet.
     pub fn set_unnoticed(&self, kubeconfig: &str) {
-        let secret = Arc::new(KubeconfigSecret { kubeconfig: Some(kubeconfig.as_bytes().to_vec()) });
+        let secret = Arc::new(KubeconfigSecret {
+            kubeconfig: Some(kubeconfig.as_bytes().to_vec()),
+        });
         self.0.lock().expect("no panic while locked").stored = Some(secret);
     }
 
@@ -77,7 +79,12 @@ impl Secret {
 
 impl Secrets for Secret {
     fn current(&self) -> Result<Arc<KubeconfigSecret>, Cause> {
-        self.0.lock().expect("no panic while locked").watched.clone().ok_or(Cause::NoSecret)
+        self.0
+            .lock()
+            .expect("no panic while locked")
+            .watched
+            .clone()
+            .ok_or(Cause::NoSecret)
     }
 
     async fn reread(&self) -> Result<Arc<KubeconfigSecret>, Cause> {
@@ -96,16 +103,27 @@ impl Shoot {
     /// An API server of another kind, with three nodes.
     pub async fn with(options: Options) -> Self {
         // Another test of this process may have installed it already.
-        rustls::crypto::ring::default_provider().install_default().ok();
+        rustls::crypto::ring::default_provider()
+            .install_default()
+            .ok();
         let authority = Authority::new().expect("an authority");
-        let api = MemoryApi::start(&authority, options).await.expect("an API server");
+        let api = MemoryApi::start(&authority, options)
+            .await
+            .expect("an API server");
         api.access().grant(TOKEN, testbed::gardener::shoot_probe());
         let secret = Secret::default();
         secret.set(&api.kubeconfig(TOKEN));
         let clock = Clock::start();
         let resources = Arc::new(Resources::of_system());
         let engine = ShootClient::new(clock, Arc::clone(&resources), secret.clone());
-        let shoot = Self { api, secret, engine, clock, resources, timeout: Duration::from_secs(2) };
+        let shoot = Self {
+            api,
+            secret,
+            engine,
+            clock,
+            resources,
+            timeout: Duration::from_secs(2),
+        };
         shoot.add_nodes(0..3);
         shoot
     }
@@ -160,7 +178,13 @@ impl Shoot {
 
     /// The paths that were asked for since the last call.
     pub fn asked(&self) -> Vec<String> {
-        let paths = self.api.requests().all().into_iter().map(|record| record.path).collect();
+        let paths = self
+            .api
+            .requests()
+            .all()
+            .into_iter()
+            .map(|record| record.path)
+            .collect();
         self.api.requests().clear();
         paths
     }
@@ -172,8 +196,13 @@ pub fn words(error: &ProbeError) -> (&'static str, &'static str) {
 }
 
 /// Holds a probe to its budget, and its error to what must not be in it.
-async fn checked<T>(budget: Duration, probe: impl Future<Output = Result<T, ProbeError>>) -> Result<T, ProbeError> {
-    let result = tokio::time::timeout(budget + LEEWAY, probe).await.expect("a probe ends within its budget");
+async fn checked<T>(
+    budget: Duration,
+    probe: impl Future<Output = Result<T, ProbeError>>,
+) -> Result<T, ProbeError> {
+    let result = tokio::time::timeout(budget + LEEWAY, probe)
+        .await
+        .expect("a probe ends within its budget");
     if let Err(error) = &result {
         let said = format!("{error} {error:?}");
         assert!(!said.contains(TOKEN), "a credential is in {said}");

@@ -14,9 +14,20 @@ async fn nothing_older_than_tls_1_2_is_offered_to_a_shoot() {
     let secret = Secret::default();
     secret.set(&shoot.api.kubeconfig_at(&url, TOKEN));
     let mut engine = ShootClient::new(shoot.clock, shoot.resources.clone(), secret);
-    let (answer, message) = tokio::join!(engine.leases(Budget::starting_now(shoot.timeout)), hello::hear(&listener));
+    let (answer, message) = tokio::join!(
+        engine.leases(Budget::starting_now(shoot.timeout)),
+        hello::hear(&listener)
+    );
     let message = message.expect("a message");
     assert!(answer.is_err());
-    assert_eq!(hello::versions(&message), [0x0303, 0x0304], "TLS 1.2 and 1.3");
-    assert!(!message.windows(TOKEN.len()).any(|window| window == TOKEN.as_bytes()));
+    assert_eq!(
+        hello::versions(&message),
+        [0x0303, 0x0304],
+        "TLS 1.2 and 1.3"
+    );
+    assert!(
+        !message
+            .windows(TOKEN.len())
+            .any(|window| window == TOKEN.as_bytes())
+    );
 }

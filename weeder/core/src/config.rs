@@ -11,7 +11,8 @@ pub struct Config {
     pub watch_duration: Duration,
     /// The Services, each once; at least one.
     pub services: Vec<Service>,
-    /// How many pods of one owner are deleted at most after one recovery, at least 1 (D-46). Default: no limit.
+    /// How many pods of one owner are deleted at most after one recovery, at least 1 (D-46).
+    /// Default: no limit.
     pub max_deletions_per_owner: Option<u32>,
 }
 

@@ -62,7 +62,14 @@ enum Attempt {
 impl Tracked {
     pub fn new(candidate: DeletionCandidate, now: Instant) -> Self {
         let (terminations, crash_loops_from) = follow_terminations(&candidate.crash_loop, &[], now);
-        Self { candidate, terminations, crash_loops_from, attempt: Attempt::Due, failures: 0, refusals: 0 }
+        Self {
+            candidate,
+            terminations,
+            crash_loops_from,
+            attempt: Attempt::Due,
+            failures: 0,
+            refusals: 0,
+        }
     }
 
     /// The pod has changed, or another one has its name.
@@ -71,7 +78,8 @@ impl Tracked {
             *self = Self::new(candidate, now);
             return;
         }
-        (self.terminations, self.crash_loops_from) = follow_terminations(&candidate.crash_loop, &self.terminations, now);
+        (self.terminations, self.crash_loops_from) =
+            follow_terminations(&candidate.crash_loop, &self.terminations, now);
         self.candidate = candidate;
         if matches!(self.attempt, Attempt::Refused(_) | Attempt::Outdated) {
             self.attempt = Attempt::Due;
@@ -89,7 +97,9 @@ impl Tracked {
     pub fn next(&self) -> Option<Instant> {
         match self.attempt {
             Attempt::Due => self.crash_loops_from,
-            Attempt::NotBefore(then) | Attempt::Refused(then) => self.crash_loops_from.max(Some(then)),
+            Attempt::NotBefore(then) | Attempt::Refused(then) => {
+                self.crash_loops_from.max(Some(then))
+            }
             Attempt::Done | Attempt::Outdated => None,
         }
     }
@@ -105,16 +115,21 @@ impl Tracked {
         self.attempt = match outcome {
             Outcome::Deleted | Outcome::Gone => Attempt::Done,
             // The watch may have been faster than the answer.
-            Outcome::Changed if self.candidate.resource_version != deletion.resource_version => Attempt::Due,
+            Outcome::Changed if self.candidate.resource_version != deletion.resource_version => {
+                Attempt::Due
+            }
             Outcome::Changed => Attempt::Outdated,
-            Outcome::Later(retry_after) => Attempt::NotBefore(now + wait(one_more(&mut self.failures), retry_after)),
+            Outcome::Later(retry_after) => {
+                Attempt::NotBefore(now + wait(one_more(&mut self.failures), retry_after))
+            }
             Outcome::Unknown => Attempt::NotBefore(now + wait(one_more(&mut self.failures), None)),
             Outcome::Refused => Attempt::Refused(now + wait_refused(one_more(&mut self.refusals))),
         };
     }
 }
 
-/// A container that is restarted at once is seen terminated for less than this; the shortest back-off is ten times as long.
+/// A container that is restarted at once is seen terminated for less than this; the shortest
+/// back-off is ten times as long.
 const RESTARTED_WITHIN: Duration = Duration::from_secs(1);
 
 /// When each termination was first seen, and when the first of them has lasted for long enough.
@@ -123,10 +138,23 @@ fn follow_terminations(
     known: &[(Termination, Instant)],
     now: Instant,
 ) -> (Vec<(Termination, Instant)>, Option<Instant>) {
-    let CrashLoop::Terminated(shown) = shown else { return (Vec::new(), None) };
-    let since = |shown: &Termination| known.iter().find(|(known, _)| known == shown).map_or(now, |(_, since)| *since);
-    let terminations: Vec<_> = shown.iter().map(|shown| (shown.clone(), since(shown))).collect();
-    let first = terminations.iter().map(|(_, since)| *since + RESTARTED_WITHIN).min();
+    let CrashLoop::Terminated(shown) = shown else {
+        return (Vec::new(), None);
+    };
+    let since = |shown: &Termination| {
+        known
+            .iter()
+            .find(|(known, _)| known == shown)
+            .map_or(now, |(_, since)| *since)
+    };
+    let terminations: Vec<_> = shown
+        .iter()
+        .map(|shown| (shown.clone(), since(shown)))
+        .collect();
+    let first = terminations
+        .iter()
+        .map(|(_, since)| *since + RESTARTED_WITHIN)
+        .min();
     (terminations, first)
 }
 
@@ -137,7 +165,8 @@ fn one_more(count: &mut u32) -> u32 {
 
 /// The wait after the first failure; it doubles with each.
 const FIRST_WAIT: Duration = Duration::from_millis(500);
-/// The longest wait without the API server's asking for it: short against a watchDuration of minutes.
+/// The longest wait without the API server's asking for it: short against a watchDuration of
+/// minutes.
 const MAX_WAIT: Duration = Duration::from_secs(10);
 /// The longest wait that the API server may ask for, as the prober's.
 const MAX_RETRY_AFTER: Duration = Duration::from_secs(60);
@@ -146,14 +175,18 @@ const MAX_RETRY_AFTER: Duration = Duration::from_secs(60);
 fn wait(failures: u32, retry_after: Option<Duration>) -> Duration {
     match retry_after {
         Some(asked) => asked.min(MAX_RETRY_AFTER),
-        None => FIRST_WAIT.saturating_mul(1 << failures.saturating_sub(1).min(16)).min(MAX_WAIT),
+        None => FIRST_WAIT
+            .saturating_mul(1 << failures.saturating_sub(1).min(16))
+            .min(MAX_WAIT),
     }
 }
 
 /// The wait after so many refusals. Nothing ends that but a person: each try is a 403 and an
 /// error in the log, seven for a pod in the usual window of 5 minutes.
 fn wait_refused(refusals: u32) -> Duration {
-    MAX_WAIT.saturating_mul(1 << refusals.saturating_sub(1).min(16)).min(MAX_RETRY_AFTER)
+    MAX_WAIT
+        .saturating_mul(1 << refusals.saturating_sub(1).min(16))
+        .min(MAX_RETRY_AFTER)
 }
 
 #[cfg(test)]
@@ -162,21 +195,31 @@ mod tests {
 
     #[test]
     fn waits_double_up_to_a_limit() {
-        let waits: Vec<u128> = (1..=7).map(|failures| wait(failures, None).as_millis()).collect();
+        let waits: Vec<u128> = (1..=7)
+            .map(|failures| wait(failures, None).as_millis())
+            .collect();
         assert_eq!(waits, [500, 1000, 2000, 4000, 8000, 10_000, 10_000]);
         assert_eq!(wait(u32::MAX, None), MAX_WAIT);
     }
 
     #[test]
     fn waits_after_refusals_double_up_to_a_minute() {
-        let waits: Vec<u64> = (1..=5).map(|refusals| wait_refused(refusals).as_secs()).collect();
+        let waits: Vec<u64> = (1..=5)
+            .map(|refusals| wait_refused(refusals).as_secs())
+            .collect();
         assert_eq!(waits, [10, 20, 40, 60, 60]);
         assert_eq!(wait_refused(u32::MAX), MAX_RETRY_AFTER);
     }
 
     #[test]
     fn the_api_server_may_ask_for_another_wait_up_to_a_minute() {
-        assert_eq!(wait(1, Some(Duration::from_secs(7))), Duration::from_secs(7));
-        assert_eq!(wait(9, Some(Duration::from_secs(3600))), Duration::from_secs(60));
+        assert_eq!(
+            wait(1, Some(Duration::from_secs(7))),
+            Duration::from_secs(7)
+        );
+        assert_eq!(
+            wait(9, Some(Duration::from_secs(3600))),
+            Duration::from_secs(60)
+        );
     }
 }

@@ -1,4 +1,5 @@
-//! What decides for the weeder: synchronous functions of values, `now` included. No client, no `async`, no logging, no clock in here.
+//! What decides for the weeder: synchronous functions of values, `now` included. No client, no
+//! `async`, no logging, no clock in here.
 //!
 //! ```text
 //! slices --readiness--> not ready -> ready --window--> open?
@@ -8,8 +9,14 @@
 //! ```
 //! [`namespaces`] is where all of it meets.
 
-#![allow(missing_docs, reason = "only this binary uses the crate: a name that needs no words gets none")]
-#![allow(clippy::disallowed_types, reason = "an Instant is a value here: only tests read a clock")]
+#![allow(
+    missing_docs,
+    reason = "only this binary uses the crate: a name that needs no words gets none"
+)]
+#![allow(
+    clippy::disallowed_types,
+    reason = "an Instant is a value here: only tests read a clock"
+)]
 #![cfg_attr(test, allow(clippy::disallowed_methods, reason = "no test waits"))]
 #![cfg_attr(not(test), warn(unreachable_pub))]
 

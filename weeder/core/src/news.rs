@@ -1,4 +1,5 @@
-//! What happens to windows and is reported: that one opened, for what cause; that one closed, and what ended it.
+//! What happens to windows and is reported: that one opened, for what cause; that one closed, and
+//! what ended it.
 
 use strum::{IntoStaticStr, VariantNames};
 

@@ -19,7 +19,8 @@ pub struct PodSpec {
 #[serde(default, rename_all = "camelCase")]
 pub struct Container {
     pub name: String,
-    /// Its own, which overrules the pod's. Its rules for exit codes are not read: what they alone restart is left alone.
+    /// Its own, which overrules the pod's. Its rules for exit codes are not read: what they alone
+    /// restart is left alone.
     pub restart_policy: Option<RestartPolicy>,
 }
 
@@ -86,7 +87,10 @@ impl RestartPolicy {
 impl PodStatus {
     /// Why containers wait, also init containers.
     pub fn waiting_reasons(&self) -> impl Iterator<Item = &str> {
-        let containers = self.container_statuses.iter().chain(&self.init_container_statuses);
+        let containers = self
+            .container_statuses
+            .iter()
+            .chain(&self.init_container_statuses);
         containers.filter_map(|container| container.state.waiting.as_ref()?.reason.as_deref())
     }
 }

@@ -32,9 +32,14 @@ impl Readiness {
         self.change(false, |slices| drop(slices.remove(name)))
     }
 
-    /// All slices are these; what happened since the last change was not seen. A Service that was ready and is ready may
-    /// not have been meanwhile: it has recovered if other endpoints are ready now. Slices that cannot be read stay as they were.
-    pub fn replace(&mut self, slices: HashMap<String, Slice>, unreadable: &HashSet<String>) -> Vec<Turn> {
+    /// All slices are these; what happened since the last change was not seen. A Service that was
+    /// ready and is ready may not have been meanwhile: it has recovered if other endpoints are
+    /// ready now. Slices that cannot be read stay as they were.
+    pub fn replace(
+        &mut self,
+        slices: HashMap<String, Slice>,
+        unreadable: &HashSet<String>,
+    ) -> Vec<Turn> {
         self.change(true, |known| {
             known.retain(|name, _| unreadable.contains(name));
             known.extend(slices);
@@ -54,7 +59,10 @@ impl Readiness {
     pub fn ready(&self) -> BTreeMap<usize, BTreeSet<String>> {
         let mut ready: BTreeMap<usize, BTreeSet<String>> = BTreeMap::new();
         for slice in self.0.values().filter(|slice| !slice.ready.is_empty()) {
-            ready.entry(slice.service).or_default().extend(slice.ready.iter().cloned());
+            ready
+                .entry(slice.service)
+                .or_default()
+                .extend(slice.ready.iter().cloned());
         }
         ready
     }
@@ -63,15 +71,27 @@ impl Readiness {
         self.0.is_empty()
     }
 
-    fn change(&mut self, relisted: bool, change: impl FnOnce(&mut HashMap<String, Slice>)) -> Vec<Turn> {
+    fn change(
+        &mut self,
+        relisted: bool,
+        change: impl FnOnce(&mut HashMap<String, Slice>),
+    ) -> Vec<Turn> {
         let before = self.ready();
         change(&mut self.0);
         let after = self.ready();
-        let ended = before.keys().filter(|service| !after.contains_key(service)).map(|&service| Turn::NotReady(service));
+        let ended = before
+            .keys()
+            .filter(|service| !after.contains_key(service))
+            .map(|&service| Turn::NotReady(service));
         let is_new = |(service, endpoints): &(&usize, &BTreeSet<String>)| {
-            before.get(service).is_none_or(|earlier| relisted && earlier != *endpoints)
+            before
+                .get(service)
+                .is_none_or(|earlier| relisted && earlier != *endpoints)
         };
-        let begun = after.iter().filter(is_new).map(|(&service, _)| Turn::Ready(service));
+        let begun = after
+            .iter()
+            .filter(is_new)
+            .map(|(&service, _)| Turn::Ready(service));
         ended.chain(begun).collect()
     }
 }

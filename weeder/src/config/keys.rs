@@ -2,8 +2,18 @@
 
 use common::document::Key;
 
-const fn key(name: &'static str, takes: &'static str, default: &'static str, meaning: &'static str) -> Key {
-    Key { name, takes, default, meaning }
+const fn key(
+    name: &'static str,
+    takes: &'static str,
+    default: &'static str,
+    meaning: &'static str,
+) -> Key {
+    Key {
+        name,
+        takes,
+        default,
+        meaning,
+    }
 }
 
 /// At the top.
@@ -38,13 +48,33 @@ pub const SERVICE: &[Key] = &[key(
 
 /// A label selector, as Kubernetes has it.
 pub const SELECTOR: &[Key] = &[
-    key("matchLabels", "an object of labels", "none", "Labels that the pod must have"),
-    key("matchExpressions", "a list", "none", "Requirements on its labels"),
+    key(
+        "matchLabels",
+        "an object of labels",
+        "none",
+        "Labels that the pod must have",
+    ),
+    key(
+        "matchExpressions",
+        "a list",
+        "none",
+        "Requirements on its labels",
+    ),
 ];
 
 /// An entry of `matchExpressions`.
 pub const EXPRESSION: &[Key] = &[
     key("key", "a label key", "", "The label"),
-    key("operator", "In, NotIn, Exists or DoesNotExist", "", "How the label relates to the values"),
-    key("values", "a list of label values", "none", "With In and NotIn at least one"),
+    key(
+        "operator",
+        "In, NotIn, Exists or DoesNotExist",
+        "",
+        "How the label relates to the values",
+    ),
+    key(
+        "values",
+        "a list of label values",
+        "none",
+        "With In and NotIn at least one",
+    ),
 ];

@@ -13,7 +13,8 @@ use super::keys;
 /// The Go original's default (rule 26).
 const WATCH_DURATION: Duration = Duration::from_secs(5 * 60);
 
-const SERVICES: &str = "an object with at least one Service, as {kube-apiserver: {podSelectors: [...]}}";
+const SERVICES: &str =
+    "an object with at least one Service, as {kube-apiserver: {podSelectors: [...]}}";
 const SELECTORS: &str = "a list of at least one label selector";
 const OPERATORS: &str = "In, NotIn, Exists or DoesNotExist";
 const LABEL_KEY: &str = "a label key, as app or example.org/app";
@@ -26,7 +27,11 @@ pub(super) fn config(root: &Object<'_>) -> Option<Config> {
     let watch_duration = watch_duration(&root.field("watchDuration"));
     let services = services(&root.field("servicesAndDependantSelectors"));
     let max_deletions_per_owner = max_deletions_per_owner(&root.field("maxDeletionsPerOwner"));
-    Some(Config { watch_duration: watch_duration?, services: services?, max_deletions_per_owner: max_deletions_per_owner? })
+    Some(Config {
+        watch_duration: watch_duration?,
+        services: services?,
+        max_deletions_per_owner: max_deletions_per_owner?,
+    })
 }
 
 /// A window without duration would close before anything is deleted (D-41).
@@ -34,33 +39,55 @@ fn watch_duration(field: &Value<'_>) -> Option<Duration> {
     if field.is_absent() {
         return Some(WATCH_DURATION);
     }
-    field.accept(field.duration()?.to_std().filter(|duration| !duration.is_zero()), "a duration above 0")
+    field.accept(
+        field
+            .duration()?
+            .to_std()
+            .filter(|duration| !duration.is_zero()),
+        "a duration above 0",
+    )
 }
 
 fn max_deletions_per_owner(field: &Value<'_>) -> Option<Option<u32>> {
     if field.is_absent() {
         return Some(None);
     }
-    let limit = u32::try_from(field.integer()?).ok().filter(|limit| *limit > 0);
-    field.accept(limit, "a whole number of at least 1; without the field there is no limit").map(Some)
+    let limit = u32::try_from(field.integer()?)
+        .ok()
+        .filter(|limit| *limit > 0);
+    field
+        .accept(
+            limit,
+            "a whole number of at least 1; without the field there is no limit",
+        )
+        .map(Some)
 }
 
 fn services(field: &Value<'_>) -> Option<Vec<Service>> {
     let entries: Vec<_> = field.required(SERVICES).object()?.entries().collect();
-    let entries = field.accept(Some(entries).filter(|entries| !entries.is_empty()), SERVICES)?;
+    let entries = field.accept(
+        Some(entries).filter(|entries| !entries.is_empty()),
+        SERVICES,
+    )?;
     all(entries.iter().map(|(name, value)| service(name, value)))
 }
 
 fn service(name: &str, value: &Value<'_>) -> Option<Service> {
     let is_name = !name.is_empty() && is_label_value(name);
-    let name = value.accept(is_name.then(|| name.to_owned()), "the name of a Service before the colon");
+    let name = value.accept(
+        is_name.then(|| name.to_owned()),
+        "the name of a Service before the colon",
+    );
     let service = value.object_or_empty()?;
     service.warn_of_unknown(keys::SERVICE);
     let field = service.field("podSelectors");
     let items = field.required(SELECTORS).items()?;
     let items = field.accept(Some(items).filter(|items| !items.is_empty()), SELECTORS)?;
     let selectors = all(items.iter().map(selector));
-    Some(Service { name: name?, selectors: selectors? })
+    Some(Service {
+        name: name?,
+        selectors: selectors?,
+    })
 }
 
 /// A null selects nothing, `{}` everything (rule 26).
@@ -71,7 +98,8 @@ fn selector(value: &Value<'_>) -> Option<Selector> {
     let object = value.object()?;
     object.warn_of_unknown(keys::SELECTOR);
     let labels = object.field("matchLabels").object_or_empty();
-    let labels = labels.and_then(|labels| all(labels.entries().map(|(key, value)| label(key, &value))));
+    let labels =
+        labels.and_then(|labels| all(labels.entries().map(|(key, value)| label(key, &value))));
     let expressions = list(&object.field("matchExpressions"), expression);
     Some(Selector::all_of(labels?.into_iter().chain(expressions?)))
 }
@@ -85,24 +113,41 @@ fn label(key: &str, value: &Value<'_>) -> Option<Expression> {
 fn expression(value: &Value<'_>) -> Option<Expression> {
     let object = value.object_or_empty()?;
     object.warn_of_unknown(keys::EXPRESSION);
-    let [key_field, operator_field, values_field] = ["key", "operator", "values"].map(|name| object.field(name));
+    let [key_field, operator_field, values_field] =
+        ["key", "operator", "values"].map(|name| object.field(name));
     let key = key_field.required(LABEL_KEY).text();
-    let key = key.and_then(|key| key_field.accept(Some(key).filter(|key| is_label_key(key)), LABEL_KEY));
+    let key =
+        key.and_then(|key| key_field.accept(Some(key).filter(|key| is_label_key(key)), LABEL_KEY));
     let values = list(&values_field, label_value);
     let operator = operator_field.required(OPERATORS).text()?;
     // Kubernetes minds the case.
     let (compares, expected) = match operator.as_str() {
         "In" | "NotIn" => (true, "at least one value with the operators In and NotIn"),
-        "Exists" | "DoesNotExist" => (false, "no values with the operators Exists and DoesNotExist"),
+        "Exists" | "DoesNotExist" => (
+            false,
+            "no values with the operators Exists and DoesNotExist",
+        ),
         _ => return operator_field.accept(None, OPERATORS),
     };
-    let values = values_field.accept(Some(values?).filter(|values| values.is_empty() != compares), expected);
-    Expression::try_from(LabelSelectorRequirement { key: key?, operator, values: Some(values?) }).ok()
+    let values = values_field.accept(
+        Some(values?).filter(|values| values.is_empty() != compares),
+        expected,
+    );
+    Expression::try_from(LabelSelectorRequirement {
+        key: key?,
+        operator,
+        values: Some(values?),
+    })
+    .ok()
 }
 
 /// A null is an empty string where Go expects one.
 fn label_value(value: &Value<'_>) -> Option<String> {
-    let text = if value.is_absent() { String::new() } else { value.text()? };
+    let text = if value.is_absent() {
+        String::new()
+    } else {
+        value.text()?
+    };
     value.accept(Some(text).filter(|text| is_label_value(text)), LABEL_VALUE)
 }
 

@@ -3,7 +3,12 @@ use serde_json::{Value, json};
 use super::*;
 
 fn services() -> Vec<Service> {
-    ["etcd-main-client", "kube-apiserver"].map(|name| Service { name: name.to_owned(), selectors: Vec::new() }).into()
+    ["etcd-main-client", "kube-apiserver"]
+        .map(|name| Service {
+            name: name.to_owned(),
+            selectors: Vec::new(),
+        })
+        .into()
 }
 
 fn pruned(service: &str, endpoints: Value) -> Option<Slice> {
@@ -12,18 +17,28 @@ fn pruned(service: &str, endpoints: Value) -> Option<Slice> {
         "metadata": {"name": "s", "namespace": "n", "labels": {SERVICE_NAME: service}},
         "endpoints": endpoints,
     });
-    serde_json::from_value::<EndpointSlice>(slice).expect("a slice").pruned(&services())
+    serde_json::from_value::<EndpointSlice>(slice)
+        .expect("a slice")
+        .pruned(&services())
 }
 
 fn ready(endpoints: Value) -> Vec<String> {
-    pruned("kube-apiserver", endpoints).expect("a slice of a configured Service").ready.into_iter().collect()
+    pruned("kube-apiserver", endpoints)
+        .expect("a slice of a configured Service")
+        .ready
+        .into_iter()
+        .collect()
 }
 
 #[test]
 fn only_slices_of_configured_services_are_kept() {
-    assert_eq!(pruned("kube-apiserver", json!([])).map(|slice| slice.service), Some(1));
+    assert_eq!(
+        pruned("kube-apiserver", json!([])).map(|slice| slice.service),
+        Some(1)
+    );
     assert_eq!(pruned("other", json!([])), None);
-    let unlabelled: EndpointSlice = serde_json::from_value(json!({"metadata": {"name": "s"}})).expect("a slice");
+    let unlabelled: EndpointSlice =
+        serde_json::from_value(json!({"metadata": {"name": "s"}})).expect("a slice");
     assert_eq!(unlabelled.pruned(&services()), None);
 }
 
@@ -50,8 +65,22 @@ fn no_endpoints_are_none_in_any_spelling() {
 #[test]
 fn an_endpoint_is_distinguished_by_what_it_leads_to() {
     let endpoint = |address: &str, uid: Value| json!({"addresses": [address], "targetRef": {"kind": "Pod", "uid": uid}});
-    let families = json!([endpoint("10.0.0.1", json!("pod")), endpoint("fd00::1", json!("pod"))]);
-    assert_eq!(ready(families), ["pod"], "both addresses of a pod are one endpoint");
-    assert_eq!(ready(json!([endpoint("10.0.0.1", json!("new"))])), ["new"], "a new pod at an old address is another");
-    assert_eq!(ready(json!([{"addresses": ["10.0.0.1", "10.0.0.2"], "targetRef": null}])), ["10.0.0.1,10.0.0.2"]);
+    let families = json!([
+        endpoint("10.0.0.1", json!("pod")),
+        endpoint("fd00::1", json!("pod"))
+    ]);
+    assert_eq!(
+        ready(families),
+        ["pod"],
+        "both addresses of a pod are one endpoint"
+    );
+    assert_eq!(
+        ready(json!([endpoint("10.0.0.1", json!("new"))])),
+        ["new"],
+        "a new pod at an old address is another"
+    );
+    assert_eq!(
+        ready(json!([{"addresses": ["10.0.0.1", "10.0.0.2"], "targetRef": null}])),
+        ["10.0.0.1,10.0.0.2"]
+    );
 }

@@ -19,16 +19,31 @@ async fn seed() -> (Seed, Deletion) {
     let seed = Seed::start().await;
     seed.apply(pod("a", "p", "apiserver"));
     let stored = seed.server.store().get("pods", "a", "p").unwrap();
-    let [uid, resource_version] = ["uid", "resourceVersion"].map(|field| stored["metadata"][field].as_str().unwrap().to_owned());
-    let pod = Key { namespace: "a".to_owned(), name: "p".to_owned() };
-    (seed, Deletion { pod, uid, resource_version, owner: "owner".to_owned() })
+    let [uid, resource_version] = ["uid", "resourceVersion"]
+        .map(|field| stored["metadata"][field].as_str().unwrap().to_owned());
+    let pod = Key {
+        namespace: "a".to_owned(),
+        name: "p".to_owned(),
+    };
+    (
+        seed,
+        Deletion {
+            pod,
+            uid,
+            resource_version,
+            owner: "owner".to_owned(),
+        },
+    )
 }
 
 #[tokio::test]
 async fn nothing_is_sent_through_a_closed_fence() {
     let (seed, deletion) = seed().await;
     let (_keeper, fence) = Fence::closed();
-    assert_eq!(delete(seed.client().await, &fence, &deletion).await, Answer::NotLeading);
+    assert_eq!(
+        delete(seed.client().await, &fence, &deletion).await,
+        Answer::NotLeading
+    );
     assert_eq!(seed.server.requests().total(), 0);
 }
 
@@ -36,11 +51,23 @@ async fn nothing_is_sent_through_a_closed_fence() {
 async fn the_uid_decides_which_pod_is_meant() {
     let (seed, deletion) = seed().await;
     let fence = Fence::always_open();
-    let another = Deletion { uid: "another".to_owned(), ..deletion.clone() };
-    assert_eq!(delete(seed.client().await, &fence, &another).await, Answer::Replaced);
+    let another = Deletion {
+        uid: "another".to_owned(),
+        ..deletion.clone()
+    };
+    assert_eq!(
+        delete(seed.client().await, &fence, &another).await,
+        Answer::Replaced
+    );
     assert!(seed.has("a", "p"));
-    assert_eq!(delete(seed.client().await, &fence, &deletion).await, Answer::Deleted);
-    assert_eq!(delete(seed.client().await, &fence, &deletion).await, Answer::NotFound);
+    assert_eq!(
+        delete(seed.client().await, &fence, &deletion).await,
+        Answer::Deleted
+    );
+    assert_eq!(
+        delete(seed.client().await, &fence, &deletion).await,
+        Answer::NotFound
+    );
 }
 
 #[tokio::test]
@@ -48,23 +75,39 @@ async fn a_pod_is_deleted_only_as_it_was_when_it_was_judged() {
     let (seed, deletion) = seed().await;
     seed.apply(healthy("a", "p", "apiserver"));
     let answer = delete(seed.client().await, &Fence::always_open(), &deletion).await;
-    assert_eq!((answer, answer.into_str(), answer.outcome()), (Answer::Changed, "changed", Outcome::Changed));
+    assert_eq!(
+        (answer, answer.into_str(), answer.outcome()),
+        (Answer::Changed, "changed", Outcome::Changed)
+    );
     assert!(seed.has("a", "p"));
     // The same in the words of the layer above the storage.
     let message = "Precondition failed: the ResourceVersion in the precondition (7) does not match the ResourceVersion in record (8). \
         The object might have been modified";
     let status = json!({ "apiVersion": "v1", "kind": "Status", "status": "Failure", "code": 409, "reason": "Conflict", "message": message });
     let headers = vec![("content-type".to_owned(), "application/json".to_owned())];
-    let conflict = Fault::Answer { code: 409, headers, body: status.to_string().into() };
-    seed.server.faults().add(When::verb("delete", "pods").once(), conflict);
-    assert_eq!(delete(seed.client().await, &Fence::always_open(), &deletion).await, Answer::Changed);
+    let conflict = Fault::Answer {
+        code: 409,
+        headers,
+        body: status.to_string().into(),
+    };
+    seed.server
+        .faults()
+        .add(When::verb("delete", "pods").once(), conflict);
+    assert_eq!(
+        delete(seed.client().await, &Fence::always_open(), &deletion).await,
+        Answer::Changed
+    );
 }
 
 #[tokio::test]
 async fn each_answer_has_its_word() {
     let (seed, deletion) = seed().await;
     let cases = [
-        (Fault::throttle(7), Answer::Throttled(Some(Duration::from_secs(7))), "throttled"),
+        (
+            Fault::throttle(7),
+            Answer::Throttled(Some(Duration::from_secs(7))),
+            "throttled",
+        ),
         (Fault::status(429), Answer::Throttled(None), "throttled"),
         (Fault::status(409), Answer::Conflict, "conflict"),
         (Fault::status(500), Answer::Server, "server"),
@@ -74,7 +117,9 @@ async fn each_answer_has_its_word() {
         (Fault::CloseBefore, Answer::NoAnswer, "no_answer"),
     ];
     for (fault, answer, word) in cases {
-        seed.server.faults().add(When::verb("delete", "pods").once(), fault);
+        seed.server
+            .faults()
+            .add(When::verb("delete", "pods").once(), fault);
         let given = delete(seed.client().await, &Fence::always_open(), &deletion).await;
         assert_eq!((given, given.into_str()), (answer, word));
     }
@@ -87,14 +132,27 @@ async fn the_log_says_why_a_delete_was_refused() {
     let reason = "admission webhook \"freeze.example.org\" denied the request:\n  no deletion during the freeze";
     let status = json!({ "apiVersion": "v1", "kind": "Status", "status": "Failure", "code": 403, "reason": "Forbidden", "message": reason });
     let headers = vec![("content-type".to_owned(), "application/json".to_owned())];
-    let refusal = Fault::Answer { code: 403, headers, body: status.to_string().into() };
-    seed.server.faults().add(When::verb("delete", "pods").once(), refusal);
+    let refusal = Fault::Answer {
+        code: 403,
+        headers,
+        body: status.to_string().into(),
+    };
+    seed.server
+        .faults()
+        .add(When::verb("delete", "pods").once(), refusal);
     let client = seed.client().await;
     let (answer, lines) = hear(delete(client, &Fence::always_open(), &deletion)).await;
     assert_eq!(answer, Answer::Forbidden);
-    let logged: Vec<_> = lines.iter().filter(|line| line["msg"] == "pod could not be deleted").collect();
+    let logged: Vec<_> = lines
+        .iter()
+        .filter(|line| line["msg"] == "pod could not be deleted")
+        .collect();
     let said = "admission webhook \"freeze.example.org\" denied the request: no deletion during the freeze";
-    assert_eq!((logged.len(), &logged[0]["error"]), (1, &json!(said)), "{lines:?}");
+    assert_eq!(
+        (logged.len(), &logged[0]["error"]),
+        (1, &json!(said)),
+        "{lines:?}"
+    );
 }
 
 #[tokio::test]
@@ -110,9 +168,21 @@ async fn a_delete_ends_with_the_fence() {
         retry_period: Duration::from_secs(1),
     };
     let (lease, identity) = ("dwd-weeder-leader-election", "me".to_owned());
-    let mut elector = Elector::new(seed.client().await, settings, lease, identity, keeper, Events::none());
+    let mut elector = Elector::new(
+        seed.client().await,
+        settings,
+        lease,
+        identity,
+        keeper,
+        Events::none(),
+    );
     elector.acquire().await;
-    seed.server.faults().add(When::verb("delete", "pods"), Fault::Stall);
-    assert_eq!(delete(seed.client().await, &fence, &deletion).await, Answer::NotLeading);
+    seed.server
+        .faults()
+        .add(When::verb("delete", "pods"), Fault::Stall);
+    assert_eq!(
+        delete(seed.client().await, &fence, &deletion).await,
+        Answer::NotLeading
+    );
     assert!(seed.has("a", "p"));
 }

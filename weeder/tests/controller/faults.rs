@@ -23,7 +23,9 @@ async fn a_watch_that_ends_is_begun_again() {
 async fn after_a_broken_watch_only_changed_endpoints_open_a_window() {
     let seed = Seed::start().await;
     // Another deletion for the same owner shows another window.
-    let weeder = seed.start_weeder_with("maxDeletionsPerOwner: 1", Fence::always_open()).await;
+    let weeder = seed
+        .start_weeder_with("maxDeletionsPerOwner: 1", Fence::always_open())
+        .await;
     seed.watched(1).await;
     for namespace in ["same", "other", "back"] {
         seed.recover(namespace, ETCD);
@@ -51,7 +53,9 @@ async fn after_a_broken_watch_only_changed_endpoints_open_a_window() {
 #[tokio::test]
 async fn a_watch_that_goes_on_where_it_was_cut_misses_nothing_and_invents_nothing() {
     let seed = Seed::start().await;
-    let weeder = seed.start_weeder_with("maxDeletionsPerOwner: 1", Fence::always_open()).await;
+    let weeder = seed
+        .start_weeder_with("maxDeletionsPerOwner: 1", Fence::always_open())
+        .await;
     seed.watched(1).await;
     for namespace in ["other", "flapped"] {
         seed.recover(namespace, ETCD);
@@ -72,12 +76,18 @@ async fn a_watch_that_goes_on_where_it_was_cut_misses_nothing_and_invents_nothin
 #[tokio::test]
 async fn an_expired_watch_is_followed_by_a_list_and_no_false_recovery() {
     let seed = Seed::start().await;
-    let weeder = seed.start_weeder_with("maxDeletionsPerOwner: 1", Fence::always_open()).await;
+    let weeder = seed
+        .start_weeder_with("maxDeletionsPerOwner: 1", Fence::always_open())
+        .await;
     seed.reach_the_limit().await;
-    seed.server.faults().add(When::verb("watch", SLICES).once(), Fault::status(410));
+    seed.server
+        .faults()
+        .add(When::verb("watch", SLICES).once(), Fault::status(410));
     seed.server.store().break_watches();
     let listed = seed.server.requests().wait_for(|records| {
-        let lists = records.iter().filter(|record| record.verb == "list" && record.resource == SLICES);
+        let lists = records
+            .iter()
+            .filter(|record| record.verb == "list" && record.resource == SLICES);
         (lists.count() == 2).then_some(())
     });
     soon("a second list", listed).await;
@@ -91,7 +101,9 @@ async fn throttling_and_server_errors_are_overcome_while_the_window_is_open() {
     let seed = Seed::start().await;
     let weeder = seed.start_weeder().await;
     let faults = seed.server.faults();
-    let of = |name: &'static str| When::matches(move |record| record.verb == "delete" && record.name == name);
+    let of = |name: &'static str| {
+        When::matches(move |record| record.verb == "delete" && record.name == name)
+    };
     faults.add(of("throttled").once(), Fault::throttle(1));
     faults.add(of("failing").times(2), Fault::status(500));
     faults.add(of("cut").once(), Fault::CloseBefore);
@@ -110,7 +122,10 @@ async fn throttling_and_server_errors_are_overcome_while_the_window_is_open() {
 async fn what_is_forbidden_is_not_asked_for_again_and_again() {
     let seed = Seed::start().await;
     let weeder = seed.start_weeder().await;
-    seed.server.faults().add(When::matches(|record| record.verb == "delete" && record.name == "p"), Fault::status(403));
+    seed.server.faults().add(
+        When::matches(|record| record.verb == "delete" && record.name == "p"),
+        Fault::status(403),
+    );
     seed.apply(pod("a", "p", "apiserver"));
     seed.recover("a", ETCD);
     seed.answered("p", 403).await;
@@ -142,7 +157,9 @@ async fn an_object_that_cannot_be_understood_harms_no_other() {
 #[tokio::test]
 async fn an_outage_longer_than_the_window_ends_quietly_and_the_next_recovery_works() {
     let seed = Seed::start().await;
-    let weeder = seed.start_weeder_with("watchDuration: 5s", Fence::always_open()).await;
+    let weeder = seed
+        .start_weeder_with("watchDuration: 5s", Fence::always_open())
+        .await;
     seed.watched(1).await;
     let of_p = When::matches(|record| record.verb == "delete" && record.name == "p");
     let failing = seed.server.faults().add(of_p, Fault::status(503));
@@ -150,7 +167,9 @@ async fn an_outage_longer_than_the_window_ends_quietly_and_the_next_recovery_wor
     seed.recover("a", ETCD);
     seed.answered("p", 503).await;
     seed.server.set_network(Network::Refused);
-    weeder.counts(r#"dwd_weeder_windows_closed_total{reason="over"}"#, 1).await;
+    weeder
+        .counts(r#"dwd_weeder_windows_closed_total{reason="over"}"#, 1)
+        .await;
     assert!(weeder.is_running());
     seed.server.set_network(Network::Up);
     seed.server.faults().remove(failing);
@@ -177,7 +196,9 @@ async fn a_pod_that_got_well_during_an_outage_is_not_deleted_when_its_service_is
     seed.server.store().compact();
     seed.server.set_network(Network::Up);
     // One for the barrier above, one for the Service.
-    weeder.counts(r#"dwd_weeder_windows_opened_total{reason="recovery"}"#, 2).await;
+    weeder
+        .counts(r#"dwd_weeder_windows_opened_total{reason="recovery"}"#, 2)
+        .await;
     faults.remove(unlisted);
     seed.settle().await;
     assert!(seed.deletes("a").is_empty());
@@ -196,16 +217,25 @@ async fn an_open_window_deletes_nothing_while_its_service_is_not_seen() {
     let unlisted = faults.add(When::verb("list", SLICES), Fault::status(503));
     faults.add(When::verb("watch", SLICES).once(), Fault::status(410));
     seed.server.store().break_watches();
-    weeder.counts(r#"dwd_weeder_watch_restarts_total{resource="endpointslices"}"#, 2).await;
+    weeder
+        .counts(
+            r#"dwd_weeder_watch_restarts_total{resource="endpointslices"}"#,
+            2,
+        )
+        .await;
     seed.slice("a", ETCD, &[("endpoint", false)]);
     seed.apply(pod("a", "p", "apiserver"));
     // The watch of the pods works: this one shows that it has got so far.
     let mut unreadable = pod("a", "unreadable", "apiserver");
     unreadable["status"] = json!(8);
     seed.apply(unreadable);
-    weeder.counts(r#"dwd_weeder_unreadable_objects_total{resource="pods"}"#, 1).await;
+    weeder
+        .counts(r#"dwd_weeder_unreadable_objects_total{resource="pods"}"#, 1)
+        .await;
     faults.remove(unlisted);
-    weeder.counts(r#"dwd_weeder_windows_closed_total{reason="not_ready"}"#, 1).await;
+    weeder
+        .counts(r#"dwd_weeder_windows_closed_total{reason="not_ready"}"#, 1)
+        .await;
     seed.settle().await;
     assert!(seed.deletes("a").is_empty());
     weeder.end().await;

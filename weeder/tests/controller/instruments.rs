@@ -12,20 +12,32 @@ use crate::seed::{ETCD, Seed, pod, soon};
 async fn windows_and_deletions_are_counted() {
     let seed = Seed::start().await;
     let weeder = seed.start_weeder().await;
-    let of = |name: &'static str| When::matches(move |record| record.verb == "delete" && record.name == name);
+    let of = |name: &'static str| {
+        When::matches(move |record| record.verb == "delete" && record.name == name)
+    };
     seed.server.faults().add(of("p").once(), Fault::status(503));
     seed.server.faults().add(of("q"), Fault::status(403));
     seed.apply(pod("a", "p", "apiserver"));
     seed.apply(pod("a", "q", "apiserver"));
     seed.recover("a", ETCD);
     // The answers, not the pods' being gone: the window must not close before them.
-    weeder.counts(r#"dwd_weeder_deletions_total{result="deleted"}"#, 1).await;
-    weeder.counts(r#"dwd_weeder_deletions_total{result="forbidden"}"#, 1).await;
+    weeder
+        .counts(r#"dwd_weeder_deletions_total{result="deleted"}"#, 1)
+        .await;
+    weeder
+        .counts(r#"dwd_weeder_deletions_total{result="forbidden"}"#, 1)
+        .await;
     weeder.counts("dwd_weeder_windows_open", 1).await;
     seed.slice("a", ETCD, &[]);
-    weeder.counts(r#"dwd_weeder_windows_closed_total{reason="not_ready"}"#, 1).await;
+    weeder
+        .counts(r#"dwd_weeder_windows_closed_total{reason="not_ready"}"#, 1)
+        .await;
     let no_window_is_open = async {
-        while weeder.shown().iter().any(|line| line.starts_with("dwd_weeder_windows_open ")) {
+        while weeder
+            .shown()
+            .iter()
+            .any(|line| line.starts_with("dwd_weeder_windows_open "))
+        {
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
     };
@@ -51,11 +63,17 @@ async fn broken_watches_and_unreadable_objects_are_counted() {
     broken["status"] = json!(8);
     seed.apply(broken);
     let weeder = seed.start_weeder().await;
-    weeder.counts(r#"dwd_weeder_unreadable_objects_total{resource="pods"}"#, 1).await;
+    weeder
+        .counts(r#"dwd_weeder_unreadable_objects_total{resource="pods"}"#, 1)
+        .await;
     seed.server.store().compact();
-    seed.server.faults().add(When::verb("watch", "pods").once(), Fault::status(410));
+    seed.server
+        .faults()
+        .add(When::verb("watch", "pods").once(), Fault::status(410));
     seed.server.store().break_watches();
-    weeder.counts(r#"dwd_weeder_watch_restarts_total{resource="pods"}"#, 1).await;
+    weeder
+        .counts(r#"dwd_weeder_watch_restarts_total{resource="pods"}"#, 1)
+        .await;
     weeder.end().await;
 }
 
@@ -65,7 +83,9 @@ async fn it_is_ready_once_all_is_known_and_live_without_any_api_server() {
     seed.server.set_network(Network::Refused);
     let weeder = seed.start_weeder_with("", Fence::always_open()).await;
     let pulse = &weeder.instruments.pulse;
-    weeder.counts(r#"dwd_weeder_watch_restarts_total{resource="pods"}"#, 1).await;
+    weeder
+        .counts(r#"dwd_weeder_watch_restarts_total{resource="pods"}"#, 1)
+        .await;
     assert!((pulse.ready().ask)().is_err());
     assert_eq!((pulse.live().ask)(), Ok(()));
     seed.server.set_network(Network::Up);

@@ -10,7 +10,8 @@ use testbed::api::Record;
 use crate::seed::{ETCD, Seed, pod};
 
 #[tokio::test]
-async fn without_leadership_all_is_watched_and_nothing_deleted_and_with_it_each_ready_service_opens_a_window() {
+async fn without_leadership_all_is_watched_and_nothing_deleted_and_with_it_each_ready_service_opens_a_window()
+ {
     let seed = Seed::start().await;
     let (keeper, fence) = Fence::closed();
     let weeder = seed.start_weeder_with("watchDuration: 10s", fence).await;
@@ -25,13 +26,32 @@ async fn without_leadership_all_is_watched_and_nothing_deleted_and_with_it_each_
         retry_period: Duration::from_secs(2),
     };
     let (lease, identity) = ("dwd-weeder-leader-election", "me".to_owned());
-    let mut elector = Elector::new(seed.client().await, settings, lease, identity, keeper, Events::none());
+    let mut elector = Elector::new(
+        seed.client().await,
+        settings,
+        lease,
+        identity,
+        keeper,
+        Events::none(),
+    );
     elector.acquire().await;
     seed.gone("a", "p").await;
     let requests = seed.server.requests().all();
-    let first = |verb: &str| requests.iter().position(|record: &Record| record.verb == verb).unwrap();
+    let first = |verb: &str| {
+        requests
+            .iter()
+            .position(|record: &Record| record.verb == verb)
+            .unwrap()
+    };
     assert!(first("delete") > first("create"), "the Lease comes first");
-    assert!(requests.iter().filter(|record| record.verb == "list").count() == 2, "what is known is not asked for again");
+    assert!(
+        requests
+            .iter()
+            .filter(|record| record.verb == "list")
+            .count()
+            == 2,
+        "what is known is not asked for again"
+    );
     weeder.end().await;
 }
 
@@ -47,7 +67,17 @@ async fn nothing_is_deleted_after_the_end() {
     let other = seed.start_weeder().await;
     seed.watched(2).await;
     seed.settle().await;
-    assert!(seed.deletes("a").is_empty(), "only the other one asks, and its window is not open yet");
-    assert!(seed.server.requests().all().iter().skip(before as usize).all(|record| record.name != "p"));
+    assert!(
+        seed.deletes("a").is_empty(),
+        "only the other one asks, and its window is not open yet"
+    );
+    assert!(
+        seed.server
+            .requests()
+            .all()
+            .iter()
+            .skip(before as usize)
+            .all(|record| record.name != "p")
+    );
     other.end().await;
 }

@@ -1,4 +1,5 @@
-//! What the weeders of this test process say: every line, at every level, is searched for their credentials.
+//! What the weeders of this test process say: every line, at every level, is searched for their
+//! credentials.
 
 use std::sync::{Arc, LazyLock, Mutex};
 
@@ -16,7 +17,10 @@ static CREDENTIALS: LazyLock<Credentials> = LazyLock::new(|| Credentials::of(&[T
 
 /// Begins to listen to all that is logged in this process.
 pub fn listen() {
-    let every_level = ZapOptions { level: Level::Verbose(u32::MAX), ..ZapOptions::default() };
+    let every_level = ZapOptions {
+        level: Level::Verbose(u32::MAX),
+        ..ZapOptions::default()
+    };
     CREDENTIALS.listen(|sink| ZapLayer::new(every_level, sink, Utc::now));
 }
 
@@ -24,9 +28,16 @@ pub fn listen() {
 pub async fn hear<T>(act: impl Future<Output = T>) -> (T, Vec<Value>) {
     let lines = Arc::new(Mutex::new(Vec::<Value>::new()));
     let heard = lines.clone();
-    let sink = move |line: Vec<u8>| heard.lock().unwrap().push(serde_json::from_slice(&line).unwrap());
+    let sink = move |line: Vec<u8>| {
+        heard
+            .lock()
+            .unwrap()
+            .push(serde_json::from_slice(&line).unwrap())
+    };
     let layer = ZapLayer::new(ZapOptions::default(), sink, Utc::now);
-    let done = act.with_subscriber(tracing_subscriber::registry().with(layer)).await;
+    let done = act
+        .with_subscriber(tracing_subscriber::registry().with(layer))
+        .await;
     let lines = lines.lock().unwrap().clone();
     (done, lines)
 }

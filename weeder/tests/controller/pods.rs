@@ -8,15 +8,23 @@ use tokio::time::Instant;
 
 use crate::seed::{ETCD, Seed, healthy, pod, soon, terminated};
 
-/// How long a DELETE is held up for something to happen meanwhile: well below the weeder's patience of 10 s.
+/// How long a DELETE is held up for something to happen meanwhile: well below the weeder's patience
+/// of 10 s.
 const MEANWHILE: Duration = Duration::from_secs(5);
 
 /// Lets a DELETE of a crash-looping pod be under way, whose answer takes a while.
 async fn a_slow_delete(seed: &Seed, pod: Value) {
-    seed.server.faults().add(When::verb("delete", "pods").once(), Fault::Delay(MEANWHILE));
+    seed.server
+        .faults()
+        .add(When::verb("delete", "pods").once(), Fault::Delay(MEANWHILE));
     seed.apply(pod);
     seed.recover("a", ETCD);
-    let sent = seed.server.requests().wait_for(|records| records.iter().any(|record| record.verb == "delete").then_some(()));
+    let sent = seed.server.requests().wait_for(|records| {
+        records
+            .iter()
+            .any(|record| record.verb == "delete")
+            .then_some(())
+    });
     soon("a DELETE", sent).await;
 }
 
@@ -56,7 +64,11 @@ async fn a_pod_whose_container_stays_terminated_for_a_second_is_deleted() {
     let shown = Instant::now();
     seed.apply(terminated("a", "p", 1, 1));
     seed.gone("a", "p").await;
-    assert!(shown.elapsed() >= Duration::from_secs(1), "{:?}", shown.elapsed());
+    assert!(
+        shown.elapsed() >= Duration::from_secs(1),
+        "{:?}",
+        shown.elapsed()
+    );
     weeder.end().await;
 }
 
@@ -164,14 +176,23 @@ async fn a_pod_that_gets_well_while_its_delete_is_on_the_way_is_left_alone() {
 #[tokio::test]
 async fn a_delete_whose_answer_was_lost_counts() {
     let seed = Seed::start().await;
-    let weeder = seed.start_weeder_with("maxDeletionsPerOwner: 1", common::leader_election::Fence::always_open()).await;
+    let weeder = seed
+        .start_weeder_with(
+            "maxDeletionsPerOwner: 1",
+            common::leader_election::Fence::always_open(),
+        )
+        .await;
     seed.watched(1).await;
-    seed.server.faults().add(When::verb("delete", "pods").once(), Fault::CloseAfter);
+    seed.server
+        .faults()
+        .add(When::verb("delete", "pods").once(), Fault::CloseAfter);
     seed.recover("a", ETCD);
     seed.apply(pod("a", "p", "apiserver"));
     seed.gone("a", "p").await;
     seed.apply(pod("a", "q", "apiserver"));
-    weeder.counts(r#"dwd_weeder_deletions_total{result="no_answer"}"#, 1).await;
+    weeder
+        .counts(r#"dwd_weeder_deletions_total{result="no_answer"}"#, 1)
+        .await;
     seed.settle().await;
     assert!(seed.has("a", "q"));
     weeder.end().await;
@@ -192,7 +213,12 @@ async fn a_pod_that_somebody_else_has_deleted_is_done_with() {
 #[tokio::test]
 async fn a_limit_holds_for_each_owner_and_window() {
     let seed = Seed::start().await;
-    let weeder = seed.start_weeder_with("maxDeletionsPerOwner: 1", common::leader_election::Fence::always_open()).await;
+    let weeder = seed
+        .start_weeder_with(
+            "maxDeletionsPerOwner: 1",
+            common::leader_election::Fence::always_open(),
+        )
+        .await;
     seed.watched(1).await;
     seed.recover("a", ETCD);
     for name in ["p", "q", "r"] {

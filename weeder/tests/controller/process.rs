@@ -45,8 +45,13 @@ impl Process {
             "--enable-leader-election=true".to_owned(),
             "--leader-election-namespace=garden".to_owned(),
         ];
-        let words = words.iter().map(String::as_str).chain(flags.iter().copied());
-        let Ok(Command::Run(_, args)) = parse(words.map(OsString::from)) else { panic!("these flags exist") };
+        let words = words
+            .iter()
+            .map(String::as_str)
+            .chain(flags.iter().copied());
+        let Ok(Command::Run(_, args)) = parse(words.map(OsString::from)) else {
+            panic!("these flags exist")
+        };
         let stop = CancellationToken::new();
         let task = tokio::spawn(weeder::run(args, stop.clone()));
         Self {
@@ -69,7 +74,13 @@ impl Process {
     /// Waits until a line is served at `/metrics`.
     async fn shows(&self, line: &str) {
         let shown = async {
-            while !self.get(&self.metrics).await.1.lines().any(|found| found == line) {
+            while !self
+                .get(&self.metrics)
+                .await
+                .1
+                .lines()
+                .any(|found| found == line)
+            {
                 tokio::time::sleep(Duration::from_millis(50)).await;
             }
         };
@@ -78,7 +89,10 @@ impl Process {
 
     async fn end(self) {
         self.stop.cancel();
-        soon("the end of the process", self.task).await.expect("no panic").expect("no error");
+        soon("the end of the process", self.task)
+            .await
+            .expect("no panic")
+            .expect("no error");
     }
 }
 
@@ -87,7 +101,9 @@ async fn started() -> (Seed, Process) {
     let seed = Seed::start().await;
     let process = Process::start(&seed);
     seed.watched(1).await;
-    process.shows(r#"leader_election_master_status{name="dwd-weeder-leader-election"} 1"#).await;
+    process
+        .shows(r#"leader_election_master_status{name="dwd-weeder-leader-election"} 1"#)
+        .await;
     (seed, process)
 }
 
@@ -101,7 +117,9 @@ async fn metrics_health_and_readiness_are_served() {
     }
     seed.apply(pod("a", "p", "apiserver"));
     seed.recover("a", ETCD);
-    process.shows(r#"dwd_weeder_deletions_total{result="deleted"} 1"#).await;
+    process
+        .shows(r#"dwd_weeder_deletions_total{result="deleted"} 1"#)
+        .await;
     process.shows("dwd_weeder_windows_open 1").await;
     process.end().await;
 }
@@ -110,10 +128,15 @@ async fn metrics_health_and_readiness_are_served() {
 async fn a_weeder_that_cannot_list_something_it_works_by_shows_that_it_is_blind() {
     for resource in ["pods", SLICES] {
         let seed = Seed::start().await;
-        let refused = seed.server.faults().add(When::verb("list", resource), Fault::status(503));
+        let refused = seed
+            .server
+            .faults()
+            .add(When::verb("list", resource), Fault::status(503));
         let process = Process::start(&seed);
         soon("a refused list", seed.server.faults().met(refused, 1)).await;
-        process.shows(r#"leader_election_master_status{name="dwd-weeder-leader-election"} 1"#).await;
+        process
+            .shows(r#"leader_election_master_status{name="dwd-weeder-leader-election"} 1"#)
+            .await;
         process.shows("dwd_seed_known 0").await;
         seed.server.faults().remove(refused);
         process.shows("dwd_seed_known 1").await;
@@ -128,15 +151,22 @@ async fn a_dry_run_says_what_it_would_delete_once_and_writes_nothing() {
     seed.watched(1).await;
     seed.apply(pod("a", "p", "apiserver"));
     seed.recover("a", ETCD);
-    process.shows(r#"dwd_weeder_deletions_total{result="dry_run"} 1"#).await;
+    process
+        .shows(r#"dwd_weeder_deletions_total{result="dry_run"} 1"#)
+        .await;
     // Each further pod is one more: nothing is said of those before.
-    for (name, line) in
-        [("q", r#"dwd_weeder_deletions_total{result="dry_run"} 2"#), ("r", r#"dwd_weeder_deletions_total{result="dry_run"} 3"#)]
-    {
+    for (name, line) in [
+        ("q", r#"dwd_weeder_deletions_total{result="dry_run"} 2"#),
+        ("r", r#"dwd_weeder_deletions_total{result="dry_run"} 3"#),
+    ] {
         seed.apply(pod("a", name, "apiserver"));
         process.shows(line).await;
     }
-    assert_eq!(seed.server.requests().count(|record| record.is_write()), 0, "no DELETE, no Lease, no Event");
+    assert_eq!(
+        seed.server.requests().count(|record| record.is_write()),
+        0,
+        "no DELETE, no Lease, no Event"
+    );
     process.end().await;
 }
 
@@ -144,11 +174,23 @@ async fn a_dry_run_says_what_it_would_delete_once_and_writes_nothing() {
 async fn every_metric_is_documented_and_every_documented_metric_is_served() {
     let (_seed, process) = started().await;
     let (_, text) = process.get(&process.metrics).await;
-    let shown: BTreeSet<&str> = text.lines().filter_map(|line| line.strip_prefix("# TYPE ")?.split(' ').next()).collect();
+    let shown: BTreeSet<&str> = text
+        .lines()
+        .filter_map(|line| line.strip_prefix("# TYPE ")?.split(' ').next())
+        .collect();
     let document = include_str!("../../../docs/metrics.md");
-    let section = |title: &str| document.split("\n## ").find(|section| section.starts_with(title)).unwrap();
-    let rows = section("Weeder").lines().chain(section("Both agents").lines());
-    let documented: BTreeSet<&str> = rows.filter_map(|line| line.strip_prefix("| `")?.split(['`', '{']).next()).collect();
+    let section = |title: &str| {
+        document
+            .split("\n## ")
+            .find(|section| section.starts_with(title))
+            .unwrap()
+    };
+    let rows = section("Weeder")
+        .lines()
+        .chain(section("Both agents").lines());
+    let documented: BTreeSet<&str> = rows
+        .filter_map(|line| line.strip_prefix("| `")?.split(['`', '{']).next())
+        .collect();
     assert_eq!(shown, documented);
     process.end().await;
 }
@@ -158,11 +200,24 @@ async fn a_config_file_that_says_the_same_in_other_words_changes_nothing() {
     let (seed, process) = started().await;
     seed.recover("a", ETCD);
     process.shows("dwd_weeder_windows_open 1").await;
-    std::fs::write(process.files.path().join("config.yaml"), gardeners("# a comment")).unwrap();
-    process.shows(r#"dwd_config_reloads_total{result="taken"} 1"#).await;
+    std::fs::write(
+        process.files.path().join("config.yaml"),
+        gardeners("# a comment"),
+    )
+    .unwrap();
+    process
+        .shows(r#"dwd_config_reloads_total{result="taken"} 1"#)
+        .await;
     seed.settle().await;
-    process.shows(r#"dwd_weeder_windows_opened_total{reason="start"} 0"#).await;
-    process.shows(r#"dwd_weeder_windows_opened_total{reason="recovery"} 2"#).await;
-    assert_eq!(seed.server.requests().count(|record| record.verb == "list"), 2);
+    process
+        .shows(r#"dwd_weeder_windows_opened_total{reason="start"} 0"#)
+        .await;
+    process
+        .shows(r#"dwd_weeder_windows_opened_total{reason="recovery"} 2"#)
+        .await;
+    assert_eq!(
+        seed.server.requests().count(|record| record.verb == "list"),
+        2
+    );
     process.end().await;
 }

@@ -14,7 +14,9 @@ fn lists(seed: &Seed) -> usize {
 #[tokio::test]
 async fn another_limit_is_applied_in_an_open_window_and_nothing_is_listed_again() {
     let seed = Seed::start().await;
-    let weeder = seed.start_weeder_with("maxDeletionsPerOwner: 1", Fence::always_open()).await;
+    let weeder = seed
+        .start_weeder_with("maxDeletionsPerOwner: 1", Fence::always_open())
+        .await;
     seed.reach_the_limit().await;
     // What is written differently and means the same is no change.
     weeder.reconfigure("maxDeletionsPerOwner: 1 # per window");
@@ -47,7 +49,11 @@ servicesAndDependantSelectors:
     seed.gone("a", "p").await;
     assert!((weeder.instruments.pulse.ready().ask)().is_ok());
     assert_eq!(lists(&seed), 4);
-    let watches = |resource: &str| seed.server.requests().count(|record| record.verb == "watch" && record.resource == resource);
+    let watches = |resource: &str| {
+        seed.server
+            .requests()
+            .count(|record| record.verb == "watch" && record.resource == resource)
+    };
     let watched = async {
         while watches("pods") < 2 || watches(SLICES) < 2 {
             tokio::time::sleep(std::time::Duration::from_millis(10)).await;
@@ -59,7 +65,11 @@ servicesAndDependantSelectors:
     seed.apply(pod("d", "s", "apiserver"));
     seed.gone("d", "s").await;
     assert!(seed.has("c", "r"));
-    assert!(!weeder.shown().iter().any(|line| line.starts_with(STARTED)), "{:?}", weeder.shown());
+    assert!(
+        !weeder.shown().iter().any(|line| line.starts_with(STARTED)),
+        "{:?}",
+        weeder.shown()
+    );
     seed.recover("c", "added");
     seed.gone("c", "r").await;
     weeder.end().await;

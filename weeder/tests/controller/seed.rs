@@ -39,7 +39,9 @@ impl Weeder {
     pub async fn end(self) {
         log::check(&self.shown().join("\n"));
         self.cancel.cancel();
-        soon("the end of the weeder", self.task).await.expect("no panic");
+        soon("the end of the weeder", self.task)
+            .await
+            .expect("no panic");
     }
 
     /// The config changes to Gardener's with these lines.
@@ -58,14 +60,27 @@ impl Weeder {
         self.instruments.metrics.register(&mut registry);
         let mut text = String::new();
         prometheus_client::encoding::text::encode(&mut text, &registry).unwrap();
-        text.lines().filter(|line| line.starts_with("dwd_weeder_") && !line.ends_with(" 0")).map(str::to_owned).collect()
+        text.lines()
+            .filter(|line| line.starts_with("dwd_weeder_") && !line.ends_with(" 0"))
+            .map(str::to_owned)
+            .collect()
     }
 
     /// Waits until a metric has at least this value.
     pub async fn counts(&self, metric: &str, least: u64) {
-        let value = |line: &String| line.strip_prefix(metric)?.strip_prefix(' ')?.parse::<u64>().ok();
+        let value = |line: &String| {
+            line.strip_prefix(metric)?
+                .strip_prefix(' ')?
+                .parse::<u64>()
+                .ok()
+        };
         let counted = async {
-            while !self.shown().iter().filter_map(value).any(|value| value >= least) {
+            while !self
+                .shown()
+                .iter()
+                .filter_map(value)
+                .any(|value| value >= least)
+            {
                 tokio::time::sleep(Duration::from_millis(10)).await;
             }
         };
@@ -88,13 +103,19 @@ fn config(text: &str) -> Arc<weeder_core::config::Config> {
 }
 
 pub async fn soon<T>(what: &str, future: impl Future<Output = T>) -> T {
-    tokio::time::timeout(PATIENCE, future).await.unwrap_or_else(|_| panic!("awaited in vain: {what}"))
+    tokio::time::timeout(PATIENCE, future)
+        .await
+        .unwrap_or_else(|_| panic!("awaited in vain: {what}"))
 }
 
 impl Seed {
     pub async fn start() -> Self {
-        rustls::crypto::ring::default_provider().install_default().ok();
-        let server = MemoryApi::start(&Authority::new().unwrap(), Options::default()).await.unwrap();
+        rustls::crypto::ring::default_provider()
+            .install_default()
+            .ok();
+        let server = MemoryApi::start(&Authority::new().unwrap(), Options::default())
+            .await
+            .unwrap();
         crate::log::listen();
         server.access().grant(TOKEN, gardener::seed_weeder());
         Self { server }
@@ -102,7 +123,9 @@ impl Seed {
 
     pub async fn client(&self) -> Client {
         let kubeconfig = Kubeconfig::from_yaml(&self.server.kubeconfig(TOKEN)).unwrap();
-        let mut config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await.unwrap();
+        let mut config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default())
+            .await
+            .unwrap();
         config.default_retry = false;
         Client::try_from(config).unwrap()
     }
@@ -111,9 +134,20 @@ impl Seed {
     pub async fn start_weeder_with(&self, lines: &str, fence: Fence) -> Weeder {
         let (configs, receiver) = watch::channel(config(&gardeners(lines)));
         let (cancel, instruments) = (CancellationToken::new(), Instruments::default());
-        let task =
-            tokio::spawn(controller::run(self.client().await, receiver, fence, false, instruments.clone(), cancel.clone()));
-        Weeder { task, cancel, configs, instruments }
+        let task = tokio::spawn(controller::run(
+            self.client().await,
+            receiver,
+            fence,
+            false,
+            instruments.clone(),
+            cancel.clone(),
+        ));
+        Weeder {
+            task,
+            cancel,
+            configs,
+            instruments,
+        }
     }
 
     /// A weeder that has begun to watch.
@@ -125,10 +159,16 @@ impl Seed {
 
     /// Waits until slices and pods have been watched so many times.
     pub async fn watched(&self, times: usize) {
-        let begun =
-            |record: &Record, resource: &str| record.verb == "watch" && record.resource == resource && record.status == Some(200);
+        let begun = |record: &Record, resource: &str| {
+            record.verb == "watch" && record.resource == resource && record.status == Some(200)
+        };
         let watches = self.server.requests().wait_for(|records| {
-            let count = |resource| records.iter().filter(|record| begun(record, resource)).count();
+            let count = |resource| {
+                records
+                    .iter()
+                    .filter(|record| begun(record, resource))
+                    .count()
+            };
             (count("pods") >= times && count(SLICES) >= times).then_some(())
         });
         soon("the watches", watches).await;
@@ -143,7 +183,13 @@ impl Seed {
         self.named_slice(namespace, service, service, endpoints);
     }
 
-    pub fn named_slice(&self, namespace: &str, name: &str, service: &str, endpoints: &[(&str, bool)]) {
+    pub fn named_slice(
+        &self,
+        namespace: &str,
+        name: &str,
+        service: &str,
+        endpoints: &[(&str, bool)],
+    ) {
         let endpoint = |(pod, ready): &(&str, bool)| {
             let target = json!({"kind": "Pod", "name": pod, "namespace": namespace, "uid": pod});
             json!({"addresses": ["10.0.0.1"], "conditions": {"ready": ready, "serving": ready}, "targetRef": target})
@@ -162,7 +208,8 @@ impl Seed {
         self.slice(namespace, service, &[("endpoint", true)]);
     }
 
-    /// Where one deletion per owner is the limit: `p` is deleted in an open window of namespace `a`, and `q` crash-loops beside it.
+    /// Where one deletion per owner is the limit: `p` is deleted in an open window of namespace
+    /// `a`, and `q` crash-loops beside it.
     pub async fn reach_the_limit(&self) {
         self.watched(1).await;
         self.recover("a", ETCD);
@@ -174,11 +221,15 @@ impl Seed {
 
     /// Waits until a pod is gone.
     pub async fn gone(&self, namespace: &str, name: &str) {
-        let gone = self.server.store().wait_for(|store| store.get("pods", namespace, name).is_none().then_some(()));
+        let gone = self
+            .server
+            .store()
+            .wait_for(|store| store.get("pods", namespace, name).is_none().then_some(()));
         soon(&format!("the deletion of {namespace}/{name}"), gone).await;
     }
 
-    /// Waits until one more recovery in a namespace of its own has been acted upon: what was to happen before has happened.
+    /// Waits until one more recovery in a namespace of its own has been acted upon: what was to
+    /// happen before has happened.
     pub async fn settle(&self) {
         let namespace = format!("settle-{}", self.server.store().revision());
         self.apply(pod(&namespace, "barrier", "apiserver"));
@@ -192,14 +243,22 @@ impl Seed {
 
     /// The DELETEs so far in one namespace.
     pub fn deletes(&self, namespace: &str) -> Vec<Record> {
-        let of_namespace = |record: &Record| record.verb == "delete" && record.namespace == namespace;
-        self.server.requests().all().into_iter().filter(of_namespace).collect()
+        let of_namespace =
+            |record: &Record| record.verb == "delete" && record.namespace == namespace;
+        self.server
+            .requests()
+            .all()
+            .into_iter()
+            .filter(of_namespace)
+            .collect()
     }
 
     /// Waits until a DELETE of this pod has been answered so.
     pub async fn answered(&self, name: &str, status: u16) {
         let answered = self.server.requests().wait_for(|records| {
-            let is_it = |record: &Record| record.verb == "delete" && record.name == name && record.status == Some(status);
+            let is_it = |record: &Record| {
+                record.verb == "delete" && record.name == name && record.status == Some(status)
+            };
             records.iter().any(is_it).then_some(())
         });
         soon(&format!("{status} for {name}"), answered).await;
@@ -219,7 +278,8 @@ pub fn pod(namespace: &str, name: &str, role: &str) -> Value {
     })
 }
 
-/// The same pod, of which its kubelet says no more than that its container has ended with this exit code, after so many restarts.
+/// The same pod, of which its kubelet says no more than that its container has ended with this exit
+/// code, after so many restarts.
 pub fn terminated(namespace: &str, name: &str, restarts: u32, exit_code: u8) -> Value {
     let mut pod = pod(namespace, name, "apiserver");
     let state = json!({"terminated": {"exitCode": exit_code, "reason": "Error"}});
@@ -231,6 +291,7 @@ pub fn terminated(namespace: &str, name: &str, restarts: u32, exit_code: u8) -> 
 /// The same pod in good health.
 pub fn healthy(namespace: &str, name: &str, role: &str) -> Value {
     let mut pod = pod(namespace, name, role);
-    pod["status"] = json!({"containerStatuses": [{"name": "c", "ready": true, "state": {"running": {}}}]});
+    pod["status"] =
+        json!({"containerStatuses": [{"name": "c", "ready": true, "state": {"running": {}}}]});
     pod
 }

@@ -13,7 +13,11 @@ async fn a_recovery_restarts_the_dependants_of_that_service_only() {
     seed.recover("a", ETCD);
     seed.gone("a", "kube-apiserver-1").await;
     seed.settle().await;
-    assert!(seed.has("a", "kube-controller-manager-1") && seed.has("a", "etcd-main-0") && seed.has("b", "kube-apiserver-1"));
+    assert!(
+        seed.has("a", "kube-controller-manager-1")
+            && seed.has("a", "etcd-main-0")
+            && seed.has("b", "kube-apiserver-1")
+    );
     seed.apply(pod("a", "kube-apiserver-2", "apiserver"));
     seed.gone("a", "kube-apiserver-2").await;
     seed.apply(pod("c", "kube-apiserver-3", "apiserver"));
@@ -32,7 +36,11 @@ async fn other_services_and_slices_without_a_service_are_not_acted_upon() {
     let weeder = seed.start_weeder().await;
     seed.apply(pod("a", "p", "apiserver"));
     seed.recover("a", "etcd-events-client");
-    let mut slice = seed.server.store().get(crate::seed::SLICES, "a", "etcd-events-client").unwrap();
+    let mut slice = seed
+        .server
+        .store()
+        .get(crate::seed::SLICES, "a", "etcd-events-client")
+        .unwrap();
     slice["metadata"]["labels"] = serde_json::Value::Null;
     seed.apply(slice);
     seed.settle().await;
@@ -50,7 +58,10 @@ async fn a_service_at_zero_endpoints_is_not_ready_and_opens_a_window_on_the_way_
     seed.settle().await;
     seed.apply(pod("a", "p", "scheduler"));
     seed.settle().await;
-    assert!(seed.deletes("a").is_empty(), "scaled to zero is no recovery");
+    assert!(
+        seed.deletes("a").is_empty(),
+        "scaled to zero is no recovery"
+    );
     seed.slice("a", API, &[("two", true)]);
     seed.gone("a", "p").await;
     weeder.end().await;
@@ -95,7 +106,10 @@ async fn while_a_service_is_down_its_dependants_are_left_alone() {
     seed.apply(pod("a", "meanwhile", "apiserver"));
     seed.settle().await;
     assert_eq!(seed.deletes("a").len(), 1);
-    seed.server.store().delete(crate::seed::SLICES, "a", ETCD).unwrap();
+    seed.server
+        .store()
+        .delete(crate::seed::SLICES, "a", ETCD)
+        .unwrap();
     seed.settle().await;
     assert_eq!(seed.deletes("a").len(), 1, "nor when its slice vanishes");
     weeder.end().await;

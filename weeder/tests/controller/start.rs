@@ -26,12 +26,24 @@ async fn a_start_costs_few_requests_and_none_that_is_forbidden() {
     fill(&seed);
     let weeder = seed.start_weeder().await;
     seed.settle().await;
-    let requests: Vec<Record> = seed.server.requests().all().into_iter().filter(|record| record.verb != "delete").collect();
+    let requests: Vec<Record> = seed
+        .server
+        .requests()
+        .all()
+        .into_iter()
+        .filter(|record| record.verb != "delete")
+        .collect();
     let pages = |objects: usize| objects.div_ceil(500);
     // The pods of etcd are of no interest to any selector, so they are not even listed.
     let expected = pages(2 * SHOOTS) + pages(3 * SHOOTS) + 2;
     assert_eq!(requests.len(), expected, "{requests:#?}");
-    assert!(seed.server.requests().all().iter().all(|record| record.status != Some(403)));
+    assert!(
+        seed.server
+            .requests()
+            .all()
+            .iter()
+            .all(|record| record.status != Some(403))
+    );
     weeder.end().await;
 }
 
@@ -41,13 +53,29 @@ async fn the_api_server_is_asked_for_no_more_than_the_selectors_need() {
     let weeder = seed.start_weeder().await;
     let lists = seed.server.requests().all();
     let query = |resource: &str| {
-        let list = lists.iter().find(|record| record.verb == "list" && record.resource == resource).unwrap();
-        list.query.replace("%20", "+").replace("%28", "(").replace("%29", ")").replace("%2C", ",").replace("%2F", "/")
+        let list = lists
+            .iter()
+            .find(|record| record.verb == "list" && record.resource == resource)
+            .unwrap();
+        list.query
+            .replace("%20", "+")
+            .replace("%28", "(")
+            .replace("%29", ")")
+            .replace("%2C", ",")
+            .replace("%2F", "/")
     };
     let slices = query(SLICES);
-    assert!(slices.contains("labelSelector=kubernetes.io/service-name+in+(etcd-main-client,kube-apiserver)"), "{slices}");
+    assert!(
+        slices.contains(
+            "labelSelector=kubernetes.io/service-name+in+(etcd-main-client,kube-apiserver)"
+        ),
+        "{slices}"
+    );
     let pods = query("pods");
-    assert!(pods.contains("labelSelector=gardener.cloud/role+in+(controlplane),role+notin+(main)"), "{pods}");
+    assert!(
+        pods.contains("labelSelector=gardener.cloud/role+in+(controlplane),role+notin+(main)"),
+        "{pods}"
+    );
     weeder.end().await;
 }
 
@@ -56,10 +84,19 @@ async fn a_recovery_is_acted_upon_at_once_while_the_first_windows_of_a_large_see
     let seed = Seed::start().await;
     fill(&seed);
     for shoot in 0..SHOOTS {
-        seed.apply(pod(&format!("shoot--garden--{shoot}"), "crashing", "scheduler"));
+        seed.apply(pod(
+            &format!("shoot--garden--{shoot}"),
+            "crashing",
+            "scheduler",
+        ));
     }
     let start = Instant::now();
-    let weeder = seed.start_weeder_with("watchDuration: 1m", common::leader_election::Fence::always_open()).await;
+    let weeder = seed
+        .start_weeder_with(
+            "watchDuration: 1m",
+            common::leader_election::Fence::always_open(),
+        )
+        .await;
     seed.watched(1).await;
     let recovery = Instant::now();
     seed.apply(pod("recovering", "p", "apiserver"));
@@ -67,10 +104,16 @@ async fn a_recovery_is_acted_upon_at_once_while_the_first_windows_of_a_large_see
     seed.gone("recovering", "p").await;
     assert!(recovery.elapsed().as_secs() < 5, "{:?}", recovery.elapsed());
     let all = seed.server.store().wait_for(|store| {
-        let crashing = store.list("pods", None).iter().any(|pod| pod["metadata"]["name"] == "crashing");
+        let crashing = store
+            .list("pods", None)
+            .iter()
+            .any(|pod| pod["metadata"]["name"] == "crashing");
         (!crashing).then_some(())
     });
     soon("the first windows", all).await;
-    assert!(start.elapsed().as_secs_f64() > 2.0, "they are spread over 6 s");
+    assert!(
+        start.elapsed().as_secs_f64() > 2.0,
+        "they are spread over 6 s"
+    );
     weeder.end().await;
 }

@@ -77,7 +77,10 @@ fn what_go_refuses_is_refused() {
 #[test]
 fn an_endless_unit_is_not_repeated_in_full() {
     let error = "1".to_owned() + &"x".repeat(100_000);
-    assert_eq!(nanos(&error), Err(GoDurationError::UnknownUnit("x".repeat(20))));
+    assert_eq!(
+        nanos(&error),
+        Err(GoDurationError::UnknownUnit("x".repeat(20)))
+    );
 }
 
 #[test]

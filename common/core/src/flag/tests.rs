@@ -22,7 +22,21 @@ fn whole_numbers_are_read_as_in_go_source() {
     ] {
         assert_eq!(integer(text), Ok(expected), "{text}");
     }
-    for text in ["", "-", "+-1", "1.0", "1e3", "0x", "08", "_1", "1_", "1__0", "0x__1", "9223372036854775808", "é"] {
+    for text in [
+        "",
+        "-",
+        "+-1",
+        "1.0",
+        "1e3",
+        "0x",
+        "08",
+        "_1",
+        "1_",
+        "1__0",
+        "0x__1",
+        "9223372036854775808",
+        "é",
+    ] {
         assert!(integer(text).is_err(), "{text:?}");
     }
 }

@@ -29,14 +29,31 @@ impl Line<'_> {
 
     fn json(&self, time: &Value) -> Vec<u8> {
         let [level, logger, message] = [self.level, self.logger, self.message].map(Value::from);
-        let head = [("level", &level), ("ts", time), ("logger", &logger), ("msg", &message)];
+        let head = [
+            ("level", &level),
+            ("ts", time),
+            ("logger", &logger),
+            ("msg", &message),
+        ];
         write_object(head.iter().chain(&self.fields).copied())
     }
 
     fn console(&self, time: &Value) -> Vec<u8> {
-        let time = time.as_str().map_or_else(|| time.to_string(), str::to_owned);
-        let message = self.message.escape_debug().to_string().replace("\\'", "'").replace("\\\"", "\"");
-        let mut line = format!("{time}\t{}\t{}\t{message}", self.level.to_uppercase(), self.logger).into_bytes();
+        let time = time
+            .as_str()
+            .map_or_else(|| time.to_string(), str::to_owned);
+        let message = self
+            .message
+            .escape_debug()
+            .to_string()
+            .replace("\\'", "'")
+            .replace("\\\"", "\"");
+        let mut line = format!(
+            "{time}\t{}\t{}\t{message}",
+            self.level.to_uppercase(),
+            self.logger
+        )
+        .into_bytes();
         if !self.fields.is_empty() {
             line.push(b'\t');
             line.extend(write_object(self.fields.iter().copied()));
@@ -54,13 +71,20 @@ fn write_object<'a>(pairs: impl Iterator<Item = (&'a str, &'a Value)>) -> Vec<u8
 }
 
 fn encode_time(time: DateTime<Utc>, encoding: TimeEncoding) -> Value {
-    let nanos = || i128::from(time.timestamp()) * 1_000_000_000 + i128::from(time.timestamp_subsec_nanos());
+    let nanos =
+        || i128::from(time.timestamp()) * 1_000_000_000 + i128::from(time.timestamp_subsec_nanos());
     match encoding {
         TimeEncoding::Rfc3339 => time.to_rfc3339_opts(SecondsFormat::Secs, true).into(),
         TimeEncoding::Rfc3339Nano => {
             let text = time.to_rfc3339_opts(SecondsFormat::Nanos, true);
             // Go leaves the zeros at the end out, and the point too when nothing else follows it.
-            format!("{}Z", text.trim_end_matches('Z').trim_end_matches('0').trim_end_matches('.')).into()
+            format!(
+                "{}Z",
+                text.trim_end_matches('Z')
+                    .trim_end_matches('0')
+                    .trim_end_matches('.')
+            )
+            .into()
         }
         TimeEncoding::Iso8601 => time.to_rfc3339_opts(SecondsFormat::Millis, true).into(),
         TimeEncoding::Epoch => (nanos() as f64 / 1e9).into(),

@@ -1,4 +1,5 @@
-//! Leaves out most of many equal lines, so that a storm of them neither fills a disk nor hides the rest.
+//! Leaves out most of many equal lines, so that a storm of them neither fills a disk nor hides the
+//! rest.
 
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -9,7 +10,8 @@ const FIRST: u64 = 100;
 /// And after those each so-manieth.
 const THEREAFTER: u64 = 100;
 
-/// The most different lines counted within a second; any further ones are written. zap counts in as many slots.
+/// The most different lines counted within a second; any further ones are written. zap counts in as
+/// many slots.
 const COUNTED: usize = 4096;
 
 /// Counts the lines of the current second by what is equal in them: level and message.

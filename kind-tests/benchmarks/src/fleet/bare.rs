@@ -1,5 +1,5 @@
-//! What the same work costs at least: clients that make the same requests with the same libraries and do nothing with the
-//! answers.
+//! What the same work costs at least: clients that make the same requests with the same libraries
+//! and do nothing with the answers.
 
 use std::time::Duration;
 
@@ -40,21 +40,38 @@ pub struct Order {
     urls: Vec<String>,
 }
 
-/// Starts a process that lists the leases of light shoots again and again: one client and one kept connection for each, one request
-/// in `period`.
+/// Starts a process that lists the leases of light shoots again and again: one client and one kept
+/// connection for each, one request in `period`.
 pub fn start(shoots: &LightShoots, period: Duration) -> Result<Process> {
     let (period, authority) = (period.as_secs_f64(), &shoots.opened.authority);
-    let mut args = vec!["bare-loop".to_owned(), format!("--period={period}"), format!("--authority={authority}")];
+    let mut args = vec![
+        "bare-loop".to_owned(),
+        format!("--period={period}"),
+        format!("--authority={authority}"),
+    ];
     args.extend((0..shoots.plan.shoots).map(|shoot| shoots.url(shoot)));
-    Process::start("bare-loop", &std::env::current_exe()?, &args, &leash::folder("bare-loop")?.join("log"))
+    Process::start(
+        "bare-loop",
+        &std::env::current_exe()?,
+        &args,
+        &leash::folder("bare-loop")?.join("log"),
+    )
 }
 
 /// That process.
 pub async fn run(order: Order) -> Result<()> {
-    let Order { period, authority, urls } = order;
+    let Order {
+        period,
+        authority,
+        urls,
+    } = order;
     let mut roots = RootCertStore::empty();
     roots.add(CertificateDer::from_pem_slice(authority.as_bytes())?)?;
-    let (begin, period, count) = (Instant::now(), Duration::from_secs_f64(period), urls.len() as f64);
+    let (begin, period, count) = (
+        Instant::now(),
+        Duration::from_secs_f64(period),
+        urls.len() as f64,
+    );
     let mut tasks = JoinSet::<()>::new();
     for (place, url) in urls.into_iter().enumerate() {
         let client = client(&roots);
@@ -74,17 +91,33 @@ pub async fn run(order: Order) -> Result<()> {
 
 /// The client of a probe.
 fn client(authority: &RootCertStore) -> Client {
-    let tls = ClientConfig::builder().with_root_certificates(authority.clone()).with_no_client_auth();
-    let https = HttpsConnectorBuilder::new().with_tls_config(tls).https_only().enable_http1().build();
+    let tls = ClientConfig::builder()
+        .with_root_certificates(authority.clone())
+        .with_no_client_auth();
+    let https = HttpsConnectorBuilder::new()
+        .with_tls_config(tls)
+        .https_only()
+        .enable_http1()
+        .build();
     let mut builder = HyperClient::builder(TokioExecutor::new());
-    builder.pool_max_idle_per_host(1).pool_idle_timeout(None).http1_max_buf_size(READ_AT_ONCE).build(https)
+    builder
+        .pool_max_idle_per_host(1)
+        .pool_idle_timeout(None)
+        .http1_max_buf_size(READ_AT_ONCE)
+        .build(https)
 }
 
 async fn get(client: &Client, url: &str) -> Result<()> {
     let request = Request::get(format!("{url}{LEASES}"))
-        .header(ACCEPT, "application/vnd.kubernetes.protobuf,application/json;q=0.9")
+        .header(
+            ACCEPT,
+            "application/vnd.kubernetes.protobuf,application/json;q=0.9",
+        )
         .header(AUTHORIZATION, format!("Bearer {}", TOKEN));
-    let mut body = client.request(request.body(Empty::new())?).await?.into_body();
+    let mut body = client
+        .request(request.body(Empty::new())?)
+        .await?
+        .into_body();
     while let Some(frame) = body.frame().await {
         drop(frame?);
     }

@@ -1,5 +1,6 @@
-//! What is on a seed full of shoots: for each its namespace, its Cluster, the Secret with its kubeconfig, its Machines and the
-//! three Deployments; and beside them what is none of the prober's business.
+//! What is on a seed full of shoots: for each its namespace, its Cluster, the Secret with its
+//! kubeconfig, its Machines and the three Deployments; and beside them what is none of the prober's
+//! business.
 
 use anyhow::Result;
 use base64::Engine;
@@ -29,8 +30,8 @@ pub fn namespace(shoot: usize) -> String {
     format!("shoot--fleet--{shoot:04}")
 }
 
-/// How many replicas a Deployment has before anything happens: they differ, so that one that is restored from the memory of
-/// another is found out.
+/// How many replicas a Deployment has before anything happens: they differ, so that one that is
+/// restored from the memory of another is found out.
 pub fn replicas(shoot: usize, name: &str) -> i64 {
     match name {
         KCM => 1 + (shoot % 3) as i64,
@@ -42,16 +43,21 @@ pub fn replicas(shoot: usize, name: &str) -> i64 {
 /// The three that Gardener lets the prober scale.
 pub const DEPENDENTS: [&str; 3] = [KCM, MCM, CA];
 
-/// Everything of one shoot, in the order in which it is to be created: its namespace, what is in that, and the Cluster, which lets the
-/// prober begin. `pods_take`: milliseconds after which pods follow the replicas of their Deployment; none: the test bed's usual.
+/// Everything of one shoot, in the order in which it is to be created: its namespace, what is in
+/// that, and the Cluster, which lets the prober begin. `pods_take`: milliseconds after which pods
+/// follow the replicas of their Deployment; none: the test bed's usual.
 pub fn shoot(shoots: &LightShoots, number: usize, pods_take: Option<u32>) -> Vec<Value> {
     let name = namespace(number);
     let mut namespace = gardener::namespace(&name);
     namespace["metadata"]["labels"] = json!({"gardener.cloud/role": "shoot"});
-    let mut objects = vec![namespace, gardener::probe_secret(&name, &shoots.kubeconfig(number))];
+    let mut objects = vec![
+        namespace,
+        gardener::probe_secret(&name, &shoots.kubeconfig(number)),
+    ];
     objects.extend(DEPENDENTS.map(|dependent| {
         let mut deployment = gardener::deployment(&name, dependent, replicas(number, dependent));
-        deployment["metadata"]["annotations"] = json!(pods_take.map(|millis| json!({READY_AFTER: millis.to_string()})));
+        deployment["metadata"]["annotations"] =
+            json!(pods_take.map(|millis| json!({READY_AFTER: millis.to_string()})));
         deployment
     }));
     objects.extend((0..shoots.plan.nodes).map(|node| machine(&name, &node_name(node))));
@@ -59,14 +65,34 @@ pub fn shoot(shoots: &LightShoots, number: usize, pods_take: Option<u32>) -> Vec
     objects
 }
 
-/// Starts light shoots and fills a seed with them through its API, and with so many Secrets that are none of the prober's business.
-pub async fn filled(api: &KubeApi, plan: Plan, foreign_secrets: usize, pods_take: Option<u32>) -> Result<LightShoots> {
+/// Starts light shoots and fills a seed with them through its API, and with so many Secrets that
+/// are none of the prober's business.
+pub async fn filled(
+    api: &KubeApi,
+    plan: Plan,
+    foreign_secrets: usize,
+    pods_take: Option<u32>,
+) -> Result<LightShoots> {
     let (begin, count, nodes) = (Instant::now(), plan.shoots, plan.nodes);
-    progress(format!("starting {count} light shoots of {nodes} nodes, and filling the seed with them"));
+    progress(format!(
+        "starting {count} light shoots of {nodes} nodes, and filling the seed with them"
+    ));
     let shoots = LightShoots::start(plan).await?;
-    create(api, (0..count).map(|number| shoot(&shoots, number, pods_take))).await?;
-    progress(format!("{count} shoots with {} Machines after {:.0?}", count * nodes, begin.elapsed()));
-    create(api, (0..foreign_secrets).map(|number| vec![foreign_secret(&namespace(number % count), number)])).await?;
+    create(
+        api,
+        (0..count).map(|number| shoot(&shoots, number, pods_take)),
+    )
+    .await?;
+    progress(format!(
+        "{count} shoots with {} Machines after {:.0?}",
+        count * nodes,
+        begin.elapsed()
+    ));
+    create(
+        api,
+        (0..foreign_secrets).map(|number| vec![foreign_secret(&namespace(number % count), number)]),
+    )
+    .await?;
     progress(format!("the seed is filled after {:.0?}", begin.elapsed()));
     Ok(shoots)
 }
@@ -79,7 +105,11 @@ pub async fn create(api: &KubeApi, groups: impl Iterator<Item = Vec<Value>>) -> 
         }
         anyhow::Ok(())
     };
-    stream::iter(groups).map(create).buffer_unordered(IN_FLIGHT).try_collect().await
+    stream::iter(groups)
+        .map(create)
+        .buffer_unordered(IN_FLIGHT)
+        .try_collect()
+        .await
 }
 
 /// As large as Gardener's.
@@ -105,7 +135,8 @@ fn cluster(name: &str, grace: u32) -> Value {
         .collect();
     let grace = (grace != USUAL_GRACE).then(|| format!("{grace}s"));
     let mut cluster = gardener::cluster(name, grace.as_deref());
-    cluster["spec"]["cloudProfile"] = json!({"kind": "CloudProfile", "spec": {"machineTypes": types}});
+    cluster["spec"]["cloudProfile"] =
+        json!({"kind": "CloudProfile", "spec": {"machineTypes": types}});
     cluster
 }
 

@@ -1,5 +1,6 @@
-//! Light shoots: many API servers in memory, in one process of their own. Their leases and nodes come in protobuf, with the fields
-//! and the sizes that kubelets leave there. When nodes have renewed is computed at the moment of the answer ([`super::renewer`]).
+//! Light shoots: many API servers in memory, in one process of their own. Their leases and nodes
+//! come in protobuf, with the fields and the sizes that kubelets leave there. When nodes have
+//! renewed is computed at the moment of the answer ([`super::renewer`]).
 //!
 //! ```text
 //! let mut shoots = LightShoots::start(Plan { shoots: 300, nodes: 100, grace: 40 }).await?;
@@ -75,8 +76,8 @@ pub struct Counts {
     pub bytes: u64,
 }
 
-/// What the process that serves them answers to an order, each in a line of JSON. An order says how the nodes of each shoot are cut off,
-/// if they are; it ends when there are no more.
+/// What the process that serves them answers to an order, each in a line of JSON. An order says how
+/// the nodes of each shoot are cut off, if they are; it ends when there are no more.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub struct Seen {
     /// The authority that signed the certificates of all, as PEM.
@@ -86,7 +87,8 @@ pub struct Seen {
     pub counts: Counts,
     /// Requests for leases, shoot by shoot.
     probes: Vec<u64>,
-    /// By how many seconds each request for leases came later than the prober's schedule wants it, since this was last asked.
+    /// By how many seconds each request for leases came later than the prober's schedule wants it,
+    /// since this was last asked.
     late: Vec<f64>,
 }
 
@@ -111,16 +113,32 @@ pub struct LightShoots {
 impl LightShoots {
     /// Starts a process that serves them.
     pub async fn start(plan: Plan) -> Result<Self> {
-        let Plan { shoots, nodes, grace } = plan;
+        let Plan {
+            shoots,
+            nodes,
+            grace,
+        } = plan;
         let mut process = Command::new(std::env::current_exe()?)
-            .args(["light-shoots", &format!("--shoots={shoots}"), &format!("--nodes={nodes}"), &format!("--grace={grace}")])
+            .args([
+                "light-shoots",
+                &format!("--shoots={shoots}"),
+                &format!("--nodes={nodes}"),
+                &format!("--grace={grace}"),
+            ])
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .kill_on_drop(true)
             .spawn()?;
         let orders = process.stdin.take().context("no way in")?;
         let answers = BufReader::new(process.stdout.take().context("no way out")?).lines();
-        let mut light = Self { plan, opened: Seen::default(), outages: Vec::new(), orders, answers, _process: process };
+        let mut light = Self {
+            plan,
+            opened: Seen::default(),
+            outages: Vec::new(),
+            orders,
+            answers,
+            _process: process,
+        };
         light.opened = light.look().await?;
         Ok(light)
     }
@@ -135,10 +153,20 @@ impl LightShoots {
         kubeconfig(&self.url(shoot), &self.opened.authority, TOKEN)
     }
 
-    /// From now on the nodes renew no more, one shoot after the other `within` this time. Returns what follows in each.
+    /// From now on the nodes renew no more, one shoot after the other `within` this time. Returns
+    /// what follows in each.
     pub async fn cut(&mut self, within: Duration) -> Result<Vec<Course>> {
-        let (now, within, shoots) = (Utc::now(), TimeDelta::from_std(within)?, i32::try_from(self.plan.shoots)?);
-        self.outages = (0..shoots).map(|shoot| Outage { cut: now + within * shoot / shoots, healed: None }).collect();
+        let (now, within, shoots) = (
+            Utc::now(),
+            TimeDelta::from_std(within)?,
+            i32::try_from(self.plan.shoots)?,
+        );
+        self.outages = (0..shoots)
+            .map(|shoot| Outage {
+                cut: now + within * shoot / shoots,
+                healed: None,
+            })
+            .collect();
         self.look().await?;
         let course = |(shoot, outage): (usize, &Outage)| {
             let last = self.plan.renewer(shoot).renewed(outage.cut);
@@ -150,25 +178,40 @@ impl LightShoots {
     /// From now on the nodes renew again, each when its phase wants it. Returns the moment.
     pub async fn heal(&mut self) -> Result<DateTime<Utc>> {
         let now = Utc::now();
-        self.outages.iter_mut().for_each(|outage| outage.healed = Some(now));
+        self.outages
+            .iter_mut()
+            .for_each(|outage| outage.healed = Some(now));
         self.look().await?;
         Ok(now)
     }
 
     /// What is seen so far.
     pub async fn look(&mut self) -> Result<Seen> {
-        self.orders.write_all(format!("{}\n", json!(self.outages)).as_bytes()).await?;
-        let answer = self.answers.next_line().await?.context("the light shoots have ended")?;
+        self.orders
+            .write_all(format!("{}\n", json!(self.outages)).as_bytes())
+            .await?;
+        let answer = self
+            .answers
+            .next_line()
+            .await?
+            .context("the light shoots have ended")?;
         Ok(serde_json::from_str(&answer)?)
     }
 
     /// Waits until each of the first `shoots` has been probed so often from now on.
     pub async fn probed(&mut self, times: u64, shoots: usize) -> Result<()> {
-        progress(format!("waiting until each of {shoots} shoots has been probed {times} times"));
+        progress(format!(
+            "waiting until each of {shoots} shoots has been probed {times} times"
+        ));
         let begin = self.look().await?.probes;
         eventually("each shoot has been probed", async || {
             let now = self.look().await?.probes;
-            let few = now.iter().zip(&begin).take(shoots).filter(|&(now, begin)| *now < begin + times).count();
+            let few = now
+                .iter()
+                .zip(&begin)
+                .take(shoots)
+                .filter(|&(now, begin)| *now < begin + times)
+                .count();
             ensure!(few == 0, "{few} have not");
             Ok(())
         })
@@ -180,15 +223,33 @@ impl LightShoots {
         progress(format!("{shoots} shoots: measuring for {seconds} s"));
         let (before, used) = (self.look().await?.counts, Usage::of(process)?);
         sleep(Duration::from_secs(seconds)).await;
-        let (usage, Seen { counts: after, late, .. }) = (Usage::of(process)?, self.look().await?);
+        let (
+            usage,
+            Seen {
+                counts: after,
+                late,
+                ..
+            },
+        ) = (Usage::of(process)?, self.look().await?);
         let counts = Counts {
             probes: after.probes - before.probes,
             requests: after.requests - before.requests,
             connections: after.connections - before.connections,
             bytes: after.bytes - before.bytes,
         };
-        ensure!(counts.probes >= shoots as u64, "{} probes are too few", counts.probes);
-        let usage = Usage { cpu: usage.cpu - used.cpu, ..usage };
-        Ok(Measured { counts, late: late.into_iter().collect(), usage })
+        ensure!(
+            counts.probes >= shoots as u64,
+            "{} probes are too few",
+            counts.probes
+        );
+        let usage = Usage {
+            cpu: usage.cpu - used.cpu,
+            ..usage
+        };
+        Ok(Measured {
+            counts,
+            late: late.into_iter().collect(),
+            usage,
+        })
     }
 }

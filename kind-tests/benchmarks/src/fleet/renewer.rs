@@ -1,8 +1,9 @@
-//! When the nodes of light shoots renew their leases, as a function of the time: no renewal is ever carried out.
+//! When the nodes of light shoots renew their leases, as a function of the time: no renewal is ever
+//! carried out.
 //!
-//! Node i of n renews in the i-th of n equal parts of a beat, somewhere in that part, and each shoot begins its beats at a moment
-//! of its own. So the moment at which a verdict can fall is spread over a hundredth of a beat with 100 nodes, whatever the moment
-//! of the outage.
+//! Node i of n renews in the i-th of n equal parts of a beat, somewhere in that part, and each
+//! shoot begins its beats at a moment of its own. So the moment at which a verdict can fall is
+//! spread over a hundredth of a beat with 100 nodes, whatever the moment of the outage.
 
 use chrono::{DateTime, TimeDelta, Utc};
 use rand::rngs::StdRng;
@@ -18,7 +19,8 @@ pub struct LeaseRenewer {
     pub outage: Option<Outage>,
 }
 
-/// From `cut` on no node reaches its API server; from `healed` on each renews again when its phase wants it.
+/// From `cut` on no node reaches its API server; from `healed` on each renews again when its phase
+/// wants it.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct Outage {
     pub cut: DateTime<Utc>,
@@ -26,14 +28,21 @@ pub struct Outage {
 }
 
 impl LeaseRenewer {
-    /// The renewer of this shoot, of `nodes` nodes that renew once in `beat`: the same in every run and process.
+    /// The renewer of this shoot, of `nodes` nodes that renew once in `beat`: the same in every run
+    /// and process.
     pub fn new(shoot: usize, nodes: usize, beat: TimeDelta) -> Self {
         let beat = (beat.as_seconds_f64() * 1e6) as i64;
         let mut random = StdRng::seed_from_u64(shoot as u64);
         let begin: f64 = random.random();
         let mut part = |node: usize| (node as f64 + random.random::<f64>()) / nodes as f64;
-        let phases = (0..nodes).map(|node| ((begin + part(node)).fract() * beat as f64) as i64).collect();
-        Self { beat, phases, outage: None }
+        let phases = (0..nodes)
+            .map(|node| ((begin + part(node)).fract() * beat as f64) as i64)
+            .collect();
+        Self {
+            beat,
+            phases,
+            outage: None,
+        }
     }
 
     /// When each node has last renewed, as seen at `now`.
@@ -41,10 +50,13 @@ impl LeaseRenewer {
         let renewed = |&phase: &i64| {
             let last = |at: DateTime<Utc>| {
                 let at = at.timestamp_micros();
-                DateTime::from_timestamp_micros(at - (at - phase).rem_euclid(self.beat)).unwrap_or_default()
+                DateTime::from_timestamp_micros(at - (at - phase).rem_euclid(self.beat))
+                    .unwrap_or_default()
             };
             match self.outage {
-                Some(Outage { cut, healed }) if healed.is_none_or(|healed| last(now) < healed) => last(cut.min(now)),
+                Some(Outage { cut, healed }) if healed.is_none_or(|healed| last(now) < healed) => {
+                    last(cut.min(now))
+                }
                 _ => last(now),
             }
         };
@@ -66,19 +78,41 @@ mod tests {
     fn healthy_nodes_have_renewed_within_a_beat_each_at_its_own_phase() {
         let mut renewed = LeaseRenewer::new(7, 100, BEAT).renewed(at(0));
         assert_ne!(renewed, LeaseRenewer::new(8, 100, BEAT).renewed(at(0)));
-        assert!(renewed.iter().all(|&renewed| renewed <= at(0) && at(0) - renewed < BEAT), "{renewed:?}");
+        assert!(
+            renewed
+                .iter()
+                .all(|&renewed| renewed <= at(0) && at(0) - renewed < BEAT),
+            "{renewed:?}"
+        );
         renewed.sort_unstable();
-        assert!(renewed.windows(2).all(|pair| pair[1] - pair[0] <= BEAT / 50), "{renewed:?}");
+        assert!(
+            renewed
+                .windows(2)
+                .all(|pair| pair[1] - pair[0] <= BEAT / 50),
+            "{renewed:?}"
+        );
     }
 
     #[test]
     fn in_an_outage_nothing_is_renewed_until_each_node_beats_again() {
         let mut renewer = LeaseRenewer::new(7, 100, BEAT);
         let before = renewer.renewed(at(0));
-        renewer.outage = Some(Outage { cut: at(0), healed: None });
+        renewer.outage = Some(Outage {
+            cut: at(0),
+            healed: None,
+        });
         assert_eq!(renewer.renewed(at(60)), before);
-        renewer.outage = Some(Outage { cut: at(0), healed: Some(at(60)) });
-        let renewed = |now: i64| renewer.renewed(at(now)).into_iter().filter(|&renewed| renewed >= at(60)).count();
+        renewer.outage = Some(Outage {
+            cut: at(0),
+            healed: Some(at(60)),
+        });
+        let renewed = |now: i64| {
+            renewer
+                .renewed(at(now))
+                .into_iter()
+                .filter(|&renewed| renewed >= at(60))
+                .count()
+        };
         assert!((45..=55).contains(&renewed(65)), "{}", renewed(65));
         assert_eq!(renewed(70), 100);
     }

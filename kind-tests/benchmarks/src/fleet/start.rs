@@ -42,32 +42,73 @@ pub async fn run(bed: &'static Bed, options: Options) -> Result<()> {
     progress("starting it on a full seed");
     let full = starts(&kubeconfig, times).await?;
 
-    let with = format!("from start to ready with {} shoots and {} Machines on the seed", plan.shoots, plan.shoots * plan.nodes);
-    let what = format!("the stripped binary, started {times} times, with leader election, on a real seed");
+    let with = format!(
+        "from start to ready with {} shoots and {} Machines on the seed",
+        plan.shoots,
+        plan.shoots * plan.nodes
+    );
+    let what =
+        format!("the stripped binary, started {times} times, with leader election, on a real seed");
     let mut report = Report::new("start", what);
     report.rows([
         ("size", "size of the binary", size, "MiB", Some(Below(15.0))),
-        ("ready", &format!("from start to ready, median of {times}"), empty.at(0.5), "s", Some(Below(0.3))),
-        ("ready_max", "from start to ready, worst", empty.at(1.0), "s", None),
-        ("ready_full", &format!("{with}, median"), full.at(0.5), "s", None),
-        ("ready_full_max", &format!("{with}, worst"), full.at(1.0), "s", None),
+        (
+            "ready",
+            &format!("from start to ready, median of {times}"),
+            empty.at(0.5),
+            "s",
+            Some(Below(0.3)),
+        ),
+        (
+            "ready_max",
+            "from start to ready, worst",
+            empty.at(1.0),
+            "s",
+            None,
+        ),
+        (
+            "ready_full",
+            &format!("{with}, median"),
+            full.at(0.5),
+            "s",
+            None,
+        ),
+        (
+            "ready_full_max",
+            &format!("{with}, worst"),
+            full.at(1.0),
+            "s",
+            None,
+        ),
     ]);
     report.print()
 }
 
-/// Seconds from exec until `/readyz` answers 200, one start after the other; each gives its Lease up when it ends.
+/// Seconds from exec until `/readyz` answers 200, one start after the other; each gives its Lease
+/// up when it ends.
 async fn starts(kubeconfig: &str, times: usize) -> Result<Spread> {
     let mut took = Vec::with_capacity(times);
     for _ in 0..times {
         let address = TcpListener::bind("127.0.0.1:0")?.local_addr()?.to_string();
         let begin = Instant::now();
-        let prober = Agent::alone(Kind::Prober, kubeconfig, None, &[format!("--health-bind-addr={address}")])?;
+        let prober = Agent::alone(
+            Kind::Prober,
+            kubeconfig,
+            None,
+            &[format!("--health-bind-addr={address}")],
+        )?;
         let ready = async {
-            while !get(&address, "/readyz", PATIENCE).await.is_ok_and(|(code, _)| code == 200) {
+            while !get(&address, "/readyz", PATIENCE)
+                .await
+                .is_ok_and(|(code, _)| code == 200)
+            {
                 sleep(LOOK).await;
             }
         };
-        ensure!(timeout(PATIENCE, ready).await.is_ok(), "not ready within {PATIENCE:?}");
+        ensure!(
+            timeout(PATIENCE, ready).await.is_ok(),
+            "not ready within {PATIENCE:?}"
+        );
         took.push(begin.elapsed().as_secs_f64());
         super::end(prober).await?;
     }

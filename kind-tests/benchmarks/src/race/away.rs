@@ -1,5 +1,5 @@
-//! A shoot's API server that is away for everyone and comes back: its etcd is killed and started again under healthy shoots, whose
-//! nodes could not renew meanwhile. Nothing may be written.
+//! A shoot's API server that is away for everyone and comes back: its etcd is killed and started
+//! again under healthy shoots, whose nodes could not renew meanwhile. Nothing may be written.
 //!
 //! ```text
 //!  etcd (killed, started again) <-- kube-apiserver <--renew-- the kubelets of all shoots
@@ -7,7 +7,8 @@
 //!               two replicas of dependency-watchdog ---writes?---> seed's API server --audit log--> how many
 //! ```
 //!
-//! All shoots share one control plane: each has nodes, probes and phases of its own, so that each meets a different moment.
+//! All shoots share one control plane: each has nodes, probes and phases of its own, so that each
+//! meets a different moment.
 
 use std::time::Duration;
 
@@ -33,7 +34,8 @@ const REPLICAS: usize = 2;
 const NODES: std::ops::RangeInclusive<usize> = 3..=10;
 /// The API server is away for so long, in seconds.
 const AWAY: std::ops::RangeInclusive<f64> = 10.0..=60.0;
-/// After this time nothing is left of it: kubelets renew within 7 s of its return, and expired leases are undecided for 11 s.
+/// After this time nothing is left of it: kubelets renew within 7 s of its return, and expired
+/// leases are undecided for 11 s.
 const SETTLED: Duration = Duration::from_secs(45);
 /// Until then the initial delay is over, and every stamp has been seen to change.
 const WATCHED: Duration = Duration::from_secs(60);
@@ -57,14 +59,20 @@ pub fn run(options: Options) -> Result<()> {
         let (plane, mut etcd) = bed.start_with_own_etcd("away").await?;
         let mut shoots = Vec::new();
         for name in (1..=SHOOTS).map(|number| format!("away-{number}")) {
-            let plan = ShootPlan { node_prefix: name.clone(), ..plan(Duration::from_secs(GRACE_S)) };
+            let plan = ShootPlan {
+                node_prefix: name.clone(),
+                ..plan(Duration::from_secs(GRACE_S))
+            };
             let mut shoot = Shoot::create_at(plane.clone(), bed, &seed, &name, plan).await?;
             let (count, beat) = (random.random_range(NODES), shoot.nodes.beat());
-            shoot.set_nodes(count, || beat.mul_f64(random.random())).await?;
+            shoot
+                .set_nodes(count, || beat.mul_f64(random.random()))
+                .await?;
             shoots.push(shoot);
         }
         let probed: Vec<&Shoot> = shoots.iter().collect();
-        let mut replicas = Replicas::create(&seed, &probed, &ProberConfig::gardener(), REPLICAS).await?;
+        let mut replicas =
+            Replicas::create(&seed, &probed, &ProberConfig::gardener(), REPLICAS).await?;
         replicas.start(REPLICAS).await?;
         progress("waiting until every stamp has been seen to change");
         sleep(WATCHED).await;
@@ -76,29 +84,68 @@ pub fn run(options: Options) -> Result<()> {
             let mark = seed.plane().mark();
             let stamps = try_join_all(shoots.iter().map(|shoot| shoot.nodes.stamps())).await?;
             let away = random.random_range(AWAY);
-            progress(format!("round {round}: the API server is away for {away:.1} s"));
+            progress(format!(
+                "round {round}: the API server is away for {away:.1} s"
+            ));
             etcd.kill().await?;
             sleep(Duration::from_secs_f64(away)).await;
             etcd.start_again().await?;
             let back = Utc::now();
-            let courses = stamps.iter().filter_map(|stamps| Course::of(stamps, TimeDelta::seconds(GRACE_S as i64)));
+            let courses = stamps
+                .iter()
+                .filter_map(|stamps| Course::of(stamps, TimeDelta::seconds(GRACE_S as i64)));
             expired += courses.filter(|course| course.verdict <= back).count();
             durations.push(away);
             try_join_all(shoots.iter().map(are_fresh)).await?;
             sleep(SETTLED).await;
-            for Write { namespace, name, by, answered } in writes(&seed.plane().asked(&mark))? {
-                progress(format!("{namespace}/{name} was written at {answered} by {}", by.replica));
+            for Write {
+                namespace,
+                name,
+                by,
+                answered,
+            } in writes(&seed.plane().asked(&mark))?
+            {
+                progress(format!(
+                    "{namespace}/{name} was written at {answered} by {}",
+                    by.replica
+                ));
                 wrong += 1;
             }
         }
-        let what = format!("{} rounds under {SHOOTS} shoots, grace {GRACE_S} s, seed {random_seed}", options.rounds);
+        let what = format!(
+            "{} rounds under {SHOOTS} shoots, grace {GRACE_S} s, seed {random_seed}",
+            options.rounds
+        );
         let mut report = Report::new("away", what);
         report.rows([
-            ("trials", "healthy shoots whose API server was away", (durations.len() * SHOOTS) as f64, "", None),
-            ("expired", "enough leases older than the threshold on its return", expired as f64, "", None),
-            ("writes", "writes to these shoots", f64::from(wrong), "", Some(Goal::Exactly(0.0))),
+            (
+                "trials",
+                "healthy shoots whose API server was away",
+                (durations.len() * SHOOTS) as f64,
+                "",
+                None,
+            ),
+            (
+                "expired",
+                "enough leases older than the threshold on its return",
+                expired as f64,
+                "",
+                None,
+            ),
+            (
+                "writes",
+                "writes to these shoots",
+                f64::from(wrong),
+                "",
+                Some(Goal::Exactly(0.0)),
+            ),
         ]);
-        report.spread("away", "how long etcd was away", &durations.into_iter().collect(), None);
+        report.spread(
+            "away",
+            "how long etcd was away",
+            &durations.into_iter().collect(),
+            None,
+        );
         report.print()
     })
 }

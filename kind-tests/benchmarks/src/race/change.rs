@@ -25,12 +25,20 @@ pub enum Change {
 
 impl Change {
     /// All that happen in mid-outage.
-    pub const FAULTS: [Self; 6] =
-        [Self::Killed, Self::Terminated, Self::Stopped, Self::ShootsCut, Self::SeedCut, Self::Restarted];
+    pub const FAULTS: [Self; 6] = [
+        Self::Killed,
+        Self::Terminated,
+        Self::Stopped,
+        Self::ShootsCut,
+        Self::SeedCut,
+        Self::Restarted,
+    ];
 
     /// Its name in the JSON line.
     pub fn key(self) -> String {
-        self.to_possible_value().map(|value| value.get_name().replace('-', "_")).unwrap_or_default()
+        self.to_possible_value()
+            .map(|value| value.get_name().replace('-', "_"))
+            .unwrap_or_default()
     }
 
     /// As a table says it.

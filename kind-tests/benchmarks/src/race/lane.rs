@@ -1,5 +1,5 @@
-//! A lane: one shoot on the seed, with a real API server and a real kube-controller-manager of its own, that goes through
-//! one outage after another.
+//! A lane: one shoot on the seed, with a real API server and a real kube-controller-manager of its
+//! own, that goes through one outage after another.
 
 use std::path::Path;
 use std::time::Duration;
@@ -21,8 +21,8 @@ use crate::course::{Course, seconds, turns_up};
 use crate::fleet::fill::DEPENDENTS;
 use crate::writes::{Write, writes};
 
-/// How often kube-controller-manager looks at the nodes (its --node-monitor-period). It sees a renewal up to so much later, and
-/// gives a node up so much later again.
+/// How often kube-controller-manager looks at the nodes (its --node-monitor-period). It sees a
+/// renewal up to so much later, and gives a node up so much later again.
 const MONITOR_PERIOD: TimeDelta = TimeDelta::seconds(5);
 /// How long a pod takes to go, and to come, in milliseconds.
 const POD_TAKES_MS: std::ops::RangeInclusive<u64> = 1000..=2000;
@@ -33,7 +33,8 @@ const LATE: Duration = Duration::from_secs(1);
 pub const NAME: &str = "lane-";
 pub const NAMESPACE: &str = "shoot--bed--lane-";
 
-/// So long before the end of an outage somebody else brings a controller up; what follows is awaited until then.
+/// So long before the end of an outage somebody else brings a controller up; what follows is
+/// awaited until then.
 const RAISED_BEFORE_END: TimeDelta = TimeDelta::seconds(8);
 
 /// A shoot in which outages are raced.
@@ -48,11 +49,24 @@ pub struct Lane {
 
 impl Lane {
     /// Of a shoot without nodes. The random numbers follow from its own and `random_seed`.
-    pub async fn new(number: u32, shoot: Shoot, programs: &Path, grace: Duration, random_seed: u64) -> Result<Self> {
+    pub async fn new(
+        number: u32,
+        shoot: Shoot,
+        programs: &Path,
+        grace: Duration,
+        random_seed: u64,
+    ) -> Result<Self> {
         let referee = Referee::of(&shoot, programs, grace)?;
         let service = Service::create(shoot.plane.api()).await?;
         let random = StdRng::seed_from_u64(random_seed.wrapping_add(number.into()));
-        Ok(Self { number, shoot, referee, service, grace, random })
+        Ok(Self {
+            number,
+            shoot,
+            referee,
+            service,
+            grace,
+            random,
+        })
     }
 
     /// A random part of so many of the kubelets' beats.
@@ -65,7 +79,9 @@ impl Lane {
         // 3 to 100; as many shoots have 3 to 10 as have 30 to 100.
         let nodes = (3.0 * (100.0_f64 / 3.0).powf(self.random.random())).round() as usize;
         let beat = self.shoot.nodes.beat();
-        self.shoot.set_nodes(nodes, || beat.mul_f64(self.random.random())).await?;
+        self.shoot
+            .set_nodes(nodes, || beat.mul_f64(self.random.random()))
+            .await?;
         for name in DEPENDENTS {
             let takes = self.random.random_range(POD_TAKES_MS).to_string();
             self.shoot.annotate(name, READY_AFTER, Some(&takes)).await?;
@@ -80,7 +96,11 @@ impl Lane {
     async fn as_before(&self) -> Result<()> {
         eventually("all as before", async || {
             let states = self.shoot.states();
-            let is_as_before = |name: &str| states.get(name).is_some_and(|state| state.is_free_at(1) && state.ready == 1);
+            let is_as_before = |name: &str| {
+                states
+                    .get(name)
+                    .is_some_and(|state| state.is_free_at(1) && state.ready == 1)
+            };
             ensure!(DEPENDENTS.into_iter().all(is_as_before), "{states:?}");
             Ok(())
         })
@@ -101,8 +121,9 @@ impl Lane {
         Ok(self.outage(number, delay, raise).await?.trial)
     }
 
-    /// All nodes lose their way `delay` from now; when the last of them would long be Unknown, they find it again. Ends when
-    /// all is restored, or should be. Before it ends somebody brings cluster-autoscaler up, if that is wanted.
+    /// All nodes lose their way `delay` from now; when the last of them would long be Unknown, they
+    /// find it again. Ends when all is restored, or should be. Before it ends somebody brings
+    /// cluster-autoscaler up, if that is wanted.
     pub async fn outage(&mut self, number: usize, delay: Duration, raise: bool) -> Result<Outage> {
         sleep(delay).await;
         let mark = self.shoot.seed.plane().mark();
@@ -112,9 +133,14 @@ impl Lane {
         self.shoot.nodes.settled().await;
         let cut = Utc::now();
         let stamps = self.shoot.nodes.stamps().await?;
-        let course = Course::of(&stamps, TimeDelta::from_std(self.grace)?).context("fewer than two nodes")?;
+        let course = Course::of(&stamps, TimeDelta::from_std(self.grace)?)
+            .context("fewer than two nodes")?;
         let over = course.last_end + MONITOR_PERIOD * 2;
-        let raised = if raise { self.raise(over - RAISED_BEFORE_END).await? } else { None };
+        let raised = if raise {
+            self.raise(over - RAISED_BEFORE_END).await?
+        } else {
+            None
+        };
         sleep((over - Utc::now()).to_std().unwrap_or_default()).await;
 
         let healed = Utc::now();
@@ -124,7 +150,12 @@ impl Lane {
         let writes = self.writes_since(&mark)?;
         let protecting = |write: &&Write| write.answered <= raised.unwrap_or(healed);
         let in_outage: Vec<Write> = writes.iter().filter(protecting).cloned().collect();
-        let next_after = |moment: DateTime<Utc>| writes.iter().map(|write| write.answered).find(|&answered| answered > moment);
+        let next_after = |moment: DateTime<Utc>| {
+            writes
+                .iter()
+                .map(|write| write.answered)
+                .find(|&answered| answered > moment)
+        };
         let after_verdict = |write: &Write| seconds(course.verdict, write.answered);
         let seen = self.referee.seen.borrow().clone();
         let endpoints = self.service.endpoints();
@@ -136,7 +167,10 @@ impl Lane {
             available: seconds(course.verdict, course.first_end),
             first_write: in_outage.first().map(after_verdict),
             first_by: in_outage.first().map(|write| write.by.clone()),
-            kcm_write: in_outage.iter().find(|write| write.name == KCM).map(after_verdict),
+            kcm_write: in_outage
+                .iter()
+                .find(|write| write.name == KCM)
+                .map(after_verdict),
             last_write: in_outage.last().map(after_verdict),
             kcm_exit: seen.end.map(|(_, took)| took.as_secs_f64()),
             left: seen.end.map(|(end, _)| seconds(end, course.first_end)),
@@ -146,20 +180,34 @@ impl Lane {
             lowered: raised.and_then(|raised| Some(seconds(raised, next_after(raised)?))),
             recovered: next_after(healed).map(|answered| seconds(turns, answered)),
             restored: restored.ok(),
-            superfluous: writes.len().saturating_sub(2 * DEPENDENTS.len() + usize::from(raised.is_some())),
+            superfluous: writes
+                .len()
+                .saturating_sub(2 * DEPENDENTS.len() + usize::from(raised.is_some())),
             without_lead: writes.iter().filter(|write| !write.by.leads).count(),
             fault: None,
         };
-        Ok(Outage { trial, cut, course, writes: in_outage })
+        Ok(Outage {
+            trial,
+            cut,
+            course,
+            writes: in_outage,
+        })
     }
 
-    /// The nodes' way is there again: each renews within a beat, from now on at a new phase, and posts its status and its pods'. Returns
-    /// when each renews first, in order.
+    /// The nodes' way is there again: each renews within a beat, from now on at a new phase, and
+    /// posts its status and its pods'. Returns when each renews first, in order.
     async fn heal(&mut self) -> Result<Vec<DateTime<Utc>>> {
         let (healed, nodes) = (Utc::now(), &self.shoot.nodes);
-        let mut phases: Vec<Duration> = nodes.names().iter().map(|_| nodes.beat().mul_f64(self.random.random())).collect();
+        let mut phases: Vec<Duration> = nodes
+            .names()
+            .iter()
+            .map(|_| nodes.beat().mul_f64(self.random.random()))
+            .collect();
         nodes.heal_at(&phases);
-        try_join_all((0..phases.len()).map(|node| nodes.report(node, "Ready", "True", "KubeletReady"))).await?;
+        try_join_all(
+            (0..phases.len()).map(|node| nodes.report(node, "Ready", "True", "KubeletReady")),
+        )
+        .await?;
         self.service.report_lost().await?;
         phases.sort_unstable();
         Ok(phases.into_iter().map(|phase| healed + phase).collect())
@@ -179,7 +227,13 @@ impl Lane {
 
 /// A shoot without nodes yet, to which each replica has a way of its own.
 pub fn plan(grace: Duration) -> ShootPlan {
-    ShootPlan { nodes: 0, grace, deployments: DEPENDENTS.map(|name| (name, 1)).into(), secret: false, ..ShootPlan::default() }
+    ShootPlan {
+        nodes: 0,
+        grace,
+        deployments: DEPENDENTS.map(|name| (name, 1)).into(),
+        secret: false,
+        ..ShootPlan::default()
+    }
 }
 
 /// Waits until every node has renewed within a beat.

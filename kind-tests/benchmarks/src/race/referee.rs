@@ -1,5 +1,5 @@
-//! The other runner: a real kube-controller-manager that gives nodes up, and ends when its Deployment is at 0. And who watches
-//! it: whether it is at work, and which nodes it ever gave up.
+//! The other runner: a real kube-controller-manager that gives nodes up, and ends when its
+//! Deployment is at 0. And who watches it: whether it is at work, and which nodes it ever gave up.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -19,8 +19,8 @@ use tokio::task::JoinSet;
 use tokio::time::sleep;
 
 const NODES: &str = "/api/v1/nodes";
-/// A node that is not ready, and that no Machine backs. kube-controller-manager taints it in its first round; that shows
-/// that it watches the nodes.
+/// A node that is not ready, and that no Machine backs. kube-controller-manager taints it in its
+/// first round; that shows that it watches the nodes.
 const SENTINEL: &str = "sentinel";
 /// How long a watch that broke waits before it begins again.
 const PAUSE: Duration = Duration::from_millis(200);
@@ -50,20 +50,34 @@ impl Referee {
         let (seen, api) = (watch::Sender::default(), shoot.plane.api());
         let mut tasks = JoinSet::new();
         tasks.spawn(follow_nodes(api.clone(), seen.clone()));
-        tasks.spawn(keep(manager, api.clone(), shoot.seed.clone(), shoot.namespace.clone(), seen.clone()));
-        Ok(Self { seen, _tasks: tasks })
+        tasks.spawn(keep(
+            manager,
+            api.clone(),
+            shoot.seed.clone(),
+            shoot.namespace.clone(),
+            seen.clone(),
+        ));
+        Ok(Self {
+            seen,
+            _tasks: tasks,
+        })
     }
 
     /// From now on nodes are counted again.
     pub fn begin(&self) {
-        self.seen.send_modify(|seen| (seen.unknown, seen.end) = Default::default());
+        self.seen
+            .send_modify(|seen| (seen.unknown, seen.end) = Default::default());
     }
 
     /// Waits until kube-controller-manager is seen at work.
     pub async fn at_work(&self) -> Result<()> {
         eventually("kube-controller-manager watches the nodes", async || {
             let seen = self.seen.borrow();
-            ensure!(seen.at_work, "the node that is not ready has no taint; {}", seen.trouble);
+            ensure!(
+                seen.at_work,
+                "the node that is not ready has no taint; {}",
+                seen.trouble
+            );
             Ok(())
         })
         .await
@@ -77,9 +91,13 @@ async fn follow_nodes(api: KubeApi, seen: watch::Sender<Seen>) {
                 let Change::Set(node) = change else { return };
                 let name = node["metadata"]["name"].as_str().unwrap_or_default();
                 if name == SENTINEL {
-                    let is_tainted = any(&node["spec"]["taints"], |taint| taint["effect"] == "NoExecute");
+                    let is_tainted = any(&node["spec"]["taints"], |taint| {
+                        taint["effect"] == "NoExecute"
+                    });
                     seen.send_modify(|seen| seen.at_work = is_tainted);
-                } else if any(&node["status"]["conditions"], |one| one["type"] == "Ready" && one["status"] == "Unknown") {
+                } else if any(&node["status"]["conditions"], |one| {
+                    one["type"] == "Ready" && one["status"] == "Unknown"
+                }) {
                     seen.send_modify(|seen| seen.unknown.extend([name.to_owned()]));
                 }
             })
@@ -92,12 +110,21 @@ fn any(list: &Value, is_it: impl Fn(&Value) -> bool) -> bool {
     list.as_array().is_some_and(|list| list.iter().any(is_it))
 }
 
-/// Runs kube-controller-manager as its Deployment in this namespace wants it: SIGTERM comes at once when that is at 0, as from
-/// a kubelet.
-async fn keep(mut manager: ControllerManager, api: KubeApi, seed: Arc<Seed>, namespace: String, seen: watch::Sender<Seen>) {
+/// Runs kube-controller-manager as its Deployment in this namespace wants it: SIGTERM comes at once
+/// when that is at 0, as from a kubelet.
+async fn keep(
+    mut manager: ControllerManager,
+    api: KubeApi,
+    seed: Arc<Seed>,
+    namespace: String,
+    seen: watch::Sender<Seen>,
+) {
     let (mut states, deployment) = (seed.journal().states(), (namespace, KCM.to_owned()));
     loop {
-        let wanted = states.borrow_and_update().get(&deployment).is_some_and(|state| state.replicas > 0);
+        let wanted = states
+            .borrow_and_update()
+            .get(&deployment)
+            .is_some_and(|state| state.replicas > 0);
         let done = match (wanted, manager.is_running()) {
             (true, false) => start(&mut manager, &api, &seen).await,
             (false, true) => stop(&mut manager, &seen).await,
@@ -112,11 +139,16 @@ async fn keep(mut manager: ControllerManager, api: KubeApi, seed: Arc<Seed>, nam
     }
 }
 
-async fn start(manager: &mut ControllerManager, api: &KubeApi, seen: &watch::Sender<Seen>) -> Result<()> {
+async fn start(
+    manager: &mut ControllerManager,
+    api: &KubeApi,
+    seen: &watch::Sender<Seen>,
+) -> Result<()> {
     api.delete(&format!("{NODES}/{SENTINEL}")).await?;
     seen.send_modify(|seen| seen.at_work = false);
     let mut sentinel = node(SENTINEL, "pool");
-    sentinel["status"]["conditions"] = json!([{"type": "Ready", "status": "False", "lastHeartbeatTime": Utc::now()}]);
+    sentinel["status"]["conditions"] =
+        json!([{"type": "Ready", "status": "False", "lastHeartbeatTime": Utc::now()}]);
     api.create(NODES, &sentinel).await?;
     manager.set_running(true)
 }

@@ -1,5 +1,5 @@
-//! The replicas of the prober, each with ways of its own to the seed and to the shoots, and an account of its own, so that any one
-//! can be cut off and the audit log tells who wrote.
+//! The replicas of the prober, each with ways of its own to the seed and to the shoots, and an
+//! account of its own, so that any one can be cut off and the audit log tells who wrote.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -49,12 +49,29 @@ pub struct Hit {
 
 impl Replicas {
     /// So many, for these shoots. None runs yet.
-    pub async fn create(seed: &Arc<Seed>, shoots: &[&Shoot], config: &ProberConfig, count: usize) -> Result<Self> {
-        let all = try_join_all(NAMES.iter().take(count).map(|name| Replica::create(seed, shoots, name))).await?;
-        Ok(Self { seed: seed.clone(), config: config.text(), all, mark: seed.plane().mark() })
+    pub async fn create(
+        seed: &Arc<Seed>,
+        shoots: &[&Shoot],
+        config: &ProberConfig,
+        count: usize,
+    ) -> Result<Self> {
+        let all = try_join_all(
+            NAMES
+                .iter()
+                .take(count)
+                .map(|name| Replica::create(seed, shoots, name)),
+        )
+        .await?;
+        Ok(Self {
+            seed: seed.clone(),
+            config: config.text(),
+            all,
+            mark: seed.plane().mark(),
+        })
     }
 
-    /// Starts those of the first `count` that do not run. Before any other the first one runs, and leads.
+    /// Starts those of the first `count` that do not run. Before any other the first one runs, and
+    /// leads.
     pub async fn start(&mut self, count: usize) -> Result<()> {
         for at in 0..count {
             if self.all[at].process.is_none() {
@@ -77,12 +94,27 @@ impl Replicas {
     /// Lets this happen to the leader.
     pub async fn hit(&mut self, change: Change) -> Result<Hit> {
         let name = self.leader()?;
-        let leader = self.all.iter_mut().find(|replica| replica.name == name).context("a stranger leads")?;
+        let leader = self
+            .all
+            .iter_mut()
+            .find(|replica| replica.name == name)
+            .context("a stranger leads")?;
         let at = Utc::now();
         match change {
             Change::Killed => leader.process = None,
-            Change::Terminated => drop(leader.process.take().context("it does not run")?.terminate().await?),
-            Change::Stopped => leader.process.as_ref().context("it does not run")?.signal(Signal::SIGSTOP)?,
+            Change::Terminated => drop(
+                leader
+                    .process
+                    .take()
+                    .context("it does not run")?
+                    .terminate()
+                    .await?,
+            ),
+            Change::Stopped => leader
+                .process
+                .as_ref()
+                .context("it does not run")?
+                .signal(Signal::SIGSTOP)?,
             Change::ShootsCut => leader.shoots.iter().for_each(|way| way.set(Path::Stalled)),
             Change::SeedCut => leader.seed.set(Path::Stalled),
             Change::Restarted => {
@@ -92,21 +124,34 @@ impl Replicas {
             }
             Change::None => {}
         }
-        Ok(Hit { change, replica: leader.name, at })
+        Ok(Hit {
+            change,
+            replica: leader.name,
+            at,
+        })
     }
 
     /// When somebody else led after that; the same one, where it was started again.
     pub fn elected(&self, hit: &Hit) -> Result<Option<DateTime<Utc>>> {
         let again = hit.change == Change::Restarted;
         let mut elections = self.elections()?.into_iter();
-        Ok(elections.find(|(name, at)| *at > hit.at && (again || name != hit.replica)).map(|(_, at)| at))
+        Ok(elections
+            .find(|(name, at)| *at > hit.at && (again || name != hit.replica))
+            .map(|(_, at)| at))
     }
 
-    /// Opens all ways, ends who was stopped or cut off from the seed, and starts whoever does not run.
+    /// Opens all ways, ends who was stopped or cut off from the seed, and starts whoever does not
+    /// run.
     pub async fn mend(&mut self, hit: &Hit) -> Result<()> {
         for replica in &mut self.all {
-            replica.shoots.iter().chain([&replica.seed]).for_each(|way| way.set(Path::Open));
-            if replica.name == hit.replica && matches!(hit.change, Change::Stopped | Change::SeedCut) {
+            replica
+                .shoots
+                .iter()
+                .chain([&replica.seed])
+                .for_each(|way| way.set(Path::Open));
+            if replica.name == hit.replica
+                && matches!(hit.change, Change::Stopped | Change::SeedCut)
+            {
                 replica.process = None;
             }
         }
@@ -121,16 +166,25 @@ impl Replica {
         let ways = shoots.iter().map(async |shoot| {
             let way = Relay::start(shoot.plane.address()).await?;
             let token = shoot.plane.api().token("kube-system", PROBE).await?;
-            shoot.write_secret_named(&secret(name), &shoot.kubeconfig(way.address(), &token)).await?;
+            shoot
+                .write_secret_named(&secret(name), &shoot.kubeconfig(way.address(), &token))
+                .await?;
             anyhow::Ok(way)
         });
         let shoots = try_join_all(ways).await?;
-        Ok(Self { name, seed: Relay::start(seed.plane().address()).await?, shoots, process: None })
+        Ok(Self {
+            name,
+            seed: Relay::start(seed.plane().address()).await?,
+            shoots,
+            process: None,
+        })
     }
 
     async fn start(&mut self, seed: &Seed, config: &str) -> Result<()> {
         let token = seed.api().token(GARDEN, &account(self.name)).await?;
-        let kubeconfig = seed.plane().kubeconfig(&format!("https://{}", self.seed.address()), &token);
+        let kubeconfig = seed
+            .plane()
+            .kubeconfig(&format!("https://{}", self.seed.address()), &token);
         let config = config.replace(PROBE_SECRET, &secret(self.name));
         let process = Agent::alone(Kind::Prober, &kubeconfig, Some(&config), &[])?;
         seed.set_log(process.log_file().to_owned());
@@ -143,8 +197,12 @@ fn account(replica: &str) -> String {
     format!("{PROBER}-{replica}")
 }
 
-/// The first replica reads the usual Secret, which healthy shoots beside the race have too; another one of its own, which leads through
-/// relays of its own.
+/// The first replica reads the usual Secret, which healthy shoots beside the race have too; another
+/// one of its own, which leads through relays of its own.
 fn secret(replica: &str) -> String {
-    if replica == NAMES[0] { PROBE_SECRET.to_owned() } else { format!("{PROBE_SECRET}-{replica}") }
+    if replica == NAMES[0] {
+        PROBE_SECRET.to_owned()
+    } else {
+        format!("{PROBE_SECRET}-{replica}")
+    }
 }

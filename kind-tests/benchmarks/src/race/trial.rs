@@ -11,8 +11,8 @@ use crate::course::{Course, seconds};
 use crate::report::Report;
 use crate::writes::{Write, Writer};
 
-/// What a process that is started again needs beside a kubelet's beat of watching: a second until it is started, a second that is
-/// watched longer, and four to begin, to look and to write.
+/// What a process that is started again needs beside a kubelet's beat of watching: a second until
+/// it is started, a second that is watched longer, and four to begin, to look and to write.
 const START: f64 = 6.0;
 /// The same for one that has watched for long enough when the verdict falls.
 const SETTLED: f64 = 2.0;
@@ -34,8 +34,8 @@ pub struct Outage {
 pub enum Ending {
     /// No node was ever Unknown.
     Won,
-    /// A node was Unknown, and no one could have helped it: between the verdict and its end there was less time than
-    /// kube-controller-manager takes to end.
+    /// A node was Unknown, and no one could have helped it: between the verdict and its end there
+    /// was less time than kube-controller-manager takes to end.
     NoTime,
     /// A node was Unknown.
     Lost,
@@ -55,14 +55,20 @@ pub struct Fault {
     pub written_before: bool,
     /// From it to the answer to the next write in the outage.
     pub next_write: Option<f64>,
-    /// Within this time of it the shoot is to be protected, if not sooner: where there is no other replica, the start of the next
-    /// process, and what that must watch before it believes a silence.
+    /// Within this time of it the shoot is to be protected, if not sooner: where there is no other
+    /// replica, the start of the next process, and what that must watch before it believes a
+    /// silence.
     pub promised: Option<f64>,
 }
 
 impl Fault {
     /// Of this outage. `grace` is the shoot's.
-    pub fn of(hit: &Hit, elected: Option<DateTime<Utc>>, outage: &Outage, grace: TimeDelta) -> Self {
+    pub fn of(
+        hit: &Hit,
+        elected: Option<DateTime<Utc>>,
+        outage: &Outage,
+        grace: TimeDelta,
+    ) -> Self {
         let next = outage.writes.iter().find(|write| write.answered > hit.at);
         let kcm = outage.writes.iter().find(|write| write.name == KCM);
         Self {
@@ -72,7 +78,8 @@ impl Fault {
             election: elected.map(|at| seconds(hit.at, at)),
             written_before: kcm.is_some_and(|write| write.answered <= hit.at),
             next_write: next.map(|write| seconds(hit.at, write.answered)),
-            promised: (hit.change == Change::Restarted).then(|| (grace / 4).as_seconds_f64() + START),
+            promised: (hit.change == Change::Restarted)
+                .then(|| (grace / 4).as_seconds_f64() + START),
         }
     }
 }
@@ -101,19 +108,23 @@ pub struct Trial {
     pub last_write: Option<f64>,
     /// From SIGTERM to the end of the process.
     pub kcm_exit: Option<f64>,
-    /// From the end of the process to the first node's end: the time that was left over; negative: it came too late.
+    /// From the end of the process to the first node's end: the time that was left over; negative:
+    /// it came too late.
     pub left: Option<f64>,
     /// How many nodes were ever Unknown.
     pub unknown: usize,
-    /// How many endpoints of a Service with a pod on each node were ever not ready, where that was counted.
+    /// How many endpoints of a Service with a pod on each node were ever not ready, where that was
+    /// counted.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub endpoints_lost: Option<usize>,
     /// For how long that Service had no ready endpoint.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unserved: Option<f64>,
-    /// From the moment at which others brought a controller up in mid-outage to the answer to the write that took it back to 0.
+    /// From the moment at which others brought a controller up in mid-outage to the answer to the
+    /// write that took it back to 0.
     pub lowered: Option<f64>,
-    /// From the moment at which enough nodes had renewed again to the answer to the first restoring write.
+    /// From the moment at which enough nodes had renewed again to the answer to the first restoring
+    /// write.
     pub recovered: Option<f64>,
     /// From the end of the outage until all was as before, where it came to that.
     pub restored: Option<f64>,
@@ -131,7 +142,9 @@ pub type TimeOf = fn(&Trial) -> Option<f64>;
 impl Trial {
     /// The outages of a race.
     pub fn all_of(race: &Report) -> Result<Vec<Self>> {
-        Ok(serde_json::from_value(race.figures.get("raced").context("no outages")?.clone())?)
+        Ok(serde_json::from_value(
+            race.figures.get("raced").context("no outages")?.clone(),
+        )?)
     }
 
     /// How it ended.
@@ -158,33 +171,70 @@ impl Trial {
 
     /// Whether the first node's end came before anybody could be there again.
     pub fn is_excused(&self) -> bool {
-        self.early_fault().is_some_and(|fault| fault.promised.is_some_and(|promised| fault.before_end < promised))
+        self.early_fault().is_some_and(|fault| {
+            fault
+                .promised
+                .is_some_and(|promised| fault.before_end < promised)
+        })
     }
 
     /// Whether the only replica, started again, wrote later than promised.
     pub fn is_late(&self) -> bool {
         self.early_fault().is_some_and(|fault| {
             let due = |promised: f64| promised.max(self.verdict - fault.after_outage + SETTLED);
-            fault.promised.is_some_and(|promised| fault.next_write.is_none_or(|next| next > due(promised)))
+            fault
+                .promised
+                .is_some_and(|promised| fault.next_write.is_none_or(|next| next > due(promised)))
         })
     }
 
     /// All that explains how it ended, for a person.
     pub fn account(&self) -> String {
-        let word = |value: Option<f64>| value.map_or("never".into(), |value| format!("{value:.3} s"));
-        let Self { number, lane, nodes, verdict, available, unknown, .. } = self;
-        let moments = [self.first_write, self.kcm_write, self.kcm_exit, self.left, self.last_write, self.restored];
+        let word =
+            |value: Option<f64>| value.map_or("never".into(), |value| format!("{value:.3} s"));
+        let Self {
+            number,
+            lane,
+            nodes,
+            verdict,
+            available,
+            unknown,
+            ..
+        } = self;
+        let moments = [
+            self.first_write,
+            self.kcm_write,
+            self.kcm_exit,
+            self.left,
+            self.last_write,
+            self.restored,
+        ];
         let [first, kcm, exit, left, last, restored] = moments.map(word);
-        let by = self.first_by.as_ref().map_or_else(String::new, |Writer { replica, leads }| {
-            format!(" by {replica}, which {}", if *leads { "led" } else { "did not lead" })
-        });
+        let by = self
+            .first_by
+            .as_ref()
+            .map_or_else(String::new, |Writer { replica, leads }| {
+                format!(
+                    " by {replica}, which {}",
+                    if *leads { "led" } else { "did not lead" }
+                )
+            });
         let mut text = format!(
             "trial {number} in lane {lane}, {nodes} nodes: {:?}; verdict {verdict:.1} s after the cut, {available:.1} s to act; first write \
              after {first}{by}, kube-controller-manager's after {kcm}, ended in {exit}, {left} left, last write after {last}; {unknown} \
              Unknown; restored after {restored}",
             self.ending(),
         );
-        if let Some(Fault { change, after_outage, before_end, election, written_before, next_write, .. }) = &self.fault {
+        if let Some(Fault {
+            change,
+            after_outage,
+            before_end,
+            election,
+            written_before,
+            next_write,
+            ..
+        }) = &self.fault
+        {
             let [next, election] = [*next_write, *election].map(word);
             text.push_str(&format!(
                 "; {} {after_outage:.1} s after the cut, {}; the first node's end was {before_end:.1} s after that, the next write {next} \
@@ -210,28 +260,61 @@ mod tests {
 
     #[test]
     fn only_a_trial_without_time_is_counted_apart() {
-        let ending = |unknown, available| Trial { unknown, available, kcm_exit: Some(0.2), ..Trial::default() }.ending();
-        assert_eq!([ending(0, 0.1), ending(1, 0.1), ending(1, 0.3)], [Ending::Won, Ending::NoTime, Ending::Lost]);
+        let ending = |unknown, available| {
+            Trial {
+                unknown,
+                available,
+                kcm_exit: Some(0.2),
+                ..Trial::default()
+            }
+            .ending()
+        };
+        assert_eq!(
+            [ending(0, 0.1), ending(1, 0.1), ending(1, 0.3)],
+            [Ending::Won, Ending::NoTime, Ending::Lost]
+        );
     }
 
-    /// An outage that begins at 0, with its verdict at 25 and the first node's end at 32, with a write at each of these, and with
-    /// this at another moment.
+    /// An outage that begins at 0, with its verdict at 25 and the first node's end at 32, with a
+    /// write at each of these, and with this at another moment.
     fn hit(change: Change, second: i64, writes: &[(&str, i64)]) -> Trial {
         let write = |&(name, second): &(&str, i64)| Write {
             namespace: "shoot".into(),
             name: name.into(),
-            by: Writer { replica: "a".into(), leads: true },
+            by: Writer {
+                replica: "a".into(),
+                leads: true,
+            },
             answered: at(second),
         };
         let outage = Outage {
-            trial: Trial { unknown: 1, verdict: 25.0, ..Trial::default() },
+            trial: Trial {
+                unknown: 1,
+                verdict: 25.0,
+                ..Trial::default()
+            },
             cut: at(0),
-            course: Course { verdict: at(25), first_end: at(32), last_end: at(40) },
+            course: Course {
+                verdict: at(25),
+                first_end: at(32),
+                last_end: at(40),
+            },
             writes: writes.iter().map(write).collect(),
         };
-        let fault =
-            Fault::of(&Hit { change, replica: "a", at: at(second) }, Some(at(second + 15)), &outage, TimeDelta::seconds(40));
-        Trial { fault: Some(fault), ..outage.trial }
+        let fault = Fault::of(
+            &Hit {
+                change,
+                replica: "a",
+                at: at(second),
+            },
+            Some(at(second + 15)),
+            &outage,
+            TimeDelta::seconds(40),
+        );
+        Trial {
+            fault: Some(fault),
+            ..outage.trial
+        }
     }
 
     #[test]
@@ -247,9 +330,18 @@ mod tests {
             promised: None,
         };
         assert_eq!((early.reaction(), early.fault), (Some(2.0), Some(expected)));
-        assert_eq!(hit(Change::Killed, 27, &[(MCM, 26), (KCM, 30)]).reaction(), Some(3.0));
+        assert_eq!(
+            hit(Change::Killed, 27, &[(MCM, 26), (KCM, 30)]).reaction(),
+            Some(3.0)
+        );
         let done = hit(Change::Killed, 30, &[(MCM, 26), (KCM, 28)]);
-        assert_eq!((done.reaction(), done.fault.map(|fault| fault.written_before)), (None, Some(true)));
+        assert_eq!(
+            (
+                done.reaction(),
+                done.fault.map(|fault| fault.written_before)
+            ),
+            (None, Some(true))
+        );
     }
 
     #[test]
@@ -264,8 +356,20 @@ mod tests {
     #[test]
     fn who_is_started_again_has_sixteen_seconds_or_two_from_the_verdict() {
         let late = |change, second, write| hit(change, second, &[(KCM, write)]).is_late();
-        assert_eq!([late(Change::Restarted, 2, 27), late(Change::Restarted, 2, 28)], [false, true]);
-        assert_eq!([late(Change::Restarted, 20, 36), late(Change::Restarted, 20, 37)], [false, true]);
+        assert_eq!(
+            [
+                late(Change::Restarted, 2, 27),
+                late(Change::Restarted, 2, 28)
+            ],
+            [false, true]
+        );
+        assert_eq!(
+            [
+                late(Change::Restarted, 20, 36),
+                late(Change::Restarted, 20, 37)
+            ],
+            [false, true]
+        );
         assert!(hit(Change::Restarted, 20, &[]).is_late() && !late(Change::Killed, 2, 40));
     }
 }

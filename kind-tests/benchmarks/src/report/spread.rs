@@ -16,7 +16,10 @@ impl Spread {
     /// The value below which this share of them lies; not a number when there are none.
     pub fn at(&self, share: f64) -> f64 {
         let place = (share * self.0.len() as f64).ceil() as usize;
-        self.0.get(place.saturating_sub(1)).copied().unwrap_or(f64::NAN)
+        self.0
+            .get(place.saturating_sub(1))
+            .copied()
+            .unwrap_or(f64::NAN)
     }
 
     /// All, the smallest first.

@@ -1,4 +1,5 @@
-//! What all pictures share: a card that brings its own background, light or dark as the reader prefers, with a title and a legend.
+//! What all pictures share: a card that brings its own background, light or dark as the reader
+//! prefers, with a title and a legend.
 
 use std::ops::Range;
 
@@ -63,8 +64,8 @@ pub struct Panel<'a> {
     pub layers: Vec<Layer>,
 }
 
-/// An axis: what it measures, from where to where, how many labels it has at most (without any the y axis takes no room), and how they
-/// are written.
+/// An axis: what it measures, from where to where, how many labels it has at most (without any the
+/// y axis takes no room), and how they are written.
 pub struct Axis<'a> {
     pub what: &'a str,
     pub span: Range<f64>,
@@ -75,11 +76,14 @@ pub struct Axis<'a> {
 /// A picture with a title and a legend, and the panels below them.
 pub fn draw(title: &str, panels: &[Panel]) -> Result<Picture> {
     let layers = panels.iter().flat_map(|panel| &panel.layers);
-    let legend: Vec<_> = layers.filter_map(|layer| Some((layer.mark, layer.color, layer.legend.as_ref()?))).collect();
+    let legend: Vec<_> = layers
+        .filter_map(|layer| Some((layer.mark, layer.color, layer.legend.as_ref()?)))
+        .collect();
     let mut svg = String::new();
     let head = TITLE + LEGEND * i32::try_from(legend.len())?;
     {
-        let card = SVGBackend::with_string(&mut svg, (WIDTH, HEIGHT + head.unsigned_abs())).into_drawing_area();
+        let card = SVGBackend::with_string(&mut svg, (WIDTH, HEIGHT + head.unsigned_abs()))
+            .into_drawing_area();
         card.fill(&CARD.0)?;
         card.draw_text(title, &text(20.0), (20, 16))?;
         for (row, (mark, color, what)) in (0..).zip(legend) {
@@ -89,29 +93,52 @@ pub fn draw(title: &str, panels: &[Panel]) -> Result<Picture> {
                 Mark::Dot | Mark::Ring => vec![(32, middle)],
                 Mark::Band => vec![(20, middle - 7), (44, middle + 7)],
             };
-            elements(mark, color, 3, &points).iter().try_for_each(|element| card.draw(element))?;
+            elements(mark, color, 3, &points)
+                .iter()
+                .try_for_each(|element| card.draw(element))?;
             card.draw_text(what, &text(16.0), (54, middle - 6))?;
         }
-        for (area, Panel { x, y, layers }) in card.split_vertically(head).1.split_evenly((1, panels.len())).iter().zip(panels) {
+        for (area, Panel { x, y, layers }) in card
+            .split_vertically(head)
+            .1
+            .split_evenly((1, panels.len()))
+            .iter()
+            .zip(panels)
+        {
             let mut chart = ChartBuilder::on(area)
                 .margin(24)
                 .x_label_area_size(44)
                 .y_label_area_size(if y.labels > 0 { 64 } else { 0 })
                 .build_cartesian_2d(x.span.clone(), y.span.clone())?;
             let mut mesh = chart.configure_mesh();
-            mesh.light_line_style(TRANSPARENT).bold_line_style(GRID.0).axis_style(INK.0);
+            mesh.light_line_style(TRANSPARENT)
+                .bold_line_style(GRID.0)
+                .axis_style(INK.0);
             mesh.label_style(text(15.0)).axis_desc_style(text(16.0));
-            mesh.x_desc(x.what).x_labels(x.labels).x_label_formatter(&x.format);
-            mesh.y_desc(y.what).y_labels(y.labels).y_label_formatter(&y.format);
+            mesh.x_desc(x.what)
+                .x_labels(x.labels)
+                .x_label_formatter(&x.format);
+            mesh.y_desc(y.what)
+                .y_labels(y.labels)
+                .y_label_formatter(&y.format);
             mesh.draw()?;
-            for Layer { mark, color, points, .. } in layers {
+            for Layer {
+                mark,
+                color,
+                points,
+                ..
+            } in layers
+            {
                 // Wide enough to be seen beside a band.
                 chart.draw_series(elements(*mark, *color, 2, points))?;
             }
         }
         card.present()?;
     }
-    Ok(Picture { title: title.to_owned(), svg: with_dark_colors(&svg) })
+    Ok(Picture {
+        title: title.to_owned(),
+        svg: with_dark_colors(&svg),
+    })
 }
 
 fn text(size: f64) -> TextStyle<'static> {
@@ -119,13 +146,25 @@ fn text(size: f64) -> TextStyle<'static> {
 }
 
 /// What is drawn at these points, in pixels or in a panel's own units; lines so wide.
-fn elements<'a, C: Clone + 'static>(mark: Mark, Shade(color, _): Shade, width: u32, points: &[C]) -> Vec<Element<'a, C>> {
-    let each = |style: ShapeStyle| points.iter().map(|at| Circle::new(at.clone(), 4, style).into_dyn()).collect();
+fn elements<'a, C: Clone + 'static>(
+    mark: Mark,
+    Shade(color, _): Shade,
+    width: u32,
+    points: &[C],
+) -> Vec<Element<'a, C>> {
+    let each = |style: ShapeStyle| {
+        points
+            .iter()
+            .map(|at| Circle::new(at.clone(), 4, style).into_dyn())
+            .collect()
+    };
     match (mark, points) {
         (Mark::Dot, _) => each(color.filled()),
         (Mark::Ring, _) => each(color.stroke_width(1)),
         (Mark::Line, _) => vec![PathElement::new(points, color.stroke_width(width)).into_dyn()],
-        (Mark::Band, [from, .., to]) => vec![Rectangle::new([from.clone(), to.clone()], color.mix(BAND).filled()).into_dyn()],
+        (Mark::Band, [from, .., to]) => {
+            vec![Rectangle::new([from.clone(), to.clone()], color.mix(BAND).filled()).into_dyn()]
+        }
         (Mark::Band, _) => Vec::new(),
     }
 }
@@ -145,7 +184,11 @@ fn with_dark_colors(svg: &str) -> String {
         format!("[fill=\"{light}\"]{{fill:{dark}}}[stroke=\"{light}\"]{{stroke:{dark}}}")
     };
     let rules: String = ALL.iter().map(rule).collect();
-    svg.replacen(">\n", &format!(">\n<style>@media (prefers-color-scheme:dark){{{rules}}}</style>\n"), 1)
+    svg.replacen(
+        ">\n",
+        &format!(">\n<style>@media (prefers-color-scheme:dark){{{rules}}}</style>\n"),
+        1,
+    )
 }
 
 #[cfg(test)]
@@ -154,12 +197,37 @@ mod tests {
 
     #[test]
     fn every_colour_of_a_picture_has_one_for_dark_pages() {
-        let axis = || Axis { what: "", span: 0.0..1.0, labels: 2, format: plain };
-        let layer = |mark, color| Layer { mark, color, points: vec![(0.0, 0.0), (1.0, 1.0)], legend: Some("a < b".to_owned()) };
+        let axis = || Axis {
+            what: "",
+            span: 0.0..1.0,
+            labels: 2,
+            format: plain,
+        };
+        let layer = |mark, color| Layer {
+            mark,
+            color,
+            points: vec![(0.0, 0.0), (1.0, 1.0)],
+            legend: Some("a < b".to_owned()),
+        };
         let layers = vec![layer(Mark::Line, BLUE), layer(Mark::Band, OCHRE)];
-        let svg = draw("title", &[Panel { x: axis(), y: axis(), layers }]).expect("a picture").svg;
-        assert!(svg.starts_with("<svg ") && svg.trim_end().ends_with("</svg>"), "{svg}");
-        assert!(svg.contains("[fill=\"#FFFFFF\"]{fill:#0D1117}") && svg.contains("a &lt; b"), "{svg}");
+        let svg = draw(
+            "title",
+            &[Panel {
+                x: axis(),
+                y: axis(),
+                layers,
+            }],
+        )
+        .expect("a picture")
+        .svg;
+        assert!(
+            svg.starts_with("<svg ") && svg.trim_end().ends_with("</svg>"),
+            "{svg}"
+        );
+        assert!(
+            svg.contains("[fill=\"#FFFFFF\"]{fill:#0D1117}") && svg.contains("a &lt; b"),
+            "{svg}"
+        );
         let body = svg.split_once("</style>").expect("a style").1;
         for used in body.split("=\"#").skip(1).map(|rest| &rest[..6]) {
             assert!(svg.contains(&format!("[fill=\"#{used}\"]")), "{used}");

@@ -25,7 +25,8 @@ const RESTART: Duration = Duration::from_millis(500);
 /// For so long a disturbance can be why a leader steps down.
 const EXCUSE: Duration = Duration::from_secs(20);
 
-/// A log that has grown larger is emptied when it has been looked through: hours of it would fill the memory.
+/// A log that has grown larger is emptied when it has been looked through: hours of it would fill
+/// the memory.
 const MAX_LOG: u64 = 16 << 20;
 /// So many of the last lines of a log are evidence.
 const LINES: usize = 30;
@@ -55,7 +56,12 @@ pub(super) struct State {
 impl Replica {
     /// It is at work from now on, or is not.
     fn at_work(&self, at_work: bool) {
-        self.world.oracle.disturbances.lock().at_work.insert(self.name, at_work.then(Instant::now));
+        self.world
+            .oracle
+            .disturbances
+            .lock()
+            .at_work
+            .insert(self.name, at_work.then(Instant::now));
     }
 
     /// Which of its processes runs now, or ran last.
@@ -80,8 +86,19 @@ impl Replica {
     /// Starts the process.
     pub fn start(&self) -> Result<()> {
         let serial = self.serial() + 1;
-        let process = Some(Start { log: self.log_of(serial), ..self.start.clone() }.run()?);
-        *self.state.lock() = State { process, serial, disturbed: Some(Instant::now()), ..State::default() };
+        let process = Some(
+            Start {
+                log: self.log_of(serial),
+                ..self.start.clone()
+            }
+            .run()?,
+        );
+        *self.state.lock() = State {
+            process,
+            serial,
+            disturbed: Some(Instant::now()),
+            ..State::default()
+        };
         self.at_work(true);
         if self.start.kind == Kind::Weeder {
             self.world.oracle.disturbances.lock().weeder_started = Instant::now();
@@ -98,7 +115,14 @@ impl Replica {
     pub async fn keep(&self) -> Result<()> {
         loop {
             sleep(LOOK).await;
-            let ended = self.state.lock().process.as_mut().map(|agent| agent.ended()).transpose()?.flatten();
+            let ended = self
+                .state
+                .lock()
+                .process
+                .as_mut()
+                .map(|agent| agent.ended())
+                .transpose()?
+                .flatten();
             let Some(status) = ended else { continue };
             self.at_work(false);
             // If all of this machine stood still, that is known by then.
@@ -107,13 +131,20 @@ impl Replica {
             self.state.lock().process = None;
             sleep(RESTART).await;
             // The sender is a field of the world.
-            self.world.configs_good.subscribe().wait_for(|good| *good).await.ok();
+            self.world
+                .configs_good
+                .subscribe()
+                .wait_for(|good| *good)
+                .await
+                .ok();
             self.start()?;
         }
     }
 
     fn judge_end(&self, code: Option<i32>) {
-        let State { sent, disturbed, .. } = *self.state.lock();
+        let State {
+            sent, disturbed, ..
+        } = *self.state.lock();
         let disturbed = disturbed.is_some_and(|at| at.elapsed() < EXCUSE);
         let excused = disturbed || self.world.oracle.reading(Instant::now()).lag > ELECTION[2];
         match (sent, code) {
@@ -123,8 +154,10 @@ impl Replica {
             (None, Some(1)) if excused && !tail(&self.log(), 1, "leadership lost").is_empty() => {
                 self.world.oracle.ledger.count("leaders that stepped down");
             }
-            // It was started at the moment at which its config was made unreadable, and rightly refuses to begin.
-            (None, Some(1)) if !*self.world.configs_good.borrow() && self.metrics_address().is_err() => {}
+            // It was started at the moment at which its config was made unreadable, and rightly
+            // refuses to begin.
+            (None, Some(1))
+                if !*self.world.configs_good.borrow() && self.metrics_address().is_err() => {}
             (sent, code) => self.failed(&format!("ended with {code:?} after {sent:?}")),
         }
         self.inspect();
@@ -132,23 +165,39 @@ impl Replica {
 
     /// The process did what none may do; the last lines of its log are the evidence.
     fn failed(&self, why: &str) {
-        let story: Vec<String> = tail(&self.log(), LINES, "").lines().map(str::to_owned).collect();
-        self.world.oracle.ledger.found(Found::ProcessFailures, self.name, why, &story);
+        let story: Vec<String> = tail(&self.log(), LINES, "")
+            .lines()
+            .map(str::to_owned)
+            .collect();
+        self.world
+            .oracle
+            .ledger
+            .found(Found::ProcessFailures, self.name, why, &story);
     }
 
     /// Looks through the log of the process for what must never stand there.
     pub fn inspect(&self) {
         let log = self.log();
         // A panic, and tokens: the shoots', its own, and how those of a real API server begin.
-        for word in ["panicked", "soak-probe-token", &format!("soak-{}-token", self.name), "eyJhbGci"] {
+        for word in [
+            "panicked",
+            "soak-probe-token",
+            &format!("soak-{}-token", self.name),
+            "eyJhbGci",
+        ] {
             let line = tail(&log, 1, word);
             if !line.is_empty() {
                 self.failed(&format!("{word} in its log: {line}"));
             }
         }
-        if std::fs::metadata(&log).is_ok_and(|log| log.len() > MAX_LOG) && self.metrics_address().is_ok() {
+        if std::fs::metadata(&log).is_ok_and(|log| log.len() > MAX_LOG)
+            && self.metrics_address().is_ok()
+        {
             // It is written to at its end, wherever that is.
-            let emptied = std::fs::File::options().write(true).open(&log).and_then(|file| file.set_len(0));
+            let emptied = std::fs::File::options()
+                .write(true)
+                .open(&log)
+                .and_then(|file| file.set_len(0));
             emptied.unwrap_or_else(|error| eprintln!("{}: {error}", log.display()));
         }
         // The files of those before are evidence no more.
@@ -160,7 +209,8 @@ impl Replica {
     /// What its last processes logged of a shoot.
     pub fn logged(&self, namespace: &str) -> String {
         let serial = self.serial();
-        let logs = [serial.saturating_sub(1), serial].map(|serial| tail(&self.log_of(serial), 25, namespace));
+        let logs = [serial.saturating_sub(1), serial]
+            .map(|serial| tail(&self.log_of(serial), 25, namespace));
         logs.join("\n").trim().to_owned()
     }
 
@@ -200,7 +250,10 @@ impl Replica {
         state.disturbed = Some(Instant::now());
         state.sent = Some(signal).filter(|_| ends).or(state.sent);
         // One that has just ended, or is about to be started again, cannot be disturbed.
-        state.process.as_ref().and_then(|process| process.signal(signal).ok());
+        state
+            .process
+            .as_ref()
+            .and_then(|process| process.signal(signal).ok());
     }
 
     /// Where it serves its metrics, as its log says.
@@ -210,7 +263,8 @@ impl Replica {
     pub fn metrics_address(&self) -> Result<String> {
         let state = &mut *self.state.lock();
         let known = state.address.clone();
-        let address = known.map_or_else(|| page::address(&self.log_of(state.serial), "/metrics"), Ok)?;
+        let address =
+            known.map_or_else(|| page::address(&self.log_of(state.serial), "/metrics"), Ok)?;
         Ok(state.address.insert(address).clone())
     }
 }

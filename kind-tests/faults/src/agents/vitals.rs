@@ -32,9 +32,12 @@ impl Vitals {
         ensure!(code == 200, "/metrics: {code}");
         let values = Metrics::read(&text)?.values;
         let value = |series: &str| values.get(series).map_or(0, |value| *value as u64);
-        let files = std::fs::read_dir(format!("/proc/{id}/fd"))?.filter_map(|entry| std::fs::read_link(entry.ok()?.path()).ok());
+        let files = std::fs::read_dir(format!("/proc/{id}/fd"))?
+            .filter_map(|entry| std::fs::read_link(entry.ok()?.path()).ok());
         let files: Vec<_> = files.collect();
-        let sockets = files.iter().filter(|target| target.to_string_lossy().starts_with("socket:"));
+        let sockets = files
+            .iter()
+            .filter(|target| target.to_string_lossy().starts_with("socket:"));
         let used = [
             ("tasks", value("dwd_tasks")),
             ("sockets", sockets.count() as u64),
@@ -42,8 +45,14 @@ impl Vitals {
             ("threads", status(id, "Threads")?),
             ("resident_kib", status(id, "VmRSS")?),
         ];
-        let leads = values.iter().any(|(series, value)| series.starts_with("leader_election_master_status") && *value == 1.0);
+        let leads = values.iter().any(|(series, value)| {
+            series.starts_with("leader_election_master_status") && *value == 1.0
+        });
         let process = (replica.name, replica.serial(), leads);
-        Ok(Self { process, panics: value("dwd_panics_total"), used: used.into() })
+        Ok(Self {
+            process,
+            panics: value("dwd_panics_total"),
+            used: used.into(),
+        })
     }
 }

@@ -1,4 +1,5 @@
-//! Whether something keeps the watchdog from knowing or acting: faults that are on, and when the last one ended.
+//! Whether something keeps the watchdog from knowing or acting: faults that are on, and when the
+//! last one ended.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -43,7 +44,8 @@ pub struct Disturbances {
     pub seed: Disturbance,
     /// Since when each replica has been at work; none while it does not run, or is suspended.
     pub at_work: BTreeMap<&'static str, Option<Instant>>,
-    /// When a weeder last started or applied another config: it opens a window for each ready Service then.
+    /// When a weeder last started or applied another config: it opens a window for each ready
+    /// Service then.
     pub weeder_started: Instant,
     /// When a prober was last suspended or went on.
     pub suspended: Option<Instant>,
@@ -73,7 +75,11 @@ pub struct Reading {
 impl Reading {
     /// How old the finding may be that a write rests on.
     pub fn finding_age(&self) -> Duration {
-        (if self.suspended { SUSPENDED_FINDING_AGE } else { FINDING_AGE }) + self.lag
+        (if self.suspended {
+            SUSPENDED_FINDING_AGE
+        } else {
+            FINDING_AGE
+        }) + self.lag
     }
 }
 
@@ -104,13 +110,25 @@ impl Disturbances {
     /// How it is.
     pub fn read(&self, now: Instant) -> Reading {
         let seed_since = self.seed.clear_since(now);
-        let both = |agents: Option<Instant>| Some(seed_since?.max(agents.filter(|from| *from <= now)?));
+        let both =
+            |agents: Option<Instant>| Some(seed_since?.max(agents.filter(|from| *from <= now)?));
         let since = |agent: &'static str| {
-            let replicas = self.at_work.iter().filter(move |(name, _)| name.starts_with(agent));
+            let replicas = self
+                .at_work
+                .iter()
+                .filter(move |(name, _)| name.starts_with(agent));
             replicas.map(|(_, since)| *since)
         };
         // Whoever is not at work may have led.
-        let led = |agent| Some(since(agent).collect::<Option<Vec<_>>>()?.into_iter().max()? + HAND_OVER);
+        let led = |agent| {
+            Some(
+                since(agent)
+                    .collect::<Option<Vec<_>>>()?
+                    .into_iter()
+                    .max()?
+                    + HAND_OVER,
+            )
+        };
         let watched = since("prober").flatten().min();
         Reading {
             seed_since,
@@ -119,7 +137,11 @@ impl Disturbances {
             weeding_since: both(led("weeder")),
             weeder_started: self.weeder_started,
             suspended: self.suspended.is_some_and(|at| now - at < MEMORY),
-            lag: if now - self.lag.1 > MEMORY { Duration::ZERO } else { self.lag.0 },
+            lag: if now - self.lag.1 > MEMORY {
+                Duration::ZERO
+            } else {
+                self.lag.0
+            },
         }
     }
 }
@@ -137,31 +159,57 @@ mod tests {
         disturbance.begin();
         disturbance.begin();
         disturbance.end(now + 5 * second);
-        assert_eq!(disturbance.clear_since(now + 9 * second), None, "the other one is still on");
+        assert_eq!(
+            disturbance.clear_since(now + 9 * second),
+            None,
+            "the other one is still on"
+        );
         disturbance.end(now + 3 * second);
         assert_eq!(disturbance.clear_since(now + 4 * second), None);
-        assert_eq!(disturbance.clear_since(now + 5 * second), Some(now + 5 * second));
+        assert_eq!(
+            disturbance.clear_since(now + 5 * second),
+            Some(now + 5 * second)
+        );
     }
 
     #[test]
-    fn one_prober_that_has_watched_for_long_is_enough_of_a_guard_and_each_that_was_disturbed_may_have_led() {
+    fn one_prober_that_has_watched_for_long_is_enough_of_a_guard_and_each_that_was_disturbed_may_have_led()
+     {
         let now = Instant::now();
         let at = |second: u64| now + Duration::from_secs(second);
         let mut disturbances = Disturbances::new(now);
         // Whether it is guarded, and whether somebody leads, at these seconds.
-        let mut read = |since: [Option<u64>; 2], seed_ill: bool, seconds: &[u64]| -> Vec<(bool, bool)> {
-            disturbances.at_work = ["prober-a", "prober-b"].into_iter().zip(since.map(|since| since.map(at))).collect();
-            disturbances.seed.on = seed_ill.into();
-            let readings = seconds.iter().map(|second| disturbances.read(at(*second)));
-            readings.map(|reading| (reading.guarded_since.is_some(), reading.clear_since.is_some())).collect()
-        };
+        let mut read =
+            |since: [Option<u64>; 2], seed_ill: bool, seconds: &[u64]| -> Vec<(bool, bool)> {
+                disturbances.at_work = ["prober-a", "prober-b"]
+                    .into_iter()
+                    .zip(since.map(|since| since.map(at)))
+                    .collect();
+                disturbances.seed.on = seed_ill.into();
+                let readings = seconds.iter().map(|second| disturbances.read(at(*second)));
+                readings
+                    .map(|reading| {
+                        (
+                            reading.guarded_since.is_some(),
+                            reading.clear_since.is_some(),
+                        )
+                    })
+                    .collect()
+            };
         assert_eq!(read([None, None], false, &[40]), [(false, false)]);
         assert_eq!(
             read([Some(0), Some(3)], false, &[5, 6, 15, 16]),
             [(false, false), (true, false), (true, false), (true, true)]
         );
-        assert_eq!(read([None, Some(3)], false, &[8, 9, 40]), [(false, false), (true, false), (true, false)]);
-        assert_eq!(read([Some(0), Some(3)], true, &[40]), [(false, false)], "nobody can write");
+        assert_eq!(
+            read([None, Some(3)], false, &[8, 9, 40]),
+            [(false, false), (true, false), (true, false)]
+        );
+        assert_eq!(
+            read([Some(0), Some(3)], true, &[40]),
+            [(false, false)],
+            "nobody can write"
+        );
     }
 
     #[test]
@@ -170,8 +218,14 @@ mod tests {
         let mut disturbances = Disturbances::new(now);
         disturbances.lag(Duration::from_secs(2), now);
         disturbances.lag(Duration::from_millis(5), now + Duration::from_secs(1));
-        assert_eq!(disturbances.read(now + Duration::from_secs(1)).lag, Duration::from_secs(2));
-        assert_eq!(disturbances.read(now + MEMORY + Duration::from_secs(1)).lag, Duration::ZERO);
+        assert_eq!(
+            disturbances.read(now + Duration::from_secs(1)).lag,
+            Duration::from_secs(2)
+        );
+        assert_eq!(
+            disturbances.read(now + MEMORY + Duration::from_secs(1)).lag,
+            Duration::ZERO
+        );
         assert_eq!(disturbances.worst_lag, Duration::from_secs(2));
     }
 }

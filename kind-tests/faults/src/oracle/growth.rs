@@ -1,19 +1,21 @@
 //! Whether a process uses more and more. Pure.
 //!
-//! A process is measured after each round. What it used after its first is compared with what it used after its last: in between there
-//! were hundreds of outages, thousands of probes and writes. A leak stays, however long one waits, so the least of some
-//! measurements counts, and what is under way just then does not.
+//! A process is measured after each round. What it used after its first is compared with what it
+//! used after its last: in between there were hundreds of outages, thousands of probes and writes.
+//! A leak stays, however long one waits, so the least of some measurements counts, and what is
+//! under way just then does not.
 
 use std::collections::BTreeMap;
 
-/// How much of each thing a process uses: tasks, sockets, files (descriptors), threads, and `resident_kib` of memory.
+/// How much of each thing a process uses: tasks, sockets, files (descriptors), threads, and
+/// `resident_kib` of memory.
 pub type Used = BTreeMap<&'static str, u64>;
 
-/// What growth is none. Measured idle, after unneeded connections were cut, a process uses the same; a shoot's connection that is
-/// replaced just then is two for a moment.
+/// What growth is none. Measured idle, after unneeded connections were cut, a process uses the
+/// same; a shoot's connection that is replaced just then is two for a moment.
 const ALLOWED: [(&str, u64); 4] = [("tasks", 3), ("sockets", 3), ("files", 3), ("threads", 1)];
-/// Of memory, what an allocator keeps after a burst: a tenth more, and 3 MiB. A leading prober was seen to use up to 2.6 MiB more after
-/// ten minutes.
+/// Of memory, what an allocator keeps after a burst: a tenth more, and 3 MiB. A leading prober was
+/// seen to use up to 2.6 MiB more after ten minutes.
 const MEMORY_KIB: u64 = 3 * 1024;
 const MEMORY_SHARE: u64 = 10;
 
@@ -39,9 +41,14 @@ impl Growths {
     pub fn grown(&self) -> Vec<(&'static str, String)> {
         let mut grown = Vec::new();
         for ((name, ..), times) in self.comparable() {
-            let (Some(first), Some(last)) = (times.first(), times.last()) else { continue };
+            let (Some(first), Some(last)) = (times.first(), times.last()) else {
+                continue;
+            };
             for (what, was) in first {
-                let allowed = ALLOWED.iter().find(|(name, _)| name == what).map(|(_, allowed)| *allowed);
+                let allowed = ALLOWED
+                    .iter()
+                    .find(|(name, _)| name == what)
+                    .map(|(_, allowed)| *allowed);
                 let limit = was + allowed.unwrap_or(was / MEMORY_SHARE + MEMORY_KIB);
                 if let Some(is) = last.get(what).filter(|is| **is > limit) {
                     grown.push((*name, format!("{what}: {was} at first, {is} at last")));
@@ -57,7 +64,14 @@ mod tests {
     use super::*;
 
     fn sound() -> Used {
-        [("tasks", 146), ("files", 95), ("sockets", 80), ("threads", 4), ("resident_kib", 22 * 1024)].into()
+        [
+            ("tasks", 146),
+            ("files", 95),
+            ("sockets", 80),
+            ("threads", 4),
+            ("resident_kib", 22 * 1024),
+        ]
+        .into()
     }
 
     fn after(last: &[(&'static str, u64)]) -> Vec<String> {
@@ -79,8 +93,16 @@ mod tests {
         ] {
             assert_eq!(after(sound), [""; 0]);
         }
-        for (what, was, is) in [("tasks", 146, 150), ("sockets", 80, 84), ("files", 95, 99), ("threads", 4, 6)] {
-            assert_eq!(after(&[(what, is)]), [format!("{what}: {was} at first, {is} at last")]);
+        for (what, was, is) in [
+            ("tasks", 146, 150),
+            ("sockets", 80, 84),
+            ("files", 95, 99),
+            ("threads", 4, 6),
+        ] {
+            assert_eq!(
+                after(&[(what, is)]),
+                [format!("{what}: {was} at first, {is} at last")]
+            );
         }
         assert_eq!(after(&[("resident_kib", 28 * 1024)]).len(), 1);
     }
@@ -88,13 +110,22 @@ mod tests {
     #[test]
     fn only_the_same_process_in_the_same_office_is_compared() {
         let mut growths = Growths::default();
-        for (name, serial, leads, tasks) in
-            [("prober-a", 3, true, 146), ("prober-a", 4, true, 500), ("prober-b", 3, true, 500), ("prober-a", 3, false, 500)]
-        {
+        for (name, serial, leads, tasks) in [
+            ("prober-a", 3, true, 146),
+            ("prober-a", 4, true, 500),
+            ("prober-b", 3, true, 500),
+            ("prober-a", 3, false, 500),
+        ] {
             growths.measured((name, serial, leads), [("tasks", tasks)].into());
         }
         assert_eq!(growths.comparable().count(), 0);
         growths.measured(("prober-a", 3, true), sound());
-        assert_eq!(growths.comparable().map(|(process, _)| *process).collect::<Vec<_>>(), [("prober-a", 3, true)]);
+        assert_eq!(
+            growths
+                .comparable()
+                .map(|(process, _)| *process)
+                .collect::<Vec<_>>(),
+            [("prober-a", 3, true)]
+        );
     }
 }

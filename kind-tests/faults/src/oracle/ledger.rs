@@ -50,7 +50,8 @@ pub struct Ledger {
 #[derive(Debug, Default)]
 pub struct Pages {
     pub found: BTreeMap<Kind, u64>,
-    /// The first things found that are not printed yet: where, and what with all that happened there.
+    /// The first things found that are not printed yet: where, and what with all that happened
+    /// there.
     pub evidence: Vec<(String, String)>,
     pub counts: BTreeMap<&'static str, u64>,
     /// Milliseconds from a clean outage's being beyond doubt to all being at 0.
@@ -72,7 +73,10 @@ impl Ledger {
         let mut pages = self.pages.lock();
         *pages.found.entry(kind).or_default() += 1;
         if pages.all() <= SHOWN {
-            let evidence = format!("{at:.1} s, {place}: {kind:?}: {text}; what happened:\n    {}", story.join("\n    "));
+            let evidence = format!(
+                "{at:.1} s, {place}: {kind:?}: {text}; what happened:\n    {}",
+                story.join("\n    ")
+            );
             pages.evidence.push((place.to_owned(), evidence));
         }
     }

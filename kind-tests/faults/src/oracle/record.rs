@@ -1,4 +1,5 @@
-//! All that is known of one shoot: what its nodes do, how its dependents and pods are, what keeps the watchdog away, and what happened.
+//! All that is known of one shoot: what its nodes do, how its dependents and pods are, what keeps
+//! the watchdog away, and what happened.
 //!
 //! It is written to from inside of the stores' locks, so whoever holds it must not use a store.
 
@@ -19,8 +20,8 @@ use super::disturbances::Disturbance;
 use super::truth::{BLUR, Judgement, Lease, TOLERANCE};
 use crate::pace::{BEAT, FINDING_AGE, GRACE, WELL};
 
-/// How much of the past is kept: more than any finding's age, and than a replica that does not lead waits before it restores, at ten
-/// samples a second and one more for each write.
+/// How much of the past is kept: more than any finding's age, and than a replica that does not lead
+/// waits before it restores, at ten samples a second and one more for each write.
 const SAMPLES: usize = 1000;
 const EVENTS: usize = 70;
 
@@ -32,7 +33,8 @@ pub struct Node {
     /// Whether it has lost its way to the API server.
     pub cut: bool,
     pub clock: Clock,
-    /// Whether its Machine is neither Failed nor Terminating, and the node itself says nothing against it.
+    /// Whether its Machine is neither Failed nor Terminating, and the node itself says nothing
+    /// against it.
     pub counts: bool,
 }
 
@@ -41,7 +43,12 @@ impl Node {
     pub fn new(now: Instant) -> Self {
         let mut clock = Clock::default();
         clock.stamp();
-        Self { renewed: now, cut: false, clock, counts: true }
+        Self {
+            renewed: now,
+            cut: false,
+            clock,
+            counts: true,
+        }
     }
 }
 
@@ -70,7 +77,8 @@ pub struct Record {
     unsettled_until: Instant,
     samples: VecDeque<Sample>,
     events: VecDeque<(Instant, String)>,
-    /// When somebody else last brought a dependent up: it goes down again with the next look, which nothing hastens.
+    /// When somebody else last brought a dependent up: it goes down again with the next look, which
+    /// nothing hastens.
     raised_at: Option<Instant>,
     exposed_since: Option<Instant>,
     stuck_since: Option<Instant>,
@@ -115,7 +123,8 @@ impl Record {
         }
     }
 
-    /// Which nodes count, or the grace, have changed: the watchdog may judge by the old or the new for a while.
+    /// Which nodes count, or the grace, have changed: the watchdog may judge by the old or the new
+    /// for a while.
     pub fn unsettle(&mut self, now: Instant) {
         self.unsettled_until = now + FINDING_AGE;
     }
@@ -139,14 +148,23 @@ impl Record {
 
     /// What happened lately, a line each.
     pub fn story(&self, start: Instant) -> Vec<String> {
-        self.events.iter().map(|(at, event)| format!("{:8.2} s  {event}", (*at - start).as_secs_f64())).collect()
+        self.events
+            .iter()
+            .map(|(at, event)| format!("{:8.2} s  {event}", (*at - start).as_secs_f64()))
+            .collect()
     }
 
     /// The leases that count now.
     fn leases(&self, watched_from: Instant, now: Instant) -> Vec<Lease> {
-        // While the API server is away, and for a beat and a second after that, what was silent before is evidence of an outage.
-        let in_doubt = |until: Option<Instant>| until.is_none_or(|until| now + BLUR < until + BEAT + TOLERANCE);
-        let evidence = self.away.filter(|(_, until)| in_doubt(*until)).map_or(now, |(from, _)| from);
+        // While the API server is away, and for a beat and a second after that, what was silent
+        // before is evidence of an outage.
+        let in_doubt = |until: Option<Instant>| {
+            until.is_none_or(|until| now + BLUR < until + BEAT + TOLERANCE)
+        };
+        let evidence = self
+            .away
+            .filter(|(_, until)| in_doubt(*until))
+            .map_or(now, |(from, _)| from);
         let counted = self.nodes.values().filter(|node| node.counts);
         let lease = |node: &Node| Lease {
             silent: now.saturating_duration_since(node.renewed),
@@ -158,45 +176,70 @@ impl Record {
         counted.map(lease).collect()
     }
 
-    /// Whether an outage beyond doubt, which any replica has seen, lies less than [`WELL`] before this moment.
+    /// Whether an outage beyond doubt, which any replica has seen, lies less than [`WELL`] before
+    /// this moment.
     fn was_ill_lately(&self, at: Instant) -> bool {
         let from = at - (WELL - FINDING_AGE);
         let mut failing_since = None;
-        self.samples.iter().filter(|sample| sample.at >= from && sample.at <= at).any(|sample| {
-            let fails = sample.answers && !sample.judgement.may_up;
-            failing_since = fails.then(|| failing_since.unwrap_or(sample.at));
-            // A look was made in so long a time.
-            failing_since.is_some_and(|since| sample.at - since >= FINDING_AGE)
-        })
+        self.samples
+            .iter()
+            .filter(|sample| sample.at >= from && sample.at <= at)
+            .any(|sample| {
+                let fails = sample.answers && !sample.judgement.may_up;
+                failing_since = fails.then(|| failing_since.unwrap_or(sample.at));
+                // A look was made in so long a time.
+                failing_since.is_some_and(|since| sample.at - since >= FINDING_AGE)
+            })
     }
 
     /// Whether it has been judged so for so long.
     pub fn judged_for(&self, time: Duration, so: impl Fn(&Judgement) -> bool) -> bool {
-        let Some(last) = self.samples.back() else { return false };
+        let Some(last) = self.samples.back() else {
+            return false;
+        };
         let from = last.at - time;
         self.samples.front().is_some_and(|first| first.at < from)
-            && self.samples.iter().rev().take_while(|sample| sample.at >= from).all(|sample| so(&sample.judgement))
+            && self
+                .samples
+                .iter()
+                .rev()
+                .take_while(|sample| sample.at >= from)
+                .all(|sample| so(&sample.judgement))
     }
 
     /// Whether all that can be taken down is.
     fn is_safe(&self) -> bool {
-        self.dependents.values().all(|dependent| dependent.ignored || dependent.replicas == 0)
+        self.dependents
+            .values()
+            .all(|dependent| dependent.ignored || dependent.replicas == 0)
     }
 
     /// Whether nothing is left to be restored.
     fn is_restored(&self) -> bool {
-        self.dependents.values().all(|dependent| dependent.ignored || (dependent.replicas > 0 && !dependent.marker))
+        self.dependents
+            .values()
+            .all(|dependent| dependent.ignored || (dependent.replicas > 0 && !dependent.marker))
     }
 
     /// Why the shoot is not idle; none when it is.
     pub fn why_not_idle(&self, now: Instant) -> Option<String> {
-        let silent = self.nodes.iter().find(|(_, node)| node.cut || now - node.renewed > 2 * BEAT);
+        let silent = self
+            .nodes
+            .iter()
+            .find(|(_, node)| node.cut || now - node.renewed > 2 * BEAT);
         let held = self.dependents.iter().find(|(_, dependent)| {
-            dependent.replicas == 0 || dependent.marker || dependent.ignored || dependent.ready != dependent.replicas
+            dependent.replicas == 0
+                || dependent.marker
+                || dependent.ignored
+                || dependent.ready != dependent.replicas
         });
         silent
             .map(|(name, _)| format!("{name} does not renew its lease"))
-            .or_else(|| held.map(|(name, dependent)| format!("{name} is at {dependent}, {} ready", dependent.ready)))
+            .or_else(|| {
+                held.map(|(name, dependent)| {
+                    format!("{name} is at {dependent}, {} ready", dependent.ready)
+                })
+            })
             .or_else(|| self.plane.why_not_idle())
     }
 }

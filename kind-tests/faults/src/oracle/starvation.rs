@@ -1,7 +1,8 @@
 //! How long this machine lets threads wait for a processor, as the kernel counts it.
 //!
-//! A timer and a request of the soak's own show when all of it stands still. That one thread of an agent, or one of the threads that
-//! serve the API servers in memory, waits for seconds beside busy neighbours is known to the kernel alone.
+//! A timer and a request of the soak's own show when all of it stands still. That one thread of an
+//! agent, or one of the threads that serve the API servers in memory, waits for seconds beside busy
+//! neighbours is known to the kernel alone.
 
 use std::collections::{HashMap, VecDeque};
 use std::path::{Path, PathBuf};
@@ -9,11 +10,12 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// What a thread waits within this time is added up: a probe, which consists of several steps, must be complete after it
-/// (probeTimeout).
+/// What a thread waits within this time is added up: a probe, which consists of several steps, must
+/// be complete after it (probeTimeout).
 const SPAN: Duration = Duration::from_secs(2);
 
-/// When the threads of some processes were looked at lately, and how long each had waited until then.
+/// When the threads of some processes were looked at lately, and how long each had waited until
+/// then.
 #[derive(Debug, Default)]
 pub struct Starvation(HashMap<PathBuf, VecDeque<(Instant, Duration)>>);
 
@@ -22,7 +24,9 @@ impl Starvation {
     pub fn look(&mut self, processes: impl Iterator<Item = u32>, now: Instant) -> Duration {
         let mut seen = HashMap::new();
         for thread in processes.flat_map(threads) {
-            let Some(total) = waited(&thread) else { continue };
+            let Some(total) = waited(&thread) else {
+                continue;
+            };
             let mut waits = self.0.remove(&thread).unwrap_or_default();
             take(&mut waits, total, now);
             seen.insert(thread, waits);
@@ -34,16 +38,24 @@ impl Starvation {
 
 fn threads(process: u32) -> Vec<PathBuf> {
     let folder = std::fs::read_dir(format!("/proc/{process}/task"));
-    folder.into_iter().flatten().filter_map(|thread| Some(thread.ok()?.path())).collect()
+    folder
+        .into_iter()
+        .flatten()
+        .filter_map(|thread| Some(thread.ok()?.path()))
+        .collect()
 }
 
-/// For how long a thread has been ready to run and did not, so far. None when it has ended, or the kernel does not count.
+/// For how long a thread has been ready to run and did not, so far. None when it has ended, or the
+/// kernel does not count.
 fn waited(thread: &Path) -> Option<Duration> {
     let text = std::fs::read_to_string(thread.join("schedstat")).ok()?;
-    Some(Duration::from_nanos(text.split_whitespace().nth(1)?.parse().ok()?))
+    Some(Duration::from_nanos(
+        text.split_whitespace().nth(1)?.parse().ok()?,
+    ))
 }
 
-/// The kernel counts a wait when it is over, so the first one kept is the last look before the span.
+/// The kernel counts a wait when it is over, so the first one kept is the last look before the
+/// span.
 fn take(waits: &mut VecDeque<(Instant, Duration)>, total: Duration, now: Instant) {
     waits.push_back((now, total));
     while waits.get(1).is_some_and(|(at, _)| now - *at >= SPAN) {
@@ -52,7 +64,8 @@ fn take(waits: &mut VecDeque<(Instant, Duration)>, total: Duration, now: Instant
 }
 
 fn lately(waits: &VecDeque<(Instant, Duration)>) -> Duration {
-    let [first, last] = [waits.front(), waits.back()].map(|look| look.map_or(Duration::ZERO, |(_, total)| *total));
+    let [first, last] =
+        [waits.front(), waits.back()].map(|look| look.map_or(Duration::ZERO, |(_, total)| *total));
     last.saturating_sub(first)
 }
 
@@ -64,10 +77,20 @@ mod tests {
     fn waits_are_added_up_for_two_seconds() {
         let (begin, ms) = (Instant::now(), Duration::from_millis);
         let mut waits = VecDeque::new();
-        let looks = [(0, 5000, 0), (100, 5300, 300), (1000, 8300, 3300), (2200, 8310, 3010), (4500, 8310, 0)];
+        let looks = [
+            (0, 5000, 0),
+            (100, 5300, 300),
+            (1000, 8300, 3300),
+            (2200, 8310, 3010),
+            (4500, 8310, 0),
+        ];
         for (at, total, expected) in looks {
             take(&mut waits, ms(total), begin + ms(at));
-            assert_eq!(lately(&waits), ms(expected), "at {at} ms; what was before the first look does not count");
+            assert_eq!(
+                lately(&waits),
+                ms(expected),
+                "at {at} ms; what was before the first look does not count"
+            );
         }
     }
 
@@ -76,7 +99,13 @@ mod tests {
         let mut starvation = Starvation::default();
         starvation.look(std::iter::once(std::process::id()), Instant::now());
         assert!(!starvation.0.is_empty());
-        assert_eq!(starvation.look(std::iter::empty(), Instant::now()), Duration::ZERO);
-        assert!(starvation.0.is_empty(), "processes that are no longer named are forgotten");
+        assert_eq!(
+            starvation.look(std::iter::empty(), Instant::now()),
+            Duration::ZERO
+        );
+        assert!(
+            starvation.0.is_empty(),
+            "processes that are no longer named are forgotten"
+        );
     }
 }

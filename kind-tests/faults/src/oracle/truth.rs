@@ -1,11 +1,13 @@
 //! What the nodes really do, and what may or must follow from it. Pure.
 //!
-//! The oracle shares no code with the watchdog: it knows when each node really renewed its lease, whatever the stamps say, and so
-//! can say at any moment whether a scale-down could be right, and whether it would be wrong not to make one.
+//! The oracle shares no code with the watchdog: it knows when each node really renewed its lease,
+//! whatever the stamps say, and so can say at any moment whether a scale-down could be right, and
+//! whether it would be wrong not to make one.
 
 use std::time::Duration;
 
-/// The share of expired leases from which on there is an outage (rule 22). 3 of 5 and 6 of 10 count.
+/// The share of expired leases from which on there is an outage (rule 22). 3 of 5 and 6 of 10
+/// count.
 const FRACTION: f64 = 0.6;
 /// How far apart the oracle's and an API server's ideas of the moment of a renewal may be.
 pub const BLUR: Duration = Duration::from_millis(250);
@@ -17,11 +19,14 @@ pub const TOLERANCE: Duration = Duration::from_secs(1);
 pub struct Lease {
     /// Since when it was not renewed.
     pub silent: Duration,
-    /// As much of that as is evidence of an outage: all, but where the API server was away for the node too (D-54).
+    /// As much of that as is evidence of an outage: all, but where the API server was away for the
+    /// node too (D-54).
     pub evident: Duration,
-    /// Whether the node's clock differs or differed lately, so that its stamps cannot be taken at their word.
+    /// Whether the node's clock differs or differed lately, so that its stamps cannot be taken at
+    /// their word.
     pub skewed: bool,
-    /// By how much its last renewal may be taken for older than it is, for as long as the watchdog cannot know better.
+    /// By how much its last renewal may be taken for older than it is, for as long as the watchdog
+    /// cannot know better.
     pub early: Duration,
     /// For how long somebody has been watching it without a break.
     pub watched: Duration,
@@ -43,21 +48,45 @@ pub struct Judgement {
 /// Judges the leases that count, for a shoot with this grace period.
 pub fn judge(leases: &[Lease], grace: Duration) -> Judgement {
     let (threshold, beat) = (grace * 3 / 4, grace / 4);
-    let margin = |lease: &Lease| if lease.skewed { beat + TOLERANCE + BLUR } else { BLUR };
+    let margin = |lease: &Lease| {
+        if lease.skewed {
+            beat + TOLERANCE + BLUR
+        } else {
+            BLUR
+        }
+    };
     let expired = |so: &dyn Fn(&Lease) -> bool| leases.iter().filter(|lease| so(lease)).count();
-    let maybe = |silence: Duration, lease: &Lease| silence + margin(lease).max(lease.early + BLUR) >= threshold;
+    let maybe = |silence: Duration, lease: &Lease| {
+        silence + margin(lease).max(lease.early + BLUR) >= threshold
+    };
     // Who began to watch a skewed lease late cannot know how long it had been silent before.
     let known = |silence: Duration, lease: &Lease| {
-        if lease.skewed { silence.min(lease.watched).saturating_sub(beat) } else { silence }
+        if lease.skewed {
+            silence.min(lease.watched).saturating_sub(beat)
+        } else {
+            silence
+        }
     };
-    let surely = |silence: Duration, lease: &Lease| known(silence, lease) >= threshold + margin(lease);
+    let surely =
+        |silence: Duration, lease: &Lease| known(silence, lease) >= threshold + margin(lease);
     // What is no evidence of an outage is none of health either.
-    let (maybe_silent, surely_silent) =
-        (expired(&|lease| maybe(lease.silent, lease)), expired(&|lease| surely(lease.silent, lease)));
+    let (maybe_silent, surely_silent) = (
+        expired(&|lease| maybe(lease.silent, lease)),
+        expired(&|lease| surely(lease.silent, lease)),
+    );
     match leases.len() {
-        0 => Judgement { may_up: true, must_up: true, ..Judgement::default() },
-        // A single candidate never leads to a scale-down, and holds back a scale-up unless its lease is valid (D-20).
-        1 => Judgement { may_up: surely_silent == 0, must_up: maybe_silent == 0, ..Judgement::default() },
+        0 => Judgement {
+            may_up: true,
+            must_up: true,
+            ..Judgement::default()
+        },
+        // A single candidate never leads to a scale-down, and holds back a scale-up unless its
+        // lease is valid (D-20).
+        1 => Judgement {
+            may_up: surely_silent == 0,
+            must_up: maybe_silent == 0,
+            ..Judgement::default()
+        },
         count => {
             let fails = |expired: usize| expired as f64 / count as f64 >= FRACTION;
             Judgement {
@@ -78,16 +107,41 @@ mod tests {
 
     fn lease(silent: f64) -> Lease {
         let silent = Duration::from_secs_f64(silent);
-        Lease { silent, evident: silent, skewed: false, early: Duration::ZERO, watched: Duration::from_secs(60) }
+        Lease {
+            silent,
+            evident: silent,
+            skewed: false,
+            early: Duration::ZERO,
+            watched: Duration::from_secs(60),
+        }
     }
 
     #[test]
     fn what_may_and_must_be_done_follows_from_how_long_the_leases_were_silent() {
         let plain = |silent: &[f64]| silent.iter().copied().map(lease).collect::<Vec<_>>();
-        let older = |silent: f64| vec![Lease { early: Duration::from_millis(1300), ..lease(silent) }; 2];
-        let away = |silent: f64, evident: f64| Lease { evident: Duration::from_secs_f64(evident), ..lease(silent) };
-        let skewed =
-            |silent: f64, watched: u64| vec![Lease { skewed: true, watched: Duration::from_secs(watched), ..lease(silent) }; 2];
+        let older = |silent: f64| {
+            vec![
+                Lease {
+                    early: Duration::from_millis(1300),
+                    ..lease(silent)
+                };
+                2
+            ]
+        };
+        let away = |silent: f64, evident: f64| Lease {
+            evident: Duration::from_secs_f64(evident),
+            ..lease(silent)
+        };
+        let skewed = |silent: f64, watched: u64| {
+            vec![
+                Lease {
+                    skewed: true,
+                    watched: Duration::from_secs(watched),
+                    ..lease(silent)
+                };
+                2
+            ]
+        };
         // may go down, may go up, must go down, must go up
         let (healthy, outage) = ([false, true, false, true], [true, false, true, false]);
         let (either, neither) = ([true, true, false, false], [false; 4]);
@@ -101,16 +155,41 @@ mod tests {
             ("a single silent candidate", plain(&[60.0]), neither),
             ("a single renewed candidate", plain(&[1.0]), healthy),
             ("may be taken for older by just so much", older(4.5), either),
-            ("may be taken for older, but not by so much", older(4.4), healthy),
+            (
+                "may be taken for older, but not by so much",
+                older(4.4),
+                healthy,
+            ),
             ("may be taken for older, and is old", older(6.3), outage),
-            ("the API server was away", vec![away(9.0, 1.0), away(8.0, 0.0)], neither),
-            ("it was an outage before", vec![away(9.0, 7.0), away(9.0, 6.5)], outage),
-            ("skewed, renewed every 2 s", [skewed(1.9, 60), skewed(1.0, 60)].concat(), healthy),
+            (
+                "the API server was away",
+                vec![away(9.0, 1.0), away(8.0, 0.0)],
+                neither,
+            ),
+            (
+                "it was an outage before",
+                vec![away(9.0, 7.0), away(9.0, 6.5)],
+                outage,
+            ),
+            (
+                "skewed, renewed every 2 s",
+                [skewed(1.9, 60), skewed(1.0, 60)].concat(),
+                healthy,
+            ),
             ("skewed, within the margin", skewed(5.0, 60), either),
             ("skewed, beyond the margin", skewed(12.0, 60), outage),
-            ("skewed, and watched for too short a time", skewed(12.0, 3), either),
+            (
+                "skewed, and watched for too short a time",
+                skewed(12.0, 3),
+                either,
+            ),
         ] {
-            let Judgement { may_down, may_up, must_down, must_up } = judge(&leases, GRACE);
+            let Judgement {
+                may_down,
+                may_up,
+                must_down,
+                must_up,
+            } = judge(&leases, GRACE);
             assert_eq!([may_down, may_up, must_down, must_up], expected, "{what}");
         }
     }

@@ -1,4 +1,5 @@
-//! The stand-in for those who run the pods of a shoot's control plane, and recreate what is deleted.
+//! The stand-in for those who run the pods of a shoot's control plane, and recreate what is
+//! deleted.
 
 use anyhow::Result;
 use faults::pods::{ROLE, State, pod, slice, status};
@@ -18,8 +19,20 @@ impl Shoot {
         }
         self.recreate_pods();
         // Nobody would recreate this one (D-44), and no selector asks for that one.
-        self.seed.create(pod(&self.namespace, "bare", &json!({ROLE.0: ROLE.1, "role": "x"}), None, State::Waiting))?;
-        self.seed.create(pod(&self.namespace, "other", &json!({"role": "x"}), Some("set"), State::Terminated))?;
+        self.seed.create(pod(
+            &self.namespace,
+            "bare",
+            &json!({ROLE.0: ROLE.1, "role": "x"}),
+            None,
+            State::Waiting,
+        ))?;
+        self.seed.create(pod(
+            &self.namespace,
+            "other",
+            &json!({"role": "x"}),
+            Some("set"),
+            State::Terminated,
+        ))?;
         Ok(())
     }
 
@@ -31,10 +44,19 @@ impl Shoot {
                 (plane.pods_of(service), plane.services[service].0)
             };
             if pods.is_empty() {
-                let (name, labels) = (format!("{role}-{}", rand::random::<u32>()), json!({ROLE.0: ROLE.1, "role": role}));
+                let (name, labels) = (
+                    format!("{role}-{}", rand::random::<u32>()),
+                    json!({ROLE.0: ROLE.1, "role": role}),
+                );
                 // Only an unknown kind could be refused.
-                let state = if ready { State::Running } else { CRASHES[service] };
-                self.seed.create(pod(&self.namespace, &name, &labels, Some("set"), state)).ok();
+                let state = if ready {
+                    State::Running
+                } else {
+                    CRASHES[service]
+                };
+                self.seed
+                    .create(pod(&self.namespace, &name, &labels, Some("set"), state))
+                    .ok();
             }
         }
     }
@@ -46,7 +68,9 @@ impl Shoot {
             turned();
         }
         // Only an unknown kind could be refused.
-        self.seed.apply(slice(&self.namespace, SERVICES[service].0, ready)).ok();
+        self.seed
+            .apply(slice(&self.namespace, SERVICES[service].0, ready))
+            .ok();
         if !ready {
             turned();
         }
@@ -56,10 +80,18 @@ impl Shoot {
     pub fn crash(&self, service: usize, crashes: bool) {
         // The store must not be used while the record is locked.
         let pods = self.record().plane.pods_of(service);
-        let state = if crashes { CRASHES[service] } else { State::Running };
+        let state = if crashes {
+            CRASHES[service]
+        } else {
+            State::Running
+        };
         for name in pods {
             // One that was deleted in this moment stays so.
-            self.seed.update("pods", &self.namespace, &name, |pod| pod["status"] = status(state)).ok();
+            self.seed
+                .update("pods", &self.namespace, &name, |pod| {
+                    pod["status"] = status(state)
+                })
+                .ok();
         }
     }
 }

@@ -1,5 +1,5 @@
-//! The shoot whose control plane is real: kube-apiserver behind a relay, and kube-controller-manager, which runs while its
-//! Deployment has replicas and gives nodes up.
+//! The shoot whose control plane is real: kube-apiserver behind a relay, and
+//! kube-controller-manager, which runs while its Deployment has replicas and gives nodes up.
 
 use std::collections::BTreeSet;
 
@@ -29,19 +29,39 @@ impl Real {
         let plane = bed.start_control_plane("soak").await?;
         apply(plane.api(), shoot_access()).await?;
         let relay = Relay::start(plane.address()).await?;
-        let manager = ControllerManager::new(&bed.programs().await?, plane.admin_kubeconfig(), GRACE)?;
-        Ok(Self { plane, relay, manager: Mutex::new(manager) })
+        let manager =
+            ControllerManager::new(&bed.programs().await?, plane.admin_kubeconfig(), GRACE)?;
+        Ok(Self {
+            plane,
+            relay,
+            manager: Mutex::new(manager),
+        })
     }
 
-    /// The nodes that kube-controller-manager has given up and whose kubelets have not said otherwise.
+    /// The nodes that kube-controller-manager has given up and whose kubelets have not said
+    /// otherwise.
     async fn given_up(&self) -> Result<Vec<String>> {
         let nodes = self.plane.api().get("/api/v1/nodes").await?;
         let unknown = |node: &&serde_json::Value| {
             let conditions = node["status"]["conditions"].as_array();
-            conditions.is_some_and(|all| all.iter().any(|one| one["type"] == "Ready" && one["status"] == "Unknown"))
+            conditions.is_some_and(|all| {
+                all.iter()
+                    .any(|one| one["type"] == "Ready" && one["status"] == "Unknown")
+            })
         };
-        let nodes = nodes["items"].as_array().into_iter().flatten().filter(unknown);
-        Ok(nodes.map(|node| node["metadata"]["name"].as_str().unwrap_or_default().to_owned()).collect())
+        let nodes = nodes["items"]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .filter(unknown);
+        Ok(nodes
+            .map(|node| {
+                node["metadata"]["name"]
+                    .as_str()
+                    .unwrap_or_default()
+                    .to_owned()
+            })
+            .collect())
     }
 }
 
@@ -55,7 +75,8 @@ impl Shoot {
         }
     }
 
-    /// Counts the nodes that a real kube-controller-manager gives up, and lets those be ready again that renew.
+    /// Counts the nodes that a real kube-controller-manager gives up, and lets those be ready again
+    /// that renew.
     pub async fn census(&self, lost: &mut BTreeSet<String>, ledger: &Ledger) {
         let Api::Real(real) = &*self.api else { return };
         // It may not answer at this moment.

@@ -10,7 +10,8 @@ use rand::{RngExt, SeedableRng};
 use tokio::sync::watch;
 use tokio::time::timeout;
 
-/// The random numbers of one actor: what it draws depends on the seed and its name alone, not on what others do meanwhile.
+/// The random numbers of one actor: what it draws depends on the seed and its name alone, not on
+/// what others do meanwhile.
 pub fn rng(seed: u64, actor: &str) -> StdRng {
     let mut hasher = DefaultHasher::new();
     (seed, actor).hash(&mut hasher);
@@ -25,7 +26,10 @@ pub struct Actor {
 
 impl Actor {
     pub fn new(seed: u64, name: &str, over: watch::Receiver<bool>) -> Self {
-        Self { rng: rng(seed, name), over }
+        Self {
+            rng: rng(seed, name),
+            over,
+        }
     }
 
     pub fn is_over(&self) -> bool {
@@ -44,7 +48,9 @@ impl Actor {
 
     /// One of them.
     pub fn pick<T>(&mut self, from: impl IntoIterator<Item = T>) -> T {
-        from.into_iter().choose(&mut self.rng).expect("there is a choice")
+        from.into_iter()
+            .choose(&mut self.rng)
+            .expect("there is a choice")
     }
 
     /// Waits, but no longer than until the round is over.
@@ -65,7 +71,12 @@ mod tests {
 
     #[test]
     fn the_same_seed_and_actor_draw_the_same() {
-        let draws = |seed, actor: &str| rng(seed, actor).random_iter().take(20).collect::<Vec<u32>>();
+        let draws = |seed, actor: &str| {
+            rng(seed, actor)
+                .random_iter()
+                .take(20)
+                .collect::<Vec<u32>>()
+        };
         assert_eq!(draws(1, "a"), draws(1, "a"));
         assert_ne!(draws(1, "a"), draws(2, "a"));
         assert_ne!(draws(1, "a"), draws(1, "b"));

@@ -15,13 +15,16 @@ pub(super) async fn clocks(shoot: &Shoot, actor: &mut Actor) -> Result<()> {
     let nodes = some_nodes(shoot, actor, share);
     for _ in 0..actor.rng.random_range(1..=3) {
         let skew = TimeDelta::milliseconds(actor.rng.random_range(-90_000..=90_000));
-        // Up to 2 ms in a second: far more than any crystal, the most that NTP slews is a quarter of it.
+        // Up to 2 ms in a second: far more than any crystal, the most that NTP slews is a quarter
+        // of it.
         let drift = TimeDelta::microseconds(actor.rng.random_range(-2000..=2000));
         shoot.change_nodes(&nodes, |node, now| node.clock.set(skew, drift, now));
         shoot.note(format!("clocks are off by {skew}: {}", nodes.join(", ")));
         actor.wait(1.0..=10.0).await;
     }
-    shoot.change_nodes(&nodes, |node, now| node.clock.set(TimeDelta::zero(), TimeDelta::zero(), now));
+    shoot.change_nodes(&nodes, |node, now| {
+        node.clock.set(TimeDelta::zero(), TimeDelta::zero(), now)
+    });
     shoot.note("clocks are right again");
     Ok(())
 }
@@ -35,8 +38,10 @@ pub(super) async fn uncounted(shoot: &Shoot, actor: &mut Actor) -> Result<()> {
     };
     let unmanaged = |value: Value| json!({"metadata": {"annotations": {"node.machine.sapcloud.io/not-managed-by-mcm": value}}});
     let phase = |phase: &str| json!({"status": {"currentStatus": {"phase": phase}}});
-    let [full, enough] = [("True", "Full"), ("False", "Enough")].map(|(is, why)| condition("DiskPressure", is, why));
-    let [begun, done] = ["ReadyForUpdate", "UpdateSuccessful"].map(|reason| condition("InPlaceUpdate", "True", reason));
+    let [full, enough] =
+        [("True", "Full"), ("False", "Enough")].map(|(is, why)| condition("DiskPressure", is, why));
+    let [begun, done] = ["ReadyForUpdate", "UpdateSuccessful"]
+        .map(|reason| condition("InPlaceUpdate", "True", reason));
     let states = [
         ("nodes", full, enough),
         ("nodes", begun, done),
@@ -45,7 +50,10 @@ pub(super) async fn uncounted(shoot: &Shoot, actor: &mut Actor) -> Result<()> {
         (MACHINES, phase("Terminating"), phase("Running")),
     ];
     let (resource, bad, good) = actor.pick(states);
-    shoot.note(format!("{resource} do not count: {}: {bad}", nodes.join(", ")));
+    shoot.note(format!(
+        "{resource} do not count: {}: {bad}",
+        nodes.join(", ")
+    ));
     set_counting(shoot, &nodes, resource, &bad, false).await?;
     actor.wait(2.0..=12.0).await;
     shoot.note("all nodes count again");
@@ -63,7 +71,13 @@ pub(super) async fn node_set(shoot: &Shoot, actor: &mut Actor) -> Result<()> {
     shoot.remove_node(&name).await
 }
 
-async fn set_counting(shoot: &Shoot, nodes: &[String], resource: &str, patch: &Value, counts: bool) -> Result<()> {
+async fn set_counting(
+    shoot: &Shoot,
+    nodes: &[String],
+    resource: &str,
+    patch: &Value,
+    counts: bool,
+) -> Result<()> {
     shoot.know(|record, now| record.unsettle(now));
     shoot.change_nodes(nodes, |node, _| node.counts = counts);
     for name in nodes {

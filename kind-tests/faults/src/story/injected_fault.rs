@@ -20,7 +20,8 @@ impl InjectedFault {
         let fault = match self {
             Self::Answers(when, fault) => Some(api.faults().add(when, fault)),
             Self::Lists(fault) => {
-                let lists = When::matches(|request| request.verb == "list" || request.verb == "watch");
+                let lists =
+                    When::matches(|request| request.verb == "list" || request.verb == "watch");
                 let id = api.faults().add(lists, fault);
                 api.store().break_watches();
                 Some(id)

@@ -12,12 +12,16 @@ use crate::shoot::{CLUSTERS, Shoot};
 
 /// From now on the shoot must not be probed.
 fn stop(shoot: &Shoot, what: &str) {
-    shoot.happens(what, |record, now| record.stopped_since = record.stopped_since.or(Some(now)));
+    shoot.happens(what, |record, now| {
+        record.stopped_since = record.stopped_since.or(Some(now))
+    });
 }
 
 /// It may be, from the initial delay on. Noted before it is so: the watchdog may act at once.
 fn go_on(shoot: &Shoot, what: &str) {
-    shoot.happens(what, |record, now| (record.stopped_since, record.watched_from) = (None, now + INITIAL_DELAY));
+    shoot.happens(what, |record, now| {
+        (record.stopped_since, record.watched_from) = (None, now + INITIAL_DELAY)
+    });
 }
 
 fn operation(shoot: &Shoot, kind: &str, state: &str) -> Result<()> {
@@ -26,12 +30,18 @@ fn operation(shoot: &Shoot, kind: &str, state: &str) -> Result<()> {
 }
 
 fn set_grace(shoot: &Shoot, grace: Duration) -> Result<()> {
-    shoot.happens(format!("its grace is {grace:?} from now on"), |record, now| {
-        record.grace = grace;
-        record.unsettle(now);
-    });
+    shoot.happens(
+        format!("its grace is {grace:?} from now on"),
+        |record, now| {
+            record.grace = grace;
+            record.unsettle(now);
+        },
+    );
     let period = format!("{}s", grace.as_secs());
-    shoot.change(|shoot| shoot["spec"]["kubernetes"]["kubeControllerManager"]["nodeMonitorGracePeriod"] = json!(period))
+    shoot.change(|shoot| {
+        shoot["spec"]["kubernetes"]["kubeControllerManager"]["nodeMonitorGracePeriod"] =
+            json!(period)
+    })
 }
 
 /// The shoot sleeps for a while.
@@ -70,7 +80,9 @@ pub(super) async fn migration(shoot: &Shoot, actor: &mut Actor) -> Result<()> {
 /// The shoot is deleted, and another one gets its name.
 pub(super) async fn deletion(shoot: &Shoot, actor: &mut Actor) -> Result<()> {
     if actor.chance(0.5) {
-        shoot.change(|shoot| shoot["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z"))?;
+        shoot.change(|shoot| {
+            shoot["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z")
+        })?;
         stop(shoot, "is being deleted");
         actor.wait(0.1..=3.0).await;
     }
@@ -85,10 +97,14 @@ pub(super) async fn deletion(shoot: &Shoot, actor: &mut Actor) -> Result<()> {
 pub(super) async fn operators_pause(shoot: &Shoot, actor: &mut Actor) -> Result<()> {
     let annotate = |value: Value| {
         let annotation = json!({"metadata": {"annotations": {PAUSE: value}}});
-        shoot.seed.patch("namespaces", "", &shoot.namespace, &annotation)
+        shoot
+            .seed
+            .patch("namespaces", "", &shoot.namespace, &annotation)
     };
     annotate(json!("true"))?;
-    shoot.happens("operators pause it", |record, now| record.paused_since = Some(now));
+    shoot.happens("operators pause it", |record, now| {
+        record.paused_since = Some(now)
+    });
     actor.wait(3.0..=12.0).await;
     shoot.happens("operators let it go on", |record, now| {
         record.paused_since = None;

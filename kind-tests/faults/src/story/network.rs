@@ -25,8 +25,14 @@ fn injected_faults(seconds: u32) -> [(&'static str, InjectedFault); 19] {
     let nodes = |fault| InjectedFault::Answers(When::verb("list", "nodes"), fault);
     let pause = Duration::from_millis(200);
     // A list of something else, under the name of the list of leases.
-    let body = Bytes::from_static(br#"{"kind":"PodList","apiVersion":"v1","metadata":{"resourceVersion":"1"},"items":[]}"#);
-    let wrong_type = Fault::Answer { code: 200, headers: vec![("content-type".into(), "application/json".into())], body };
+    let body = Bytes::from_static(
+        br#"{"kind":"PodList","apiVersion":"v1","metadata":{"resourceVersion":"1"},"items":[]}"#,
+    );
+    let wrong_type = Fault::Answer {
+        code: 200,
+        headers: vec![("content-type".into(), "application/json".into())],
+        body,
+    };
     [
         ("it throttles", all(Fault::throttle(seconds))),
         ("server error", all(Fault::status(503))),
@@ -38,15 +44,27 @@ fn injected_faults(seconds: u32) -> [(&'static str, InjectedFault); 19] {
         ("leases stall", leases(Fault::Stall)),
         ("all stalls", all(Fault::Stall)),
         ("connections are reset", all(Fault::CloseBefore)),
-        ("connections are refused", InjectedFault::Network(Network::Refused)),
-        ("connections are silent", InjectedFault::Network(Network::Silent)),
+        (
+            "connections are refused",
+            InjectedFault::Network(Network::Refused),
+        ),
+        (
+            "connections are silent",
+            InjectedFault::Network(Network::Silent),
+        ),
         ("answers are slow", all(Fault::Slow { bytes: 16, pause })),
         ("leases are truncated", leases(Fault::Truncate)),
         ("leases are garbage", leases(Fault::Garbage)),
         ("leases are oversized", leases(Fault::Oversized(33 << 20))),
-        ("leases are endless", leases(Fault::Endless { bytes: 4096, pause })),
+        (
+            "leases are endless",
+            leases(Fault::Endless { bytes: 4096, pause }),
+        ),
         ("leases are of another kind", leases(wrong_type)),
-        ("connections are cut", InjectedFault::Moment(MemoryApi::cut_connections)),
+        (
+            "connections are cut",
+            InjectedFault::Moment(MemoryApi::cut_connections),
+        ),
     ]
 }
 
@@ -57,7 +75,9 @@ fn begin(shoot: &Shoot, what: impl Into<String>) {
 
 /// It ends; it has consequences for so long.
 fn end(shoot: &Shoot, consequences: Duration) {
-    shoot.happens("answers can be had again", |record, now| record.api.end(now + consequences + CONSEQUENCES));
+    shoot.happens("answers can be had again", |record, now| {
+        record.api.end(now + consequences + CONSEQUENCES)
+    });
 }
 
 /// The API server fails for a while, in one of many ways.
@@ -72,10 +92,23 @@ pub(super) async fn api_fault(shoot: &Shoot, actor: &mut Actor) -> Result<()> {
                 strike(api);
                 return Ok(());
             }
-            let throttles = matches!(injected, InjectedFault::Answers(_, Fault::Status { retry_after: Some(_), .. }));
+            let throttles = matches!(
+                injected,
+                InjectedFault::Answers(
+                    _,
+                    Fault::Status {
+                        retry_after: Some(_),
+                        ..
+                    }
+                )
+            );
             begin(shoot, name);
             injected.during(api, actor.pause(time)).await;
-            if throttles { Duration::from_secs(seconds.into()) } else { Duration::ZERO }
+            if throttles {
+                Duration::from_secs(seconds.into())
+            } else {
+                Duration::ZERO
+            }
         }
         Api::Real(real) => {
             let path = actor.pick([Path::Stalled, Path::Refused, Path::Reset, Path::HalfOpen]);
@@ -90,12 +123,20 @@ pub(super) async fn api_fault(shoot: &Shoot, actor: &mut Actor) -> Result<()> {
     Ok(())
 }
 
-/// The API server is away for a while, for its nodes too. A real one is only out of the watchdog's reach.
+/// The API server is away for a while, for its nodes too. A real one is only out of the watchdog's
+/// reach.
 pub(super) async fn api_away(shoot: &Shoot, actor: &mut Actor) -> Result<()> {
-    let Api::Memory(api) = &*shoot.api else { return api_fault(shoot, actor).await };
+    let Api::Memory(api) = &*shoot.api else {
+        return api_fault(shoot, actor).await;
+    };
     // It answers and says that it cannot serve, or nobody listens.
-    let ways =
-        [("503", InjectedFault::Answers(When::any(), Fault::status(503))), ("refused", InjectedFault::Network(Network::Refused))];
+    let ways = [
+        (
+            "503",
+            InjectedFault::Answers(When::any(), Fault::status(503)),
+        ),
+        ("refused", InjectedFault::Network(Network::Refused)),
+    ];
     let (name, injected) = actor.pick(ways);
     // 25 to 60 s with a grace of 40 s.
     let time = actor.seconds(5.0..=12.0);
@@ -109,7 +150,11 @@ pub(super) async fn api_away(shoot: &Shoot, actor: &mut Actor) -> Result<()> {
 
 /// The token is renewed: the Secret is written, and the old token dies before or after that.
 pub(super) async fn rotation(shoot: &Shoot, actor: &mut Actor) -> Result<()> {
-    let gap = if actor.chance(0.5) { actor.seconds(0.1..=3.0) } else { Duration::ZERO };
+    let gap = if actor.chance(0.5) {
+        actor.seconds(0.1..=3.0)
+    } else {
+        Duration::ZERO
+    };
     let early = actor.chance(0.5);
     begin(shoot, format!("the token is rotated, {gap:?} apart"));
     let real = matches!(*shoot.api, Api::Real(_));
@@ -136,18 +181,36 @@ pub(super) async fn rotation(shoot: &Shoot, actor: &mut Actor) -> Result<()> {
 /// The Secret is gone or useless for a while.
 pub(super) async fn bad_secret(shoot: &Shoot, actor: &mut Actor) -> Result<()> {
     let good = shoot.kubeconfig();
-    let exec = "    exec: {apiVersion: client.authentication.k8s.io/v1, command: /bin/false}\n    x:";
-    let what = actor.pick(["gone", "empty", "nonsense", "an exec plugin", "another server", "no key"]);
+    let exec =
+        "    exec: {apiVersion: client.authentication.k8s.io/v1, command: /bin/false}\n    x:";
+    let what = actor.pick([
+        "gone",
+        "empty",
+        "nonsense",
+        "an exec plugin",
+        "another server",
+        "no key",
+    ]);
     begin(shoot, format!("the Secret is bad: {what}"));
     let written = match what {
-        "gone" => shoot.seed.delete("secrets", &shoot.namespace, PROBE_SECRET).map(drop).map_err(Into::into),
+        "gone" => shoot
+            .seed
+            .delete("secrets", &shoot.namespace, PROBE_SECRET)
+            .map(drop)
+            .map_err(Into::into),
         "empty" => shoot.write_secret(""),
         "nonsense" => shoot.write_secret("{neither: YAML nor"),
         "an exec plugin" => shoot.write_secret(&good.replace("    token:", exec)),
-        "another server" => shoot.write_secret(&good.replace("https://127.0.0.1:", "https://127.0.0.2:")),
+        "another server" => {
+            shoot.write_secret(&good.replace("https://127.0.0.1:", "https://127.0.0.2:"))
+        }
         _ => {
             let data = serde_json::json!({"data": {"kubeconfig": null, "other": "eA=="}});
-            shoot.seed.patch("secrets", &shoot.namespace, PROBE_SECRET, &data).map(drop).map_err(Into::into)
+            shoot
+                .seed
+                .patch("secrets", &shoot.namespace, PROBE_SECRET, &data)
+                .map(drop)
+                .map_err(Into::into)
         }
     };
     actor.wait(0.5..=6.0).await;

@@ -15,9 +15,16 @@ const MEMORIES: [&str; 9] = ["foo", "0", "-1", "", "1.5", "+2", "3", "2147483648
 pub(super) async fn operator(shoot: &Shoot, actor: &mut Actor) -> Result<()> {
     let name = actor.pick([KCM, MCM, CA]);
     // A dependent that is gone stays so.
-    let patch = |patch: Value| drop(shoot.seed.patch(DEPLOYMENTS, &shoot.namespace, name, &patch));
+    let patch = |patch: Value| {
+        drop(
+            shoot
+                .seed
+                .patch(DEPLOYMENTS, &shoot.namespace, name, &patch),
+        )
+    };
     let scaled = |replicas: i64| json!({"spec": {"replicas": replicas}});
-    let annotated = |key: &str, value: Option<&str>| json!({"metadata": {"annotations": {key: value}}});
+    let annotated =
+        |key: &str, value: Option<&str>| json!({"metadata": {"annotations": {key: value}}});
     match actor.rng.random_range(0..8) {
         0 => {
             let replicas = actor.rng.random_range(1..=4);
@@ -27,7 +34,9 @@ pub(super) async fn operator(shoot: &Shoot, actor: &mut Actor) -> Result<()> {
         }
         1 => {
             let zero = actor.chance(0.5);
-            shoot.note(format!("somebody says ignore-scaling for {name}, at 0: {zero}"));
+            shoot.note(format!(
+                "somebody says ignore-scaling for {name}, at 0: {zero}"
+            ));
             patch(annotated(IGNORE, Some("true")));
             if zero {
                 patch(scaled(0));
@@ -48,10 +57,17 @@ pub(super) async fn operator(shoot: &Shoot, actor: &mut Actor) -> Result<()> {
         3 => {
             shoot.note(format!("somebody deletes {name}"));
             shoot.seed.delete(DEPLOYMENTS, &shoot.namespace, name)?;
-            // A mandatory one that is missing holds back the later levels of a scale-up, so it is soon back.
-            actor.wait(if name == CA { 1.0..=8.0 } else { 0.0..=1.0 }).await;
+            // A mandatory one that is missing holds back the later levels of a scale-up, so it is
+            // soon back.
+            actor
+                .wait(if name == CA { 1.0..=8.0 } else { 0.0..=1.0 })
+                .await;
             shoot.note(format!("{name} is recreated"));
-            shoot.seed.create(gardener::deployment(&shoot.namespace, name, shoot.wanted(name)))?;
+            shoot.seed.create(gardener::deployment(
+                &shoot.namespace,
+                name,
+                shoot.wanted(name),
+            ))?;
         }
         _ => {
             let (what, change) = actor.pick([
@@ -67,7 +83,8 @@ pub(super) async fn operator(shoot: &Shoot, actor: &mut Actor) -> Result<()> {
     Ok(())
 }
 
-/// gardenlet reconciles: it keeps the replicas of what carries the marker (rule 90), and writes its own otherwise.
+/// gardenlet reconciles: it keeps the replicas of what carries the marker (rule 90), and writes its
+/// own otherwise.
 pub(super) async fn reconcile(shoot: &Shoot, actor: &mut Actor) -> Result<()> {
     shoot.note("gardenlet reconciles");
     let revision = actor.rng.random::<u64>().to_string();

@@ -1,4 +1,5 @@
-//! What happens to all shoots at once: the seed's API server fails, agents are killed and suspended, configs change.
+//! What happens to all shoots at once: the seed's API server fails, agents are killed and
+//! suspended, configs change.
 
 use std::ops::RangeInclusive;
 use std::time::Duration;
@@ -16,7 +17,8 @@ use crate::oracle::Oracle;
 use crate::pace::{HAND_OVER, WINDOW};
 use crate::world::World;
 
-/// After a fault watches are restarted, with waits of up to 2 s (D-27), and a Lease that has lapsed is taken.
+/// After a fault watches are restarted, with waits of up to 2 s (D-27), and a Lease that has lapsed
+/// is taken.
 const RECOVERY: Duration = Duration::from_secs(5);
 
 /// The story of the seed, of the processes, or of the configs.
@@ -26,15 +28,21 @@ pub struct SeedFaults<'a> {
     pub actor: Actor,
 }
 
-/// The seed's illnesses, each with the seconds that it takes at most where no agent may lose the lead: it does when it cannot renew its
-/// Lease for 7 s.
+/// The seed's illnesses, each with the seconds that it takes at most where no agent may lose the
+/// lead: it does when it cannot renew its Lease for 7 s.
 fn injected_faults(may_cost_the_lead: bool) -> [(&'static str, f64, InjectedFault); 15] {
     let writes = |request: &Request| {
-        request.is_write() && (request.resource.starts_with("deployments.apps") || request.resource == "pods")
+        request.is_write()
+            && (request.resource.starts_with("deployments.apps") || request.resource == "pods")
     };
     let writes = |fault| InjectedFault::Answers(When::matches(writes), fault);
     let of_election = |request: &Request| request.resource.starts_with("leases");
-    let all = |fault| InjectedFault::Answers(When::matches(move |request| may_cost_the_lead || !of_election(request)), fault);
+    let all = |fault| {
+        InjectedFault::Answers(
+            When::matches(move |request| may_cost_the_lead || !of_election(request)),
+            fault,
+        )
+    };
     [
         ("throttled", 3.0, all(Fault::throttle(1))),
         ("server error", 3.0, all(Fault::status(503))),
@@ -42,14 +50,30 @@ fn injected_faults(may_cost_the_lead: bool) -> [(&'static str, f64, InjectedFaul
         ("writes conflict", 3.0, writes(Fault::status(409))),
         ("answers to writes are lost", 3.0, writes(Fault::CloseAfter)),
         ("writes hang", 3.0, writes(Fault::StallAfter)),
-        ("writes are slow", 3.0, writes(Fault::Delay(Duration::from_millis(700)))),
+        (
+            "writes are slow",
+            3.0,
+            writes(Fault::Delay(Duration::from_millis(700))),
+        ),
         ("lists fail", 3.0, InjectedFault::Lists(Fault::status(500))),
-        ("the election fails", 1.2, InjectedFault::Answers(When::matches(of_election), Fault::status(500))),
+        (
+            "the election fails",
+            1.2,
+            InjectedFault::Answers(When::matches(of_election), Fault::status(500)),
+        ),
         ("reset", 3.0, all(Fault::CloseBefore)),
         ("refused", 1.2, InjectedFault::Network(Network::Refused)),
         ("silent", 1.2, InjectedFault::Network(Network::Silent)),
-        ("connections are cut", 0.0, InjectedFault::Moment(MemoryApi::cut_connections)),
-        ("watches break", 0.0, InjectedFault::Moment(|seed| seed.store().break_watches())),
+        (
+            "connections are cut",
+            0.0,
+            InjectedFault::Moment(MemoryApi::cut_connections),
+        ),
+        (
+            "watches break",
+            0.0,
+            InjectedFault::Moment(|seed| seed.store().break_watches()),
+        ),
         ("compacted", 0.0, InjectedFault::Moment(compact)),
     ]
 }
@@ -73,11 +97,19 @@ impl SeedFaults<'_> {
 
     /// The seed fails now and then, for so long that it may cost an agent the lead, or not.
     pub async fn seed(mut self, long: bool) {
-        let Oracle { ledger, disturbances, .. } = &*self.world.oracle;
+        let Oracle {
+            ledger,
+            disturbances,
+            ..
+        } = &*self.world.oracle;
         while self.another(12.0..=30.0).await {
             let (name, most, injected) = self.actor.pick(injected_faults(long));
             let lasts = !matches!(injected, InjectedFault::Moment(_));
-            let time = self.actor.seconds(if long { 0.5..=11.0 } else { 0.2..=most.max(0.2) });
+            let time = self.actor.seconds(if long {
+                0.5..=11.0
+            } else {
+                0.2..=most.max(0.2)
+            });
             ledger.count("seed faults");
             self.note_all(&format!("SEED: {name}"));
             disturbances.lock().seed.begin();
@@ -99,7 +131,12 @@ impl SeedFaults<'_> {
             let replica = self.actor.pick(&self.agents.0);
             self.world.oracle.ledger.count("process faults");
             let (term, kill, stop) = (Signal::SIGTERM, Signal::SIGKILL, Signal::SIGSTOP);
-            let (signal, from, to) = self.actor.pick([(term, 0.0, 0.0), (kill, 0.0, 0.0), (stop, 0.2, 3.0), (stop, 3.0, 12.0)]);
+            let (signal, from, to) = self.actor.pick([
+                (term, 0.0, 0.0),
+                (kill, 0.0, 0.0),
+                (stop, 0.2, 3.0),
+                (stop, 3.0, 12.0),
+            ]);
             let time = self.actor.seconds(from..=to);
             self.note_all(&format!("AGENT {}: {signal} for {time:.1?}", replica.name));
             match signal {
@@ -113,13 +150,32 @@ impl SeedFaults<'_> {
 
     /// Configs change, some of them into something that must be refused.
     pub async fn configs(mut self) -> Result<()> {
-        let Oracle { ledger, disturbances, .. } = &*self.world.oracle;
+        let Oracle {
+            ledger,
+            disturbances,
+            ..
+        } = &*self.world.oracle;
         while self.another(15.0..=35.0).await {
             let changes = [
                 ("probeInterval", true, Kind::Prober, prober_config("3s")),
-                ("the prober's is bad", false, Kind::Prober, "probeInterval: 30".to_owned()),
-                ("watchDuration", true, Kind::Weeder, weeder_config(WINDOW - Duration::from_secs(1))),
-                ("the weeder's is bad", false, Kind::Weeder, "watchDuration: -1s".to_owned()),
+                (
+                    "the prober's is bad",
+                    false,
+                    Kind::Prober,
+                    "probeInterval: 30".to_owned(),
+                ),
+                (
+                    "watchDuration",
+                    true,
+                    Kind::Weeder,
+                    weeder_config(WINDOW - Duration::from_secs(1)),
+                ),
+                (
+                    "the weeder's is bad",
+                    false,
+                    Kind::Weeder,
+                    "watchDuration: -1s".to_owned(),
+                ),
             ];
             let (what, good, kind, text) = self.actor.pick(changes);
             ledger.count("config changes");

@@ -9,7 +9,11 @@ use crate::pace::WINDOW;
 impl Story {
     /// Goes on until the round is over.
     pub async fn services(mut self) {
-        let Self { world, shoot, actor } = &mut self;
+        let Self {
+            world,
+            shoot,
+            actor,
+        } = &mut self;
         loop {
             actor.wait(2.0..=30.0).await;
             if actor.is_over() {
@@ -17,7 +21,8 @@ impl Story {
             }
             let service = actor.pick(0..SERVICES.len());
             if actor.chance(0.2) {
-                // A pod that crashes for a reason of its own, long after a recovery, and gets over it.
+                // A pod that crashes for a reason of its own, long after a recovery, and gets over
+                // it.
                 actor.pause(WINDOW + Duration::from_secs(6)).await;
                 shoot.crash(service, true);
                 actor.wait(1.0..=8.0).await;

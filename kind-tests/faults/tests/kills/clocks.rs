@@ -1,5 +1,5 @@
-//! Clocks that are off, step or drift: the prober's own, those of two replicas, those of the nodes. And a process that stands
-//! still in the middle of its work.
+//! Clocks that are off, step or drift: the prober's own, those of two replicas, those of the nodes.
+//! And a process that stands still in the middle of its work.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -25,13 +25,30 @@ impl WallClock {
     fn start(world: &World, user: &str, seconds: i64, election: bool) -> Result<(Self, Agent)> {
         let clock = Self(world.folder.join(format!("clock-{user}")));
         clock.set(seconds)?;
-        // The library that sets the clock of one process, made by the compiler that Rust itself links with.
-        let (library, source) = (clock.0.with_extension("so"), Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/kills/clock.c"));
-        let compiled = Command::new("cc").args(["-shared", "-fPIC", "-O1", "-o"]).args([&library, &source]).output()?;
-        ensure!(compiled.status.success(), "cc: {}", String::from_utf8_lossy(&compiled.stderr));
+        // The library that sets the clock of one process, made by the compiler that Rust itself
+        // links with.
+        let (library, source) = (
+            clock.0.with_extension("so"),
+            Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/kills/clock.c"),
+        );
+        let compiled = Command::new("cc")
+            .args(["-shared", "-fPIC", "-O1", "-o"])
+            .args([&library, &source])
+            .output()?;
+        ensure!(
+            compiled.status.success(),
+            "cc: {}",
+            String::from_utf8_lossy(&compiled.stderr)
+        );
         let pairs = [("LD_PRELOAD", &library), ("WALL_CLOCK_OFFSET", &clock.0)];
-        let environment = pairs.map(|(name, path)| (name.to_owned(), path.display().to_string())).into();
-        let agent = Start { environment, ..world.prober(user, election)? }.run()?;
+        let environment = pairs
+            .map(|(name, path)| (name.to_owned(), path.display().to_string()))
+            .into();
+        let agent = Start {
+            environment,
+            ..world.prober(user, election)?
+        }
+        .run()?;
         Ok((clock, agent))
     }
 
@@ -43,7 +60,8 @@ impl WallClock {
     }
 }
 
-/// An outage and its end, with something else happening in between, each seen and each change made once.
+/// An outage and its end, with something else happening in between, each seen and each change made
+/// once.
 async fn outage(world: &World, meanwhile: impl AsyncFn() -> Result<()>) -> Result<()> {
     world.nodes.cut_all();
     world.held_down().await?;
@@ -64,8 +82,13 @@ fn untouched(world: &World) -> Result<()> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_seed_whose_clock_is_off_or_steps_sees_outages_and_no_others() -> Result<()> {
-    // How far it is ahead at first, and whereto it steps while all is well, and in an outage and after it.
-    let clocks: [(i64, &[i64], &[i64]); 3] = [(-60, &[], &[]), (60, &[], &[]), (0, &[60, -60, 3600, 0], &[60, -60])];
+    // How far it is ahead at first, and whereto it steps while all is well, and in an outage and
+    // after it.
+    let clocks: [(i64, &[i64], &[i64]); 3] = [
+        (-60, &[], &[]),
+        (60, &[], &[]),
+        (0, &[60, -60, 3600, 0], &[60, -60]),
+    ];
     try_join_all(clocks.map(|(ahead, steps, meanwhile)| {
         tolerating_stalls(async move || {
             let world = World::new(&DEPLOYMENTS).await?;
@@ -74,9 +97,15 @@ async fn a_seed_whose_clock_is_off_or_steps_sees_outages_and_no_others() -> Resu
             untouched(&world)?;
             // It does live in that time, by its own log.
             let logged = prober.log("\"ts\"");
-            let time = logged.last().and_then(|line| line["ts"].as_str()).context("no log")?;
+            let time = logged
+                .last()
+                .and_then(|line| line["ts"].as_str())
+                .context("no log")?;
             let off = time.parse::<DateTime<Utc>>()? - Utc::now();
-            ensure!((off - TimeDelta::seconds(ahead)).abs() < TimeDelta::seconds(20), "its clock is {off} off");
+            ensure!(
+                (off - TimeDelta::seconds(ahead)).abs() < TimeDelta::seconds(20),
+                "its clock is {off} off"
+            );
             for ahead in steps {
                 clock.set(*ahead)?;
                 world.looks(4).await?;
@@ -110,10 +139,16 @@ async fn replicas_whose_clocks_differ_agree_who_leads() -> Result<()> {
             first.set(steps[0])?;
             second.set(steps[1])?;
             // As long as a Lease lives, which begins again with every renewal.
-            let renewal = |record: &Record| record.resource == LEASES && record.verb == "update" && record.user == USERS[0];
+            let renewal = |record: &Record| {
+                record.resource == LEASES && record.verb == "update" && record.user == USERS[0]
+            };
             let before = world.seed.requests().count(renewal);
             requests(&world.seed, before + 10, "the leader renews", renewal).await?;
-            ensure!(holder(&world) == leads, "{} has taken the lead from {leads}", holder(&world));
+            ensure!(
+                holder(&world) == leads,
+                "{} has taken the lead from {leads}",
+                holder(&world)
+            );
         }
         outage(&world, async || Ok(())).await?;
         world.ledger.lock().fenced()?;
@@ -130,19 +165,28 @@ async fn nodes_whose_clocks_are_off_step_or_drift_are_judged_like_all_others() -
         let world = World::new(&DEPLOYMENTS).await?;
         let prober = world.prober(USERS[0], false)?.run()?;
         world.looks(3).await?;
-        for skews in [[-60, 60, 0], [60, -60, 30], [-60, -60, -60], [60, 60, 60], [0, 0, 0]] {
+        for skews in [
+            [-60, 60, 0],
+            [60, -60, 30],
+            [-60, -60, -60],
+            [60, 60, 60],
+            [0, 0, 0],
+        ] {
             for (node, seconds) in skews.into_iter().enumerate() {
                 world.nodes.skew([node], TimeDelta::seconds(seconds));
             }
             world.looks(4).await?;
             untouched(&world)?;
         }
-        // A tenth of a second in each second: two hundred times what a clock is set right by at most.
+        // A tenth of a second in each second: two hundred times what a clock is set right by at
+        // most.
         let mut beats = interval(world.nodes.beat());
         for beat in 0..40 {
             beats.tick().await;
             for (node, sign) in [-1, 1, -1].into_iter().enumerate() {
-                world.nodes.skew([node], TimeDelta::milliseconds(sign * 30 * beat));
+                world
+                    .nodes
+                    .skew([node], TimeDelta::milliseconds(sign * 30 * beat));
             }
         }
         untouched(&world)?;
@@ -153,14 +197,18 @@ async fn nodes_whose_clocks_are_off_step_or_drift_are_judged_like_all_others() -
     .await
 }
 
-/// How long a process is suspended: longer than a standstill must be to count. SUSPENDED_S in the long form.
+/// How long a process is suspended: longer than a standstill must be to count. SUSPENDED_S in the
+/// long form.
 fn suspension() -> Duration {
-    let given = std::env::var("SUSPENDED_S").ok().and_then(|seconds| seconds.parse().ok());
+    let given = std::env::var("SUSPENDED_S")
+        .ok()
+        .and_then(|seconds| seconds.parse().ok());
     Duration::from_secs(given.unwrap_or(8))
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_scale_down_that_was_suspended_goes_on_if_the_outage_does_and_not_if_the_nodes_are_well_again() -> Result<()> {
+async fn a_scale_down_that_was_suspended_goes_on_if_the_outage_does_and_not_if_the_nodes_are_well_again()
+-> Result<()> {
     // Fault 26, without an election: nothing but the process itself knows that it stood still.
     try_join_all([true, false].map(|well_again| {
         tolerating_stalls(async move || {
@@ -170,9 +218,15 @@ async fn a_scale_down_that_was_suspended_goes_on_if_the_outage_does_and_not_if_t
             let prober = world.prober(USERS[0], false)?.run()?;
             world.looks(3).await?;
             world.nodes.cut_all();
-            requests(&world.seed, 2, "the others go down", |record| scales(record) && record.status == Some(200)).await?;
+            requests(&world.seed, 2, "the others go down", |record| {
+                scales(record) && record.status == Some(200)
+            })
+            .await?;
             prober.pause(true)?;
-            let others_went_down = world.ledger.lock().balance(|kind| usize::from(kind.name != KCM));
+            let others_went_down = world
+                .ledger
+                .lock()
+                .balance(|kind| usize::from(kind.name != KCM));
             others_went_down.context("it was too late to suspend it")?;
             if well_again {
                 world.nodes.heal_all();
@@ -191,9 +245,21 @@ async fn a_scale_down_that_was_suspended_goes_on_if_the_outage_does_and_not_if_t
             world.free().await?;
             world.looks(3).await?;
             terminate(prober).await?;
-            let asked = world.seed.requests().count(|record| scales(record) && record.name == KCM);
-            ensure!((asked == 0) == well_again, "{KCM} was written {asked} times");
-            world.ledger.lock().balance(|kind| if well_again && kind.name == KCM { 0 } else { kind.changes })
+            let asked = world
+                .seed
+                .requests()
+                .count(|record| scales(record) && record.name == KCM);
+            ensure!(
+                (asked == 0) == well_again,
+                "{KCM} was written {asked} times"
+            );
+            world.ledger.lock().balance(|kind| {
+                if well_again && kind.name == KCM {
+                    0
+                } else {
+                    kind.changes
+                }
+            })
         })
     }))
     .await

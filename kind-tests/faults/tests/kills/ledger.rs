@@ -34,13 +34,21 @@ pub struct Ledger {
 impl Ledger {
     /// Keeps the books of a store in which nobody but the prober scales these dependents.
     pub fn open(store: &Store, kinds: &'static [Kind]) -> Arc<Mutex<Self>> {
-        let ledger = Arc::new(Mutex::new(Self { kinds, ..Self::default() }));
+        let ledger = Arc::new(Mutex::new(Self {
+            kinds,
+            ..Self::default()
+        }));
         let written = ledger.clone();
         store.observe(move |seen| {
-            let kind = kinds.iter().find(|kind| seen.after["metadata"]["name"] == kind.name);
+            let kind = kinds
+                .iter()
+                .find(|kind| seen.after["metadata"]["name"] == kind.name);
             let Some(request) = seen.request else { return };
             if seen.resource.plural == "leases" {
-                written.lock().fences.lease(seen.after, request, Instant::now());
+                written
+                    .lock()
+                    .fences
+                    .lease(seen.after, request, Instant::now());
             } else if let Some(kind) = kind {
                 written.lock().enter(kind, seen, request);
             }
@@ -60,28 +68,53 @@ impl Ledger {
         // Writing to a String cannot fail.
         let _ = writeln!(self.story, "  {change}");
         match way {
-            // Whoever does not lead may protect, and restores nothing within the minute that a story takes (D-50).
+            // Whoever does not lead may protect, and restores nothing within the minute that a
+            // story takes (D-50).
             Ok(Way::Down | Way::HandsOff) => {}
             Ok(Way::Up | Way::Marked) => {
-                let leaderless = self.fences.leaderless(&request.user, RENEW_DEADLINE, request.at.unwrap_or_else(Instant::now));
-                self.leaderless.extend(leaderless.map(|why| format!("{why}: {change}")));
+                let leaderless = self.fences.leaderless(
+                    &request.user,
+                    RENEW_DEADLINE,
+                    request.at.unwrap_or_else(Instant::now),
+                );
+                self.leaderless
+                    .extend(leaderless.map(|why| format!("{why}: {change}")));
             }
             Err(why) => self.broken.push(format!("{why}: {change}")),
         }
     }
 
-    /// What the lead is needed for was sent by whoever led, no later than renewDeadline after its last renewal.
+    /// What the lead is needed for was sent by whoever led, no later than renewDeadline after its
+    /// last renewal.
     pub fn fenced(&self) -> Result<()> {
-        ensure!(self.leaderless.is_empty(), "without the lead: {:#?}\n{}", self.leaderless, self.story);
+        ensure!(
+            self.leaderless.is_empty(),
+            "without the lead: {:#?}\n{}",
+            self.leaderless,
+            self.story
+        );
         Ok(())
     }
 
     /// No rule was broken, and each dependent was changed exactly as often as was intended.
     pub fn balance(&self, intended: impl Fn(&Kind) -> usize) -> Result<()> {
-        ensure!(self.broken.is_empty(), "broken: {:#?}\n{}", self.broken, self.story);
+        ensure!(
+            self.broken.is_empty(),
+            "broken: {:#?}\n{}",
+            self.broken,
+            self.story
+        );
         for kind in self.kinds {
-            let (made, count) = (self.changes.get(kind.name).copied().unwrap_or_default(), intended(kind));
-            ensure!(made == count, "{}: {made} changes instead of {count}\n{}", kind.name, self.story);
+            let (made, count) = (
+                self.changes.get(kind.name).copied().unwrap_or_default(),
+                intended(kind),
+            );
+            ensure!(
+                made == count,
+                "{}: {made} changes instead of {count}\n{}",
+                kind.name,
+                self.story
+            );
         }
         Ok(())
     }

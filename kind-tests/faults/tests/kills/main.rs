@@ -1,4 +1,5 @@
-//! The real binary, killed before and after every single write that it makes, against a seed and a shoot in memory.
+//! The real binary, killed before and after every single write that it makes, against a seed and a
+//! shoot in memory.
 //!
 //! ```text
 //! a run without a kill --> its writes --> for each: one run with a kill before it, one with a kill after it

@@ -1,4 +1,5 @@
-//! The replicas of one story, as a Deployment keeps them: started again whenever they end. One is hit at its fatal write.
+//! The replicas of one story, as a Deployment keeps them: started again whenever they end. One is
+//! hit at its fatal write.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,7 +17,8 @@ use crate::explorer::{Kill, Point, Told, points};
 use crate::world::requests;
 
 pub const LEASES: &str = "leases.coordination.k8s.io";
-/// Gardener grants the whole end 5 s (rule 85); a machine that does much at once may take longer to say so.
+/// Gardener grants the whole end 5 s (rule 85); a machine that does much at once may take longer to
+/// say so.
 const END: Duration = Duration::from_secs(15);
 
 /// Waits until a replica has ended by itself, which it must do with this exit code.
@@ -36,9 +38,11 @@ pub async fn terminate(mut replica: Agent) -> Result<()> {
 pub struct Replicas<'a> {
     seed: &'a MemoryApi,
     kill: Option<Kill>,
-    /// Where a process is awaited to be killed; and whose request was the last of the sort: when it has sprung, the fatal one.
+    /// Where a process is awaited to be killed; and whose request was the last of the sort: when it
+    /// has sprung, the fatal one.
     trap: Option<(FaultId, Arc<parking_lot::Mutex<String>>)>,
-    /// One that is not killed is suspended until all is over; a write that has not been applied is, late, when this is cancelled.
+    /// One that is not killed is suspended until all is over; a write that has not been applied is,
+    /// late, when this is cancelled.
     late: CancellationToken,
     suspends: bool,
     all: Mutex<Vec<(&'static str, Agent)>>,
@@ -50,11 +54,24 @@ pub struct Replicas<'a> {
 
 impl<'a> Replicas<'a> {
     /// Sets the trap, and starts the first one.
-    pub fn start(seed: &'a MemoryApi, kill: Option<Kill>, suspends: bool, user: &'static str, start: Start) -> Result<Self> {
+    pub fn start(
+        seed: &'a MemoryApi,
+        kill: Option<Kill>,
+        suspends: bool,
+        user: &'static str,
+        start: Start,
+    ) -> Result<Self> {
         let (ending, late) = (CancellationToken::new(), CancellationToken::new());
         let trap = kill.as_ref().map(|Kill { point, applied }| {
             let sender = Arc::<parking_lot::Mutex<String>>::default();
-            let (wanted, ended, last) = (Point { before: 0, ..point.clone() }, ending.clone(), sender.clone());
+            let (wanted, ended, last) = (
+                Point {
+                    before: 0,
+                    ..point.clone()
+                },
+                ending.clone(),
+                sender.clone(),
+            );
             let is_it = move |record: &Record| {
                 let it = record.is_write() && Point::of(record, ended.is_cancelled()).0 == wanted;
                 if it {
@@ -62,24 +79,50 @@ impl<'a> Replicas<'a> {
                 }
                 it
             };
-            let fault = if *applied { Fault::StallAfter } else { Fault::Hold(late.clone()) };
-            (seed.faults().add(When::matches(is_it).after(point.before).once(), fault), sender)
+            let fault = if *applied {
+                Fault::StallAfter
+            } else {
+                Fault::Hold(late.clone())
+            };
+            (
+                seed.faults()
+                    .add(When::matches(is_it).after(point.before).once(), fault),
+                sender,
+            )
         });
         let all = Mutex::new(vec![(user, start.run()?)]);
-        Ok(Self { seed, kill, trap, late, suspends, all, suspended: Mutex::default(), hit: watch::Sender::new(false), ending })
+        Ok(Self {
+            seed,
+            kill,
+            trap,
+            late,
+            suspends,
+            all,
+            suspended: Mutex::default(),
+            hit: watch::Sender::new(false),
+            ending,
+        })
     }
 
     /// Starts another one as soon as the first one has begun to take the lead.
     pub async fn join(&self, user: &'static str, start: Start) -> Result<()> {
         // Who kills waits until there is a second one.
         let mut all = self.all.lock().await;
-        requests(self.seed, 1, "the Lease is asked for", |record| record.resource == LEASES).await?;
+        requests(self.seed, 1, "the Lease is asked for", |record| {
+            record.resource == LEASES
+        })
+        .await?;
         all.push((user, start.run()?));
         Ok(())
     }
 
-    /// Tells the story to its orderly end. `succeeds` waits until whoever follows one that was killed at the end is at work.
-    pub async fn play(&self, tale: impl Future<Output = Result<()>>, succeeds: impl AsyncFn() -> Result<()>) -> Result<Told> {
+    /// Tells the story to its orderly end. `succeeds` waits until whoever follows one that was
+    /// killed at the end is at work.
+    pub async fn play(
+        &self,
+        tale: impl Future<Output = Result<()>>,
+        succeeds: impl AsyncFn() -> Result<()>,
+    ) -> Result<Told> {
         let tale = async {
             tale.await?;
             self.end(succeeds).await
@@ -90,10 +133,15 @@ impl<'a> Replicas<'a> {
             Err(error) = self.keep() => Err(error),
         };
         match played {
-            Ok(ended) => Ok(Told { points: points(self.seed, ended), killed: *self.hit.borrow() }),
+            Ok(ended) => Ok(Told {
+                points: points(self.seed, ended),
+                killed: *self.hit.borrow(),
+            }),
             Err(error) => {
                 let all = self.all.lock().await;
-                let logs = all.iter().map(|(user, replica)| format!("the log of {user}:\n{}", replica.tail(25)));
+                let logs = all
+                    .iter()
+                    .map(|(user, replica)| format!("the log of {user}:\n{}", replica.tail(25)));
                 Err(error.context(logs.collect::<Vec<_>>().join("\n")))
             }
         }
@@ -101,10 +149,15 @@ impl<'a> Replicas<'a> {
 
     /// Hits the one that sends the fatal write.
     async fn strike(&self) -> Result<()> {
-        let Some((trap, sender)) = &self.trap else { return Ok(()) };
+        let Some((trap, sender)) = &self.trap else {
+            return Ok(());
+        };
         self.seed.faults().met(*trap, 1).await;
         let mut all = self.all.lock().await;
-        let at = all.iter().position(|(user, _)| *user == *sender.lock()).context("nobody sent it")?;
+        let at = all
+            .iter()
+            .position(|(user, _)| *user == *sender.lock())
+            .context("nobody sent it")?;
         let (user, mut replica) = all.remove(at);
         if self.suspends {
             replica.pause(true)?;
@@ -112,7 +165,8 @@ impl<'a> Replicas<'a> {
         } else {
             replica.signal(Signal::SIGKILL)?;
             replica.end(END).await?;
-            // Another process takes the place of one that was alone; otherwise the other one goes on.
+            // Another process takes the place of one that was alone; otherwise the other one goes
+            // on.
             if all.is_empty() {
                 *replica = replica.again()?;
                 all.push((user, replica));
@@ -122,8 +176,8 @@ impl<'a> Replicas<'a> {
         Ok(())
     }
 
-    /// Starts those again that end by themselves, as a Deployment does: on a machine that does too much at once a leader cannot
-    /// renew its Lease in time, and ends.
+    /// Starts those again that end by themselves, as a Deployment does: on a machine that does too
+    /// much at once a leader cannot renew its Lease in time, and ends.
     async fn keep(&self) -> Result<()> {
         let mut looks = interval(Duration::from_millis(200));
         loop {
@@ -154,31 +208,53 @@ impl<'a> Replicas<'a> {
     }
 
     async fn terminate(&self) -> Result<()> {
-        self.all.lock().await.iter().try_for_each(|(_, replica)| replica.signal(Signal::SIGTERM))
+        self.all
+            .lock()
+            .await
+            .iter()
+            .try_for_each(|(_, replica)| replica.signal(Signal::SIGTERM))
     }
 
     /// Lets the suspended one go on after its late write has arrived: it has nothing left to say.
     pub async fn thaw(&self) -> Result<()> {
-        let Some((user, mut replica)) = self.suspended.lock().await.take() else { return Ok(()) };
+        let Some((user, mut replica)) = self.suspended.lock().await.take() else {
+            return Ok(());
+        };
         let log = self.seed.requests();
         let last = log.total();
-        let open = |record: &&Record| record.user == user && scales(record) && record.status.is_none();
-        let on_its_way = log.all().iter().find(open).context("no write is on its way")?.number;
+        let open =
+            |record: &&Record| record.user == user && scales(record) && record.status.is_none();
+        let on_its_way = log
+            .all()
+            .iter()
+            .find(open)
+            .context("no write is on its way")?
+            .number;
         self.late.cancel();
         if self.kill.as_ref().is_some_and(|kill| !kill.applied) {
-            let refused = |record: &Record| record.number == on_its_way && record.status == Some(409);
+            let refused =
+                |record: &Record| record.number == on_its_way && record.status == Some(409);
             requests(self.seed, 1, "the late write is refused", refused).await?;
         }
         replica.pause(false)?;
-        if !log.all().iter().any(|record| record.user == user && takes_lead(record)) {
+        if !log
+            .all()
+            .iter()
+            .any(|record| record.user == user && takes_lead(record))
+        {
             // Whoever protected without the lead has none to lose, and goes on.
             self.all.lock().await.push((user, replica));
             return Ok(());
         }
         ends_with(1, &mut replica).await.context(user)?;
-        // What it had handed to a connection when it was suspended may leave late; it names a version that is gone.
-        let harms =
-            |record: &Record| record.number >= last && record.user == user && scales(record) && record.status != Some(409);
+        // What it had handed to a connection when it was suspended may leave late; it names a
+        // version that is gone.
+        let harms = |record: &Record| {
+            record.number >= last
+                && record.user == user
+                && scales(record)
+                && record.status != Some(409)
+        };
         let harm: Vec<_> = log.all().into_iter().filter(harms).collect();
         ensure!(harm.is_empty(), "{user} went on writing: {harm:?}");
         Ok(())

@@ -19,24 +19,45 @@ struct Plan {
     suspended: bool,
 }
 
-const ALONE: Plan = Plan { kinds: &DEPLOYMENTS, election: false, replicas: 1, suspended: false };
+const ALONE: Plan = Plan {
+    kinds: &DEPLOYMENTS,
+    election: false,
+    replicas: 1,
+    suspended: false,
+};
 
 /// The Lease's holder; empty when nobody holds it.
 pub fn holder(world: &World) -> String {
-    let lease = world.seed.store().get(LEASES, "garden", LEASE).unwrap_or_default();
-    lease["spec"]["holderIdentity"].as_str().unwrap_or_default().to_owned()
+    let lease = world
+        .seed
+        .store()
+        .get(LEASES, "garden", LEASE)
+        .unwrap_or_default();
+    lease["spec"]["holderIdentity"]
+        .as_str()
+        .unwrap_or_default()
+        .to_owned()
 }
 
 /// Waits until a replica that runs leads: one that was killed or is suspended renews no Lease.
 pub async fn led(world: &World) -> Result<()> {
     let before = world.seed.requests().total();
-    requests(&world.seed, 1, "somebody leads", |record| record.number >= before && takes_lead(record)).await
+    requests(&world.seed, 1, "somebody leads", |record| {
+        record.number >= before && takes_lead(record)
+    })
+    .await
 }
 
 async fn tell(plan: Plan, kill: Option<Kill>) -> Result<Told> {
     let world = World::new(plan.kinds).await?;
     let start = |user| world.prober(user, plan.election);
-    let replicas = Replicas::start(&world.seed, kill, plan.suspended, USERS[0], start(USERS[0])?)?;
+    let replicas = Replicas::start(
+        &world.seed,
+        kill,
+        plan.suspended,
+        USERS[0],
+        start(USERS[0])?,
+    )?;
     let tale = async {
         if plan.replicas > 1 {
             replicas.join(USERS[1], start(USERS[1])?).await?;
@@ -61,10 +82,17 @@ async fn tell(plan: Plan, kill: Option<Kill>) -> Result<Told> {
     }
     world.ledger.lock().balance(|kind| kind.changes)?;
     for api in [&world.seed, &world.shoot] {
-        ensure!(api.requests().count(|record| matches!(record.status, Some(401 | 403))) == 0, "something was forbidden");
+        ensure!(
+            api.requests()
+                .count(|record| matches!(record.status, Some(401 | 403)))
+                == 0,
+            "something was forbidden"
+        );
     }
     let scales = |point: &Point| point.verb == "patch" && point.resource != "events";
-    played.points.retain(|point| (plan.replicas == 1 || !point.at_the_end) && (!plan.suspended || scales(point)));
+    played.points.retain(|point| {
+        (plan.replicas == 1 || !point.at_the_end) && (!plan.suspended || scales(point))
+    });
     Ok(played)
 }
 
@@ -79,20 +107,58 @@ async fn killed_at_any_write_to_deployments_nothing_is_lost() -> Result<()> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn killed_at_any_write_to_any_kind_nothing_is_lost() -> Result<()> {
-    every_write("kinds", Plan { kinds: &KINDS, ..ALONE }, 16).await
+    every_write(
+        "kinds",
+        Plan {
+            kinds: &KINDS,
+            ..ALONE
+        },
+        16,
+    )
+    .await
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn killed_at_any_write_of_a_leader_the_next_one_ends_its_work() -> Result<()> {
-    every_write("a leader", Plan { kinds: &ONE, election: true, ..ALONE }, 14).await
+    every_write(
+        "a leader",
+        Plan {
+            kinds: &ONE,
+            election: true,
+            ..ALONE
+        },
+        14,
+    )
+    .await
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn killed_at_any_write_the_other_replica_takes_the_lead_and_ends_the_work() -> Result<()> {
-    every_write("two replicas", Plan { kinds: &KINDS, election: true, replicas: 2, ..ALONE }, 24).await
+    every_write(
+        "two replicas",
+        Plan {
+            kinds: &KINDS,
+            election: true,
+            replicas: 2,
+            ..ALONE
+        },
+        24,
+    )
+    .await
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn suspended_at_any_write_the_other_replica_ends_the_work_and_the_late_write_is_refused() -> Result<()> {
-    every_write("a suspended leader", Plan { kinds: &KINDS, election: true, replicas: 2, suspended: true }, 16).await
+async fn suspended_at_any_write_the_other_replica_ends_the_work_and_the_late_write_is_refused()
+-> Result<()> {
+    every_write(
+        "a suspended leader",
+        Plan {
+            kinds: &KINDS,
+            election: true,
+            replicas: 2,
+            suspended: true,
+        },
+        16,
+    )
+    .await
 }

@@ -36,21 +36,49 @@ async fn tell(kill: Option<Kill>) -> Result<Told> {
     let pages = deleted.clone();
     seed.store().observe(move |seen| {
         if seen.deleted && seen.request.is_some() && seen.resource.plural == "pods" {
-            pages.lock().extend(seen.after["metadata"]["name"].as_str().map(str::to_owned));
+            pages
+                .lock()
+                .extend(seen.after["metadata"]["name"].as_str().map(str::to_owned));
         }
     });
-    seed.access().grant(USERS[0], User { name: USERS[0].to_owned(), ..seed_weeder() });
+    seed.access().grant(
+        USERS[0],
+        User {
+            name: USERS[0].to_owned(),
+            ..seed_weeder()
+        },
+    );
     for name in WEEDS.iter().chain(&FLOWERS) {
         let owner = Some(*name).filter(|name| *name != "ownerless");
-        let state = if *name == "well" { State::Running } else { State::Waiting };
-        seed.store().create(pod(NAMESPACE, name, &json!({ROLE.0: ROLE.1}), owner, state))?;
+        let state = if *name == "well" {
+            State::Running
+        } else {
+            State::Waiting
+        };
+        seed.store()
+            .create(pod(NAMESPACE, name, &json!({ROLE.0: ROLE.1}), owner, state))?;
     }
-    seed.store().create(slice(NAMESPACE, "kube-apiserver", false))?;
+    seed.store()
+        .create(slice(NAMESPACE, "kube-apiserver", false))?;
     let folder = leash::folder("kills")?;
-    let start = Start::new(Agent::Weeder, &folder, USERS[0], &seed.kubeconfig(USERS[0]), CONFIG)?;
-    let replicas = Replicas::start(&seed, kill, false, USERS[0], start.with(UNSERVED).with(ELECTION))?;
+    let start = Start::new(
+        Agent::Weeder,
+        &folder,
+        USERS[0],
+        &seed.kubeconfig(USERS[0]),
+        CONFIG,
+    )?;
+    let replicas = Replicas::start(
+        &seed,
+        kill,
+        false,
+        USERS[0],
+        start.with(UNSERVED).with(ELECTION),
+    )?;
     let answered = async |verb: &str, resource: &str, count: usize| {
-        let so = |record: &Record| record.verb == verb && record.resource == resource && record.status == Some(200);
+        let so = |record: &Record| {
+            record.verb == verb && record.resource == resource && record.status == Some(200)
+        };
         requests(&seed, count, &format!("{verb} {resource}"), so).await
     };
     let watches = async |count: usize| {
@@ -59,9 +87,14 @@ async fn tell(kill: Option<Kill>) -> Result<Told> {
     };
     let tale = async {
         watches(1).await?;
-        seed.store().apply(slice(NAMESPACE, "kube-apiserver", true))?;
-        let gone =
-            seed.store().wait_for(|store| WEEDS.iter().all(|name| store.get("pods", NAMESPACE, name).is_none()).then_some(()));
+        seed.store()
+            .apply(slice(NAMESPACE, "kube-apiserver", true))?;
+        let gone = seed.store().wait_for(|store| {
+            WEEDS
+                .iter()
+                .all(|name| store.get("pods", NAMESPACE, name).is_none())
+                .then_some(())
+        });
         timeout(PATIENCE, gone).await.context("not all is weeded")?;
         answered("update", LEASES, 4).await
     };
@@ -70,7 +103,10 @@ async fn tell(kill: Option<Kill>) -> Result<Told> {
     deleted.sort();
     ensure!(deleted == WEEDS, "deleted: {deleted:?}");
     for name in FLOWERS {
-        ensure!(seed.store().get("pods", NAMESPACE, name).is_some(), "{name} is gone");
+        ensure!(
+            seed.store().get("pods", NAMESPACE, name).is_some(),
+            "{name} is gone"
+        );
     }
     Ok(played)
 }

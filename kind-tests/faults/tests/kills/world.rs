@@ -1,4 +1,5 @@
-//! A seed and a shoot in memory, nodes that renew, stand-ins for kubelets, and a folder for the processes.
+//! A seed and a shoot in memory, nodes that renew, stand-ins for kubelets, and a folder for the
+//! processes.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -26,7 +27,8 @@ pub const NAMESPACE: &str = "shoot--p--s";
 pub const USERS: [&str; 2] = ["first", "second"];
 /// It serves nothing: nothing but what it writes is looked at here.
 pub const UNSERVED: [&str; 2] = ["--metrics-bind-addr=0", "--health-bind-addr=0"];
-/// A killed leader's Lease ends soon; there is room between the times for a machine that does much at once.
+/// A killed leader's Lease ends soon; there is room between the times for a machine that does much
+/// at once.
 pub const ELECTION: [&str; 4] = [
     "--enable-leader-election=true",
     "--leader-elect-lease-duration=6s",
@@ -43,22 +45,41 @@ pub struct Kind {
     pub name: &'static str,
     pub replicas: i64,
     levels: (i64, i64),
-    /// Changes of an outage and its end: 2 where one request does it all, 4 where one is for the annotations and one for the scale.
+    /// Changes of an outage and its end: 2 where one request does it all, 4 where one is for the
+    /// annotations and one for the scale.
     pub changes: usize,
 }
 
 const fn plain(name: &'static str, replicas: i64, levels: (i64, i64)) -> Kind {
-    Kind { resource: "deployments.apps", api_version: "apps/v1", kind: "Deployment", name, replicas, levels, changes: 2 }
+    Kind {
+        resource: "deployments.apps",
+        api_version: "apps/v1",
+        kind: "Deployment",
+        name,
+        replicas,
+        levels,
+        changes: 2,
+    }
 }
 
 /// What Gardener configures.
-pub const DEPLOYMENTS: [Kind; 3] = [plain(KCM, 2, (0, 1)), plain(MCM, 1, (1, 0)), plain(CA, 3, (2, 0))];
+pub const DEPLOYMENTS: [Kind; 3] = [
+    plain(KCM, 2, (0, 1)),
+    plain(MCM, 1, (1, 0)),
+    plain(CA, 3, (2, 0)),
+];
 /// The least that is an outage.
 pub const ONE: [Kind; 1] = [plain(KCM, 2, (0, 0))];
-/// One of each kind that is scaled in a way of its own: the last one takes two requests in each direction.
+/// One of each kind that is scaled in a way of its own: the last one takes two requests in each
+/// direction.
 pub const KINDS: [Kind; 3] = [
     plain(KCM, 2, (0, 1)),
-    Kind { resource: "statefulsets.apps", kind: "StatefulSet", name: "etcd-main", ..plain("", 3, (1, 0)) },
+    Kind {
+        resource: "statefulsets.apps",
+        kind: "StatefulSet",
+        name: "etcd-main",
+        ..plain("", 3, (1, 0))
+    },
     Kind {
         resource: "stores.example.org",
         api_version: "example.org/v1",
@@ -87,13 +108,29 @@ pub async fn server() -> Result<MemoryApi> {
     drop(rustls::crypto::ring::default_provider().install_default());
     let mut store = Resource::custom("example.org/v1", "stores", "Store").with_status();
     store = store.with_scale();
-    MemoryApi::start(&Authority::new()?, Options { resources: vec![store], ..Options::default() }).await
+    MemoryApi::start(
+        &Authority::new()?,
+        Options {
+            resources: vec![store],
+            ..Options::default()
+        },
+    )
+    .await
 }
 
 /// Waits until so many requests to a server are so.
-pub async fn requests(api: &MemoryApi, count: usize, what: &str, so: impl Fn(&Record) -> bool) -> Result<()> {
-    let enough = api.requests().wait_for(|all| (all.iter().filter(|record| so(record)).count() >= count).then_some(()));
-    timeout(PATIENCE, enough).await.with_context(|| format!("not {count} times: {what}"))
+pub async fn requests(
+    api: &MemoryApi,
+    count: usize,
+    what: &str,
+    so: impl Fn(&Record) -> bool,
+) -> Result<()> {
+    let enough = api
+        .requests()
+        .wait_for(|all| (all.iter().filter(|record| so(record)).count() >= count).then_some(()));
+    timeout(PATIENCE, enough)
+        .await
+        .with_context(|| format!("not {count} times: {what}"))
 }
 
 impl World {
@@ -104,7 +141,9 @@ impl World {
             let mut user = seed_prober();
             user.name = name.to_owned();
             let more = "statefulsets.apps,stores.example.org,stores.example.org/scale";
-            user.rules.get_or_insert_default().push(Rule::new("get,list,watch,update,patch", more));
+            user.rules
+                .get_or_insert_default()
+                .push(Rule::new("get,list,watch,update,patch", more));
             seed.access().grant(name, user);
         }
         let store = seed.store();
@@ -113,21 +152,64 @@ impl World {
             (object["apiVersion"], object["kind"]) = (kind.api_version.into(), kind.kind.into());
             store.create(object)?;
         }
-        let plan = ShootPlan { namespace: NAMESPACE, deployments: &[], ..ShootPlan::default() };
+        let plan = ShootPlan {
+            namespace: NAMESPACE,
+            deployments: &[],
+            ..ShootPlan::default()
+        };
         let nodes = plan.furnish(store, &shoot)?;
         let ledger = Ledger::open(store, kinds);
-        let kubelets = Kubelets::start(store, &["deployments.apps", "statefulsets.apps", "stores.example.org"], Duration::ZERO);
+        let kubelets = Kubelets::start(
+            store,
+            &[
+                "deployments.apps",
+                "statefulsets.apps",
+                "stores.example.org",
+            ],
+            Duration::ZERO,
+        );
         let folder = leash::folder("kills")?;
-        let dependents = kinds.iter().map(|kind| dependent(kind.api_version, kind.kind, kind.name, kind.levels.0, kind.levels.1));
-        let config =
-            ProberConfig { initial_delay: "0s", timeout: "4s", dependents: dependents.collect(), ..ProberConfig::default() };
-        Ok(Self { seed, shoot, nodes, folder, config, ledger, kinds, _kubelets: kubelets })
+        let dependents = kinds.iter().map(|kind| {
+            dependent(
+                kind.api_version,
+                kind.kind,
+                kind.name,
+                kind.levels.0,
+                kind.levels.1,
+            )
+        });
+        let config = ProberConfig {
+            initial_delay: "0s",
+            timeout: "4s",
+            dependents: dependents.collect(),
+            ..ProberConfig::default()
+        };
+        Ok(Self {
+            seed,
+            shoot,
+            nodes,
+            folder,
+            config,
+            ledger,
+            kinds,
+            _kubelets: kubelets,
+        })
     }
 
     /// How a replica of the prober is started.
     pub fn prober(&self, user: &str, election: bool) -> Result<Start> {
-        let start = Start::new(Agent::Prober, &self.folder, user, &self.seed.kubeconfig(user), &self.config.text())?;
-        let election = if election { &ELECTION[..] } else { &["--enable-leader-election=false"] };
+        let start = Start::new(
+            Agent::Prober,
+            &self.folder,
+            user,
+            &self.seed.kubeconfig(user),
+            &self.config.text(),
+        )?;
+        let election = if election {
+            &ELECTION[..]
+        } else {
+            &["--enable-leader-election=false"]
+        };
         Ok(start.with(UNSERVED).with(election.iter().copied()))
     }
 
@@ -135,21 +217,29 @@ impl World {
     async fn all(&self, what: &str, so: impl Fn(&Kind, &Dependent) -> bool) -> Result<()> {
         let reached = self.seed.store().wait_for(|store| {
             let right = |kind: &Kind| {
-                store.get(kind.resource, NAMESPACE, kind.name).is_some_and(|object| so(kind, &Dependent::of(&object)))
+                store
+                    .get(kind.resource, NAMESPACE, kind.name)
+                    .is_some_and(|object| so(kind, &Dependent::of(&object)))
             };
             self.kinds.iter().all(right).then_some(())
         });
-        timeout(PATIENCE, reached).await.with_context(|| format!("not in time: {what}\n{}", self.ledger.lock().story))
+        timeout(PATIENCE, reached)
+            .await
+            .with_context(|| format!("not in time: {what}\n{}", self.ledger.lock().story))
     }
 
     /// Waits until all are held down, each with its memory.
     pub async fn held_down(&self) -> Result<()> {
-        self.all("all held down", |kind, state| state.is_held_down(&kind.replicas.to_string())).await
+        self.all("all held down", |kind, state| {
+            state.is_held_down(&kind.replicas.to_string())
+        })
+        .await
     }
 
     /// Waits until all are up, with no trace of the prober.
     pub async fn free(&self) -> Result<()> {
-        self.all("all free", |kind, state| state.is_free_at(kind.replicas)).await
+        self.all("all free", |kind, state| state.is_free_at(kind.replicas))
+            .await
     }
 
     /// Waits until the shoot has answered so many more probes.

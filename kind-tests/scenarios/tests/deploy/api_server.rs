@@ -1,4 +1,5 @@
-//! A real API server would take every rendered object, and the restricted standard every pod. The chart renders what overlays do.
+//! A real API server would take every rendered object, and the restricted standard every pod. The
+//! chart renders what overlays do.
 
 use crate::cluster::{dry_run, furnish, pod};
 use crate::tools::{overlay, overlays};
@@ -16,9 +17,13 @@ fn the_api_server_takes_every_object_and_every_pod_and_no_bad_one() -> Result<()
         let mut pods = 0;
         for name in overlays()? {
             for (key, object) in &overlay(&name)? {
-                dry_run(api, object).await.with_context(|| format!("{name}: {key}"))?;
+                dry_run(api, object)
+                    .await
+                    .with_context(|| format!("{name}: {key}"))?;
                 if key.starts_with("Deployment ") {
-                    dry_run(api, &pod(object)).await.with_context(|| format!("{name}: the pod of {key}"))?;
+                    dry_run(api, &pod(object))
+                        .await
+                        .with_context(|| format!("{name}: the pod of {key}"))?;
                     pods += 1;
                 }
             }
@@ -30,20 +35,41 @@ fn the_api_server_takes_every_object_and_every_pod_and_no_bad_one() -> Result<()
         let deployment = get(&objects, "Deployment garden/dependency-watchdog-prober")?;
         let mut lax = pod(deployment);
         lax["spec"]["containers"][0]["securityContext"]["allowPrivilegeEscalation"] = true.into();
-        let refused = dry_run(api, &lax).await.err().context("a pod against the standard is admitted")?;
+        let refused = dry_run(api, &lax)
+            .await
+            .err()
+            .context("a pod against the standard is admitted")?;
         ensure!(format!("{refused:#}").contains("restricted"), "{refused:#}");
         let misspelt = [
-            ("Deployment garden/dependency-watchdog-prober", "/spec/template/spec/priorityClass"),
-            ("ServiceMonitor garden/dependency-watchdog-prober", "/spec/endpoints/0/path_"),
-            ("PrometheusRule garden/dependency-watchdog", "/spec/groups/0/rules/0/fore"),
-            ("VerticalPodAutoscaler garden/dependency-watchdog-prober", "/spec/updateMode"),
+            (
+                "Deployment garden/dependency-watchdog-prober",
+                "/spec/template/spec/priorityClass",
+            ),
+            (
+                "ServiceMonitor garden/dependency-watchdog-prober",
+                "/spec/endpoints/0/path_",
+            ),
+            (
+                "PrometheusRule garden/dependency-watchdog",
+                "/spec/groups/0/rules/0/fore",
+            ),
+            (
+                "VerticalPodAutoscaler garden/dependency-watchdog-prober",
+                "/spec/updateMode",
+            ),
         ];
         for (key, pointer) in misspelt {
             let mut wrong = get(&objects, key)?.clone();
             let (parent, field) = pointer.rsplit_once('/').context("no field")?;
             wrong.pointer_mut(parent).context("no such place")?[field] = json!("x");
-            let refused = dry_run(api, &wrong).await.err().with_context(|| format!("{key}: {pointer} is taken"))?;
-            ensure!(format!("{refused:#}").contains("unknown field"), "{refused:#}");
+            let refused = dry_run(api, &wrong)
+                .await
+                .err()
+                .with_context(|| format!("{key}: {pointer} is taken"))?;
+            ensure!(
+                format!("{refused:#}").contains("unknown field"),
+                "{refused:#}"
+            );
         }
         Ok(())
     })

@@ -1,5 +1,5 @@
-//! The installation as rendered, at work on a real seed: with its own permissions, configs and commands, scraped by a real
-//! Prometheus with the rendered rules.
+//! The installation as rendered, at work on a real seed: with its own permissions, configs and
+//! commands, scraped by a real Prometheus with the rendered rules.
 
 use crate::prometheus::{Prometheus, alerts, rules};
 use crate::tools::{chart, overlay};
@@ -22,9 +22,15 @@ const RATE: &str = "20s";
 
 /// Gardener's config with times for shoots whose grace is short.
 fn quick(config: &str) -> String {
-    let config = config.replace("probeInterval: 30s", "probeInterval: 1s").replace("initialDelay: 30s", "initialDelay: 2s");
+    let config = config
+        .replace("probeInterval: 30s", "probeInterval: 1s")
+        .replace("initialDelay: 30s", "initialDelay: 2s");
     // The weeder's has neither.
-    if config.contains("kubeConfigSecretName") { format!("{config}\ninitialDelay: 2s\nprobeTimeout: 4s\n") } else { config }
+    if config.contains("kubeConfigSecretName") {
+        format!("{config}\ninitialDelay: 2s\nprobeTimeout: 4s\n")
+    } else {
+        config
+    }
 }
 
 /// What an agent has asked for, none of which was refused.
@@ -44,59 +50,114 @@ fn panels(dashboard: &Value) -> Result<Vec<(String, String)>> {
     let mut queries = Vec::new();
     for panel in panels {
         for target in panel["targets"].as_array().into_iter().flatten() {
-            let query = target["expr"].as_str().context("no expr")?.replace("$job", ".*").replace("$__rate_interval", RATE);
+            let query = target["expr"]
+                .as_str()
+                .context("no expr")?
+                .replace("$job", ".*")
+                .replace("$__rate_interval", RATE);
             ensure!(!query.contains('$'), "unknown variable: {query}");
-            queries.push((panel["title"].as_str().unwrap_or_default().to_owned(), query));
+            queries.push((
+                panel["title"].as_str().unwrap_or_default().to_owned(),
+                query,
+            ));
         }
     }
     Ok(queries)
 }
 
-/// What an alert looks at: its expression taken apart at what compares, so that something is seen whether or not it fires.
+/// What an alert looks at: its expression taken apart at what compares, so that something is seen
+/// whether or not it fires.
 fn looks_at(expr: &str) -> Vec<String> {
     let mut parts = vec![expr.to_owned()];
-    for comparison in [" unless on (job) ", " unless on (job, instance) ", " > ", " == "] {
-        parts = parts.iter().flat_map(|part| part.split(comparison)).map(ToOwned::to_owned).collect();
+    for comparison in [
+        " unless on (job) ",
+        " unless on (job, instance) ",
+        " > ",
+        " == ",
+    ] {
+        parts = parts
+            .iter()
+            .flat_map(|part| part.split(comparison))
+            .map(ToOwned::to_owned)
+            .collect();
     }
     // What encloses a comparison falls apart with it.
     let open = |part: &str| part.matches('(').count() > part.matches(')').count();
-    let whole = parts.iter().map(|part| part.rsplit_once('(').filter(|_| open(part)).map_or(part.as_str(), |(_, inner)| inner));
-    whole.filter(|part| part.contains(['{', '(', '_'])).map(ToOwned::to_owned).collect()
+    let whole = parts.iter().map(|part| {
+        part.rsplit_once('(')
+            .filter(|_| open(part))
+            .map_or(part.as_str(), |(_, inner)| inner)
+    });
+    whole
+        .filter(|part| part.contains(['{', '(', '_']))
+        .map(ToOwned::to_owned)
+        .collect()
 }
 
 #[test]
 fn what_an_alert_looks_at_is_found_in_its_expression() {
-    let found = looks_at("max by (job) (a_b{c=\"d\"}) > 0 unless on (job) sum by (job) (rate(e_total[10m])) > 0");
-    assert_eq!(found, ["max by (job) (a_b{c=\"d\"})", "sum by (job) (rate(e_total[10m]))"]);
+    let found = looks_at(
+        "max by (job) (a_b{c=\"d\"}) > 0 unless on (job) sum by (job) (rate(e_total[10m])) > 0",
+    );
+    assert_eq!(
+        found,
+        [
+            "max by (job) (a_b{c=\"d\"})",
+            "sum by (job) (rate(e_total[10m]))"
+        ]
+    );
     assert_eq!(looks_at("absent(up{job=\"x\"} == 1)"), ["up{job=\"x\"}"]);
-    assert_eq!(looks_at("min by (job) (a_b unless on (job, instance) c{d=\"e\"} == 0) == 0"), ["a_b", "c{d=\"e\"}"]);
+    assert_eq!(
+        looks_at("min by (job) (a_b unless on (job, instance) c{d=\"e\"} == 0) == 0"),
+        ["a_b", "c{d=\"e\"}"]
+    );
 }
 
 #[test]
 fn the_installation_protects_and_every_query_of_alerts_and_dashboard_finds_data() -> Result<()> {
     scenario(async |bed| {
-        let objects = chart(&["--set=monitoring.enabled=true", "--set=prober.extraArgs={--metrics-per-shoot}"])?;
+        let objects = chart(&[
+            "--set=monitoring.enabled=true",
+            "--set=prober.extraArgs={--metrics-per-shoot}",
+        ])?;
         let seed = bed.own_seed().await?;
         install(seed.api(), &objects).await?;
         let shoot = Shoot::create(bed, &seed, "installed", ShootPlan::default()).await?;
         // One that cannot be probed, one whose Cluster says nothing, one that lacks a controller.
-        let mute = Shoot::create(bed, &seed, "mute", ShootPlan { secret: false, ..ShootPlan::default() }).await?;
+        let mute = Shoot::create(
+            bed,
+            &seed,
+            "mute",
+            ShootPlan {
+                secret: false,
+                ..ShootPlan::default()
+            },
+        )
+        .await?;
         let blank = json!({
             "apiVersion": "extensions.gardener.cloud/v1alpha1", "kind": "Cluster", "metadata": {"name": "shoot--bed--blank"},
             "spec": {"cloudProfile": {}, "seed": {}},
         });
         seed.api().create(CLUSTERS, &blank).await?;
-        let partial = ShootPlan { deployments: vec![(KCM, 1)], ..ShootPlan::default() };
+        let partial = ShootPlan {
+            deployments: vec![(KCM, 1)],
+            ..ShootPlan::default()
+        };
         let partial = Shoot::create(bed, &seed, "partial", partial).await?;
         // A lease without a node, a node without a good Machine: these do not count.
-        shoot.set_machine_phase(&shoot.nodes.names()[2], "Failed").await?;
+        shoot
+            .set_machine_phase(&shoot.nodes.names()[2], "Failed")
+            .await?;
 
         let jobs = ["dependency-watchdog-prober", "dependency-watchdog-weeder"];
         let prober = Agent::installed(&seed, &objects, jobs[0], quick).await?;
         let weeder = Agent::installed(&seed, &objects, jobs[1], quick).await?;
         let mut targets = Vec::new();
         for (job, agent) in [(jobs[0], &prober), (jobs[1], &weeder)] {
-            let address = eventually("metrics are served", async || address(agent.log_file(), "/metrics")).await?;
+            let address = eventually("metrics are served", async || {
+                address(agent.log_file(), "/metrics")
+            })
+            .await?;
             targets.push((job, vec![address]));
         }
         let folder = testbed::leash::folder("prometheus")?;
@@ -114,7 +175,10 @@ fn the_installation_protects_and_every_query_of_alerts_and_dashboard_finds_data(
         let firing = async |name: &str, fires: bool| {
             eventually(&format!("{name} fires: {fires}"), async || {
                 let firing = prometheus.firing().await?;
-                ensure!(firing.iter().any(|alert| alert == name) == fires, "{firing:?}");
+                ensure!(
+                    firing.iter().any(|alert| alert == name) == fires,
+                    "{firing:?}"
+                );
                 Ok(())
             })
             .await
@@ -126,7 +190,10 @@ fn the_installation_protects_and_every_query_of_alerts_and_dashboard_finds_data(
         let dashboard: Value = serde_json::from_str(dashboard.as_str().context("no dashboard")?)?;
         let mut queries = panels(&dashboard)?;
         for alert in alerts(&objects)? {
-            let (name, expr) = (alert["alert"].as_str().unwrap_or_default(), alert["expr"].as_str().context("no expr")?);
+            let (name, expr) = (
+                alert["alert"].as_str().unwrap_or_default(),
+                alert["expr"].as_str().context("no expr")?,
+            );
             let parts = looks_at(expr);
             ensure!(!parts.is_empty(), "{name} looks at nothing: {expr}");
             queries.extend(parts.into_iter().map(|part| (name.to_owned(), part)));
@@ -166,13 +233,17 @@ fn the_trial_reports_an_outage_and_writes_nothing() -> Result<()> {
         let seed = bed.own_seed().await?;
         install(seed.api(), &objects).await?;
         let shoot = Shoot::create(bed, &seed, "trial", ShootPlan::default()).await?;
-        let prober = Agent::installed(&seed, &objects, "dependency-watchdog-prober-trial", quick).await?;
-        let weeder = Agent::installed(&seed, &objects, "dependency-watchdog-weeder-trial", quick).await?;
+        let prober =
+            Agent::installed(&seed, &objects, "dependency-watchdog-prober-trial", quick).await?;
+        let weeder =
+            Agent::installed(&seed, &objects, "dependency-watchdog-weeder-trial", quick).await?;
         shoot.after_probes(2).await?;
         let from = shoot.history().len();
         shoot.nodes.cut_all();
         for name in [KCM, MCM, CA] {
-            let series = format!("dwd_dry_run_writes_total{{direction=\"down\",kind=\"Deployment\",name=\"{name}\"}}");
+            let series = format!(
+                "dwd_dry_run_writes_total{{direction=\"down\",kind=\"Deployment\",name=\"{name}\"}}"
+            );
             shoot
                 .eventually("it counts what it would write", async || {
                     let value = metrics(prober.log_file()).await?.value(&series)?;
@@ -181,11 +252,20 @@ fn the_trial_reports_an_outage_and_writes_nothing() -> Result<()> {
                 })
                 .await?;
         }
-        eventually("the weeder serves", async || address(weeder.log_file(), "/metrics")).await?;
+        eventually("the weeder serves", async || {
+            address(weeder.log_file(), "/metrics")
+        })
+        .await?;
         shoot.untouched_since(from)?;
-        for account in ["dependency-watchdog-prober-trial", "dependency-watchdog-weeder-trial"] {
+        for account in [
+            "dependency-watchdog-prober-trial",
+            "dependency-watchdog-weeder-trial",
+        ] {
             for asked in requests_within_rights(&seed, account)? {
-                ensure!(matches!(asked.verb.as_str(), "get" | "list" | "watch"), "{asked:?}");
+                ensure!(
+                    matches!(asked.verb.as_str(), "get" | "list" | "watch"),
+                    "{asked:?}"
+                );
             }
         }
         shoot.nodes.heal_all();

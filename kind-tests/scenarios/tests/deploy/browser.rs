@@ -26,7 +26,8 @@ impl Browser {
     /// # Errors
     /// When chromium or its driver is not installed, or cannot be started.
     pub async fn start(folder: &Path) -> Result<Self> {
-        // Chromium's own command line wants neither a sandbox, which root may not have, nor any talk with its maker.
+        // Chromium's own command line wants neither a sandbox, which root may not have, nor any
+        // talk with its maker.
         let chromium = system("chromium", "chromium")?;
         let flags = [
             "--headless=new",
@@ -39,25 +40,50 @@ impl Browser {
             "--disable-sync",
             "--disable-dev-shm-usage",
         ];
-        let flags: Vec<String> =
-            flags.into_iter().map(Into::into).chain([format!("--user-data-dir={}", folder.join("profile").display())]).collect();
+        let flags: Vec<String> = flags
+            .into_iter()
+            .map(Into::into)
+            .chain([format!(
+                "--user-data-dir={}",
+                folder.join("profile").display()
+            )])
+            .collect();
         let log = folder.join("chromedriver.log");
-        let driver = Process::start("chromedriver", &system("chromedriver", "chromium-driver")?, &["--port=0".to_owned()], &log)?;
+        let driver = Process::start(
+            "chromedriver",
+            &system("chromedriver", "chromium-driver")?,
+            &["--port=0".to_owned()],
+            &log,
+        )?;
         let port = testbed::eventually("chromedriver serves", async || {
             let text = std::fs::read_to_string(&log)?;
-            let (_, rest) = text.split_once("successfully on port ").context("no port yet")?;
-            Ok(rest.chars().take_while(char::is_ascii_digit).collect::<String>())
+            let (_, rest) = text
+                .split_once("successfully on port ")
+                .context("no port yet")?;
+            Ok(rest
+                .chars()
+                .take_while(char::is_ascii_digit)
+                .collect::<String>())
         })
         .await?;
         // Also what never connects by TLS wants to know by what it would.
-        rustls::crypto::ring::default_provider().install_default().ok();
-        let http = reqwest::Client::builder().timeout(ANSWER).no_proxy().build()?;
+        rustls::crypto::ring::default_provider()
+            .install_default()
+            .ok();
+        let http = reqwest::Client::builder()
+            .timeout(ANSWER)
+            .no_proxy()
+            .build()?;
         let root = format!("http://127.0.0.1:{port}/session");
         let options = json!({ "binary": chromium, "args": flags });
         let wanted = json!({ "capabilities": { "alwaysMatch": { "browserName": "chrome", "goog:chromeOptions": options } } });
         let answer = post(&http, &root, &wanted).await?;
         let session = answer["sessionId"].as_str().context("no session")?;
-        Ok(Self { http, session: format!("{root}/{session}"), _driver: driver })
+        Ok(Self {
+            http,
+            session: format!("{root}/{session}"),
+            _driver: driver,
+        })
     }
 
     /// A window of this size.
@@ -66,7 +92,8 @@ impl Browser {
     /// When the browser refuses.
     pub async fn resize(&self, width: u32, height: u32) -> Result<()> {
         let metrics = json!({ "width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 600 });
-        self.devtools("Emulation.setDeviceMetricsOverride", metrics).await
+        self.devtools("Emulation.setDeviceMetricsOverride", metrics)
+            .await
     }
 
     /// What the reader's system prefers: `dark` or `light`.
@@ -80,7 +107,13 @@ impl Browser {
 
     async fn devtools(&self, command: &str, params: Value) -> Result<()> {
         let body = json!({ "cmd": command, "params": params });
-        post(&self.http, &format!("{}/goog/cdp/execute", self.session), &body).await.map(drop)
+        post(
+            &self.http,
+            &format!("{}/goog/cdp/execute", self.session),
+            &body,
+        )
+        .await
+        .map(drop)
     }
 
     /// Loads a page.
@@ -88,7 +121,13 @@ impl Browser {
     /// # Errors
     /// When it cannot be loaded.
     pub async fn open(&self, url: &str) -> Result<()> {
-        post(&self.http, &format!("{}/url", self.session), &json!({ "url": url })).await.map(drop)
+        post(
+            &self.http,
+            &format!("{}/url", self.session),
+            &json!({ "url": url }),
+        )
+        .await
+        .map(drop)
     }
 
     /// The value of an expression in the page.
@@ -105,16 +144,28 @@ impl Browser {
     /// # Errors
     /// When there is none, or it cannot be written.
     pub async fn picture(&self, file: &Path) -> Result<()> {
-        let answer = self.http.get(format!("{}/screenshot", self.session)).send().await?.text().await?;
+        let answer = self
+            .http
+            .get(format!("{}/screenshot", self.session))
+            .send()
+            .await?
+            .text()
+            .await?;
         let answer: Value = serde_json::from_str(&answer)?;
-        let picture = base64::prelude::BASE64_STANDARD.decode(answer["value"].as_str().context("no picture")?)?;
+        let picture = base64::prelude::BASE64_STANDARD
+            .decode(answer["value"].as_str().context("no picture")?)?;
         std::fs::create_dir_all(file.parent().context("no folder")?)?;
         Ok(std::fs::write(file, picture)?)
     }
 }
 
 async fn post(http: &reqwest::Client, url: &str, body: &Value) -> Result<Value> {
-    let answer = http.post(url).header("content-type", "application/json").body(body.to_string()).send().await?;
+    let answer = http
+        .post(url)
+        .header("content-type", "application/json")
+        .body(body.to_string())
+        .send()
+        .await?;
     let (status, text) = (answer.status(), answer.text().await?);
     ensure!(status.is_success(), "{url}: {status}: {text}");
     Ok(serde_json::from_str::<Value>(&text)?["value"].take())

@@ -10,10 +10,18 @@ use testbed::gardenlet::Gardenlet;
 use testbed::objects::{Objects, get};
 use testbed::scenario;
 
-/// What Gardener says otherwise than we do. Its ConfigMaps are immutable and named by their content, which annotations repeat for
-/// its garbage collector; its webhook turns one replica into two; the image is what an installation is about.
+/// What Gardener says otherwise than we do. Its ConfigMaps are immutable and named by their
+/// content, which annotations repeat for its garbage collector; its webhook turns one replica into
+/// two; the image is what an installation is about.
 const OTHERWISE: [(&str, &[&str]); 2] = [
-    ("ConfigMap", &["/immutable", "/metadata/labels/resources.gardener.cloud~garbage-collectable-reference", "/metadata/name"]),
+    (
+        "ConfigMap",
+        &[
+            "/immutable",
+            "/metadata/labels/resources.gardener.cloud~garbage-collectable-reference",
+            "/metadata/name",
+        ],
+    ),
     (
         "Deployment",
         &[
@@ -26,7 +34,8 @@ const OTHERWISE: [(&str, &[&str]); 2] = [
     ),
 ];
 
-/// Gathers the places at which `theirs` says something that `ours` does not. What is named by a hash is known by its parent.
+/// Gathers the places at which `theirs` says something that `ours` does not. What is named by a
+/// hash is known by its parent.
 fn unsaid(theirs: &Value, ours: &Value, place: &str, found: &mut BTreeSet<String>) {
     match theirs {
         Value::Object(fields) => {
@@ -34,7 +43,12 @@ fn unsaid(theirs: &Value, ours: &Value, place: &str, found: &mut BTreeSet<String
                 if name.starts_with("reference.resources.gardener.cloud/") && ours[name].is_null() {
                     found.insert(place.to_owned());
                 } else {
-                    unsaid(value, &ours[name], &format!("{place}/{}", name.replace('/', "~")), found);
+                    unsaid(
+                        value,
+                        &ours[name],
+                        &format!("{place}/{}", name.replace('/', "~")),
+                        found,
+                    );
                 }
             }
         }
@@ -54,7 +68,10 @@ fn unsaid(theirs: &Value, ours: &Value, place: &str, found: &mut BTreeSet<String
 /// Our counterpart of an object of Gardener's: a ConfigMap of ours is not named by its content.
 fn counterpart<'a>(ours: &'a Objects, key: &str) -> Result<&'a Value> {
     match key.starts_with("ConfigMap") {
-        true => get(ours, key.rsplit_once('-').context("a name without a hash")?.0),
+        true => get(
+            ours,
+            key.rsplit_once('-').context("a name without a hash")?.0,
+        ),
         false => get(ours, key),
     }
 }
@@ -62,19 +79,41 @@ fn counterpart<'a>(ours: &'a Objects, key: &str) -> Result<&'a Value> {
 #[test]
 fn we_install_all_that_gardener_deploys_and_grant_nothing_more() -> Result<()> {
     scenario(async |_| {
-        let (gardeners, ours) = (Gardenlet::built().await?.seed().await?, overlay("everything")?);
+        let (gardeners, ours) = (
+            Gardenlet::built().await?.seed().await?,
+            overlay("everything")?,
+        );
         for (key, theirs) in &gardeners {
             let mut theirs = theirs.clone();
             // Nobody installs a status.
-            theirs.as_object_mut().context("no object")?.remove("status");
+            theirs
+                .as_object_mut()
+                .context("no object")?
+                .remove("status");
             let (counterpart, mut found) = (counterpart(&ours, key)?, BTreeSet::new());
             unsaid(&theirs, counterpart, "", &mut found);
             let kind = key.split(' ').next().unwrap_or_default();
-            let expected = OTHERWISE.iter().find(|(other, _)| *other == kind).map_or(&[][..], |(_, places)| places);
-            assert_eq!(found.iter().map(String::as_str).collect::<Vec<_>>(), expected, "{key}");
+            let expected = OTHERWISE
+                .iter()
+                .find(|(other, _)| *other == kind)
+                .map_or(&[][..], |(_, places)| places);
+            assert_eq!(
+                found.iter().map(String::as_str).collect::<Vec<_>>(),
+                expected,
+                "{key}"
+            );
             // Here more would be something else.
-            for place in ["/rules", "/subjects", "/spec/template/spec/containers/0/command", "/spec/resourcePolicy"] {
-                assert_eq!(theirs.pointer(place), counterpart.pointer(place), "{key}: {place}");
+            for place in [
+                "/rules",
+                "/subjects",
+                "/spec/template/spec/containers/0/command",
+                "/spec/resourcePolicy",
+            ] {
+                assert_eq!(
+                    theirs.pointer(place),
+                    counterpart.pointer(place),
+                    "{key}: {place}"
+                );
             }
         }
         let grants = |objects: &Objects| objects.keys().filter(|key| key.contains("Role")).count();
@@ -85,20 +124,31 @@ fn we_install_all_that_gardener_deploys_and_grant_nothing_more() -> Result<()> {
 
 #[test]
 fn what_one_says_and_the_other_does_not_is_found_at_any_depth() -> Result<()> {
-    let theirs =
-        serde_json::json!({"a": [{"b": 1}, {"c/d": 2}], "e": null, "f": {"reference.resources.gardener.cloud/x-1": "x"}});
+    let theirs = serde_json::json!({"a": [{"b": 1}, {"c/d": 2}], "e": null, "f": {"reference.resources.gardener.cloud/x-1": "x"}});
     let ours = serde_json::json!({"a": [{"b": 1, "more": true}], "f": {}});
     let mut found = BTreeSet::new();
     unsaid(&theirs, &ours, "", &mut found);
-    ensure!(found == BTreeSet::from(["/a/1/c~d".to_owned(), "/f".to_owned()]), "{found:?}");
+    ensure!(
+        found == BTreeSet::from(["/a/1/c~d".to_owned(), "/f".to_owned()]),
+        "{found:?}"
+    );
     Ok(())
 }
 
 #[test]
-fn the_page_on_swapping_the_image_names_the_version_of_gardener_that_is_compared_with() -> Result<()> {
+fn the_page_on_swapping_the_image_names_the_version_of_gardener_that_is_compared_with() -> Result<()>
+{
     let module = repository::text("kind-tests/gardenlet/go.mod")?;
-    let version = module.lines().find_map(|line| line.trim().strip_prefix("github.com/gardener/gardener "));
-    let named = format!("gardenlet {}", version.context("go.mod requires no Gardener")?);
-    ensure!(repository::text("docs/swap-image.md")?.contains(&named), "docs/swap-image.md does not name {named}");
+    let version = module
+        .lines()
+        .find_map(|line| line.trim().strip_prefix("github.com/gardener/gardener "));
+    let named = format!(
+        "gardenlet {}",
+        version.context("go.mod requires no Gardener")?
+    );
+    ensure!(
+        repository::text("docs/swap-image.md")?.contains(&named),
+        "docs/swap-image.md does not name {named}"
+    );
     Ok(())
 }

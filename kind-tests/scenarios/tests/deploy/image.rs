@@ -1,5 +1,5 @@
-//! The program in a root folder like the image's: it, the libraries it links, and what a kubelet brings, and nothing else; as
-//! nobody, who may write nowhere.
+//! The program in a root folder like the image's: it, the libraries it links, and what a kubelet
+//! brings, and nothing else; as nobody, who may write nowhere.
 
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
@@ -25,7 +25,9 @@ const NOBODY: &str = "65532:65532";
 /// The libraries that a program links, as the loader finds them.
 fn libraries(program: &Path) -> Result<Vec<PathBuf>> {
     let text = good(Command::new("ldd").arg(program).output()?)?;
-    let words = text.lines().filter_map(|line| line.split_whitespace().find(|word| word.starts_with('/')));
+    let words = text
+        .lines()
+        .filter_map(|line| line.split_whitespace().find(|word| word.starts_with('/')));
     Ok(words.map(PathBuf::from).collect())
 }
 
@@ -40,13 +42,22 @@ fn put(root: &Path, file: &Path, path: &Path) -> Result<()> {
 
 /// The certificate authority that a kubeconfig names.
 fn authority(kubeconfig: &str) -> Result<String> {
-    let data = kubeconfig.lines().find_map(|line| line.trim().strip_prefix("certificate-authority-data: "));
-    Ok(String::from_utf8(STANDARD.decode(data.context("no certificate authority")?)?)?)
+    let data = kubeconfig
+        .lines()
+        .find_map(|line| line.trim().strip_prefix("certificate-authority-data: "));
+    Ok(String::from_utf8(
+        STANDARD.decode(data.context("no certificate authority")?)?,
+    )?)
 }
 
 /// Every file under a folder.
 fn files(folder: &Path) -> Result<Vec<String>> {
-    let found = good(Command::new("find").arg(folder).args(["!", "-type", "d"]).output()?)?;
+    let found = good(
+        Command::new("find")
+            .arg(folder)
+            .args(["!", "-type", "d"])
+            .output()?,
+    )?;
     let mut files: Vec<String> = found.lines().map(ToOwned::to_owned).collect();
     files.sort();
     Ok(files)
@@ -67,29 +78,46 @@ fn the_program_needs_nothing_but_itself_and_the_libraries_it_links() -> Result<(
         for library in libraries(&program)? {
             put(&root, &library, &library)?;
         }
-        // What a kubelet brings into every container: the config, /etc/hosts, and the account's token.
+        // What a kubelet brings into every container: the config, /etc/hosts, and the account's
+        // token.
         let bring = |path: &str, text: &str| -> Result<()> {
             let file = tempfile::NamedTempFile::new()?;
             std::fs::write(file.path(), text)?;
             put(&root, file.path(), Path::new(path))
         };
-        let quick = config(&objects, deployment)?.replace("probeInterval: 30s", "probeInterval: 1s\ninitialDelay: 2s");
+        let quick = config(&objects, deployment)?
+            .replace("probeInterval: 30s", "probeInterval: 1s\ninitialDelay: 2s");
         bring("/etc/dependency-watchdog/config/dep-config.yaml", &quick)?;
         bring("/etc/hosts", "127.0.0.1 api.shoot.example.org\n")?;
-        bring(&format!("{ACCOUNT}/token"), &seed.api().token("garden", deployment).await?)?;
+        bring(
+            &format!("{ACCOUNT}/token"),
+            &seed.api().token("garden", deployment).await?,
+        )?;
         bring(&format!("{ACCOUNT}/namespace"), "garden")?;
-        bring(&format!("{ACCOUNT}/ca.crt"), &authority(seed.plane().admin_kubeconfig())?)?;
+        bring(
+            &format!("{ACCOUNT}/ca.crt"),
+            &authority(seed.plane().admin_kubeconfig())?,
+        )?;
         let held = files(&root)?;
-        ensure!(held.len() <= 1 + 5 + 5, "more than the program, its libraries and what a kubelet brings: {held:?}");
+        ensure!(
+            held.len() <= 1 + 5 + 5,
+            "more than the program, its libraries and what a kubelet brings: {held:?}"
+        );
 
         // Shoots are reached by name.
         let token = shoot.plane.api().token("kube-system", PROBE).await?;
         let address = shoot.relay.address();
         let named = shoot.kubeconfig(address, &token).replace(
             &format!("    server: https://{address}"),
-            &format!("    tls-server-name: localhost\n    server: https://api.shoot.example.org:{}", address.port()),
+            &format!(
+                "    tls-server-name: localhost\n    server: https://api.shoot.example.org:{}",
+                address.port()
+            ),
         );
-        ensure!(named.contains("api.shoot.example.org"), "another kubeconfig: {named}");
+        ensure!(
+            named.contains("api.shoot.example.org"),
+            "another kubeconfig: {named}"
+        );
         shoot.write_secret(&named).await?;
 
         let seed_address = seed.plane().address();
@@ -101,7 +129,11 @@ fn the_program_needs_nothing_but_itself_and_the_libraries_it_links() -> Result<(
         // As root of a user namespace of one's own, in which there is nobody else to be.
         let as_oneself = ["unshare", "--map-root-user", "chroot"].map(Into::into);
         let is_root = std::fs::metadata("/proc/self")?.uid() == 0;
-        args.extend(if is_root { as_nobody.to_vec() } else { as_oneself.to_vec() });
+        args.extend(if is_root {
+            as_nobody.to_vec()
+        } else {
+            as_oneself.to_vec()
+        });
         args.push(root.display().to_string());
         args.extend(words);
         args.extend(SERVED.map(Into::into));
@@ -109,7 +141,9 @@ fn the_program_needs_nothing_but_itself_and_the_libraries_it_links() -> Result<(
         seed.set_log(log.clone());
         let mut process = Process::start("image", Path::new("env"), &args, &log)?;
         eventually("it is ready", async || {
-            let (status, body) = page(&log, "/readyz").await.with_context(|| process.tail(5))?;
+            let (status, body) = page(&log, "/readyz")
+                .await
+                .with_context(|| process.tail(5))?;
             ensure!(status == 200, "{status}: {body}");
             Ok(())
         })
@@ -127,16 +161,35 @@ fn the_program_needs_nothing_but_itself_and_the_libraries_it_links() -> Result<(
 fn the_image_starts_what_the_deployments_start_as_whom_they_say() -> Result<()> {
     let file = repository::text("deploy/Containerfile")?;
     let program = command(&overlay("plain")?, "dependency-watchdog-prober")?.remove(0);
-    ensure!(file.contains(&format!("ENTRYPOINT [\"{program}\"]")), "another entry point");
+    ensure!(
+        file.contains(&format!("ENTRYPOINT [\"{program}\"]")),
+        "another entry point"
+    );
     ensure!(file.contains(&format!("USER {NOBODY}")), "another user");
-    let stages: Vec<&str> = file.lines().filter_map(|line| line.strip_prefix("FROM ")).collect();
-    assert_eq!(stages, ["${RUST_IMAGE} AS build", "scratch AS program", "${BASE_IMAGE}"]);
-    let base = file.lines().find_map(|line| line.strip_prefix("ARG BASE_IMAGE=")).context("no ARG BASE_IMAGE")?;
+    let stages: Vec<&str> = file
+        .lines()
+        .filter_map(|line| line.strip_prefix("FROM "))
+        .collect();
+    assert_eq!(
+        stages,
+        [
+            "${RUST_IMAGE} AS build",
+            "scratch AS program",
+            "${BASE_IMAGE}"
+        ]
+    );
+    let base = file
+        .lines()
+        .find_map(|line| line.strip_prefix("ARG BASE_IMAGE="))
+        .context("no ARG BASE_IMAGE")?;
     ensure!(
         base.contains("distroless/cc") && base.ends_with(":nonroot"),
         "the program links libgcc_s, which images cc hold: {base}"
     );
-    let toolchain = file.lines().find_map(|line| line.strip_prefix("ARG RUST=")).context("no ARG RUST")?;
+    let toolchain = file
+        .lines()
+        .find_map(|line| line.strip_prefix("ARG RUST="))
+        .context("no ARG RUST")?;
     let least = repository::text("Cargo.toml")?;
     let least = least
         .lines()
@@ -144,7 +197,12 @@ fn the_image_starts_what_the_deployments_start_as_whom_they_say() -> Result<()> 
         .context("no rust-version")?
         .trim_matches('"')
         .to_owned();
-    let number = |version: &str| -> Result<Vec<u32>> { version.split('.').map(|part| Ok(part.parse()?)).collect() };
-    ensure!(number(toolchain)? >= number(&least)?, "the image's Rust {toolchain} is older than {least}");
+    let number = |version: &str| -> Result<Vec<u32>> {
+        version.split('.').map(|part| Ok(part.parse()?)).collect()
+    };
+    ensure!(
+        number(toolchain)? >= number(&least)?,
+        "the image's Rust {toolchain} is older than {least}"
+    );
     Ok(())
 }

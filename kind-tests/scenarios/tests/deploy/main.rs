@@ -8,8 +8,9 @@
 //! status page ------ a real Chromium: wide, as a phone, by night
 //! ```
 //!
-//! helm and kustomize are built from their Go modules, once (`kind-tests/deployment-tools`); promtool, prometheus and chromium are the
-//! system's. It needs programs that the other tests do not, so it is a suite of its own: `make deploy-test`.
+//! helm and kustomize are built from their Go modules, once (`kind-tests/deployment-tools`);
+//! promtool, prometheus and chromium are the system's. It needs programs that the other tests do
+//! not, so it is a suite of its own: `make deploy-test`.
 
 mod alerts;
 mod api_server;

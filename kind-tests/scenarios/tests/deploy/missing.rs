@@ -15,12 +15,24 @@ fn a_script_names_what_is_missing_and_how_to_get_it() -> Result<()> {
     for name in ["sh", "bash", "dirname", "id", "grep", "find"] {
         symlink(system(name, "coreutils")?, programs.path().join(name))?;
     }
-    let cases =
-        [("kind-tests/nodes/run", 77, "containerd (apt-get install containerd)"), ("deploy/image", 1, "apt-get install buildah")];
+    let cases = [
+        (
+            "kind-tests/nodes/run",
+            77,
+            "containerd (apt-get install containerd)",
+        ),
+        ("deploy/image", 1, "apt-get install buildah"),
+    ];
     for (script, code, said) in cases {
-        let output = Command::new(repository::path(script)).env("PATH", programs.path()).output()?;
+        let output = Command::new(repository::path(script))
+            .env("PATH", programs.path())
+            .output()?;
         let text = String::from_utf8_lossy(&output.stderr);
-        ensure!(output.status.code() == Some(code) && text.contains(said), "{script}: {}: {text}", output.status);
+        ensure!(
+            output.status.code() == Some(code) && text.contains(said),
+            "{script}: {}: {text}",
+            output.status
+        );
     }
     Ok(())
 }

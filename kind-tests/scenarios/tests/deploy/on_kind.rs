@@ -1,4 +1,5 @@
-//! The script that runs scenarios on kind clusters, with a kind and a docker that only note how they are called.
+//! The script that runs scenarios on kind clusters, with a kind and a docker that only note how
+//! they are called.
 
 use std::os::unix::fs::PermissionsExt;
 use std::process::{Command, Output};
@@ -28,14 +29,26 @@ const KIND: &str = r#"echo "$1 $4" >> "$(dirname "$0")/calls"
 
 fn run(programs: &TempDir, command: &str) -> Result<Output> {
     let mut script = Command::new(repository::path("kind-tests/on-kind"));
-    Ok(script.args(["sh", "-c", command]).env("PATH", programs.path()).env_remove("KIND_EXPERIMENTAL_PROVIDER").output()?)
+    Ok(script
+        .args(["sh", "-c", command])
+        .env("PATH", programs.path())
+        .env_remove("KIND_EXPERIMENTAL_PROVIDER")
+        .output()?)
 }
 
 /// How kind was called, without the process's number in the names.
 fn calls(programs: &TempDir) -> Vec<String> {
     let text = std::fs::read_to_string(programs.path().join("calls")).unwrap_or_default();
     let role = |line: &str| line.rsplit('-').next().unwrap_or_default().to_owned();
-    text.lines().map(|line| format!("{} {}", line.split(' ').next().unwrap_or_default(), role(line))).collect()
+    text.lines()
+        .map(|line| {
+            format!(
+                "{} {}",
+                line.split(' ').next().unwrap_or_default(),
+                role(line)
+            )
+        })
+        .collect()
 }
 
 #[test]
@@ -52,10 +65,17 @@ fn the_command_finds_two_clusters_which_are_removed_after_it() -> Result<()> {
         let programs = programs(&[("kind", kind), ("docker", "")])?;
         let output = run(&programs, command)?;
         ensure!(output.status.code() == Some(code), "{command}: {output:?}");
-        assert_eq!(calls(&programs), ["create seed", "create shoot", "delete seed", "delete shoot"], "{command}");
+        assert_eq!(
+            calls(&programs),
+            ["create seed", "create shoot", "delete seed", "delete shoot"],
+            "{command}"
+        );
         let text = String::from_utf8_lossy(&output.stdout).into_owned();
         let lines: Vec<&str> = text.lines().collect();
-        let is_theirs = lines.iter().zip(["-seed", "-shoot"]).all(|(line, role)| line.ends_with(role));
+        let is_theirs = lines
+            .iter()
+            .zip(["-seed", "-shoot"])
+            .all(|(line, role)| line.ends_with(role));
         ensure!(lines.len() == found && is_theirs, "{command}: {text}");
     }
     Ok(())
@@ -72,7 +92,10 @@ fn what_is_missing_is_said() -> Result<()> {
         let programs = programs(scripts)?;
         let output = run(&programs, "echo ran")?;
         let text = String::from_utf8_lossy(&output.stderr).into_owned();
-        ensure!(output.status.code() == Some(1) && output.stdout.is_empty() && text.contains(expected), "{expected}: {text}");
+        ensure!(
+            output.status.code() == Some(1) && output.stdout.is_empty() && text.contains(expected),
+            "{expected}: {text}"
+        );
     }
     Ok(())
 }

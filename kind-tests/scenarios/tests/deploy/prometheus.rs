@@ -30,7 +30,11 @@ pub fn rules(objects: &Objects) -> Result<&Value> {
 /// When there is no PrometheusRule.
 pub fn alerts(objects: &Objects) -> Result<Vec<&Value>> {
     let groups = rules(objects)?["groups"].as_array().context("no groups")?;
-    let alerts: Vec<&Value> = groups.iter().filter_map(|group| group["rules"].as_array()).flatten().collect();
+    let alerts: Vec<&Value> = groups
+        .iter()
+        .filter_map(|group| group["rules"].as_array())
+        .flatten()
+        .collect();
     ensure!(!alerts.is_empty(), "no alerts");
     Ok(alerts)
 }
@@ -42,7 +46,8 @@ pub struct Prometheus {
 }
 
 impl Prometheus {
-    /// Starts one that scrapes these targets, by job, every second, and evaluates these rules as often.
+    /// Starts one that scrapes these targets, by job, every second, and evaluates these rules as
+    /// often.
     ///
     /// # Errors
     /// When it is not installed or cannot be started.
@@ -62,7 +67,12 @@ impl Prometheus {
             format!("--storage.tsdb.path={}", folder.join("data").display()),
             format!("--web.listen-address={address}"),
         ];
-        let process = Process::start("prometheus", &of_prometheus("prometheus")?, &args, &folder.join("prometheus.log"))?;
+        let process = Process::start(
+            "prometheus",
+            &of_prometheus("prometheus")?,
+            &args,
+            &folder.join("prometheus.log"),
+        )?;
         Ok(Self { process, address })
     }
 
@@ -71,12 +81,20 @@ impl Prometheus {
     /// # Errors
     /// When it is wrong, or Prometheus does not answer (yet).
     pub async fn query(&self, query: &str) -> Result<Vec<Value>> {
-        let url = Url::parse_with_params(&format!("http://{}/api/v1/query", self.address), [("query", query)])?;
+        let url = Url::parse_with_params(
+            &format!("http://{}/api/v1/query", self.address),
+            [("query", query)],
+        )?;
         let asked = format!("{}?{}", url.path(), url.query().unwrap_or_default());
-        let (_, body) = page::get(&self.address, &asked, ANSWER).await.with_context(|| self.process.tail(5))?;
+        let (_, body) = page::get(&self.address, &asked, ANSWER)
+            .await
+            .with_context(|| self.process.tail(5))?;
         let answer: Value = serde_json::from_str(&body)?;
         ensure!(answer["status"] == "success", "{query}: {answer}");
-        answer["data"]["result"].as_array().cloned().with_context(|| format!("{query}: {answer}"))
+        answer["data"]["result"]
+            .as_array()
+            .cloned()
+            .with_context(|| format!("{query}: {answer}"))
     }
 
     /// The names of the alerts that are firing.
@@ -85,6 +103,9 @@ impl Prometheus {
     /// When Prometheus does not answer (yet).
     pub async fn firing(&self) -> Result<Vec<String>> {
         let series = self.query("ALERTS{alertstate=\"firing\"}").await?;
-        Ok(series.iter().filter_map(|alert| alert["metric"]["alertname"].as_str().map(Into::into)).collect())
+        Ok(series
+            .iter()
+            .filter_map(|alert| alert["metric"]["alertname"].as_str().map(Into::into))
+            .collect())
     }
 }

@@ -6,7 +6,9 @@ use anyhow::{Context, Result};
 
 /// A file or folder of the repository.
 pub fn path(relative: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(relative)
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../..")
+        .join(relative)
 }
 
 /// The text of a file of the repository.

@@ -9,9 +9,17 @@ use testbed::installation::container;
 /// The first commands below a heading of a page.
 fn commands(page: &str, heading: &str) -> Result<String> {
     let page = repository::text(page)?;
-    let section = page.split(&format!("\n## {heading}\n")).nth(1).with_context(|| format!("no {heading}"))?;
-    let block = section.split("\n```sh\n").nth(1).and_then(|rest| rest.split("\n```").next());
-    block.map(ToOwned::to_owned).with_context(|| format!("no commands below {heading}"))
+    let section = page
+        .split(&format!("\n## {heading}\n"))
+        .nth(1)
+        .with_context(|| format!("no {heading}"))?;
+    let block = section
+        .split("\n```sh\n")
+        .nth(1)
+        .and_then(|rest| rest.split("\n```").next());
+    block
+        .map(ToOwned::to_owned)
+        .with_context(|| format!("no commands below {heading}"))
 }
 
 #[test]
@@ -19,8 +27,14 @@ fn the_prober_is_asked_in_its_pod_with_the_program_and_the_config_that_are_there
     let objects = overlay("plain")?;
     let command = container(&objects, "dependency-watchdog-prober")?["command"].clone();
     let word = |begin: &str| {
-        let mut words = command.as_array().into_iter().flatten().filter_map(Value::as_str);
-        words.find_map(|word| word.strip_prefix(begin)).with_context(|| format!("no {begin} in {command}"))
+        let mut words = command
+            .as_array()
+            .into_iter()
+            .flatten()
+            .filter_map(Value::as_str);
+        words
+            .find_map(|word| word.strip_prefix(begin))
+            .with_context(|| format!("no {begin} in {command}"))
     };
     let (program, config) = (word("/")?, word("--config-file=")?);
     let asked = commands("docs/cli.md", "Without the binary at hand")?;

@@ -1,5 +1,6 @@
-//! The status page in a real browser: wide, as a phone, by night, in an outage and without. The pictures are kept in
-//! `kind-tests/artefacts/status-page`; `make pictures` takes the README's from there.
+//! The status page in a real browser: wide, as a phone, by night, in an outage and without. The
+//! pictures are kept in `kind-tests/artefacts/status-page`; `make pictures` takes the README's from
+//! there.
 
 use std::path::Path;
 
@@ -11,9 +12,14 @@ use testbed::page::{SERVED, address};
 use testbed::shoot::{CA, KCM, MCM};
 use testbed::{Prober, ProberConfig, Shoot, ShootPlan, eventually, scenario};
 
-/// What is looked at: a name, the window's width, the reader's scheme. GitHub shows a README's pictures about as wide as that one.
-const SIGHTS: [(&str, u32, &str); 4] =
-    [("wide", 1280, "light"), ("night", 1280, "dark"), ("phone", 390, "light"), ("readme", 840, "light")];
+/// What is looked at: a name, the window's width, the reader's scheme. GitHub shows a README's
+/// pictures about as wide as that one.
+const SIGHTS: [(&str, u32, &str); 4] = [
+    ("wide", 1280, "light"),
+    ("night", 1280, "dark"),
+    ("phone", 390, "light"),
+    ("readme", 840, "light"),
+];
 
 /// A window that is lower than any page, so that a page's own height can be measured.
 const LOW: u32 = 100;
@@ -22,7 +28,10 @@ const LOW: u32 = 100;
 fn the_status_page_is_readable_everywhere_and_shows_an_outage() -> Result<()> {
     scenario(async |bed| {
         let seed = bed.own_seed().await?;
-        let config = ProberConfig { args: SERVED.map(Into::into).to_vec(), ..ProberConfig::default() };
+        let config = ProberConfig {
+            args: SERVED.map(Into::into).to_vec(),
+            ..ProberConfig::default()
+        };
         let prober = Prober::start(&seed, config).await?;
         let shoot = Shoot::create(bed, &seed, "page", ShootPlan::default()).await?;
         shoot.after_probes(2).await?;
@@ -30,19 +39,28 @@ fn the_status_page_is_readable_everywhere_and_shows_an_outage() -> Result<()> {
         let browser = Browser::start(&testbed::leash::folder("browser")?).await?;
         let pictures = repository::path("kind-tests/artefacts/status-page");
 
-        // Whatever the window, all of it is seen without moving sideways, and what is written can be read.
+        // Whatever the window, all of it is seen without moving sideways, and what is written can
+        // be read.
         look(&browser, &url, &pictures.join("healthy")).await?;
         let text = text(&browser).await?;
-        ensure!(text.contains(&shoot.namespace) && text.contains("Nothing is held down"), "{text}");
+        ensure!(
+            text.contains(&shoot.namespace) && text.contains("Nothing is held down"),
+            "{text}"
+        );
 
         shoot.nodes.cut_all();
-        shoot.held_down(&[(KCM, "2"), (MCM, "1"), (CA, "1")]).await?;
+        shoot
+            .held_down(&[(KCM, "2"), (MCM, "1"), (CA, "1")])
+            .await?;
         eventually("the page shows the outage", async || {
             browser.open(&url).await?;
             let text = self::text(&browser).await?;
-            for expected in
-                ["Held down: Deployment/kube-controller-manager", "scale down", "leases expired", &shoot.nodes.names()[0]]
-            {
+            for expected in [
+                "Held down: Deployment/kube-controller-manager",
+                "scale down",
+                "leases expired",
+                &shoot.nodes.names()[0],
+            ] {
                 ensure!(text.contains(expected), "no {expected:?} in {text}");
             }
             Ok(())
@@ -51,10 +69,25 @@ fn the_status_page_is_readable_everywhere_and_shows_an_outage() -> Result<()> {
         look(&browser, &url, &pictures.join("outage")).await?;
         // Nothing is run, nothing is fetched from elsewhere.
         ensure!(browser.value("document.scripts.length").await? == 0);
-        ensure!(browser.value("document.querySelectorAll('img, link, iframe').length").await? == 0);
-        ensure!(browser.value("getComputedStyle(document.body).backgroundColor").await? == json!("rgb(255, 255, 255)"));
+        ensure!(
+            browser
+                .value("document.querySelectorAll('img, link, iframe').length")
+                .await?
+                == 0
+        );
+        ensure!(
+            browser
+                .value("getComputedStyle(document.body).backgroundColor")
+                .await?
+                == json!("rgb(255, 255, 255)")
+        );
         browser.prefer("dark").await?;
-        ensure!(browser.value("getComputedStyle(document.body).backgroundColor").await? != json!("rgb(255, 255, 255)"));
+        ensure!(
+            browser
+                .value("getComputedStyle(document.body).backgroundColor")
+                .await?
+                != json!("rgb(255, 255, 255)")
+        );
         shoot.nodes.heal_all();
         shoot.end().await
     })
@@ -66,20 +99,36 @@ async fn look(browser: &Browser, url: &str, pictures: &Path) -> Result<()> {
         browser.resize(width, LOW).await?;
         browser.prefer(scheme).await?;
         browser.open(url).await?;
-        let height = browser.value("document.documentElement.scrollHeight").await?.as_u64().context("no height")?;
+        let height = browser
+            .value("document.documentElement.scrollHeight")
+            .await?
+            .as_u64()
+            .context("no height")?;
         browser.resize(width, height.try_into()?).await?;
         fits(browser, name).await?;
-        browser.picture(&pictures.join(format!("{name}.png"))).await?;
+        browser
+            .picture(&pictures.join(format!("{name}.png")))
+            .await?;
     }
     Ok(())
 }
 
 async fn text(browser: &Browser) -> Result<String> {
-    Ok(browser.value("document.body.innerText").await?.as_str().context("no text")?.to_owned())
+    Ok(browser
+        .value("document.body.innerText")
+        .await?
+        .as_str()
+        .context("no text")?
+        .to_owned())
 }
 
 async fn fits(browser: &Browser, name: &str) -> Result<()> {
-    let overhang = browser.value("document.documentElement.scrollWidth - window.innerWidth").await?;
-    ensure!(overhang.as_i64().is_some_and(|overhang| overhang <= 0), "{name}: {overhang} pixels to the side");
+    let overhang = browser
+        .value("document.documentElement.scrollWidth - window.innerWidth")
+        .await?;
+    ensure!(
+        overhang.as_i64().is_some_and(|overhang| overhang <= 0),
+        "{name}: {overhang} pixels to the side"
+    );
     Ok(())
 }

@@ -13,7 +13,10 @@ use crate::repository;
 /// The chart.
 pub const CHART: &str = "deploy/helm/dependency-watchdog";
 /// What switches on all that the chart can render.
-pub const EVERYTHING: [&str; 2] = ["--set=monitoring.enabled=true", "--set=verticalPodAutoscaler.enabled=true"];
+pub const EVERYTHING: [&str; 2] = [
+    "--set=monitoring.enabled=true",
+    "--set=verticalPodAutoscaler.enabled=true",
+];
 
 /// The folder with what a script `build` makes, which it does first if this user's cache has none.
 fn built(what: &str) -> Result<PathBuf> {
@@ -29,7 +32,13 @@ fn built(what: &str) -> Result<PathBuf> {
 /// When they cannot be read.
 pub fn definitions() -> Result<Vec<Value>> {
     let files = std::fs::read_dir(built("gardenlet")?.join("definitions"))?;
-    files.map(|file| Ok(serde_saphyr::from_str(&std::fs::read_to_string(file?.path())?)?)).collect()
+    files
+        .map(|file| {
+            Ok(serde_saphyr::from_str(&std::fs::read_to_string(
+                file?.path(),
+            )?)?)
+        })
+        .collect()
 }
 
 /// helm or kustomize.
@@ -51,8 +60,12 @@ pub fn of_prometheus(program: &str) -> Result<PathBuf> {
 /// When it is not; says which of Debian's packages has it.
 pub fn system(program: &str, package: &str) -> Result<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
-    let found = std::env::split_paths(&path).map(|folder| folder.join(program)).find(|file| file.is_file());
-    found.with_context(|| format!("{program} is needed: on Debian and Ubuntu, apt-get install {package}"))
+    let found = std::env::split_paths(&path)
+        .map(|folder| folder.join(program))
+        .find(|file| file.is_file());
+    found.with_context(|| {
+        format!("{program} is needed: on Debian and Ubuntu, apt-get install {package}")
+    })
 }
 
 /// Runs helm; what it caches goes with the returned folder's end.
@@ -82,7 +95,12 @@ pub fn chart(args: &[&str]) -> Result<Objects> {
 /// When helm refuses.
 pub fn template(chart: &Path, args: &[&str]) -> Result<Objects> {
     let chart = chart.to_string_lossy();
-    let mut all = vec!["template", "dependency-watchdog", &chart, "--namespace=garden"];
+    let mut all = vec![
+        "template",
+        "dependency-watchdog",
+        &chart,
+        "--namespace=garden",
+    ];
     all.extend(args);
     objects::read(&good(helm(&all)?)?)
 }
@@ -100,7 +118,9 @@ pub fn overlay(name: &str) -> Result<Objects> {
 /// # Errors
 /// When kustomize refuses.
 pub fn kustomize(folder: &Path) -> Result<Objects> {
-    objects::read(&good(program("kustomize")?.arg("build").arg(folder).output()?)?)
+    objects::read(&good(
+        program("kustomize")?.arg("build").arg(folder).output()?,
+    )?)
 }
 
 /// The overlays there are.
@@ -109,7 +129,9 @@ pub fn kustomize(folder: &Path) -> Result<Objects> {
 /// When their folder cannot be read.
 pub fn overlays() -> Result<Vec<String>> {
     let entries = std::fs::read_dir(repository::path("deploy/kustomize/overlays"))?;
-    let mut names = entries.map(|entry| Ok(entry?.file_name().to_string_lossy().into_owned())).collect::<Result<Vec<_>>>()?;
+    let mut names = entries
+        .map(|entry| Ok(entry?.file_name().to_string_lossy().into_owned()))
+        .collect::<Result<Vec<_>>>()?;
     ensure!(!names.is_empty(), "there are no overlays");
     names.sort();
     Ok(names)
@@ -124,5 +146,9 @@ pub fn good(output: Output) -> Result<String> {
     if output.status.success() {
         return Ok(text);
     }
-    bail!("{}\n{text}{}", output.status, String::from_utf8_lossy(&output.stderr))
+    bail!(
+        "{}\n{text}{}",
+        output.status,
+        String::from_utf8_lossy(&output.stderr)
+    )
 }

@@ -42,11 +42,16 @@ impl Journal {
         let written = steps.clone();
         watch.spawn(async move {
             loop {
-                let _ = api.follow(&machines, |change| write(&mut lock(&written), &change)).await;
+                let _ = api
+                    .follow(&machines, |change| write(&mut lock(&written), &change))
+                    .await;
                 sleep(PAUSE).await;
             }
         });
-        Self { steps, _watch: watch }
+        Self {
+            steps,
+            _watch: watch,
+        }
     }
 
     pub fn steps(&self) -> Vec<Step> {
@@ -55,7 +60,11 @@ impl Journal {
 
     /// The phase of each Machine that there is.
     pub fn phases(&self) -> BTreeMap<String, String> {
-        let mut phases: BTreeMap<_, _> = self.steps().into_iter().map(|step| (step.machine, step.phase)).collect();
+        let mut phases: BTreeMap<_, _> = self
+            .steps()
+            .into_iter()
+            .map(|step| (step.machine, step.phase))
+            .collect();
         phases.retain(|_, phase| phase != GONE);
         phases
     }
@@ -63,13 +72,19 @@ impl Journal {
     /// When this Machine last came to be in this phase.
     pub fn since(&self, machine: &str, phase: &str) -> Option<Instant> {
         let steps = self.steps();
-        steps.iter().rfind(|step| step.machine == machine && step.phase == phase).map(|step| step.at)
+        steps
+            .iter()
+            .rfind(|step| step.machine == machine && step.phase == phase)
+            .map(|step| step.at)
     }
 
     /// The Machines that came to be in any of these phases, at this step or later.
     pub fn ever(&self, from: usize, phases: &[&str]) -> BTreeSet<String> {
         let steps = self.steps().into_iter().skip(from);
-        steps.filter(|step| phases.contains(&step.phase.as_str())).map(|step| step.machine).collect()
+        steps
+            .filter(|step| phases.contains(&step.phase.as_str()))
+            .map(|step| step.machine)
+            .collect()
     }
 }
 
@@ -79,11 +94,24 @@ fn lock(steps: &Mutex<Vec<Step>>) -> MutexGuard<'_, Vec<Step>> {
 
 fn write(steps: &mut Vec<Step>, change: &Change) {
     let (object, phase) = match change {
-        Change::Set(object) => (object, object["status"]["currentStatus"]["phase"].as_str().unwrap_or("new")),
+        Change::Set(object) => (
+            object,
+            object["status"]["currentStatus"]["phase"]
+                .as_str()
+                .unwrap_or("new"),
+        ),
         Change::Gone(object) => (object, GONE),
     };
     let machine = object["metadata"]["name"].as_str().unwrap_or_default();
-    if steps.iter().rfind(|step| step.machine == machine).is_none_or(|last| last.phase != phase) {
-        steps.push(Step { at: Instant::now(), machine: machine.into(), phase: phase.into() });
+    if steps
+        .iter()
+        .rfind(|step| step.machine == machine)
+        .is_none_or(|last| last.phase != phase)
+    {
+        steps.push(Step {
+            at: Instant::now(),
+            machine: machine.into(),
+            phase: phase.into(),
+        });
     }
 }

@@ -1,11 +1,13 @@
-//! The real binary beside a real kube-controller-manager and a real machine-controller-manager, which replaces machines.
+//! The real binary beside a real kube-controller-manager and a real machine-controller-manager,
+//! which replaces machines.
 //!
 //! ```text
 //! nodes --leases--> kube-controller-manager: Unknown --> machine-controller-manager: Machine Failed, its VM deleted, another made
 //!            '----> prober: both at 0 before that
 //! ```
-//! All times are half of Gardener's, but for how long machine-controller-manager bears an unhealthy node. Each scenario takes two minutes,
-//! most of them waiting. They share a seed and its prober; each has its own shoots.
+//! All times are half of Gardener's, but for how long machine-controller-manager bears an unhealthy
+//! node. Each scenario takes two minutes, most of them waiting. They share a seed and its prober;
+//! each has its own shoots.
 
 mod journal;
 mod outage;

@@ -1,4 +1,5 @@
-//! What the watchdog is for: the nodes of two shoots lose their way, and only where it may act no machine is lost.
+//! What the watchdog is for: the nodes of two shoots lose their way, and only where it may act no
+//! machine is lost.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -13,19 +14,31 @@ use crate::story::Story;
 use crate::world::{DOWN, UP, World};
 
 const COUNT: usize = 3;
-/// Over when machine-controller-manager looks at an unhealthy machine for the second time: 5 s after the first, sometimes a minute.
+/// Over when machine-controller-manager looks at an unhealthy machine for the second time: 5 s
+/// after the first, sometimes a minute.
 const HEALTH_TIMEOUT: Duration = Duration::from_secs(3);
 
 #[test]
-fn an_outage_costs_healthy_machines_without_the_watchdog_and_with_it_only_one_that_is_really_broken() -> Result<()> {
+fn an_outage_costs_healthy_machines_without_the_watchdog_and_with_it_only_one_that_is_really_broken()
+-> Result<()> {
     own_scenario("needs control planes of the test bed's own", async |bed| {
-        println!("\nTwo clusters of three machines each, every part real but the VMs, start. This takes most of a minute.");
+        println!(
+            "\nTwo clusters of three machines each, every part real but the VMs, start. This takes most of a minute."
+        );
         let (watched, paused) = tokio::try_join!(
             World::create(bed, "watched", COUNT, HEALTH_TIMEOUT),
             World::create(bed, "paused", COUNT, HEALTH_TIMEOUT)
         )?;
         let namespace = format!("/api/v1/namespaces/{}", paused.shoot.namespace);
-        paused.shoot.seed.api().merge(&namespace, &json!({"metadata": {"annotations": {PAUSE: "true"}}})).await?;
+        paused
+            .shoot
+            .seed
+            .api()
+            .merge(
+                &namespace,
+                &json!({"metadata": {"annotations": {PAUSE: "true"}}}),
+            )
+            .await?;
         // The annotation is known when the prober next looks.
         paused.shoot.after_probes(1).await?;
         let (serving, failing) = tokio::try_join!(watched.service(), paused.service())?;
@@ -33,16 +46,21 @@ fn an_outage_costs_healthy_machines_without_the_watchdog_and_with_it_only_one_th
         let [(ours, from), (theirs, from_there)] = &begin;
 
         let mut story = Story::begin([("watched", &watched), ("paused", &paused)]);
-        story.tell("\"watched\" is protected by dependency-watchdog; in \"paused\" it may only look on.");
+        story.tell(
+            "\"watched\" is protected by dependency-watchdog; in \"paused\" it may only look on.",
+        );
         story.tell("The way from the nodes to their API servers is cut. Every machine is healthy, and stays so.");
         watched.cloud.cut().await;
         paused.cloud.cut().await;
         story
-            .until("where the watchdog is paused no pod is left in its Service", async || {
-                let ready = failing.endpoints().ready();
-                ensure!(ready == 0, "{ready} of {COUNT} are");
-                Ok(())
-            })
+            .until(
+                "where the watchdog is paused no pod is left in its Service",
+                async || {
+                    let ready = failing.endpoints().ready();
+                    ensure!(ready == 0, "{ready} of {COUNT} are");
+                    Ok(())
+                },
+            )
             .await?;
         story.tell(&format!(
             "Every pod runs, but of a Service's {COUNT} endpoints \"paused\" has {} that are ready, \"watched\" has {}.",
@@ -50,40 +68,66 @@ fn an_outage_costs_healthy_machines_without_the_watchdog_and_with_it_only_one_th
             serving.endpoints().ready(),
         ));
         story
-            .until("where the watchdog is paused a healthy machine is deleted and another one ordered", async || {
-                let (now, vms) = (paused.names(), paused.cloud.names()?);
-                ensure!(!theirs.is_subset(&vms) && now.difference(theirs).count() > 0, "VMs: {vms:?}, Machines: {now:?}");
-                Ok(())
-            })
+            .until(
+                "where the watchdog is paused a healthy machine is deleted and another one ordered",
+                async || {
+                    let (now, vms) = (paused.names(), paused.cloud.names()?);
+                    ensure!(
+                        !theirs.is_subset(&vms) && now.difference(theirs).count() > 0,
+                        "VMs: {vms:?}, Machines: {now:?}"
+                    );
+                    Ok(())
+                },
+            )
             .await?;
         watched.shoot.held_down(&DOWN).await?;
         story
             .until("nobody is left to replace a machine", async || {
-                ensure!(watched.controllers_run().await == (false, false), "they still run");
+                ensure!(
+                    watched.controllers_run().await == (false, false),
+                    "they still run"
+                );
                 Ok(())
             })
             .await?;
         let harmed = watched.machines.ever(*from, &[UNKNOWN, FAILED, GONE]);
-        ensure!(harmed.is_empty() && watched.cloud.names()? == *ours, "harmed: {harmed:?}\n{}", watched.story().await);
+        ensure!(
+            harmed.is_empty() && watched.cloud.names()? == *ours,
+            "harmed: {harmed:?}\n{}",
+            watched.story().await
+        );
         let lost = serving.endpoints().lost.clone();
-        ensure!(lost.is_empty(), "endpoints that were not ready: {lost:?}\n{}", watched.story().await);
+        ensure!(
+            lost.is_empty(),
+            "endpoints that were not ready: {lost:?}\n{}",
+            watched.story().await
+        );
 
         let broken = ours.first().context("no machine")?;
-        story.tell(&format!("One VM of \"watched\" really breaks, unseen: {broken}."));
+        story.tell(&format!(
+            "One VM of \"watched\" really breaks, unseen: {broken}."
+        ));
         watched.cloud.break_down(broken).await;
         story.tell("The way is open again.");
         watched.cloud.heal().await;
         paused.cloud.heal().await;
         story
             .until("whoever is broken is replaced", async || {
-                ensure!(!watched.cloud.names()?.contains(broken), "{broken} is still there");
+                ensure!(
+                    !watched.cloud.names()?.contains(broken),
+                    "{broken} is still there"
+                );
                 watched.all_run(COUNT)?;
                 paused.all_run(COUNT)
             })
             .await?;
         watched.shoot.free_at(&UP).await?;
         let harmed = watched.machines.ever(*from, &[UNKNOWN, FAILED, GONE]);
-        ensure!(harmed == BTreeSet::from([broken.clone()]), "harmed: {harmed:?}\n{}", watched.story().await);
+        ensure!(
+            harmed == BTreeSet::from([broken.clone()]),
+            "harmed: {harmed:?}\n{}",
+            watched.story().await
+        );
         let replaced = paused.machines.ever(*from_there, &[FAILED]);
         story.tell(&format!(
             "Healthy machines replaced: {} of {COUNT} in \"paused\", 0 in \"watched\", where the broken one alone was replaced.",

@@ -1,4 +1,5 @@
-//! Machines that have failed and are preserved: machine-controller-manager keeps them for their owner to look at.
+//! Machines that have failed and are preserved: machine-controller-manager keeps them for their
+//! owner to look at.
 
 use std::time::Duration;
 
@@ -20,31 +21,47 @@ fn a_failed_machine_that_is_preserved_is_no_candidate() -> Result<()> {
         let world = World::create(bed, "preserved", COUNT, HEALTH_TIMEOUT).await?;
         let (names, begin) = (world.names(), world.shoot.history().len());
         let mut names = names.iter();
-        let (preserved, other) = (names.next().context("no machine")?, names.next().context("no other machine")?);
+        let (preserved, other) = (
+            names.next().context("no machine")?,
+            names.next().context("no other machine")?,
+        );
         let mut story = Story::begin([("preserved", &world)]);
-        story.tell(&format!("{preserved} is to be preserved when it fails, and breaks."));
+        story.tell(&format!(
+            "{preserved} is to be preserved when it fails, and breaks."
+        ));
         world.annotate(preserved, PRESERVE, "when-failed").await?;
         world.cloud.break_down(preserved).await;
         story
             .until("it has failed and is preserved", async || {
                 let status = world.machine(preserved).await?["status"]["currentStatus"].take();
-                ensure!(status["phase"] == FAILED && status["preserveExpiryTime"].is_string(), "{status}");
+                ensure!(
+                    status["phase"] == FAILED && status["preserveExpiryTime"].is_string(),
+                    "{status}"
+                );
                 Ok(())
             })
             .await?;
 
-        // Two of three leases are expired for some seconds now, and would be an outage if both were candidates.
+        // Two of three leases are expired for some seconds now, and would be an outage if both were
+        // candidates.
         story.tell(&format!("{other} breaks, too."));
         world.cloud.break_down(other).await;
         story
             .until("the other one is replaced", async || {
-                ensure!(world.machines.ever(0, &[GONE]).contains(other), "{:?}", world.machines.phases());
+                ensure!(
+                    world.machines.ever(0, &[GONE]).contains(other),
+                    "{:?}",
+                    world.machines.phases()
+                );
                 Ok(())
             })
             .await?;
         world.shoot.untouched_since(begin)?;
         let phase = world.machines.phases().remove(preserved);
-        ensure!(phase.as_deref() == Some(FAILED) && world.cloud.names()?.contains(preserved), "{phase:?}");
+        ensure!(
+            phase.as_deref() == Some(FAILED) && world.cloud.names()?.contains(preserved),
+            "{phase:?}"
+        );
         world.end().await
     })
 }

@@ -26,9 +26,17 @@ impl<'a> Story<'a> {
     pub fn begin(worlds: impl IntoIterator<Item = (&'static str, &'a World)>) -> Self {
         let shown = |(name, world): (&'static str, &'a World)| {
             let (steps, entries) = (world.machines.steps().len(), world.shoot.history().len());
-            Shown { name, world, steps, entries }
+            Shown {
+                name,
+                world,
+                steps,
+                entries,
+            }
         };
-        Self { begin: Instant::now(), shown: worlds.into_iter().map(shown).collect() }
+        Self {
+            begin: Instant::now(),
+            shown: worlds.into_iter().map(shown).collect(),
+        }
     }
 
     /// Tells what a person does.
@@ -38,12 +46,18 @@ impl<'a> Story<'a> {
     }
 
     /// Waits for a condition, and tells meanwhile.
-    pub async fn until(&mut self, what: &str, mut look: impl AsyncFnMut() -> Result<()>) -> Result<()> {
+    pub async fn until(
+        &mut self,
+        what: &str,
+        mut look: impl AsyncFnMut() -> Result<()>,
+    ) -> Result<()> {
         let waited = eventually(what, async || {
             self.catch_up();
             look().await
         });
-        let Err(error) = waited.await else { return Ok(()) };
+        let Err(error) = waited.await else {
+            return Ok(());
+        };
         let mut whole = String::new();
         for shown in &self.shown {
             whole += &shown.world.story().await;
@@ -66,15 +80,24 @@ impl<'a> Story<'a> {
                 shown.entries += 1;
                 let replicas = entry.state.as_ref().map(|state| state.replicas);
                 let before = history[..number].iter().rfind(|old| old.name == entry.name);
-                let before = before.and_then(|old| old.state.as_ref()).map(|state| state.replicas);
+                let before = before
+                    .and_then(|old| old.state.as_ref())
+                    .map(|state| state.replicas);
                 if let (Some(replicas), true) = (replicas, replicas != before) {
-                    lines.push((entry.at, shown.name, format!("{} is scaled to {replicas}", entry.name)));
+                    lines.push((
+                        entry.at,
+                        shown.name,
+                        format!("{} is scaled to {replicas}", entry.name),
+                    ));
                 }
             }
         }
         lines.sort_by_key(|(at, ..)| *at);
         for (at, name, text) in lines {
-            println!("{:6.1} s  {name:10} {text}", at.saturating_duration_since(self.begin).as_secs_f64());
+            println!(
+                "{:6.1} s  {name:10} {text}",
+                at.saturating_duration_since(self.begin).as_secs_f64()
+            );
         }
     }
 }

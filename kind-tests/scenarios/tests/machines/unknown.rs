@@ -1,5 +1,5 @@
-//! machine-controller-manager's health clock: it is the time since the Machine was found unhealthy, and does not stop while
-//! machine-controller-manager is at 0.
+//! machine-controller-manager's health clock: it is the time since the Machine was found unhealthy,
+//! and does not stop while machine-controller-manager is at 0.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -14,17 +14,21 @@ use crate::story::Story;
 use crate::world::{DOWN, UP, World};
 
 const COUNT: usize = 5;
-/// Long enough that machine-controller-manager's first look at its end, a minute after the one at its beginning, comes after the outage
-/// has begun.
+/// Long enough that machine-controller-manager's first look at its end, a minute after the one at
+/// its beginning, comes after the outage has begun.
 const HEALTH_TIMEOUT: Duration = Duration::from_secs(30);
 
 #[test]
-fn what_was_unknown_before_an_outage_is_given_up_right_after_it_unless_its_node_is_back() -> Result<()> {
+fn what_was_unknown_before_an_outage_is_given_up_right_after_it_unless_its_node_is_back()
+-> Result<()> {
     own_scenario("needs control planes of the test bed's own", async |bed| {
         let world = World::create(bed, "unknown", COUNT, HEALTH_TIMEOUT).await?;
         let (all, begin) = (world.names(), world.machines.steps().len());
         let mut names = all.iter();
-        let (returning, broken) = (names.next().context("no machine")?, names.next().context("no other machine")?);
+        let (returning, broken) = (
+            names.next().context("no machine")?,
+            names.next().context("no other machine")?,
+        );
         let mut story = Story::begin([("unknown", &world)]);
         story.tell("Two of five nodes are silent: no outage.");
         world.cloud.break_down(returning).await;
@@ -41,7 +45,11 @@ fn what_was_unknown_before_an_outage_is_given_up_right_after_it_unless_its_node_
             })
             .await?;
         let silent = BTreeSet::from([returning.clone(), broken.clone()]);
-        ensure!(world.machines.ever(begin, &[UNKNOWN]) == silent, "{:?}", world.machines.phases());
+        ensure!(
+            world.machines.ever(begin, &[UNKNOWN]) == silent,
+            "{:?}",
+            world.machines.phases()
+        );
 
         story.tell("The way of all nodes is cut.");
         world.cloud.cut().await;
@@ -56,29 +64,52 @@ fn what_was_unknown_before_an_outage_is_given_up_right_after_it_unless_its_node_
             })
             .await?;
 
-        story.tell(&format!("The way is open again. {broken} stays silent, {returning} does not."));
+        story.tell(&format!(
+            "The way is open again. {broken} stays silent, {returning} does not."
+        ));
         world.cloud.mend(returning).await;
         world.cloud.heal().await;
         story
             .until("the one that stays silent is given up", async || {
-                ensure!(world.machines.ever(0, &[FAILED]).contains(broken), "{:?}", world.machines.phases());
+                ensure!(
+                    world.machines.ever(0, &[FAILED]).contains(broken),
+                    "{:?}",
+                    world.machines.phases()
+                );
                 Ok(())
             })
             .await?;
-        let (back, given_up) = (returned(&world)?, world.machines.since(broken, FAILED).context("not given up")?);
+        let (back, given_up) = (
+            returned(&world)?,
+            world
+                .machines
+                .since(broken, FAILED)
+                .context("not given up")?,
+        );
         let after = given_up.saturating_duration_since(back);
         story.tell(&format!("{broken} was given up {after:.1?} after {MCM} was scaled up; its time-out is {HEALTH_TIMEOUT:?}."));
         // Half of it: if the clock had begun again, it would have been all of it.
-        ensure!(after < HEALTH_TIMEOUT / 2, "{after:?}\n{}", world.story().await);
+        ensure!(
+            after < HEALTH_TIMEOUT / 2,
+            "{after:?}\n{}",
+            world.story().await
+        );
         story
             .until("it is replaced, and all are healthy", async || {
-                ensure!(!world.cloud.names()?.contains(broken), "{broken} is still there");
+                ensure!(
+                    !world.cloud.names()?.contains(broken),
+                    "{broken} is still there"
+                );
                 world.all_run(COUNT)
             })
             .await?;
         world.shoot.free_at(&UP).await?;
         let failed = world.machines.ever(0, &[FAILED]);
-        ensure!(failed.len() == 1, "given up: {failed:?}\n{}", world.story().await);
+        ensure!(
+            failed.len() == 1,
+            "given up: {failed:?}\n{}",
+            world.story().await
+        );
         world.end().await
     })
 }
@@ -88,7 +119,9 @@ fn returned(world: &World) -> Result<Instant> {
     let history = world.shoot.history();
     let mut states = history.iter().filter(|entry| entry.name == MCM).rev();
     let mut last = states.next().context("no machine-controller-manager")?;
-    for entry in states.take_while(|entry| entry.state.as_ref().is_some_and(|state| state.replicas > 0)) {
+    for entry in
+        states.take_while(|entry| entry.state.as_ref().is_some_and(|state| state.replicas > 0))
+    {
         last = entry;
     }
     Ok(last.at)

@@ -27,14 +27,20 @@ pub const UP: [(&str, i64); 3] = [(KCM, 1), (MCM, 1), (CA, 1)];
 
 static SEED: OnceCell<Arc<Seed>> = OnceCell::const_new();
 
-/// The seed of all scenarios here. Its Machines are machine-controller-manager's own, and it has a prober.
+/// The seed of all scenarios here. Its Machines are machine-controller-manager's own, and it has a
+/// prober.
 async fn seed(bed: &'static Bed) -> Result<Arc<Seed>> {
     let prepare = async || {
         let plane = bed.start_control_plane("seed").await?;
         // Before the test bed's own definition of Machines, which then finds its place taken.
         apply(plane.api(), machine_definitions().await?).await?;
         let seed = Seed::prepare(plane).await?;
-        let config = ProberConfig { interval: "15s", initial_delay: "15s", machine_delay: "15s", ..ProberConfig::default() };
+        let config = ProberConfig {
+            interval: "15s",
+            initial_delay: "15s",
+            machine_delay: "15s",
+            ..ProberConfig::default()
+        };
         seed.keep(Prober::start(&seed, config).await?);
         anyhow::Ok(Arc::new(seed))
     };
@@ -52,16 +58,39 @@ pub struct World {
 
 impl World {
     /// Makes a shoot and waits until `count` machines run.
-    pub async fn create(bed: &'static Bed, name: &str, count: usize, health_timeout: Duration) -> Result<Self> {
-        let plan = ShootPlan { nodes: 0, grace: GRACE, deployments: UP.into(), ..ShootPlan::default() };
+    pub async fn create(
+        bed: &'static Bed,
+        name: &str,
+        count: usize,
+        health_timeout: Duration,
+    ) -> Result<Self> {
+        let plan = ShootPlan {
+            nodes: 0,
+            grace: GRACE,
+            deployments: UP.into(),
+            ..ShootPlan::default()
+        };
         let shoot = Shoot::create(bed, &seed(bed).await?, name, plan).await?;
         let cloud = Cloud::start(shoot.plane.api().clone(), GRACE)?;
         order(&shoot, count).await?;
-        let (seed, plane) = (shoot.seed.plane().admin_kubeconfig(), shoot.plane.admin_kubeconfig());
+        let (seed, plane) = (
+            shoot.seed.plane().admin_kubeconfig(),
+            shoot.plane.admin_kubeconfig(),
+        );
         let kcm = ControllerManager::new(&bed.programs().await?, plane, GRACE)?;
-        let mcm = ControllerManager::of_machines(seed, plane, &shoot.namespace, cloud.folder(), health_timeout).await?;
+        let mcm = ControllerManager::of_machines(
+            seed,
+            plane,
+            &shoot.namespace,
+            cloud.folder(),
+            health_timeout,
+        )
+        .await?;
         let world = Self {
-            machines: Journal::start(shoot.seed.api().clone(), machines(&shoot.namespace, "machines")),
+            machines: Journal::start(
+                shoot.seed.api().clone(),
+                machines(&shoot.namespace, "machines"),
+            ),
             kube_controller_manager: Pod::start(&shoot, KCM, kcm),
             machine_controller_manager: Pod::start(&shoot, MCM, mcm),
             shoot,
@@ -77,7 +106,10 @@ impl World {
     /// Whether there are so many Machines, all of them healthy.
     pub fn all_run(&self, count: usize) -> Result<()> {
         let phases = self.machines.phases();
-        ensure!(phases.len() == count && phases.values().all(|phase| phase == RUNNING), "{phases:?}");
+        ensure!(
+            phases.len() == count && phases.values().all(|phase| phase == RUNNING),
+            "{phases:?}"
+        );
         Ok(())
     }
 
@@ -94,20 +126,34 @@ impl World {
 
     /// A Machine.
     pub async fn machine(&self, name: &str) -> Result<Value> {
-        self.shoot.seed.api().get(&format!("{}/{name}", machines(&self.shoot.namespace, "machines"))).await
+        self.shoot
+            .seed
+            .api()
+            .get(&format!(
+                "{}/{name}",
+                machines(&self.shoot.namespace, "machines")
+            ))
+            .await
     }
 
     /// Sets an annotation of a Machine.
     pub async fn annotate(&self, machine: &str, key: &str, value: &str) -> Result<()> {
         let path = format!("{}/{machine}", machines(&self.shoot.namespace, "machines"));
-        self.shoot.seed.api().merge(&path, &json!({"metadata": {"annotations": {key: value}}})).await?;
+        self.shoot
+            .seed
+            .api()
+            .merge(&path, &json!({"metadata": {"annotations": {key: value}}}))
+            .await?;
         Ok(())
     }
 
     /// Whether kube-controller-manager and machine-controller-manager run.
     pub async fn controllers_run(&self) -> (bool, bool) {
         let kcm = self.kube_controller_manager.program().await.is_running();
-        (kcm, self.machine_controller_manager.program().await.is_running())
+        (
+            kcm,
+            self.machine_controller_manager.program().await.is_running(),
+        )
     }
 
     /// What happened, for a person who reads why a scenario failed.
@@ -115,23 +161,44 @@ impl World {
         let steps = self.machines.steps();
         let begin = steps.first().map(|step| step.at);
         let line = |step: &Step| {
-            let seconds = begin.map(|begin| (step.at - begin).as_secs_f64()).unwrap_or_default();
+            let seconds = begin
+                .map(|begin| (step.at - begin).as_secs_f64())
+                .unwrap_or_default();
             format!("  {seconds:7.2} s  {}: {}", step.machine, step.phase)
         };
         let steps: Vec<String> = steps.iter().map(line).collect();
         let mcm = self.machine_controller_manager.program().await.tail(12);
-        format!("{}\nmachines:\n{}\n{mcm}", self.shoot.story(), steps.join("\n"))
+        format!(
+            "{}\nmachines:\n{}\n{mcm}",
+            self.shoot.story(),
+            steps.join("\n")
+        )
     }
 
     /// Ends the scenario.
     pub async fn end(self) -> Result<()> {
-        let Self { shoot, cloud, machines, kube_controller_manager, machine_controller_manager } = self;
-        drop((machines, kube_controller_manager, machine_controller_manager));
+        let Self {
+            shoot,
+            cloud,
+            machines,
+            kube_controller_manager,
+            machine_controller_manager,
+        } = self;
+        drop((
+            machines,
+            kube_controller_manager,
+            machine_controller_manager,
+        ));
         cloud.end().await;
         // Nobody is left who would take machine-controller-manager's finalizer off them.
         let nodes = shoot.plane.api();
         for name in nodes.names("/api/v1/nodes").await? {
-            nodes.merge(&format!("/api/v1/nodes/{name}"), &json!({"metadata": {"finalizers": null}})).await?;
+            nodes
+                .merge(
+                    &format!("/api/v1/nodes/{name}"),
+                    &json!({"metadata": {"finalizers": null}}),
+                )
+                .await?;
         }
         shoot.end().await
     }
@@ -147,17 +214,23 @@ async fn order(shoot: &Shoot, count: usize) -> Result<()> {
     let metadata = json!({"name": POOL, "namespace": namespace});
     let user_data = STANDARD.encode("no VM reads it");
     let secret = json!({"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "data": {"userData": user_data}});
-    api.create(&format!("/api/v1/namespaces/{namespace}/secrets"), &secret).await?;
+    api.create(&format!("/api/v1/namespaces/{namespace}/secrets"), &secret)
+        .await?;
     let class = json!({
         "apiVersion": "machine.sapcloud.io/v1alpha1", "kind": "MachineClass", "metadata": metadata,
         "provider": "local", "providerSpec": {}, "secretRef": metadata,
     });
     // Definitions that have just been created are served a moment later.
     for plural in ["machineclasses", "machinesets", "machinedeployments"] {
-        eventually("machines are served", async || api.get(&machines(namespace, plural)).await).await?;
+        eventually("machines are served", async || {
+            api.get(&machines(namespace, plural)).await
+        })
+        .await?;
     }
-    api.create(&machines(namespace, "machineclasses"), &class).await?;
-    // machine-controller-manager counts the replacements of a MachineDeployment by the label "name".
+    api.create(&machines(namespace, "machineclasses"), &class)
+        .await?;
+    // machine-controller-manager counts the replacements of a MachineDeployment by the label
+    // "name".
     let labels = json!({"name": POOL});
     let deployment = json!({
         "apiVersion": "machine.sapcloud.io/v1alpha1", "kind": "MachineDeployment", "metadata": metadata,
@@ -170,5 +243,6 @@ async fn order(shoot: &Shoot, count: usize) -> Result<()> {
             }},
         },
     });
-    api.create(&machines(namespace, "machinedeployments"), &deployment).await
+    api.create(&machines(namespace, "machinedeployments"), &deployment)
+        .await
 }

@@ -19,8 +19,18 @@ pub async fn run(program: &str, args: &[&str]) -> Result<String> {
 /// When it cannot be run, or fails: with what it said.
 pub async fn said(command: &mut Command) -> Result<(String, String)> {
     let shown = format!("{:?}", command.as_std());
-    let output = command.stdin(Stdio::null()).kill_on_drop(true).output().await.with_context(|| format!("cannot run {shown}"))?;
-    let [out, error] = [&output.stdout, &output.stderr].map(|bytes| String::from_utf8_lossy(bytes).into_owned());
-    ensure!(output.status.success(), "{shown}: {}: {out}{error}", output.status);
+    let output = command
+        .stdin(Stdio::null())
+        .kill_on_drop(true)
+        .output()
+        .await
+        .with_context(|| format!("cannot run {shown}"))?;
+    let [out, error] =
+        [&output.stdout, &output.stderr].map(|bytes| String::from_utf8_lossy(bytes).into_owned());
+    ensure!(
+        output.status.success(),
+        "{shown}: {}: {out}{error}",
+        output.status
+    );
     Ok((out, error))
 }

@@ -21,17 +21,32 @@ pub fn repository() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-/// The archive of the product's image, which `kind-tests/nodes/run` has built as operators do, and another of the same sources.
+/// The archive of the product's image, which `kind-tests/nodes/run` has built as operators do, and
+/// another of the same sources.
 pub fn product() -> Result<[PathBuf; 2]> {
-    let folder = std::env::var_os("NODES_IMAGES").context("NODES_IMAGES names no folder: make node-test runs this suite")?;
+    let folder = std::env::var_os("NODES_IMAGES")
+        .context("NODES_IMAGES names no folder: make node-test runs this suite")?;
     Ok(["product.tar", "again.tar"].map(|file| Path::new(&folder).join(file)))
 }
 
 /// The digest of the image in an archive.
 pub async fn digest(archive: &Path) -> Result<String> {
-    let index = run("tar", &["--extract", "--to-stdout", "--file", &archive.display().to_string(), "index.json"]).await?;
+    let index = run(
+        "tar",
+        &[
+            "--extract",
+            "--to-stdout",
+            "--file",
+            &archive.display().to_string(),
+            "index.json",
+        ],
+    )
+    .await?;
     let index: serde_json::Value = serde_json::from_str(&index)?;
-    Ok(index["manifests"][0]["digest"].as_str().context("no digest")?.into())
+    Ok(index["manifests"][0]["digest"]
+        .as_str()
+        .context("no digest")?
+        .into())
 }
 
 /// An image with a shell, `nc` and `httpd`, which sleeps.
@@ -48,21 +63,43 @@ pub async fn tool() -> Result<PathBuf> {
 /// An image of kube-controller-manager.
 pub async fn controller_manager(programs: &Path) -> Result<PathBuf> {
     let root = leash::folder("kube-controller-manager")?;
-    std::fs::copy(programs.join("kube-controller-manager"), root.join("kube-controller-manager"))?;
+    std::fs::copy(
+        programs.join("kube-controller-manager"),
+        root.join("kube-controller-manager"),
+    )?;
     build(CONTROLLER_MANAGER, &root, r#"["/kube-controller-manager"]"#).await
 }
 
 async fn build(name: &str, root: &Path, command: &str) -> Result<PathBuf> {
     let folder = leash::folder("image")?;
     let (file, archive) = (folder.join("Containerfile"), folder.join("image.tar"));
-    std::fs::write(&file, format!("FROM scratch\nCOPY . /\nENTRYPOINT {command}\n"))?;
+    std::fs::write(
+        &file,
+        format!("FROM scratch\nCOPY . /\nENTRYPOINT {command}\n"),
+    )?;
     let buildah = |args: &[&str]| {
         let mut command = Command::new("buildah");
         command.args(args).env("STORAGE_DRIVER", "vfs");
         command
     };
     let [root, file] = [root, &file].map(|path| path.display().to_string());
-    said(&mut buildah(&["build", "--quiet", "--layers=false", "--file", &file, "--tag", name, &root])).await?;
-    said(&mut buildah(&["push", "--quiet", name, &format!("oci-archive:{}:{name}", archive.display())])).await?;
+    said(&mut buildah(&[
+        "build",
+        "--quiet",
+        "--layers=false",
+        "--file",
+        &file,
+        "--tag",
+        name,
+        &root,
+    ]))
+    .await?;
+    said(&mut buildah(&[
+        "push",
+        "--quiet",
+        name,
+        &format!("oci-archive:{}:{name}", archive.display()),
+    ]))
+    .await?;
     Ok(archive)
 }

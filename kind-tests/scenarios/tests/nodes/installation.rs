@@ -1,5 +1,5 @@
-//! The agents, installed as deploy/README.md says: with kustomize, and then with the chart, in a namespace that holds pods to the restricted
-//! standard.
+//! The agents, installed as deploy/README.md says: with kustomize, and then with the chart, in a
+//! namespace that holds pods to the restricted standard.
 
 use std::path::{Path, PathBuf};
 
@@ -26,21 +26,31 @@ pub struct Installation {
 }
 
 impl Installation {
-    /// Installs by kustomize, removes that, and installs by the chart; the NetworkPolicies hold from then on.
+    /// Installs by kustomize, removes that, and installs by the chart; the NetworkPolicies hold
+    /// from then on.
     pub async fn of(world: &World) -> Result<Self> {
         let tools = go_programs::built("deployment-tools").await?;
         let file = kustomized(&tools.join("kustomize")).await?;
         no_warning(&world.kubectl(&["apply", "--filename", &file]).await?)?;
         ready(world).await?;
-        world.kubectl(&["delete", "--wait", "--filename", &file]).await?;
+        world
+            .kubectl(&["delete", "--wait", "--filename", &file])
+            .await?;
         eventually("the pods have gone", async || {
-            let pods = world.seed.api().names(&format!("/api/v1/namespaces/{GARDEN}/pods")).await?;
+            let pods = world
+                .seed
+                .api()
+                .names(&format!("/api/v1/namespaces/{GARDEN}/pods"))
+                .await?;
             ensure!(pods.is_empty(), "{pods:?}");
             Ok(())
         })
         .await?;
 
-        let installation = Self { helm: tools.join("helm"), home: leash::folder("helm")? };
+        let installation = Self {
+            helm: tools.join("helm"),
+            home: leash::folder("helm")?,
+        };
         installation.upgrade(world, &[]).await?;
         ready(world).await?;
         Ok(installation)
@@ -53,7 +63,11 @@ impl Installation {
         command
             .args(["upgrade", "--install", "dependency-watchdog"])
             .arg(chart)
-            .args(["--namespace", GARDEN, &format!("--set=image.repository={PRODUCT}")])
+            .args([
+                "--namespace",
+                GARDEN,
+                &format!("--set=image.repository={PRODUCT}"),
+            ])
             .args(more)
             .env("HOME", &self.home)
             .env("KUBECONFIG", &world.kubeconfig);
@@ -67,12 +81,21 @@ async fn kustomized(kustomize: &Path) -> Result<String> {
     let repository = crate::images::repository();
     std::fs::create_dir(folder.join("deploy"))?;
     for (from, to) in [("deploy/kustomize", "deploy"), ("config", ".")] {
-        let [from, to] = [repository.join(from), folder.join(to)].map(|path| path.display().to_string());
+        let [from, to] =
+            [repository.join(from), folder.join(to)].map(|path| path.display().to_string());
         run("cp", &["-r", &from, &to]).await?;
     }
     let overlay = folder.join("deploy/kustomize/overlays/plain");
-    let image = format!("dependency-watchdog={PRODUCT}:{}", env!("CARGO_PKG_VERSION"));
-    said(Command::new(kustomize).args(["edit", "set", "image", &image]).current_dir(&overlay)).await?;
+    let image = format!(
+        "dependency-watchdog={PRODUCT}:{}",
+        env!("CARGO_PKG_VERSION")
+    );
+    said(
+        Command::new(kustomize)
+            .args(["edit", "set", "image", &image])
+            .current_dir(&overlay),
+    )
+    .await?;
     let (manifests, _) = said(Command::new(kustomize).arg("build").current_dir(&overlay)).await?;
     let file = folder.join("manifests.yaml");
     std::fs::write(&file, manifests)?;
@@ -84,27 +107,63 @@ fn no_warning((_, said): &(String, String)) -> Result<()> {
     Ok(())
 }
 
-/// Waits until all replicas are ready and both agents have a leader; no probe of a kubelet's may have failed on the way.
+/// Waits until all replicas are ready and both agents have a leader; no probe of a kubelet's may
+/// have failed on the way.
 async fn ready(world: &World) -> Result<()> {
     let api = world.seed.api();
     for name in AGENTS {
         eventually("the agent is ready and has a leader", async || {
-            let status = api.get(&format!("/apis/apps/v1/namespaces/{GARDEN}/deployments/{name}")).await?["status"].take();
-            ensure!(status["readyReplicas"] == 2 && status["updatedReplicas"] == 2 && status["replicas"] == 2, "{status}");
+            let status = api
+                .get(&format!(
+                    "/apis/apps/v1/namespaces/{GARDEN}/deployments/{name}"
+                ))
+                .await?["status"]
+                .take();
+            ensure!(
+                status["readyReplicas"] == 2
+                    && status["updatedReplicas"] == 2
+                    && status["replicas"] == 2,
+                "{status}"
+            );
             leader(world, name).await
         })
         .await?;
     }
-    let pods = api.get(&format!("/api/v1/namespaces/{GARDEN}/pods")).await?;
+    let pods = api
+        .get(&format!("/api/v1/namespaces/{GARDEN}/pods"))
+        .await?;
     let pods: Vec<_> = pods["items"].as_array().into_iter().flatten().collect();
-    let statuses = pods.iter().map(|pod| &pod["status"]["containerStatuses"][0]);
-    let restarted: Vec<_> = statuses.filter(|status| status["restartCount"] != 0).collect();
-    ensure!(restarted.is_empty(), "containers have restarted: {restarted:?}");
-    let events = api.get(&format!("/api/v1/namespaces/{GARDEN}/events?fieldSelector=reason%3DUnhealthy")).await?;
+    let statuses = pods
+        .iter()
+        .map(|pod| &pod["status"]["containerStatuses"][0]);
+    let restarted: Vec<_> = statuses
+        .filter(|status| status["restartCount"] != 0)
+        .collect();
+    ensure!(
+        restarted.is_empty(),
+        "containers have restarted: {restarted:?}"
+    );
+    let events = api
+        .get(&format!(
+            "/api/v1/namespaces/{GARDEN}/events?fieldSelector=reason%3DUnhealthy"
+        ))
+        .await?;
     // A probe that is under way when its pod is deleted may fail.
-    let theirs = |event: &&Value| pods.iter().any(|pod| pod["metadata"]["uid"] == event["involvedObject"]["uid"]);
-    let notes: Vec<_> = events["items"].as_array().into_iter().flatten().filter(theirs).map(|event| &event["message"]).collect();
-    ensure!(notes.is_empty(), "probes have failed at the start: {notes:?}");
+    let theirs = |event: &&Value| {
+        pods.iter()
+            .any(|pod| pod["metadata"]["uid"] == event["involvedObject"]["uid"])
+    };
+    let notes: Vec<_> = events["items"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .filter(theirs)
+        .map(|event| &event["message"])
+        .collect();
+    ensure!(
+        notes.is_empty(),
+        "probes have failed at the start: {notes:?}"
+    );
     Ok(())
 }
 
@@ -115,20 +174,40 @@ pub async fn leader(world: &World, agent: &str) -> Result<String> {
         agent.replace("dependency-watchdog", "dwd") + "-leader-election"
     );
     let holder = world.seed.api().get(&lease).await?["spec"]["holderIdentity"].take();
-    let pods = world.seed.api().names(&format!("/api/v1/namespaces/{GARDEN}/pods")).await?;
-    let found = pods.into_iter().find(|pod| holder.as_str().is_some_and(|holder| holder.starts_with(pod.as_str())));
+    let pods = world
+        .seed
+        .api()
+        .names(&format!("/api/v1/namespaces/{GARDEN}/pods"))
+        .await?;
+    let found = pods.into_iter().find(|pod| {
+        holder
+            .as_str()
+            .is_some_and(|holder| holder.starts_with(pod.as_str()))
+    });
     found.ok_or_else(|| anyhow::anyhow!("no pod holds the Lease: {holder}"))
 }
 
-static INSTALLED: tokio::sync::OnceCell<(Installation, Policies)> = tokio::sync::OnceCell::const_new();
+static INSTALLED: tokio::sync::OnceCell<(Installation, Policies)> =
+    tokio::sync::OnceCell::const_new();
 
 /// The installation that all tests share.
 pub async fn installed(world: &'static World) -> Result<&'static (Installation, Policies)> {
     INSTALLED
         .get_or_try_init(async || {
             world.shoot.publish().await?;
-            let installed = (Installation::of(world).await?, Policies::enforce(world).await?);
-            let status = ["--namespace", GARDEN, "exec", &format!("deployment/{}", AGENTS[0]), "--", PROGRAM, "status"];
+            let installed = (
+                Installation::of(world).await?,
+                Policies::enforce(world).await?,
+            );
+            let status = [
+                "--namespace",
+                GARDEN,
+                "exec",
+                &format!("deployment/{}", AGENTS[0]),
+                "--",
+                PROGRAM,
+                "status",
+            ];
             let (status, _) = world.kubectl(&status).await?;
             ensure!(status.contains(world.shoot.namespace), "{status}");
             Ok(installed)

@@ -39,23 +39,51 @@ pub struct Machine {
 /// Makes the bridge.
 pub async fn bridge() -> Result<()> {
     run("ip", &["link", "add", BRIDGE, "type", "bridge"]).await?;
-    run("ip", &["address", "add", &format!("{CONTROL_PLANES}/24"), "dev", BRIDGE]).await?;
+    run(
+        "ip",
+        &[
+            "address",
+            "add",
+            &format!("{CONTROL_PLANES}/24"),
+            "dev",
+            BRIDGE,
+        ],
+    )
+    .await?;
     run("ip", &["link", "set", BRIDGE, "up"]).await?;
-    // Service addresses are routed on every machine; the kernel wants a route before it looks at a packet.
-    run("ip", &["route", "add", "default", "dev", BRIDGE]).await.map(drop)
+    // Service addresses are routed on every machine; the kernel wants a route before it looks at a
+    // packet.
+    run("ip", &["route", "add", "default", "dev", BRIDGE])
+        .await
+        .map(drop)
 }
 
 impl Machine {
     /// Starts one. Its node is registered, not yet ready.
     pub async fn start(spec: Spec<'_>, programs: &Path) -> Result<Self> {
-        let Spec { name, number, server, authority, images } = spec;
+        let Spec {
+            name,
+            number,
+            server,
+            authority,
+            images,
+        } = spec;
         let folder = leash::folder(name)?;
-        let write = |file: &str, text: &str| std::fs::write(folder.join(file), text).with_context(|| file.to_owned());
+        let write = |file: &str, text: &str| {
+            std::fs::write(folder.join(file), text).with_context(|| file.to_owned())
+        };
         std::fs::create_dir(folder.join("cni"))?;
         write("cni/pods.conflist", &network(number))?;
         write("containerd.toml", &containerd(&folder))?;
         write("kubelet.yaml", &kubelet(&folder, name, number))?;
-        write("kubeconfig", &kubeconfig(server, authority, &testbed::control_plane::kubelet_token(name)))?;
+        write(
+            "kubeconfig",
+            &kubeconfig(
+                server,
+                authority,
+                &testbed::control_plane::kubelet_token(name),
+            ),
+        )?;
         write(
             "images",
             &images.iter().fold(String::new(), |mut text, image| {
@@ -75,23 +103,48 @@ impl Machine {
         write("kubelet.args", &(args.join("\n") + "\n"))?;
 
         let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../nodes/machine");
-        let mut words: Vec<String> =
-            ["--net", "--mount", "--uts", "--ipc", "--pid", "--fork", "--kill-child", "--propagation=private", "--"]
-                .map(Into::into)
-                .into();
-        words.extend([script.display().to_string(), folder.display().to_string(), name.into()]);
-        let program =
-            Program { name: name.into(), path: "unshare".into(), args: words, environment: Vec::new(), log: folder.join("log") };
+        let mut words: Vec<String> = [
+            "--net",
+            "--mount",
+            "--uts",
+            "--ipc",
+            "--pid",
+            "--fork",
+            "--kill-child",
+            "--propagation=private",
+            "--",
+        ]
+        .map(Into::into)
+        .into();
+        words.extend([
+            script.display().to_string(),
+            folder.display().to_string(),
+            name.into(),
+        ]);
+        let program = Program {
+            name: name.into(),
+            path: "unshare".into(),
+            args: words,
+            environment: Vec::new(),
+            log: folder.join("log"),
+        };
         let mut process = program.start()?;
         let is_ready = eventually("the machine is ready for its cable", async || {
             let ended = process.ended()?;
-            anyhow::ensure!(ended.is_some() || folder.join("ready").exists(), "not ready");
+            anyhow::ensure!(
+                ended.is_some() || folder.join("ready").exists(),
+                "not ready"
+            );
             Ok(ended.is_none())
         });
         anyhow::ensure!(is_ready.await?, "{name} has ended: {}", process.tail(5));
         let children = format!("/proc/{0}/task/{0}/children", process.id());
         let pid = std::fs::read_to_string(children)?.trim().to_owned();
-        let machine = Self { name: name.into(), _process: process, pid };
+        let machine = Self {
+            name: name.into(),
+            _process: process,
+            pid,
+        };
         machine.wire(number).await?;
         write("plugged", "")?;
         Ok(machine)
@@ -99,16 +152,34 @@ impl Machine {
 
     async fn wire(&self, number: u8) -> Result<()> {
         let (name, address) = (&self.name, format!("10.77.0.{number}"));
-        run("ip", &["link", "add", name, "type", "veth", "peer", "name", "cable", "netns", &self.pid]).await?;
+        run(
+            "ip",
+            &[
+                "link", "add", name, "type", "veth", "peer", "name", "cable", "netns", &self.pid,
+            ],
+        )
+        .await?;
         run("ip", &["link", "set", name, "master", BRIDGE, "up"]).await?;
         for command in [
             format!("address add {address}/24 dev cable"),
             "link set cable up".into(),
             format!("route add default via {CONTROL_PLANES}"),
         ] {
-            self.run(&[&["ip"], command.split(' ').collect::<Vec<_>>().as_slice()].concat()).await?;
+            self.run(&[&["ip"], command.split(' ').collect::<Vec<_>>().as_slice()].concat())
+                .await?;
         }
-        run("ip", &["route", "add", &format!("10.77.{number}.0/24"), "via", &address]).await.map(drop)
+        run(
+            "ip",
+            &[
+                "route",
+                "add",
+                &format!("10.77.{number}.0/24"),
+                "via",
+                &address,
+            ],
+        )
+        .await
+        .map(drop)
     }
 
     /// Its name, and its node's.
@@ -118,7 +189,17 @@ impl Machine {
 
     /// Takes its network away, or gives it back: the cable is pulled at the bridge's end.
     pub async fn plug(&self, plugged: bool) -> Result<()> {
-        run("ip", &["link", "set", &self.name, if plugged { "up" } else { "down" }]).await.map(drop)
+        run(
+            "ip",
+            &[
+                "link",
+                "set",
+                &self.name,
+                if plugged { "up" } else { "down" },
+            ],
+        )
+        .await
+        .map(drop)
     }
 
     /// What a command prints that runs in this machine.
@@ -128,7 +209,9 @@ impl Machine {
 
     /// The arguments of `nsenter` before a command in this machine.
     pub fn enter(&self) -> [&str; 8] {
-        ["--target", &self.pid, "--net", "--mount", "--uts", "--ipc", "--pid", "--"]
+        [
+            "--target", &self.pid, "--net", "--mount", "--uts", "--ipc", "--pid", "--",
+        ]
     }
 }
 
@@ -160,7 +243,8 @@ fn network(number: u8) -> String {
     .to_string()
 }
 
-/// As Gardener's operating system configuration has it, where it matters here: a Lease of 40 s, renewed every 10 s.
+/// As Gardener's operating system configuration has it, where it matters here: a Lease of 40 s,
+/// renewed every 10 s.
 fn kubelet(folder: &Path, name: &str, number: u8) -> String {
     serde_json::json!({
         "apiVersion": "kubelet.config.k8s.io/v1beta1", "kind": "KubeletConfiguration",

@@ -1,4 +1,5 @@
-//! The image, the chart and the agents on real kubelets: pods in containers, on machines in name spaces of their own.
+//! The image, the chart and the agents on real kubelets: pods in containers, on machines in name
+//! spaces of their own.
 //!
 //! ```text
 //!   this process, etcd, API servers of the seed and of two shoots, the seed's kube-controller-manager and scheduler
@@ -36,38 +37,94 @@ use crate::world::World;
 fn the_image_repeats_and_holds_a_program_for_nobody_and_no_shell() -> Result<()> {
     scenario(async |bed| {
         let [first, second] = images::product()?;
-        let digests = [images::digest(&first).await?, images::digest(&second).await?];
-        ensure!(digests[0] == digests[1], "two builds of the same sources: {digests:?}");
-        println!("image {}, {:.1} MB", digests[0], std::fs::metadata(first)?.len() as f64 / 1e6);
+        let digests = [
+            images::digest(&first).await?,
+            images::digest(&second).await?,
+        ];
+        ensure!(
+            digests[0] == digests[1],
+            "two builds of the same sources: {digests:?}"
+        );
+        println!(
+            "image {}, {:.1} MB",
+            digests[0],
+            std::fs::metadata(first)?.len() as f64 / 1e6
+        );
 
         let world = World::get(bed).await?;
         installed(world).await?;
         let pod = leader(world, AGENTS[0]).await?;
-        let shell = world.kubectl(&["--namespace", GARDEN, "exec", &pod, "--", "sh", "-c", "true"]).await;
-        ensure!(shell.is_err_and(|error| error.to_string().contains("executable file not found")), "there is a shell");
+        let shell = world
+            .kubectl(&[
+                "--namespace",
+                GARDEN,
+                "exec",
+                &pod,
+                "--",
+                "sh",
+                "-c",
+                "true",
+            ])
+            .await;
+        ensure!(
+            shell.is_err_and(|error| error.to_string().contains("executable file not found")),
+            "there is a shell"
+        );
         let processes = run("pgrep", &["--exact", "dependency-watc"]).await?;
         let process = processes.lines().next().context("no agent runs")?;
         let status = std::fs::read_to_string(format!("/proc/{process}/status"))?;
-        ensure!(status.contains("Uid:\t65532\t65532") && status.contains("CapEff:\t0000000000000000"), "{status}");
+        ensure!(
+            status.contains("Uid:\t65532\t65532") && status.contains("CapEff:\t0000000000000000"),
+            "{status}"
+        );
         let mounts = std::fs::read_to_string(format!("/proc/{process}/mountinfo"))?;
-        ensure!(mounts.lines().any(|mount| mount.contains(" / / ro")), "{mounts}");
-        let certificates = std::fs::read_to_string(format!("/proc/{process}/root/etc/ssl/certs/ca-certificates.crt"))?;
-        ensure!(certificates.contains("BEGIN CERTIFICATE"), "no certificates");
+        ensure!(
+            mounts.lines().any(|mount| mount.contains(" / / ro")),
+            "{mounts}"
+        );
+        let certificates = std::fs::read_to_string(format!(
+            "/proc/{process}/root/etc/ssl/certs/ca-certificates.crt"
+        ))?;
+        ensure!(
+            certificates.contains("BEGIN CERTIFICATE"),
+            "no certificates"
+        );
         Ok(())
     })
 }
 
 #[test]
-fn network_policies_let_through_what_kubelets_prometheus_and_operators_do_and_no_more() -> Result<()> {
+fn network_policies_let_through_what_kubelets_prometheus_and_operators_do_and_no_more() -> Result<()>
+{
     scenario(async |bed| {
         let world = World::get(bed).await?;
         installed(world).await?;
-        let pods = world.seed.api().get(&format!("/api/v1/namespaces/{GARDEN}/pods")).await?;
-        let address = pods["items"][0]["status"]["podIP"].as_str().context("no address")?;
+        let pods = world
+            .seed
+            .api()
+            .get(&format!("/api/v1/namespaces/{GARDEN}/pods"))
+            .await?;
+        let address = pods["items"][0]["status"]["podIP"]
+            .as_str()
+            .context("no address")?;
         let stranger = format!("deployment/{}", testbed::gardener::CA);
         let asks = async |port: u16| {
-            let nc = ["exec", &stranger, "--", "nc", "-w", "2", address, &port.to_string(), "-e", "/bin/true"];
-            world.kubectl(&[&["--namespace", world.shoot.namespace][..], &nc].concat()).await.is_ok()
+            let nc = [
+                "exec",
+                &stranger,
+                "--",
+                "nc",
+                "-w",
+                "2",
+                address,
+                &port.to_string(),
+                "-e",
+                "/bin/true",
+            ];
+            world
+                .kubectl(&[&["--namespace", world.shoot.namespace][..], &nc].concat())
+                .await
+                .is_ok()
         };
         ensure!(asks(9643).await, "metrics cannot be read");
         ensure!(!asks(9644).await, "another pod reaches the health port");
@@ -76,7 +133,8 @@ fn network_policies_let_through_what_kubelets_prometheus_and_operators_do_and_no
 }
 
 #[test]
-fn no_node_is_given_up_and_no_service_loses_an_endpoint_whatever_happens_to_the_prober() -> Result<()> {
+fn no_node_is_given_up_and_no_service_loses_an_endpoint_whatever_happens_to_the_prober()
+-> Result<()> {
     scenario(async |bed| {
         let world = World::get(bed).await?;
         let (installation, _) = installed(world).await?;
@@ -91,20 +149,32 @@ fn no_node_is_given_up_and_no_service_loses_an_endpoint_whatever_happens_to_the_
             world.shoot.plane.asked_by(PROBE_USER, &marks[1]),
         ]
         .concat();
-        let refused: Vec<_> = asked.iter().filter(|asked| [401, 403].contains(&asked.code)).collect();
-        ensure!(!asked.is_empty() && refused.is_empty(), "{} requests, refused: {refused:?}", asked.len());
+        let refused: Vec<_> = asked
+            .iter()
+            .filter(|asked| [401, 403].contains(&asked.code))
+            .collect();
+        ensure!(
+            !asked.is_empty() && refused.is_empty(),
+            "{} requests, refused: {refused:?}",
+            asked.len()
+        );
         Ok(())
     })
 }
 
 #[test]
-fn pods_are_ready_soon_after_their_service_and_do_not_wait_for_their_kubelets_back_off() -> Result<()> {
+fn pods_are_ready_soon_after_their_service_and_do_not_wait_for_their_kubelets_back_off()
+-> Result<()> {
     scenario(async |bed| {
         let world = World::get(bed).await?;
         installed(world).await?;
         let all = Shape::ALL.map(async |shape| -> Result<()> {
-            let (with, without) = weeded(world.seed.api(), shape).await.with_context(|| format!("{shape:?}"))?;
-            println!("{shape:?}: ready {with:.1?} after the Service, {without:.1?} without the weeder");
+            let (with, without) = weeded(world.seed.api(), shape)
+                .await
+                .with_context(|| format!("{shape:?}"))?;
+            println!(
+                "{shape:?}: ready {with:.1?} after the Service, {without:.1?} without the weeder"
+            );
             ensure!(without > 3 * with, "{shape:?}: {with:?}, {without:?}");
             Ok(())
         });
@@ -113,7 +183,8 @@ fn pods_are_ready_soon_after_their_service_and_do_not_wait_for_their_kubelets_ba
 }
 
 #[test]
-fn real_kubelets_renew_their_leases_about_every_ten_seconds_under_load_and_when_they_restart() -> Result<()> {
+fn real_kubelets_renew_their_leases_about_every_ten_seconds_under_load_and_when_they_restart()
+-> Result<()> {
     scenario(async |bed| {
         let world = World::get(bed).await?;
         let [seed, spare] = [world.seed.api(), world.unprotected.plane.api()].map(Renewals::of);
@@ -127,15 +198,22 @@ fn real_kubelets_renew_their_leases_about_every_ten_seconds_under_load_and_when_
         };
         for count in [2, 5, 8] {
             after(&spare, world.spare.name(), count).await?;
-            world.spare.run(&["pkill", "-KILL", "-x", "kubelet"]).await?;
+            world
+                .spare
+                .run(&["pkill", "-KILL", "-x", "kubelet"])
+                .await?;
         }
         // All pods are on the seed's machine.
-        for (what, renewals, node) in
-            [("under load", seed, world.seed_machine.name()), ("with three restarts", spare, world.spare.name())]
-        {
+        for (what, renewals, node) in [
+            ("under load", seed, world.seed_machine.name()),
+            ("with three restarts", spare, world.spare.name()),
+        ] {
             let spacings = after(&renewals, node, 15).await?;
             println!("{what}, seconds between two renewals: {spacings:.1?}");
-            ensure!(spacings.iter().all(|spacing| *spacing < 20.0), "{what}: {spacings:?}");
+            ensure!(
+                spacings.iter().all(|spacing| *spacing < 20.0),
+                "{what}: {spacings:?}"
+            );
         }
         Ok(())
     })

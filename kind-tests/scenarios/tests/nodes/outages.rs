@@ -12,12 +12,15 @@ use crate::installation::{AGENTS, Installation, leader};
 use crate::shoot::Shoot;
 use crate::world::World;
 
-/// When something happens to the prober: shortly before the verdict, which falls when leases are 30 s old (three quarters of 40 s).
+/// When something happens to the prober: shortly before the verdict, which falls when leases are 30
+/// s old (three quarters of 40 s).
 const BEFORE_THE_VERDICT: Duration = Duration::from_secs(26);
-/// How old leases are when kube-controller-manager has surely given nodes up: 40 s, and it looks every 5 s.
+/// How old leases are when kube-controller-manager has surely given nodes up: 40 s, and it looks
+/// every 5 s.
 const GIVEN_UP: Duration = Duration::from_secs(48);
 
-/// No lease of a node that renews is older than this: every 10 s, and 2.5 s more on a machine that does much at once.
+/// No lease of a node that renews is older than this: every 10 s, and 2.5 s more on a machine that
+/// does much at once.
 const RENEWED: Duration = Duration::from_millis(12_500);
 
 /// What happens to the prober meanwhile.
@@ -36,16 +39,33 @@ impl Change {
         let prober = AGENTS[0];
         match self {
             Self::LeaderKilled => kill(world, &leader(world, prober).await?).await,
-            Self::Restarted => {
-                world.kubectl(&["--namespace", GARDEN, "rollout", "restart", &format!("deployment/{prober}")]).await.map(drop)
+            Self::Restarted => world
+                .kubectl(&[
+                    "--namespace",
+                    GARDEN,
+                    "rollout",
+                    "restart",
+                    &format!("deployment/{prober}"),
+                ])
+                .await
+                .map(drop),
+            Self::Upgraded => {
+                installation
+                    .upgrade(world, &["--set=prober.logLevel=DEBUG"])
+                    .await
             }
-            Self::Upgraded => installation.upgrade(world, &["--set=prober.logLevel=DEBUG"]).await,
         }
     }
 }
 
-/// Cuts the nodes off until kube-controller-manager would have given them up, and lets them in again; the shoots beside it are cut off as well.
-pub async fn outage(world: &World, installation: &Installation, change: Change, beside: Option<&Shoot>) -> Result<()> {
+/// Cuts the nodes off until kube-controller-manager would have given them up, and lets them in
+/// again; the shoots beside it are cut off as well.
+pub async fn outage(
+    world: &World,
+    installation: &Installation,
+    change: Change,
+    beside: Option<&Shoot>,
+) -> Result<()> {
     let shoot = &world.shoot;
     let all: Vec<&Shoot> = beside.into_iter().chain([shoot]).collect();
     eventually("all nodes renew their leases", async || {
@@ -60,19 +80,33 @@ pub async fn outage(world: &World, installation: &Installation, change: Change, 
     let began = Instant::now();
     silent_for(shoot, BEFORE_THE_VERDICT).await?;
     change.happen(world, installation).await?;
-    replicas(shoot, "all are at 0, their pods gone", |(desired, ready)| desired == 0 && ready == 0).await?;
+    replicas(
+        shoot,
+        "all are at 0, their pods gone",
+        |(desired, ready)| desired == 0 && ready == 0,
+    )
+    .await?;
     let (at_zero, silence) = (began.elapsed(), silence(shoot).await?);
     silent_for(shoot, GIVEN_UP).await?;
     if let Some(other) = beside {
-        eventually("all nodes without the watchdog are given up, and the Service has no endpoint", async || {
-            let (unknown, ready) = (other.unknown().await?, other.endpoints().await?);
-            ensure!(unknown == other.machines.len() && ready == 0, "{unknown} Unknown, {ready} endpoints ready");
-            Ok(())
-        })
+        eventually(
+            "all nodes without the watchdog are given up, and the Service has no endpoint",
+            async || {
+                let (unknown, ready) = (other.unknown().await?, other.endpoints().await?);
+                ensure!(
+                    unknown == other.machines.len() && ready == 0,
+                    "{unknown} Unknown, {ready} endpoints ready"
+                );
+                Ok(())
+            },
+        )
         .await?;
     }
     let (unknown, least) = shoot.seen();
-    ensure!(unknown.is_empty() && least == shoot.machines.len(), "{change:?}: Unknown {unknown:?}, {least} endpoints ready");
+    ensure!(
+        unknown.is_empty() && least == shoot.machines.len(),
+        "{change:?}: Unknown {unknown:?}, {least} endpoints ready"
+    );
     for shoot in &all {
         shoot.plug(true).await?;
     }
@@ -111,9 +145,21 @@ async fn silence(shoot: &Shoot) -> Result<Duration> {
 
 /// How long ago the nodes renewed their leases.
 async fn ages(shoot: &Shoot) -> Result<Vec<Duration>> {
-    let leases = shoot.plane.api().get("/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases").await?;
-    let times = leases["items"].as_array().into_iter().flatten().filter_map(|lease| lease["spec"]["renewTime"].as_str());
-    let times = times.map(|time| Ok((Utc::now() - DateTime::parse_from_rfc3339(time)?.to_utc()).to_std().unwrap_or_default()));
+    let leases = shoot
+        .plane
+        .api()
+        .get("/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases")
+        .await?;
+    let times = leases["items"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .filter_map(|lease| lease["spec"]["renewTime"].as_str());
+    let times = times.map(|time| {
+        Ok((Utc::now() - DateTime::parse_from_rfc3339(time)?.to_utc())
+            .to_std()
+            .unwrap_or_default())
+    });
     times.collect()
 }
 
@@ -121,12 +167,22 @@ async fn ages(shoot: &Shoot) -> Result<Vec<Duration>> {
 async fn kill(world: &World, pod: &str) -> Result<()> {
     let ctr = ["ctr", "--namespace", "k8s.io"];
     let machine = &world.seed_machine;
-    for id in machine.run(&[&ctr[..], &["containers", "list", "--quiet"]].concat()).await?.lines() {
-        let info = machine.run(&[&ctr[..], &["containers", "info", id]].concat()).await?;
+    for id in machine
+        .run(&[&ctr[..], &["containers", "list", "--quiet"]].concat())
+        .await?
+        .lines()
+    {
+        let info = machine
+            .run(&[&ctr[..], &["containers", "info", id]].concat())
+            .await?;
         let info: serde_json::Value = serde_json::from_str(&info)?;
         let labels = &info["Labels"];
-        if labels["io.kubernetes.pod.name"] == pod && labels["io.cri-containerd.kind"] == "container" {
-            let kill = machine.run(&[&ctr[..], &["tasks", "kill", "--signal", "SIGKILL", id]].concat()).await;
+        if labels["io.kubernetes.pod.name"] == pod
+            && labels["io.cri-containerd.kind"] == "container"
+        {
+            let kill = machine
+                .run(&[&ctr[..], &["tasks", "kill", "--signal", "SIGKILL", id]].concat())
+                .await;
             // One that has ended before is still listed.
             if kill.is_ok() {
                 return Ok(());

@@ -1,4 +1,5 @@
-//! The NetworkPolicies of the agents, enforced on the seed's machine by nftables: no network plugin of Debian's does it.
+//! The NetworkPolicies of the agents, enforced on the seed's machine by nftables: no network plugin
+//! of Debian's does it.
 
 use std::collections::BTreeSet;
 use std::fmt::Write;
@@ -22,28 +23,40 @@ impl Policies {
     /// Enforces them as they are now, for whichever pods they select, until the process ends.
     pub async fn enforce(world: &'static World) -> Result<Self> {
         let api = world.seed.api();
-        let policies = api.get(&format!("/apis/networking.k8s.io/v1/namespaces/{GARDEN}/networkpolicies")).await?["items"].take();
+        let policies = api
+            .get(&format!(
+                "/apis/networking.k8s.io/v1/namespaces/{GARDEN}/networkpolicies"
+            ))
+            .await?["items"]
+            .take();
         let policies = policies.as_array().cloned().unwrap_or_default();
         anyhow::ensure!(policies.len() == 2, "{} policies", policies.len());
         let mut table = String::new();
         for family in ["inet", "bridge"] {
-            write!(table, "table {family} policies {{\n{}}}\n", rules(&policies)?)?;
+            write!(
+                table,
+                "table {family} policies {{\n{}}}\n",
+                rules(&policies)?
+            )?;
         }
         nft(&world.seed_machine, &table).await?;
         select(api, &world.seed_machine, &policies).await?;
         let task = async move {
             loop {
-                // A policy holds for a new pod a moment after its start, as with other network plugins.
+                // A policy holds for a new pod a moment after its start, as with other network
+                // plugins.
                 let _ = select(api, &world.seed_machine, &policies).await;
                 sleep(Duration::from_millis(200)).await;
             }
         };
-        Ok(Self { _task: tokio::spawn(task) })
+        Ok(Self {
+            _task: tokio::spawn(task),
+        })
     }
 }
 
-/// The sets of the selected pods' addresses, and what no connection may be begun to. Whatever comes from the machine itself, such as its
-/// kubelet's probes, is not forwarded, and so not asked.
+/// The sets of the selected pods' addresses, and what no connection may be begun to. Whatever comes
+/// from the machine itself, such as its kubelet's probes, is not forwarded, and so not asked.
 fn rules(policies: &[Value]) -> Result<String> {
     let (mut sets, mut chain) = (String::new(), String::new());
     for (index, policy) in policies.iter().enumerate() {
@@ -51,20 +64,40 @@ fn rules(policies: &[Value]) -> Result<String> {
         for (side, address) in [("ingress", "daddr"), ("egress", "saddr")] {
             for protocol in ["TCP", "UDP"] {
                 let ports = ports(&policy["spec"][side], protocol);
-                let others = if ports.is_empty() { String::new() } else { format!("th dport != {{ {} }}", ports.join(", ")) };
-                let begins = if protocol == "TCP" { "tcp flags & (syn | ack) == syn" } else { "" };
-                writeln!(chain, "ip {address} @pods{index} meta l4proto {} {others} {begins} drop", protocol.to_lowercase())?;
+                let others = if ports.is_empty() {
+                    String::new()
+                } else {
+                    format!("th dport != {{ {} }}", ports.join(", "))
+                };
+                let begins = if protocol == "TCP" {
+                    "tcp flags & (syn | ack) == syn"
+                } else {
+                    ""
+                };
+                writeln!(
+                    chain,
+                    "ip {address} @pods{index} meta l4proto {} {others} {begins} drop",
+                    protocol.to_lowercase()
+                )?;
             }
         }
     }
-    Ok(format!("{sets}chain forward {{\ntype filter hook forward priority 0;\n{chain}}}\n"))
+    Ok(format!(
+        "{sets}chain forward {{\ntype filter hook forward priority 0;\n{chain}}}\n"
+    ))
 }
 
 /// The ports that a policy's rules let through.
 fn ports(rules: &Value, protocol: &str) -> Vec<String> {
-    let ports = rules.as_array().into_iter().flatten().flat_map(|rule| rule["ports"].as_array().into_iter().flatten());
-    let ports: BTreeSet<String> =
-        ports.filter(|port| port["protocol"] == protocol).map(|port| port["port"].to_string()).collect();
+    let ports = rules
+        .as_array()
+        .into_iter()
+        .flatten()
+        .flat_map(|rule| rule["ports"].as_array().into_iter().flatten());
+    let ports: BTreeSet<String> = ports
+        .filter(|port| port["protocol"] == protocol)
+        .map(|port| port["port"].to_string())
+        .collect();
     ports.into_iter().collect()
 }
 
@@ -72,14 +105,26 @@ fn ports(rules: &Value, protocol: &str) -> Vec<String> {
 async fn select(api: &KubeApi, machine: &Machine, policies: &[Value]) -> Result<()> {
     let mut commands = String::new();
     for (index, policy) in policies.iter().enumerate() {
-        let app = policy["spec"]["podSelector"]["matchLabels"]["app"].as_str().context("no label app")?;
-        let pods = api.get(&format!("/api/v1/namespaces/{GARDEN}/pods?labelSelector=app%3D{app}")).await?;
+        let app = policy["spec"]["podSelector"]["matchLabels"]["app"]
+            .as_str()
+            .context("no label app")?;
+        let pods = api
+            .get(&format!(
+                "/api/v1/namespaces/{GARDEN}/pods?labelSelector=app%3D{app}"
+            ))
+            .await?;
         let pods = pods["items"].as_array().into_iter().flatten();
-        let addresses: Vec<&str> = pods.filter_map(|pod| pod["status"]["podIP"].as_str()).collect();
+        let addresses: Vec<&str> = pods
+            .filter_map(|pod| pod["status"]["podIP"].as_str())
+            .collect();
         for family in ["inet", "bridge"] {
             writeln!(commands, "flush set {family} policies pods{index}")?;
             if !addresses.is_empty() {
-                writeln!(commands, "add element {family} policies pods{index} {{ {} }}", addresses.join(", "))?;
+                writeln!(
+                    commands,
+                    "add element {family} policies pods{index} {{ {} }}",
+                    addresses.join(", ")
+                )?;
             }
         }
     }

@@ -21,26 +21,37 @@ impl Renewals {
         let seen = Arc::new(Mutex::new(BTreeMap::<String, Vec<_>>::new()));
         let (api, told) = (api.clone(), seen.clone());
         let watch = async move {
-            api.follow("/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases", |change| {
-                let Change::Set(lease) = change else { return };
-                let time = lease["spec"]["renewTime"].as_str().and_then(|time| DateTime::parse_from_rfc3339(time).ok());
-                if let (Some(time), Some(name)) = (time, lease["metadata"]["name"].as_str()) {
-                    let mut seen = told.lock().unwrap_or_else(PoisonError::into_inner);
-                    let times = seen.entry(name.into()).or_default();
-                    if times.last() != Some(&time.to_utc()) {
-                        times.push(time.to_utc());
+            api.follow(
+                "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases",
+                |change| {
+                    let Change::Set(lease) = change else { return };
+                    let time = lease["spec"]["renewTime"]
+                        .as_str()
+                        .and_then(|time| DateTime::parse_from_rfc3339(time).ok());
+                    if let (Some(time), Some(name)) = (time, lease["metadata"]["name"].as_str()) {
+                        let mut seen = told.lock().unwrap_or_else(PoisonError::into_inner);
+                        let times = seen.entry(name.into()).or_default();
+                        if times.last() != Some(&time.to_utc()) {
+                            times.push(time.to_utc());
+                        }
                     }
-                }
-            })
+                },
+            )
             .await
         };
-        Self { seen, _watch: tokio::spawn(watch) }
+        Self {
+            seen,
+            _watch: tokio::spawn(watch),
+        }
     }
 
     /// The seconds between one renewal of a node's Lease and the next.
     pub fn spacings(&self, node: &str) -> Vec<f64> {
         let seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
         let times = seen.get(node).map(Vec::as_slice).unwrap_or_default();
-        times.windows(2).map(|pair| (pair[1] - pair[0]).as_seconds_f64()).collect()
+        times
+            .windows(2)
+            .map(|pair| (pair[1] - pair[0]).as_seconds_f64())
+            .collect()
     }
 }

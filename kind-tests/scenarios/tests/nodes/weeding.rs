@@ -1,4 +1,5 @@
-//! Pods that crash because a Service is away, as real kubelets run them: five shapes, and beside each the same pod that the weeder does not know.
+//! Pods that crash because a Service is away, as real kubelets run them: five shapes, and beside
+//! each the same pod that the weeder does not know.
 
 use std::time::Duration;
 
@@ -30,10 +31,19 @@ pub enum Shape {
 
 impl Shape {
     /// All of them.
-    pub const ALL: [Self; 5] = [Self::AtOnce, Self::Soon, Self::Late, Self::Init, Self::ReadyBefore];
+    pub const ALL: [Self; 5] = [
+        Self::AtOnce,
+        Self::Soon,
+        Self::Late,
+        Self::Init,
+        Self::ReadyBefore,
+    ];
 
     fn namespace(self) -> String {
-        format!("shoot--weed--{}", unique(&format!("{self:?}").to_lowercase()))
+        format!(
+            "shoot--weed--{}",
+            unique(&format!("{self:?}").to_lowercase())
+        )
     }
 
     fn containers(self, address: &str) -> Value {
@@ -50,9 +60,10 @@ impl Shape {
             Self::Soon => container("server", tries(6)),
             Self::Late => container("server", tries(20)),
             Self::Init => container("server", format!("exec {serves}")),
-            Self::ReadyBefore => {
-                container("server", format!("{asks} || exit 1; {serves} & while {asks}; do sleep 1; done; exit 1"))
-            }
+            Self::ReadyBefore => container(
+                "server",
+                format!("{asks} || exit 1; {serves} & while {asks}; do sleep 1; done; exit 1"),
+            ),
         };
         server["readinessProbe"] = json!({"tcpSocket": {"port": 6443}, "periodSeconds": 1});
         let mut spec = json!({"containers": [server]});
@@ -70,28 +81,57 @@ pub async fn weeded(api: &KubeApi, shape: Shape) -> Result<(Duration, Duration)>
     object["metadata"]["labels"] = json!({"gardener.cloud/role": "shoot"});
     api.create("/api/v1/namespaces", &object).await?;
     eventually("there is a ServiceAccount", async || {
-        api.get(&format!("/api/v1/namespaces/{namespace}/serviceaccounts/default")).await
+        api.get(&format!(
+            "/api/v1/namespaces/{namespace}/serviceaccounts/default"
+        ))
+        .await
     })
     .await?;
     let service = json!({"apiVersion": "v1", "kind": "Service", "metadata": {"name": SERVICE},
         "spec": {"selector": {"role": "main"}, "ports": [{"port": 2379}]}});
-    api.create(&format!("/api/v1/namespaces/{namespace}/services"), &service).await?;
-    let service = api.get(&format!("/api/v1/namespaces/{namespace}/services/{SERVICE}")).await?;
-    let address = service["spec"]["clusterIP"].as_str().context("no clusterIP")?;
+    api.create(
+        &format!("/api/v1/namespaces/{namespace}/services"),
+        &service,
+    )
+    .await?;
+    let service = api
+        .get(&format!(
+            "/api/v1/namespaces/{namespace}/services/{SERVICE}"
+        ))
+        .await?;
+    let address = service["spec"]["clusterIP"]
+        .as_str()
+        .context("no clusterIP")?;
 
     let etcd = json!({"containers": [{"name": "etcd", "image": TOOL, "imagePullPolicy": "Never", "command": ["/bin/httpd", "-f", "-p", "2379"],
         "readinessProbe": {"tcpSocket": {"port": 2379}, "periodSeconds": 1}}]});
     let deployments = format!("/apis/apps/v1/namespaces/{namespace}/deployments");
     let scale = async |replicas: i64| {
-        api.merge(&format!("{deployments}/etcd-main"), &json!({"spec": {"replicas": replicas}})).await.map(drop)
+        api.merge(
+            &format!("{deployments}/etcd-main"),
+            &json!({"spec": {"replicas": replicas}}),
+        )
+        .await
+        .map(drop)
     };
     let was_ready = shape == Shape::ReadyBefore;
-    api.create(&deployments, &deployment("etcd-main", "main", i64::from(was_ready), etcd)).await?;
-    for (name, role) in [("kube-apiserver", "apiserver"), ("unknown-to-the-weeder", "other")] {
+    api.create(
+        &deployments,
+        &deployment("etcd-main", "main", i64::from(was_ready), etcd),
+    )
+    .await?;
+    for (name, role) in [
+        ("kube-apiserver", "apiserver"),
+        ("unknown-to-the-weeder", "other"),
+    ] {
         if was_ready {
             endpoint(api, &namespace, true).await?;
         }
-        api.create(&deployments, &deployment(name, role, 1, shape.containers(address))).await?;
+        api.create(
+            &deployments,
+            &deployment(name, role, 1, shape.containers(address)),
+        )
+        .await?;
         if was_ready {
             ready(api, &namespace, role).await?;
         }
@@ -104,8 +144,12 @@ pub async fn weeded(api: &KubeApi, shape: Shape) -> Result<(Duration, Duration)>
     eventually("both pods wait for their kubelet's back-off", async || {
         for (role, most) in [("apiserver", 15), ("other", 25)] {
             let status = container(&pod(api, &namespace, role).await?);
-            let ended = status["state"]["terminated"].as_object().or_else(|| status["lastState"]["terminated"].as_object());
-            let ended = ended.and_then(|ended| ended["finishedAt"].as_str()).context("it runs")?;
+            let ended = status["state"]["terminated"]
+                .as_object()
+                .or_else(|| status["lastState"]["terminated"].as_object());
+            let ended = ended
+                .and_then(|ended| ended["finishedAt"].as_str())
+                .context("it runs")?;
             let age = Utc::now() - DateTime::parse_from_rfc3339(ended)?.to_utc();
             let restarts = status["restartCount"].as_i64().unwrap_or_default();
             let runs = status["state"]["running"].is_object();
@@ -136,23 +180,36 @@ fn deployment(name: &str, role: &str, replicas: i64, mut spec: Value) -> Value {
 
 /// The pod with this role.
 async fn pod(api: &KubeApi, namespace: &str, role: &str) -> Result<Value> {
-    let mut pods = api.get(&format!("/api/v1/namespaces/{namespace}/pods?labelSelector=role%3D{role}")).await?;
+    let mut pods = api
+        .get(&format!(
+            "/api/v1/namespaces/{namespace}/pods?labelSelector=role%3D{role}"
+        ))
+        .await?;
     let pods = pods["items"].as_array_mut().context("no items")?;
     pods.retain(|pod| pod["metadata"]["deletionTimestamp"].is_null());
-    pods.pop().with_context(|| format!("no pod with role {role}"))
+    pods.pop()
+        .with_context(|| format!("no pod with role {role}"))
 }
 
 /// The status of the container that crashes.
 fn container(pod: &Value) -> Value {
     let status = |kind: &str| pod["status"][kind][0].clone();
     let init = status("initContainerStatuses");
-    if init.is_object() { init } else { status("containerStatuses") }
+    if init.is_object() {
+        init
+    } else {
+        status("containerStatuses")
+    }
 }
 
 async fn ready(api: &KubeApi, namespace: &str, role: &str) -> Result<()> {
     eventually("the pod is ready", async || {
         let pod = pod(api, namespace, role).await?;
-        ensure!(pod["status"]["containerStatuses"][0]["ready"] == true, "{}", pod["status"]);
+        ensure!(
+            pod["status"]["containerStatuses"][0]["ready"] == true,
+            "{}",
+            pod["status"]
+        );
         Ok(())
     })
     .await
@@ -170,7 +227,9 @@ async fn endpoint(api: &KubeApi, namespace: &str, wanted: bool) -> Result<()> {
             .into_iter()
             .flatten()
             .flat_map(|slice| slice["endpoints"].as_array().into_iter().flatten());
-        let ready = endpoints.filter(|endpoint| endpoint["conditions"]["ready"] == true).count();
+        let ready = endpoints
+            .filter(|endpoint| endpoint["conditions"]["ready"] == true)
+            .count();
         ensure!((ready > 0) == wanted, "{ready} ready endpoints");
         Ok(())
     })

@@ -36,7 +36,8 @@ pub struct World {
     /// The same without its protection.
     pub unprotected: Shoot,
     programs: PathBuf,
-    /// A machine beside the unprotected shoot's, which nothing is done to but to restart its kubelet.
+    /// A machine beside the unprotected shoot's, which nothing is done to but to restart its
+    /// kubelet.
     pub spare: Machine,
     _processes: Vec<Process>,
 }
@@ -56,7 +57,11 @@ impl World {
             services: Ipv4Addr::new(10, services, 0, 0),
             nodes: nodes.iter().map(|name| (*name).to_owned()).collect(),
         };
-        let planes = [nodes(0, 96, &["seed"]), nodes(1, 97, &["w1", "w2", "w3"]), nodes(2, 98, &["u1", "u2", "spare"])];
+        let planes = [
+            nodes(0, 96, &["seed"]),
+            nodes(1, 97, &["w1", "w2", "w3"]),
+            nodes(2, 98, &["u1", "u2", "spare"]),
+        ];
         let programs = go_programs::built("nodes").await?;
         let controllers = bed.programs().await?;
         let [product, _] = images::product()?;
@@ -88,31 +93,55 @@ impl World {
             Process::start(
                 "kube-scheduler",
                 &programs.join("kube-scheduler"),
-                &[flag("kubeconfig", "kubeconfig"), "--leader-elect=false".into(), "--secure-port=0".into()],
+                &[
+                    flag("kubeconfig", "kubeconfig"),
+                    "--leader-elect=false".into(),
+                    "--secure-port=0".into(),
+                ],
                 &folder.join("kube-scheduler.log"),
             )?,
         ];
 
-        let machine = |name: &'static str, number: u8, plane: &ControlPlane, images: &[&PathBuf]| {
-            let (server, authority) = (plane.url(), plane.authority().to_owned());
-            let images = images.iter().map(|path| (*path).clone()).collect();
-            let programs = programs.clone();
-            async move {
-                let spec = Spec { name, number, server: &server, authority: &authority, images };
-                Machine::start(spec, &programs).await
-            }
-        };
+        let machine =
+            |name: &'static str, number: u8, plane: &ControlPlane, images: &[&PathBuf]| {
+                let (server, authority) = (plane.url(), plane.authority().to_owned());
+                let images = images.iter().map(|path| (*path).clone()).collect();
+                let programs = programs.clone();
+                async move {
+                    let spec = Spec {
+                        name,
+                        number,
+                        server: &server,
+                        authority: &authority,
+                        images,
+                    };
+                    Machine::start(spec, &programs).await
+                }
+            };
         let (seed_machine, workers, others, spare) = try_join!(
             machine("seed", 10, &seed, &[&tool, &controller_manager, &product]),
-            try_join_all([("w1", 11), ("w2", 12), ("w3", 13)].map(|(name, number)| machine(name, number, &shoot, &[&tool]))),
-            try_join_all([("u1", 14), ("u2", 15)].map(|(name, number)| machine(name, number, &unprotected, &[&tool]))),
+            try_join_all(
+                [("w1", 11), ("w2", 12), ("w3", 13)].map(|(name, number)| machine(
+                    name,
+                    number,
+                    &shoot,
+                    &[&tool]
+                ))
+            ),
+            try_join_all([("u1", 14), ("u2", 15)].map(|(name, number)| machine(
+                name,
+                number,
+                &unprotected,
+                &[&tool]
+            ))),
             machine("spare", 16, &unprotected, &[&tool]),
         )?;
         prepare(seed.api()).await?;
         processes.push(proxy(&programs, &folder, &seed_machine)?);
         Ok(Self {
             shoot: Shoot::create(seed.api(), "shoot--node--kept", shoot, workers).await?,
-            unprotected: Shoot::create(seed.api(), "shoot--node--lost", unprotected, others).await?,
+            unprotected: Shoot::create(seed.api(), "shoot--node--lost", unprotected, others)
+                .await?,
             seed,
             seed_machine,
             kubeconfig,
@@ -127,7 +156,13 @@ impl World {
     /// # Errors
     /// When it fails: with what it said.
     pub async fn kubectl(&self, args: &[&str]) -> Result<(String, String)> {
-        said(Command::new(self.programs.join("kubectl")).arg("--kubeconfig").arg(&self.kubeconfig).args(args)).await
+        said(
+            Command::new(self.programs.join("kubectl"))
+                .arg("--kubeconfig")
+                .arg(&self.kubeconfig)
+                .args(args),
+        )
+        .await
     }
 }
 
@@ -137,14 +172,19 @@ async fn prepare(seed: &KubeApi) -> Result<()> {
         seed.create(&collection, &object).await?;
     }
     let class = json!({"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": "gardener-system-800"}, "value": 999_998_800});
-    seed.create("/apis/scheduling.k8s.io/v1/priorityclasses", &class).await?;
+    seed.create("/apis/scheduling.k8s.io/v1/priorityclasses", &class)
+        .await?;
     let mut garden = gardener::namespace(GARDEN);
     for mode in ["enforce", "warn", "audit"] {
-        garden["metadata"]["labels"][format!("pod-security.kubernetes.io/{mode}")] = "restricted".into();
+        garden["metadata"]["labels"][format!("pod-security.kubernetes.io/{mode}")] =
+            "restricted".into();
     }
     seed.create("/api/v1/namespaces", &garden).await?;
     for collection in [CLUSTERS, &format!("{MACHINES}/machines")] {
-        eventually("the seed serves Gardener's resources", async || seed.get(collection).await).await?;
+        eventually("the seed serves Gardener's resources", async || {
+            seed.get(collection).await
+        })
+        .await?;
     }
     Ok(())
 }
@@ -160,6 +200,14 @@ fn proxy(programs: &Path, folder: &Path, machine: &Machine) -> Result<Process> {
     let file = folder.join("kube-proxy.yaml");
     std::fs::write(&file, config.to_string())?;
     let mut args: Vec<String> = machine.enter().map(Into::into).into();
-    args.extend([programs.join("kube-proxy").display().to_string(), format!("--config={}", file.display())]);
-    Process::start("kube-proxy", Path::new("nsenter"), &args, &folder.join("kube-proxy.log"))
+    args.extend([
+        programs.join("kube-proxy").display().to_string(),
+        format!("--config={}", file.display()),
+    ]);
+    Process::start(
+        "kube-proxy",
+        Path::new("nsenter"),
+        &args,
+        &folder.join("kube-proxy.log"),
+    )
 }

@@ -1,7 +1,9 @@
-//! A shoot's etcd goes away, its kube-apiserver crash-loops, and etcd returns: what the weeder saves of the back-off. etcd and
-//! kube-apiserver are real processes, and so are the seed's API server, its controllers and the weeder; the kubelet is ours.
+//! A shoot's etcd goes away, its kube-apiserver crash-loops, and etcd returns: what the weeder
+//! saves of the back-off. etcd and kube-apiserver are real processes, and so are the seed's API
+//! server, its controllers and the weeder; the kubelet is ours.
 //!
-//! Most of this is waiting. Tests begin in the order of their names, and with this name it begins early.
+//! Most of this is waiting. Tests begin in the order of their names, and with this name it begins
+//! early.
 
 mod kubelet;
 
@@ -19,25 +21,40 @@ use crate::weeder::ground::Ground;
 use crate::weeder::on_ground;
 use crate::weeder::plane::{ETCD, Plane, State};
 
-/// The restarts until the back-off in which etcd returns: one after its liveness probe has failed. That one has no etcd, and ends after
-/// 20 s.
+/// The restarts until the back-off in which etcd returns: one after its liveness probe has failed.
+/// That one has no etcd, and ends after 20 s.
 const RESTARTS: u32 = 1;
 
 #[test]
-fn when_etcd_returns_kube_apiserver_starts_at_once_with_the_weeder_and_after_its_back_off_without() -> Result<()> {
+fn when_etcd_returns_kube_apiserver_starts_at_once_with_the_weeder_and_after_its_back_off_without()
+-> Result<()> {
     on_ground(async |bed| {
         let (weeded, bare) = (Ground::shared(bed).await?, Ground::own(bed).await?);
-        let (with, without) =
-            tokio::try_join!(outage(bed, &weeded, "back-off", 1), outage(bed, &bare, "back-off-without-weeder", 0))?;
+        let (with, without) = tokio::try_join!(
+            outage(bed, &weeded, "back-off", 1),
+            outage(bed, &bare, "back-off-without-weeder", 0)
+        )?;
         println!("with the weeder:    {with}\nwithout the weeder: {without}");
 
         let Return { before, after, .. } = &with;
-        ensure!(after.pod != before.pod && after.restarts == 0, "not a new pod: {with:?}");
-        ensure!(after.started < with.due, "the old pod would have been restarted before: {with:?}");
+        ensure!(
+            after.pod != before.pod && after.restarts == 0,
+            "not a new pod: {with:?}"
+        );
+        ensure!(
+            after.started < with.due,
+            "the old pod would have been restarted before: {with:?}"
+        );
 
         let Return { before, after, .. } = &without;
-        ensure!(after.pod == before.pod && after.restarts == before.restarts + 1, "not the same pod: {without:?}");
-        ensure!(after.started >= without.due, "restarted before its time: {without:?}");
+        ensure!(
+            after.pod == before.pod && after.restarts == before.restarts + 1,
+            "not the same pod: {without:?}"
+        );
+        ensure!(
+            after.started >= without.due,
+            "restarted before its time: {without:?}"
+        );
         Ok(())
     })
 }
@@ -71,14 +88,22 @@ impl fmt::Display for Return {
 }
 
 /// The outage of one shoot's etcd, in which the weeder, if there is one, deletes so many pods.
-async fn outage(bed: &'static Bed, ground: &Arc<Ground>, name: &str, deleted: usize) -> Result<Return> {
+async fn outage(
+    bed: &'static Bed,
+    ground: &Arc<Ground>,
+    name: &str,
+    deleted: usize,
+) -> Result<Return> {
     let plane = Plane::on(ground, name, 1).await?;
     let (shoot, mut etcd) = bed.start_with_own_etcd(name).await?;
     let kubelet = Kubelet::new(&plane, &shoot).await?;
     let mut containers = kubelet.containers();
     let story = async {
         plane.all("main", State::Ready).await?;
-        until(&mut containers, "API server", |container| container.phase == Phase::Ready).await?;
+        until(&mut containers, "API server", |container| {
+            container.phase == Phase::Ready
+        })
+        .await?;
         away_and_back(&plane, &mut etcd, &mut containers).await
     };
     let outcome = tokio::select! {
@@ -91,21 +116,41 @@ async fn outage(bed: &'static Bed, ground: &Arc<Ground>, name: &str, deleted: us
     Ok(outcome)
 }
 
-async fn away_and_back(plane: &Plane, etcd: &mut Etcd, containers: &mut watch::Receiver<Option<Container>>) -> Result<Return> {
+async fn away_and_back(
+    plane: &Plane,
+    etcd: &mut Etcd,
+    containers: &mut watch::Receiver<Option<Container>>,
+) -> Result<Return> {
     let pods = plane.pods("apiserver").await?;
     etcd.kill().await?;
     plane.all("main", State::NotReady).await?;
     plane.service(ETCD, false).await?;
-    let is_in_back_off = |container: &Container| matches!(container.phase, Phase::Ended(_)) && container.restarts == RESTARTS;
+    let is_in_back_off = |container: &Container| {
+        matches!(container.phase, Phase::Ended(_)) && container.restarts == RESTARTS
+    };
     let before = until(containers, "back-off", is_in_back_off).await?;
-    let Phase::Ended(due) = before.phase else { anyhow::bail!("no back-off: {before:?}") };
-    ensure!(pods.contains(&before.pod), "replaced while etcd was away: {before:?}, {pods:?}");
+    let Phase::Ended(due) = before.phase else {
+        anyhow::bail!("no back-off: {before:?}")
+    };
+    ensure!(
+        pods.contains(&before.pod),
+        "replaced while etcd was away: {before:?}, {pods:?}"
+    );
 
     etcd.start_again().await?;
     let returned = Instant::now();
     plane.all("main", State::Ready).await?;
-    let after = until(containers, "API server", |container| container.phase == Phase::Ready).await?;
-    Ok(Return { before, due, etcd: returned, after, ready: Instant::now() })
+    let after = until(containers, "API server", |container| {
+        container.phase == Phase::Ready
+    })
+    .await?;
+    Ok(Return {
+        before,
+        due,
+        etcd: returned,
+        after,
+        ready: Instant::now(),
+    })
 }
 
 /// Waits until the container is so.
@@ -114,6 +159,13 @@ async fn until(
     what: &str,
     is: impl Fn(&Container) -> bool,
 ) -> Result<Container> {
-    let found = timeout(PATIENCE, containers.wait_for(|container| container.as_ref().is_some_and(&is))).await;
-    found.with_context(|| format!("no {what} within {PATIENCE:?}"))??.clone().context("no container")
+    let found = timeout(
+        PATIENCE,
+        containers.wait_for(|container| container.as_ref().is_some_and(&is)),
+    )
+    .await;
+    found
+        .with_context(|| format!("no {what} within {PATIENCE:?}"))??
+        .clone()
+        .context("no container")
 }

@@ -1,4 +1,5 @@
-//! Replicas elect one that works: ours among themselves, and with one that leaves its election to client-go.
+//! Replicas elect one that works: ours among themselves, and with one that leaves its election to
+//! client-go.
 
 mod go;
 pub mod register;
@@ -16,7 +17,9 @@ use testbed::{Bed, Prober, Seed, Shoot, ShootPlan, eventually, scenario};
 use self::go::Go;
 use self::register::Register;
 use crate::instruments::served;
-use crate::{DOWN, QUICK, UP, comes_back, end_alone, goes_down, prober_behind, shows, with_args, writes};
+use crate::{
+    DOWN, QUICK, UP, comes_back, end_alone, goes_down, prober_behind, shows, with_args, writes,
+};
 
 const LEASE: &str = "dwd-prober-leader-election";
 /// The times of [`QUICK`].
@@ -24,11 +27,18 @@ const DURATION: TimeDelta = TimeDelta::seconds(6);
 const DEADLINE: TimeDelta = TimeDelta::seconds(4);
 const RETRY: TimeDelta = TimeDelta::seconds(1);
 /// Longer than anything is waited for here: what happens has not waited for any of them.
-const SLOW: [&str; 3] =
-    ["--leader-elect-lease-duration=1200s", "--leader-elect-renew-deadline=900s", "--leader-elect-retry-period=400s"];
-/// The times of [`QUICK`] but for how long a Lease lasts: a busy machine may take some seconds to end a process.
-const TOLERANT: [&str; 3] =
-    ["--leader-elect-lease-duration=10s", "--leader-elect-renew-deadline=4s", "--leader-elect-retry-period=1s"];
+const SLOW: [&str; 3] = [
+    "--leader-elect-lease-duration=1200s",
+    "--leader-elect-renew-deadline=900s",
+    "--leader-elect-retry-period=400s",
+];
+/// The times of [`QUICK`] but for how long a Lease lasts: a busy machine may take some seconds to
+/// end a process.
+const TOLERANT: [&str; 3] = [
+    "--leader-elect-lease-duration=10s",
+    "--leader-elect-renew-deadline=4s",
+    "--leader-elect-retry-period=1s",
+];
 const TOLERANT_DURATION: TimeDelta = TimeDelta::seconds(10);
 
 async fn prober(seed: &Seed, args: &[&str]) -> Result<Prober> {
@@ -37,19 +47,28 @@ async fn prober(seed: &Seed, args: &[&str]) -> Result<Prober> {
 
 /// Waits until an agent says that it leads; its identity.
 pub async fn leading(agent: &Agent) -> Result<String> {
-    eventually("the agent leads", async || identity(agent).with_context(|| format!("it does not say so:\n{}", agent.tail(5))))
-        .await
+    eventually("the agent leads", async || {
+        identity(agent).with_context(|| format!("it does not say so:\n{}", agent.tail(5)))
+    })
+    .await
 }
 
 /// By which name an agent leads; none while it does not.
 pub fn identity(agent: &Agent) -> Option<String> {
     let lines = agent.log("\"leading\"");
-    lines.iter().find(|line| line["msg"] == "leading").and_then(|line| line["identity"].as_str()).map(Into::into)
+    lines
+        .iter()
+        .find(|line| line["msg"] == "leading")
+        .and_then(|line| line["identity"].as_str())
+        .map(Into::into)
 }
 
 /// Waits until a prober that has lost the lead ends, which it must do with 1.
 pub async fn ends_with_1(prober: &mut Prober) -> Result<()> {
-    let status = eventually("the prober ends", async || prober.ended()?.context("it runs")).await?;
+    let status = eventually("the prober ends", async || {
+        prober.ended()?.context("it runs")
+    })
+    .await?;
     ensure!(status.code() == Some(1), "{status}\n{}", prober.tail(5));
     Ok(())
 }
@@ -57,8 +76,14 @@ pub async fn ends_with_1(prober: &mut Prober) -> Result<()> {
 /// Nothing was asked of the Lease but what Gardener's role grants, and nothing was forbidden.
 fn requests_within_rights(bed: &Bed, seed: &Seed) -> Result<()> {
     let asked = seed.asked();
-    let leases: Vec<_> = asked.iter().filter(|asked| asked.resource == "leases").collect();
-    ensure!(bed.is_given() || !leases.is_empty(), "the audit log is empty");
+    let leases: Vec<_> = asked
+        .iter()
+        .filter(|asked| asked.resource == "leases")
+        .collect();
+    ensure!(
+        bed.is_given() || !leases.is_empty(),
+        "the audit log is empty"
+    );
     for asked in leases {
         let good = match asked.verb.as_str() {
             "create" => true,
@@ -67,7 +92,10 @@ fn requests_within_rights(bed: &Bed, seed: &Seed) -> Result<()> {
         };
         ensure!(good && asked.namespace == GARDEN, "{asked:?}");
     }
-    let forbidden: Vec<_> = asked.iter().filter(|asked| matches!(asked.code, 401 | 403)).collect();
+    let forbidden: Vec<_> = asked
+        .iter()
+        .filter(|asked| matches!(asked.code, 401 | 403))
+        .collect();
     ensure!(forbidden.is_empty(), "{forbidden:#?}");
     Ok(())
 }
@@ -75,7 +103,9 @@ fn requests_within_rights(bed: &Bed, seed: &Seed) -> Result<()> {
 /// When dependents were written, by the audit log.
 fn written(seed: &Seed) -> Vec<DateTime<Utc>> {
     let asked = seed.asked();
-    let patches = asked.iter().filter(|asked| asked.resource.starts_with("deployments") && asked.verb == "patch");
+    let patches = asked
+        .iter()
+        .filter(|asked| asked.resource.starts_with("deployments") && asked.verb == "patch");
     patches.filter_map(|asked| asked.at.parse().ok()).collect()
 }
 
@@ -102,16 +132,28 @@ fn when_the_leader_is_held_up_or_killed_another_replica_leads_in_time_and_acts()
         ends_with_1(&mut first).await?;
         shoot.after_probes(3).await?;
         shoot.untouched_since(begin)?;
-        ensure!(register.holder() == two, "{} took it again", register.holder());
+        ensure!(
+            register.holder() == two,
+            "{} took it again",
+            register.holder()
+        );
 
         // The second is killed, and the third does not wait for longer than the Lease lasts.
         let third = prober(&seed, &QUICK).await?;
         register.renewals(4).await?;
         ensure!(identity(&third).is_none(), "both lead");
         served("Prober", second.log_file(), third.log_file()).await?;
-        shows(third.log_file(), "dwd_leases{state=\"candidate\"}", 3.0..=3.0).await?;
+        shows(
+            third.log_file(),
+            "dwd_leases{state=\"candidate\"}",
+            3.0..=3.0,
+        )
+        .await?;
         let names: Vec<_> = metrics(third.log_file()).await?.types.into_keys().collect();
-        ensure!(!names.iter().any(|name| name.starts_with("dwd_shoot_")), "shoots have series of their own unasked: {names:?}");
+        ensure!(
+            !names.iter().any(|name| name.starts_with("dwd_shoot_")),
+            "shoots have series of their own unasked: {names:?}"
+        );
         second.kill().await?;
         shoot.nodes.heal_all();
         let (entry, before) = register.next(&[&one, &two]).await?;
@@ -132,7 +174,8 @@ fn when_the_leader_is_held_up_or_killed_another_replica_leads_in_time_and_acts()
 }
 
 #[test]
-fn a_leader_that_is_asked_to_end_gives_the_lease_up_after_its_work_and_the_other_goes_on_at_once() -> Result<()> {
+fn a_leader_that_is_asked_to_end_gives_the_lease_up_after_its_work_and_the_other_goes_on_at_once()
+-> Result<()> {
     scenario(async |bed| {
         let seed = bed.own_seed().await?;
         let register = Register::of(&seed);
@@ -153,15 +196,24 @@ fn a_leader_that_is_asked_to_end_gives_the_lease_up_after_its_work_and_the_other
         ensure!(leading(&second).await? == entry.holder, "{entry:?}");
         shoot.held_down(&DOWN).await?;
         for write in written(&seed) {
-            ensure!(write <= released.renewed || write >= entry.acquired, "written at {write}: {released:?} {entry:?}");
+            ensure!(
+                write <= released.renewed || write >= entry.acquired,
+                "written at {write}: {released:?} {entry:?}"
+            );
         }
 
         let events = seed.api().get("/api/v1/namespaces/garden/events").await?;
         for what in ["became leader", "stopped leading"] {
             let (what, reason) = (format!("{one} {what}"), "LeaderElection");
-            let is_it =
-                |event: &Value| event["message"] == what && event["involvedObject"]["name"] == LEASE && event["reason"] == reason;
-            ensure!(events["items"].as_array().into_iter().flatten().any(is_it), "{what}: {events:#}");
+            let is_it = |event: &Value| {
+                event["message"] == what
+                    && event["involvedObject"]["name"] == LEASE
+                    && event["reason"] == reason
+            };
+            ensure!(
+                events["items"].as_array().into_iter().flatten().any(is_it),
+                "{what}: {events:#}"
+            );
         }
         comes_back(&shoot).await?;
         ensure!(second.terminate().await?.success());
@@ -195,12 +247,19 @@ fn a_leader_that_cannot_renew_ends_with_1_before_the_other_replica_leads() -> Re
             let names: Vec<&str> = known.iter().map(String::as_str).collect();
             let (entry, before) = register.next(&names).await?;
             let before = before.context("nobody before")?;
-            // The last renewal may have come through without an answer, which its sender never knew of; where answers alone were lost,
-            // several. It was sent a retry period after the last one known of, or somewhat later on a busy machine.
+            // The last renewal may have come through without an answer, which its sender never knew
+            // of; where answers alone were lost, several. It was sent a retry period after the last
+            // one known of, or somewhat later on a busy machine.
             let held = ended - before.renewed;
-            ensure!(trial == "half-open" || held >= DEADLINE - RETRY * 2, "{trial}: gave up after {held}");
+            ensure!(
+                trial == "half-open" || held >= DEADLINE - RETRY * 2,
+                "{trial}: gave up after {held}"
+            );
             ensure!(held < TOLERANT_DURATION, "{trial}: led for {held}");
-            ensure!(entry.acquired - before.renewed >= TOLERANT_DURATION, "{trial}: {before:?} {entry:?}");
+            ensure!(
+                entry.acquired - before.renewed >= TOLERANT_DURATION,
+                "{trial}: {before:?} {entry:?}"
+            );
             known.push(leading(&second).await?);
             ensure!(second.terminate().await?.success(), "{trial}");
         }
@@ -210,7 +269,8 @@ fn a_leader_that_cannot_renew_ends_with_1_before_the_other_replica_leads() -> Re
 }
 
 #[test]
-fn a_replica_in_go_and_one_of_ours_never_lead_both_whichever_comes_first_and_however_it_ends() -> Result<()> {
+fn a_replica_in_go_and_one_of_ours_never_lead_both_whichever_comes_first_and_however_it_ends()
+-> Result<()> {
     scenario(async |bed| {
         let seed = bed.own_seed().await?;
         let register = Register::of(&seed);
@@ -225,7 +285,10 @@ fn a_replica_in_go_and_one_of_ours_never_lead_both_whichever_comes_first_and_how
         let stopped = go.terminate().await?;
         let (entry, before) = register.next(&["go-1"]).await?;
         let one = leading(&ours).await?;
-        ensure!(entry.holder == one && entry.acquired >= stopped, "{entry:?}, Go stopped at {stopped}");
+        ensure!(
+            entry.holder == one && entry.acquired >= stopped,
+            "{entry:?}, Go stopped at {stopped}"
+        );
         let before = before.context("nobody before")?;
         ensure!(before.holder.is_empty(), "{before:?} {entry:?}");
 
@@ -238,7 +301,10 @@ fn a_replica_in_go_and_one_of_ours_never_lead_both_whichever_comes_first_and_how
         let began = go.leading().await?;
         let (_, before) = register.next(&["go-1", &one]).await?;
         let before = before.context("nobody before")?;
-        ensure!(before.holder.is_empty() && began >= before.renewed, "{before:?}, Go led at {began}");
+        ensure!(
+            before.holder.is_empty() && began >= before.renewed,
+            "{before:?}, Go led at {began}"
+        );
 
         // Go is killed.
         let ours = prober(&seed, &QUICK).await?;
@@ -247,7 +313,10 @@ fn a_replica_in_go_and_one_of_ours_never_lead_both_whichever_comes_first_and_how
         let (entry, before) = register.next(&["go-1", &one, "go-2"]).await?;
         let two = leading(&ours).await?;
         let waited = entry.acquired - before.context("nobody before")?.renewed;
-        ensure!(entry.holder == two && entry.acquired >= killed, "{entry:?}, Go was killed at {killed}");
+        ensure!(
+            entry.holder == two && entry.acquired >= killed,
+            "{entry:?}, Go was killed at {killed}"
+        );
         ensure!(waited >= DURATION, "{waited}");
 
         // Ours is killed.

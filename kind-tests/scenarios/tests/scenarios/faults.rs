@@ -1,4 +1,5 @@
-//! Faults whose reality matters: what a real API server, a real etcd and a real network do when they fail.
+//! Faults whose reality matters: what a real API server, a real etcd and a real network do when
+//! they fail.
 
 mod hostile;
 mod restarts;
@@ -19,12 +20,22 @@ use crate::{PATIENT, end_alone, has_turned, logs, prober_behind, turn, writes};
 fn a_watch_that_died_in_silence_costs_neither_the_memory_nor_the_way_back() -> Result<()> {
     scenario(async |bed| {
         let seed = bed.own_seed().await?;
-        let shoot = Shoot::create(bed, &seed, "silent-watches", ShootPlan { forbidden: true, ..ShootPlan::default() }).await?;
+        let shoot = Shoot::create(
+            bed,
+            &seed,
+            "silent-watches",
+            ShootPlan {
+                forbidden: true,
+                ..ShootPlan::default()
+            },
+        )
+        .await?;
         let relay = Relay::start(seed.plane().address()).await?;
         let prober = prober_behind(&seed, &relay, &PATIENT).await?;
         shoot.after_probes(2).await?;
 
-        // The network forgets the connections of all watches, and what changes from now on is not shown.
+        // The network forgets the connections of all watches, and what changes from now on is not
+        // shown.
         relay.freeze();
         shoot.scale(MCM, 3).await?;
         shoot.nodes.cut_all();
@@ -51,45 +62,48 @@ async fn unseen_turn(shoot: &Shoot, cut: bool) -> Result<()> {
 
 #[test]
 fn a_seed_that_stands_still_restarts_or_whose_answers_are_lost_is_caught_up_with() -> Result<()> {
-    own_scenario("needs an API server that may be stopped and killed", async |bed| {
-        let seed = bed.own_seed().await?;
-        let shoot = Shoot::create(bed, &seed, "seed-away", plan()).await?;
-        let relay = Relay::start(seed.plane().address()).await?;
-        let mut prober = prober_behind(&seed, &relay, &PATIENT).await?;
-        let server = seed.plane().server().context("own")?;
-        shoot.after_probes(2).await?;
+    own_scenario(
+        "needs an API server that may be stopped and killed",
+        async |bed| {
+            let seed = bed.own_seed().await?;
+            let shoot = Shoot::create(bed, &seed, "seed-away", plan()).await?;
+            let relay = Relay::start(seed.plane().address()).await?;
+            let mut prober = prober_behind(&seed, &relay, &PATIENT).await?;
+            let server = seed.plane().server().context("own")?;
+            shoot.after_probes(2).await?;
 
-        for cut in [true, false] {
+            for cut in [true, false] {
+                let begin = shoot.history().len();
+                relay.set(Path::HalfOpen);
+                unseen_turn(&shoot, cut).await?;
+                // A write without an answer.
+                logs(&prober, "resource cannot be scaled", "").await?;
+                relay.cut();
+                relay.set(Path::Open);
+                has_turned(&shoot, cut, begin).await?;
+            }
+            for cut in [true, false] {
+                let begin = shoot.history().len();
+                server.process().signal(Signal::SIGSTOP)?;
+                unseen_turn(&shoot, cut).await?;
+                server.process().signal(Signal::SIGCONT)?;
+                has_turned(&shoot, cut, begin).await?;
+            }
+            // In the middle of a flow, which goes on to its end.
+            for cut in [true, false] {
+                let begin = shoot.history().len();
+                turn(&shoot, cut);
+                writes(&shoot, begin, 1).await?;
+                kill(&seed)?;
+                start_again(&seed).await?;
+                has_turned(&shoot, cut, begin).await?;
+            }
+            ensure!(prober.ended()?.is_none(), "it has ended");
+            // After that nothing more is written.
             let begin = shoot.history().len();
-            relay.set(Path::HalfOpen);
-            unseen_turn(&shoot, cut).await?;
-            // A write without an answer.
-            logs(&prober, "resource cannot be scaled", "").await?;
-            relay.cut();
-            relay.set(Path::Open);
-            has_turned(&shoot, cut, begin).await?;
-        }
-        for cut in [true, false] {
-            let begin = shoot.history().len();
-            server.process().signal(Signal::SIGSTOP)?;
-            unseen_turn(&shoot, cut).await?;
-            server.process().signal(Signal::SIGCONT)?;
-            has_turned(&shoot, cut, begin).await?;
-        }
-        // In the middle of a flow, which goes on to its end.
-        for cut in [true, false] {
-            let begin = shoot.history().len();
-            turn(&shoot, cut);
-            writes(&shoot, begin, 1).await?;
-            kill(&seed)?;
-            start_again(&seed).await?;
-            has_turned(&shoot, cut, begin).await?;
-        }
-        ensure!(prober.ended()?.is_none(), "it has ended");
-        // After that nothing more is written.
-        let begin = shoot.history().len();
-        shoot.after_probes(3).await?;
-        shoot.untouched_since(begin)?;
-        end_alone(shoot, prober).await
-    })
+            shoot.after_probes(3).await?;
+            shoot.untouched_since(begin)?;
+            end_alone(shoot, prober).await
+        },
+    )
 }

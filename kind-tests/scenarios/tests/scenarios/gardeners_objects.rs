@@ -1,5 +1,5 @@
-//! What Gardener deploys, at work: accounts, roles, config files, commands and the access to the shoot as Gardener's own code
-//! renders them, and its care controller as the judge.
+//! What Gardener deploys, at work: accounts, roles, config files, commands and the access to the
+//! shoot as Gardener's own code renders them, and its care controller as the judge.
 
 use std::collections::BTreeSet;
 
@@ -21,46 +21,78 @@ use crate::weeder::on_ground;
 use crate::weeder::plane::Plane;
 use crate::{comes_back, goes_down};
 
-/// What Gardener grants and what is not needed, by resource and verbs: all that follows is done without. "get" of the first two is for a
-/// replica that protects in the leader's place.
+/// What Gardener grants and what is not needed, by resource and verbs: all that follows is done
+/// without. "get" of the first two is for a replica that protects in the leader's place.
 const UNNEEDED_ON_SEED: [(&str, &[&str]); 6] = [
     ("clusters", &["get"]),
     ("namespaces", &["get"]),
     ("machines", &["get"]),
     ("deployments", &["update"]),
-    ("deployments/scale", &["get", "list", "watch", "update", "patch"]),
+    (
+        "deployments/scale",
+        &["get", "list", "watch", "update", "patch"],
+    ),
     ("events", &["get", "update"]),
 ];
-const UNNEEDED_BY_WEEDER: [(&str, &[&str]); 3] =
-    [("pods", &["get"]), ("endpointslices", &["get"]), ("events", &["get", "update"])];
+const UNNEEDED_BY_WEEDER: [(&str, &[&str]); 3] = [
+    ("pods", &["get"]),
+    ("endpointslices", &["get"]),
+    ("events", &["get", "update"]),
+];
 
 /// Whether a role that Gardener deploys grants this.
 fn is_granted(objects: &Objects, asked: &Asked) -> bool {
-    let names = |rule: &Value, field: &str, word: &str| rule[field].as_array().into_iter().flatten().any(|name| name == word);
-    let mut rules = objects.values().filter_map(|object| object["rules"].as_array()).flatten();
+    let names = |rule: &Value, field: &str, word: &str| {
+        rule[field]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .any(|name| name == word)
+    };
+    let mut rules = objects
+        .values()
+        .filter_map(|object| object["rules"].as_array())
+        .flatten();
     rules.any(|rule| names(rule, "resources", &asked.resource) && names(rule, "verbs", &asked.verb))
 }
 
 /// What was asked for that no role of Gardener's grants.
 fn beyond(objects: &Objects, asked: &[Asked]) -> BTreeSet<String> {
     let ungranted = asked.iter().filter(|asked| !is_granted(objects, asked));
-    let what = |asked: &Asked| if asked.resource.is_empty() { asked.uri.clone() } else { asked.resource.clone() };
-    ungranted.map(|asked| format!("{} {}", asked.verb, what(asked))).collect()
+    let what = |asked: &Asked| {
+        if asked.resource.is_empty() {
+            asked.uri.clone()
+        } else {
+            asked.resource.clone()
+        }
+    };
+    ungranted
+        .map(|asked| format!("{} {}", asked.verb, what(asked)))
+        .collect()
 }
 
 /// Something was asked for, and none of it was refused.
 fn requests_within_rights(asked: &[Asked]) -> Result<()> {
-    let refused: Vec<_> = asked.iter().filter(|asked| matches!(asked.code, 401 | 403)).collect();
+    let refused: Vec<_> = asked
+        .iter()
+        .filter(|asked| matches!(asked.code, 401 | 403))
+        .collect();
     ensure!(!asked.is_empty() && refused.is_empty(), "{refused:#?}");
     Ok(())
 }
 
 /// The prober's PATCHes of a shoot's Deployments so far, by name; there are no other writes.
 fn patches(shoot: &Shoot) -> Result<Vec<String>> {
-    let asked = shoot.asked_of_seed().into_iter().filter(|asked| asked.resource.starts_with("deployments"));
+    let asked = shoot
+        .asked_of_seed()
+        .into_iter()
+        .filter(|asked| asked.resource.starts_with("deployments"));
     let mut names = Vec::new();
     for asked in asked.filter(|asked| !matches!(asked.verb.as_str(), "get" | "list" | "watch")) {
-        ensure!(asked.verb == "patch" && asked.resource == "deployments" && asked.code == 200, "{asked:?}");
+        ensure!(
+            asked.verb == "patch" && asked.resource == "deployments" && asked.code == 200,
+            "{asked:?}"
+        );
         names.push(asked.name);
     }
     names.sort();
@@ -68,47 +100,90 @@ fn patches(shoot: &Shoot) -> Result<Vec<String>> {
 }
 
 #[test]
-fn with_gardeners_own_objects_the_prober_patches_once_a_scaling_and_gardeners_care_controller_sees_it() -> Result<()> {
-    own_scenario("needs audit logs, and control planes of the test bed's own", async |bed| {
-        let gardenlet = Gardenlet::built().await?;
-        let seed = bed.own_seed().await?;
-        let objects = gardenlet.seed().await?;
-        install(seed.api(), &objects).await?;
-        let shoot = Shoot::create(bed, &seed, "gardeners", ShootPlan { secret: false, ..ShootPlan::default() }).await?;
-        let access = gardenlet.give_access(&shoot).await?;
-        strip(seed.api(), &seed_access(), &UNNEEDED_ON_SEED).await?;
-        strip(shoot.plane.api(), &shoot_access(), &[("nodes", &["get"]), ("leases", &["get"])]).await?;
-        let prober = Agent::installed(&seed, &objects, PROBER, str::to_owned).await?;
-        let fine = Findings { scaled_down: Vec::new(), expired_leases: None };
-        shoot.after_probes(1).await?;
-        assert_eq!(gardenlet.findings(&shoot).await?, fine);
-
-        goes_down(&shoot).await?;
-        shoot
-            .eventually("the care controller notices the outage", async || {
-                let found = gardenlet.findings(&shoot).await?;
-                ensure!(found.scaled_down == [KCM, MCM, CA], "{found:?}");
-                ensure!(found.expired_leases.as_ref().is_some_and(|text| text.starts_with("100% of all Leases")), "{found:?}");
-                Ok(())
-            })
+fn with_gardeners_own_objects_the_prober_patches_once_a_scaling_and_gardeners_care_controller_sees_it()
+-> Result<()> {
+    own_scenario(
+        "needs audit logs, and control planes of the test bed's own",
+        async |bed| {
+            let gardenlet = Gardenlet::built().await?;
+            let seed = bed.own_seed().await?;
+            let objects = gardenlet.seed().await?;
+            install(seed.api(), &objects).await?;
+            let shoot = Shoot::create(
+                bed,
+                &seed,
+                "gardeners",
+                ShootPlan {
+                    secret: false,
+                    ..ShootPlan::default()
+                },
+            )
             .await?;
-        assert_eq!(patches(&shoot)?, [CA, KCM, MCM], "{}", shoot.story());
+            let access = gardenlet.give_access(&shoot).await?;
+            strip(seed.api(), &seed_access(), &UNNEEDED_ON_SEED).await?;
+            strip(
+                shoot.plane.api(),
+                &shoot_access(),
+                &[("nodes", &["get"]), ("leases", &["get"])],
+            )
+            .await?;
+            let prober = Agent::installed(&seed, &objects, PROBER, str::to_owned).await?;
+            let fine = Findings {
+                scaled_down: Vec::new(),
+                expired_leases: None,
+            };
+            shoot.after_probes(1).await?;
+            assert_eq!(gardenlet.findings(&shoot).await?, fine);
 
-        comes_back(&shoot).await?;
-        assert_eq!(gardenlet.findings(&shoot).await?, fine);
-        assert_eq!(patches(&shoot)?, [CA, CA, KCM, KCM, MCM, MCM], "{}", shoot.story());
+            goes_down(&shoot).await?;
+            shoot
+                .eventually("the care controller notices the outage", async || {
+                    let found = gardenlet.findings(&shoot).await?;
+                    ensure!(found.scaled_down == [KCM, MCM, CA], "{found:?}");
+                    ensure!(
+                        found
+                            .expired_leases
+                            .as_ref()
+                            .is_some_and(|text| text.starts_with("100% of all Leases")),
+                        "{found:?}"
+                    );
+                    Ok(())
+                })
+                .await?;
+            assert_eq!(patches(&shoot)?, [CA, KCM, MCM], "{}", shoot.story());
 
-        // From its start to its end.
-        ensure!(metrics(prober.log_file()).await?.value("dwd_events_lost_total")? == 0.0);
-        ensure!(prober.terminate().await?.success());
-        let (on_seed, on_shoot) = (seed.asked(), shoot.asked());
-        requests_within_rights(&on_seed)?;
-        requests_within_rights(&on_shoot)?;
-        // What Kubernetes' own roles allow to everybody; docs/swap-image.md names it.
-        assert_eq!(beyond(&objects, &on_seed), BTreeSet::from(["create selfsubjectaccessreviews".to_owned()]));
-        assert_eq!(beyond(&access, &on_shoot), BTreeSet::from(["get /version".to_owned()]));
-        shoot.end().await
-    })
+            comes_back(&shoot).await?;
+            assert_eq!(gardenlet.findings(&shoot).await?, fine);
+            assert_eq!(
+                patches(&shoot)?,
+                [CA, CA, KCM, KCM, MCM, MCM],
+                "{}",
+                shoot.story()
+            );
+
+            // From its start to its end.
+            ensure!(
+                metrics(prober.log_file())
+                    .await?
+                    .value("dwd_events_lost_total")?
+                    == 0.0
+            );
+            ensure!(prober.terminate().await?.success());
+            let (on_seed, on_shoot) = (seed.asked(), shoot.asked());
+            requests_within_rights(&on_seed)?;
+            requests_within_rights(&on_shoot)?;
+            // What Kubernetes' own roles allow to everybody; docs/swap-image.md names it.
+            assert_eq!(
+                beyond(&objects, &on_seed),
+                BTreeSet::from(["create selfsubjectaccessreviews".to_owned()])
+            );
+            assert_eq!(
+                beyond(&access, &on_shoot),
+                BTreeSet::from(["get /version".to_owned()])
+            );
+            shoot.end().await
+        },
+    )
 }
 
 #[test]
@@ -140,14 +215,27 @@ fn with_gardeners_own_objects_the_weeder_deletes_and_is_refused_nothing() -> Res
 /// These roles and bindings of ours are Gardener's, and Gardener has no others.
 fn same_roles(gardeners: &Objects, ours: &[Manifest]) -> Result<()> {
     let grants = |object: &Value| object["rules"].is_array() || object["roleRef"].is_object();
-    let ours: Vec<&Value> = ours.iter().map(|(_, object)| object).filter(|object| grants(object)).collect();
+    let ours: Vec<&Value> = ours
+        .iter()
+        .map(|(_, object)| object)
+        .filter(|object| grants(object))
+        .collect();
     for object in &ours {
         let key = key(object)?;
         for field in ["rules", "roleRef", "subjects"] {
-            assert_eq!(object[field], get(gardeners, &key)?[field], "{key}: {field}");
+            assert_eq!(
+                object[field],
+                get(gardeners, &key)?[field],
+                "{key}: {field}"
+            );
         }
     }
-    assert_eq!(ours.len(), gardeners.values().filter(|object| grants(object)).count(), "{:#?}", gardeners.keys());
+    assert_eq!(
+        ours.len(),
+        gardeners.values().filter(|object| grants(object)).count(),
+        "{:#?}",
+        gardeners.keys()
+    );
     Ok(())
 }
 
@@ -161,10 +249,18 @@ fn what_the_test_bed_and_the_folder_config_take_for_gardeners_is_gardeners() -> 
             assert_eq!(config(&objects, &name)?, kind.config());
             let command = command(&objects, &name)?;
             let file = "--config-file=/etc/dependency-watchdog/config/dep-config.yaml";
-            assert_eq!(command[..3], ["/usr/local/bin/dependency-watchdog", kind.name(), file]);
+            assert_eq!(
+                command[..3],
+                ["/usr/local/bin/dependency-watchdog", kind.name(), file]
+            );
             assert_eq!(command[3..], *kind.args());
         }
         same_roles(&objects, &[seed_access(), weeder_access()].concat())?;
-        same_roles(&gardenlet.access("shoot--bed--x", "kube-apiserver", "a certificate").await?, &shoot_access())
+        same_roles(
+            &gardenlet
+                .access("shoot--bed--x", "kube-apiserver", "a certificate")
+                .await?,
+            &shoot_access(),
+        )
     })
 }

@@ -6,7 +6,8 @@ use std::time::Duration;
 use anyhow::{Context, Result, ensure};
 use testbed::scenario;
 
-const SCENARIO: &str = "outage::an_outage_takes_all_to_zero_in_order_and_recovery_brings_them_back_in_order";
+const SCENARIO: &str =
+    "outage::an_outage_takes_all_to_zero_in_order_and_recovery_brings_them_back_in_order";
 
 #[test]
 fn scenarios_run_on_clusters_given_by_kubeconfig() -> Result<()> {
@@ -27,9 +28,18 @@ fn scenarios_run_on_clusters_given_by_kubeconfig() -> Result<()> {
             .stdin(Stdio::null())
             .kill_on_drop(true)
             .output();
-        let run = tokio::time::timeout(Duration::from_secs(180), run).await.context("it takes too long")??;
-        let output = format!("{}{}", String::from_utf8_lossy(&run.stdout), String::from_utf8_lossy(&run.stderr));
-        ensure!(run.status.success() && output.contains("1 passed"), "{output}");
+        let run = tokio::time::timeout(Duration::from_secs(180), run)
+            .await
+            .context("it takes too long")??;
+        let output = format!(
+            "{}{}",
+            String::from_utf8_lossy(&run.stdout),
+            String::from_utf8_lossy(&run.stderr)
+        );
+        ensure!(
+            run.status.success() && output.contains("1 passed"),
+            "{output}"
+        );
         bed.give_back(shoot);
         Ok(())
     })

@@ -1,5 +1,5 @@
-//! What the real binary serves: metrics, which are those that the document names, and health. Each agent is asked where several of
-//! them elect one.
+//! What the real binary serves: metrics, which are those that the document names, and health. Each
+//! agent is asked where several of them elect one.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -11,7 +11,9 @@ use crate::{answers, shows};
 
 /// What the document says of an agent's metrics.
 fn documented(agent: &str) -> Result<Metrics> {
-    let text = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/metrics.md"))?;
+    let text = std::fs::read_to_string(
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/metrics.md"),
+    )?;
     let mut metrics = Metrics::default();
     let mut section = "";
     for line in text.lines() {
@@ -19,12 +21,23 @@ fn documented(agent: &str) -> Result<Metrics> {
         if ![agent, "Both agents"].contains(&section) {
             continue;
         }
-        let Some((series, rest)) = line.strip_prefix("| `").and_then(|row| row.split_once("` | ")) else { continue };
+        let Some((series, rest)) = line
+            .strip_prefix("| `")
+            .and_then(|row| row.split_once("` | "))
+        else {
+            continue;
+        };
         let (name, labels) = series.split_once('{').unwrap_or((series, ""));
         let kind = rest.split(' ').next().with_context(|| line.to_owned())?;
         metrics.types.insert(name.into(), kind.into());
-        let labels: BTreeSet<_> = labels.trim_end_matches('}').split(',').filter(|label| !label.is_empty()).collect();
-        metrics.labels.insert(name.into(), labels.into_iter().map(Into::into).collect());
+        let labels: BTreeSet<_> = labels
+            .trim_end_matches('}')
+            .split(',')
+            .filter(|label| !label.is_empty())
+            .collect();
+        metrics
+            .labels
+            .insert(name.into(), labels.into_iter().map(Into::into).collect());
     }
     Ok(metrics)
 }
@@ -35,7 +48,10 @@ fn as_documented(served: &Metrics, agent: &str) -> Result<()> {
     // Only a dry run has these.
     documented.types.remove("dwd_dry_run_writes_total");
     let differ = |a: &Metrics, b: &Metrics| -> Vec<_> {
-        let those = a.types.iter().filter(|(name, kind)| b.types.get(*name) != Some(kind));
+        let those = a
+            .types
+            .iter()
+            .filter(|(name, kind)| b.types.get(*name) != Some(kind));
         those.map(|(name, kind)| format!("{name} {kind}")).collect()
     };
     let (unserved, unnamed) = (differ(&documented, served), differ(served, &documented));
@@ -44,16 +60,26 @@ fn as_documented(served: &Metrics, agent: &str) -> Result<()> {
         "documented and not served: {unserved:#?}, served and not documented: {unnamed:#?}"
     );
     for (name, labels) in &served.labels {
-        ensure!(documented.labels.get(name) == Some(labels), "{name}: {labels:?} instead of {:?}", documented.labels.get(name));
+        ensure!(
+            documented.labels.get(name) == Some(labels),
+            "{name}: {labels:?} instead of {:?}",
+            documented.labels.get(name)
+        );
     }
     Ok(())
 }
 
-/// Checks what two agents serve, of which the first leads, and that the metrics of the first are those of the document.
+/// Checks what two agents serve, of which the first leads, and that the metrics of the first are
+/// those of the document.
 pub async fn served(agent: &str, first: &Path, second: &Path) -> Result<()> {
     for (log, leads) in [(first, 1.0), (second, 0.0)] {
         let lease = format!("dwd-{}-leader-election", agent.to_lowercase());
-        shows(log, &format!("leader_election_master_status{{name=\"{lease}\"}}"), leads..=leads).await?;
+        shows(
+            log,
+            &format!("leader_election_master_status{{name=\"{lease}\"}}"),
+            leads..=leads,
+        )
+        .await?;
         answers(log, "/healthz", 200, "ok\n").await?;
         answers(log, "/readyz", 200, "ok\n").await?;
     }

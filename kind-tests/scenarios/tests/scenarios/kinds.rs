@@ -20,16 +20,32 @@ fn a_stateful_set_and_a_custom_resource_are_scaled_like_a_deployment() -> Result
         rules[1]["resources"] = json!(["scalers"]);
         rules.push(json!({"apiGroups": ["bed.example.org"], "resources": ["scalers/scale"], "verbs": ["get"]}));
         seed.apply(access).await?;
-        let plan = ShootPlan { grace: ORDERLY, deployments: vec![(KCM, 2)], forbidden: true, ..ShootPlan::default() };
+        let plan = ShootPlan {
+            grace: ORDERLY,
+            deployments: vec![(KCM, 2)],
+            forbidden: true,
+            ..ShootPlan::default()
+        };
         let shoot = Shoot::create(bed, &seed, "kinds", plan).await?;
-        shoot.create_workload("/apis/apps/v1", "statefulsets", "StatefulSet", "machines", 3).await?;
-        shoot.create_workload(SCALERS, "scalers", "Scaler", "autoscaler", 4).await?;
+        shoot
+            .create_workload(
+                "/apis/apps/v1",
+                "statefulsets",
+                "StatefulSet",
+                "machines",
+                3,
+            )
+            .await?;
+        shoot
+            .create_workload(SCALERS, "scalers", "Scaler", "autoscaler", 4)
+            .await?;
         let config = ProberConfig {
             dependents: vec![
                 dependent("apps/v1", "Deployment", KCM, 0, 1),
                 dependent("apps/v1", "StatefulSet", "machines", 1, 0),
                 dependent("bed.example.org/v1", "Scaler", "autoscaler", 2, 0),
-                // There is no such kind, which harms no other on the way down, and none before it on the way up.
+                // There is no such kind, which harms no other on the way down, and none before it
+                // on the way up.
                 dependent("apps/v1", "Depoyment", "nobody", 3, 0),
             ],
             ..ProberConfig::default()
@@ -43,7 +59,8 @@ fn a_stateful_set_and_a_custom_resource_are_scaled_like_a_deployment() -> Result
             path("/apis/apps/v1", "statefulsets/machines"),
             path(SCALERS, "scalers/autoscaler"),
         ];
-        let state = async |index: usize| anyhow::Ok(Dependent::of(&seed.api().get(&paths[index]).await?));
+        let state =
+            async |index: usize| anyhow::Ok(Dependent::of(&seed.api().get(&paths[index]).await?));
         let held_down = async |count: usize| {
             for (index, memory) in ["2", "3", "4"].into_iter().enumerate().take(count) {
                 let state = state(index).await?;
@@ -59,34 +76,68 @@ fn a_stateful_set_and_a_custom_resource_are_scaled_like_a_deployment() -> Result
             anyhow::Ok(())
         };
 
-        // While the custom resource may be annotated but not scaled, it stops no other, and keeps no trace of the outage.
+        // While the custom resource may be annotated but not scaled, it stops no other, and keeps
+        // no trace of the outage.
         shoot.nodes.cut_all();
-        shoot.eventually("the others are held down", async || held_down(2).await).await?;
-        logs(&prober, "resource cannot be scaled", "\"category\":\"forbidden\"").await?;
+        shoot
+            .eventually("the others are held down", async || held_down(2).await)
+            .await?;
+        logs(
+            &prober,
+            "resource cannot be scaled",
+            "\"category\":\"forbidden\"",
+        )
+        .await?;
         ensure!(state(2).await?.replicas == 4);
         shoot.nodes.heal_all();
         shoot.eventually("no trace is left", restored).await?;
         let name = role["metadata"]["name"].as_str().unwrap_or_default();
-        seed.api().replace(&format!("{roles}/{name}"), "/rules", &role["rules"]).await?;
-        let forbidden = || shoot.asked_of_seed().iter().filter(|asked| asked.code == 403).count();
+        seed.api()
+            .replace(&format!("{roles}/{name}"), "/rules", &role["rules"])
+            .await?;
+        let forbidden = || {
+            shoot
+                .asked_of_seed()
+                .iter()
+                .filter(|asked| asked.code == 403)
+                .count()
+        };
         let before = forbidden();
 
         let begin = shoot.history().len();
         shoot.nodes.cut_all();
-        shoot.eventually("all held down", async || held_down(3).await).await?;
+        shoot
+            .eventually("all held down", async || held_down(3).await)
+            .await?;
         let order = shoot.order(begin, |state| state.replicas == 0);
-        ensure!(order.last().is_some_and(|last| last == KCM), "{order:?}\n{}", shoot.story());
+        ensure!(
+            order.last().is_some_and(|last| last == KCM),
+            "{order:?}\n{}",
+            shoot.story()
+        );
 
         // A custom resource takes two writes: a prober that dies between them leaves it like this.
-        seed.api().merge(&paths[2], &json!({"spec": {"replicas": 4}})).await?;
-        shoot.eventually("all held down again", async || held_down(3).await).await?;
+        seed.api()
+            .merge(&paths[2], &json!({"spec": {"replicas": 4}}))
+            .await?;
+        shoot
+            .eventually("all held down again", async || held_down(3).await)
+            .await?;
 
         let begin = shoot.history().len();
         shoot.nodes.heal_all();
         shoot.eventually("all restored", restored).await?;
         let order = shoot.order(begin, |state| state.replicas > 0);
-        ensure!(order == [KCM, "machines", "autoscaler"], "{order:?}\n{}", shoot.story());
-        ensure!(prober.ended()?.is_none() && forbidden() == before, "{} of {before}", forbidden());
+        ensure!(
+            order == [KCM, "machines", "autoscaler"],
+            "{order:?}\n{}",
+            shoot.story()
+        );
+        ensure!(
+            prober.ended()?.is_none() && forbidden() == before,
+            "{} of {before}",
+            forbidden()
+        );
         shoot.end().await
     })
 }

@@ -11,7 +11,8 @@ use crate::{UP, goes_down, healthy, through_an_outage};
 /// Several probe intervals.
 const LONG: Duration = Duration::from_secs(4);
 
-/// In mid-outage a change ends the probing: from then on nothing is asked and nothing written, also when the nodes come back.
+/// In mid-outage a change ends the probing: from then on nothing is asked and nothing written, also
+/// when the nodes come back.
 async fn stops(bed: &'static Bed, name: &str, change: impl FnOnce(&mut Body)) -> Result<Shoot> {
     let mut shoot = healthy(bed, name, ShootPlan::default()).await?;
     goes_down(&shoot).await?;
@@ -28,17 +29,32 @@ async fn stops(bed: &'static Bed, name: &str, change: impl FnOnce(&mut Body)) ->
 #[test]
 fn a_migrated_shoot_is_left_alone_and_probed_again_once_restored() -> Result<()> {
     scenario(async |bed| {
-        let mut shoot = stops(bed, "migrate", |body| body.operation = Some(("Migrate", "Processing"))).await?;
+        let mut shoot = stops(bed, "migrate", |body| {
+            body.operation = Some(("Migrate", "Processing"))
+        })
+        .await?;
         let begin = shoot.history().len();
-        shoot.change(|body| body.operation = Some(("Restore", "Processing"))).await?;
+        shoot
+            .change(|body| body.operation = Some(("Restore", "Processing")))
+            .await?;
         shoot.silent_for(LONG).await?;
         shoot.untouched_since(begin)?;
-        shoot.change(|body| body.operation = Some(("Restore", "Succeeded"))).await?;
+        shoot
+            .change(|body| body.operation = Some(("Restore", "Succeeded")))
+            .await?;
         shoot.free_at(&UP).await?;
 
-        // From now on a running probe goes on, also while the shoot is created, restored or reconciled again.
-        for operation in [("Restore", "Processing"), ("Create", "Error"), ("Reconcile", "Failed"), ("Delete", "Pending")] {
-            shoot.change(|body| body.operation = Some(operation)).await?;
+        // From now on a running probe goes on, also while the shoot is created, restored or
+        // reconciled again.
+        for operation in [
+            ("Restore", "Processing"),
+            ("Create", "Error"),
+            ("Reconcile", "Failed"),
+            ("Delete", "Pending"),
+        ] {
+            shoot
+                .change(|body| body.operation = Some(operation))
+                .await?;
             shoot.after_probes(2).await?;
         }
         through_an_outage(&shoot).await?;

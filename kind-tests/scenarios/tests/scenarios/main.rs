@@ -1,8 +1,9 @@
 //! The scenarios: the real binary against real control planes.
 //!
-//! They mostly wait, so more of them run side by side than there are cores (RUST_TEST_THREADS). Ordinary ones share a seed and
-//! its prober, with a namespace and a shoot of their own; those that need their own configuration, or kill the prober, have a seed
-//! to themselves. Each ends by checking that nothing it asked for was forbidden.
+//! They mostly wait, so more of them run side by side than there are cores (RUST_TEST_THREADS).
+//! Ordinary ones share a seed and its prober, with a namespace and a shoot of their own; those that
+//! need their own configuration, or kill the prober, have a seed to themselves. Each ends by
+//! checking that nothing it asked for was forbidden.
 
 mod as_in_production;
 mod back_off;
@@ -40,16 +41,23 @@ use testbed::{Bed, Prober, ProberConfig, Seed, Shoot, ShootPlan, eventually};
 const DOWN: [(&str, &str); 3] = [(KCM, "2"), (MCM, "1"), (CA, "1")];
 /// The usual three with nothing held down.
 const UP: [(&str, i64); 3] = [(KCM, 2), (MCM, 1), (CA, 1)];
-/// A grace that leaves time between the verdict and the moment from which order no longer counts, also on a machine that does much at
-/// once.
+/// A grace that leaves time between the verdict and the moment from which order no longer counts,
+/// also on a machine that does much at once.
 const ORDERLY: Duration = Duration::from_secs(24);
 /// The Leases of the agents' elections.
 const LEASES: &str = "/apis/coordination.k8s.io/v1/namespaces/garden/leases";
 /// The lead of a process that was killed ends soon.
-const QUICK: [&str; 3] =
-    ["--leader-elect-lease-duration=6s", "--leader-elect-renew-deadline=4s", "--leader-elect-retry-period=1s"];
-/// The lead outlasts every stop: an agent that loses it ends, and what is shown is what it does otherwise.
-const PATIENT: [&str; 2] = ["--leader-elect-lease-duration=120s", "--leader-elect-renew-deadline=100s"];
+const QUICK: [&str; 3] = [
+    "--leader-elect-lease-duration=6s",
+    "--leader-elect-renew-deadline=4s",
+    "--leader-elect-retry-period=1s",
+];
+/// The lead outlasts every stop: an agent that loses it ends, and what is shown is what it does
+/// otherwise.
+const PATIENT: [&str; 2] = [
+    "--leader-elect-lease-duration=120s",
+    "--leader-elect-renew-deadline=100s",
+];
 
 /// A shoot on the shared seed.
 async fn shoot(bed: &'static Bed, name: &str, plan: ShootPlan) -> Result<Shoot> {
@@ -64,14 +72,20 @@ async fn healthy(bed: &'static Bed, name: &str, plan: ShootPlan) -> Result<Shoot
 }
 
 /// A shoot on a seed of its own, and the prober there, which has seen it healthy.
-async fn alone(bed: &'static Bed, name: &str, plan: ShootPlan, config: ProberConfig) -> Result<(Shoot, Prober)> {
+async fn alone(
+    bed: &'static Bed,
+    name: &str,
+    plan: ShootPlan,
+    config: ProberConfig,
+) -> Result<(Shoot, Prober)> {
     let shoot = Shoot::create(bed, &bed.own_seed().await?, name, plan).await?;
     let prober = Prober::start(&shoot.seed, config).await?;
     shoot.after_probes(2).await?;
     Ok((shoot, prober))
 }
 
-/// Ends a scenario on a seed of its own, on which these agents are still at work: before another scenario has the seed.
+/// Ends a scenario on a seed of its own, on which these agents are still at work: before another
+/// scenario has the seed.
 async fn end_alone(shoot: Shoot, agents: impl Sized) -> Result<()> {
     drop(agents);
     shoot.end().await
@@ -79,38 +93,68 @@ async fn end_alone(shoot: Shoot, agents: impl Sized) -> Result<()> {
 
 /// The default config, and these arguments.
 fn with_args(args: &[&str]) -> ProberConfig {
-    ProberConfig { args: args.iter().map(ToString::to_string).collect(), ..ProberConfig::default() }
+    ProberConfig {
+        args: args.iter().map(ToString::to_string).collect(),
+        ..ProberConfig::default()
+    }
 }
 
 /// Starts a prober that reaches its seed through a relay.
 async fn prober_behind(seed: &Seed, relay: &Relay, args: &[&str]) -> Result<Prober> {
     let direct = seed.prober_kubeconfig().await?;
-    let file = seed.folder().join(format!("kubeconfig-through-{}", relay.address()));
-    std::fs::write(&file, direct.replace(&seed.plane().url(), &format!("https://{}", relay.address())))?;
+    let file = seed
+        .folder()
+        .join(format!("kubeconfig-through-{}", relay.address()));
+    std::fs::write(
+        &file,
+        direct.replace(&seed.plane().url(), &format!("https://{}", relay.address())),
+    )?;
     let kubeconfig = format!("--kubeconfig={}", file.display());
     Prober::start(seed, with_args(&[args, &[kubeconfig.as_str()]].concat())).await
 }
 
 /// An outage begins, or ends.
 fn turn(shoot: &Shoot, cut: bool) {
-    if cut { shoot.nodes.cut_all() } else { shoot.nodes.heal_all() }
+    if cut {
+        shoot.nodes.cut_all()
+    } else {
+        shoot.nodes.heal_all()
+    }
 }
 
-/// The usual three are held down after its beginning, or come back after its end, and since this entry of the history none went the
-/// other way.
+/// The usual three are held down after its beginning, or come back after its end, and since this
+/// entry of the history none went the other way.
 async fn has_turned(shoot: &Shoot, cut: bool, begin: usize) -> Result<()> {
     // The journal is asked, which learns of it later where the seed was away.
     let journal = async || {
         let states = shoot.states();
         for ((name, memory), (_, replicas)) in DOWN.into_iter().zip(UP) {
             let state = states.get(name).with_context(|| format!("no {name}"))?;
-            ensure!(if cut { state.is_held_down(memory) } else { state.is_free_at(replicas) }, "{name}: {state}");
+            ensure!(
+                if cut {
+                    state.is_held_down(memory)
+                } else {
+                    state.is_free_at(replicas)
+                },
+                "{name}: {state}"
+            );
         }
         Ok(())
     };
-    shoot.eventually(if cut { "all held down" } else { "all restored" }, journal).await?;
-    let down = |entry: &Entry| entry.state.as_ref().is_some_and(|state| state.replicas == 0);
-    let strays: Vec<Entry> = shoot.writes_since(begin).into_iter().filter(|entry| down(entry) != cut).collect();
+    shoot
+        .eventually(if cut { "all held down" } else { "all restored" }, journal)
+        .await?;
+    let down = |entry: &Entry| {
+        entry
+            .state
+            .as_ref()
+            .is_some_and(|state| state.replicas == 0)
+    };
+    let strays: Vec<Entry> = shoot
+        .writes_since(begin)
+        .into_iter()
+        .filter(|entry| down(entry) != cut)
+        .collect();
     ensure!(strays.is_empty(), "{strays:?}\n{}", shoot.story());
     Ok(())
 }
@@ -161,7 +205,11 @@ async fn writes(shoot: &Shoot, begin: usize, count: usize) -> Result<()> {
 async fn logs(agent: &Prober, message: &str, word: &str) -> Result<()> {
     eventually(&format!("{message}: {word}"), async || {
         let lines = agent.log(message);
-        ensure!(lines.iter().any(|line| line.to_string().contains(word)), "{lines:?}\n{}", agent.tail(5));
+        ensure!(
+            lines.iter().any(|line| line.to_string().contains(word)),
+            "{lines:?}\n{}",
+            agent.tail(5)
+        );
         Ok(())
     })
     .await
@@ -177,7 +225,8 @@ async fn shows(log: &Path, series: &str, values: impl RangeBounds<f64>) -> Resul
     .await
 }
 
-/// Waits until the agent that writes this log answers a request for a page with this status and this word.
+/// Waits until the agent that writes this log answers a request for a page with this status and
+/// this word.
 async fn answers(log: &Path, path: &str, status: u16, word: &str) -> Result<()> {
     eventually(&format!("{path} says {status} {word}"), async || {
         let (answer, body) = page(log, path).await?;

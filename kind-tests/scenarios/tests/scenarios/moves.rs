@@ -1,5 +1,5 @@
-//! A shoot that moves from one seed to another, whose control plane stays at work meanwhile: at any time one of the two watchdogs looks
-//! after it. Both reach the same nodes by the same API server.
+//! A shoot that moves from one seed to another, whose control plane stays at work meanwhile: at any
+//! time one of the two watchdogs looks after it. Both reach the same nodes by the same API server.
 
 use std::time::Duration;
 
@@ -16,10 +16,18 @@ const NEW: &str = "new";
 const LONG: Duration = Duration::from_secs(4);
 
 /// The shoot on the old seed, which has all Machines, and on the new one.
-async fn on_two_seeds(bed: &'static Bed, name: &str, body: impl Fn(&'static str) -> Body) -> Result<(Shoot, Shoot)> {
+async fn on_two_seeds(
+    bed: &'static Bed,
+    name: &str,
+    body: impl Fn(&'static str) -> Body,
+) -> Result<(Shoot, Shoot)> {
     let (old_seed, new_seed) = (bed.own_seed().await?, bed.own_seed().await?);
     let plane = bed.lend().await?;
-    let plan = |seed, nodes| ShootPlan { nodes, body: body(seed), ..ShootPlan::default() };
+    let plan = |seed, nodes| ShootPlan {
+        nodes,
+        body: body(seed),
+        ..ShootPlan::default()
+    };
     // What makes a shoot removes the nodes that are there, so the one that has none is the first.
     let new = Shoot::create_at(plane.clone(), bed, &new_seed, name, plan(NEW, 0)).await?;
     let old = Shoot::create_at(plane, bed, &old_seed, name, plan(OLD, 3)).await?;
@@ -35,12 +43,21 @@ async fn add_machines(old: &Shoot, new: &Shoot) -> Result<()> {
 }
 
 async fn prober(seed: &Seed, lines: &str) -> Result<Prober> {
-    Prober::start(seed, ProberConfig { lines: lines.to_owned(), ..ProberConfig::default() }).await
+    Prober::start(
+        seed,
+        ProberConfig {
+            lines: lines.to_owned(),
+            ..ProberConfig::default()
+        },
+    )
+    .await
 }
 
 /// Waits until a prober says this of its only shoot.
 async fn finds(shoot: &Shoot, prober: &Prober, series: &str) -> Result<()> {
-    shows(prober.log_file(), series, 1.0..=1.0).await.with_context(|| shoot.story())
+    shows(prober.log_file(), series, 1.0..=1.0)
+        .await
+        .with_context(|| shoot.story())
 }
 
 /// Both end. They share an API server, which the old one gives back.
@@ -53,10 +70,17 @@ async fn end(old: Shoot, new: &Shoot, probers: (Prober, Prober)) -> Result<()> {
 fn a_live_migration_is_protected_by_the_source_until_the_target_takes_over() -> Result<()> {
     own_scenario("needs two seeds", async |bed| {
         // GEP-39
-        let moving = |seed| Body { cluster_seed: seed, seeds: (NEW, OLD), ..Body::operation("LiveMigrate", "Processing") };
+        let moving = |seed| Body {
+            cluster_seed: seed,
+            seeds: (NEW, OLD),
+            ..Body::operation("LiveMigrate", "Processing")
+        };
         let handed_over = |body: &mut Body| body.seeds = (NEW, NEW);
         let (mut source, mut target) = on_two_seeds(bed, "moving", moving).await?;
-        let (first, target_prober) = (prober(&source.seed, "").await?, prober(&target.seed, "").await?);
+        let (first, target_prober) = (
+            prober(&source.seed, "").await?,
+            prober(&target.seed, "").await?,
+        );
         source.after_probes(4).await?;
         let at_target = target.history().len();
 
@@ -96,14 +120,27 @@ fn a_live_migration_is_protected_by_the_source_until_the_target_takes_over() -> 
 #[test]
 fn a_move_in_mid_outage_leaves_the_old_seed_as_it_is_and_the_new_one_protects() -> Result<()> {
     own_scenario("needs two seeds", async |bed| {
-        // Nobody could say so on the old seed: the owner record does. Both seeds have a shoot that says that it is theirs.
+        // Nobody could say so on the old seed: the owner record does. Both seeds have a shoot that
+        // says that it is theirs.
         let dns = Dns::start(Reply::text(OLD)).await?;
-        let theirs = |seed| Body { cluster_seed: seed, seeds: (seed, seed), ..Body::default() };
+        let theirs = |seed| Body {
+            cluster_seed: seed,
+            seeds: (seed, seed),
+            ..Body::default()
+        };
         let (old, new) = on_two_seeds(bed, "moved", theirs).await?;
         add_machines(&old, &new).await?;
-        let ask = format!("name: 'owner.{{{{namespace}}}}.example.org', value: '{{{{seed}}}}', servers: ['{}']", dns.address());
-        let lines = format!("ownerCheck: {{{ask}, interval: 1s, timeout: 500ms, tolerance: 1h, onLoss: standDown}}\n");
-        let (old_prober, new_prober) = (prober(&old.seed, &lines).await?, prober(&new.seed, &lines).await?);
+        let ask = format!(
+            "name: 'owner.{{{{namespace}}}}.example.org', value: '{{{{seed}}}}', servers: ['{}']",
+            dns.address()
+        );
+        let lines = format!(
+            "ownerCheck: {{{ask}, interval: 1s, timeout: 500ms, tolerance: 1h, onLoss: standDown}}\n"
+        );
+        let (old_prober, new_prober) = (
+            prober(&old.seed, &lines).await?,
+            prober(&new.seed, &lines).await?,
+        );
         old.after_probes(4).await?;
 
         let at_new = new.history().len();

@@ -29,7 +29,9 @@ async fn out_of_reach(shoot: &Shoot, ways: &[Path]) -> Result<()> {
                 Ok(())
             })
             .await?;
-        shoot.untouched_since(begin).with_context(|| format!("{way:?}"))?;
+        shoot
+            .untouched_since(begin)
+            .with_context(|| format!("{way:?}"))?;
     }
     Ok(())
 }
@@ -39,7 +41,8 @@ fn an_api_server_that_cannot_be_reached_is_no_outage() -> Result<()> {
     scenario(async |bed| {
         let shoot = healthy(bed, "unreachable", ShootPlan::default()).await?;
         let begin = shoot.history().len();
-        // Neither the prober nor the nodes reach the API server, and then both do: nothing was an outage.
+        // Neither the prober nor the nodes reach the API server, and then both do: nothing was an
+        // outage.
         out_of_reach(&shoot, &WAYS[..1]).await?;
         shoot.nodes.cut_all();
         shoot.leases_older_than(LONG).await?;
@@ -50,7 +53,8 @@ fn an_api_server_that_cannot_be_reached_is_no_outage() -> Result<()> {
         shoot.after_probes(3).await?;
         shoot.untouched_since(begin)?;
 
-        // And an outage in which the prober loses its way as well changes nothing in either direction.
+        // And an outage in which the prober loses its way as well changes nothing in either
+        // direction.
         goes_down(&shoot).await?;
         let begin = shoot.history().len();
         out_of_reach(&shoot, &WAYS[..1]).await?;
@@ -70,7 +74,8 @@ fn an_api_server_that_stands_still_is_no_outage() -> Result<()> {
         let shoot = healthy(bed, "server-stands", ShootPlan::default()).await?;
         let server = shoot.plane.server().context("own")?.process();
         let since = Instant::now();
-        // Nobody reaches it: neither the prober, nor the nodes, nor a controller that could give them up.
+        // Nobody reaches it: neither the prober, nor the nodes, nor a controller that could give
+        // them up.
         server.signal(Signal::SIGSTOP)?;
         shoot
             .eventually("a long stop", async || {

@@ -13,12 +13,27 @@ use crate::{DOWN, UP, came_back_in_order, end_of_outage, goes_down, healthy};
 
 /// Runs `restore` for a shoot, as the seed's administrator.
 async fn restore(shoot: &Shoot, words: &[&str]) -> Result<Output> {
-    let file = |end: &str| shoot.seed.folder().join(format!("{}.{end}", shoot.namespace));
+    let file = |end: &str| {
+        shoot
+            .seed
+            .folder()
+            .join(format!("{}.{end}", shoot.namespace))
+    };
     std::fs::write(file("kubeconfig"), shoot.seed.plane().admin_kubeconfig())?;
     std::fs::write(file("yaml"), ProberConfig::default().text())?;
     let mut command = Command::new(binary()?);
-    command.arg("restore").arg(&shoot.namespace).args(words).arg("--kubeconfig").arg(file("kubeconfig"));
-    command.arg("--config-file").arg(file("yaml")).env_clear().stdin(Stdio::null()).kill_on_drop(true);
+    command
+        .arg("restore")
+        .arg(&shoot.namespace)
+        .args(words)
+        .arg("--kubeconfig")
+        .arg(file("kubeconfig"));
+    command
+        .arg("--config-file")
+        .arg(file("yaml"))
+        .env_clear()
+        .stdin(Stdio::null())
+        .kill_on_drop(true);
     let output = timeout(PATIENCE, command.output()).await??;
     for said in [&output.stdout, &output.stderr] {
         secrets::all().search("what restore says", said);
@@ -27,7 +42,9 @@ async fn restore(shoot: &Shoot, words: &[&str]) -> Result<Output> {
 }
 
 fn said(output: &Output) -> String {
-    [&output.stdout, &output.stderr].map(|said| String::from_utf8_lossy(said).into_owned()).concat()
+    [&output.stdout, &output.stderr]
+        .map(|said| String::from_utf8_lossy(said).into_owned())
+        .concat()
 }
 
 #[test]
@@ -37,7 +54,10 @@ fn forced_it_pauses_first_so_that_a_prober_at_work_leaves_what_came_back() -> Re
         goes_down(&shoot).await?;
         let begin = shoot.history().len();
         let forced = restore(&shoot, &["--force", "--yes"]).await?;
-        ensure!(forced.status.success() && said(&forced).contains(&format!("{PAUSE}-")), "{forced:?}");
+        ensure!(
+            forced.status.success() && said(&forced).contains(&format!("{PAUSE}-")),
+            "{forced:?}"
+        );
         shoot.free_at(&UP).await?;
         came_back_in_order(&shoot, begin)?;
         let restored = shoot.history().len();

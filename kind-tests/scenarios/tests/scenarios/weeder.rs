@@ -1,5 +1,5 @@
-//! The weeder on a seed whose ReplicaSets and EndpointSlices are kept by Kubernetes' own controllers. The scenarios are the
-//! kubelets: they say which pods are ready and which crash-loop.
+//! The weeder on a seed whose ReplicaSets and EndpointSlices are kept by Kubernetes' own
+//! controllers. The scenarios are the kubelets: they say which pods are ready and which crash-loop.
 
 mod election;
 pub mod ground;
@@ -14,23 +14,40 @@ use self::ground::{Ground, NODE, no_window};
 use self::plane::{API, ETCD, Plane, State};
 use crate::PATIENT;
 
-/// Runs a scenario on the test bed's own control plane; on clusters with kubelets of their own nobody can play them.
+/// Runs a scenario on the test bed's own control plane; on clusters with kubelets of their own
+/// nobody can play them.
 pub fn on_ground(act: impl AsyncFn(&'static Bed) -> Result<()>) -> Result<()> {
-    own_scenario("needs a control plane without kubelets, of the test bed's own", act)
+    own_scenario(
+        "needs a control plane without kubelets, of the test bed's own",
+        act,
+    )
 }
 
 #[test]
-fn etcd_back_restarts_kube_apiserver_and_kube_apiserver_back_restarts_its_dependants() -> Result<()> {
+fn etcd_back_restarts_kube_apiserver_and_kube_apiserver_back_restarts_its_dependants() -> Result<()>
+{
     on_ground(async |bed| {
         let plane = Plane::create(bed, "chain", 1).await?;
         // A disruption budget is no obstacle to a pod that serves nobody anyway.
         let selector = json!({"matchLabels": {"role": "apiserver"}});
         let budget = json!({"metadata": {"name": "none"}, "spec": {"maxUnavailable": 0, "selector": selector}});
-        plane.api().create(&plane.path("/apis/policy/v1", "poddisruptionbudgets"), &budget).await?;
+        plane
+            .api()
+            .create(
+                &plane.path("/apis/policy/v1", "poddisruptionbudgets"),
+                &budget,
+            )
+            .await?;
         plane.all("controller-manager", State::Terminated).await?;
-        let (servers, managers) = (plane.outage(None).await?, plane.pods("controller-manager").await?);
+        let (servers, managers) = (
+            plane.outage(None).await?,
+            plane.pods("controller-manager").await?,
+        );
         plane.recovery(&servers).await?;
-        ensure!(plane.pods("controller-manager").await? == managers, "what they need is not back yet");
+        ensure!(
+            plane.pods("controller-manager").await? == managers,
+            "what they need is not back yet"
+        );
         plane.all("apiserver", State::Ready).await?;
         plane.replaced("controller-manager", &managers).await?;
         plane.end(2).await
@@ -64,12 +81,22 @@ fn a_pod_of_the_same_name_with_another_uid_survives() -> Result<()> {
         let ground = Ground::own(bed).await?;
         let weeder = ground.leader(&PATIENT).await?;
         let plane = Plane::on(&ground, "namesake", 1).await?;
-        // Which of its two watches a process reads first after a pause is up to chance: it must have been the right one once.
+        // Which of its two watches a process reads first after a pause is up to chance: it must
+        // have been the right one once.
         for round in 1..=ROUNDS {
             replaced_during_a_stop(&plane, &weeder).await?;
-            let (namesakes, others): (Vec<_>, Vec<_>) = plane.answers().into_iter().partition(|(name, _)| name == "namesake");
-            ensure!(namesakes.iter().all(|(_, code)| *code == 409), "{namesakes:?}");
-            ensure!(others.len() == round, "one barrier a round, and no more: {others:?}");
+            let (namesakes, others): (Vec<_>, Vec<_>) = plane
+                .answers()
+                .into_iter()
+                .partition(|(name, _)| name == "namesake");
+            ensure!(
+                namesakes.iter().all(|(_, code)| *code == 409),
+                "{namesakes:?}"
+            );
+            ensure!(
+                others.len() == round,
+                "one barrier a round, and no more: {others:?}"
+            );
             if !namesakes.is_empty() {
                 plane.end(round + namesakes.len()).await?;
                 return Ok(());
@@ -82,7 +109,8 @@ fn a_pod_of_the_same_name_with_another_uid_survives() -> Result<()> {
 /// Were it left to a coin, one of a million runs would end without a DELETE that comes too late.
 const ROUNDS: usize = 20;
 
-/// While the weeder is held up, etcd recovers and a crash-looping pod is replaced by a healthy one of the same name.
+/// While the weeder is held up, etcd recovers and a crash-looping pod is replaced by a healthy one
+/// of the same name.
 async fn replaced_during_a_stop(plane: &Plane, weeder: &Agent) -> Result<()> {
     let pods = plane.path("/api/v1", "pods");
     let path = format!("{pods}/namesake");
@@ -108,6 +136,9 @@ async fn replaced_during_a_stop(plane: &Plane, weeder: &Agent) -> Result<()> {
     weeder.pause(false)?;
     plane.barrier().await?;
     let now = plane.api().find(&path).await?;
-    ensure!(now.is_some_and(|pod| pod["metadata"]["uid"] == uid), "the new pod was deleted");
+    ensure!(
+        now.is_some_and(|pod| pod["metadata"]["uid"] == uid),
+        "the new pod was deleted"
+    );
     Ok(())
 }

@@ -38,16 +38,25 @@ pub struct Access {
 impl User {
     /// Someone who may do everything.
     pub fn admin(name: &str) -> Self {
-        Self { name: name.to_owned(), rules: None }
+        Self {
+            name: name.to_owned(),
+            rules: None,
+        }
     }
 
-    /// Someone who may do what the rules say, and what every authenticated user may: versions, health, discovery, self reviews.
+    /// Someone who may do what the rules say, and what every authenticated user may: versions,
+    /// health, discovery, self reviews.
     pub fn limited(name: &str, rules: Vec<Rule>) -> Self {
-        Self { name: name.to_owned(), rules: Some(rules) }
+        Self {
+            name: name.to_owned(),
+            rules: Some(rules),
+        }
     }
 
     fn may(&self, wanted: &Record) -> bool {
-        self.rules.as_ref().is_none_or(|rules| rules.iter().any(|rule| rule.allows(wanted)))
+        self.rules
+            .as_ref()
+            .is_none_or(|rules| rules.iter().any(|rule| rule.allows(wanted)))
     }
 
     /// Refuses what the rules do not allow.
@@ -55,19 +64,28 @@ impl User {
         if self.may(wanted) {
             return Ok(());
         }
-        let (full, subresource) = wanted.resource.split_once('/').unwrap_or((&wanted.resource, ""));
+        let (full, subresource) = wanted
+            .resource
+            .split_once('/')
+            .unwrap_or((&wanted.resource, ""));
         let (plural, group) = full.split_once('.').unwrap_or((full, ""));
         let resource = full_name("", plural, subresource);
         let place = match wanted.namespace.as_str() {
             "" => "at the cluster scope".to_owned(),
             namespace => format!("in the namespace \"{namespace}\""),
         };
-        let named = if wanted.name.is_empty() { String::new() } else { format!(" \"{}\"", wanted.name) };
+        let named = if wanted.name.is_empty() {
+            String::new()
+        } else {
+            format!(" \"{}\"", wanted.name)
+        };
         let message = format!(
             "{full}{named} is forbidden: User \"{}\" cannot {} resource \"{resource}\" in API group \"{group}\" {place}",
             self.name, wanted.verb
         );
-        Err(of_code(403, message).with_details(details(group, plural, &wanted.name)).boxed())
+        Err(of_code(403, message)
+            .with_details(details(group, plural, &wanted.name))
+            .boxed())
     }
 }
 
@@ -75,7 +93,12 @@ impl Rule {
     /// Verbs (comma-separated) on resources (full names, comma-separated) in every namespace.
     pub fn new(verbs: &str, resources: &str) -> Self {
         let split = |text: &str| text.split(',').map(|part| part.trim().to_owned()).collect();
-        Self { verbs: split(verbs), resources: split(resources), namespace: None, names: Vec::new() }
+        Self {
+            verbs: split(verbs),
+            resources: split(resources),
+            namespace: None,
+            names: Vec::new(),
+        }
     }
 
     /// The rules of a Role in this namespace, or of a ClusterRole.
@@ -87,7 +110,12 @@ impl Rule {
         let rule = |rule: PolicyRule| {
             let resources = rule.resources.unwrap_or_default();
             let groups = rule.api_groups.unwrap_or_default();
-            let named = |group: &String| resources.iter().map(|resource| full_name(group, resource)).collect::<Vec<_>>();
+            let named = |group: &String| {
+                resources
+                    .iter()
+                    .map(|resource| full_name(group, resource))
+                    .collect::<Vec<_>>()
+            };
             Self {
                 verbs: rule.verbs,
                 resources: groups.iter().flat_map(named).collect(),
@@ -95,14 +123,18 @@ impl Rule {
                 names: rule.resource_names.unwrap_or_default(),
             }
         };
-        let rules: Vec<PolicyRule> = serde_json::from_value(rules.clone()).expect("the rules of a role");
+        let rules: Vec<PolicyRule> =
+            serde_json::from_value(rules.clone()).expect("the rules of a role");
         rules.into_iter().map(rule).collect()
     }
 
     /// The same, in one namespace only.
     #[must_use]
     pub fn in_namespace(self, namespace: &str) -> Self {
-        Self { namespace: Some(namespace.to_owned()), ..self }
+        Self {
+            namespace: Some(namespace.to_owned()),
+            ..self
+        }
     }
 
     /// The same, for one object name only.
@@ -113,9 +145,17 @@ impl Rule {
     }
 
     fn allows(&self, wanted: &Record) -> bool {
-        self.verbs.iter().any(|verb| verb == "*" || *verb == wanted.verb)
-            && self.resources.iter().any(|resource| resource == "*" || *resource == wanted.resource)
-            && self.namespace.as_ref().is_none_or(|namespace| *namespace == wanted.namespace)
+        self.verbs
+            .iter()
+            .any(|verb| verb == "*" || *verb == wanted.verb)
+            && self
+                .resources
+                .iter()
+                .any(|resource| resource == "*" || *resource == wanted.resource)
+            && self
+                .namespace
+                .as_ref()
+                .is_none_or(|namespace| *namespace == wanted.namespace)
             && (self.names.is_empty() || self.names.contains(&wanted.name))
     }
 }
@@ -123,26 +163,47 @@ impl Rule {
 impl Access {
     /// Lets a token stand for a user, from the next request on.
     pub fn grant(&self, token: &str, user: User) {
-        self.users.lock().expect("no panic while locked").insert(token.to_owned(), Arc::new(user));
+        self.users
+            .lock()
+            .expect("no panic while locked")
+            .insert(token.to_owned(), Arc::new(user));
     }
 
     /// Makes a token worthless, from the next request on.
     pub fn revoke(&self, token: &str) {
-        self.users.lock().expect("no panic while locked").remove(token);
+        self.users
+            .lock()
+            .expect("no panic while locked")
+            .remove(token);
     }
 
     /// Who stands behind an Authorization header.
     pub(crate) fn user(&self, header: Option<&str>) -> Option<Arc<User>> {
         let token = header?.strip_prefix("Bearer ")?.trim();
-        self.users.lock().expect("no panic while locked").get(token).cloned()
+        self.users
+            .lock()
+            .expect("no panic while locked")
+            .get(token)
+            .cloned()
     }
 }
 
 /// Answers a SelfSubjectAccessReview.
 pub(crate) fn review(user: &User, mut review: Value) -> Value {
-    let text = |key: &str| review["spec"]["resourceAttributes"][key].as_str().unwrap_or_default().to_owned();
+    let text = |key: &str| {
+        review["spec"]["resourceAttributes"][key]
+            .as_str()
+            .unwrap_or_default()
+            .to_owned()
+    };
     let resource = full_name(&text("group"), &text("resource"), &text("subresource"));
-    let wanted = Record { verb: text("verb"), resource, namespace: text("namespace"), name: text("name"), ..Record::default() };
+    let wanted = Record {
+        verb: text("verb"),
+        resource,
+        namespace: text("namespace"),
+        name: text("name"),
+        ..Record::default()
+    };
     review["status"] = json!({"allowed": user.may(&wanted)});
     review
 }
@@ -152,8 +213,15 @@ mod tests {
     use super::*;
 
     fn wanted(verb: &str, resource: &str, namespace: &str, name: &str) -> Record {
-        let [verb, resource, namespace, name] = [verb, resource, namespace, name].map(str::to_owned);
-        Record { verb, resource, namespace, name, ..Record::default() }
+        let [verb, resource, namespace, name] =
+            [verb, resource, namespace, name].map(str::to_owned);
+        Record {
+            verb,
+            resource,
+            namespace,
+            name,
+            ..Record::default()
+        }
     }
 
     #[test]
@@ -174,13 +242,19 @@ mod tests {
             (false, "update", leases, "garden", "another"),
             (false, "create", "events", "shoot", ""),
         ] {
-            assert_eq!(prober.may(&wanted(verb, resource, namespace, name)), may, "{verb} {resource} {namespace} {name}");
+            assert_eq!(
+                prober.may(&wanted(verb, resource, namespace, name)),
+                may,
+                "{verb} {resource} {namespace} {name}"
+            );
         }
     }
 
     #[test]
     fn a_refusal_reads_like_the_real_one() {
-        let error = User::limited("u", vec![]).check(&wanted("list", "deployments.apps/scale", "", "")).unwrap_err();
+        let error = User::limited("u", vec![])
+            .check(&wanted("list", "deployments.apps/scale", "", ""))
+            .unwrap_err();
         let expected = "deployments.apps is forbidden: User \"u\" cannot list resource \"deployments/scale\" in API group \"apps\" at the cluster scope";
         assert_eq!((error.code, error.message.as_str()), (403, expected));
     }

@@ -27,16 +27,31 @@ where
 }
 
 /// A body of this media type as JSON; an empty one is null.
-pub(crate) async fn read_json(headers: &HeaderMap, wanted: &str, body: Sent) -> Result<Value, ApiError> {
-    let given = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or(JSON);
+pub(crate) async fn read_json(
+    headers: &HeaderMap,
+    wanted: &str,
+    body: Sent,
+) -> Result<Value, ApiError> {
+    let given = headers
+        .get(header::CONTENT_TYPE)
+        .and_then(|value| value.to_str().ok())
+        .unwrap_or(JSON);
     let given = given.split(';').next().unwrap_or_default().trim();
     if given != wanted {
         let what = format!("the body of the request was in an unknown format ({given})");
-        return Err(of_code(415, format!("{what} - accepted media types include: {wanted}")));
+        return Err(of_code(
+            415,
+            format!("{what} - accepted media types include: {wanted}"),
+        ));
     }
-    let bytes = Limited::new(body, BODY_LIMIT).collect().await.map_err(|error| of_code(413, error.to_string()))?.to_bytes();
+    let bytes = Limited::new(body, BODY_LIMIT)
+        .collect()
+        .await
+        .map_err(|error| of_code(413, error.to_string()))?
+        .to_bytes();
     if bytes.is_empty() {
         return Ok(Value::Null);
     }
-    serde_json::from_slice(&bytes).map_err(|error| bad_request(format!("the body of the request is no JSON: {error}")))
+    serde_json::from_slice(&bytes)
+        .map_err(|error| bad_request(format!("the body of the request is no JSON: {error}")))
 }

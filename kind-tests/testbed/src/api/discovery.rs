@@ -14,9 +14,20 @@ pub(crate) fn version() -> Value {
 /// `None` if the group has no such version here.
 pub(crate) fn resources(all: &[Arc<Resource>], group: &str, version: &str) -> Option<Value> {
     let mut found = Vec::new();
-    for resource in all.iter().filter(|resource| resource.group == group && resource.version == version) {
-        let Resource { plural, kind, namespaced, scale, .. } = &**resource;
-        let verbs = ["create", "delete", "get", "list", "patch", "update", "watch"];
+    for resource in all
+        .iter()
+        .filter(|resource| resource.group == group && resource.version == version)
+    {
+        let Resource {
+            plural,
+            kind,
+            namespaced,
+            scale,
+            ..
+        } = &**resource;
+        let verbs = [
+            "create", "delete", "get", "list", "patch", "update", "watch",
+        ];
         found.push(
             json!({"name": plural, "singularName": kind.to_lowercase(), "namespaced": namespaced, "kind": kind, "verbs": verbs}),
         );
@@ -25,6 +36,10 @@ pub(crate) fn resources(all: &[Arc<Resource>], group: &str, version: &str) -> Op
                 "group": "autoscaling", "version": "v1", "verbs": ["get", "patch", "update"]}));
         }
     }
-    let name = if group.is_empty() { version.to_owned() } else { format!("{group}/{version}") };
+    let name = if group.is_empty() {
+        version.to_owned()
+    } else {
+        format!("{group}/{version}")
+    };
     (!found.is_empty()).then(|| json!({"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": name, "resources": found}))
 }

@@ -64,12 +64,18 @@ pub enum Fault {
 impl Fault {
     /// An API error without Retry-After.
     pub fn status(code: u16) -> Self {
-        Self::Status { code, retry_after: None }
+        Self::Status {
+            code,
+            retry_after: None,
+        }
     }
 
     /// 429 with Retry-After in seconds.
     pub fn throttle(seconds: u32) -> Self {
-        Self::Status { code: 429, retry_after: Some(seconds) }
+        Self::Status {
+            code: 429,
+            retry_after: Some(seconds),
+        }
     }
 }
 
@@ -85,7 +91,11 @@ pub struct When {
 impl When {
     /// Every request that fulfils a condition.
     pub fn matches(condition: impl Fn(&Record) -> bool + Send + Sync + 'static) -> Self {
-        Self { condition: Box::new(condition), skip: 0, times: None }
+        Self {
+            condition: Box::new(condition),
+            skip: 0,
+            times: None,
+        }
     }
 
     /// Every request.
@@ -99,7 +109,8 @@ impl When {
         Self::matches(move |record| record.method == method && record.path == path)
     }
 
-    /// Every request with this verb on this resource (`list`, `nodes`; `patch`, `deployments.apps`).
+    /// Every request with this verb on this resource (`list`, `nodes`; `patch`,
+    /// `deployments.apps`).
     pub fn verb(verb: &str, resource: &str) -> Self {
         let (verb, resource) = (verb.to_owned(), resource.to_owned());
         Self::matches(move |record| record.verb == verb && record.resource == resource)
@@ -108,13 +119,19 @@ impl When {
     /// The same, without the first `count` of them.
     #[must_use]
     pub fn after(self, count: u64) -> Self {
-        Self { skip: count, ..self }
+        Self {
+            skip: count,
+            ..self
+        }
     }
 
     /// The same, at most `count` times.
     #[must_use]
     pub fn times(self, count: u64) -> Self {
-        Self { times: Some(count), ..self }
+        Self {
+            times: Some(count),
+            ..self
+        }
     }
 
     /// The same, one time.
@@ -149,12 +166,17 @@ struct Line {
 
 impl Script {
     fn hits(&self, id: FaultId) -> u64 {
-        self.lines.iter().find(|line| line.id == id).map_or(0, |line| line.hits)
+        self.lines
+            .iter()
+            .find(|line| line.id == id)
+            .map_or(0, |line| line.hits)
     }
 
     fn meet(&mut self, record: &Record) -> Option<Fault> {
         for line in &mut self.lines {
-            if line.when.times.is_some_and(|times| line.hits >= times) || !(line.when.condition)(record) {
+            if line.when.times.is_some_and(|times| line.hits >= times)
+                || !(line.when.condition)(record)
+            {
                 continue;
             }
             if line.when.skip > 0 {
@@ -175,14 +197,20 @@ impl Faults {
         self.script.send_modify(|script| {
             script.added += 1;
             id = FaultId(script.added);
-            script.lines.push(Line { id, when, fault, hits: 0 });
+            script.lines.push(Line {
+                id,
+                when,
+                fault,
+                hits: 0,
+            });
         });
         id
     }
 
     /// Takes a fault out.
     pub fn remove(&self, id: FaultId) {
-        self.script.send_modify(|script| script.lines.retain(|line| line.id != id));
+        self.script
+            .send_modify(|script| script.lines.retain(|line| line.id != id));
     }
 
     /// Takes all faults out.
@@ -198,7 +226,11 @@ impl Faults {
     /// Waits until `count` requests have met a fault.
     pub async fn met(&self, id: FaultId, count: u64) {
         let met = |script: &Script| script.hits(id) >= count;
-        self.script.subscribe().wait_for(met).await.expect("the script lives as long as who waits for it");
+        self.script
+            .subscribe()
+            .wait_for(met)
+            .await
+            .expect("the script lives as long as who waits for it");
     }
 
     /// The fault that a request meets, counted.
@@ -219,12 +251,26 @@ mod tests {
     #[test]
     fn a_fault_skips_counts_and_wears_out() {
         let faults = Faults::default();
-        let id = faults.add(When::request("GET", "/version").after(1).times(2), Fault::status(500));
-        let record = Record { method: "GET".into(), path: "/version".into(), ..Record::default() };
+        let id = faults.add(
+            When::request("GET", "/version").after(1).times(2),
+            Fault::status(500),
+        );
+        let record = Record {
+            method: "GET".into(),
+            path: "/version".into(),
+            ..Record::default()
+        };
         let met: Vec<bool> = (0..5).map(|_| faults.meet(&record).is_some()).collect();
         assert_eq!(met, [false, true, true, false, false]);
         assert_eq!(faults.hits(id), 2);
-        assert!(faults.meet(&Record { method: "PUT".into(), ..record }).is_none());
+        assert!(
+            faults
+                .meet(&Record {
+                    method: "PUT".into(),
+                    ..record
+                })
+                .is_none()
+        );
     }
 
     #[tokio::test]

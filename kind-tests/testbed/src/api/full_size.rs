@@ -1,8 +1,10 @@
-//! Leases and nodes as large as on a real API server, with all the fields that kubelets and controllers leave there and a probe skips.
+//! Leases and nodes as large as on a real API server, with all the fields that kubelets and
+//! controllers leave there and a probe skips.
 
 use serde_json::{Value, json};
 
-/// What a kubelet's lease says about itself in managedFields, and a node, abridged to the fields that are large.
+/// What a kubelet's lease says about itself in managedFields, and a node, abridged to the fields
+/// that are large.
 const LEASE_FIELDS: &str = r#"{"f:metadata":{"f:ownerReferences":{".":{},"k:{\"uid\":\"0d5dd1e7-3dfa-46d8-9ee4-5a1fd0c4c02c\"}":{}}},"f:spec":{"f:holderIdentity":{},"f:leaseDurationSeconds":{},"f:renewTime":{}}}"#;
 const NODE_FIELDS: &str = r#"{"f:status":{"f:conditions":{"k:{\"type\":\"DiskPressure\"}":{"f:lastHeartbeatTime":{}},"k:{\"type\":\"MemoryPressure\"}":{"f:lastHeartbeatTime":{}},"k:{\"type\":\"PIDPressure\"}":{"f:lastHeartbeatTime":{}},"k:{\"type\":\"Ready\"}":{"f:lastHeartbeatTime":{},"f:lastTransitionTime":{},"f:message":{},"f:reason":{},"f:status":{}}},"f:images":{},"f:nodeInfo":{"f:bootID":{}}}}"#;
 /// Those of a kubelet, of Gardener's node-problem-detector and of the network.
@@ -10,7 +12,11 @@ const CONDITIONS: [(&str, &str, &str); 10] = [
     ("KernelDeadlock", "False", "KernelHasNoDeadlock"),
     ("ReadonlyFilesystem", "False", "FilesystemIsNotReadOnly"),
     ("CorruptDockerOverlay2", "False", "NoCorruptDockerOverlay2"),
-    ("FrequentKubeletRestart", "False", "NoFrequentKubeletRestart"),
+    (
+        "FrequentKubeletRestart",
+        "False",
+        "NoFrequentKubeletRestart",
+    ),
     ("NetworkUnavailable", "False", "CalicoIsUp"),
     ("MemoryPressure", "False", "KubeletHasSufficientMemory"),
     ("DiskPressure", "False", "KubeletHasNoDiskPressure"),
@@ -22,7 +28,8 @@ const CONDITIONS: [(&str, &str, &str); 10] = [
 const IMAGES: usize = 50;
 const BEGIN: &str = "2025-10-09T08:53:20Z";
 
-/// The name of a node, of a usual length. With the numbers ascending, names come in the order of an API server.
+/// The name of a node, of a usual length. With the numbers ascending, names come in the order of an
+/// API server.
 pub fn node_name(number: usize) -> String {
     format!("shoot--fleet--light-worker-z1-6d8f9-{number:05}")
 }
@@ -65,7 +72,10 @@ pub fn node(number: usize) -> Value {
     });
     let image = |number: usize| {
         let repository = format!("registry.example.org/gardener/image-{number:02}");
-        let names = [format!("{repository}@sha256:{:064x}", number * 7919), format!("{repository}:v1.{number}.0")];
+        let names = [
+            format!("{repository}@sha256:{:064x}", number * 7919),
+            format!("{repository}:v1.{number}.0"),
+        ];
         json!({"names": names, "sizeBytes": 40_000_000 + number})
     };
     json!({
@@ -94,7 +104,10 @@ mod tests {
 
     #[test]
     fn leases_and_nodes_are_as_large_as_those_of_real_clusters() {
-        let (lease, node) = (protobuf::lease(&lease(7)).len(), protobuf::node(&node(7)).len());
+        let (lease, node) = (
+            protobuf::lease(&lease(7)).len(),
+            protobuf::node(&node(7)).len(),
+        );
         assert!((480..560).contains(&lease), "{lease}");
         assert!((9_500..12_000).contains(&node), "{node}");
     }

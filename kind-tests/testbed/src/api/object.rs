@@ -20,7 +20,13 @@ pub(crate) struct Object {
 
 impl Object {
     pub fn new(resource: Arc<Resource>, revision: u64, value: Value) -> Self {
-        Self { resource, revision, value, fields: OnceLock::new(), protobuf: OnceLock::new() }
+        Self {
+            resource,
+            revision,
+            value,
+            fields: OnceLock::new(),
+            protobuf: OnceLock::new(),
+        }
     }
 
     /// A text of its metadata.
@@ -40,7 +46,13 @@ impl Object {
     /// Appends the object as JSON, with its type.
     pub fn write_json(&self, out: &mut Vec<u8>) {
         let Resource { kind, .. } = &*self.resource;
-        out.extend_from_slice(format!(r#"{{"apiVersion":"{}","kind":"{kind}","#, self.resource.api_version()).as_bytes());
+        out.extend_from_slice(
+            format!(
+                r#"{{"apiVersion":"{}","kind":"{kind}","#,
+                self.resource.api_version()
+            )
+            .as_bytes(),
+        );
         out.extend_from_slice(self.fields());
         out.push(b'}');
     }
@@ -57,7 +69,9 @@ impl Object {
 
     /// The message of the object, without envelope, for the kinds that have one here.
     pub fn protobuf(&self) -> Option<&Bytes> {
-        self.protobuf.get_or_init(|| protobuf::encode_object(&self.resource, &self.value)).as_ref()
+        self.protobuf
+            .get_or_init(|| protobuf::encode_object(&self.resource, &self.value))
+            .as_ref()
     }
 }
 
@@ -89,7 +103,10 @@ mod tests {
     #[test]
     fn merge_patches_set_remove_and_replace() {
         let mut target = json!({"a": {"b": 1, "c": 2}, "l": [1, 2]});
-        merge(&mut target, &json!({"a": {"b": null, "d": {"e": null, "f": 1}}, "l": [3], "n": null}));
+        merge(
+            &mut target,
+            &json!({"a": {"b": null, "d": {"e": null, "f": 1}}, "l": [3], "n": null}),
+        );
         assert_eq!(target, json!({"a": {"c": 2, "d": {"f": 1}}, "l": [3]}));
     }
 }

@@ -47,16 +47,31 @@ pub(crate) fn object_body(resource: &Resource, message: &[u8]) -> Bytes {
     envelope(&resource.api_version(), &resource.kind, message).into()
 }
 
-/// A whole response body with a list of messages; `rest` is the token and how many objects are left behind it.
-pub(crate) fn list_body(resource: &Resource, revision: u64, rest: Option<(&str, usize)>, items: &[Bytes]) -> Bytes {
+/// A whole response body with a list of messages; `rest` is the token and how many objects are left
+/// behind it.
+pub(crate) fn list_body(
+    resource: &Resource,
+    revision: u64,
+    rest: Option<(&str, usize)>,
+    items: &[Bytes],
+) -> Bytes {
     let mut list = Vec::with_capacity(128 + items.iter().map(|item| item.len() + 6).sum::<usize>());
-    let mut metadata = [text(2, &revision.to_string()), text(3, rest.map_or("", |(token, _)| token))].concat();
+    let mut metadata = [
+        text(2, &revision.to_string()),
+        text(3, rest.map_or("", |(token, _)| token)),
+    ]
+    .concat();
     if let Some((_, left)) = rest {
         metadata.extend(number(4, left as i64));
     }
     push(&mut list, 1, &metadata);
     items.iter().for_each(|item| push(&mut list, ITEMS, item));
-    envelope(&resource.api_version(), &format!("{}List", resource.kind), &list).into()
+    envelope(
+        &resource.api_version(),
+        &format!("{}List", resource.kind),
+        &list,
+    )
+    .into()
 }
 
 /// A whole response body with an error.

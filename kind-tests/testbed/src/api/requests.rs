@@ -21,8 +21,8 @@ pub struct Record {
     pub query: String,
     /// Name behind the token; empty for a token nobody has.
     pub user: String,
-    /// `get`, `list`, `watch`, `create`, `update`, `patch`, `delete`, `deletecollection`; for paths outside of resources the method
-    /// in lower case.
+    /// `get`, `list`, `watch`, `create`, `update`, `patch`, `delete`, `deletecollection`; for paths
+    /// outside of resources the method in lower case.
     pub verb: String,
     /// Full name with a subresource behind a slash; empty outside of resources.
     pub resource: String,
@@ -37,8 +37,10 @@ pub struct Record {
 impl Record {
     /// Whether it would change something.
     pub fn is_write(&self) -> bool {
-        matches!(self.verb.as_str(), "create" | "update" | "patch" | "delete" | "deletecollection")
-            && !self.resource.starts_with("selfsubjectaccessreviews")
+        matches!(
+            self.verb.as_str(),
+            "create" | "update" | "patch" | "delete" | "deletecollection"
+        ) && !self.resource.starts_with("selfsubjectaccessreviews")
     }
 }
 
@@ -59,7 +61,10 @@ struct Log {
 
 impl Requests {
     pub(crate) fn new(kept: usize) -> Self {
-        Self { log: watch::Sender::default(), kept: kept.max(1) }
+        Self {
+            log: watch::Sender::default(),
+            kept: kept.max(1),
+        }
     }
 
     /// How many requests came so far.
@@ -84,7 +89,12 @@ impl Requests {
 
     /// How many of the kept requests fulfil a condition.
     pub fn count(&self, condition: impl Fn(&Record) -> bool) -> usize {
-        self.log.borrow().records.iter().filter(|record| condition(record)).count()
+        self.log
+            .borrow()
+            .records
+            .iter()
+            .filter(|record| condition(record))
+            .count()
     }
 
     /// Forgets the kept requests; the counters and numbers go on.
@@ -92,14 +102,22 @@ impl Requests {
         self.log.send_modify(|log| log.records.clear());
     }
 
-    /// Waits until `condition` finds something in the kept requests; asked now and after every request and answer. No deadline.
-    pub async fn wait_for<T>(&self, mut condition: impl FnMut(&VecDeque<Record>) -> Option<T>) -> T {
+    /// Waits until `condition` finds something in the kept requests; asked now and after every
+    /// request and answer. No deadline.
+    pub async fn wait_for<T>(
+        &self,
+        mut condition: impl FnMut(&VecDeque<Record>) -> Option<T>,
+    ) -> T {
         let mut found = None;
         let look = |log: &Log| {
             found = condition(&log.records);
             found.is_some()
         };
-        self.log.subscribe().wait_for(look).await.expect("the log lives as long as who waits for it");
+        self.log
+            .subscribe()
+            .wait_for(look)
+            .await
+            .expect("the log lives as long as who waits for it");
         found.expect("it waited for this")
     }
 
@@ -120,7 +138,12 @@ impl Requests {
     pub(crate) fn answered(&self, number: u64, status: u16, bytes: usize) {
         self.log.send_modify(|log| {
             log.bytes += bytes as u64;
-            if let Some(record) = log.records.iter_mut().rev().find(|record| record.number == number) {
+            if let Some(record) = log
+                .records
+                .iter_mut()
+                .rev()
+                .find(|record| record.number == number)
+            {
                 record.status = Some(status);
             }
         });

@@ -1,4 +1,5 @@
-//! What kinds of objects a server holds: the paths they are served under and the rules that differ from kind to kind.
+//! What kinds of objects a server holds: the paths they are served under and the rules that differ
+//! from kind to kind.
 
 /// One resource of the API, for example `deployments` in `apps/v1`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -13,16 +14,18 @@ pub struct Resource {
     pub kind: String,
     /// Whether objects live in namespaces.
     pub namespaced: bool,
-    /// Whether clients write `status` through a path of its own, which is not offered here: only the test sets it.
+    /// Whether clients write `status` through a path of its own, which is not offered here: only
+    /// the test sets it.
     pub status: bool,
-    /// Whether there is a scale subresource. Replicas live at `spec.replicas` and `status.replicas`, and those of a built-in kind that
-    /// says none are 1.
+    /// Whether there is a scale subresource. Replicas live at `spec.replicas` and
+    /// `status.replicas`, and those of a built-in kind that says none are 1.
     pub scale: bool,
     /// Whether it is a custom resource: no protobuf, stricter updates.
     pub custom: bool,
 }
 
-/// The name by which a [`crate::api::Store`] and rules know a resource: `nodes`, `deployments.apps`, `deployments.apps/scale`.
+/// The name by which a [`crate::api::Store`] and rules know a resource: `nodes`,
+/// `deployments.apps`, `deployments.apps/scale`.
 pub(crate) fn full_name(group: &str, plural: &str, subresource: &str) -> String {
     let dot = if group.is_empty() { "" } else { "." };
     let slash = if subresource.is_empty() { "" } else { "/" };
@@ -30,7 +33,8 @@ pub(crate) fn full_name(group: &str, plural: &str, subresource: &str) -> String 
 }
 
 impl Resource {
-    /// A namespaced built-in resource without subresources. `api_version` is `v1` or `GROUP/VERSION`.
+    /// A namespaced built-in resource without subresources. `api_version` is `v1` or
+    /// `GROUP/VERSION`.
     pub fn new(api_version: &str, plural: &str, kind: &str) -> Self {
         let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
         Self {
@@ -47,25 +51,37 @@ impl Resource {
 
     /// A namespaced custom resource without subresources.
     pub fn custom(api_version: &str, plural: &str, kind: &str) -> Self {
-        Self { custom: true, ..Self::new(api_version, plural, kind) }
+        Self {
+            custom: true,
+            ..Self::new(api_version, plural, kind)
+        }
     }
 
     /// The same, at cluster scope.
     #[must_use]
     pub fn cluster_wide(self) -> Self {
-        Self { namespaced: false, ..self }
+        Self {
+            namespaced: false,
+            ..self
+        }
     }
 
     /// The same, with a status subresource.
     #[must_use]
     pub fn with_status(self) -> Self {
-        Self { status: true, ..self }
+        Self {
+            status: true,
+            ..self
+        }
     }
 
     /// The same, with a scale subresource.
     #[must_use]
     pub fn with_scale(self) -> Self {
-        Self { scale: true, ..self }
+        Self {
+            scale: true,
+            ..self
+        }
     }
 
     /// Whether `metadata.generation` counts changes.
@@ -73,14 +89,19 @@ impl Resource {
         self.custom || self.scale
     }
 
-    /// Whether an update must name a resourceVersion. Of the built-in kinds here only leases refuse one that does not.
+    /// Whether an update must name a resourceVersion. Of the built-in kinds here only leases refuse
+    /// one that does not.
     pub(crate) fn needs_version(&self) -> bool {
         self.custom || self.kind == "Lease"
     }
 
     /// `v1` or `GROUP/VERSION`.
     pub fn api_version(&self) -> String {
-        if self.group.is_empty() { self.version.clone() } else { format!("{}/{}", self.group, self.version) }
+        if self.group.is_empty() {
+            self.version.clone()
+        } else {
+            format!("{}/{}", self.group, self.version)
+        }
     }
 
     /// The name under which a [`crate::api::Store`] finds it: `nodes`, `deployments.apps`.
@@ -90,11 +111,19 @@ impl Resource {
 
     /// The resources every server knows by itself: what a seed and a shoot of Gardener need.
     pub fn built_in() -> Vec<Self> {
-        let workload = |plural: &str, kind: &str| Self::new("apps/v1", plural, kind).with_status().with_scale();
+        let workload = |plural: &str, kind: &str| {
+            Self::new("apps/v1", plural, kind)
+                .with_status()
+                .with_scale()
+        };
         vec![
-            Self::new("v1", "nodes", "Node").cluster_wide().with_status(),
+            Self::new("v1", "nodes", "Node")
+                .cluster_wide()
+                .with_status(),
             Self::new("coordination.k8s.io/v1", "leases", "Lease"),
-            Self::new("v1", "namespaces", "Namespace").cluster_wide().with_status(),
+            Self::new("v1", "namespaces", "Namespace")
+                .cluster_wide()
+                .with_status(),
             Self::new("v1", "secrets", "Secret"),
             Self::new("v1", "configmaps", "ConfigMap"),
             Self::new("v1", "pods", "Pod").with_status(),
@@ -106,7 +135,8 @@ impl Resource {
             workload("deployments", "Deployment"),
             workload("statefulsets", "StatefulSet"),
             workload("replicasets", "ReplicaSet"),
-            Self::custom("extensions.gardener.cloud/v1alpha1", "clusters", "Cluster").cluster_wide(),
+            Self::custom("extensions.gardener.cloud/v1alpha1", "clusters", "Cluster")
+                .cluster_wide(),
             Self::custom("machine.sapcloud.io/v1alpha1", "machines", "Machine").with_status(),
         ]
     }

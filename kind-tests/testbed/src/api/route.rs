@@ -48,13 +48,21 @@ pub(crate) struct Target {
 impl Target {
     /// Full name, with the subresource behind a slash.
     pub fn full_name(&self) -> String {
-        full_name(&self.resource.group, &self.resource.plural, &self.subresource)
+        full_name(
+            &self.resource.group,
+            &self.resource.plural,
+            &self.subresource,
+        )
     }
 }
 
 /// Reads a path.
 pub(crate) fn route(store: &Store, path: &str) -> Route {
-    let parts: Vec<&str> = path.split('/').skip(1).filter(|part| !part.is_empty()).collect();
+    let parts: Vec<&str> = path
+        .split('/')
+        .skip(1)
+        .filter(|part| !part.is_empty())
+        .collect();
     let (group, version, rest) = match parts.as_slice() {
         ["version"] => return Route::Version,
         ["api", version, rest @ ..] => ("", *version, rest),
@@ -80,7 +88,12 @@ pub(crate) fn route(store: &Store, path: &str) -> Route {
     match store.resource(group, version, plural) {
         Some(resource) => {
             let [namespace, name, subresource] = [namespace, name, subresource].map(str::to_owned);
-            Route::Resource(Target { resource, namespace, name, subresource })
+            Route::Resource(Target {
+                resource,
+                namespace,
+                name,
+                subresource,
+            })
         }
         None => Route::UnknownResource(full_name(group, plural, "")),
     }
@@ -107,7 +120,9 @@ pub(crate) fn describe(record: &mut Record, method: &Method, route: &Route, quer
             record.name.clone_from(&target.name);
         }
         Route::UnknownResource(name) => record.resource.clone_from(name),
-        Route::SelfReview => "selfsubjectaccessreviews.authorization.k8s.io".clone_into(&mut record.resource),
+        Route::SelfReview => {
+            "selfsubjectaccessreviews.authorization.k8s.io".clone_into(&mut record.resource)
+        }
         _ => {}
     }
 }
@@ -117,7 +132,11 @@ pub(crate) struct Query(HashMap<String, String>);
 
 impl Query {
     pub fn parse(text: &str) -> Self {
-        Self(form_urlencoded::parse(text.as_bytes()).into_owned().collect())
+        Self(
+            form_urlencoded::parse(text.as_bytes())
+                .into_owned()
+                .collect(),
+        )
     }
 
     pub fn get(&self, key: &str) -> &str {
@@ -132,7 +151,9 @@ impl Query {
     pub fn list(&self, target: &Target) -> Result<ListQuery, ApiError> {
         let limit = match self.get("limit") {
             "" => 0,
-            limit => limit.parse().map_err(|_| bad_request(format!("limit {limit:?} is no number")))?,
+            limit => limit
+                .parse()
+                .map_err(|_| bad_request(format!("limit {limit:?} is no number")))?,
         };
         Ok(ListQuery {
             filter: Filter {
@@ -158,10 +179,25 @@ mod tests {
             ("/api/v1/nodes", "nodes", "", ""),
             ("/api/v1/namespaces", "namespaces", "", ""),
             ("/api/v1/namespaces/garden", "namespaces", "", "garden"),
-            ("/api/v1/namespaces/garden/secrets/s", "secrets", "garden", "s"),
-            ("/apis/apps/v1/namespaces/n/deployments/d/scale", "deployments.apps/scale", "n", "d"),
+            (
+                "/api/v1/namespaces/garden/secrets/s",
+                "secrets",
+                "garden",
+                "s",
+            ),
+            (
+                "/apis/apps/v1/namespaces/n/deployments/d/scale",
+                "deployments.apps/scale",
+                "n",
+                "d",
+            ),
             ("/apis/apps/v1", "Resources(\"apps\", \"v1\")", "", ""),
-            ("/apis/apps/v1/daemonsets", "UnknownResource(\"daemonsets.apps\")", "", ""),
+            (
+                "/apis/apps/v1/daemonsets",
+                "UnknownResource(\"daemonsets.apps\")",
+                "",
+                "",
+            ),
             ("/favicon.ico", "Nowhere", "", ""),
         ] {
             let found = match route(&store, path) {

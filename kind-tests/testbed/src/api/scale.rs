@@ -29,7 +29,10 @@ pub(crate) fn write(
         }
         // Absent means 0 in a Scale, whatever the kind behind it defaults to.
         let replicas = scale["spec"]["replicas"].take();
-        merge(object, &json!({"spec": {"replicas": if replicas.is_null() { json!(0) } else { replicas }}}));
+        merge(
+            object,
+            &json!({"spec": {"replicas": if replicas.is_null() { json!(0) } else { replicas }}}),
+        );
     })?;
     read(&written)
 }
@@ -37,7 +40,8 @@ pub(crate) fn write(
 /// The scale of an object.
 pub(crate) fn read(object: &Object) -> Result<Value, ApiError> {
     if object.value["spec"]["replicas"].is_null() {
-        let why = "Internal error occurred: the spec replicas field \".spec.replicas\" does not exist";
+        let why =
+            "Internal error occurred: the spec replicas field \".spec.replicas\" does not exist";
         return Err(of_code(500, why));
     }
     Ok(scale_of(&object.value))

@@ -1,4 +1,5 @@
-//! Label and field selectors of lists and watches. kube knows what a selector matches, but does not read one.
+//! Label and field selectors of lists and watches. kube knows what a selector matches, but does not
+//! read one.
 
 use std::collections::BTreeMap;
 
@@ -22,7 +23,9 @@ impl Filter {
     pub fn matches(&self, object: &Value) -> bool {
         let metadata = &object["metadata"];
         let labels = || BTreeMap::deserialize(&metadata["labels"]).unwrap_or_default();
-        self.namespace.as_deref().is_none_or(|wanted| metadata["namespace"].as_str() == Some(wanted))
+        self.namespace
+            .as_deref()
+            .is_none_or(|wanted| metadata["namespace"].as_str() == Some(wanted))
             && (self.labels.selects_all() || self.labels.matches(&labels()))
             && self.fields.iter().all(|field| has_field(object, field))
     }
@@ -37,12 +40,18 @@ impl Filter {
 }
 
 fn has_field(object: &Value, field: &Expression) -> bool {
-    let (Expression::Equal(path, _) | Expression::NotEqual(path, _)) = field else { return false };
-    let value = object.pointer(&format!("/{}", path.replace('.', "/"))).and_then(Value::as_str).unwrap_or_default();
+    let (Expression::Equal(path, _) | Expression::NotEqual(path, _)) = field else {
+        return false;
+    };
+    let value = object
+        .pointer(&format!("/{}", path.replace('.', "/")))
+        .and_then(Value::as_str)
+        .unwrap_or_default();
     field.matches(&BTreeMap::from([(path.clone(), value.to_owned())]))
 }
 
-/// Reads a label selector: equality and set terms, joined by commas. The comparisons of numbers are not offered.
+/// Reads a label selector: equality and set terms, joined by commas. The comparisons of numbers are
+/// not offered.
 pub(crate) fn parse_labels(text: &str) -> Result<Selector, ApiError> {
     let refuse = || bad_request(format!("unable to parse requirement: {text:?}"));
     // Commas part terms, except between parentheses.
@@ -52,12 +61,17 @@ pub(crate) fn parse_labels(text: &str) -> Result<Selector, ApiError> {
         letter == ',' && depth == 0
     });
     let terms = terms.map(str::trim).filter(|term| !term.is_empty());
-    terms.map(|term| label_term(term).ok_or_else(refuse)).collect()
+    terms
+        .map(|term| label_term(term).ok_or_else(refuse))
+        .collect()
 }
 
 fn label_term(term: &str) -> Option<Expression> {
     if let Some((head, values)) = term.strip_suffix(')').and_then(|set| set.split_once('(')) {
-        let values = values.split(',').map(|value| value.trim().to_owned()).collect();
+        let values = values
+            .split(',')
+            .map(|value| value.trim().to_owned())
+            .collect();
         return match head.trim().rsplit_once(char::is_whitespace)? {
             (name, "in") => Some(Expression::In(key(name)?, values)),
             (name, "notin") => Some(Expression::NotIn(key(name)?, values)),
@@ -80,14 +94,23 @@ fn equation(term: &str) -> Option<Expression> {
 }
 
 fn key(text: &str) -> Option<String> {
-    let is_valid = |text: &str| text.chars().all(|letter| letter.is_ascii_alphanumeric() || "-_./".contains(letter));
-    Some(text.trim()).filter(|key| !key.is_empty() && is_valid(key)).map(str::to_owned)
+    let is_valid = |text: &str| {
+        text.chars()
+            .all(|letter| letter.is_ascii_alphanumeric() || "-_./".contains(letter))
+    };
+    Some(text.trim())
+        .filter(|key| !key.is_empty() && is_valid(key))
+        .map(str::to_owned)
 }
 
-/// Reads a field selector. Any field may be named; a real server knows name, namespace and a few more per kind.
+/// Reads a field selector. Any field may be named; a real server knows name, namespace and a few
+/// more per kind.
 pub(crate) fn parse_fields(text: &str) -> Result<Vec<Expression>, ApiError> {
     let refuse = || bad_request(format!("invalid field selector: {text:?}"));
-    text.split(',').filter(|term| !term.trim().is_empty()).map(|term| equation(term).ok_or_else(refuse)).collect()
+    text.split(',')
+        .filter(|term| !term.trim().is_empty())
+        .map(|term| equation(term).ok_or_else(refuse))
+        .collect()
 }
 
 #[cfg(test)]
@@ -120,7 +143,10 @@ mod tests {
             (false, "absent in (x)"),
             (false, "role in (apiserver),absent"),
         ] {
-            let filter = Filter { labels: parse_labels(selector).unwrap(), ..Filter::default() };
+            let filter = Filter {
+                labels: parse_labels(selector).unwrap(),
+                ..Filter::default()
+            };
             assert_eq!(filter.matches(&object), matches, "{selector}");
         }
     }
@@ -136,7 +162,10 @@ mod tests {
     #[test]
     fn fields_match_by_path() {
         let object = json!({"metadata": {"name": "a", "namespace": "n"}});
-        let filter = |text: &str| Filter { fields: parse_fields(text).unwrap(), ..Filter::default() };
+        let filter = |text: &str| Filter {
+            fields: parse_fields(text).unwrap(),
+            ..Filter::default()
+        };
         assert!(filter("metadata.name=a,metadata.namespace!=m").matches(&object));
         assert!(!filter("metadata.name!=a").matches(&object));
         assert_eq!(filter("metadata.name==a").only_name(), Some("a"));

@@ -54,9 +54,14 @@ impl MemoryApi {
     /// When there is no port or no certificate.
     pub async fn start(authority: &Authority, options: Options) -> Result<Self> {
         let tls = TlsAcceptor::from(authority.serve(&options.serving)?);
-        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.context("cannot listen on loopback")?;
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))
+            .await
+            .context("cannot listen on loopback")?;
         let address = listener.local_addr()?;
-        let resources = Resource::built_in().into_iter().chain(options.resources.iter().cloned()).collect();
+        let resources = Resource::built_in()
+            .into_iter()
+            .chain(options.resources.iter().cloned())
+            .collect();
         let access = Access::default();
         access.grant(&options.admin_token, User::admin("admin"));
         let shared = Arc::new(Shared {
@@ -72,7 +77,13 @@ impl MemoryApi {
         });
         let stop = CancellationToken::new();
         let task = tokio::spawn(listen(shared.clone(), listener, address, tls, stop.clone()));
-        Ok(Self { shared, authority: authority.clone(), address, task, stop: stop.drop_guard() })
+        Ok(Self {
+            shared,
+            authority: authority.clone(),
+            address,
+            task,
+            stop: stop.drop_guard(),
+        })
     }
 
     /// Stops listening, ends all connections and waits until that is done.
@@ -154,7 +165,11 @@ impl MemoryApi {
 
     /// How many connections there were.
     pub fn connections(&self) -> Connections {
-        *self.shared.connections.lock().expect("no panic while locked")
+        *self
+            .shared
+            .connections
+            .lock()
+            .expect("no panic while locked")
     }
 }
 
@@ -170,7 +185,13 @@ pub fn kubeconfig(url: &str, authority: &str, token: &str) -> String {
 }
 
 /// Accepts connections until it is stopped, as the network lets it.
-async fn listen(shared: Arc<Shared>, listener: TcpListener, address: SocketAddr, tls: TlsAcceptor, stop: CancellationToken) {
+async fn listen(
+    shared: Arc<Shared>,
+    listener: TcpListener,
+    address: SocketAddr,
+    tls: TlsAcceptor,
+    stop: CancellationToken,
+) {
     let mut listener = Some(listener);
     let mut network = shared.network.subscribe();
     let mut connections = JoinSet::new();
@@ -211,19 +232,30 @@ async fn listen(shared: Arc<Shared>, listener: TcpListener, address: SocketAddr,
 }
 
 /// Serves one connection until either side ends it, or it is cut.
-async fn connection(shared: Arc<Shared>, stream: TcpStream, tls: TlsAcceptor, number: u64, cut: CancellationToken) {
+async fn connection(
+    shared: Arc<Shared>,
+    stream: TcpStream,
+    tls: TlsAcceptor,
+    number: u64,
+    cut: CancellationToken,
+) {
     let handshake = async {
         shared.until_not_silent().await;
         stream.set_nodelay(true).ok();
         timeout(HANDSHAKE_LIMIT, tls.accept(stream)).await
     };
-    let Some(Ok(Ok(stream))) = cut.run_until_cancelled(handshake).await else { return };
+    let Some(Ok(Ok(stream))) = cut.run_until_cancelled(handshake).await else {
+        return;
+    };
     shared.count(|connections| {
         connections.handshakes += 1;
         connections.open += 1;
     });
-    let service = service_fn(|request: Request<Incoming>| handler::answer(&shared, number, request.map(sent)));
+    let service = service_fn(|request: Request<Incoming>| {
+        handler::answer(&shared, number, request.map(sent))
+    });
     // Clients leave and faults cut: an error here is ordinary and concerns nobody.
-    cut.run_until_cancelled(http1::Builder::new().serve_connection(TokioIo::new(stream), service)).await;
+    cut.run_until_cancelled(http1::Builder::new().serve_connection(TokioIo::new(stream), service))
+        .await;
     shared.count(|connections| connections.open -= 1);
 }

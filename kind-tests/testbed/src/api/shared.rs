@@ -6,7 +6,10 @@ use std::time::Duration;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
-use crate::api::{access::Access, computed::Computed, faults::Faults, requests::Requests, resource::Resource, store::Store};
+use crate::api::{
+    access::Access, computed::Computed, faults::Faults, requests::Requests, resource::Resource,
+    store::Store,
+};
 use crate::authority::Serving;
 
 /// What a server is like.
@@ -14,13 +17,15 @@ use crate::authority::Serving;
 pub struct Options {
     /// Resources beside [`Resource::built_in`].
     pub resources: Vec<Resource>,
-    /// How many changes watches can go back. A change keeps two versions of an object alive: small for many servers in one process.
+    /// How many changes watches can go back. A change keeps two versions of an object alive: small
+    /// for many servers in one process.
     pub history: usize,
     /// How many requests the log keeps in full.
     pub requests_kept: usize,
     /// Whether the server refuses protobuf.
     pub json_only: bool,
-    /// Bytes of a chunk, where answers come in chunks, as a kube-apiserver sends lists; none: whole, under their length.
+    /// Bytes of a chunk, where answers come in chunks, as a kube-apiserver sends lists; none:
+    /// whole, under their length.
     pub chunk: Option<usize>,
     /// How often a quiet watch gets a bookmark; about a minute on a real server.
     pub bookmark_interval: Duration,
@@ -87,6 +92,10 @@ impl Shared {
 
     pub async fn until_not_silent(&self) {
         // The sender is part of `self`, so waiting cannot fail.
-        self.network.subscribe().wait_for(|network| *network != Network::Silent).await.ok();
+        self.network
+            .subscribe()
+            .wait_for(|network| *network != Network::Silent)
+            .await
+            .ok();
     }
 }

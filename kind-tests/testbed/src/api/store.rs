@@ -4,8 +4,8 @@
 //!  writes ──► tables (newest version of each object) ──► lists, gets
 //!        └──► history (bounded) ──► watches
 //! ```
-//! A [`Store`] is a handle; clones share the content. Everything is synchronous: the lock is held for the length of one read or
-//! write, never across an await.
+//! A [`Store`] is a handle; clones share the content. Everything is synchronous: the lock is held
+//! for the length of one read or write, never across an await.
 
 mod admission;
 mod observe;
@@ -81,10 +81,21 @@ impl Store {
     /// An empty store that remembers the last `history` changes for watches.
     pub fn new(resources: Vec<Resource>, history: usize) -> Self {
         // A new cluster does not begin at 0: a resourceVersion of 0 has a meaning of its own.
-        let state = State { revision: 1, ..State::default() };
+        let state = State {
+            revision: 1,
+            ..State::default()
+        };
         let (revision, broken) = (watch::Sender::new(1), watch::Sender::new(0));
-        let shared = Shared { state: Mutex::new(state), revision, broken, history, observer: OnceLock::new() };
-        let store = Self { shared: Arc::new(shared) };
+        let shared = Shared {
+            state: Mutex::new(state),
+            revision,
+            broken,
+            history,
+            observer: OnceLock::new(),
+        };
+        let store = Self {
+            shared: Arc::new(shared),
+        };
         for resource in resources {
             store.register(resource);
         }
@@ -93,26 +104,46 @@ impl Store {
 
     /// Adds a resource; one of the same group, version and plural stays as it is.
     pub fn register(&self, resource: Resource) {
-        if self.resource(&resource.group, &resource.version, &resource.plural).is_none() {
-            self.lock().tables.push((Arc::new(resource), BTreeMap::new()));
+        if self
+            .resource(&resource.group, &resource.version, &resource.plural)
+            .is_none()
+        {
+            self.lock()
+                .tables
+                .push((Arc::new(resource), BTreeMap::new()));
         }
     }
 
     /// All resources, in the order of their registration.
     pub fn resources(&self) -> Vec<Arc<Resource>> {
-        self.lock().tables.iter().map(|(resource, _)| resource.clone()).collect()
+        self.lock()
+            .tables
+            .iter()
+            .map(|(resource, _)| resource.clone())
+            .collect()
     }
 
-    /// The newest version of an object. `resource` is its full name, like `deployments.apps`; `namespace` is empty at cluster scope.
+    /// The newest version of an object. `resource` is its full name, like `deployments.apps`;
+    /// `namespace` is empty at cluster scope.
     pub fn get(&self, resource: &str, namespace: &str, name: &str) -> Option<Value> {
         let resource = self.named(resource).ok()?;
-        Some(self.get_object(&resource, namespace, name).ok()?.value.clone())
+        Some(
+            self.get_object(&resource, namespace, name)
+                .ok()?
+                .value
+                .clone(),
+        )
     }
 
     /// All objects of a resource, of one namespace or of all, ordered by namespace and name.
     pub fn list(&self, resource: &str, namespace: Option<&str>) -> Vec<Value> {
-        let Ok(resource) = self.named(resource) else { return Vec::new() };
-        let filter = Filter { namespace: namespace.map(str::to_owned), ..Filter::default() };
+        let Ok(resource) = self.named(resource) else {
+            return Vec::new();
+        };
+        let filter = Filter {
+            namespace: namespace.map(str::to_owned),
+            ..Filter::default()
+        };
         let (_, objects) = self.matching(&resource, &filter);
         objects.iter().map(|object| object.value.clone()).collect()
     }
@@ -123,7 +154,10 @@ impl Store {
     /// As the API: `NotFound` for an unknown kind, `AlreadyExists`, `Invalid`.
     pub fn create(&self, object: Value) -> Result<Value, ApiError> {
         let (resource, namespace, _) = self.place_of(&object)?;
-        Ok(self.create_in(&resource, &namespace, object, Source::Test)?.value.clone())
+        Ok(self
+            .create_in(&resource, &namespace, object, Source::Test)?
+            .value
+            .clone())
     }
 
     /// Creates an object or replaces it, status included, whatever its version is.
@@ -135,10 +169,13 @@ impl Store {
         if self.get_object(&resource, &namespace, &name).is_err() {
             return self.create(object);
         }
-        self.update(&resource.full_name(), &namespace, &name, |old| *old = object)
+        self.update(&resource.full_name(), &namespace, &name, |old| {
+            *old = object
+        })
     }
 
-    /// Changes an object in place, status included; the lock is held meanwhile, so nothing comes in between.
+    /// Changes an object in place, status included; the lock is held meanwhile, so nothing comes in
+    /// between.
     ///
     /// # Errors
     /// `NotFound`, `Invalid`.
@@ -150,14 +187,23 @@ impl Store {
         change: impl FnOnce(&mut Value),
     ) -> Result<Value, ApiError> {
         let resource = self.named(resource)?;
-        Ok(self.update_in(&resource, namespace, name, Part::Everything, change)?.value.clone())
+        Ok(self
+            .update_in(&resource, namespace, name, Part::Everything, change)?
+            .value
+            .clone())
     }
 
     /// Merges a JSON merge patch into an object, status included, whatever its version is.
     ///
     /// # Errors
     /// `NotFound`, `Invalid`.
-    pub fn patch(&self, resource: &str, namespace: &str, name: &str, patch: &Value) -> Result<Value, ApiError> {
+    pub fn patch(
+        &self,
+        resource: &str,
+        namespace: &str,
+        name: &str,
+        patch: &Value,
+    ) -> Result<Value, ApiError> {
         self.update(resource, namespace, name, |value| merge(value, patch))
     }
 
@@ -167,7 +213,13 @@ impl Store {
     /// `NotFound`.
     pub fn delete(&self, resource: &str, namespace: &str, name: &str) -> Result<Value, ApiError> {
         let resource = self.named(resource)?;
-        let (object, _) = self.delete_in(&resource, namespace, name, &Preconditions::default(), Source::Test)?;
+        let (object, _) = self.delete_in(
+            &resource,
+            namespace,
+            name,
+            &Preconditions::default(),
+            Source::Test,
+        )?;
         Ok(object.value.clone())
     }
 
@@ -176,7 +228,8 @@ impl Store {
         self.lock().revision
     }
 
-    /// Waits until `condition` finds something; it is asked now and after every write. It has no deadline of its own.
+    /// Waits until `condition` finds something; it is asked now and after every write. It has no
+    /// deadline of its own.
     pub async fn wait_for<T>(&self, mut condition: impl FnMut(&Self) -> Option<T>) -> T {
         let mut revision = self.shared.revision.subscribe();
         loop {
@@ -184,7 +237,10 @@ impl Store {
             if let Some(found) = condition(self) {
                 return found;
             }
-            revision.changed().await.expect("the store lives as long as who waits for it");
+            revision
+                .changed()
+                .await
+                .expect("the store lives as long as who waits for it");
         }
     }
 
@@ -201,39 +257,71 @@ impl Store {
         self.shared.broken.send_modify(|count| *count += 1);
     }
 
-    /// From now on lists and gets with `resourceVersion=0` answer the state of this moment, as a lagging cache does.
+    /// From now on lists and gets with `resourceVersion=0` answer the state of this moment, as a
+    /// lagging cache does.
     pub fn freeze_cache(&self) {
         let mut state = self.lock();
         state.lagging = Some((state.revision, state.tables.clone()));
     }
 
-    pub(crate) fn get_object(&self, resource: &Resource, namespace: &str, name: &str) -> Result<Arc<Object>, ApiError> {
+    pub(crate) fn get_object(
+        &self,
+        resource: &Resource,
+        namespace: &str,
+        name: &str,
+    ) -> Result<Arc<Object>, ApiError> {
         self.lock().found(resource, namespace, name)
     }
 
     /// Objects that match, with the revision they belong to: where a watch begins.
     pub(crate) fn matching(&self, resource: &Resource, filter: &Filter) -> (u64, Vec<Arc<Object>>) {
         let state = self.lock();
-        (state.revision, matching(objects_of(&state.tables, resource), filter))
+        (
+            state.revision,
+            matching(objects_of(&state.tables, resource), filter),
+        )
     }
 
     /// The changes of a resource after a revision, and the revision up to which that is all.
-    pub(crate) fn changes(&self, resource: &Resource, after: u64) -> Result<(u64, Vec<Change>), ApiError> {
+    pub(crate) fn changes(
+        &self,
+        resource: &Resource,
+        after: u64,
+    ) -> Result<(u64, Vec<Change>), ApiError> {
         let state = self.lock();
         if after < state.compacted {
-            return Err(of_code(410, format!("too old resource version: {after} ({})", state.compacted + 1)));
+            return Err(of_code(
+                410,
+                format!(
+                    "too old resource version: {after} ({})",
+                    state.compacted + 1
+                ),
+            ));
         }
-        let start = state.history.partition_point(|change| change.revision <= after);
-        let news = state.history.range(start..).filter(|change| *change.after.resource == *resource);
+        let start = state
+            .history
+            .partition_point(|change| change.revision <= after);
+        let news = state
+            .history
+            .range(start..)
+            .filter(|change| *change.after.resource == *resource);
         Ok((state.revision.max(after), news.cloned().collect()))
     }
 
     /// The newest revision, and how often all watches were broken.
     pub(crate) fn subscribe(&self) -> (watch::Receiver<u64>, watch::Receiver<u64>) {
-        (self.shared.revision.subscribe(), self.shared.broken.subscribe())
+        (
+            self.shared.revision.subscribe(),
+            self.shared.broken.subscribe(),
+        )
     }
 
-    pub(crate) fn resource(&self, group: &str, version: &str, plural: &str) -> Option<Arc<Resource>> {
+    pub(crate) fn resource(
+        &self,
+        group: &str,
+        version: &str,
+        plural: &str,
+    ) -> Option<Arc<Resource>> {
         self.find(|one| one.plural == plural && one.group == group && one.version == version)
     }
 
@@ -247,16 +335,29 @@ impl Store {
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
         let (version, kind) = (text(&object["apiVersion"]), text(&object["kind"]));
         let resource = self.find(|one| one.kind == kind && one.api_version() == version);
-        let resource = resource.ok_or_else(|| of_code(404, format!("no resource holds {kind} of {version}")))?;
-        Ok((resource, text(&object["metadata"]["namespace"]), text(&object["metadata"]["name"])))
+        let resource = resource
+            .ok_or_else(|| of_code(404, format!("no resource holds {kind} of {version}")))?;
+        Ok((
+            resource,
+            text(&object["metadata"]["namespace"]),
+            text(&object["metadata"]["name"]),
+        ))
     }
 
     fn find(&self, is: impl Fn(&Resource) -> bool) -> Option<Arc<Resource>> {
-        self.lock().tables.iter().map(|(resource, _)| resource).find(|resource| is(resource)).cloned()
+        self.lock()
+            .tables
+            .iter()
+            .map(|(resource, _)| resource)
+            .find(|resource| is(resource))
+            .cloned()
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.shared.state.lock().expect("no panic while the store is locked")
+        self.shared
+            .state
+            .lock()
+            .expect("no panic while the store is locked")
     }
 }
 
@@ -264,8 +365,14 @@ impl Store {
 const REGISTERED: &str = "a registered resource";
 
 impl State {
-    fn found(&self, resource: &Resource, namespace: &str, name: &str) -> Result<Arc<Object>, ApiError> {
-        let found = objects_of(&self.tables, resource).get(&(namespace.to_owned(), name.to_owned()));
+    fn found(
+        &self,
+        resource: &Resource,
+        namespace: &str,
+        name: &str,
+    ) -> Result<Arc<Object>, ApiError> {
+        let found =
+            objects_of(&self.tables, resource).get(&(namespace.to_owned(), name.to_owned()));
         found.cloned().ok_or_else(|| not_found(resource, name))
     }
 
@@ -282,6 +389,12 @@ fn objects_of<'t>(tables: &'t [(Arc<Resource>, Objects)], resource: &Resource) -
 
 fn matching(objects: &Objects, filter: &Filter) -> Vec<Arc<Object>> {
     let from = (filter.namespace.clone().unwrap_or_default(), String::new());
-    let inside = objects.range(from..).take_while(|((place, _), _)| filter.namespace.as_ref().is_none_or(|one| one == place));
-    inside.map(|(_, object)| object).filter(|object| filter.matches(&object.value)).cloned().collect()
+    let inside = objects
+        .range(from..)
+        .take_while(|((place, _), _)| filter.namespace.as_ref().is_none_or(|one| one == place));
+    inside
+        .map(|(_, object)| object)
+        .filter(|object| filter.matches(&object.value))
+        .cloned()
+        .collect()
 }

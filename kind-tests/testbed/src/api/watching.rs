@@ -45,7 +45,10 @@ pub(crate) fn watch(
     list: ListQuery,
 ) -> Result<impl Stream<Item = Bytes> + Send + use<>, ApiError> {
     let (revisions, breaks) = shared.store.subscribe();
-    let life = query.get("timeoutSeconds").parse().map_or(DEFAULT_LIFE, Duration::from_secs);
+    let life = query
+        .get("timeoutSeconds")
+        .parse()
+        .map_or(DEFAULT_LIFE, Duration::from_secs);
     let (now, interval) = (Instant::now(), shared.options.bookmark_interval);
     let mut bookmarks = interval_at(now + interval, interval);
     bookmarks.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -69,7 +72,9 @@ pub(crate) fn watch(
             watching.seen = version.parse().map_err(|_| refuse())?;
         }
     }
-    Ok(stream::unfold(watching, |mut watching| async move { watching.next().await.map(|bytes| (bytes, watching)) }))
+    Ok(stream::unfold(watching, |mut watching| async move {
+        watching.next().await.map(|bytes| (bytes, watching))
+    }))
 }
 
 impl Watching {
@@ -107,7 +112,8 @@ impl Watching {
 
     async fn wait(&mut self) {
         tokio::select! {
-            // The end comes before a bookmark that is due with it, and no stream of writes may hold up either.
+            // The end comes before a bookmark that is due with it, and no stream of writes may hold
+            // up either.
             biased;
             _ = self.breaks.changed() => self.over = true,
             () = sleep_until(self.end) => self.over = true,
@@ -118,7 +124,10 @@ impl Watching {
 
     /// A change as those see it who know only what matches: it may make an object appear or vanish.
     fn see(&mut self, change: &Change) {
-        let matched = change.before.as_ref().is_some_and(|before| self.filter.matches(&before.value));
+        let matched = change
+            .before
+            .as_ref()
+            .is_some_and(|before| self.filter.matches(&before.value));
         let matches = !change.deleted && self.filter.matches(&change.after.value);
         match (matched, matches) {
             (false, true) => self.tell("ADDED", &change.after),
@@ -129,7 +138,8 @@ impl Watching {
     }
 
     fn tell(&mut self, kind: &str, object: &Object) {
-        self.ready.extend_from_slice(format!(r#"{{"type":"{kind}","object":"#).as_bytes());
+        self.ready
+            .extend_from_slice(format!(r#"{{"type":"{kind}","object":"#).as_bytes());
         object.write_json(&mut self.ready);
         self.ready.extend_from_slice(b"}\n");
     }
@@ -137,11 +147,13 @@ impl Watching {
     fn bookmark(&mut self) {
         let metadata = json!({"resourceVersion": self.seen.to_string(), "creationTimestamp": null});
         let Resource { kind, .. } = &*self.resource;
-        let object = json!({"kind": kind, "apiVersion": self.resource.api_version(), "metadata": metadata});
+        let object =
+            json!({"kind": kind, "apiVersion": self.resource.api_version(), "metadata": metadata});
         self.say(&json!({"type": "BOOKMARK", "object": object}));
     }
 
     fn say(&mut self, value: &Value) {
-        self.ready.extend_from_slice(format!("{value}\n").as_bytes());
+        self.ready
+            .extend_from_slice(format!("{value}\n").as_bytes());
     }
 }

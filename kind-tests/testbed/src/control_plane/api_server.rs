@@ -15,7 +15,8 @@ use crate::leash;
 use crate::process::Process;
 use crate::wait::eventually;
 
-/// The bearer token of the test bed itself, a cluster administrator. Valid on loopback for as long as a test runs.
+/// The bearer token of the test bed itself, a cluster administrator. Valid on loopback for as long
+/// as a test runs.
 const ADMIN_TOKEN: &str = "administrator-of-the-test-bed";
 
 /// An API server for machines of their own, with real kubelets, in place of one on loopback.
@@ -42,7 +43,9 @@ impl ForNodes {
     /// What its certificate is good for.
     fn serving(&self) -> Serving {
         let mut serving = Serving::default();
-        serving.names.extend([self.address.ip().to_string(), self.kubernetes().to_string()]);
+        serving
+            .names
+            .extend([self.address.ip().to_string(), self.kubernetes().to_string()]);
         serving
     }
 
@@ -65,7 +68,8 @@ fn on_loopback() -> Vec<String> {
         "--advertise-address=127.0.0.1".into(),
         "--authorization-mode=RBAC".into(),
         "--service-cluster-ip-range=10.0.0.0/24".into(),
-        // No controller makes ServiceAccount tokens for pods here, and none would take a taint off a new node.
+        // No controller makes ServiceAccount tokens for pods here, and none would take a taint off
+        // a new node.
         "--disable-admission-plugins=ServiceAccount,TaintNodesByCondition".into(),
         "--endpoint-reconciler-type=none".into(),
     ]
@@ -82,8 +86,9 @@ pub struct ApiServer {
 }
 
 impl ApiServer {
-    /// Starts kube-apiserver, on a free port of loopback if not for nodes, and waits until it is ready, which takes about 3 s of one core.
-    /// `name` is its prefix in etcd and must be its alone.
+    /// Starts kube-apiserver, on a free port of loopback if not for nodes, and waits until it is
+    /// ready, which takes about 3 s of one core. `name` is its prefix in etcd and must be its
+    /// alone.
     pub async fn start(
         programs: &Path,
         etcd: &Etcd,
@@ -92,19 +97,32 @@ impl ApiServer {
         nodes: Option<&ForNodes>,
     ) -> Result<Self> {
         let folder = leash::folder(name)?;
-        let (certificate, key) = authority.sign(&nodes.map(ForNodes::serving).unwrap_or_default())?;
+        let (certificate, key) =
+            authority.sign(&nodes.map(ForNodes::serving).unwrap_or_default())?;
         let accounts = KeyPair::generate()?;
         let file = |file: &str, text: &str| -> Result<PathBuf> {
             let path = folder.join(file);
-            std::fs::write(&path, text).with_context(|| format!("cannot write {}", path.display()))?;
+            std::fs::write(&path, text)
+                .with_context(|| format!("cannot write {}", path.display()))?;
             Ok(path)
         };
-        let (certificate, key) = (file("tls.crt", &certificate.pem())?, file("tls.key", &key.serialize_pem())?);
+        let (certificate, key) = (
+            file("tls.crt", &certificate.pem())?,
+            file("tls.key", &key.serialize_pem())?,
+        );
         let signing = file("accounts.key", &accounts.serialize_pem())?;
         let verifying = file("accounts.pub", &accounts.public_key_pem())?;
         let kubelets = nodes.iter().flat_map(|nodes| &nodes.nodes);
-        let kubelets = kubelets.map(|node| format!("{},system:node:{node},{node},system:nodes\n", kubelet_token(node)));
-        let tokens = format!("{ADMIN_TOKEN},admin,admin,system:masters\n{}", kubelets.collect::<String>());
+        let kubelets = kubelets.map(|node| {
+            format!(
+                "{},system:node:{node},{node},system:nodes\n",
+                kubelet_token(node)
+            )
+        });
+        let tokens = format!(
+            "{ADMIN_TOKEN},admin,admin,system:masters\n{}",
+            kubelets.collect::<String>()
+        );
         let tokens = file("tokens.csv", &tokens)?;
         let policy = file("audit-policy.yaml", POLICY)?;
         let audit = folder.join("audit.log");
@@ -134,7 +152,12 @@ impl ApiServer {
             let admin = kubeconfig(&format!("https://{address}"), &authority.pem(), ADMIN_TOKEN);
             let api = KubeApi::connect(&admin).await?;
             if gets_ready(&api, &mut process).await? {
-                return Ok(Self { process: Mutex::new(Arc::new(process)), api, admin, audit: Audit::of(&audit) });
+                return Ok(Self {
+                    process: Mutex::new(Arc::new(process)),
+                    api,
+                    admin,
+                    audit: Audit::of(&audit),
+                });
             }
             last = process.tail(5);
         }
@@ -146,7 +169,8 @@ impl ApiServer {
         self.current().clone()
     }
 
-    /// Starts it on the same port after it was killed, as a process of the caller's, and does not wait for it.
+    /// Starts it on the same port after it was killed, as a process of the caller's, and does not
+    /// wait for it.
     ///
     /// # Errors
     /// When it cannot be started.
@@ -154,7 +178,8 @@ impl ApiServer {
         self.current().again()
     }
 
-    /// Starts it on the same port after it was killed, and waits until it is ready. What it knew it reads from etcd.
+    /// Starts it on the same port after it was killed, and waits until it is ready. What it knew it
+    /// reads from etcd.
     ///
     /// # Errors
     /// When it cannot be started, or does not get ready.
@@ -177,7 +202,8 @@ impl ApiServer {
     }
 }
 
-/// Whether it comes so far; it does not where somebody else has taken its port, as a connection does that begins there by chance.
+/// Whether it comes so far; it does not where somebody else has taken its port, as a connection
+/// does that begins there by chance.
 async fn gets_ready(api: &KubeApi, process: &mut Process) -> Result<bool> {
     let ready = eventually("kube-apiserver is ready", async || {
         if process.ended()?.is_some() {

@@ -23,8 +23,9 @@ pub struct ControllerManager {
 }
 
 impl ControllerManager {
-    /// Prepares kube-controller-manager, with nothing but the controllers that give nodes up and write endpoints, for the cluster of
-    /// `kubeconfig`; a node whose lease is older than `grace` is marked Unknown.
+    /// Prepares kube-controller-manager, with nothing but the controllers that give nodes up and
+    /// write endpoints, for the cluster of `kubeconfig`; a node whose lease is older than `grace`
+    /// is marked Unknown.
     pub fn new(programs: &Path, kubeconfig: &str, grace: Duration) -> Result<Self> {
         let folder = leash::folder("kube-controller-manager")?;
         let path = folder.join("kubeconfig");
@@ -41,8 +42,18 @@ impl ControllerManager {
         ];
         let name = "kube-controller-manager";
         let (path, log) = (programs.join(name), folder.join("log"));
-        let program = Program { name: name.into(), path, args, environment: Vec::new(), log };
-        Ok(Self { programs: vec![program], processes: Vec::new(), _ports: Vec::new() })
+        let program = Program {
+            name: name.into(),
+            path,
+            args,
+            environment: Vec::new(),
+            log,
+        };
+        Ok(Self {
+            programs: vec![program],
+            processes: Vec::new(),
+            _ports: Vec::new(),
+        })
     }
 
     /// Runs it, or ends it. If a part has ended by itself, all are started again.
@@ -55,7 +66,8 @@ impl ControllerManager {
         Ok(())
     }
 
-    /// Asks it to end, as a kubelet does, and waits for that; how long it took, or none if it did not run.
+    /// Asks it to end, as a kubelet does, and waits for that; how long it took, or none if it did
+    /// not run.
     pub async fn terminate(&mut self) -> Result<Option<Duration>> {
         let began = Instant::now();
         let mut processes = std::mem::take(&mut self.processes);
@@ -68,12 +80,21 @@ impl ControllerManager {
 
     /// Whether all of it runs.
     pub fn is_running(&mut self) -> bool {
-        !self.processes.is_empty() && self.processes.iter_mut().all(|process| matches!(process.ended(), Ok(None)))
+        !self.processes.is_empty()
+            && self
+                .processes
+                .iter_mut()
+                .all(|process| matches!(process.ended(), Ok(None)))
     }
 
     /// The last lines that its parts have said.
     pub fn tail(&self, lines: usize) -> String {
-        let tail = |part: &Program| format!("{}:\n{}", part.name, crate::log::tail(&part.log, lines, ""));
-        self.programs.iter().map(tail).collect::<Vec<_>>().join("\n")
+        let tail =
+            |part: &Program| format!("{}:\n{}", part.name, crate::log::tail(&part.log, lines, ""));
+        self.programs
+            .iter()
+            .map(tail)
+            .collect::<Vec<_>>()
+            .join("\n")
     }
 }

@@ -36,7 +36,8 @@ impl Etcd {
                 // Nothing here outlives the test: waiting for the disk would protect nothing.
                 "--unsafe-no-fsync".into(),
                 "--log-level=warn".into(),
-                // As kubeadm sets it: without it an API server has no bookmarks for kinds of which nothing changes.
+                // As kubeadm sets it: without it an API server has no bookmarks for kinds of which
+                // nothing changes.
                 "--watch-progress-notify-interval=5s".into(),
                 format!("--data-dir={}", folder.join("data").display()),
                 format!("--listen-client-urls={url}"),
@@ -45,8 +46,14 @@ impl Etcd {
                 format!("--initial-advertise-peer-urls={peer}"),
                 format!("--initial-cluster=default={peer}"),
             ];
-            let process = Process::start("etcd", &programs.join("etcd"), &args, &folder.join("log"))?;
-            let mut etcd = Self { url, ports, held: vec![], process };
+            let process =
+                Process::start("etcd", &programs.join("etcd"), &args, &folder.join("log"))?;
+            let mut etcd = Self {
+                url,
+                ports,
+                held: vec![],
+                process,
+            };
             if etcd.accepts_connections().await? {
                 return Ok(etcd);
             }
@@ -72,7 +79,11 @@ impl Etcd {
     pub async fn kill(&mut self) -> Result<()> {
         self.process.signal(Signal::SIGKILL)?;
         self.process.end(Duration::from_secs(5)).await?;
-        self.held = self.ports.into_iter().map(hold_port).collect::<Result<_>>()?;
+        self.held = self
+            .ports
+            .into_iter()
+            .map(hold_port)
+            .collect::<Result<_>>()?;
         Ok(())
     }
 
@@ -82,7 +93,11 @@ impl Etcd {
     /// When it does not start.
     pub async fn start_again(&mut self) -> Result<()> {
         self.process = self.process.again()?;
-        ensure!(self.accepts_connections().await?, "etcd does not start again: {}", self.process.tail(5));
+        ensure!(
+            self.accepts_connections().await?,
+            "etcd does not start again: {}",
+            self.process.tail(5)
+        );
         self.held.clear();
         Ok(())
     }
@@ -94,9 +109,17 @@ impl Etcd {
     pub async fn compact(&self) -> Result<()> {
         // Its gateway speaks JSON.
         let gateway = KubeApi::without_tls(&self.url)?;
-        let now = gateway.post("/v3/kv/range", &json!({"key": "AA=="})).await?;
+        let now = gateway
+            .post("/v3/kv/range", &json!({"key": "AA=="}))
+            .await?;
         let revision = now["header"]["revision"].as_str().context("no revision")?;
-        gateway.post("/v3/kv/compaction", &json!({"revision": revision, "physical": true})).await.map(drop)
+        gateway
+            .post(
+                "/v3/kv/compaction",
+                &json!({"revision": revision, "physical": true}),
+            )
+            .await
+            .map(drop)
     }
 
     /// Where clients reach it.

@@ -1,4 +1,5 @@
-//! machine-controller-manager, real but for its provider: VMs are files in a folder ([`crate::Cloud`]).
+//! machine-controller-manager, real but for its provider: VMs are files in a folder
+//! ([`crate::Cloud`]).
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -21,16 +22,29 @@ pub async fn machine_definitions() -> Result<Vec<Manifest>> {
         let path = file?.path();
         let definition = serde_saphyr::from_str(&std::fs::read_to_string(&path)?);
         let definition = definition.with_context(|| path.display().to_string())?;
-        definitions.push(("/apis/apiextensions.k8s.io/v1/customresourcedefinitions".into(), definition));
+        definitions.push((
+            "/apis/apiextensions.k8s.io/v1/customresourcedefinitions".into(),
+            definition,
+        ));
     }
     Ok(definitions)
 }
 
 impl ControllerManager {
-    /// Prepares machine-controller-manager for the Machines in `namespace` of the cluster `seed`, whose nodes join the cluster `shoot`
-    /// (kubeconfigs). A Machine whose node has been unhealthy for longer than `health_timeout` is replaced.
-    pub async fn of_machines(seed: &str, shoot: &str, namespace: &str, vms: &Path, health_timeout: Duration) -> Result<Self> {
-        let (programs, folder) = (programs().await?, leash::folder("machine-controller-manager")?);
+    /// Prepares machine-controller-manager for the Machines in `namespace` of the cluster `seed`,
+    /// whose nodes join the cluster `shoot` (kubeconfigs). A Machine whose node has been unhealthy
+    /// for longer than `health_timeout` is replaced.
+    pub async fn of_machines(
+        seed: &str,
+        shoot: &str,
+        namespace: &str,
+        vms: &Path,
+        health_timeout: Duration,
+    ) -> Result<Self> {
+        let (programs, folder) = (
+            programs().await?,
+            leash::folder("machine-controller-manager")?,
+        );
         let file = |name: &str, text: &str| -> Result<String> {
             let path = folder.join(name);
             std::fs::write(&path, text)?;
@@ -45,8 +59,10 @@ impl ControllerManager {
             "--v=3".into(),
         ];
         // The provider of this part knows the VMs.
-        let machine_args =
-            [format!("--vms={}", vms.display()), format!("--machine-health-timeout={}s", health_timeout.as_secs())];
+        let machine_args = [
+            format!("--vms={}", vms.display()),
+            format!("--machine-health-timeout={}s", health_timeout.as_secs()),
+        ];
         let ports: [u16; 2] = free_ports()?;
         let part = |name: &str, port: u16, more: &[String]| Program {
             name: name.to_owned(),
@@ -55,9 +71,17 @@ impl ControllerManager {
             environment: Vec::new(),
             log: folder.join(format!("{name}.log")),
         };
-        // Gardener runs both in one pod: one for MachineDeployments and MachineSets, one for Machines.
-        let parts = vec![part("machine-controller-manager", ports[0], &[]), part("machine-controller", ports[1], &machine_args)];
+        // Gardener runs both in one pod: one for MachineDeployments and MachineSets, one for
+        // Machines.
+        let parts = vec![
+            part("machine-controller-manager", ports[0], &[]),
+            part("machine-controller", ports[1], &machine_args),
+        ];
         let held = ports.into_iter().map(hold_port).collect::<Result<_>>()?;
-        Ok(Self { programs: parts, processes: Vec::new(), _ports: held })
+        Ok(Self {
+            programs: parts,
+            processes: Vec::new(),
+            _ports: held,
+        })
     }
 }

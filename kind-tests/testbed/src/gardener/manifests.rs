@@ -1,5 +1,5 @@
-//! What Gardener brings into a seed and a shoot, as far as the prober meets it: resource definitions, and the roles (rules 81 to
-//! 84), whose rules are those of [`crate::gardener`].
+//! What Gardener brings into a seed and a shoot, as far as the prober meets it: resource
+//! definitions, and the roles (rules 81 to 84), whose rules are those of [`crate::gardener`].
 
 use serde_json::{Value, json};
 
@@ -11,10 +11,20 @@ use crate::objects::collection;
 pub type Manifest = (String, Value);
 
 pub(crate) fn manifest(object: Value) -> Manifest {
-    (collection(&object).expect("it has an apiVersion and a kind"), object)
+    (
+        collection(&object).expect("it has an apiVersion and a kind"),
+        object,
+    )
 }
 
-fn definition(group: &str, version: &str, plural: &str, kind: &str, scope: &str, subresources: Value) -> Manifest {
+fn definition(
+    group: &str,
+    version: &str,
+    plural: &str,
+    kind: &str,
+    scope: &str,
+    subresources: Value,
+) -> Manifest {
     let open = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
     manifest(json!({
         "apiVersion": "apiextensions.k8s.io/v1",
@@ -38,18 +48,46 @@ pub fn definitions() -> Vec<Manifest> {
         "specReplicasPath": ".spec.replicas", "statusReplicasPath": ".status.replicas",
     }});
     vec![
-        definition("extensions.gardener.cloud", "v1alpha1", "clusters", "Cluster", "Cluster", json!({})),
-        definition("machine.sapcloud.io", "v1alpha1", "machines", "Machine", "Namespaced", json!({"status": {}})),
-        definition("bed.example.org", "v1", "scalers", "Scaler", "Namespaced", scaler),
+        definition(
+            "extensions.gardener.cloud",
+            "v1alpha1",
+            "clusters",
+            "Cluster",
+            "Cluster",
+            json!({}),
+        ),
+        definition(
+            "machine.sapcloud.io",
+            "v1alpha1",
+            "machines",
+            "Machine",
+            "Namespaced",
+            json!({"status": {}}),
+        ),
+        definition(
+            "bed.example.org",
+            "v1",
+            "scalers",
+            "Scaler",
+            "Namespaced",
+            scaler,
+        ),
     ]
 }
 
 fn account(namespace: &str, name: &str) -> Manifest {
-    manifest(json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"namespace": namespace, "name": name}}))
+    manifest(
+        json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"namespace": namespace, "name": name}}),
+    )
 }
 
 /// A role and its binding to one ServiceAccount; cluster-wide without a namespace.
-fn grant(name: &str, namespace: Option<&str>, account: (&str, &str), rules: Value) -> [Manifest; 2] {
+fn grant(
+    name: &str,
+    namespace: Option<&str>,
+    account: (&str, &str),
+    rules: Value,
+) -> [Manifest; 2] {
     let prefix = if namespace.is_some() { "" } else { "Cluster" };
     let (role, binding) = (format!("{prefix}Role"), format!("{prefix}RoleBinding"));
     let metadata = json!({"name": name, "namespace": namespace});
@@ -66,12 +104,18 @@ fn grant(name: &str, namespace: Option<&str>, account: (&str, &str), rules: Valu
 /// The roles of an account and their bindings.
 fn grants(name: &str, account: (&str, &str), rights: Rights) -> impl Iterator<Item = Manifest> {
     let (namespace, inside) = rights.inside;
-    grant(name, None, account, rights.everywhere).into_iter().chain(grant(name, Some(namespace), account, inside))
+    grant(name, None, account, rights.everywhere)
+        .into_iter()
+        .chain(grant(name, Some(namespace), account, inside))
 }
 
 /// The prober's account and roles on a seed (rules 81 and 83).
 pub fn seed_access() -> Vec<Manifest> {
-    [vec![manifest(gardener::namespace(GARDEN))], prober_access(PROBER)].concat()
+    [
+        vec![manifest(gardener::namespace(GARDEN))],
+        prober_access(PROBER),
+    ]
+    .concat()
 }
 
 /// The same rights for a prober with an account of its own.
@@ -86,11 +130,16 @@ pub fn weeder_access() -> Vec<Manifest> {
 
 fn agent_access(name: &str, rights: Rights) -> Vec<Manifest> {
     let mut manifests = vec![account(GARDEN, name)];
-    manifests.extend(grants(&format!("gardener.cloud:{name}"), (GARDEN, name), rights));
+    manifests.extend(grants(
+        &format!("gardener.cloud:{name}"),
+        (GARDEN, name),
+        rights,
+    ));
     manifests
 }
 
-/// What an operator grants beside that, who lets the prober scale StatefulSets and custom resources.
+/// What an operator grants beside that, who lets the prober scale StatefulSets and custom
+/// resources.
 pub fn more_access() -> Vec<Manifest> {
     let verbs = json!(["get", "list", "watch", "update", "patch"]);
     let rules = json!([
@@ -102,9 +151,15 @@ pub fn more_access() -> Vec<Manifest> {
 
 /// The prober's account and roles in a shoot (rule 84).
 pub fn shoot_access() -> Vec<Manifest> {
-    let mut manifests: Vec<_> = ["kube-system", "kube-node-lease"].map(|name| manifest(gardener::namespace(name))).into();
+    let mut manifests: Vec<_> = ["kube-system", "kube-node-lease"]
+        .map(|name| manifest(gardener::namespace(name)))
+        .into();
     manifests.push(account("kube-system", PROBE));
     let name = "gardener.cloud:target:dependency-watchdog";
-    manifests.extend(grants(name, ("kube-system", PROBE), gardener::probe_rights()));
+    manifests.extend(grants(
+        name,
+        ("kube-system", PROBE),
+        gardener::probe_rights(),
+    ));
     manifests
 }

@@ -20,22 +20,31 @@ pub struct LeaseRenewer {
 
 impl Default for LeaseRenewer {
     fn default() -> Self {
-        Self { beat: Duration::from_secs(10), lease_seconds: 40 }
+        Self {
+            beat: Duration::from_secs(10),
+            lease_seconds: 40,
+        }
     }
 }
 
-/// Nodes with Leases in `kube-node-lease`, each renewed at a phase of its own: node i of n begins i beats / n late.
+/// Nodes with Leases in `kube-node-lease`, each renewed at a phase of its own: node i of n begins i
+/// beats / n late.
 ///
 /// Dropping it stops the renewals; the objects stay.
 pub type Nodes = LeaseRenewers<Store>;
 
 impl Nodes {
-    /// Creates `count` nodes named `PREFIX-0`, `PREFIX-1`, ... with a fresh lease each, and starts their renewers on the current runtime.
+    /// Creates `count` nodes named `PREFIX-0`, `PREFIX-1`, ... with a fresh lease each, and starts
+    /// their renewers on the current runtime.
     pub fn start(store: &Store, prefix: &str, count: usize, renewer: LeaseRenewer) -> Self {
         let mut nodes = Self::new(store.clone(), renewer.beat);
         for at in 0..count {
-            let (name, phase) = (format!("{prefix}-{at}"), renewer.beat.mul_f64(at as f64 / count as f64));
-            // As if the renewals had been going on before: the first one due was renewed nearly a beat ago.
+            let (name, phase) = (
+                format!("{prefix}-{at}"),
+                renewer.beat.mul_f64(at as f64 / count as f64),
+            );
+            // As if the renewals had been going on before: the first one due was renewed nearly a
+            // beat ago.
             let age = TimeDelta::from_std(renewer.beat.saturating_sub(phase)).unwrap_or_default();
             // Only a kind that is not registered could be refused, and both are built in.
             store.apply(node(&name, "worker")).ok();
@@ -50,7 +59,13 @@ impl Leases for Store {
     async fn renew(&self, node: &str, ahead: TimeDelta) -> bool {
         let renewed = json!(stamp(ahead));
         // A lease that a test has deleted stays deleted.
-        self.update("leases.coordination.k8s.io", "kube-node-lease", node, |lease| lease["spec"]["renewTime"] = renewed).ok();
+        self.update(
+            "leases.coordination.k8s.io",
+            "kube-node-lease",
+            node,
+            |lease| lease["spec"]["renewTime"] = renewed,
+        )
+        .ok();
         true
     }
 }

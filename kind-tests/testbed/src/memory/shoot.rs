@@ -1,4 +1,5 @@
-//! A healthy shoot as Gardener leaves it: the probe's right to ask it, its nodes, and what belongs to it in the seed.
+//! A healthy shoot as Gardener leaves it: the probe's right to ask it, its nodes, and what belongs
+//! to it in the seed.
 
 use std::time::Duration;
 
@@ -29,7 +30,10 @@ impl Default for ShootPlan<'_> {
             namespace: "shoot--p--s",
             token: "probe",
             nodes: 3,
-            renewer: LeaseRenewer { beat: Duration::from_millis(300), lease_seconds: 4 },
+            renewer: LeaseRenewer {
+                beat: Duration::from_millis(300),
+                lease_seconds: 4,
+            },
             grace: Some("4s"),
             deployments: &[(KCM, 1), (MCM, 1), (CA, 1)],
         }
@@ -50,7 +54,10 @@ impl ShootPlan<'_> {
         for (name, replicas) in self.deployments {
             seed.create(gardener::deployment(self.namespace, name, *replicas))?;
         }
-        seed.create(gardener::probe_secret(self.namespace, &api.kubeconfig(self.token)))?;
+        seed.create(gardener::probe_secret(
+            self.namespace,
+            &api.kubeconfig(self.token),
+        ))?;
         seed.create(gardener::cluster(self.namespace, self.grace))?;
         Ok(nodes)
     }

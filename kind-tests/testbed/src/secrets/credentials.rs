@@ -1,4 +1,5 @@
-//! No credential is ever leaked: whatever the programs under test say is searched for pieces of those in use.
+//! No credential is ever leaked: whatever the programs under test say is searched for pieces of
+//! those in use.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::path::PathBuf;
@@ -7,9 +8,11 @@ use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use base64::{Engine, prelude::BASE64_STANDARD};
 use tracing_subscriber::{Layer, Registry, layer::SubscriberExt, util::SubscriberInitExt};
 
-/// What is searched for: pieces of this many bytes. Shorter ones occur by chance, and help nobody to guess a token of hundreds.
+/// What is searched for: pieces of this many bytes. Shorter ones occur by chance, and help nobody
+/// to guess a token of hundreds.
 const PIECE: usize = 16;
-/// How far apart the pieces of a token begin. So whatever shows `PIECE + STEP - 1` bytes of it in a row is found.
+/// How far apart the pieces of a token begin. So whatever shows `PIECE + STEP - 1` bytes of it in a
+/// row is found.
 const STEP: usize = 8;
 /// What is shorter than this is a placeholder of a test and no credential.
 const SHORTEST: usize = 12;
@@ -32,7 +35,8 @@ pub(crate) struct State {
 }
 
 impl Credentials {
-    /// So many bytes of a text that has grown are searched again, since a piece may be cut by where the last search ended.
+    /// So many bytes of a text that has grown are searched again, since a piece may be cut by where
+    /// the last search ended.
     pub const OVERLAP: usize = PIECE + STEP;
 
     /// These tokens may stand nowhere.
@@ -50,7 +54,8 @@ impl Credentials {
         }
         let mut state = self.state();
         state.insert(token);
-        // In base64 a text looks different by where among three bytes it begins; the ends depend on what stands beside it.
+        // In base64 a text looks different by where among three bytes it begins; the ends depend on
+        // what stands beside it.
         for shift in 0..3 {
             let shifted: Vec<u8> = [&[0; 3][..shift], token].concat();
             let encoded = BASE64_STANDARD.encode(shifted);
@@ -68,21 +73,28 @@ impl Credentials {
     pub fn search(&self, what: &str, text: &[u8]) {
         let mut state = self.state();
         if let Some(at) = state.find(text) {
-            let line = text[..at].iter().rposition(|byte| *byte == b'\n').map_or(0, |newline| newline + 1);
+            let line = text[..at]
+                .iter()
+                .rposition(|byte| *byte == b'\n')
+                .map_or(0, |newline| newline + 1);
             let before = String::from_utf8_lossy(&text[line..at]).into_owned();
-            state.leaks.push(format!("{what} leaks a credential after: {before}"));
+            state
+                .leaks
+                .push(format!("{what} leaks a credential after: {before}"));
         }
     }
 
-    /// Searches whatever this process logs from now on. `layer` makes the layer that hands each line over; once, however often this is
-    /// called.
+    /// Searches whatever this process logs from now on. `layer` makes the layer that hands each
+    /// line over; once, however often this is called.
     pub fn listen<L>(&'static self, layer: impl FnOnce(Box<dyn Fn(Vec<u8>) + Send + Sync>) -> L)
     where
         L: Layer<Registry> + Send + Sync,
     {
         self.listening.get_or_init(|| {
             let hear = move |line: Vec<u8>| self.search("a line of the log", &line);
-            tracing_subscriber::registry().with(layer(Box::new(hear))).init();
+            tracing_subscriber::registry()
+                .with(layer(Box::new(hear)))
+                .init();
         });
     }
 
@@ -102,13 +114,18 @@ impl State {
             self.short.insert(token.into());
             return;
         }
-        let pieces = token.windows(PIECE).step_by(STEP).filter_map(|piece| <[u8; PIECE]>::try_from(piece).ok());
+        let pieces = token
+            .windows(PIECE)
+            .step_by(STEP)
+            .filter_map(|piece| <[u8; PIECE]>::try_from(piece).ok());
         self.pieces.extend(pieces);
     }
 
     /// Where the first credential begins.
     fn find(&self, text: &[u8]) -> Option<usize> {
-        let is_piece = |window: &[u8]| <&[u8; PIECE]>::try_from(window).is_ok_and(|piece| self.pieces.contains(piece));
+        let is_piece = |window: &[u8]| {
+            <&[u8; PIECE]>::try_from(window).is_ok_and(|piece| self.pieces.contains(piece))
+        };
         let piece = text.windows(PIECE).position(is_piece);
         let whole = |token: &Vec<u8>| text.windows(token.len()).position(|window| window == token);
         self.short.iter().filter_map(whole).chain(piece).min()
@@ -119,7 +136,8 @@ impl State {
 mod tests {
     use super::*;
 
-    const TOKEN: &str = "eyJhbGciOiJub25lIn0.a-token-that-was-made-for-this-test-alone.c2lnbmF0dXJl";
+    const TOKEN: &str =
+        "eyJhbGciOiJub25lIn0.a-token-that-was-made-for-this-test-alone.c2lnbmF0dXJl";
 
     fn leaks(text: &str) -> bool {
         let credentials = Credentials::of(&[TOKEN, "fifteen-letters"]);
@@ -135,13 +153,17 @@ mod tests {
         }
         assert!(leaks("a short one: fifteen-letters."));
         for prefix in ["", "x", "xy"] {
-            assert!(leaks(&BASE64_STANDARD.encode(format!("{prefix}users:\n- token: {TOKEN}\n"))));
+            assert!(leaks(
+                &BASE64_STANDARD.encode(format!("{prefix}users:\n- token: {TOKEN}\n"))
+            ));
         }
     }
 
     #[test]
     fn what_is_no_token_is_not_found() {
         assert!(!leaks("level=info msg=\"probe complete\" fifteen-letter"));
-        assert!(!leaks(&BASE64_STANDARD.encode("users:\n- token: another one, which nobody holds here\n")));
+        assert!(!leaks(&BASE64_STANDARD.encode(
+            "users:\n- token: another one, which nobody holds here\n"
+        )));
     }
 }

@@ -1,4 +1,5 @@
-//! Every state that a dependent resource went through, in the order in which the API server took the writes.
+//! Every state that a dependent resource went through, in the order in which the API server took
+//! the writes.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -27,10 +28,16 @@ pub struct Dependent {
 impl Dependent {
     /// Reads an object.
     pub fn of(object: &Value) -> Self {
-        let annotation = |key: &str| object["metadata"]["annotations"][key].as_str().map(Into::into);
+        let annotation = |key: &str| {
+            object["metadata"]["annotations"][key]
+                .as_str()
+                .map(Into::into)
+        };
         Self {
             replicas: object["spec"]["replicas"].as_i64().unwrap_or_default(),
-            ready: object["status"]["readyReplicas"].as_i64().unwrap_or_default(),
+            ready: object["status"]["readyReplicas"]
+                .as_i64()
+                .unwrap_or_default(),
             memory: annotation(MEMORY),
             marker: annotation(MARKER),
         }
@@ -38,7 +45,9 @@ impl Dependent {
 
     /// At 0, marked, with this memory.
     pub fn is_held_down(&self, memory: &str) -> bool {
-        self.replicas == 0 && self.memory.as_deref() == Some(memory) && self.marker.as_deref() == Some("")
+        self.replicas == 0
+            && self.memory.as_deref() == Some(memory)
+            && self.marker.as_deref() == Some("")
     }
 
     /// At this many replicas, with no trace of the prober.
@@ -90,11 +99,22 @@ impl Journal {
             Change::Set(object) => (object, Some(Dependent::of(object))),
             Change::Gone(object) => (object, None),
         };
-        let text = |field: &str| object["metadata"][field].as_str().unwrap_or_default().to_owned();
-        let entry = Entry { at: Instant::now(), namespace: text("namespace"), name: text("name"), state };
+        let text = |field: &str| {
+            object["metadata"][field]
+                .as_str()
+                .unwrap_or_default()
+                .to_owned()
+        };
+        let entry = Entry {
+            at: Instant::now(),
+            namespace: text("namespace"),
+            name: text("name"),
+            state,
+        };
         let mut entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
         let key = (entry.namespace.clone(), entry.name.clone());
-        // A watch that is restarted tells what is known, and a write that changes none of what is looked at is no entry.
+        // A watch that is restarted tells what is known, and a write that changes none of what is
+        // looked at is no entry.
         self.states.send_if_modified(|states| {
             let before = match &entry.state {
                 Some(state) => states.insert(key, state.clone()),
@@ -116,6 +136,10 @@ impl Journal {
     /// The entries of one namespace.
     pub fn of(&self, namespace: &str) -> Vec<Entry> {
         let entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
-        entries.iter().filter(|entry| entry.namespace == namespace).cloned().collect()
+        entries
+            .iter()
+            .filter(|entry| entry.namespace == namespace)
+            .cloned()
+            .collect()
     }
 }

@@ -25,7 +25,12 @@ pub(super) async fn run(pods: Arc<Mutex<Pods<String>>>, api: KubeApi) {
             // Gone meanwhile, or written again: the watch tells.
             let _ = api.merge(&format!("{path}/status"), &ready(replicas)).await;
         };
-        let due = pods.lock().unwrap_or_else(PoisonError::into_inner).take_due(Instant::now());
-        futures::stream::iter(due).for_each_concurrent(IN_FLIGHT, write).await;
+        let due = pods
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take_due(Instant::now());
+        futures::stream::iter(due)
+            .for_each_concurrent(IN_FLIGHT, write)
+            .await;
     }
 }

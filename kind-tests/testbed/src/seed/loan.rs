@@ -19,12 +19,18 @@ pub(crate) struct Loan {
 
 impl Loan {
     pub(crate) fn new(pool: &Arc<Mutex<Vec<Idle>>>, lent: Idle) -> Self {
-        Self { pool: Arc::clone(pool), lent: Some(lent) }
+        Self {
+            pool: Arc::clone(pool),
+            lent: Some(lent),
+        }
     }
 }
 
 impl Drop for Loan {
     fn drop(&mut self) {
-        self.pool.lock().unwrap_or_else(PoisonError::into_inner).extend(self.lent.take());
+        self.pool
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .extend(self.lent.take());
     }
 }

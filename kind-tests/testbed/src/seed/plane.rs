@@ -1,4 +1,5 @@
-//! A control plane that the test bed administers: one of its own, or one that somebody else has started.
+//! A control plane that the test bed administers: one of its own, or one that somebody else has
+//! started.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -28,28 +29,60 @@ impl ControlPlane {
     /// One of the test bed's own.
     pub async fn own(server: ApiServer) -> Result<Self> {
         let plane = Self::given(&server.admin).await?;
-        Ok(Self { server: Some(Arc::new(server)), ..plane })
+        Ok(Self {
+            server: Some(Arc::new(server)),
+            ..plane
+        })
     }
 
     /// The current cluster of an administrator's kubeconfig.
     pub async fn given(admin: &str) -> Result<Self> {
         let config = Kubeconfig::from_yaml(admin)?;
-        let current = config.current_context.clone().context("the kubeconfig has no current-context")?;
-        let context = config.contexts.iter().find(|context| context.name == current);
-        let context = context.and_then(|context| context.context.clone()).context("no such context")?;
-        let cluster = config.clusters.iter().find(|cluster| cluster.name == context.cluster);
-        let cluster = cluster.and_then(|cluster| cluster.cluster.clone()).context("no such cluster")?;
-        let authority = match (&cluster.certificate_authority_data, &cluster.certificate_authority) {
+        let current = config
+            .current_context
+            .clone()
+            .context("the kubeconfig has no current-context")?;
+        let context = config
+            .contexts
+            .iter()
+            .find(|context| context.name == current);
+        let context = context
+            .and_then(|context| context.context.clone())
+            .context("no such context")?;
+        let cluster = config
+            .clusters
+            .iter()
+            .find(|cluster| cluster.name == context.cluster);
+        let cluster = cluster
+            .and_then(|cluster| cluster.cluster.clone())
+            .context("no such cluster")?;
+        let authority = match (
+            &cluster.certificate_authority_data,
+            &cluster.certificate_authority,
+        ) {
             (Some(data), _) => String::from_utf8(STANDARD.decode(data)?)?,
             (None, Some(path)) => std::fs::read_to_string(path)?,
             (None, None) => anyhow::bail!("the kubeconfig names no certificate authority"),
         };
-        let server: http::Uri = cluster.server.context("the kubeconfig names no server")?.parse()?;
+        let server: http::Uri = cluster
+            .server
+            .context("the kubeconfig names no server")?
+            .parse()?;
         let host = server.host().context("the server has no host")?.to_owned();
         let port = server.port_u16().unwrap_or(443);
-        let address = tokio::net::lookup_host((host.as_str(), port)).await?.next().context("no such host")?;
+        let address = tokio::net::lookup_host((host.as_str(), port))
+            .await?
+            .next()
+            .context("no such host")?;
         let host = (host != "127.0.0.1").then_some(host);
-        Ok(Self { api: KubeApi::connect(admin).await?, address, authority, host, admin: admin.into(), server: None })
+        Ok(Self {
+            api: KubeApi::connect(admin).await?,
+            address,
+            authority,
+            host,
+            admin: admin.into(),
+            server: None,
+        })
     }
 
     /// A client with all rights.
@@ -80,11 +113,15 @@ impl ControlPlane {
         }
     }
 
-    /// A kubeconfig for a bearer token that reaches this control plane at `url`, which may be a relay's.
+    /// A kubeconfig for a bearer token that reaches this control plane at `url`, which may be a
+    /// relay's.
     pub fn kubeconfig(&self, url: &str, token: &str) -> String {
         let text = kubeconfig(url, &self.authority, token);
         match &self.host {
-            Some(host) => text.replace("    server:", &format!("    tls-server-name: {host}\n    server:")),
+            Some(host) => text.replace(
+                "    server:",
+                &format!("    tls-server-name: {host}\n    server:"),
+            ),
             None => text,
         }
     }
@@ -96,16 +133,25 @@ impl ControlPlane {
 
     /// The end of its audit log.
     pub fn mark(&self) -> Mark {
-        self.server.as_ref().map(|server| server.audit.mark()).unwrap_or_default()
+        self.server
+            .as_ref()
+            .map(|server| server.audit.mark())
+            .unwrap_or_default()
     }
 
     /// What its audit log says since then; nothing where there is none.
     pub fn asked(&self, mark: &Mark) -> Vec<Asked> {
-        self.server.as_ref().map(|server| server.audit.since(mark)).unwrap_or_default()
+        self.server
+            .as_ref()
+            .map(|server| server.audit.since(mark))
+            .unwrap_or_default()
     }
 
     /// What a user asked since then.
     pub fn asked_by(&self, user: &str, mark: &Mark) -> Vec<Asked> {
-        self.asked(mark).into_iter().filter(|asked| asked.user == user).collect()
+        self.asked(mark)
+            .into_iter()
+            .filter(|asked| asked.user == user)
+            .collect()
     }
 }

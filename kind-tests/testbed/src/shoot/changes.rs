@@ -16,9 +16,17 @@ use crate::wait::eventually;
 
 impl Shoot {
     /// Creates a resource with replicas and waits until they are ready.
-    pub async fn create_workload(&self, api: &str, plural: &str, kind: &str, name: &str, replicas: i64) -> Result<()> {
+    pub async fn create_workload(
+        &self,
+        api: &str,
+        plural: &str,
+        kind: &str,
+        name: &str,
+        replicas: i64,
+    ) -> Result<()> {
         let mut object = gardener::deployment(&self.namespace, name, replicas);
-        (object["apiVersion"], object["kind"]) = (api.trim_start_matches("/apis/").into(), kind.into());
+        (object["apiVersion"], object["kind"]) =
+            (api.trim_start_matches("/apis/").into(), kind.into());
         if kind == "StatefulSet" {
             object["spec"]["serviceName"] = name.into();
         }
@@ -36,15 +44,26 @@ impl Shoot {
     pub async fn add_machine(&self, name: &str, node: &str) -> Result<()> {
         let mut machine = gardener::machine(&self.namespace, node);
         machine["metadata"]["name"] = name.into();
-        self.seed.api().create(&self.path(MACHINES, "machines"), &machine).await?;
+        self.seed
+            .api()
+            .create(&self.path(MACHINES, "machines"), &machine)
+            .await?;
         self.set_machine_phase(name, "Running").await
     }
 
-    /// Lets nodes leave or join, with their Machines, until there are so many. Who joins renews first after a phase of its own.
-    pub async fn set_nodes(&mut self, count: usize, mut phase: impl FnMut() -> Duration) -> Result<()> {
+    /// Lets nodes leave or join, with their Machines, until there are so many. Who joins renews
+    /// first after a phase of its own.
+    pub async fn set_nodes(
+        &mut self,
+        count: usize,
+        mut phase: impl FnMut() -> Duration,
+    ) -> Result<()> {
         while self.nodes.names().len() > count {
             let name = self.nodes.leave().await?;
-            self.seed.api().delete(&format!("{}/{name}", self.path(MACHINES, "machines"))).await?;
+            self.seed
+                .api()
+                .delete(&format!("{}/{name}", self.path(MACHINES, "machines")))
+                .await?;
         }
         while self.nodes.names().len() < count {
             let name = self.nodes.join(phase(), TimeDelta::zero()).await?;
@@ -55,19 +74,30 @@ impl Shoot {
 
     /// Deletes all Machines.
     pub async fn delete_machines(&self) -> Result<()> {
-        self.seed.api().delete(&self.path(MACHINES, "machines")).await
+        self.seed
+            .api()
+            .delete(&self.path(MACHINES, "machines"))
+            .await
     }
 
     /// Sets a Machine's phase.
     pub async fn set_machine_phase(&self, machine: &str, phase: &str) -> Result<()> {
         let path = format!("{}/{machine}/status", self.path(MACHINES, "machines"));
-        self.seed.api().merge(&path, &json!({"status": {"currentStatus": {"phase": phase}}})).await.map(drop)
+        self.seed
+            .api()
+            .merge(
+                &path,
+                &json!({"status": {"currentStatus": {"phase": phase}}}),
+            )
+            .await
+            .map(drop)
     }
 
     /// Writes the Secret with a new token, as Gardener's token requestor does several times a day.
     pub async fn renew_secret(&self) -> Result<()> {
         let token = self.plane.api().token("kube-system", PROBE).await?;
-        self.write_secret(&self.kubeconfig(self.relay.address(), &token)).await
+        self.write_secret(&self.kubeconfig(self.relay.address(), &token))
+            .await
     }
 
     /// A kubeconfig for this shoot.
@@ -75,23 +105,32 @@ impl Shoot {
         self.plane.kubeconfig(&format!("https://{address}"), token)
     }
 
-    /// Makes every token of the prober in this shoot worthless. It takes the API server up to 10 s to forget what it
-    /// has already accepted.
+    /// Makes every token of the prober in this shoot worthless. It takes the API server up to 10 s
+    /// to forget what it has already accepted.
     pub async fn revoke_tokens(&self) -> Result<()> {
-        self.plane.api().delete(&format!("/api/v1/namespaces/kube-system/serviceaccounts/{PROBE}")).await?;
+        self.plane
+            .api()
+            .delete(&format!(
+                "/api/v1/namespaces/kube-system/serviceaccounts/{PROBE}"
+            ))
+            .await?;
         apply(self.plane.api(), shoot_access()).await
     }
 
     /// Writes the Secret.
     pub async fn write_secret(&self, kubeconfig: &str) -> Result<()> {
-        self.write_secret_data(json!({"kubeconfig": STANDARD.encode(kubeconfig)})).await
+        self.write_secret_data(json!({"kubeconfig": STANDARD.encode(kubeconfig)}))
+            .await
     }
 
     /// Writes a Secret like that under another name.
     pub async fn write_secret_named(&self, name: &str, kubeconfig: &str) -> Result<()> {
         let mut secret = gardener::probe_secret(&self.namespace, kubeconfig);
         secret["metadata"]["name"] = name.into();
-        self.seed.api().create(&self.path("/api/v1", "secrets"), &secret).await
+        self.seed
+            .api()
+            .create(&self.path("/api/v1", "secrets"), &secret)
+            .await
     }
 
     /// Writes the Secret's data as they are.
@@ -103,12 +142,22 @@ impl Shoot {
         if data.get("kubeconfig").is_none() {
             data["kubeconfig"] = Value::Null;
         }
-        self.seed.api().merge(&format!("{path}/{PROBE_SECRET}"), &json!({"data": data})).await.map(drop)
+        self.seed
+            .api()
+            .merge(&format!("{path}/{PROBE_SECRET}"), &json!({"data": data}))
+            .await
+            .map(drop)
     }
 
     /// Deletes the Secret.
     pub async fn delete_secret(&self) -> Result<()> {
-        self.seed.api().delete(&format!("{}/{PROBE_SECRET}", self.path("/api/v1", "secrets"))).await
+        self.seed
+            .api()
+            .delete(&format!(
+                "{}/{PROBE_SECRET}",
+                self.path("/api/v1", "secrets")
+            ))
+            .await
     }
 
     /// Changes the Shoot inside the Cluster resource.
@@ -119,7 +168,10 @@ impl Shoot {
 
     /// Writes the Cluster.
     pub(super) async fn publish(&self) -> Result<()> {
-        let (path, shoot) = (format!("{CLUSTERS}/{}", self.namespace), self.body.shoot(&self.namespace));
+        let (path, shoot) = (
+            format!("{CLUSTERS}/{}", self.namespace),
+            self.body.shoot(&self.namespace),
+        );
         if self.seed.api().find(&path).await?.is_some() {
             return self.seed.api().replace(&path, "/spec/shoot", &shoot).await;
         }
@@ -131,7 +183,10 @@ impl Shoot {
 
     /// Deletes the Cluster.
     pub async fn delete_cluster(&self) -> Result<()> {
-        self.seed.api().delete(&format!("{CLUSTERS}/{}", self.namespace)).await
+        self.seed
+            .api()
+            .delete(&format!("{CLUSTERS}/{}", self.namespace))
+            .await
     }
 
     /// Changes a Deployment by hand.
@@ -142,11 +197,13 @@ impl Shoot {
 
     /// Scales a Deployment by hand.
     pub async fn scale(&self, name: &str, replicas: i64) -> Result<()> {
-        self.patch(name, json!({"spec": {"replicas": replicas}})).await
+        self.patch(name, json!({"spec": {"replicas": replicas}}))
+            .await
     }
 
     /// Sets or removes an annotation of a Deployment.
     pub async fn annotate(&self, name: &str, key: &str, value: Option<&str>) -> Result<()> {
-        self.patch(name, json!({"metadata": {"annotations": {key: value}}})).await
+        self.patch(name, json!({"metadata": {"annotations": {key: value}}}))
+            .await
     }
 }

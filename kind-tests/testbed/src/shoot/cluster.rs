@@ -20,7 +20,8 @@ pub struct Body {
     pub hibernated: bool,
     /// metadata.deletionTimestamp is set.
     pub deleting: bool,
-    /// The worker pools, each with the node conditions that make its machines unhealthy, where it names any.
+    /// The worker pools, each with the node conditions that make its machines unhealthy, where it
+    /// names any.
     pub workers: Vec<(&'static str, Vec<&'static str>)>,
     /// nodeMonitorGracePeriod.
     pub grace: Option<Duration>,
@@ -48,12 +49,16 @@ impl Default for Body {
 impl Body {
     /// With this last operation.
     pub fn operation(kind: &'static str, state: &'static str) -> Self {
-        Self { operation: Some((kind, state)), ..Self::default() }
+        Self {
+            operation: Some((kind, state)),
+            ..Self::default()
+        }
     }
 
     pub(super) fn shoot(&self, namespace: &str) -> Value {
         let worker = |(name, conditions): &(&str, Vec<&str>)| {
-            let mut worker = json!({"name": name, "minimum": 1, "maximum": 5, "machine": {"type": "small"}});
+            let mut worker =
+                json!({"name": name, "minimum": 1, "maximum": 5, "machine": {"type": "small"}});
             if !conditions.is_empty() {
                 worker["machineControllerManager"] = json!({"nodeConditions": conditions});
             }

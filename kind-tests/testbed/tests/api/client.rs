@@ -23,7 +23,8 @@ pub struct Answer {
 
 impl Answer {
     pub fn json(&self) -> Value {
-        serde_json::from_slice(&self.body).unwrap_or_else(|error| panic!("{error}: {:?}", String::from_utf8_lossy(&self.body)))
+        serde_json::from_slice(&self.body)
+            .unwrap_or_else(|error| panic!("{error}: {:?}", String::from_utf8_lossy(&self.body)))
     }
 }
 
@@ -33,27 +34,50 @@ impl Bed {
     }
 
     pub async fn with(options: Options) -> Self {
-        rustls::crypto::ring::default_provider().install_default().ok();
+        rustls::crypto::ring::default_provider()
+            .install_default()
+            .ok();
         let authority = Authority::new().unwrap();
         let server = MemoryApi::start(&authority, options).await.unwrap();
         let ca = reqwest::Certificate::from_pem(authority.pem().as_bytes()).unwrap();
-        let http = reqwest::Client::builder().tls_certs_only([ca]).no_proxy().timeout(DEADLINE).build().unwrap();
-        Self { server, http, token: "admin".to_owned() }
+        let http = reqwest::Client::builder()
+            .tls_certs_only([ca])
+            .no_proxy()
+            .timeout(DEADLINE)
+            .build()
+            .unwrap();
+        Self {
+            server,
+            http,
+            token: "admin".to_owned(),
+        }
     }
 
     pub fn request(&self, method: &str, path: &str) -> reqwest::RequestBuilder {
         let method = reqwest::Method::from_bytes(method.as_bytes()).unwrap();
-        self.http.request(method, format!("{}{path}", self.server.url())).bearer_auth(&self.token)
+        self.http
+            .request(method, format!("{}{path}", self.server.url()))
+            .bearer_auth(&self.token)
     }
 
     pub async fn send(&self, request: reqwest::RequestBuilder) -> Result<Answer, reqwest::Error> {
         let response = request.send().await?;
         let (code, headers) = (response.status().as_u16(), response.headers().clone());
-        Ok(Answer { code, headers, body: response.bytes().await?.to_vec() })
+        Ok(Answer {
+            code,
+            headers,
+            body: response.bytes().await?.to_vec(),
+        })
     }
 
     async fn write(&self, method: &str, kind: &str, path: &str, body: &Value) -> Answer {
-        self.send(self.request(method, path).header("content-type", kind).body(body.to_string())).await.unwrap()
+        self.send(
+            self.request(method, path)
+                .header("content-type", kind)
+                .body(body.to_string()),
+        )
+        .await
+        .unwrap()
     }
 
     pub async fn get(&self, path: &str) -> Answer {
@@ -69,7 +93,8 @@ impl Bed {
     }
 
     pub async fn patch(&self, path: &str, body: &Value) -> Answer {
-        self.write("PATCH", "application/merge-patch+json", path, body).await
+        self.write("PATCH", "application/merge-patch+json", path, body)
+            .await
     }
 
     pub async fn delete(&self, path: &str, body: &Value) -> Answer {

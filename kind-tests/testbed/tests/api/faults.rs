@@ -10,27 +10,42 @@ const KCM: &str = "/apis/apps/v1/namespaces/n/deployments/kube-controller-manage
 
 async fn bed() -> Bed {
     let bed = Bed::start().await;
-    bed.server.store().create(gardener::deployment("n", "kube-controller-manager", 2)).unwrap();
+    bed.server
+        .store()
+        .create(gardener::deployment("n", "kube-controller-manager", 2))
+        .unwrap();
     bed
 }
 
 fn replicas(bed: &Bed) -> i64 {
-    bed.server.store().get("deployments.apps", "n", "kube-controller-manager").unwrap()["spec"]["replicas"].as_i64().unwrap()
+    bed.server
+        .store()
+        .get("deployments.apps", "n", "kube-controller-manager")
+        .unwrap()["spec"]["replicas"]
+        .as_i64()
+        .unwrap()
 }
 
 #[tokio::test]
 async fn a_connection_closed_before_applying_leaves_things_as_they_were() {
     let bed = bed().await;
     let patch = || {
-        let request = bed.request("PATCH", KCM).header("content-type", "application/merge-patch+json");
+        let request = bed
+            .request("PATCH", KCM)
+            .header("content-type", "application/merge-patch+json");
         bed.send(request.body(json!({"spec": {"replicas": 0}}).to_string()))
     };
-    let before = bed.server.faults().add(When::verb("patch", "deployments.apps"), Fault::CloseBefore);
+    let before = bed
+        .server
+        .faults()
+        .add(When::verb("patch", "deployments.apps"), Fault::CloseBefore);
     assert!(patch().await.is_err());
     assert_eq!(replicas(&bed), 2);
     assert!(bed.server.faults().hits(before) >= 1);
     bed.server.faults().remove(before);
-    bed.server.faults().add(When::verb("patch", "deployments.apps"), Fault::CloseAfter);
+    bed.server
+        .faults()
+        .add(When::verb("patch", "deployments.apps"), Fault::CloseAfter);
     assert!(patch().await.is_err());
     assert_eq!(replicas(&bed), 0);
 }
@@ -38,7 +53,13 @@ async fn a_connection_closed_before_applying_leaves_things_as_they_were() {
 #[tokio::test]
 async fn a_slow_answer_comes_piece_by_piece_and_whole() {
     let bed = bed().await;
-    bed.server.faults().add(When::any().once(), Fault::Slow { bytes: 100, pause: Duration::from_millis(1) });
+    bed.server.faults().add(
+        When::any().once(),
+        Fault::Slow {
+            bytes: 100,
+            pause: Duration::from_millis(1),
+        },
+    );
     assert_eq!(bed.get(KCM).await.json()["kind"], "Deployment");
 }
 
@@ -49,7 +70,13 @@ async fn a_silent_network_holds_requests_until_it_ends() {
     bed.server.set_network(Network::Silent);
     let request = tokio::spawn(bed.request("GET", "/version").send());
     let arrived = bed.server.requests().wait_for(|log| log.get(1).cloned());
-    assert_eq!(tokio::time::timeout(DEADLINE, arrived).await.unwrap().status, None);
+    assert_eq!(
+        tokio::time::timeout(DEADLINE, arrived)
+            .await
+            .unwrap()
+            .status,
+        None
+    );
     assert!(!request.is_finished());
     bed.server.set_network(Network::Up);
     assert_eq!(request.await.unwrap().unwrap().status(), 200);

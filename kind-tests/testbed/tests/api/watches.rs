@@ -16,9 +16,19 @@ struct Lines {
 
 impl Lines {
     async fn open(bed: &Bed, query: &str) -> Self {
-        let response = bed.request("GET", &format!("/api/v1/namespaces/n/secrets?watch=true{query}")).send().await.unwrap();
+        let response = bed
+            .request(
+                "GET",
+                &format!("/api/v1/namespaces/n/secrets?watch=true{query}"),
+            )
+            .send()
+            .await
+            .unwrap();
         assert_eq!(response.status(), 200);
-        Self { response, rest: Vec::new() }
+        Self {
+            response,
+            rest: Vec::new(),
+        }
     }
 
     /// The next event; `None` at the end of the watch.
@@ -28,7 +38,10 @@ impl Lines {
                 let line: Vec<u8> = self.rest.drain(..=end).collect();
                 return Some(serde_json::from_slice(&line).unwrap());
             }
-            let chunk = tokio::time::timeout(DEADLINE, self.response.chunk()).await.expect("news in time").unwrap()?;
+            let chunk = tokio::time::timeout(DEADLINE, self.response.chunk())
+                .await
+                .expect("news in time")
+                .unwrap()?;
             self.rest.extend_from_slice(&chunk);
         }
     }
@@ -37,7 +50,10 @@ impl Lines {
     async fn shown(&mut self) -> (String, String) {
         let event = self.next().await.expect("one more event");
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-        (text(&event["type"]), text(&event["object"]["metadata"]["name"]))
+        (
+            text(&event["type"]),
+            text(&event["object"]["metadata"]["name"]),
+        )
     }
 }
 
@@ -52,7 +68,9 @@ async fn a_watch_without_version_begins_with_what_there_is() {
     store.create(secret("a", "x")).unwrap();
     let mut lines = Lines::open(&bed, "").await;
     assert_eq!(lines.shown().await, event("ADDED", "a"));
-    store.patch("secrets", "n", "a", &json!({"data": {"k": "dg=="}})).unwrap();
+    store
+        .patch("secrets", "n", "a", &json!({"data": {"k": "dg=="}}))
+        .unwrap();
     assert_eq!(lines.shown().await, event("MODIFIED", "a"));
     store.delete("secrets", "n", "a").unwrap();
     assert_eq!(lines.shown().await, event("DELETED", "a"));
@@ -67,14 +85,22 @@ async fn objects_that_come_to_match_or_cease_to_are_added_and_deleted() {
     store.apply(secret("a", "yes")).unwrap();
     store.apply(secret("other", "no")).unwrap();
     store.apply(secret("a", "no")).unwrap();
-    let mut lines = Lines::open(&bed, &format!("&resourceVersion={version}&labelSelector=l%3Dyes")).await;
+    let mut lines = Lines::open(
+        &bed,
+        &format!("&resourceVersion={version}&labelSelector=l%3Dyes"),
+    )
+    .await;
     assert_eq!(lines.shown().await, event("ADDED", "a"));
     assert_eq!(lines.shown().await, event("DELETED", "a"));
 }
 
 #[tokio::test]
 async fn a_short_history_forgets_old_versions() {
-    let bed = Bed::with(Options { history: 2, ..Options::default() }).await;
+    let bed = Bed::with(Options {
+        history: 2,
+        ..Options::default()
+    })
+    .await;
     let store = bed.server.store();
     let version = store.revision();
     for name in ["a", "b", "c"] {
@@ -98,7 +124,11 @@ async fn watches_end_when_broken_or_out_of_time() {
 
 #[tokio::test]
 async fn only_watches_that_allow_them_get_bookmarks() {
-    let bed = Bed::with(Options { bookmark_interval: Duration::from_millis(1), ..Options::default() }).await;
+    let bed = Bed::with(Options {
+        bookmark_interval: Duration::from_millis(1),
+        ..Options::default()
+    })
+    .await;
     let mut lines = Lines::open(&bed, "").await;
     let mut marked = Lines::open(&bed, "&allowWatchBookmarks=true").await;
     assert_eq!(marked.shown().await.0, "BOOKMARK");

@@ -8,7 +8,14 @@ const KCM: &str = "/apis/apps/v1/namespaces/shoot--demo--a/deployments/kube-cont
 
 async fn bed() -> Bed {
     let bed = Bed::start().await;
-    bed.server.store().create(gardener::deployment("shoot--demo--a", "kube-controller-manager", 2)).unwrap();
+    bed.server
+        .store()
+        .create(gardener::deployment(
+            "shoot--demo--a",
+            "kube-controller-manager",
+            2,
+        ))
+        .unwrap();
     bed
 }
 
@@ -21,21 +28,42 @@ async fn one_merge_patch_writes_annotations_and_replicas_together() {
     let after = bed.patch(KCM, &patch).await;
     assert_eq!(after.code, 200);
     let after = after.json();
-    assert_eq!((after["spec"]["replicas"].as_i64(), after["metadata"]["annotations"]["a"].as_str()), (Some(0), Some("1")));
+    assert_eq!(
+        (
+            after["spec"]["replicas"].as_i64(),
+            after["metadata"]["annotations"]["a"].as_str()
+        ),
+        (Some(0), Some("1"))
+    );
     assert_eq!(after["metadata"]["generation"], 2);
     assert_ne!(&after["metadata"]["resourceVersion"], version);
 
     let again = bed.patch(KCM, &patch).await;
-    assert_eq!((again.code, again.json()["reason"].as_str()), (409, Some("Conflict")));
-    let removal = bed.patch(KCM, &json!({"metadata": {"annotations": {"a": null}}})).await.json();
-    assert_eq!((&removal["metadata"]["annotations"], &removal["metadata"]["generation"]), (&json!({}), &json!(2)));
+    assert_eq!(
+        (again.code, again.json()["reason"].as_str()),
+        (409, Some("Conflict"))
+    );
+    let removal = bed
+        .patch(KCM, &json!({"metadata": {"annotations": {"a": null}}}))
+        .await
+        .json();
+    assert_eq!(
+        (
+            &removal["metadata"]["annotations"],
+            &removal["metadata"]["generation"]
+        ),
+        (&json!({}), &json!(2))
+    );
 }
 
 #[tokio::test]
 async fn a_write_that_changes_nothing_makes_no_new_version() {
     let bed = bed().await;
     let revision = bed.server.store().revision();
-    assert_eq!(bed.patch(KCM, &json!({"spec": {"replicas": 2}})).await.code, 200);
+    assert_eq!(
+        bed.patch(KCM, &json!({"spec": {"replicas": 2}})).await.code,
+        200
+    );
     assert_eq!(bed.server.store().revision(), revision);
 }
 
@@ -43,20 +71,45 @@ async fn a_write_that_changes_nothing_makes_no_new_version() {
 async fn a_foreign_uid_is_refused() {
     let bed = bed().await;
     let patch = bed.patch(KCM, &json!({"metadata": {"uid": "other"}})).await;
-    assert_eq!((patch.code, patch.json()["reason"].as_str()), (422, Some("Invalid")));
+    assert_eq!(
+        (patch.code, patch.json()["reason"].as_str()),
+        (422, Some("Invalid"))
+    );
     let mut object = bed.get(KCM).await.json();
     object["metadata"]["uid"] = json!("other");
     assert_eq!(bed.put(KCM, &object).await.code, 409);
-    let delete = bed.delete(KCM, &json!({"preconditions": {"uid": "other"}})).await;
-    assert_eq!((delete.code, delete.json()["details"]["kind"].as_str()), (409, Some("deployments")));
+    let delete = bed
+        .delete(KCM, &json!({"preconditions": {"uid": "other"}}))
+        .await;
+    assert_eq!(
+        (delete.code, delete.json()["details"]["kind"].as_str()),
+        (409, Some("deployments"))
+    );
 }
 
 #[tokio::test]
 async fn clients_write_no_status() {
     let bed = bed().await;
-    let main = bed.patch(KCM, &json!({"status": {"readyReplicas": 9}, "spec": {"paused": true}})).await.json();
-    assert_eq!((&main["status"]["readyReplicas"], &main["spec"]["paused"]), (&json!(2), &json!(true)));
-    assert_eq!(bed.patch(&format!("{KCM}/status"), &json!({"status": {"readyReplicas": 1}})).await.code, 404);
+    let main = bed
+        .patch(
+            KCM,
+            &json!({"status": {"readyReplicas": 9}, "spec": {"paused": true}}),
+        )
+        .await
+        .json();
+    assert_eq!(
+        (&main["status"]["readyReplicas"], &main["spec"]["paused"]),
+        (&json!(2), &json!(true))
+    );
+    assert_eq!(
+        bed.patch(
+            &format!("{KCM}/status"),
+            &json!({"status": {"readyReplicas": 1}})
+        )
+        .await
+        .code,
+        404
+    );
 }
 
 #[tokio::test]
@@ -67,7 +120,10 @@ async fn a_put_needs_the_newest_version_and_leases_need_one_at_all() {
     new["spec"]["replicas"] = json!(1);
     assert_eq!(bed.put(KCM, &new).await.code, 200);
     assert_eq!(bed.put(KCM, &old).await.code, 409);
-    new["metadata"].as_object_mut().unwrap().remove("resourceVersion");
+    new["metadata"]
+        .as_object_mut()
+        .unwrap()
+        .remove("resourceVersion");
     new["spec"]["replicas"] = json!(3);
     assert_eq!(bed.put(KCM, &new).await.json()["spec"]["replicas"], 3);
 
@@ -75,14 +131,21 @@ async fn a_put_needs_the_newest_version_and_leases_need_one_at_all() {
     let lease = json!({"metadata": {"name": "lock"}, "spec": {"holderIdentity": "me"}});
     assert_eq!(bed.post(leases, &lease).await.code, 201);
     let again = bed.post(leases, &lease).await;
-    assert_eq!((again.code, again.json()["reason"].as_str()), (409, Some("AlreadyExists")));
+    assert_eq!(
+        (again.code, again.json()["reason"].as_str()),
+        (409, Some("AlreadyExists"))
+    );
     assert_eq!(bed.put(&format!("{leases}/lock"), &lease).await.code, 422);
 }
 
 #[tokio::test]
 async fn replicas_are_read_and_written_through_scale() {
     let widget = Resource::custom("example.org/v1", "widgets", "Widget").with_scale();
-    let bed = Bed::with(Options { resources: vec![widget], ..Options::default() }).await;
+    let bed = Bed::with(Options {
+        resources: vec![widget],
+        ..Options::default()
+    })
+    .await;
     let store = bed.server.store();
     store.create(json!({"apiVersion": "example.org/v1", "kind": "Widget", "metadata": {"name": "w", "namespace": "n"}, "spec": {"replicas": 3}})).unwrap();
     store
@@ -90,29 +153,64 @@ async fn replicas_are_read_and_written_through_scale() {
         .unwrap();
     let path = "/apis/example.org/v1/namespaces/n/widgets/w/scale";
     let mut scale = bed.get(path).await.json();
-    assert_eq!((scale["kind"].as_str(), scale["spec"]["replicas"].as_i64()), (Some("Scale"), Some(3)));
+    assert_eq!(
+        (scale["kind"].as_str(), scale["spec"]["replicas"].as_i64()),
+        (Some("Scale"), Some(3))
+    );
     scale["spec"]["replicas"] = json!(0);
     let written = bed.put(path, &scale).await.json();
     assert_eq!(written["spec"]["replicas"], 0);
-    assert_ne!(written["metadata"]["resourceVersion"], scale["metadata"]["resourceVersion"]);
+    assert_ne!(
+        written["metadata"]["resourceVersion"],
+        scale["metadata"]["resourceVersion"]
+    );
     assert_eq!(bed.put(path, &scale).await.code, 409);
-    assert_eq!(bed.patch(path, &json!({"spec": {"replicas": -1}})).await.code, 422);
-    assert_eq!(bed.patch(path, &json!({"spec": {"replicas": 5}})).await.code, 200);
-    assert_eq!(store.get("widgets.example.org", "n", "w").unwrap()["spec"]["replicas"], 5);
-    assert_eq!(bed.get("/apis/example.org/v1/namespaces/n/widgets/bare/scale").await.code, 500);
-    assert_eq!(bed.get("/api/v1/namespaces/n/secrets/s/scale").await.code, 404);
+    assert_eq!(
+        bed.patch(path, &json!({"spec": {"replicas": -1}}))
+            .await
+            .code,
+        422
+    );
+    assert_eq!(
+        bed.patch(path, &json!({"spec": {"replicas": 5}}))
+            .await
+            .code,
+        200
+    );
+    assert_eq!(
+        store.get("widgets.example.org", "n", "w").unwrap()["spec"]["replicas"],
+        5
+    );
+    assert_eq!(
+        bed.get("/apis/example.org/v1/namespaces/n/widgets/bare/scale")
+            .await
+            .code,
+        500
+    );
+    assert_eq!(
+        bed.get("/api/v1/namespaces/n/secrets/s/scale").await.code,
+        404
+    );
 }
 
 #[tokio::test]
 async fn finalizers_hold_back_a_deletion() {
     let bed = bed().await;
-    bed.patch(KCM, &json!({"metadata": {"finalizers": ["a/b"]}})).await;
+    bed.patch(KCM, &json!({"metadata": {"finalizers": ["a/b"]}}))
+        .await;
     let marked = bed.delete(KCM, &json!({})).await.json();
-    assert!(marked["metadata"]["deletionTimestamp"].is_string(), "{marked}");
-    bed.patch(KCM, &json!({"metadata": {"finalizers": null}})).await;
+    assert!(
+        marked["metadata"]["deletionTimestamp"].is_string(),
+        "{marked}"
+    );
+    bed.patch(KCM, &json!({"metadata": {"finalizers": null}}))
+        .await;
     assert_eq!(bed.get(KCM).await.code, 404);
     let gone = bed.delete(KCM, &json!({})).await;
-    assert_eq!((gone.code, gone.json()["reason"].as_str()), (404, Some("NotFound")));
+    assert_eq!(
+        (gone.code, gone.json()["reason"].as_str()),
+        (404, Some("NotFound"))
+    );
 }
 
 #[tokio::test]
@@ -121,10 +219,18 @@ async fn only_what_the_rules_allow_is_done() {
     bed.server.access().grant("probe", gardener::seed_prober());
     bed.token = "probe".to_owned();
     assert_eq!(bed.get(KCM).await.code, 200);
-    assert_eq!(bed.get("/api/v1/namespaces/x/secrets?fieldSelector=metadata.name%3Ds").await.code, 200);
+    assert_eq!(
+        bed.get("/api/v1/namespaces/x/secrets?fieldSelector=metadata.name%3Ds")
+            .await
+            .code,
+        200
+    );
     assert_eq!(bed.get("/version").await.code, 200);
     let refused = bed.delete(KCM, &json!({})).await;
-    assert_eq!((refused.code, refused.json()["details"]["name"].as_str()), (403, Some("kube-controller-manager")));
+    assert_eq!(
+        (refused.code, refused.json()["details"]["name"].as_str()),
+        (403, Some("kube-controller-manager"))
+    );
     assert_eq!(bed.get("/apis/apps/v1/statefulsets").await.code, 403);
     let lock = "/apis/coordination.k8s.io/v1/namespaces/garden/leases";
     assert_eq!(
@@ -134,17 +240,30 @@ async fn only_what_the_rules_allow_is_done() {
         200
     );
     assert_eq!(bed.get(&format!("{lock}?watch=true")).await.code, 403);
-    let review =
-        |verb: &str| json!({"spec": {"resourceAttributes": {"verb": verb, "resource": "events", "namespace": "garden"}}});
+    let review = |verb: &str| json!({"spec": {"resourceAttributes": {"verb": verb, "resource": "events", "namespace": "garden"}}});
     let path = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews";
-    assert_eq!(bed.post(path, &review("create")).await.json()["status"]["allowed"], true);
-    assert_eq!(bed.post(path, &review("list")).await.json()["status"]["allowed"], false);
+    assert_eq!(
+        bed.post(path, &review("create")).await.json()["status"]["allowed"],
+        true
+    );
+    assert_eq!(
+        bed.post(path, &review("list")).await.json()["status"]["allowed"],
+        false
+    );
     bed.token = "nobody".to_owned();
     assert_eq!(bed.get("/version").await.code, 401);
     bed.token = "late".to_owned();
-    bed.server.access().grant("late", User::limited("late", vec![Rule::new("list", "nodes")]));
+    bed.server.access().grant(
+        "late",
+        User::limited("late", vec![Rule::new("list", "nodes")]),
+    );
     assert_eq!(bed.get("/api/v1/nodes").await.code, 200);
     let log = bed.server.requests();
-    assert_eq!(log.count(|record| record.user == "late" && record.verb == "list" && record.status == Some(200)), 1);
+    assert_eq!(
+        log.count(|record| record.user == "late"
+            && record.verb == "list"
+            && record.status == Some(200)),
+        1
+    );
     assert_eq!(log.count(|record| record.is_write()), 1);
 }

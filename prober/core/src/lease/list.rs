@@ -4,7 +4,8 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 
 use chrono::{DateTime, Utc};
 
-/// Tells a lease from another one that had its name before: a hash of `metadata.uid`, which is all that comparing takes.
+/// Tells a lease from another one that had its name before: a hash of `metadata.uid`, which is all
+/// that comparing takes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LeaseUid(u64);
 
@@ -49,9 +50,19 @@ impl LeaseList {
     }
 
     pub fn push(&mut self, lease: LeaseRecord<'_>) {
-        let LeaseRecord { name, uid, renew_time, duration_seconds } = lease;
+        let LeaseRecord {
+            name,
+            uid,
+            renew_time,
+            duration_seconds,
+        } = lease;
         self.names.push_str(name);
-        self.entries.push(Entry { name_end: self.names.len(), uid, renew_time, duration_seconds });
+        self.entries.push(Entry {
+            name_end: self.names.len(),
+            uid,
+            renew_time,
+            duration_seconds,
+        });
     }
 
     pub fn len(&self) -> usize {
@@ -64,9 +75,21 @@ impl LeaseList {
 
     pub fn iter(&self) -> impl ExactSizeIterator<Item = LeaseRecord<'_>> {
         let mut begin = 0;
-        self.entries.iter().map(move |&Entry { name_end, uid, renew_time, duration_seconds }| {
-            let name = &self.names[std::mem::replace(&mut begin, name_end)..name_end];
-            LeaseRecord { name, uid, renew_time, duration_seconds }
-        })
+        self.entries.iter().map(
+            move |&Entry {
+                      name_end,
+                      uid,
+                      renew_time,
+                      duration_seconds,
+                  }| {
+                let name = &self.names[std::mem::replace(&mut begin, name_end)..name_end];
+                LeaseRecord {
+                    name,
+                    uid,
+                    renew_time,
+                    duration_seconds,
+                }
+            },
+        )
     }
 }

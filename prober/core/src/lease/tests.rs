@@ -7,7 +7,10 @@ use crate::tests::scene::{GRACE, at, criteria, lease, span, times, wall};
 
 /// A clock that was shown these (probe, stamp) pairs, in seconds.
 fn shown(probes: &[(f64, f64)]) -> LeaseClock {
-    let ((first, stamp), further) = probes.split_first().map(|(first, further)| (*first, further)).expect("a look");
+    let ((first, stamp), further) = probes
+        .split_first()
+        .map(|(first, further)| (*first, further))
+        .expect("a look");
     let mut clock = LeaseClock::new(&times(first), wall(stamp), Some(40));
     let mut before = at(first);
     for &(seconds, stamp) in further {
@@ -19,25 +22,49 @@ fn shown(probes: &[(f64, f64)]) -> LeaseClock {
 
 impl LeaseClocks {
     fn get(&self, node: &str) -> Option<&LeaseClock> {
-        self.iter().find(|(name, _)| *name == node).map(|(_, clock)| clock)
+        self.iter()
+            .find(|(name, _)| *name == node)
+            .map(|(_, clock)| clock)
     }
 }
 
 #[test]
 fn the_threshold_is_three_quarters_of_the_grace() {
     for (grace, threshold) in [(40.0, 30.0), (50.0, 37.5), (10.0, 7.5), (0.004, 0.003)] {
-        assert_eq!(Grace::new(span(grace)).threshold(), span(threshold), "{grace} s");
+        assert_eq!(
+            Grace::new(span(grace)).threshold(),
+            span(threshold),
+            "{grace} s"
+        );
     }
-    assert!(Grace::new(TimeDelta::MAX).threshold() > TimeDelta::days(365), "a grace beyond reason does not wrap");
+    assert!(
+        Grace::new(TimeDelta::MAX).threshold() > TimeDelta::days(365),
+        "a grace beyond reason does not wrap"
+    );
 }
 
 #[test]
 fn the_beat_is_a_quarter_of_the_lease_and_at_most_of_the_grace() {
-    let cases =
-        [(Some(40), 40.0, 10.0), (Some(20), 40.0, 5.0), (Some(60), 40.0, 10.0), (Some(60), 80.0, 15.0), (Some(3), 40.0, 0.75)];
-    let absent = [(None, 40.0, 10.0), (Some(0), 40.0, 10.0), (Some(-8), 40.0, 10.0), (None, 80.0, 10.0), (None, 8.0, 2.0)];
+    let cases = [
+        (Some(40), 40.0, 10.0),
+        (Some(20), 40.0, 5.0),
+        (Some(60), 40.0, 10.0),
+        (Some(60), 80.0, 15.0),
+        (Some(3), 40.0, 0.75),
+    ];
+    let absent = [
+        (None, 40.0, 10.0),
+        (Some(0), 40.0, 10.0),
+        (Some(-8), 40.0, 10.0),
+        (None, 80.0, 10.0),
+        (None, 8.0, 2.0),
+    ];
     for (duration, grace, beat) in cases.into_iter().chain(absent) {
-        assert_eq!(Grace::new(span(grace)).beat(duration), span(beat), "{duration:?}, grace {grace} s");
+        assert_eq!(
+            Grace::new(span(grace)).beat(duration),
+            span(beat),
+            "{duration:?}, grace {grace} s"
+        );
     }
 }
 
@@ -46,7 +73,10 @@ fn a_lease_is_expired_from_the_very_instant_of_its_threshold() {
     let clock = shown(&[(0.0, -1.0), (9.5, 9.0)]);
     assert_eq!(clock.renewed(GRACE), at(9.0));
     assert_eq!(clock.expires(criteria(at(0.0))), at(39.0));
-    assert_eq!(clock.state(criteria(at(39.0) - TimeDelta::nanoseconds(1))), LeaseState::Valid);
+    assert_eq!(
+        clock.state(criteria(at(39.0) - TimeDelta::nanoseconds(1))),
+        LeaseState::Valid
+    );
     assert_eq!(clock.state(criteria(at(39.0))), LeaseState::Expired);
 }
 
@@ -54,16 +84,33 @@ fn a_lease_is_expired_from_the_very_instant_of_its_threshold() {
 fn another_grace_holds_from_the_next_judgement_on() {
     let clock = shown(&[(0.0, -1.0), (9.5, 9.0)]);
     assert_eq!(clock.state(criteria(at(45.0))), LeaseState::Expired);
-    assert_eq!(clock.state(Criteria { grace: Grace::new(span(50.0)), ..criteria(at(45.0)) }), LeaseState::Valid);
-    assert_eq!(clock.state(Criteria { grace: Grace::new(span(8.0)), ..criteria(at(45.0)) }), LeaseState::Expired);
+    assert_eq!(
+        clock.state(Criteria {
+            grace: Grace::new(span(50.0)),
+            ..criteria(at(45.0))
+        }),
+        LeaseState::Valid
+    );
+    assert_eq!(
+        clock.state(Criteria {
+            grace: Grace::new(span(8.0)),
+            ..criteria(at(45.0))
+        }),
+        LeaseState::Expired
+    );
 }
 
 #[test]
 fn a_stamp_seen_to_change_is_believed_while_the_clocks_agree() {
-    // Distances from -1 s to one beat and 1 s agree; the second column is when the lease then counts as renewed.
+    // Distances from -1 s to one beat and 1 s agree; the second column is when the lease then
+    // counts as renewed.
     for (distance, renewed) in [(0.0, 10.0), (5.0, 5.0), (11.0, -1.0), (-1.0, 10.0)] {
         let clock = shown(&[(0.0, -20.0), (10.0, 10.0 - distance)]);
-        assert_eq!(clock.skew(GRACE), TimeDelta::zero(), "distance {distance} s");
+        assert_eq!(
+            clock.skew(GRACE),
+            TimeDelta::zero(),
+            "distance {distance} s"
+        );
         assert_eq!(clock.renewed(GRACE), at(renewed), "distance {distance} s");
     }
 }
@@ -80,9 +127,18 @@ fn a_clock_that_differs_is_corrected_by_its_offset() {
 #[test]
 fn the_smallest_distance_ever_seen_is_the_offset() {
     let behind = 20.0;
-    let clock = shown(&[(0.0, -5.0 - behind), (10.0, 5.0 - behind), (16.0, 15.0 - behind), (30.0, 25.0 - behind)]);
+    let clock = shown(&[
+        (0.0, -5.0 - behind),
+        (10.0, 5.0 - behind),
+        (16.0, 15.0 - behind),
+        (30.0, 25.0 - behind),
+    ]);
     let offset = span(behind + 1.0) + span(14.0) / FORGIVEN_IN;
-    assert_eq!(clock.skew(GRACE), offset, "seen 5, 1 and 5 s after a renewal, the last 14 s after the one before");
+    assert_eq!(
+        clock.skew(GRACE),
+        offset,
+        "seen 5, 1 and 5 s after a renewal, the last 14 s after the one before"
+    );
     assert_eq!(clock.renewed(GRACE), at(25.0 - behind) + offset);
 }
 
@@ -90,18 +146,29 @@ fn the_smallest_distance_ever_seen_is_the_offset() {
 fn an_unchanged_stamp_ages_on_our_clock_alone() {
     let mut clock = shown(&[(0.0, -1.0), (9.5, 9.0)]);
     for (seconds, our_wall_clock) in [(20.0, 3620.0), (30.0, -7170.0)] {
-        let stepped = RequestTimes { wall: wall(our_wall_clock), ..times(seconds) };
+        let stepped = RequestTimes {
+            wall: wall(our_wall_clock),
+            ..times(seconds)
+        };
         clock.observe(&stepped, at(9.5), wall(9.0), Some(40), GRACE);
-        assert_eq!(clock.renewed(GRACE), at(9.0), "our wall clock steps to {our_wall_clock} s");
+        assert_eq!(
+            clock.renewed(GRACE),
+            at(9.0),
+            "our wall clock steps to {our_wall_clock} s"
+        );
     }
 }
 
 #[test]
 fn a_stepped_clock_is_noticed_while_the_clocks_agree() {
     let before = [(0.0, -1.0), (10.0, 9.5), (20.0, 19.5)];
-    // A renewal is after the probe 20 s; a stamp more than a beat and 1 s before that probe was set by another clock.
+    // A renewal is after the probe 20 s; a stamp more than a beat and 1 s before that probe was set
+    // by another clock.
     let tolerated = shown(&[before.as_slice(), &[(30.0, 9.0)]].concat());
-    assert_eq!((tolerated.skew(GRACE), tolerated.renewed(GRACE)), (TimeDelta::zero(), at(9.0)));
+    assert_eq!(
+        (tolerated.skew(GRACE), tolerated.renewed(GRACE)),
+        (TimeDelta::zero(), at(9.0))
+    );
     let stepped = shown(&[before.as_slice(), &[(30.0, 8.999)]].concat());
     assert_eq!(
         (stepped.skew(GRACE), stepped.renewed(GRACE)),
@@ -115,11 +182,18 @@ fn a_stepped_clock_is_noticed_while_the_clocks_agree() {
 #[test]
 fn a_stepped_clock_is_noticed_while_the_clocks_differ() {
     let behind = 40.0;
-    let before = [(0.0, -1.0 - behind), (10.0, 9.5 - behind), (20.0, 19.5 - behind)];
+    let before = [
+        (0.0, -1.0 - behind),
+        (10.0, 9.5 - behind),
+        (20.0, 19.5 - behind),
+    ];
     // The offset was 0.5 s more, and has grown by a three hundredth of the 10 s since then.
     let offset = behind + 0.5 + 0.0333;
     let tolerated = shown(&[before.as_slice(), &[(30.0, 19.0 - offset)]].concat());
-    assert!((at(19.0)..at(19.001)).contains(&tolerated.renewed(GRACE)), "19 s is no more than 1 s before the look at 20 s");
+    assert!(
+        (at(19.0)..at(19.001)).contains(&tolerated.renewed(GRACE)),
+        "19 s is no more than 1 s before the look at 20 s"
+    );
     let stepped = shown(&[before.as_slice(), &[(30.0, 18.999 - offset)]].concat());
     assert_eq!(stepped.renewed(GRACE), at(20.0));
 }
@@ -132,15 +206,21 @@ fn what_shows_a_step_is_doubted_for_a_beat_and_a_second() {
     assert_eq!(clock.state(criteria(at(65.9))), LeaseState::Undecided);
     assert_eq!(clock.state(criteria(at(66.0))), LeaseState::Expired);
     clock.observe(&times(60.0), at(55.0), wall(5.0), Some(40), GRACE);
-    assert_eq!(clock.renewed(GRACE), at(60.0), "the next one tells where the clock is now");
+    assert_eq!(
+        clock.renewed(GRACE),
+        at(60.0),
+        "the next one tells where the clock is now"
+    );
 }
 
 #[test]
 fn a_clock_that_was_put_back_unseen_is_forgiven_in_minutes() {
-    // Ahead by 15 s, put back by 10 s between two renewals: from then on each stamp is seen 10 s later than the offset says.
+    // Ahead by 15 s, put back by 10 s between two renewals: from then on each stamp is seen 10 s
+    // later than the offset says.
     let mut clock = LeaseClock::new(&times(0.0), wall(15.0), Some(40));
-    let beat =
-        |clock: &mut LeaseClock, t: f64, skew: f64| clock.observe(&times(t), at(t - 10.0), wall(t + skew), Some(40), GRACE);
+    let beat = |clock: &mut LeaseClock, t: f64, skew: f64| {
+        clock.observe(&times(t), at(t - 10.0), wall(t + skew), Some(40), GRACE)
+    };
     for t in [10.0, 20.0, 30.0] {
         beat(&mut clock, t, 15.0);
     }
@@ -158,11 +238,41 @@ fn silence_counts_only_from_a_beat_and_a_second_after_the_api_server_answers_aga
     // D-54
     let clock = shown(&[(0.0, -1.0), (9.5, 9.0)]);
     let answering = at(45.0);
-    assert_eq!(clock.state(Criteria { answering, ..criteria(at(45.0)) }), LeaseState::Undecided);
-    assert_eq!(clock.state(Criteria { answering, ..criteria(at(56.0) - TimeDelta::nanoseconds(1)) }), LeaseState::Undecided);
-    assert_eq!(clock.state(Criteria { answering, ..criteria(at(56.0)) }), LeaseState::Expired);
-    assert_eq!(clock.expires(Criteria { answering, ..criteria(at(0.0)) }), at(56.0));
-    assert_eq!(shown(&[(0.0, -1.0), (50.0, 49.0)]).state(Criteria { answering, ..criteria(at(50.0)) }), LeaseState::Valid);
+    assert_eq!(
+        clock.state(Criteria {
+            answering,
+            ..criteria(at(45.0))
+        }),
+        LeaseState::Undecided
+    );
+    assert_eq!(
+        clock.state(Criteria {
+            answering,
+            ..criteria(at(56.0) - TimeDelta::nanoseconds(1))
+        }),
+        LeaseState::Undecided
+    );
+    assert_eq!(
+        clock.state(Criteria {
+            answering,
+            ..criteria(at(56.0))
+        }),
+        LeaseState::Expired
+    );
+    assert_eq!(
+        clock.expires(Criteria {
+            answering,
+            ..criteria(at(0.0))
+        }),
+        at(56.0)
+    );
+    assert_eq!(
+        shown(&[(0.0, -1.0), (50.0, 49.0)]).state(Criteria {
+            answering,
+            ..criteria(at(50.0))
+        }),
+        LeaseState::Valid
+    );
 }
 
 #[test]
@@ -170,9 +280,16 @@ fn a_lease_that_was_made_again_is_another_one() {
     let mut book = LeaseClocks::default();
     book.observe(&times(0.0), vec![lease("a", -1.0)], GRACE);
     book.observe(&times(10.0), vec![lease("a", 9.0)], GRACE);
-    let again = LeaseRecord { uid: "another".into(), ..lease("a", -50.0) };
+    let again = LeaseRecord {
+        uid: "another".into(),
+        ..lease("a", -50.0)
+    };
     book.observe(&times(20.0), vec![again], GRACE);
-    assert_eq!(book.get("a").map(|clock| clock.state(criteria(at(20.0)))), Some(LeaseState::Undecided), "never seen to change");
+    assert_eq!(
+        book.get("a").map(|clock| clock.state(criteria(at(20.0)))),
+        Some(LeaseState::Undecided),
+        "never seen to change"
+    );
 }
 
 #[test]
@@ -185,17 +302,28 @@ fn a_clock_that_steps_forward_is_followed_at_once() {
 #[test]
 fn the_look_that_showed_the_old_value_counts_from_its_request() {
     let mut clock = shown(&[(0.0, -1.0), (10.0, 9.5)]);
-    let slow = RequestTimes { sent: at(20.0), received: at(28.0), wall: wall(28.0) };
+    let slow = RequestTimes {
+        sent: at(20.0),
+        received: at(28.0),
+        wall: wall(28.0),
+    };
     clock.observe(&slow, at(10.0), wall(9.5), Some(40), GRACE);
     clock.observe(&times(30.0), slow.sent, wall(9.7), Some(40), GRACE);
-    assert_eq!(clock.renewed(GRACE), at(9.7), "9.7 s is within a beat and 1 s of the request at 20 s, not of the answer");
+    assert_eq!(
+        clock.renewed(GRACE),
+        at(9.7),
+        "9.7 s is within a beat and 1 s of the request at 20 s, not of the answer"
+    );
 }
 
 #[test]
 fn an_old_stamp_is_undecided_until_it_was_watched_for_a_beat_and_a_second() {
     let clock = shown(&[(0.0, -31.0)]);
     assert_eq!(clock.state(criteria(at(0.0))), LeaseState::Undecided);
-    assert_eq!(clock.state(criteria(at(11.0) - TimeDelta::nanoseconds(1))), LeaseState::Undecided);
+    assert_eq!(
+        clock.state(criteria(at(11.0) - TimeDelta::nanoseconds(1))),
+        LeaseState::Undecided
+    );
     assert_eq!(clock.state(criteria(at(11.0))), LeaseState::Expired);
     assert_eq!(clock.expires(criteria(at(0.0))), at(11.0));
 }
@@ -207,7 +335,10 @@ fn the_watching_lasts_as_long_as_the_leases_own_beat() {
     let unsaid = LeaseClock::new(&times(0.0), wall(-31.0), None);
     assert_eq!(unsaid.expires(criteria(at(0.0))), at(11.0));
     assert_eq!(
-        unsaid.expires(Criteria { grace: Grace::new(span(4.0)), ..criteria(at(0.0)) }),
+        unsaid.expires(Criteria {
+            grace: Grace::new(span(4.0)),
+            ..criteria(at(0.0))
+        }),
         at(2.0),
         "at most a quarter of the grace"
     );
@@ -218,7 +349,11 @@ fn a_fresh_stamp_is_valid_at_first_sight_and_expires_in_its_time() {
     let clock = shown(&[(0.0, -5.0)]);
     assert_eq!(clock.state(criteria(at(0.0))), LeaseState::Valid);
     assert_eq!(clock.expires(criteria(at(0.0))), at(25.0));
-    assert_eq!(clock.state(criteria(at(25.0))), LeaseState::Expired, "25 s of watching are enough");
+    assert_eq!(
+        clock.state(criteria(at(25.0))),
+        LeaseState::Expired,
+        "25 s of watching are enough"
+    );
 }
 
 #[test]
@@ -231,7 +366,11 @@ fn a_stamp_from_the_future_counts_from_when_it_was_first_seen() {
 #[test]
 fn a_stamp_that_was_seen_to_change_is_never_undecided() {
     let clock = shown(&[(0.0, -50.0), (1.0, -45.0)]);
-    assert_eq!(clock.state(criteria(at(1.0))), LeaseState::Valid, "its clock is 46 s behind");
+    assert_eq!(
+        clock.state(criteria(at(1.0))),
+        LeaseState::Valid,
+        "its clock is 46 s behind"
+    );
     let clock = shown(&[(0.0, -35.0), (1.0, -10.0)]);
     assert_eq!(clock.state(criteria(at(20.0))), LeaseState::Expired);
 }
@@ -239,7 +378,10 @@ fn a_stamp_that_was_seen_to_change_is_never_undecided() {
 #[test]
 fn a_lease_without_renew_time_is_counted_and_has_no_clock() {
     let mut book = LeaseClocks::default();
-    let stampless = LeaseRecord { renew_time: None, ..lease("b", 0.0) };
+    let stampless = LeaseRecord {
+        renew_time: None,
+        ..lease("b", 0.0)
+    };
     book.observe(&times(0.0), vec![lease("a", -1.0), stampless], GRACE);
     assert_eq!(book.without_renew_time, 1);
     assert!(book.get("a").is_some() && book.get("b").is_none());
@@ -256,15 +398,24 @@ fn a_lease_that_went_away_is_forgotten_and_starts_again() {
     book.observe(&times(20.0), vec![lease("a", 19.0)], GRACE);
     assert!(book.get("b").is_none());
     book.observe(&times(60.0), vec![lease("a", 19.0), lease("b", 9.0)], GRACE);
-    assert_eq!(book.get("a").map(|clock| clock.state(criteria(at(60.0)))), Some(LeaseState::Expired));
-    assert_eq!(book.get("b").map(|clock| clock.state(criteria(at(60.0)))), Some(LeaseState::Undecided));
+    assert_eq!(
+        book.get("a").map(|clock| clock.state(criteria(at(60.0)))),
+        Some(LeaseState::Expired)
+    );
+    assert_eq!(
+        book.get("b").map(|clock| clock.state(criteria(at(60.0)))),
+        Some(LeaseState::Undecided)
+    );
 }
 
 /// What a book must know after lists of (node, stamp), by the simplest means.
 fn known<'a>(lists: &'a [Vec<(&'a str, f64)>]) -> BTreeMap<&'a str, LeaseClock> {
     let mut clocks = BTreeMap::new();
     for (number, list) in lists.iter().enumerate() {
-        let (times, looked) = (times(10.0 * number as f64), at(10.0 * (number as f64 - 1.0)));
+        let (times, looked) = (
+            times(10.0 * number as f64),
+            at(10.0 * (number as f64 - 1.0)),
+        );
         let mut before = std::mem::take(&mut clocks);
         for &(name, stamp) in list {
             let clock = match before.remove(name) {

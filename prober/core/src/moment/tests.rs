@@ -4,14 +4,29 @@ use crate::tests::scene::{at, span, times, wall};
 #[test]
 fn a_stamp_is_placed_by_what_the_wall_clock_says_during_the_look() {
     assert_eq!(times(100.0).place(wall(95.0)), at(95.0));
-    let ahead = RequestTimes { wall: wall(160.0), ..times(100.0) };
-    assert_eq!(ahead.place(wall(155.0)), at(95.0), "our own clock is 60 s ahead, and so are the stamps");
-    assert_eq!(times(1.0).place(wall(-3600.0)), at(-3600.0), "before the process began");
+    let ahead = RequestTimes {
+        wall: wall(160.0),
+        ..times(100.0)
+    };
+    assert_eq!(
+        ahead.place(wall(155.0)),
+        at(95.0),
+        "our own clock is 60 s ahead, and so are the stamps"
+    );
+    assert_eq!(
+        times(1.0).place(wall(-3600.0)),
+        at(-3600.0),
+        "before the process began"
+    );
 }
 
 #[test]
 fn a_slow_answer_is_placed_by_its_end() {
-    let slow = RequestTimes { sent: at(10.0), received: at(14.0), wall: wall(14.0) };
+    let slow = RequestTimes {
+        sent: at(10.0),
+        received: at(14.0),
+        wall: wall(14.0),
+    };
     assert_eq!(slow.place(wall(13.0)), at(13.0));
 }
 
@@ -25,7 +40,10 @@ fn moments_and_spans_are_added_and_subtracted() {
 
 #[test]
 fn arithmetic_beyond_the_calendar_saturates() {
-    let (first, last) = (Moment::since_start(TimeDelta::MIN), Moment::since_start(TimeDelta::MAX));
+    let (first, last) = (
+        Moment::since_start(TimeDelta::MIN),
+        Moment::since_start(TimeDelta::MAX),
+    );
     assert_eq!(last + span(1.0), last);
     assert_eq!(first - span(1.0), first);
     assert_eq!(last - first, TimeDelta::nanoseconds(i64::MAX));

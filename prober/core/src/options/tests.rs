@@ -12,7 +12,12 @@ fn config() -> Config {
 }
 
 fn overrides(annotations: &[(&str, &str)]) -> Overrides {
-    Overrides::of(&annotations.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect())
+    Overrides::of(
+        &annotations
+            .iter()
+            .map(|(key, value)| ((*key).to_owned(), (*value).to_owned()))
+            .collect(),
+    )
 }
 
 fn resolved(garden: &[(&str, &str)], own: &[(&str, &str)]) -> ResolvedOptions {
@@ -31,13 +36,24 @@ fn without_annotations_the_config_holds_and_nothing_is_paused() {
         "scaleUpStabilization 1m30s (config)",
         "standbyProtects false (config)",
     ];
-    assert_eq!(shown(&ResolvedOptions::resolve(&config(), None, None)), expected);
-    assert_eq!(shown(&resolved(&[], &[("example.org/pause", "true")])), expected);
+    assert_eq!(
+        shown(&ResolvedOptions::resolve(&config(), None, None)),
+        expected
+    );
+    assert_eq!(
+        shown(&resolved(&[], &[("example.org/pause", "true")])),
+        expected
+    );
 }
 
 #[test]
 fn garden_overrules_the_config_and_the_shoots_namespace_overrules_garden() {
-    let garden = [(PAUSE, "true"), (RESTORE_ONLY_HELD_DOWN, "false"), (SCALE_UP_STABILIZATION, "5s"), (STANDBY_PROTECTS, "true")];
+    let garden = [
+        (PAUSE, "true"),
+        (RESTORE_ONLY_HELD_DOWN, "false"),
+        (SCALE_UP_STABILIZATION, "5s"),
+        (STANDBY_PROTECTS, "true"),
+    ];
     let by_garden = [
         "pause true (garden)",
         "restoreOnlyHeldDown false (garden)",
@@ -45,7 +61,12 @@ fn garden_overrules_the_config_and_the_shoots_namespace_overrules_garden() {
         "standbyProtects true (garden)",
     ];
     assert_eq!(shown(&resolved(&garden, &[])), by_garden);
-    let own = [(PAUSE, "false"), (RESTORE_ONLY_HELD_DOWN, "true"), (SCALE_UP_STABILIZATION, "0"), (STANDBY_PROTECTS, "false")];
+    let own = [
+        (PAUSE, "false"),
+        (RESTORE_ONLY_HELD_DOWN, "true"),
+        (SCALE_UP_STABILIZATION, "0"),
+        (STANDBY_PROTECTS, "false"),
+    ];
     let by_namespace = [
         "pause false (namespace)",
         "restoreOnlyHeldDown true (namespace)",
@@ -66,25 +87,55 @@ fn a_value_that_cannot_be_read_is_refused_and_the_next_outer_one_holds() {
     for (annotation, value, expected) in [
         (PAUSE, "yes", "\"yes\" is refused, expected true or false"),
         (PAUSE, "", "\"\" is refused, expected true or false"),
-        (STANDBY_PROTECTS, " true", "\" true\" is refused, expected true or false"),
-        (SCALE_UP_STABILIZATION, "-5s", "\"-5s\" is refused, expected a duration that is not negative"),
-        (SCALE_UP_STABILIZATION, "5", "\"5\" is refused, expected a duration like 15s or 1m30s"),
+        (
+            STANDBY_PROTECTS,
+            " true",
+            "\" true\" is refused, expected true or false",
+        ),
+        (
+            SCALE_UP_STABILIZATION,
+            "-5s",
+            "\"-5s\" is refused, expected a duration that is not negative",
+        ),
+        (
+            SCALE_UP_STABILIZATION,
+            "5",
+            "\"5\" is refused, expected a duration like 15s or 1m30s",
+        ),
     ] {
         let refused = overrides(&[(annotation, value)]).refused;
-        let [refused] = &refused[..] else { panic!("{refused:?}") };
+        let [refused] = &refused[..] else {
+            panic!("{refused:?}")
+        };
         assert_eq!(refused.annotation, annotation);
         assert!(refused.reason.starts_with(expected), "{refused}");
     }
     let garden = [(PAUSE, "true"), (SCALE_UP_STABILIZATION, "soon")];
     let options = resolved(&garden, &[(PAUSE, "no"), (SCALE_UP_STABILIZATION, "later")]);
-    assert_eq!(options.pause, Sourced { value: true, from: Source::Garden });
-    assert_eq!(options.scale_up_stabilization, Sourced { value: Duration::from_secs(90), from: Source::Config });
+    assert_eq!(
+        options.pause,
+        Sourced {
+            value: true,
+            from: Source::Garden
+        }
+    );
+    assert_eq!(
+        options.scale_up_stabilization,
+        Sourced {
+            value: Duration::from_secs(90),
+            from: Source::Config
+        }
+    );
 }
 
 #[test]
 fn what_is_refused_is_repeated_in_one_line_and_in_part() {
     let refused = overrides(&[(PAUSE, &format!("\n{}", "x".repeat(100_000)))]).refused;
-    assert!(refused[0].reason.len() < 100 && !refused[0].reason.contains('\n'), "{}", refused[0]);
+    assert!(
+        refused[0].reason.len() < 100 && !refused[0].reason.contains('\n'),
+        "{}",
+        refused[0]
+    );
 }
 
 #[test]

@@ -4,7 +4,8 @@ use std::fmt;
 
 use serde::Serialize;
 
-/// A text in which `{{namespace}}`, `{{domain}}`, `{{seed}}` and `{{seedUID}}` may stand. It is never blank.
+/// A text in which `{{namespace}}`, `{{domain}}`, `{{seed}}` and `{{seedUID}}` may stand. It is
+/// never blank.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Template(String);
 
@@ -30,14 +31,17 @@ impl Facts {
         }
     }
 
-    /// What a placeholder stands for, none if the Cluster does not say it; of any other name what is expected instead.
+    /// What a placeholder stands for, none if the Cluster does not say it; of any other name what
+    /// is expected instead.
     fn of(&self, placeholder: &str) -> Result<Option<&str>, &'static str> {
         match placeholder {
             "namespace" => Ok(Some(&self.namespace)),
             "domain" => Ok(self.domain.as_deref()),
             "seed" => Ok(self.seed.as_deref()),
             "seedUID" => Ok(self.seed_uid.as_deref()),
-            _ => Err("{{namespace}}, {{domain}}, {{seed}} or {{seedUID}} where it has a placeholder"),
+            _ => {
+                Err("{{namespace}}, {{domain}}, {{seed}} or {{seedUID}} where it has a placeholder")
+            }
         }
     }
 }
@@ -71,9 +75,12 @@ impl Template {
     fn filled(&self, facts: &Facts) -> Result<Option<String>, &'static str> {
         let (mut filled, mut rest) = (Some(String::new()), self.0.as_str());
         while let Some((before, after)) = rest.split_once("{{") {
-            let (placeholder, after) = after.split_once("}}").ok_or("a \"}}\" after each \"{{\"")?;
+            let (placeholder, after) =
+                after.split_once("}}").ok_or("a \"}}\" after each \"{{\"")?;
             let fact = facts.of(placeholder)?;
-            filled = filled.zip(fact).map(|(filled, fact)| filled + before + fact);
+            filled = filled
+                .zip(fact)
+                .map(|(filled, fact)| filled + before + fact);
             rest = after;
         }
         Ok(filled.map(|filled| filled + rest))

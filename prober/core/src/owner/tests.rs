@@ -35,8 +35,16 @@ fn record(answers: impl IntoIterator<Item = (f64, Answer)>) -> OwnerRecord {
 #[test]
 fn a_record_that_says_our_value_is_ours_and_any_other_value_is_not() {
     let question = Question::of(&check(), &facts()).expect("a question");
-    assert_eq!(question, Question { name: "owner.s.p.example.org".to_owned(), ours: "here".to_owned() });
-    let judged = |records: &[&str]| question.judge(&records.iter().map(ToString::to_string).collect::<Vec<_>>());
+    assert_eq!(
+        question,
+        Question {
+            name: "owner.s.p.example.org".to_owned(),
+            ours: "here".to_owned()
+        }
+    );
+    let judged = |records: &[&str]| {
+        question.judge(&records.iter().map(ToString::to_string).collect::<Vec<_>>())
+    };
     assert_eq!(judged(&["here"]), Answer::Ours);
     assert_eq!(judged(&["here", "here"]), Answer::Ours);
     assert_eq!(judged(&["there", "there"]), elsewhere());
@@ -51,30 +59,74 @@ fn a_record_that_says_our_value_is_ours_and_any_other_value_is_not() {
 
 #[test]
 fn what_the_cluster_does_not_say_makes_no_question() {
-    for incomplete in [Facts { domain: None, ..facts() }, Facts { seed: None, ..facts() }] {
+    for incomplete in [
+        Facts {
+            domain: None,
+            ..facts()
+        },
+        Facts {
+            seed: None,
+            ..facts()
+        },
+    ] {
         assert_eq!(Question::of(&check(), &incomplete), None);
     }
-    let odd = Facts { domain: Some("a b".to_owned()), ..facts() };
+    let odd = Facts {
+        domain: Some("a b".to_owned()),
+        ..facts()
+    };
     assert_eq!(Question::of(&check(), &odd), None);
-    let check = OwnerCheck { name: Template::parse_name("{{namespace}}.o").expect("a name"), ..check() };
-    let question = Question::of(&check, &Facts { domain: None, ..facts() });
+    let check = OwnerCheck {
+        name: Template::parse_name("{{namespace}}.o").expect("a name"),
+        ..check()
+    };
+    let question = Question::of(
+        &check,
+        &Facts {
+            domain: None,
+            ..facts()
+        },
+    );
     assert_eq!(question.expect("needs no domain").name, "shoot--p--s.o");
 }
 
 #[test]
 fn templates_know_four_placeholders() {
     let filled = |text: &str| Template::parse(text).expect(text).fill(&facts());
-    assert_eq!(filled("{{namespace}}/{{seed}}-{{seedUID}}").as_deref(), Some("shoot--p--s/here-uid"));
+    assert_eq!(
+        filled("{{namespace}}/{{seed}}-{{seedUID}}").as_deref(),
+        Some("shoot--p--s/here-uid")
+    );
     assert_eq!(filled("{{domain}}").as_deref(), Some("s.p.example.org"));
     assert_eq!(filled("} as it is {").as_deref(), Some("} as it is {"));
-    for wrong in ["", " ", "{{seed", "{{ seed }}", "{{Seed}}", "{{}}", "{{seed}}{{x}}"] {
+    for wrong in [
+        "",
+        " ",
+        "{{seed",
+        "{{ seed }}",
+        "{{Seed}}",
+        "{{}}",
+        "{{seed}}{{x}}",
+    ] {
         assert!(Template::parse(wrong).is_err(), "{wrong:?}");
     }
-    for name in ["owner.{{domain}}", "owner.{{domain}}.", "_owner.{{seed}}.example.org", "{{namespace}}"] {
+    for name in [
+        "owner.{{domain}}",
+        "owner.{{domain}}.",
+        "_owner.{{seed}}.example.org",
+        "{{namespace}}",
+    ] {
         assert_eq!(Template::parse_name(name).expect(name).to_string(), name);
     }
     let long = "a".repeat(64);
-    for wrong in ["owner..{{domain}}", ".", "a b.{{domain}}", "\u{f6}.example.org", "*.example.org", long.as_str()] {
+    for wrong in [
+        "owner..{{domain}}",
+        ".",
+        "a b.{{domain}}",
+        "\u{f6}.example.org",
+        "*.example.org",
+        long.as_str(),
+    ] {
         assert!(Template::parse_name(wrong).is_err(), "{wrong:?}");
     }
 }
@@ -83,32 +135,64 @@ fn templates_know_four_placeholders() {
 fn before_the_first_check_is_over_nothing_is_known_for_as_long_as_it_may_take() {
     let mut record = record([]);
     assert_eq!(record.next(), at(0.0));
-    assert_eq!((record.standing(&check(), at(9.0)), record.turns_at(&check(), at(9.0))), (Standing::NotChecked, Some(at(300.0))));
+    assert_eq!(
+        (
+            record.standing(&check(), at(9.0)),
+            record.turns_at(&check(), at(9.0))
+        ),
+        (Standing::NotChecked, Some(at(300.0)))
+    );
     record.ask(at(10.0));
     assert_eq!(record.standing(&check(), at(11.9)), Standing::NotChecked);
     assert_eq!(record.turns_at(&check(), at(11.9)), Some(at(12.0)));
-    assert_eq!(record.standing(&check(), at(12.0)), Standing::Unproven(Unresolved::Timeout));
+    assert_eq!(
+        record.standing(&check(), at(12.0)),
+        Standing::Unproven(Unresolved::Timeout)
+    );
     assert_eq!(record.turns_at(&check(), at(12.0)), Some(at(300.0)));
-    assert_eq!(record.standing(&check(), at(300.0)), Standing::Unresolved(Unresolved::Timeout));
+    assert_eq!(
+        record.standing(&check(), at(300.0)),
+        Standing::Unresolved(Unresolved::Timeout)
+    );
     assert_eq!(record.turns_at(&check(), at(300.0)), None);
 }
 
 #[test]
 fn a_record_that_was_never_resolved_is_tolerated_from_the_beginning() {
-    let record = record([(0.5, failed()), (200.0, Answer::Unresolved(Unresolved::NoName))]);
-    assert_eq!(record.standing(&check(), at(299.9)), Standing::Unproven(Unresolved::NoName));
-    assert_eq!(record.standing(&check(), at(300.0)), Standing::Unresolved(Unresolved::NoName));
+    let record = record([
+        (0.5, failed()),
+        (200.0, Answer::Unresolved(Unresolved::NoName)),
+    ]);
+    assert_eq!(
+        record.standing(&check(), at(299.9)),
+        Standing::Unproven(Unresolved::NoName)
+    );
+    assert_eq!(
+        record.standing(&check(), at(300.0)),
+        Standing::Unresolved(Unresolved::NoName)
+    );
 }
 
 #[test]
 fn failures_are_tolerated_from_the_first_one_on() {
-    for (answer, standing) in [(Answer::Ours, Standing::Ours), (elsewhere(), Standing::Doubted)] {
+    for (answer, standing) in [
+        (Answer::Ours, Standing::Ours),
+        (elsewhere(), Standing::Doubted),
+    ] {
         let record = record([(0.0, answer), (30.0, failed()), (31.0, failed())]);
         assert_eq!(record.standing(&check(), at(329.9)), standing);
-        assert_eq!(record.standing(&check(), at(330.0)), Standing::Unresolved(Unresolved::Server));
+        assert_eq!(
+            record.standing(&check(), at(330.0)),
+            Standing::Unresolved(Unresolved::Server)
+        );
         assert_eq!(record.turns_at(&check(), at(40.0)), Some(at(330.0)));
     }
-    let again = record([(0.0, Answer::Ours), (30.0, failed()), (100.0, Answer::Ours), (130.0, failed())]);
+    let again = record([
+        (0.0, Answer::Ours),
+        (30.0, failed()),
+        (100.0, Answer::Ours),
+        (130.0, failed()),
+    ]);
     assert_eq!(again.standing(&check(), at(400.0)), Standing::Ours);
 }
 
@@ -117,24 +201,74 @@ fn a_process_that_did_not_run_for_longer_than_is_tolerated_knows_nothing_any_mor
     let record = record([(0.0, Answer::Ours)]);
     // The next check was due at 30 s, and would have been over 2 s later.
     assert_eq!(record.standing(&check(), at(331.9)), Standing::Ours);
-    assert_eq!(record.standing(&check(), at(332.0)), Standing::Unresolved(Unresolved::Timeout));
+    assert_eq!(
+        record.standing(&check(), at(332.0)),
+        Standing::Unresolved(Unresolved::Timeout)
+    );
 }
 
 #[test]
 fn elsewhere_is_confirmed_by_two_checks_in_a_row() {
     let standing = |answers: Vec<(f64, Answer)>| record(answers).standing(&check(), at(70.0));
-    let confirmed = |second| Standing::Elsewhere { checked: Some(at(second)) };
+    let confirmed = |second| Standing::Elsewhere {
+        checked: Some(at(second)),
+    };
     let unconfirmed = Standing::Doubted;
     assert_eq!(standing(vec![(0.0, elsewhere())]), unconfirmed);
-    assert_eq!(standing(vec![(0.0, elsewhere()), (1.0, elsewhere())]), confirmed(1.0));
-    assert_eq!(standing(vec![(0.0, elsewhere()), (1.0, Answer::Elsewhere("third".to_owned()))]), confirmed(1.0));
-    assert_eq!(standing(vec![(0.0, elsewhere()), (1.0, Answer::Ours), (2.0, elsewhere())]), unconfirmed);
-    assert_eq!(standing(vec![(0.0, elsewhere()), (1.0, failed()), (2.0, elsewhere())]), unconfirmed);
+    assert_eq!(
+        standing(vec![(0.0, elsewhere()), (1.0, elsewhere())]),
+        confirmed(1.0)
+    );
+    assert_eq!(
+        standing(vec![
+            (0.0, elsewhere()),
+            (1.0, Answer::Elsewhere("third".to_owned()))
+        ]),
+        confirmed(1.0)
+    );
+    assert_eq!(
+        standing(vec![
+            (0.0, elsewhere()),
+            (1.0, Answer::Ours),
+            (2.0, elsewhere())
+        ]),
+        unconfirmed
+    );
+    assert_eq!(
+        standing(vec![
+            (0.0, elsewhere()),
+            (1.0, failed()),
+            (2.0, elsewhere())
+        ]),
+        unconfirmed
+    );
     // What was confirmed stays so; nothing is begun on it while checks fail.
     let failing = Standing::Elsewhere { checked: None };
-    assert_eq!(standing(vec![(0.0, elsewhere()), (1.0, elsewhere()), (2.0, failed())]), failing);
-    assert_eq!(standing(vec![(0.0, elsewhere()), (1.0, elsewhere()), (2.0, failed()), (3.0, elsewhere())]), confirmed(3.0));
-    assert_eq!(standing(vec![(0.0, elsewhere()), (1.0, elsewhere()), (2.0, Answer::Ours)]), Standing::Ours);
+    assert_eq!(
+        standing(vec![
+            (0.0, elsewhere()),
+            (1.0, elsewhere()),
+            (2.0, failed())
+        ]),
+        failing
+    );
+    assert_eq!(
+        standing(vec![
+            (0.0, elsewhere()),
+            (1.0, elsewhere()),
+            (2.0, failed()),
+            (3.0, elsewhere())
+        ]),
+        confirmed(3.0)
+    );
+    assert_eq!(
+        standing(vec![
+            (0.0, elsewhere()),
+            (1.0, elsewhere()),
+            (2.0, Answer::Ours)
+        ]),
+        Standing::Ours
+    );
 }
 
 #[test]
@@ -153,9 +287,23 @@ fn checks_are_an_interval_apart_and_sooner_while_they_fail() {
     assert_eq!(waits(&[Answer::Ours, Answer::Ours], 0.0), [30.0, 30.0]);
     assert_eq!(waits(&[Answer::Ours], 1.0), [27.0]);
     assert_eq!(
-        waits(&[failed(), failed(), failed(), failed(), failed(), failed(), failed()], 0.0),
+        waits(
+            &[
+                failed(),
+                failed(),
+                failed(),
+                failed(),
+                failed(),
+                failed(),
+                failed()
+            ],
+            0.0
+        ),
         [1.0, 2.0, 4.0, 8.0, 16.0, 30.0, 30.0]
     );
     assert_eq!(waits(&[Answer::Ours, failed()], 0.0), [30.0, 1.0]);
-    assert_eq!(waits(&[elsewhere(), elsewhere(), elsewhere()], 0.0), [1.0, 30.0, 30.0]);
+    assert_eq!(
+        waits(&[elsewhere(), elsewhere(), elsewhere()], 0.0),
+        [1.0, 30.0, 30.0]
+    );
 }

@@ -3,18 +3,36 @@ use proptest::prelude::*;
 use super::*;
 
 fn observed(replicas: i32, memory: Option<&str>, held_down: bool) -> Observed {
-    let marks = Marks { replicas: memory.map(str::to_owned), held_down, ignored: false };
-    Observed { replicas, marks, ..Observed::default() }
+    let marks = Marks {
+        replicas: memory.map(str::to_owned),
+        held_down,
+        ignored: false,
+    };
+    Observed {
+        replicas,
+        marks,
+        ..Observed::default()
+    }
 }
 
 fn ignored(observed: Observed) -> Observed {
-    Observed { marks: Marks { ignored: true, ..observed.marks }, ..observed }
+    Observed {
+        marks: Marks {
+            ignored: true,
+            ..observed.marks
+        },
+        ..observed
+    }
 }
 
 /// What a resource is like after a write, as the API server applies it.
 fn after(observed: &Observed, write: Option<Write>) -> Observed {
     match write {
-        Some(write) => Observed { replicas: write.replicas.unwrap_or(observed.replicas), marks: write.marks, ..observed.clone() },
+        Some(write) => Observed {
+            replicas: write.replicas.unwrap_or(observed.replicas),
+            marks: write.marks,
+            ..observed.clone()
+        },
         None => observed.clone(),
     }
 }
@@ -31,7 +49,14 @@ fn up(observed: &Observed) -> Observed {
 fn a_scale_down_remembers_and_marks_in_one_write_and_a_scale_up_undoes_it() {
     let running = observed(2, None, false);
     let write = scale_down(&running, true).expect("a write");
-    assert_eq!(write.marks, Marks { replicas: Some("2".to_owned()), held_down: true, ignored: false });
+    assert_eq!(
+        write.marks,
+        Marks {
+            replicas: Some("2".to_owned()),
+            held_down: true,
+            ignored: false
+        }
+    );
     assert_eq!(write.replicas, Some(0));
     assert_eq!(down(&running), observed(0, Some("2"), true));
     assert_eq!(up(&down(&running)), running);
@@ -43,7 +68,10 @@ fn what_is_at_0_is_left_there_on_the_way_down_and_comes_up_with_1() {
     let stopped = observed(0, None, false);
     assert_eq!(scale_down(&stopped, true), None);
     assert_eq!(up(&stopped), observed(1, None, false));
-    assert_eq!([0, 1, 2].map(|replicas| up(&down(&observed(replicas, None, false))).replicas), [1, 1, 2]);
+    assert_eq!(
+        [0, 1, 2].map(|replicas| up(&down(&observed(replicas, None, false))).replicas),
+        [1, 1, 2]
+    );
 }
 
 #[test]
@@ -56,18 +84,28 @@ fn an_operators_word_keeps_hands_off_in_both_directions() {
         let marked = ignored(observed(replicas, memory, true));
         assert_eq!(down(&marked), unmarked);
         assert_eq!(up(&marked), unmarked);
-        assert_eq!(after(&marked, scale_up(&marked, Scope::HeldDown, true)), unmarked);
+        assert_eq!(
+            after(&marked, scale_up(&marked, Scope::HeldDown, true)),
+            unmarked
+        );
     }
 }
 
 #[test]
 fn only_gos_words_for_true_keep_hands_off() {
     // Fault 44
-    let marks = |word: &str| Marks::of(Some(&BTreeMap::from([(IGNORE_SCALING.to_owned(), word.to_owned())])));
+    let marks = |word: &str| {
+        Marks::of(Some(&BTreeMap::from([(
+            IGNORE_SCALING.to_owned(),
+            word.to_owned(),
+        )])))
+    };
     for word in ["1", "t", "T", "true", "TRUE", "True"] {
         assert!(marks(word).ignored, "{word:?}");
     }
-    for word in ["", "0", "f", "F", "false", "foo", "yes", "on", "tRUE", "truE", " true", "true ", "2", "y"] {
+    for word in [
+        "", "0", "f", "F", "false", "foo", "yes", "on", "tRUE", "truE", " true", "true ", "2", "y",
+    ] {
         assert!(!marks(word).ignored, "{word:?}");
     }
 }
@@ -75,11 +113,15 @@ fn only_gos_words_for_true_keep_hands_off() {
 #[test]
 fn the_marker_counts_by_its_presence() {
     for value in ["", "true", "false", "anything"] {
-        let annotations = BTreeMap::from([(MELTDOWN_PROTECTION_ACTIVE.to_owned(), value.to_owned())]);
+        let annotations =
+            BTreeMap::from([(MELTDOWN_PROTECTION_ACTIVE.to_owned(), value.to_owned())]);
         assert!(Marks::of(Some(&annotations)).held_down, "{value:?}");
     }
     assert_eq!(Marks::of(None), Marks::default());
-    let others = BTreeMap::from([("dependency-watchdog.gardener.cloud/other".to_owned(), "true".to_owned())]);
+    let others = BTreeMap::from([(
+        "dependency-watchdog.gardener.cloud/other".to_owned(),
+        "true".to_owned(),
+    )]);
     assert_eq!(Marks::of(Some(&others)), Marks::default());
 }
 
@@ -88,15 +130,26 @@ fn a_memory_without_marker_above_0_is_left_alone_on_the_way_up() {
     // The Go original leaves such memories everywhere.
     let old = observed(1, Some("2"), false);
     assert_eq!(scale_up(&old, Scope::All, false), None);
-    assert_eq!(down(&old), observed(0, Some("1"), true), "and is overwritten on the way down");
+    assert_eq!(
+        down(&old),
+        observed(0, Some("1"), true),
+        "and is overwritten on the way down"
+    );
 }
 
 #[test]
 fn a_leftover_marker_above_0_is_removed_with_its_memory() {
     for memory in [None, Some("2"), Some("foo")] {
-        assert_eq!(up(&observed(1, memory, true)), observed(1, None, false), "{memory:?}");
+        assert_eq!(
+            up(&observed(1, memory, true)),
+            observed(1, None, false),
+            "{memory:?}"
+        );
     }
-    assert_eq!(scale_up(&observed(1, None, true), Scope::All, false).and_then(|write| write.replicas), None);
+    assert_eq!(
+        scale_up(&observed(1, None, true), Scope::All, false).and_then(|write| write.replicas),
+        None
+    );
 }
 
 #[test]
@@ -127,26 +180,47 @@ fn a_memory_that_cannot_be_used_brings_back_1_and_says_so() {
         for held_down in [true, false] {
             let stopped = observed(0, Some(memory), held_down);
             let write = scale_up(&stopped, Scope::All, false).expect("a write");
-            assert_eq!((write.replicas, write.fell_back), (Some(1), true), "{memory:?}");
-            assert_eq!(after(&stopped, Some(write)), observed(1, None, false), "{memory:?}");
+            assert_eq!(
+                (write.replicas, write.fell_back),
+                (Some(1), true),
+                "{memory:?}"
+            );
+            assert_eq!(
+                after(&stopped, Some(write)),
+                observed(1, None, false),
+                "{memory:?}"
+            );
         }
     }
 }
 
 #[test]
 fn a_memory_is_read_in_gos_syntax_with_or_without_marker() {
-    for (memory, replicas) in [("1", 1), ("2", 2), ("+2", 2), ("007", 7), ("2147483647", i32::MAX)] {
+    for (memory, replicas) in [
+        ("1", 1),
+        ("2", 2),
+        ("+2", 2),
+        ("007", 7),
+        ("2147483647", i32::MAX),
+    ] {
         for held_down in [true, false] {
-            let write = scale_up(&observed(0, Some(memory), held_down), Scope::All, false).expect("a write");
-            assert_eq!((write.replicas, write.fell_back), (Some(replicas), false), "{memory:?}");
+            let write = scale_up(&observed(0, Some(memory), held_down), Scope::All, false)
+                .expect("a write");
+            assert_eq!(
+                (write.replicas, write.fell_back),
+                (Some(replicas), false),
+                "{memory:?}"
+            );
         }
     }
 }
 
 #[test]
 fn nothing_remembered_brings_back_1_and_is_worth_a_word_only_under_a_marker() {
-    let fell_back =
-        |held_down| scale_up(&observed(0, None, held_down), Scope::All, false).map(|write| (write.replicas, write.fell_back));
+    let fell_back = |held_down| {
+        scale_up(&observed(0, None, held_down), Scope::All, false)
+            .map(|write| (write.replicas, write.fell_back))
+    };
     assert_eq!(fell_back(true), Some((Some(1), true)));
     assert_eq!(fell_back(false), Some((Some(1), false)));
 }
@@ -154,23 +228,42 @@ fn nothing_remembered_brings_back_1_and_is_worth_a_word_only_under_a_marker() {
 #[test]
 fn a_valid_memory_under_a_marker_is_never_overwritten() {
     // D-31: an operator set 1 in mid-outage.
-    assert_eq!(down(&observed(1, Some("2"), true)), observed(0, Some("2"), true));
+    assert_eq!(
+        down(&observed(1, Some("2"), true)),
+        observed(0, Some("2"), true)
+    );
 }
 
 #[test]
 fn an_invalid_memory_under_a_marker_counts_as_absent() {
     for memory in [None, Some("foo"), Some("0"), Some("-3")] {
-        assert_eq!(down(&observed(3, memory, true)), observed(0, Some("3"), true), "{memory:?}");
+        assert_eq!(
+            down(&observed(3, memory, true)),
+            observed(0, Some("3"), true),
+            "{memory:?}"
+        );
     }
 }
 
 #[test]
 fn what_is_not_held_down_stays_at_0_where_only_the_held_down_may_come_back() {
     let stopped = observed(0, Some("2"), false);
-    assert_eq!(scale_up(&stopped, Scope::HeldDown, false), None, "one candidate, D-20");
-    assert_eq!(scale_up(&stopped, Scope::All, true), None, "restoreOnlyHeldDown");
+    assert_eq!(
+        scale_up(&stopped, Scope::HeldDown, false),
+        None,
+        "one candidate, D-20"
+    );
+    assert_eq!(
+        scale_up(&stopped, Scope::All, true),
+        None,
+        "restoreOnlyHeldDown"
+    );
     let held_down = observed(0, Some("2"), true);
-    for (scope, only_held_down) in [(Scope::HeldDown, false), (Scope::All, true), (Scope::HeldDown, true)] {
+    for (scope, only_held_down) in [
+        (Scope::HeldDown, false),
+        (Scope::All, true),
+        (Scope::HeldDown, true),
+    ] {
         let write = scale_up(&held_down, scope, only_held_down);
         assert_eq!(after(&held_down, write), observed(2, None, false));
     }
@@ -185,13 +278,24 @@ fn any_observed() -> impl Strategy<Value = Observed> {
         "[-+0-9a-z_. ]{0,11}".prop_map(Some),
     ];
     let replicas = prop_oneof![0_i32..4, 0..=i32::MAX];
-    (replicas, memory, any::<bool>(), any::<bool>()).prop_map(|(replicas, memory, held_down, ignored)| {
-        let marks = Marks { replicas: memory, held_down, ignored };
-        Observed { replicas, marks, ..Observed::default() }
-    })
+    (replicas, memory, any::<bool>(), any::<bool>()).prop_map(
+        |(replicas, memory, held_down, ignored)| {
+            let marks = Marks {
+                replicas: memory,
+                held_down,
+                ignored,
+            };
+            Observed {
+                replicas,
+                marks,
+                ..Observed::default()
+            }
+        },
+    )
 }
 
-/// A whole number from 1 to 2147483647 as strconv.Atoi reads it: a sign, then decimal digits, nothing else.
+/// A whole number from 1 to 2147483647 as strconv.Atoi reads it: a sign, then decimal digits,
+/// nothing else.
 fn atoi(text: &str) -> Option<i32> {
     let (negative, digits) = match text.as_bytes() {
         [b'-', rest @ ..] => (true, rest),
@@ -201,7 +305,9 @@ fn atoi(text: &str) -> Option<i32> {
     if negative || digits.is_empty() || !digits.iter().all(u8::is_ascii_digit) {
         return None;
     }
-    let value = digits.iter().try_fold(0_i128, |value, digit| value.checked_mul(10)?.checked_add(i128::from(digit - b'0')))?;
+    let value = digits.iter().try_fold(0_i128, |value, digit| {
+        value.checked_mul(10)?.checked_add(i128::from(digit - b'0'))
+    })?;
     i32::try_from(value).ok().filter(|&value| value >= 1)
 }
 
@@ -259,7 +365,8 @@ proptest! {
     #[test]
     fn a_scale_that_was_cut_in_half_is_finished_or_undone(found in any_observed()) {
         prop_assume!(!found.marks.ignored && found.replicas > 0);
-        // Kinds with a scale subresource take two writes. On the way down the annotations come first.
+        // Kinds with a scale subresource take two writes. On the way down the annotations come
+        // first.
         let write = scale_down(&found, true).expect("a write");
         let half = after(&found, Some(Write { replicas: None, ..write }));
         prop_assert_eq!(down(&half), down(&found), "still ill: finished");

@@ -22,10 +22,25 @@ fn protection_asks_again_soon_and_then_waits_as_long_as_ever() {
 
 #[test]
 fn a_write_without_an_answer_is_known_by_what_it_leaves() {
-    let before = Observed { uid: "u".into(), replicas: 2, ..Observed::default() };
-    let change = Change { write: scale_down(&before, true).unwrap(), base: Arc::new(before.clone()) };
-    let marks = Marks { replicas: Some("2".into()), held_down: true, ignored: false };
-    let after = Observed { replicas: 0, marks, ..before.clone() };
+    let before = Observed {
+        uid: "u".into(),
+        replicas: 2,
+        ..Observed::default()
+    };
+    let change = Change {
+        write: scale_down(&before, true).unwrap(),
+        base: Arc::new(before.clone()),
+    };
+    let marks = Marks {
+        replicas: Some("2".into()),
+        held_down: true,
+        ignored: false,
+    };
+    let after = Observed {
+        replicas: 0,
+        marks,
+        ..before.clone()
+    };
     let landed = |refusal, now: &Observed| {
         let mut retry = Retry::new(Direction::Down, Duration::from_secs(30));
         retry.failed(change.clone(), refusal);
@@ -33,8 +48,23 @@ fn a_write_without_an_answer_is_known_by_what_it_leaves() {
     };
     assert!(landed(Refusal::Timeout, &after));
     assert!(!landed(Refusal::Conflict, &after), "somebody else did it");
-    assert!(!landed(Refusal::Timeout, &Observed { uid: "another".into(), ..after.clone() }));
-    assert!(!landed(Refusal::Timeout, &Observed { replicas: 0, ..before.clone() }), "not marked");
+    assert!(!landed(
+        Refusal::Timeout,
+        &Observed {
+            uid: "another".into(),
+            ..after.clone()
+        }
+    ));
+    assert!(
+        !landed(
+            Refusal::Timeout,
+            &Observed {
+                replicas: 0,
+                ..before.clone()
+            }
+        ),
+        "not marked"
+    );
 }
 
 #[test]

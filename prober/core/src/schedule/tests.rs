@@ -7,7 +7,13 @@ use crate::tests::scene::{GRACE, at, criteria, span, times, wall};
 /// A lease that was seen to change and was last renewed then.
 fn renewed(seconds: f64) -> LeaseClock {
     let mut clock = LeaseClock::new(&times(seconds - 10.0), wall(seconds - 10.0), Some(40));
-    clock.observe(&times(seconds), at(seconds - 10.0), wall(seconds), Some(40), GRACE);
+    clock.observe(
+        &times(seconds),
+        at(seconds - 10.0),
+        wall(seconds),
+        Some(40),
+        GRACE,
+    );
     clock
 }
 
@@ -37,14 +43,22 @@ fn the_smallest_failing_count_is_found_by_the_verdicts_own_expression() {
         (0, 0.6, None),
         (5, 1.1, None),
     ] {
-        assert_eq!(failing_count(candidates, fraction), count, "{candidates} at {fraction}");
+        assert_eq!(
+            failing_count(candidates, fraction),
+            count,
+            "{candidates} at {fraction}"
+        );
     }
 }
 
 #[test]
 fn with_known_candidates_the_verdict_can_fall_when_enough_of_the_oldest_expire() {
     let leases = [3.0, 1.0, 5.0, 2.0, 4.0].map(renewed);
-    assert_eq!(possible(&leases, true, 0.6), just_after(33.0), "the third oldest of five");
+    assert_eq!(
+        possible(&leases, true, 0.6),
+        just_after(33.0),
+        "the third oldest of five"
+    );
     assert_eq!(possible(&leases, true, 1.0), just_after(35.0));
     assert_eq!(possible(&leases, true, 0.2), just_after(31.0));
 }
@@ -52,8 +66,16 @@ fn with_known_candidates_the_verdict_can_fall_when_enough_of_the_oldest_expire()
 #[test]
 fn without_known_candidates_two_of_the_oldest_are_enough() {
     let leases = [3.0, 1.0, 5.0, 2.0, 4.0].map(renewed);
-    assert_eq!(possible(&leases, false, 0.6), just_after(32.0), "both of two candidates");
-    assert_eq!(possible(&leases, false, 0.5), just_after(31.0), "one of two candidates");
+    assert_eq!(
+        possible(&leases, false, 0.6),
+        just_after(32.0),
+        "both of two candidates"
+    );
+    assert_eq!(
+        possible(&leases, false, 0.5),
+        just_after(31.0),
+        "one of two candidates"
+    );
 }
 
 #[test]
@@ -82,39 +104,92 @@ const CALM: ScheduleInputs = ScheduleInputs {
     stretch: 1.0,
 };
 
-const FAILED: Failure = Failure { in_a_row: 1, urgent: false };
+const FAILED: Failure = Failure {
+    in_a_row: 1,
+    urgent: false,
+};
 
 #[test]
 fn without_anything_to_wait_for_the_interval_counts_from_the_end_of_the_probe() {
     // What the probe took does not count; the jitter is in the interval already.
     assert_eq!(next_probe(&CALM), at(30.0));
-    assert_eq!(next_probe(&ScheduleInputs { now: at(100.0), judged_at: at(100.0), interval: span(11.9), ..CALM }), at(111.9));
+    assert_eq!(
+        next_probe(&ScheduleInputs {
+            now: at(100.0),
+            judged_at: at(100.0),
+            interval: span(11.9),
+            ..CALM
+        }),
+        at(111.9)
+    );
 }
 
 #[test]
 fn the_next_look_is_when_the_verdict_can_fall_if_that_is_earlier() {
-    assert_eq!(next_probe(&ScheduleInputs { verdict_possible: Some(at(20.0)), ..CALM }), at(20.0));
-    assert_eq!(next_probe(&ScheduleInputs { verdict_possible: Some(at(31.0)), ..CALM }), at(30.0));
+    assert_eq!(
+        next_probe(&ScheduleInputs {
+            verdict_possible: Some(at(20.0)),
+            ..CALM
+        }),
+        at(20.0)
+    );
+    assert_eq!(
+        next_probe(&ScheduleInputs {
+            verdict_possible: Some(at(31.0)),
+            ..CALM
+        }),
+        at(30.0)
+    );
 }
 
 #[test]
 fn an_instant_that_has_passed_or_is_now_never_schedules() {
     for passed in [-100.0, -0.001, 0.0] {
-        let inputs = ScheduleInputs { verdict_possible: Some(at(passed)), doubt_from: Some(at(passed)), ..CALM };
+        let inputs = ScheduleInputs {
+            verdict_possible: Some(at(passed)),
+            doubt_from: Some(at(passed)),
+            ..CALM
+        };
         assert_eq!(next_probe(&inputs), at(30.0), "{passed} s");
     }
 }
 
 #[test]
 fn what_waits_for_a_probe_is_served_in_time() {
-    assert_eq!(next_probe(&ScheduleInputs { doubt_from: Some(at(7.0)), ..CALM }), at(7.0));
-    assert_eq!(next_probe(&ScheduleInputs { doubt_from: Some(at(7.0)), verdict_possible: Some(at(5.0)), ..CALM }), at(5.0));
+    assert_eq!(
+        next_probe(&ScheduleInputs {
+            doubt_from: Some(at(7.0)),
+            ..CALM
+        }),
+        at(7.0)
+    );
+    assert_eq!(
+        next_probe(&ScheduleInputs {
+            doubt_from: Some(at(7.0)),
+            verdict_possible: Some(at(5.0)),
+            ..CALM
+        }),
+        at(5.0)
+    );
 }
 
 #[test]
 fn a_failure_long_before_a_verdict_waits_for_the_interval() {
-    assert_eq!(next_probe(&ScheduleInputs { failure: Some(FAILED), ..CALM }), at(30.0));
-    assert_eq!(next_probe(&ScheduleInputs { failure: Some(FAILED), verdict_possible: Some(at(30.001)), ..CALM }), at(30.0));
+    assert_eq!(
+        next_probe(&ScheduleInputs {
+            failure: Some(FAILED),
+            ..CALM
+        }),
+        at(30.0)
+    );
+    assert_eq!(
+        next_probe(&ScheduleInputs {
+            failure: Some(FAILED),
+            verdict_possible: Some(at(30.001)),
+            ..CALM
+        }),
+        at(30.0)
+    );
 }
 
 #[test]
@@ -122,43 +197,83 @@ fn failures_near_or_past_a_verdict_are_repeated_after_1_2_and_4_s_up_to_the_inte
     for possible in [at(-50.0), at(0.0), at(30.0)] {
         let wait = |in_a_row| {
             let failure = Some(Failure { in_a_row, ..FAILED });
-            next_probe(&ScheduleInputs { verdict_possible: Some(possible), failure, ..CALM })
+            next_probe(&ScheduleInputs {
+                verdict_possible: Some(possible),
+                failure,
+                ..CALM
+            })
         };
-        assert_eq!([1, 2, 3, 4, 5, 6, 7, 1000, u32::MAX].map(wait), [1.0, 2.0, 4.0, 8.0, 16.0, 30.0, 30.0, 30.0, 30.0].map(at));
+        assert_eq!(
+            [1, 2, 3, 4, 5, 6, 7, 1000, u32::MAX].map(wait),
+            [1.0, 2.0, 4.0, 8.0, 16.0, 30.0, 30.0, 30.0, 30.0].map(at)
+        );
     }
 }
 
 #[test]
 fn failures_before_the_first_complete_probe_are_repeated_as_soon() {
-    let failure = Some(Failure { urgent: true, ..FAILED });
+    let failure = Some(Failure {
+        urgent: true,
+        ..FAILED
+    });
     assert_eq!(next_probe(&ScheduleInputs { failure, ..CALM }), at(1.0));
 }
 
 #[test]
 fn a_verdict_that_can_fall_before_the_repetition_is_not_missed() {
-    let inputs = ScheduleInputs { failure: Some(Failure { in_a_row: 4, ..FAILED }), verdict_possible: Some(at(3.0)), ..CALM };
+    let inputs = ScheduleInputs {
+        failure: Some(Failure {
+            in_a_row: 4,
+            ..FAILED
+        }),
+        verdict_possible: Some(at(3.0)),
+        ..CALM
+    };
     assert_eq!(next_probe(&inputs), at(3.0));
 }
 
 #[test]
 fn repetitions_are_stretched() {
-    let failure = Some(Failure { in_a_row: 2, ..FAILED });
-    assert_eq!(next_probe(&ScheduleInputs { failure, stretch: 1.15, verdict_possible: Some(at(-1.0)), ..CALM }), at(2.3));
+    let failure = Some(Failure {
+        in_a_row: 2,
+        ..FAILED
+    });
+    assert_eq!(
+        next_probe(&ScheduleInputs {
+            failure,
+            stretch: 1.15,
+            verdict_possible: Some(at(-1.0)),
+            ..CALM
+        }),
+        at(2.3)
+    );
 }
 
 fn clocks() -> impl Strategy<Value = Vec<LeaseClock>> {
-    let clock = (0.0..40.0_f64, any::<bool>(), -60.0..60.0_f64).prop_map(|(when, watched, skew)| {
-        if !watched {
-            return unwatched(when - 30.0 + skew, when);
-        }
-        let mut clock = LeaseClock::new(&times(when - 10.0), wall(when - 10.0 + skew), Some(40));
-        clock.observe(&times(when), at(when - 10.0), wall(when + skew), Some(40), GRACE);
-        clock
-    });
+    let clock =
+        (0.0..40.0_f64, any::<bool>(), -60.0..60.0_f64).prop_map(|(when, watched, skew)| {
+            if !watched {
+                return unwatched(when - 30.0 + skew, when);
+            }
+            let mut clock =
+                LeaseClock::new(&times(when - 10.0), wall(when - 10.0 + skew), Some(40));
+            clock.observe(
+                &times(when),
+                at(when - 10.0),
+                wall(when + skew),
+                Some(40),
+                GRACE,
+            );
+            clock
+        });
     prop::collection::vec(clock, 0..8)
 }
 
-fn verdict<'a>(leases: impl IntoIterator<Item = &'a LeaseClock>, now: Moment, fraction: f64) -> Verdict {
+fn verdict<'a>(
+    leases: impl IntoIterator<Item = &'a LeaseClock>,
+    now: Moment,
+    fraction: f64,
+) -> Verdict {
     Tally::of(leases.into_iter().map(|clock| clock.state(criteria(now)))).verdict(fraction)
 }
 
@@ -221,7 +336,11 @@ proptest! {
 #[test]
 fn an_api_server_is_left_alone_for_as_long_as_it_asks_and_at_most_a_minute() {
     // Fault 1, rule 43
-    let seconds = |retry_after: Option<i64>| rest(retry_after.map(TimeDelta::seconds)).num_seconds();
-    assert_eq!([Some(0), Some(1), Some(60), Some(61), None].map(seconds), [0, 1, 60, 60, 10]);
+    let seconds =
+        |retry_after: Option<i64>| rest(retry_after.map(TimeDelta::seconds)).num_seconds();
+    assert_eq!(
+        [Some(0), Some(1), Some(60), Some(61), None].map(seconds),
+        [0, 1, 60, 60, 10]
+    );
     assert_eq!(rest(Some(TimeDelta::MAX)).num_seconds(), 60);
 }

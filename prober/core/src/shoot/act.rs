@@ -13,7 +13,8 @@ use crate::schedule::Failure;
 use crate::span;
 use crate::verdict::Scope;
 
-/// For so long after the verdict probes follow each other closely while a scale-down is under way (D-57).
+/// For so long after the verdict probes follow each other closely while a scale-down is under way
+/// (D-57).
 const CLOSE_PROBES: TimeDelta = TimeDelta::seconds(10);
 
 impl Shoot {
@@ -32,34 +33,55 @@ impl Shoot {
     }
 
     fn must_abandon(&self, cx: &Context<'_>) -> bool {
-        let Some(scaling) = &self.scaling else { return false };
-        let turned = self.aim(cx.around).map_or(self.stood_down, |(direction, _)| direction != scaling.direction);
+        let Some(scaling) = &self.scaling else {
+            return false;
+        };
+        let turned = self
+            .aim(cx.around)
+            .map_or(self.stood_down, |(direction, _)| {
+                direction != scaling.direction
+            });
         turned || cx.around.paused == Some(true) || !cx.around.is_ours
     }
 
     pub(super) fn drop_scaling(&mut self, cx: &mut Context<'_>) {
-        let Some(scaling) = self.scaling.take() else { return };
+        let Some(scaling) = self.scaling.take() else {
+            return;
+        };
         for (at, step) in scaling.steps.iter().enumerate() {
-            if matches!(step.stage, Stage::AwaitingPermit | Stage::Reading | Stage::Writing(..)) {
+            if matches!(
+                step.stage,
+                Stage::AwaitingPermit | Stage::Reading | Stage::Writing(..)
+            ) {
                 cx.actions.push(Action::Cancel(at));
             }
         }
         cx.report(Report::Abandoned(scaling.direction));
     }
 
-    /// Begins a scaling if there is something to do, and a probe that is newer than all that it depends on says so.
+    /// Begins a scaling if there is something to do, and a probe that is newer than all that it
+    /// depends on says so.
     fn begin(&mut self, cx: &mut Context<'_>) {
-        let Some((direction, scope)) = self.aim(cx.around) else { return self.intended.clear() };
+        let Some((direction, scope)) = self.aim(cx.around) else {
+            return self.intended.clear();
+        };
         if cx.around.dry_run {
             return self.report_dry_run(direction, scope, cx);
         }
-        let due: Vec<usize> = (0..self.known.len()).filter(|&at| self.is_due(at, direction, scope, cx)).collect();
+        let due: Vec<usize> = (0..self.known.len())
+            .filter(|&at| self.is_due(at, direction, scope, cx))
+            .collect();
         if due.is_empty() {
             return;
         }
-        let Some(judged_at) = self.evidence(direction, cx) else { return };
-        let rests = due.into_iter().any(|at| self.is_behind(judged_at, at, direction, None, cx));
-        // What a scaling could not do, the next one tries after a later probe; for all else one is requested.
+        let Some(judged_at) = self.evidence(direction, cx) else {
+            return;
+        };
+        let rests = due
+            .into_iter()
+            .any(|at| self.is_behind(judged_at, at, direction, None, cx));
+        // What a scaling could not do, the next one tries after a later probe; for all else one is
+        // requested.
         let ended = self.ended.filter(|ended| ended.at >= judged_at);
         if ended.is_some_and(|ended| ended.in_full) {
             cx.request_reprobe(None);
@@ -69,7 +91,13 @@ impl Shoot {
         }
         self.scalings += 1;
         let deadline = self.ordering_deadline(cx.now);
-        self.scaling = Some(Scaling::new(self.scalings, direction, &cx.around.config.dependents, deadline, cx.now));
+        self.scaling = Some(Scaling::new(
+            self.scalings,
+            direction,
+            &cx.around.config.dependents,
+            deadline,
+            cx.now,
+        ));
         cx.report(Report::Begun(direction));
     }
 
@@ -81,17 +109,25 @@ impl Shoot {
         }
     }
 
-    fn intends(&self, at: usize, direction: Direction, scope: Scope, cx: &mut Context<'_>) -> Option<Change> {
+    fn intends(
+        &self,
+        at: usize,
+        direction: Direction,
+        scope: Scope,
+        cx: &mut Context<'_>,
+    ) -> Option<Change> {
         let base = Arc::clone(self.known[at].observed()?);
         let write = match direction {
             Direction::Down => scale_down(&base, self.known[at].was_held_down()),
             Direction::Up => scale_up(&base, scope, cx.around.options.restore_only_held_down.value),
         }?;
         let change = Change { base, write };
-        (cx.around.leads || cx.around.dry_run || self.is_a_standbys(at, direction, &change, cx)).then_some(change)
+        (cx.around.leads || cx.around.dry_run || self.is_a_standbys(at, direction, &change, cx))
+            .then_some(change)
     }
 
-    /// In a dry run says what would be written: each write once, for as long as it stays the one that would be made.
+    /// In a dry run says what would be written: each write once, for as long as it stays the one
+    /// that would be made.
     fn report_dry_run(&mut self, direction: Direction, scope: Scope, cx: &mut Context<'_>) {
         if self.judged_at(cx.around) < self.ripe_from(direction, cx.around) {
             return;
@@ -101,11 +137,23 @@ impl Shoot {
             return;
         }
         for at in 0..self.known.len() {
-            let Some(change) = self.intends(at, direction, scope, cx) else { continue };
+            let Some(change) = self.intends(at, direction, scope, cx) else {
+                continue;
+            };
             let ResourceRef { kind, name, .. } = self.resources[at].clone();
-            let intended = Intended { kind, name, before: change.base.replicas, after: change.replicas() };
+            let intended = Intended {
+                kind,
+                name,
+                before: change.base.replicas,
+                after: change.replicas(),
+            };
             if !before.contains(&intended) {
-                cx.report(Report::WouldWrite(at, direction, intended.before, intended.after));
+                cx.report(Report::WouldWrite(
+                    at,
+                    direction,
+                    intended.before,
+                    intended.after,
+                ));
             }
             self.intended.push(intended);
         }
@@ -113,8 +161,14 @@ impl Shoot {
 
     /// Takes a scaling as far as it goes now. Says whether that was its end.
     fn advance(&mut self, cx: &mut Context<'_>) -> bool {
-        let Some(mut scaling) = self.scaling.take() else { return false };
-        if scaling.direction == Direction::Down && self.down_since.is_some_and(|(verdict, _)| cx.now < verdict + CLOSE_PROBES) {
+        let Some(mut scaling) = self.scaling.take() else {
+            return false;
+        };
+        if scaling.direction == Direction::Down
+            && self
+                .down_since
+                .is_some_and(|(verdict, _)| cx.now < verdict + CLOSE_PROBES)
+        {
             self.probe_again_soon(cx);
         }
         loop {
@@ -135,11 +189,19 @@ impl Shoot {
         let failed = scaling.failed();
         let written = scaling.steps.iter().filter(|step| step.written).count();
         cx.report(Report::Ended(scaling.direction, written, failed));
-        self.ended = Some(Ended { at: cx.now, in_full: failed == 0 });
+        self.ended = Some(Ended {
+            at: cx.now,
+            in_full: failed == 0,
+        });
         if scaling.direction == Direction::Down && failed > 0 {
             self.failed_scalings = self.failed_scalings.saturating_add(1);
-            self.next_probe =
-                self.next_probe.min(self.scheduled(Some(Failure { in_a_row: self.failed_scalings, urgent: true }), cx));
+            self.next_probe = self.next_probe.min(self.scheduled(
+                Some(Failure {
+                    in_a_row: self.failed_scalings,
+                    urgent: true,
+                }),
+                cx,
+            ));
         } else {
             self.failed_scalings = 0;
         }
@@ -151,7 +213,9 @@ impl Shoot {
         if scaling.ends_wait(at, &self.known[at], cx.now) {
             cx.report(Report::NotReady(at));
         }
-        let Stage::Due(from) = scaling.steps[at].stage else { return };
+        let Stage::Due(from) = scaling.steps[at].stage else {
+            return;
+        };
         if from > cx.now {
             return;
         }
@@ -160,7 +224,11 @@ impl Shoot {
             Ok(None) => return self.settle(scaling, at, cx),
             Err(reason) => return self.try_again(scaling, at, Refusal::Other, reason, cx),
         };
-        let delay = span(direction.info(&cx.around.config.dependents[at]).initial_delay);
+        let delay = span(
+            direction
+                .info(&cx.around.config.dependents[at])
+                .initial_delay,
+        );
         let step = &mut scaling.steps[at];
         // The delay is waited once, and only when there is something to scale (D-18, D-35).
         if change.write.replicas.is_some() && !step.delayed && delay > TimeDelta::zero() {
@@ -174,15 +242,23 @@ impl Shoot {
         }
     }
 
-    /// What is to be written, if anything. The error says why that cannot be said, or what must not be so.
-    fn decide(&self, scaling: &Scaling, at: usize, cx: &mut Context<'_>) -> Result<Option<Change>, Reason> {
+    /// What is to be written, if anything. The error says why that cannot be said, or what must not
+    /// be so.
+    fn decide(
+        &self,
+        scaling: &Scaling,
+        at: usize,
+        cx: &mut Context<'_>,
+    ) -> Result<Option<Change>, Reason> {
         match self.known[at].state() {
             DependentState::Unknown => Err(Reason::Unknown),
             DependentState::NoSuchKind => Err(Reason::NoSuchKind),
             DependentState::Absent if cx.around.config.dependents[at].optional => Ok(None),
             DependentState::Absent => Err(Reason::Missing),
             DependentState::Present(_) => {
-                let scope = self.aim(cx.around).map_or(Scope::HeldDown, |(_, scope)| scope);
+                let scope = self
+                    .aim(cx.around)
+                    .map_or(Scope::HeldDown, |(_, scope)| scope);
                 Ok(self.intends(at, scaling.direction, scope, cx))
             }
         }
@@ -190,13 +266,23 @@ impl Shoot {
 
     /// A dependent is as it should be: others have done it, or a write whose answer was lost.
     fn settle(&mut self, scaling: &mut Scaling, at: usize, cx: &mut Context<'_>) {
-        match self.known[at].observed().and_then(|observed| scaling.steps[at].retry.landed(observed)) {
+        match self.known[at]
+            .observed()
+            .and_then(|observed| scaling.steps[at].retry.landed(observed))
+        {
             Some(change) => self.done(scaling, at, change, None, cx),
             None => scaling.steps[at].stage = Stage::Done(None),
         }
     }
 
-    fn try_again(&mut self, scaling: &mut Scaling, at: usize, refusal: Refusal, reason: Reason, cx: &mut Context<'_>) {
+    fn try_again(
+        &mut self,
+        scaling: &mut Scaling,
+        at: usize,
+        refusal: Refusal,
+        reason: Reason,
+        cx: &mut Context<'_>,
+    ) {
         let direction = scaling.direction;
         let step = &mut scaling.steps[at];
         match step.retry.pause_after(refusal) {
@@ -209,16 +295,28 @@ impl Shoot {
     }
 
     pub(super) fn on_permitted(&mut self, at: usize, cx: &mut Context<'_>) {
-        let Some(mut scaling) = self.scaling.take() else { return cx.actions.push(Action::Cancel(at)) };
-        let (decision, judged_at) = (self.decide(&scaling, at, cx), self.evidence_for(&scaling, at, cx));
+        let Some(mut scaling) = self.scaling.take() else {
+            return cx.actions.push(Action::Cancel(at));
+        };
+        let (decision, judged_at) = (
+            self.decide(&scaling, at, cx),
+            self.evidence_for(&scaling, at, cx),
+        );
         let step = &mut scaling.steps[at];
         match (decision, judged_at) {
             (Ok(Some(change)), Some(judged_at)) => {
                 step.stage = Stage::Writing(change.clone(), cx.now);
                 let (limit, needs_lead) = (step.retry.limit(), cx.around.leads);
-                cx.actions.push(Action::Write(Order { dependent: at, change, judged_at, limit, needs_lead }));
+                cx.actions.push(Action::Write(Order {
+                    dependent: at,
+                    change,
+                    judged_at,
+                    limit,
+                    needs_lead,
+                }));
             }
-            // Others wait for the permit, so it is given back; what follows instead is decided at once, as for any step that is due.
+            // Others wait for the permit, so it is given back; what follows instead is decided at
+            // once, as for any step that is due.
             _ => {
                 step.stage = Stage::Due(cx.now);
                 cx.actions.push(Action::Cancel(at));
@@ -227,8 +325,15 @@ impl Shoot {
         self.scaling = Some(scaling);
     }
 
-    pub(super) fn on_written(&mut self, at: usize, result: Result<Arc<Observed>, Refusal>, cx: &mut Context<'_>) {
-        let Some(mut scaling) = self.scaling.take() else { return };
+    pub(super) fn on_written(
+        &mut self,
+        at: usize,
+        result: Result<Arc<Observed>, Refusal>,
+        cx: &mut Context<'_>,
+    ) {
+        let Some(mut scaling) = self.scaling.take() else {
+            return;
+        };
         if let Stage::Writing(change, sent) = scaling.steps[at].stage.clone() {
             match result {
                 Ok(after) => {
@@ -241,7 +346,10 @@ impl Shoot {
                     scaling.steps[at].stage = Stage::Done(None);
                 }
                 Err(refusal) => {
-                    if refusal == Refusal::Conflict && self.known[at].is_held_down() && !change.base.marks.held_down {
+                    if refusal == Refusal::Conflict
+                        && self.known[at].is_held_down()
+                        && !change.base.marks.held_down
+                    {
                         // So the marker that was seen while the write was under way is of others.
                         self.note_marker(cx.now);
                     }
@@ -258,8 +366,15 @@ impl Shoot {
         self.scaling = Some(scaling);
     }
 
-    pub(super) fn on_read(&mut self, at: usize, result: Result<DependentState, Refusal>, cx: &mut Context<'_>) {
-        let Some(mut scaling) = self.scaling.take() else { return };
+    pub(super) fn on_read(
+        &mut self,
+        at: usize,
+        result: Result<DependentState, Refusal>,
+        cx: &mut Context<'_>,
+    ) {
+        let Some(mut scaling) = self.scaling.take() else {
+            return;
+        };
         if scaling.steps[at].stage == Stage::Reading {
             match result {
                 Ok(state) => {
@@ -278,7 +393,14 @@ impl Shoot {
     }
 
     /// A write was made, whether or not it was answered.
-    fn done(&mut self, scaling: &mut Scaling, at: usize, change: Change, took: Option<TimeDelta>, cx: &mut Context<'_>) {
+    fn done(
+        &mut self,
+        scaling: &mut Scaling,
+        at: usize,
+        change: Change,
+        took: Option<TimeDelta>,
+        cx: &mut Context<'_>,
+    ) {
         let direction = scaling.direction;
         let step = &mut scaling.steps[at];
         let waits = direction == Direction::Up && change.write.replicas.is_some();
@@ -292,6 +414,13 @@ impl Shoot {
         if without_lead {
             self.known[at].stood_in = Some(cx.now);
         }
-        cx.report(Report::Written { dependent: at, direction, change, took, turn, without_lead });
+        cx.report(Report::Written {
+            dependent: at,
+            direction,
+            change,
+            took,
+            turn,
+            without_lead,
+        });
     }
 }

@@ -21,11 +21,13 @@ use crate::verdict::{BackedNodes, NodeRecord};
 pub struct Start {
     /// When this process first saw that it may be probed.
     pub eligible: Moment,
-    /// Whether the last operation on it is over for longer than initialDelay, so that it is in operation (D-51).
+    /// Whether the last operation on it is over for longer than initialDelay, so that it is in
+    /// operation (D-51).
     pub in_operation: bool,
 }
 
-/// All that a decision depends on besides the probes and the answers. Whoever drives the machine reads it again for each input.
+/// All that a decision depends on besides the probes and the answers. Whoever drives the machine
+/// reads it again for each input.
 #[derive(Clone, Debug)]
 pub struct Surroundings {
     pub config: Arc<Config>,
@@ -35,10 +37,12 @@ pub struct Surroundings {
     pub leads: bool,
     /// Whether nothing is written: what would be is reported.
     pub dry_run: bool,
-    /// Since when what is known of the seed may be written by: its Clusters are seen, and this process was not suspended, without
-    /// interruption; for a restore they were also read again since this replica leads. None while that is not so.
+    /// Since when what is known of the seed may be written by: its Clusters are seen, and this
+    /// process was not suspended, without interruption; for a restore they were also read again
+    /// since this replica leads. None while that is not so.
     pub seed_since: ByDirection<Option<Moment>>,
-    /// When the leader counts as gone unless it renews its Lease before (D-61); none while no leader is known.
+    /// When the leader counts as gone unless it renews its Lease before (D-61); none while no
+    /// leader is known.
     pub leader_silent_from: Option<Moment>,
     pub is_ours: bool,
     /// What the owner record says; none while none is configured.
@@ -62,13 +66,15 @@ pub enum Input {
     /// A probe has listed the leases; the Machines are none while they are not known.
     Leases(RequestTimes, LeaseList, Option<Arc<BackedNodes>>),
     Nodes(Vec<NodeRecord>),
-    /// A person vouches for the nodes: nothing is probed, and what is held down may come back whatever the leases say.
+    /// A person vouches for the nodes: nothing is probed, and what is held down may come back
+    /// whatever the leases say.
     Vouched,
     /// A probe was complete and came to this: in the model, which has no leases.
     #[cfg(test)]
     Found(crate::judgement::Finding),
     Failed(ProbeFailure),
-    /// The Cluster, the namespace and the Machines were read from the API server; none if one could not be.
+    /// The Cluster, the namespace and the Machines were read from the API server; none if one could
+    /// not be.
     Verified(Option<Verified>),
     Permitted(usize),
     Read(usize, Result<DependentState, Refusal>),
@@ -78,7 +84,8 @@ pub enum Input {
 /// How a probe failed, as far as it matters for what follows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ProbeFailure {
-    /// There was no answer: no connection, a time-out, 5xx. It may be away for its nodes as well (D-54).
+    /// There was no answer: no connection, a time-out, 5xx. It may be away for its nodes as well
+    /// (D-54).
     Unanswered,
     /// 429, and for how long it asks to be left alone.
     Throttled(Option<TimeDelta>),
@@ -95,10 +102,11 @@ pub struct Verified {
 
 #[derive(Clone, Debug, PartialEq)]
 pub enum Action {
-    /// Begin a probe: list the leases; then [`Input::Leases`] or [`Input::Failed`]. Where the verdict may fall by them the nodes will be
-    /// wanted next, and are best listed beside them.
+    /// Begin a probe: list the leases; then [`Input::Leases`] or [`Input::Failed`]. Where the
+    /// verdict may fall by them the nodes will be wanted next, and are best listed beside them.
     ListLeases { with_nodes: bool },
-    /// List the nodes for the same probe, unless that is done already; then [`Input::Nodes`] or [`Input::Failed`].
+    /// List the nodes for the same probe, unless that is done already; then [`Input::Nodes`] or
+    /// [`Input::Failed`].
     ListNodes,
     /// Read the Cluster, the namespace and the Machines; then [`Input::Verified`].
     Verify,
@@ -132,11 +140,13 @@ pub enum Report {
     Found,
     MachinesUnknown,
     Begun(Direction),
-    /// A scaling is given up: the verdict has turned, operators want nothing written, or the probe is not wanted any more.
+    /// A scaling is given up: the verdict has turned, operators want nothing written, or the probe
+    /// is not wanted any more.
     Abandoned(Direction),
     /// A scaling has ended: so many were written, so many could not be.
     Ended(Direction, usize, usize),
-    /// A dependent was written, or had been without an answer; `turn` is how long ago it was its turn.
+    /// A dependent was written, or had been without an answer; `turn` is how long ago it was its
+    /// turn.
     Written {
         dependent: usize,
         direction: Direction,

@@ -13,8 +13,8 @@ use crate::{scaled, span};
 
 /// However short a grace a shoot asks for, doubt brings no probe sooner than this.
 const SHORTEST_GAP: TimeDelta = TimeDelta::seconds(1);
-/// Probes that are requested at once, because what others wrote is newer than the last one, are so far apart; from the fourth in a minute
-/// on further (D-52).
+/// Probes that are requested at once, because what others wrote is newer than the last one, are so
+/// far apart; from the fourth in a minute on further (D-52).
 const REPROBE_GAP: TimeDelta = TimeDelta::seconds(1);
 const LONG_REPROBE_GAP: TimeDelta = TimeDelta::seconds(10);
 const REPROBES_PER_MINUTE: usize = 3;
@@ -26,7 +26,8 @@ pub(super) struct ReprobeRequests {
 }
 
 impl ReprobeRequests {
-    /// Requests a probe at once, or as soon as that may be. True if so many were requested that others keep writing.
+    /// Requests a probe at once, or as soon as that may be. True if so many were requested that
+    /// others keep writing.
     fn request(&mut self, now: Moment) -> bool {
         let often = self.is_often(now);
         let gap = if often { LONG_REPROBE_GAP } else { REPROBE_GAP };
@@ -51,8 +52,9 @@ impl ReprobeRequests {
     }
 }
 
-/// Lets shoots that began together, or were reloaded together, get out of step: each takes its next probes a little early, by a share of
-/// its own, so that in the end they are spread over a whole gap between probes. Later probes are as far apart as the lease clock wants.
+/// Lets shoots that began together, or were reloaded together, get out of step: each takes its next
+/// probes a little early, by a share of its own, so that in the end they are spread over a whole
+/// gap between probes. Later probes are as far apart as the lease clock wants.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct StartupJitter {
     share: f64,
@@ -64,7 +66,10 @@ impl StartupJitter {
     const PROBES: u32 = 10;
 
     pub(super) fn new(chance: f64) -> Self {
-        Self { share: chance / f64::from(Self::PROBES), probes: Self::PROBES }
+        Self {
+            share: chance / f64::from(Self::PROBES),
+            probes: Self::PROBES,
+        }
     }
 
     pub(super) fn probe_completed(&mut self) {
@@ -77,7 +82,8 @@ impl StartupJitter {
 }
 
 impl Shoot {
-    /// First probes are spread, so that a restart does not hit all API servers at once; shoots that are held down go first (D-51).
+    /// First probes are spread, so that a restart does not hit all API servers at once; shoots that
+    /// are held down go first (D-51).
     pub(super) fn first_probe(&self, around: &Surroundings, now: Moment) -> Moment {
         let latest = match self.start.in_operation {
             true => now + around.spread,
@@ -89,10 +95,17 @@ impl Shoot {
         now + scaled(latest - now, around.chance)
     }
 
-    /// Since when nodes that were listed may still be judged by (D-53); none when they are to be listed for each probe.
+    /// Since when nodes that were listed may still be judged by (D-53); none when they are to be
+    /// listed for each probe.
     pub(super) fn nodes_good_since(&self, cx: &Context<'_>) -> Option<Moment> {
         (self.last_direction == Some(Direction::Down)).then(|| {
-            let requested = self.reprobes.made.back().copied().max(self.free_since.down).max(Some(self.same_since));
+            let requested = self
+                .reprobes
+                .made
+                .back()
+                .copied()
+                .max(self.free_since.down)
+                .max(Some(self.same_since));
             (cx.now - span(cx.around.config.probe_interval)).max(requested.unwrap_or(Moment::START))
         })
     }
@@ -114,18 +127,27 @@ impl Shoot {
         self.reprobes.probed(cx.now);
         self.probed_at = cx.now;
         self.probing = Probing::Leases;
-        let may_fall = |finding: &Arc<Finding>| finding.verdict_possible.is_some_and(|possible| possible <= cx.now);
-        let with_nodes = self.last_direction != Some(Direction::Down) && self.finding.as_ref().is_some_and(may_fall);
+        let may_fall = |finding: &Arc<Finding>| {
+            finding
+                .verdict_possible
+                .is_some_and(|possible| possible <= cx.now)
+        };
+        let with_nodes = self.last_direction != Some(Direction::Down)
+            && self.finding.as_ref().is_some_and(may_fall);
         cx.actions.push(Action::ListLeases { with_nodes });
     }
 
-    /// Lets the next probe begin at once if none has since then, and otherwise no later than the gap after the last one; one that failed is
-    /// repeated in its own time.
+    /// Lets the next probe begin at once if none has since then, and otherwise no later than the
+    /// gap after the last one; one that failed is repeated in its own time.
     pub(super) fn probe_soon(&mut self, since: Moment, cx: &Context<'_>) {
         if self.failures > 0 && self.probed_at >= since {
             return;
         }
-        let gap = if self.probed_at < since { TimeDelta::zero() } else { REPROBE_GAP };
+        let gap = if self.probed_at < since {
+            TimeDelta::zero()
+        } else {
+            REPROBE_GAP
+        };
         self.next_probe = self.next_probe.min((self.probed_at + gap).max(cx.now));
     }
 
@@ -143,16 +165,34 @@ impl Shoot {
         let stretch = 1.0 + chance * config.backoff_jitter_factor;
         let judged_at = finding.map_or(cx.now, |finding| finding.judged_at);
         let grace = cx.around.settings.grace(config);
-        // Who leads, or would if the leader is gone, probes soon while anything is held down (D-53); so does who only looks.
-        let leads = cx.around.leads || cx.around.dry_run || cx.around.leader_silent_from.is_some_and(|from| from <= cx.now);
+        // Who leads, or would if the leader is gone, probes soon while anything is held down
+        // (D-53); so does who only looks.
+        let leads = cx.around.leads
+            || cx.around.dry_run
+            || cx
+                .around
+                .leader_silent_from
+                .is_some_and(|from| from <= cx.now);
         let recovery = (leads && self.held_down().next().is_some()).then(|| grace.recovery_gap());
         let interval = scaled(span(config.probe_interval), stretch);
-        let in_outage = failure.is_some() && (recovery.is_some() || self.last_direction == Some(Direction::Down));
-        let interval = if in_outage { interval.min(grace.recovery_gap()) } else { interval };
-        let gap = scaled(grace.longest_gap().max(SHORTEST_GAP), 1.0 - self.jitter.share());
+        let in_outage = failure.is_some()
+            && (recovery.is_some() || self.last_direction == Some(Direction::Down));
+        let interval = if in_outage {
+            interval.min(grace.recovery_gap())
+        } else {
+            interval
+        };
+        let gap = scaled(
+            grace.longest_gap().max(SHORTEST_GAP),
+            1.0 - self.jitter.share(),
+        );
         let gap = recovery.map_or(gap, |recovery| recovery.min(gap));
         // What was under way during a protective write says nothing of the time since.
-        let gap = if self.probed_at < self.protected_at { REPROBE_GAP } else { gap };
+        let gap = if self.probed_at < self.protected_at {
+            REPROBE_GAP
+        } else {
+            gap
+        };
         next_probe(&ScheduleInputs {
             now: cx.now,
             judged_at: if failure.is_some() { cx.now } else { judged_at },

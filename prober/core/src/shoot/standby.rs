@@ -1,4 +1,5 @@
-//! What a replica may do that does not lead (D-50): protect when the leader has not acted, and restore what nobody else does.
+//! What a replica may do that does not lead (D-50): protect when the leader has not acted, and
+//! restore what nobody else does.
 
 use chrono::TimeDelta;
 
@@ -9,12 +10,20 @@ use crate::owner::Standing;
 use crate::replicas::Change;
 use crate::span;
 
-/// How long the leader has for its write once it may protect, or after a change that others make in mid-outage.
-const PATIENCE: Share = Share { ten_thousandths: 375, at_most: TimeDelta::milliseconds(1500) };
-/// A marker that others set shows that the leader is at work if it was first seen so shortly before the verdict, or since.
+/// How long the leader has for its write once it may protect, or after a change that others make in
+/// mid-outage.
+const PATIENCE: Share = Share {
+    ten_thousandths: 375,
+    at_most: TimeDelta::milliseconds(1500),
+};
+/// A marker that others set shows that the leader is at work if it was first seen so shortly before
+/// the verdict, or since.
 const AT_WORK: TimeDelta = TimeDelta::seconds(5);
 /// Then a standby waits until so long after the ordering deadline.
-const BEHIND_DEADLINE: Share = Share { ten_thousandths: 250, at_most: TimeDelta::seconds(1) };
+const BEHIND_DEADLINE: Share = Share {
+    ten_thousandths: 250,
+    at_most: TimeDelta::seconds(1),
+};
 /// What is held down is restored after so much time, and so many probes, that all said "up".
 const RESTORES_AFTER: TimeDelta = TimeDelta::seconds(60);
 const RESTORES_AFTER_PROBES: u32 = 3;
@@ -23,7 +32,8 @@ const AGAIN_AFTER: TimeDelta = TimeDelta::seconds(10);
 /// What could not be read is read again after this time.
 const VERIFIED_AGAIN_AFTER: TimeDelta = TimeDelta::seconds(1);
 
-/// Whether the seed's API server itself has shown, in this outage, that the shoot is to be protected.
+/// Whether the seed's API server itself has shown, in this outage, that the shoot is to be
+/// protected.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub(super) enum Verification {
     #[default]
@@ -36,12 +46,18 @@ pub(super) enum Verification {
 
 /// The end of the time that a leader has: earlier if it stops renewing its Lease before (D-61).
 fn unless_silent(end: Moment, around: &Surroundings) -> Moment {
-    around.leader_silent_from.map_or(end, |silent| silent.min(end))
+    around
+        .leader_silent_from
+        .map_or(end, |silent| silent.min(end))
 }
 
 impl Shoot {
     /// Since when, or from when on, it is a standby's turn; none while that is not known.
-    pub(super) fn standbys_turn(&mut self, direction: Direction, cx: &mut Context<'_>) -> Option<Moment> {
+    pub(super) fn standbys_turn(
+        &mut self,
+        direction: Direction,
+        cx: &mut Context<'_>,
+    ) -> Option<Moment> {
         if !cx.around.options.standby_protects.value {
             return None;
         }
@@ -61,31 +77,60 @@ impl Shoot {
     pub(super) fn note_leaders_chance(&mut self, cx: &Context<'_>) {
         let Context { around, now, .. } = cx;
         let owns = matches!(around.owner, None | Some(Standing::Ours));
-        let may = self.last_direction == Some(Direction::Down) && around.is_ours && owns && around.paused == Some(false);
+        let may = self.last_direction == Some(Direction::Down)
+            && around.is_ours
+            && owns
+            && around.paused == Some(false);
         let since = may.then(|| self.leader_may_protect_since.unwrap_or(*now));
-        self.leader_may_protect_since = since.max(since.and(self.ripe_from(Direction::Down, around)));
+        self.leader_may_protect_since =
+            since.max(since.and(self.ripe_from(Direction::Down, around)));
     }
 
     fn leader_had_its_time_from(&self, around: &Surroundings) -> Option<Moment> {
         let ((verdict, deadline), may) = self.down_since.zip(self.leader_may_protect_since)?;
-        let at_work = self.marker_seen.is_some_and(|seen| seen >= verdict - AT_WORK);
-        let behind = deadline.filter(|_| at_work).map(|deadline| deadline + self.share(BEHIND_DEADLINE));
-        Some(unless_silent(behind.into_iter().fold(may + self.share(PATIENCE), Moment::max), around))
+        let at_work = self
+            .marker_seen
+            .is_some_and(|seen| seen >= verdict - AT_WORK);
+        let behind = deadline
+            .filter(|_| at_work)
+            .map(|deadline| deadline + self.share(BEHIND_DEADLINE));
+        Some(unless_silent(
+            behind
+                .into_iter()
+                .fold(may + self.share(PATIENCE), Moment::max),
+            around,
+        ))
     }
 
-    /// From when on a write is due also here, if the leader has its time with what others have changed in mid-outage.
-    pub(super) fn turn_with(&self, at: usize, direction: Direction, around: &Surroundings) -> Option<Moment> {
-        let may = self.leader_may_protect_since.filter(|_| !around.leads && direction == Direction::Down)?;
-        self.known[at].changed_by_others_at().filter(|at| *at > may).map(|at| unless_silent(at + self.share(PATIENCE), around))
+    /// From when on a write is due also here, if the leader has its time with what others have
+    /// changed in mid-outage.
+    pub(super) fn turn_with(
+        &self,
+        at: usize,
+        direction: Direction,
+        around: &Surroundings,
+    ) -> Option<Moment> {
+        let may = self
+            .leader_may_protect_since
+            .filter(|_| !around.leads && direction == Direction::Down)?;
+        self.known[at]
+            .changed_by_others_at()
+            .filter(|at| *at > may)
+            .map(|at| unless_silent(at + self.share(PATIENCE), around))
     }
 
     fn share(&self, share: Share) -> TimeDelta {
-        self.finding.as_ref().map_or(share.at_most, |finding| finding.grace.share(share))
+        self.finding
+            .as_ref()
+            .map_or(share.at_most, |finding| finding.grace.share(share))
     }
 
-    /// What the leader has only just taken down is not brought back by a replica that observes something else.
+    /// What the leader has only just taken down is not brought back by a replica that observes
+    /// something else.
     fn recovered_from(&self, cx: &Context<'_>) -> Option<Moment> {
-        let (since, _) = self.up_since.filter(|&(_, probes)| probes >= RESTORES_AFTER_PROBES)?;
+        let (since, _) = self
+            .up_since
+            .filter(|&(_, probes)| probes >= RESTORES_AFTER_PROBES)?;
         let lasting = RESTORES_AFTER + span(cx.around.options.scale_up_stabilization.value);
         Some(Some(since).max(self.marker_seen)? + lasting)
     }
@@ -108,21 +153,36 @@ impl Shoot {
             return;
         }
         // The next probe may have listed the leases and not yet the nodes.
-        let comparable = self.verdict() == Some(Verdict::ScaleDown) && self.probing != Probing::Nodes;
-        let allowed = |verified: &Verified| verified.is_ours && !verified.is_paused && verified.standby_protects;
-        let confirmed = verified.filter(|verified| comparable && allowed(verified)).is_some_and(|verified| {
-            if self.judge.set_machines(verified.machines) {
-                self.adopt(self.judge.judge(&self.rules(cx.around)), cx);
-            }
-            self.verdict() == Some(Verdict::ScaleDown)
-        });
-        self.verification =
-            if confirmed { Verification::Confirmed } else { Verification::Refused(cx.now + VERIFIED_AGAIN_AFTER) };
+        let comparable =
+            self.verdict() == Some(Verdict::ScaleDown) && self.probing != Probing::Nodes;
+        let allowed = |verified: &Verified| {
+            verified.is_ours && !verified.is_paused && verified.standby_protects
+        };
+        let confirmed = verified
+            .filter(|verified| comparable && allowed(verified))
+            .is_some_and(|verified| {
+                if self.judge.set_machines(verified.machines) {
+                    self.adopt(self.judge.judge(&self.rules(cx.around)), cx);
+                }
+                self.verdict() == Some(Verdict::ScaleDown)
+            });
+        self.verification = if confirmed {
+            Verification::Confirmed
+        } else {
+            Verification::Refused(cx.now + VERIFIED_AGAIN_AFTER)
+        };
     }
 
-    /// Whether a write is also for a replica that does not lead: it takes down what is above 0 and restores what carries the marker, each
-    /// once between two changes of its own verdict, so that replicas with different verdicts do not fight. It repairs nothing.
-    pub(super) fn is_a_standbys(&self, at: usize, direction: Direction, change: &Change, cx: &mut Context<'_>) -> bool {
+    /// Whether a write is also for a replica that does not lead: it takes down what is above 0 and
+    /// restores what carries the marker, each once between two changes of its own verdict, so that
+    /// replicas with different verdicts do not fight. It repairs nothing.
+    pub(super) fn is_a_standbys(
+        &self,
+        at: usize,
+        direction: Direction,
+        change: &Change,
+        cx: &mut Context<'_>,
+    ) -> bool {
         let marked = change.base.marks.held_down;
         let scales = change.write.replicas.is_some() && (direction == Direction::Down || marked);
         let spent = self.known[at].stood_in.is_some_and(|last| {

@@ -1,8 +1,9 @@
-//! The machine of one shoot, driven through hours in no time: a shoot's API server and nodes, a seed that carries out what the machine
-//! says, and a record of all that it said.
+//! The machine of one shoot, driven through hours in no time: a shoot's API server and nodes, a
+//! seed that carries out what the machine says, and a record of all that it said.
 //!
-//! Three nodes renew their leases every 10 s, a tenth of a second apart. When they fall silent at 105 s, two of three leases have expired
-//! at 130.1 s, which is an outage, and the ordering deadline is 137 s.
+//! Three nodes renew their leases every 10 s, a tenth of a second apart. When they fall silent at
+//! 105 s, two of three leases have expired at 130.1 s, which is an outage, and the ordering
+//! deadline is 137 s.
 
 mod begun_restore;
 mod evidence;
@@ -31,7 +32,8 @@ use crate::retry::Refusal;
 use crate::tests::scene::{around, at, dependent, running, span, times, wall};
 use crate::verdict::{NodeCondition, NodeRecord};
 
-/// The places of the two dependents: machine-controller-manager goes down first, kube-controller-manager comes up first.
+/// The places of the two dependents: machine-controller-manager goes down first,
+/// kube-controller-manager comes up first.
 const MCM: usize = 0;
 const KCM: usize = 1;
 
@@ -53,7 +55,8 @@ enum Api {
     Vouched,
 }
 
-/// A shoot's machine and its world. Unless a test says otherwise, whatever the machine asks for is done at once.
+/// A shoot's machine and its world. Unless a test says otherwise, whatever the machine asks for is
+/// done at once.
 struct Rig {
     shoot: Shoot,
     around: Surroundings,
@@ -68,7 +71,8 @@ struct Rig {
     /// So many of them are not silent.
     spared: usize,
     machines: Arc<BackedNodes>,
-    /// What is read of the Cluster, the namespaces and the Machines; as the view has it unless something else is set.
+    /// What is read of the Cluster, the namespaces and the Machines; as the view has it unless
+    /// something else is set.
     verified: Option<Option<Verified>>,
     /// Whether permits and answers to writes are given by the test.
     holds_permits: bool,
@@ -105,12 +109,24 @@ fn node(number: usize) -> String {
 
 /// What a resource is that is held down, and whose pods are gone.
 fn held(memory: &str) -> Observed {
-    let marks = Marks { replicas: Some(memory.into()), held_down: true, ignored: false };
-    Observed { replicas: 0, ready: 0, marks, ..running(1) }
+    let marks = Marks {
+        replicas: Some(memory.into()),
+        held_down: true,
+        ignored: false,
+    };
+    Observed {
+        replicas: 0,
+        ready: 0,
+        marks,
+        ..running(1)
+    }
 }
 
 fn two() -> Surroundings {
-    let mut around = around([dependent("machine-controller-manager", 1, 0), dependent("kube-controller-manager", 0, 1)]);
+    let mut around = around([
+        dependent("machine-controller-manager", 1, 0),
+        dependent("kube-controller-manager", 0, 1),
+    ]);
     around.chance = 0.0;
     around
 }
@@ -123,11 +139,20 @@ impl Rig {
 
     /// The same with a replica that does not lead.
     fn standby() -> Self {
-        Self::with(Surroundings { leads: false, ..two() })
+        Self::with(Surroundings {
+            leads: false,
+            ..two()
+        })
     }
 
     fn with(around: Surroundings) -> Self {
-        Self::starting(Start { eligible: Moment::START, in_operation: true }, around)
+        Self::starting(
+            Start {
+                eligible: Moment::START,
+                in_operation: true,
+            },
+            around,
+        )
     }
 
     fn starting(start: Start, around: Surroundings) -> Self {
@@ -187,7 +212,12 @@ impl Rig {
     fn stamp(&self, number: usize) -> f64 {
         let phase = number as f64 / 10.0;
         let mut stamp = ((seconds(self.now) - phase) / self.beat).floor() * self.beat + phase;
-        while number >= self.spared && self.silences.iter().any(|silence| silence.0 <= stamp && stamp < silence.1) {
+        while number >= self.spared
+            && self
+                .silences
+                .iter()
+                .any(|silence| silence.0 <= stamp && stamp < silence.1)
+        {
             stamp -= self.beat;
         }
         self.renewed_at.map_or(stamp, |renewed| stamp.max(renewed))
@@ -198,9 +228,16 @@ impl Rig {
         let mut idle = 0;
         loop {
             self.input(Input::Woken);
-            let Some(next) = self.shoot.next().filter(|next| *next <= at(until)) else { break };
+            let Some(next) = self.shoot.next().filter(|next| *next <= at(until)) else {
+                break;
+            };
             idle = if next > self.now { 0 } else { idle + 1 };
-            assert!(idle < 100, "a hot loop at {:?}: {:?}", self.now, &self.log[self.log.len().saturating_sub(10)..]);
+            assert!(
+                idle < 100,
+                "a hot loop at {:?}: {:?}",
+                self.now,
+                &self.log[self.log.len().saturating_sub(10)..]
+            );
             self.now = next.max(self.now);
         }
         self.now = self.now.max(at(until));
@@ -224,7 +261,8 @@ impl Rig {
         let now = seconds(self.now);
         for action in &actions {
             if *action == Action::Report(Report::Found) {
-                self.verdicts.push((now, self.shoot.finding().expect("found").verdict));
+                self.verdicts
+                    .push((now, self.shoot.finding().expect("found").verdict));
             }
             self.log.push((now, action.clone()));
         }
@@ -236,15 +274,32 @@ impl Rig {
     fn record(&mut self, actions: &[Action]) {
         let wall = wall(self.now.elapsed_since_start().as_seconds_f64());
         for action in actions {
-            if let Action::Report(Report::Written { dependent, change, without_lead, .. }) = action
+            if let Action::Report(Report::Written {
+                dependent,
+                change,
+                without_lead,
+                ..
+            }) = action
                 && let Some(outage) = &mut self.outage
             {
-                outage.wrote(&self.around.config.dependents[*dependent].resource, change, !without_lead, wall);
+                outage.wrote(
+                    &self.around.config.dependents[*dependent].resource,
+                    change,
+                    !without_lead,
+                    wall,
+                );
             }
         }
         let (shoot, paused, now) = (&self.shoot, self.around.paused == Some(true), self.now);
-        let by = Snapshot { namespace: "shoot--a--b", shoot, paused, now, wall };
-        self.outages.extend(Outage::follow(&mut self.outage, &by).map(|outage| *outage));
+        let by = Snapshot {
+            namespace: "shoot--a--b",
+            shoot,
+            paused,
+            now,
+            wall,
+        };
+        self.outages
+            .extend(Outage::follow(&mut self.outage, &by).map(|outage| *outage));
     }
 
     fn carry_out(&mut self, action: Action) -> Vec<Action> {
@@ -255,7 +310,10 @@ impl Rig {
                     self.now = self.now + TimeDelta::microseconds(1);
                     let sent = self.now;
                     self.now = self.now + span(self.latency);
-                    self.answer(RequestTimes { sent, ..times(self.now.elapsed_since_start().as_seconds_f64()) })
+                    self.answer(RequestTimes {
+                        sent,
+                        ..times(self.now.elapsed_since_start().as_seconds_f64())
+                    })
                 }
                 Api::Fails(failure) => self.take(Input::Failed(failure)),
                 Api::Hangs => vec![],
@@ -266,8 +324,13 @@ impl Rig {
             },
             Action::ListNodes => {
                 let record = |number| {
-                    let mut record = NodeRecord { name: node(number), ..NodeRecord::default() };
-                    self.excluded.iter().for_each(|condition| record.note_condition(condition.clone()));
+                    let mut record = NodeRecord {
+                        name: node(number),
+                        ..NodeRecord::default()
+                    };
+                    self.excluded
+                        .iter()
+                        .for_each(|condition| record.note_condition(condition.clone()));
                     record
                 };
                 let nodes = (0..self.nodes).map(record).collect();
@@ -298,9 +361,18 @@ impl Rig {
         let mut leases = LeaseList::default();
         for number in 0..self.nodes {
             let renew_time = Some(wall(self.stamp(number) + self.ahead));
-            leases.push(LeaseRecord { name: &node(number), uid: LeaseUid::default(), renew_time, duration_seconds: Some(40) });
+            leases.push(LeaseRecord {
+                name: &node(number),
+                uid: LeaseUid::default(),
+                renew_time,
+                duration_seconds: Some(40),
+            });
         }
-        self.take(Input::Leases(times, leases, Some(Arc::clone(&self.machines))))
+        self.take(Input::Leases(
+            times,
+            leases,
+            Some(Arc::clone(&self.machines)),
+        ))
     }
 
     /// Makes a write, and lets the view show it after its answer.
@@ -343,7 +415,10 @@ impl Rig {
 
     /// All that was said of a kind, with the moments.
     fn said<T>(&self, which: impl Fn(&Action) -> Option<T>) -> Vec<(f64, T)> {
-        self.log.iter().filter_map(|(when, action)| Some((*when, which(action)?))).collect()
+        self.log
+            .iter()
+            .filter_map(|(when, action)| Some((*when, which(action)?)))
+            .collect()
     }
 
     /// The orders that were given, by their moment, dependent, and replicas.
@@ -352,7 +427,10 @@ impl Rig {
             Action::Write(order) => Some((order.dependent, order.change.write.replicas)),
             _ => None,
         };
-        self.said(order).into_iter().map(|(when, (at, replicas))| (when, at, replicas)).collect()
+        self.said(order)
+            .into_iter()
+            .map(|(when, (at, replicas))| (when, at, replicas))
+            .collect()
     }
 
     fn orders(&self) -> Vec<Order> {
@@ -360,17 +438,28 @@ impl Rig {
             Action::Write(order) => Some(order.clone()),
             _ => None,
         };
-        self.said(order).into_iter().map(|(_, order)| order).collect()
+        self.said(order)
+            .into_iter()
+            .map(|(_, order)| order)
+            .collect()
     }
 
     /// When such an action was asked for, from a moment on.
     fn when(&self, wanted: &Action, from: f64) -> Vec<f64> {
-        self.log.iter().filter(|(when, action)| *when >= from && action == wanted).map(|(when, _)| *when).collect()
+        self.log
+            .iter()
+            .filter(|(when, action)| *when >= from && action == wanted)
+            .map(|(when, _)| *when)
+            .collect()
     }
 
     fn probes(&self, from: f64) -> Vec<f64> {
         let probes = self.said(|action| matches!(action, Action::ListLeases { .. }).then_some(()));
-        probes.into_iter().map(|(when, ())| when).filter(|when| *when >= from).collect()
+        probes
+            .into_iter()
+            .map(|(when, ())| when)
+            .filter(|when| *when >= from)
+            .collect()
     }
 
     /// What the last probe said.
@@ -385,5 +474,8 @@ impl Rig {
 
 /// The longest time between two of these moments.
 fn longest_gap(moments: &[f64]) -> f64 {
-    moments.windows(2).map(|two| two[1] - two[0]).fold(0.0, f64::max)
+    moments
+        .windows(2)
+        .map(|two| two[1] - two[0])
+        .fold(0.0, f64::max)
 }

@@ -1,4 +1,5 @@
-//! Walks through every state that a small model can reach, breadth first, so that what leads to a wrong state is the shortest way there.
+//! Walks through every state that a small model can reach, breadth first, so that what leads to a
+//! wrong state is the shortest way there.
 //!
 //! ```text
 //! start --actions--> states, each visited once --all invariants hold--> how many there were
@@ -16,7 +17,8 @@ pub trait Model {
     /// What leads from one state to the next.
     type Action: Copy + Debug;
 
-    /// Tells `to` every action that is possible in a state and what comes of it: a state, or which invariant it breaks.
+    /// Tells `to` every action that is possible in a state and what comes of it: a state, or which
+    /// invariant it breaks.
     fn steps(&self, state: &Self::State, to: impl FnMut(Self::Action, Result<Self::State, String>));
 
     /// What must hold in a state.
@@ -55,7 +57,8 @@ impl fmt::Display for Counterexample {
     }
 }
 
-/// A state, the place of the one it was first reached from, and by which action; and how far away it is.
+/// A state, the place of the one it was first reached from, and by which action; and how far away
+/// it is.
 struct Visit<M: Model> {
     state: M::State,
     from: Option<(usize, M::Action)>,
@@ -68,7 +71,8 @@ struct Quick(u64);
 
 impl Quick {
     fn mix(&mut self, word: u64) {
-        // An odd number without a pattern, from the golden ratio: multiplying by it spreads small differences over all bits.
+        // An odd number without a pattern, from the golden ratio: multiplying by it spreads small
+        // differences over all bits.
         self.0 = (self.0.rotate_left(5) ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     }
 }
@@ -102,9 +106,14 @@ impl Hasher for Quick {
 /// Visits everything that can be reached from `start`, up to `limit` states.
 ///
 /// # Panics
-/// When there are more states: then the model is not as small as it was meant to be, and nothing is proven.
+/// When there are more states: then the model is not as small as it was meant to be, and nothing is
+/// proven.
 pub fn explore<M: Model>(model: &M, start: M::State, limit: usize) -> Explored {
-    let mut visits: Vec<Visit<M>> = vec![Visit { state: start.clone(), from: None, depth: 0 }];
+    let mut visits: Vec<Visit<M>> = vec![Visit {
+        state: start.clone(),
+        from: None,
+        depth: 0,
+    }];
     let mut broken = model.check(&start).err().map(|broken| (0, None, broken));
     let mut known: HashSet<M::State, BuildHasherDefault<Quick>> = HashSet::from_iter([start]);
     let (mut next, mut actions) = (0, 0);
@@ -119,8 +128,15 @@ pub fn explore<M: Model>(model: &M, start: M::State, limit: usize) -> Explored {
                     if !known.insert(state.clone()) {
                         return;
                     }
-                    broken = model.check(&state).err().map(|why| (visits.len(), None, why));
-                    visits.push(Visit { state, from: Some((next, action)), depth: depth + 1 });
+                    broken = model
+                        .check(&state)
+                        .err()
+                        .map(|why| (visits.len(), None, why));
+                    visits.push(Visit {
+                        state,
+                        from: Some((next, action)),
+                        depth: depth + 1,
+                    });
                 }
             }
         });
@@ -128,8 +144,16 @@ pub fn explore<M: Model>(model: &M, start: M::State, limit: usize) -> Explored {
         next += 1;
     }
     let depth = visits.last().map_or(0, |visit| visit.depth);
-    let counterexample = broken.map(|(at, action, broken)| Counterexample { broken, way: way(&visits, at, action) });
-    Explored { states: visits.len(), actions, depth, counterexample }
+    let counterexample = broken.map(|(at, action, broken)| Counterexample {
+        broken,
+        way: way(&visits, at, action),
+    });
+    Explored {
+        states: visits.len(),
+        actions,
+        depth,
+        counterexample,
+    }
 }
 
 fn way<M: Model>(visits: &[Visit<M>], mut at: usize, last: Option<M::Action>) -> Vec<String> {
@@ -162,24 +186,39 @@ mod tests {
             if *state < 9 {
                 to('+', Ok(state + 1));
             }
-            to('-', state.checked_sub(1).ok_or_else(|| "below 0".to_owned()).or(Ok(0)));
+            to(
+                '-',
+                state
+                    .checked_sub(1)
+                    .ok_or_else(|| "below 0".to_owned())
+                    .or(Ok(0)),
+            );
         }
 
         fn check(&self, state: &u8) -> Result<(), String> {
-            if *state == self.forbidden { Err(format!("{state} is reached")) } else { Ok(()) }
+            if *state == self.forbidden {
+                Err(format!("{state} is reached"))
+            } else {
+                Ok(())
+            }
         }
     }
 
     #[test]
     fn every_state_is_visited_once() {
         let explored = explore(&Counter { forbidden: 10 }, 0, 100);
-        assert_eq!((explored.states, explored.actions, explored.depth), (10, 19, 9));
+        assert_eq!(
+            (explored.states, explored.actions, explored.depth),
+            (10, 19, 9)
+        );
         assert!(explored.counterexample.is_none());
     }
 
     #[test]
     fn a_counterexample_is_the_shortest_way() {
-        let found = explore(&Counter { forbidden: 3 }, 1, 100).counterexample.expect("3 can be reached");
+        let found = explore(&Counter { forbidden: 3 }, 1, 100)
+            .counterexample
+            .expect("3 can be reached");
         assert_eq!(found.broken, "3 is reached");
         assert_eq!(found.way, ["1  --'+'-->", "2  --'+'-->", "3"]);
     }

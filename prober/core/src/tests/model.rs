@@ -1,5 +1,6 @@
-//! The machine as a model whose states are all visited: two replicas of the prober, either of which may lead, or a Go replica that does,
-//! against an API server that others write to as well, with everything going wrong that can, at every step.
+//! The machine as a model whose states are all visited: two replicas of the prober, either of which
+//! may lead, or a Go replica that does, against an API server that others write to as well, with
+//! everything going wrong that can, at every step.
 //!
 //! ```text
 //!  two machines: watch, probe, decide -- requests, each with the version it rests on --> the object
@@ -7,7 +8,8 @@
 //!  nodes lose their way and find it                    operators, gardenlet, a Go replica --'
 //! ```
 //!
-//! Nothing is decided here: the machines are the product's. What is played is what they are shown and what becomes of what they ask for.
+//! Nothing is decided here: the machines are the product's. What is played is what they are shown
+//! and what becomes of what they ask for.
 
 mod calm;
 mod object;
@@ -75,7 +77,10 @@ impl From<World> for State {
             (seed, &world).hash(&mut hasher);
             hasher.finish()
         };
-        Self { digest: (hash(0), hash(1)), world: Arc::new(world) }
+        Self {
+            digest: (hash(0), hash(1)),
+            world: Arc::new(world),
+        }
     }
 }
 
@@ -95,20 +100,39 @@ impl Hash for State {
 
 impl std::fmt::Debug for State {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let World { object, outage, paused, now, leader, replicas, requests, .. } = &*self.world;
+        let World {
+            object,
+            outage,
+            paused,
+            now,
+            leader,
+            replicas,
+            requests,
+            ..
+        } = &*self.world;
         let seconds = now.elapsed_since_start().as_seconds_f64();
-        write!(f, "{seconds:.1} s, {}, {leader:?} leads, paused {paused}, {object:?}", if *outage { "outage" } else { "well" })?;
-        replicas.iter().enumerate().try_for_each(|(by, replica)| match replica {
-            Some(replica) => write!(f, "; {by}: {replica:?}"),
-            None => write!(f, "; {by}: -"),
-        })?;
+        write!(
+            f,
+            "{seconds:.1} s, {}, {leader:?} leads, paused {paused}, {object:?}",
+            if *outage { "outage" } else { "well" }
+        )?;
+        replicas
+            .iter()
+            .enumerate()
+            .try_for_each(|(by, replica)| match replica {
+                Some(replica) => write!(f, "; {by}: {replica:?}"),
+                None => write!(f, "; {by}: -"),
+            })?;
         write!(f, "; {requests:?}")
     }
 }
 
 /// What happens.
 #[derive(Clone, Copy, Debug)]
-#[expect(dead_code, reason = "what the fields say is shown with a counterexample")]
+#[expect(
+    dead_code,
+    reason = "what the fields say is shown with a counterexample"
+)]
 enum Step {
     OutageTurns,
     Edit(Edit),
@@ -157,9 +181,16 @@ impl World {
         Ok(world)
     }
 
-    /// Time goes on to the next moment at which a machine wants to be woken. False if there is none.
+    /// Time goes on to the next moment at which a machine wants to be woken. False if there is
+    /// none.
     fn go_on(&mut self) -> Result<bool, String> {
-        let next = self.replicas.iter().flatten().filter_map(Replica::next).filter(|&next| next > self.now).min();
+        let next = self
+            .replicas
+            .iter()
+            .flatten()
+            .filter_map(Replica::next)
+            .filter(|&next| next > self.now)
+            .min();
         let Some(next) = next else { return Ok(false) };
         self.now = next;
         for by in 0..2 {
@@ -252,7 +283,12 @@ impl Model for Machines {
 }
 
 impl Machines {
-    fn replica_steps(&self, world: &World, by: usize, step: &mut impl FnMut(Step, &dyn Fn(&mut World) -> Result<(), String>)) {
+    fn replica_steps(
+        &self,
+        world: &World,
+        by: usize,
+        step: &mut impl FnMut(Step, &dyn Fn(&mut World) -> Result<(), String>),
+    ) {
         let Some(replica) = &world.replicas[by] else {
             return step(Step::Starts(by), &|next| next.start_replica(by));
         };
@@ -272,7 +308,9 @@ impl Machines {
         let lossy = world.left.losses > 0;
         if replica.is_probing() {
             let opinion = world.opinion(by, *self);
-            step(Step::Probes(by, opinion), &|next| next.probe(by, Some(opinion)));
+            step(Step::Probes(by, opinion), &|next| {
+                next.probe(by, Some(opinion))
+            });
             if lossy {
                 step(Step::ProbeFails(by), &|next| {
                     next.left.losses -= 1;

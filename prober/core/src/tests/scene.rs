@@ -1,4 +1,5 @@
-//! The words in which the core's tests speak: moments and probes in seconds, leases in known states.
+//! The words in which the core's tests speak: moments and probes in seconds, leases in known
+//! states.
 
 use chrono::{DateTime, TimeDelta, Utc};
 
@@ -52,28 +53,52 @@ pub fn wall(seconds: f64) -> DateTime<Utc> {
 
 /// By what leases are judged at that moment while the API server answers and nothing is held down.
 pub fn criteria(now: Moment) -> Criteria {
-    Criteria { now, answering: LONG_AGO, renewed_after: None, grace: GRACE }
+    Criteria {
+        now,
+        answering: LONG_AGO,
+        renewed_after: None,
+        grace: GRACE,
+    }
 }
 
 /// A probe that is answered at once.
 pub fn times(seconds: f64) -> RequestTimes {
-    RequestTimes { sent: at(seconds), received: at(seconds), wall: wall(seconds) }
+    RequestTimes {
+        sent: at(seconds),
+        received: at(seconds),
+        wall: wall(seconds),
+    }
 }
 
 /// A kubelet's lease with this stamp.
 pub fn lease(name: &str, renewed: f64) -> LeaseRecord<'_> {
-    LeaseRecord { name, uid: LeaseUid::default(), renew_time: Some(wall(renewed)), duration_seconds: Some(40) }
+    LeaseRecord {
+        name,
+        uid: LeaseUid::default(),
+        renew_time: Some(wall(renewed)),
+        duration_seconds: Some(40),
+    }
 }
 
 /// Leases that are in these states at [`JUDGED`].
 pub fn book<'a>(leases: impl IntoIterator<Item = (&'a str, LeaseState)>) -> LeaseClocks {
     let leases: Vec<_> = leases.into_iter().collect();
     let shown = |renewed: fn(LeaseState) -> Option<f64>| {
-        leases.iter().filter_map(move |(name, state)| Some(lease(name, renewed(*state)?)))
+        leases
+            .iter()
+            .filter_map(move |(name, state)| Some(lease(name, renewed(*state)?)))
     };
     let mut book = LeaseClocks::default();
-    book.observe(&times(0.0), shown(|state| (state != LeaseState::Undecided).then_some(-0.5)), GRACE);
-    book.observe(&times(10.0), shown(|state| (state != LeaseState::Undecided).then_some(9.5)), GRACE);
+    book.observe(
+        &times(0.0),
+        shown(|state| (state != LeaseState::Undecided).then_some(-0.5)),
+        GRACE,
+    );
+    book.observe(
+        &times(10.0),
+        shown(|state| (state != LeaseState::Undecided).then_some(9.5)),
+        GRACE,
+    );
     let last = |state| match state {
         LeaseState::Valid => Some(JUDGED - 5.0),
         LeaseState::Expired => Some(9.5),
@@ -85,17 +110,37 @@ pub fn book<'a>(leases: impl IntoIterator<Item = (&'a str, LeaseState)>) -> Leas
 
 /// A Deployment that is scaled without delay, with its levels on the way up and down.
 pub fn dependent(name: &str, up: i32, down: i32) -> Dependent {
-    let info = |level| ScaleInfo { level, initial_delay: Duration::ZERO, timeout: Duration::from_secs(30) };
-    let resource = ResourceRef { api_version: "apps/v1".into(), kind: "Deployment".into(), name: name.into() };
-    Dependent { resource, optional: false, scale_up: info(up), scale_down: info(down) }
+    let info = |level| ScaleInfo {
+        level,
+        initial_delay: Duration::ZERO,
+        timeout: Duration::from_secs(30),
+    };
+    let resource = ResourceRef {
+        api_version: "apps/v1".into(),
+        kind: "Deployment".into(),
+        name: name.into(),
+    };
+    Dependent {
+        resource,
+        optional: false,
+        scale_up: info(up),
+        scale_down: info(down),
+    }
 }
 
 /// A resource that runs, as the API server first shows it.
 pub fn running(replicas: i32) -> Observed {
-    Observed { uid: "uid".into(), resource_version: "1".into(), replicas, ready: replicas, ..Observed::default() }
+    Observed {
+        uid: "uid".into(),
+        resource_version: "1".into(),
+        replicas,
+        ready: replicas,
+        ..Observed::default()
+    }
 }
 
-/// The surroundings of a shoot whose replica leads and knows its seed; all dependents run. Gardener's intervals.
+/// The surroundings of a shoot whose replica leads and knows its seed; all dependents run.
+/// Gardener's intervals.
 pub fn around(dependents: impl IntoIterator<Item = Dependent>) -> Surroundings {
     let config = Config {
         kubeconfig_secret_name: "secret".into(),
@@ -113,12 +158,19 @@ pub fn around(dependents: impl IntoIterator<Item = Dependent>) -> Surroundings {
     };
     Surroundings {
         options: ResolvedOptions::resolve(&config, None, None),
-        dependents: config.dependents.iter().map(|_| DependentState::Present(Arc::new(running(1)))).collect(),
+        dependents: config
+            .dependents
+            .iter()
+            .map(|_| DependentState::Present(Arc::new(running(1))))
+            .collect(),
         config: Arc::new(config),
         settings: ShootSettings::default(),
         leads: true,
         dry_run: false,
-        seed_since: ByDirection { up: Some(Moment::START), down: Some(Moment::START) },
+        seed_since: ByDirection {
+            up: Some(Moment::START),
+            down: Some(Moment::START),
+        },
         leader_silent_from: None,
         is_ours: true,
         paused: Some(false),

@@ -1,9 +1,11 @@
-//! The machine itself over hours of simulated time: nodes with clocks of their own, that step and drift, answers and renewals that are
-//! slow, probes that fail, API servers that are away for everyone, outages at random moments, starts in the midst of one.
+//! The machine itself over hours of simulated time: nodes with clocks of their own, that step and
+//! drift, answers and renewals that are slow, probes that fail, API servers that are away for
+//! everyone, outages at random moments, starts in the midst of one.
 //!
-//! What must come out: no healthy shoot is scaled down, and no outage is seen late but for what the lease clock gives (D-21, D-54). `cargo
-//! test --package prober --lib core::tests::simulation -- --nocapture` prints the figures; with `MODEL=long` each comes from 100 runs a
-//! size of shoot instead of 12.
+//! What must come out: no healthy shoot is scaled down, and no outage is seen late but for what the
+//! lease clock gives (D-21, D-54). `cargo test --package prober --lib core::tests::simulation --
+//! --nocapture` prints the figures; with `MODEL=long` each comes from 100 runs a size of shoot
+//! instead of 12.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -105,7 +107,11 @@ pub struct Node {
 
 impl Node {
     pub fn new(number: usize, renewals: Vec<(Seconds, Seconds)>) -> Self {
-        Self { name: format!("node-{number:04}"), renewals, next: 0 }
+        Self {
+            name: format!("node-{number:04}"),
+            renewals,
+            next: 0,
+        }
     }
 
     /// When it had renewed last at a moment.
@@ -115,7 +121,11 @@ impl Node {
     }
 
     fn stamp(&mut self, t: Seconds) -> Seconds {
-        while self.renewals.get(self.next + 1).is_some_and(|(taken, _)| *taken <= t) {
+        while self
+            .renewals
+            .get(self.next + 1)
+            .is_some_and(|(taken, _)| *taken <= t)
+        {
             self.next += 1;
         }
         self.renewals[self.next].1
@@ -139,8 +149,9 @@ struct Run {
 impl Run {
     /// How late the scale-down was after the moment at which it was possible.
     fn late(&self) -> Seconds {
-        let needed =
-            (1..=self.last.len()).find(|&count| count as f64 / self.last.len() as f64 >= 0.6).expect("60 % of something");
+        let needed = (1..=self.last.len())
+            .find(|&count| count as f64 / self.last.len() as f64 >= 0.6)
+            .expect("60 % of something");
         self.down.unwrap_or(self.ended) - self.last[needed - 1] - THRESHOLD_S
     }
 
@@ -154,22 +165,36 @@ impl World {
     fn run(&self, seed: u64) -> Run {
         let mut rng = StdRng::seed_from_u64(seed);
         let away = self.away(&mut rng);
-        let mut nodes: Vec<Node> = (0..self.nodes).map(|number| self.node(number, &away, &mut rng)).collect();
-        let machines: Arc<BackedNodes> = Arc::new(nodes.iter().map(|node| Some(node.name.as_str())).collect());
+        let mut nodes: Vec<Node> = (0..self.nodes)
+            .map(|number| self.node(number, &away, &mut rng))
+            .collect();
+        let machines: Arc<BackedNodes> =
+            Arc::new(nodes.iter().map(|node| Some(node.name.as_str())).collect());
         let record = |(number, node): (usize, &Node)| NodeRecord {
             name: node.name.clone(),
             not_managed_by_mcm: number < self.excluded,
             ..NodeRecord::default()
         };
         let records: Vec<NodeRecord> = nodes.iter().enumerate().map(record).collect();
-        let mut last: Vec<Seconds> = nodes[self.excluded..].iter().map(Node::last_renewal).collect();
+        let mut last: Vec<Seconds> = nodes[self.excluded..]
+            .iter()
+            .map(Node::last_renewal)
+            .collect();
         last.sort_by(f64::total_cmp);
-        let mut run = Run { last, ended: self.until, ..Run::default() };
+        let mut run = Run {
+            last,
+            ended: self.until,
+            ..Run::default()
+        };
 
         let mut around = around([dependent("machine-controller-manager", 0, 0)]);
-        Arc::make_mut(&mut around.config).initial_delay = std::time::Duration::from_secs_f64(self.initial_delay);
+        Arc::make_mut(&mut around.config).initial_delay =
+            std::time::Duration::from_secs_f64(self.initial_delay);
         around.chance = rng.random();
-        let start = Start { eligible: Moment::START, in_operation: false };
+        let start = Start {
+            eligible: Moment::START,
+            in_operation: false,
+        };
         let mut shoot = Shoot::new(start, &around, Moment::START);
         let mut t = 0.0;
         let mut idle = 0;
@@ -179,7 +204,9 @@ impl World {
             let mut pending = shoot.input(Input::Woken, &around, at(t));
             while !pending.is_empty() {
                 // What takes no time does not wait for what does.
-                let at_once = pending.iter().position(|action| !matches!(action, Action::ListLeases { .. } | Action::ListNodes));
+                let at_once = pending.iter().position(|action| {
+                    !matches!(action, Action::ListLeases { .. } | Action::ListNodes)
+                });
                 let more = match pending.remove(at_once.unwrap_or(0)) {
                     Action::ListLeases { with_nodes } => {
                         run.probes += 1;
@@ -188,32 +215,48 @@ impl World {
                         {
                             t = away.end;
                         }
-                        if away.iter().any(|away| away.contains(&t)) || rng.random::<f64>() < self.flaky {
+                        if away.iter().any(|away| away.contains(&t))
+                            || rng.random::<f64>() < self.flaky
+                        {
                             shoot.input(Input::Failed(ProbeFailure::Unanswered), &around, at(t))
                         } else {
-                            if self.cut.is_some_and(|cut| t >= cut) && !std::mem::replace(&mut hedged, true) {
+                            if self.cut.is_some_and(|cut| t >= cut)
+                                && !std::mem::replace(&mut hedged, true)
+                            {
                                 t += self.hedge;
                             }
                             let takes = self.latency + rng.random::<f64>() * self.slow;
                             nodes_take = if with_nodes { 0.0 } else { self.latency };
-                            let times = RequestTimes { sent: at(t), received: at(t + takes), wall: wall(t + takes + self.ours) };
+                            let times = RequestTimes {
+                                sent: at(t),
+                                received: at(t + takes),
+                                wall: wall(t + takes + self.ours),
+                            };
                             let leases = leases(&mut nodes, t + takes / 2.0);
                             t += takes;
-                            shoot.input(Input::Leases(times, leases, Some(Arc::clone(&machines))), &around, at(t))
+                            shoot.input(
+                                Input::Leases(times, leases, Some(Arc::clone(&machines))),
+                                &around,
+                                at(t),
+                            )
                         }
                     }
                     Action::ListNodes => {
                         t += nodes_take;
                         shoot.input(Input::Nodes(records.clone()), &around, at(t))
                     }
-                    Action::AcquirePermit(dependent, _) => shoot.input(Input::Permitted(dependent), &around, at(t)),
+                    Action::AcquirePermit(dependent, _) => {
+                        shoot.input(Input::Permitted(dependent), &around, at(t))
+                    }
                     Action::Write(order) => {
                         assert_eq!(order.change.write.replicas, Some(0));
                         (run.down, run.ended) = (Some(t), t);
                         return run;
                     }
                     Action::Report(_) => {
-                        let up = shoot.finding().is_some_and(|finding| finding.verdict.is_up());
+                        let up = shoot
+                            .finding()
+                            .is_some_and(|finding| finding.verdict.is_up());
                         run.up = run.up.or((up && t >= self.initial_delay).then_some(t));
                         vec![]
                     }
@@ -221,7 +264,9 @@ impl World {
                 };
                 pending.extend(more);
             }
-            let next = shoot.next().map_or(self.until, |next| next.elapsed_since_start().as_seconds_f64());
+            let next = shoot.next().map_or(self.until, |next| {
+                next.elapsed_since_start().as_seconds_f64()
+            });
             idle = if next > t { 0 } else { idle + 1 };
             assert!(idle < 3, "the schedule must go on, or it is a hot loop");
             t = next.max(t);
@@ -252,8 +297,17 @@ impl World {
 
     /// A kubelet's beat, and while the API server is away none; then within 7 s.
     pub fn node(&self, number: usize, away: &[Range<Seconds>], rng: &mut StdRng) -> Node {
-        let (base, mut t) = ((self.skew)(rng.random()), -120.0 + rng.random_range(0.0..BEAT_S));
-        let skew = |t: Seconds| base + self.step.filter(|(from, _)| t >= *from).map_or(0.0, |(_, by)| by) + self.drift * t;
+        let (base, mut t) = (
+            (self.skew)(rng.random()),
+            -120.0 + rng.random_range(0.0..BEAT_S),
+        );
+        let skew = |t: Seconds| {
+            base + self
+                .step
+                .filter(|(from, _)| t >= *from)
+                .map_or(0.0, |(_, by)| by)
+                + self.drift * t
+        };
         let mut renewals = vec![];
         while t < self.until + 60.0 && self.cut.is_none_or(|cut| t <= cut) {
             let mut taken = t + rng.random::<f64>() * self.lag;
@@ -274,7 +328,12 @@ pub fn leases(nodes: &mut [Node], t: Seconds) -> LeaseList {
     let mut leases = LeaseList::default();
     for node in nodes {
         let renew_time = Some(wall(node.stamp(t)));
-        leases.push(LeaseRecord { name: &node.name, uid: LeaseUid::default(), renew_time, duration_seconds: Some(40) });
+        leases.push(LeaseRecord {
+            name: &node.name,
+            uid: LeaseUid::default(),
+            renew_time,
+            duration_seconds: Some(40),
+        });
     }
     leases
 }
@@ -286,7 +345,11 @@ pub fn at(t: Seconds) -> Moment {
 
 /// How many runs a row has for each size of shoot.
 fn runs() -> u64 {
-    if std::env::var("MODEL").is_ok_and(|form| form == "long") { 100 } else { 12 }
+    if std::env::var("MODEL").is_ok_and(|form| form == "long") {
+        100
+    } else {
+        12
+    }
 }
 
 fn healthy_rows() -> Vec<(String, World)> {
@@ -305,34 +368,131 @@ fn healthy_rows() -> Vec<(String, World)> {
         (60, |_| 60.0),
     ];
     for (skew, draw) in skews {
-        rows.push((format!("nodes' clocks {skew:+}"), World { skew: draw, ..world() }));
+        rows.push((
+            format!("nodes' clocks {skew:+}"),
+            World {
+                skew: draw,
+                ..world()
+            },
+        ));
     }
-    for (from, draw) in skews.into_iter().filter(|(skew, _)| [0, 15, 60, -60].contains(skew)) {
-        for by in [-60.0, -31.0, -25.0, -19.0, -10.0, -5.0, -3.0, 3.0, 10.0, 60.0] {
-            let world = World { skew: draw, step: Some((600.0, by)), ..world() };
+    for (from, draw) in skews
+        .into_iter()
+        .filter(|(skew, _)| [0, 15, 60, -60].contains(skew))
+    {
+        for by in [
+            -60.0, -31.0, -25.0, -19.0, -10.0, -5.0, -3.0, 3.0, 10.0, 60.0,
+        ] {
+            let world = World {
+                skew: draw,
+                step: Some((600.0, by)),
+                ..world()
+            };
             rows.push((format!("nodes step {by:+} from {from:+}"), world));
         }
     }
     let gaps = || vec![600.0..690.0, 900.0..945.0];
     rows.extend([
-        ("ours off by 60".into(), World { ours: 60.0, ..world() }),
-        ("ours off by -35".into(), World { ours: -35.0, ..world() }),
-        ("gaps of 90 and 45 s".into(), World { gaps: gaps(), ..world() }),
-        ("gaps, nodes -60".into(), World { gaps: gaps(), skew: |_| -60.0, ..world() }),
-        ("answers take up to 10 s".into(), World { slow: 10.0, ..world() }),
-        ("beats jitter 4 %, renewals delayed up to 9 s".into(), World { jitter: 0.04, lag: 9.0, ..world() }),
-        ("drift 1/1000".into(), World { drift: 0.001, ..world() }),
-        ("drift -1/1000".into(), World { drift: -0.001, ..world() }),
-        ("API server away at the start, 5 s".into(), World { away: Away::During(-200.0..5.0), initial_delay: 0.0, ..world() }),
-        ("API server away at the start, 40 s".into(), World { away: Away::During(-200.0..40.0), ..world() }),
+        (
+            "ours off by 60".into(),
+            World {
+                ours: 60.0,
+                ..world()
+            },
+        ),
+        (
+            "ours off by -35".into(),
+            World {
+                ours: -35.0,
+                ..world()
+            },
+        ),
+        (
+            "gaps of 90 and 45 s".into(),
+            World {
+                gaps: gaps(),
+                ..world()
+            },
+        ),
+        (
+            "gaps, nodes -60".into(),
+            World {
+                gaps: gaps(),
+                skew: |_| -60.0,
+                ..world()
+            },
+        ),
+        (
+            "answers take up to 10 s".into(),
+            World {
+                slow: 10.0,
+                ..world()
+            },
+        ),
+        (
+            "beats jitter 4 %, renewals delayed up to 9 s".into(),
+            World {
+                jitter: 0.04,
+                lag: 9.0,
+                ..world()
+            },
+        ),
+        (
+            "drift 1/1000".into(),
+            World {
+                drift: 0.001,
+                ..world()
+            },
+        ),
+        (
+            "drift -1/1000".into(),
+            World {
+                drift: -0.001,
+                ..world()
+            },
+        ),
+        (
+            "API server away at the start, 5 s".into(),
+            World {
+                away: Away::During(-200.0..5.0),
+                initial_delay: 0.0,
+                ..world()
+            },
+        ),
+        (
+            "API server away at the start, 40 s".into(),
+            World {
+                away: Away::During(-200.0..40.0),
+                ..world()
+            },
+        ),
     ]);
     for away in [10.0, 15.0, 20.0, 25.0, 30.0, 35.0, 45.0, 60.0, 90.0, 600.0] {
-        rows.push((format!("API server away for all, {away} s"), World { away: Away::Once(away), ..world() }));
+        rows.push((
+            format!("API server away for all, {away} s"),
+            World {
+                away: Away::Once(away),
+                ..world()
+            },
+        ));
     }
-    rows.push(("API server flaps for 4 minutes (no promise)".into(), World { away: Away::Flapping, ..world() }));
+    rows.push((
+        "API server flaps for 4 minutes (no promise)".into(),
+        World {
+            away: Away::Flapping,
+            ..world()
+        },
+    ));
     for away in [20.0, 30.0, 45.0, 90.0] {
-        let frozen = World { away: Away::Once(away), frozen: true, ..world() };
-        rows.push((format!("frozen together with its API server, {away} s"), frozen));
+        let frozen = World {
+            away: Away::Once(away),
+            frozen: true,
+            ..world()
+        };
+        rows.push((
+            format!("frozen together with its API server, {away} s"),
+            frozen,
+        ));
     }
     rows
 }
@@ -344,44 +504,184 @@ fn no_healthy_shoot_is_scaled_down_whatever_happens_to_clocks_answers_and_its_ap
         for nodes in [2, 3, 5, 30] {
             let runs = if nodes == 30 { runs() / 4 } else { runs() };
             simulated += runs;
-            let count =
-                (0..runs).filter(|seed| World { nodes, ..world.clone() }.run(seed * 7919 + nodes as u64).down.is_some()).count();
-            // At most 0.4 % of absences of 14 to 18 s that fall between two probes are not noticed (D-54).
+            let count = (0..runs)
+                .filter(|seed| {
+                    World {
+                        nodes,
+                        ..world.clone()
+                    }
+                    .run(seed * 7919 + nodes as u64)
+                    .down
+                    .is_some()
+                })
+                .count();
+            // At most 0.4 % of absences of 14 to 18 s that fall between two probes are not noticed
+            // (D-54).
             if count > 0 {
                 wrong.push(format!("{name}, {nodes} nodes: {count} of {runs}"));
             }
         }
     }
-    println!("{} kinds of trouble, {simulated} simulated lives of healthy shoots: wrongly scaled down {wrong:?}", rows.len());
-    assert!(wrong.iter().all(|row| row.contains("away for all, 15") || row.contains("no promise")), "{wrong:?}");
+    println!(
+        "{} kinds of trouble, {simulated} simulated lives of healthy shoots: wrongly scaled down {wrong:?}",
+        rows.len()
+    );
+    assert!(
+        wrong
+            .iter()
+            .all(|row| row.contains("away for all, 15") || row.contains("no promise")),
+        "{wrong:?}"
+    );
 }
 
-/// Outages at random moments: each a name, a world, and how many seconds late a scale-down may be at most.
+/// Outages at random moments: each a name, a world, and how many seconds late a scale-down may be
+/// at most.
 fn outages() -> Vec<(&'static str, World, Seconds)> {
-    let world = || World { until: 1100.0, ..World::default() };
-    let put_back = |by: f64| World { skew: |_| 15.0, step: Some((300.0, -by)), ..world() };
+    let world = || World {
+        until: 1100.0,
+        ..World::default()
+    };
+    let put_back = |by: f64| World {
+        skew: |_| 15.0,
+        step: Some((300.0, -by)),
+        ..world()
+    };
     vec![
         ("clocks agree", world(), 0.01),
-        ("nodes uniform +-3", World { skew: |draw| draw * 6.0 - 3.0, ..world() }, 2.1),
-        ("nodes -60", World { skew: |_| -60.0, ..world() }, 1.7),
-        ("nodes +8", World { skew: |_| 8.0, ..world() }, 1.7),
-        ("nodes +60", World { skew: |_| 60.0, ..world() }, 1.7),
-        ("3 of 5 nodes +60", World { skew: |draw| if draw < 0.6 { 60.0 } else { 0.0 }, ..world() }, 1.7),
-        ("ours +60", World { ours: 60.0, ..world() }, 1.7),
-        ("drift 1/1000", World { drift: 0.001, ..world() }, 1.7),
+        (
+            "nodes uniform +-3",
+            World {
+                skew: |draw| draw * 6.0 - 3.0,
+                ..world()
+            },
+            2.1,
+        ),
+        (
+            "nodes -60",
+            World {
+                skew: |_| -60.0,
+                ..world()
+            },
+            1.7,
+        ),
+        (
+            "nodes +8",
+            World {
+                skew: |_| 8.0,
+                ..world()
+            },
+            1.7,
+        ),
+        (
+            "nodes +60",
+            World {
+                skew: |_| 60.0,
+                ..world()
+            },
+            1.7,
+        ),
+        (
+            "3 of 5 nodes +60",
+            World {
+                skew: |draw| if draw < 0.6 { 60.0 } else { 0.0 },
+                ..world()
+            },
+            1.7,
+        ),
+        (
+            "ours +60",
+            World {
+                ours: 60.0,
+                ..world()
+            },
+            1.7,
+        ),
+        (
+            "drift 1/1000",
+            World {
+                drift: 0.001,
+                ..world()
+            },
+            1.7,
+        ),
         ("nodes +15, put back by 3 at 300", put_back(3.0), 8.5),
         ("nodes +15, put back by 10 at 300", put_back(10.0), 8.5),
         ("nodes +15, put back by 25 at 300", put_back(25.0), 8.5),
-        ("nodes 0, put back by 5 at 300", World { step: Some((300.0, -5.0)), ..world() }, 8.5),
-        ("every kept connection dies, answers in 0.02 s", World { hedge: 0.5, latency: 0.02, ..world() }, 0.6),
-        ("every kept connection dies, answers in 0.3 s", World { hedge: 0.5, latency: 0.3, ..world() }, 1.1),
+        (
+            "nodes 0, put back by 5 at 300",
+            World {
+                step: Some((300.0, -5.0)),
+                ..world()
+            },
+            8.5,
+        ),
+        (
+            "every kept connection dies, answers in 0.02 s",
+            World {
+                hedge: 0.5,
+                latency: 0.02,
+                ..world()
+            },
+            0.6,
+        ),
+        (
+            "every kept connection dies, answers in 0.3 s",
+            World {
+                hedge: 0.5,
+                latency: 0.3,
+                ..world()
+            },
+            1.1,
+        ),
         // What is slower, or fails, is not bounded, only measured (limits.md).
-        ("answers take 1 s", World { latency: 1.0, ..world() }, 3.0),
-        ("answers take 1.9 s", World { latency: 1.9, ..world() }, f64::MAX),
-        ("answers take 3 s", World { latency: 3.0, ..world() }, f64::MAX),
-        ("2 % of all looks fail", World { flaky: 0.02, ..world() }, f64::MAX),
-        ("5 % of all looks fail", World { flaky: 0.05, ..world() }, f64::MAX),
-        ("30 % of all looks fail", World { flaky: 0.3, ..world() }, f64::MAX),
+        (
+            "answers take 1 s",
+            World {
+                latency: 1.0,
+                ..world()
+            },
+            3.0,
+        ),
+        (
+            "answers take 1.9 s",
+            World {
+                latency: 1.9,
+                ..world()
+            },
+            f64::MAX,
+        ),
+        (
+            "answers take 3 s",
+            World {
+                latency: 3.0,
+                ..world()
+            },
+            f64::MAX,
+        ),
+        (
+            "2 % of all looks fail",
+            World {
+                flaky: 0.02,
+                ..world()
+            },
+            f64::MAX,
+        ),
+        (
+            "5 % of all looks fail",
+            World {
+                flaky: 0.05,
+                ..world()
+            },
+            f64::MAX,
+        ),
+        (
+            "30 % of all looks fail",
+            World {
+                flaky: 0.3,
+                ..world()
+            },
+            f64::MAX,
+        ),
     ]
 }
 
@@ -393,16 +693,28 @@ fn an_outage_is_seen_the_moment_it_can_be_but_for_what_clocks_that_are_off_take(
             let (mut late, mut lost, mut probes, mut minutes) = (vec![], 0, 0, 0.0);
             for seed in 0..runs() {
                 let cut = 900.0 + StdRng::seed_from_u64(seed).random_range(0.0..60.0);
-                let run = World { nodes, excluded, cut: Some(cut), ..world.clone() }.run(seed * 31 + nodes as u64);
-                assert!(run.down.is_some() || bound == f64::MAX, "{name}, {nodes} nodes: not seen at all");
+                let run = World {
+                    nodes,
+                    excluded,
+                    cut: Some(cut),
+                    ..world.clone()
+                }
+                .run(seed * 31 + nodes as u64);
+                assert!(
+                    run.down.is_some() || bound == f64::MAX,
+                    "{name}, {nodes} nodes: not seen at all"
+                );
                 late.push(run.late());
                 lost += usize::from(run.is_lost());
                 (probes, minutes) = (probes + run.probes, minutes + run.ended / 60.0);
                 simulated += 1;
             }
             late.sort_by(f64::total_cmp);
-            let (median, worst, early) =
-                (late[late.len() / 2], late[late.len() - 1], late.iter().filter(|late| **late < -1.0).count());
+            let (median, worst, early) = (
+                late[late.len() / 2],
+                late[late.len() - 1],
+                late.iter().filter(|late| **late < -1.0).count(),
+            );
             println!(
                 "{name:>34} n={nodes:<3} excluded={excluded}: {median:.2} {worst:.2} s late; lost {lost}; early {early}; {:.2} looks a minute",
                 probes as f64 / minutes
@@ -415,17 +727,48 @@ fn an_outage_is_seen_the_moment_it_can_be_but_for_what_clocks_that_are_off_take(
 
 #[test]
 fn clocks_that_were_put_back_unseen_or_run_slow_make_no_outage_seem_older_for_ever() {
-    let world = || World { until: 4200.0, ..World::default() };
+    let world = || World {
+        until: 4200.0,
+        ..World::default()
+    };
     let rows = [
-        ("put back by 3", World { skew: |_| 15.0, step: Some((300.0, -3.0)), ..world() }),
-        ("put back by 8", World { skew: |_| 15.0, step: Some((300.0, -8.0)), ..world() }),
-        ("a thousandth too slow", World { skew: |_| 15.0, drift: -0.001, ..world() }),
+        (
+            "put back by 3",
+            World {
+                skew: |_| 15.0,
+                step: Some((300.0, -3.0)),
+                ..world()
+            },
+        ),
+        (
+            "put back by 8",
+            World {
+                skew: |_| 15.0,
+                step: Some((300.0, -8.0)),
+                ..world()
+            },
+        ),
+        (
+            "a thousandth too slow",
+            World {
+                skew: |_| 15.0,
+                drift: -0.001,
+                ..world()
+            },
+        ),
     ];
     for (name, world) in rows {
         let mut earliest = f64::INFINITY;
         for seed in 0..runs() {
             let cut = 3900.0 + StdRng::seed_from_u64(seed).random_range(0.0..60.0);
-            earliest = earliest.min(World { cut: Some(cut), ..world.clone() }.run(seed).late());
+            earliest = earliest.min(
+                World {
+                    cut: Some(cut),
+                    ..world.clone()
+                }
+                .run(seed)
+                .late(),
+            );
         }
         println!("{name}: an outage after an hour is seen {earliest:.2} s late at least");
         assert!(earliest >= -1.0, "{name}: {earliest} s");
@@ -435,15 +778,27 @@ fn clocks_that_were_put_back_unseen_or_run_slow_make_no_outage_seem_older_for_ev
 #[test]
 fn a_process_that_starts_in_mid_outage_never_finds_the_nodes_well_and_protects_soon() {
     for age in [0.0, 10.0, 20.0, 29.0, 35.0, 100.0] {
-        let world = World { nodes: 5, cut: Some(-age), until: 200.0, initial_delay: 0.0, ..World::default() };
+        let world = World {
+            nodes: 5,
+            cut: Some(-age),
+            until: 200.0,
+            initial_delay: 0.0,
+            ..World::default()
+        };
         let mut worst: Seconds = 0.0;
         for seed in 0..runs() * 4 {
             let run = world.run(seed);
             let down = run.down.expect("the outage is seen");
             worst = worst.max(down - (run.last[2] + THRESHOLD_S).max(0.0));
-            assert!(age < 31.0 || run.up.is_none(), "found well {:?} s after a start {age} s into an outage", run.up);
+            assert!(
+                age < 31.0 || run.up.is_none(),
+                "found well {:?} s after a start {age} s into an outage",
+                run.up
+            );
         }
-        println!("start {age} s into an outage: scaled down at most {worst:.1} s after the first possible moment");
+        println!(
+            "start {age} s into an outage: scaled down at most {worst:.1} s after the first possible moment"
+        );
         // A beat and the tolerance, which is what the first probe must be followed by (D-54).
         assert!(worst <= BEAT_S + 1.1, "{worst} s");
     }
@@ -452,9 +807,17 @@ fn a_process_that_starts_in_mid_outage_never_finds_the_nodes_well_and_protects_s
 #[test]
 fn a_healthy_shoot_is_looked_at_about_three_times_a_minute() {
     for nodes in [2, 5, 100] {
-        let run = World { nodes, until: 7200.0, ..World::default() }.run(1);
+        let run = World {
+            nodes,
+            until: 7200.0,
+            ..World::default()
+        }
+        .run(1);
         let per_minute = run.probes as f64 / run.ended * 60.0;
-        assert!((1.6..=3.6).contains(&per_minute), "{nodes} nodes: {per_minute} looks a minute");
+        assert!(
+            (1.6..=3.6).contains(&per_minute),
+            "{nodes} nodes: {per_minute} looks a minute"
+        );
     }
 }
 
@@ -463,22 +826,35 @@ fn shoots_that_begin_together_do_not_stay_in_step() {
     // Where each of a hundred shoots is in its rhythm after an hour, in tenths of the longest gap.
     let mut tenths = [0; 10];
     for seed in 0..100 {
-        let run = World { nodes: 2, until: 3600.0, initial_delay: 0.0, ..World::default() };
+        let run = World {
+            nodes: 2,
+            until: 3600.0,
+            initial_delay: 0.0,
+            ..World::default()
+        };
         let phase = run.phase(seed);
         tenths[(phase * 10.0) as usize % 10] += 1;
     }
-    assert!(tenths.iter().all(|&count| count > 0 && count < 30), "{tenths:?}");
+    assert!(
+        tenths.iter().all(|&count| count > 0 && count < 30),
+        "{tenths:?}"
+    );
 }
 
 impl World {
-    /// How far into the longest gap between probes the first probe is that is due at the end, as a share of it.
+    /// How far into the longest gap between probes the first probe is that is due at the end, as a
+    /// share of it.
     fn phase(&self, seed: u64) -> f64 {
         let mut rng = StdRng::seed_from_u64(seed);
         let mut node = [self.node(0, &[], &mut rng), self.node(1, &[], &mut rng)];
-        let machines: Arc<BackedNodes> = Arc::new(node.iter().map(|node| Some(node.name.as_str())).collect());
+        let machines: Arc<BackedNodes> =
+            Arc::new(node.iter().map(|node| Some(node.name.as_str())).collect());
         let mut around: Surroundings = around([dependent("machine-controller-manager", 0, 0)]);
         around.chance = rng.random();
-        let start = Start { eligible: Moment::START, in_operation: true };
+        let start = Start {
+            eligible: Moment::START,
+            in_operation: true,
+        };
         let mut shoot = Shoot::new(start, &around, Moment::START);
         let mut t = Moment::START;
         while t < at(self.until) {
@@ -486,9 +862,17 @@ impl World {
             for action in shoot.input(Input::Woken, &around, t) {
                 if matches!(action, Action::ListLeases { .. }) {
                     let seconds = t.elapsed_since_start().as_seconds_f64();
-                    let times = RequestTimes { sent: t, received: t, wall: wall(seconds) };
+                    let times = RequestTimes {
+                        sent: t,
+                        received: t,
+                        wall: wall(seconds),
+                    };
                     let leases = leases(&mut node, seconds);
-                    shoot.input(Input::Leases(times, leases, Some(Arc::clone(&machines))), &around, t);
+                    shoot.input(
+                        Input::Leases(times, leases, Some(Arc::clone(&machines))),
+                        &around,
+                        t,
+                    );
                 }
             }
             t = shoot.next().expect("a look is due");

@@ -1,8 +1,9 @@
-//! Two replicas of the prober over simulated lives of one shoot: outages and blips at random moments, views that lag, probes that fail,
-//! writes whose answers get lost, replicas that crash and lead in turn, reloads, and operators who edit and pause.
+//! Two replicas of the prober over simulated lives of one shoot: outages and blips at random
+//! moments, views that lag, probes that fail, writes whose answers get lost, replicas that crash
+//! and lead in turn, reloads, and operators who edit and pause.
 //!
-//! What must come out: nothing is taken down while enough nodes renew, nothing is brought back while they do not, and in the end everything
-//! is as it was.
+//! What must come out: nothing is taken down while enough nodes renew, nothing is brought back
+//! while they do not, and in the end everything is as it was.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -18,7 +19,9 @@ use crate::moment::RequestTimes;
 use crate::plan::ByDirection;
 use crate::replicas::{DependentState, Marks, Observed};
 use crate::retry::Refusal;
-use crate::shoot::{Action, Input, Order, ProbeFailure, Report, Shoot, Start, Surroundings, Verified};
+use crate::shoot::{
+    Action, Input, Order, ProbeFailure, Report, Shoot, Start, Surroundings, Verified,
+};
 use crate::verdict::{BackedNodes, NodeRecord, Verdict};
 
 /// How long a life lasts; for the last part of it nothing goes wrong any more.
@@ -29,7 +32,8 @@ const CALM_S: Seconds = 600.0;
 const HEALTHY_S: Seconds = 29.9;
 /// A probe that was sent so long ago must have shown it (D-57).
 const PROBED_S: Seconds = 2.5;
-/// With leases this old nothing is brought back: 30 s, and the longest that a restore goes on behind its last probe.
+/// With leases this old nothing is brought back: 30 s, and the longest that a restore goes on
+/// behind its last probe.
 const SILENT_S: Seconds = 36.0;
 
 #[derive(Clone, Copy, Default)]
@@ -88,7 +92,8 @@ fn dependents() -> Vec<Dependent> {
 fn silences(rng: &mut StdRng) -> Vec<(Seconds, Seconds)> {
     let (mut silences, mut t) = (vec![], 60.0 + rng.random_range(0.0..120.0));
     while t < LIFE_S - CALM_S - 100.0 {
-        let (from, to) = [(5.0, 40.0), (25.0, 60.0), (60.0, 200.0), (30.0, 90.0)][rng.random_range(0..4)];
+        let (from, to) =
+            [(5.0, 40.0), (25.0, 60.0), (60.0, 200.0), (30.0, 90.0)][rng.random_range(0..4)];
         silences.push((t, t + rng.random_range(from..to)));
         let (from, to) = [(2.0, 20.0), (10.0, 60.0), (30.0, 200.0)][rng.random_range(0..3)];
         t = silences[silences.len() - 1].1 + rng.random_range(from..to);
@@ -99,7 +104,10 @@ fn silences(rng: &mut StdRng) -> Vec<(Seconds, Seconds)> {
 fn node(number: usize, silences: &[(Seconds, Seconds)], rng: &mut StdRng) -> Node {
     let (mut t, mut renewals) = (-60.0 + rng.random_range(0.0..10.0), vec![]);
     while t < LIFE_S + 60.0 {
-        while let Some(silence) = silences.iter().find(|silence| silence.0 <= t && t < silence.1) {
+        while let Some(silence) = silences
+            .iter()
+            .find(|silence| silence.0 <= t && t < silence.1)
+        {
             t = silence.1 + rng.random_range(0.0..7.0);
         }
         renewals.push((t, t));
@@ -113,24 +121,50 @@ impl Life {
         let mut rng = StdRng::seed_from_u64(seed);
         let count = [2, 3, 5, 8][rng.random_range(0..4)];
         let silences = silences(&mut rng);
-        let nodes = (0..count).map(|number| node(number, &silences, &mut rng)).collect();
-        let log = silences.iter().map(|(from, to)| format!("silent from {from:.2} to {to:.2}")).collect();
-        Self { log, ..Self::of(trouble, nodes, [0.0, 0.0], LIFE_S, rng) }
+        let nodes = (0..count)
+            .map(|number| node(number, &silences, &mut rng))
+            .collect();
+        let log = silences
+            .iter()
+            .map(|(from, to)| format!("silent from {from:.2} to {to:.2}"))
+            .collect();
+        Self {
+            log,
+            ..Self::of(trouble, nodes, [0.0, 0.0], LIFE_S, rng)
+        }
     }
 
     /// The replicas, of which the first one leads, start at these moments.
-    fn of(trouble: Trouble, nodes: Vec<Node>, starts: [Seconds; 2], until: Seconds, rng: StdRng) -> Self {
-        let objects: Vec<Observed> = ["a", "b", "c"].map(|uid| Observed { uid: uid.into(), ..running(2) }).into();
+    fn of(
+        trouble: Trouble,
+        nodes: Vec<Node>,
+        starts: [Seconds; 2],
+        until: Seconds,
+        rng: StdRng,
+    ) -> Self {
+        let objects: Vec<Observed> = ["a", "b", "c"]
+            .map(|uid| Observed {
+                uid: uid.into(),
+                ..running(2)
+            })
+            .into();
         let replica = |leads, starts_at| Replica {
             shoot: None,
             starts_at,
-            around: Surroundings { leads, leader_silent_from: trouble.nobody_leads.then(|| at(0.0)), ..around(dependents()) },
+            around: Surroundings {
+                leads,
+                leader_silent_from: trouble.nobody_leads.then(|| at(0.0)),
+                ..around(dependents())
+            },
             view: objects.clone(),
             view_is_due: 0.0,
             reloads_at: None,
         };
         Self {
-            replicas: [replica(!trouble.nobody_leads, starts[0]), replica(false, starts[1])],
+            replicas: [
+                replica(!trouble.nobody_leads, starts[0]),
+                replica(false, starts[1]),
+            ],
             trouble,
             t: 0.0,
             names: ["kcm", "mcm", "ca"],
@@ -152,7 +186,9 @@ impl Life {
     fn age_at(&self, t: Seconds) -> Seconds {
         let mut renewed: Vec<Seconds> = self.nodes.iter().map(|node| node.renewed_by(t)).collect();
         renewed.sort_by(f64::total_cmp);
-        let deciding = (1..=renewed.len()).find(|&count| count as f64 / renewed.len() as f64 >= 0.6).expect("60 % of something");
+        let deciding = (1..=renewed.len())
+            .find(|&count| count as f64 / renewed.len() as f64 >= 0.6)
+            .expect("60 % of something");
         t - renewed[deciding - 1]
     }
 
@@ -166,7 +202,11 @@ impl Life {
             replica.view.clone_from(&self.objects);
         }
         let state = |dependent: &Dependent| {
-            let at = self.names.iter().position(|name| *name == dependent.resource.name).expect("a known name");
+            let at = self
+                .names
+                .iter()
+                .position(|name| *name == dependent.resource.name)
+                .expect("a known name");
             DependentState::Present(Arc::new(replica.view[at].clone()))
         };
         let around = &mut replica.around;
@@ -177,8 +217,13 @@ impl Life {
 
     /// Which object a replica's dependent is.
     fn object(&self, by: usize, dependent: usize) -> usize {
-        let name = &self.replicas[by].around.config.dependents[dependent].resource.name;
-        self.names.iter().position(|known| known == name).expect("a known name")
+        let name = &self.replicas[by].around.config.dependents[dependent]
+            .resource
+            .name;
+        self.names
+            .iter()
+            .position(|known| known == name)
+            .expect("a known name")
     }
 
     fn feed(&mut self, by: usize, input: Input) {
@@ -186,9 +231,15 @@ impl Life {
         let mut count = 0;
         while let Some(input) = inputs.pop_front() {
             count += 1;
-            assert!(count < 2000, "a hot loop: {:#?}", &self.log[self.log.len().saturating_sub(20)..]);
+            assert!(
+                count < 2000,
+                "a hot loop: {:#?}",
+                &self.log[self.log.len().saturating_sub(20)..]
+            );
             let (around, now) = (self.around(by), at(self.t));
-            let Some(shoot) = &mut self.replicas[by].shoot else { return };
+            let Some(shoot) = &mut self.replicas[by].shoot else {
+                return;
+            };
             for action in shoot.input(input, &around, now) {
                 inputs.extend(self.answer(by, action));
             }
@@ -204,17 +255,33 @@ impl Life {
                 }
                 let t = self.t;
                 self.t += 0.01;
-                let times = RequestTimes { sent: at(t), received: at(self.t), wall: wall(self.t) };
-                Input::Leases(times, leases(&mut self.nodes, t), Some(Arc::clone(&self.machines)))
+                let times = RequestTimes {
+                    sent: at(t),
+                    received: at(self.t),
+                    wall: wall(self.t),
+                };
+                Input::Leases(
+                    times,
+                    leases(&mut self.nodes, t),
+                    Some(Arc::clone(&self.machines)),
+                )
             }
             Action::ListNodes => {
-                let record = |node: &Node| NodeRecord { name: node.name.clone(), ..NodeRecord::default() };
+                let record = |node: &Node| NodeRecord {
+                    name: node.name.clone(),
+                    ..NodeRecord::default()
+                };
                 Input::Nodes(self.nodes.iter().map(record).collect())
             }
             Action::Verify => {
                 let is_paused = self.replicas[by].around.paused == Some(true);
                 let machines = Arc::clone(&self.machines);
-                Input::Verified(Some(Verified { is_ours: true, is_paused, standby_protects: true, machines }))
+                Input::Verified(Some(Verified {
+                    is_ours: true,
+                    is_paused,
+                    standby_protects: true,
+                    machines,
+                }))
             }
             Action::AcquirePermit(dependent, _) => Input::Permitted(dependent),
             Action::Read(dependent, _) => {
@@ -232,7 +299,13 @@ impl Life {
         })
     }
 
-    fn write(&mut self, by: usize, Order { dependent, change, .. }: Order) -> Input {
+    fn write(
+        &mut self,
+        by: usize,
+        Order {
+            dependent, change, ..
+        }: Order,
+    ) -> Input {
         let place = self.object(by, dependent);
         let lost = self.rng.random::<f64>() < self.trouble.lost;
         if change.base.resource_version != self.objects[place].resource_version {
@@ -244,11 +317,23 @@ impl Life {
         self.version += 1;
         let mut after = change.after(self.version.to_string());
         match after.replicas {
-            0 => (after.ready, self.pods_end[place]) = (self.objects[place].ready, self.t + self.rng.random_range(0.0..6.0)),
+            0 => {
+                (after.ready, self.pods_end[place]) = (
+                    self.objects[place].ready,
+                    self.t + self.rng.random_range(0.0..6.0),
+                )
+            }
             ready => after.ready = ready,
         }
-        let (name, to, age) = (self.names[place], change.write.replicas, self.age_at(self.t));
-        self.note(&format!("{by} writes {name} {to:?}, marker {}, leases {age:.1} s old", after.marks.held_down));
+        let (name, to, age) = (
+            self.names[place],
+            change.write.replicas,
+            self.age_at(self.t),
+        );
+        self.note(&format!(
+            "{by} writes {name} {to:?}, marker {}, leases {age:.1} s old",
+            after.marks.held_down
+        ));
         // What has begun goes on while leases are doubted (D-23).
         let finding = self.replicas[by].shoot.as_ref().and_then(Shoot::finding);
         let doubts = finding.is_some_and(|finding| finding.verdict == Verdict::HoldUndecided);
@@ -257,17 +342,27 @@ impl Life {
                 Some("is taken down although the nodes renew")
             }
             Some(1..) if age >= SILENT_S => Some("is brought back although the nodes do not renew"),
-            Some(1..) if !self.edited[place] && to != Some(2) => Some("is brought back to other replicas"),
+            Some(1..) if !self.edited[place] && to != Some(2) => {
+                Some("is brought back to other replicas")
+            }
             _ => None,
         };
-        self.wrong.extend(wrong.map(|wrong| format!("{:.2} {name} {wrong}: {to:?}, {age:.1} s", self.t)));
+        self.wrong
+            .extend(wrong.map(|wrong| format!("{:.2} {name} {wrong}: {to:?}, {age:.1} s", self.t)));
         self.objects[place] = after.clone();
         for replica in &mut self.replicas {
             if self.t >= replica.view_is_due {
                 replica.view_is_due = self.t + self.rng.random_range(0.0..3.0);
             }
         }
-        Input::Written(dependent, if lost { Err(Refusal::Timeout) } else { Ok(Arc::new(after)) })
+        Input::Written(
+            dependent,
+            if lost {
+                Err(Refusal::Timeout)
+            } else {
+                Ok(Arc::new(after))
+            },
+        )
     }
 
     fn edit(&mut self) {
@@ -281,14 +376,21 @@ impl Life {
             1 => object.marks.ignored = !object.marks.ignored,
             2 if object.marks.held_down => {}
             2 | 3 => object.replicas = 2,
-            4 => object.marks = Marks { held_down: false, ..object.marks },
+            4 => {
+                object.marks = Marks {
+                    held_down: false,
+                    ..object.marks
+                }
+            }
             5 => {
                 object.marks.replicas = None;
                 self.edited[place] = true;
             }
             _ => {
                 let paused = self.replicas[0].around.paused == Some(true);
-                self.replicas.iter_mut().for_each(|replica| replica.around.paused = Some(!paused));
+                self.replicas
+                    .iter_mut()
+                    .for_each(|replica| replica.around.paused = Some(!paused));
                 return self.note(&format!("paused: {}", !paused));
             }
         }
@@ -298,7 +400,10 @@ impl Life {
     fn put(&mut self, place: usize, mut object: Observed) {
         self.version += 1;
         (object.ready, object.resource_version) = (object.replicas, self.version.to_string());
-        self.note(&format!("{} is edited: {} {:?}", self.names[place], object.replicas, object.marks));
+        self.note(&format!(
+            "{} is edited: {} {:?}",
+            self.names[place], object.replicas, object.marks
+        ));
         self.objects[place] = object;
     }
 
@@ -320,14 +425,26 @@ impl Life {
     fn start_or_reload(&mut self, by: usize) {
         let now = at(self.t);
         if self.replicas[by].shoot.is_none() && self.t >= self.replicas[by].starts_at {
-            self.replicas[by].around.seed_since = ByDirection { up: Some(now), down: Some(now) };
+            self.replicas[by].around.seed_since = ByDirection {
+                up: Some(now),
+                down: Some(now),
+            };
             let around = self.around(by);
-            self.replicas[by].shoot = Some(Shoot::new(Start { eligible: now, in_operation: true }, &around, now));
+            self.replicas[by].shoot = Some(Shoot::new(
+                Start {
+                    eligible: now,
+                    in_operation: true,
+                },
+                &around,
+                now,
+            ));
         }
         let replica = &mut self.replicas[by];
         if replica.reloads_at.is_some_and(|when| when <= self.t) {
             replica.reloads_at = None;
-            Arc::make_mut(&mut replica.around.config).dependents.clone_from(&self.dependents);
+            Arc::make_mut(&mut replica.around.config)
+                .dependents
+                .clone_from(&self.dependents);
             self.feed(by, Input::Reloaded);
         }
     }
@@ -335,7 +452,10 @@ impl Life {
     /// The other replica, or whoever runs, leads.
     fn lead(&mut self) {
         let leads = self.replicas.iter().any(|replica| replica.around.leads);
-        let runs = self.replicas.iter_mut().find(|replica| replica.shoot.is_some());
+        let runs = self
+            .replicas
+            .iter_mut()
+            .find(|replica| replica.shoot.is_some());
         if let Some(replica) = runs.filter(|_| !leads && !self.trouble.nobody_leads) {
             replica.around.leads = true;
             replica.around.seed_since.up = Some(at(self.t));
@@ -367,7 +487,11 @@ impl Life {
 
     /// Operators and the world put right what they did.
     fn calm_down(&mut self) {
-        self.trouble = Trouble { flaky: 0.0, lost: 0.0, ..self.trouble };
+        self.trouble = Trouble {
+            flaky: 0.0,
+            lost: 0.0,
+            ..self.trouble
+        };
         for place in 0..3 {
             if self.objects[place].marks.ignored {
                 let mut object = self.objects[place].clone();
@@ -405,18 +529,28 @@ impl Life {
                 continue;
             }
             let wanted = |replica: &Replica| {
-                let next = replica
-                    .shoot
-                    .as_ref()
-                    .map(|shoot| shoot.next().map_or(self.until, |next| next.elapsed_since_start().as_seconds_f64()));
+                let next = replica.shoot.as_ref().map(|shoot| {
+                    shoot.next().map_or(self.until, |next| {
+                        next.elapsed_since_start().as_seconds_f64()
+                    })
+                });
                 let view = Some(replica.view_is_due).filter(|due| *due > self.t);
-                [Some(next.unwrap_or(replica.starts_at)), view, replica.reloads_at]
-                    .into_iter()
-                    .flatten()
-                    .fold(next_trouble, f64::min)
+                [
+                    Some(next.unwrap_or(replica.starts_at)),
+                    view,
+                    replica.reloads_at,
+                ]
+                .into_iter()
+                .flatten()
+                .fold(next_trouble, f64::min)
             };
             let pods_end = self.pods_end.into_iter().fold(next_trouble, f64::min);
-            self.t = self.replicas.iter().map(wanted).fold(pods_end, f64::min).max(self.t + 0.0001);
+            self.t = self
+                .replicas
+                .iter()
+                .map(wanted)
+                .fold(pods_end, f64::min)
+                .max(self.t + 0.0001);
         }
     }
 
@@ -425,9 +559,14 @@ impl Life {
         for (place, object) in self.objects.iter().enumerate() {
             let (down, marked) = (object.replicas == 0, object.marks.held_down);
             // Who does not lead brings back what is held down, and repairs nothing else.
-            let left = if self.trouble.nobody_leads { down && marked } else { down || marked };
+            let left = if self.trouble.nobody_leads {
+                down && marked
+            } else {
+                down || marked
+            };
             if left || !down && !self.edited[place] && object.replicas != 2 {
-                self.wrong.push(format!("at the end {} is {object:?}", self.names[place]));
+                self.wrong
+                    .push(format!("at the end {} is {object:?}", self.names[place]));
             }
         }
     }
@@ -435,20 +574,69 @@ impl Life {
 
 #[test]
 fn two_replicas_write_nothing_wrong_whatever_happens_to_them_and_their_shoot() {
-    let lag = Trouble { lag: true, ..Trouble::default() };
-    let alone = Trouble { nobody_leads: true, crashes: true, ..lag };
+    let lag = Trouble {
+        lag: true,
+        ..Trouble::default()
+    };
+    let alone = Trouble {
+        nobody_leads: true,
+        crashes: true,
+        ..lag
+    };
     let rows = [
         ("outages and blips", Trouble::default()),
         ("views lag", lag),
-        ("replicas crash", Trouble { crashes: true, ..lag }),
+        (
+            "replicas crash",
+            Trouble {
+                crashes: true,
+                ..lag
+            },
+        ),
         ("answers are lost", Trouble { lost: 0.2, ..lag }),
-        ("probes fail", Trouble { flaky: 0.2, ..Trouble::default() }),
-        ("configs change", Trouble { reloads: true, ..lag }),
+        (
+            "probes fail",
+            Trouble {
+                flaky: 0.2,
+                ..Trouble::default()
+            },
+        ),
+        (
+            "configs change",
+            Trouble {
+                reloads: true,
+                ..lag
+            },
+        ),
         ("nobody leads", alone),
         ("operators edit", Trouble { edits: true, ..lag }),
-        ("nobody leads, probes fail", Trouble { flaky: 0.2, ..alone }),
-        ("nobody leads, probes fail, operators edit", Trouble { flaky: 0.2, edits: true, crashes: false, ..alone }),
-        ("all of it", Trouble { edits: true, flaky: 0.1, crashes: true, reloads: true, lost: 0.1, ..lag }),
+        (
+            "nobody leads, probes fail",
+            Trouble {
+                flaky: 0.2,
+                ..alone
+            },
+        ),
+        (
+            "nobody leads, probes fail, operators edit",
+            Trouble {
+                flaky: 0.2,
+                edits: true,
+                crashes: false,
+                ..alone
+            },
+        ),
+        (
+            "all of it",
+            Trouble {
+                edits: true,
+                flaky: 0.1,
+                crashes: true,
+                reloads: true,
+                lost: 0.1,
+                ..lag
+            },
+        ),
     ];
     let wrong: usize = rows
         .into_iter()
@@ -464,11 +652,22 @@ fn two_replicas_write_nothing_wrong_whatever_happens_to_them_and_their_shoot() {
     assert_eq!(wrong, 0);
 }
 
-/// How many of so many lives, ten times as many in the long form, had something wrong, as `live` says with its log; the first one is shown.
+/// How many of so many lives, ten times as many in the long form, had something wrong, as `live`
+/// says with its log; the first one is shown.
 fn wrong_lives(name: &str, lives: u64, live: impl Fn(u64) -> (Vec<String>, Vec<String>)) -> usize {
-    let lives = if std::env::var("MODEL").is_ok_and(|form| form == "long") { 10 * lives } else { lives };
-    let wrong: Vec<_> = (0..lives).map(|seed| (seed, live(seed))).filter(|(_, (wrong, _))| !wrong.is_empty()).collect();
-    println!("{name}: {} of {lives} lives with something wrong", wrong.len());
+    let lives = if std::env::var("MODEL").is_ok_and(|form| form == "long") {
+        10 * lives
+    } else {
+        lives
+    };
+    let wrong: Vec<_> = (0..lives)
+        .map(|seed| (seed, live(seed)))
+        .filter(|(_, (wrong, _))| !wrong.is_empty())
+        .collect();
+    println!(
+        "{name}: {} of {lives} lives with something wrong",
+        wrong.len()
+    );
     if let Some(first) = wrong.first() {
         println!("{first:#?}");
     }
@@ -477,24 +676,68 @@ fn wrong_lives(name: &str, lives: u64, live: impl Fn(u64) -> (Vec<String>, Vec<S
 
 #[test]
 fn nothing_is_brought_back_in_mid_outage_however_clocks_and_starts_differ() {
-    let world = || World { until: 440.0, ..World::default() };
+    let world = || World {
+        until: 440.0,
+        ..World::default()
+    };
     let skewed = |skew| World { skew, ..world() };
-    let put_back = |skew, by: Seconds| World { step: Some((300.0, -by)), ..skewed(skew) };
+    let put_back = |skew, by: Seconds| World {
+        step: Some((300.0, -by)),
+        ..skewed(skew)
+    };
     type Starts = fn(Seconds) -> [Seconds; 2];
     let long: Starts = |_| [0.0, 0.0];
     let rows: [(&str, World, Starts); 12] = [
         ("clocks agree", world(), long),
-        ("the leader started 60 s before", world(), |cut| [cut - 60.0, 0.0]),
+        ("the leader started 60 s before", world(), |cut| {
+            [cut - 60.0, 0.0]
+        }),
         ("nodes +60", skewed(|_| 60.0), long),
-        ("nodes +60, the leader started 40 s before", skewed(|_| 60.0), |cut| [cut - 40.0, 0.0]),
-        ("nodes +60, the leader started 90 s before", skewed(|_| 60.0), |cut| [cut - 90.0, 0.0]),
-        ("nodes -60, the leader started 60 s before", skewed(|_| -60.0), |cut| [cut - 60.0, 0.0]),
-        ("nodes +15, the leader started 60 s before", skewed(|_| 15.0), |cut| [cut - 60.0, 0.0]),
-        ("nodes +3, the leader started 60 s before", skewed(|_| 3.0), |cut| [cut - 60.0, 0.0]),
-        ("nodes -12, the leader started 60 s before", skewed(|_| -12.0), |cut| [cut - 60.0, 0.0]),
-        ("nodes +15, put back by 10 s at 300 s, the standby started at 320 s", put_back(|_| 15.0, 10.0), |_| [0.0, 320.0]),
-        ("nodes +15, put back by 25 s at 300 s", put_back(|_| 15.0, 25.0), long),
-        ("nodes put back by 5 s at 300 s", put_back(|_| 0.0, 5.0), long),
+        (
+            "nodes +60, the leader started 40 s before",
+            skewed(|_| 60.0),
+            |cut| [cut - 40.0, 0.0],
+        ),
+        (
+            "nodes +60, the leader started 90 s before",
+            skewed(|_| 60.0),
+            |cut| [cut - 90.0, 0.0],
+        ),
+        (
+            "nodes -60, the leader started 60 s before",
+            skewed(|_| -60.0),
+            |cut| [cut - 60.0, 0.0],
+        ),
+        (
+            "nodes +15, the leader started 60 s before",
+            skewed(|_| 15.0),
+            |cut| [cut - 60.0, 0.0],
+        ),
+        (
+            "nodes +3, the leader started 60 s before",
+            skewed(|_| 3.0),
+            |cut| [cut - 60.0, 0.0],
+        ),
+        (
+            "nodes -12, the leader started 60 s before",
+            skewed(|_| -12.0),
+            |cut| [cut - 60.0, 0.0],
+        ),
+        (
+            "nodes +15, put back by 10 s at 300 s, the standby started at 320 s",
+            put_back(|_| 15.0, 10.0),
+            |_| [0.0, 320.0],
+        ),
+        (
+            "nodes +15, put back by 25 s at 300 s",
+            put_back(|_| 15.0, 25.0),
+            long,
+        ),
+        (
+            "nodes put back by 5 s at 300 s",
+            put_back(|_| 0.0, 5.0),
+            long,
+        ),
     ];
     let mut wrong = 0;
     for (name, world, starts) in rows {
@@ -502,9 +745,16 @@ fn nothing_is_brought_back_in_mid_outage_however_clocks_and_starts_differ() {
             wrong += wrong_lives(name, 6, |seed| {
                 let mut rng = StdRng::seed_from_u64(seed * 31 + nodes as u64);
                 let cut = 350.0 + rng.random_range(0.0..30.0);
-                let world = World { nodes, cut: Some(cut), ..world.clone() };
-                let renewals = (0..nodes).map(|number| world.node(number, &[], &mut rng)).collect();
-                let mut life = Life::of(Trouble::default(), renewals, starts(cut), world.until, rng);
+                let world = World {
+                    nodes,
+                    cut: Some(cut),
+                    ..world.clone()
+                };
+                let renewals = (0..nodes)
+                    .map(|number| world.node(number, &[], &mut rng))
+                    .collect();
+                let mut life =
+                    Life::of(Trouble::default(), renewals, starts(cut), world.until, rng);
                 life.run();
                 // With clocks that were put back an outage may be seen early.
                 life.wrong.retain(|wrong| wrong.contains("brought back"));
@@ -520,7 +770,9 @@ fn a_rollout_in_the_middle_of_a_restore_costs_no_second_initial_delay() {
     let lives = (0..40).map(|seed| {
         let mut rng = StdRng::seed_from_u64(seed);
         let renewed = 400.0 + rng.random_range(0.0..30.0);
-        let nodes = (0..3).map(|number| node(number, &[(300.0, renewed)], &mut rng)).collect();
+        let nodes = (0..3)
+            .map(|number| node(number, &[(300.0, renewed)], &mut rng))
+            .collect();
         let rolled = rng.random_range(0.0..25.0);
         let mut life = Life::of(Trouble::default(), nodes, [0.0, Seconds::MAX], renewed, rng);
         let run = |life: &mut Life, is_done: fn(&Life) -> bool| {
@@ -537,7 +789,11 @@ fn a_rollout_in_the_middle_of_a_restore_costs_no_second_initial_delay() {
         life.replicas[1].starts_at = life.t;
         life.until += 2.0;
         life.run();
-        (life.replicas[0].shoot, life.replicas[0].starts_at, life.replicas[0].around.leads) = (None, Seconds::MAX, false);
+        (
+            life.replicas[0].shoot,
+            life.replicas[0].starts_at,
+            life.replicas[0].around.leads,
+        ) = (None, Seconds::MAX, false);
         let began = life.t;
         let restored = run(&mut life, |life| life.objects[1].replicas > 0);
         assert!(life.wrong.is_empty(), "{:#?}", life.wrong);
@@ -545,7 +801,10 @@ fn a_rollout_in_the_middle_of_a_restore_costs_no_second_initial_delay() {
     });
     let mut lives: Vec<_> = lives.collect();
     lives.sort_by(f64::total_cmp);
-    println!("restored {:.1} to {:.1} s after the rollout, in the middle {:.1} s", lives[0], lives[39], lives[20]);
+    println!(
+        "restored {:.1} to {:.1} s after the rollout, in the middle {:.1} s",
+        lives[0], lives[39], lives[20]
+    );
     // Two renewals that are seen, and machine-controller-manager's own 30 s.
     assert!(lives[39] < 30.0 + 15.0, "{lives:?}");
 }

@@ -9,20 +9,37 @@ const FRACTION: f64 = 0.6;
 const UP: Verdict = Verdict::ScaleUp;
 
 fn node(name: &str) -> NodeRecord {
-    NodeRecord { name: name.to_owned(), ..NodeRecord::default() }
+    NodeRecord {
+        name: name.to_owned(),
+        ..NodeRecord::default()
+    }
 }
 
 fn in_pool(name: &str, pool: &str, conditions: &[(&str, &str)]) -> NodeRecord {
-    let conditions = conditions.iter().map(|(kind, status)| condition(kind, status, "")).collect();
-    NodeRecord { pool: Some(pool.to_owned()), conditions, ..node(name) }
+    let conditions = conditions
+        .iter()
+        .map(|(kind, status)| condition(kind, status, ""))
+        .collect();
+    NodeRecord {
+        pool: Some(pool.to_owned()),
+        conditions,
+        ..node(name)
+    }
 }
 
 fn condition(kind: &str, status: &str, reason: &str) -> NodeCondition {
-    NodeCondition { kind: kind.to_owned(), status: status.to_owned(), reason: reason.to_owned() }
+    NodeCondition {
+        kind: kind.to_owned(),
+        status: status.to_owned(),
+        reason: reason.to_owned(),
+    }
 }
 
 fn updating(name: &str, reason: &str) -> NodeRecord {
-    NodeRecord { conditions: vec![condition("InPlaceUpdate", "True", reason)], ..node(name) }
+    NodeRecord {
+        conditions: vec![condition("InPlaceUpdate", "True", reason)],
+        ..node(name)
+    }
 }
 
 fn backed<const N: usize>(nodes: [&str; N]) -> BackedNodes {
@@ -30,7 +47,12 @@ fn backed<const N: usize>(nodes: [&str; N]) -> BackedNodes {
 }
 
 /// What is concluded from these leases, nodes and pools when all of `machines` can be used.
-fn judge(leases: &[(&str, LeaseState)], machines: &[&str], nodes: &[NodeRecord], pools: &PoolConditions) -> (Tally, Verdict) {
+fn judge(
+    leases: &[(&str, LeaseState)],
+    machines: &[&str],
+    nodes: &[NodeRecord],
+    pools: &PoolConditions,
+) -> (Tally, Verdict) {
     let book = book(leases.iter().copied());
     let machines = machines.iter().copied().map(Some).collect();
     let tally = Candidates::by_nodes(&book, &machines, nodes, pools).tally(criteria(at(JUDGED)));
@@ -38,7 +60,11 @@ fn judge(leases: &[(&str, LeaseState)], machines: &[&str], nodes: &[NodeRecord],
 }
 
 fn tally(candidates: usize, expired: usize) -> Tally {
-    Tally { candidates, expired, undecided: 0 }
+    Tally {
+        candidates,
+        expired,
+        undecided: 0,
+    }
 }
 
 const FOUR: [&str; 4] = ["n1", "n2", "n3", "n4"];
@@ -50,19 +76,34 @@ fn four_leases(states: [LeaseState; 4]) -> [(&'static str, LeaseState); 4] {
 #[test]
 fn nodes_that_others_manage_do_not_count() {
     // One candidate is left, and at one candidate nothing is done.
-    let foreign = |name| NodeRecord { not_managed_by_mcm: true, ..node(name) };
+    let foreign = |name| NodeRecord {
+        not_managed_by_mcm: true,
+        ..node(name)
+    };
     let leases = [("n1", Expired), ("n2", Expired), ("n3", Expired)];
-    let judged = judge(&leases, &["n1", "n2", "n3"], &[foreign("n1"), foreign("n2"), node("n3")], &PoolConditions::new());
+    let judged = judge(
+        &leases,
+        &["n1", "n2", "n3"],
+        &[foreign("n1"), foreign("n2"), node("n3")],
+        &PoolConditions::new(),
+    );
     assert_eq!(judged, (tally(1, 1), Verdict::HoldSingleCandidate));
 }
 
 #[test]
 fn the_annotation_counts_by_its_presence_and_the_pool_comes_from_its_label() {
     let mut node = node("n");
-    for key in ["zone", "worker.gardener.cloud/pool", "worker.gardener.cloud/pool-hash"] {
+    for key in [
+        "zone",
+        "worker.gardener.cloud/pool",
+        "worker.gardener.cloud/pool-hash",
+    ] {
         node.note_label(key, &format!("value of {key}"));
     }
-    assert_eq!(node.pool.as_deref(), Some("value of worker.gardener.cloud/pool"));
+    assert_eq!(
+        node.pool.as_deref(),
+        Some("value of worker.gardener.cloud/pool")
+    );
     node.note_annotation("another");
     assert!(!node.not_managed_by_mcm);
     node.note_annotation("node.machine.sapcloud.io/not-managed-by-mcm");
@@ -73,10 +114,25 @@ fn the_annotation_counts_by_its_presence_and_the_pool_comes_from_its_label() {
 #[test]
 fn only_the_conditions_that_can_matter_are_kept() {
     let mut node = node("n");
-    for (kind, status) in [("Ready", "True"), ("DiskPressure", "False"), ("InPlaceUpdate", "False"), ("Ready", "Unknown")] {
-        node.note_condition(NodeCondition { kind, status, reason: "R" });
+    for (kind, status) in [
+        ("Ready", "True"),
+        ("DiskPressure", "False"),
+        ("InPlaceUpdate", "False"),
+        ("Ready", "Unknown"),
+    ] {
+        node.note_condition(NodeCondition {
+            kind,
+            status,
+            reason: "R",
+        });
     }
-    assert_eq!(node.conditions, [condition("Ready", "True", "R"), condition("InPlaceUpdate", "False", "R")]);
+    assert_eq!(
+        node.conditions,
+        [
+            condition("Ready", "True", "R"),
+            condition("InPlaceUpdate", "False", "R")
+        ]
+    );
 }
 
 #[test]
@@ -84,61 +140,148 @@ fn nodes_without_a_usable_machine_do_not_count() {
     // The machines of n1 and n2 are Failed and Terminating, so that they are not among the usable.
     let nodes = FOUR.map(node);
     let pools = PoolConditions::new();
-    assert_eq!(judge(&four_leases([Expired, Expired, Valid, Expired]), &["n3", "n4"], &nodes, &pools), (tally(2, 1), UP));
-    let judged = judge(&four_leases([Valid, Valid, Expired, Expired]), &["n3", "n4"], &nodes, &pools);
+    assert_eq!(
+        judge(
+            &four_leases([Expired, Expired, Valid, Expired]),
+            &["n3", "n4"],
+            &nodes,
+            &pools
+        ),
+        (tally(2, 1), UP)
+    );
+    let judged = judge(
+        &four_leases([Valid, Valid, Expired, Expired]),
+        &["n3", "n4"],
+        &nodes,
+        &pools,
+    );
     assert_eq!(judged, (tally(2, 2), Verdict::ScaleDown));
 }
 
 #[test]
 fn each_pool_is_judged_by_its_own_conditions() {
-    let pools = PoolConditions::from([("w1".to_owned(), vec!["DiskPressure".to_owned(), "MemoryPressure".to_owned()])]);
+    let pools = PoolConditions::from([(
+        "w1".to_owned(),
+        vec!["DiskPressure".to_owned(), "MemoryPressure".to_owned()],
+    )]);
     let nodes = [
         in_pool("n1", "w1", &[("DiskPressure", "True")]),
         in_pool("n2", "w1", &[("MemoryPressure", "True")]),
         in_pool("n3", "w2", &[("MemoryPressure", "True")]),
         in_pool("n4", "w2", &[]),
     ];
-    assert_eq!(judge(&four_leases([Expired, Expired, Valid, Expired]), &FOUR, &nodes, &pools), (tally(2, 1), UP));
+    assert_eq!(
+        judge(
+            &four_leases([Expired, Expired, Valid, Expired]),
+            &FOUR,
+            &nodes,
+            &pools
+        ),
+        (tally(2, 1), UP)
+    );
 }
 
 #[test]
 fn a_pool_of_its_own_replaces_the_default_conditions() {
     let pools = PoolConditions::from([("w1".to_owned(), vec!["PIDPressure".to_owned()])]);
-    assert_eq!(exclusion(&in_pool("n", "w1", &[("DiskPressure", "True")]), true, &pools), None);
-    assert_eq!(exclusion(&in_pool("n", "w1", &[("PIDPressure", "True")]), true, &pools), Some(Exclusion::UnhealthyCondition));
+    assert_eq!(
+        exclusion(
+            &in_pool("n", "w1", &[("DiskPressure", "True")]),
+            true,
+            &pools
+        ),
+        None
+    );
+    assert_eq!(
+        exclusion(
+            &in_pool("n", "w1", &[("PIDPressure", "True")]),
+            true,
+            &pools
+        ),
+        Some(Exclusion::UnhealthyCondition)
+    );
 }
 
 #[test]
 fn the_default_conditions_exclude_when_true_and_only_then() {
     let pools = PoolConditions::new();
-    for kind in ["KernelDeadlock", "ReadonlyFilesystem", "DiskPressure", "NetworkUnavailable"] {
-        for (status, excluded) in [("True", true), ("False", false), ("Unknown", false), ("true", false), ("", false)] {
+    for kind in [
+        "KernelDeadlock",
+        "ReadonlyFilesystem",
+        "DiskPressure",
+        "NetworkUnavailable",
+    ] {
+        for (status, excluded) in [
+            ("True", true),
+            ("False", false),
+            ("Unknown", false),
+            ("true", false),
+            ("", false),
+        ] {
             let found = exclusion(&in_pool("n", "any", &[(kind, status)]), true, &pools);
-            assert_eq!(found, excluded.then_some(Exclusion::UnhealthyCondition), "{kind} {status:?}");
+            assert_eq!(
+                found,
+                excluded.then_some(Exclusion::UnhealthyCondition),
+                "{kind} {status:?}"
+            );
         }
     }
     for kind in ["MemoryPressure", "PIDPressure", "Ready", "diskpressure"] {
-        assert_eq!(exclusion(&in_pool("n", "any", &[(kind, "True")]), true, &pools), None, "{kind}");
+        assert_eq!(
+            exclusion(&in_pool("n", "any", &[(kind, "True")]), true, &pools),
+            None,
+            "{kind}"
+        );
     }
 }
 
 #[test]
 fn nodes_in_an_in_place_update_do_not_count() {
-    let nodes =
-        [updating("n1", "ReadyForUpdate"), updating("n2", "UpdateFailed"), updating("n3", "CandidateForUpdate"), node("n4")];
+    let nodes = [
+        updating("n1", "ReadyForUpdate"),
+        updating("n2", "UpdateFailed"),
+        updating("n3", "CandidateForUpdate"),
+        node("n4"),
+    ];
     let pools = PoolConditions::new();
-    assert_eq!(judge(&four_leases([Expired, Expired, Valid, Valid]), &FOUR, &nodes, &pools), (tally(2, 0), UP));
-    assert_eq!(judge(&four_leases([Valid, Valid, Expired, Expired]), &FOUR, &nodes, &pools), (tally(2, 2), Verdict::ScaleDown));
+    assert_eq!(
+        judge(
+            &four_leases([Expired, Expired, Valid, Valid]),
+            &FOUR,
+            &nodes,
+            &pools
+        ),
+        (tally(2, 0), UP)
+    );
+    assert_eq!(
+        judge(
+            &four_leases([Valid, Valid, Expired, Expired]),
+            &FOUR,
+            &nodes,
+            &pools
+        ),
+        (tally(2, 2), Verdict::ScaleDown)
+    );
 }
 
 #[test]
 fn the_status_of_an_in_place_update_does_not_matter_but_its_type_does() {
     let pools = PoolConditions::new();
     for status in ["True", "False", "Unknown", ""] {
-        let node = NodeRecord { conditions: vec![condition("InPlaceUpdate", status, "UpdateFailed")], ..node("n") };
-        assert_eq!(exclusion(&node, true, &pools), Some(Exclusion::InPlaceUpdate), "{status:?}");
+        let node = NodeRecord {
+            conditions: vec![condition("InPlaceUpdate", status, "UpdateFailed")],
+            ..node("n")
+        };
+        assert_eq!(
+            exclusion(&node, true, &pools),
+            Some(Exclusion::InPlaceUpdate),
+            "{status:?}"
+        );
     }
-    let other = NodeRecord { conditions: vec![condition("Ready", "True", "ReadyForUpdate")], ..node("n") };
+    let other = NodeRecord {
+        conditions: vec![condition("Ready", "True", "ReadyForUpdate")],
+        ..node("n")
+    };
     assert_eq!(exclusion(&other, true, &pools), None);
 }
 
@@ -151,19 +294,38 @@ fn leases_without_a_node_and_nodes_without_a_lease_do_not_count() {
     let pools = PoolConditions::new();
     let candidates = Candidates::by_nodes(&leases, &machines, &nodes, &pools);
     assert_eq!(candidates.tally(criteria(at(JUDGED))), tally(2, 1));
-    assert_eq!(candidates.excluded, BTreeMap::from([(Exclusion::NoNode, 2), (Exclusion::NoLease, 1)]));
+    assert_eq!(
+        candidates.excluded,
+        BTreeMap::from([(Exclusion::NoNode, 2), (Exclusion::NoLease, 1)])
+    );
 }
 
 #[test]
 fn every_node_that_does_not_count_is_counted_by_its_reason() {
     let leases = book(four_leases([Valid; 4]));
-    let foreign = NodeRecord { not_managed_by_mcm: true, ..node("n1") };
-    let nodes = [foreign, in_pool("n2", "w", &[("DiskPressure", "True")]), updating("n3", "UpdateFailed"), node("n4")];
+    let foreign = NodeRecord {
+        not_managed_by_mcm: true,
+        ..node("n1")
+    };
+    let nodes = [
+        foreign,
+        in_pool("n2", "w", &[("DiskPressure", "True")]),
+        updating("n3", "UpdateFailed"),
+        node("n4"),
+    ];
     let pools = PoolConditions::new();
     let machines = backed(["n1", "n2", "n3"]);
     let candidates = Candidates::by_nodes(&leases, &machines, &nodes, &pools);
-    let reasons = [Exclusion::NoUsableMachine, Exclusion::NotManaged, Exclusion::UnhealthyCondition, Exclusion::InPlaceUpdate];
-    assert_eq!(candidates.excluded, reasons.into_iter().map(|reason| (reason, 1)).collect());
+    let reasons = [
+        Exclusion::NoUsableMachine,
+        Exclusion::NotManaged,
+        Exclusion::UnhealthyCondition,
+        Exclusion::InPlaceUpdate,
+    ];
+    assert_eq!(
+        candidates.excluded,
+        reasons.into_iter().map(|reason| (reason, 1)).collect()
+    );
     assert!(candidates.leases.is_empty());
 }
 
@@ -171,8 +333,18 @@ fn every_node_that_does_not_count_is_counted_by_its_reason() {
 fn machines_alone_bound_the_candidates_from_above() {
     let leases = book(four_leases([Valid, Expired, Undecided, Expired]));
     let allowed = Candidates::by_machines(&leases, &backed(["n1", "n2", "n3", "n9"]));
-    assert_eq!(allowed.tally(criteria(at(JUDGED))), Tally { candidates: 3, expired: 1, undecided: 1 });
-    assert_eq!(allowed.excluded, BTreeMap::from([(Exclusion::NoUsableMachine, 1)]));
+    assert_eq!(
+        allowed.tally(criteria(at(JUDGED))),
+        Tally {
+            candidates: 3,
+            expired: 1,
+            undecided: 1
+        }
+    );
+    assert_eq!(
+        allowed.excluded,
+        BTreeMap::from([(Exclusion::NoUsableMachine, 1)])
+    );
 }
 
 proptest! {
@@ -195,12 +367,21 @@ fn two_thousand_nodes_are_each_counted_once() {
     // How long it takes is a matter of the benchmarks.
     let names: Vec<String> = (0..2000).map(|number| format!("node-{number}")).collect();
     let state = |number: usize| if number < 1200 { Expired } else { Valid };
-    let leases = book(names.iter().enumerate().map(|(number, name)| (name.as_str(), state(number))));
+    let leases = book(
+        names
+            .iter()
+            .enumerate()
+            .map(|(number, name)| (name.as_str(), state(number))),
+    );
     let nodes: Vec<NodeRecord> = names.iter().map(|name| node(name)).collect();
     let machines = names.iter().map(|name| Some(name.as_str())).collect();
     let pools = PoolConditions::new();
-    let tally = Candidates::by_nodes(&leases, &machines, &nodes, &pools).tally(criteria(at(JUDGED)));
-    assert_eq!((tally.candidates, tally.expired, tally.verdict(FRACTION)), (2000, 1200, Verdict::ScaleDown));
+    let tally =
+        Candidates::by_nodes(&leases, &machines, &nodes, &pools).tally(criteria(at(JUDGED)));
+    assert_eq!(
+        (tally.candidates, tally.expired, tally.verdict(FRACTION)),
+        (2000, 1200, Verdict::ScaleDown)
+    );
 }
 
 #[test]
@@ -208,7 +389,11 @@ fn one_candidate_never_scales_down_and_brings_back_only_what_is_held_down() {
     // D-20
     assert_eq!(tally(1, 0).verdict(FRACTION), Verdict::ScaleUpHeldDown);
     assert_eq!(tally(1, 1).verdict(FRACTION), Verdict::HoldSingleCandidate);
-    let undecided = Tally { candidates: 1, expired: 0, undecided: 1 };
+    let undecided = Tally {
+        candidates: 1,
+        expired: 0,
+        undecided: 1,
+    };
     assert_eq!(undecided.verdict(FRACTION), Verdict::HoldSingleCandidate);
 }
 
@@ -238,24 +423,51 @@ fn the_fraction_itself_means_an_outage() {
         (0, 2, f64::MIN_POSITIVE, false),
         (2, 3, f64::NAN, false),
     ] {
-        assert_eq!(fails(expired, candidates, fraction), fails_, "{expired} of {candidates} at {fraction}");
+        assert_eq!(
+            fails(expired, candidates, fraction),
+            fails_,
+            "{expired} of {candidates} at {fraction}"
+        );
         let verdict = if fails_ { Verdict::ScaleDown } else { UP };
-        assert_eq!(tally(candidates, expired).verdict(fraction), verdict, "{expired} of {candidates} at {fraction}");
+        assert_eq!(
+            tally(candidates, expired).verdict(fraction),
+            verdict,
+            "{expired} of {candidates} at {fraction}"
+        );
     }
 }
 
 #[test]
 fn undecided_leases_hold_what_depends_on_them() {
-    let verdict = |expired, undecided, candidates| Tally { candidates, expired, undecided }.verdict(FRACTION);
-    assert_eq!(verdict(2, 1, 5), Verdict::HoldUndecided, "3 of 5 if it is expired, 2 of 5 if it is not");
+    let verdict = |expired, undecided, candidates| {
+        Tally {
+            candidates,
+            expired,
+            undecided,
+        }
+        .verdict(FRACTION)
+    };
+    assert_eq!(
+        verdict(2, 1, 5),
+        Verdict::HoldUndecided,
+        "3 of 5 if it is expired, 2 of 5 if it is not"
+    );
     assert_eq!(verdict(3, 2, 5), Verdict::ScaleDown, "down in any case");
     assert_eq!(verdict(1, 1, 5), UP, "up in any case");
-    assert_eq!(verdict(0, 5, 5), Verdict::HoldUndecided, "a start in mid-outage concludes nothing");
+    assert_eq!(
+        verdict(0, 5, 5),
+        Verdict::HoldUndecided,
+        "a start in mid-outage concludes nothing"
+    );
 }
 
 #[test]
 fn nodes_are_looked_at_only_when_they_can_change_what_is_done() {
-    let allowed = |expired, undecided| Tally { candidates: 5, expired, undecided };
+    let allowed = |expired, undecided| Tally {
+        candidates: 5,
+        expired,
+        undecided,
+    };
     assert!(!nodes_matter(allowed(0, 0), true));
     assert!(nodes_matter(allowed(1, 0), true));
     assert!(nodes_matter(allowed(0, 1), true));
@@ -268,7 +480,8 @@ proptest! {
         valid in 0_usize..30, expired in 0_usize..30, undecided in 0_usize..30, fraction in 0.001..=1.0_f64,
     ) {
         let candidates = valid + expired + undecided;
-        // The Go original's decision on leases that are all decided, in its own arithmetic (rule 48); at one, D-20's.
+        // The Go original's decision on leases that are all decided, in its own arithmetic (rule
+        // 48); at one, D-20's.
         let decided = |expired: usize| match candidates {
             0 => UP,
             1 if expired == 0 => Verdict::ScaleUpHeldDown,

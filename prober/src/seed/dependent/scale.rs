@@ -1,4 +1,5 @@
-//! Reads replicas by the scale subresource: whenever an object has changed, beside the watch, so that none waits for another.
+//! Reads replicas by the scale subresource: whenever an object has changed, beside the watch, so
+//! that none waits for another.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -36,7 +37,8 @@ struct Reader {
     permits: Semaphore,
 }
 
-/// The state of an object whose scale is read until that succeeds. Dropped when the object changes or goes, which ends the reading.
+/// The state of an object whose scale is read until that succeeds. Dropped when the object changes
+/// or goes, which ends the reading.
 pub struct Reading {
     latest: watch::Receiver<Latest>,
     _reading: DropGuard,
@@ -62,21 +64,37 @@ impl Reading {
 impl Scales {
     /// Nothing is read yet. What was read goes to `changes`.
     pub fn new(client: Client, kind: Kind, changes: mpsc::Sender<Key>) -> Self {
-        let reader = Arc::new(Reader { client, kind, changes, permits: Semaphore::new(AT_ONCE) });
-        Self { reader, tasks: JoinSet::new() }
+        let reader = Arc::new(Reader {
+            client,
+            kind,
+            changes,
+            permits: Semaphore::new(AT_ONCE),
+        });
+        Self {
+            reader,
+            tasks: JoinSet::new(),
+        }
     }
 
-    /// Begins to read the scale of an object that was as `before`; that holds until the first answer.
+    /// Begins to read the scale of an object that was as `before`; that holds until the first
+    /// answer.
     pub fn read(&mut self, object: DynamicObject, before: Option<Arc<Observed>>) -> Reading {
         while let Some(ended) = self.tasks.try_join_next() {
             propagate_panic(ended);
         }
         let same = |before: &Arc<Observed>| object.metadata.uid.as_ref() == Some(&before.uid);
-        let (sender, latest) = watch::channel(Latest { observed: before.filter(same), tried: false });
+        let (sender, latest) = watch::channel(Latest {
+            observed: before.filter(same),
+            tried: false,
+        });
         let reading = CancellationToken::new();
         let read = Arc::clone(&self.reader).read(object, sender);
-        self.tasks.spawn(reading.clone().run_until_cancelled_owned(read));
-        Reading { latest, _reading: reading.drop_guard() }
+        self.tasks
+            .spawn(reading.clone().run_until_cancelled_owned(read));
+        Reading {
+            latest,
+            _reading: reading.drop_guard(),
+        }
     }
 }
 
@@ -89,12 +107,22 @@ impl Reader {
             let first = !latest.borrow().tried;
             if first && let Err(error) = &answer {
                 let Key { namespace, name } = &key;
-                tracing::warn!(namespace, name, error, "scale cannot be read, the resource is unknown until it can");
+                tracing::warn!(
+                    namespace,
+                    name,
+                    error,
+                    "scale cannot be read, the resource is unknown until it can"
+                );
             }
-            let observed = answer.ok().map(|replicas| Arc::new(self.kind.observe(&object, Some(replicas))));
+            let observed = answer
+                .ok()
+                .map(|replicas| Arc::new(self.kind.observe(&object, Some(replicas))));
             let is_known = observed.is_some();
             if first || is_known {
-                latest.send_replace(Latest { observed, tried: true });
+                latest.send_replace(Latest {
+                    observed,
+                    tried: true,
+                });
                 // Fails only when whoever acts on changes has ended.
                 let _ = self.changes.send(key.clone()).await;
             }
@@ -106,7 +134,11 @@ impl Reader {
     }
 
     async fn replicas(&self, Key { namespace, name }: &Key) -> Result<i32, String> {
-        let _permit = self.permits.acquire().await.map_err(|closed| closed.to_string())?;
+        let _permit = self
+            .permits
+            .acquire()
+            .await
+            .map_err(|closed| closed.to_string())?;
         let api = self.kind.api(&self.client, namespace);
         let scale = within(TIMEOUT, api.get_scale(name)).await?;
         Ok(scale.spec.and_then(|spec| spec.replicas).unwrap_or(0))

@@ -33,7 +33,8 @@ type Connection = MaybeHttpsStream<MaybeHttpsStream<TokioIo<TcpStream>>>;
 type AnyError = Box<dyn std::error::Error + Send + Sync>;
 pub type Connector = BoxCloneSyncService<Uri, Connection, AnyError>;
 
-/// How often a quiet connection is checked by the kernel, so that one whose other end is gone is found out.
+/// How often a quiet connection is checked by the kernel, so that one whose other end is gone is
+/// found out.
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
 
 /// A connector to this server that gives up after `limit`, TLS included.
@@ -50,7 +51,8 @@ pub fn connector(
         async move { resources.addresses(name.as_str()).await }
     }));
     tcp.enforce_http(false);
-    // Each address of a name gets an equal part of it, so that one which swallows everything leaves time for the next.
+    // Each address of a name gets an equal part of it, so that one which swallows everything leaves
+    // time for the next.
     tcp.set_connect_timeout(Some(limit));
     tcp.set_nodelay(true);
     tcp.set_keepalive(Some(KEEP_ALIVE));
@@ -64,18 +66,31 @@ pub fn connector(
         None => Either::Left(tcp.map_response(MaybeHttpsStream::Http).map_err(boxed)),
         Some(proxy) if [Some("http"), Some("https")].contains(&proxy.uri().scheme_str()) => {
             // Speaks TLS where the proxy's URL says so.
-            let to_proxy = HttpsConnectorBuilder::new().with_tls_config(tls.clone()).https_or_http().enable_http1();
+            let to_proxy = HttpsConnectorBuilder::new()
+                .with_tls_config(tls.clone())
+                .https_or_http()
+                .enable_http1();
             let mut tunnel = Tunnel::new(proxy.uri().clone(), to_proxy.wrap_connector(tcp));
             if let Some(credentials) = proxy.basic_auth() {
                 tunnel = tunnel.with_auth(credentials.clone());
             }
             Either::Right(tunnel.map_err(boxed))
         }
-        Some(_) => return Err(KubeconfigError::Invalid("cluster.proxy-url", "is no usable proxy")),
+        Some(_) => {
+            return Err(KubeconfigError::Invalid(
+                "cluster.proxy-url",
+                "is no usable proxy",
+            ));
+        }
     };
-    let mut https = HttpsConnectorBuilder::new().with_tls_config(tls).https_only();
+    let mut https = HttpsConnectorBuilder::new()
+        .with_tls_config(tls)
+        .https_only();
     if let Some(name) = &access.tls_server_name {
-        let invalid = KubeconfigError::Invalid("cluster.tls-server-name", "is neither a DNS name nor an IP address");
+        let invalid = KubeconfigError::Invalid(
+            "cluster.tls-server-name",
+            "is neither a DNS name nor an IP address",
+        );
         let name = ServerName::try_from(name.clone()).map_err(|_| invalid)?;
         https = https.with_server_name_resolver(FixedServerNameResolver::new(name));
     }
@@ -96,7 +111,9 @@ fn tls(access: &Access) -> Result<ClientConfig, KubeconfigError> {
     let unusable = |_| KubeconfigError::Invalid(field, "cannot be used for TLS");
     let config = match &access.authorities {
         Some(pem) => ClientConfig::builder().with_root_certificates(roots(pem)?),
-        None => ClientConfig::builder().with_platform_verifier().map_err(unusable)?,
+        None => ClientConfig::builder()
+            .with_platform_verifier()
+            .map_err(unusable)?,
     };
     let mut config = match &access.identity {
         Some(pem) => {
@@ -114,14 +131,25 @@ fn roots(pem: &[u8]) -> Result<RootCertStore, KubeconfigError> {
     let invalid = |problem| KubeconfigError::Invalid("cluster.certificate-authority-data", problem);
     let mut roots = RootCertStore::empty();
     for certificate in CertificateDer::pem_slice_iter(pem) {
-        let added = certificate.ok().and_then(|certificate| roots.add(certificate).ok());
+        let added = certificate
+            .ok()
+            .and_then(|certificate| roots.add(certificate).ok());
         added.ok_or(invalid("holds a certificate that cannot be read"))?;
     }
-    if roots.is_empty() { Err(invalid("holds no readable certificate")) } else { Ok(roots) }
+    if roots.is_empty() {
+        Err(invalid("holds no readable certificate"))
+    } else {
+        Ok(roots)
+    }
 }
 
-fn identity(pem: &[u8]) -> Result<(Vec<CertificateDer<'static>>, PrivateKeyDer<'static>), KubeconfigError> {
-    let unreadable = KubeconfigError::Invalid("user.client-certificate-data and client-key-data", "are no readable pair");
+fn identity(
+    pem: &[u8],
+) -> Result<(Vec<CertificateDer<'static>>, PrivateKeyDer<'static>), KubeconfigError> {
+    let unreadable = KubeconfigError::Invalid(
+        "user.client-certificate-data and client-key-data",
+        "are no readable pair",
+    );
     let chain: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(pem).collect();
     match (chain, PrivateKeyDer::from_pem_slice(pem)) {
         (Ok(chain), Ok(key)) if !chain.is_empty() => Ok((chain, key)),

@@ -14,8 +14,8 @@ use serde_json::error::Category;
 use super::{DecodeError, Kept, ListMeta, check_count, check_kind, room_for_names};
 use crate::gardener::object::{Object, object_or_default};
 
-/// Where the body is no JSON, or not the JSON that was expected. The parser's own words are not kept: they repeat what was found, at any
-/// length.
+/// Where the body is no JSON, or not the JSON that was expected. The parser's own words are not
+/// kept: they repeat what was found, at any length.
 #[derive(Clone, Copy, Debug, thiserror::Error)]
 #[error("{what} at line {line}, column {column}")]
 pub struct Broken {
@@ -32,11 +32,19 @@ impl From<serde_json::Error> for Broken {
             Category::Data => "a value is of the wrong type, or missing",
             Category::Eof => "it ends too early",
         };
-        Self { what, line: error.line(), column: error.column() }
+        Self {
+            what,
+            line: error.line(),
+            column: error.column(),
+        }
     }
 }
 
-pub fn leases(expected: &'static str, body: &[u8], leases: &mut LeaseList) -> Result<ListMeta, DecodeError> {
+pub fn leases(
+    expected: &'static str,
+    body: &[u8],
+    leases: &mut LeaseList,
+) -> Result<ListMeta, DecodeError> {
     let mut items = Vec::new();
     let metadata = list(expected, body, |lease: Lease<'_>| {
         items.push(lease);
@@ -44,24 +52,58 @@ pub fn leases(expected: &'static str, body: &[u8], leases: &mut LeaseList) -> Re
     })?;
     let first = items.first().map_or("", |lease| &lease.metadata.name);
     leases.reserve(items.len(), room_for_names(items.len(), first, body));
-    for Lease { metadata: LeaseMeta { name, uid }, spec } in &items {
-        let LeaseSpec { lease_duration_seconds: duration_seconds, renew_time } = *spec;
-        leases.push(LeaseRecord { name, uid: (&**uid).into(), renew_time, duration_seconds });
+    for Lease {
+        metadata: LeaseMeta { name, uid },
+        spec,
+    } in &items
+    {
+        let LeaseSpec {
+            lease_duration_seconds: duration_seconds,
+            renew_time,
+        } = *spec;
+        leases.push(LeaseRecord {
+            name,
+            uid: (&**uid).into(),
+            renew_time,
+            duration_seconds,
+        });
     }
     Ok(metadata)
 }
 
-pub fn nodes(expected: &'static str, body: &[u8], nodes: &mut Vec<NodeRecord>) -> Result<ListMeta, DecodeError> {
+pub fn nodes(
+    expected: &'static str,
+    body: &[u8],
+    nodes: &mut Vec<NodeRecord>,
+) -> Result<ListMeta, DecodeError> {
     let mut count = nodes.len();
     let mut kept = Kept::new(nodes);
-    list(expected, body, |Node { metadata: NodeMeta { name, labelled, not_managed_by_mcm }, status }: Node<'_>| {
-        count += 1;
-        check_count(count, 0)?;
-        kept.push(NodeRecord { name: name.into_owned(), not_managed_by_mcm, conditions: status.conditions, ..labelled })
-    })
+    list(
+        expected,
+        body,
+        |Node {
+             metadata:
+                 NodeMeta {
+                     name,
+                     labelled,
+                     not_managed_by_mcm,
+                 },
+             status,
+         }: Node<'_>| {
+            count += 1;
+            check_count(count, 0)?;
+            kept.push(NodeRecord {
+                name: name.into_owned(),
+                not_managed_by_mcm,
+                conditions: status.conditions,
+                ..labelled
+            })
+        },
+    )
 }
 
-/// Hands over the items of a list one by one, so that no more of them are kept than may be: until one is refused.
+/// Hands over the items of a list one by one, so that no more of them are kept than may be: until
+/// one is refused.
 fn list<'a, T: Deserialize<'a>>(
     expected: &'static str,
     body: &'a [u8],
@@ -70,7 +112,9 @@ fn list<'a, T: Deserialize<'a>>(
     let mut refused = None;
     let mut deserializer = serde_json::Deserializer::from_slice(body);
     let take = |Object(item)| take(item).map_err(|error| refused = Some(error)).is_ok();
-    let read = deserializer.deserialize_map(ListVisitor(take, PhantomData)).and_then(|list| deserializer.end().map(|()| list));
+    let read = deserializer
+        .deserialize_map(ListVisitor(take, PhantomData))
+        .and_then(|list| deserializer.end().map(|()| list));
     if let Some(refused) = refused {
         return Err(refused);
     }
@@ -107,15 +151,22 @@ impl<'de, F: FnMut(Object<T>) -> bool, T: Deserialize<'de>> Visitor<'de> for Lis
         while let Some(field) = fields.next_key()? {
             let is_repeated = match field {
                 ListField::Kind => kind.replace(fields.next_value::<Text<'_>>()?.0).is_some(),
-                ListField::Metadata => metadata.replace(fields.next_value::<Object<ListMeta>>()?.0).is_some(),
-                ListField::Items => items.replace(fields.next_value_seed(Items(&mut self.0, PhantomData))?).is_some(),
+                ListField::Metadata => metadata
+                    .replace(fields.next_value::<Object<ListMeta>>()?.0)
+                    .is_some(),
+                ListField::Items => items
+                    .replace(fields.next_value_seed(Items(&mut self.0, PhantomData))?)
+                    .is_some(),
                 ListField::Other => fields.next_value::<IgnoredAny>().map(|_| false)?,
             };
             if is_repeated {
                 return Err(A::Error::custom("a field comes twice"));
             }
         }
-        Ok((kind.ok_or_else(|| A::Error::missing_field("kind"))?, metadata.ok_or_else(|| A::Error::missing_field("metadata"))?))
+        Ok((
+            kind.ok_or_else(|| A::Error::missing_field("kind"))?,
+            metadata.ok_or_else(|| A::Error::missing_field("metadata"))?,
+        ))
     }
 }
 
@@ -185,8 +236,16 @@ struct Condition<'a> {
 
 fn conditions<'de, D: Deserializer<'de>>(conditions: D) -> Result<Vec<NodeCondition>, D::Error> {
     let mut node = NodeRecord::default();
-    let note = |Object(Condition { kind, status, reason })| {
-        node.note_condition(NodeCondition { kind: &kind, status: &status, reason: &reason });
+    let note = |Object(Condition {
+                    kind,
+                    status,
+                    reason,
+                })| {
+        node.note_condition(NodeCondition {
+            kind: &kind,
+            status: &status,
+            reason: &reason,
+        });
         true
     };
     conditions.deserialize_seq(Items(note, PhantomData))?;
@@ -195,7 +254,9 @@ fn conditions<'de, D: Deserializer<'de>>(conditions: D) -> Result<Vec<NodeCondit
 
 fn labelled<'de, D: Deserializer<'de>>(labels: D) -> Result<NodeRecord, D::Error> {
     let mut node = NodeRecord::default();
-    labels.deserialize_map(Entries(|key: &str, value: &str| node.note_label(key, value)))?;
+    labels.deserialize_map(Entries(|key: &str, value: &str| {
+        node.note_label(key, value)
+    }))?;
     Ok(node)
 }
 
@@ -205,8 +266,8 @@ fn not_managed_by_mcm<'de, D: Deserializer<'de>>(annotations: D) -> Result<bool,
     Ok(node.not_managed_by_mcm)
 }
 
-/// Hands over the items of a list one by one, until one is not taken: there may be any number of them. Go writes an empty list as null where
-/// it was never filled.
+/// Hands over the items of a list one by one, until one is not taken: there may be any number of
+/// them. Go writes an empty list as null where it was never filled.
 struct Items<F, T>(F, PhantomData<T>);
 
 impl<'de, F: FnMut(T) -> bool, T: Deserialize<'de>> DeserializeSeed<'de> for Items<F, T> {

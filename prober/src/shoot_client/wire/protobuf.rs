@@ -1,8 +1,8 @@
-//! Kubernetes' protobuf, read where it lies: the few fields that matter are read, all others are stepped over. Field numbers are those of
-//! Kubernetes' `generated.proto` files.
+//! Kubernetes' protobuf, read where it lies: the few fields that matter are read, all others are
+//! stepped over. Field numbers are those of Kubernetes' `generated.proto` files.
 //!
-//! What is read here is checked to the end: lengths, wire types, field numbers, UTF-8. What is stepped over is checked as far as stepping
-//! over it needs.
+//! What is read here is checked to the end: lengths, wire types, field numbers, UTF-8. What is
+//! stepped over is checked as far as stepping over it needs.
 
 use chrono::DateTime;
 use prober_core::lease::{LeaseList, LeaseRecord};
@@ -19,7 +19,8 @@ pub enum Broken {
     Cut,
     #[error("a number is too long")]
     Number,
-    /// A field number or a wire type that Kubernetes does not use. Groups, which protobuf itself gave up, are among them.
+    /// A field number or a wire type that Kubernetes does not use. Groups, which protobuf itself
+    /// gave up, are among them.
     #[error("a key names no field")]
     Key,
     #[error("a field is of the wrong type")]
@@ -76,7 +77,10 @@ fn count_items(list: &[u8]) -> Result<usize, Broken> {
 
 /// Hands over the items of a list.
 #[inline(always)]
-fn items<'a>(list: &'a [u8], mut take: impl FnMut(Value<'a>) -> Result<(), DecodeError>) -> Result<ListMeta, DecodeError> {
+fn items<'a>(
+    list: &'a [u8],
+    mut take: impl FnMut(Value<'a>) -> Result<(), DecodeError>,
+) -> Result<ListMeta, DecodeError> {
     let (mut version, mut next) = ("", "");
     for field in Fields(list) {
         match field? {
@@ -85,10 +89,14 @@ fn items<'a>(list: &'a [u8], mut take: impl FnMut(Value<'a>) -> Result<(), Decod
             _ => {}
         }
     }
-    Ok(ListMeta { resource_version: version.to_owned(), next: next.to_owned() })
+    Ok(ListMeta {
+        resource_version: version.to_owned(),
+        next: next.to_owned(),
+    })
 }
 
-/// A message that comes twice is merged: what a later one says wins, and what only an earlier one says stays.
+/// A message that comes twice is merged: what a later one says wins, and what only an earlier one
+/// says stays.
 fn lease(value: Value<'_>) -> Result<LeaseRecord<'_>, DecodeError> {
     let (mut name, mut uid, mut duration_seconds, mut stamp) = ("", "", None, None);
     for field in value.message()? {
@@ -107,14 +115,22 @@ fn lease(value: Value<'_>) -> Result<LeaseRecord<'_>, DecodeError> {
         }
     }
     let instant = |(seconds, nanos): (i64, i32)| {
-        let instant = u32::try_from(nanos).ok().and_then(|nanos| DateTime::from_timestamp(seconds, nanos));
+        let instant = u32::try_from(nanos)
+            .ok()
+            .and_then(|nanos| DateTime::from_timestamp(seconds, nanos));
         instant.ok_or_else(|| DecodeError::RenewTime(super::shortened(name)))
     };
     let renew_time = stamp.map(instant).transpose()?;
-    Ok(LeaseRecord { name, uid: uid.into(), renew_time, duration_seconds })
+    Ok(LeaseRecord {
+        name,
+        uid: uid.into(),
+        renew_time,
+        duration_seconds,
+    })
 }
 
-/// Seconds and nanoseconds since 1970. An empty message is how Go writes its zero time, which stands for none.
+/// Seconds and nanoseconds since 1970. An empty message is how Go writes its zero time, which
+/// stands for none.
 fn timestamp(value: Value<'_>, stamp: &mut Option<(i64, i32)>) -> Result<(), Broken> {
     for field in value.message()? {
         let (seconds, nanos) = stamp.get_or_insert_default();
@@ -135,8 +151,13 @@ fn node(value: Value<'_>) -> Result<NodeRecord, Broken> {
             (3, status) => {
                 for field in status.message()? {
                     if let (4, condition) = field? {
-                        let [kind, status, reason] = condition.texts([(1, ""), (2, ""), (5, "")])?;
-                        node.note_condition(NodeCondition { kind, status, reason });
+                        let [kind, status, reason] =
+                            condition.texts([(1, ""), (2, ""), (5, "")])?;
+                        node.note_condition(NodeCondition {
+                            kind,
+                            status,
+                            reason,
+                        });
                     }
                 }
             }
@@ -235,7 +256,11 @@ impl<'a> Fields<'a> {
                 return Ok(number);
             }
         }
-        Err(if self.0.len() < 10 { Broken::Cut } else { Broken::Number })
+        Err(if self.0.len() < 10 {
+            Broken::Cut
+        } else {
+            Broken::Number
+        })
     }
 }
 
@@ -255,7 +280,8 @@ impl<'a> Value<'a> {
         std::str::from_utf8(self.bytes()?).map_err(|_| Broken::Text)
     }
 
-    /// Texts of a message by their numbers, each with what it is where the message does not say. The last one of a number counts.
+    /// Texts of a message by their numbers, each with what it is where the message does not say.
+    /// The last one of a number counts.
     #[inline(always)]
     fn texts<const N: usize>(self, mut texts: [(u32, &'a str); N]) -> Result<[&'a str; N], Broken> {
         for field in self.message()? {

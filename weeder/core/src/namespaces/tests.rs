@@ -32,7 +32,10 @@ impl Seed {
     }
 
     fn waiting(limit: Option<u32>) -> Self {
-        Self { namespaces: Namespaces::new(config(&["etcd", "api"], limit)), now: Instant::now() }
+        Self {
+            namespaces: Namespaces::new(config(&["etcd", "api"], limit)),
+            now: Instant::now(),
+        }
     }
 
     fn pass(&mut self, time: Duration) {
@@ -40,17 +43,36 @@ impl Seed {
     }
 
     fn slice(&mut self, name: &str, service: usize, ready: &[&str]) {
-        self.namespaces.slices(Change::Applied(key(name), slice(service, ready)), self.now);
+        self.namespaces
+            .slices(Change::Applied(key(name), slice(service, ready)), self.now);
     }
 
     fn list_slices(&mut self, slices: &[(&str, Slice)]) {
-        let objects = slices.iter().map(|(name, slice)| (key(name), slice.clone())).collect();
-        self.namespaces.slices(Change::Listed { objects, unreadable: HashSet::new() }, self.now);
+        let objects = slices
+            .iter()
+            .map(|(name, slice)| (key(name), slice.clone()))
+            .collect();
+        self.namespaces.slices(
+            Change::Listed {
+                objects,
+                unreadable: HashSet::new(),
+            },
+            self.now,
+        );
     }
 
     fn list_pods(&mut self, pods: &[(&str, DeletionCandidate)]) {
-        let objects = pods.iter().map(|(name, candidate)| (key(name), candidate.clone())).collect();
-        self.namespaces.pods(Change::Listed { objects, unreadable: HashSet::new() }, self.now);
+        let objects = pods
+            .iter()
+            .map(|(name, candidate)| (key(name), candidate.clone()))
+            .collect();
+        self.namespaces.pods(
+            Change::Listed {
+                objects,
+                unreadable: HashSet::new(),
+            },
+            self.now,
+        );
     }
 
     /// A pod crash-loops that waits for these Services.
@@ -60,7 +82,8 @@ impl Seed {
 
     /// The watch shows a pod so.
     fn show(&mut self, name: &str, candidate: DeletionCandidate) {
-        self.namespaces.pods(Change::Applied(key(name), candidate), self.now);
+        self.namespaces
+            .pods(Change::Applied(key(name), candidate), self.now);
     }
 
     fn pod_is_fine(&mut self, name: &str) {
@@ -75,7 +98,8 @@ impl Seed {
     /// The UIDs of the pods that are deleted now, every DELETE having this outcome.
     fn deletes(&mut self, outcome: Outcome) -> Vec<String> {
         let due = self.due();
-        due.iter().for_each(|deletion| self.namespaces.ended(deletion, outcome, self.now));
+        due.iter()
+            .for_each(|deletion| self.namespaces.ended(deletion, outcome, self.now));
         due.into_iter().map(|deletion| deletion.uid).collect()
     }
 
@@ -87,13 +111,25 @@ impl Seed {
     fn events(&mut self) -> Vec<(usize, Event)> {
         let due = self.due();
         assert!(due.is_empty(), "{due:?}");
-        self.namespaces.reports().into_iter().map(|report| (report.service, report.event)).collect()
+        self.namespaces
+            .reports()
+            .into_iter()
+            .map(|report| (report.service, report.event))
+            .collect()
     }
 
     /// Whether there is nothing to remember.
     fn is_empty(&self) -> bool {
-        let Namespaces { readiness, windows, pods, .. } = &self.namespaces;
-        readiness.is_empty() && windows.is_empty() && pods.is_empty() && self.namespaces.count() == 0
+        let Namespaces {
+            readiness,
+            windows,
+            pods,
+            ..
+        } = &self.namespaces;
+        readiness.is_empty()
+            && windows.is_empty()
+            && pods.is_empty()
+            && self.namespaces.count() == 0
     }
 
     /// Goes to the next instant at which something is to be done by itself.
@@ -107,18 +143,34 @@ impl Seed {
 
 /// A config with these Services, whose selectors match any pod, and this limit.
 fn config(services: &[&str], max_deletions_per_owner: Option<u32>) -> Arc<Config> {
-    let service = |name: &&str| Service { name: (*name).to_owned(), selectors: vec![Selector::all_of([])] };
+    let service = |name: &&str| Service {
+        name: (*name).to_owned(),
+        selectors: vec![Selector::all_of([])],
+    };
     let services = services.iter().map(service).collect();
-    Arc::new(Config { watch_duration: WATCH_DURATION, services, max_deletions_per_owner })
+    Arc::new(Config {
+        watch_duration: WATCH_DURATION,
+        services,
+        max_deletions_per_owner,
+    })
 }
 
 fn key(name: &str) -> Key {
     let (namespace, name) = name.split_once('/').unwrap_or(("shoot", name));
-    Key { namespace: namespace.to_owned(), name: name.to_owned() }
+    Key {
+        namespace: namespace.to_owned(),
+        name: name.to_owned(),
+    }
 }
 
 fn slice(service: usize, ready: &[&str]) -> Slice {
-    Slice { service, ready: ready.iter().map(|endpoint| (*endpoint).to_owned()).collect() }
+    Slice {
+        service,
+        ready: ready
+            .iter()
+            .map(|endpoint| (*endpoint).to_owned())
+            .collect(),
+    }
 }
 
 fn candidate(uid: &str, owner: &str, services: &[usize]) -> DeletionCandidate {
@@ -126,17 +178,33 @@ fn candidate(uid: &str, owner: &str, services: &[usize]) -> DeletionCandidate {
 }
 
 /// A pod in this state.
-fn candidate_at(resource_version: &str, uid: &str, owner: &str, services: &[usize]) -> DeletionCandidate {
+fn candidate_at(
+    resource_version: &str,
+    uid: &str,
+    owner: &str,
+    services: &[usize],
+) -> DeletionCandidate {
     let [uid, resource_version, owner] = [uid, resource_version, owner].map(str::to_owned);
-    DeletionCandidate { uid, resource_version, owner, services: services.to_vec(), crash_loop: CrashLoop::Reported }
+    DeletionCandidate {
+        uid,
+        resource_version,
+        owner,
+        services: services.to_vec(),
+        crash_loop: CrashLoop::Reported,
+    }
 }
 
 /// A pod whose containers are terminated, each after so many restarts.
 fn terminated(uid: &str, containers: &[(&str, i32)], services: &[usize]) -> DeletionCandidate {
-    let termination =
-        |(container, restarts): &(&str, i32)| Termination { container: (*container).to_owned(), restarts: *restarts };
+    let termination = |(container, restarts): &(&str, i32)| Termination {
+        container: (*container).to_owned(),
+        restarts: *restarts,
+    };
     let crash_loop = CrashLoop::Terminated(containers.iter().map(termination).collect());
-    DeletionCandidate { crash_loop, ..candidate(uid, "owner", services) }
+    DeletionCandidate {
+        crash_loop,
+        ..candidate(uid, "owner", services)
+    }
 }
 
 const OPENED: Event = Event::Opened(Cause::Recovery);

@@ -4,16 +4,31 @@ const ETCD: usize = 0;
 const API: usize = 1;
 
 fn slice(service: usize, ready: &[&str]) -> Slice {
-    Slice { service, ready: ready.iter().map(|endpoint| (*endpoint).to_owned()).collect() }
+    Slice {
+        service,
+        ready: ready
+            .iter()
+            .map(|endpoint| (*endpoint).to_owned())
+            .collect(),
+    }
 }
 
 /// Applies slices one after the other; what became of the Services at each.
 fn turns(readiness: &mut Readiness, slices: &[(&str, Slice)]) -> Vec<Vec<Turn>> {
-    slices.iter().map(|(name, slice)| readiness.apply((*name).to_owned(), slice.clone())).collect()
+    slices
+        .iter()
+        .map(|(name, slice)| readiness.apply((*name).to_owned(), slice.clone()))
+        .collect()
 }
 
 fn relisted(readiness: &mut Readiness, slices: &[(&str, Slice)]) -> Vec<Turn> {
-    readiness.replace(slices.iter().map(|(name, slice)| ((*name).to_owned(), slice.clone())).collect(), &HashSet::new())
+    readiness.replace(
+        slices
+            .iter()
+            .map(|(name, slice)| ((*name).to_owned(), slice.clone()))
+            .collect(),
+        &HashSet::new(),
+    )
 }
 
 #[test]
@@ -33,7 +48,13 @@ fn a_service_turns_ready_once_and_not_ready_once() {
         ("a", slice(ETCD, &[])),
         ("a", slice(ETCD, &[])),
     ];
-    let expected = [vec![Turn::Ready(ETCD)], vec![], vec![], vec![Turn::NotReady(ETCD)], vec![]];
+    let expected = [
+        vec![Turn::Ready(ETCD)],
+        vec![],
+        vec![],
+        vec![Turn::NotReady(ETCD)],
+        vec![],
+    ];
     assert_eq!(turns(&mut readiness, &steps), expected);
 }
 
@@ -47,22 +68,42 @@ fn one_ready_endpoint_in_any_slice_is_enough() {
         ("ipv6", slice(API, &[])),
         ("ipv4", slice(API, &["2"])),
     ];
-    let expected = [vec![Turn::Ready(API)], vec![], vec![], vec![Turn::NotReady(API)], vec![Turn::Ready(API)]];
+    let expected = [
+        vec![Turn::Ready(API)],
+        vec![],
+        vec![],
+        vec![Turn::NotReady(API)],
+        vec![Turn::Ready(API)],
+    ];
     assert_eq!(turns(&mut readiness, &steps), expected);
 }
 
 #[test]
 fn services_do_not_share_their_slices() {
     let mut readiness = Readiness::default();
-    let steps = [("a", slice(ETCD, &["1"])), ("b", slice(API, &["2"])), ("a", slice(ETCD, &[]))];
-    assert_eq!(turns(&mut readiness, &steps), [vec![Turn::Ready(ETCD)], vec![Turn::Ready(API)], vec![Turn::NotReady(ETCD)]]);
+    let steps = [
+        ("a", slice(ETCD, &["1"])),
+        ("b", slice(API, &["2"])),
+        ("a", slice(ETCD, &[])),
+    ];
+    assert_eq!(
+        turns(&mut readiness, &steps),
+        [
+            vec![Turn::Ready(ETCD)],
+            vec![Turn::Ready(API)],
+            vec![Turn::NotReady(ETCD)]
+        ]
+    );
     assert_eq!(readiness.ready().into_keys().collect::<Vec<_>>(), [API]);
 }
 
 #[test]
 fn a_vanished_slice_takes_its_endpoints_along() {
     let mut readiness = Readiness::default();
-    turns(&mut readiness, &[("a", slice(ETCD, &["1"])), ("b", slice(ETCD, &["2"]))]);
+    turns(
+        &mut readiness,
+        &[("a", slice(ETCD, &["1"])), ("b", slice(ETCD, &["2"]))],
+    );
     assert_eq!(readiness.remove("a"), []);
     assert_eq!(readiness.remove("b"), [Turn::NotReady(ETCD)]);
     assert_eq!(readiness.remove("b"), []);
@@ -73,31 +114,59 @@ fn a_vanished_slice_takes_its_endpoints_along() {
 fn a_slice_that_changes_its_service_turns_both() {
     let mut readiness = Readiness::default();
     turns(&mut readiness, &[("a", slice(ETCD, &["1"]))]);
-    assert_eq!(turns(&mut readiness, &[("a", slice(API, &["1"]))]), [vec![Turn::NotReady(ETCD), Turn::Ready(API)]]);
+    assert_eq!(
+        turns(&mut readiness, &[("a", slice(API, &["1"]))]),
+        [vec![Turn::NotReady(ETCD), Turn::Ready(API)]]
+    );
 }
 
 #[test]
 fn after_blindness_the_same_endpoints_are_no_recovery_and_others_are() {
     let mut readiness = Readiness::default();
     turns(&mut readiness, &[("a", slice(ETCD, &["1", "2"]))]);
-    assert_eq!(relisted(&mut readiness, &[("a", slice(ETCD, &["2", "1"]))]), []);
-    assert_eq!(relisted(&mut readiness, &[("b", slice(ETCD, &["1"])), ("c", slice(ETCD, &["2"]))]), [], "cut differently");
-    assert_eq!(relisted(&mut readiness, &[("a", slice(ETCD, &["1", "3"]))]), [Turn::Ready(ETCD)]);
-    assert_eq!(relisted(&mut readiness, &[("a", slice(ETCD, &["1"]))]), [Turn::Ready(ETCD)]);
+    assert_eq!(
+        relisted(&mut readiness, &[("a", slice(ETCD, &["2", "1"]))]),
+        []
+    );
+    assert_eq!(
+        relisted(
+            &mut readiness,
+            &[("b", slice(ETCD, &["1"])), ("c", slice(ETCD, &["2"]))]
+        ),
+        [],
+        "cut differently"
+    );
+    assert_eq!(
+        relisted(&mut readiness, &[("a", slice(ETCD, &["1", "3"]))]),
+        [Turn::Ready(ETCD)]
+    );
+    assert_eq!(
+        relisted(&mut readiness, &[("a", slice(ETCD, &["1"]))]),
+        [Turn::Ready(ETCD)]
+    );
 }
 
 #[test]
 fn after_blindness_readiness_turns_as_ever() {
     let mut readiness = Readiness::default();
-    turns(&mut readiness, &[("a", slice(ETCD, &["1"])), ("b", slice(API, &[]))]);
-    assert_eq!(relisted(&mut readiness, &[("b", slice(API, &["2"]))]), [Turn::NotReady(ETCD), Turn::Ready(API)]);
+    turns(
+        &mut readiness,
+        &[("a", slice(ETCD, &["1"])), ("b", slice(API, &[]))],
+    );
+    assert_eq!(
+        relisted(&mut readiness, &[("b", slice(API, &["2"]))]),
+        [Turn::NotReady(ETCD), Turn::Ready(API)]
+    );
     assert_eq!(relisted(&mut readiness, &[]), [Turn::NotReady(API)]);
 }
 
 #[test]
 fn a_slice_that_cannot_be_read_stays_as_it_was() {
     let mut readiness = Readiness::default();
-    turns(&mut readiness, &[("a", slice(ETCD, &["1"])), ("b", slice(API, &["2"]))]);
+    turns(
+        &mut readiness,
+        &[("a", slice(ETCD, &["1"])), ("b", slice(API, &["2"]))],
+    );
     let turns = readiness.replace(HashMap::new(), &HashSet::from(["a".to_owned()]));
     assert_eq!(turns, [Turn::NotReady(API)]);
     assert_eq!(readiness.ready().into_keys().collect::<Vec<_>>(), [ETCD]);

@@ -4,15 +4,26 @@ use proptest::prelude::*;
 use super::*;
 
 fn labels(pairs: &[(&str, &str)]) -> Labels {
-    pairs.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect()
+    pairs
+        .iter()
+        .map(|(key, value)| ((*key).to_owned(), (*value).to_owned()))
+        .collect()
 }
 
 fn requirement(key: &str, operator: &str, values: &[&str]) -> Expression {
-    expression(key, operator, values.iter().map(|value| (*value).to_owned()).collect())
+    expression(
+        key,
+        operator,
+        values.iter().map(|value| (*value).to_owned()).collect(),
+    )
 }
 
 fn expression(key: &str, operator: &str, values: Vec<String>) -> Expression {
-    let requirement = LabelSelectorRequirement { key: key.to_owned(), operator: operator.to_owned(), values: Some(values) };
+    let requirement = LabelSelectorRequirement {
+        key: key.to_owned(),
+        operator: operator.to_owned(),
+        values: Some(values),
+    };
     requirement.try_into().expect("an operator")
 }
 
@@ -27,7 +38,11 @@ fn each_operator_means_what_it_means_in_kubernetes() {
     ];
     for (operator, values, expected) in cases {
         let selector = Selector::all_of([requirement("k", operator, &values)]);
-        assert_eq!([&absent, &a, &c].map(|labels| selector.matches(labels)), expected, "{operator}");
+        assert_eq!(
+            [&absent, &a, &c].map(|labels| selector.matches(labels)),
+            expected,
+            "{operator}"
+        );
     }
 }
 
@@ -37,8 +52,20 @@ fn no_requirement_selects_everything_and_nothing_selects_nothing() {
         assert!(Selector::all_of([]).matches(&labels));
         assert!(!Selector::nothing().matches(&labels));
     }
-    assert!(Selector::all_of([requirement("k", "In", &["a"]), requirement("k", "In", &["b"])]).is_nothing());
-    assert!(Selector::all_of([requirement("k", "Exists", &[]), requirement("k", "DoesNotExist", &[])]).is_nothing());
+    assert!(
+        Selector::all_of([
+            requirement("k", "In", &["a"]),
+            requirement("k", "In", &["b"])
+        ])
+        .is_nothing()
+    );
+    assert!(
+        Selector::all_of([
+            requirement("k", "Exists", &[]),
+            requirement("k", "DoesNotExist", &[])
+        ])
+        .is_nothing()
+    );
 }
 
 #[test]
@@ -52,7 +79,10 @@ fn what_gardeners_selectors_have_in_common_goes_to_the_api_server() {
         requirement("role", "NotIn", &["main", "apiserver"]),
     ]);
     let common = Selector::common([&api_server, &dependants]);
-    assert_eq!(common.to_string(), "gardener.cloud/role in (controlplane),role notin (main)");
+    assert_eq!(
+        common.to_string(),
+        "gardener.cloud/role in (controlplane),role notin (main)"
+    );
 }
 
 #[test]
@@ -61,17 +91,29 @@ fn each_form_is_written_as_the_api_server_reads_it() {
     assert_eq!(written(vec![]), "");
     assert_eq!(written(vec![requirement("k", "Exists", &[])]), "k");
     assert_eq!(written(vec![requirement("k", "DoesNotExist", &[])]), "!k");
-    assert_eq!(written(vec![requirement("k", "In", &["b", "a"])]), "k in (a,b)");
+    assert_eq!(
+        written(vec![requirement("k", "In", &["b", "a"])]),
+        "k in (a,b)"
+    );
     assert_eq!(written(vec![requirement("k", "In", &[""])]), "k in ()");
-    let both = vec![requirement("k", "Exists", &[]), requirement("k", "NotIn", &["a"])];
+    let both = vec![
+        requirement("k", "Exists", &[]),
+        requirement("k", "NotIn", &["a"]),
+    ];
     assert_eq!(written(both), "k,k notin (a)");
 }
 
 #[test]
 fn what_cannot_be_said_to_the_api_server_is_left_out() {
     let either = [
-        Selector::all_of([requirement("k", "In", &["a"]), requirement("l", "Exists", &[])]),
-        Selector::all_of([requirement("k", "DoesNotExist", &[]), requirement("l", "Exists", &[])]),
+        Selector::all_of([
+            requirement("k", "In", &["a"]),
+            requirement("l", "Exists", &[]),
+        ]),
+        Selector::all_of([
+            requirement("k", "DoesNotExist", &[]),
+            requirement("l", "Exists", &[]),
+        ]),
     ];
     assert_eq!(Selector::common(&either).to_string(), "l");
 }
@@ -84,7 +126,8 @@ fn selectors_of_nothing_have_no_say_in_what_is_common() {
     assert!(Selector::common([]).is_nothing());
 }
 
-/// A requirement as its author wrote it, and what it means, word for word from Kubernetes' documentation.
+/// A requirement as its author wrote it, and what it means, word for word from Kubernetes'
+/// documentation.
 type Written = (String, &'static str, Vec<String>);
 
 fn holds((key, operator, values): &Written, labels: &Labels) -> bool {
@@ -98,11 +141,17 @@ fn holds((key, operator, values): &Written, labels: &Labels) -> bool {
 }
 
 fn selects(selector: &[Written], labels: &Labels) -> bool {
-    selector.iter().all(|requirement| holds(requirement, labels))
+    selector
+        .iter()
+        .all(|requirement| holds(requirement, labels))
 }
 
 fn made(selector: &[Written]) -> Selector {
-    Selector::all_of(selector.iter().map(|(key, operator, values)| expression(key, operator, values.clone())))
+    Selector::all_of(
+        selector
+            .iter()
+            .map(|(key, operator, values)| expression(key, operator, values.clone())),
+    )
 }
 
 /// Reads a `labelSelector` back.
@@ -111,13 +160,20 @@ fn read(text: &str) -> Vec<Written> {
     let mut requirements = Vec::new();
     while !rest.is_empty() {
         let end = match (rest.find(','), rest.find('(')) {
-            (Some(comma), Some(open)) if open < comma => rest.find(')').expect("a closing bracket") + 1,
+            (Some(comma), Some(open)) if open < comma => {
+                rest.find(')').expect("a closing bracket") + 1
+            }
             (Some(comma), _) => comma,
             (None, _) => rest.len(),
         };
         let (part, after) = rest.split_at(end);
         rest = after.strip_prefix(',').unwrap_or(after);
-        let listed = |text: &str| text.trim_end_matches(')').split(',').map(str::to_owned).collect();
+        let listed = |text: &str| {
+            text.trim_end_matches(')')
+                .split(',')
+                .map(str::to_owned)
+                .collect()
+        };
         requirements.push(if let Some((key, values)) = part.split_once(" notin (") {
             (key.to_owned(), "NotIn", listed(values))
         } else if let Some((key, values)) = part.split_once(" in (") {
@@ -133,28 +189,42 @@ fn read(text: &str) -> Vec<Written> {
 
 fn any_requirement() -> impl Strategy<Value = Written> {
     let values = || prop::collection::vec(prop::sample::select(vec!["", "a", "b", "c"]), 1..3);
-    let values = move || values().prop_map(|values| values.into_iter().map(str::to_owned).collect::<Vec<_>>());
+    let values = move || {
+        values().prop_map(|values| values.into_iter().map(str::to_owned).collect::<Vec<_>>())
+    };
     let form = prop_oneof![
         values().prop_map(|values| ("In", values)),
         values().prop_map(|values| ("NotIn", values)),
         Just(("Exists", Vec::new())),
         Just(("DoesNotExist", Vec::new())),
     ];
-    (prop::sample::select(vec!["k", "l"]), form).prop_map(|(key, (operator, values))| (key.to_owned(), operator, values))
+    (prop::sample::select(vec!["k", "l"]), form)
+        .prop_map(|(key, (operator, values))| (key.to_owned(), operator, values))
 }
 
 fn any_selector() -> impl Strategy<Value = Vec<Written>> {
     prop::collection::vec(any_requirement(), 0..4)
 }
 
-/// Every combination of two keys, each absent or with one of the values in use or with one that is not.
+/// Every combination of two keys, each absent or with one of the values in use or with one that is
+/// not.
 fn all_labels() -> Vec<Labels> {
-    let values = [None, Some(""), Some("a"), Some("b"), Some("c"), Some("other")];
-    let pairs = values.iter().flat_map(|k| values.iter().map(move |l| (k, l)));
+    let values = [
+        None,
+        Some(""),
+        Some("a"),
+        Some("b"),
+        Some("c"),
+        Some("other"),
+    ];
+    let pairs = values
+        .iter()
+        .flat_map(|k| values.iter().map(move |l| (k, l)));
     pairs
         .map(|(k, l)| {
-            let present =
-                [("k", k), ("l", l)].into_iter().filter_map(|(key, value)| Some((key.to_owned(), (*value)?.to_owned())));
+            let present = [("k", k), ("l", l)]
+                .into_iter()
+                .filter_map(|(key, value)| Some((key.to_owned(), (*value)?.to_owned())));
             present.collect()
         })
         .collect()

@@ -6,8 +6,14 @@ use super::*;
 use crate::selector::Selector;
 /// A Service that pods wait for whose labels fulfil all expressions of one of these lists.
 fn service(name: &str, selectors: &[&[Expression]]) -> Service {
-    let selectors = selectors.iter().map(|expressions| Selector::all_of(expressions.to_vec())).collect();
-    Service { name: name.to_owned(), selectors }
+    let selectors = selectors
+        .iter()
+        .map(|expressions| Selector::all_of(expressions.to_vec()))
+        .collect();
+    Service {
+        name: name.to_owned(),
+        selectors,
+    }
 }
 
 fn is(label: &str, value: &str) -> Expression {
@@ -16,9 +22,16 @@ fn is(label: &str, value: &str) -> Expression {
 
 fn judged(pod: &Value, services: &[Service]) -> Option<DeletionCandidate> {
     fn part<T: DeserializeOwned + Default>(of: &Value) -> T {
-        serde_json::from_value::<Option<T>>(of.clone()).expect("a part of a pod").unwrap_or_default()
+        serde_json::from_value::<Option<T>>(of.clone())
+            .expect("a part of a pod")
+            .unwrap_or_default()
     }
-    judge(&part(&pod["metadata"]), &part(&pod["spec"]), &part(&pod["status"]), services)
+    judge(
+        &part(&pod["metadata"]),
+        &part(&pod["spec"]),
+        &part(&pod["status"]),
+        services,
+    )
 }
 
 fn waiting(reason: &str) -> Value {
@@ -40,20 +53,42 @@ fn pod(change: impl FnOnce(&mut Value)) -> Option<DeletionCandidate> {
     change(&mut pod);
     let is_not = Expression::NotIn("role".to_owned(), ["apiserver".to_owned()].into());
     let etcd = service("etcd-main-client", &[&[is("role", "apiserver")]]);
-    judged(&pod, &[etcd, service("kube-apiserver", &[&[is_not], &[is("both", "yes")]])])
+    judged(
+        &pod,
+        &[
+            etcd,
+            service("kube-apiserver", &[&[is_not], &[is("both", "yes")]]),
+        ],
+    )
 }
 
 fn candidate(services: &[usize]) -> Option<DeletionCandidate> {
     let [uid, resource_version, owner] = ["pod", "7", "owner"].map(str::to_owned);
-    Some(DeletionCandidate { uid, resource_version, owner, services: services.to_vec(), crash_loop: CrashLoop::Reported })
+    Some(DeletionCandidate {
+        uid,
+        resource_version,
+        owner,
+        services: services.to_vec(),
+        crash_loop: CrashLoop::Reported,
+    })
 }
 
 #[test]
 fn a_crash_looping_pod_that_waits_for_a_service_may_be_deleted() {
     assert_eq!(pod(|_| ()), candidate(&[0]));
-    assert_eq!(pod(|pod| pod["metadata"]["labels"] = json!({"role": "scheduler"})), candidate(&[1]));
-    assert_eq!(pod(|pod| pod["metadata"]["labels"] = json!({"role": "apiserver", "both": "yes"})), candidate(&[0, 1]));
-    assert_eq!(pod(|pod| pod["metadata"]["labels"] = Value::Null), candidate(&[1]), "no labels are labels too");
+    assert_eq!(
+        pod(|pod| pod["metadata"]["labels"] = json!({"role": "scheduler"})),
+        candidate(&[1])
+    );
+    assert_eq!(
+        pod(|pod| pod["metadata"]["labels"] = json!({"role": "apiserver", "both": "yes"})),
+        candidate(&[0, 1])
+    );
+    assert_eq!(
+        pod(|pod| pod["metadata"]["labels"] = Value::Null),
+        candidate(&[1]),
+        "no labels are labels too"
+    );
 }
 
 #[test]
@@ -62,29 +97,51 @@ fn a_pod_that_no_selector_matches_is_left_alone() {
     service.selectors.push(Selector::nothing());
     let services = [service];
     let judged = |labels: Value| {
-        let owner = json!({"apiVersion": "v1", "kind": "K", "name": "n", "uid": "u", "controller": true});
+        let owner =
+            json!({"apiVersion": "v1", "kind": "K", "name": "n", "uid": "u", "controller": true});
         let status = json!({"containerStatuses": waiting("CrashLoopBackOff")});
-        let pod = json!({"metadata": {"labels": labels, "ownerReferences": [owner]}, "status": status});
+        let pod =
+            json!({"metadata": {"labels": labels, "ownerReferences": [owner]}, "status": status});
         judged(&pod, &services)
     };
     assert_eq!(judged(Value::Null), None);
     assert_eq!(judged(json!({"a": "c"})), None);
-    assert_eq!(judged(json!({"a": "b"})).map(|candidate| candidate.services), Some(vec![0]), "all else is as it must be");
+    assert_eq!(
+        judged(json!({"a": "b"})).map(|candidate| candidate.services),
+        Some(vec![0]),
+        "all else is as it must be"
+    );
 }
 
 #[test]
 fn init_containers_count_and_ephemeral_ones_do_not() {
-    let in_state = |field: &str| pod(|pod| pod["status"] = json!({field: waiting("CrashLoopBackOff")}));
+    let in_state =
+        |field: &str| pod(|pod| pod["status"] = json!({field: waiting("CrashLoopBackOff")}));
     assert_eq!(in_state("initContainerStatuses"), candidate(&[0]));
     assert_eq!(in_state("ephemeralContainerStatuses"), None);
 }
 
 #[test]
 fn only_the_exact_reason_counts() {
-    for reason in ["ImagePullBackOff", "ContainerCreating", "crashloopbackoff", "CrashLoopBackOff ", ""] {
-        assert_eq!(pod(|pod| pod["status"]["containerStatuses"] = waiting(reason)), None, "{reason}");
+    for reason in [
+        "ImagePullBackOff",
+        "ContainerCreating",
+        "crashloopbackoff",
+        "CrashLoopBackOff ",
+        "",
+    ] {
+        assert_eq!(
+            pod(|pod| pod["status"]["containerStatuses"] = waiting(reason)),
+            None,
+            "{reason}"
+        );
     }
-    for status in [json!(null), json!({}), json!({"containerStatuses": null}), json!({"containerStatuses": [{"state": null}]})] {
+    for status in [
+        json!(null),
+        json!({}),
+        json!({"containerStatuses": null}),
+        json!({"containerStatuses": [{"state": null}]}),
+    ] {
         assert_eq!(pod(|pod| pod["status"] = status), None);
     }
     let ended = json!([{"state": {"terminated": {"reason": "CrashLoopBackOff"}}}]);
@@ -93,19 +150,31 @@ fn only_the_exact_reason_counts() {
 
 #[test]
 fn a_pod_that_ends_already_is_left_alone() {
-    assert_eq!(pod(|pod| pod["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z")), None);
+    assert_eq!(
+        pod(|pod| pod["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z")),
+        None
+    );
 }
 
 #[test]
 fn a_pod_that_nobody_would_make_again_is_left_alone() {
-    assert_eq!(pod(|pod| pod["metadata"]["ownerReferences"] = Value::Null), None);
-    assert_eq!(pod(|pod| pod["metadata"]["ownerReferences"][1]["controller"] = json!(false)), None);
+    assert_eq!(
+        pod(|pod| pod["metadata"]["ownerReferences"] = Value::Null),
+        None
+    );
+    assert_eq!(
+        pod(|pod| pod["metadata"]["ownerReferences"][1]["controller"] = json!(false)),
+        None
+    );
 }
 
 #[test]
 fn a_mirror_pod_is_left_alone_although_its_node_owns_it() {
     let annotations = json!({"kubernetes.io/config.mirror": "hash"});
-    assert_eq!(pod(|pod| pod["metadata"]["annotations"] = annotations), None);
+    assert_eq!(
+        pod(|pod| pod["metadata"]["annotations"] = annotations),
+        None
+    );
 }
 
 /// The status of a container that has ended with this exit code, after so many restarts.
@@ -118,16 +187,28 @@ fn terminations(spec: Value, status: Value) -> Vec<(String, i32)> {
     let candidate = pod(|pod| (pod["spec"], pod["status"]) = (spec, status));
     match candidate.map(|candidate| candidate.crash_loop) {
         None => Vec::new(),
-        Some(CrashLoop::Terminated(ended)) => ended.into_iter().map(|ended| (ended.container, ended.restarts)).collect(),
+        Some(CrashLoop::Terminated(ended)) => ended
+            .into_iter()
+            .map(|ended| (ended.container, ended.restarts))
+            .collect(),
         Some(CrashLoop::Reported) => panic!("nothing was reported"),
     }
 }
 
-/// Whether a container that has ended again is taken to be in back-off, with these restart policies of its pod and its own.
+/// Whether a container that has ended again is taken to be in back-off, with these restart policies
+/// of its pod and its own.
 fn is_restarted(status: &str, of_pod: Value, own: Value, exit_code: i32) -> bool {
-    let list = if status == "initContainerStatuses" { "initContainers" } else { "containers" };
+    let list = if status == "initContainerStatuses" {
+        "initContainers"
+    } else {
+        "containers"
+    };
     let spec = json!({"restartPolicy": of_pod, list: [{"name": "other"}, {"name": "c", "restartPolicy": own}]});
-    !terminations(spec, json!({"phase": "Running", status: [ended("c", 1, exit_code)]})).is_empty()
+    !terminations(
+        spec,
+        json!({"phase": "Running", status: [ended("c", 1, exit_code)]}),
+    )
+    .is_empty()
 }
 
 #[test]
@@ -138,14 +219,17 @@ fn containers_that_have_ended_again_and_are_restarted_may_be_in_back_off() {
         "initContainerStatuses": [ended("init", 1, 2), ended("done", 1, 0)],
         "containerStatuses": [running, ended("a", 3, 1), ended("b", 12, 137)],
     });
-    let expected = [("a", 3), ("b", 12), ("init", 1)].map(|(container, restarts)| (container.to_owned(), restarts));
-    assert_eq!(terminations(json!({"restartPolicy": "Always"}), status), expected);
+    let expected = [("a", 3), ("b", 12), ("init", 1)]
+        .map(|(container, restarts)| (container.to_owned(), restarts));
+    assert_eq!(
+        terminations(json!({"restartPolicy": "Always"}), status),
+        expected
+    );
 }
 
 #[test]
 fn a_container_that_has_ended_for_the_first_time_is_restarted_at_once() {
-    let status =
-        json!({"phase": "Running", "containerStatuses": [ended("c", 0, 1)], "initContainerStatuses": [ended("i", 0, 1)]});
+    let status = json!({"phase": "Running", "containerStatuses": [ended("c", 0, 1)], "initContainerStatuses": [ended("i", 0, 1)]});
     assert!(terminations(json!({}), status).is_empty());
 }
 
@@ -167,7 +251,9 @@ fn a_container_is_restarted_as_its_policy_says_or_else_its_pods() {
         (json!("Always"), json!("Never"), false, false),
         (json!("Always"), json!("of another time"), false, false),
     ] {
-        let restarted = [1, 0].map(|exit_code| is_restarted("containerStatuses", of_pod.clone(), own.clone(), exit_code));
+        let restarted = [1, 0].map(|exit_code| {
+            is_restarted("containerStatuses", of_pod.clone(), own.clone(), exit_code)
+        });
         assert_eq!(restarted, [after_failure, after_success], "{of_pod} {own}");
     }
 }
@@ -182,7 +268,14 @@ fn an_init_container_that_has_succeeded_is_done_and_a_sidecar_is_restarted() {
         (json!("Never"), json!("Always"), true, true),
         (json!("Always"), json!("Never"), false, false),
     ] {
-        let restarted = [1, 0].map(|exit_code| is_restarted("initContainerStatuses", of_pod.clone(), own.clone(), exit_code));
+        let restarted = [1, 0].map(|exit_code| {
+            is_restarted(
+                "initContainerStatuses",
+                of_pod.clone(),
+                own.clone(),
+                exit_code,
+            )
+        });
         assert_eq!(restarted, [after_failure, after_success], "{of_pod} {own}");
     }
 }
@@ -197,7 +290,10 @@ fn a_pod_that_has_ended_or_is_being_deleted_restarts_nothing() {
     };
     for phase in ["Running", "Pending"] {
         assert!(shown(phase, Value::Null).is_some(), "{phase}");
-        assert!(shown(phase, json!("2026-01-01T00:00:00Z")).is_none(), "{phase}");
+        assert!(
+            shown(phase, json!("2026-01-01T00:00:00Z")).is_none(),
+            "{phase}"
+        );
     }
     for phase in ["Succeeded", "Failed"] {
         assert!(shown(phase, Value::Null).is_none(), "{phase}");

@@ -32,25 +32,52 @@ struct Lease(Bytes, Vec<u8>);
 /// Serves until there are no more orders.
 pub async fn serve(plan: Plan) -> Result<()> {
     let authority = Authority::new()?;
-    let leases: Arc<[Lease]> = (0..plan.nodes).map(|at| Lease::of(at, plan.grace)).collect();
-    let nodes: Arc<[Bytes]> = (0..plan.nodes).map(|at| protobuf::node(&full_size::node(at))).collect();
+    let leases: Arc<[Lease]> = (0..plan.nodes)
+        .map(|at| Lease::of(at, plan.grace))
+        .collect();
+    let nodes: Arc<[Bytes]> = (0..plan.nodes)
+        .map(|at| protobuf::node(&full_size::node(at)))
+        .collect();
     let mut served = Vec::with_capacity(plan.shoots);
     for shoot in 0..plan.shoots {
-        let options = Options { history: 1, requests_kept: 1, admin_token: TOKEN.into(), ..Options::default() };
+        let options = Options {
+            history: 1,
+            requests_kept: 1,
+            admin_token: TOKEN.into(),
+            ..Options::default()
+        };
         let server = MemoryApi::start(&authority, options).await?;
-        let shoot = Arc::new(Mutex::new(Shoot { renewer: plan.renewer(shoot), probes: 0, due: None, late: Vec::new() }));
-        let (probed, leases, nodes, grace) = (shoot.clone(), leases.clone(), nodes.clone(), plan.grace());
-        server.computed().set("leases.coordination.k8s.io", move || {
-            let renewed = probed.lock().expect("no panic while locked").probed(Utc::now(), grace);
-            leases.iter().zip(renewed).map(|(lease, at)| lease.renewed(at)).collect()
-        });
+        let shoot = Arc::new(Mutex::new(Shoot {
+            renewer: plan.renewer(shoot),
+            probes: 0,
+            due: None,
+            late: Vec::new(),
+        }));
+        let (probed, leases, nodes, grace) =
+            (shoot.clone(), leases.clone(), nodes.clone(), plan.grace());
+        server
+            .computed()
+            .set("leases.coordination.k8s.io", move || {
+                let renewed = probed
+                    .lock()
+                    .expect("no panic while locked")
+                    .probed(Utc::now(), grace);
+                leases
+                    .iter()
+                    .zip(renewed)
+                    .map(|(lease, at)| lease.renewed(at))
+                    .collect()
+            });
         server.computed().set("nodes", move || nodes.to_vec());
         served.push((shoot, server));
     }
     let mut orders = BufReader::new(tokio::io::stdin()).lines();
     while let Some(order) = orders.next_line().await? {
         let outages: Vec<Outage> = serde_json::from_str(&order)?;
-        let mut seen = Seen { authority: authority.pem(), ..Seen::default() };
+        let mut seen = Seen {
+            authority: authority.pem(),
+            ..Seen::default()
+        };
         for (number, (shoot, server)) in served.iter().enumerate() {
             let mut shoot = shoot.lock().expect("no panic while locked");
             shoot.renewer.outage = outages.get(number).copied();
@@ -70,14 +97,16 @@ pub async fn serve(plan: Plan) -> Result<()> {
 impl Shoot {
     /// When its nodes have renewed, as whoever asks now is answered.
     ///
-    /// The prober looks again before the verdict can fall, and before a renewal could be doubted: three quarters of the grace
-    /// period less a beat and a second after it last looked, or when two of the leases that it saw expire, whichever is earlier.
+    /// The prober looks again before the verdict can fall, and before a renewal could be doubted:
+    /// three quarters of the grace period less a beat and a second after it last looked, or when
+    /// two of the leases that it saw expire, whichever is earlier.
     fn probed(&mut self, now: DateTime<Utc>, grace: TimeDelta) -> Vec<DateTime<Utc>> {
         let renewed = self.renewer.renewed(now);
         self.probes += 1;
         let doubted = now + grace / 2 - TimeDelta::seconds(1);
         let next = expiry(&renewed, 2, grace).map_or(doubted, |expired| expired.min(doubted));
-        self.late.extend(self.due.replace(next).map(|due| seconds(due, now)));
+        self.late
+            .extend(self.due.replace(next).map(|due| seconds(due, now)));
         renewed
     }
 }
@@ -85,11 +114,24 @@ impl Shoot {
 impl Lease {
     fn of(node: usize, grace: u32) -> Self {
         let metadata = json!({"metadata": full_size::lease(node)["metadata"]});
-        Self(protobuf::lease(&metadata), [text(1, &full_size::node_name(node)), number(2, grace.into())].concat())
+        Self(
+            protobuf::lease(&metadata),
+            [
+                text(1, &full_size::node_name(node)),
+                number(2, grace.into()),
+            ]
+            .concat(),
+        )
     }
 
     fn renewed(&self, at: DateTime<Utc>) -> Bytes {
         let Self(metadata, spec) = self;
-        Bytes::from([metadata, message(2, &[spec.clone(), time(4, at)]).as_slice()].concat())
+        Bytes::from(
+            [
+                metadata,
+                message(2, &[spec.clone(), time(4, at)]).as_slice(),
+            ]
+            .concat(),
+        )
     }
 }

@@ -14,8 +14,8 @@ use crate::pace::{BEAT, BUSY, CLEAN, DOWN_LIMIT, STOP_DEADLINE, UP_LIMIT};
 
 /// An outage that is in doubt for so long is over.
 const PAUSE: Duration = Duration::from_secs(1);
-/// A clean outage is beyond doubt 0.25 s after the verdict is possible, and 0.4 s before the first node's end at worst. On a busy machine an
-/// answer within this time is in time all the same.
+/// A clean outage is beyond doubt 0.25 s after the verdict is possible, and 0.4 s before the first
+/// node's end at worst. On a busy machine an answer within this time is in time all the same.
 const LATE: Duration = Duration::from_millis(1500);
 
 /// What the oracle finds.
@@ -49,7 +49,9 @@ pub struct Episode {
 impl Episode {
     /// Whether all was at 0 before the first node's end.
     pub fn met_in_time(&self) -> bool {
-        self.safe_at.zip(self.first_end).is_some_and(|(safe, end)| safe <= end)
+        self.safe_at
+            .zip(self.first_end)
+            .is_some_and(|(safe, end)| safe <= end)
     }
 
     /// From its being beyond doubt to all being at 0.
@@ -59,9 +61,13 @@ impl Episode {
 
     /// A clean outage must be met before the first node's end.
     fn finding(&self) -> Option<Finding> {
-        let latency = self.latency().filter(|latency| self.clean && !self.met_in_time() && *latency > LATE + self.lag)?;
+        let latency = self
+            .latency()
+            .filter(|latency| self.clean && !self.met_in_time() && *latency > LATE + self.lag)?;
         let [latency, lag] = [latency, self.lag].map(|time| time.as_secs_f64());
-        let text = format!("all was at 0 {latency:.1} s after the outage was beyond doubt, on a machine {lag:.1} s late");
+        let text = format!(
+            "all was at 0 {latency:.1} s after the outage was beyond doubt, on a machine {lag:.1} s late"
+        );
         Some((Kind::LateAnswers, text))
     }
 }
@@ -78,30 +84,57 @@ pub struct Write<'a> {
 }
 
 impl Record {
-    /// Looks at the shoot as it is now, about ten times a second: what is found, and the outage that is over.
+    /// Looks at the shoot as it is now, about ten times a second: what is found, and the outage
+    /// that is over.
     pub fn tick(&mut self, disturbances: Reading, now: Instant) -> (Vec<Finding>, Option<Episode>) {
         let (judgement, api) = self.look(disturbances, now);
-        // Since when nothing has kept any prober from knowing and protecting, and the leader from restoring.
+        // Since when nothing has kept any prober from knowing and protecting, and the leader from
+        // restoring.
         let left_alone = self.stopped_since.is_some() || self.paused_since.is_some();
         let able = |since: Option<Instant>| {
             let both = since.zip(api).filter(|_| !left_alone);
-            both.map(|(since, api)| since.max(api).max(self.watched_from)).filter(|able| *able <= now)
+            both.map(|(since, api)| since.max(api).max(self.watched_from))
+                .filter(|able| *able <= now)
         };
-        let (guarded, led) = (able(disturbances.guarded_since), able(disturbances.clear_since));
+        let (guarded, led) = (
+            able(disturbances.guarded_since),
+            able(disturbances.clear_since),
+        );
         let over = self.follow(judgement, guarded, disturbances.lag, now);
         let exposed = judgement.must_down && guarded.is_some() && !self.is_safe();
-        let exposed = lasted(&mut self.exposed_since, exposed, DOWN_LIMIT + disturbances.lag, now);
+        let exposed = lasted(
+            &mut self.exposed_since,
+            exposed,
+            DOWN_LIMIT + disturbances.lag,
+            now,
+        );
         let stuck = judgement.must_up && led.is_some() && !self.is_restored();
-        let stuck = lasted(&mut self.stuck_since, stuck, UP_LIMIT + disturbances.lag, now);
+        let stuck = lasted(
+            &mut self.stuck_since,
+            stuck,
+            UP_LIMIT + disturbances.lag,
+            now,
+        );
         let missed = [
             (Kind::MissedOutages, exposed, "an outage", "not all is at 0"),
             (Kind::NotRestored, stuck, "healthy", "not all is restored"),
         ];
-        let missed = missed.into_iter().filter_map(|(kind, late, what, lacking)| {
-            Some((kind, format!("{what} for {:.1} s with complete answers at hand, and {lacking}", late?.as_secs_f64())))
-        });
+        let missed = missed
+            .into_iter()
+            .filter_map(|(kind, late, what, lacking)| {
+                Some((
+                    kind,
+                    format!(
+                        "{what} for {:.1} s with complete answers at hand, and {lacking}",
+                        late?.as_secs_f64()
+                    ),
+                ))
+            });
         let late = over.and_then(|over| over.finding());
-        let findings: Vec<Finding> = missed.chain(late).chain(self.plane.tick(disturbances, now)).collect();
+        let findings: Vec<Finding> = missed
+            .chain(late)
+            .chain(self.plane.tick(disturbances, now))
+            .collect();
         for (_, text) in &findings {
             self.note(now, format!("ORACLE: {text}"));
         }
@@ -110,21 +143,46 @@ impl Record {
 
     /// Judges by how it is now, and remembers that.
     fn look(&mut self, disturbances: Reading, now: Instant) -> (Judgement, Option<Instant>) {
-        let since = disturbances.guarded_since.unwrap_or(now).max(self.watched_from);
+        let since = disturbances
+            .guarded_since
+            .unwrap_or(now)
+            .max(self.watched_from);
         let mut judgement = judge(&self.leases(since, now), self.grace);
         if now < self.unsettled_until {
-            judgement = Judgement { may_down: true, may_up: true, must_down: false, must_up: false };
+            judgement = Judgement {
+                may_down: true,
+                may_up: true,
+                must_down: false,
+                must_up: false,
+            };
         }
         let api = self.api.clear_since(now);
-        keep(&mut self.samples, SAMPLES, Sample { at: now, judgement, answers: api.is_some() });
+        keep(
+            &mut self.samples,
+            SAMPLES,
+            Sample {
+                at: now,
+                judgement,
+                answers: api.is_some(),
+            },
+        );
         (judgement, api)
     }
 
     /// Follows an outage; the one that is over now.
-    fn follow(&mut self, judgement: Judgement, able: Option<Instant>, lag: Duration, now: Instant) -> Option<Episode> {
+    fn follow(
+        &mut self,
+        judgement: Judgement,
+        able: Option<Instant>,
+        lag: Duration,
+        now: Instant,
+    ) -> Option<Episode> {
         if !judgement.must_down {
             let over = self.episode.take_if(|episode| now - episode.last > PAUSE)?;
-            self.note(now, format!("outage over, all at 0 after {:.1?}", over.latency()));
+            self.note(
+                now,
+                format!("outage over, all at 0 after {:.1?}", over.latency()),
+            );
             return Some(over);
         }
         let undisturbed = lag < BUSY && self.raised_at.is_none_or(|raised| now - raised >= CLEAN);
@@ -133,8 +191,18 @@ impl Record {
             let counted = self.nodes.values().filter(|node| node.counts);
             let first_end = counted.map(|node| node.renewed + self.grace).min();
             let clean = able.is_some_and(|able| now - able >= CLEAN) && !safe && undisturbed;
-            self.note(now, format!("outage beyond doubt{}", if clean { ", clean" } else { "" }));
-            self.episode = Some(Episode { began: now, last: now, clean, first_end, safe_at: None, lag: Duration::ZERO });
+            self.note(
+                now,
+                format!("outage beyond doubt{}", if clean { ", clean" } else { "" }),
+            );
+            self.episode = Some(Episode {
+                began: now,
+                last: now,
+                clean,
+                first_end,
+                safe_at: None,
+                lag: Duration::ZERO,
+            });
         }
         let episode = self.episode.as_mut()?;
         episode.last = now;
@@ -150,33 +218,63 @@ impl Record {
     }
 
     /// Judges a write at the moment at which it is applied.
-    pub fn written(&mut self, write: &Write<'_>, disturbances: Reading, now: Instant) -> Option<Finding> {
+    pub fn written(
+        &mut self,
+        write: &Write<'_>,
+        disturbances: Reading,
+        now: Instant,
+    ) -> Option<Finding> {
         let (was, is) = (Dependent::of(write.before), Dependent::of(write.after));
-        self.note(now, format!("the watchdog writes {}: {was} -> {is}", write.name));
+        self.note(
+            now,
+            format!("the watchdog writes {}: {was} -> {is}", write.name),
+        );
         let (kind, text) = self.judge_write(write, &was, disturbances, now).err()?;
         let text = format!("{} {text}", write.name);
         self.note(now, format!("ORACLE: {text}"));
         Some((kind, text))
     }
 
-    fn judge_write(&mut self, write: &Write<'_>, was: &Dependent, disturbances: Reading, now: Instant) -> Result<(), Finding> {
-        let way = way(write.before, write.after).map_err(|why| (Kind::WrongMemories, format!("is written wrongly: {why}")))?;
+    fn judge_write(
+        &mut self,
+        write: &Write<'_>,
+        was: &Dependent,
+        disturbances: Reading,
+        now: Instant,
+    ) -> Result<(), Finding> {
+        let way = way(write.before, write.after)
+            .map_err(|why| (Kind::WrongMemories, format!("is written wrongly: {why}")))?;
         let arrived = write.arrived;
         let deadline = STOP_DEADLINE + disturbances.lag;
-        for (since, what) in [(self.stopped_since, "must not be probed"), (self.paused_since, "is paused")] {
-            // What the seed cannot tell is not known; what was seen of it before counts for a minute (D-27).
-            let known = since.zip(disturbances.seed_since).map(|(since, seed)| since.max(seed));
+        for (since, what) in [
+            (self.stopped_since, "must not be probed"),
+            (self.paused_since, "is paused"),
+        ] {
+            // What the seed cannot tell is not known; what was seen of it before counts for a
+            // minute (D-27).
+            let known = since
+                .zip(disturbances.seed_since)
+                .map(|(since, seed)| since.max(seed));
             if let Some(known) = known.filter(|known| arrived > *known + deadline) {
                 let late = (arrived - known).as_secs_f64();
-                return Err((Kind::DisobedientWrites, format!("is written {late:.1} s after the shoot {what}")));
+                return Err((
+                    Kind::DisobedientWrites,
+                    format!("is written {late:.1} s after the shoot {what}"),
+                ));
             }
         }
         let (right, kind, what): (fn(&Judgement) -> bool, _, _) = match way {
             Way::HandsOff => return Ok(()),
-            Way::Down | Way::Marked => {
-                (|judgement| judgement.may_down, Kind::WrongScaleDowns, "scaled down although the nodes renewed")
-            }
-            Way::Up => (|judgement| judgement.may_up, Kind::WrongRestores, "restored during an outage"),
+            Way::Down | Way::Marked => (
+                |judgement| judgement.may_down,
+                Kind::WrongScaleDowns,
+                "scaled down although the nodes renewed",
+            ),
+            Way::Up => (
+                |judgement| judgement.may_up,
+                Kind::WrongRestores,
+                "restored during an outage",
+            ),
         };
         self.look(disturbances, now);
         if let Some(leaderless) = &write.leaderless {
@@ -184,19 +282,36 @@ impl Record {
             why.map_err(|why| (Kind::LeaderlessWrites, format!("{why}, and {leaderless}")))?;
         }
         // The last complete look that it can rest on was made while the API server last answered.
-        let answered = self.samples.iter().rev().find(|sample| sample.at <= arrived && sample.answers);
+        let answered = self
+            .samples
+            .iter()
+            .rev()
+            .find(|sample| sample.at <= arrived && sample.answers);
         let from = answered.map_or(arrived, |sample| sample.at) - disturbances.finding_age();
-        let mut window = self.samples.iter().filter(|sample| sample.at >= from).peekable();
+        let mut window = self
+            .samples
+            .iter()
+            .filter(|sample| sample.at >= from)
+            .peekable();
         if window.peek().is_none() || window.any(|sample| right(&sample.judgement)) {
             return Ok(());
         }
-        let silent: Vec<String> = self.nodes.iter().map(|(name, node)| node_line(name, node, now)).collect();
+        let silent: Vec<String> = self
+            .nodes
+            .iter()
+            .map(|(name, node)| node_line(name, node, now))
+            .collect();
         Err((kind, format!("is {what}; {}", silent.join(", "))))
     }
 
-    /// Whether a prober may write so without the lead (D-50): it protects, and restores what carries the marker when the shoot has been
-    /// well for long.
-    fn judge_leaderless(&self, way: Way, was: &Dependent, arrived: Instant) -> Result<(), &'static str> {
+    /// Whether a prober may write so without the lead (D-50): it protects, and restores what
+    /// carries the marker when the shoot has been well for long.
+    fn judge_leaderless(
+        &self,
+        way: Way,
+        was: &Dependent,
+        arrived: Instant,
+    ) -> Result<(), &'static str> {
         match way {
             Way::Down | Way::HandsOff => Ok(()),
             Way::Marked => Err("gets its marker back"),
@@ -208,8 +323,14 @@ impl Record {
     }
 }
 
-/// For how long a condition has lasted, once it has for longer than the limit; reported once, then counted again.
-fn lasted(since: &mut Option<Instant>, holds: bool, limit: Duration, now: Instant) -> Option<Duration> {
+/// For how long a condition has lasted, once it has for longer than the limit; reported once, then
+/// counted again.
+fn lasted(
+    since: &mut Option<Instant>,
+    holds: bool,
+    limit: Duration,
+    now: Instant,
+) -> Option<Duration> {
     let begin = since.filter(|_| holds).unwrap_or(now);
     let lasted = Some(now - begin).filter(|lasted| *lasted > limit);
     *since = holds.then_some(if lasted.is_some() { now } else { begin });
@@ -218,8 +339,16 @@ fn lasted(since: &mut Option<Instant>, holds: bool, limit: Duration, now: Instan
 
 fn node_line(name: &str, node: &Node, now: Instant) -> String {
     let silent = now.saturating_duration_since(node.renewed);
-    let words = [(node.clock.differs(), " (skewed)"), (!node.counts, " (does not count)"), (node.cut && silent > BEAT, " (cut)")];
-    let words: String = words.iter().filter(|(holds, _)| *holds).map(|(_, word)| *word).collect();
+    let words = [
+        (node.clock.differs(), " (skewed)"),
+        (!node.counts, " (does not count)"),
+        (node.cut && silent > BEAT, " (cut)"),
+    ];
+    let words: String = words
+        .iter()
+        .filter(|(holds, _)| *holds)
+        .map(|(_, word)| *word)
+        .collect();
     format!("{name} silent for {:.1} s{words}", silent.as_secs_f64())
 }
 

@@ -1,5 +1,5 @@
-//! What the weeder sees of a shoot's control plane: two Services, and pods that crash-loop while the one that they need is down; and
-//! the judgement of what is deleted and what is not.
+//! What the weeder sees of a shoot's control plane: two Services, and pods that crash-loop while
+//! the one that they need is down; and the judgement of what is deleted and what is not.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -14,13 +14,16 @@ use crate::oracle::ledger::Kind;
 use crate::pace::{HAND_OVER, WINDOW};
 
 /// The Services, each with the role of the pods that need it.
-pub const SERVICES: [(&str, &str); 2] = [("etcd-main-client", "apiserver"), ("kube-apiserver", "controller-manager")];
+pub const SERVICES: [(&str, &str); 2] = [
+    ("etcd-main-client", "apiserver"),
+    ("kube-apiserver", "controller-manager"),
+];
 /// What a watch may be late by, and a DELETE that was under way.
 const WAY: Duration = Duration::from_secs(2);
 /// A first window opens up to a tenth of its length late.
 const SPREAD: Duration = Duration::from_millis(1200);
-/// A crash-looping pod whose Service has recovered is deleted within this time: at once, or after the second for which it must have been
-/// terminated, and 4 s for a busy machine.
+/// A crash-looping pod whose Service has recovered is deleted within this time: at once, or after
+/// the second for which it must have been terminated, and 4 s for a busy machine.
 const DELETED_WITHIN: Duration = Duration::from_secs(5);
 
 #[derive(Debug)]
@@ -43,12 +46,19 @@ struct Pod {
 impl Plane {
     /// One with nothing in it yet.
     pub fn new(now: Instant) -> Self {
-        Self { services: [(true, now); 2], pods: BTreeMap::new() }
+        Self {
+            services: [(true, now); 2],
+            pods: BTreeMap::new(),
+        }
     }
 
     /// The pods that need a Service.
     pub fn pods_of(&self, service: usize) -> Vec<String> {
-        self.pods.iter().filter(|(_, pod)| pod.needs == Some(service)).map(|(name, _)| name.clone()).collect()
+        self.pods
+            .iter()
+            .filter(|(_, pod)| pod.needs == Some(service))
+            .map(|(name, _)| name.clone())
+            .collect()
     }
 
     /// Takes in a change of a pod.
@@ -58,10 +68,19 @@ impl Plane {
             return;
         }
         let metadata = &write.after["metadata"];
-        let owned = metadata["ownerReferences"][0].is_object() && metadata["labels"][ROLE.0] == ROLE.1;
-        let needs = SERVICES.iter().position(|(_, role)| metadata["labels"]["role"] == *role).filter(|_| owned);
+        let owned =
+            metadata["ownerReferences"][0].is_object() && metadata["labels"][ROLE.0] == ROLE.1;
+        let needs = SERVICES
+            .iter()
+            .position(|(_, role)| metadata["labels"]["role"] == *role)
+            .filter(|_| owned);
         let crashing = write.after["status"]["containerStatuses"][0]["state"]["running"].is_null();
-        let new = Pod { needs, crashing_since: None, crashed_until: now, reported: false };
+        let new = Pod {
+            needs,
+            crashing_since: None,
+            crashed_until: now,
+            reported: false,
+        };
         let pod = self.pods.entry(name.to_owned()).or_insert(new);
         match (crashing, pod.crashing_since) {
             (true, None) => (pod.crashing_since, pod.reported) = (Some(now), false),
@@ -73,34 +92,53 @@ impl Plane {
     /// Whether a pod may be deleted.
     pub fn may_go(&self, name: &str, disturbances: Reading, now: Instant) -> Result<(), String> {
         let pod = self.pods.get(name).ok_or("nobody knows it")?;
-        let service = pod.needs.ok_or("nobody recreates it, or no selector asks for it")?;
+        let service = pod
+            .needs
+            .ok_or("nobody recreates it, or no selector asks for it")?;
         if pod.crashing_since.is_none() && now > pod.crashed_until + disturbances.lag {
             return Err("it does not crash".into());
         }
         let (ready, since) = self.services[service];
         // A weeder that starts opens its first windows when it leads, which may be that much later.
         let opened = since.max(disturbances.weeder_started + HAND_OVER);
-        let until = if ready { opened + WINDOW + SPREAD } else { since };
+        let until = if ready {
+            opened + WINDOW + SPREAD
+        } else {
+            since
+        };
         if now <= until + WAY + disturbances.lag {
             return Ok(());
         }
         let (not, for_so_long) = (if ready { "" } else { "not " }, (now - since).as_secs_f64());
-        Err(format!("what it needs has {not}been ready for {for_so_long:.1} s"))
+        Err(format!(
+            "what it needs has {not}been ready for {for_so_long:.1} s"
+        ))
     }
 
     /// Looks for pods that should have been deleted.
     pub fn tick(&mut self, disturbances: Reading, now: Instant) -> Vec<Finding> {
         let mut findings = Vec::new();
         for (name, pod) in &mut self.pods {
-            let Some((service, crashing)) = pod.needs.zip(pod.crashing_since) else { continue };
+            let Some((service, crashing)) = pod.needs.zip(pod.crashing_since) else {
+                continue;
+            };
             let (ready, since) = self.services[service];
             // The weeder must have known that the Service was down.
-            let watched = disturbances.weeding_since.is_some_and(|clear| clear + WAY <= since);
+            let watched = disturbances
+                .weeding_since
+                .is_some_and(|clear| clear + WAY <= since);
             let waited = now.saturating_duration_since(since.max(crashing));
-            if ready && watched && !pod.reported && waited > DELETED_WITHIN + disturbances.lag && now < since + WINDOW {
+            if ready
+                && watched
+                && !pod.reported
+                && waited > DELETED_WITHIN + disturbances.lag
+                && now < since + WINDOW
+            {
                 pod.reported = true;
                 let waited = waited.as_secs_f64();
-                let text = format!("pod {name} crashes, for {waited:.1} s although what it needs is ready again");
+                let text = format!(
+                    "pod {name} crashes, for {waited:.1} s although what it needs is ready again"
+                );
                 findings.push((Kind::NotWeeded, text));
             }
         }
@@ -109,7 +147,10 @@ impl Plane {
 
     /// Why the pods are not idle; none when they are.
     pub fn why_not_idle(&self) -> Option<String> {
-        let crashing = self.pods.iter().find(|(_, pod)| pod.needs.is_some() && pod.crashing_since.is_some());
+        let crashing = self
+            .pods
+            .iter()
+            .find(|(_, pod)| pod.needs.is_some() && pod.crashing_since.is_some());
         crashing.map(|(name, _)| format!("{name} crashes"))
     }
 }

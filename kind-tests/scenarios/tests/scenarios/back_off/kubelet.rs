@@ -1,6 +1,8 @@
-//! A kubelet for kube-apiserver's only pod: the container is a real process, which is restarted with CrashLoopBackOff's waits, and
-//! the pod's status on the seed says what has become of it, as kubelets of Kubernetes 1.36 do: they write it, then they try to start what
-//! has ended, and in back-off they look at the pod again only at its end. Not before that is CrashLoopBackOff written.
+//! A kubelet for kube-apiserver's only pod: the container is a real process, which is restarted
+//! with CrashLoopBackOff's waits, and the pod's status on the seed says what has become of it, as
+//! kubelets of Kubernetes 1.36 do: they write it, then they try to start what has ended, and in
+//! back-off they look at the pod again only at its end. Not before that is CrashLoopBackOff
+//! written.
 
 use std::convert::Infallible;
 use std::time::Duration;
@@ -18,12 +20,15 @@ use crate::weeder::plane::{Plane, State};
 
 /// kube-apiserver's role among the pods of a control plane.
 const ROLE: &str = "apiserver";
-/// How often it looks at its process, and at whether the pod is still wanted. A deletion reaches a kubelet at once, by its watch.
+/// How often it looks at its process, and at whether the pod is still wanted. A deletion reaches a
+/// kubelet at once, by its watch.
 const TICK: Duration = Duration::from_millis(100);
-/// How long a container waits after its second end, and then twice as long each time (a kubelet's `initialCrashLoopBackOff` in
-/// Kubernetes 1.36). Its longest wait of five minutes is never reached here.
+/// How long a container waits after its second end, and then twice as long each time (a kubelet's
+/// `initialCrashLoopBackOff` in Kubernetes 1.36). Its longest wait of five minutes is never reached
+/// here.
 pub const BACK_OFF: Duration = Duration::from_secs(10);
-/// Gardener's failureThreshold of kube-apiserver's liveness probe. Its periodSeconds, 10, only delays the beginning.
+/// Gardener's failureThreshold of kube-apiserver's liveness probe. Its periodSeconds, 10, only
+/// delays the beginning.
 const FAILURES: u32 = 3;
 
 /// The container of the pod that is there now.
@@ -58,16 +63,26 @@ pub struct Kubelet<'a> {
 }
 
 impl<'a> Kubelet<'a> {
-    /// A kubelet that starts the API server of `shoot` in the pod of `plane`. The one that runs already is killed.
+    /// A kubelet that starts the API server of `shoot` in the pod of `plane`. The one that runs
+    /// already is killed.
     pub async fn new(plane: &'a Plane, shoot: &'a ControlPlane) -> Result<Self> {
         let server = shoot.server().context("an API server of our own")?;
         server.process().signal(Signal::SIGKILL)?;
         eventually("its port is free", async || {
-            ensure!(TcpStream::connect(shoot.address()).await.is_err(), "somebody listens");
+            ensure!(
+                TcpStream::connect(shoot.address()).await.is_err(),
+                "somebody listens"
+            );
             Ok(())
         })
         .await?;
-        Ok(Self { plane, shoot, server, _port: hold_port(shoot.address().port())?, reports: watch::Sender::new(None) })
+        Ok(Self {
+            plane,
+            shoot,
+            server,
+            _port: hold_port(shoot.address().port())?,
+            reports: watch::Sender::new(None),
+        })
     }
 
     /// What becomes of the container.
@@ -83,7 +98,10 @@ impl<'a> Kubelet<'a> {
                 Err(error) = self.keep_running(&pod) => return Err(error),
                 deleted = self.deleted(&pod) => deleted?,
             }
-            self.plane.api().delete(&format!("{}/{}", self.plane.path("/api/v1", "pods"), pod.0)).await?;
+            self.plane
+                .api()
+                .delete(&format!("{}/{}", self.plane.path("/api/v1", "pods"), pod.0))
+                .await?;
         }
     }
 
@@ -98,14 +116,21 @@ impl<'a> Kubelet<'a> {
     /// Starts the container again and again.
     async fn keep_running(&self, pod: &(String, String)) -> Result<Infallible> {
         let mut wait = Duration::ZERO;
-        let mut container = Container { pod: pod.clone(), restarts: 0, started: Instant::now(), phase: Phase::Starting };
+        let mut container = Container {
+            pod: pod.clone(),
+            restarts: 0,
+            started: Instant::now(),
+            phase: Phase::Starting,
+        };
         loop {
             self.run_once(&mut container).await?;
             let due = Instant::now() + wait;
             self.report(&mut container, Phase::Ended(due)).await?;
             if !wait.is_zero() {
                 sleep_until(due).await;
-                self.plane.report(&container.pod.0, State::Crashing, container.restarts).await?;
+                self.plane
+                    .report(&container.pod.0, State::Crashing, container.restarts)
+                    .await?;
             }
             container.restarts += 1;
             wait = (wait * 2).max(BACK_OFF);
@@ -120,14 +145,20 @@ impl<'a> Kubelet<'a> {
         let mut failures = 0;
         while process.ended()?.is_none() {
             let ready = container.phase == Phase::Ready;
-            match self.shoot.api().text(if ready { "/livez" } else { "/readyz" }).await {
+            match self
+                .shoot
+                .api()
+                .text(if ready { "/livez" } else { "/readyz" })
+                .await
+            {
                 Ok(_) if ready => failures = 0,
                 Ok(_) => self.report(container, Phase::Ready).await?,
                 Err(_) if ready => failures += 1,
                 Err(_) => {}
             }
             if failures == FAILURES {
-                // A kubelet asks first. Without etcd kube-apiserver does not end within its grace, which only delays the beginning.
+                // A kubelet asks first. Without etcd kube-apiserver does not end within its grace,
+                // which only delays the beginning.
                 process.signal(Signal::SIGKILL)?;
                 process.end(PATIENCE).await?;
             }
@@ -144,7 +175,9 @@ impl<'a> Kubelet<'a> {
             Phase::Ready => State::Ready,
             Phase::Ended(_) => State::Terminated,
         };
-        self.plane.report(&container.pod.0, state, container.restarts).await?;
+        self.plane
+            .report(&container.pod.0, state, container.restarts)
+            .await?;
         self.reports.send_replace(Some(container.clone()));
         Ok(())
     }

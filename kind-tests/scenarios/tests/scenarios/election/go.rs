@@ -31,7 +31,10 @@ impl Go {
             "-renew-deadline=4s".into(),
             "-retry-period=1s".into(),
         ];
-        Ok(Self { process: Process::start(identity, &program, &args, &log)?, log })
+        Ok(Self {
+            process: Process::start(identity, &program, &args, &log)?,
+            log,
+        })
     }
 
     /// When it said so.
@@ -41,7 +44,10 @@ impl Go {
     }
 
     pub async fn leading(&self) -> Result<DateTime<Utc>> {
-        eventually("the replica in Go leads", async || self.said("leading").context("it does not say so")).await
+        eventually("the replica in Go leads", async || {
+            self.said("leading").context("it does not say so")
+        })
+        .await
     }
 
     /// Ends it as a kubelet does; when it stopped to lead.
@@ -49,7 +55,8 @@ impl Go {
         self.process.signal(Signal::SIGTERM)?;
         let status = self.process.end(PATIENCE).await?;
         ensure!(status.success(), "{status}: {}", self.process.tail(5));
-        self.said("stopped").context("it does not say that it stopped")
+        self.said("stopped")
+            .context("it does not say that it stopped")
     }
 
     /// Kills it; the last moment at which it may have led.

@@ -32,32 +32,61 @@ impl Register {
         task.spawn(async move {
             let note = |change| {
                 let Change::Set(lease) = change else { return };
-                let time = |field: &str| lease["spec"][field].as_str().and_then(|text| text.parse().ok()).unwrap_or_default();
-                let holder = lease["spec"]["holderIdentity"].as_str().unwrap_or_default().to_owned();
-                let entry = Entry { holder, acquired: time("acquireTime"), renewed: time("renewTime") };
-                book.lock().unwrap_or_else(PoisonError::into_inner).push(entry);
+                let time = |field: &str| {
+                    lease["spec"][field]
+                        .as_str()
+                        .and_then(|text| text.parse().ok())
+                        .unwrap_or_default()
+                };
+                let holder = lease["spec"]["holderIdentity"]
+                    .as_str()
+                    .unwrap_or_default()
+                    .to_owned();
+                let entry = Entry {
+                    holder,
+                    acquired: time("acquireTime"),
+                    renewed: time("renewTime"),
+                };
+                book.lock()
+                    .unwrap_or_else(PoisonError::into_inner)
+                    .push(entry);
             };
             // When it ends too early, the scenario misses entries and fails.
             let _ = api.follow(LEASES, note).await;
         });
-        Self { entries, _task: task }
+        Self {
+            entries,
+            _task: task,
+        }
     }
 
     fn all(&self) -> Vec<Entry> {
-        self.entries.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.entries
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
     }
 
     pub fn holder(&self) -> String {
-        self.all().last().map(|entry| entry.holder.clone()).unwrap_or_default()
+        self.all()
+            .last()
+            .map(|entry| entry.holder.clone())
+            .unwrap_or_default()
     }
 
-    /// Waits until a replica holds the Lease other than these; returns its first entry and the last one before it.
+    /// Waits until a replica holds the Lease other than these; returns its first entry and the last
+    /// one before it.
     pub async fn next(&self, known: &[&str]) -> Result<(Entry, Option<Entry>)> {
         eventually("another leader", async || {
             let all = self.all();
-            let first = all.iter().position(|entry| !entry.holder.is_empty() && !known.contains(&entry.holder.as_str()));
+            let first = all.iter().position(|entry| {
+                !entry.holder.is_empty() && !known.contains(&entry.holder.as_str())
+            });
             let first = first.with_context(|| format!("the last holder is {:?}", self.holder()))?;
-            Ok((all[first].clone(), first.checked_sub(1).map(|last| all[last].clone())))
+            Ok((
+                all[first].clone(),
+                first.checked_sub(1).map(|last| all[last].clone()),
+            ))
         })
         .await
     }

@@ -1,4 +1,5 @@
-//! A seed's API server that is killed and starts again after etcd has forgotten what its watches go on from.
+//! A seed's API server that is killed and starts again after etcd has forgotten what its watches go
+//! on from.
 
 use anyhow::{Context, Result, ensure};
 use nix::sys::signal::Signal;
@@ -10,7 +11,11 @@ use crate::weeder::plane::Plane;
 use crate::{PATIENT, alone, end_alone, shows, through_an_outage, with_args};
 
 pub fn kill(seed: &Seed) -> Result<()> {
-    seed.plane().server().context("own")?.process().signal(Signal::SIGKILL)
+    seed.plane()
+        .server()
+        .context("own")?
+        .process()
+        .signal(Signal::SIGKILL)
 }
 
 pub async fn start_again(seed: &Seed) -> Result<()> {
@@ -19,12 +24,19 @@ pub async fn start_again(seed: &Seed) -> Result<()> {
 
 /// How often the Clusters have been listed.
 fn lists(seed: &Seed) -> usize {
-    seed.asked().iter().filter(|asked| asked.verb == "list" && asked.resource == "clusters" && asked.code == 200).count()
+    seed.asked()
+        .iter()
+        .filter(|asked| asked.verb == "list" && asked.resource == "clusters" && asked.code == 200)
+        .count()
 }
 
-/// An API server that has just begun does not know its roles yet, and forbids everything for a moment.
+/// An API server that has just begun does not know its roles yet, and forbids everything for a
+/// moment.
 pub fn plan() -> ShootPlan {
-    ShootPlan { forbidden: true, ..ShootPlan::default() }
+    ShootPlan {
+        forbidden: true,
+        ..ShootPlan::default()
+    }
 }
 
 #[test]
@@ -52,19 +64,29 @@ fn watches_that_were_cut_before_a_compaction_are_restarted_and_nothing_is_missed
 }
 
 #[test]
-fn a_weeder_whose_watches_were_cut_before_a_compaction_invents_no_recovery_and_misses_none() -> Result<()> {
+fn a_weeder_whose_watches_were_cut_before_a_compaction_invents_no_recovery_and_misses_none()
+-> Result<()> {
     on_ground(async |bed| {
         let ground = Ground::own(bed).await?;
         let weeder = ground.leader(&PATIENT).await?;
         let plane = Plane::on(&ground, "compacted", 1).await?;
-        // etcd serves all the time, and kube-apiserver crash-loops for reasons of its own after the windows of the start.
+        // etcd serves all the time, and kube-apiserver crash-loops for reasons of its own after the
+        // windows of the start.
         let servers = plane.outage(Some(&weeder)).await?;
         kill(&ground.seed)?;
         bed.compact().await?;
         start_again(&ground.seed).await?;
-        shows(weeder.log_file(), "dwd_weeder_watch_restarts_total{resource=\"endpointslices\"}", 1.0..).await?;
+        shows(
+            weeder.log_file(),
+            "dwd_weeder_watch_restarts_total{resource=\"endpointslices\"}",
+            1.0..,
+        )
+        .await?;
         no_window(&weeder).await?;
-        ensure!(plane.pods("apiserver").await? == servers, "deleted without a recovery");
+        ensure!(
+            plane.pods("apiserver").await? == servers,
+            "deleted without a recovery"
+        );
         plane.recovery(&servers).await?;
         plane.clear(1).await
     })

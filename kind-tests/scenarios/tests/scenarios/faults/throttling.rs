@@ -18,8 +18,8 @@ const OCCUPANT: &str = "occupant";
 /// Twice the grace: every lease would have been expired for long.
 const LONG: Duration = Duration::from_secs(12);
 
-/// A priority level without a share, which lets a single request in: the occupant's, whose admission takes as long as this
-/// lives. All others are rejected with 429.
+/// A priority level without a share, which lets a single request in: the occupant's, whose
+/// admission takes as long as this lives. All others are rejected with 429.
 struct Rejection<'a> {
     api: &'a KubeApi,
     _occupant: JoinSet<()>,
@@ -37,12 +37,18 @@ impl<'a> Rejection<'a> {
             "rules": [{"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["configmaps"]}],
         });
         api.delete(&format!("{HOOKS}/{OCCUPANT}")).await?;
-        api.create(HOOKS, &json!({"metadata": {"name": OCCUPANT}, "webhooks": [hook]})).await?;
+        api.create(
+            HOOKS,
+            &json!({"metadata": {"name": OCCUPANT}, "webhooks": [hook]}),
+        )
+        .await?;
         let limited = json!({
             "nominalConcurrencyShares": 0, "lendablePercent": 0, "borrowingLimitPercent": 0, "limitResponse": {"type": "Reject"},
         });
-        let level = json!({"metadata": {"name": "none"}, "spec": {"type": "Limited", "limited": limited}});
-        api.create(&format!("{FLOW}/prioritylevelconfigurations"), &level).await?;
+        let level =
+            json!({"metadata": {"name": "none"}, "spec": {"type": "Limited", "limited": limited}});
+        api.create(&format!("{FLOW}/prioritylevelconfigurations"), &level)
+            .await?;
         let subject = |user: &str| json!({"kind": "User", "user": {"name": user}});
         let rule = |verbs: Value, resources: Value| json!({"verbs": verbs, "apiGroups": ["*"], "resources": resources, "namespaces": ["*"], "clusterScope": true});
         let spec = json!({
@@ -52,18 +58,33 @@ impl<'a> Rejection<'a> {
                 {"subjects": [subject(OCCUPANT)], "resourceRules": [rule(json!(["create"]), json!(["configmaps"]))]},
             ],
         });
-        api.create(&format!("{FLOW}/flowschemas"), &json!({"metadata": {"name": "rejected"}, "spec": spec})).await?;
+        api.create(
+            &format!("{FLOW}/flowschemas"),
+            &json!({"metadata": {"name": "rejected"}, "spec": spec}),
+        )
+        .await?;
         let binding = json!({
             "metadata": {"name": OCCUPANT},
             "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "cluster-admin"},
             "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": OCCUPANT}],
         });
-        api.create("/apis/rbac.authorization.k8s.io/v1/clusterrolebindings", &binding).await?;
+        api.create(
+            "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings",
+            &binding,
+        )
+        .await?;
         // API priority and fairness knows a new schema when its condition is there.
         eventually("the schema is in force", async || {
             let schema = api.get(&format!("{FLOW}/flowschemas/rejected")).await?;
-            let dangling = schema["status"]["conditions"].as_array().into_iter().flatten().find(|c| c["type"] == "Dangling");
-            ensure!(dangling.is_some_and(|condition| condition["status"] == "False"), "{schema}");
+            let dangling = schema["status"]["conditions"]
+                .as_array()
+                .into_iter()
+                .flatten()
+                .find(|c| c["type"] == "Dangling");
+            ensure!(
+                dangling.is_some_and(|condition| condition["status"] == "False"),
+                "{schema}"
+            );
             Ok(())
         })
         .await?;
@@ -73,8 +94,11 @@ impl<'a> Rejection<'a> {
             occupant.spawn(async move {
                 let map = json!({"metadata": {"name": name, "labels": {"bed": OCCUPANT}}});
                 loop {
-                    // Rejected while the other one is in, and refused at the end of its time: then the other one is.
-                    let _ = api.create("/api/v1/namespaces/default/configmaps", &map).await;
+                    // Rejected while the other one is in, and refused at the end of its time: then
+                    // the other one is.
+                    let _ = api
+                        .create("/api/v1/namespaces/default/configmaps", &map)
+                        .await;
                     tokio::time::sleep(Duration::from_millis(20)).await;
                 }
             });
@@ -85,65 +109,107 @@ impl<'a> Rejection<'a> {
                 connections.push(stream);
             }
         });
-        Ok(Self { api, _occupant: occupant })
+        Ok(Self {
+            api,
+            _occupant: occupant,
+        })
     }
 
     async fn end(self) -> Result<()> {
-        self.api.delete(&format!("{FLOW}/flowschemas/rejected")).await?;
-        self.api.delete(&format!("{FLOW}/prioritylevelconfigurations/none")).await?;
+        self.api
+            .delete(&format!("{FLOW}/flowschemas/rejected"))
+            .await?;
+        self.api
+            .delete(&format!("{FLOW}/prioritylevelconfigurations/none"))
+            .await?;
         self.api.delete(&format!("{HOOKS}/{OCCUPANT}")).await
     }
 }
 
 #[test]
 fn a_shoot_that_rejects_probes_by_priority_and_fairness_is_no_outage() -> Result<()> {
-    own_scenario("needs an API server that reaches this process", async |bed| {
-        let shoot = healthy(bed, "fairness", ShootPlan::default()).await?;
-        let rejection = Rejection::begin(shoot.plane.api(), PROBE_USER, json!(["list"]), json!(["leases"])).await?;
-        let rejected = || shoot.asked().iter().filter(|asked| asked.code == 429).count();
-        shoot
-            .eventually("probes are rejected", async || {
-                ensure!(rejected() >= 2, "{}", rejected());
-                Ok(())
-            })
+    own_scenario(
+        "needs an API server that reaches this process",
+        async |bed| {
+            let shoot = healthy(bed, "fairness", ShootPlan::default()).await?;
+            let rejection = Rejection::begin(
+                shoot.plane.api(),
+                PROBE_USER,
+                json!(["list"]),
+                json!(["leases"]),
+            )
             .await?;
-        shoot.nodes.cut_all();
-        let begin = shoot.history().len();
-        shoot.leases_older_than(LONG).await?;
-        shoot.untouched_since(begin)?;
-        // The API server asks for a second of rest each time.
-        let most = 4 + 2 * usize::try_from(LONG.as_secs())?;
-        ensure!(rejected() <= most, "{} rejected requests", rejected());
-        rejection.end().await?;
-        shoot.held_down(&DOWN).await?;
-        end_of_outage(shoot).await
-    })
-}
-
-#[test]
-fn a_seed_that_rejects_writes_by_priority_and_fairness_is_asked_again_until_all_is_done() -> Result<()> {
-    own_scenario("needs an API server that reaches this process", async |bed| {
-        let (shoot, prober) = alone(bed, "seed-fairness", ShootPlan::default(), ProberConfig::default()).await?;
-        let seed = shoot.seed.clone();
-        for cut in [true, false] {
-            let rejection = Rejection::begin(seed.api(), PROBER_USER, json!(["patch"]), json!(["deployments"])).await?;
-            let (begin, before) = (shoot.history().len(), rejected(&shoot));
-            turn(&shoot, cut);
+            let rejected = || {
+                shoot
+                    .asked()
+                    .iter()
+                    .filter(|asked| asked.code == 429)
+                    .count()
+            };
             shoot
-                .eventually("writes are rejected", async || {
-                    let more = rejected(&shoot) - before;
-                    ensure!(more >= 3, "{more}");
+                .eventually("probes are rejected", async || {
+                    ensure!(rejected() >= 2, "{}", rejected());
                     Ok(())
                 })
                 .await?;
+            shoot.nodes.cut_all();
+            let begin = shoot.history().len();
+            shoot.leases_older_than(LONG).await?;
+            shoot.untouched_since(begin)?;
+            // The API server asks for a second of rest each time.
+            let most = 4 + 2 * usize::try_from(LONG.as_secs())?;
+            ensure!(rejected() <= most, "{} rejected requests", rejected());
             rejection.end().await?;
-            has_turned(&shoot, cut, begin).await?;
-        }
-        end_alone(shoot, prober).await
-    })
+            shoot.held_down(&DOWN).await?;
+            end_of_outage(shoot).await
+        },
+    )
+}
+
+#[test]
+fn a_seed_that_rejects_writes_by_priority_and_fairness_is_asked_again_until_all_is_done()
+-> Result<()> {
+    own_scenario(
+        "needs an API server that reaches this process",
+        async |bed| {
+            let (shoot, prober) = alone(
+                bed,
+                "seed-fairness",
+                ShootPlan::default(),
+                ProberConfig::default(),
+            )
+            .await?;
+            let seed = shoot.seed.clone();
+            for cut in [true, false] {
+                let rejection = Rejection::begin(
+                    seed.api(),
+                    PROBER_USER,
+                    json!(["patch"]),
+                    json!(["deployments"]),
+                )
+                .await?;
+                let (begin, before) = (shoot.history().len(), rejected(&shoot));
+                turn(&shoot, cut);
+                shoot
+                    .eventually("writes are rejected", async || {
+                        let more = rejected(&shoot) - before;
+                        ensure!(more >= 3, "{more}");
+                        Ok(())
+                    })
+                    .await?;
+                rejection.end().await?;
+                has_turned(&shoot, cut, begin).await?;
+            }
+            end_alone(shoot, prober).await
+        },
+    )
 }
 
 /// How many writes the seed has answered with 429.
 fn rejected(shoot: &Shoot) -> usize {
-    shoot.asked_of_seed().iter().filter(|asked| asked.verb == "patch" && asked.code == 429).count()
+    shoot
+        .asked_of_seed()
+        .iter()
+        .filter(|asked| asked.verb == "patch" && asked.code == 429)
+        .count()
 }

@@ -16,29 +16,52 @@ use crate::{DOWN, LEASES, QUICK, UP, alone, end_alone, logs, shows, with_args};
 
 /// How many Events in garden have this reason.
 async fn events(seed: &Seed, reason: &str) -> Result<usize> {
-    let events = seed.api().get(&format!("/api/v1/namespaces/{GARDEN}/events")).await?;
-    Ok(events["items"].as_array().into_iter().flatten().filter(|event| event["reason"] == reason).count())
+    let events = seed
+        .api()
+        .get(&format!("/api/v1/namespaces/{GARDEN}/events"))
+        .await?;
+    Ok(events["items"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .filter(|event| event["reason"] == reason)
+        .count())
 }
 
 #[test]
 fn a_prober_that_loses_a_right_says_so_and_goes_on_once_it_has_it_again() -> Result<()> {
     scenario(async |bed| {
-        let plan = ShootPlan { forbidden: true, ..ShootPlan::default() };
+        let plan = ShootPlan {
+            forbidden: true,
+            ..ShootPlan::default()
+        };
         let (shoot, mut prober) = alone(bed, "rights", plan, with_args(&QUICK)).await?;
         let seed = shoot.seed.clone();
-        let on_seed = Rights { api: seed.api(), granted: seed_access() };
-        let on_shoot = Rights { api: shoot.plane.api(), granted: shoot_access() };
+        let on_seed = Rights {
+            api: seed.api(),
+            granted: seed_access(),
+        };
+        let on_shoot = Rights {
+            api: shoot.plane.api(),
+            granted: shoot_access(),
+        };
         let counted = async |series: &str| shows(prober.log_file(), series, 1.0..).await;
         let begin = shoot.history().len();
 
         // Secrets: new credentials are those that the watch brings.
         on_seed.without("secrets", &["get"]).await?;
         shoot.revoke_tokens().await?;
-        logs(&prober, "probe not complete", "\"category\":\"seed_unknown\"").await?;
+        logs(
+            &prober,
+            "probe not complete",
+            "\"category\":\"seed_unknown\"",
+        )
+        .await?;
         shoot.renew_secret().await?;
         shoot.after_probes(2).await?;
 
-        // The shoot: leases, then nodes, which are asked for in an outage only. What is not known is no outage.
+        // The shoot: leases, then nodes, which are asked for in an outage only. What is not known
+        // is no outage.
         on_shoot.without("leases", &["list"]).await?;
         counted("dwd_probes_total{stage=\"leases\",result=\"forbidden\"}").await?;
         logs(&prober, "probe not complete", "\"stage\":\"leases\"").await?;
@@ -52,10 +75,16 @@ fn a_prober_that_loses_a_right_says_so_and_goes_on_once_it_has_it_again() -> Res
 
         // The seed: writes.
         on_shoot.all().await?;
-        let refused =
-            format!("dwd_scale_operations_total{{direction=\"down\",kind=\"Deployment\",name=\"{KCM}\",result=\"forbidden\"}}");
+        let refused = format!(
+            "dwd_scale_operations_total{{direction=\"down\",kind=\"Deployment\",name=\"{KCM}\",result=\"forbidden\"}}"
+        );
         counted(&refused).await?;
-        logs(&prober, "resource cannot be scaled", "cannot patch resource").await?;
+        logs(
+            &prober,
+            "resource cannot be scaled",
+            "cannot patch resource",
+        )
+        .await?;
         eventually("an Event", async || {
             ensure!(events(&seed, "ScalingFailed").await? > 0);
             Ok(())
@@ -75,7 +104,12 @@ fn a_prober_that_loses_a_right_says_so_and_goes_on_once_it_has_it_again() -> Res
         // The Lease: whoever cannot renew it ends.
         on_seed.without("leases", &["update"]).await?;
         ends_with_1(&mut prober).await?;
-        logs(&prober, "Lease could not be renewed", "cannot update resource").await?;
+        logs(
+            &prober,
+            "Lease could not be renewed",
+            "cannot update resource",
+        )
+        .await?;
         on_seed.all().await?;
         end_alone(shoot, prober).await
     })
@@ -85,15 +119,34 @@ fn a_prober_that_loses_a_right_says_so_and_goes_on_once_it_has_it_again() -> Res
 fn a_prober_that_may_not_take_the_lease_waits_and_says_so() -> Result<()> {
     scenario(async |bed| {
         let seed = bed.own_seed().await?;
-        let shoot = Shoot::create(bed, &seed, "lease-rights", ShootPlan { forbidden: true, ..ShootPlan::default() }).await?;
-        let rights = Rights { api: seed.api(), granted: seed_access() };
+        let shoot = Shoot::create(
+            bed,
+            &seed,
+            "lease-rights",
+            ShootPlan {
+                forbidden: true,
+                ..ShootPlan::default()
+            },
+        )
+        .await?;
+        let rights = Rights {
+            api: seed.api(),
+            granted: seed_access(),
+        };
         let mut last = None;
         for verb in ["create", "get"] {
             drop(last.take());
-            seed.api().delete(&format!("{LEASES}/dwd-prober-leader-election")).await?;
+            seed.api()
+                .delete(&format!("{LEASES}/dwd-prober-leader-election"))
+                .await?;
             rights.without("leases", &[verb]).await?;
             let prober = Prober::start(&seed, with_args(&QUICK)).await?;
-            logs(&prober, "Lease cannot be read or written", &format!("cannot {verb} resource")).await?;
+            logs(
+                &prober,
+                "Lease cannot be read or written",
+                &format!("cannot {verb} resource"),
+            )
+            .await?;
             // It probes without leading.
             shoot.after_probes(1).await?;
             rights.all().await?;
@@ -105,7 +158,9 @@ fn a_prober_that_may_not_take_the_lease_waits_and_says_so() -> Result<()> {
         let second = Prober::start(&seed, with_args(&QUICK)).await?;
         let watches = async || {
             let asked = seed.asked();
-            ensure!(asked.iter().any(|asked| asked.verb == "watch" && asked.resource == "leases" && asked.code == 403));
+            ensure!(asked.iter().any(|asked| asked.verb == "watch"
+                && asked.resource == "leases"
+                && asked.code == 403));
             Ok(())
         };
         eventually("a refused watch", watches).await?;
@@ -121,16 +176,29 @@ fn a_weeder_that_may_not_delete_says_so_and_deletes_in_the_same_window_once_it_m
     on_ground(async |bed| {
         let ground = Ground::own(bed).await?;
         let seed = ground.seed.clone();
-        let rights = Rights { api: seed.api(), granted: weeder_access() };
+        let rights = Rights {
+            api: seed.api(),
+            granted: weeder_access(),
+        };
         let weeder = ground.leader(&[]).await?;
         let plane = Plane::on(&ground, "rights", 1).await?;
         rights.without("pods", &["delete"]).await?;
         let servers = plane.outage(None).await?;
         plane.all("main", State::Ready).await?;
-        shows(weeder.log_file(), "dwd_weeder_deletions_total{result=\"forbidden\"}", 1.0..).await?;
+        shows(
+            weeder.log_file(),
+            "dwd_weeder_deletions_total{result=\"forbidden\"}",
+            1.0..,
+        )
+        .await?;
         eventually("a refused deletion", async || {
             let lines = weeder.log("pod could not be deleted");
-            ensure!(lines.iter().any(|line| line["result"] == "forbidden" && line["level"] == "error"), "{lines:?}");
+            ensure!(
+                lines
+                    .iter()
+                    .any(|line| line["result"] == "forbidden" && line["level"] == "error"),
+                "{lines:?}"
+            );
             Ok(())
         })
         .await?;
@@ -139,7 +207,10 @@ fn a_weeder_that_may_not_delete_says_so_and_deletes_in_the_same_window_once_it_m
         // No pod changes and no Service recovers: it tries again by itself, seldom.
         plane.replaced("apiserver", &servers).await?;
         let answers: Vec<u64> = plane.answers().into_iter().map(|(_, code)| code).collect();
-        ensure!(answers.ends_with(&[403, 200]) && answers.len() <= 4, "{answers:?}");
+        ensure!(
+            answers.ends_with(&[403, 200]) && answers.len() <= 4,
+            "{answers:?}"
+        );
         plane.clear(answers.len()).await
     })
 }

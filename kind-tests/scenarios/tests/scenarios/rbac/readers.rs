@@ -1,4 +1,5 @@
-//! Agents that may not list or watch one of the resources that they read. None has anything to write.
+//! Agents that may not list or watch one of the resources that they read. None has anything to
+//! write.
 
 use anyhow::{Context, Result, ensure};
 use futures::future::try_join_all;
@@ -12,13 +13,30 @@ use crate::weeder::ground::Ground;
 use crate::weeder::on_ground;
 use crate::{answers, end_alone, shows, with_args};
 
-/// A resource that the prober reads on the seed, with what `/readyz` says while it may not be listed, and the series that shows its absence.
+/// A resource that the prober reads on the seed, with what `/readyz` says while it may not be
+/// listed, and the series that shows its absence.
 const READ: [(&str, Option<&str>, &str); 5] = [
     ("clusters", Some("Clusters are not known"), ""),
-    ("machines", Some("Machines are not known"), "dwd_probes_total{stage=\"machines\",result=\"seed_unknown\"}"),
-    ("secrets", Some("Secrets are not known"), "dwd_probes_total{stage=\"kubeconfig\",result=\"seed_unknown\"}"),
-    ("deployments", None, "dwd_probes_total{stage=\"nodes\",result=\"complete\"}"),
-    ("namespaces", None, "dwd_probes_total{stage=\"leases\",result=\"complete\"}"),
+    (
+        "machines",
+        Some("Machines are not known"),
+        "dwd_probes_total{stage=\"machines\",result=\"seed_unknown\"}",
+    ),
+    (
+        "secrets",
+        Some("Secrets are not known"),
+        "dwd_probes_total{stage=\"kubeconfig\",result=\"seed_unknown\"}",
+    ),
+    (
+        "deployments",
+        None,
+        "dwd_probes_total{stage=\"nodes\",result=\"complete\"}",
+    ),
+    (
+        "namespaces",
+        None,
+        "dwd_probes_total{stage=\"leases\",result=\"complete\"}",
+    ),
 ];
 const COMPLETE: &str = "dwd_probes_total{stage=\"leases\",result=\"complete\"}";
 
@@ -26,12 +44,19 @@ const COMPLETE: &str = "dwd_probes_total{stage=\"leases\",result=\"complete\"}";
 async fn says(agent: &Agent, verb: &str, resource: &str) -> Result<()> {
     let forbidden = format!("cannot {verb} resource");
     let named = |line: &serde_json::Value| {
-        line.to_string().contains(&format!("resource \\\\\\\"{resource}"))
-            || line["error"].as_str().is_some_and(|error| error.contains(&format!("{forbidden} \"{resource}\"")))
+        line.to_string()
+            .contains(&format!("resource \\\\\\\"{resource}"))
+            || line["error"]
+                .as_str()
+                .is_some_and(|error| error.contains(&format!("{forbidden} \"{resource}\"")))
     };
     eventually("the log names it", async || {
         let lines = agent.log(&forbidden);
-        ensure!(lines.iter().any(named), "no word of {verb} {resource}: {lines:?}\n{}", agent.tail(20));
+        ensure!(
+            lines.iter().any(named),
+            "no word of {verb} {resource}: {lines:?}\n{}",
+            agent.tail(20)
+        );
         Ok(())
     })
     .await
@@ -46,13 +71,28 @@ struct Account<'a> {
 }
 
 impl<'a> Account<'a> {
-    async fn without(rights: &'a Rights<'a>, seed: &Seed, verb: &str, resource: &str) -> Result<Self> {
+    async fn without(
+        rights: &'a Rights<'a>,
+        seed: &Seed,
+        verb: &str,
+        resource: &str,
+    ) -> Result<Self> {
         let name = format!("may-not-{verb}-{resource}");
         let token = rights.somebody_without(&name, resource, &[verb]).await?;
         let kubeconfig = seed.folder().join(&name);
-        std::fs::write(&kubeconfig, seed.plane().kubeconfig(&seed.plane().url(), &token))?;
-        let flags = ["--enable-leader-election=false".into(), format!("--kubeconfig={}", kubeconfig.display())];
-        Ok(Self { rights, name, flags })
+        std::fs::write(
+            &kubeconfig,
+            seed.plane().kubeconfig(&seed.plane().url(), &token),
+        )?;
+        let flags = [
+            "--enable-leader-election=false".into(),
+            format!("--kubeconfig={}", kubeconfig.display()),
+        ];
+        Ok(Self {
+            rights,
+            name,
+            flags,
+        })
     }
 
     fn flags(&self) -> [&str; 2] {
@@ -61,9 +101,20 @@ impl<'a> Account<'a> {
 
     /// Gives it all the rights that an agent should have.
     async fn grant(&self) -> Result<()> {
-        let path = format!("/apis/rbac.authorization.k8s.io/v1/clusterroles/{}", self.name);
-        let (_, role) = &self.rights.granted.iter().find(|(_, object)| object["kind"] == "ClusterRole").context("a role")?;
-        self.rights.api.replace(&path, "/rules", &role["rules"]).await
+        let path = format!(
+            "/apis/rbac.authorization.k8s.io/v1/clusterroles/{}",
+            self.name
+        );
+        let (_, role) = &self
+            .rights
+            .granted
+            .iter()
+            .find(|(_, object)| object["kind"] == "ClusterRole")
+            .context("a role")?;
+        self.rights
+            .api
+            .replace(&path, "/rules", &role["rules"])
+            .await
     }
 }
 
@@ -71,8 +122,20 @@ impl<'a> Account<'a> {
 fn what_a_prober_may_not_list_or_watch_it_says() -> Result<()> {
     scenario(async |bed| {
         let seed = bed.own_seed().await?;
-        let shoot = Shoot::create(bed, &seed, "unread", ShootPlan { forbidden: true, ..ShootPlan::default() }).await?;
-        let rights = Rights { api: seed.api(), granted: seed_access() };
+        let shoot = Shoot::create(
+            bed,
+            &seed,
+            "unread",
+            ShootPlan {
+                forbidden: true,
+                ..ShootPlan::default()
+            },
+        )
+        .await?;
+        let rights = Rights {
+            api: seed.api(),
+            granted: seed_access(),
+        };
         let begin = shoot.history().len();
         let lists = READ.map(async |(resource, unready, series)| {
             let account = Account::without(&rights, &seed, "list", resource).await?;
@@ -83,12 +146,20 @@ fn what_a_prober_may_not_list_or_watch_it_says() -> Result<()> {
                 Some(word) => answers(log, "/readyz", 500, word).await?,
                 None => answers(log, "/readyz", 200, "ok").await?,
             }
-            shows(log, "dwd_seed_known", 0.0..=0.0).await.context(resource)?;
+            shows(log, "dwd_seed_known", 0.0..=0.0)
+                .await
+                .context(resource)?;
             if !series.is_empty() {
                 shows(log, series, 1.0..).await?;
             }
-            let probed = metrics(log).await?.value("dwd_shoots{state=\"probed\"}").unwrap_or_default();
-            ensure!((probed == 1.0) == (resource != "clusters"), "{resource}: {probed}");
+            let probed = metrics(log)
+                .await?
+                .value("dwd_shoots{state=\"probed\"}")
+                .unwrap_or_default();
+            ensure!(
+                (probed == 1.0) == (resource != "clusters"),
+                "{resource}: {probed}"
+            );
 
             // Once it may, it goes on by itself.
             account.grant().await?;
@@ -115,13 +186,20 @@ fn what_a_weeder_may_not_list_or_watch_it_says() -> Result<()> {
     on_ground(async |bed| {
         let ground = Ground::own(bed).await?;
         let seed = ground.seed.clone();
-        let rights = Rights { api: seed.api(), granted: weeder_access() };
+        let rights = Rights {
+            api: seed.api(),
+            granted: weeder_access(),
+        };
         let checks = ["pods", "endpointslices"].map(async |resource| {
-            for (verb, status, word) in [("list", 500, "have not been listed yet"), ("watch", 200, "ok")] {
+            for (verb, status, word) in [
+                ("list", 500, "have not been listed yet"),
+                ("watch", 200, "ok"),
+            ] {
                 let account = Account::without(&rights, &seed, verb, resource).await?;
                 let weeder = ground.weeder(&account.flags()).await?;
                 says(&weeder, verb, resource).await?;
-                let restarts = format!("dwd_weeder_watch_restarts_total{{resource=\"{resource}\"}}");
+                let restarts =
+                    format!("dwd_weeder_watch_restarts_total{{resource=\"{resource}\"}}");
                 shows(weeder.log_file(), &restarts, 1.0..).await?;
                 answers(weeder.log_file(), "/readyz", status, word).await?;
                 account.grant().await?;

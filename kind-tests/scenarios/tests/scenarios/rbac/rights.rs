@@ -23,8 +23,14 @@ impl Rights<'_> {
         strip(self.api, &self.granted, &[]).await
     }
 
-    /// Makes a ServiceAccount of this name that has all these rights but verbs on a resource; a kubeconfig's token for it.
-    pub async fn somebody_without(&self, name: &str, resource: &str, verbs: &[&str]) -> Result<String> {
+    /// Makes a ServiceAccount of this name that has all these rights but verbs on a resource; a
+    /// kubeconfig's token for it.
+    pub async fn somebody_without(
+        &self,
+        name: &str,
+        resource: &str,
+        verbs: &[&str],
+    ) -> Result<String> {
         let mut copies = self.granted.clone();
         copies.retain(|(_, object)| object["kind"] != "Namespace");
         for (_, object) in &mut copies {
@@ -44,13 +50,21 @@ impl Rights<'_> {
 }
 
 /// Takes these away from the roles of these manifests: by resource, then verbs.
-pub async fn strip(api: &KubeApi, granted: &[Manifest], unneeded: &[(&str, &[&str])]) -> Result<()> {
+pub async fn strip(
+    api: &KubeApi,
+    granted: &[Manifest],
+    unneeded: &[(&str, &[&str])],
+) -> Result<()> {
     for (collection, object) in granted {
         if object["rules"].is_array() {
-            let rules =
-                unneeded.iter().fold(object["rules"].clone(), |rules, (resource, verbs)| without(&rules, resource, verbs));
+            let rules = unneeded
+                .iter()
+                .fold(object["rules"].clone(), |rules, (resource, verbs)| {
+                    without(&rules, resource, verbs)
+                });
             let name = object["metadata"]["name"].as_str().context("no name")?;
-            api.replace(&format!("{collection}/{name}"), "/rules", &rules).await?;
+            api.replace(&format!("{collection}/{name}"), "/rules", &rules)
+                .await?;
         }
     }
     Ok(())
@@ -61,10 +75,20 @@ fn without(rules: &Value, resource: &str, verbs: &[&str]) -> Value {
     let mut left = Vec::new();
     for rule in rules.as_array().into_iter().flatten() {
         let texts = |key: &str| -> Vec<String> {
-            rule[key].as_array().into_iter().flatten().filter_map(|text| text.as_str().map(Into::into)).collect()
+            rule[key]
+                .as_array()
+                .into_iter()
+                .flatten()
+                .filter_map(|text| text.as_str().map(Into::into))
+                .collect()
         };
-        let (same, others): (Vec<_>, Vec<_>) = texts("resources").into_iter().partition(|name| name == resource);
-        let kept: Vec<_> = texts("verbs").into_iter().filter(|verb| !verbs.contains(&verb.as_str())).collect();
+        let (same, others): (Vec<_>, Vec<_>) = texts("resources")
+            .into_iter()
+            .partition(|name| name == resource);
+        let kept: Vec<_> = texts("verbs")
+            .into_iter()
+            .filter(|verb| !verbs.contains(&verb.as_str()))
+            .collect();
         for (resources, verbs) in [(others, texts("verbs")), (same, kept)] {
             if !resources.is_empty() && !verbs.is_empty() {
                 let mut rule = rule.clone();

@@ -48,12 +48,18 @@ fn when_the_leader_is_killed_or_ends_the_other_weeder_leads_and_weeds() -> Resul
 
         // Each deletion came from the one who led when it was asked for.
         let deletes = ground.deletes(&plane.namespace);
-        let times = deletes.iter().map(|asked| Ok(asked.at.parse()?)).collect::<Result<Vec<DateTime<Utc>>>>()?;
+        let times = deletes
+            .iter()
+            .map(|asked| Ok(asked.at.parse()?))
+            .collect::<Result<Vec<DateTime<Utc>>>>()?;
         let in_turn = times.len() == 3
             && times[0] < after_kill.acquired
             && (after_kill.acquired..=released.renewed).contains(&times[1])
             && times[2] >= after_end.acquired;
-        ensure!(in_turn, "{deletes:#?} {after_kill:?} {released:?} {after_end:?}");
+        ensure!(
+            in_turn,
+            "{deletes:#?} {after_kill:?} {released:?} {after_end:?}"
+        );
         plane.end(3).await
     })
 }

@@ -1,4 +1,5 @@
-//! A seed with a weeder at work, and Kubernetes' own controllers for ReplicaSets and EndpointSlices.
+//! A seed with a weeder at work, and Kubernetes' own controllers for ReplicaSets and
+//! EndpointSlices.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -34,7 +35,8 @@ pub struct Ground {
 static SHARED: Mutex<Option<(Arc<Ground>, Agent)>> = Mutex::const_new(None);
 
 impl Ground {
-    /// The ground with one weeder that ordinary scenarios share. Another one where that weeder has ended.
+    /// The ground with one weeder that ordinary scenarios share. Another one where that weeder has
+    /// ended.
     pub async fn shared(bed: &'static Bed) -> Result<Arc<Self>> {
         let mut shared = SHARED.lock().await;
         if let Some((ground, weeder)) = &mut *shared
@@ -63,17 +65,35 @@ impl Ground {
             "--secure-port=0".into(),
         ];
         let program = bed.programs().await?.join("kube-controller-manager");
-        let controllers = Process::start("kube-controller-manager", &program, &args, &file("controllers-log"))?;
-        Ok(Arc::new(Self { weeders: AtomicUsize::new(0), _controllers: controllers, seed }))
+        let controllers = Process::start(
+            "kube-controller-manager",
+            &program,
+            &args,
+            &file("controllers-log"),
+        )?;
+        Ok(Arc::new(Self {
+            weeders: AtomicUsize::new(0),
+            _controllers: controllers,
+            seed,
+        }))
     }
 
     /// Starts a weeder with Gardener's arguments and these.
     pub async fn weeder(&self, args: &[&str]) -> Result<Agent> {
         let serial = self.weeders.fetch_add(1, Ordering::Relaxed);
         let token = self.seed.api().token(GARDEN, WEEDER).await?;
-        let kubeconfig = self.seed.plane().kubeconfig(&self.seed.plane().url(), &token);
+        let kubeconfig = self
+            .seed
+            .plane()
+            .kubeconfig(&self.seed.plane().url(), &token);
         let name = format!("weeder-{serial}");
-        let start = Start::new(Kind::Weeder, self.seed.folder(), &name, &kubeconfig, Kind::Weeder.config())?;
+        let start = Start::new(
+            Kind::Weeder,
+            self.seed.folder(),
+            &name,
+            &kubeconfig,
+            Kind::Weeder.config(),
+        )?;
         start.with(args.iter().copied()).run()
     }
 
@@ -92,15 +112,29 @@ impl Ground {
     /// What the weeders have logged lately of a namespace.
     pub fn logged(&self, namespace: &str) -> String {
         let weeders = 0..self.weeders.load(Ordering::Relaxed);
-        weeders.map(|serial| format!("weeder {serial}:\n{}\n", tail(&self.log(serial), 20, namespace))).collect()
+        weeders
+            .map(|serial| {
+                format!(
+                    "weeder {serial}:\n{}\n",
+                    tail(&self.log(serial), 20, namespace)
+                )
+            })
+            .collect()
     }
 
     /// Waits until some weeder has watched both kinds of objects.
     pub async fn watched(&self) -> Result<()> {
         eventually("a weeder watches", async || {
-            let watches = self.asked().into_iter().filter(|asked| asked.verb == "watch" && asked.code == 200);
+            let watches = self
+                .asked()
+                .into_iter()
+                .filter(|asked| asked.verb == "watch" && asked.code == 200);
             let watched: BTreeSet<String> = watches.map(|asked| asked.resource).collect();
-            ensure!(watched.contains("pods") && watched.contains("endpointslices"), "{watched:?}\n{}", self.logged(""));
+            ensure!(
+                watched.contains("pods") && watched.contains("endpointslices"),
+                "{watched:?}\n{}",
+                self.logged("")
+            );
             Ok(())
         })
         .await
@@ -113,12 +147,19 @@ impl Ground {
 
     /// The weeders' DELETEs in a namespace.
     pub fn deletes(&self, namespace: &str) -> Vec<Asked> {
-        self.asked().into_iter().filter(|asked| asked.verb == "delete" && asked.namespace == namespace).collect()
+        self.asked()
+            .into_iter()
+            .filter(|asked| asked.verb == "delete" && asked.namespace == namespace)
+            .collect()
     }
 
     /// Nothing was forbidden to any weeder.
     pub fn requests_within_rights(&self) -> Result<()> {
-        let forbidden: Vec<Asked> = self.asked().into_iter().filter(|asked| matches!(asked.code, 401 | 403)).collect();
+        let forbidden: Vec<Asked> = self
+            .asked()
+            .into_iter()
+            .filter(|asked| matches!(asked.code, 401 | 403))
+            .collect();
         ensure!(forbidden.is_empty(), "{forbidden:#?}");
         Ok(())
     }

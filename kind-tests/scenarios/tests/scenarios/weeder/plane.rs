@@ -1,4 +1,5 @@
-//! The control plane of a shoot, as far as it matters to the weeder: two Services and three kinds of pods.
+//! The control plane of a shoot, as far as it matters to the weeder: two Services and three kinds
+//! of pods.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -23,8 +24,8 @@ pub enum State {
     NotReady,
     /// It waits in CrashLoopBackOff, and its kubelet says so.
     Crashing,
-    /// Its container has ended, and that is all that its kubelet says: it has not tried to start it since, or has and tries again at the
-    /// end of the back-off.
+    /// Its container has ended, and that is all that its kubelet says: it has not tried to start it
+    /// since, or has and tries again at the end of the back-off.
     Terminated,
 }
 
@@ -40,20 +41,36 @@ impl Plane {
         Self::on(&Ground::shared(bed).await?, name, etcd).await
     }
 
-    /// A control plane with its Services and so many pods of etcd, kube-apiserver and kube-controller-manager each, none ready.
+    /// A control plane with its Services and so many pods of etcd, kube-apiserver and
+    /// kube-controller-manager each, none ready.
     pub async fn on(ground: &Arc<Ground>, name: &str, etcd: usize) -> Result<Self> {
-        let plane = Self { ground: ground.clone(), namespace: format!("weeder-{}", unique(name)) };
+        let plane = Self {
+            ground: ground.clone(),
+            namespace: format!("weeder-{}", unique(name)),
+        };
         let api = plane.api();
-        api.create("/api/v1/namespaces", &json!({"metadata": {"name": plane.namespace}})).await?;
+        api.create(
+            "/api/v1/namespaces",
+            &json!({"metadata": {"name": plane.namespace}}),
+        )
+        .await?;
         for (service, role) in [(ETCD, "main"), (API, "apiserver")] {
             let spec = json!({"selector": {"role": role}, "ports": [{"port": 443}]});
-            api.create(&plane.path("/api/v1", "services"), &json!({"metadata": {"name": service}, "spec": spec})).await?;
+            api.create(
+                &plane.path("/api/v1", "services"),
+                &json!({"metadata": {"name": service}, "spec": spec}),
+            )
+            .await?;
         }
         for (role, replicas) in [("main", etcd), ("apiserver", 1), ("controller-manager", 1)] {
             let labels = json!({"gardener.cloud/role": "controlplane", "role": role});
             let template = json!({"metadata": {"labels": labels}, "spec": {"nodeName": NODE, "containers": [{"name": "c", "image": "example.org/c"}]}});
             let spec = json!({"replicas": replicas, "selector": {"matchLabels": labels}, "template": template});
-            api.create(&plane.path("/apis/apps/v1", "replicasets"), &json!({"metadata": {"name": role}, "spec": spec})).await?;
+            api.create(
+                &plane.path("/apis/apps/v1", "replicasets"),
+                &json!({"metadata": {"name": role}, "spec": spec}),
+            )
+            .await?;
             plane.count(role, replicas).await?;
         }
         Ok(plane)
@@ -69,11 +86,21 @@ impl Plane {
 
     /// Names and UIDs of the pods of a role that are not about to end.
     pub async fn pods(&self, role: &str) -> Result<Vec<(String, String)>> {
-        let list = self.api().get(&format!("{}?labelSelector=role={role}", self.path("/api/v1", "pods"))).await?;
+        let list = self
+            .api()
+            .get(&format!(
+                "{}?labelSelector=role={role}",
+                self.path("/api/v1", "pods")
+            ))
+            .await?;
         let pods = list["items"].as_array().context("a list")?.iter();
-        let living = pods.map(|pod| &pod["metadata"]).filter(|metadata| metadata["deletionTimestamp"].is_null());
+        let living = pods
+            .map(|pod| &pod["metadata"])
+            .filter(|metadata| metadata["deletionTimestamp"].is_null());
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-        Ok(living.map(|metadata| (text(&metadata["name"]), text(&metadata["uid"]))).collect())
+        Ok(living
+            .map(|metadata| (text(&metadata["name"]), text(&metadata["uid"])))
+            .collect())
     }
 
     /// Waits until a role has so many pods.
@@ -88,7 +115,9 @@ impl Plane {
 
     pub async fn scale(&self, role: &str, replicas: usize) -> Result<()> {
         let path = format!("{}/{role}", self.path("/apis/apps/v1", "replicasets"));
-        self.api().merge(&path, &json!({"spec": {"replicas": replicas}})).await?;
+        self.api()
+            .merge(&path, &json!({"spec": {"replicas": replicas}}))
+            .await?;
         self.count(role, replicas).await.map(drop)
     }
 
@@ -108,27 +137,41 @@ impl Plane {
     /// A pod is so, and its container has been restarted so often.
     pub async fn report(&self, name: &str, state: State, restarts: u32) -> Result<()> {
         let path = format!("{}/{name}/status", self.path("/api/v1", "pods"));
-        self.api().merge(&path, &json!({"status": status(state, restarts)})).await.map(drop)
+        self.api()
+            .merge(&path, &json!({"status": status(state, restarts)}))
+            .await
+            .map(drop)
     }
 
     async fn slices(&self, service: &str) -> Result<Value> {
         let path = self.path("/apis/discovery.k8s.io/v1", "endpointslices");
-        self.api().get(&format!("{path}?labelSelector=kubernetes.io/service-name={service}")).await
+        self.api()
+            .get(&format!(
+                "{path}?labelSelector=kubernetes.io/service-name={service}"
+            ))
+            .await
     }
 
     /// Waits until the Service has ready endpoints, or none.
     pub async fn service(&self, service: &str, ready: bool) -> Result<()> {
         eventually(&format!("{service} ready: {ready}"), async || {
             let slices = self.slices(service).await?;
-            let endpoints = slices["items"].as_array().into_iter().flatten().flat_map(|slice| slice["endpoints"].as_array());
-            let any = endpoints.flatten().any(|endpoint| endpoint["conditions"]["ready"] != json!(false));
+            let endpoints = slices["items"]
+                .as_array()
+                .into_iter()
+                .flatten()
+                .flat_map(|slice| slice["endpoints"].as_array());
+            let any = endpoints
+                .flatten()
+                .any(|endpoint| endpoint["conditions"]["ready"] != json!(false));
             ensure!(any == ready, "{slices}");
             Ok(())
         })
         .await
     }
 
-    /// Waits until the Service has an endpoint that is not ready: that it becomes ready is noticed from now on.
+    /// Waits until the Service has an endpoint that is not ready: that it becomes ready is noticed
+    /// from now on.
     pub async fn unready(&self, service: &str) -> Result<()> {
         eventually(&format!("an endpoint of {service}"), async || {
             let slices = self.slices(service).await?;
@@ -139,7 +182,8 @@ impl Plane {
         .await
     }
 
-    /// etcd becomes unready, and kube-apiserver crash-loops; its pods. A weeder that has opened a window before is to know of the former first.
+    /// etcd becomes unready, and kube-apiserver crash-loops; its pods. A weeder that has opened a
+    /// window before is to know of the former first.
     pub async fn outage(&self, weeder: Option<&Agent>) -> Result<Vec<(String, String)>> {
         self.all("main", State::NotReady).await?;
         self.unready(ETCD).await?;
@@ -158,28 +202,42 @@ impl Plane {
 
     /// Waits until a weeder says that it knows of the Service's outage.
     pub async fn left_alone(&self, service: &str) -> Result<()> {
-        eventually(&format!("the dependants of {service} are left alone"), async || {
-            let log = self.ground.logged(&self.namespace);
-            let lines = log.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
-            let mut ends = lines.filter(|line| line["end"].is_string() && line["service"] == service);
-            ensure!(ends.next().is_some(), "{log}");
-            Ok(())
-        })
+        eventually(
+            &format!("the dependants of {service} are left alone"),
+            async || {
+                let log = self.ground.logged(&self.namespace);
+                let lines = log
+                    .lines()
+                    .filter_map(|line| serde_json::from_str::<Value>(line).ok());
+                let mut ends =
+                    lines.filter(|line| line["end"].is_string() && line["service"] == service);
+                ensure!(ends.next().is_some(), "{log}");
+                Ok(())
+            },
+        )
         .await
     }
 
     /// Waits until the only pod of a role is another one than this.
-    pub async fn replaced(&self, role: &str, before: &[(String, String)]) -> Result<Vec<(String, String)>> {
+    pub async fn replaced(
+        &self,
+        role: &str,
+        before: &[(String, String)],
+    ) -> Result<Vec<(String, String)>> {
         eventually(&format!("new pods of {role}"), async || {
             let pods = self.pods(role).await?;
-            ensure!(pods.len() == before.len() && pods.iter().all(|pod| !before.contains(pod)), "{pods:?}");
+            ensure!(
+                pods.len() == before.len() && pods.iter().all(|pod| !before.contains(pod)),
+                "{pods:?}"
+            );
             Ok(pods)
         })
         .await
         .with_context(|| self.ground.logged(&self.namespace))
     }
 
-    /// Nothing but what was expected has been deleted by the weeder, and nothing was forbidden to it.
+    /// Nothing but what was expected has been deleted by the weeder, and nothing was forbidden to
+    /// it.
     pub async fn end(self, deleted: usize) -> Result<()> {
         self.ground.requests_within_rights()?;
         self.clear(deleted).await
@@ -188,11 +246,16 @@ impl Plane {
     /// Nothing but what was expected has been deleted by the weeder.
     pub async fn clear(self, deleted: usize) -> Result<()> {
         let deletes = self.ground.deletes(&self.namespace);
-        ensure!(deletes.len() == deleted, "expected {deleted} deletions: {deletes:?}");
+        ensure!(
+            deletes.len() == deleted,
+            "expected {deleted} deletions: {deletes:?}"
+        );
         self.ground.seed.search_events().await?;
-        for collection in
-            [self.path("/apis/apps/v1", "replicasets"), self.path("/api/v1", "services"), self.path("/api/v1", "pods")]
-        {
+        for collection in [
+            self.path("/apis/apps/v1", "replicasets"),
+            self.path("/api/v1", "services"),
+            self.path("/api/v1", "pods"),
+        ] {
             for name in self.api().names(&collection).await? {
                 self.api().delete(&format!("{collection}/{name}")).await?;
             }
@@ -202,13 +265,21 @@ impl Plane {
 
     /// The names and statuses of the weeders' DELETEs.
     pub fn answers(&self) -> Vec<(String, u64)> {
-        self.ground.deletes(&self.namespace).into_iter().map(|asked| (asked.name, asked.code)).collect()
+        self.ground
+            .deletes(&self.namespace)
+            .into_iter()
+            .map(|asked| (asked.name, asked.code))
+            .collect()
     }
 
-    /// Waits until a pod that begins to crash now has been deleted: what happened before has been acted upon.
+    /// Waits until a pod that begins to crash now has been deleted: what happened before has been
+    /// acted upon.
     pub async fn barrier(&self) -> Result<()> {
         let pods = self.pods("apiserver").await?;
-        let own: Vec<_> = pods.into_iter().filter(|(name, _)| name != "namesake").collect();
+        let own: Vec<_> = pods
+            .into_iter()
+            .filter(|(name, _)| name != "namesake")
+            .collect();
         for (name, _) in &own {
             self.set(name, State::Crashing).await?;
         }

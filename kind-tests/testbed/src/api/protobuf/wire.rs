@@ -1,4 +1,5 @@
-//! The wire format: fields of a message by number, and the envelope that Kubernetes puts around an object.
+//! The wire format: fields of a message by number, and the envelope that Kubernetes puts around an
+//! object.
 
 use chrono::{DateTime, TimeZone};
 
@@ -53,14 +54,25 @@ pub fn entry(field: u64, key: &str, value: &str) -> Vec<u8> {
 
 /// A Time or MicroTime. Go writes both numbers, also when they are 0.
 pub fn time<Z: TimeZone>(field: u64, stamp: DateTime<Z>) -> Vec<u8> {
-    message(field, &[number(1, stamp.timestamp()), number(2, i64::from(stamp.timestamp_subsec_nanos()))])
+    message(
+        field,
+        &[
+            number(1, stamp.timestamp()),
+            number(2, i64::from(stamp.timestamp_subsec_nanos())),
+        ],
+    )
 }
 
-/// A whole body with one object: magic, then runtime.Unknown with typeMeta (1), raw (2), contentEncoding (3) and contentType (4).
+/// A whole body with one object: magic, then runtime.Unknown with typeMeta (1), raw (2),
+/// contentEncoding (3) and contentType (4).
 pub fn envelope(api_version: &str, kind: &str, object: &[u8]) -> Vec<u8> {
     let mut body = Vec::with_capacity(object.len() + 64);
     body.extend_from_slice(b"k8s\0");
-    push(&mut body, 1, &[text(1, api_version), text(2, kind)].concat());
+    push(
+        &mut body,
+        1,
+        &[text(1, api_version), text(2, kind)].concat(),
+    );
     push(&mut body, 2, object);
     body.extend([text(3, ""), text(4, "")].concat());
     body

@@ -10,20 +10,37 @@ use crate::api::{
 };
 
 /// Checks an update against the version it replaces and restores what clients cannot change.
-pub(super) fn admit(resource: &Resource, old: &Object, mut new: Value, part: Part) -> Result<Value, ApiError> {
+pub(super) fn admit(
+    resource: &Resource,
+    old: &Object,
+    mut new: Value,
+    part: Part,
+) -> Result<Value, ApiError> {
     let name = old.metadata("name");
     set_type(resource, &mut new)?;
     merge(&mut new, &json!({"metadata": {}}));
-    let given = |key: &str| new["metadata"][key].as_str().filter(|text| !text.is_empty());
+    let given = |key: &str| {
+        new["metadata"][key]
+            .as_str()
+            .filter(|text| !text.is_empty())
+    };
     for (key, is) in [("name", name), ("namespace", old.metadata("namespace"))] {
         if let Some(given) = given(key).filter(|given| *given != is) {
-            let why = format!("the {key} of the object ({given}) does not match the {key} on the URL ({is})");
+            let why = format!(
+                "the {key} of the object ({given}) does not match the {key} on the URL ({is})"
+            );
             return Err(bad_request(why));
         }
     }
     let other_uid = given("uid").filter(|uid| *uid != old.metadata("uid"));
     if let Some(uid) = other_uid.filter(|_| !matches!(part, Part::Everything | Part::Patch)) {
-        return Err(failed_precondition(resource, name, "UID", uid, old.metadata("uid")));
+        return Err(failed_precondition(
+            resource,
+            name,
+            "UID",
+            uid,
+            old.metadata("uid"),
+        ));
     }
     match given("resourceVersion") {
         Some(version) if part != Part::Everything && version != old.revision.to_string() => {
@@ -37,13 +54,27 @@ pub(super) fn admit(resource: &Resource, old: &Object, mut new: Value, part: Par
         _ => {}
     }
     if let Some(uid) = other_uid.filter(|_| part == Part::Patch) {
-        return Err(invalid(resource, name, &format!("metadata.uid: Invalid value: {uid:?}: field is immutable")));
+        return Err(invalid(
+            resource,
+            name,
+            &format!("metadata.uid: Invalid value: {uid:?}: field is immutable"),
+        ));
     }
     if part != Part::Everything && resource.status {
         set_or_remove(&mut new, "status", &old.value["status"]);
     }
-    let fixed = ["name", "namespace", "uid", "creationTimestamp", "generation", "resourceVersion"];
-    for key in fixed.into_iter().chain((part != Part::Everything).then_some("deletionTimestamp")) {
+    let fixed = [
+        "name",
+        "namespace",
+        "uid",
+        "creationTimestamp",
+        "generation",
+        "resourceVersion",
+    ];
+    for key in fixed
+        .into_iter()
+        .chain((part != Part::Everything).then_some("deletionTimestamp"))
+    {
         set_or_remove(&mut new["metadata"], key, &old.value["metadata"][key]);
     }
     Ok(new)
@@ -56,12 +87,19 @@ fn set_or_remove(value: &mut Value, key: &str, content: &Value) {
 
 pub(super) fn set_type(resource: &Resource, value: &mut Value) -> Result<(), ApiError> {
     let Some(fields) = value.as_object_mut() else {
-        return Err(bad_request("the object provided is unrecognized: it is not a JSON object"));
+        return Err(bad_request(
+            "the object provided is unrecognized: it is not a JSON object",
+        ));
     };
-    for (key, expected) in [("apiVersion", resource.api_version()), ("kind", resource.kind.clone())] {
+    for (key, expected) in [
+        ("apiVersion", resource.api_version()),
+        ("kind", resource.kind.clone()),
+    ] {
         match fields.get(key).and_then(Value::as_str) {
             Some(given) if !given.is_empty() && given != expected => {
-                let why = format!("{key} of the object ({given}) does not match what the URL expects ({expected})");
+                let why = format!(
+                    "{key} of the object ({given}) does not match what the URL expects ({expected})"
+                );
                 return Err(bad_request(why));
             }
             Some(given) if given == expected => {}
@@ -76,7 +114,11 @@ pub(super) fn set_type(resource: &Resource, value: &mut Value) -> Result<(), Api
 /// Defaults, validation and the generation.
 pub(super) fn finish(resource: &Resource, name: &str, value: &mut Value) -> Result<(), ApiError> {
     if name.is_empty() {
-        return Err(invalid(resource, name, "metadata.name: Required value: a name is required"));
+        return Err(invalid(
+            resource,
+            name,
+            "metadata.name: Required value: a name is required",
+        ));
     }
     for key in ["labels", "annotations"] {
         let entries = value["metadata"][key].as_object().into_iter().flatten();
@@ -88,8 +130,12 @@ pub(super) fn finish(resource: &Resource, name: &str, value: &mut Value) -> Resu
         merge(value, &json!({"spec": {"replicas": 1}}));
     }
     let replicas = &value["spec"]["replicas"];
-    if resource.scale && !replicas.is_null() && !matches!(replicas.as_i64(), Some(0..=2_147_483_647)) {
-        let why = format!("spec.replicas: Invalid value: {replicas}: must be greater than or equal to 0");
+    if resource.scale
+        && !replicas.is_null()
+        && !matches!(replicas.as_i64(), Some(0..=2_147_483_647))
+    {
+        let why =
+            format!("spec.replicas: Invalid value: {replicas}: must be greater than or equal to 0");
         return Err(invalid(resource, name, &why));
     }
     Ok(())
@@ -101,7 +147,10 @@ pub(super) fn wish(resource: &Resource, value: &Value) -> Value {
         return value["spec"].clone();
     }
     let fields = value.as_object().into_iter().flatten();
-    fields.filter(|(key, _)| *key != "metadata" && *key != "status").map(|(key, value)| (key.clone(), value.clone())).collect()
+    fields
+        .filter(|(key, _)| *key != "metadata" && *key != "status")
+        .map(|(key, value)| (key.clone(), value.clone()))
+        .collect()
 }
 
 pub(super) fn has_no_finalizers(metadata: &Value) -> bool {

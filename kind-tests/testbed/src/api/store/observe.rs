@@ -40,8 +40,9 @@ pub struct Seen<'a> {
 pub(super) type Observer = dyn Fn(&Seen<'_>) + Send + Sync;
 
 impl Store {
-    /// From now on tells `observer` of every write, in order; there is one observer at most, the first. It is called while the
-    /// store is locked, so it must be quick and must not use the store.
+    /// From now on tells `observer` of every write, in order; there is one observer at most, the
+    /// first. It is called while the store is locked, so it must be quick and must not use the
+    /// store.
     pub fn observe(&self, observer: impl Fn(&Seen<'_>) + Send + Sync + 'static) {
         // An observer that is there already stays.
         self.shared.observer.set(Box::new(observer)).ok();
@@ -63,14 +64,22 @@ mod tests {
         let sink = seen.clone();
         store.observe(move |write| {
             let replicas = |value: &Value| value["data"]["n"].as_str().map(str::to_owned);
-            let line = (write.before.and_then(replicas), replicas(write.after), write.deleted, write.source);
+            let line = (
+                write.before.and_then(replicas),
+                replicas(write.after),
+                write.deleted,
+                write.source,
+            );
             sink.lock().unwrap().push(line);
         });
-        let object =
-            json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a", "namespace": "b"}, "data": {"n": "1"}});
+        let object = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a", "namespace": "b"}, "data": {"n": "1"}});
         store.create(object).unwrap();
-        store.patch("configmaps", "b", "a", &json!({"data": {"n": "2"}})).unwrap();
-        store.patch("configmaps", "b", "a", &json!({"data": {"n": "2"}})).unwrap();
+        store
+            .patch("configmaps", "b", "a", &json!({"data": {"n": "2"}}))
+            .unwrap();
+        store
+            .patch("configmaps", "b", "a", &json!({"data": {"n": "2"}}))
+            .unwrap();
         store.delete("configmaps", "b", "a").unwrap();
         let word = |text: &str| Some(text.to_owned());
         let expected = [

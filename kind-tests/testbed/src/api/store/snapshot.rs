@@ -10,7 +10,8 @@ use crate::api::{
     status::{ApiError, bad_request, of_code},
 };
 
-/// How many begun lists are kept; the oldest gives way and its next page answers 410, as after a compaction.
+/// How many begun lists are kept; the oldest gives way and its next page answers 410, as after a
+/// compaction.
 const KEPT: usize = 64;
 
 /// What a list asks for.
@@ -44,23 +45,45 @@ pub(super) struct Snapshot {
 
 impl Snapshot {
     fn page(&self, start: usize, limit: usize) -> List {
-        let end = if limit == 0 { self.objects.len() } else { self.objects.len().min(start.saturating_add(limit)) };
+        let end = if limit == 0 {
+            self.objects.len()
+        } else {
+            self.objects.len().min(start.saturating_add(limit))
+        };
         let items = self.objects.get(start..end).unwrap_or_default().to_vec();
-        let rest = (end < self.objects.len()).then(|| (format!("{}.{end}", self.id), self.objects.len() - end));
-        List { revision: self.revision, items, rest }
+        let rest = (end < self.objects.len())
+            .then(|| (format!("{}.{end}", self.id), self.objects.len() - end));
+        List {
+            revision: self.revision,
+            items,
+            rest,
+        }
     }
 }
 
 impl Store {
-    pub(crate) fn page(&self, resource: &Arc<Resource>, query: &ListQuery) -> Result<List, ApiError> {
+    pub(crate) fn page(
+        &self,
+        resource: &Arc<Resource>,
+        query: &ListQuery,
+    ) -> Result<List, ApiError> {
         let mut state = self.lock();
         if !query.token.is_empty() {
             let broken = || bad_request("continue key is not valid");
             let (id, start) = query.token.split_once('.').ok_or_else(broken)?;
-            let (id, start): (u64, usize) = (id.parse().map_err(|_| broken())?, start.parse().map_err(|_| broken())?);
-            let snapshot = state.snapshots.iter().find(|one| one.id == id && one.resource == *resource);
-            let gone = "The provided continue parameter is too old to display a consistent list result.";
-            return Ok(snapshot.ok_or_else(|| of_code(410, gone))?.page(start, query.limit));
+            let (id, start): (u64, usize) = (
+                id.parse().map_err(|_| broken())?,
+                start.parse().map_err(|_| broken())?,
+            );
+            let snapshot = state
+                .snapshots
+                .iter()
+                .find(|one| one.id == id && one.resource == *resource);
+            let gone =
+                "The provided continue parameter is too old to display a consistent list result.";
+            return Ok(snapshot
+                .ok_or_else(|| of_code(410, gone))?
+                .page(start, query.limit));
         }
         let (revision, tables) = match (&state.lagging, query.resource_version.as_str()) {
             (Some((revision, tables)), "0") => (*revision, tables),
@@ -68,7 +91,12 @@ impl Store {
             _ => (state.revision, &state.tables),
         };
         let objects = matching(objects_of(tables, resource), &query.filter);
-        let snapshot = Snapshot { id: state.snapshots_made + 1, revision, resource: resource.clone(), objects };
+        let snapshot = Snapshot {
+            id: state.snapshots_made + 1,
+            revision,
+            resource: resource.clone(),
+            objects,
+        };
         let page = snapshot.page(0, query.limit);
         if page.rest.is_some() {
             state.snapshots_made += 1;

@@ -41,10 +41,17 @@ impl Store {
         let state = self.lock();
         set_type(resource, &mut value)?;
         let number = state.revision + 1;
-        let text = |key: &str| value["metadata"][key].as_str().unwrap_or_default().to_owned();
+        let text = |key: &str| {
+            value["metadata"][key]
+                .as_str()
+                .unwrap_or_default()
+                .to_owned()
+        };
         let name = text("name");
         if !text("resourceVersion").is_empty() {
-            return Err(bad_request("resourceVersion should not be set on objects to be created"));
+            return Err(bad_request(
+                "resourceVersion should not be set on objects to be created",
+            ));
         }
         let namespace = if resource.namespaced { namespace } else { "" };
         let metadata = json!({"name": name, "namespace": resource.namespaced.then_some(namespace),
@@ -80,13 +87,21 @@ impl Store {
             return Ok(old);
         }
         if resource.has_generation() && wish(resource, &value) != wish(resource, &old.value) {
-            let generation = old.value["metadata"]["generation"].as_i64().unwrap_or_default() + 1;
+            let generation = old.value["metadata"]["generation"]
+                .as_i64()
+                .unwrap_or_default()
+                + 1;
             value["metadata"]["generation"] = json!(generation);
         }
         // A deletion that waited for finalizers ends with the last of them.
-        let waited = !old.value["metadata"]["deletionTimestamp"].is_null() && !has_no_finalizers(&old.value["metadata"]);
+        let waited = !old.value["metadata"]["deletionTimestamp"].is_null()
+            && !has_no_finalizers(&old.value["metadata"]);
         let gone = waited && has_no_finalizers(&value["metadata"]);
-        let source = if part == Part::Everything { Source::Test } else { Source::Client };
+        let source = if part == Part::Everything {
+            Source::Test
+        } else {
+            Source::Client
+        };
         Ok(self.commit(state, resource, Some(old), value, gone, source))
     }
 
@@ -101,10 +116,18 @@ impl Store {
     ) -> Result<(Arc<Object>, bool), ApiError> {
         let state = self.lock();
         let old = state.found(resource, namespace, name)?;
-        let Preconditions { uid, resource_version } = preconditions;
-        for (what, wanted, is) in
-            [("UID", uid, old.metadata("uid")), ("ResourceVersion", resource_version, old.revision.to_string().as_str())]
-        {
+        let Preconditions {
+            uid,
+            resource_version,
+        } = preconditions;
+        for (what, wanted, is) in [
+            ("UID", uid, old.metadata("uid")),
+            (
+                "ResourceVersion",
+                resource_version,
+                old.revision.to_string().as_str(),
+            ),
+        ] {
             if let Some(wanted) = wanted.as_deref().filter(|wanted| *wanted != is) {
                 return Err(failed_precondition(resource, name, what, wanted, is));
             }
@@ -117,11 +140,14 @@ impl Store {
         if !gone {
             value["metadata"]["deletionTimestamp"] = json!(now());
         }
-        Ok((self.commit(state, resource, Some(old), value, gone, source), gone))
+        Ok((
+            self.commit(state, resource, Some(old), value, gone, source),
+            gone,
+        ))
     }
 
-    /// Makes a new version, or of `before` the last one, and tells those who wait: under the lock, so that revisions are announced in
-    /// order.
+    /// Makes a new version, or of `before` the last one, and tells those who wait: under the lock,
+    /// so that revisions are announced in order.
     fn commit(
         &self,
         mut state: MutexGuard<'_, State>,
@@ -134,7 +160,10 @@ impl Store {
         let revision = state.revision + 1;
         value["metadata"]["resourceVersion"] = json!(revision.to_string());
         let after = Arc::new(Object::new(resource.clone(), revision, value));
-        let key = (after.metadata("namespace").to_owned(), after.metadata("name").to_owned());
+        let key = (
+            after.metadata("namespace").to_owned(),
+            after.metadata("name").to_owned(),
+        );
         let objects = state.objects_mut(resource);
         if deleted {
             objects.remove(&key)
@@ -145,11 +174,26 @@ impl Store {
         if let Some(observer) = self.shared.observer.get() {
             let before = before.as_ref().map(|before| &before.value);
             let request = REQUEST.try_with(Record::clone).ok();
-            observer(&Seen { resource, before, after: &after.value, deleted, source, request: request.as_ref() });
+            observer(&Seen {
+                resource,
+                before,
+                after: &after.value,
+                deleted,
+                source,
+                request: request.as_ref(),
+            });
         }
-        state.history.push_back(Change { revision, before, after: after.clone(), deleted });
+        state.history.push_back(Change {
+            revision,
+            before,
+            after: after.clone(),
+            deleted,
+        });
         while state.history.len() > self.shared.history {
-            state.compacted = state.history.pop_front().map_or(state.compacted, |change| change.revision);
+            state.compacted = state
+                .history
+                .pop_front()
+                .map_or(state.compacted, |change| change.revision);
         }
         self.shared.revision.send_replace(revision);
         after

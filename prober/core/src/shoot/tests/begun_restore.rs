@@ -1,11 +1,16 @@
-//! D-51: a restore that another process began goes on without another initialDelay, and by no less proof.
+//! D-51: a restore that another process began goes on without another initialDelay, and by no less
+//! proof.
 
 use super::*;
 
-/// A replica that begins to lead beside a shoot whose kube-controller-manager is up and whose machine-controller-manager is held down.
+/// A replica that begins to lead beside a shoot whose kube-controller-manager is up and whose
+/// machine-controller-manager is held down.
 fn begun() -> Surroundings {
     let mut around = two();
-    around.dependents = vec![DependentState::Present(Arc::new(held("1"))), DependentState::Present(Arc::new(running(1)))];
+    around.dependents = vec![
+        DependentState::Present(Arc::new(held("1"))),
+        DependentState::Present(Arc::new(running(1))),
+    ];
     around
 }
 
@@ -19,7 +24,9 @@ fn writes(mut rig: Rig) -> Vec<(f64, usize, Option<i32>)> {
 fn a_restore_that_was_begun_waits_for_renewals_and_its_own_delay_only() {
     let restored = |delay| {
         let mut around = begun();
-        Arc::make_mut(&mut around.config).dependents[MCM].scale_up.initial_delay = Duration::from_secs(delay);
+        Arc::make_mut(&mut around.config).dependents[MCM]
+            .scale_up
+            .initial_delay = Duration::from_secs(delay);
         let writes = writes(Rig::with(around));
         assert_eq!((writes.len(), writes[0].1, writes[0].2), (1, MCM, Some(1)));
         writes[0].0
@@ -37,14 +44,19 @@ fn a_scale_down_that_was_only_just_begun_goes_on_and_nothing_comes_back() {
         rig.silent(-25.0);
         rig.run(700.0);
         let writes = rig.writes();
-        assert!(writes.len() == 1 && writes[0].1 == KCM && writes[0].2 == Some(0), "{ahead} s ahead: {writes:?}");
+        assert!(
+            writes.len() == 1 && writes[0].1 == KCM && writes[0].2 == Some(0),
+            "{ahead} s ahead: {writes:?}"
+        );
     }
 }
 
 #[test]
 fn nodes_that_renewed_for_a_moment_bring_nothing_back_once_they_are_silent_again() {
     let mut around = begun();
-    Arc::make_mut(&mut around.config).dependents[MCM].scale_up.initial_delay = Duration::from_secs(30);
+    Arc::make_mut(&mut around.config).dependents[MCM]
+        .scale_up
+        .initial_delay = Duration::from_secs(30);
     let mut rig = Rig::with(around);
     rig.silent(5.0);
     assert!(writes(rig).iter().all(|write| write.2 == Some(0)));
@@ -53,20 +65,44 @@ fn nodes_that_renewed_for_a_moment_bring_nothing_back_once_they_are_silent_again
 #[test]
 fn whatever_may_be_something_else_waits_for_the_initial_delay() {
     let present = |observed| DependentState::Present(Arc::new(observed));
-    let ignored = Marks { ignored: true, ..Marks::default() };
+    let ignored = Marks {
+        ignored: true,
+        ..Marks::default()
+    };
     let kcm = [
-        ("starting", present(Observed { ready: 0, ..running(1) })),
+        (
+            "starting",
+            present(Observed {
+                ready: 0,
+                ..running(1)
+            }),
+        ),
         ("held down", present(held("1"))),
         ("at 0 by others", present(running(0))),
-        ("left to its operators", present(Observed { marks: ignored, ..running(1) })),
+        (
+            "left to its operators",
+            present(Observed {
+                marks: ignored,
+                ..running(1)
+            }),
+        ),
     ];
     for (what, state) in kcm {
         let mut around = begun();
         around.dependents[KCM] = state;
-        assert!(writes(Rig::with(around))[0].0 >= 30.0, "kube-controller-manager is {what}");
+        assert!(
+            writes(Rig::with(around))[0].0 >= 30.0,
+            "kube-controller-manager is {what}"
+        );
     }
-    let new = Start { eligible: Moment::START, in_operation: false };
-    assert!(writes(Rig::starting(new, begun()))[0].0 >= 30.0, "a shoot that just became ready to be probed");
+    let new = Start {
+        eligible: Moment::START,
+        in_operation: false,
+    };
+    assert!(
+        writes(Rig::starting(new, begun()))[0].0 >= 30.0,
+        "a shoot that just became ready to be probed"
+    );
     let mut waking = Rig::with(begun());
     (waking.machines, waking.nodes) = (Arc::default(), 0);
     assert!(writes(waking)[0].0 >= 30.0, "no node counts");
@@ -75,9 +111,16 @@ fn whatever_may_be_something_else_waits_for_the_initial_delay() {
 #[test]
 fn what_is_at_0_without_the_marker_waits_for_the_initial_delay() {
     let mut around = begun();
-    Arc::make_mut(&mut around.config).dependents.push(dependent("cluster-autoscaler", 1, 0));
-    around.dependents.push(DependentState::Present(Arc::new(running(0))));
+    Arc::make_mut(&mut around.config)
+        .dependents
+        .push(dependent("cluster-autoscaler", 1, 0));
+    around
+        .dependents
+        .push(DependentState::Present(Arc::new(running(0))));
     let writes = writes(Rig::with(around));
-    assert!(writes.len() == 2 && writes[0].1 == MCM && writes[0].0 < 16.0, "{writes:?}");
+    assert!(
+        writes.len() == 2 && writes[0].1 == MCM && writes[0].0 < 16.0,
+        "{writes:?}"
+    );
     assert!(writes[1].1 == 2 && writes[1].0 >= 30.0, "{writes:?}");
 }

@@ -19,7 +19,11 @@ fn what_others_bring_up_in_mid_outage_is_looked_at_and_taken_down_at_once() {
         rig.run(raised);
         rig.others(KCM, |observed| observed.replicas = 1);
         rig.run(raised + 1.0);
-        assert_eq!(rig.probes(raised), [raised, raised + 1.0], "raised at {raised} s");
+        assert_eq!(
+            rig.probes(raised),
+            [raised, raised + 1.0],
+            "raised at {raised} s"
+        );
         assert_eq!(rig.writes()[2..], [(raised, KCM, Some(0))]);
         assert!(rig.orders()[2].judged_at > at(raised));
     }
@@ -52,7 +56,11 @@ fn no_write_rests_on_a_look_that_was_sent_before_its_resource_was_seen_so() {
     rig.run(132.5);
     let writes = rig.writes().len();
     (rig.api, rig.holds_permits) = (Api::Answers, true);
-    let actions = rig.answer(RequestTimes { sent, received: rig.now, wall: wall(132.5) });
+    let actions = rig.answer(RequestTimes {
+        sent,
+        received: rig.now,
+        wall: wall(132.5),
+    });
     rig.follow(actions);
     assert_eq!(rig.writes().len(), writes);
     assert_eq!(rig.probes(131.0), [131.0, 132.5], "probed again at once");
@@ -79,7 +87,12 @@ fn an_older_sighting_never_replaces_a_newer_state_and_versions_are_numbers() {
     rig.others(MCM, |_| {});
     rig.run(135.0);
     assert_eq!(rig.writes().len(), 2);
-    assert_eq!(rig.shoot.known()[MCM].observed().map(|known| known.resource_version.as_str()), Some("10"));
+    assert_eq!(
+        rig.shoot.known()[MCM]
+            .observed()
+            .map(|known| known.resource_version.as_str()),
+        Some("10")
+    );
     // Something that was before the write, and is shown only now.
     rig.version = 8;
     rig.others(MCM, |observed| observed.ready = 0);
@@ -103,7 +116,11 @@ fn a_write_that_waited_for_the_seed_rests_on_a_look_that_was_sent_since() {
     assert_eq!((rig.probes(133.0), rig.writes()), (vec![133.0], vec![]));
     let actions = rig.answer(times(133.0));
     rig.follow(actions);
-    assert!(rig.orders().iter().all(|order| order.judged_at == at(133.0)));
+    assert!(
+        rig.orders()
+            .iter()
+            .all(|order| order.judged_at == at(133.0))
+    );
     assert_eq!(rig.writes().len(), 2);
 }
 
@@ -134,7 +151,12 @@ fn what_a_read_shows_is_believed_although_its_version_is_older() {
     rig.show(MCM, |_| ());
     rig.input(Input::Written(MCM, Err(Refusal::Conflict)));
     rig.run(133.0);
-    assert_eq!(rig.orders().last().map(|order| order.change.base.resource_version.as_str()), Some("501"));
+    assert_eq!(
+        rig.orders()
+            .last()
+            .map(|order| order.change.base.resource_version.as_str()),
+        Some("501")
+    );
 }
 
 #[test]
@@ -142,7 +164,10 @@ fn a_view_that_shows_an_older_version_for_long_is_that_of_a_seed_that_was_restor
     let mut rig = Rig::leader().in_outage();
     rig.version = 900;
     rig.run(140.0);
-    assert_eq!(rig.writes(), [(OUTAGE, MCM, Some(0)), (OUTAGE, KCM, Some(0))]);
+    assert_eq!(
+        rig.writes(),
+        [(OUTAGE, MCM, Some(0)), (OUTAGE, KCM, Some(0))]
+    );
     rig.version = 500;
     rig.others(MCM, |observed| *observed = running(1));
     rig.run(OUTAGE + 299.0);

@@ -7,28 +7,52 @@ use crate::owner::Standing;
 fn what_becomes_allowed_rests_on_a_later_probe_and_not_on_the_old_verdict() {
     type Change = fn(&mut Surroundings);
     let kept: [(&str, Change, Change); 4] = [
-        ("a pause is lifted", |around| around.paused = Some(true), |around| around.paused = Some(false)),
+        (
+            "a pause is lifted",
+            |around| around.paused = Some(true),
+            |around| around.paused = Some(false),
+        ),
         (
             "the owner record is ours",
             |around| around.owner = Some(Standing::Doubted),
             |around| around.owner = Some(Standing::Ours),
         ),
-        ("the lead is gained", |around| around.leads = false, |around| around.leads = true),
-        ("the Clusters are seen", |around| around.seed_since.down = None, |around| around.seed_since.down = Some(at(136.0))),
+        (
+            "the lead is gained",
+            |around| around.leads = false,
+            |around| around.leads = true,
+        ),
+        (
+            "the Clusters are seen",
+            |around| around.seed_since.down = None,
+            |around| around.seed_since.down = Some(at(136.0)),
+        ),
     ];
     for (what, prevent, allow) in kept {
         let mut rig = Rig::leader().in_outage();
         rig.around.options.standby_protects.value = false;
         prevent(&mut rig.around);
         rig.run(133.0);
-        assert_eq!((rig.verdict(), rig.writes()), (Verdict::ScaleDown, vec![]), "{what}");
+        assert_eq!(
+            (rig.verdict(), rig.writes()),
+            (Verdict::ScaleDown, vec![]),
+            "{what}"
+        );
         rig.renewed_at_once();
         rig.run(135.9);
-        assert_eq!(rig.verdict(), Verdict::ScaleDown, "{what}: nobody has probed since");
+        assert_eq!(
+            rig.verdict(),
+            Verdict::ScaleDown,
+            "{what}: nobody has probed since"
+        );
         allow(&mut rig.around);
         rig.now = at(136.0);
         rig.run(200.0);
-        assert_eq!((rig.probes(136.0)[0], rig.writes()), (136.0, vec![]), "{what}");
+        assert_eq!(
+            (rig.probes(136.0)[0], rig.writes()),
+            (136.0, vec![]),
+            "{what}"
+        );
     }
 }
 
@@ -36,7 +60,13 @@ fn what_becomes_allowed_rests_on_a_later_probe_and_not_on_the_old_verdict() {
 fn what_stays_allowed_costs_no_further_probe() {
     let mut rig = Rig::leader().in_outage();
     rig.run(OUTAGE);
-    assert_eq!(rig.orders().iter().map(|order| seconds(order.judged_at)).collect::<Vec<_>>(), [OUTAGE; 2]);
+    assert_eq!(
+        rig.orders()
+            .iter()
+            .map(|order| seconds(order.judged_at))
+            .collect::<Vec<_>>(),
+        [OUTAGE; 2]
+    );
 }
 
 #[test]
@@ -71,8 +101,15 @@ fn probes_follow_each_other_closely_while_a_scale_down_runs() {
         rig.run(140.0);
         let (first, ..) = rig.writes()[0];
         let (second, ..) = rig.writes()[1];
-        let probes: Vec<f64> = rig.probes(first).into_iter().filter(|probe| *probe <= second).collect();
-        assert!(second > first + 4.0 && longest_gap(&probes) < 1.01, "leads {leads}: {probes:?}");
+        let probes: Vec<f64> = rig
+            .probes(first)
+            .into_iter()
+            .filter(|probe| *probe <= second)
+            .collect();
+        assert!(
+            second > first + 4.0 && longest_gap(&probes) < 1.01,
+            "leads {leads}: {probes:?}"
+        );
     }
 }
 
@@ -84,10 +121,15 @@ fn a_level_whose_time_comes_after_the_nodes_have_renewed_stays_up() {
     rig.renewed_at_once();
     rig.run(140.0);
     assert_eq!(rig.writes()[0], (OUTAGE, MCM, Some(0)));
-    assert!(!rig.writes().contains(&(OUTAGE + 5.0, KCM, Some(0))), "{:?}", rig.writes());
+    assert!(
+        !rig.writes().contains(&(OUTAGE + 5.0, KCM, Some(0))),
+        "{:?}",
+        rig.writes()
+    );
 }
 
-/// kube-controller-manager's level opens at 134.5 s, with a probe under way that was asked for before.
+/// kube-controller-manager's level opens at 134.5 s, with a probe under way that was asked for
+/// before.
 fn opening_during_a_probe() -> Rig {
     let mut rig = Rig::leader().in_outage();
     rig.pods_linger = true;
@@ -110,13 +152,19 @@ fn a_level_waits_for_the_answer_that_is_under_way_but_not_for_long() {
     rig.run(135.0);
     let actions = rig.answer(times(135.0));
     rig.follow(actions);
-    assert_eq!(rig.writes()[1], (135.0, KCM, Some(0)), "the answer has come");
+    assert_eq!(
+        rig.writes()[1],
+        (135.0, KCM, Some(0)),
+        "the answer has come"
+    );
 }
 
 #[test]
 fn a_step_of_a_restore_wants_an_answer_since_its_turn() {
     let mut around = two();
-    Arc::make_mut(&mut around.config).dependents[MCM].scale_up.initial_delay = Duration::from_secs(10);
+    Arc::make_mut(&mut around.config).dependents[MCM]
+        .scale_up
+        .initial_delay = Duration::from_secs(10);
     around.dependents = vec![DependentState::Present(Arc::new(held("1"))); 2];
     let mut rig = Rig::with(around);
     rig.run(31.0);
@@ -146,12 +194,24 @@ fn after_failed_probes_in_an_outage_every_replica_asks_again_within_5_s() {
 #[test]
 fn a_leader_that_has_missed_two_renewals_is_not_waited_for() {
     // It was killed before the outage, in the patience, or lives.
-    for (silent_from, first) in [(120.0, OUTAGE), (OUTAGE + 0.5, OUTAGE + 0.5), (200.0, OUTAGE + PATIENCE)] {
+    for (silent_from, first) in [
+        (120.0, OUTAGE),
+        (OUTAGE + 0.5, OUTAGE + 0.5),
+        (200.0, OUTAGE + PATIENCE),
+    ] {
         let mut rig = Rig::standby().in_outage();
         rig.around.leader_silent_from = Some(at(silent_from));
         rig.run(140.0);
-        assert_eq!((rig.writes()[0], rig.writes().len()), ((first, MCM, Some(0)), 2), "silent from {silent_from}");
-        assert_eq!(rig.when(&Action::Verify, 0.0), [OUTAGE], "the seed is read again all the same");
+        assert_eq!(
+            (rig.writes()[0], rig.writes().len()),
+            ((first, MCM, Some(0)), 2),
+            "silent from {silent_from}"
+        );
+        assert_eq!(
+            rig.when(&Action::Verify, 0.0),
+            [OUTAGE],
+            "the seed is read again all the same"
+        );
     }
 }
 
@@ -170,13 +230,22 @@ fn a_scale_down_that_has_begun_waits_for_an_answer_since_a_reload_but_not_for_lo
     let gained = |rig: &mut Rig| rig.around.leads = true;
     let reloaded = |rig: &mut Rig| rig.input(Input::Reloaded);
     for (leads, restart) in [(true, reloaded as fn(&mut Rig)), (false, gained)] {
-        let mut rig = Rig::with(Surroundings { leads, leader_silent_from: Some(at(0.0)), ..two() }).in_outage();
+        let mut rig = Rig::with(Surroundings {
+            leads,
+            leader_silent_from: Some(at(0.0)),
+            ..two()
+        })
+        .in_outage();
         rig.pods_linger = true;
         rig.run(131.5);
         rig.api = Api::Fails(ProbeFailure::Unanswered);
         restart(&mut rig);
         rig.run(140.0);
-        assert_eq!(rig.writes()[1..], [(DEADLINE, KCM, Some(0))], "it led: {leads}");
+        assert_eq!(
+            rig.writes()[1..],
+            [(DEADLINE, KCM, Some(0))],
+            "it led: {leads}"
+        );
     }
 }
 
@@ -189,7 +258,10 @@ fn failed_probes_in_an_outage_follow_each_other_after_growing_waits() {
     rig.input(Input::Reloaded);
     rig.run(160.0);
     let probes = rig.probes(132.0);
-    assert!(probes.len() <= 8 && longest_gap(&probes) <= 6.0, "{probes:?}");
+    assert!(
+        probes.len() <= 8 && longest_gap(&probes) <= 6.0,
+        "{probes:?}"
+    );
 }
 
 #[test]
@@ -214,10 +286,19 @@ fn after_the_last_protective_write_a_probe_follows_within_a_second() {
 
 #[test]
 fn a_standby_reads_the_seed_during_its_patience_and_not_long_before() {
-    let mut around = Surroundings { leads: false, ..two() };
+    let mut around = Surroundings {
+        leads: false,
+        ..two()
+    };
     Arc::make_mut(&mut around.config).initial_delay = Duration::from_secs(60);
-    let start = Start { eligible: at(100.0), in_operation: false };
+    let start = Start {
+        eligible: at(100.0),
+        in_operation: false,
+    };
     let mut rig = Rig::starting(start, around).in_outage();
     rig.run(200.0);
-    assert_eq!((rig.when(&Action::Verify, 0.0), rig.writes()[0].0), (vec![160.0], 160.0 + PATIENCE));
+    assert_eq!(
+        (rig.when(&Action::Verify, 0.0), rig.writes()[0].0),
+        (vec![160.0], 160.0 + PATIENCE)
+    );
 }

@@ -10,11 +10,16 @@ const UNRESOLVED: Standing = Standing::Unresolved(Unresolved::Timeout);
 const ELSEWHERE: Standing = Standing::Elsewhere { checked: None };
 
 fn confirmed(second: f64) -> Standing {
-    Standing::Elsewhere { checked: Some(at(second)) }
+    Standing::Elsewhere {
+        checked: Some(at(second)),
+    }
 }
 
 fn around_with(on_loss: OnLoss, owner: Standing) -> Surroundings {
-    let mut around = Surroundings { owner: Some(owner), ..two() };
+    let mut around = Surroundings {
+        owner: Some(owner),
+        ..two()
+    };
     Arc::make_mut(&mut around.config).owner_check = Some(owner_check(on_loss));
     around
 }
@@ -40,7 +45,10 @@ fn down(at: usize) -> (usize, Option<i32>) {
 }
 
 fn orders(rig: &Rig) -> Vec<(usize, Option<i32>)> {
-    rig.writes().into_iter().map(|(_, at, replicas)| (at, replicas)).collect()
+    rig.writes()
+        .into_iter()
+        .map(|(_, at, replicas)| (at, replicas))
+        .collect()
 }
 
 #[test]
@@ -58,7 +66,11 @@ fn nothing_is_written_before_the_first_check_is_over() {
     let mut rig = Rig::with(around_with(OnLoss::StandDown, Standing::NotChecked)).in_outage();
     rig.run(150.0);
     assert_eq!(rig.writes(), []);
-    assert_eq!(rig.when(&Action::Report(Report::NotOwner(Direction::Down)), 0.0).len(), 1);
+    assert_eq!(
+        rig.when(&Action::Report(Report::NotOwner(Direction::Down)), 0.0)
+            .len(),
+        1
+    );
     rig.owner(Standing::Ours);
     rig.run(151.0);
     assert_eq!(orders(&rig), [down(MCM), down(KCM)]);
@@ -77,7 +89,11 @@ fn while_a_first_check_fails_the_leader_protects_and_nothing_else_is_done() {
     leader.run(310.0);
     assert_eq!(leader.writes().len(), 4);
 
-    let mut standby = Rig::with(Surroundings { leads: false, ..unproven() }).in_outage();
+    let mut standby = Rig::with(Surroundings {
+        leads: false,
+        ..unproven()
+    })
+    .in_outage();
     standby.run(200.0);
     assert_eq!(standby.writes(), []);
 }
@@ -90,7 +106,10 @@ fn a_flow_is_given_up_before_its_next_write_when_the_shoot_is_lost() {
         rig.run(132.0);
         assert_eq!(rig.shoot.scaling(), Some(Direction::Down));
         rig.owner(lost);
-        assert!(rig.reported(&Report::Abandoned(Direction::Down)) && rig.shoot.scaling().is_none(), "{lost:?}");
+        assert!(
+            rig.reported(&Report::Abandoned(Direction::Down)) && rig.shoot.scaling().is_none(),
+            "{lost:?}"
+        );
         // A permit that comes too late is given back.
         rig.holds_permits = false;
         rig.input(Input::Permitted(MCM));
@@ -115,12 +134,18 @@ fn one_odd_answer_holds_writes_back_and_costs_no_more() {
 
 #[test]
 fn a_replica_that_does_not_lead_has_no_second_write_because_the_record_has_changed() {
-    let mut rig = Rig::with(Surroundings { leads: false, ..owned() }).in_outage();
+    let mut rig = Rig::with(Surroundings {
+        leads: false,
+        ..owned()
+    })
+    .in_outage();
     rig.run(160.0);
     assert_eq!(orders(&rig), [down(MCM), down(KCM)]);
     rig.owner(confirmed(160.0));
     rig.owner(Standing::Ours);
-    rig.others(KCM, |manager| (manager.replicas, manager.marks) = (1, Marks::default()));
+    rig.others(KCM, |manager| {
+        (manager.replicas, manager.marks) = (1, Marks::default())
+    });
     rig.run(300.0);
     assert_eq!(orders(&rig), [down(MCM), down(KCM)]);
 }
@@ -139,8 +164,13 @@ fn a_level_that_is_still_to_come_is_not_written_when_the_shoot_is_lost() {
 
 #[test]
 fn a_restore_is_given_up_when_the_shoot_is_lost() {
-    let held = [held("2"), held("3")].map(|observed| DependentState::Present(Arc::new(observed))).into();
-    let mut rig = Rig::with(Surroundings { dependents: held, ..owned() });
+    let held = [held("2"), held("3")]
+        .map(|observed| DependentState::Present(Arc::new(observed)))
+        .into();
+    let mut rig = Rig::with(Surroundings {
+        dependents: held,
+        ..owned()
+    });
     rig.holds_permits = true;
     rig.run(60.0);
     assert_eq!(rig.shoot.scaling(), Some(Direction::Up));
@@ -184,13 +214,21 @@ fn a_probe_that_is_under_way_when_the_shoot_is_lost_and_found_again_is_not_sent_
 
 #[test]
 fn probing_starts_afresh_when_the_shoot_is_ours_again() {
-    let held = [held("2"), held("3")].map(|observed| DependentState::Present(Arc::new(observed))).into();
-    let mut healthy = Rig::with(Surroundings { dependents: held, ..around_with(OnLoss::StandDown, UNRESOLVED) });
+    let held = [held("2"), held("3")]
+        .map(|observed| DependentState::Present(Arc::new(observed)))
+        .into();
+    let mut healthy = Rig::with(Surroundings {
+        dependents: held,
+        ..around_with(OnLoss::StandDown, UNRESOLVED)
+    });
     healthy.run(500.0);
     healthy.owner(Standing::Ours);
     healthy.run(600.0);
     let writes = healthy.writes();
-    assert!(writes[0].0 >= 530.0, "a restore waits for initialDelay: {writes:?}");
+    assert!(
+        writes[0].0 >= 530.0,
+        "a restore waits for initialDelay: {writes:?}"
+    );
     assert_eq!(orders(&healthy), [(KCM, Some(3)), (MCM, Some(2))]);
 
     // Silence is believed only once it was watched for a renewal's time.
@@ -210,12 +248,19 @@ fn what_is_known_to_belong_elsewhere_is_passivated_in_the_order_of_a_scale_down(
     rig.pods_linger = true;
     rig.owner(confirmed(9.0));
     rig.run(12.0);
-    assert_eq!(orders(&rig), [down(MCM)], "the next level waits for the pods");
+    assert_eq!(
+        orders(&rig),
+        [down(MCM)],
+        "the next level waits for the pods"
+    );
     rig.run(30.0);
     assert_eq!(orders(&rig), [down(MCM), down(KCM)]);
     for at in [MCM, KCM] {
         let marks = rig.seen(at).marks;
-        assert!(marks.held_down && marks.replicas.as_deref() == Some("1"), "{marks:?}");
+        assert!(
+            marks.held_down && marks.replicas.as_deref() == Some("1"),
+            "{marks:?}"
+        );
     }
     assert_eq!(rig.probes(0.0).len(), 0);
 }
@@ -228,7 +273,10 @@ fn what_was_passivated_comes_back_in_order_when_it_is_ours_again() {
     rig.run(30.0);
     rig.owner(Standing::Ours);
     rig.run(100.0);
-    assert_eq!(orders(&rig), [down(MCM), down(KCM), (KCM, Some(1)), (MCM, Some(1))]);
+    assert_eq!(
+        orders(&rig),
+        [down(MCM), down(KCM), (KCM, Some(1)), (MCM, Some(1))]
+    );
     assert!(rig.writes()[2].0 >= 60.0, "{:?}", rig.writes());
 }
 
@@ -243,12 +291,25 @@ fn nothing_is_passivated_unless_all_says_so() {
     silent(&mut passivating(), UNRESOLVED, "it only cannot be resolved");
     silent(&mut passivating(), Standing::Doubted, "it is not confirmed");
     silent(&mut passivating(), ELSEWHERE, "checks fail since it was");
-    silent(&mut Rig::with(around_with(OnLoss::StandDown, ELSEWHERE)), confirmed(9.0), "the config does not want it");
+    silent(
+        &mut Rig::with(around_with(OnLoss::StandDown, ELSEWHERE)),
+        confirmed(9.0),
+        "the config does not want it",
+    );
     for (change, why) in [
-        ((|around| around.leads = false) as fn(&mut Surroundings), "this replica does not lead"),
+        (
+            (|around| around.leads = false) as fn(&mut Surroundings),
+            "this replica does not lead",
+        ),
         (|around| around.paused = Some(true), "it is paused"),
-        (|around| around.is_ours = false, "its Cluster says otherwise"),
-        (|around| around.seed_since.down = None, "the seed is not seen"),
+        (
+            |around| around.is_ours = false,
+            "its Cluster says otherwise",
+        ),
+        (
+            |around| around.seed_since.down = None,
+            "the seed is not seen",
+        ),
     ] {
         let mut rig = passivating();
         change(&mut rig.around);

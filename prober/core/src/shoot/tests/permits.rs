@@ -7,7 +7,10 @@ fn asking() -> Rig {
     let mut rig = Rig::leader().in_outage();
     rig.holds_permits = true;
     rig.run(131.0);
-    assert_eq!(rig.when(&Action::AcquirePermit(MCM, Direction::Down), 0.0), [OUTAGE]);
+    assert_eq!(
+        rig.when(&Action::AcquirePermit(MCM, Direction::Down), 0.0),
+        [OUTAGE]
+    );
     rig
 }
 
@@ -17,13 +20,22 @@ fn a_permit_is_given_back_if_the_resource_has_changed_and_what_it_is_now_is_judg
     rig.api = Api::Hangs;
     rig.others(MCM, |observed| observed.replicas = 3);
     rig.input(Input::Permitted(MCM));
-    assert_eq!((rig.when(&Action::Cancel(MCM), 0.0), rig.writes()), (vec![131.0], vec![]));
+    assert_eq!(
+        (rig.when(&Action::Cancel(MCM), 0.0), rig.writes()),
+        (vec![131.0], vec![])
+    );
     assert_eq!(rig.probes(131.0), [131.0]);
     (rig.api, rig.holds_permits) = (Api::Answers, false);
     rig.now = at(131.1);
     rig.input(Input::Failed(ProbeFailure::Other));
     rig.run(140.0);
-    assert_eq!(rig.writes().iter().map(|write| (write.1, write.2)).collect::<Vec<_>>(), [(MCM, Some(0)), (KCM, Some(0))]);
+    assert_eq!(
+        rig.writes()
+            .iter()
+            .map(|write| (write.1, write.2))
+            .collect::<Vec<_>>(),
+        [(MCM, Some(0)), (KCM, Some(0))]
+    );
     assert_eq!(rig.seen(MCM).marks.replicas.as_deref(), Some("3"));
     assert!(rig.orders()[0].judged_at > at(131.0));
 }
@@ -33,8 +45,14 @@ fn a_permit_is_given_back_if_others_have_done_it() {
     let mut rig = asking();
     rig.show(MCM, |observed| *observed = held("1"));
     rig.input(Input::Permitted(MCM));
-    assert_eq!((rig.when(&Action::Cancel(MCM), 0.0), rig.writes()), (vec![131.0], vec![]));
-    assert_eq!(rig.when(&Action::AcquirePermit(KCM, Direction::Down), 0.0), [131.0]);
+    assert_eq!(
+        (rig.when(&Action::Cancel(MCM), 0.0), rig.writes()),
+        (vec![131.0], vec![])
+    );
+    assert_eq!(
+        rig.when(&Action::AcquirePermit(KCM, Direction::Down), 0.0),
+        [131.0]
+    );
 }
 
 #[test]
@@ -46,7 +64,10 @@ fn a_verdict_that_turns_gives_up_what_waits_for_a_permit() {
     assert_eq!(rig.when(&Action::Cancel(MCM), 0.0).len(), 1);
     assert!(rig.reported(&Report::Abandoned(Direction::Down)));
     rig.input(Input::Permitted(MCM));
-    assert_eq!((rig.when(&Action::Cancel(MCM), 0.0).len(), rig.writes()), (2, vec![]));
+    assert_eq!(
+        (rig.when(&Action::Cancel(MCM), 0.0).len(), rig.writes()),
+        (2, vec![])
+    );
 }
 
 #[test]
@@ -63,11 +84,17 @@ fn a_scale_down_goes_on_while_looks_fail_and_a_scale_up_waits() {
     let mut rig = Rig::with(around);
     rig.holds_permits = true;
     rig.run(31.0);
-    assert_eq!(rig.when(&Action::AcquirePermit(KCM, Direction::Up), 0.0), [30.0]);
+    assert_eq!(
+        rig.when(&Action::AcquirePermit(KCM, Direction::Up), 0.0),
+        [30.0]
+    );
     rig.api = Api::Fails(ProbeFailure::Other);
     rig.input(Input::SettingsChanged);
     rig.input(Input::Permitted(KCM));
-    assert_eq!((rig.when(&Action::Cancel(KCM), 0.0), rig.writes()), (vec![31.0], vec![]));
+    assert_eq!(
+        (rig.when(&Action::Cancel(KCM), 0.0), rig.writes()),
+        (vec![31.0], vec![])
+    );
     (rig.api, rig.holds_permits) = (Api::Answers, false);
     rig.run(40.0);
     assert_eq!(rig.writes().len(), 2);
@@ -83,12 +110,27 @@ fn after_a_conflict_the_resource_is_read_looked_at_and_decided_on_again() {
     rig.show(MCM, |observed| observed.replicas = 2);
     let after = std::mem::replace(&mut rig.around.dependents[MCM], before);
     let actions = rig.take(Input::Written(MCM, Err(Refusal::Conflict)));
-    assert!(actions.iter().any(|action| matches!(action, Action::Read(MCM, _))), "{actions:?}");
+    assert!(
+        actions
+            .iter()
+            .any(|action| matches!(action, Action::Read(MCM, _))),
+        "{actions:?}"
+    );
     rig.holds_writes = false;
     rig.input(Input::Read(MCM, Ok(after)));
     rig.run(132.0);
-    assert_eq!(rig.writes(), [(OUTAGE, MCM, Some(0)), (131.0, MCM, Some(0)), (131.0, KCM, Some(0))]);
-    assert!(rig.orders()[1].judged_at > at(131.0), "looked at after it was read");
+    assert_eq!(
+        rig.writes(),
+        [
+            (OUTAGE, MCM, Some(0)),
+            (131.0, MCM, Some(0)),
+            (131.0, KCM, Some(0))
+        ]
+    );
+    assert!(
+        rig.orders()[1].judged_at > at(131.0),
+        "looked at after it was read"
+    );
     assert_eq!(rig.seen(MCM).marks.replicas.as_deref(), Some("2"));
 }
 

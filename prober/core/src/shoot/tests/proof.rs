@@ -1,8 +1,10 @@
-//! D-59, D-60: nothing is brought back that was not seen renewed, and nothing is marked that was never held down.
+//! D-59, D-60: nothing is brought back that was not seen renewed, and nothing is marked that was
+//! never held down.
 
 use super::*;
 
-/// A replica that leads and starts beside what is held down, in mid-outage, with nodes whose clocks are ahead.
+/// A replica that leads and starts beside what is held down, in mid-outage, with nodes whose clocks
+/// are ahead.
 fn restarted_with_clocks_ahead(ahead: f64) -> Rig {
     let mut around = two();
     around.dependents = vec![DependentState::Present(Arc::new(held("1"))); 2];
@@ -20,7 +22,11 @@ fn a_stamp_from_the_future_brings_nothing_back_in_mid_outage() {
         assert_eq!(rig.writes(), [], "{ahead} s ahead");
         rig.renewed();
         rig.run(720.0);
-        assert_eq!(rig.writes().len(), 2, "{ahead} s ahead: brought back once they renew");
+        assert_eq!(
+            rig.writes().len(),
+            2,
+            "{ahead} s ahead: brought back once they renew"
+        );
     }
 }
 
@@ -32,7 +38,10 @@ fn a_longer_grace_brings_nothing_back_in_mid_outage() {
     rig.around.settings.node_monitor_grace = Some(TimeDelta::minutes(10));
     rig.input(Input::SettingsChanged);
     rig.run(300.0);
-    assert_eq!((rig.verdict(), rig.writes().len()), (Verdict::HoldUndecided, 2));
+    assert_eq!(
+        (rig.verdict(), rig.writes().len()),
+        (Verdict::HoldUndecided, 2)
+    );
     rig.renewed();
     rig.run(320.0);
     assert_eq!(rig.writes().len(), 4);
@@ -42,9 +51,16 @@ fn a_longer_grace_brings_nothing_back_in_mid_outage() {
 fn nodes_that_no_longer_count_bring_nothing_back_and_those_that_renew_do() {
     let mut rig = Rig::leader().in_outage();
     rig.run(140.0);
-    rig.excluded = Some(NodeCondition { kind: "NetworkUnavailable", status: "True", reason: "NoRouteCreated" });
+    rig.excluded = Some(NodeCondition {
+        kind: "NetworkUnavailable",
+        status: "True",
+        reason: "NoRouteCreated",
+    });
     rig.run(170.0);
-    assert_eq!((rig.verdict(), rig.writes().len()), (Verdict::HoldUndecided, 2));
+    assert_eq!(
+        (rig.verdict(), rig.writes().len()),
+        (Verdict::HoldUndecided, 2)
+    );
     rig.renewed();
     rig.run(190.0);
     assert_eq!(rig.writes().len(), 4);
@@ -56,17 +72,32 @@ fn what_is_held_down_comes_back_without_machines_once_nodes_are_seen_to_renew() 
     rig.run(140.0);
     rig.machines = Arc::default();
     rig.run(170.0);
-    assert_eq!((rig.verdict(), rig.writes().len()), (Verdict::HoldNoMachines, 2));
+    assert_eq!(
+        (rig.verdict(), rig.writes().len()),
+        (Verdict::HoldNoMachines, 2)
+    );
     rig.renewed();
     rig.run(190.0);
-    assert_eq!((rig.verdict(), rig.writes().len()), (Verdict::HoldNoMachines, 4));
+    assert_eq!(
+        (rig.verdict(), rig.writes().len()),
+        (Verdict::HoldNoMachines, 4)
+    );
 }
 
 #[test]
 fn what_operators_took_to_0_is_not_marked_for_the_memory_that_it_carries() {
-    let stopped = Observed { marks: Marks { held_down: false, ..held("2").marks }, ..held("2") };
+    let stopped = Observed {
+        marks: Marks {
+            held_down: false,
+            ..held("2").marks
+        },
+        ..held("2")
+    };
     let mut around = two();
-    around.dependents = vec![DependentState::Present(Arc::new(stopped)), DependentState::Present(Arc::new(running(1)))];
+    around.dependents = vec![
+        DependentState::Present(Arc::new(stopped)),
+        DependentState::Present(Arc::new(running(1))),
+    ];
     around.options.restore_only_held_down.value = true;
     let mut rig = Rig::with(around).in_outage();
     rig.run(150.0);
@@ -79,7 +110,10 @@ fn a_marker_that_was_seen_on_what_is_at_0_is_set_again() {
     rig.run(140.0);
     rig.others(MCM, |observed| observed.marks.held_down = false);
     rig.run(150.0);
-    assert_eq!((rig.writes()[2].1, rig.seen(MCM).marks), (MCM, held("1").marks));
+    assert_eq!(
+        (rig.writes()[2].1, rig.seen(MCM).marks),
+        (MCM, held("1").marks)
+    );
 }
 
 #[test]
@@ -103,7 +137,12 @@ fn a_marker_that_a_read_shows_wants_renewals_after_it_too() {
     rig.show(KCM, |observed| observed.marks.ignored = true);
     rig.run(OUTAGE);
     // Another replica was first; the view does not show it yet.
-    rig.show(MCM, |observed| *observed = Observed { ready: 0, ..held("1") });
+    rig.show(MCM, |observed| {
+        *observed = Observed {
+            ready: 0,
+            ..held("1")
+        }
+    });
     rig.input(Input::Written(MCM, Err(Refusal::Conflict)));
     rig.around.settings.node_monitor_grace = Some(TimeDelta::minutes(10));
     rig.input(Input::SettingsChanged);

@@ -6,10 +6,18 @@ use super::*;
 fn a_leader_looks_twice_a_beat_while_anything_is_held_down_and_a_standby_does_not() {
     let mut leader = Rig::leader().in_outage();
     leader.run(250.0);
-    assert!(longest_gap(&leader.probes(131.0)) <= 5.001, "{:?}", leader.probes(131.0));
+    assert!(
+        longest_gap(&leader.probes(131.0)) <= 5.001,
+        "{:?}",
+        leader.probes(131.0)
+    );
     let mut standby = Rig::standby().in_outage();
     standby.run(250.0);
-    assert!(longest_gap(&standby.probes(132.0)) > 15.0, "{:?}", standby.probes(132.0));
+    assert!(
+        longest_gap(&standby.probes(132.0)) > 15.0,
+        "{:?}",
+        standby.probes(132.0)
+    );
 }
 
 #[test]
@@ -19,7 +27,10 @@ fn whoever_gains_the_lead_does_so_from_then_on() {
     rig.around.leads = true;
     rig.run(230.0);
     let probes = rig.probes(200.0);
-    assert!(probes[0] == 200.0 && longest_gap(&probes) <= 5.001, "{probes:?}");
+    assert!(
+        probes[0] == 200.0 && longest_gap(&probes) <= 5.001,
+        "{probes:?}"
+    );
 }
 
 #[test]
@@ -28,7 +39,11 @@ fn a_leader_does_so_also_while_looks_fail() {
     rig.run(140.0);
     rig.api = Api::Fails(ProbeFailure::Unanswered);
     rig.run(250.0);
-    assert!(longest_gap(&rig.probes(140.0)) <= 5.001, "{:?}", rig.probes(140.0));
+    assert!(
+        longest_gap(&rig.probes(140.0)) <= 5.001,
+        "{:?}",
+        rig.probes(140.0)
+    );
 }
 
 #[test]
@@ -36,8 +51,14 @@ fn nodes_are_not_listed_at_each_of_these_looks_before_a_lease_is_renewed() {
     let mut rig = Rig::leader().in_outage();
     rig.run(260.0);
     let (probes, lists) = (rig.probes(140.0).len(), rig.when(&Action::ListNodes, 140.0));
-    assert!(probes >= 20 && (3..=5).contains(&lists.len()), "{probes} probes, nodes at {lists:?}");
-    assert!(longest_gap(&lists) <= 35.0, "as often as configured all the same: {lists:?}");
+    assert!(
+        probes >= 20 && (3..=5).contains(&lists.len()),
+        "{probes} probes, nodes at {lists:?}"
+    );
+    assert!(
+        longest_gap(&lists) <= 35.0,
+        "as often as configured all the same: {lists:?}"
+    );
 }
 
 #[test]
@@ -51,7 +72,10 @@ fn nodes_are_listed_as_soon_as_a_lease_is_renewed() {
     assert_eq!(rig.verdict(), Verdict::ScaleDown);
     let probes = rig.probes(200.001);
     assert!(probes.len() >= 5, "{probes:?}");
-    assert_eq!(rig.when(&Action::ListNodes, 0.0).len() - before, probes.len());
+    assert_eq!(
+        rig.when(&Action::ListNodes, 0.0).len() - before,
+        probes.len()
+    );
 }
 
 #[test]

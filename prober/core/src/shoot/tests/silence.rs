@@ -22,13 +22,17 @@ fn after_a_long_time_without_a_look_old_leases_prove_nothing_for_a_beat_and_a_se
         rig.run(138.0);
         assert_eq!(rig.verdict(), UNDECIDED);
         rig.run(160.0);
-        let expected = if renewed { vec![] } else { vec![(149.001, MCM, Some(0)), (149.001, KCM, Some(0))] };
+        let expected = if renewed {
+            vec![]
+        } else {
+            vec![(149.001, MCM, Some(0)), (149.001, KCM, Some(0))]
+        };
         assert_eq!(rig.writes(), expected, "renewed: {renewed}");
     }
 }
 
-/// The first write of a leader in an outage, with a complete probe at `before`, one that fails at 126 s, and then none before the first
-/// that is complete again at 133 s.
+/// The first write of a leader in an outage, with a complete probe at `before`, one that fails at
+/// 126 s, and then none before the first that is complete again at 133 s.
 fn first_write(before: f64, failure: ProbeFailure) -> f64 {
     let mut rig = Rig::leader().in_outage();
     rig.run(before);
@@ -40,7 +44,13 @@ fn first_write(before: f64, failure: ProbeFailure) -> f64 {
     rig.api = Api::Answers;
     rig.run(133.0);
     rig.input(Input::SettingsChanged);
-    let around = rig.verdicts.iter().rev().take(2).map(|(when, _)| *when).collect::<Vec<_>>();
+    let around = rig
+        .verdicts
+        .iter()
+        .rev()
+        .take(2)
+        .map(|(when, _)| *when)
+        .collect::<Vec<_>>();
     assert_eq!(around, [133.0, before]);
     rig.run(160.0);
     rig.writes()[0].0
@@ -48,10 +58,25 @@ fn first_write(before: f64, failure: ProbeFailure) -> f64 {
 
 #[test]
 fn a_look_without_an_answer_makes_silence_count_again_if_the_looks_around_it_are_far_apart() {
-    assert_eq!(first_write(119.0, ProbeFailure::Unanswered), 144.001, "14 s apart");
-    assert_eq!(first_write(119.0, ProbeFailure::Throttled(Some(TimeDelta::seconds(1)))), 144.001);
-    assert_eq!(first_write(122.0, ProbeFailure::Unanswered), 133.0, "11 s apart");
-    assert_eq!(first_write(119.0, ProbeFailure::Other), 133.0, "it did answer");
+    assert_eq!(
+        first_write(119.0, ProbeFailure::Unanswered),
+        144.001,
+        "14 s apart"
+    );
+    assert_eq!(
+        first_write(119.0, ProbeFailure::Throttled(Some(TimeDelta::seconds(1)))),
+        144.001
+    );
+    assert_eq!(
+        first_write(122.0, ProbeFailure::Unanswered),
+        133.0,
+        "11 s apart"
+    );
+    assert_eq!(
+        first_write(119.0, ProbeFailure::Other),
+        133.0,
+        "it did answer"
+    );
 }
 
 #[test]
@@ -61,11 +86,21 @@ fn without_a_single_machine_leases_prove_nothing_for_ten_minutes() {
     rig.run(110.0);
     rig.show(KCM, |observed| (observed.replicas, observed.ready) = (0, 0));
     rig.run(690.0);
-    assert!(rig.verdicts.iter().all(|(_, verdict)| *verdict == Verdict::HoldNoMachines));
+    assert!(
+        rig.verdicts
+            .iter()
+            .all(|(_, verdict)| *verdict == Verdict::HoldNoMachines)
+    );
     assert_eq!(rig.writes(), []);
     rig.run(740.0);
     assert_eq!(rig.verdict(), Verdict::ScaleUp, "as without candidates");
-    assert_eq!(rig.writes().iter().map(|write| (write.1, write.2)).collect::<Vec<_>>(), [(KCM, Some(1))]);
+    assert_eq!(
+        rig.writes()
+            .iter()
+            .map(|write| (write.1, write.2))
+            .collect::<Vec<_>>(),
+        [(KCM, Some(1))]
+    );
 }
 
 #[test]
@@ -80,10 +115,25 @@ fn one_lease_without_a_machine_is_no_candidate() {
 fn a_zone_stays_lost_while_its_leases_are_undecided() {
     let mut rig = Rig::leader();
     let mut lost_after = |zones: usize, undecided| {
-        let zone = LostZone { zone: "a".to_owned(), candidates: 5, expired: 5 };
-        let tally = Tally { candidates: 10, expired: 0, undecided };
-        rig.input(Input::Found(Finding { lost_zones: vec![zone; zones], tally, ..Finding::default() }));
+        let zone = LostZone {
+            zone: "a".to_owned(),
+            candidates: 5,
+            expired: 5,
+        };
+        let tally = Tally {
+            candidates: 10,
+            expired: 0,
+            undecided,
+        };
+        rig.input(Input::Found(Finding {
+            lost_zones: vec![zone; zones],
+            tally,
+            ..Finding::default()
+        }));
         rig.shoot.finding().map(|finding| finding.lost_zones.len())
     };
-    assert_eq!([lost_after(1, 0), lost_after(0, 5), lost_after(0, 0)], [Some(1), Some(1), Some(0)]);
+    assert_eq!(
+        [lost_after(1, 0), lost_after(0, 5), lost_after(0, 0)],
+        [Some(1), Some(1), Some(0)]
+    );
 }

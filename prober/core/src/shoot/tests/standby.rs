@@ -7,7 +7,10 @@ use crate::judgement::Finding;
 fn a_leader_writes_at_its_verdict_and_asks_nobody() {
     let mut rig = Rig::leader().in_outage();
     rig.run(135.0);
-    assert_eq!(rig.writes(), [(OUTAGE, MCM, Some(0)), (OUTAGE, KCM, Some(0))]);
+    assert_eq!(
+        rig.writes(),
+        [(OUTAGE, MCM, Some(0)), (OUTAGE, KCM, Some(0))]
+    );
     assert!(rig.orders().iter().all(|order| order.needs_lead));
     assert_eq!(rig.when(&Action::Verify, 0.0), [0.0; 0]);
 }
@@ -19,9 +22,19 @@ fn a_standby_leaves_the_first_writes_to_the_leader_and_uses_the_time_to_verify()
     assert_eq!(rig.writes(), []);
     assert_eq!(rig.when(&Action::Verify, 0.0), [OUTAGE]);
     rig.run(150.0);
-    assert_eq!(rig.writes(), [(OUTAGE + PATIENCE, MCM, Some(0)), (OUTAGE + PATIENCE, KCM, Some(0))]);
+    assert_eq!(
+        rig.writes(),
+        [
+            (OUTAGE + PATIENCE, MCM, Some(0)),
+            (OUTAGE + PATIENCE, KCM, Some(0))
+        ]
+    );
     assert!(rig.orders().iter().all(|order| !order.needs_lead));
-    assert_eq!(rig.when(&Action::Verify, 0.0), [OUTAGE], "once in an outage");
+    assert_eq!(
+        rig.when(&Action::Verify, 0.0),
+        [OUTAGE],
+        "once in an outage"
+    );
 }
 
 #[test]
@@ -31,13 +44,25 @@ fn a_standby_leaves_the_first_writes_to_the_leader_also_when_a_pause_ends() {
     rig.run(140.0);
     rig.around.paused = Some(false);
     rig.run(150.0);
-    assert_eq!(rig.writes(), [(140.0 + PATIENCE, MCM, Some(0)), (140.0 + PATIENCE, KCM, Some(0))]);
+    assert_eq!(
+        rig.writes(),
+        [
+            (140.0 + PATIENCE, MCM, Some(0)),
+            (140.0 + PATIENCE, KCM, Some(0))
+        ]
+    );
 }
 
 #[test]
 fn a_standby_leaves_the_first_writes_to_the_leader_also_when_the_initial_delay_ends() {
-    let start = Start { eligible: at(100.0), in_operation: false };
-    let mut around = Surroundings { leads: false, ..two() };
+    let start = Start {
+        eligible: at(100.0),
+        in_operation: false,
+    };
+    let mut around = Surroundings {
+        leads: false,
+        ..two()
+    };
     Arc::make_mut(&mut around.config).initial_delay = Duration::from_secs(40);
     let mut rig = Rig::starting(start, around).in_outage();
     rig.run(150.0);
@@ -54,12 +79,22 @@ fn what_others_raise_after_a_standbys_last_write_is_back_at_0_within_seconds() {
     rig.follow(actions);
     let kcm = rig.orders().pop().expect("the second order");
     // In the moment in which the last answer ends the scaling.
-    rig.show(MCM, |observed| *observed = Observed { marks: held("1").marks, ..running(1) });
+    rig.show(MCM, |observed| {
+        *observed = Observed {
+            marks: held("1").marks,
+            ..running(1)
+        }
+    });
     let actions = rig.write(&kcm);
     rig.holds_writes = false;
     rig.follow(actions);
     rig.run(150.0);
-    assert_eq!(rig.writes().last(), Some(&(142.0, MCM, Some(0))), "{:?}", rig.writes());
+    assert_eq!(
+        rig.writes().last(),
+        Some(&(142.0, MCM, Some(0))),
+        "{:?}",
+        rig.writes()
+    );
 }
 
 #[test]
@@ -67,12 +102,18 @@ fn a_standby_keeps_the_order_of_the_levels() {
     let mut rig = Rig::standby().in_outage();
     rig.pods_linger = true;
     rig.run(150.0);
-    assert_eq!(rig.writes(), [(131.601, MCM, Some(0)), (136.601, KCM, Some(0))]);
+    assert_eq!(
+        rig.writes(),
+        [(131.601, MCM, Some(0)), (136.601, KCM, Some(0))]
+    );
 }
 
 #[test]
 fn a_standby_has_less_patience_where_nodes_are_given_up_sooner() {
-    let mut around = Surroundings { leads: false, ..two() };
+    let mut around = Surroundings {
+        leads: false,
+        ..two()
+    };
     around.settings.node_monitor_grace = Some(TimeDelta::seconds(20));
     let mut rig = Rig::with(around);
     rig.beat = 5.0;
@@ -84,28 +125,57 @@ fn a_standby_has_less_patience_where_nodes_are_given_up_sooner() {
 
 #[test]
 fn a_standby_writes_nothing_that_the_seed_itself_does_not_confirm() {
-    let verified =
-        |is_ours, is_paused, nodes| Some(Verified { is_ours, is_paused, standby_protects: true, machines: machines(nodes) });
-    let not_wanted = Verified { is_ours: true, is_paused: false, standby_protects: false, machines: machines(3) };
+    let verified = |is_ours, is_paused, nodes| {
+        Some(Verified {
+            is_ours,
+            is_paused,
+            standby_protects: true,
+            machines: machines(nodes),
+        })
+    };
+    let not_wanted = Verified {
+        is_ours: true,
+        is_paused: false,
+        standby_protects: false,
+        machines: machines(3),
+    };
     for (read, why) in [
         (None, "it cannot be read"),
-        (verified(false, false, 3), "the Cluster does not want this probe"),
+        (
+            verified(false, false, 3),
+            "the Cluster does not want this probe",
+        ),
         (verified(true, true, 3), "operators want nothing written"),
-        (Some(not_wanted), "operators want nothing written without the lead"),
+        (
+            Some(not_wanted),
+            "operators want nothing written without the lead",
+        ),
     ] {
         let mut rig = Rig::standby().in_outage();
         rig.verified = Some(read);
         rig.run(150.0);
         assert_eq!(rig.writes(), [], "{why}");
-        assert_eq!(rig.when(&Action::Verify, 0.0)[..3], [OUTAGE, OUTAGE + 1.0, OUTAGE + 2.0], "{why}");
+        assert_eq!(
+            rig.when(&Action::Verify, 0.0)[..3],
+            [OUTAGE, OUTAGE + 1.0, OUTAGE + 2.0],
+            "{why}"
+        );
         rig.verified = None;
         rig.run(152.0);
-        assert_eq!(rig.writes().len(), 2, "as soon as it is confirmed; before, {why}");
+        assert_eq!(
+            rig.writes().len(),
+            2,
+            "as soon as it is confirmed; before, {why}"
+        );
     }
     let mut rig = Rig::standby().in_outage();
     rig.verified = Some(verified(true, false, 0));
     rig.run(150.0);
-    assert_eq!(rig.writes(), [], "there is no outage by the Machines that were read");
+    assert_eq!(
+        rig.writes(),
+        [],
+        "there is no outage by the Machines that were read"
+    );
     assert_eq!(rig.when(&Action::Verify, 0.0)[0], OUTAGE);
 }
 
@@ -120,9 +190,13 @@ fn each_outage_is_verified_for_itself() {
     assert_eq!(rig.when(&Action::Verify, 0.0), [OUTAGE, OUTAGE + 200.0]);
 }
 
-/// A standby whose leader takes machine-controller-manager down at this moment. Before its own verdict it does not restore that.
+/// A standby whose leader takes machine-controller-manager down at this moment. Before its own
+/// verdict it does not restore that.
 fn beside_a_leader(acts: f64) -> Rig {
-    let mut around = Surroundings { leads: false, ..two() };
+    let mut around = Surroundings {
+        leads: false,
+        ..two()
+    };
     around.options.scale_up_stabilization.value = Duration::from_secs(100);
     let mut rig = Rig::with(around).in_outage();
     rig.run(acts);
@@ -134,13 +208,20 @@ fn beside_a_leader(acts: f64) -> Rig {
 #[test]
 fn a_standby_that_sees_the_leader_at_work_waits_until_just_after_the_ordering_deadline() {
     for seen in [126.0, 129.0, OUTAGE + 0.5] {
-        assert_eq!(beside_a_leader(seen).writes(), [(DEADLINE + 1.0, KCM, Some(0))], "a marker was first seen at {seen} s");
+        assert_eq!(
+            beside_a_leader(seen).writes(),
+            [(DEADLINE + 1.0, KCM, Some(0))],
+            "a marker was first seen at {seen} s"
+        );
     }
 }
 
 #[test]
 fn a_marker_that_is_older_than_the_verdict_by_more_than_5_s_says_nothing_of_the_leader() {
-    assert_eq!(beside_a_leader(124.0).writes(), [(OUTAGE + PATIENCE, KCM, Some(0))]);
+    assert_eq!(
+        beside_a_leader(124.0).writes(),
+        [(OUTAGE + PATIENCE, KCM, Some(0))]
+    );
 }
 
 #[test]
@@ -150,11 +231,19 @@ fn a_standby_does_not_take_its_own_marker_for_the_leaders() {
     rig.run(132.0);
     let order = rig.orders()[0].clone();
     // The watch is faster than the answer.
-    rig.others(MCM, |observed| *observed = Observed { ready: 0, ..order.change.after(String::new()) });
+    rig.others(MCM, |observed| {
+        *observed = Observed {
+            ready: 0,
+            ..order.change.after(String::new())
+        }
+    });
     let after = Arc::new(rig.seen(MCM));
     rig.input(Input::Written(MCM, Ok(after)));
     rig.run(134.0);
-    assert_eq!(rig.writes(), [(131.601, MCM, Some(0)), (132.0, KCM, Some(0))]);
+    assert_eq!(
+        rig.writes(),
+        [(131.601, MCM, Some(0)), (132.0, KCM, Some(0))]
+    );
 }
 
 #[test]
@@ -162,15 +251,29 @@ fn a_conflict_with_a_marker_of_others_shows_the_leader_at_work() {
     let mut rig = Rig::standby().in_outage();
     rig.holds_writes = true;
     rig.run(132.0);
-    rig.others(MCM, |observed| *observed = Observed { ready: 1, ..held("1") });
+    rig.others(MCM, |observed| {
+        *observed = Observed {
+            ready: 1,
+            ..held("1")
+        }
+    });
     rig.input(Input::Written(MCM, Err(Refusal::Conflict)));
     rig.run(150.0);
-    assert_eq!(rig.writes(), [(131.601, MCM, Some(0)), (DEADLINE + 1.0, KCM, Some(0))]);
+    assert_eq!(
+        rig.writes(),
+        [(131.601, MCM, Some(0)), (DEADLINE + 1.0, KCM, Some(0))]
+    );
 }
 
 #[test]
 fn a_standby_repairs_nothing() {
-    let lost = Observed { marks: Marks { replicas: Some("2".into()), ..Marks::default() }, ..held("2") };
+    let lost = Observed {
+        marks: Marks {
+            replicas: Some("2".into()),
+            ..Marks::default()
+        },
+        ..held("2")
+    };
     for leads in [true, false] {
         let mut rig = Rig::standby().in_outage();
         rig.run(131.0);
@@ -179,14 +282,21 @@ fn a_standby_repairs_nothing() {
         rig.show(KCM, |observed| *observed = held("1"));
         rig.around.leads = leads;
         rig.run(150.0);
-        let writes: Vec<_> = rig.writes().iter().map(|write| (write.1, write.2)).collect();
+        let writes: Vec<_> = rig
+            .writes()
+            .iter()
+            .map(|write| (write.1, write.2))
+            .collect();
         assert_eq!(writes, if leads { vec![(MCM, None)] } else { vec![] });
     }
 }
 
 #[test]
 fn standby_protects_off_means_that_a_standby_neither_protects_nor_restores() {
-    let mut around = Surroundings { leads: false, ..two() };
+    let mut around = Surroundings {
+        leads: false,
+        ..two()
+    };
     around.options.standby_protects.value = false;
     let mut rig = Rig::with(around.clone()).in_outage();
     rig.run(200.0);
@@ -201,8 +311,13 @@ fn standby_protects_off_means_that_a_standby_neither_protects_nor_restores() {
 
 /// A standby beside a healthy shoot with these dependents.
 fn recovering(mcm: Observed, kcm: Observed, stabilization: u64) -> Rig {
-    let mut around = Surroundings { leads: false, ..two() };
-    around.dependents = [mcm, kcm].map(|observed| DependentState::Present(Arc::new(observed))).to_vec();
+    let mut around = Surroundings {
+        leads: false,
+        ..two()
+    };
+    around.dependents = [mcm, kcm]
+        .map(|observed| DependentState::Present(Arc::new(observed)))
+        .to_vec();
     around.options.scale_up_stabilization.value = Duration::from_secs(stabilization);
     Rig::with(around)
 }
@@ -215,7 +330,13 @@ fn a_standby_restores_in_order_once_up_was_said_for_a_minute() {
         assert_eq!(rig.writes(), []);
         rig.run(110.0 + stabilization as f64);
         let writes = rig.writes();
-        assert_eq!(writes.iter().map(|write| (write.1, write.2)).collect::<Vec<_>>(), [(KCM, Some(2)), (MCM, Some(3))]);
+        assert_eq!(
+            writes
+                .iter()
+                .map(|write| (write.1, write.2))
+                .collect::<Vec<_>>(),
+            [(KCM, Some(2)), (MCM, Some(3))]
+        );
     }
 }
 
@@ -228,7 +349,12 @@ fn a_standby_restores_nothing_by_fewer_than_three_looks() {
     rig.api = Api::Answers;
     rig.input(Input::SettingsChanged);
     rig.run(71.0);
-    assert_eq!((rig.verdicts.len(), rig.writes()), (2, vec![]), "{:?}", rig.verdicts);
+    assert_eq!(
+        (rig.verdicts.len(), rig.writes()),
+        (2, vec![]),
+        "{:?}",
+        rig.verdicts
+    );
     rig.run(150.0);
     assert_eq!(rig.writes().len(), 2);
 }
@@ -237,7 +363,11 @@ fn a_standby_restores_nothing_by_fewer_than_three_looks() {
 fn a_look_that_does_not_say_up_lets_a_standbys_minute_begin_again() {
     let mut rig = recovering(held("3"), held("2"), 0);
     rig.run(40.0);
-    let down = Finding { verdict: Verdict::HoldUndecided, judged_at: rig.now, ..Finding::default() };
+    let down = Finding {
+        verdict: Verdict::HoldUndecided,
+        judged_at: rig.now,
+        ..Finding::default()
+    };
     rig.input(Input::Found(down));
     rig.input(Input::SettingsChanged);
     rig.run(99.0);
@@ -248,8 +378,20 @@ fn a_look_that_does_not_say_up_lets_a_standbys_minute_begin_again() {
 
 #[test]
 fn a_standby_restores_only_what_carries_the_marker_and_takes_no_leftover_marker_away() {
-    let marked = Observed { replicas: 2, ready: 2, ..held("2") };
-    let mut rig = recovering(Observed { replicas: 0, ready: 0, ..running(1) }, marked, 0);
+    let marked = Observed {
+        replicas: 2,
+        ready: 2,
+        ..held("2")
+    };
+    let mut rig = recovering(
+        Observed {
+            replicas: 0,
+            ready: 0,
+            ..running(1)
+        },
+        marked,
+        0,
+    );
     rig.run(400.0);
     assert_eq!(rig.writes(), []);
     rig.around.leads = true;

@@ -3,7 +3,13 @@
 use super::*;
 
 fn start(in_operation: bool, around: Surroundings) -> Rig {
-    Rig::starting(Start { eligible: Moment::START, in_operation }, around)
+    Rig::starting(
+        Start {
+            eligible: Moment::START,
+            in_operation,
+        },
+        around,
+    )
 }
 
 fn all_held_down() -> Surroundings {
@@ -18,7 +24,10 @@ fn a_shoot_in_operation_is_protected_as_soon_as_its_nodes_could_have_renewed() {
     rig.silent(-50.0);
     rig.run(100.0);
     // A beat of 10 s and a second after the first probe.
-    assert_eq!(rig.writes(), [(11.001, MCM, Some(0)), (11.001, KCM, Some(0))]);
+    assert_eq!(
+        rig.writes(),
+        [(11.001, MCM, Some(0)), (11.001, KCM, Some(0))]
+    );
 }
 
 #[test]
@@ -26,7 +35,13 @@ fn a_shoot_that_just_became_probeable_is_protected_from_the_end_of_the_initial_d
     let mut rig = start(false, two());
     rig.silent(-50.0);
     rig.run(100.0);
-    assert!(rig.verdicts.iter().any(|(when, verdict)| *when < 20.0 && *verdict == Verdict::ScaleDown), "{:?}", rig.verdicts);
+    assert!(
+        rig.verdicts
+            .iter()
+            .any(|(when, verdict)| *when < 20.0 && *verdict == Verdict::ScaleDown),
+        "{:?}",
+        rig.verdicts
+    );
     assert_eq!(rig.writes(), [(30.0, MCM, Some(0)), (30.0, KCM, Some(0))]);
 }
 
@@ -44,7 +59,13 @@ fn nothing_is_restored_before_the_end_of_the_initial_delay() {
 #[test]
 fn first_looks_are_spread_and_those_at_shoots_that_are_held_down_are_not() {
     let first = |in_operation, around: Surroundings| {
-        let mut rig = start(in_operation, Surroundings { chance: 0.5, ..around });
+        let mut rig = start(
+            in_operation,
+            Surroundings {
+                chance: 0.5,
+                ..around
+            },
+        );
         rig.run(20.0);
         rig.probes(0.0)[0]
     };
@@ -56,7 +77,11 @@ fn first_looks_are_spread_and_those_at_shoots_that_are_held_down_are_not() {
 
 #[test]
 fn a_replica_that_gains_the_lead_before_its_first_probes_still_spreads_them() {
-    let mut around = Surroundings { chance: 0.5, leads: false, ..two() };
+    let mut around = Surroundings {
+        chance: 0.5,
+        leads: false,
+        ..two()
+    };
     Arc::make_mut(&mut around.config).probe_interval = Duration::from_secs(1);
     let mut rig = start(false, around);
     rig.run(0.1);
@@ -68,18 +93,33 @@ fn a_replica_that_gains_the_lead_before_its_first_probes_still_spreads_them() {
 
 #[test]
 fn an_api_server_that_asks_for_time_gets_it_before_anything_else() {
-    // Whatever is urgent: no probe was complete yet, initialDelay ends at 30 s, and settings may have changed since.
-    for (asked_ms, changed, second) in
-        [(10_000, false, 10.0), (10_000, true, 10.0), (45_000, true, 45.0), (500, true, 0.5), (500, false, 1.0)]
-    {
+    // Whatever is urgent: no probe was complete yet, initialDelay ends at 30 s, and settings may
+    // have changed since.
+    for (asked_ms, changed, second) in [
+        (10_000, false, 10.0),
+        (10_000, true, 10.0),
+        (45_000, true, 45.0),
+        (500, true, 0.5),
+        (500, false, 1.0),
+    ] {
         let mut rig = start(false, two());
-        rig.api = Api::Fails(ProbeFailure::Throttled(Some(TimeDelta::milliseconds(asked_ms))));
+        rig.api = Api::Fails(ProbeFailure::Throttled(Some(TimeDelta::milliseconds(
+            asked_ms,
+        ))));
         rig.run(0.2);
         if changed {
             rig.input(Input::SettingsChanged);
         }
-        assert_eq!(rig.shoot.due(), at(second), "{asked_ms} ms, settings changed: {changed}");
+        assert_eq!(
+            rig.shoot.due(),
+            at(second),
+            "{asked_ms} ms, settings changed: {changed}"
+        );
         rig.run(50.0);
-        assert_eq!(rig.probes(0.0)[..2], [0.0, second], "{asked_ms} ms, settings changed: {changed}");
+        assert_eq!(
+            rig.probes(0.0)[..2],
+            [0.0, second],
+            "{asked_ms} ms, settings changed: {changed}"
+        );
     }
 }

@@ -4,7 +4,11 @@ use super::*;
 
 /// A shoot that gives its nodes up after 3 s, in an outage; it is not known whether it is paused.
 fn hasty(leads: bool) -> Rig {
-    let mut around = Surroundings { leads, paused: None, ..two() };
+    let mut around = Surroundings {
+        leads,
+        paused: None,
+        ..two()
+    };
     around.settings.node_monitor_grace = Some(TimeDelta::seconds(3));
     let mut rig = Rig::with(around);
     rig.silent(-50.0);
@@ -15,7 +19,11 @@ fn hasty(leads: bool) -> Rig {
 fn while_a_pause_is_unknown_nothing_is_written_for_2_s_and_then_the_leader_protects() {
     let mut rig = hasty(true);
     rig.run(10.0);
-    let down = rig.verdicts.iter().find(|(_, verdict)| *verdict == Verdict::ScaleDown).expect("an outage");
+    let down = rig
+        .verdicts
+        .iter()
+        .find(|(_, verdict)| *verdict == Verdict::ScaleDown)
+        .expect("an outage");
     assert!(down.0 < 1.9, "{down:?}");
     assert_eq!(rig.writes()[0], (2.0, MCM, Some(0)));
 }
@@ -33,7 +41,10 @@ fn while_a_pause_is_unknown_a_standby_does_nothing() {
 
 #[test]
 fn while_a_pause_is_unknown_restores_wait() {
-    let mut around = Surroundings { paused: None, ..two() };
+    let mut around = Surroundings {
+        paused: None,
+        ..two()
+    };
     around.dependents = vec![DependentState::Present(Arc::new(held("1"))); 2];
     let mut rig = Rig::with(around);
     rig.run(100.0);
@@ -68,7 +79,11 @@ fn a_pause_abandons_what_is_under_way_before_it_is_written() {
         assert!(rig.reported(&Report::Abandoned(Direction::Down)));
         assert_eq!(rig.writes().len(), usize::from(written));
         rig.input(Input::Permitted(MCM));
-        assert_eq!(rig.writes().len(), usize::from(written), "a permit that comes too late is given back");
+        assert_eq!(
+            rig.writes().len(),
+            usize::from(written),
+            "a permit that comes too late is given back"
+        );
         assert_eq!(rig.shoot.scaling(), None);
     }
 }
@@ -80,13 +95,26 @@ fn a_cluster_that_does_not_want_the_probe_any_more_abandons_what_is_under_way() 
     rig.run(131.0);
     rig.around.is_ours = false;
     rig.run(150.0);
-    assert_eq!((rig.when(&Action::Cancel(MCM), 0.0), rig.writes()), (vec![131.0], vec![]));
+    assert_eq!(
+        (rig.when(&Action::Cancel(MCM), 0.0), rig.writes()),
+        (vec![131.0], vec![])
+    );
 }
 
 #[test]
 fn what_a_dry_run_would_write_is_known_by_name_whatever_a_reload_drops() {
-    let start = Start { eligible: Moment::START, in_operation: false };
-    let mut rig = Rig::starting(start, Surroundings { dry_run: true, ..two() }).in_outage();
+    let start = Start {
+        eligible: Moment::START,
+        in_operation: false,
+    };
+    let mut rig = Rig::starting(
+        start,
+        Surroundings {
+            dry_run: true,
+            ..two()
+        },
+    )
+    .in_outage();
     rig.run(131.0);
     // Until the end of the longer delay it is not decided again.
     rig.around.dependents.remove(KCM);
@@ -94,6 +122,17 @@ fn what_a_dry_run_would_write_is_known_by_name_whatever_a_reload_drops() {
     config.dependents.remove(KCM);
     config.initial_delay = Duration::from_secs(300);
     rig.input(Input::Reloaded);
-    let names: Vec<_> = rig.shoot.intended().iter().map(|intended| intended.name.as_str()).collect();
-    assert_eq!((names, rig.writes()), (vec!["machine-controller-manager", "kube-controller-manager"], vec![]));
+    let names: Vec<_> = rig
+        .shoot
+        .intended()
+        .iter()
+        .map(|intended| intended.name.as_str())
+        .collect();
+    assert_eq!(
+        (names, rig.writes()),
+        (
+            vec!["machine-controller-manager", "kube-controller-manager"],
+            vec![]
+        )
+    );
 }

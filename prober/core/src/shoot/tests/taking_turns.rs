@@ -22,7 +22,14 @@ fn a_standby_takes_down_once_in_an_outage_what_a_leader_with_another_config_brin
     rig.run(330.0);
     rig.silent(405.0);
     rig.run(450.0);
-    assert_eq!(rig.writes()[2..].iter().map(|write| write.1).collect::<Vec<_>>(), [MCM, KCM], "the next outage is another");
+    assert_eq!(
+        rig.writes()[2..]
+            .iter()
+            .map(|write| write.1)
+            .collect::<Vec<_>>(),
+        [MCM, KCM],
+        "the next outage is another"
+    );
 }
 
 #[test]
@@ -34,7 +41,11 @@ fn hold_and_failed_looks_are_no_turn_of_the_verdict() {
     rig.api = Api::Answers;
     rig.run(300.0);
     let held = |(_, verdict): &(f64, Verdict)| *verdict == Verdict::HoldUndecided;
-    assert!(rig.verdicts.iter().any(held) && rig.verdict() == Verdict::ScaleDown, "{:?}", rig.verdicts);
+    assert!(
+        rig.verdicts.iter().any(held) && rig.verdict() == Verdict::ScaleDown,
+        "{:?}",
+        rig.verdicts
+    );
     assert_eq!(rig.writes().len(), 2);
 }
 
@@ -75,9 +86,17 @@ fn what_is_raised_with_its_marker_a_standby_takes_down_again_at_most_once_in_10_
             rig.others(MCM, |observed| observed.replicas = 1);
         }
     }
-    let times: Vec<_> = rig.writes().into_iter().filter(|write| write.1 == MCM).map(|write| write.0).collect();
+    let times: Vec<_> = rig
+        .writes()
+        .into_iter()
+        .filter(|write| write.1 == MCM)
+        .map(|write| write.0)
+        .collect();
     assert!((5..=7).contains(&times.len()), "{times:?}");
-    assert!(times.windows(2).all(|two| two[1] - two[0] >= 10.0), "{times:?}");
+    assert!(
+        times.windows(2).all(|two| two[1] - two[0] >= 10.0),
+        "{times:?}"
+    );
 }
 
 #[test]
@@ -93,7 +112,11 @@ fn what_others_raise_in_mid_outage_is_the_leaders_first() {
     assert_eq!(rig.writes().len(), before, "and has acted");
     rig.others(MCM, |observed| observed.replicas = 1);
     rig.run(151.6);
-    assert_eq!(rig.writes().last().map(|write| write.1), Some(MCM), "or not");
+    assert_eq!(
+        rig.writes().last().map(|write| write.1),
+        Some(MCM),
+        "or not"
+    );
 }
 
 #[test]
@@ -104,5 +127,9 @@ fn what_others_raise_one_after_the_other_a_standby_takes_down_one_after_the_othe
     rig.run(151.0);
     rig.others(MCM, |observed| observed.replicas = 1);
     rig.run(154.0);
-    assert!(rig.seen(KCM).replicas == 0 && rig.seen(MCM).replicas == 0, "{:?}", rig.writes());
+    assert!(
+        rig.seen(KCM).replicas == 0 && rig.seen(MCM).replicas == 0,
+        "{:?}",
+        rig.writes()
+    );
 }

@@ -1,16 +1,25 @@
-//! A person vouches for the nodes: what carries the marker comes back, whatever the leases would say.
+//! A person vouches for the nodes: what carries the marker comes back, whatever the leases would
+//! say.
 
 use super::*;
 
 fn vouched(machines: Observed, manager: Observed) -> Rig {
-    let dependents = [machines, manager].map(|observed| DependentState::Present(Arc::new(observed))).into();
-    let mut rig = Rig::with(Surroundings { dependents, ..two() });
+    let dependents = [machines, manager]
+        .map(|observed| DependentState::Present(Arc::new(observed)))
+        .into();
+    let mut rig = Rig::with(Surroundings {
+        dependents,
+        ..two()
+    });
     rig.api = Api::Vouched;
     rig
 }
 
 fn replicas(rig: &Rig) -> Vec<(usize, Option<i32>)> {
-    rig.writes().into_iter().map(|(_, at, replicas)| (at, replicas)).collect()
+    rig.writes()
+        .into_iter()
+        .map(|(_, at, replicas)| (at, replicas))
+        .collect()
 }
 
 #[test]
@@ -23,7 +32,14 @@ fn what_is_held_down_comes_back_in_order_and_to_what_is_remembered() {
 
 #[test]
 fn what_somebody_else_has_taken_to_0_stays_there() {
-    let mut rig = vouched(Observed { replicas: 0, ready: 0, ..running(1) }, held("3"));
+    let mut rig = vouched(
+        Observed {
+            replicas: 0,
+            ready: 0,
+            ..running(1)
+        },
+        held("3"),
+    );
     rig.run(60.0);
     assert_eq!(replicas(&rig), [(KCM, Some(3))]);
 }

@@ -1,4 +1,5 @@
-//! From wherever the model has come to: when nothing goes wrong any more, does everything come right? Also when nobody leads.
+//! From wherever the model has come to: when nothing goes wrong any more, does everything come
+//! right? Also when nobody leads.
 
 use super::replica::Replica;
 use super::{Leader, Machines, World};
@@ -6,10 +7,14 @@ use super::{Leader, Machines, World};
 /// So long it may take: the standby's 60 s of "up", its probes, and its initialDelay.
 const LIMIT_S: i64 = 200;
 
-/// Lets time go on without further trouble: with the replicas that there are and the one that leads, and without any leader.
+/// Lets time go on without further trouble: with the replicas that there are and the one that
+/// leads, and without any leader.
 pub fn comes_right(world: &World, machines: Machines) -> Result<(), String> {
     // Replicas that disagree for ever are never idle.
-    if machines.disagree || world.paused || world.leader == Leader::Go && world.object.go_has_work(world.outage) {
+    if machines.disagree
+        || world.paused
+        || world.leader == Leader::Go && world.object.go_has_work(world.outage)
+    {
         return Ok(());
     }
     if world.leader != Leader::Go {
@@ -22,7 +27,8 @@ pub fn comes_right(world: &World, machines: Machines) -> Result<(), String> {
         }
         led.settle(machines, World::check_idle)?;
     }
-    // Nobody leads, or the leader hangs: the others take down what is up, and restore what carries the marker.
+    // Nobody leads, or the leader hangs: the others take down what is up, and restore what carries
+    // the marker.
     let mut alone = world.clone();
     match alone.leader {
         Leader::Replica(by) => alone.crash(by),
@@ -36,7 +42,11 @@ pub fn comes_right(world: &World, machines: Machines) -> Result<(), String> {
 
 impl World {
     /// Lets time go on until nothing is wrong any more.
-    fn settle(&mut self, machines: Machines, check: impl Fn(&Self) -> Result<(), String>) -> Result<(), String> {
+    fn settle(
+        &mut self,
+        machines: Machines,
+        check: impl Fn(&Self) -> Result<(), String>,
+    ) -> Result<(), String> {
         let until = self.now + super::seconds(LIMIT_S);
         loop {
             while self.step(machines)? {}
@@ -53,7 +63,9 @@ impl World {
             return self.deliver(0, true).map(|()| true);
         }
         for by in 0..2 {
-            let Some(replica) = &self.replicas[by] else { continue };
+            let Some(replica) = &self.replicas[by] else {
+                continue;
+            };
             let done = if !replica.has_observed(&self.object) {
                 self.observe(by)
             } else if replica.awaits_permit() {
@@ -79,7 +91,11 @@ impl World {
         let wrong = match (marks.ignored, self.outage) {
             (true, _) => marks.held_down.then_some("ignored, and marked"),
             (false, true) if object.replicas > 0 => Some("still up in an outage"),
-            (false, true) if self.object.remembered().is_some() && !marks.held_down && self.leader_saw_a_marker() => {
+            (false, true)
+                if self.object.remembered().is_some()
+                    && !marks.held_down
+                    && self.leader_saw_a_marker() =>
+            {
                 Some("not marked although its memory is there")
             }
             (false, true) => None,
@@ -87,7 +103,9 @@ impl World {
             (false, false) if marks.held_down => Some("still marked though the nodes are well"),
             (false, false) => None,
         };
-        wrong.map_or(Ok(()), |wrong| Err(format!("idle, and {wrong}: {object:?}")))
+        wrong.map_or(Ok(()), |wrong| {
+            Err(format!("idle, and {wrong}: {object:?}"))
+        })
     }
 
     fn leader_saw_a_marker(&self) -> bool {
@@ -95,7 +113,10 @@ impl World {
     }
 
     fn has_written_as_standby(&self) -> bool {
-        self.replicas.iter().flatten().any(Replica::has_written_as_standby)
+        self.replicas
+            .iter()
+            .flatten()
+            .any(Replica::has_written_as_standby)
     }
 
     /// The same where nobody leads.
@@ -103,11 +124,18 @@ impl World {
         let (object, marks) = (&self.object.shown, &self.object.shown.marks);
         let wrong = match self.outage {
             _ if marks.ignored => None,
-            // One that stood in once, and was overruled by others who take the marker away, does not fight.
-            true if object.replicas > 0 && !self.has_written_as_standby() => Some("still up in an outage"),
-            false if object.replicas == 0 && marks.held_down => Some("still held down though the nodes are well"),
+            // One that stood in once, and was overruled by others who take the marker away, does
+            // not fight.
+            true if object.replicas > 0 && !self.has_written_as_standby() => {
+                Some("still up in an outage")
+            }
+            false if object.replicas == 0 && marks.held_down => {
+                Some("still held down though the nodes are well")
+            }
             _ => None,
         };
-        wrong.map_or(Ok(()), |wrong| Err(format!("nobody leads, and {wrong}: {object:?}")))
+        wrong.map_or(Ok(()), |wrong| {
+            Err(format!("nobody leads, and {wrong}: {object:?}"))
+        })
     }
 }

@@ -50,11 +50,21 @@ impl Edit {
 
 impl Object {
     pub fn running(replicas: i32) -> Self {
-        Self { shown: crate::tests::scene::running(replicas), owed: None, go: None }
+        Self {
+            shown: crate::tests::scene::running(replicas),
+            owed: None,
+            go: None,
+        }
     }
 
     pub fn remembered(&self) -> Option<i32> {
-        self.shown.marks.replicas.as_deref()?.parse().ok().filter(|&replicas| replicas >= 1)
+        self.shown
+            .marks
+            .replicas
+            .as_deref()?
+            .parse()
+            .ok()
+            .filter(|&replicas| replicas >= 1)
     }
 
     /// It changes: what rests on how it was is out of date.
@@ -63,7 +73,13 @@ impl Object {
             let version: u64 = self.shown.resource_version.parse().expect("a number");
             let resource_version = (version + 1).to_string();
             // Pods follow at once.
-            self.shown = Observed { uid: self.shown.uid.clone(), resource_version, replicas, ready: replicas, marks };
+            self.shown = Observed {
+                uid: self.shown.uid.clone(),
+                resource_version,
+                replicas,
+                ready: replicas,
+                marks,
+            };
         }
     }
 
@@ -85,7 +101,10 @@ impl Object {
     /// The API server takes a write of ours. Says which rule the write breaks.
     pub fn apply(&mut self, write: &Write) -> Result<(), String> {
         let before = self.clone();
-        self.change(write.replicas.unwrap_or(before.shown.replicas), write.marks.clone());
+        self.change(
+            write.replicas.unwrap_or(before.shown.replicas),
+            write.marks.clone(),
+        );
         if write.marks.replicas.as_deref() == Some("0") {
             return Err("0 is remembered".into());
         }
@@ -102,11 +121,16 @@ impl Object {
         }
         if before.shown.replicas == 0
             && self.shown.replicas > 0
-            && before.remembered().is_some_and(|owed| owed != self.shown.replicas)
+            && before
+                .remembered()
+                .is_some_and(|owed| owed != self.shown.replicas)
         {
             return Err("what comes back is not what is remembered".into());
         }
-        if before.shown.replicas > 0 && self.shown.replicas == 0 && !(self.shown.marks.held_down && self.remembered().is_some()) {
+        if before.shown.replicas > 0
+            && self.shown.replicas == 0
+            && !(self.shown.marks.held_down && self.remembered().is_some())
+        {
             return Err("held down without a memory".into());
         }
         match (before.shown.marks.held_down, self.shown.marks.held_down) {
@@ -120,11 +144,17 @@ impl Object {
     /// Whether a Go replica that leads has something to write.
     pub fn go_has_work(&self, outage: bool) -> bool {
         let marks = &self.shown.marks;
-        self.go.is_some() || !marks.ignored && if outage { self.shown.replicas > 0 } else { self.shown.replicas == 0 }
+        self.go.is_some()
+            || !marks.ignored
+                && if outage {
+                    self.shown.replicas > 0
+                } else {
+                    self.shown.replicas == 0
+                }
     }
 
-    /// The Go replica's next write: the annotations first, then the replicas; on the way up the other way round, and the marker last,
-    /// however late that is.
+    /// The Go replica's next write: the annotations first, then the replicas; on the way up the
+    /// other way round, and the marker last, however late that is.
     pub fn go_works(&mut self, outage: bool) {
         let (replicas, mut marks) = (self.shown.replicas, self.shown.marks.clone());
         self.owed = None;
@@ -150,9 +180,9 @@ impl Object {
     /// What must hold in every state.
     pub fn check(&self) -> Result<(), String> {
         match (self.owed, self.shown.marks.held_down) {
-            (Some(owed), true) if self.remembered() != Some(owed) => {
-                Err(format!("{owed} ran when it was held down, which is not what is remembered"))
-            }
+            (Some(owed), true) if self.remembered() != Some(owed) => Err(format!(
+                "{owed} ran when it was held down, which is not what is remembered"
+            )),
             _ => Ok(()),
         }
     }

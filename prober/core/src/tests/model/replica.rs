@@ -14,7 +14,8 @@ use crate::tests::scene::{around, dependent};
 use crate::verdict::Verdict;
 
 /// What is the same for all.
-static AROUND: LazyLock<Surroundings> = LazyLock::new(|| around([dependent("machine-controller-manager", 0, 0)]));
+static AROUND: LazyLock<Surroundings> =
+    LazyLock::new(|| around([dependent("machine-controller-manager", 0, 0)]));
 
 /// What a probe finds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -63,8 +64,20 @@ struct Memo {
 
 impl std::fmt::Debug for Replica {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Self { machine, view, probing, verifying, slot, memo, .. } = self;
-        let Memo { opinion, standby_writes, .. } = memo;
+        let Self {
+            machine,
+            view,
+            probing,
+            verifying,
+            slot,
+            memo,
+            ..
+        } = self;
+        let Memo {
+            opinion,
+            standby_writes,
+            ..
+        } = memo;
         write!(
             f,
             "{slot:?}, scales {:?}, probes {}, verifies {verifying}, observes {} (version {}), {opinion:?}, {standby_writes:?}",
@@ -133,7 +146,10 @@ impl World {
         let replica = self.replicas[by].as_ref().expect("a replica that runs");
         let mut around = AROUND.clone();
         around.leads = self.leader == Leader::Replica(by);
-        around.seed_since = ByDirection { up: Some(replica.clusters_read), down: Some(replica.seed_since) };
+        around.seed_since = ByDirection {
+            up: Some(replica.clusters_read),
+            down: Some(replica.seed_since),
+        };
         around.paused = Some(self.paused);
         around.dependents = vec![DependentState::Present(Arc::new(replica.view.clone()))];
         around
@@ -142,7 +158,10 @@ impl World {
     /// A replica starts beside a shoot in operation.
     pub fn start_replica(&mut self, by: usize) -> Result<(), String> {
         let view = self.object.shown.clone();
-        let start = Start { eligible: self.now, in_operation: true };
+        let start = Start {
+            eligible: self.now,
+            in_operation: true,
+        };
         let mut first = AROUND.clone();
         first.dependents = vec![DependentState::Present(Arc::new(view.clone()))];
         first.spread = seconds(0);
@@ -170,7 +189,10 @@ impl World {
     /// It is killed; what it has sent is on its way.
     pub fn crash(&mut self, by: usize) {
         self.replicas[by] = None;
-        self.requests.iter_mut().filter(|request| request.by == by).for_each(|request| request.awaited = false);
+        self.requests
+            .iter_mut()
+            .filter(|request| request.by == by)
+            .for_each(|request| request.awaited = false);
         if self.leader == Leader::Replica(by) {
             self.leader = Leader::Nobody;
         }
@@ -183,7 +205,11 @@ impl World {
     }
 
     pub fn wake(&mut self, by: usize) -> Result<(), String> {
-        if self.replicas[by].is_some() { self.feed(by, Input::Woken) } else { Ok(()) }
+        if self.replicas[by].is_some() {
+            self.feed(by, Input::Woken)
+        } else {
+            Ok(())
+        }
     }
 
     pub fn observe(&mut self, by: usize) -> Result<(), String> {
@@ -198,10 +224,14 @@ impl World {
         let now = self.now;
         let replica = self.replica(by);
         let judged_at = replica.probing.take().expect("a probe");
-        let Some(opinion) = opinion else { return self.feed(by, Input::Failed(ProbeFailure::Unanswered)) };
+        let Some(opinion) = opinion else {
+            return self.feed(by, Input::Failed(ProbeFailure::Unanswered));
+        };
         let memo = &mut replica.memo;
         memo.opinion = match memo.opinion {
-            Some((before, since, probes)) if before == opinion => Some((before, since, probes.saturating_add(1))),
+            Some((before, since, probes)) if before == opinion => {
+                Some((before, since, probes.saturating_add(1)))
+            }
             _ => {
                 (memo.standby_writes, memo.verified) = ((0, None), false);
                 Some((opinion, judged_at, 1))
@@ -212,7 +242,13 @@ impl World {
             Opinion::Up => Verdict::ScaleUp,
         };
         let deadline = Some(now + seconds(4));
-        let finding = Finding { verdict, judged_at, ordering_deadline: deadline, nodes_known: true, ..Finding::default() };
+        let finding = Finding {
+            verdict,
+            judged_at,
+            ordering_deadline: deadline,
+            nodes_known: true,
+            ..Finding::default()
+        };
         self.feed(by, Input::Found(finding))
     }
 
@@ -228,7 +264,10 @@ impl World {
             return self.feed(by, Input::Read(0, Err(Refusal::NoAnswer)));
         }
         self.replica(by).knows(&shown, Some(now));
-        self.feed(by, Input::Read(0, Ok(DependentState::Present(Arc::new(shown)))))
+        self.feed(
+            by,
+            Input::Read(0, Ok(DependentState::Present(Arc::new(shown)))),
+        )
     }
 
     pub fn verify(&mut self, by: usize, answered: bool) -> Result<(), String> {
@@ -236,13 +275,23 @@ impl World {
         let replica = self.replica(by);
         replica.verifying = false;
         replica.memo.verified |= answered && !paused;
-        let verified = Verified { is_ours: true, is_paused: paused, standby_protects: true, machines: Arc::default() };
+        let verified = Verified {
+            is_ours: true,
+            is_paused: paused,
+            standby_protects: true,
+            machines: Arc::default(),
+        };
         self.feed(by, Input::Verified(answered.then_some(verified)))
     }
 
     /// A request reaches the API server, whose answer reaches the replica or not.
     pub fn deliver(&mut self, place: usize, answered: bool) -> Result<(), String> {
-        let Request { by, change, needs_lead, awaited } = self.requests.remove(place);
+        let Request {
+            by,
+            change,
+            needs_lead,
+            awaited,
+        } = self.requests.remove(place);
         let Change { base, write } = &change;
         let fresh = base.resource_version == self.object.shown.resource_version;
         if fresh {
@@ -250,12 +299,19 @@ impl World {
             let now = self.now;
             if let (Some(replica), false) = (&mut self.replicas[by], needs_lead) {
                 let (writes, last) = &mut replica.memo.standby_writes;
-                let again =
-                    base.marks.held_down && write.replicas == Some(0) && last.is_some_and(|last| now - last >= seconds(10));
+                let again = base.marks.held_down
+                    && write.replicas == Some(0)
+                    && last.is_some_and(|last| now - last >= seconds(10));
                 if *writes > 0 && awaited && !again {
-                    return Err("a replica that does not lead writes twice without a change of its mind".into());
+                    return Err(
+                        "a replica that does not lead writes twice without a change of its mind"
+                            .into(),
+                    );
                 }
-                (*writes, *last) = (writes.saturating_add(u8::from(awaited && answered)), Some(now));
+                (*writes, *last) = (
+                    writes.saturating_add(u8::from(awaited && answered)),
+                    Some(now),
+                );
             }
         }
         if !awaited {
@@ -301,7 +357,10 @@ impl World {
                 Action::Read(..) => replica.slot = Slot::Reading,
                 Action::Cancel(_) => {
                     replica.slot = Slot::Idle;
-                    self.requests.iter_mut().filter(|request| request.by == by).for_each(|request| request.awaited = false);
+                    self.requests
+                        .iter_mut()
+                        .filter(|request| request.by == by)
+                        .for_each(|request| request.awaited = false);
                 }
                 Action::Write(order) => self.send(by, order)?,
                 Action::Report(_) => {}
@@ -312,9 +371,19 @@ impl World {
 
     /// A write is sent: says which rule it breaks.
     fn send(&mut self, by: usize, order: Order) -> Result<(), String> {
-        let (now, paused, leads, freed) = (self.now, self.paused, self.leader == Leader::Replica(by), self.freed);
+        let (now, paused, leads, freed) = (
+            self.now,
+            self.paused,
+            self.leader == Leader::Replica(by),
+            self.freed,
+        );
         let replica = self.replica(by);
-        let Order { change, judged_at, needs_lead, .. } = order;
+        let Order {
+            change,
+            judged_at,
+            needs_lead,
+            ..
+        } = order;
         let Change { base, write } = &change;
         if replica.slot != Slot::Permitted {
             return Err("written without a permit".into());
@@ -342,7 +411,9 @@ impl World {
                         return Err("a replica that does not lead writes without having read the seed again".into());
                     }
                     if now - since < seconds(1) {
-                        return Err("a replica that does not lead does not wait for the leader".into());
+                        return Err(
+                            "a replica that does not lead does not wait for the leader".into()
+                        );
                     }
                 }
                 (Some(1..), Some((Opinion::Up, since, probes))) => {
@@ -351,12 +422,19 @@ impl World {
                     }
                 }
                 (replicas, _) => {
-                    return Err(format!("a replica that does not lead writes {replicas:?} as it observes {opinion:?}"));
+                    return Err(format!(
+                        "a replica that does not lead writes {replicas:?} as it observes {opinion:?}"
+                    ));
                 }
             }
         }
         replica.slot = Slot::Writing;
-        self.requests.push(Request { by, change, needs_lead, awaited: true });
+        self.requests.push(Request {
+            by,
+            change,
+            needs_lead,
+            awaited: true,
+        });
         Ok(())
     }
 }

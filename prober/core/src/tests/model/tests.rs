@@ -4,14 +4,22 @@ use crate::tests::explore::explore;
 /// More than the largest exploration has.
 const LIMIT: usize = 5_000_000;
 
-/// Everything that is explored: nothing breaks, and at least so many states were visited; else the model would not reach what it should.
+/// Everything that is explored: nothing breaks, and at least so many states were visited; else the
+/// model would not reach what it should.
 fn holds(name: &str, machines: Machines, leader: Leader, mut left: Left, least: usize) {
     // The long form: time goes on further.
     if std::env::var("MODEL").is_ok_and(|form| form == "long") {
         left.ticks += 1;
     }
-    let explored = explore(&machines, World::start(leader, left).expect("a start").into(), LIMIT);
-    println!("{name}: {left:?}: {} states, {} steps, depth {}", explored.states, explored.actions, explored.depth);
+    let explored = explore(
+        &machines,
+        World::start(leader, left).expect("a start").into(),
+        LIMIT,
+    );
+    println!(
+        "{name}: {left:?}: {} states, {} steps, depth {}",
+        explored.states, explored.actions, explored.depth
+    );
     if let Some(counterexample) = explored.counterexample {
         panic!("{counterexample}");
     }
@@ -19,37 +27,112 @@ fn holds(name: &str, machines: Machines, leader: Leader, mut left: Left, least: 
 }
 
 const AGREE: Machines = Machines { disagree: false };
-const QUIET: Left = Left { turns: 0, edits: 0, crashes: 0, losses: 0, ticks: 0 };
+const QUIET: Left = Left {
+    turns: 0,
+    edits: 0,
+    crashes: 0,
+    losses: 0,
+    ticks: 0,
+};
 
 #[test]
 fn nothing_is_lost_when_the_leader_dies_at_any_step() {
-    holds("leader dies", AGREE, Leader::Replica(0), Left { turns: 1, crashes: 1, ticks: 2, ..QUIET }, 1_000);
+    holds(
+        "leader dies",
+        AGREE,
+        Leader::Replica(0),
+        Left {
+            turns: 1,
+            crashes: 1,
+            ticks: 2,
+            ..QUIET
+        },
+        1_000,
+    );
 }
 
 #[test]
 fn nothing_is_lost_when_requests_answers_and_looks_are() {
-    holds("losses", AGREE, Leader::Replica(0), Left { turns: 1, losses: 1, ticks: 2, ..QUIET }, 1_000);
+    holds(
+        "losses",
+        AGREE,
+        Leader::Replica(0),
+        Left {
+            turns: 1,
+            losses: 1,
+            ticks: 2,
+            ..QUIET
+        },
+        1_000,
+    );
 }
 
 #[test]
 fn nothing_is_lost_whoever_else_writes() {
-    holds("edits", AGREE, Leader::Replica(0), Left { turns: 1, edits: 1, ticks: 1, ..QUIET }, 1_000);
+    holds(
+        "edits",
+        AGREE,
+        Leader::Replica(0),
+        Left {
+            turns: 1,
+            edits: 1,
+            ticks: 1,
+            ..QUIET
+        },
+        1_000,
+    );
 }
 
 #[test]
 fn nothing_is_lost_when_the_verdict_turns_back() {
-    holds("turns", AGREE, Leader::Replica(0), Left { turns: 2, ticks: 2, ..QUIET }, 1_000);
+    holds(
+        "turns",
+        AGREE,
+        Leader::Replica(0),
+        Left {
+            turns: 2,
+            ticks: 2,
+            ..QUIET
+        },
+        1_000,
+    );
 }
 
 #[test]
 fn a_go_leader_and_ours_harm_nothing() {
-    holds("a Go leader", AGREE, Leader::Go, Left { turns: 1, ticks: 1, ..QUIET }, 1_000);
+    holds(
+        "a Go leader",
+        AGREE,
+        Leader::Go,
+        Left {
+            turns: 1,
+            ticks: 1,
+            ..QUIET
+        },
+        1_000,
+    );
 }
 
 #[test]
 fn replicas_that_see_things_differently_do_not_fight() {
     let disagree = Machines { disagree: true };
-    holds("disagreement", disagree, Leader::Replica(0), Left { edits: 1, ticks: 1, ..QUIET }, 500);
+    holds(
+        "disagreement",
+        disagree,
+        Leader::Replica(0),
+        Left {
+            edits: 1,
+            ticks: 1,
+            ..QUIET
+        },
+        500,
+    );
     // Until a standby could undo what the leader has brought back.
-    holds("a long disagreement", disagree, Leader::Replica(0), Left { ticks: 4, ..QUIET }, 500);
+    holds(
+        "a long disagreement",
+        disagree,
+        Leader::Replica(0),
+        Left { ticks: 4, ..QUIET },
+        500,
+    );
 }

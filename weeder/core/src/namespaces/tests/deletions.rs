@@ -9,7 +9,10 @@ fn a_deleted_pod_is_not_deleted_again_and_its_successor_is() {
     seed.pod("a", "1", &[ETCD]);
     assert_eq!(seed.deleted(), ["1"]);
     seed.pod("a", "1", &[ETCD]);
-    assert!(seed.deleted().is_empty(), "an event that was on its way already");
+    assert!(
+        seed.deleted().is_empty(),
+        "an event that was on its way already"
+    );
     seed.pod("a", "2", &[ETCD]);
     assert_eq!(seed.deleted(), ["2"], "the same name and another pod");
 }
@@ -49,7 +52,11 @@ fn failures_are_tried_again_after_growing_waits_while_the_window_is_open() {
         }
     }
     assert_eq!(waits[..5], [500, 1000, 2000, 4000, 8000]);
-    assert_eq!(seed.namespaces.next(), None, "the window is over, and so are the tries");
+    assert_eq!(
+        seed.namespaces.next(),
+        None,
+        "the window is over, and so are the tries"
+    );
     assert!(waits.iter().sum::<u128>() == WATCH_DURATION.as_millis());
 }
 
@@ -90,7 +97,11 @@ fn a_right_that_is_given_back_in_mid_window_is_used_in_the_same_window() {
     seed.slice("s", ETCD, &["e"]);
     seed.pod("a", "1", &[ETCD]);
     for _ in 0..4 {
-        assert_eq!(seed.deletes(Outcome::Refused), ["1"], "a refusal does not count as a deletion");
+        assert_eq!(
+            seed.deletes(Outcome::Refused),
+            ["1"],
+            "a refusal does not count as a deletion"
+        );
         seed.skip();
     }
     assert_eq!(seed.deleted(), ["1"]);
@@ -102,9 +113,12 @@ fn the_wait_after_a_refusal_grows_with_refusals_alone() {
     let mut seed = Seed::leading(None);
     seed.slice("s", ETCD, &["e"]);
     seed.pod("a", "1", &[ETCD]);
-    for (outcome, wait) in
-        [(Outcome::Later(None), 500), (Outcome::Refused, 10_000), (Outcome::Unknown, 1000), (Outcome::Refused, 20_000)]
-    {
+    for (outcome, wait) in [
+        (Outcome::Later(None), 500),
+        (Outcome::Refused, 10_000),
+        (Outcome::Unknown, 1000),
+        (Outcome::Refused, 20_000),
+    ] {
         assert_eq!(seed.deletes(outcome), ["1"]);
         assert_eq!(seed.skip().as_millis(), wait, "{outcome:?}");
     }
@@ -116,8 +130,15 @@ fn each_owner_loses_at_most_so_many_pods_in_one_window() {
     seed.slice("s", ETCD, &["e"]);
     for uid in ["1", "2", "3"] {
         seed.pod("a", uid, &[ETCD]);
-        seed.show(&format!("other-{uid}"), candidate(&format!("other-{uid}"), uid, &[ETCD]));
-        let expected: &[&str] = if uid == "3" { &["other-3"] } else { &[uid, &format!("other-{uid}")] };
+        seed.show(
+            &format!("other-{uid}"),
+            candidate(&format!("other-{uid}"), uid, &[ETCD]),
+        );
+        let expected: &[&str] = if uid == "3" {
+            &["other-3"]
+        } else {
+            &[uid, &format!("other-{uid}")]
+        };
         assert_eq!(seed.deleted(), expected);
     }
     seed.slice("s", ETCD, &[]);
@@ -146,7 +167,12 @@ fn a_deletion_that_may_have_happened_stays_counted_and_can_be_tried_again() {
     seed.pod("a", "1", &[ETCD]);
     seed.pod("b", "2", &[ETCD]);
     // That nothing is left of it afterwards does not say that it was somebody else.
-    for outcome in [Outcome::Unknown, Outcome::Unknown, Outcome::Later(None), Outcome::Gone] {
+    for outcome in [
+        Outcome::Unknown,
+        Outcome::Unknown,
+        Outcome::Later(None),
+        Outcome::Gone,
+    ] {
         assert_eq!(seed.deletes(outcome), ["1"], "and not the other one");
         if outcome != Outcome::Gone {
             seed.skip();
@@ -176,14 +202,19 @@ fn what_an_answer_that_was_lost_counts_for_one_pod_it_does_not_count_for_its_suc
 fn a_pod_that_has_changed_is_deleted_only_as_the_watch_shows_it_then() {
     let mut seed = Seed::leading(Some(1));
     seed.slice("s", ETCD, &["e"]);
-    let show = |seed: &mut Seed, version| seed.show("a", candidate_at(version, "1", "owner", &[ETCD]));
+    let show =
+        |seed: &mut Seed, version| seed.show("a", candidate_at(version, "1", "owner", &[ETCD]));
     show(&mut seed, "1");
     assert_eq!(seed.deletes(Outcome::Changed), ["1"]);
     seed.pass(60 * SECOND);
     assert!(seed.due().is_empty(), "the watch has not shown it yet");
     show(&mut seed, "2");
     let due = seed.due();
-    assert_eq!((due.len(), due[0].resource_version.as_str()), (1, "2"), "and it was not counted");
+    assert_eq!(
+        (due.len(), due[0].resource_version.as_str()),
+        (1, "2"),
+        "and it was not counted"
+    );
     // The watch is faster than the answer.
     show(&mut seed, "3");
     seed.namespaces.ended(&due[0], Outcome::Changed, seed.now);
@@ -195,7 +226,8 @@ fn a_pod_that_has_changed_is_deleted_only_as_the_watch_shows_it_then() {
 }
 
 #[test]
-fn a_pod_that_gets_well_and_crashes_again_is_not_sent_before_its_delete_has_ended_and_counts_once() {
+fn a_pod_that_gets_well_and_crashes_again_is_not_sent_before_its_delete_has_ended_and_counts_once()
+{
     let mut seed = Seed::leading(Some(1));
     seed.slice("s", ETCD, &["e"]);
     seed.pod("a", "1", &[ETCD]);
@@ -205,8 +237,12 @@ fn a_pod_that_gets_well_and_crashes_again_is_not_sent_before_its_delete_has_ende
     assert!(seed.due().is_empty());
     seed.namespaces.ended(&first[0], Outcome::Changed, seed.now);
     let second = seed.due();
-    assert_eq!((second.len(), second[0].resource_version.as_str()), (1, "2"));
-    seed.namespaces.ended(&second[0], Outcome::Deleted, seed.now);
+    assert_eq!(
+        (second.len(), second[0].resource_version.as_str()),
+        (1, "2")
+    );
+    seed.namespaces
+        .ended(&second[0], Outcome::Deleted, seed.now);
     seed.pod("b", "2", &[ETCD]);
     assert!(seed.deleted().is_empty());
 }
@@ -227,8 +263,16 @@ fn a_pod_that_waits_for_two_services_has_the_room_of_either() {
 fn deletions_in_flight_are_bounded_and_the_rest_follows() {
     let mut seed = Seed::leading(None);
     for number in 0..MAX_IN_FLIGHT {
-        seed.pod(&format!("one/{number:03}"), &format!("one-{number}"), &[ETCD]);
-        seed.pod(&format!("two/{number:03}"), &format!("two-{number}"), &[ETCD]);
+        seed.pod(
+            &format!("one/{number:03}"),
+            &format!("one-{number}"),
+            &[ETCD],
+        );
+        seed.pod(
+            &format!("two/{number:03}"),
+            &format!("two-{number}"),
+            &[ETCD],
+        );
     }
     seed.slice("one/s", ETCD, &["e"]);
     seed.slice("two/s", ETCD, &["e"]);
@@ -254,7 +298,8 @@ fn what_waits_for_room_is_not_sent_once_its_window_has_closed() {
     seed.slice("s", ETCD, &["e"]);
     let flying = seed.due();
     seed.slice("s", ETCD, &[]);
-    seed.namespaces.ended(&flying[0], Outcome::Deleted, seed.now);
+    seed.namespaces
+        .ended(&flying[0], Outcome::Deleted, seed.now);
     assert!(seed.due().is_empty());
 }
 
@@ -265,7 +310,8 @@ fn an_outage_longer_than_the_window_ends_in_nothing() {
     seed.pod("a", "1", &[ETCD]);
     let flying = seed.due();
     seed.pass(2 * WATCH_DURATION);
-    seed.namespaces.ended(&flying[0], Outcome::Later(None), seed.now);
+    seed.namespaces
+        .ended(&flying[0], Outcome::Later(None), seed.now);
     assert!(seed.deleted().is_empty());
     assert_eq!(seed.namespaces.next(), None);
 }
@@ -276,8 +322,17 @@ fn pods_are_known_again_after_a_list_and_those_that_cannot_be_read_stay() {
     seed.pod("a", "1", &[ETCD]);
     seed.pod("b", "2", &[ETCD]);
     seed.pod("c", "3", &[ETCD]);
-    let objects = HashMap::from([(key("a"), candidate("1", "owner", &[ETCD])), (key("d"), candidate("4", "owner", &[ETCD]))]);
-    seed.namespaces.pods(Change::Listed { objects, unreadable: HashSet::from([key("b")]) }, seed.now);
+    let objects = HashMap::from([
+        (key("a"), candidate("1", "owner", &[ETCD])),
+        (key("d"), candidate("4", "owner", &[ETCD])),
+    ]);
+    seed.namespaces.pods(
+        Change::Listed {
+            objects,
+            unreadable: HashSet::from([key("b")]),
+        },
+        seed.now,
+    );
     seed.slice("s", ETCD, &["e"]);
     assert_eq!(seed.deleted(), ["1", "2", "4"]);
 }
@@ -304,7 +359,11 @@ fn recoveries_go_before_first_windows_when_there_is_not_room_for_all() {
     seed.list_slices(&[("first/s", slice(ETCD, &["e"]))]);
     seed.list_pods(&[]);
     for number in 0..=MAX_IN_FLIGHT {
-        seed.pod(&format!("first/{number:03}"), &format!("first-{number:03}"), &[ETCD]);
+        seed.pod(
+            &format!("first/{number:03}"),
+            &format!("first-{number:03}"),
+            &[ETCD],
+        );
     }
     seed.pass(30 * SECOND);
     seed.slice("recovered/s", ETCD, &["e"]);
@@ -321,7 +380,11 @@ fn open_windows_are_counted() {
     let mut seed = Seed::leading(None);
     seed.slice("one/s", ETCD, &["e"]);
     seed.slice("two/s", ETCD, &["e"]);
-    assert_eq!(seed.namespaces.open_windows(), 0, "no time has passed for them");
+    assert_eq!(
+        seed.namespaces.open_windows(),
+        0,
+        "no time has passed for them"
+    );
     seed.due();
     assert_eq!(seed.namespaces.open_windows(), 2);
     seed.slice("one/s", ETCD, &[]);

@@ -1,6 +1,7 @@
-//! Random histories against the rule in its plainest form: a pod is sent once, and as soon as there is a Service it waits for
-//! that has been ready without a break since it became so less than watchDuration ago. Where a kubelet says no more than that a container
-//! is terminated, that must have been seen for a second.
+//! Random histories against the rule in its plainest form: a pod is sent once, and as soon as there
+//! is a Service it waits for that has been ready without a break since it became so less than
+//! watchDuration ago. Where a kubelet says no more than that a container is terminated, that must
+//! have been seen for a second.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +14,8 @@ enum Step {
     /// A slice of a namespace and Service is there, ready or not.
     Slice(usize, usize, usize, bool),
     SliceGone(usize, usize, usize),
-    /// A pod of a namespace crash-loops, or is terminated after so many restarts; each time it is another one.
+    /// A pod of a namespace crash-loops, or is terminated after so many restarts; each time it is
+    /// another one.
     Pod(usize, usize, Vec<usize>, Option<i32>),
     /// The pod that is there is shown again, terminated after so many restarts.
     Terminated(usize, usize, i32),
@@ -43,7 +45,8 @@ fn any_step() -> impl Strategy<Value = Step> {
 struct Pod {
     uid: String,
     services: Vec<usize>,
-    /// After how many restarts it is terminated, and since when; none: it is reported to crash-loop.
+    /// After how many restarts it is terminated, and since when; none: it is reported to
+    /// crash-loop.
     terminated: Option<(i32, Instant)>,
 }
 
@@ -71,7 +74,9 @@ impl Model {
     fn settle(&mut self, now: Instant) {
         for namespace in 0..2 {
             for service in 0..2 {
-                let mut slices = self.slices.range((namespace, service, 0)..=(namespace, service, usize::MAX));
+                let mut slices = self
+                    .slices
+                    .range((namespace, service, 0)..=(namespace, service, usize::MAX));
                 if slices.any(|(_, ready)| *ready) {
                     self.ready.entry((namespace, service)).or_insert(now);
                 } else {
@@ -83,14 +88,28 @@ impl Model {
 
     /// What is to be sent now, which is then taken to be sent.
     fn due(&mut self, now: Instant) -> Vec<String> {
-        let is_open =
-            |namespace, service| self.ready.get(&(namespace, service)).is_some_and(|since| now - *since < WATCH_DURATION);
-        let is_due = |((namespace, _), pod): &(&(usize, usize), &Pod)| {
-            let crash_loops = pod.terminated.is_none_or(|(_, since)| now - since >= SECOND);
-            let may_be_sent = !self.lost && !self.sent.contains(&pod.uid) && crash_loops;
-            may_be_sent && pod.services.iter().any(|&service| is_open(*namespace, service))
+        let is_open = |namespace, service| {
+            self.ready
+                .get(&(namespace, service))
+                .is_some_and(|since| now - *since < WATCH_DURATION)
         };
-        let due: Vec<String> = self.pods.iter().filter(is_due).map(|(_, pod)| pod.uid.clone()).collect();
+        let is_due = |((namespace, _), pod): &(&(usize, usize), &Pod)| {
+            let crash_loops = pod
+                .terminated
+                .is_none_or(|(_, since)| now - since >= SECOND);
+            let may_be_sent = !self.lost && !self.sent.contains(&pod.uid) && crash_loops;
+            may_be_sent
+                && pod
+                    .services
+                    .iter()
+                    .any(|&service| is_open(*namespace, service))
+        };
+        let due: Vec<String> = self
+            .pods
+            .iter()
+            .filter(is_due)
+            .map(|(_, pod)| pod.uid.clone())
+            .collect();
         self.sent.extend(due.iter().cloned());
         due
     }

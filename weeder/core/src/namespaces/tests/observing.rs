@@ -3,7 +3,8 @@
 use super::*;
 
 #[test]
-fn pods_that_were_crash_looping_before_their_watch_broke_are_not_deleted_until_they_are_listed_again() {
+fn pods_that_were_crash_looping_before_their_watch_broke_are_not_deleted_until_they_are_listed_again()
+ {
     let mut seed = Seed::leading(None);
     seed.pod("a", "1", &[ETCD]);
     seed.pod("b", "2", &[ETCD]);
@@ -11,7 +12,11 @@ fn pods_that_were_crash_looping_before_their_watch_broke_are_not_deleted_until_t
     seed.namespaces.pods(Change::Lost, seed.now);
     seed.namespaces.slices(Change::Lost, seed.now);
     seed.list_slices(&[("s", slice(ETCD, &["e"]))]);
-    assert_eq!(seed.events(), [(ETCD, OPENED)], "a recovery is one, whoever is there to have use of it");
+    assert_eq!(
+        seed.events(),
+        [(ETCD, OPENED)],
+        "a recovery is one, whoever is there to have use of it"
+    );
     seed.pass(SECOND);
     seed.list_pods(&[("b", candidate("2", "owner", &[ETCD]))]);
     assert_eq!(seed.deleted(), ["2"], "the other one is well again");
@@ -52,7 +57,11 @@ fn a_retry_waits_for_sight_without_turning_in_circles() {
     seed.namespaces.pods(Change::Lost, seed.now);
     seed.pass(20 * SECOND);
     assert!(seed.due().is_empty());
-    assert_eq!(seed.namespaces.next(), Some(seed.now + WATCH_DURATION - 20 * SECOND), "the end of the window");
+    assert_eq!(
+        seed.namespaces.next(),
+        Some(seed.now + WATCH_DURATION - 20 * SECOND),
+        "the end of the window"
+    );
     seed.list_pods(&[("a", candidate("1", "owner", &[ETCD]))]);
     assert_eq!(seed.deleted(), ["1"]);
 }

@@ -12,7 +12,8 @@ fn another_limit_holds_at_once_and_counts_what_was_deleted_before() {
         seed.pod(uid, uid, &[ETCD]);
     }
     assert_eq!(seed.deleted(), ["1"]);
-    seed.namespaces.reconfigure(config(&["etcd", "api"], Some(2)));
+    seed.namespaces
+        .reconfigure(config(&["etcd", "api"], Some(2)));
     assert_eq!(seed.deleted(), ["2"]);
     assert_eq!(seed.events(), [(ETCD, OPENED)]);
 }
@@ -22,7 +23,10 @@ fn another_watch_duration_holds_for_windows_that_open_later() {
     let mut seed = Seed::leading(None);
     seed.slice("s", ETCD, &["e"]);
     assert_eq!(seed.events(), [(ETCD, OPENED)]);
-    let shorter = Config { watch_duration: 60 * SECOND, ..Config::clone(&config(&["etcd", "api"], None)) };
+    let shorter = Config {
+        watch_duration: 60 * SECOND,
+        ..Config::clone(&config(&["etcd", "api"], None))
+    };
     seed.namespaces.reconfigure(Arc::new(shorter));
     assert!(seed.events().is_empty());
     assert_eq!(seed.skip(), WATCH_DURATION);
@@ -44,16 +48,27 @@ fn services_that_remain_keep_their_windows_and_get_no_others() {
     seed.pass(WATCH_DURATION / 2);
     assert_eq!(seed.events(), [(API, OPENED), (ETCD, OVER)]);
     // The Services change places, and another one comes first.
-    seed.namespaces.reconfigure(config(&["other", "api", "etcd"], Some(1)));
+    seed.namespaces
+        .reconfigure(config(&["other", "api", "etcd"], Some(1)));
     let (api, etcd) = (1, 2);
-    assert!(!seed.namespaces.observes(), "until all is listed under the new config");
-    seed.list_slices(&[("old/s", slice(etcd, &["e"])), ("new/t", slice(api, &["f"]))]);
+    assert!(
+        !seed.namespaces.observes(),
+        "until all is listed under the new config"
+    );
+    seed.list_slices(&[
+        ("old/s", slice(etcd, &["e"])),
+        ("new/t", slice(api, &["f"])),
+    ]);
     seed.list_pods(&[
         ("new/b", candidate("2", "owner", &[api])),
         ("new/c", candidate("3", "another", &[api])),
         ("old/d", candidate("4", "d", &[etcd])),
     ]);
-    assert_eq!(seed.deleted(), ["3"], "in the window that was open, with what it had counted");
+    assert_eq!(
+        seed.deleted(),
+        ["3"],
+        "in the window that was open, with what it had counted"
+    );
     assert_eq!(seed.skip(), WATCH_DURATION / 2);
     assert_eq!(seed.events(), [(api, OVER)]);
 }
@@ -61,7 +76,8 @@ fn services_that_remain_keep_their_windows_and_get_no_others() {
 #[test]
 fn a_service_that_is_added_opens_a_window_when_it_is_seen_to_become_ready_and_not_before() {
     let mut seed = Seed::leading(None);
-    seed.namespaces.reconfigure(config(&["etcd", "api", "one", "two"], None));
+    seed.namespaces
+        .reconfigure(config(&["etcd", "api", "one", "two"], None));
     // Once more, before anything was listed.
     seed.namespaces.reconfigure(config(&["two", "one"], None));
     let (two, one) = (0, 1);
@@ -92,7 +108,10 @@ fn a_service_that_is_dropped_takes_its_window_along() {
     seed.pod("a", "1", &[API]);
     assert_eq!(seed.deletes(Outcome::Later(None)), ["1"]);
     seed.namespaces.reconfigure(config(&["etcd"], None));
-    assert_eq!(seed.events(), [(API, OPENED), (API, Event::Closed(End::Dropped))]);
+    assert_eq!(
+        seed.events(),
+        [(API, OPENED), (API, Event::Closed(End::Dropped))]
+    );
     assert_eq!(seed.namespaces.open_windows(), 0);
     seed.list_slices(&[]);
     seed.list_pods(&[]);
@@ -117,7 +136,8 @@ fn nothing_is_deleted_under_a_new_config_before_all_was_listed_under_it() {
 fn a_config_that_changes_before_the_first_list_takes_nothing_from_the_start() {
     let mut seed = Seed::waiting(None);
     seed.namespaces.lead(seed.now);
-    seed.namespaces.reconfigure(config(&["etcd", "other"], None));
+    seed.namespaces
+        .reconfigure(config(&["etcd", "other"], None));
     seed.list_pods(&[]);
     seed.list_slices(&[("s", slice(ETCD, &["e"]))]);
     assert!(seed.events().is_empty());

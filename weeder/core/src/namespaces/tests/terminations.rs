@@ -12,7 +12,11 @@ fn a_pod_is_deleted_when_its_container_has_been_terminated_for_a_second() {
     assert!(seed.deleted().is_empty());
     assert_eq!(seed.skip(), SECOND, "nothing but time makes it due");
     assert_eq!(seed.deleted(), ["1"]);
-    assert_eq!(seed.skip(), WATCH_DURATION - SECOND, "the end of the window is all that is to come");
+    assert_eq!(
+        seed.skip(),
+        WATCH_DURATION - SECOND,
+        "the end of the window is all that is to come"
+    );
 }
 
 #[test]
@@ -21,7 +25,11 @@ fn the_second_begins_when_the_termination_is_first_seen_and_not_with_the_window(
     seed.show("a", terminated("1", &[("c", 1)], &[ETCD]));
     seed.show("b", terminated("2", &[("c", 1)], &[ETCD]));
     assert!(seed.due().is_empty());
-    assert_eq!(seed.namespaces.next(), None, "without a window nobody waits");
+    assert_eq!(
+        seed.namespaces.next(),
+        None,
+        "without a window nobody waits"
+    );
     seed.pass(HALF);
     seed.show("b", terminated("2", &[("c", 2)], &[ETCD]));
     seed.pass(HALF);
@@ -52,7 +60,13 @@ fn another_change_of_the_pod_does_not_begin_the_second_again_and_another_end_doe
     seed.slice("s", ETCD, &["e"]);
     seed.show("a", terminated("1", &[("c", 1)], &[ETCD]));
     seed.pass(HALF);
-    seed.show("a", DeletionCandidate { resource_version: "2".into(), ..terminated("1", &[("c", 1)], &[ETCD]) });
+    seed.show(
+        "a",
+        DeletionCandidate {
+            resource_version: "2".into(),
+            ..terminated("1", &[("c", 1)], &[ETCD])
+        },
+    );
     seed.list_pods(&[("a", terminated("1", &[("c", 1)], &[ETCD]))]);
     assert!(seed.due().is_empty());
     assert_eq!(seed.skip(), HALF);
@@ -107,7 +121,10 @@ fn a_kubelet_that_restarts_the_container_while_the_delete_is_under_way_wins() {
     seed.pass(SECOND);
     assert!(seed.due().is_empty());
     seed.show("a", terminated("1", &[("c", 2)], &[ETCD]));
-    assert!(seed.due().is_empty(), "the next end has a second of its own");
+    assert!(
+        seed.due().is_empty(),
+        "the next end has a second of its own"
+    );
     assert_eq!(seed.skip(), SECOND);
     assert_eq!(seed.deleted(), ["1"]);
 }
@@ -137,7 +154,11 @@ fn nothing_is_due_while_pods_are_not_seen_and_the_second_goes_on() {
     seed.namespaces.pods(Change::Lost, seed.now);
     seed.pass(SECOND);
     assert!(seed.due().is_empty());
-    assert_eq!(seed.namespaces.next(), Some(seed.now + WATCH_DURATION - SECOND), "the end of the window");
+    assert_eq!(
+        seed.namespaces.next(),
+        Some(seed.now + WATCH_DURATION - SECOND),
+        "the end of the window"
+    );
     seed.list_pods(&[("a", terminated("1", &[("c", 1)], &[ETCD]))]);
     assert_eq!(seed.deleted(), ["1"]);
 }

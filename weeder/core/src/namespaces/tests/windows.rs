@@ -121,7 +121,11 @@ fn a_broken_watch_opens_a_window_only_where_other_endpoints_are_ready() {
     seed.pod("one/a", "1", &[ETCD]);
     seed.pod("two/a", "2", &[ETCD]);
     seed.pod("three/a", "3", &[ETCD]);
-    seed.list_slices(&[("one/s", slice(ETCD, &["e"])), ("two/s", slice(ETCD, &["g"])), ("three/s", slice(ETCD, &["h"]))]);
+    seed.list_slices(&[
+        ("one/s", slice(ETCD, &["e"])),
+        ("two/s", slice(ETCD, &["g"])),
+        ("three/s", slice(ETCD, &["h"])),
+    ]);
     let mut deleted = seed.deleted();
     deleted.sort();
     assert_eq!(deleted, ["2", "3"]);
@@ -147,7 +151,14 @@ fn a_changed_service_found_after_blindness_gets_a_full_window_in_place_of_the_ol
     assert!(seed.deleted().is_empty());
     seed.list_slices(&[("s", slice(ETCD, &["f"]))]);
     assert_eq!(seed.deleted(), ["2"]);
-    assert_eq!(seed.events(), [(ETCD, OPENED), (ETCD, Event::Closed(End::Renewed)), (ETCD, OPENED)]);
+    assert_eq!(
+        seed.events(),
+        [
+            (ETCD, OPENED),
+            (ETCD, Event::Closed(End::Renewed)),
+            (ETCD, OPENED)
+        ]
+    );
 }
 
 #[test]

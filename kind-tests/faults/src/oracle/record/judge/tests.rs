@@ -29,11 +29,25 @@ impl Tale {
         for name in ["a", "b", "c"] {
             record.nodes.insert(name.into(), Node::new(start));
         }
-        record.dependents.insert("kcm".into(), Dependent::of(&free(2)));
+        record
+            .dependents
+            .insert("kcm".into(), Dependent::of(&free(2)));
         let since = Some(start);
         let clear = Disturbances::new(start).read(start);
-        let disturbances = Reading { clear_since: since, guarded_since: since, weeding_since: since, ..clear };
-        Self { record, start, now: 0.0, disturbances, found: Vec::new(), over: Vec::new() }
+        let disturbances = Reading {
+            clear_since: since,
+            guarded_since: since,
+            weeding_since: since,
+            ..clear
+        };
+        Self {
+            record,
+            start,
+            now: 0.0,
+            disturbances,
+            found: Vec::new(),
+            over: Vec::new(),
+        }
     }
 
     fn at(&self) -> Instant {
@@ -54,14 +68,18 @@ impl Tale {
                 }
             }
             let (findings, over) = self.record.tick(self.disturbances, now);
-            self.found.extend(findings.into_iter().map(|(kind, _)| kind));
+            self.found
+                .extend(findings.into_iter().map(|(kind, _)| kind));
             self.over.extend(over);
         }
         self
     }
 
     fn cut(mut self, cut: bool) -> Self {
-        self.record.nodes.values_mut().for_each(|node| node.cut = cut);
+        self.record
+            .nodes
+            .values_mut()
+            .for_each(|node| node.cut = cut);
         self
     }
 
@@ -71,11 +89,26 @@ impl Tale {
         self
     }
 
-    /// The watchdog's write is applied, which has arrived some seconds ago; what the oracle says of that.
-    fn written(&mut self, before: &Value, after: &Value, ago: f64, leaderless: Option<String>) -> Option<Kind> {
-        let write = Write { name: "kcm", before, after, arrived: self.at() - Duration::from_secs_f64(ago), leaderless };
+    /// The watchdog's write is applied, which has arrived some seconds ago; what the oracle says of
+    /// that.
+    fn written(
+        &mut self,
+        before: &Value,
+        after: &Value,
+        ago: f64,
+        leaderless: Option<String>,
+    ) -> Option<Kind> {
+        let write = Write {
+            name: "kcm",
+            before,
+            after,
+            arrived: self.at() - Duration::from_secs_f64(ago),
+            leaderless,
+        };
         let finding = self.record.written(&write, self.disturbances, self.at());
-        self.record.dependents.insert("kcm".into(), Dependent::of(after));
+        self.record
+            .dependents
+            .insert("kcm".into(), Dependent::of(after));
         finding.map(|(kind, _)| kind)
     }
 
@@ -131,27 +164,82 @@ fn an_outage_that_is_answered_and_ends_well_is_right() {
     assert_eq!(tale.up(), None);
     let tale = tale.go(60.0);
     assert_eq!(tale.found, []);
-    assert_eq!(tale.over.iter().map(|over| (over.met_in_time(), over.clean)).collect::<Vec<_>>(), [(true, true)]);
+    assert_eq!(
+        tale.over
+            .iter()
+            .map(|over| (over.met_in_time(), over.clean))
+            .collect::<Vec<_>>(),
+        [(true, true)]
+    );
 }
 
 #[test]
-fn a_scale_down_is_wrong_unless_the_nodes_were_silent_for_long_enough_while_the_api_server_was_there() {
-    let unanswered = |tale: Tale| tale.with(|record, _| record.api.begin()).cut(false).go(20.0);
+fn a_scale_down_is_wrong_unless_the_nodes_were_silent_for_long_enough_while_the_api_server_was_there()
+ {
+    let unanswered = |tale: Tale| {
+        tale.with(|record, _| record.api.begin())
+            .cut(false)
+            .go(20.0)
+    };
     for (what, mut tale, right) in [
         ("it is healthy", healthy(), false),
         ("it is too early", outage(3.0), false),
-        ("decided before they were back", outage(10.0).cut(false).go(3.0), true),
-        ("long after they were back", outage(10.0).cut(false).go(8.0), false),
-        ("decided before the answers ceased", unanswered(outage(8.0)), true),
-        ("it was healthy when the answers ceased", unanswered(healthy()), false),
-        ("the API server was away, and its nodes are not back yet", healthy().away(9.0), false),
-        ("it was away, and some are back", healthy().away(9.0).go(1.5), false),
-        ("it is away", healthy().with(|record, now| record.leave(now)).go(9.0), false),
-        ("it was away, and it is too early to tell", healthy().cut(true).away(9.0).go(2.0), false),
-        ("it was away, and it is not too early to tell", healthy().cut(true).away(9.0).go(3.5), true),
-        ("it was an outage before it was away", outage(7.0).away(9.0), true),
+        (
+            "decided before they were back",
+            outage(10.0).cut(false).go(3.0),
+            true,
+        ),
+        (
+            "long after they were back",
+            outage(10.0).cut(false).go(8.0),
+            false,
+        ),
+        (
+            "decided before the answers ceased",
+            unanswered(outage(8.0)),
+            true,
+        ),
+        (
+            "it was healthy when the answers ceased",
+            unanswered(healthy()),
+            false,
+        ),
+        (
+            "the API server was away, and its nodes are not back yet",
+            healthy().away(9.0),
+            false,
+        ),
+        (
+            "it was away, and some are back",
+            healthy().away(9.0).go(1.5),
+            false,
+        ),
+        (
+            "it is away",
+            healthy().with(|record, now| record.leave(now)).go(9.0),
+            false,
+        ),
+        (
+            "it was away, and it is too early to tell",
+            healthy().cut(true).away(9.0).go(2.0),
+            false,
+        ),
+        (
+            "it was away, and it is not too early to tell",
+            healthy().cut(true).away(9.0).go(3.5),
+            true,
+        ),
+        (
+            "it was an outage before it was away",
+            outage(7.0).away(9.0),
+            true,
+        ),
     ] {
-        assert_eq!(tale.down(), (!right).then_some(Kind::WrongScaleDowns), "{what}");
+        assert_eq!(
+            tale.down(),
+            (!right).then_some(Kind::WrongScaleDowns),
+            "{what}"
+        );
     }
 }
 
@@ -160,11 +248,19 @@ fn a_clock_that_was_put_back_a_little_allows_a_scale_down_earlier_by_just_so_muc
     let set = |ahead: i64| {
         move |record: &mut Record, now: Instant| {
             let nodes = record.nodes.values_mut();
-            nodes.for_each(|node| node.clock.set(TimeDelta::milliseconds(ahead), TimeDelta::zero(), now));
+            nodes.for_each(|node| {
+                node.clock
+                    .set(TimeDelta::milliseconds(ahead), TimeDelta::zero(), now)
+            });
         }
     };
     // Long after it the doubt about clocks that were off is over.
-    let renew = |record: &mut Record, now: Instant| record.nodes.values_mut().for_each(|node| node.renewed = now);
+    let renew = |record: &mut Record, now: Instant| {
+        record
+            .nodes
+            .values_mut()
+            .for_each(|node| node.renewed = now)
+    };
     for (what, ahead, silent, right) in [
         ("by just so much", 1300, 4.9, true),
         ("earlier than that", 1300, 3.9, false),
@@ -180,7 +276,11 @@ fn a_clock_that_was_put_back_a_little_allows_a_scale_down_earlier_by_just_so_muc
 #[test]
 fn a_restore_during_an_outage_is_wrong() {
     assert_eq!(held_down(6.5).go(10.0).up(), Some(Kind::WrongRestores));
-    assert_eq!(held_down(6.5).go(10.0).cut(false).go(0.2).up(), None, "they are just back");
+    assert_eq!(
+        held_down(6.5).go(10.0).cut(false).go(0.2).up(),
+        None,
+        "they are just back"
+    );
 }
 
 #[test]
@@ -193,14 +293,44 @@ fn what_is_not_done_is_found_if_it_could_have_been() {
     unwatched.disturbances.guarded_since = None;
     for (what, tale, found) in [
         ("an outage", outage(30.0), Some(Kind::MissedOutages)),
-        ("that nobody leads is no excuse", unled(outage(0.0)).go(30.0), Some(Kind::MissedOutages)),
+        (
+            "that nobody leads is no excuse",
+            unled(outage(0.0)).go(30.0),
+            Some(Kind::MissedOutages),
+        ),
         ("nobody watches", unwatched.go(60.0), None),
-        ("no answers", outage(0.0).with(|record, _| record.api.begin()).go(60.0), None),
-        ("paused", outage(0.0).with(|record, now| record.paused_since = Some(now)).go(60.0), None),
-        ("the API server was away", healthy().away(9.0).go(60.0), None),
-        ("it was away in an outage", healthy().cut(true).away(9.0).go(30.0), Some(Kind::MissedOutages)),
-        ("nothing is restored", held_down(7.0).cut(false).go(50.0), Some(Kind::NotRestored)),
-        ("nobody leads who could restore it", unled(held_down(7.0)).cut(false).go(60.0), None),
+        (
+            "no answers",
+            outage(0.0).with(|record, _| record.api.begin()).go(60.0),
+            None,
+        ),
+        (
+            "paused",
+            outage(0.0)
+                .with(|record, now| record.paused_since = Some(now))
+                .go(60.0),
+            None,
+        ),
+        (
+            "the API server was away",
+            healthy().away(9.0).go(60.0),
+            None,
+        ),
+        (
+            "it was away in an outage",
+            healthy().cut(true).away(9.0).go(30.0),
+            Some(Kind::MissedOutages),
+        ),
+        (
+            "nothing is restored",
+            held_down(7.0).cut(false).go(50.0),
+            Some(Kind::NotRestored),
+        ),
+        (
+            "nobody leads who could restore it",
+            unled(held_down(7.0)).cut(false).go(60.0),
+            None,
+        ),
     ] {
         assert_eq!(tale.found, Vec::from_iter(found), "{what}");
     }
@@ -212,31 +342,100 @@ fn who_does_not_lead_may_protect_and_restores_what_is_held_when_it_has_been_well
     let at_zero = json!({"metadata": {}, "spec": {"replicas": 0}, "status": {"readyReplicas": 1}});
     let marked = json!({"metadata": {"annotations": {PROTECTED: ""}}, "spec": {"replicas": 2}, "status": {"readyReplicas": 2}});
     let well = |after: f64| held_down(10.0).go(5.0).cut(false).go(after);
-    let (follower, leaderless) = (Some("b does not lead".to_owned()), Some(Kind::LeaderlessWrites));
+    let (follower, leaderless) = (
+        Some("b does not lead".to_owned()),
+        Some(Kind::LeaderlessWrites),
+    );
     for (what, mut tale, [before, after], who, found) in [
-        ("it protects", outage(6.5), [&free(2), &held()], &follower, None),
-        ("it is healthy", healthy(), [&free(2), &held()], &follower, Some(Kind::WrongScaleDowns)),
-        ("a marker is the leader's business", outage(6.5), [&bare, &held()], &follower, leaderless),
-        ("the leader writes it", outage(6.5), [&bare, &held()], &None, None),
-        ("it restores too early", well(40.0), [&held(), &free(2)], &follower, leaderless),
-        ("it restores after a minute", well(61.0), [&held(), &free(2)], &follower, None),
-        ("the leader waits for nothing", well(5.0), [&held(), &free(2)], &None, None),
-        ("it carries no marker", well(61.0), [&at_zero, &free(1)], &follower, leaderless),
-        ("it is not held down", well(61.0), [&marked, &free(2)], &follower, leaderless),
+        (
+            "it protects",
+            outage(6.5),
+            [&free(2), &held()],
+            &follower,
+            None,
+        ),
+        (
+            "it is healthy",
+            healthy(),
+            [&free(2), &held()],
+            &follower,
+            Some(Kind::WrongScaleDowns),
+        ),
+        (
+            "a marker is the leader's business",
+            outage(6.5),
+            [&bare, &held()],
+            &follower,
+            leaderless,
+        ),
+        (
+            "the leader writes it",
+            outage(6.5),
+            [&bare, &held()],
+            &None,
+            None,
+        ),
+        (
+            "it restores too early",
+            well(40.0),
+            [&held(), &free(2)],
+            &follower,
+            leaderless,
+        ),
+        (
+            "it restores after a minute",
+            well(61.0),
+            [&held(), &free(2)],
+            &follower,
+            None,
+        ),
+        (
+            "the leader waits for nothing",
+            well(5.0),
+            [&held(), &free(2)],
+            &None,
+            None,
+        ),
+        (
+            "it carries no marker",
+            well(61.0),
+            [&at_zero, &free(1)],
+            &follower,
+            leaderless,
+        ),
+        (
+            "it is not held down",
+            well(61.0),
+            [&marked, &free(2)],
+            &follower,
+            leaderless,
+        ),
     ] {
-        assert_eq!(tale.written(before, after, 0.0, who.clone()), found, "{what}");
+        assert_eq!(
+            tale.written(before, after, 0.0, who.clone()),
+            found,
+            "{what}"
+        );
     }
 }
 
 #[test]
 fn a_write_for_a_shoot_that_must_be_left_alone_is_found() {
-    let stopped = |after: f64| outage(8.0).with(|record, now| record.stopped_since = Some(now)).go(after);
+    let stopped = |after: f64| {
+        outage(8.0)
+            .with(|record, now| record.stopped_since = Some(now))
+            .go(after)
+    };
     assert_eq!(stopped(1.5).down(), None, "it was under way");
     assert_eq!(stopped(2.5).down(), Some(Kind::DisobedientWrites));
     let mut blind = stopped(10.0);
     blind.disturbances.seed_since = Some(blind.at() - Duration::from_secs(1));
     assert_eq!(blind.down(), None, "the seed has only just answered again");
-    assert_eq!(stopped(4.5).written(&free(2), &held(), 3.0, None), None, "it arrived in time and was applied late");
+    assert_eq!(
+        stopped(4.5).written(&free(2), &held(), 3.0, None),
+        None,
+        "it arrived in time and was applied late"
+    );
 }
 
 #[test]
@@ -250,13 +449,34 @@ fn a_late_answer_is_distinguished_from_one_in_time() {
     let (in_time, found) = answered(outage(7.0), 0.0);
     assert_eq!((in_time.met_in_time(), found.as_slice()), (true, &[][..]));
     let (late, found) = answered(outage(7.0), 5.0);
-    assert_eq!((late.met_in_time(), late.clean, found.as_slice()), (false, true, &[Kind::LateAnswers][..]));
-    assert!(late.latency().is_some_and(|latency| latency > GRACE / 2), "{late:?}");
+    assert_eq!(
+        (late.met_in_time(), late.clean, found.as_slice()),
+        (false, true, &[Kind::LateAnswers][..])
+    );
+    assert!(
+        late.latency().is_some_and(|latency| latency > GRACE / 2),
+        "{late:?}"
+    );
     let mut busy = outage(7.0);
     busy.disturbances.lag = BUSY;
     let (busy, found) = answered(busy, 5.0);
-    assert_eq!((busy.clean, found.as_slice()), (false, &[][..]), "the machine was busy");
-    let raised = |record: &mut Record, now| record.others_wrote("kcm", &Dependent::of(&free(0)), &Dependent::of(&free(2)), now);
+    assert_eq!(
+        (busy.clean, found.as_slice()),
+        (false, &[][..]),
+        "the machine was busy"
+    );
+    let raised = |record: &mut Record, now| {
+        record.others_wrote(
+            "kcm",
+            &Dependent::of(&free(0)),
+            &Dependent::of(&free(2)),
+            now,
+        )
+    };
     let (raised, found) = answered(outage(7.0).with(raised), 5.0);
-    assert_eq!((raised.clean, found.as_slice()), (false, &[][..]), "somebody else brought it up in between");
+    assert_eq!(
+        (raised.clean, found.as_slice()),
+        (false, &[][..]),
+        "somebody else brought it up in between"
+    );
 }
