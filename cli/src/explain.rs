@@ -7,7 +7,7 @@ use kube::Api;
 use kube::api::DynamicObject;
 use prober::owner_check::OwnerStatus;
 use prober::read_only::ReadOnlyProber;
-use prober::seed::reach::Reach;
+use prober::seed::watch_scope::WatchScope;
 use prober::status::ProbeStatus;
 use prober_core::config::ResourceRef;
 use prober_core::options::{GARDEN, ShownOption};
@@ -73,7 +73,7 @@ struct Dependent {
 }
 
 pub(crate) async fn run(args: commands::Explain) -> anyhow::Result<()> {
-    let seed = seed::read(&args.access, Reach::Shoot(args.namespace.clone())).await?;
+    let seed = seed::read(&args.access, WatchScope::Shoot(args.namespace.clone())).await?;
     let prober = &seed.prober;
     let cluster = seed.cluster(&args.namespace)?;
     let (state, because) = why::state(&cluster);

@@ -4,7 +4,7 @@ use std::fmt::Write;
 use std::time::Duration;
 
 use prober::read_only::ReadOnlyProber;
-use prober::seed::reach::Reach;
+use prober::seed::watch_scope::WatchScope;
 use prober::status::{Failure, Found, ProbeStatus};
 use prober_core::in_seconds;
 use prober_core::lease::LeaseState;
@@ -27,7 +27,7 @@ struct Answer {
 
 pub(crate) async fn run(args: commands::Probe) -> anyhow::Result<()> {
     let namespace = args.namespace;
-    let seed = seed::read(&args.access, Reach::Shoot(namespace.clone())).await?;
+    let seed = seed::read(&args.access, WatchScope::Shoot(namespace.clone())).await?;
     let cluster = seed.cluster(&namespace)?;
     let (state, because) = why::state(&cluster);
     let failed = |probe: &ProbeStatus| {

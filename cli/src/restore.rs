@@ -14,7 +14,7 @@ use kube::api::{Patch, PatchParams};
 use kube::{Api, ResourceExt};
 use prober::restore::{Patience, Restore, Restorer, only_held_down};
 use prober::seed::ClusterState;
-use prober::seed::reach::Reach;
+use prober::seed::watch_scope::WatchScope;
 use prober_core::options::PAUSE;
 use prober_core::verdict::Scope;
 use serde_json::json;
@@ -47,7 +47,9 @@ struct Job {
 pub(crate) async fn run(args: commands::Restore) -> anyhow::Result<()> {
     let seed = seed::read(
         &args.access,
-        args.namespace.clone().map_or(Reach::Seed, Reach::Shoot),
+        args.namespace
+            .clone()
+            .map_or(WatchScope::Seed, WatchScope::Shoot),
     )
     .await?;
     let namespaces = match &args.namespace {

@@ -11,7 +11,7 @@ use kube::{Api, Client};
 use prober::gardener::Cluster;
 use prober::read_only::ReadOnlyProber;
 use prober::seed::ClusterState;
-use prober::seed::reach::Reach;
+use prober::seed::watch_scope::WatchScope;
 
 use crate::commands::Access;
 use crate::config;
@@ -35,7 +35,7 @@ impl Seed {
     }
 }
 
-pub(crate) async fn read(access: &Access, reach: Reach) -> anyhow::Result<Seed> {
+pub(crate) async fn read(access: &Access, watch_scope: WatchScope) -> anyhow::Result<Seed> {
     // An error says that a provider is installed already, and there is only this one.
     let client = common::seed_client::connect(
         access.kubeconfig.as_deref(),
@@ -43,11 +43,11 @@ pub(crate) async fn read(access: &Access, reach: Reach) -> anyhow::Result<Seed> 
     )
     .await?;
     let progress = Progress::saying("reading the seed ...");
-    may_be_read(&client, &reach).await?;
+    may_be_read(&client, &watch_scope).await?;
     drop(progress);
     let (config, config_from) = config::find(&client, access).await?;
     let progress = Progress::saying("reading the seed ...");
-    let prober = ReadOnlyProber::start(client.clone(), config.clone(), reach, PATIENCE).await;
+    let prober = ReadOnlyProber::start(client.clone(), config.clone(), watch_scope, PATIENCE).await;
     drop(progress);
     if let Some(what) = prober.unknown() {
         // Without the Clusters nothing can be said of any shoot, not even that there is none.
@@ -70,13 +70,13 @@ pub(crate) async fn read(access: &Access, reach: Reach) -> anyhow::Result<Seed> 
 }
 
 /// Says at once why nothing can be read, which a watch would only retry for ever.
-async fn may_be_read(client: &Client, reach: &Reach) -> anyhow::Result<()> {
+async fn may_be_read(client: &Client, watch_scope: &WatchScope) -> anyhow::Result<()> {
     let clusters: Api<DynamicObject> =
         Api::all_with(client.clone(), &ApiResource::erase::<Cluster>(&()));
     let all = ListParams::default().limit(1);
-    let params = match reach {
-        Reach::Seed | Reach::Unprobed => all,
-        Reach::Shoot(name) => all.fields(&format!("metadata.name={name}")),
+    let params = match watch_scope {
+        WatchScope::Seed | WatchScope::Unprobed => all,
+        WatchScope::Shoot(name) => all.fields(&format!("metadata.name={name}")),
     };
     let answer = tokio::time::timeout(PATIENCE, clusters.list(&params))
         .await

@@ -9,7 +9,7 @@ use kube::{Api, Client};
 use prober::owner_check::OwnerStatus;
 use prober::read_only::ReadOnlyProber;
 use prober::seed::ClusterState;
-use prober::seed::reach::Reach;
+use prober::seed::watch_scope::WatchScope;
 use prober_core::options::{ResolvedOptions, ShownOption, Source};
 use serde::Serialize;
 
@@ -79,7 +79,7 @@ struct Row {
 }
 
 pub(crate) async fn run(access: commands::Access) -> anyhow::Result<()> {
-    let seed = seed::read(&access, Reach::Unprobed).await?;
+    let seed = seed::read(&access, WatchScope::Unprobed).await?;
     let shoots = seed
         .prober
         .clusters()

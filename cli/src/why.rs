@@ -71,7 +71,7 @@ pub(crate) fn dependent(
         return "it is annotated with ignore-scaling: the watchdog leaves it as it is".into();
     }
     let back = scale_up(observed, Scope::All, restore_only_held_down)
-        .and_then(|write| Some((write.replicas?, write.fell_back)));
+        .and_then(|write| Some((write.replicas?, write.used_default_replicas)));
     match (observed.replicas, marks.held_down, back) {
         (..=0, true, Some((replicas, true))) => format!(
             "held down by the watchdog; it comes back with {replicas} replica, since what is remembered ({:?}) cannot be used",

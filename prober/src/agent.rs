@@ -24,7 +24,7 @@ use crate::metrics::Metrics;
 use crate::owner_check;
 use crate::refused_settings;
 use crate::seed::dependent::DependentView;
-use crate::seed::reach::Reach;
+use crate::seed::watch_scope::WatchScope;
 use crate::seed::{Seed, Watches};
 use crate::shared::Shared;
 use crate::shoot_client::resources::Resources;
@@ -60,7 +60,7 @@ pub async fn run(args: AgentArgs, shutdown: CancellationToken) -> anyhow::Result
         .registry
         .register_collector(Box::new(statuses.clone()));
     let (config_sender, configs) = watch::channel(Arc::new(config));
-    let seed = Arc::new(Seed::new(frame.client.clone(), Reach::Seed));
+    let seed = Arc::new(Seed::new(frame.client.clone(), WatchScope::Seed));
     let known = Arc::clone(&seed);
     register_seed_known(&mut frame.registry, move || known.is_known());
     refused_settings::register(&mut frame.registry, Arc::clone(&seed));

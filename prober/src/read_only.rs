@@ -23,7 +23,7 @@ use crate::manager::Manager;
 use crate::metrics::Metrics;
 use crate::owner_check::{self, OwnerStatus};
 use crate::seed::dependent::{DependentView, Unavailable};
-use crate::seed::reach::Reach;
+use crate::seed::watch_scope::WatchScope;
 use crate::seed::{ClusterState, Seed, Watches};
 use crate::shared::Shared;
 use crate::shoot_client::resources::Resources;
@@ -54,8 +54,13 @@ pub struct ReadOnlyProber {
 impl ReadOnlyProber {
     /// Reads what there is. Kinds that do not exist, or objects that may not be listed, stay
     /// unknown after `patience`.
-    pub async fn start(client: Client, config: Config, reach: Reach, patience: Duration) -> Self {
-        let seed = Arc::new(Seed::new(client.clone(), reach));
+    pub async fn start(
+        client: Client,
+        config: Config,
+        watch_scope: WatchScope,
+        patience: Duration,
+    ) -> Self {
+        let seed = Arc::new(Seed::new(client.clone(), watch_scope));
         // Room for every Cluster of a large seed: nobody takes them out before a probe begins.
         let (sender, changes) = mpsc::channel(10_000);
         let watches = seed.watch(&config, sender, |_, _| {});

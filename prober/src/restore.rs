@@ -19,7 +19,7 @@ use prober_core::lifecycle::{ShootSettings, settings};
 use prober_core::options::ResolvedOptions;
 use prober_core::plan::Direction;
 use prober_core::replicas::scale_up;
-use prober_core::shoot::{Action, Input, Report, Shoot, Start, Surroundings};
+use prober_core::shoot::{Action, Environment, Input, Report, Shoot, Start};
 use prober_core::verdict::{Scope, Verdict};
 use tokio::time::{Instant, sleep_until};
 
@@ -46,7 +46,7 @@ pub enum Event {
         resource: ResourceRef,
         before: i32,
         after: i32,
-        fell_back: bool,
+        used_default_replicas: bool,
     },
     NotReady(ResourceRef),
     KeepsChanging(ResourceRef),
@@ -124,9 +124,9 @@ impl Restore {
             .map(settings)
             .unwrap_or_default();
         let now = shared.clock.now();
-        let around = Surroundings {
+        let env = Environment {
             paused: Some(true),
-            ..shared.surroundings(&config, &settings, &namespace, &uid)
+            ..shared.environment(&config, &settings, &namespace, &uid)
         };
         Self {
             machine: Shoot::new(
@@ -134,7 +134,7 @@ impl Restore {
                     eligible: now,
                     in_operation: true,
                 },
-                &around,
+                &env,
                 now,
             ),
             executor: Executor::new(namespace.clone(), uid.clone(), &shared),
@@ -239,7 +239,7 @@ impl Restore {
 
     /// What a restore would still write.
     pub fn remaining(&self) -> Vec<&ResourceRef> {
-        let only_held_down = self.around().options.restore_only_held_down.value;
+        let only_held_down = self.env().options.restore_only_held_down.value;
         let scope = self.begun.unwrap_or_else(|| self.scope());
         let known = self.config.dependents.iter().zip(self.machine.known());
         known
@@ -279,22 +279,22 @@ impl Restore {
 
     /// The prober's, but for what a person has decided: a pause binds the prober, and not whoever
     /// asks for a restore.
-    fn around(&self) -> Surroundings {
-        let mut around =
+    fn env(&self) -> Environment {
+        let mut env =
             self.shared
-                .surroundings(&self.config, &self.settings, &self.namespace, &self.uid);
-        around.options.restore_only_held_down.value |= around.paused.is_none();
-        around.options.scale_up_stabilization.value = Duration::ZERO;
-        Surroundings {
+                .environment(&self.config, &self.settings, &self.namespace, &self.uid);
+        env.options.restore_only_held_down.value |= env.paused.is_none();
+        env.options.scale_up_stabilization.value = Duration::ZERO;
+        Environment {
             paused: Some(self.begun.is_none()),
-            is_ours: around.is_ours || self.vouched,
-            ..around
+            is_ours: env.is_ours || self.vouched,
+            ..env
         }
     }
 
     fn feed(&mut self, input: Input) {
-        let (around, now) = (self.around(), self.shared.clock.now());
-        for action in self.machine.input(input, &around, now) {
+        let (env, now) = (self.env(), self.shared.clock.now());
+        for action in self.machine.input(input, &env, now) {
             if !self.ended && self.stopped.is_none() {
                 self.carry_out(action);
             }
@@ -315,17 +315,17 @@ impl Restore {
             Report::Written {
                 dependent, change, ..
             } => {
-                let (before, after, fell_back) = (
+                let (before, after, used_default_replicas) = (
                     change.base.replicas,
                     change.replicas(),
-                    change.write.fell_back,
+                    change.write.used_default_replicas,
                 );
                 let resource = resource(dependent);
                 self.events.push_back(Event::Written {
                     resource,
                     before,
                     after,
-                    fell_back,
+                    used_default_replicas,
                 });
             }
             Report::NotScaled(at, Direction::Up, reason) => {

@@ -2,10 +2,10 @@
 //! for all shoots together.
 
 pub mod dependent;
-pub mod reach;
 pub mod secret;
 mod verify;
 pub mod wakers;
+pub mod watch_scope;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -26,9 +26,9 @@ use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
 use self::dependent::DependentView;
-use self::reach::Reach;
 use self::secret::SecretView;
 use self::wakers::Wakers;
+use self::watch_scope::WatchScope;
 use crate::gardener::{Cluster, Machine, SeedRef};
 
 /// Changed objects that may wait for the shoots' tasks; more of them hold up the watches.
@@ -104,7 +104,7 @@ pub struct Seed {
     /// The shoots' tasks, which are woken by what concerns them.
     pub wakers: Arc<Wakers>,
     verifications: Semaphore,
-    reach: Reach,
+    watch_scope: WatchScope,
 }
 
 /// What keeps the views up to date.
@@ -131,7 +131,7 @@ struct Named {
 
 impl Seed {
     /// Knows nothing before [`Self::watch`].
-    pub fn new(client: Client, reach: Reach) -> Self {
+    pub fn new(client: Client, watch_scope: WatchScope) -> Self {
         let named = Named {
             secrets: SecretView::new("", CancellationToken::new()),
             dependents: Vec::new(),
@@ -144,7 +144,7 @@ impl Seed {
             named: watch::Sender::new(named),
             wakers: Arc::default(),
             verifications: Semaphore::new(VERIFICATIONS),
-            reach,
+            watch_scope,
         }
     }
 
@@ -168,7 +168,7 @@ impl Seed {
             ended,
         } = &mut watches;
         let (client, ended) = (|| self.client.clone(), || ended.clone());
-        let named = self.reach.named().page_size(CLUSTERS_PER_PAGE);
+        let named = self.watch_scope.named().page_size(CLUSTERS_PER_PAGE);
         let prune = |cluster: Cluster| Some(ClusterState::from(cluster));
         tasks.spawn(Arc::clone(&self.clusters).run(
             Api::all(client()),
@@ -178,7 +178,7 @@ impl Seed {
             ended(),
         ));
 
-        let machines = self.reach.namespaced::<Machine>(client());
+        let machines = self.watch_scope.namespaced::<Machine>(client());
         let prune = |machine: Machine| Some(machine.usable_node().map(str::to_owned));
         tasks.spawn(Arc::clone(&self.machines).run(
             machines,
@@ -235,10 +235,11 @@ impl Seed {
             mut secrets,
             dependents,
         } = self.named.borrow().clone();
-        if self.reach != Reach::Unprobed && secrets.name != config.kubeconfig_secret_name {
+        if self.watch_scope != WatchScope::Unprobed && secrets.name != config.kubeconfig_secret_name
+        {
             secrets.ended.cancel();
             secrets = SecretView::new(&config.kubeconfig_secret_name, ended.child_token());
-            tasks.spawn(secrets.run(self.client.clone(), &self.reach));
+            tasks.spawn(secrets.run(self.client.clone(), &self.watch_scope));
         }
         let (mut dependents, dropped): (Vec<_>, Vec<_>) =
             dependents.into_iter().partition(|view| {
@@ -253,7 +254,7 @@ impl Seed {
                 let view = DependentView::new(resource.clone(), ended.child_token());
                 tasks.spawn(Arc::clone(&view).run(
                     self.client.clone(),
-                    self.reach.clone(),
+                    self.watch_scope.clone(),
                     changes.clone(),
                 ));
                 dependents.push(view);
@@ -277,7 +278,7 @@ impl Seed {
             self.machines.live(),
             self.namespaces.live()
         );
-        if self.reach != Reach::Unprobed {
+        if self.watch_scope != WatchScope::Unprobed {
             secrets.view.live().await;
         }
         futures::future::join_all(dependents.iter().map(|dependent| dependent.filled())).await;
@@ -290,7 +291,8 @@ impl Seed {
             (self.clusters.is_known(), "Clusters"),
             (self.machines.is_known(), "Machines"),
             (
-                self.reach == Reach::Unprobed || self.named.borrow().secrets.view.is_known(),
+                self.watch_scope == WatchScope::Unprobed
+                    || self.named.borrow().secrets.view.is_known(),
                 "Secrets",
             ),
         ];

@@ -9,7 +9,7 @@ use prober_core::config::{Config, Dependent};
 use prober_core::lifecycle::ShootSettings;
 use prober_core::options::ResolvedOptions;
 use prober_core::plan::ByDirection;
-use prober_core::shoot::Surroundings;
+use prober_core::shoot::Environment;
 use tokio::sync::watch;
 
 use crate::clock::Clock;
@@ -48,13 +48,13 @@ impl Shared {
     }
 
     /// What the machine of one shoot decides by, besides probes and answers.
-    pub fn surroundings(
+    pub fn environment(
         &self,
         config: &Arc<Config>,
         settings: &ShootSettings,
         namespace: &str,
         uid: &str,
-    ) -> Surroundings {
+    ) -> Environment {
         let Self {
             clock,
             seed,
@@ -76,7 +76,7 @@ impl Shared {
             self.owners()
                 .standing_since(resumed, namespace, check, clock.now())
         };
-        Surroundings {
+        Environment {
             config: Arc::clone(config),
             settings: settings.clone(),
             options: options.unwrap_or_else(|| ResolvedOptions::resolve(config, None, None)),

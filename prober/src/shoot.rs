@@ -109,7 +109,7 @@ impl Driver {
         let now = shared.clock.now();
         let machine = Shoot::new(
             start,
-            &shared.surroundings(&config, &settings, &namespace, &uid),
+            &shared.environment(&config, &settings, &namespace, &uid),
             now,
         );
         Self {
@@ -126,12 +126,12 @@ impl Driver {
     }
 
     fn feed(&mut self, input: Input) {
-        let around =
-            self.shared
-                .surroundings(&self.config, &self.settings, &self.namespace, &self.uid);
-        self.note_options(&around);
+        let env = self
+            .shared
+            .environment(&self.config, &self.settings, &self.namespace, &self.uid);
+        self.note_options(&env);
         let now = self.shared.clock.now();
-        for action in self.machine.input(input, &around, now) {
+        for action in self.machine.input(input, &env, now) {
             if matches!(action, Action::ListLeases { .. }) {
                 self.began = now;
             }

@@ -15,7 +15,7 @@ use weeder_core::deletion::Deletion;
 use weeder_core::namespaces::Namespaces;
 use weeder_core::news::{Event, Report};
 
-use crate::delete::{Answer, delete, rehearse};
+use crate::delete::{Answer, delete, log_dry_run};
 use crate::metrics::Metrics;
 use crate::pulse::{BEAT, Pulse};
 use crate::status::Activity;
@@ -143,7 +143,7 @@ impl Controller {
         );
         let send = async move {
             if dry_run {
-                rehearse(&sent)
+                log_dry_run(&sent)
             } else {
                 delete(client, &fence, &sent).await
             }

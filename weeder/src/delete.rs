@@ -102,7 +102,7 @@ pub async fn delete(client: Client, fence: &Fence, deletion: &Deletion) -> Answe
 }
 
 /// Says which pod would be deleted, and deletes nothing.
-pub fn rehearse(deletion: &Deletion) -> Answer {
+pub fn log_dry_run(deletion: &Deletion) -> Answer {
     let Deletion { pod, uid, .. } = deletion;
     tracing::info!(
         namespace = pod.namespace,

@@ -49,9 +49,9 @@ impl Shoot {
                 resource,
                 before,
                 after,
-                fell_back,
+                used_default_replicas,
             } => {
-                let outcome = match fell_back {
+                let outcome = match used_default_replicas {
                     _ if before == after => {
                         format!("keeps its {after} replicas, annotations removed")
                     }

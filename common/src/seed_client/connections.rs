@@ -17,7 +17,7 @@ use tokio::time::{Instant, timeout};
 use tokio_util::sync::CancellationToken;
 
 use super::Access;
-use super::plugin::discreet;
+use super::plugin::redact_exec_error;
 use super::transport::client;
 use crate::metrics::RequestCounter;
 
@@ -65,7 +65,7 @@ struct Current {
 
 impl Current {
     fn new(access: Access) -> Result<Self, kube::Error> {
-        let (client, host) = (client(&access).map_err(discreet)?, access.host());
+        let (client, host) = (client(&access).map_err(redact_exec_error)?, access.host());
         Ok(Self {
             access,
             client,
@@ -198,7 +198,7 @@ impl Connections {
             client.send(request).await
         };
         pending.ends(&answer);
-        with_retry_after(answer.map_err(discreet)?).await
+        with_retry_after(answer.map_err(redact_exec_error)?).await
     }
 
     async fn renew(&self, current: &mut Current) {

@@ -5,7 +5,7 @@ use kube::client::AuthError;
 
 /// The error, without what could be a secret of the plugin: of its words only those for people
 /// remain.
-pub(super) fn discreet(error: kube::Error) -> kube::Error {
+pub(super) fn redact_exec_error(error: kube::Error) -> kube::Error {
     let error = match error {
         kube::Error::Auth(error) => error,
         kube::Error::Service(error) => match error.downcast() {

@@ -41,7 +41,7 @@ impl Input for Annotations {
             ..Observed::default()
         };
         let write = scale_up(&remembering, Scope::All, false);
-        let ours = write.map(|write| (write.replicas, write.fell_back));
+        let ours = write.map(|write| (write.replicas, write.used_default_replicas));
         ensure!(
             ours == Some((Some(expected.unwrap_or(1)), expected.is_none())),
             "Go: {answer:?}, we: {ours:?}"

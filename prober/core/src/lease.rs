@@ -37,7 +37,7 @@ const FORGIVEN_IN: i32 = 300;
 /// A share of the grace, and the most that it may come to.
 #[derive(Clone, Copy, Debug)]
 pub struct Share {
-    pub ten_thousandths: i32,
+    pub basis_points: i32,
     pub at_most: TimeDelta,
 }
 
@@ -94,12 +94,12 @@ impl Grace {
     pub fn share(
         self,
         Share {
-            ten_thousandths,
+            basis_points,
             at_most,
         }: Share,
     ) -> TimeDelta {
         at_most.min(TimeDelta::nanoseconds(
-            self.0.num_nanoseconds().unwrap_or(i64::MAX) / 10_000 * i64::from(ten_thousandths),
+            self.0.num_nanoseconds().unwrap_or(i64::MAX) / 10_000 * i64::from(basis_points),
         ))
     }
 

@@ -60,7 +60,7 @@ pub fn levels(dependents: &[Dependent], direction: Direction) -> Vec<Vec<usize>>
 /// How much earlier than kube-controller-manager the last write is sent: its pod needs time to end
 /// (D-35).
 const HEAD_START: Share = Share {
-    ten_thousandths: 750,
+    basis_points: 750,
     at_most: TimeDelta::seconds(3),
 };
 

@@ -97,7 +97,7 @@ pub struct Write {
     /// None: they stay.
     pub replicas: Option<i32>,
     /// The memory was unusable, so that 1 is used: to be logged and counted.
-    pub fell_back: bool,
+    pub used_default_replicas: bool,
 }
 
 /// A write, and the state that it changes.
@@ -181,7 +181,7 @@ pub fn scale_down(observed: &Observed, was_held_down: bool) -> Option<Write> {
     Some(Write {
         marks,
         replicas: Some(0),
-        fell_back: false,
+        used_default_replicas: false,
     })
 }
 
@@ -199,11 +199,12 @@ pub fn scale_up(observed: &Observed, scope: Scope, only_held_down: bool) -> Opti
         return None;
     }
     let remembered = marks.remembered();
-    let fell_back = remembered.is_none() && (marks.held_down || marks.replicas.is_some());
+    let used_default_replicas =
+        remembered.is_none() && (marks.held_down || marks.replicas.is_some());
     Some(Write {
         marks: Marks::default(),
         replicas: Some(remembered.unwrap_or(1)),
-        fell_back,
+        used_default_replicas,
     })
 }
 

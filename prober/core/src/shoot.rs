@@ -22,7 +22,7 @@ use std::sync::Arc;
 use chrono::TimeDelta;
 
 pub use self::interface::{
-    Action, Input, Intended, Order, ProbeFailure, Reason, Report, Start, Surroundings, Verified,
+    Action, Environment, Input, Intended, Order, ProbeFailure, Reason, Report, Start, Verified,
 };
 use self::schedule::{ReprobeRequests, StartupJitter};
 use self::standby::Verification;
@@ -120,7 +120,7 @@ struct Ended {
 }
 
 struct Context<'a> {
-    around: &'a Surroundings,
+    env: &'a Environment,
     now: Moment,
     actions: Vec<Action>,
     wake: Option<Moment>,
@@ -147,8 +147,8 @@ impl Context<'_> {
 }
 
 impl Shoot {
-    pub fn new(start: Start, around: &Surroundings, now: Moment) -> Self {
-        let dependents = &around.config.dependents;
+    pub fn new(start: Start, env: &Environment, now: Moment) -> Self {
+        let dependents = &env.config.dependents;
         let mut shoot = Self {
             start,
             resources: dependents
@@ -156,17 +156,17 @@ impl Shoot {
                 .map(|dependent| dependent.resource.clone())
                 .collect(),
             known: vec![Known::default(); dependents.len()],
-            jitter: StartupJitter::new(around.chance),
+            jitter: StartupJitter::new(env.chance),
             ..Self::default()
         };
-        shoot.observe(around, now);
-        shoot.next_probe = shoot.first_probe(around, now);
+        shoot.observe(env, now);
+        shoot.next_probe = shoot.first_probe(env, now);
         shoot
     }
 
-    pub fn input(&mut self, input: Input, around: &Surroundings, now: Moment) -> Vec<Action> {
+    pub fn input(&mut self, input: Input, env: &Environment, now: Moment) -> Vec<Action> {
         let mut cx = Context {
-            around,
+            env,
             now,
             actions: Vec::new(),
             wake: None,
@@ -177,7 +177,7 @@ impl Shoot {
             self.reload(&mut cx);
         }
         self.follow_owner(&mut cx);
-        self.observe(around, now);
+        self.observe(env, now);
         self.note_freedom(
             matches!(input, Input::Reloaded | Input::SettingsChanged),
             &mut cx,
@@ -185,10 +185,8 @@ impl Shoot {
         match input {
             Input::Woken => {}
             Input::Reloaded => {
-                self.jitter = StartupJitter::new(around.chance);
-                self.next_probe = self
-                    .next_probe
-                    .min(now + scaled(around.spread, around.chance));
+                self.jitter = StartupJitter::new(env.chance);
+                self.next_probe = self.next_probe.min(now + scaled(env.spread, env.chance));
             }
             Input::SettingsChanged => self.next_probe = now,
             Input::Leases(times, leases, machines) => {
@@ -199,7 +197,7 @@ impl Shoot {
                 self.conclude(&mut cx);
             }
             Input::Vouched => {
-                let found = self.judge.judge(&self.rules(around));
+                let found = self.judge.judge(&self.rules(env));
                 self.complete(
                     Finding {
                         verdict: Verdict::ScaleUpHeldDown,
@@ -217,7 +215,7 @@ impl Shoot {
             Input::Read(dependent, result) => self.on_read(dependent, result, &mut cx),
             Input::Written(dependent, result) => self.on_written(dependent, result, &mut cx),
         }
-        self.note_leaders_chance(&cx);
+        self.update_leader_grace(&cx);
         self.act(&mut cx);
         self.probe_if_due(&mut cx);
         self.wake = cx.wake;
@@ -233,9 +231,9 @@ impl Shoot {
 
     /// Takes in how the dependents are. A marker that appears while a write of this replica is
     /// under way is most likely its own: a watch may be faster than an answer.
-    fn observe(&mut self, around: &Surroundings, now: Moment) {
-        self.was_paused = around.paused.unwrap_or(self.was_paused);
-        for (at, (known, state)) in self.known.iter_mut().zip(&around.dependents).enumerate() {
+    fn observe(&mut self, env: &Environment, now: Moment) {
+        self.was_paused = env.paused.unwrap_or(self.was_paused);
+        for (at, (known, state)) in self.known.iter_mut().zip(&env.dependents).enumerate() {
             let step = self
                 .scaling
                 .as_ref()
@@ -256,7 +254,7 @@ impl Shoot {
     /// Applies a changed config: what it names as before stays known.
     fn reload(&mut self, cx: &mut Context<'_>) {
         let resources: Vec<_> = cx
-            .around
+            .env
             .config
             .dependents
             .iter()
@@ -281,18 +279,17 @@ impl Shoot {
         machines: Option<Arc<BackedNodes>>,
         cx: &mut Context<'_>,
     ) {
-        let rules = self.rules(cx.around);
+        let rules = self.rules(cx.env);
         self.judge.observe(times, leases.iter(), rules.grace);
         let Some(machines) = machines else {
             cx.report(Report::MachinesUnknown);
             return self.on_failure(ProbeFailure::Other, cx);
         };
         self.judge.set_machines(machines);
-        if self.judge.wants_nodes(
-            &rules,
-            self.is_settled(cx.around),
-            self.nodes_good_since(cx),
-        ) {
+        if self
+            .judge
+            .wants_nodes(&rules, self.is_settled(cx.env), self.nodes_good_since(cx))
+        {
             self.probing = Probing::Nodes;
             cx.actions.push(Action::ListNodes);
         } else {
@@ -301,7 +298,7 @@ impl Shoot {
     }
 
     fn conclude(&mut self, cx: &mut Context<'_>) {
-        self.complete(self.judge.judge(&self.rules(cx.around)), cx);
+        self.complete(self.judge.judge(&self.rules(cx.env)), cx);
     }
 
     fn complete(&mut self, finding: Finding, cx: &mut Context<'_>) {
@@ -364,10 +361,10 @@ impl Shoot {
         cx.report(Report::Found);
     }
 
-    fn rules(&self, around: &Surroundings) -> Rules {
-        let Surroundings {
+    fn rules(&self, env: &Environment) -> Rules {
+        let Environment {
             config, settings, ..
-        } = around;
+        } = env;
         Rules {
             grace: settings.grace(config),
             fraction: config.node_lease_failure_fraction,
@@ -389,12 +386,12 @@ impl Shoot {
     }
 
     /// Whether a scale-up would find nothing to do; false when that is not known.
-    fn is_settled(&self, around: &Surroundings) -> bool {
+    fn is_settled(&self, env: &Environment) -> bool {
         self.known.iter().all(|known| match known.state() {
             DependentState::Present(observed) => scale_up(
                 observed,
                 Scope::All,
-                around.options.restore_only_held_down.value,
+                env.options.restore_only_held_down.value,
             )
             .is_none(),
             DependentState::Absent | DependentState::NoSuchKind => true,

@@ -11,7 +11,7 @@ use crate::clock::Clock;
 use crate::config;
 use crate::metrics::Metrics;
 use crate::seed::Seed;
-use crate::seed::reach::Reach;
+use crate::seed::watch_scope::WatchScope;
 use crate::shoot_client::resources::Resources;
 use crate::shoot_statuses::ShootStatuses;
 use crate::suspend_detector::SuspendDetector;
@@ -37,7 +37,7 @@ fn manager_with(config: &str) -> Manager {
     let shared = Shared {
         clock,
         resources: Arc::new(Resources::of_system()),
-        seed: Arc::new(Seed::new(client.clone(), Reach::Seed)),
+        seed: Arc::new(Seed::new(client.clone(), WatchScope::Seed)),
         config: watch::channel(config).1,
         writer: Arc::new(Writer::new(
             client,

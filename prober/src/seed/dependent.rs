@@ -25,7 +25,7 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use self::scale::{Reading, Scales};
-use crate::seed::reach::Reach;
+use crate::seed::watch_scope::WatchScope;
 
 /// How often a kind that does not exist is searched for again: a CRD may be installed at any time.
 const MAX_KIND_WAIT: Duration = Duration::from_secs(60);
@@ -164,12 +164,17 @@ impl DependentView {
     }
 
     /// Keeps the view up to date until it is ended. What may have changed goes to `changes`.
-    pub async fn run(self: Arc<Self>, client: Client, reach: Reach, changes: mpsc::Sender<Key>) {
+    pub async fn run(
+        self: Arc<Self>,
+        client: Client,
+        watch_scope: WatchScope,
+        changes: mpsc::Sender<Key>,
+    ) {
         let Some(kind) = self.ended.run_until_cancelled(self.resolve(&client)).await else {
             return;
         };
         let kind = self.kind.get_or_init(|| kind).clone();
-        let api = reach.dynamic(client.clone(), &kind.api);
+        let api = watch_scope.dynamic(client.clone(), &kind.api);
         let named =
             watcher::Config::default().fields(&format!("metadata.name={}", self.resource.name));
         let (view, ended) = (Arc::clone(&self.view), self.ended.clone());

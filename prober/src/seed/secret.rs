@@ -10,7 +10,7 @@ use kube::{Api, Client};
 use tokio_util::sync::CancellationToken;
 
 use crate::seed::Seed;
-use crate::seed::reach::Reach;
+use crate::seed::watch_scope::WatchScope;
 use crate::shoot_client::error::Cause;
 use crate::shoot_client::{KubeconfigSecret, Secrets};
 
@@ -44,11 +44,15 @@ impl SecretView {
     }
 
     /// Keeps the view up to date until it is ended.
-    pub fn run(&self, client: Client, reach: &Reach) -> impl Future<Output = ()> + Send + use<> {
+    pub fn run(
+        &self,
+        client: Client,
+        watch_scope: &WatchScope,
+    ) -> impl Future<Output = ()> + Send + use<> {
         let named = watcher::Config::default().fields(&format!("metadata.name={}", self.name));
         let prune = |secret: Secret| Some(KubeconfigSecret::from(secret));
         Arc::clone(&self.view).run(
-            reach.namespaced(client),
+            watch_scope.namespaced(client),
             named,
             prune,
             None,

@@ -12,7 +12,7 @@ use prober_core::outage::{End, Outage, SCHEMA, Snapshot};
 use prober_core::owner::Standing;
 use prober_core::plan::Direction;
 use prober_core::replicas::Change;
-use prober_core::shoot::{Reason, Report, Surroundings};
+use prober_core::shoot::{Environment, Reason, Report};
 
 use super::Driver;
 use crate::shoot_client::error::{Cause, ProbeError, Stage};
@@ -93,9 +93,9 @@ impl Driver {
     /// Says what annotations have changed. While they are not known what they said last is shown.
     pub(super) fn note_options(
         &self,
-        &Surroundings {
+        &Environment {
             paused, options, ..
-        }: &Surroundings,
+        }: &Environment,
     ) {
         if paused.is_none() {
             return;
@@ -322,7 +322,7 @@ impl Driver {
         took_s: Option<f64>,
     ) {
         let Change { base, write } = change;
-        if write.fell_back {
+        if write.used_default_replicas {
             self.shared.metrics.memory_fallbacks.inc();
             tracing::warn!(%resource, memory = base.marks.replicas, "remembered replicas could not be used, scaled to 1");
         }

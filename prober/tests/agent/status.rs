@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use common::metrics::RequestCounter;
 use prober::read_only::ReadOnlyProber;
-use prober::seed::reach::Reach;
+use prober::seed::watch_scope::WatchScope;
 use serde_json::{Value, json};
 use testbed::PATIENCE;
 use testbed::api::{Fault, When};
@@ -237,7 +237,7 @@ async fn whether_a_shoot_is_paused_is_not_known_while_namespaces_may_not_be_read
             PATIENCE
         };
         let prober =
-            ReadOnlyProber::start(client.clone(), config.clone(), Reach::Seed, patience).await;
+            ReadOnlyProber::start(client.clone(), config.clone(), WatchScope::Seed, patience).await;
         assert_eq!(prober.paused(NAMESPACE), paused);
         prober.end().await;
     }

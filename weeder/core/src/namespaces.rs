@@ -9,7 +9,7 @@ use common_core::change::{Change, Key};
 
 use super::deletion::{Deletion, Outcome, Tracked};
 use super::news::{Cause, End, Event, Report};
-use super::readiness::{Readiness, Slice, Turn};
+use super::readiness::{Readiness, Slice, Transition};
 use super::verdict::DeletionCandidate;
 use super::window::{Window, charge, spread};
 use crate::config::Config;
@@ -66,15 +66,20 @@ impl Namespaces {
     /// From now on this process may write. The first window of each ready Service opens.
     pub fn lead(&mut self, now: Instant) {
         self.leads = true;
-        let turns =
-            |readiness: &Readiness| readiness.ready().into_keys().map(Turn::Ready).collect();
+        let transitions = |readiness: &Readiness| {
+            readiness
+                .ready()
+                .into_keys()
+                .map(Transition::Ready)
+                .collect()
+        };
         let ready: Vec<_> = self
             .readiness
             .iter()
-            .map(|(namespace, readiness)| (namespace.clone(), turns(readiness)))
+            .map(|(namespace, readiness)| (namespace.clone(), transitions(readiness)))
             .collect();
-        for (namespace, turns) in ready {
-            self.follow(&namespace, turns, Cause::Start, now);
+        for (namespace, transitions) in ready {
+            self.follow(&namespace, transitions, Cause::Start, now);
         }
     }
 
@@ -138,13 +143,15 @@ impl Namespaces {
     pub fn slices(&mut self, change: Change<Slice>, now: Instant) {
         match change {
             Change::Applied(key, slice) => {
-                self.turn(key.namespace, Cause::Recovery, now, |readiness| {
+                self.transition(key.namespace, Cause::Recovery, now, |readiness| {
                     readiness.apply(key.name, slice)
                 });
             }
-            Change::Gone(key) => self.turn(key.namespace, Cause::Recovery, now, |readiness| {
-                readiness.remove(&key.name)
-            }),
+            Change::Gone(key) => {
+                self.transition(key.namespace, Cause::Recovery, now, |readiness| {
+                    readiness.remove(&key.name)
+                })
+            }
             Change::Listed {
                 objects,
                 unreadable,
@@ -156,10 +163,9 @@ impl Namespaces {
                 };
                 (self.slices_listed, self.observes_slices) = (true, true);
                 let added = std::mem::take(&mut self.added);
-                let is_news =
-                    |turn: &Turn| !matches!(turn, Turn::Ready(service) if added.contains(service));
+                let is_news = |transition: &Transition| !matches!(transition, Transition::Ready(service) if added.contains(service));
                 for (namespace, (slices, unreadable)) in self.by_namespace(objects, unreadable) {
-                    self.turn(namespace, cause, now, |readiness| {
+                    self.transition(namespace, cause, now, |readiness| {
                         readiness
                             .replace(slices, &unreadable)
                             .into_iter()
@@ -325,32 +331,38 @@ impl Namespaces {
     }
 
     /// Lets a namespace's readiness change, and its windows with it.
-    fn turn(
+    fn transition(
         &mut self,
         namespace: String,
         cause: Cause,
         now: Instant,
-        change: impl FnOnce(&mut Readiness) -> Vec<Turn>,
+        change: impl FnOnce(&mut Readiness) -> Vec<Transition>,
     ) {
         let readiness = self.readiness.entry(namespace.clone()).or_default();
-        let turns = change(readiness);
+        let transitions = change(readiness);
         if readiness.is_empty() {
             self.readiness.remove(&namespace);
         }
         if self.leads {
-            self.follow(&namespace, turns, cause, now);
+            self.follow(&namespace, transitions, cause, now);
         }
     }
 
     /// Opens and closes windows as the Services of a namespace turned.
-    fn follow(&mut self, namespace: &str, turns: Vec<Turn>, cause: Cause, now: Instant) {
-        for turn in turns {
-            match turn {
-                Turn::Ready(service) => {
+    fn follow(
+        &mut self,
+        namespace: &str,
+        transitions: Vec<Transition>,
+        cause: Cause,
+        now: Instant,
+    ) {
+        for transition in transitions {
+            match transition {
+                Transition::Ready(service) => {
                     self.close(namespace, service, End::Renewed);
                     self.open(namespace, service, cause, now);
                 }
-                Turn::NotReady(service) => self.close(namespace, service, End::NotReady),
+                Transition::NotReady(service) => self.close(namespace, service, End::NotReady),
             }
         }
     }

@@ -17,18 +17,18 @@ pub struct Readiness(HashMap<String, Slice>);
 
 /// What became of a Service.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Turn {
+pub enum Transition {
     /// It is ready and was not, or nobody can say whether it was all the time.
     Ready(usize),
     NotReady(usize),
 }
 
 impl Readiness {
-    pub fn apply(&mut self, name: String, slice: Slice) -> Vec<Turn> {
+    pub fn apply(&mut self, name: String, slice: Slice) -> Vec<Transition> {
         self.change(false, |slices| drop(slices.insert(name, slice)))
     }
 
-    pub fn remove(&mut self, name: &str) -> Vec<Turn> {
+    pub fn remove(&mut self, name: &str) -> Vec<Transition> {
         self.change(false, |slices| drop(slices.remove(name)))
     }
 
@@ -39,7 +39,7 @@ impl Readiness {
         &mut self,
         slices: HashMap<String, Slice>,
         unreadable: &HashSet<String>,
-    ) -> Vec<Turn> {
+    ) -> Vec<Transition> {
         self.change(true, |known| {
             known.retain(|name, _| unreadable.contains(name));
             known.extend(slices);
@@ -75,14 +75,14 @@ impl Readiness {
         &mut self,
         relisted: bool,
         change: impl FnOnce(&mut HashMap<String, Slice>),
-    ) -> Vec<Turn> {
+    ) -> Vec<Transition> {
         let before = self.ready();
         change(&mut self.0);
         let after = self.ready();
         let ended = before
             .keys()
             .filter(|service| !after.contains_key(service))
-            .map(|&service| Turn::NotReady(service));
+            .map(|&service| Transition::NotReady(service));
         let is_new = |(service, endpoints): &(&usize, &BTreeSet<String>)| {
             before
                 .get(service)
@@ -91,7 +91,7 @@ impl Readiness {
         let begun = after
             .iter()
             .filter(is_new)
-            .map(|(&service, _)| Turn::Ready(service));
+            .map(|(&service, _)| Transition::Ready(service));
         ended.chain(begun).collect()
     }
 }

@@ -1,5 +1,5 @@
 use super::*;
-use crate::tests::scene::around;
+use crate::tests::scene::env;
 
 /// The three options say the opposite of their defaults.
 fn config() -> Config {
@@ -7,7 +7,7 @@ fn config() -> Config {
         restore_only_held_down: true,
         scale_up_stabilization: Duration::from_secs(90),
         standby_protects: false,
-        ..Config::clone(&around([]).config)
+        ..Config::clone(&env([]).config)
     }
 }
 

@@ -181,7 +181,7 @@ fn a_memory_that_cannot_be_used_brings_back_1_and_says_so() {
             let stopped = observed(0, Some(memory), held_down);
             let write = scale_up(&stopped, Scope::All, false).expect("a write");
             assert_eq!(
-                (write.replicas, write.fell_back),
+                (write.replicas, write.used_default_replicas),
                 (Some(1), true),
                 "{memory:?}"
             );
@@ -207,7 +207,7 @@ fn a_memory_is_read_in_gos_syntax_with_or_without_marker() {
             let write = scale_up(&observed(0, Some(memory), held_down), Scope::All, false)
                 .expect("a write");
             assert_eq!(
-                (write.replicas, write.fell_back),
+                (write.replicas, write.used_default_replicas),
                 (Some(replicas), false),
                 "{memory:?}"
             );
@@ -217,12 +217,12 @@ fn a_memory_is_read_in_gos_syntax_with_or_without_marker() {
 
 #[test]
 fn nothing_remembered_brings_back_1_and_is_worth_a_word_only_under_a_marker() {
-    let fell_back = |held_down| {
+    let used_default_replicas = |held_down| {
         scale_up(&observed(0, None, held_down), Scope::All, false)
-            .map(|write| (write.replicas, write.fell_back))
+            .map(|write| (write.replicas, write.used_default_replicas))
     };
-    assert_eq!(fell_back(true), Some((Some(1), true)));
-    assert_eq!(fell_back(false), Some((Some(1), false)));
+    assert_eq!(used_default_replicas(true), Some((Some(1), true)));
+    assert_eq!(used_default_replicas(false), Some((Some(1), false)));
 }
 
 #[test]

@@ -18,7 +18,7 @@ use crate::verdict::Scope;
 const CLOSE_PROBES: TimeDelta = TimeDelta::seconds(10);
 
 impl Shoot {
-    /// Makes what is under way be what the verdict and the surroundings ask for.
+    /// Makes what is under way be what the verdict and the environment ask for.
     pub(super) fn act(&mut self, cx: &mut Context<'_>) {
         if self.must_abandon(cx) {
             self.drop_scaling(cx);
@@ -36,12 +36,10 @@ impl Shoot {
         let Some(scaling) = &self.scaling else {
             return false;
         };
-        let turned = self
-            .aim(cx.around)
-            .map_or(self.stood_down, |(direction, _)| {
-                direction != scaling.direction
-            });
-        turned || cx.around.paused == Some(true) || !cx.around.is_ours
+        let turned = self.aim(cx.env).map_or(self.stood_down, |(direction, _)| {
+            direction != scaling.direction
+        });
+        turned || cx.env.paused == Some(true) || !cx.env.is_ours
     }
 
     pub(super) fn drop_scaling(&mut self, cx: &mut Context<'_>) {
@@ -62,10 +60,10 @@ impl Shoot {
     /// Begins a scaling if there is something to do, and a probe that is newer than all that it
     /// depends on says so.
     fn begin(&mut self, cx: &mut Context<'_>) {
-        let Some((direction, scope)) = self.aim(cx.around) else {
+        let Some((direction, scope)) = self.aim(cx.env) else {
             return self.intended.clear();
         };
-        if cx.around.dry_run {
+        if cx.env.dry_run {
             return self.report_dry_run(direction, scope, cx);
         }
         let due: Vec<usize> = (0..self.known.len())
@@ -94,7 +92,7 @@ impl Shoot {
         self.scaling = Some(Scaling::new(
             self.scalings,
             direction,
-            &cx.around.config.dependents,
+            &cx.env.config.dependents,
             deadline,
             cx.now,
         ));
@@ -104,7 +102,7 @@ impl Shoot {
     /// Whether a dependent would be written. Protection that cannot know that tries, and says so.
     fn is_due(&self, at: usize, direction: Direction, scope: Scope, cx: &mut Context<'_>) -> bool {
         match self.known[at].state() {
-            DependentState::Unknown => direction == Direction::Down && cx.around.leads,
+            DependentState::Unknown => direction == Direction::Down && cx.env.leads,
             _ => self.intends(at, direction, scope, cx).is_some(),
         }
     }
@@ -119,21 +117,21 @@ impl Shoot {
         let base = Arc::clone(self.known[at].observed()?);
         let write = match direction {
             Direction::Down => scale_down(&base, self.known[at].was_held_down()),
-            Direction::Up => scale_up(&base, scope, cx.around.options.restore_only_held_down.value),
+            Direction::Up => scale_up(&base, scope, cx.env.options.restore_only_held_down.value),
         }?;
         let change = Change { base, write };
-        (cx.around.leads || cx.around.dry_run || self.is_a_standbys(at, direction, &change, cx))
+        (cx.env.leads || cx.env.dry_run || self.standby_may_apply(at, direction, &change, cx))
             .then_some(change)
     }
 
     /// In a dry run says what would be written: each write once, for as long as it stays the one
     /// that would be made.
     fn report_dry_run(&mut self, direction: Direction, scope: Scope, cx: &mut Context<'_>) {
-        if self.judged_at(cx.around) < self.ripe_from(direction, cx.around) {
+        if self.judged_at(cx.env) < self.ripe_from(direction, cx.env) {
             return;
         }
         let before = std::mem::take(&mut self.intended);
-        if cx.around.paused == Some(true) || !self.is_owner(direction, cx) {
+        if cx.env.paused == Some(true) || !self.is_owner(direction, cx) {
             return;
         }
         for at in 0..self.known.len() {
@@ -175,7 +173,7 @@ impl Shoot {
             for at in scaling.opened() {
                 self.step(&mut scaling, at, cx);
             }
-            if !scaling.opens_level(&cx.around.config.dependents, &self.known, cx.now) {
+            if !scaling.opens_level(&cx.env.config.dependents, &self.known, cx.now) {
                 break;
             }
         }
@@ -224,11 +222,7 @@ impl Shoot {
             Ok(None) => return self.settle(scaling, at, cx),
             Err(reason) => return self.try_again(scaling, at, Refusal::Other, reason, cx),
         };
-        let delay = span(
-            direction
-                .info(&cx.around.config.dependents[at])
-                .initial_delay,
-        );
+        let delay = span(direction.info(&cx.env.config.dependents[at]).initial_delay);
         let step = &mut scaling.steps[at];
         // The delay is waited once, and only when there is something to scale (D-18, D-35).
         if change.write.replicas.is_some() && !step.delayed && delay > TimeDelta::zero() {
@@ -253,12 +247,10 @@ impl Shoot {
         match self.known[at].state() {
             DependentState::Unknown => Err(Reason::Unknown),
             DependentState::NoSuchKind => Err(Reason::NoSuchKind),
-            DependentState::Absent if cx.around.config.dependents[at].optional => Ok(None),
+            DependentState::Absent if cx.env.config.dependents[at].optional => Ok(None),
             DependentState::Absent => Err(Reason::Missing),
             DependentState::Present(_) => {
-                let scope = self
-                    .aim(cx.around)
-                    .map_or(Scope::HeldDown, |(_, scope)| scope);
+                let scope = self.aim(cx.env).map_or(Scope::HeldDown, |(_, scope)| scope);
                 Ok(self.intends(at, scaling.direction, scope, cx))
             }
         }
@@ -306,7 +298,7 @@ impl Shoot {
         match (decision, judged_at) {
             (Ok(Some(change)), Some(judged_at)) => {
                 step.stage = Stage::Writing(change.clone(), cx.now);
-                let (limit, needs_lead) = (step.retry.limit(), cx.around.leads);
+                let (limit, needs_lead) = (step.retry.limit(), cx.env.leads);
                 cx.actions.push(Action::Write(Order {
                     dependent: at,
                     change,
@@ -410,7 +402,7 @@ impl Shoot {
             (self.marked_after, self.protected_at) = (self.answered_at, cx.now);
             self.probe_again_soon(cx);
         }
-        let (turn, without_lead) = (cx.now - step.began, !cx.around.leads);
+        let (turn, without_lead) = (cx.now - step.began, !cx.env.leads);
         if without_lead {
             self.known[at].stood_in = Some(cx.now);
         }

@@ -3,7 +3,7 @@
 
 use chrono::TimeDelta;
 
-use super::{Context, Direction, PAUSE_READ, Shoot, Surroundings};
+use super::{Context, Direction, Environment, PAUSE_READ, Shoot};
 use crate::moment::Moment;
 use crate::plan::{ByDirection, levels};
 use crate::scaling::Scaling;
@@ -19,8 +19,8 @@ impl Shoot {
     /// not paused, and its owner record allows it; and since when leadership, config and settings
     /// are the same, which they are not where something `restarts`.
     pub(super) fn note_freedom(&mut self, restarts: bool, cx: &mut Context<'_>) {
-        let around = cx.around;
-        let turns = std::mem::replace(&mut self.led, around.leads) != around.leads;
+        let env = cx.env;
+        let turns = std::mem::replace(&mut self.led, env.leads) != env.leads;
         if turns || restarts {
             self.same_since = cx.now;
         }
@@ -30,9 +30,9 @@ impl Shoot {
             self.next_probe = self.next_probe.min(self.scheduled(None, cx));
         }
         let mut since = |direction| {
-            let free = around.is_ours
+            let free = env.is_ours
                 && self.is_not_paused(direction, cx)
-                && self.owner_allows(direction, around);
+                && self.owner_allows(direction, env);
             free.then(|| self.free_since[direction].unwrap_or(cx.now))
         };
         self.free_since = ByDirection {
@@ -44,15 +44,12 @@ impl Shoot {
     /// While it is unknown whether the shoot is paused nothing is written for a moment; then the
     /// leader protects. A pause that was once read holds until it is read otherwise.
     fn is_not_paused(&self, direction: Direction, cx: &mut Context<'_>) -> bool {
-        match cx.around.paused {
+        match cx.env.paused {
             Some(paused) => !paused,
             None => {
                 let from = self.start.eligible + PAUSE_READ;
                 cx.wake_at(from);
-                from <= cx.now
-                    && cx.around.leads
-                    && direction == Direction::Down
-                    && !self.was_paused
+                from <= cx.now && cx.env.leads && direction == Direction::Down && !self.was_paused
             }
         }
     }
@@ -73,7 +70,7 @@ impl Shoot {
         direction: Direction,
         cx: &mut Context<'_>,
     ) -> Option<Moment> {
-        let judged_at = self.judged_at(cx.around)?;
+        let judged_at = self.judged_at(cx.env)?;
         if direction == Direction::Up && !self.verdict().is_some_and(Verdict::is_up) {
             return None;
         }
@@ -88,52 +85,52 @@ impl Shoot {
     /// Since when, or from when on, a probe may lead to a write in this direction, another
     /// leadership, config or settings apart; none while that is not known (D-56).
     fn allowed_since(&mut self, direction: Direction, cx: &mut Context<'_>) -> Option<Moment> {
-        let around = cx.around;
+        let env = cx.env;
         if !self.is_owner(direction, cx) {
             return None;
         }
         let free = match self.free_since[direction]? {
             // A check of the owner record comes before what follows from it.
             _ if self.stood_down => Moment::START,
-            free if around.leads => free,
+            free if env.leads => free,
             free => free.max(self.standbys_turn(direction, cx)?),
         };
         Some(
-            free.max(around.seed_since[direction]?)
-                .max(self.ripe_from(direction, around)?),
+            free.max(env.seed_since[direction]?)
+                .max(self.ripe_from(direction, env)?),
         )
     }
 
     /// From when on probes lead to writes: from the end of initialDelay on; protection of a shoot
     /// in operation, and a restore that goes on there, at once (D-51); for a restore once "up" was
     /// said for as long as is configured (D-22).
-    pub(super) fn ripe_from(&self, direction: Direction, around: &Surroundings) -> Option<Moment> {
+    pub(super) fn ripe_from(&self, direction: Direction, env: &Environment) -> Option<Moment> {
         let at_once = match direction {
             Direction::Down => self.start.in_operation,
-            Direction::Up => self.continues_restore(around),
+            Direction::Up => self.continues_restore(env),
         };
         let from = if at_once {
             self.start.eligible
         } else {
-            self.delayed_until(around)
+            self.delayed_until(env)
         };
         match direction {
             Direction::Down => Some(from),
             Direction::Up => {
-                Some(from.max(self.up_since?.0 + span(around.options.scale_up_stabilization.value)))
+                Some(from.max(self.up_since?.0 + span(env.options.scale_up_stabilization.value)))
             }
         }
     }
 
-    pub(super) fn delayed_until(&self, around: &Surroundings) -> Moment {
-        self.start.eligible + span(around.config.initial_delay)
+    pub(super) fn delayed_until(&self, env: &Environment) -> Moment {
+        self.start.eligible + span(env.config.initial_delay)
     }
 
     /// Whether a restore was begun before this process: what is held down has an earlier level, and
     /// all of that is up and ready (D-51). A scale-down that only just began looks the same, so
     /// this replaces no proof (D-59): some nodes must count.
-    pub(super) fn continues_restore(&self, around: &Surroundings) -> bool {
-        let levels = levels(&around.config.dependents, Direction::Up);
+    pub(super) fn continues_restore(&self, env: &Environment) -> bool {
+        let levels = levels(&env.config.dependents, Direction::Up);
         let first = levels
             .iter()
             .position(|level| level.iter().any(|&at| self.known[at].is_held_down()));
@@ -196,7 +193,7 @@ impl Shoot {
         scaling: Option<u64>,
         cx: &mut Context<'_>,
     ) -> bool {
-        let turn = self.turn_with(at, direction, cx.around);
+        let turn = self.turn_with(at, direction, cx.env);
         let is_behind = self.known[at].is_older_than_probe(judged_at, scaling)
             && turn.is_none_or(|from| from <= judged_at);
         match turn.filter(|&from| from > cx.now) {

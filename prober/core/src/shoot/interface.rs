@@ -29,7 +29,7 @@ pub struct Start {
 /// All that a decision depends on besides the probes and the answers. Whoever drives the machine
 /// reads it again for each input.
 #[derive(Clone, Debug)]
-pub struct Surroundings {
+pub struct Environment {
     pub config: Arc<Config>,
     pub settings: ShootSettings,
     /// What can be set without a config file.
@@ -59,7 +59,7 @@ pub struct Surroundings {
 
 #[derive(Debug)]
 pub enum Input {
-    /// Time has passed, or the surroundings have changed.
+    /// Time has passed, or the environment have changed.
     Woken,
     Reloaded,
     SettingsChanged,

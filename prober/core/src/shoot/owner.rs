@@ -3,7 +3,7 @@
 
 use chrono::TimeDelta;
 
-use super::{Context, Direction, Report, Shoot, Start, Surroundings};
+use super::{Context, Direction, Environment, Report, Shoot, Start};
 use crate::config::OnLoss;
 use crate::moment::Moment;
 use crate::owner::Standing;
@@ -14,7 +14,7 @@ impl Shoot {
     /// Stands down when the shoot is lost, and starts afresh when it is ours again: as for a shoot
     /// that may be probed from now on.
     pub(super) fn follow_owner(&mut self, cx: &mut Context<'_>) {
-        let lost = cx.around.owner.is_some_and(Standing::is_lost);
+        let lost = cx.env.owner.is_some_and(Standing::is_lost);
         if !std::mem::replace(&mut self.stood_down, lost) || lost {
             return;
         }
@@ -23,14 +23,13 @@ impl Shoot {
             eligible,
             in_operation,
         } = self.start;
-        let in_operation =
-            in_operation || cx.now >= eligible + span(cx.around.config.initial_delay);
+        let in_operation = in_operation || cx.now >= eligible + span(cx.env.config.initial_delay);
         let fresh = Self::new(
             Start {
                 eligible: cx.now,
                 in_operation,
             },
-            cx.around,
+            cx.env,
             cx.now,
         );
         let before = std::mem::replace(self, fresh);
@@ -53,24 +52,24 @@ impl Shoot {
 
     /// What is to be done now: what the probes say; for a shoot that is lost nothing, or that
     /// nothing of it is to run here.
-    pub(super) fn aim(&self, around: &Surroundings) -> Option<(Direction, Scope)> {
+    pub(super) fn aim(&self, env: &Environment) -> Option<(Direction, Scope)> {
         if self.stood_down {
             return self
-                .passivates_since(around)
+                .passivates_since(env)
                 .map(|_| (Direction::Down, Scope::All));
         }
         let (direction, scope) = self.verdict()?.aim()?;
         // What a restore that goes on does before the end of initialDelay.
-        let early = self.continues_restore(around)
-            && self.judged_at(around) < Some(self.delayed_until(around));
+        let early =
+            self.continues_restore(env) && self.judged_at(env) < Some(self.delayed_until(env));
         Some((direction, if early { Scope::HeldDown } else { scope }))
     }
 
     /// When that was asked for which a write rests on (D-52): the probe, or the check of the owner
     /// record.
-    pub(super) fn judged_at(&self, around: &Surroundings) -> Option<Moment> {
+    pub(super) fn judged_at(&self, env: &Environment) -> Option<Moment> {
         if self.stood_down {
-            self.passivates_since(around)
+            self.passivates_since(env)
         } else {
             Some(self.finding.as_ref()?.judged_at)
         }
@@ -86,34 +85,34 @@ impl Shoot {
         }
     }
 
-    fn passivates_since(&self, around: &Surroundings) -> Option<Moment> {
-        let passivates = around
+    fn passivates_since(&self, env: &Environment) -> Option<Moment> {
+        let passivates = env
             .config
             .owner_check
             .as_ref()
             .is_some_and(|check| check.on_loss == OnLoss::Passivate);
-        match around.owner {
-            Some(Standing::Elsewhere { checked }) if passivates && around.leads => checked,
+        match env.owner {
+            Some(Standing::Elsewhere { checked }) if passivates && env.leads => checked,
             _ => None,
         }
     }
 
     /// Whether the owner record allows a write.
-    pub(super) fn owner_allows(&self, direction: Direction, around: &Surroundings) -> bool {
-        match around.owner {
+    pub(super) fn owner_allows(&self, direction: Direction, env: &Environment) -> bool {
+        match env.owner {
             None | Some(Standing::Ours) => true,
             Some(Standing::NotChecked | Standing::Doubted) => false,
             // As where a pause is not known.
-            Some(Standing::Unproven(_)) => direction == Direction::Down && around.leads,
+            Some(Standing::Unproven(_)) => direction == Direction::Down && env.leads,
             Some(Standing::Elsewhere { .. } | Standing::Unresolved(_)) => {
-                direction == Direction::Down && self.passivates_since(around).is_some()
+                direction == Direction::Down && self.passivates_since(env).is_some()
             }
         }
     }
 
     /// The same; a write that it prevents is reported once.
     pub(super) fn is_owner(&mut self, direction: Direction, cx: &mut Context<'_>) -> bool {
-        let allowed = self.owner_allows(direction, cx.around);
+        let allowed = self.owner_allows(direction, cx.env);
         let prevented = (!allowed).then_some(direction);
         if std::mem::replace(&mut self.prevented, prevented) != prevented && !allowed {
             cx.report(Report::NotOwner(direction));

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use chrono::TimeDelta;
 
-use super::{Action, Context, Direction, Probing, Report, Shoot, Surroundings};
+use super::{Action, Context, Direction, Environment, Probing, Report, Shoot};
 use crate::judgement::Finding;
 use crate::moment::Moment;
 use crate::schedule::{Failure, ScheduleInputs, next_probe};
@@ -84,15 +84,15 @@ impl StartupJitter {
 impl Shoot {
     /// First probes are spread, so that a restart does not hit all API servers at once; shoots that
     /// are held down go first (D-51).
-    pub(super) fn first_probe(&self, around: &Surroundings, now: Moment) -> Moment {
+    pub(super) fn first_probe(&self, env: &Environment, now: Moment) -> Moment {
         let latest = match self.start.in_operation {
-            true => now + around.spread,
-            false => self.start.eligible + span(around.config.initial_delay / 2),
+            true => now + env.spread,
+            false => self.start.eligible + span(env.config.initial_delay / 2),
         };
         if latest <= now || self.held_down().next().is_some() {
             return now;
         }
-        now + scaled(latest - now, around.chance)
+        now + scaled(latest - now, env.chance)
     }
 
     /// Since when nodes that were listed may still be judged by (D-53); none when they are to be
@@ -106,7 +106,7 @@ impl Shoot {
                 .copied()
                 .max(self.free_since.down)
                 .max(Some(self.same_since));
-            (cx.now - span(cx.around.config.probe_interval)).max(requested.unwrap_or(Moment::START))
+            (cx.now - span(cx.env.config.probe_interval)).max(requested.unwrap_or(Moment::START))
         })
     }
 
@@ -160,19 +160,16 @@ impl Shoot {
 
     /// When to probe next, after a complete probe or a failure.
     pub(super) fn scheduled(&self, failure: Option<Failure>, cx: &Context<'_>) -> Moment {
-        let Surroundings { config, chance, .. } = cx.around;
+        let Environment { config, chance, .. } = cx.env;
         let finding = self.finding.as_deref();
         let stretch = 1.0 + chance * config.backoff_jitter_factor;
         let judged_at = finding.map_or(cx.now, |finding| finding.judged_at);
-        let grace = cx.around.settings.grace(config);
+        let grace = cx.env.settings.grace(config);
         // Who leads, or would if the leader is gone, probes soon while anything is held down
         // (D-53); so does who only looks.
-        let leads = cx.around.leads
-            || cx.around.dry_run
-            || cx
-                .around
-                .leader_silent_from
-                .is_some_and(|from| from <= cx.now);
+        let leads = cx.env.leads
+            || cx.env.dry_run
+            || cx.env.leader_silent_from.is_some_and(|from| from <= cx.now);
         let recovery = (leads && self.held_down().next().is_some()).then(|| grace.recovery_gap());
         let interval = scaled(span(config.probe_interval), stretch);
         let in_outage = failure.is_some()

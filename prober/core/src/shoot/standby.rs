@@ -3,7 +3,7 @@
 
 use chrono::TimeDelta;
 
-use super::{Action, Context, Direction, Probing, Shoot, Surroundings, Verdict, Verified};
+use super::{Action, Context, Direction, Environment, Probing, Shoot, Verdict, Verified};
 use crate::lease::Share;
 use crate::moment::Moment;
 use crate::owner::Standing;
@@ -13,7 +13,7 @@ use crate::span;
 /// How long the leader has for its write once it may protect, or after a change that others make in
 /// mid-outage.
 const PATIENCE: Share = Share {
-    ten_thousandths: 375,
+    basis_points: 375,
     at_most: TimeDelta::milliseconds(1500),
 };
 /// A marker that others set shows that the leader is at work if it was first seen so shortly before
@@ -21,7 +21,7 @@ const PATIENCE: Share = Share {
 const AT_WORK: TimeDelta = TimeDelta::seconds(5);
 /// Then a standby waits until so long after the ordering deadline.
 const BEHIND_DEADLINE: Share = Share {
-    ten_thousandths: 250,
+    basis_points: 250,
     at_most: TimeDelta::seconds(1),
 };
 /// What is held down is restored after so much time, and so many probes, that all said "up".
@@ -45,10 +45,8 @@ pub(super) enum Verification {
 }
 
 /// The end of the time that a leader has: earlier if it stops renewing its Lease before (D-61).
-fn unless_silent(end: Moment, around: &Surroundings) -> Moment {
-    around
-        .leader_silent_from
-        .map_or(end, |silent| silent.min(end))
+fn unless_silent(end: Moment, env: &Environment) -> Moment {
+    env.leader_silent_from.map_or(end, |silent| silent.min(end))
 }
 
 impl Shoot {
@@ -58,14 +56,14 @@ impl Shoot {
         direction: Direction,
         cx: &mut Context<'_>,
     ) -> Option<Moment> {
-        if !cx.around.options.standby_protects.value {
+        if !cx.env.options.standby_protects.value {
             return None;
         }
         match direction {
             Direction::Up => self.recovered_from(cx),
             // The patience is used: what is known of the seed is read again meanwhile.
             Direction::Down => {
-                let from = self.leader_had_its_time_from(cx.around)?;
+                let from = self.leader_had_its_time_from(cx.env)?;
                 let verifies_from = from - self.share(PATIENCE);
                 cx.wake_at(verifies_from);
                 (verifies_from <= cx.now && self.is_verified(cx)).then_some(from)
@@ -74,19 +72,18 @@ impl Shoot {
     }
 
     /// Notes since when, or from when on, a leader that judges alike would protect.
-    pub(super) fn note_leaders_chance(&mut self, cx: &Context<'_>) {
-        let Context { around, now, .. } = cx;
-        let owns = matches!(around.owner, None | Some(Standing::Ours));
+    pub(super) fn update_leader_grace(&mut self, cx: &Context<'_>) {
+        let Context { env, now, .. } = cx;
+        let owns = matches!(env.owner, None | Some(Standing::Ours));
         let may = self.last_direction == Some(Direction::Down)
-            && around.is_ours
+            && env.is_ours
             && owns
-            && around.paused == Some(false);
+            && env.paused == Some(false);
         let since = may.then(|| self.leader_may_protect_since.unwrap_or(*now));
-        self.leader_may_protect_since =
-            since.max(since.and(self.ripe_from(Direction::Down, around)));
+        self.leader_may_protect_since = since.max(since.and(self.ripe_from(Direction::Down, env)));
     }
 
-    fn leader_had_its_time_from(&self, around: &Surroundings) -> Option<Moment> {
+    fn leader_had_its_time_from(&self, env: &Environment) -> Option<Moment> {
         let ((verdict, deadline), may) = self.down_since.zip(self.leader_may_protect_since)?;
         let at_work = self
             .marker_seen
@@ -98,7 +95,7 @@ impl Shoot {
             behind
                 .into_iter()
                 .fold(may + self.share(PATIENCE), Moment::max),
-            around,
+            env,
         ))
     }
 
@@ -108,15 +105,15 @@ impl Shoot {
         &self,
         at: usize,
         direction: Direction,
-        around: &Surroundings,
+        env: &Environment,
     ) -> Option<Moment> {
         let may = self
             .leader_may_protect_since
-            .filter(|_| !around.leads && direction == Direction::Down)?;
+            .filter(|_| !env.leads && direction == Direction::Down)?;
         self.known[at]
             .changed_by_others_at()
             .filter(|at| *at > may)
-            .map(|at| unless_silent(at + self.share(PATIENCE), around))
+            .map(|at| unless_silent(at + self.share(PATIENCE), env))
     }
 
     fn share(&self, share: Share) -> TimeDelta {
@@ -131,7 +128,7 @@ impl Shoot {
         let (since, _) = self
             .up_since
             .filter(|&(_, probes)| probes >= RESTORES_AFTER_PROBES)?;
-        let lasting = RESTORES_AFTER + span(cx.around.options.scale_up_stabilization.value);
+        let lasting = RESTORES_AFTER + span(cx.env.options.scale_up_stabilization.value);
         Some(Some(since).max(self.marker_seen)? + lasting)
     }
 
@@ -162,7 +159,7 @@ impl Shoot {
             .filter(|verified| comparable && allowed(verified))
             .is_some_and(|verified| {
                 if self.judge.set_machines(verified.machines) {
-                    self.adopt(self.judge.judge(&self.rules(cx.around)), cx);
+                    self.adopt(self.judge.judge(&self.rules(cx.env)), cx);
                 }
                 self.verdict() == Some(Verdict::ScaleDown)
             });
@@ -176,7 +173,7 @@ impl Shoot {
     /// Whether a write is also for a replica that does not lead: it takes down what is above 0 and
     /// restores what carries the marker, each once between two changes of its own verdict, so that
     /// replicas with different verdicts do not fight. It repairs nothing.
-    pub(super) fn is_a_standbys(
+    pub(super) fn standby_may_apply(
         &self,
         at: usize,
         direction: Direction,

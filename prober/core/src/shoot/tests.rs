@@ -29,7 +29,7 @@ use crate::lease::{LeaseRecord, LeaseUid};
 use crate::outage::{Outage, Snapshot};
 use crate::replicas::{Marks, Observed};
 use crate::retry::Refusal;
-use crate::tests::scene::{around, at, dependent, running, span, times, wall};
+use crate::tests::scene::{at, dependent, env, running, span, times, wall};
 use crate::verdict::{NodeCondition, NodeRecord};
 
 /// The places of the two dependents: machine-controller-manager goes down first,
@@ -59,7 +59,7 @@ enum Api {
 /// done at once.
 struct Rig {
     shoot: Shoot,
-    around: Surroundings,
+    env: Environment,
     now: Moment,
     api: Api,
     /// The interval of the renewals, and between which moments there are none.
@@ -122,13 +122,13 @@ fn held(memory: &str) -> Observed {
     }
 }
 
-fn two() -> Surroundings {
-    let mut around = around([
+fn two() -> Environment {
+    let mut env = env([
         dependent("machine-controller-manager", 1, 0),
         dependent("kube-controller-manager", 0, 1),
     ]);
-    around.chance = 0.0;
-    around
+    env.chance = 0.0;
+    env
 }
 
 impl Rig {
@@ -139,26 +139,26 @@ impl Rig {
 
     /// The same with a replica that does not lead.
     fn standby() -> Self {
-        Self::with(Surroundings {
+        Self::with(Environment {
             leads: false,
             ..two()
         })
     }
 
-    fn with(around: Surroundings) -> Self {
+    fn with(env: Environment) -> Self {
         Self::starting(
             Start {
                 eligible: Moment::START,
                 in_operation: true,
             },
-            around,
+            env,
         )
     }
 
-    fn starting(start: Start, around: Surroundings) -> Self {
+    fn starting(start: Start, env: Environment) -> Self {
         Self {
-            shoot: Shoot::new(start, &around, Moment::START),
-            around,
+            shoot: Shoot::new(start, &env, Moment::START),
+            env,
             now: Moment::START,
             api: Api::Answers,
             beat: 10.0,
@@ -257,7 +257,7 @@ impl Rig {
     }
 
     fn take(&mut self, input: Input) -> Vec<Action> {
-        let actions = self.shoot.input(input, &self.around, self.now);
+        let actions = self.shoot.input(input, &self.env, self.now);
         let now = seconds(self.now);
         for action in &actions {
             if *action == Action::Report(Report::Found) {
@@ -283,14 +283,14 @@ impl Rig {
                 && let Some(outage) = &mut self.outage
             {
                 outage.wrote(
-                    &self.around.config.dependents[*dependent].resource,
+                    &self.env.config.dependents[*dependent].resource,
                     change,
                     !without_lead,
                     wall,
                 );
             }
         }
-        let (shoot, paused, now) = (&self.shoot, self.around.paused == Some(true), self.now);
+        let (shoot, paused, now) = (&self.shoot, self.env.paused == Some(true), self.now);
         let by = Snapshot {
             namespace: "shoot--a--b",
             shoot,
@@ -340,7 +340,7 @@ impl Rig {
                 let as_seen = Verified {
                     is_ours: true,
                     is_paused: false,
-                    standby_protects: self.around.options.standby_protects.value,
+                    standby_protects: self.env.options.standby_protects.value,
                     machines: Arc::clone(&self.machines),
                 };
                 let verified = self.verified.clone().unwrap_or(Some(as_seen));
@@ -348,7 +348,7 @@ impl Rig {
             }
             Action::AcquirePermit(at, _) if !self.holds_permits => self.take(Input::Permitted(at)),
             Action::Read(at, _) => {
-                let seen = self.around.dependents[at].clone();
+                let seen = self.env.dependents[at].clone();
                 self.take(Input::Read(at, Ok(seen)))
             }
             Action::Write(order) if !self.holds_writes => self.write(&order),
@@ -385,14 +385,14 @@ impl Rig {
         let after = Arc::new(after);
         let actions = self.take(Input::Written(order.dependent, Ok(Arc::clone(&after))));
         if !self.view_lags {
-            self.around.dependents[order.dependent] = DependentState::Present(after);
+            self.env.dependents[order.dependent] = DependentState::Present(after);
         }
         actions
     }
 
     /// How a dependent is by the view.
     fn seen(&self, at: usize) -> Observed {
-        match &self.around.dependents[at] {
+        match &self.env.dependents[at] {
             DependentState::Present(observed) => Observed::clone(observed),
             other => unreachable!("{other:?}"),
         }
@@ -410,7 +410,7 @@ impl Rig {
         let mut observed = self.seen(at);
         change(&mut observed);
         observed.resource_version = self.version.to_string();
-        self.around.dependents[at] = DependentState::Present(Arc::new(observed));
+        self.env.dependents[at] = DependentState::Present(Arc::new(observed));
     }
 
     /// All that was said of a kind, with the moments.

@@ -15,7 +15,7 @@ use crate::options::ResolvedOptions;
 use crate::owner::Template;
 use crate::plan::ByDirection;
 use crate::replicas::{DependentState, Observed};
-use crate::shoot::Surroundings;
+use crate::shoot::Environment;
 use crate::verdict::PoolConditions;
 
 /// Kubernetes' default before 1.32, with which a lease expires after 30 s.
@@ -139,9 +139,9 @@ pub fn running(replicas: i32) -> Observed {
     }
 }
 
-/// The surroundings of a shoot whose replica leads and knows its seed; all dependents run.
+/// The environment of a shoot whose replica leads and knows its seed; all dependents run.
 /// Gardener's intervals.
-pub fn around(dependents: impl IntoIterator<Item = Dependent>) -> Surroundings {
+pub fn env(dependents: impl IntoIterator<Item = Dependent>) -> Environment {
     let config = Config {
         kubeconfig_secret_name: "secret".into(),
         probe_interval: Duration::from_secs(30),
@@ -156,7 +156,7 @@ pub fn around(dependents: impl IntoIterator<Item = Dependent>) -> Surroundings {
         owner_check: None,
         dependents: dependents.into_iter().collect(),
     };
-    Surroundings {
+    Environment {
         options: ResolvedOptions::resolve(&config, None, None),
         dependents: config
             .dependents

@@ -14,10 +14,10 @@ use chrono::TimeDelta;
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 
-use super::scene::{around, dependent, span, wall};
+use super::scene::{dependent, env, span, wall};
 use crate::lease::{LeaseList, LeaseRecord, LeaseUid};
 use crate::moment::{Moment, RequestTimes};
-use crate::shoot::{Action, Input, ProbeFailure, Shoot, Start, Surroundings};
+use crate::shoot::{Action, Environment, Input, ProbeFailure, Shoot, Start};
 use crate::verdict::{BackedNodes, NodeRecord};
 
 const GRACE_S: f64 = 40.0;
@@ -187,21 +187,21 @@ impl World {
             ..Run::default()
         };
 
-        let mut around = around([dependent("machine-controller-manager", 0, 0)]);
-        Arc::make_mut(&mut around.config).initial_delay =
+        let mut env = env([dependent("machine-controller-manager", 0, 0)]);
+        Arc::make_mut(&mut env.config).initial_delay =
             std::time::Duration::from_secs_f64(self.initial_delay);
-        around.chance = rng.random();
+        env.chance = rng.random();
         let start = Start {
             eligible: Moment::START,
             in_operation: false,
         };
-        let mut shoot = Shoot::new(start, &around, Moment::START);
+        let mut shoot = Shoot::new(start, &env, Moment::START);
         let mut t = 0.0;
         let mut idle = 0;
         let (mut hedged, mut nodes_take) = (false, 0.0);
         while t < self.until {
-            around.chance = rng.random();
-            let mut pending = shoot.input(Input::Woken, &around, at(t));
+            env.chance = rng.random();
+            let mut pending = shoot.input(Input::Woken, &env, at(t));
             while !pending.is_empty() {
                 // What takes no time does not wait for what does.
                 let at_once = pending.iter().position(|action| {
@@ -218,7 +218,7 @@ impl World {
                         if away.iter().any(|away| away.contains(&t))
                             || rng.random::<f64>() < self.flaky
                         {
-                            shoot.input(Input::Failed(ProbeFailure::Unanswered), &around, at(t))
+                            shoot.input(Input::Failed(ProbeFailure::Unanswered), &env, at(t))
                         } else {
                             if self.cut.is_some_and(|cut| t >= cut)
                                 && !std::mem::replace(&mut hedged, true)
@@ -236,17 +236,17 @@ impl World {
                             t += takes;
                             shoot.input(
                                 Input::Leases(times, leases, Some(Arc::clone(&machines))),
-                                &around,
+                                &env,
                                 at(t),
                             )
                         }
                     }
                     Action::ListNodes => {
                         t += nodes_take;
-                        shoot.input(Input::Nodes(records.clone()), &around, at(t))
+                        shoot.input(Input::Nodes(records.clone()), &env, at(t))
                     }
                     Action::AcquirePermit(dependent, _) => {
-                        shoot.input(Input::Permitted(dependent), &around, at(t))
+                        shoot.input(Input::Permitted(dependent), &env, at(t))
                     }
                     Action::Write(order) => {
                         assert_eq!(order.change.write.replicas, Some(0));
@@ -849,17 +849,17 @@ impl World {
         let mut node = [self.node(0, &[], &mut rng), self.node(1, &[], &mut rng)];
         let machines: Arc<BackedNodes> =
             Arc::new(node.iter().map(|node| Some(node.name.as_str())).collect());
-        let mut around: Surroundings = around([dependent("machine-controller-manager", 0, 0)]);
-        around.chance = rng.random();
+        let mut env: Environment = env([dependent("machine-controller-manager", 0, 0)]);
+        env.chance = rng.random();
         let start = Start {
             eligible: Moment::START,
             in_operation: true,
         };
-        let mut shoot = Shoot::new(start, &around, Moment::START);
+        let mut shoot = Shoot::new(start, &env, Moment::START);
         let mut t = Moment::START;
         while t < at(self.until) {
-            around.chance = rng.random();
-            for action in shoot.input(Input::Woken, &around, t) {
+            env.chance = rng.random();
+            for action in shoot.input(Input::Woken, &env, t) {
                 if matches!(action, Action::ListLeases { .. }) {
                     let seconds = t.elapsed_since_start().as_seconds_f64();
                     let times = RequestTimes {
@@ -870,7 +870,7 @@ impl World {
                     let leases = leases(&mut node, seconds);
                     shoot.input(
                         Input::Leases(times, leases, Some(Arc::clone(&machines))),
-                        &around,
+                        &env,
                         t,
                     );
                 }

@@ -12,7 +12,7 @@ use std::time::Duration;
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 
-use super::scene::{around, dependent, running, wall};
+use super::scene::{dependent, env, running, wall};
 use super::simulation::{Node, Seconds, World, at, leases};
 use crate::config::Dependent;
 use crate::moment::RequestTimes;
@@ -20,7 +20,7 @@ use crate::plan::ByDirection;
 use crate::replicas::{DependentState, Marks, Observed};
 use crate::retry::Refusal;
 use crate::shoot::{
-    Action, Input, Order, ProbeFailure, Report, Shoot, Start, Surroundings, Verified,
+    Action, Environment, Input, Order, ProbeFailure, Report, Shoot, Start, Verified,
 };
 use crate::verdict::{BackedNodes, NodeRecord, Verdict};
 
@@ -53,7 +53,7 @@ struct Trouble {
 struct Replica {
     shoot: Option<Shoot>,
     starts_at: Seconds,
-    around: Surroundings,
+    env: Environment,
     view: Vec<Observed>,
     view_is_due: Seconds,
     reloads_at: Option<Seconds>,
@@ -151,10 +151,10 @@ impl Life {
         let replica = |leads, starts_at| Replica {
             shoot: None,
             starts_at,
-            around: Surroundings {
+            env: Environment {
                 leads,
                 leader_silent_from: trouble.nobody_leads.then(|| at(0.0)),
-                ..around(dependents())
+                ..env(dependents())
             },
             view: objects.clone(),
             view_is_due: 0.0,
@@ -196,7 +196,7 @@ impl Life {
         self.log.push(format!("{:.2} {what}", self.t));
     }
 
-    fn around(&mut self, by: usize) -> Surroundings {
+    fn env(&mut self, by: usize) -> Environment {
         let replica = &mut self.replicas[by];
         if !self.trouble.lag || self.t >= replica.view_is_due {
             replica.view.clone_from(&self.objects);
@@ -209,15 +209,15 @@ impl Life {
                 .expect("a known name");
             DependentState::Present(Arc::new(replica.view[at].clone()))
         };
-        let around = &mut replica.around;
-        around.chance = self.rng.random();
-        around.dependents = around.config.dependents.iter().map(state).collect();
-        around.clone()
+        let env = &mut replica.env;
+        env.chance = self.rng.random();
+        env.dependents = env.config.dependents.iter().map(state).collect();
+        env.clone()
     }
 
     /// Which object a replica's dependent is.
     fn object(&self, by: usize, dependent: usize) -> usize {
-        let name = &self.replicas[by].around.config.dependents[dependent]
+        let name = &self.replicas[by].env.config.dependents[dependent]
             .resource
             .name;
         self.names
@@ -236,11 +236,11 @@ impl Life {
                 "a hot loop: {:#?}",
                 &self.log[self.log.len().saturating_sub(20)..]
             );
-            let (around, now) = (self.around(by), at(self.t));
+            let (env, now) = (self.env(by), at(self.t));
             let Some(shoot) = &mut self.replicas[by].shoot else {
                 return;
             };
-            for action in shoot.input(input, &around, now) {
+            for action in shoot.input(input, &env, now) {
                 inputs.extend(self.answer(by, action));
             }
         }
@@ -274,7 +274,7 @@ impl Life {
                 Input::Nodes(self.nodes.iter().map(record).collect())
             }
             Action::Verify => {
-                let is_paused = self.replicas[by].around.paused == Some(true);
+                let is_paused = self.replicas[by].env.paused == Some(true);
                 let machines = Arc::clone(&self.machines);
                 Input::Verified(Some(Verified {
                     is_ours: true,
@@ -387,10 +387,10 @@ impl Life {
                 self.edited[place] = true;
             }
             _ => {
-                let paused = self.replicas[0].around.paused == Some(true);
+                let paused = self.replicas[0].env.paused == Some(true);
                 self.replicas
                     .iter_mut()
-                    .for_each(|replica| replica.around.paused = Some(!paused));
+                    .for_each(|replica| replica.env.paused = Some(!paused));
                 return self.note(&format!("paused: {}", !paused));
             }
         }
@@ -425,24 +425,24 @@ impl Life {
     fn start_or_reload(&mut self, by: usize) {
         let now = at(self.t);
         if self.replicas[by].shoot.is_none() && self.t >= self.replicas[by].starts_at {
-            self.replicas[by].around.seed_since = ByDirection {
+            self.replicas[by].env.seed_since = ByDirection {
                 up: Some(now),
                 down: Some(now),
             };
-            let around = self.around(by);
+            let env = self.env(by);
             self.replicas[by].shoot = Some(Shoot::new(
                 Start {
                     eligible: now,
                     in_operation: true,
                 },
-                &around,
+                &env,
                 now,
             ));
         }
         let replica = &mut self.replicas[by];
         if replica.reloads_at.is_some_and(|when| when <= self.t) {
             replica.reloads_at = None;
-            Arc::make_mut(&mut replica.around.config)
+            Arc::make_mut(&mut replica.env.config)
                 .dependents
                 .clone_from(&self.dependents);
             self.feed(by, Input::Reloaded);
@@ -451,14 +451,14 @@ impl Life {
 
     /// The other replica, or whoever runs, leads.
     fn lead(&mut self) {
-        let leads = self.replicas.iter().any(|replica| replica.around.leads);
+        let leads = self.replicas.iter().any(|replica| replica.env.leads);
         let runs = self
             .replicas
             .iter_mut()
             .find(|replica| replica.shoot.is_some());
         if let Some(replica) = runs.filter(|_| !leads && !self.trouble.nobody_leads) {
-            replica.around.leads = true;
-            replica.around.seed_since.up = Some(at(self.t));
+            replica.env.leads = true;
+            replica.env.seed_since.up = Some(at(self.t));
         }
     }
 
@@ -467,7 +467,7 @@ impl Life {
         let (from, to) = (self.t + 0.5, self.t + 20.0);
         let replica = &mut self.replicas[by];
         if replica.shoot.take().is_some() {
-            (replica.starts_at, replica.around.leads) = (self.rng.random_range(from..to), false);
+            (replica.starts_at, replica.env.leads) = (self.rng.random_range(from..to), false);
             self.note(&format!("{by} crashes"));
         }
     }
@@ -501,8 +501,8 @@ impl Life {
         }
         self.dependents = dependents();
         for replica in &mut self.replicas {
-            replica.around.paused = Some(false);
-            if replica.around.config.dependents.len() < self.dependents.len() {
+            replica.env.paused = Some(false);
+            if replica.env.config.dependents.len() < self.dependents.len() {
                 replica.reloads_at = Some(self.t);
             }
         }
@@ -792,7 +792,7 @@ fn a_rollout_in_the_middle_of_a_restore_costs_no_second_initial_delay() {
         (
             life.replicas[0].shoot,
             life.replicas[0].starts_at,
-            life.replicas[0].around.leads,
+            life.replicas[0].env.leads,
         ) = (None, Seconds::MAX, false);
         let began = life.t;
         let restored = run(&mut life, |life| life.objects[1].replicas > 0);

@@ -14,14 +14,14 @@ fn slice(service: usize, ready: &[&str]) -> Slice {
 }
 
 /// Applies slices one after the other; what became of the Services at each.
-fn turns(readiness: &mut Readiness, slices: &[(&str, Slice)]) -> Vec<Vec<Turn>> {
+fn transitions(readiness: &mut Readiness, slices: &[(&str, Slice)]) -> Vec<Vec<Transition>> {
     slices
         .iter()
         .map(|(name, slice)| readiness.apply((*name).to_owned(), slice.clone()))
         .collect()
 }
 
-fn relisted(readiness: &mut Readiness, slices: &[(&str, Slice)]) -> Vec<Turn> {
+fn relisted(readiness: &mut Readiness, slices: &[(&str, Slice)]) -> Vec<Transition> {
     readiness.replace(
         slices
             .iter()
@@ -34,7 +34,10 @@ fn relisted(readiness: &mut Readiness, slices: &[(&str, Slice)]) -> Vec<Turn> {
 #[test]
 fn a_service_without_ready_endpoints_is_not_ready() {
     let mut readiness = Readiness::default();
-    assert_eq!(turns(&mut readiness, &[("a", slice(ETCD, &[]))]), [vec![]]);
+    assert_eq!(
+        transitions(&mut readiness, &[("a", slice(ETCD, &[]))]),
+        [vec![]]
+    );
     assert_eq!(readiness.ready().len(), 0);
 }
 
@@ -49,13 +52,13 @@ fn a_service_turns_ready_once_and_not_ready_once() {
         ("a", slice(ETCD, &[])),
     ];
     let expected = [
-        vec![Turn::Ready(ETCD)],
+        vec![Transition::Ready(ETCD)],
         vec![],
         vec![],
-        vec![Turn::NotReady(ETCD)],
+        vec![Transition::NotReady(ETCD)],
         vec![],
     ];
-    assert_eq!(turns(&mut readiness, &steps), expected);
+    assert_eq!(transitions(&mut readiness, &steps), expected);
 }
 
 #[test]
@@ -69,13 +72,13 @@ fn one_ready_endpoint_in_any_slice_is_enough() {
         ("ipv4", slice(API, &["2"])),
     ];
     let expected = [
-        vec![Turn::Ready(API)],
+        vec![Transition::Ready(API)],
         vec![],
         vec![],
-        vec![Turn::NotReady(API)],
-        vec![Turn::Ready(API)],
+        vec![Transition::NotReady(API)],
+        vec![Transition::Ready(API)],
     ];
-    assert_eq!(turns(&mut readiness, &steps), expected);
+    assert_eq!(transitions(&mut readiness, &steps), expected);
 }
 
 #[test]
@@ -87,11 +90,11 @@ fn services_do_not_share_their_slices() {
         ("a", slice(ETCD, &[])),
     ];
     assert_eq!(
-        turns(&mut readiness, &steps),
+        transitions(&mut readiness, &steps),
         [
-            vec![Turn::Ready(ETCD)],
-            vec![Turn::Ready(API)],
-            vec![Turn::NotReady(ETCD)]
+            vec![Transition::Ready(ETCD)],
+            vec![Transition::Ready(API)],
+            vec![Transition::NotReady(ETCD)]
         ]
     );
     assert_eq!(readiness.ready().into_keys().collect::<Vec<_>>(), [API]);
@@ -100,12 +103,12 @@ fn services_do_not_share_their_slices() {
 #[test]
 fn a_vanished_slice_takes_its_endpoints_along() {
     let mut readiness = Readiness::default();
-    turns(
+    transitions(
         &mut readiness,
         &[("a", slice(ETCD, &["1"])), ("b", slice(ETCD, &["2"]))],
     );
     assert_eq!(readiness.remove("a"), []);
-    assert_eq!(readiness.remove("b"), [Turn::NotReady(ETCD)]);
+    assert_eq!(readiness.remove("b"), [Transition::NotReady(ETCD)]);
     assert_eq!(readiness.remove("b"), []);
     assert!(readiness.is_empty());
 }
@@ -113,17 +116,17 @@ fn a_vanished_slice_takes_its_endpoints_along() {
 #[test]
 fn a_slice_that_changes_its_service_turns_both() {
     let mut readiness = Readiness::default();
-    turns(&mut readiness, &[("a", slice(ETCD, &["1"]))]);
+    transitions(&mut readiness, &[("a", slice(ETCD, &["1"]))]);
     assert_eq!(
-        turns(&mut readiness, &[("a", slice(API, &["1"]))]),
-        [vec![Turn::NotReady(ETCD), Turn::Ready(API)]]
+        transitions(&mut readiness, &[("a", slice(API, &["1"]))]),
+        [vec![Transition::NotReady(ETCD), Transition::Ready(API)]]
     );
 }
 
 #[test]
 fn after_blindness_the_same_endpoints_are_no_recovery_and_others_are() {
     let mut readiness = Readiness::default();
-    turns(&mut readiness, &[("a", slice(ETCD, &["1", "2"]))]);
+    transitions(&mut readiness, &[("a", slice(ETCD, &["1", "2"]))]);
     assert_eq!(
         relisted(&mut readiness, &[("a", slice(ETCD, &["2", "1"]))]),
         []
@@ -138,36 +141,36 @@ fn after_blindness_the_same_endpoints_are_no_recovery_and_others_are() {
     );
     assert_eq!(
         relisted(&mut readiness, &[("a", slice(ETCD, &["1", "3"]))]),
-        [Turn::Ready(ETCD)]
+        [Transition::Ready(ETCD)]
     );
     assert_eq!(
         relisted(&mut readiness, &[("a", slice(ETCD, &["1"]))]),
-        [Turn::Ready(ETCD)]
+        [Transition::Ready(ETCD)]
     );
 }
 
 #[test]
 fn after_blindness_readiness_turns_as_ever() {
     let mut readiness = Readiness::default();
-    turns(
+    transitions(
         &mut readiness,
         &[("a", slice(ETCD, &["1"])), ("b", slice(API, &[]))],
     );
     assert_eq!(
         relisted(&mut readiness, &[("b", slice(API, &["2"]))]),
-        [Turn::NotReady(ETCD), Turn::Ready(API)]
+        [Transition::NotReady(ETCD), Transition::Ready(API)]
     );
-    assert_eq!(relisted(&mut readiness, &[]), [Turn::NotReady(API)]);
+    assert_eq!(relisted(&mut readiness, &[]), [Transition::NotReady(API)]);
 }
 
 #[test]
 fn a_slice_that_cannot_be_read_stays_as_it_was() {
     let mut readiness = Readiness::default();
-    turns(
+    transitions(
         &mut readiness,
         &[("a", slice(ETCD, &["1"])), ("b", slice(API, &["2"]))],
     );
-    let turns = readiness.replace(HashMap::new(), &HashSet::from(["a".to_owned()]));
-    assert_eq!(turns, [Turn::NotReady(API)]);
+    let transitions = readiness.replace(HashMap::new(), &HashSet::from(["a".to_owned()]));
+    assert_eq!(transitions, [Transition::NotReady(API)]);
     assert_eq!(readiness.ready().into_keys().collect::<Vec<_>>(), [ETCD]);
 }

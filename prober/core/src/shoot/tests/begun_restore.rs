@@ -5,13 +5,13 @@ use super::*;
 
 /// A replica that begins to lead beside a shoot whose kube-controller-manager is up and whose
 /// machine-controller-manager is held down.
-fn begun() -> Surroundings {
-    let mut around = two();
-    around.dependents = vec![
+fn begun() -> Environment {
+    let mut env = two();
+    env.dependents = vec![
         DependentState::Present(Arc::new(held("1"))),
         DependentState::Present(Arc::new(running(1))),
     ];
-    around
+    env
 }
 
 /// What is written in the first minutes.
@@ -23,11 +23,11 @@ fn writes(mut rig: Rig) -> Vec<(f64, usize, Option<i32>)> {
 #[test]
 fn a_restore_that_was_begun_waits_for_renewals_and_its_own_delay_only() {
     let restored = |delay| {
-        let mut around = begun();
-        Arc::make_mut(&mut around.config).dependents[MCM]
+        let mut env = begun();
+        Arc::make_mut(&mut env.config).dependents[MCM]
             .scale_up
             .initial_delay = Duration::from_secs(delay);
-        let writes = writes(Rig::with(around));
+        let writes = writes(Rig::with(env));
         assert_eq!((writes.len(), writes[0].1, writes[0].2), (1, MCM, Some(1)));
         writes[0].0
     };
@@ -53,11 +53,11 @@ fn a_scale_down_that_was_only_just_begun_goes_on_and_nothing_comes_back() {
 
 #[test]
 fn nodes_that_renewed_for_a_moment_bring_nothing_back_once_they_are_silent_again() {
-    let mut around = begun();
-    Arc::make_mut(&mut around.config).dependents[MCM]
+    let mut env = begun();
+    Arc::make_mut(&mut env.config).dependents[MCM]
         .scale_up
         .initial_delay = Duration::from_secs(30);
-    let mut rig = Rig::with(around);
+    let mut rig = Rig::with(env);
     rig.silent(5.0);
     assert!(writes(rig).iter().all(|write| write.2 == Some(0)));
 }
@@ -88,10 +88,10 @@ fn whatever_may_be_something_else_waits_for_the_initial_delay() {
         ),
     ];
     for (what, state) in kcm {
-        let mut around = begun();
-        around.dependents[KCM] = state;
+        let mut env = begun();
+        env.dependents[KCM] = state;
         assert!(
-            writes(Rig::with(around))[0].0 >= 30.0,
+            writes(Rig::with(env))[0].0 >= 30.0,
             "kube-controller-manager is {what}"
         );
     }
@@ -110,14 +110,13 @@ fn whatever_may_be_something_else_waits_for_the_initial_delay() {
 
 #[test]
 fn what_is_at_0_without_the_marker_waits_for_the_initial_delay() {
-    let mut around = begun();
-    Arc::make_mut(&mut around.config)
+    let mut env = begun();
+    Arc::make_mut(&mut env.config)
         .dependents
         .push(dependent("cluster-autoscaler", 1, 0));
-    around
-        .dependents
+    env.dependents
         .push(DependentState::Present(Arc::new(running(0))));
-    let writes = writes(Rig::with(around));
+    let writes = writes(Rig::with(env));
     assert!(
         writes.len() == 2 && writes[0].1 == MCM && writes[0].0 < 16.0,
         "{writes:?}"

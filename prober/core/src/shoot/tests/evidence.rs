@@ -4,9 +4,9 @@ use super::*;
 
 /// A leader that has protected its only dependent.
 fn alone() -> Rig {
-    let mut around = around([dependent("machine-controller-manager", 0, 0)]);
-    around.chance = 0.0;
-    let mut rig = Rig::with(around).in_outage();
+    let mut env = env([dependent("machine-controller-manager", 0, 0)]);
+    env.chance = 0.0;
+    let mut rig = Rig::with(env).in_outage();
     rig.run(131.0);
     assert_eq!(rig.writes().len(), 1);
     rig
@@ -107,10 +107,10 @@ fn an_older_sighting_never_replaces_a_newer_state_and_versions_are_numbers() {
 #[test]
 fn a_write_that_waited_for_the_seed_rests_on_a_look_that_was_sent_since() {
     let mut rig = Rig::leader().in_outage();
-    rig.around.seed_since.down = None;
+    rig.env.seed_since.down = None;
     rig.run(133.0);
     assert_eq!((rig.verdict(), rig.writes()), (Verdict::ScaleDown, vec![]));
-    rig.around.seed_since.down = Some(at(133.0));
+    rig.env.seed_since.down = Some(at(133.0));
     rig.api = Api::Hangs;
     rig.run(134.0);
     assert_eq!((rig.probes(133.0), rig.writes()), (vec![133.0], vec![]));
@@ -128,13 +128,13 @@ fn a_write_that_waited_for_the_seed_rests_on_a_look_that_was_sent_since() {
 fn whoever_gains_the_lead_protects_at_once_and_restores_by_a_cluster_that_was_read_since() {
     let mut rig = Rig::standby().in_outage();
     rig.run(131.0);
-    (rig.around.leads, rig.around.seed_since.up) = (true, None);
+    (rig.env.leads, rig.env.seed_since.up) = (true, None);
     rig.run(131.5);
     assert_eq!(rig.writes(), [(131.0, MCM, Some(0)), (131.0, KCM, Some(0))]);
     rig.renewed();
     rig.run(160.0);
     assert_eq!((rig.verdict(), rig.writes().len()), (Verdict::ScaleUp, 2));
-    rig.around.seed_since.up = Some(at(160.0));
+    rig.env.seed_since.up = Some(at(160.0));
     rig.run(161.0);
     assert_eq!(rig.writes().len(), 4);
 }
@@ -182,7 +182,7 @@ fn a_write_of_a_process_that_was_suspended_rests_on_a_look_that_was_sent_since()
     rig.holds_permits = true;
     rig.run(131.0);
     rig.now = at(140.0);
-    rig.around.seed_since.down = Some(at(140.0));
+    rig.env.seed_since.down = Some(at(140.0));
     rig.api = Api::Hangs;
     rig.input(Input::Permitted(MCM));
     assert_eq!((rig.probes(140.0), rig.writes()), (vec![140.0], vec![]));

@@ -5,33 +5,33 @@ use crate::owner::Standing;
 
 #[test]
 fn what_becomes_allowed_rests_on_a_later_probe_and_not_on_the_old_verdict() {
-    type Change = fn(&mut Surroundings);
+    type Change = fn(&mut Environment);
     let kept: [(&str, Change, Change); 4] = [
         (
             "a pause is lifted",
-            |around| around.paused = Some(true),
-            |around| around.paused = Some(false),
+            |env| env.paused = Some(true),
+            |env| env.paused = Some(false),
         ),
         (
             "the owner record is ours",
-            |around| around.owner = Some(Standing::Doubted),
-            |around| around.owner = Some(Standing::Ours),
+            |env| env.owner = Some(Standing::Doubted),
+            |env| env.owner = Some(Standing::Ours),
         ),
         (
             "the lead is gained",
-            |around| around.leads = false,
-            |around| around.leads = true,
+            |env| env.leads = false,
+            |env| env.leads = true,
         ),
         (
             "the Clusters are seen",
-            |around| around.seed_since.down = None,
-            |around| around.seed_since.down = Some(at(136.0)),
+            |env| env.seed_since.down = None,
+            |env| env.seed_since.down = Some(at(136.0)),
         ),
     ];
     for (what, prevent, allow) in kept {
         let mut rig = Rig::leader().in_outage();
-        rig.around.options.standby_protects.value = false;
-        prevent(&mut rig.around);
+        rig.env.options.standby_protects.value = false;
+        prevent(&mut rig.env);
         rig.run(133.0);
         assert_eq!(
             (rig.verdict(), rig.writes()),
@@ -45,7 +45,7 @@ fn what_becomes_allowed_rests_on_a_later_probe_and_not_on_the_old_verdict() {
             Verdict::ScaleDown,
             "{what}: nobody has probed since"
         );
-        allow(&mut rig.around);
+        allow(&mut rig.env);
         rig.now = at(136.0);
         rig.run(200.0);
         assert_eq!(
@@ -96,7 +96,7 @@ fn a_standby_whose_nodes_renew_during_its_patience_writes_nothing() {
 #[test]
 fn probes_follow_each_other_closely_while_a_scale_down_runs() {
     for leads in [true, false] {
-        let mut rig = Rig::with(Surroundings { leads, ..two() }).in_outage();
+        let mut rig = Rig::with(Environment { leads, ..two() }).in_outage();
         rig.pods_linger = true;
         rig.run(140.0);
         let (first, ..) = rig.writes()[0];
@@ -161,12 +161,12 @@ fn a_level_waits_for_the_answer_that_is_under_way_but_not_for_long() {
 
 #[test]
 fn a_step_of_a_restore_wants_an_answer_since_its_turn() {
-    let mut around = two();
-    Arc::make_mut(&mut around.config).dependents[MCM]
+    let mut env = two();
+    Arc::make_mut(&mut env.config).dependents[MCM]
         .scale_up
         .initial_delay = Duration::from_secs(10);
-    around.dependents = vec![DependentState::Present(Arc::new(held("1"))); 2];
-    let mut rig = Rig::with(around);
+    env.dependents = vec![DependentState::Present(Arc::new(held("1"))); 2];
+    let mut rig = Rig::with(env);
     rig.run(31.0);
     assert_eq!(rig.writes(), [(30.0, KCM, Some(1))]);
     rig.run(39.0);
@@ -182,7 +182,7 @@ fn a_step_of_a_restore_wants_an_answer_since_its_turn() {
 #[test]
 fn after_failed_probes_in_an_outage_every_replica_asks_again_within_5_s() {
     for leads in [true, false] {
-        let mut rig = Rig::with(Surroundings { leads, ..two() }).in_outage();
+        let mut rig = Rig::with(Environment { leads, ..two() }).in_outage();
         rig.run(150.0);
         rig.api = Api::Fails(ProbeFailure::Unanswered);
         rig.run(200.0);
@@ -200,7 +200,7 @@ fn a_leader_that_has_missed_two_renewals_is_not_waited_for() {
         (200.0, OUTAGE + PATIENCE),
     ] {
         let mut rig = Rig::standby().in_outage();
-        rig.around.leader_silent_from = Some(at(silent_from));
+        rig.env.leader_silent_from = Some(at(silent_from));
         rig.run(140.0);
         assert_eq!(
             (rig.writes()[0], rig.writes().len()),
@@ -220,17 +220,17 @@ fn a_leader_that_falls_silent_at_work_is_not_waited_for_until_the_ordering_deadl
     let mut rig = Rig::standby().in_outage();
     rig.run(OUTAGE - 1.0);
     rig.others(MCM, |observed| *observed = held("1"));
-    rig.around.leader_silent_from = Some(at(133.0));
+    rig.env.leader_silent_from = Some(at(133.0));
     rig.run(140.0);
     assert_eq!(rig.writes(), [(133.0, KCM, Some(0))]);
 }
 
 #[test]
 fn a_scale_down_that_has_begun_waits_for_an_answer_since_a_reload_but_not_for_long() {
-    let gained = |rig: &mut Rig| rig.around.leads = true;
+    let gained = |rig: &mut Rig| rig.env.leads = true;
     let reloaded = |rig: &mut Rig| rig.input(Input::Reloaded);
     for (leads, restart) in [(true, reloaded as fn(&mut Rig)), (false, gained)] {
-        let mut rig = Rig::with(Surroundings {
+        let mut rig = Rig::with(Environment {
             leads,
             leader_silent_from: Some(at(0.0)),
             ..two()
@@ -286,16 +286,16 @@ fn after_the_last_protective_write_a_probe_follows_within_a_second() {
 
 #[test]
 fn a_standby_reads_the_seed_during_its_patience_and_not_long_before() {
-    let mut around = Surroundings {
+    let mut env = Environment {
         leads: false,
         ..two()
     };
-    Arc::make_mut(&mut around.config).initial_delay = Duration::from_secs(60);
+    Arc::make_mut(&mut env.config).initial_delay = Duration::from_secs(60);
     let start = Start {
         eligible: at(100.0),
         in_operation: false,
     };
-    let mut rig = Rig::starting(start, around).in_outage();
+    let mut rig = Rig::starting(start, env).in_outage();
     rig.run(200.0);
     assert_eq!(
         (rig.when(&Action::Verify, 0.0), rig.writes()[0].0),

@@ -133,11 +133,11 @@ fn an_outage_whose_nodes_are_back_within_25_s_is_a_blip() {
 
 #[test]
 fn nodes_that_are_lost_again_before_all_is_restored_are_in_the_same_outage() {
-    let mut around = two();
-    Arc::make_mut(&mut around.config).dependents[MCM]
+    let mut env = two();
+    Arc::make_mut(&mut env.config).dependents[MCM]
         .scale_up
         .initial_delay = Duration::from_secs(60);
-    let mut rig = Rig::with(around).in_outage();
+    let mut rig = Rig::with(env).in_outage();
     rig.run(135.0);
     rig.renewed();
     rig.run(160.0);
@@ -160,12 +160,12 @@ fn nodes_that_are_lost_again_before_all_is_restored_are_in_the_same_outage() {
 
 #[test]
 fn a_process_that_starts_in_mid_outage_begins_with_what_it_finds_held_down() {
-    let mut around = two();
-    around.dependents = vec![
+    let mut env = two();
+    env.dependents = vec![
         DependentState::Present(Arc::new(held("3"))),
         DependentState::Present(Arc::new(held("none"))),
     ];
-    let mut rig = Rig::with(around);
+    let mut rig = Rig::with(env);
     rig.silent(-60.0);
     rig.run(5.0);
     let outage = open(&rig);
@@ -245,11 +245,11 @@ fn a_replica_that_writes_nothing_records_what_others_did() {
 
 #[test]
 fn the_last_write_is_in_the_record_also_when_a_watch_is_faster_than_its_answer() {
-    let mut around = two();
-    Arc::make_mut(&mut around.config).dependents[MCM]
+    let mut env = two();
+    Arc::make_mut(&mut env.config).dependents[MCM]
         .scale_up
         .initial_delay = Duration::from_secs(10);
-    let mut rig = Rig::with(around).in_outage();
+    let mut rig = Rig::with(env).in_outage();
     rig.run(160.0);
     rig.renewed();
     rig.run(170.0);
@@ -276,7 +276,7 @@ fn a_standby_that_acts_is_recorded_as_such() {
 
 #[test]
 fn an_outage_in_which_nothing_was_held_down_ends_with_its_nodes() {
-    let mut rig = Rig::with(Surroundings {
+    let mut rig = Rig::with(Environment {
         dry_run: true,
         ..two()
     })
@@ -294,7 +294,7 @@ fn an_outage_in_which_nothing_was_held_down_ends_with_its_nodes() {
 fn a_pause_ends_the_record_when_the_nodes_are_back_and_its_end_begins_another() {
     let mut rig = Rig::leader().in_outage();
     rig.run(160.0);
-    rig.around.paused = Some(true);
+    rig.env.paused = Some(true);
     rig.run(200.0);
     rig.renewed();
     rig.run(260.0);
@@ -303,7 +303,7 @@ fn a_pause_ends_the_record_when_the_nodes_are_back_and_its_end_begins_another() 
         (rig.outage.as_ref(), only(&rig).held_down[KCM].until),
         (None, None)
     );
-    rig.around.paused = Some(false);
+    rig.env.paused = Some(false);
     rig.run(290.0);
     let [_, after] = &rig.outages[..] else {
         panic!("{:?}", rig.outages)
@@ -324,7 +324,7 @@ fn a_probe_that_ends_leaves_what_it_holds_down_still_held_down() {
     let mut rig = Rig::leader().in_outage();
     rig.run(160.0);
     assert_eq!(ended(rig), Some(End::StillHeldDown));
-    let mut rig = Rig::with(Surroundings {
+    let mut rig = Rig::with(Environment {
         dry_run: true,
         ..two()
     })
@@ -337,8 +337,8 @@ fn a_probe_that_ends_leaves_what_it_holds_down_still_held_down() {
 fn what_a_reload_drops_while_it_is_held_down_was_not_restored() {
     let mut rig = Rig::leader().in_outage();
     rig.run(160.0);
-    Arc::make_mut(&mut rig.around.config).dependents.remove(MCM);
-    rig.around.dependents.remove(MCM);
+    Arc::make_mut(&mut rig.env.config).dependents.remove(MCM);
+    rig.env.dependents.remove(MCM);
     rig.input(Input::Reloaded);
     rig.renewed();
     rig.run(190.0);
@@ -352,7 +352,7 @@ fn what_a_reload_drops_while_it_is_held_down_was_not_restored() {
 fn a_view_of_the_seed_that_breaks_is_no_restore() {
     let mut rig = Rig::leader().in_outage();
     rig.run(160.0);
-    rig.around.dependents = vec![DependentState::Unknown; 2];
+    rig.env.dependents = vec![DependentState::Unknown; 2];
     rig.renewed();
     rig.run(200.0);
     assert!(

@@ -15,16 +15,16 @@ fn confirmed(second: f64) -> Standing {
     }
 }
 
-fn around_with(on_loss: OnLoss, owner: Standing) -> Surroundings {
-    let mut around = Surroundings {
+fn around_with(on_loss: OnLoss, owner: Standing) -> Environment {
+    let mut env = Environment {
         owner: Some(owner),
         ..two()
     };
-    Arc::make_mut(&mut around.config).owner_check = Some(owner_check(on_loss));
-    around
+    Arc::make_mut(&mut env.config).owner_check = Some(owner_check(on_loss));
+    env
 }
 
-fn owned() -> Surroundings {
+fn owned() -> Environment {
     around_with(OnLoss::StandDown, Standing::Ours)
 }
 
@@ -35,7 +35,7 @@ fn passivating() -> Rig {
 
 impl Rig {
     fn owner(&mut self, standing: Standing) {
-        self.around.owner = Some(standing);
+        self.env.owner = Some(standing);
         self.input(Input::Woken);
     }
 }
@@ -89,7 +89,7 @@ fn while_a_first_check_fails_the_leader_protects_and_nothing_else_is_done() {
     leader.run(310.0);
     assert_eq!(leader.writes().len(), 4);
 
-    let mut standby = Rig::with(Surroundings {
+    let mut standby = Rig::with(Environment {
         leads: false,
         ..unproven()
     })
@@ -134,7 +134,7 @@ fn one_odd_answer_holds_writes_back_and_costs_no_more() {
 
 #[test]
 fn a_replica_that_does_not_lead_has_no_second_write_because_the_record_has_changed() {
-    let mut rig = Rig::with(Surroundings {
+    let mut rig = Rig::with(Environment {
         leads: false,
         ..owned()
     })
@@ -167,7 +167,7 @@ fn a_restore_is_given_up_when_the_shoot_is_lost() {
     let held = [held("2"), held("3")]
         .map(|observed| DependentState::Present(Arc::new(observed)))
         .into();
-    let mut rig = Rig::with(Surroundings {
+    let mut rig = Rig::with(Environment {
         dependents: held,
         ..owned()
     });
@@ -217,7 +217,7 @@ fn probing_starts_afresh_when_the_shoot_is_ours_again() {
     let held = [held("2"), held("3")]
         .map(|observed| DependentState::Present(Arc::new(observed)))
         .into();
-    let mut healthy = Rig::with(Surroundings {
+    let mut healthy = Rig::with(Environment {
         dependents: held,
         ..around_with(OnLoss::StandDown, UNRESOLVED)
     });
@@ -298,21 +298,15 @@ fn nothing_is_passivated_unless_all_says_so() {
     );
     for (change, why) in [
         (
-            (|around| around.leads = false) as fn(&mut Surroundings),
+            (|env| env.leads = false) as fn(&mut Environment),
             "this replica does not lead",
         ),
-        (|around| around.paused = Some(true), "it is paused"),
-        (
-            |around| around.is_ours = false,
-            "its Cluster says otherwise",
-        ),
-        (
-            |around| around.seed_since.down = None,
-            "the seed is not seen",
-        ),
+        (|env| env.paused = Some(true), "it is paused"),
+        (|env| env.is_ours = false, "its Cluster says otherwise"),
+        (|env| env.seed_since.down = None, "the seed is not seen"),
     ] {
         let mut rig = passivating();
-        change(&mut rig.around);
+        change(&mut rig.env);
         silent(&mut rig, confirmed(9.0), why);
     }
     let mut ignored = passivating();

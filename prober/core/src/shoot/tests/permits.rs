@@ -79,9 +79,9 @@ fn a_scale_down_goes_on_while_looks_fail_and_a_scale_up_waits() {
     rig.input(Input::Permitted(MCM));
     assert_eq!(rig.writes(), [(131.5, MCM, Some(0))]);
 
-    let mut around = two();
-    around.dependents = vec![DependentState::Present(Arc::new(held("1"))); 2];
-    let mut rig = Rig::with(around);
+    let mut env = two();
+    env.dependents = vec![DependentState::Present(Arc::new(held("1"))); 2];
+    let mut rig = Rig::with(env);
     rig.holds_permits = true;
     rig.run(31.0);
     assert_eq!(
@@ -106,9 +106,9 @@ fn after_a_conflict_the_resource_is_read_looked_at_and_decided_on_again() {
     rig.holds_writes = true;
     rig.run(131.0);
     // The view does not show it yet, but the read does.
-    let before = rig.around.dependents[MCM].clone();
+    let before = rig.env.dependents[MCM].clone();
     rig.show(MCM, |observed| observed.replicas = 2);
-    let after = std::mem::replace(&mut rig.around.dependents[MCM], before);
+    let after = std::mem::replace(&mut rig.env.dependents[MCM], before);
     let actions = rig.take(Input::Written(MCM, Err(Refusal::Conflict)));
     assert!(
         actions

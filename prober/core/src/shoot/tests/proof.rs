@@ -6,9 +6,9 @@ use super::*;
 /// A replica that leads and starts beside what is held down, in mid-outage, with nodes whose clocks
 /// are ahead.
 fn restarted_with_clocks_ahead(ahead: f64) -> Rig {
-    let mut around = two();
-    around.dependents = vec![DependentState::Present(Arc::new(held("1"))); 2];
-    let mut rig = Rig::with(around);
+    let mut env = two();
+    env.dependents = vec![DependentState::Present(Arc::new(held("1"))); 2];
+    let mut rig = Rig::with(env);
     rig.ahead = ahead;
     rig.silent(-60.0);
     rig
@@ -35,7 +35,7 @@ fn a_longer_grace_brings_nothing_back_in_mid_outage() {
     let mut rig = Rig::leader().in_outage();
     rig.run(150.0);
     assert_eq!(rig.writes().len(), 2);
-    rig.around.settings.node_monitor_grace = Some(TimeDelta::minutes(10));
+    rig.env.settings.node_monitor_grace = Some(TimeDelta::minutes(10));
     rig.input(Input::SettingsChanged);
     rig.run(300.0);
     assert_eq!(
@@ -93,13 +93,13 @@ fn what_operators_took_to_0_is_not_marked_for_the_memory_that_it_carries() {
         },
         ..held("2")
     };
-    let mut around = two();
-    around.dependents = vec![
+    let mut env = two();
+    env.dependents = vec![
         DependentState::Present(Arc::new(stopped)),
         DependentState::Present(Arc::new(running(1))),
     ];
-    around.options.restore_only_held_down.value = true;
-    let mut rig = Rig::with(around).in_outage();
+    env.options.restore_only_held_down.value = true;
+    let mut rig = Rig::with(env).in_outage();
     rig.run(150.0);
     assert_eq!(rig.writes(), [(OUTAGE, KCM, Some(0))]);
 }
@@ -144,7 +144,7 @@ fn a_marker_that_a_read_shows_wants_renewals_after_it_too() {
         }
     });
     rig.input(Input::Written(MCM, Err(Refusal::Conflict)));
-    rig.around.settings.node_monitor_grace = Some(TimeDelta::minutes(10));
+    rig.env.settings.node_monitor_grace = Some(TimeDelta::minutes(10));
     rig.input(Input::SettingsChanged);
     rig.run(200.0);
     assert_eq!(rig.orders().len(), 1);

@@ -24,7 +24,7 @@ fn a_leader_looks_twice_a_beat_while_anything_is_held_down_and_a_standby_does_no
 fn whoever_gains_the_lead_does_so_from_then_on() {
     let mut rig = Rig::standby().in_outage();
     rig.run(200.0);
-    rig.around.leads = true;
+    rig.env.leads = true;
     rig.run(230.0);
     let probes = rig.probes(200.0);
     assert!(

@@ -44,14 +44,14 @@ fn first_write(before: f64, failure: ProbeFailure) -> f64 {
     rig.api = Api::Answers;
     rig.run(133.0);
     rig.input(Input::SettingsChanged);
-    let around = rig
+    let env = rig
         .verdicts
         .iter()
         .rev()
         .take(2)
         .map(|(when, _)| *when)
         .collect::<Vec<_>>();
-    assert_eq!(around, [133.0, before]);
+    assert_eq!(env, [133.0, before]);
     rig.run(160.0);
     rig.writes()[0].0
 }

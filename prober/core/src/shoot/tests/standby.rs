@@ -40,9 +40,9 @@ fn a_standby_leaves_the_first_writes_to_the_leader_and_uses_the_time_to_verify()
 #[test]
 fn a_standby_leaves_the_first_writes_to_the_leader_also_when_a_pause_ends() {
     let mut rig = Rig::standby().in_outage();
-    rig.around.paused = Some(true);
+    rig.env.paused = Some(true);
     rig.run(140.0);
-    rig.around.paused = Some(false);
+    rig.env.paused = Some(false);
     rig.run(150.0);
     assert_eq!(
         rig.writes(),
@@ -59,12 +59,12 @@ fn a_standby_leaves_the_first_writes_to_the_leader_also_when_the_initial_delay_e
         eligible: at(100.0),
         in_operation: false,
     };
-    let mut around = Surroundings {
+    let mut env = Environment {
         leads: false,
         ..two()
     };
-    Arc::make_mut(&mut around.config).initial_delay = Duration::from_secs(40);
-    let mut rig = Rig::starting(start, around).in_outage();
+    Arc::make_mut(&mut env.config).initial_delay = Duration::from_secs(40);
+    let mut rig = Rig::starting(start, env).in_outage();
     rig.run(150.0);
     assert_eq!(rig.writes()[0].0, 140.0 + PATIENCE);
 }
@@ -110,12 +110,12 @@ fn a_standby_keeps_the_order_of_the_levels() {
 
 #[test]
 fn a_standby_has_less_patience_where_nodes_are_given_up_sooner() {
-    let mut around = Surroundings {
+    let mut env = Environment {
         leads: false,
         ..two()
     };
-    around.settings.node_monitor_grace = Some(TimeDelta::seconds(20));
-    let mut rig = Rig::with(around);
+    env.settings.node_monitor_grace = Some(TimeDelta::seconds(20));
+    let mut rig = Rig::with(env);
     rig.beat = 5.0;
     rig.silent(SILENT - 0.5);
     rig.run(150.0);
@@ -193,12 +193,12 @@ fn each_outage_is_verified_for_itself() {
 /// A standby whose leader takes machine-controller-manager down at this moment. Before its own
 /// verdict it does not restore that.
 fn beside_a_leader(acts: f64) -> Rig {
-    let mut around = Surroundings {
+    let mut env = Environment {
         leads: false,
         ..two()
     };
-    around.options.scale_up_stabilization.value = Duration::from_secs(100);
-    let mut rig = Rig::with(around).in_outage();
+    env.options.scale_up_stabilization.value = Duration::from_secs(100);
+    let mut rig = Rig::with(env).in_outage();
     rig.run(acts);
     rig.others(MCM, |observed| *observed = held("1"));
     rig.run(150.0);
@@ -280,7 +280,7 @@ fn a_standby_repairs_nothing() {
         rig.others(MCM, |observed| *observed = held("2"));
         rig.show(MCM, |observed| *observed = lost.clone());
         rig.show(KCM, |observed| *observed = held("1"));
-        rig.around.leads = leads;
+        rig.env.leads = leads;
         rig.run(150.0);
         let writes: Vec<_> = rig
             .writes()
@@ -293,33 +293,33 @@ fn a_standby_repairs_nothing() {
 
 #[test]
 fn standby_protects_off_means_that_a_standby_neither_protects_nor_restores() {
-    let mut around = Surroundings {
+    let mut env = Environment {
         leads: false,
         ..two()
     };
-    around.options.standby_protects.value = false;
-    let mut rig = Rig::with(around.clone()).in_outage();
+    env.options.standby_protects.value = false;
+    let mut rig = Rig::with(env.clone()).in_outage();
     rig.run(200.0);
     assert_eq!((rig.verdict(), rig.writes()), (Verdict::ScaleDown, vec![]));
     assert_eq!(rig.when(&Action::Verify, 0.0), [0.0; 0]);
 
-    around.dependents = vec![DependentState::Present(Arc::new(held("2"))); 2];
-    let mut rig = Rig::with(around);
+    env.dependents = vec![DependentState::Present(Arc::new(held("2"))); 2];
+    let mut rig = Rig::with(env);
     rig.run(400.0);
     assert_eq!(rig.writes(), []);
 }
 
 /// A standby beside a healthy shoot with these dependents.
 fn recovering(mcm: Observed, kcm: Observed, stabilization: u64) -> Rig {
-    let mut around = Surroundings {
+    let mut env = Environment {
         leads: false,
         ..two()
     };
-    around.dependents = [mcm, kcm]
+    env.dependents = [mcm, kcm]
         .map(|observed| DependentState::Present(Arc::new(observed)))
         .to_vec();
-    around.options.scale_up_stabilization.value = Duration::from_secs(stabilization);
-    Rig::with(around)
+    env.options.scale_up_stabilization.value = Duration::from_secs(stabilization);
+    Rig::with(env)
 }
 
 #[test]
@@ -394,7 +394,7 @@ fn a_standby_restores_only_what_carries_the_marker_and_takes_no_leftover_marker_
     );
     rig.run(400.0);
     assert_eq!(rig.writes(), []);
-    rig.around.leads = true;
+    rig.env.leads = true;
     rig.run(450.0);
     assert_eq!(rig.writes().len(), 2, "which the leader does");
 }

@@ -2,20 +2,20 @@
 
 use super::*;
 
-fn start(in_operation: bool, around: Surroundings) -> Rig {
+fn start(in_operation: bool, env: Environment) -> Rig {
     Rig::starting(
         Start {
             eligible: Moment::START,
             in_operation,
         },
-        around,
+        env,
     )
 }
 
-fn all_held_down() -> Surroundings {
-    let mut around = two();
-    around.dependents = vec![DependentState::Present(Arc::new(held("1"))); 2];
-    around
+fn all_held_down() -> Environment {
+    let mut env = two();
+    env.dependents = vec![DependentState::Present(Arc::new(held("1"))); 2];
+    env
 }
 
 #[test]
@@ -58,14 +58,8 @@ fn nothing_is_restored_before_the_end_of_the_initial_delay() {
 
 #[test]
 fn first_looks_are_spread_and_those_at_shoots_that_are_held_down_are_not() {
-    let first = |in_operation, around: Surroundings| {
-        let mut rig = start(
-            in_operation,
-            Surroundings {
-                chance: 0.5,
-                ..around
-            },
-        );
+    let first = |in_operation, env: Environment| {
+        let mut rig = start(in_operation, Environment { chance: 0.5, ..env });
         rig.run(20.0);
         rig.probes(0.0)[0]
     };
@@ -77,15 +71,15 @@ fn first_looks_are_spread_and_those_at_shoots_that_are_held_down_are_not() {
 
 #[test]
 fn a_replica_that_gains_the_lead_before_its_first_probes_still_spreads_them() {
-    let mut around = Surroundings {
+    let mut env = Environment {
         chance: 0.5,
         leads: false,
         ..two()
     };
-    Arc::make_mut(&mut around.config).probe_interval = Duration::from_secs(1);
-    let mut rig = start(false, around);
+    Arc::make_mut(&mut env.config).probe_interval = Duration::from_secs(1);
+    let mut rig = start(false, env);
     rig.run(0.1);
-    rig.around.leads = true;
+    rig.env.leads = true;
     rig.input(Input::Woken);
     rig.run(20.0);
     assert_eq!(rig.probes(0.0)[0], 7.5);

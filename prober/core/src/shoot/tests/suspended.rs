@@ -4,13 +4,13 @@ use super::*;
 
 /// A shoot that gives its nodes up after 3 s, in an outage; it is not known whether it is paused.
 fn hasty(leads: bool) -> Rig {
-    let mut around = Surroundings {
+    let mut env = Environment {
         leads,
         paused: None,
         ..two()
     };
-    around.settings.node_monitor_grace = Some(TimeDelta::seconds(3));
-    let mut rig = Rig::with(around);
+    env.settings.node_monitor_grace = Some(TimeDelta::seconds(3));
+    let mut rig = Rig::with(env);
     rig.silent(-50.0);
     rig
 }
@@ -34,22 +34,22 @@ fn while_a_pause_is_unknown_a_standby_does_nothing() {
     rig.run(60.0);
     assert_eq!((rig.verdict(), rig.writes()), (Verdict::ScaleDown, vec![]));
     assert_eq!(rig.when(&Action::Verify, 0.0), [0.0; 0]);
-    rig.around.paused = Some(false);
+    rig.env.paused = Some(false);
     rig.run(62.0);
     assert_eq!(rig.writes().len(), 2);
 }
 
 #[test]
 fn while_a_pause_is_unknown_restores_wait() {
-    let mut around = Surroundings {
+    let mut env = Environment {
         paused: None,
         ..two()
     };
-    around.dependents = vec![DependentState::Present(Arc::new(held("1"))); 2];
-    let mut rig = Rig::with(around);
+    env.dependents = vec![DependentState::Present(Arc::new(held("1"))); 2];
+    let mut rig = Rig::with(env);
     rig.run(100.0);
     assert_eq!((rig.verdict(), rig.writes()), (Verdict::ScaleUp, vec![]));
-    rig.around.paused = Some(false);
+    rig.env.paused = Some(false);
     rig.run(101.0);
     assert_eq!(rig.writes().len(), 2);
 }
@@ -57,12 +57,12 @@ fn while_a_pause_is_unknown_restores_wait() {
 #[test]
 fn a_pause_that_was_read_holds_while_the_namespaces_are_out_of_sight() {
     let mut rig = Rig::leader().in_outage();
-    rig.around.paused = Some(true);
+    rig.env.paused = Some(true);
     rig.run(140.0);
-    rig.around.paused = None;
+    rig.env.paused = None;
     rig.run(200.0);
     assert_eq!((rig.verdict(), rig.writes()), (Verdict::ScaleDown, vec![]));
-    rig.around.paused = Some(false);
+    rig.env.paused = Some(false);
     rig.run(201.0);
     assert_eq!(rig.writes().len(), 2);
 }
@@ -73,7 +73,7 @@ fn a_pause_abandons_what_is_under_way_before_it_is_written() {
         let mut rig = Rig::leader().in_outage();
         (rig.holds_permits, rig.holds_writes) = (!written, written);
         rig.run(131.0);
-        rig.around.paused = Some(true);
+        rig.env.paused = Some(true);
         rig.run(150.0);
         assert_eq!(rig.when(&Action::Cancel(MCM), 0.0), [131.0]);
         assert!(rig.reported(&Report::Abandoned(Direction::Down)));
@@ -93,7 +93,7 @@ fn a_cluster_that_does_not_want_the_probe_any_more_abandons_what_is_under_way() 
     let mut rig = Rig::leader().in_outage();
     rig.holds_permits = true;
     rig.run(131.0);
-    rig.around.is_ours = false;
+    rig.env.is_ours = false;
     rig.run(150.0);
     assert_eq!(
         (rig.when(&Action::Cancel(MCM), 0.0), rig.writes()),
@@ -109,7 +109,7 @@ fn what_a_dry_run_would_write_is_known_by_name_whatever_a_reload_drops() {
     };
     let mut rig = Rig::starting(
         start,
-        Surroundings {
+        Environment {
             dry_run: true,
             ..two()
         },
@@ -117,8 +117,8 @@ fn what_a_dry_run_would_write_is_known_by_name_whatever_a_reload_drops() {
     .in_outage();
     rig.run(131.0);
     // Until the end of the longer delay it is not decided again.
-    rig.around.dependents.remove(KCM);
-    let config = Arc::make_mut(&mut rig.around.config);
+    rig.env.dependents.remove(KCM);
+    let config = Arc::make_mut(&mut rig.env.config);
     config.dependents.remove(KCM);
     config.initial_delay = Duration::from_secs(300);
     rig.input(Input::Reloaded);

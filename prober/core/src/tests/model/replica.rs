@@ -9,13 +9,13 @@ use crate::moment::Moment;
 use crate::plan::ByDirection;
 use crate::replicas::{Change, DependentState, Observed};
 use crate::retry::Refusal;
-use crate::shoot::{Action, Input, Order, ProbeFailure, Shoot, Start, Surroundings, Verified};
-use crate::tests::scene::{around, dependent};
+use crate::shoot::{Action, Environment, Input, Order, ProbeFailure, Shoot, Start, Verified};
+use crate::tests::scene::{dependent, env};
 use crate::verdict::Verdict;
 
 /// What is the same for all.
-static AROUND: LazyLock<Surroundings> =
-    LazyLock::new(|| around([dependent("machine-controller-manager", 0, 0)]));
+static AROUND: LazyLock<Environment> =
+    LazyLock::new(|| env([dependent("machine-controller-manager", 0, 0)]));
 
 /// What a probe finds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -142,17 +142,17 @@ impl Replica {
 }
 
 impl World {
-    fn around(&self, by: usize) -> Surroundings {
+    fn env(&self, by: usize) -> Environment {
         let replica = self.replicas[by].as_ref().expect("a replica that runs");
-        let mut around = AROUND.clone();
-        around.leads = self.leader == Leader::Replica(by);
-        around.seed_since = ByDirection {
+        let mut env = AROUND.clone();
+        env.leads = self.leader == Leader::Replica(by);
+        env.seed_since = ByDirection {
             up: Some(replica.clusters_read),
             down: Some(replica.seed_since),
         };
-        around.paused = Some(self.paused);
-        around.dependents = vec![DependentState::Present(Arc::new(replica.view.clone()))];
-        around
+        env.paused = Some(self.paused);
+        env.dependents = vec![DependentState::Present(Arc::new(replica.view.clone()))];
+        env
     }
 
     /// A replica starts beside a shoot in operation.
@@ -346,8 +346,8 @@ impl World {
     }
 
     fn feed(&mut self, by: usize, input: Input) -> Result<(), String> {
-        let (around, now) = (self.around(by), self.now);
-        for action in self.replica(by).machine.input(input, &around, now) {
+        let (env, now) = (self.env(by), self.now);
+        for action in self.replica(by).machine.input(input, &env, now) {
             let replica = self.replica(by);
             match action {
                 Action::ListLeases { .. } => replica.probing = Some(now),

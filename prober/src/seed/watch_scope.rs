@@ -7,14 +7,14 @@ use kube::runtime::watcher;
 use kube::{Api, Client, Resource};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Reach {
+pub enum WatchScope {
     Seed,
     /// All of them, and none will be probed: their kubeconfigs are not read.
     Unprobed,
     Shoot(String),
 }
 
-impl Reach {
+impl WatchScope {
     pub fn namespaced<K>(&self, client: Client) -> Api<DeserializeGuard<K>>
     where
         K: Resource<DynamicType = (), Scope = NamespaceResourceScope>,
