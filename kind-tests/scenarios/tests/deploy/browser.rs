@@ -3,9 +3,10 @@
 use std::path::Path;
 use std::time::Duration;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, bail, ensure};
 use base64::Engine;
 use serde_json::{Value, json};
+use testbed::eventually_within;
 use testbed::process::Process;
 
 use crate::tools::system;
@@ -48,24 +49,7 @@ impl Browser {
                 folder.join("profile").display()
             )])
             .collect();
-        let log = folder.join("chromedriver.log");
-        let driver = Process::start(
-            "chromedriver",
-            &system("chromedriver", "chromium-driver")?,
-            &["--port=0".to_owned()],
-            &log,
-        )?;
-        let port = testbed::eventually("chromedriver serves", async || {
-            let text = std::fs::read_to_string(&log)?;
-            let (_, rest) = text
-                .split_once("successfully on port ")
-                .context("no port yet")?;
-            Ok(rest
-                .chars()
-                .take_while(char::is_ascii_digit)
-                .collect::<String>())
-        })
-        .await?;
+        let (driver, port) = start_driver(folder).await?;
         // Also what never connects by TLS wants to know by what it would.
         rustls::crypto::ring::default_provider()
             .install_default()
@@ -157,6 +141,31 @@ impl Browser {
         std::fs::create_dir_all(file.parent().context("no folder")?)?;
         Ok(std::fs::write(file, picture)?)
     }
+}
+
+/// Starts chromedriver, at most three times: now and then one never comes to serve.
+async fn start_driver(folder: &Path) -> Result<(Process, String)> {
+    let program = system("chromedriver", "chromium-driver")?;
+    let mut said = String::new();
+    for attempt in 1..=3 {
+        let log = folder.join(format!("chromedriver-{attempt}.log"));
+        let mut driver = Process::start("chromedriver", &program, &["--port=0".to_owned()], &log)?;
+        let port = eventually_within("chromedriver serves or has ended", ANSWER, async || {
+            let text = std::fs::read_to_string(&log)?;
+            if let Some((_, rest)) = text.split_once("successfully on port ")
+                && let Some((port, _)) = rest.split_once('.')
+            {
+                return Ok(Some(port.to_owned()));
+            }
+            ensure!(driver.ended()?.is_some(), "no port yet");
+            Ok(None)
+        });
+        match port.await {
+            Ok(Some(port)) => return Ok((driver, port)),
+            other => said = format!("{other:?}: {}", driver.tail(20)),
+        }
+    }
+    bail!("chromedriver does not serve: {said}")
 }
 
 async fn post(http: &reqwest::Client, url: &str, body: &Value) -> Result<Value> {
