@@ -127,11 +127,11 @@ bench-away: bench-binaries ## Stop and start the etcd of healthy shoots: 0 write
 
 .PHONY: fuzz
 fuzz: ## Fuzz every reader of what comes from outside: [SECONDS=20] each [TARGET=name]; needs a C++ compiler
-	@fuzz/run $(or $(SECONDS),20) $(TARGET)
+	@kind-tests/fuzz/run $(or $(SECONDS),20) $(TARGET)
 
 .PHONY: fuzz-long
 fuzz-long: ## The same at length, and our readers against Go's for as long: DURATION=seconds for each [TARGET=name]; needs Go
-	CARGO_PROFILE_DEV_OPT_LEVEL=2 fuzz/run $(or $(DURATION),3600) $(TARGET)
+	CARGO_PROFILE_DEV_OPT_LEVEL=2 kind-tests/fuzz/run $(or $(DURATION),3600) $(TARGET)
 	DIFFERENTIAL_SECONDS=$(or $(DURATION),3600) cargo test --package readers --test differential -- --nocapture
 
 .PHONY: soak

@@ -8,12 +8,11 @@ use std::path::{Path, PathBuf};
 /// Folders that hold what is built, not written.
 const BUILT: [&str; 3] = [".git", "artefacts", "target"];
 /// What a path in the repository begins with.
-const FOLDERS: [&str; 9] = [
+const FOLDERS: [&str; 8] = [
     "common",
     "config",
     "deploy",
     "docs",
-    "fuzz",
     "kind-tests",
     "prober",
     "tests",

@@ -155,7 +155,7 @@ fn pages() -> Vec<PathBuf> {
     let mut folders = vec![
         root().join("docs"),
         root().join("deploy"),
-        root().join("fuzz"),
+        root().join("kind-tests/fuzz"),
     ];
     let mut pages: Vec<PathBuf> = [
         "README.md",

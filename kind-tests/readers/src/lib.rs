@@ -2,7 +2,7 @@
 //! and what Go's libraries read.
 //!
 //! ```text
-//! libFuzzer (fuzz/) ---.                        .-> check: what must hold of our reading alone
+//! libFuzzer (../fuzz) -.                        .-> check: what must hold of our reading alone
 //!                       +-> bytes -> an Input --+
 //! a seed (campaign) ---'                        '-> compare: our reading --------------------------> the same, or a named exception
 //!                                                        question -> reference-answers (Go) -> answer --'
