@@ -141,7 +141,7 @@ impl Executor {
             let listed = client.leases(budget).await;
             (
                 client,
-                listed.map(|Listing { times, items }| Input::Leases(times, items, None)),
+                listed.map(|Listing { times, items }| Input::Leases(times, items)),
             )
         };
         self.probing = probing.boxed().fuse();
@@ -215,7 +215,7 @@ impl Executor {
             done = done(&mut self.slots) => done,
             (client, listed) = &mut self.probing => {
                 self.client = Some(client);
-                return listed.map(|input| self.with_machines(input));
+                return listed;
             }
             verified = &mut self.verifying => return Ok(Input::Verified(verified)),
         };
@@ -230,25 +230,15 @@ impl Executor {
         })
     }
 
-    /// Leases are judged with the Machines of this moment. Healthy shoots keep theirs, so that
-    /// their nodes need not be put in order for each probe.
-    fn with_machines(&mut self, input: Input) -> Input {
-        let Input::Leases(times, leases, _) = input else {
-            return input;
-        };
-        let machines = self.seed.machines(&self.namespace);
-        if let Some(machines) = machines
-            .as_ref()
-            .filter(|machines| !Arc::ptr_eq(machines, &self.machines.0))
-        {
+    /// The nodes that Machines back at this moment. Healthy shoots keep theirs, so that their nodes
+    /// need not be put in order for each probe.
+    pub fn machines(&mut self) -> Option<Arc<BackedNodes>> {
+        let machines = self.seed.machines(&self.namespace)?;
+        if !Arc::ptr_eq(&machines, &self.machines.0) {
             let backed = machines.values().map(|node| node.as_deref()).collect();
-            self.machines = (Arc::clone(machines), Arc::new(backed));
+            self.machines = (machines, Arc::new(backed));
         }
-        Input::Leases(
-            times,
-            leases,
-            machines.map(|_| Arc::clone(&self.machines.1)),
-        )
+        Some(Arc::clone(&self.machines.1))
     }
 
     fn failed(&mut self, at: usize, resource: &ResourceRef, error: WriteError) -> Refusal {

@@ -20,7 +20,7 @@ use prober_core::options::ResolvedOptions;
 use prober_core::plan::Direction;
 use prober_core::replicas::scale_up;
 use prober_core::shoot::{Action, Environment, Input, Report, Shoot, Start};
-use prober_core::verdict::{Scope, Verdict};
+use prober_core::verdict::{BackedNodes, Scope, Verdict};
 use tokio::time::{Instant, sleep_until};
 
 use crate::executor::Executor;
@@ -126,7 +126,7 @@ impl Restore {
         let now = shared.clock.now();
         let env = Environment {
             paused: Some(true),
-            ..shared.environment(&config, &settings, &namespace, &uid)
+            ..shared.environment(&config, &settings, &namespace, &uid, None)
         };
         Self {
             machine: Shoot::new(
@@ -239,7 +239,11 @@ impl Restore {
 
     /// What a restore would still write.
     pub fn remaining(&self) -> Vec<&ResourceRef> {
-        let only_held_down = self.env().options.restore_only_held_down.value;
+        let only_held_down = self
+            .env(&self.config, &self.settings, None)
+            .options
+            .restore_only_held_down
+            .value;
         let scope = self.begun.unwrap_or_else(|| self.scope());
         let known = self.config.dependents.iter().zip(self.machine.known());
         known
@@ -279,10 +283,15 @@ impl Restore {
 
     /// The prober's, but for what a person has decided: a pause binds the prober, and not whoever
     /// asks for a restore.
-    fn env(&self) -> Environment {
+    fn env<'a>(
+        &self,
+        config: &'a Arc<Config>,
+        settings: &'a ShootSettings,
+        machines: Option<Arc<BackedNodes>>,
+    ) -> Environment<'a> {
         let mut env =
             self.shared
-                .environment(&self.config, &self.settings, &self.namespace, &self.uid);
+                .environment(config, settings, &self.namespace, &self.uid, machines);
         env.options.restore_only_held_down.value |= env.paused.is_none();
         env.options.scale_up_stabilization.value = Duration::ZERO;
         Environment {
@@ -293,7 +302,9 @@ impl Restore {
     }
 
     fn feed(&mut self, input: Input) {
-        let (env, now) = (self.env(), self.shared.clock.now());
+        let (machines, now) = (self.executor.machines(), self.shared.clock.now());
+        let (config, settings) = (Arc::clone(&self.config), self.settings.clone());
+        let env = self.env(&config, &settings, machines);
         for action in self.machine.input(input, &env, now) {
             if !self.ended && self.stopped.is_none() {
                 self.carry_out(action);

@@ -10,6 +10,7 @@ use prober_core::lifecycle::ShootSettings;
 use prober_core::options::ResolvedOptions;
 use prober_core::plan::ByDirection;
 use prober_core::shoot::Environment;
+use prober_core::verdict::BackedNodes;
 use tokio::sync::watch;
 
 use crate::clock::Clock;
@@ -48,13 +49,14 @@ impl Shared {
     }
 
     /// What the machine of one shoot decides by, besides probes and answers.
-    pub fn environment(
+    pub fn environment<'a>(
         &self,
-        config: &Arc<Config>,
-        settings: &ShootSettings,
+        config: &'a Arc<Config>,
+        settings: &'a ShootSettings,
         namespace: &str,
         uid: &str,
-    ) -> Environment {
+        machines: Option<Arc<BackedNodes>>,
+    ) -> Environment<'a> {
         let Self {
             clock,
             seed,
@@ -77,8 +79,8 @@ impl Shared {
                 .standing_since(resumed, namespace, check, clock.now())
         };
         Environment {
-            config: Arc::clone(config),
-            settings: settings.clone(),
+            config,
+            settings,
             options: options.unwrap_or_else(|| ResolvedOptions::resolve(config, None, None)),
             leads: lead.is_open(),
             dry_run: self.dry_run,
@@ -98,6 +100,7 @@ impl Shared {
                 .iter()
                 .map(|dependent| state(dependent).unwrap_or_default())
                 .collect(),
+            machines,
             spread: SPREAD * i32::try_from(seed.wakers.count()).unwrap_or(i32::MAX),
             chance: rand::random(),
         }

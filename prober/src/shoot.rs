@@ -75,11 +75,11 @@ pub async fn run(
             Ok(()) = settings.changed() => {
                 driver.settings = settings.borrow_and_update().clone();
                 tracing::info!(settings = ?driver.settings, "settings changed, looking at once");
-                driver.feed(Input::SettingsChanged);
+                driver.feed(Input::Woken);
             }
             Ok(()) = configs.changed() => {
                 driver.config = Arc::clone(&configs.borrow_and_update());
-                driver.feed(Input::Reloaded);
+                driver.feed(Input::Woken);
             }
             () = wakers.woken() => driver.feed(Input::Woken),
             () = clock.reach(next) => driver.feed(Input::Woken),
@@ -109,7 +109,7 @@ impl Driver {
         let now = shared.clock.now();
         let machine = Shoot::new(
             start,
-            &shared.environment(&config, &settings, &namespace, &uid),
+            &shared.environment(&config, &settings, &namespace, &uid, None),
             now,
         );
         Self {
@@ -126,9 +126,14 @@ impl Driver {
     }
 
     fn feed(&mut self, input: Input) {
-        let env = self
-            .shared
-            .environment(&self.config, &self.settings, &self.namespace, &self.uid);
+        let machines = self.executor.machines();
+        let env = self.shared.environment(
+            &self.config,
+            &self.settings,
+            &self.namespace,
+            &self.uid,
+            machines,
+        );
         self.note_options(&env);
         let now = self.shared.clock.now();
         for action in self.machine.input(input, &env, now) {

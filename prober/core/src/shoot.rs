@@ -35,8 +35,9 @@ use super::replicas::{DependentState, scale_up};
 use super::scaled;
 use super::scaling::{Scaling, Stage};
 use super::schedule::Failure;
-use super::verdict::{BackedNodes, Scope, Verdict};
-use crate::config::ResourceRef;
+use super::verdict::{Scope, Verdict};
+use crate::config::{Config, ResourceRef};
+use crate::lifecycle::ShootSettings;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 enum Probing {
@@ -53,6 +54,9 @@ const PAUSE_READ: TimeDelta = TimeDelta::seconds(2);
 #[derive(Debug, Default, Clone)]
 pub struct Shoot {
     start: Start,
+    /// The config and settings of the last input.
+    config: Option<Arc<Config>>,
+    settings: ShootSettings,
     judge: Judge,
     resources: Vec<ResourceRef>,
     known: Vec<Known>,
@@ -120,7 +124,7 @@ struct Ended {
 }
 
 struct Context<'a> {
-    env: &'a Environment,
+    env: &'a Environment<'a>,
     now: Moment,
     actions: Vec<Action>,
     wake: Option<Moment>,
@@ -147,10 +151,12 @@ impl Context<'_> {
 }
 
 impl Shoot {
-    pub fn new(start: Start, env: &Environment, now: Moment) -> Self {
+    pub fn new(start: Start, env: &Environment<'_>, now: Moment) -> Self {
         let dependents = &env.config.dependents;
         let mut shoot = Self {
             start,
+            config: Some(Arc::clone(env.config)),
+            settings: env.settings.clone(),
             resources: dependents
                 .iter()
                 .map(|dependent| dependent.resource.clone())
@@ -164,7 +170,7 @@ impl Shoot {
         shoot
     }
 
-    pub fn input(&mut self, input: Input, env: &Environment, now: Moment) -> Vec<Action> {
+    pub fn input(&mut self, input: Input, env: &Environment<'_>, now: Moment) -> Vec<Action> {
         let mut cx = Context {
             env,
             now,
@@ -173,25 +179,28 @@ impl Shoot {
             reprobe_requested: false,
             changed: None,
         };
-        if matches!(input, Input::Reloaded) {
+        let reloaded = self
+            .config
+            .replace(Arc::clone(env.config))
+            .is_none_or(|before| !Arc::ptr_eq(&before, env.config));
+        let settings_changed = self.settings != *env.settings;
+        if reloaded {
             self.reload(&mut cx);
         }
         self.follow_owner(&mut cx);
         self.observe(env, now);
-        self.note_freedom(
-            matches!(input, Input::Reloaded | Input::SettingsChanged),
-            &mut cx,
-        );
+        self.note_freedom(reloaded || settings_changed, &mut cx);
+        if reloaded {
+            self.jitter = StartupJitter::new(env.chance);
+            self.next_probe = self.next_probe.min(now + scaled(env.spread, env.chance));
+        }
+        if settings_changed {
+            self.settings.clone_from(env.settings);
+            self.next_probe = now;
+        }
         match input {
             Input::Woken => {}
-            Input::Reloaded => {
-                self.jitter = StartupJitter::new(env.chance);
-                self.next_probe = self.next_probe.min(now + scaled(env.spread, env.chance));
-            }
-            Input::SettingsChanged => self.next_probe = now,
-            Input::Leases(times, leases, machines) => {
-                self.on_leases(times, &leases, machines, &mut cx)
-            }
+            Input::Leases(times, leases) => self.on_leases(times, &leases, &mut cx),
             Input::Nodes(nodes) => {
                 self.judge.set_nodes(nodes);
                 self.conclude(&mut cx);
@@ -231,7 +240,7 @@ impl Shoot {
 
     /// Takes in how the dependents are. A marker that appears while a write of this replica is
     /// under way is most likely its own: a watch may be faster than an answer.
-    fn observe(&mut self, env: &Environment, now: Moment) {
+    fn observe(&mut self, env: &Environment<'_>, now: Moment) {
         self.was_paused = env.paused.unwrap_or(self.was_paused);
         for (at, (known, state)) in self.known.iter_mut().zip(&env.dependents).enumerate() {
             let step = self
@@ -272,20 +281,14 @@ impl Shoot {
         self.resources = resources;
     }
 
-    fn on_leases(
-        &mut self,
-        times: RequestTimes,
-        leases: &LeaseList,
-        machines: Option<Arc<BackedNodes>>,
-        cx: &mut Context<'_>,
-    ) {
+    fn on_leases(&mut self, times: RequestTimes, leases: &LeaseList, cx: &mut Context<'_>) {
         let rules = self.rules(cx.env);
         self.judge.observe(times, leases.iter(), rules.grace);
-        let Some(machines) = machines else {
+        let Some(machines) = &cx.env.machines else {
             cx.report(Report::MachinesUnknown);
             return self.on_failure(ProbeFailure::Other, cx);
         };
-        self.judge.set_machines(machines);
+        self.judge.set_machines(Arc::clone(machines));
         if self
             .judge
             .wants_nodes(&rules, self.is_settled(cx.env), self.nodes_good_since(cx))
@@ -361,7 +364,7 @@ impl Shoot {
         cx.report(Report::Found);
     }
 
-    fn rules(&self, env: &Environment) -> Rules {
+    fn rules(&self, env: &Environment<'_>) -> Rules {
         let Environment {
             config, settings, ..
         } = env;
@@ -386,7 +389,7 @@ impl Shoot {
     }
 
     /// Whether a scale-up would find nothing to do; false when that is not known.
-    fn is_settled(&self, env: &Environment) -> bool {
+    fn is_settled(&self, env: &Environment<'_>) -> bool {
         self.known.iter().all(|known| match known.state() {
             DependentState::Present(observed) => scale_up(
                 observed,

@@ -95,7 +95,7 @@ impl Driver {
         &self,
         &Environment {
             paused, options, ..
-        }: &Environment,
+        }: &Environment<'_>,
     ) {
         if paused.is_none() {
             return;

@@ -104,7 +104,7 @@ impl Shoot {
     /// From when on probes lead to writes: from the end of initialDelay on; protection of a shoot
     /// in operation, and a restore that goes on there, at once (D-51); for a restore once "up" was
     /// said for as long as is configured (D-22).
-    pub(super) fn ripe_from(&self, direction: Direction, env: &Environment) -> Option<Moment> {
+    pub(super) fn ripe_from(&self, direction: Direction, env: &Environment<'_>) -> Option<Moment> {
         let at_once = match direction {
             Direction::Down => self.start.in_operation,
             Direction::Up => self.continues_restore(env),
@@ -122,14 +122,14 @@ impl Shoot {
         }
     }
 
-    pub(super) fn delayed_until(&self, env: &Environment) -> Moment {
+    pub(super) fn delayed_until(&self, env: &Environment<'_>) -> Moment {
         self.start.eligible + span(env.config.initial_delay)
     }
 
     /// Whether a restore was begun before this process: what is held down has an earlier level, and
     /// all of that is up and ready (D-51). A scale-down that only just began looks the same, so
     /// this replaces no proof (D-59): some nodes must count.
-    pub(super) fn continues_restore(&self, env: &Environment) -> bool {
+    pub(super) fn continues_restore(&self, env: &Environment<'_>) -> bool {
         let levels = levels(&env.config.dependents, Direction::Up);
         let first = levels
             .iter()

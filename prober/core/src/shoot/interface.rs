@@ -27,11 +27,12 @@ pub struct Start {
 }
 
 /// All that a decision depends on besides the probes and the answers. Whoever drives the machine
-/// reads it again for each input.
+/// reads it again for each input; the machine notices itself what has changed since the last one.
 #[derive(Clone, Debug)]
-pub struct Environment {
-    pub config: Arc<Config>,
-    pub settings: ShootSettings,
+pub struct Environment<'a> {
+    /// A reload is another `Arc`.
+    pub config: &'a Arc<Config>,
+    pub settings: &'a ShootSettings,
     /// What can be set without a config file.
     pub options: ResolvedOptions,
     pub leads: bool,
@@ -51,6 +52,8 @@ pub struct Environment {
     pub paused: Option<bool>,
     /// Each dependent of the config, in its order, as the seed's view shows it.
     pub dependents: Vec<DependentState>,
+    /// The nodes that Machines back; none while the Machines are not known (D-27).
+    pub machines: Option<Arc<BackedNodes>>,
     /// Over which time probes are spread that all shoots would take at once.
     pub spread: TimeDelta,
     /// A random number from 0 to 1.
@@ -59,12 +62,10 @@ pub struct Environment {
 
 #[derive(Debug)]
 pub enum Input {
-    /// Time has passed, or the environment have changed.
+    /// Time has passed, or the environment has changed.
     Woken,
-    Reloaded,
-    SettingsChanged,
-    /// A probe has listed the leases; the Machines are none while they are not known.
-    Leases(RequestTimes, LeaseList, Option<Arc<BackedNodes>>),
+    /// A probe has listed the leases.
+    Leases(RequestTimes, LeaseList),
     Nodes(Vec<NodeRecord>),
     /// A person vouches for the nodes: nothing is probed, and what is held down may come back
     /// whatever the leases say.

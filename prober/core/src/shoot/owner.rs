@@ -52,7 +52,7 @@ impl Shoot {
 
     /// What is to be done now: what the probes say; for a shoot that is lost nothing, or that
     /// nothing of it is to run here.
-    pub(super) fn aim(&self, env: &Environment) -> Option<(Direction, Scope)> {
+    pub(super) fn aim(&self, env: &Environment<'_>) -> Option<(Direction, Scope)> {
         if self.stood_down {
             return self
                 .passivates_since(env)
@@ -67,7 +67,7 @@ impl Shoot {
 
     /// When that was asked for which a write rests on (D-52): the probe, or the check of the owner
     /// record.
-    pub(super) fn judged_at(&self, env: &Environment) -> Option<Moment> {
+    pub(super) fn judged_at(&self, env: &Environment<'_>) -> Option<Moment> {
         if self.stood_down {
             self.passivates_since(env)
         } else {
@@ -85,7 +85,7 @@ impl Shoot {
         }
     }
 
-    fn passivates_since(&self, env: &Environment) -> Option<Moment> {
+    fn passivates_since(&self, env: &Environment<'_>) -> Option<Moment> {
         let passivates = env
             .config
             .owner_check
@@ -98,7 +98,7 @@ impl Shoot {
     }
 
     /// Whether the owner record allows a write.
-    pub(super) fn owner_allows(&self, direction: Direction, env: &Environment) -> bool {
+    pub(super) fn owner_allows(&self, direction: Direction, env: &Environment<'_>) -> bool {
         match env.owner {
             None | Some(Standing::Ours) => true,
             Some(Standing::NotChecked | Standing::Doubted) => false,

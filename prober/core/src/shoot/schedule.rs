@@ -84,7 +84,7 @@ impl StartupJitter {
 impl Shoot {
     /// First probes are spread, so that a restart does not hit all API servers at once; shoots that
     /// are held down go first (D-51).
-    pub(super) fn first_probe(&self, env: &Environment, now: Moment) -> Moment {
+    pub(super) fn first_probe(&self, env: &Environment<'_>, now: Moment) -> Moment {
         let latest = match self.start.in_operation {
             true => now + env.spread,
             false => self.start.eligible + span(env.config.initial_delay / 2),

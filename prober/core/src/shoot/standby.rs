@@ -45,7 +45,7 @@ pub(super) enum Verification {
 }
 
 /// The end of the time that a leader has: earlier if it stops renewing its Lease before (D-61).
-fn unless_silent(end: Moment, env: &Environment) -> Moment {
+fn unless_silent(end: Moment, env: &Environment<'_>) -> Moment {
     env.leader_silent_from.map_or(end, |silent| silent.min(end))
 }
 
@@ -83,7 +83,7 @@ impl Shoot {
         self.leader_may_protect_since = since.max(since.and(self.ripe_from(Direction::Down, env)));
     }
 
-    fn leader_had_its_time_from(&self, env: &Environment) -> Option<Moment> {
+    fn leader_had_its_time_from(&self, env: &Environment<'_>) -> Option<Moment> {
         let ((verdict, deadline), may) = self.down_since.zip(self.leader_may_protect_since)?;
         let at_work = self
             .marker_seen
@@ -105,7 +105,7 @@ impl Shoot {
         &self,
         at: usize,
         direction: Direction,
-        env: &Environment,
+        env: &Environment<'_>,
     ) -> Option<Moment> {
         let may = self
             .leader_may_protect_since

@@ -29,8 +29,8 @@ use crate::lease::{LeaseRecord, LeaseUid};
 use crate::outage::{Outage, Snapshot};
 use crate::replicas::{Marks, Observed};
 use crate::retry::Refusal;
-use crate::tests::scene::{at, dependent, env, running, span, times, wall};
-use crate::verdict::{NodeCondition, NodeRecord};
+use crate::tests::scene::{Scene, at, dependent, env, running, span, times, wall};
+use crate::verdict::{BackedNodes, NodeCondition, NodeRecord};
 
 /// The places of the two dependents: machine-controller-manager goes down first,
 /// kube-controller-manager comes up first.
@@ -59,7 +59,7 @@ enum Api {
 /// done at once.
 struct Rig {
     shoot: Shoot,
-    env: Environment,
+    env: Scene,
     now: Moment,
     api: Api,
     /// The interval of the renewals, and between which moments there are none.
@@ -122,7 +122,7 @@ fn held(memory: &str) -> Observed {
     }
 }
 
-fn two() -> Environment {
+fn two() -> Scene {
     let mut env = env([
         dependent("machine-controller-manager", 1, 0),
         dependent("kube-controller-manager", 0, 1),
@@ -139,13 +139,13 @@ impl Rig {
 
     /// The same with a replica that does not lead.
     fn standby() -> Self {
-        Self::with(Environment {
+        Self::with(Scene {
             leads: false,
             ..two()
         })
     }
 
-    fn with(env: Environment) -> Self {
+    fn with(env: Scene) -> Self {
         Self::starting(
             Start {
                 eligible: Moment::START,
@@ -155,9 +155,9 @@ impl Rig {
         )
     }
 
-    fn starting(start: Start, env: Environment) -> Self {
+    fn starting(start: Start, env: Scene) -> Self {
         Self {
-            shoot: Shoot::new(start, &env, Moment::START),
+            shoot: Shoot::new(start, &env.env(), Moment::START),
             env,
             now: Moment::START,
             api: Api::Answers,
@@ -249,6 +249,20 @@ impl Rig {
         self.follow(actions);
     }
 
+    /// The shoot names other conditions for a pool that has no nodes.
+    fn settings_changed(&mut self) {
+        let pools = &mut self.env.settings.pool_conditions;
+        if pools.remove("empty").is_none() {
+            pools.insert("empty".into(), vec![]);
+        }
+        self.input(Input::Woken);
+    }
+
+    fn reloaded(&mut self) {
+        self.env.config = Arc::new(Config::clone(&self.env.config));
+        self.input(Input::Woken);
+    }
+
     fn follow(&mut self, actions: Vec<Action>) {
         let mut pending: VecDeque<_> = actions.into();
         while let Some(action) = pending.pop_front() {
@@ -257,7 +271,11 @@ impl Rig {
     }
 
     fn take(&mut self, input: Input) -> Vec<Action> {
-        let actions = self.shoot.input(input, &self.env, self.now);
+        let env = Environment {
+            machines: Some(Arc::clone(&self.machines)),
+            ..self.env.env()
+        };
+        let actions = self.shoot.input(input, &env, self.now);
         let now = seconds(self.now);
         for action in &actions {
             if *action == Action::Report(Report::Found) {
@@ -368,11 +386,7 @@ impl Rig {
                 duration_seconds: Some(40),
             });
         }
-        self.take(Input::Leases(
-            times,
-            leases,
-            Some(Arc::clone(&self.machines)),
-        ))
+        self.take(Input::Leases(times, leases))
     }
 
     /// Makes a write, and lets the view show it after its answer.

@@ -12,11 +12,11 @@ use crate::lease::{Criteria, Grace, LeaseClocks, LeaseRecord, LeaseState, LeaseU
 use crate::lifecycle::ShootSettings;
 use crate::moment::{Moment, RequestTimes};
 use crate::options::ResolvedOptions;
-use crate::owner::Template;
+use crate::owner::{Standing, Template};
 use crate::plan::ByDirection;
 use crate::replicas::{DependentState, Observed};
 use crate::shoot::Environment;
-use crate::verdict::PoolConditions;
+use crate::verdict::{BackedNodes, PoolConditions};
 
 /// Kubernetes' default before 1.32, with which a lease expires after 30 s.
 pub const GRACE: Grace = Grace::new(TimeDelta::seconds(40));
@@ -139,9 +139,49 @@ pub fn running(replicas: i32) -> Observed {
     }
 }
 
+/// An [`Environment`] that keeps what it shows.
+#[derive(Clone, Debug)]
+pub struct Scene {
+    pub config: Arc<Config>,
+    pub settings: ShootSettings,
+    pub options: ResolvedOptions,
+    pub leads: bool,
+    pub dry_run: bool,
+    pub seed_since: ByDirection<Option<Moment>>,
+    pub leader_silent_from: Option<Moment>,
+    pub is_ours: bool,
+    pub owner: Option<Standing>,
+    pub paused: Option<bool>,
+    pub dependents: Vec<DependentState>,
+    pub machines: Option<Arc<BackedNodes>>,
+    pub spread: TimeDelta,
+    pub chance: f64,
+}
+
+impl Scene {
+    pub fn env(&self) -> Environment<'_> {
+        Environment {
+            config: &self.config,
+            settings: &self.settings,
+            options: self.options,
+            leads: self.leads,
+            dry_run: self.dry_run,
+            seed_since: self.seed_since,
+            leader_silent_from: self.leader_silent_from,
+            is_ours: self.is_ours,
+            owner: self.owner,
+            paused: self.paused,
+            dependents: self.dependents.clone(),
+            machines: self.machines.clone(),
+            spread: self.spread,
+            chance: self.chance,
+        }
+    }
+}
+
 /// The environment of a shoot whose replica leads and knows its seed; all dependents run.
 /// Gardener's intervals.
-pub fn env(dependents: impl IntoIterator<Item = Dependent>) -> Environment {
+pub fn env(dependents: impl IntoIterator<Item = Dependent>) -> Scene {
     let config = Config {
         kubeconfig_secret_name: "secret".into(),
         probe_interval: Duration::from_secs(30),
@@ -156,7 +196,7 @@ pub fn env(dependents: impl IntoIterator<Item = Dependent>) -> Environment {
         owner_check: None,
         dependents: dependents.into_iter().collect(),
     };
-    Environment {
+    Scene {
         options: ResolvedOptions::resolve(&config, None, None),
         dependents: config
             .dependents
@@ -175,6 +215,7 @@ pub fn env(dependents: impl IntoIterator<Item = Dependent>) -> Environment {
         is_ours: true,
         paused: Some(false),
         owner: None,
+        machines: None,
         spread: TimeDelta::seconds(1),
         chance: 0.5,
     }

@@ -17,7 +17,7 @@ use rand::{RngExt, SeedableRng};
 use super::scene::{dependent, env, span, wall};
 use crate::lease::{LeaseList, LeaseRecord, LeaseUid};
 use crate::moment::{Moment, RequestTimes};
-use crate::shoot::{Action, Environment, Input, ProbeFailure, Shoot, Start};
+use crate::shoot::{Action, Input, ProbeFailure, Shoot, Start};
 use crate::verdict::{BackedNodes, NodeRecord};
 
 const GRACE_S: f64 = 40.0;
@@ -191,17 +191,18 @@ impl World {
         Arc::make_mut(&mut env.config).initial_delay =
             std::time::Duration::from_secs_f64(self.initial_delay);
         env.chance = rng.random();
+        env.machines = Some(machines);
         let start = Start {
             eligible: Moment::START,
             in_operation: false,
         };
-        let mut shoot = Shoot::new(start, &env, Moment::START);
+        let mut shoot = Shoot::new(start, &env.env(), Moment::START);
         let mut t = 0.0;
         let mut idle = 0;
         let (mut hedged, mut nodes_take) = (false, 0.0);
         while t < self.until {
             env.chance = rng.random();
-            let mut pending = shoot.input(Input::Woken, &env, at(t));
+            let mut pending = shoot.input(Input::Woken, &env.env(), at(t));
             while !pending.is_empty() {
                 // What takes no time does not wait for what does.
                 let at_once = pending.iter().position(|action| {
@@ -218,7 +219,7 @@ impl World {
                         if away.iter().any(|away| away.contains(&t))
                             || rng.random::<f64>() < self.flaky
                         {
-                            shoot.input(Input::Failed(ProbeFailure::Unanswered), &env, at(t))
+                            shoot.input(Input::Failed(ProbeFailure::Unanswered), &env.env(), at(t))
                         } else {
                             if self.cut.is_some_and(|cut| t >= cut)
                                 && !std::mem::replace(&mut hedged, true)
@@ -234,19 +235,15 @@ impl World {
                             };
                             let leases = leases(&mut nodes, t + takes / 2.0);
                             t += takes;
-                            shoot.input(
-                                Input::Leases(times, leases, Some(Arc::clone(&machines))),
-                                &env,
-                                at(t),
-                            )
+                            shoot.input(Input::Leases(times, leases), &env.env(), at(t))
                         }
                     }
                     Action::ListNodes => {
                         t += nodes_take;
-                        shoot.input(Input::Nodes(records.clone()), &env, at(t))
+                        shoot.input(Input::Nodes(records.clone()), &env.env(), at(t))
                     }
                     Action::AcquirePermit(dependent, _) => {
-                        shoot.input(Input::Permitted(dependent), &env, at(t))
+                        shoot.input(Input::Permitted(dependent), &env.env(), at(t))
                     }
                     Action::Write(order) => {
                         assert_eq!(order.change.write.replicas, Some(0));
@@ -849,17 +846,18 @@ impl World {
         let mut node = [self.node(0, &[], &mut rng), self.node(1, &[], &mut rng)];
         let machines: Arc<BackedNodes> =
             Arc::new(node.iter().map(|node| Some(node.name.as_str())).collect());
-        let mut env: Environment = env([dependent("machine-controller-manager", 0, 0)]);
+        let mut env = env([dependent("machine-controller-manager", 0, 0)]);
         env.chance = rng.random();
+        env.machines = Some(machines);
         let start = Start {
             eligible: Moment::START,
             in_operation: true,
         };
-        let mut shoot = Shoot::new(start, &env, Moment::START);
+        let mut shoot = Shoot::new(start, &env.env(), Moment::START);
         let mut t = Moment::START;
         while t < at(self.until) {
             env.chance = rng.random();
-            for action in shoot.input(Input::Woken, &env, t) {
+            for action in shoot.input(Input::Woken, &env.env(), t) {
                 if matches!(action, Action::ListLeases { .. }) {
                     let seconds = t.elapsed_since_start().as_seconds_f64();
                     let times = RequestTimes {
@@ -868,11 +866,7 @@ impl World {
                         wall: wall(seconds),
                     };
                     let leases = leases(&mut node, seconds);
-                    shoot.input(
-                        Input::Leases(times, leases, Some(Arc::clone(&machines))),
-                        &env,
-                        t,
-                    );
+                    shoot.input(Input::Leases(times, leases), &env.env(), t);
                 }
             }
             t = shoot.next().expect("a look is due");

@@ -12,16 +12,14 @@ use std::time::Duration;
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 
-use super::scene::{dependent, env, running, wall};
+use super::scene::{Scene, dependent, env, running, wall};
 use super::simulation::{Node, Seconds, World, at, leases};
 use crate::config::Dependent;
 use crate::moment::RequestTimes;
 use crate::plan::ByDirection;
 use crate::replicas::{DependentState, Marks, Observed};
 use crate::retry::Refusal;
-use crate::shoot::{
-    Action, Environment, Input, Order, ProbeFailure, Report, Shoot, Start, Verified,
-};
+use crate::shoot::{Action, Input, Order, ProbeFailure, Report, Shoot, Start, Verified};
 use crate::verdict::{BackedNodes, NodeRecord, Verdict};
 
 /// How long a life lasts; for the last part of it nothing goes wrong any more.
@@ -53,7 +51,7 @@ struct Trouble {
 struct Replica {
     shoot: Option<Shoot>,
     starts_at: Seconds,
-    env: Environment,
+    env: Scene,
     view: Vec<Observed>,
     view_is_due: Seconds,
     reloads_at: Option<Seconds>,
@@ -151,7 +149,7 @@ impl Life {
         let replica = |leads, starts_at| Replica {
             shoot: None,
             starts_at,
-            env: Environment {
+            env: Scene {
                 leads,
                 leader_silent_from: trouble.nobody_leads.then(|| at(0.0)),
                 ..env(dependents())
@@ -196,7 +194,7 @@ impl Life {
         self.log.push(format!("{:.2} {what}", self.t));
     }
 
-    fn env(&mut self, by: usize) -> Environment {
+    fn env(&mut self, by: usize) -> Scene {
         let replica = &mut self.replicas[by];
         if !self.trouble.lag || self.t >= replica.view_is_due {
             replica.view.clone_from(&self.objects);
@@ -211,6 +209,7 @@ impl Life {
         };
         let env = &mut replica.env;
         env.chance = self.rng.random();
+        env.machines = Some(Arc::clone(&self.machines));
         env.dependents = env.config.dependents.iter().map(state).collect();
         env.clone()
     }
@@ -240,7 +239,7 @@ impl Life {
             let Some(shoot) = &mut self.replicas[by].shoot else {
                 return;
             };
-            for action in shoot.input(input, &env, now) {
+            for action in shoot.input(input, &env.env(), now) {
                 inputs.extend(self.answer(by, action));
             }
         }
@@ -260,11 +259,7 @@ impl Life {
                     received: at(self.t),
                     wall: wall(self.t),
                 };
-                Input::Leases(
-                    times,
-                    leases(&mut self.nodes, t),
-                    Some(Arc::clone(&self.machines)),
-                )
+                Input::Leases(times, leases(&mut self.nodes, t))
             }
             Action::ListNodes => {
                 let record = |node: &Node| NodeRecord {
@@ -435,7 +430,7 @@ impl Life {
                     eligible: now,
                     in_operation: true,
                 },
-                &env,
+                &env.env(),
                 now,
             ));
         }
@@ -445,7 +440,7 @@ impl Life {
             Arc::make_mut(&mut replica.env.config)
                 .dependents
                 .clone_from(&self.dependents);
-            self.feed(by, Input::Reloaded);
+            self.feed(by, Input::Woken);
         }
     }
 

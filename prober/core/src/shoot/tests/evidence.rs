@@ -49,7 +49,7 @@ fn who_keeps_writing_a_resource_costs_a_look_a_second_and_from_the_fourth_on_one
 fn no_write_rests_on_a_look_that_was_sent_before_its_resource_was_seen_so() {
     let mut rig = alone();
     rig.api = Api::Hangs;
-    rig.input(Input::SettingsChanged);
+    rig.settings_changed();
     let sent = rig.now;
     rig.run(132.0);
     rig.others(MCM, |observed| observed.replicas = 1);

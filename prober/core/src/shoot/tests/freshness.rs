@@ -5,7 +5,7 @@ use crate::owner::Standing;
 
 #[test]
 fn what_becomes_allowed_rests_on_a_later_probe_and_not_on_the_old_verdict() {
-    type Change = fn(&mut Environment);
+    type Change = fn(&mut Scene);
     let kept: [(&str, Change, Change); 4] = [
         (
             "a pause is lifted",
@@ -71,13 +71,13 @@ fn what_stays_allowed_costs_no_further_probe() {
 
 #[test]
 fn a_reload_or_other_settings_let_a_write_rest_on_a_later_probe() {
-    for input in [|| Input::Reloaded, || Input::SettingsChanged] {
+    for change in [Rig::reloaded, Rig::settings_changed] {
         let mut rig = Rig::leader().in_outage();
         rig.holds_permits = true;
         rig.run(OUTAGE);
         rig.api = Api::Hangs;
         rig.now = at(132.0);
-        rig.input(input());
+        change(&mut rig);
         rig.input(Input::Permitted(MCM));
         assert_eq!(rig.writes(), []);
     }
@@ -96,7 +96,7 @@ fn a_standby_whose_nodes_renew_during_its_patience_writes_nothing() {
 #[test]
 fn probes_follow_each_other_closely_while_a_scale_down_runs() {
     for leads in [true, false] {
-        let mut rig = Rig::with(Environment { leads, ..two() }).in_outage();
+        let mut rig = Rig::with(Scene { leads, ..two() }).in_outage();
         rig.pods_linger = true;
         rig.run(140.0);
         let (first, ..) = rig.writes()[0];
@@ -182,7 +182,7 @@ fn a_step_of_a_restore_wants_an_answer_since_its_turn() {
 #[test]
 fn after_failed_probes_in_an_outage_every_replica_asks_again_within_5_s() {
     for leads in [true, false] {
-        let mut rig = Rig::with(Environment { leads, ..two() }).in_outage();
+        let mut rig = Rig::with(Scene { leads, ..two() }).in_outage();
         rig.run(150.0);
         rig.api = Api::Fails(ProbeFailure::Unanswered);
         rig.run(200.0);
@@ -228,9 +228,9 @@ fn a_leader_that_falls_silent_at_work_is_not_waited_for_until_the_ordering_deadl
 #[test]
 fn a_scale_down_that_has_begun_waits_for_an_answer_since_a_reload_but_not_for_long() {
     let gained = |rig: &mut Rig| rig.env.leads = true;
-    let reloaded = |rig: &mut Rig| rig.input(Input::Reloaded);
+    let reloaded = |rig: &mut Rig| rig.reloaded();
     for (leads, restart) in [(true, reloaded as fn(&mut Rig)), (false, gained)] {
-        let mut rig = Rig::with(Environment {
+        let mut rig = Rig::with(Scene {
             leads,
             leader_silent_from: Some(at(0.0)),
             ..two()
@@ -255,7 +255,7 @@ fn failed_probes_in_an_outage_follow_each_other_after_growing_waits() {
     rig.holds_permits = true;
     rig.run(131.5);
     rig.api = Api::Fails(ProbeFailure::Unanswered);
-    rig.input(Input::Reloaded);
+    rig.reloaded();
     rig.run(160.0);
     let probes = rig.probes(132.0);
     assert!(
@@ -286,7 +286,7 @@ fn after_the_last_protective_write_a_probe_follows_within_a_second() {
 
 #[test]
 fn a_standby_reads_the_seed_during_its_patience_and_not_long_before() {
-    let mut env = Environment {
+    let mut env = Scene {
         leads: false,
         ..two()
     };

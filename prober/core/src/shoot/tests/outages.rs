@@ -276,7 +276,7 @@ fn a_standby_that_acts_is_recorded_as_such() {
 
 #[test]
 fn an_outage_in_which_nothing_was_held_down_ends_with_its_nodes() {
-    let mut rig = Rig::with(Environment {
+    let mut rig = Rig::with(Scene {
         dry_run: true,
         ..two()
     })
@@ -324,7 +324,7 @@ fn a_probe_that_ends_leaves_what_it_holds_down_still_held_down() {
     let mut rig = Rig::leader().in_outage();
     rig.run(160.0);
     assert_eq!(ended(rig), Some(End::StillHeldDown));
-    let mut rig = Rig::with(Environment {
+    let mut rig = Rig::with(Scene {
         dry_run: true,
         ..two()
     })
@@ -339,7 +339,7 @@ fn what_a_reload_drops_while_it_is_held_down_was_not_restored() {
     rig.run(160.0);
     Arc::make_mut(&mut rig.env.config).dependents.remove(MCM);
     rig.env.dependents.remove(MCM);
-    rig.input(Input::Reloaded);
+    rig.reloaded();
     rig.renewed();
     rig.run(190.0);
     assert_eq!(

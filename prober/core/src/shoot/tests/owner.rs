@@ -15,8 +15,8 @@ fn confirmed(second: f64) -> Standing {
     }
 }
 
-fn around_with(on_loss: OnLoss, owner: Standing) -> Environment {
-    let mut env = Environment {
+fn around_with(on_loss: OnLoss, owner: Standing) -> Scene {
+    let mut env = Scene {
         owner: Some(owner),
         ..two()
     };
@@ -24,7 +24,7 @@ fn around_with(on_loss: OnLoss, owner: Standing) -> Environment {
     env
 }
 
-fn owned() -> Environment {
+fn owned() -> Scene {
     around_with(OnLoss::StandDown, Standing::Ours)
 }
 
@@ -89,7 +89,7 @@ fn while_a_first_check_fails_the_leader_protects_and_nothing_else_is_done() {
     leader.run(310.0);
     assert_eq!(leader.writes().len(), 4);
 
-    let mut standby = Rig::with(Environment {
+    let mut standby = Rig::with(Scene {
         leads: false,
         ..unproven()
     })
@@ -134,7 +134,7 @@ fn one_odd_answer_holds_writes_back_and_costs_no_more() {
 
 #[test]
 fn a_replica_that_does_not_lead_has_no_second_write_because_the_record_has_changed() {
-    let mut rig = Rig::with(Environment {
+    let mut rig = Rig::with(Scene {
         leads: false,
         ..owned()
     })
@@ -167,7 +167,7 @@ fn a_restore_is_given_up_when_the_shoot_is_lost() {
     let held = [held("2"), held("3")]
         .map(|observed| DependentState::Present(Arc::new(observed)))
         .into();
-    let mut rig = Rig::with(Environment {
+    let mut rig = Rig::with(Scene {
         dependents: held,
         ..owned()
     });
@@ -217,7 +217,7 @@ fn probing_starts_afresh_when_the_shoot_is_ours_again() {
     let held = [held("2"), held("3")]
         .map(|observed| DependentState::Present(Arc::new(observed)))
         .into();
-    let mut healthy = Rig::with(Environment {
+    let mut healthy = Rig::with(Scene {
         dependents: held,
         ..around_with(OnLoss::StandDown, UNRESOLVED)
     });
@@ -298,7 +298,7 @@ fn nothing_is_passivated_unless_all_says_so() {
     );
     for (change, why) in [
         (
-            (|env| env.leads = false) as fn(&mut Environment),
+            (|env| env.leads = false) as fn(&mut Scene),
             "this replica does not lead",
         ),
         (|env| env.paused = Some(true), "it is paused"),

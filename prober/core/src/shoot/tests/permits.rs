@@ -89,7 +89,7 @@ fn a_scale_down_goes_on_while_looks_fail_and_a_scale_up_waits() {
         [30.0]
     );
     rig.api = Api::Fails(ProbeFailure::Other);
-    rig.input(Input::SettingsChanged);
+    rig.settings_changed();
     rig.input(Input::Permitted(KCM));
     assert_eq!(
         (rig.when(&Action::Cancel(KCM), 0.0), rig.writes()),

@@ -36,7 +36,7 @@ fn a_longer_grace_brings_nothing_back_in_mid_outage() {
     rig.run(150.0);
     assert_eq!(rig.writes().len(), 2);
     rig.env.settings.node_monitor_grace = Some(TimeDelta::minutes(10));
-    rig.input(Input::SettingsChanged);
+    rig.settings_changed();
     rig.run(300.0);
     assert_eq!(
         (rig.verdict(), rig.writes().len()),
@@ -145,7 +145,7 @@ fn a_marker_that_a_read_shows_wants_renewals_after_it_too() {
     });
     rig.input(Input::Written(MCM, Err(Refusal::Conflict)));
     rig.env.settings.node_monitor_grace = Some(TimeDelta::minutes(10));
-    rig.input(Input::SettingsChanged);
+    rig.settings_changed();
     rig.run(200.0);
     assert_eq!(rig.orders().len(), 1);
     assert_eq!(rig.verdict(), Verdict::HoldUndecided);

@@ -13,7 +13,7 @@ fn after_a_long_time_without_a_look_old_leases_prove_nothing_for_a_beat_and_a_se
         let mut rig = Rig::leader();
         rig.silent(104.0);
         rig.run(103.0);
-        rig.input(Input::SettingsChanged);
+        rig.settings_changed();
         // Whatever the reason: here this process was suspended.
         rig.now = at(138.0);
         if renewed {
@@ -36,14 +36,14 @@ fn after_a_long_time_without_a_look_old_leases_prove_nothing_for_a_beat_and_a_se
 fn first_write(before: f64, failure: ProbeFailure) -> f64 {
     let mut rig = Rig::leader().in_outage();
     rig.run(before);
-    rig.input(Input::SettingsChanged);
+    rig.settings_changed();
     rig.run(126.0);
     rig.api = Api::Fails(failure);
-    rig.input(Input::SettingsChanged);
+    rig.settings_changed();
     rig.run(132.99);
     rig.api = Api::Answers;
     rig.run(133.0);
-    rig.input(Input::SettingsChanged);
+    rig.settings_changed();
     let env = rig
         .verdicts
         .iter()

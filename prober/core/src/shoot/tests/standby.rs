@@ -59,7 +59,7 @@ fn a_standby_leaves_the_first_writes_to_the_leader_also_when_the_initial_delay_e
         eligible: at(100.0),
         in_operation: false,
     };
-    let mut env = Environment {
+    let mut env = Scene {
         leads: false,
         ..two()
     };
@@ -110,7 +110,7 @@ fn a_standby_keeps_the_order_of_the_levels() {
 
 #[test]
 fn a_standby_has_less_patience_where_nodes_are_given_up_sooner() {
-    let mut env = Environment {
+    let mut env = Scene {
         leads: false,
         ..two()
     };
@@ -193,7 +193,7 @@ fn each_outage_is_verified_for_itself() {
 /// A standby whose leader takes machine-controller-manager down at this moment. Before its own
 /// verdict it does not restore that.
 fn beside_a_leader(acts: f64) -> Rig {
-    let mut env = Environment {
+    let mut env = Scene {
         leads: false,
         ..two()
     };
@@ -293,7 +293,7 @@ fn a_standby_repairs_nothing() {
 
 #[test]
 fn standby_protects_off_means_that_a_standby_neither_protects_nor_restores() {
-    let mut env = Environment {
+    let mut env = Scene {
         leads: false,
         ..two()
     };
@@ -311,7 +311,7 @@ fn standby_protects_off_means_that_a_standby_neither_protects_nor_restores() {
 
 /// A standby beside a healthy shoot with these dependents.
 fn recovering(mcm: Observed, kcm: Observed, stabilization: u64) -> Rig {
-    let mut env = Environment {
+    let mut env = Scene {
         leads: false,
         ..two()
     };
@@ -347,7 +347,7 @@ fn a_standby_restores_nothing_by_fewer_than_three_looks() {
     rig.api = Api::Fails(ProbeFailure::Other);
     rig.run(70.0);
     rig.api = Api::Answers;
-    rig.input(Input::SettingsChanged);
+    rig.settings_changed();
     rig.run(71.0);
     assert_eq!(
         (rig.verdicts.len(), rig.writes()),
@@ -369,7 +369,7 @@ fn a_look_that_does_not_say_up_lets_a_standbys_minute_begin_again() {
         ..Finding::default()
     };
     rig.input(Input::Found(down));
-    rig.input(Input::SettingsChanged);
+    rig.settings_changed();
     rig.run(99.0);
     assert_eq!(rig.writes(), []);
     rig.run(120.0);

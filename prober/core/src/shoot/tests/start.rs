@@ -2,7 +2,7 @@
 
 use super::*;
 
-fn start(in_operation: bool, env: Environment) -> Rig {
+fn start(in_operation: bool, env: Scene) -> Rig {
     Rig::starting(
         Start {
             eligible: Moment::START,
@@ -12,7 +12,7 @@ fn start(in_operation: bool, env: Environment) -> Rig {
     )
 }
 
-fn all_held_down() -> Environment {
+fn all_held_down() -> Scene {
     let mut env = two();
     env.dependents = vec![DependentState::Present(Arc::new(held("1"))); 2];
     env
@@ -58,8 +58,8 @@ fn nothing_is_restored_before_the_end_of_the_initial_delay() {
 
 #[test]
 fn first_looks_are_spread_and_those_at_shoots_that_are_held_down_are_not() {
-    let first = |in_operation, env: Environment| {
-        let mut rig = start(in_operation, Environment { chance: 0.5, ..env });
+    let first = |in_operation, env: Scene| {
+        let mut rig = start(in_operation, Scene { chance: 0.5, ..env });
         rig.run(20.0);
         rig.probes(0.0)[0]
     };
@@ -71,7 +71,7 @@ fn first_looks_are_spread_and_those_at_shoots_that_are_held_down_are_not() {
 
 #[test]
 fn a_replica_that_gains_the_lead_before_its_first_probes_still_spreads_them() {
-    let mut env = Environment {
+    let mut env = Scene {
         chance: 0.5,
         leads: false,
         ..two()
@@ -102,7 +102,7 @@ fn an_api_server_that_asks_for_time_gets_it_before_anything_else() {
         ))));
         rig.run(0.2);
         if changed {
-            rig.input(Input::SettingsChanged);
+            rig.settings_changed();
         }
         assert_eq!(
             rig.shoot.due(),

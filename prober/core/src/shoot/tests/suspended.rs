@@ -4,7 +4,7 @@ use super::*;
 
 /// A shoot that gives its nodes up after 3 s, in an outage; it is not known whether it is paused.
 fn hasty(leads: bool) -> Rig {
-    let mut env = Environment {
+    let mut env = Scene {
         leads,
         paused: None,
         ..two()
@@ -41,7 +41,7 @@ fn while_a_pause_is_unknown_a_standby_does_nothing() {
 
 #[test]
 fn while_a_pause_is_unknown_restores_wait() {
-    let mut env = Environment {
+    let mut env = Scene {
         paused: None,
         ..two()
     };
@@ -109,7 +109,7 @@ fn what_a_dry_run_would_write_is_known_by_name_whatever_a_reload_drops() {
     };
     let mut rig = Rig::starting(
         start,
-        Environment {
+        Scene {
             dry_run: true,
             ..two()
         },
@@ -121,7 +121,7 @@ fn what_a_dry_run_would_write_is_known_by_name_whatever_a_reload_drops() {
     let config = Arc::make_mut(&mut rig.env.config);
     config.dependents.remove(KCM);
     config.initial_delay = Duration::from_secs(300);
-    rig.input(Input::Reloaded);
+    rig.reloaded();
     let names: Vec<_> = rig
         .shoot
         .intended()

@@ -9,12 +9,12 @@ use crate::moment::Moment;
 use crate::plan::ByDirection;
 use crate::replicas::{Change, DependentState, Observed};
 use crate::retry::Refusal;
-use crate::shoot::{Action, Environment, Input, Order, ProbeFailure, Shoot, Start, Verified};
-use crate::tests::scene::{dependent, env};
+use crate::shoot::{Action, Input, Order, ProbeFailure, Shoot, Start, Verified};
+use crate::tests::scene::{Scene, dependent, env};
 use crate::verdict::Verdict;
 
 /// What is the same for all.
-static AROUND: LazyLock<Environment> =
+static AROUND: LazyLock<Scene> =
     LazyLock::new(|| env([dependent("machine-controller-manager", 0, 0)]));
 
 /// What a probe finds.
@@ -142,7 +142,7 @@ impl Replica {
 }
 
 impl World {
-    fn env(&self, by: usize) -> Environment {
+    fn env(&self, by: usize) -> Scene {
         let replica = self.replicas[by].as_ref().expect("a replica that runs");
         let mut env = AROUND.clone();
         env.leads = self.leader == Leader::Replica(by);
@@ -171,7 +171,7 @@ impl World {
             verified: false,
             known: (view.replicas, view.marks.clone(), Some(self.now)),
         };
-        let machine = Shoot::new(start, &first, self.now);
+        let machine = Shoot::new(start, &first.env(), self.now);
         let replica = Replica {
             machine,
             view,
@@ -347,7 +347,7 @@ impl World {
 
     fn feed(&mut self, by: usize, input: Input) -> Result<(), String> {
         let (env, now) = (self.env(by), self.now);
-        for action in self.replica(by).machine.input(input, &env, now) {
+        for action in self.replica(by).machine.input(input, &env.env(), now) {
             let replica = self.replica(by);
             match action {
                 Action::ListLeases { .. } => replica.probing = Some(now),
