@@ -16,6 +16,7 @@ use prober::restore::{Patience, Restore, Restorer, only_held_down};
 use prober::seed::ClusterState;
 use prober::seed::watch_scope::WatchScope;
 use prober_core::options::PAUSE;
+use prober_core::owner::Standing;
 use prober_core::verdict::Scope;
 use serde_json::json;
 use tokio::time::{sleep, timeout};
@@ -220,7 +221,7 @@ impl Job {
             .prober
             .owner(&shoot.namespace)
             .await
-            .filter(|owner| owner.standing != "ours")
+            .filter(|owner| owner.standing != Standing::Ours)
         {
             return Some(format!(
                 "it is not known to be ours: {}; --force restores it all the same",

@@ -11,6 +11,7 @@ use prober::read_only::ReadOnlyProber;
 use prober::seed::ClusterState;
 use prober::seed::watch_scope::WatchScope;
 use prober_core::options::{ResolvedOptions, ShownOption, Source};
+use prober_core::owner::Standing;
 use serde::Serialize;
 
 use crate::explain::refused;
@@ -235,7 +236,11 @@ fn row(row: &Row) -> Vec<String> {
     if row.paused.is_none() {
         notes.push("paused or not: could not be read".to_owned());
     }
-    if let Some(owner) = row.owner.as_ref().filter(|owner| owner.standing != "ours") {
+    if let Some(owner) = row
+        .owner
+        .as_ref()
+        .filter(|owner| owner.standing != Standing::Ours)
+    {
         notes.push(format!("not known to be ours: {}", owner.sentence()));
     }
     for ShownOption {

@@ -5,6 +5,7 @@ use prober::seed::ClusterState;
 use prober::seed::dependent::Unavailable;
 use prober_core::config::Dependent;
 use prober_core::lifecycle::lifecycle;
+use prober_core::owner::Standing;
 use prober_core::replicas::{Observed, scale_up};
 use prober_core::verdict::Scope;
 
@@ -99,8 +100,8 @@ pub(crate) fn dependent(
 pub(crate) fn owner(owner: &OwnerStatus) -> String {
     let sentence = plain(&owner.sentence());
     match owner.standing {
-        "ours" => good(&format!("this seed: {sentence}")),
-        "elsewhere" => bad(&format!(
+        Standing::Ours => good(&format!("this seed: {sentence}")),
+        Standing::Elsewhere { .. } => bad(&format!(
             "another seed: {sentence}; a prober that finds it so neither probes nor writes it"
         )),
         _ => warn(&format!(

@@ -4,16 +4,15 @@ use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::time::Duration;
 
-use chrono::TimeDelta;
 use common::agent_runtime::{AgentRuntime, Endpoints};
 use common::config_file::ConfigFile;
 use common::flags::{Agent, AgentArgs};
 use common::health::{self, Check};
-use common::leader_election::Fence;
 use common::metrics::register_seed_known;
 use common::process::propagate_panic;
 use prober_core::config::Config;
 use prober_core::options::Refused;
+use prober_core::span;
 use tokio::sync::{mpsc, watch};
 use tokio_util::sync::CancellationToken;
 
@@ -25,7 +24,7 @@ use crate::owner_check;
 use crate::refused_settings;
 use crate::seed::dependent::DependentView;
 use crate::seed::watch_scope::WatchScope;
-use crate::seed::{Seed, Watches};
+use crate::seed::{Seed, SeedWatches};
 use crate::shared::Shared;
 use crate::shoot_client::resources::Resources;
 use crate::shoot_statuses::ShootStatuses;
@@ -35,113 +34,98 @@ use crate::write::Writer;
 
 /// The Lease that replicas of the prober elect their leader by (rule 79).
 const LEASE: &str = "dwd-prober-leader-election";
-/// Cluster changes that may wait to be followed; more of them hold up the watch.
+/// Cluster changes that may be queued; more of them hold up the watch.
 const CHANGES: usize = 256;
 /// How long the first probes wait for views that cannot be filled, such as that of a kind that does
 /// not exist.
 const FILL_WAIT: Duration = Duration::from_secs(5);
 
-/// A probe that is overdue by probeTimeout and this time means that the probe loop stalls.
+/// A probe that is overdue by more than probeTimeout and this means that the probe loop stalls.
 const STALLED: Duration = Duration::from_secs(60);
 
 pub async fn run(args: AgentArgs, shutdown: CancellationToken) -> anyhow::Result<()> {
     let clock = Clock::start();
     let (config, mut file) = ConfigFile::open(&args.config_file, config::read)?;
-    let mut frame = AgentRuntime::open(Agent::Prober, &args, LEASE).await?;
-    file.report_to(
-        &mut frame.registry,
-        frame.events.clone(),
-        frame.self_reference.clone(),
-    );
-    let burst = NonZeroU32::new(u32::try_from(args.kube_api_burst).unwrap_or(u32::MAX))
-        .unwrap_or(NonZeroU32::MIN);
+    let mut runtime = AgentRuntime::open(Agent::Prober, &args, LEASE).await?;
+    let AgentRuntime {
+        client,
+        events,
+        self_reference,
+        registry,
+        role,
+        ..
+    } = &mut runtime;
+    file.report_to(registry, events.clone(), self_reference.clone());
     let statuses = ShootStatuses::new(clock, args.metrics_per_shoot);
-    frame
-        .registry
-        .register_collector(Box::new(statuses.clone()));
-    let (config_sender, configs) = watch::channel(Arc::new(config));
-    let seed = Arc::new(Seed::new(frame.client.clone(), WatchScope::Seed));
+    registry.register_collector(Box::new(statuses.clone()));
+    let seed = Arc::new(Seed::new(client.clone(), WatchScope::Seed));
     let known = Arc::clone(&seed);
-    register_seed_known(&mut frame.registry, move || known.is_known());
-    refused_settings::register(&mut frame.registry, Arc::clone(&seed));
-    let write_fence = if frame.dry_run {
-        Fence::always_closed()
-    } else {
-        frame.fence.clone()
-    };
+    register_seed_known(registry, move || known.is_known());
+    refused_settings::register(registry, Arc::clone(&seed));
     let suspend_detector = SuspendDetector::new(clock);
+    let burst = u32::try_from(args.kube_api_burst)
+        .ok()
+        .and_then(NonZeroU32::new);
+    let writer = Writer::new(
+        client.clone(),
+        args.kube_api_qps,
+        burst.unwrap_or(NonZeroU32::MIN),
+        role.write_fence(),
+        suspend_detector.clone(),
+    );
+    let (config_sender, config) = watch::channel(Arc::new(config));
     let shared = Shared {
         clock,
         resources: Arc::new(Resources::of_system()),
-        writer: Arc::new(Writer::new(
-            frame.client.clone(),
-            args.kube_api_qps,
-            burst,
-            write_fence,
-            suspend_detector.clone(),
-        )),
-        suspend_detector,
-        dry_run: frame.dry_run,
+        config,
         seed,
-        config: configs,
-        metrics: Metrics::register(&mut frame.registry),
+        writer: Arc::new(writer),
+        suspend_detector,
+        metrics: Metrics::register(registry),
         statuses,
-        events: frame.events.clone(),
-        lead: frame.fence.clone(),
-        role: frame.role.clone(),
+        events: events.clone(),
+        role: role.clone(),
     };
-    let shown = shown(shared.clone(), file.refused());
+    let endpoints = endpoints(&shared, file.refused());
     let work = work(shared, file, config_sender, shutdown);
-    frame.run(shown, work).await
-}
-
-/// As the Go original: what the config names no more is not restored, but nobody has to discover it
-/// (D-49).
-fn report_dropped(dropped: &DependentView, metrics: &Metrics) {
-    for namespace in dropped.held_down() {
-        metrics.probes_ended_while_held_down.inc();
-        tracing::warn!(namespace, resource = %dropped.resource, "config does not name a resource any more that is held down, it stays at 0");
-    }
+    runtime.run(endpoints, work).await
 }
 
 /// Live: no shoot's probe is long overdue. Ready: the seed's objects are known.
-fn shown(
-    shared: Shared,
-    refused: impl Fn() -> bool + Send + Sync,
-) -> Endpoints<impl Fn() -> ProberStatus + Send + Sync> {
-    let (statuses, config, seed) = (
-        shared.statuses.clone(),
-        shared.config.clone(),
-        Arc::clone(&shared.seed),
-    );
+fn endpoints<R: Fn() -> bool + Send + Sync>(
+    shared: &Shared,
+    refused: R,
+) -> Endpoints<impl Fn() -> ProberStatus + Send + Sync + use<R>> {
+    let context = shared.clone();
     let probes = Check::new("probes", move || {
-        let limit =
-            TimeDelta::from_std(config.borrow().probe_timeout + STALLED).unwrap_or(TimeDelta::MAX);
-        match statuses.overdue(limit) {
-            Some((namespace, late)) => Err(format!(
-                "the look at {namespace} is {} s overdue",
-                late.num_seconds()
-            )),
+        let limit = span(context.config.borrow().probe_timeout + STALLED);
+        match context.statuses.overdue(limit) {
+            Some((namespace, late)) => {
+                let late = late.num_seconds();
+                Err(format!("the probe of {namespace} is {late} s overdue"))
+            }
             None => Ok(()),
         }
     });
-    let views = Check::new("seed", move || {
-        seed.unknown()
-            .map_or(Ok(()), |what| Err(format!("{what} are not known")))
+    let seed = Arc::clone(&shared.seed);
+    let views = Check::new("seed", move || match seed.unknown() {
+        Some(what) => Err(format!("{what} are not known")),
+        None => Ok(()),
     });
-    let owned = shared.clone();
+    let context = shared.clone();
+    let lookups = health::lookup("/ownership/{name}", move |namespace| {
+        owner_check::ownership(&context, namespace)
+    });
+    let context = shared.clone();
     let status = move || {
         ProberStatus::new(
-            &shared.statuses,
-            shared.clock,
-            shared.seed.unknown(),
-            &shared.config.borrow(),
+            &context.statuses,
+            context.clock,
+            context.seed.unknown(),
+            &context.config.borrow(),
             refused(),
         )
     };
-    let lookups = health::lookup("/ownership/{name}", move |namespace| {
-        owner_check::ownership(&owned, namespace)
-    });
     Endpoints {
         live: vec![probes],
         ready: vec![views],
@@ -150,77 +134,77 @@ fn shown(
     }
 }
 
-/// Applies what becomes of the config.
+/// Applies changes of the config file.
 async fn follow_config(
-    shared: Shared,
-    file: &mut ConfigFile<Config>,
-    configs: &watch::Sender<Arc<Config>>,
-    watches: &mut Watches,
+    shared: &Shared,
+    mut file: ConfigFile<Config>,
+    configs: watch::Sender<Arc<Config>>,
+    watches: &mut SeedWatches,
 ) {
     loop {
         tokio::select! {
             config = file.next() => {
-                let dropped = shared.seed.follow_config(&config, watches);
-                dropped.iter().for_each(|dropped| report_dropped(dropped, &shared.metrics));
+                for dropped in shared.seed.follow_config(&config, watches) {
+                    report_dropped(&dropped, &shared.metrics);
+                }
                 configs.send_replace(Arc::new(config));
             }
-            // Without one of its views the prober is blind: the process ends, and another one
-            // begins.
+            // Without one of its views the prober is blind: the process ends, and is restarted.
             Some(ended) = watches.tasks.join_next() => propagate_panic(ended),
         }
+    }
+}
+
+/// As the Go original: what the config no longer names is not restored, but nobody has to discover
+/// that (D-49).
+fn report_dropped(dropped: &DependentView, metrics: &Metrics) {
+    for namespace in dropped.held_down() {
+        metrics.probes_ended_while_held_down.inc();
+        tracing::warn!(namespace, resource = %dropped.resource, "config does not name a resource any more that is held down, it stays at 0");
     }
 }
 
 /// Follows the seed and probes, leading or not, until `shutdown`.
 async fn work(
     shared: Shared,
-    mut file: ConfigFile<Config>,
+    file: ConfigFile<Config>,
     configs: watch::Sender<Arc<Config>>,
     shutdown: CancellationToken,
 ) {
-    let Shared {
-        seed,
-        lead,
-        suspend_detector,
-        events,
-        ..
-    } = shared.clone();
-    let (changes, receiver) = mpsc::channel(CHANGES);
+    let seed = &*shared.seed;
+    let (sender, changes) = mpsc::channel(CHANGES);
+    let events = shared.events.clone();
     let report = move |namespace: &str, refused: &Refused| {
         refused_settings::report(&events, namespace, refused)
     };
-    let mut watches = seed.watch(&shared.config.borrow(), changes, report);
-    let follow = follow_config(shared.clone(), &mut file, &configs, &mut watches);
-    let owners = owner_check::run(shared.clone(), shutdown.clone());
+    let mut watches = seed.watch(&shared.config.borrow(), sender, report);
     let manager = async {
         // First probes that could not know what is held down would be spread, and would find that
         // out of date.
         let filled = tokio::time::timeout(FILL_WAIT, seed.filled());
-        if shutdown
-            .run_until_cancelled(filled)
-            .await
-            .is_some_and(|filled| filled.is_err())
-        {
+        if let Some(Err(_)) = shutdown.run_until_cancelled(filled).await {
             tracing::warn!("not all of the seed's objects are known yet, starting all the same");
         }
-        Manager::new(shared).run(receiver, shutdown.clone()).await;
+        let manager = Manager::new(shared.clone());
+        manager.run(changes, shutdown.clone()).await;
     };
-    let lead = async {
+    let election = async {
         seed.clusters.live().await;
         tracing::info!(clusters = seed.clusters.all().len(), "prober runs");
-        lead.opened().await;
-        // Whoever gains the lead restores in a shoot only after its Cluster has been read again.
-        // The tasks are woken now and by that.
+        shared.role.elected().await;
+        // Who gains leadership restores in a shoot only after its Cluster was read again. The tasks
+        // are woken now and by that.
         seed.clusters.reread();
     };
     let wakes = seed.clusters.each_time_live(|| seed.wakers.wake_all());
+    let follow = follow_config(&shared, file, configs, &mut watches);
     tokio::join!(
-        owners,
         manager,
-        shutdown.run_until_cancelled(lead),
+        owner_check::run(shared.clone(), shutdown.clone()),
+        shutdown.run_until_cancelled(election),
         shutdown.run_until_cancelled(wakes),
         shutdown.run_until_cancelled(follow),
-        shutdown.run_until_cancelled(suspend_detector.run())
+        shutdown.run_until_cancelled(shared.suspend_detector.run())
     );
     // The views outlive the probes: a flow that is ending still reads them.
     watches.end().await;

@@ -70,7 +70,7 @@ impl Manager {
             .is_some_and(|cluster| !cluster.is_self_hosted());
         self.shared
             .owners()
-            .follow(namespace, owned, self.shared.clock.now());
+            .update(namespace, owned, self.shared.clock.now());
         let Some(cluster) = cluster else {
             self.shared.statuses.set_state(namespace, None);
             return self.stop(namespace, "cluster_deleted").await;

@@ -8,22 +8,21 @@
 mod resolver;
 
 use std::collections::HashMap;
-use std::sync::Arc;
 
 use common::events::namespace_reference;
 use futures::StreamExt;
+use futures::future::OptionFuture;
 use futures::stream::FuturesUnordered;
 use http::StatusCode;
-use prober_core::config::{Config, OwnerCheck};
+use prober_core::config::OwnerCheck;
 use prober_core::moment::Moment;
 use prober_core::owner::{OwnerRecord, Question, Standing};
 use prober_core::span;
-use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use self::resolver::Resolver;
 pub use crate::owner_records::OwnerStatus;
-use crate::owner_records::{Change, Turn};
+use crate::owner_records::{Round, StandingChange};
 use crate::seed::Seed;
 use crate::shared::Shared;
 
@@ -35,83 +34,82 @@ pub async fn run(shared: Shared, cancelled: CancellationToken) {
     let mut configs = shared.config.clone();
     let checks = async {
         loop {
-            let config = Arc::clone(&configs.borrow_and_update());
-            let check = config.owner_check.as_ref();
-            let owned = shared
-                .seed
-                .clusters
-                .all()
-                .into_iter()
-                .filter(|(_, cluster)| !cluster.is_self_hosted());
+            let check = configs.borrow_and_update().owner_check.clone();
+            let clusters = shared.seed.clusters.all().into_iter();
+            let owned = clusters.filter(|(_, cluster)| !cluster.is_self_hosted());
             let namespaces = owned.map(|(key, _)| key.name);
-            shared.owners().begin(check, namespaces, shared.clock.now());
+            shared
+                .owners()
+                .apply(check.as_ref(), namespaces, shared.clock.now());
             shared.seed.wakers.wake_all();
-            match check {
-                Some(check) => follow(&shared, check, &mut configs).await,
-                None => {
-                    // Fails only when the process ends.
-                    let Ok(()) = configs.changed().await else {
+            let checking =
+                OptionFuture::from(check.as_ref().map(|check| check_shoots(&shared, check)));
+            tokio::select! {
+                Some(()) = checking => {}
+                changed = configs.wait_for(|config| config.owner_check != check) => {
+                    if changed.is_err() {
                         return;
-                    };
+                    }
                 }
+            }
+            if check.is_some() {
+                // What the last answer changed is reported, although nothing follows from it any
+                // more.
+                begin_checks(&shared, 0);
+                tracing::info!("owner records are not checked in this way any more");
             }
         }
     };
     cancelled.run_until_cancelled(checks).await;
 }
 
-/// Checks until the config wants something else.
-async fn follow(shared: &Shared, check: &OwnerCheck, configs: &mut watch::Receiver<Arc<Config>>) {
+/// Checks by one section of the config, for ever.
+async fn check_shoots(shared: &Shared, check: &OwnerCheck) {
     tracing::info!(name = %check.name, value = %check.value, "owner records are checked");
     let (resolver, owners) = (Resolver::new(check), shared.owners());
     let mut under_way = FuturesUnordered::new();
-    while configs.borrow().owner_check.as_ref() == Some(check) {
-        let room = in_flight(owners.count(), check).saturating_sub(under_way.len());
-        let Turn { changes, due, next } = owners.turn(shared.clock.now(), room);
-        changes.iter().for_each(|change| report(shared, change));
-        under_way.extend(
-            due.into_iter()
-                .map(|namespace| check_record(shared, check, &resolver, namespace)),
-        );
+    loop {
+        let room = max_in_flight(owners.count(), check).saturating_sub(under_way.len());
+        let Round { due, next, .. } = begin_checks(shared, room);
+        let checks = due.into_iter();
+        under_way.extend(checks.map(|namespace| check_record(shared, check, &resolver, namespace)));
         tokio::select! {
             Some(()) = under_way.next() => {}
             () = owners.added.notified() => {}
-            Ok(()) = configs.changed() => {}
             () = shared.clock.reach(next) => {}
         }
     }
-    // What the last answer changed is reported, although nothing follows from it any more.
-    owners
-        .turn(shared.clock.now(), 0)
+}
+
+/// Begins at most `room` checks that are due, and reports what has changed.
+fn begin_checks(shared: &Shared, room: usize) -> Round {
+    let round = shared.owners().next_round(shared.clock.now(), room);
+    round
         .changes
         .iter()
         .for_each(|change| report(shared, change));
-    tracing::info!("owner records are not checked in this way any more");
+    round
 }
 
 /// Enough for all to time out within an interval, so that a DNS that is silent of some shoots
 /// delays no check of others.
-fn in_flight(shoots: usize, check: &OwnerCheck) -> usize {
+fn max_in_flight(shoots: usize, check: &OwnerCheck) -> usize {
     let round = shoots as f64 * check.timeout.as_secs_f64() / check.interval.as_secs_f64();
     (round.ceil() as usize).clamp(IN_FLIGHT.0, IN_FLIGHT.1)
 }
 
 async fn check_record(shared: &Shared, check: &OwnerCheck, resolver: &Resolver, namespace: String) {
-    // Of a Cluster that cannot be read any more the same is asked for as before (D-13).
+    // For a Cluster that cannot be read any more the same is asked for as before (D-13).
+    let (owners, clock) = (shared.owners(), shared.clock);
     let question =
-        question(&shared.seed, check, &namespace).or_else(|| shared.owners().question(&namespace));
-    let sent = shared.clock.now();
+        question(&shared.seed, check, &namespace).or_else(|| owners.question(&namespace));
+    let sent = clock.now();
     let answer = resolver.ask(question.as_ref()).await;
-    shared.metrics.owner_checked(answer.as_str());
-    tracing::debug!(namespace, result = answer.as_str(), "owner record checked");
-    shared.owners().answered(
-        &namespace,
-        question,
-        answer,
-        sent,
-        shared.clock.now(),
-        rand::random(),
-    );
+    let result = answer.as_str();
+    shared.metrics.owner_checked(result);
+    tracing::debug!(namespace, result, "owner record checked");
+    let chance = rand::random();
+    owners.answered(&namespace, question, answer, sent, clock.now(), chance);
     shared.seed.wakers.wake(&namespace);
 }
 
@@ -119,78 +117,63 @@ fn question(seed: &Seed, check: &OwnerCheck, namespace: &str) -> Option<Question
     Question::of(check, &seed.clusters.get("", namespace)?.facts(namespace))
 }
 
-/// One check of each of these shoots, for who asks on the command line.
+/// Checks each of these shoots, for the command line.
 pub async fn check_all(
     seed: &Seed,
     check: &OwnerCheck,
     namespaces: &[String],
 ) -> HashMap<String, OwnerStatus> {
-    let checks = namespaces
-        .iter()
-        .map(async |namespace| (namespace.clone(), check_once(seed, check, namespace).await));
+    let resolver = &Resolver::new(check);
+    let checks = namespaces.iter().map(async |namespace| {
+        let owner = check_once(resolver, check, question(seed, check, namespace)).await;
+        (namespace.clone(), owner)
+    });
     futures::stream::iter(checks)
         .buffer_unordered(IN_FLIGHT.0)
         .collect()
         .await
 }
 
-/// One check by itself, for who asks on the command line; another one if it names another seed,
-/// which one alone does not prove.
-pub async fn check_once(seed: &Seed, check: &OwnerCheck, namespace: &str) -> OwnerStatus {
-    let (question, resolver) = (question(seed, check, namespace), Resolver::new(check));
-    let mut record = OwnerRecord::new(Moment::START);
+/// One check; another one if it names another seed, which one alone does not prove.
+async fn check_once(
+    resolver: &Resolver,
+    check: &OwnerCheck,
+    question: Option<Question>,
+) -> OwnerStatus {
+    let now = Moment::START;
+    let mut record = OwnerRecord::new(now);
     for _ in 0..2 {
-        record.answered(
-            resolver.ask(question.as_ref()).await,
-            Moment::START,
-            check,
-            Moment::START,
-            0.0,
-        );
-        if record.standing(check, Moment::START) != Standing::Doubted {
+        let answer = resolver.ask(question.as_ref()).await;
+        record.answered(answer, now, check, now, 0.0);
+        if record.standing(check, now) != Standing::Doubted {
             break;
         }
     }
-    OwnerStatus::new(
-        record.standing(check, Moment::START),
-        question.as_ref(),
-        record.elsewhere(),
-    )
+    let standing = record.standing(check, now);
+    OwnerStatus::new(standing, question.as_ref(), record.elsewhere())
 }
 
-/// Says how a standing has changed. That a shoot is ours from the beginning is no event.
-fn report(
-    shared: &Shared,
-    Change {
+/// Reports how a standing has changed. That a shoot is ours from the beginning is no event.
+fn report(shared: &Shared, change: &StandingChange) {
+    let StandingChange {
         namespace,
         before,
-        after,
         owner,
-    }: &Change,
-) {
+    } = change;
+    let (why, category) = (owner.sentence(), owner.why.map(<&str>::from));
+    let standing = owner.standing.into_str();
     let (events, about) = (&shared.events, namespace_reference(namespace));
-    let (why, category, standing) = (
-        owner.sentence(),
-        owner.why.map(<&str>::from),
-        after.into_str(),
-    );
-    let warn = |what: &str| tracing::warn!(namespace, standing, category, why, "{what}");
-    match after {
+    let warn = |message: &str| tracing::warn!(namespace, standing, category, why, "{message}");
+    match owner.standing {
         Standing::Elsewhere { .. } => {
             warn("shoot belongs to another seed, nothing is written for it");
-            events.warning(
-                &about,
-                "OwnedElsewhere",
-                format!("The shoot belongs to another seed: {why}"),
-            );
+            let message = format!("The shoot belongs to another seed: {why}");
+            events.warning(&about, "OwnedElsewhere", message);
         }
         Standing::Unresolved(_) => {
             warn("owner record cannot be resolved, nothing is written for the shoot");
-            events.warning(
-                &about,
-                "OwnerUnresolved",
-                format!("Nothing is written for the shoot: {why}"),
-            );
+            let message = format!("Nothing is written for the shoot: {why}");
+            events.warning(&about, "OwnerUnresolved", message);
         }
         Standing::Unproven(_) => {
             warn("owner record cannot be resolved yet, nothing is restored meanwhile")
@@ -205,11 +188,8 @@ fn report(
                 why,
                 "shoot is ours again, it is probed from now on"
             );
-            events.normal(
-                &about,
-                "OwnedAgain",
-                format!("The shoot belongs to this seed again: {why}"),
-            );
+            let message = format!("The shoot belongs to this seed again: {why}");
+            events.normal(&about, "OwnedAgain", message);
         }
         Standing::Ours => tracing::debug!(namespace, standing, why, "shoot is ours"),
         Standing::NotChecked => {}
@@ -219,40 +199,38 @@ fn report(
 /// What `/ownership/<namespace>` says: whether this seed is known to own the shoot. A replica that
 /// has only just begun says yes until it can know, so that a restart of ours restarts nobody else.
 pub fn ownership(shared: &Shared, namespace: &str) -> (StatusCode, String) {
-    let (config, clusters, now) = (
-        shared.config.borrow(),
-        &shared.seed.clusters,
-        shared.clock.now(),
-    );
-    let answer = |status, words: &str| (status, format!("{words}\n"));
-    let Some(check) = &config.owner_check else {
-        return answer(
+    let (clusters, now) = (&shared.seed.clusters, shared.clock.now());
+    let (status, text) = match &shared.config.borrow().owner_check {
+        None => (
             StatusCode::NOT_FOUND,
-            "owner records are not checked: the config has no ownerCheck",
-        );
+            "owner records are not checked: the config has no ownerCheck".to_owned(),
+        ),
+        Some(check) if clusters.get("", namespace).is_some() => {
+            let standing = shared.owners().standing(namespace, check, now);
+            let owner = shared.owners().status(namespace, now);
+            let why = owner.map_or_else(
+                || "the first check is not over".to_owned(),
+                |owner| owner.sentence(),
+            );
+            let status = if standing.is_lost() {
+                StatusCode::SERVICE_UNAVAILABLE
+            } else {
+                StatusCode::OK
+            };
+            (status, format!("{}: {why}", standing.into_str()))
+        }
+        Some(_) if clusters.is_known() => (
+            StatusCode::NOT_FOUND,
+            "there is no Cluster of this name".to_owned(),
+        ),
+        Some(check) if now.elapsed_since_start() < span(check.tolerance) => (
+            StatusCode::OK,
+            "the seed's Clusters are not known yet".to_owned(),
+        ),
+        Some(_) => (
+            StatusCode::SERVICE_UNAVAILABLE,
+            "the seed's Clusters are not known".to_owned(),
+        ),
     };
-    if clusters.get("", namespace).is_none() {
-        return match clusters.is_known() {
-            true => answer(StatusCode::NOT_FOUND, "there is no Cluster of this name"),
-            false if now.elapsed_since_start() < span(check.tolerance) => {
-                answer(StatusCode::OK, "the seed's Clusters are not known yet")
-            }
-            false => answer(
-                StatusCode::SERVICE_UNAVAILABLE,
-                "the seed's Clusters are not known",
-            ),
-        };
-    }
-    let standing = shared.owners().standing(namespace, check, now);
-    let owner = shared.owners().status(namespace, now);
-    let why = owner.map_or_else(
-        || "the first check is not over".to_owned(),
-        |owner| owner.sentence(),
-    );
-    let status = if standing.is_lost() {
-        StatusCode::SERVICE_UNAVAILABLE
-    } else {
-        StatusCode::OK
-    };
-    answer(status, &format!("{}: {why}", standing.into_str()))
+    (status, format!("{text}\n"))
 }

@@ -1,5 +1,5 @@
-//! The owner records of all shoots, as the last checks have shown them. In memory; every replica
-//! has its own.
+//! What the last checks have shown of the owner records of all shoots. In memory; every replica has
+//! its own.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -8,29 +8,29 @@ use parking_lot::Mutex;
 use prober_core::config::OwnerCheck;
 use prober_core::moment::Moment;
 use prober_core::owner::{Answer, OwnerRecord, Question, Standing, Unresolved};
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 use tokio::sync::Notify;
 
-/// So many letters of what others say are repeated.
+/// At most so many characters of a record's value are repeated.
 const SHOWN_OF_VALUE: usize = 100;
 
-/// Clones share them.
+/// Clones share the records.
 #[derive(Clone, Debug, Default)]
 pub struct OwnerRecords {
-    inner: Arc<Mutex<Inner>>,
-    /// There is a record that was not there before.
+    /// None while the config has no ownerCheck.
+    checks: Arc<Mutex<Option<Checks>>>,
+    /// Notified when a shoot is added, whose first check is due at once.
     pub added: Arc<Notify>,
 }
 
-#[derive(Debug, Default)]
-struct Inner {
-    /// None while nothing is checked.
-    check: Option<Arc<OwnerCheck>>,
-    records: HashMap<String, Entry>,
+#[derive(Debug)]
+struct Checks {
+    check: OwnerCheck,
+    shoots: HashMap<String, CheckedShoot>,
 }
 
 #[derive(Debug)]
-struct Entry {
+struct CheckedShoot {
     record: OwnerRecord,
     /// What was asked for last.
     question: Option<Question>,
@@ -39,23 +39,21 @@ struct Entry {
     reported: Standing,
 }
 
-/// What is to be done now, and when to look again.
+/// What is to be done now, and when to call again.
 #[derive(Debug, Default)]
-pub struct Turn {
-    /// What has changed since the turn before.
-    pub changes: Vec<Change>,
-    /// The shoots to be checked, the most overdue first; their checks are under way from now on.
+pub struct Round {
+    /// What has changed since the round before.
+    pub changes: Vec<StandingChange>,
+    /// The shoots to be checked, the most overdue first; their checks count as under way.
     pub due: Vec<String>,
-    /// When something happens by itself: a check falls due, or a standing changes with no answer.
+    /// When a check falls due, or a standing changes without an answer.
     pub next: Option<Moment>,
 }
 
-/// A change of a shoot's standing.
 #[derive(Debug)]
-pub struct Change {
+pub struct StandingChange {
     pub namespace: String,
     pub before: Standing,
-    pub after: Standing,
     pub owner: OwnerStatus,
 }
 
@@ -63,12 +61,12 @@ pub struct Change {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct OwnerStatus {
-    /// `ours`, `not_checked`, `unproven`, `doubted`, `elsewhere` or `unresolved`.
-    pub standing: &'static str,
+    #[serde(serialize_with = "as_word")]
+    pub standing: Standing,
     /// What was asked for; none before the first check, or if the Cluster does not say.
     #[serde(flatten)]
     pub question: Option<Question>,
-    /// What it says of another owner.
+    /// The value that names another owner.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub elsewhere: Option<String>,
     /// Why it could not be resolved.
@@ -76,12 +74,16 @@ pub struct OwnerStatus {
     pub why: Option<Unresolved>,
 }
 
+fn as_word<S: Serializer>(standing: &Standing, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(standing.into_str())
+}
+
 impl OwnerStatus {
     pub fn new(standing: Standing, question: Option<&Question>, elsewhere: Option<&str>) -> Self {
         let elsewhere = elsewhere
             .filter(|_| matches!(standing, Standing::Doubted | Standing::Elsewhere { .. }));
         Self {
-            standing: standing.into_str(),
+            standing,
             question: question.cloned(),
             elsewhere: elsewhere.map(|value| value.chars().take(SHOWN_OF_VALUE).collect()),
             why: standing.unresolved(),
@@ -97,70 +99,72 @@ impl OwnerStatus {
         match (&self.elsewhere, self.why) {
             (Some(elsewhere), _) => format!("{name} says {elsewhere:?}, not {ours:?}"),
             (_, Some(why)) => format!("{name} cannot be resolved: {why}"),
-            _ if self.standing == "ours" => format!("{name} says {ours:?}"),
+            _ if self.standing == Standing::Ours => format!("{name} says {ours:?}"),
             _ => "the first check is not over".to_owned(),
         }
     }
 }
 
 impl OwnerRecords {
-    /// Checks by this from now on, for these shoots; nothing where it is none. What was found goes
-    /// on to hold where the same is asked for in another way. Else it counts for nothing.
-    pub fn begin(
+    /// Applies what the config says now, for these shoots. Earlier results stay if the same is asked
+    /// for, if in another way; otherwise they count for nothing.
+    pub fn apply(
         &self,
         check: Option<&OwnerCheck>,
         namespaces: impl Iterator<Item = String>,
         now: Moment,
     ) {
-        let mut inner = self.inner.lock();
-        let goes_on = inner
-            .check
-            .as_deref()
-            .zip(check)
-            .is_some_and(|(before, check)| asks_alike(before, check));
-        inner.check = check.cloned().map(Arc::new);
-        if goes_on {
-            for entry in inner.records.values_mut() {
-                entry.is_under_way = false;
-                entry.record.ask_again(now);
+        let mut checks = self.checks.lock();
+        if let (Some(checks), Some(check)) = (&mut *checks, check)
+            && asks_alike(&checks.check, check)
+        {
+            checks.check = check.clone();
+            for shoot in checks.shoots.values_mut() {
+                shoot.is_under_way = false;
+                shoot.record.ask_again(now);
             }
             return;
         }
-        inner.records = match check {
-            Some(_) => namespaces
-                .map(|namespace| (namespace, Entry::new(now)))
+        *checks = check.map(|check| Checks {
+            check: check.clone(),
+            shoots: namespaces
+                .map(|namespace| (namespace, CheckedShoot::new(now)))
                 .collect(),
-            None => HashMap::new(),
-        };
+        });
     }
 
-    /// Takes in that there is a Cluster of this name whose owner counts, or none any more.
-    pub fn follow(&self, namespace: &str, exists: bool, now: Moment) {
-        let mut inner = self.inner.lock();
-        if inner.check.is_none() {
-        } else if !exists {
-            inner.records.remove(namespace);
-        } else if !inner.records.contains_key(namespace) {
-            inner.records.insert(namespace.to_owned(), Entry::new(now));
+    /// Adds or removes a shoot; `exists` says whether there is a Cluster of this name that can have
+    /// an owner.
+    pub fn update(&self, namespace: &str, exists: bool, now: Moment) {
+        let mut checks = self.checks.lock();
+        let Some(Checks { shoots, .. }) = &mut *checks else {
+            return;
+        };
+        if !exists {
+            shoots.remove(namespace);
+        } else if !shoots.contains_key(namespace) {
+            shoots.insert(namespace.to_owned(), CheckedShoot::new(now));
             self.added.notify_one();
         }
     }
 
-    /// The standing of a shoot by this check.
-    pub fn standing(&self, namespace: &str, check: &OwnerCheck, now: Moment) -> Standing {
-        let inner = self.inner.lock();
-        let checked = inner
-            .check
-            .as_deref()
-            .is_some_and(|known| asks_alike(known, check));
-        let entry = inner.records.get(namespace).filter(|_| checked);
-        entry.map_or(Standing::NotChecked, |entry| {
-            entry.record.standing(check, now)
-        })
+    fn read<T>(
+        &self,
+        namespace: &str,
+        read: impl FnOnce(&OwnerCheck, &CheckedShoot) -> Option<T>,
+    ) -> Option<T> {
+        let checks = self.checks.lock();
+        let Checks { check, shoots } = checks.as_ref()?;
+        read(check, shoots.get(namespace)?)
     }
 
-    /// The same for a process that was suspended until then. That a shoot is ours is unproven until
-    /// it was checked again: it may have moved meanwhile.
+    /// The standing of a shoot by this check.
+    pub fn standing(&self, namespace: &str, check: &OwnerCheck, now: Moment) -> Standing {
+        self.standing_since(Moment::START, namespace, check, now)
+    }
+
+    /// The same for a process that was suspended until `resumed`: that a shoot is ours is unproven
+    /// until it was checked again, since it may have moved meanwhile.
     pub fn standing_since(
         &self,
         resumed: Moment,
@@ -168,90 +172,78 @@ impl OwnerRecords {
         check: &OwnerCheck,
         now: Moment,
     ) -> Standing {
-        let standing = self.standing(namespace, check, now);
-        let is_older = |entry: &Entry| entry.record.resolved_at().is_some_and(|at| at < resumed);
-        if standing == Standing::Ours
-            && self
-                .inner
-                .lock()
-                .records
-                .get(namespace)
-                .is_some_and(is_older)
-        {
-            return Standing::Unproven(Unresolved::Suspended);
-        }
-        standing
+        let standing = self.read(namespace, |applied, CheckedShoot { record, .. }| {
+            let is_older = record.resolved_at().is_some_and(|at| at < resumed);
+            match record.standing(check, now) {
+                _ if !asks_alike(applied, check) => None,
+                Standing::Ours if is_older => Some(Standing::Unproven(Unresolved::Suspended)),
+                standing => Some(standing),
+            }
+        });
+        standing.unwrap_or(Standing::NotChecked)
     }
 
     /// What was asked for last.
     pub fn question(&self, namespace: &str) -> Option<Question> {
-        self.inner.lock().records.get(namespace)?.question.clone()
+        self.read(namespace, |_, shoot| shoot.question.clone())
     }
 
     pub fn status(&self, namespace: &str, now: Moment) -> Option<OwnerStatus> {
-        let inner = self.inner.lock();
-        let (check, entry) = (inner.check.as_ref()?, inner.records.get(namespace)?);
-        Some(entry.status(entry.record.standing(check, now)))
+        self.read(namespace, |check, shoot| {
+            Some(shoot.status(shoot.record.standing(check, now)))
+        })
     }
 
     /// When the next check of a shoot is due.
     #[cfg(test)]
     pub fn due(&self, namespace: &str) -> Option<Moment> {
-        self.inner
-            .lock()
-            .records
-            .get(namespace)
-            .map(|entry| entry.record.next())
+        self.read(namespace, |_, shoot| Some(shoot.record.next()))
     }
 
     pub fn count(&self) -> usize {
-        self.inner.lock().records.len()
+        self.checks
+            .lock()
+            .as_ref()
+            .map_or(0, |checks| checks.shoots.len())
     }
 
     /// The standings of the shoots that are checked.
     pub fn standings(&self, now: Moment) -> Vec<Standing> {
-        let inner = self.inner.lock();
-        let checked = inner.check.iter().flat_map(|check| {
-            inner
-                .records
+        let checks = self.checks.lock();
+        let all = checks.iter().flat_map(|Checks { check, shoots }| {
+            shoots
                 .values()
-                .map(move |entry| entry.record.standing(check, now))
+                .map(move |shoot| shoot.record.standing(check, now))
         });
-        checked.collect()
+        all.collect()
     }
 
-    /// One pass over all records. Of the checks that are due at most `room` begin.
-    pub fn turn(&self, now: Moment, room: usize) -> Turn {
-        let mut inner = self.inner.lock();
-        let Inner {
-            check: Some(check),
-            records,
-        } = &mut *inner
-        else {
-            return Turn::default();
+    /// Goes through all shoots. Of the checks that are due at most `room` begin.
+    pub fn next_round(&self, now: Moment, room: usize) -> Round {
+        let mut checks = self.checks.lock();
+        let Some(Checks { check, shoots }) = &mut *checks else {
+            return Round::default();
         };
-        let changes = records
+        let changes = shoots
             .iter_mut()
-            .filter_map(|(namespace, entry)| entry.take_change(namespace, check, now))
+            .filter_map(|(namespace, shoot)| shoot.take_change(namespace, check, now))
             .collect();
-        let is_due = |entry: &Entry| !entry.is_under_way && entry.record.next() <= now;
-        let mut due: Vec<_> = records
+        let mut due: Vec<_> = shoots
             .iter_mut()
-            .filter(|(_, entry)| is_due(entry))
+            .filter(|(_, shoot)| !shoot.is_under_way && shoot.record.next() <= now)
             .collect();
-        due.sort_by_key(|(_, entry)| entry.record.next());
-        let begin = |(namespace, entry): (&String, &mut Entry)| {
-            entry.is_under_way = true;
-            entry.record.ask(now);
+        due.sort_by_key(|(_, shoot)| shoot.record.next());
+        let begin = |(namespace, shoot): (&String, &mut CheckedShoot)| {
+            shoot.is_under_way = true;
+            shoot.record.ask(now);
             namespace.clone()
         };
-        let due = due.into_iter().take(room).map(begin).collect();
-        Turn {
+        Round {
             changes,
-            due,
-            next: records
+            due: due.into_iter().take(room).map(begin).collect(),
+            next: shoots
                 .values()
-                .filter_map(|entry| entry.next(check, now))
+                .filter_map(|shoot| shoot.next(check, now))
                 .min(),
         }
     }
@@ -265,24 +257,17 @@ impl OwnerRecords {
         now: Moment,
         chance: f64,
     ) {
-        let mut inner = self.inner.lock();
-        let Inner {
-            check: Some(check),
-            records,
-        } = &mut *inner
-        else {
-            return;
-        };
-        // An answer to a check that was sent for a shoot of this name before is not of this one.
-        if let Some(entry) = records
-            .get_mut(namespace)
-            .filter(|entry| entry.record.began <= sent)
+        let mut checks = self.checks.lock();
+        // An answer to a check that was sent for an earlier shoot of this name is not about this one.
+        if let Some(Checks { check, shoots }) = &mut *checks
+            && let Some(shoot) = shoots.get_mut(namespace)
+            && shoot.record.began <= sent
         {
-            if entry.question != question {
-                entry.record.ask_again(now);
+            if shoot.question != question {
+                shoot.record.ask_again(now);
             }
-            (entry.is_under_way, entry.question) = (false, question);
-            entry.record.answered(answer, sent, check, now, chance);
+            (shoot.is_under_way, shoot.question) = (false, question);
+            shoot.record.answered(answer, sent, check, now, chance);
         }
     }
 }
@@ -292,7 +277,7 @@ fn asks_alike(one: &OwnerCheck, other: &OwnerCheck) -> bool {
     (&one.name, &one.value) == (&other.name, &other.value)
 }
 
-impl Entry {
+impl CheckedShoot {
     fn new(now: Moment) -> Self {
         Self {
             record: OwnerRecord::new(now),
@@ -302,21 +287,23 @@ impl Entry {
         }
     }
 
-    /// How its standing has changed since this was asked last.
-    fn take_change(&mut self, namespace: &str, check: &OwnerCheck, now: Moment) -> Option<Change> {
-        let after = self.record.standing(check, now);
-        let before = std::mem::replace(&mut self.reported, after);
-        let changed = before.into_str() != after.into_str();
-        changed.then(|| Change {
+    fn take_change(
+        &mut self,
+        namespace: &str,
+        check: &OwnerCheck,
+        now: Moment,
+    ) -> Option<StandingChange> {
+        let standing = self.record.standing(check, now);
+        let before = std::mem::replace(&mut self.reported, standing);
+        (before.into_str() != standing.into_str()).then(|| StandingChange {
             namespace: namespace.to_owned(),
             before,
-            after,
-            owner: self.status(after),
+            owner: self.status(standing),
         })
     }
 
-    /// When something happens to it by itself. A check that is due and has to wait for room waits
-    /// for an answer.
+    /// When it has to be gone through again. A check that is due and waits for room waits for an
+    /// answer.
     fn next(&self, check: &OwnerCheck, now: Moment) -> Option<Moment> {
         let due = Some(self.record.next()).filter(|&at| !self.is_under_way && at > now);
         due.into_iter()

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use common::events::Events;
-use common::leader_election::{Fence, Role};
+use common::leader_election::Role;
 use common::metrics::Registry;
 use kube::Client;
 use prober_core::config::{Config, Dependent, ResourceRef};
@@ -24,7 +24,7 @@ use crate::metrics::Metrics;
 use crate::owner_check::{self, OwnerStatus};
 use crate::seed::dependent::{DependentView, Unavailable};
 use crate::seed::watch_scope::WatchScope;
-use crate::seed::{ClusterState, Seed, Watches};
+use crate::seed::{ClusterState, Seed, SeedWatches};
 use crate::shared::Shared;
 use crate::shoot_client::resources::Resources;
 use crate::shoot_statuses::ShootStatuses;
@@ -47,7 +47,7 @@ pub struct ReadOnlyProber {
     client: Client,
     config: Config,
     seed: Arc<Seed>,
-    watches: Watches,
+    watches: SeedWatches,
     changes: mpsc::Receiver<common::view::Key>,
 }
 
@@ -160,19 +160,17 @@ impl ReadOnlyProber {
         self.seed.refused()
     }
 
-    /// What a shoot's owner record says, by one check; none where the config wants none.
-    pub async fn owner(&self, namespace: &str) -> Option<OwnerStatus> {
-        Some(
-            owner_check::check_once(&self.seed, self.config.owner_check.as_ref()?, namespace).await,
-        )
-    }
-
-    /// The same of these shoots, each by one check; empty where the config wants none.
+    /// What the owner records of these shoots say, each by one check; empty where the config wants
+    /// none.
     pub async fn owners(&self, namespaces: &[String]) -> HashMap<String, OwnerStatus> {
         match &self.config.owner_check {
             Some(check) => owner_check::check_all(&self.seed, check, namespaces).await,
             None => HashMap::new(),
         }
+    }
+
+    pub async fn owner(&self, namespace: &str) -> Option<OwnerStatus> {
+        self.owners(&[namespace.to_owned()]).await.remove(namespace)
     }
 
     /// For how long a shoot may have to be watched until its leases can be judged, and are.
@@ -200,7 +198,7 @@ impl ReadOnlyProber {
         enough: impl Fn(&ProbeStatus) -> bool,
         mut progress: impl FnMut(&ProbeStatus),
     ) -> Option<ProbeStatus> {
-        let shared = self.shared(true);
+        let shared = self.shared(Role::DryRun);
         let Self {
             seed,
             watches,
@@ -233,16 +231,10 @@ impl ReadOnlyProber {
         last
     }
 
-    /// What the tasks of the shoots share. With `dry_run` nothing is written; otherwise with the
-    /// pace that the prober has by default.
-    pub(crate) fn shared(&self, dry_run: bool) -> Shared {
+    /// What the tasks of the shoots share. Writes have the pace that the prober has by default.
+    pub(crate) fn shared(&self, role: Role) -> Shared {
         let clock = Clock::start();
         let suspend_detector = SuspendDetector::new(clock);
-        let fence = if dry_run {
-            Fence::always_closed()
-        } else {
-            Fence::always_open()
-        };
         // Probes once; what would be written is said at once, too. Owner records are checked by
         // those who ask for them.
         let config = Config {
@@ -259,16 +251,14 @@ impl ReadOnlyProber {
                 self.client.clone(),
                 QPS,
                 BURST,
-                fence,
+                role.write_fence(),
                 suspend_detector.clone(),
             )),
             suspend_detector,
             metrics: Metrics::register(&mut Registry::default()),
             statuses: ShootStatuses::new(clock, false),
             events: Events::none(),
-            dry_run,
-            lead: Fence::always_open(),
-            role: if dry_run { Role::DryRun } else { Role::Alone },
+            role,
         }
     }
 

@@ -14,6 +14,7 @@ use std::future::ready;
 use std::sync::Arc;
 use std::time::Duration;
 
+use common::leader_election::Role;
 use prober_core::config::{Config, Dependent, ResourceRef};
 use prober_core::lifecycle::{ShootSettings, settings};
 use prober_core::options::ResolvedOptions;
@@ -74,7 +75,7 @@ pub struct Restorer {
 impl Restorer {
     pub fn new(prober: &ReadOnlyProber) -> Self {
         Self {
-            shared: prober.shared(false),
+            shared: prober.shared(Role::Alone),
         }
     }
 

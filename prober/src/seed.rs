@@ -108,14 +108,14 @@ pub struct Seed {
 }
 
 /// What keeps the views up to date.
-pub struct Watches {
+pub struct SeedWatches {
     pub tasks: JoinSet<()>,
     /// Takes the objects that may have changed, for the shoots' tasks.
     changes: mpsc::Sender<Key>,
     ended: CancellationToken,
 }
 
-impl Watches {
+impl SeedWatches {
     /// Ends the watches, and waits until they have ended.
     pub async fn end(mut self) {
         self.ended.cancel();
@@ -155,14 +155,14 @@ impl Seed {
         config: &Config,
         clusters: mpsc::Sender<Key>,
         report: impl Fn(&str, &Refused) + Send + 'static,
-    ) -> Watches {
+    ) -> SeedWatches {
         let (changes, changed) = mpsc::channel(CHANGES);
-        let mut watches = Watches {
+        let mut watches = SeedWatches {
             tasks: JoinSet::new(),
             changes,
             ended: CancellationToken::new(),
         };
-        let Watches {
+        let SeedWatches {
             tasks,
             changes,
             ended,
@@ -225,11 +225,11 @@ impl Seed {
     pub fn follow_config(
         &self,
         config: &Config,
-        Watches {
+        SeedWatches {
             tasks,
             changes,
             ended,
-        }: &mut Watches,
+        }: &mut SeedWatches,
     ) -> Vec<Arc<DependentView>> {
         let Named {
             mut secrets,

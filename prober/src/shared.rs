@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use chrono::TimeDelta;
 use common::events::Events;
-use common::leader_election::{Fence, Role};
+use common::leader_election::Role;
 use prober_core::config::{Config, Dependent};
 use prober_core::lifecycle::ShootSettings;
 use prober_core::options::ResolvedOptions;
@@ -36,10 +36,7 @@ pub struct Shared {
     pub metrics: Metrics,
     pub statuses: ShootStatuses,
     pub events: Events,
-    /// Whether nothing is written: what would be is said and counted.
-    pub dry_run: bool,
-    /// Open while this replica leads.
-    pub lead: Fence,
+    /// In a dry run nothing is written: what would be is logged and counted.
     pub role: Role,
 }
 
@@ -61,7 +58,7 @@ impl Shared {
             clock,
             seed,
             suspend_detector,
-            lead,
+            role,
             ..
         } = self;
         let state = |Dependent { resource, .. }: &Dependent| {
@@ -82,13 +79,13 @@ impl Shared {
             config,
             settings,
             options: options.unwrap_or_else(|| ResolvedOptions::resolve(config, None, None)),
-            leads: lead.is_open(),
-            dry_run: self.dry_run,
+            leads: role.leads(),
+            dry_run: role.is_dry_run(),
             seed_since: ByDirection {
                 up: live.zip(read).map(|(live, read)| live.max(read)),
                 down: live,
             },
-            leader_silent_from: self.role.leader_silent_from().map(|at| clock.moment(at)),
+            leader_silent_from: role.leader_silent_from().map(|at| clock.moment(at)),
             is_ours: seed
                 .clusters
                 .get("", namespace)

@@ -113,7 +113,7 @@ impl ShootEntry {
         if self
             .owner
             .as_ref()
-            .is_some_and(|owner| matches!(owner.standing, "elsewhere" | "unresolved"))
+            .is_some_and(|owner| owner.standing.is_lost())
         {
             return Concern::NotOurs;
         }

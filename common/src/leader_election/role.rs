@@ -74,6 +74,34 @@ impl Role {
         }
     }
 
+    /// Whether it acts first: it leads, or needs no lead.
+    pub fn leads(&self) -> bool {
+        match self {
+            Self::Candidate { fence, .. } => fence.is_open(),
+            Self::Alone | Self::DryRun => true,
+        }
+    }
+
+    /// Waits until it leads.
+    pub async fn elected(&self) {
+        if let Self::Candidate { fence, .. } = self {
+            fence.opened().await;
+        }
+    }
+
+    /// What its writes go through: open while it surely leads, never open in a dry run.
+    pub fn write_fence(&self) -> Fence {
+        match self {
+            Self::Candidate { fence, .. } => fence.clone(),
+            Self::Alone => Fence::always_open(),
+            Self::DryRun => Fence::always_closed(),
+        }
+    }
+
+    pub fn is_dry_run(&self) -> bool {
+        matches!(self, Self::DryRun)
+    }
+
     /// When the leader will have missed two renewals of its Lease unless it makes one; none if no
     /// Lease was seen.
     pub fn leader_silent_from(&self) -> Option<Instant> {

@@ -50,8 +50,6 @@ fn manager_with(config: &str) -> Manager {
         metrics: Metrics::register(&mut Registry::default()),
         statuses: ShootStatuses::new(clock, false),
         events: Events::none(),
-        dry_run: false,
-        lead: Fence::always_open(),
         role: Role::Alone,
     };
     Manager::new(shared)

@@ -15,7 +15,7 @@ fn check(more: &str) -> OwnerCheck {
 
 fn records(check: &OwnerCheck, namespaces: &[&str]) -> OwnerRecords {
     let records = OwnerRecords::default();
-    records.begin(
+    records.apply(
         Some(check),
         namespaces.iter().map(ToString::to_string),
         at(0.0),
@@ -28,23 +28,23 @@ fn answer(records: &OwnerRecords, namespace: &str, answer: Answer, second: f64) 
 }
 
 fn changes(records: &OwnerRecords, second: f64) -> Vec<(String, &'static str)> {
-    let changes = records.turn(at(second), 0).changes.into_iter();
+    let changes = records.next_round(at(second), 0).changes.into_iter();
     changes
-        .map(|change| (change.namespace, change.after.into_str()))
+        .map(|change| (change.namespace, change.owner.standing.into_str()))
         .collect()
 }
 
 /// The one check that begins where there is room for one.
 fn due(records: &OwnerRecords, second: f64) -> Option<String> {
-    records.turn(at(second), 1).due.pop()
+    records.next_round(at(second), 1).due.pop()
 }
 
 #[test]
 fn the_most_overdue_check_is_next_and_none_is_under_way_twice() {
     let records = records(&check(""), &["a"]);
-    records.follow("b", true, at(1.0));
+    records.update("b", true, at(1.0));
     assert_eq!(
-        records.turn(at(1.0), 0).next,
+        records.next_round(at(1.0), 0).next,
         Some(at(300.0)),
         "what waits for room is not looked at again and again"
     );
@@ -57,7 +57,7 @@ fn the_most_overdue_check_is_next_and_none_is_under_way_twice() {
         (None, Some(at(31.5)))
     );
     assert_eq!(due(&records, 31.5).as_deref(), Some("a"));
-    records.follow("b", false, at(32.0));
+    records.update("b", false, at(32.0));
     answer(&records, "b", Answer::Ours, 32.0);
     assert_eq!(
         (records.due("b"), records.status("b", at(32.0))),
@@ -74,7 +74,10 @@ fn a_change_of_standing_is_reported_once_and_also_when_time_alone_brings_it() {
     assert_eq!(changes(&records, 1.0), []);
     answer(&records, "a", Answer::Unresolved(Unresolved::Server), 10.0);
     assert_eq!(
-        (changes(&records, 69.9), records.turn(at(69.0), 0).next),
+        (
+            changes(&records, 69.9),
+            records.next_round(at(69.0), 0).next
+        ),
         (vec![], Some(at(70.0)))
     );
     assert_eq!(changes(&records, 70.0), [("a".to_owned(), "unresolved")]);
@@ -94,7 +97,7 @@ fn a_section_that_asks_for_something_else_begins_again_and_any_other_goes_on() {
     answer(&records, "a", Answer::Elsewhere("there".to_owned()), 1.0);
     answer(&records, "a", Answer::Elsewhere("there".to_owned()), 2.0);
     assert_eq!(changes(&records, 2.0), [("a".to_owned(), "elsewhere")]);
-    records.begin(Some(&sooner), std::iter::empty(), at(3.0));
+    records.apply(Some(&sooner), std::iter::empty(), at(3.0));
     assert!(records.standing("a", &sooner, at(3.0)).is_lost());
     assert_eq!(
         due(&records, 3.0).as_deref(),
@@ -106,12 +109,12 @@ fn a_section_that_asks_for_something_else_begins_again_and_any_other_goes_on() {
         Standing::NotChecked,
         "what another section found counts for nothing"
     );
-    records.begin(Some(&other), ["a".to_owned()].into_iter(), at(3.0));
+    records.apply(Some(&other), ["a".to_owned()].into_iter(), at(3.0));
     assert_eq!(records.standing("a", &other, at(3.0)), Standing::NotChecked);
-    records.begin(None, std::iter::empty(), at(3.0));
-    records.follow("b", true, at(3.0));
+    records.apply(None, std::iter::empty(), at(3.0));
+    records.update("b", true, at(3.0));
     assert_eq!(
-        (due(&records, 3.0), records.turn(at(3.0), 1).next),
+        (due(&records, 3.0), records.next_round(at(3.0), 1).next),
         (None, None)
     );
     assert_eq!(records.standings(at(3.0)), []);
@@ -120,8 +123,8 @@ fn a_section_that_asks_for_something_else_begins_again_and_any_other_goes_on() {
 #[test]
 fn an_answer_is_of_the_shoot_and_the_question_that_it_was_sent_for() {
     let records = records(&check(""), &["a"]);
-    records.follow("a", false, at(5.0));
-    records.follow("a", true, at(6.0));
+    records.update("a", false, at(5.0));
+    records.update("a", true, at(6.0));
     answer(&records, "a", Answer::Ours, 5.5);
     assert_eq!(
         records.standing("a", &check(""), at(7.0)),

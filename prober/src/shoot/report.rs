@@ -67,7 +67,7 @@ impl Driver {
             record,
             "outage ended"
         );
-        if self.shared.lead.is_open() || outage.acted().is_some() {
+        if self.shared.role.leads() || outage.acted().is_some() {
             self.shared.metrics.outage_ended(&outage);
             let about = namespace_reference(&self.namespace);
             match outage.end {

@@ -7,6 +7,7 @@ use prober_core::in_seconds;
 use prober_core::judgement::Finding;
 use prober_core::lease::LeaseState;
 use prober_core::outage::Outage;
+use prober_core::owner::Standing;
 use prober_core::shoot::Intended;
 use prober_core::verdict::Tally;
 use prober_core::zones::LostZone;
@@ -103,8 +104,8 @@ fn owner_record(owner: &OwnerStatus) -> Markup {
     let why = owner.sentence();
     html! {
         @match owner.standing {
-            "elsewhere" => p.warn { "It belongs to another seed, and is neither probed nor written: " (why) },
-            "unresolved" => p.warn { "It is not known whose it is, and it is neither probed nor written: " (why) },
+            Standing::Elsewhere { .. } => p.warn { "It belongs to another seed, and is neither probed nor written: " (why) },
+            Standing::Unresolved(_) => p.warn { "It is not known whose it is, and it is neither probed nor written: " (why) },
             _ => p.soft { "Owner record: " (why) },
         }
     }
