@@ -3,9 +3,9 @@
 use std::fmt::Write;
 use std::time::Duration;
 
+use prober::observability::status::{Failure, Found, ProbeStatus};
 use prober::read_only::ReadOnlyProber;
 use prober::seed::watch_scope::WatchScope;
-use prober::status::{Failure, Found, ProbeStatus};
 use prober_core::in_seconds;
 use prober_core::lease::LeaseState;
 use prober_core::shoot::Intended;

@@ -27,7 +27,7 @@ pub mod config;
 pub mod executor;
 pub mod gardener;
 pub mod manager;
-pub mod metrics;
+pub mod observability;
 pub mod owner_check;
 pub mod owner_records;
 pub mod read_only;
@@ -37,8 +37,6 @@ pub mod seed;
 pub mod shared;
 pub mod shoot;
 pub mod shoot_client;
-pub mod shoot_statuses;
-pub mod status;
 pub mod suspend_detector;
 pub mod write;
 

@@ -20,15 +20,15 @@ use tokio_util::sync::CancellationToken;
 
 use crate::clock::Clock;
 use crate::manager::Manager;
-use crate::metrics::Metrics;
+use crate::observability::metrics::Metrics;
+use crate::observability::shoot_statuses::ShootStatuses;
+use crate::observability::status::ProbeStatus;
 use crate::owner_check::{self, OwnerStatus};
 use crate::seed::dependent::{DependentView, Unavailable};
 use crate::seed::watch_scope::WatchScope;
 use crate::seed::{ClusterState, Seed, SeedWatches};
 use crate::shared::Shared;
 use crate::shoot_client::resources::Resources;
-use crate::shoot_statuses::ShootStatuses;
-use crate::status::ProbeStatus;
 use crate::suspend_detector::SuspendDetector;
 use crate::write::Writer;
 

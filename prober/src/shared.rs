@@ -14,11 +14,11 @@ use prober_core::verdict::BackedNodes;
 use tokio::sync::watch;
 
 use crate::clock::Clock;
-use crate::metrics::Metrics;
+use crate::observability::metrics::Metrics;
+use crate::observability::shoot_statuses::ShootStatuses;
 use crate::owner_records::OwnerRecords;
 use crate::seed::Seed;
 use crate::shoot_client::resources::Resources;
-use crate::shoot_statuses::ShootStatuses;
 use crate::suspend_detector::SuspendDetector;
 use crate::write::Writer;
 

@@ -19,8 +19,8 @@ use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use crate::executor::Executor;
+use crate::observability::shoot_statuses::StatusHandle;
 use crate::shared::Shared;
-use crate::shoot_statuses::StatusHandle;
 
 #[derive(Clone)]
 pub struct Identity {

@@ -9,11 +9,11 @@ use common::metrics::Registry;
 use super::*;
 use crate::clock::Clock;
 use crate::config;
-use crate::metrics::Metrics;
+use crate::observability::metrics::Metrics;
+use crate::observability::shoot_statuses::ShootStatuses;
 use crate::seed::Seed;
 use crate::seed::watch_scope::WatchScope;
 use crate::shoot_client::resources::Resources;
-use crate::shoot_statuses::ShootStatuses;
 use crate::suspend_detector::SuspendDetector;
 use crate::write::Writer;
 

@@ -15,8 +15,8 @@ use prober_core::replicas::Change;
 use prober_core::shoot::{Environment, Reason, Report};
 
 use super::Driver;
+use crate::observability::shoot_statuses::Failure;
 use crate::shoot_client::error::{Cause, ProbeError, Stage};
-use crate::shoot_statuses::Failure;
 use crate::write::WriteError;
 
 impl Driver {

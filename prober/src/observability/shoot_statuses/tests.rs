@@ -3,7 +3,7 @@ use prober_core::zones::LostZone;
 use prometheus_client::encoding::text::encode;
 use prometheus_client::registry::Registry;
 
-use super::gauges::UNKNOWN;
+use super::super::gauges::UNKNOWN;
 use super::*;
 use crate::tests::nothing_found;
 

@@ -13,7 +13,7 @@ use prober_core::verdict::Tally;
 use prober_core::zones::LostZone;
 
 use super::age_bar::age_bar;
-use super::{Concern, Failure, Found, ProbeStatus, ProberStatus, ShootEntry};
+use super::status::{Concern, Failure, Found, ProbeStatus, ProberStatus, ShootEntry};
 use crate::owner_records::OwnerStatus;
 
 const FOLD: usize = 30;

@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use chrono::TimeDelta;
 
-use crate::shoot_statuses::tests::outage;
+use crate::observability::shoot_statuses::tests::outage;
 
 fn finding(verdict: Verdict) -> Option<Arc<Finding>> {
     Some(Arc::new(Finding {
@@ -31,7 +31,12 @@ fn failure() -> Option<Failure> {
 }
 
 /// Statuses with a shoot for each concern; the names say nothing of the order.
-fn statuses(clock: Clock) -> (ShootStatuses, Vec<crate::shoot_statuses::StatusHandle>) {
+fn statuses(
+    clock: Clock,
+) -> (
+    ShootStatuses,
+    Vec<crate::observability::shoot_statuses::StatusHandle>,
+) {
     let statuses = ShootStatuses::new(clock, false);
     let mut handles = Vec::new();
     for (namespace, change) in [

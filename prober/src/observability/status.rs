@@ -1,9 +1,6 @@
 //! What the prober shows of itself at `/statusz`: every shoot, and the numbers behind what is done
 //! for it.
 
-mod age_bar;
-mod page;
-
 use std::collections::BTreeMap;
 
 use chrono::{DateTime, SubsecRound, Utc};
@@ -19,11 +16,12 @@ use prober_core::verdict::Verdict;
 use serde::Serialize;
 use serde_json::Value;
 
+use super::page;
+pub use super::shoot_statuses::Failure;
+use super::shoot_statuses::{ShootStatus, ShootStatuses};
 use crate::clock::Clock;
 use crate::config;
 use crate::owner_records::OwnerStatus;
-pub use crate::shoot_statuses::Failure;
-use crate::shoot_statuses::{ShootStatus, ShootStatuses};
 
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -97,7 +95,7 @@ pub struct Found {
 
 /// Why a shoot needs attention, most urgent first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Concern {
+pub(super) enum Concern {
     HeldDown,
     Outage,
     LostZone,
@@ -109,7 +107,7 @@ enum Concern {
 }
 
 impl ShootEntry {
-    fn concern(&self) -> Concern {
+    pub(super) fn concern(&self) -> Concern {
         if self
             .owner
             .as_ref()

@@ -15,8 +15,8 @@ use prometheus_client::metrics::MetricType;
 use prometheus_client::metrics::gauge::ConstGauge;
 use strum::VariantNames;
 
-use super::{ShootStatus, ShootStatuses};
-use crate::metrics::resource_labels;
+use super::metrics::resource_labels;
+use super::shoot_statuses::{ShootStatus, ShootStatuses};
 
 /// In the place of a verdict, for a shoot whose last probe was not complete.
 pub(super) const UNKNOWN: &str = "unknown";

@@ -1,8 +1,6 @@
 //! How all shoots are at present, as their tasks last reported. Read by metrics, the status page
 //! and health checks.
 
-mod gauges;
-
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::Arc;
@@ -31,17 +29,17 @@ const IN_ALL: usize = 500;
 /// The status of each shoot. Cheap to clone; all clones share it.
 #[derive(Clone, Debug)]
 pub struct ShootStatuses {
-    clock: Clock,
+    pub(super) clock: Clock,
     /// Whether metrics distinguish shoots.
-    per_shoot: bool,
-    inner: Arc<Mutex<Inner>>,
+    pub(super) per_shoot: bool,
+    pub(super) inner: Arc<Mutex<Inner>>,
     pub owners: OwnerRecords,
 }
 
 #[derive(Debug, Default)]
-struct Inner {
-    states: HashMap<String, &'static str>,
-    probed: HashMap<String, ShootStatus>,
+pub(super) struct Inner {
+    pub(super) states: HashMap<String, &'static str>,
+    pub(super) probed: HashMap<String, ShootStatus>,
     /// The newest first.
     outages: VecDeque<Outage>,
 }
@@ -217,7 +215,7 @@ impl ShootStatus {
         self.owner.is_some_and(Standing::is_lost)
     }
 
-    fn leases(&self) -> [(&'static str, usize); 4] {
+    pub(super) fn leases(&self) -> [(&'static str, usize); 4] {
         let (tally, skewed) = self
             .finding
             .as_ref()
