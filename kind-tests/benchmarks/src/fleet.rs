@@ -17,7 +17,7 @@ use testbed::agent::{Agent, Kind};
 
 /// Starts a prober for light shoots: with Gardener's own configuration, or with short times where
 /// the grace period is not the usual one.
-fn prober(kubeconfig: &str, plan: &light::Plan) -> Result<Agent> {
+fn prober(kubeconfig: &str, plan: &light::FleetPlan) -> Result<Agent> {
     let short = (plan.grace != light::USUAL_GRACE).then(|| ProberConfig::default().text());
     Agent::alone(Kind::Prober, kubeconfig, short.as_deref(), &[])
 }

@@ -24,26 +24,26 @@ use tokio::runtime::Runtime;
 #[derive(Parser)]
 enum Benchmark {
     /// Requests, CPU and memory of healthy shoots
-    Healthy(healthy::Options),
+    Healthy(healthy::HealthyOptions),
     /// All shoots melt down at once, and come back
-    Meltdown(light::Plan),
+    Meltdown(light::FleetPlan),
     /// What one shoot more costs
-    Growth(growth::Options),
+    Growth(growth::GrowthOptions),
     /// The weeder's start, and how soon it deletes
-    Weeder(weeder::Options),
+    Weeder(weeder::WeederOptions),
     /// The binary's size, and how long it takes to be ready
-    Start(start::Options),
-    Race(race::Options),
-    Away(race::away::Options),
+    Start(start::StartOptions),
+    Race(race::RaceOptions),
+    Away(race::away::AwayOptions),
     /// Merge the JSON lines of several races into one table
     RaceMerge(race::Merge),
-    Results(results::Options),
+    Results(results::ResultsOptions),
     /// Serves light shoots, steered through standard input.
     #[command(hide = true)]
-    LightShoots(light::Plan),
+    LightShoots(light::FleetPlan),
     /// Lists the leases of light shoots and drops the answers.
     #[command(hide = true)]
-    BareLoop(bare::Order),
+    BareLoop(bare::BareLoopOptions),
 }
 
 fn main() -> anyhow::Result<()> {

@@ -33,14 +33,14 @@ use testbed::{Bed, ProberConfig, Seed, Shoot, with_bed};
 use tokio::time::sleep;
 
 use crate::fleet::fill::filled;
-use crate::fleet::light::{Plan, USUAL_GRACE};
-use crate::report::{Goal, Report, progress};
+use crate::fleet::light::{FleetPlan, USUAL_GRACE};
+use crate::report::{BenchmarkReport, Goal, progress};
 use crate::writes::writes;
-use change::Change;
+use change::LeaderFault;
 use lane::Lane;
-use replicas::Replicas;
-use summary::{CONTROL, Findings};
-use trial::{Ending, Fault, Trial};
+use replicas::ProberReplicas;
+use summary::{CONTROL, RaceFindings};
+use trial::{Ending, FaultOutcome, Trial};
 
 /// Kubernetes' default nodeMonitorGracePeriod, with which Gardener's own configuration is taken.
 const GRACE_S: u64 = 40;
@@ -49,7 +49,7 @@ const NODES_OF_LOAD: usize = 100;
 
 /// Race a real kube-controller-manager, outage after outage
 #[derive(Parser, Clone, Debug)]
-pub struct Options {
+pub struct RaceOptions {
     /// Outages to race
     #[arg(long, default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..))]
     trials: u32,
@@ -72,23 +72,27 @@ pub struct Options {
     /// What happens to the leader at a random moment of an outage, while a quarter of the lanes
     /// stays healthy; several take turns
     #[arg(long, value_enum, value_delimiter = ',')]
-    change: Vec<Change>,
+    change: Vec<LeaderFault>,
 }
 
-impl Options {
+impl RaceOptions {
     /// How many replicas there are.
     fn replicas(&self) -> Result<usize> {
         let Some(first) = self.change.first() else {
             return Ok(usize::from(!self.control));
         };
-        let alone = |change: &Change| {
-            self.change.len() == 1 || !matches!(change, Change::Restarted | Change::None)
+        let alone = |change: &LeaderFault| {
+            self.change.len() == 1 || !matches!(change, LeaderFault::Restarted | LeaderFault::None)
         };
         ensure!(
             self.change.iter().all(alone),
             "--change: restarted and none go with no other"
         );
-        Ok(if *first == Change::Restarted { 1 } else { 2 })
+        Ok(if *first == LeaderFault::Restarted {
+            1
+        } else {
+            2
+        })
     }
 }
 
@@ -103,13 +107,14 @@ pub struct Merge {
 /// Prints what several races found together.
 pub fn merge(options: &Merge) -> Result<()> {
     let read = |path: &PathBuf| {
-        Report::of_run(&std::fs::read_to_string(path)?).with_context(|| path.display().to_string())
+        BenchmarkReport::of_run(&std::fs::read_to_string(path)?)
+            .with_context(|| path.display().to_string())
     };
-    let runs: Vec<Report> = options.files.iter().map(read).collect::<Result<_>>()?;
+    let runs: Vec<BenchmarkReport> = options.files.iter().map(read).collect::<Result<_>>()?;
     // Times in UTC, written alike, are in order when their letters are.
     let last = runs.iter().max_by_key(|run| &run.at).context("no runs")?;
     let what: Vec<&str> = runs.iter().map(|run| run.what.as_str()).collect();
-    let mut report = Findings::merged(&runs)?.report(&last.benchmark, what.join("; "));
+    let mut report = RaceFindings::merged(&runs)?.report(&last.benchmark, what.join("; "));
     (report.at, report.machine) = (last.at.clone(), last.machine.clone());
     report.print()
 }
@@ -132,10 +137,10 @@ where
 }
 
 /// Runs the race.
-pub fn run(options: Options) -> Result<()> {
+pub fn run(options: RaceOptions) -> Result<()> {
     let count = options.replicas()?;
     seeded(options.seed, async move |bed, random_seed| {
-        let Options {
+        let RaceOptions {
             trials,
             lanes,
             seed: _,
@@ -165,7 +170,7 @@ pub fn run(options: Options) -> Result<()> {
             shoots => Some(
                 filled(
                     seed.api(),
-                    Plan {
+                    FleetPlan {
                         shoots,
                         nodes: NODES_OF_LOAD,
                         grace: USUAL_GRACE,
@@ -184,12 +189,12 @@ pub fn run(options: Options) -> Result<()> {
         let mut replicas = start_probers(&seed, &racing, &config, count).await?;
         let mark = seed.plane().mark();
 
-        let mut findings = Findings {
+        let mut findings = RaceFindings {
             wanted,
-            ..Findings::default()
+            ..RaceFindings::default()
         };
         match change.as_slice() {
-            [] | [Change::None] => {
+            [] | [LeaderFault::None] => {
                 findings.trials = side_by_side(&mut racing, wanted, !control).await
             }
             changes => rounds(&mut racing, &mut replicas, changes, &mut findings).await,
@@ -233,9 +238,9 @@ async fn start_probers(
     lanes: &[Lane],
     config: &ProberConfig,
     count: usize,
-) -> Result<Replicas> {
+) -> Result<ProberReplicas> {
     let shoots: Vec<&Shoot> = lanes.iter().map(|lane| &lane.shoot).collect();
-    let mut replicas = Replicas::create(seed, &shoots, config, count).await?;
+    let mut replicas = ProberReplicas::create(seed, &shoots, config, count).await?;
     if count > 0 {
         replicas.start(1).await?;
         progress("waiting until the prober's initial delay is over");
@@ -277,9 +282,9 @@ async fn side_by_side(lanes: &mut [Lane], wanted: usize, is_protected: bool) -> 
 /// restored, or should be.
 async fn rounds(
     lanes: &mut [Lane],
-    replicas: &mut Replicas,
-    changes: &[Change],
-    findings: &mut Findings,
+    replicas: &mut ProberReplicas,
+    changes: &[LeaderFault],
+    findings: &mut RaceFindings,
 ) {
     for (number, change) in (1..).zip(changes.iter().cycle()) {
         if findings.trials.len() == findings.wanted {
@@ -296,9 +301,9 @@ async fn rounds(
 
 async fn round(
     lanes: &mut [Lane],
-    replicas: &mut Replicas,
-    change: Change,
-    findings: &mut Findings,
+    replicas: &mut ProberReplicas,
+    change: LeaderFault,
+    findings: &mut RaceFindings,
 ) -> Result<()> {
     try_join_all(lanes.iter_mut().map(Lane::prepare)).await?;
     let (all, grace) = (lanes.len(), lanes[0].grace);
@@ -324,7 +329,7 @@ async fn round(
     let (elected, grace) = (replicas.elected(&hit)?, TimeDelta::from_std(grace)?);
     for (outage, lane) in outages.into_iter().zip(lanes) {
         let trial = Trial {
-            fault: Some(Fault::of(&hit, elected, &outage, grace)),
+            fault: Some(FaultOutcome::of(&hit, elected, &outage, grace)),
             ..outage.trial
         };
         findings.trials.push(tell(trial, lane, true));
@@ -358,7 +363,7 @@ mod tests {
     use super::*;
 
     fn replicas(words: &[&str]) -> Option<usize> {
-        Options::try_parse_from([&["race"], words].concat())
+        RaceOptions::try_parse_from([&["race"], words].concat())
             .ok()?
             .replicas()
             .ok()

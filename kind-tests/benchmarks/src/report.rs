@@ -36,11 +36,11 @@ impl Goal {
 }
 
 /// A figure's key in the JSON line, what it is, its value, its unit and its goal.
-pub type Row<'a> = (&'a str, &'a str, f64, &'static str, Option<Goal>);
+pub type Figure<'a> = (&'a str, &'a str, f64, &'static str, Option<Goal>);
 
 /// A benchmark's findings.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Report {
+pub struct BenchmarkReport {
     /// Which benchmark it is.
     pub benchmark: String,
     /// What was measured on what.
@@ -57,7 +57,7 @@ pub struct Report {
     pub figures: Map<String, Value>,
 }
 
-impl Report {
+impl BenchmarkReport {
     /// Of what is measured here and now.
     pub fn new(benchmark: &str, what: String) -> Self {
         let at = Utc::now().to_rfc3339_opts(SecondsFormat::Secs, true);
@@ -83,7 +83,7 @@ impl Report {
 
     /// Adds figures to table and JSON line. What was not measured is no number: nothing is said of
     /// it, and a goal for it is missed.
-    pub fn rows<const N: usize>(&mut self, rows: [Row<'_>; N]) {
+    pub fn rows<const N: usize>(&mut self, rows: [Figure<'_>; N]) {
         for (key, what, value, unit, goal) in rows
             .into_iter()
             .filter(|(.., value, _, goal)| !value.is_nan() || goal.is_some())
@@ -272,7 +272,7 @@ mod tests {
 
     #[test]
     fn what_was_not_measured_is_not_there_and_meets_no_goal() {
-        let mut report = Report::new("it", "on that".into());
+        let mut report = BenchmarkReport::new("it", "on that".into());
         report.spread("free", "free", &Spread::default(), None);
         report.spread(
             "bound",
@@ -286,7 +286,7 @@ mod tests {
 
     #[test]
     fn what_a_benchmark_printed_says_which_goals_were_missed_and_is_kept_line_by_line() {
-        let mut report = Report::new("it", "on that".into());
+        let mut report = BenchmarkReport::new("it", "on that".into());
         let goal = Some(Goal::AtMost(1.0));
         report.rows([
             ("bad", "bad, in a way", 1.5, "s", goal),
@@ -301,10 +301,10 @@ mod tests {
             ),
             "{table}"
         );
-        let text = Report::of_run(&format!("progress\n{table}\n{}\n", json!(report)))
+        let text = BenchmarkReport::of_run(&format!("progress\n{table}\n{}\n", json!(report)))
             .expect("a result")
             .text();
-        let kept: Report = serde_json::from_str(&text).expect("JSON");
+        let kept: BenchmarkReport = serde_json::from_str(&text).expect("JSON");
         assert_eq!(
             (
                 kept.benchmark.as_str(),
@@ -321,6 +321,6 @@ mod tests {
         ] {
             assert!(text.lines().any(|written| written == line), "{text}");
         }
-        assert!(Report::of_run(&table).is_err());
+        assert!(BenchmarkReport::of_run(&table).is_err());
     }
 }

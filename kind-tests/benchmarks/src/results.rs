@@ -17,7 +17,7 @@ use std::path::Path;
 use anyhow::{Context, Result, ensure};
 use clap::Args;
 
-use crate::report::{Report, tables};
+use crate::report::{BenchmarkReport, tables};
 
 /// The words of the page. A line `{{NAME: ROW; ROW}}` stands for the result of that name: its
 /// picture, its matrix, these rows, and those that missed their goal.
@@ -25,20 +25,21 @@ const TEMPLATE: &str = include_str!("results/page.md");
 
 /// Write the page of results and its pictures from the results that are kept in docs/results
 #[derive(Args, Clone, Debug)]
-pub struct Options {
+pub struct ResultsOptions {
     /// Results to replace first, by what the last run left in target/bench
     names: Vec<String>,
 }
 
 /// Writes all of it, or, if anything is wrong, nothing.
-pub fn run(options: &Options) -> Result<()> {
+pub fn run(options: &ResultsOptions) -> Result<()> {
     let docs = Path::new("docs");
     let mut results = read_all(docs)?;
     let mut files = BTreeMap::new();
     for name in &options.names {
         let path = format!("target/bench/{name}.txt");
-        let result = Report::of_run(&fs::read_to_string(&path).with_context(|| path.clone())?)
-            .context(path)?;
+        let result =
+            BenchmarkReport::of_run(&fs::read_to_string(&path).with_context(|| path.clone())?)
+                .context(path)?;
         files.insert(format!("results/{name}.json"), result.text());
         results.insert(name.clone(), result);
     }
@@ -50,7 +51,7 @@ pub fn run(options: &Options) -> Result<()> {
 }
 
 /// The results that are kept, by name.
-pub fn read_all(docs: &Path) -> Result<BTreeMap<String, Report>> {
+pub fn read_all(docs: &Path) -> Result<BTreeMap<String, BenchmarkReport>> {
     let mut results = BTreeMap::new();
     for entry in fs::read_dir(docs.join("results")).context("docs/results")? {
         let path = entry?.path();
@@ -67,7 +68,7 @@ pub fn read_all(docs: &Path) -> Result<BTreeMap<String, Report>> {
 }
 
 /// The page and its pictures, by their paths in docs.
-fn generate(results: &BTreeMap<String, Report>) -> Result<BTreeMap<String, String>> {
+fn generate(results: &BTreeMap<String, BenchmarkReport>) -> Result<BTreeMap<String, String>> {
     let (mut page, mut files, mut unused) = (String::new(), BTreeMap::new(), results.clone());
     for line in TEMPLATE.lines() {
         match line

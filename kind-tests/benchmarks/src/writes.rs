@@ -9,7 +9,7 @@ use testbed::gardener::{GARDEN, PROBER_USER};
 
 /// Who wrote.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Writer {
+pub struct WrittenBy {
     /// The replica's name; empty where there is only the prober.
     pub replica: String,
     /// Whether it was the one that had last written the election's Lease.
@@ -18,10 +18,10 @@ pub struct Writer {
 
 /// A successful write to a Deployment.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Write {
+pub struct DeploymentWrite {
     pub namespace: String,
     pub name: String,
-    pub by: Writer,
+    pub by: WrittenBy,
     /// When it was answered.
     pub answered: DateTime<Utc>,
 }
@@ -45,7 +45,7 @@ fn takes_lead(asked: &Asked) -> bool {
 }
 
 /// All writes of replicas to Deployments, in order.
-pub fn writes(log: &[Asked]) -> Result<Vec<Write>> {
+pub fn writes(log: &[Asked]) -> Result<Vec<DeploymentWrite>> {
     let (mut leader, mut writes) = (None, Vec::new());
     for asked in log {
         let Some(replica) = replica_of(&asked.user) else {
@@ -55,10 +55,10 @@ pub fn writes(log: &[Asked]) -> Result<Vec<Write>> {
             leader = Some(replica);
         } else if asked.resource.starts_with("deployments") && succeeded(asked, ["patch", "update"])
         {
-            writes.push(Write {
+            writes.push(DeploymentWrite {
                 namespace: asked.namespace.clone(),
                 name: asked.name.clone(),
-                by: Writer {
+                by: WrittenBy {
                     replica: replica.to_owned(),
                     leads: leader == Some(replica),
                 },
@@ -127,7 +127,7 @@ mod tests {
                 ..asked("a", "patch", "deployments", 200)
             },
         ];
-        let writers: Vec<Writer> = writes(&log)
+        let writers: Vec<WrittenBy> = writes(&log)
             .unwrap()
             .into_iter()
             .map(|write| write.by)
@@ -142,7 +142,7 @@ mod tests {
         ];
         assert_eq!(
             writers,
-            expected.map(|(replica, leads)| Writer {
+            expected.map(|(replica, leads)| WrittenBy {
                 replica: replica.into(),
                 leads
             })

@@ -1,11 +1,11 @@
 //! The summary: every claim with what was seen, and whether it holds.
 
-use crate::record::Record;
+use crate::record::DemoRecord;
 
 /// How wide the summary is printed.
 const WIDTH: usize = 100;
 
-/// What must be so ([`Record::holds`]) for a claim, and what it says ([`Record::filled_in`]).
+/// What must be so ([`DemoRecord::holds`]) for a claim, and what it says ([`DemoRecord::filled_in`]).
 const CLAIMS: [(&str, &str); 15] = [
     // The leader was killed, and the other replica saved the nodes in its place.
     (
@@ -81,7 +81,7 @@ const CLAIMS: [(&str, &str); 15] = [
 ];
 
 /// Whether each claim holds, and what it says, with what was seen.
-pub fn claims(record: &Record) -> Vec<(bool, String)> {
+pub fn claims(record: &DemoRecord) -> Vec<(bool, String)> {
     CLAIMS
         .iter()
         .map(|(orders, text)| (record.holds(orders), record.filled_in(text)))
@@ -125,7 +125,7 @@ mod tests {
         writes of the other 6, Events 3, Events of KCM 1, Events of MCM 1, Events of CA 1, requests to healthy 6, \
         writes to healthy 0, requests before 3, requests after 0, writes to moving 0, moving at 0 3, refusals 0, exit code 0";
 
-    fn good() -> Record {
+    fn good() -> DemoRecord {
         let fact = |fact: &str| {
             fact.rsplit_once(' ')
                 .map(|(name, number)| (name.to_owned(), number.parse().unwrap()))
@@ -133,15 +133,15 @@ mod tests {
         };
         let words = ["leader", "other", "led then", "Event", "states", "minutes"]
             .map(|name| (name, "prober-a".to_owned()));
-        Record {
+        DemoRecord {
             numbers: GOOD.split(", ").map(fact).collect(),
             words: words.into(),
-            ..Record::default()
+            ..DemoRecord::default()
         }
     }
 
     /// The claims that do not hold, by their place.
-    fn broken(record: &Record) -> Vec<usize> {
+    fn broken(record: &DemoRecord) -> Vec<usize> {
         (1..)
             .zip(claims(record))
             .filter(|(_, (holds, _))| !holds)
@@ -170,7 +170,7 @@ mod tests {
 
     #[test]
     fn nothing_happened_breaks_every_claim() {
-        assert_eq!(broken(&Record::default()).len(), CLAIMS.len());
+        assert_eq!(broken(&DemoRecord::default()).len(), CLAIMS.len());
     }
 
     #[test]

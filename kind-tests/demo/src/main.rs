@@ -33,9 +33,9 @@ use tokio::time::{MissedTickBehavior, interval};
 
 use probers::Probers;
 use screen::Screen;
-use story::Story;
+use story::DemoStory;
 use tally::tally;
-use world::World;
+use world::DemoWorld;
 
 /// Time between two steps of the story and two frames of the view.
 const STEP: Duration = Duration::from_millis(100);
@@ -101,9 +101,9 @@ async fn show(binary: &Path) -> Result<bool> {
 /// Builds the stage, steps through the play until it is over, and tells the claims. Whether all
 /// hold.
 async fn play(binary: &Path, folder: &Path) -> Result<bool> {
-    let mut world = World::build().await?;
+    let mut world = DemoWorld::build().await?;
     let mut probers = Probers::start(binary, folder, &world.seed)?;
-    let (mut story, mut screen) = (Story::new(world.scene()), Screen::open());
+    let (mut story, mut screen) = (DemoStory::new(world.scene()), Screen::open());
     let mut steps = interval(STEP);
     steps.set_missed_tick_behavior(MissedTickBehavior::Skip);
     while !story.is_over() {
@@ -112,7 +112,7 @@ async fn play(binary: &Path, folder: &Path) -> Result<bool> {
         story.step(&mut world, &mut probers)?;
         print!("{}", screen.show(&story.record, &story.scene));
     }
-    let Story { mut record, scene } = story;
+    let DemoStory { mut record, scene } = story;
     if let Some(code) = probers.end(record.word("other")).await {
         record.note("exit code", code.into());
     }

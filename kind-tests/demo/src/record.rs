@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 #[derive(Default)]
-pub struct Record {
+pub struct DemoRecord {
     /// What the audience reads, and when, oldest first. All times are seconds since the beginning.
     pub events: Vec<(f64, String)>,
     /// Moments and counts.
@@ -12,8 +12,8 @@ pub struct Record {
     pub words: BTreeMap<&'static str, String>,
 }
 
-impl Record {
-    /// Says something to the audience; see [`Record::filled_in`].
+impl DemoRecord {
+    /// Says something to the audience; see [`DemoRecord::filled_in`].
     pub fn tell(&mut self, at: f64, text: &str) {
         self.events.push((at, self.filled_in(text)));
     }
@@ -113,9 +113,9 @@ mod tests {
 
     #[test]
     fn what_is_so_is_noted_and_said_once() {
-        let mut record = Record {
+        let mut record = DemoRecord {
             words: [("leader", "a".to_owned())].into(),
-            ..Record::default()
+            ..DemoRecord::default()
         };
         for (at, is_so) in [(3.0, false), (4.0, true), (5.0, true)] {
             record.tell_once(at, "killed", is_so, "{leader} is killed {at killed}.");

@@ -3,7 +3,7 @@
 
 use anstream::{AutoStream, ColorChoice};
 
-use crate::record::Record;
+use crate::record::DemoRecord;
 use crate::scene::{EXPIRED, GRACE, REPLICAS, Scene, ShootScene, initials};
 
 /// The sequences that begin a style, and the one that ends it.
@@ -34,7 +34,7 @@ impl Screen {
     }
 
     /// The play as far as it has gone, as text that follows what was shown before.
-    pub fn show(&mut self, record: &Record, scene: &Scene) -> String {
+    pub fn show(&mut self, record: &DemoRecord, scene: &Scene) -> String {
         let events = record.events[self.printed..]
             .iter()
             .map(|(at, text)| format!("{at:>6.1}s  {text}"));
@@ -58,7 +58,7 @@ impl Screen {
 }
 
 /// The moment.
-fn view(record: &Record, scene: &Scene) -> [String; BELOW] {
+fn view(record: &DemoRecord, scene: &Scene) -> [String; BELOW] {
     let replicas = REPLICAS.map(|name| match scene.leader {
         _ if record.has("killed") && record.word("leader") == name => format!("{name} was killed"),
         Some(leader) if leader == name => format!("{name} leads"),
@@ -160,7 +160,7 @@ mod tests {
             countdown,
             given_up: 0,
         });
-        let mut record = Record::default();
+        let mut record = DemoRecord::default();
         record.words.insert("leader", REPLICAS[0].to_owned());
         record.note("killed", 33.0);
         let expected = [
@@ -205,7 +205,7 @@ mod tests {
     #[test]
     fn each_event_is_reported_once_and_what_stands_below_is_drawn_over() {
         let (mut record, mut screen) = (
-            Record::default(),
+            DemoRecord::default(),
             Screen {
                 live: true,
                 printed: 0,

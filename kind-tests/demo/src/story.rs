@@ -4,11 +4,11 @@ use anyhow::Result;
 use testbed::gardener::{KCM, MCM};
 
 use crate::probers::Probers;
-use crate::record::Record;
+use crate::record::DemoRecord;
 use crate::scene::{
     DEPENDENTS, EXPIRED, GRACE, NEEDED, NODES, REPLICAS, Scene, ShootScene, initials,
 };
-use crate::world::World;
+use crate::world::DemoWorld;
 
 /// How long the play goes on when all is as before, in seconds: it is to stay so.
 const CURTAIN: f64 = 3.0;
@@ -17,7 +17,7 @@ const PATIENCE: f64 = 1.5;
 /// How far what is noted may be off, in seconds: a step of the story.
 const STEP: f64 = 0.1;
 /// Something that is done to the world once: its name, when it is due, and what is said of it.
-type Cue = (&'static str, fn(&Record) -> Option<f64>, &'static str);
+type Cue = (&'static str, fn(&DemoRecord) -> Option<f64>, &'static str);
 
 const CUES: [Cue; 6] = [
     (
@@ -60,15 +60,15 @@ const CUES: [Cue; 6] = [
 ];
 
 /// The play as far as it has gone.
-pub struct Story {
-    pub record: Record,
+pub struct DemoStory {
+    pub record: DemoRecord,
     /// The world as it was at the last step.
     pub scene: Scene,
 }
 
-impl Story {
+impl DemoStory {
     pub fn new(scene: Scene) -> Self {
-        let mut record = Record::default();
+        let mut record = DemoRecord::default();
         for (name, number) in [
             ("nodes", NODES as f64),
             ("needed", NEEDED as f64),
@@ -91,7 +91,7 @@ impl Story {
     }
 
     /// Notes what has changed and gives the cues that are due.
-    pub fn step(&mut self, world: &mut World, probers: &mut Probers) -> Result<()> {
+    pub fn step(&mut self, world: &mut DemoWorld, probers: &mut Probers) -> Result<()> {
         let before = std::mem::replace(&mut self.scene, world.scene());
         let (record, now) = (&mut self.record, self.scene.now);
         see_cut_off(record, now, &before.shoots[0], &self.scene.shoots[0]);
@@ -115,7 +115,7 @@ impl Story {
 }
 
 /// What follows from when the nodes that are cut off renewed last.
-fn foresee(record: &mut Record, scene: Scene) {
+fn foresee(record: &mut DemoRecord, scene: Scene) {
     let mut renewed = scene.shoots[0]
         .ages
         .iter()
@@ -133,7 +133,7 @@ fn foresee(record: &mut Record, scene: Scene) {
     record.tell(scene.now, text);
 }
 
-fn see_probers(record: &mut Record, scene: &Scene) {
+fn see_probers(record: &mut DemoRecord, scene: &Scene) {
     let now = scene.now;
     if let Some(leader) = scene.leader {
         let other = if leader == REPLICAS[0] {
@@ -159,7 +159,7 @@ fn see_probers(record: &mut Record, scene: &Scene) {
     record.tell_once(now, "watched", scene.watched && record.has("led"), text);
 }
 
-fn see_cut_off(record: &mut Record, now: f64, before: &ShootScene, shoot: &ShootScene) {
+fn see_cut_off(record: &mut DemoRecord, now: f64, before: &ShootScene, shoot: &ShootScene) {
     for ((name, old), new) in before.deployments().zip(&shoot.dependents) {
         let (way, text) = match (old.replicas, new.replicas) {
             (1.., 0) => (
@@ -203,7 +203,13 @@ fn see_cut_off(record: &mut Record, now: f64, before: &ShootScene, shoot: &Shoot
 }
 
 /// Notes that a Deployment is at 0 now, and who led then. What is to be said of it.
-fn scaled_down(record: &mut Record, now: f64, name: &str, replicas: i64, memory: &str) -> String {
+fn scaled_down(
+    record: &mut DemoRecord,
+    now: f64,
+    name: &str,
+    replicas: i64,
+    memory: &str,
+) -> String {
     let text = "cut-off: the leader has done nothing for {verdict..down}. {other}, which does not lead, acts in its place:";
     record.tell_once(now, "down", true, text);
     let leading = record.word("leading").to_owned();

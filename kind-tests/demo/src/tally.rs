@@ -2,16 +2,16 @@
 
 use testbed::api::Record as Request;
 
-use crate::record::Record;
+use crate::record::DemoRecord;
 use crate::scene::{DEPENDENTS, Scene, initials};
-use crate::world::World;
+use crate::world::DemoWorld;
 
 /// From one second after the migration on nobody should ask that shoot anything: a removed probe
 /// ends within 1 s.
 const REMOVAL: f64 = 1.0;
 
 /// Adds it to what has happened.
-pub fn tally(record: &mut Record, world: &World, scene: &Scene) {
+pub fn tally(record: &mut DemoRecord, world: &DemoWorld, scene: &Scene) {
     let [_, moving, healthy] = &world.shoots;
     let (seed, to_moving, to_healthy) = (
         world.seed.requests(),
@@ -91,7 +91,7 @@ pub fn tally(record: &mut Record, world: &World, scene: &Scene) {
 
 /// The Events that say that a leader did not act, and of each Deployment those that name the
 /// leader.
-fn tally_events(record: &mut Record, did_not_act: &[&str]) {
+fn tally_events(record: &mut DemoRecord, did_not_act: &[&str]) {
     record.note("Events", did_not_act.len() as f64);
     for (name, _) in DEPENDENTS {
         let names_leader = format!("/{name}: The leader ({}_", record.word("leader"));
@@ -118,9 +118,9 @@ mod tests {
 
     #[test]
     fn an_event_counts_for_its_deployment_if_it_names_the_leader() {
-        let mut record = Record {
+        let mut record = DemoRecord {
             words: [("leader", "prober-a".to_owned())].into(),
-            ..Record::default()
+            ..DemoRecord::default()
         };
         let messages = [
             (KCM, "prober-a"),

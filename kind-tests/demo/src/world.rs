@@ -25,17 +25,17 @@ const LEASES: &str = "leases.coordination.k8s.io";
 const DEPLOYMENTS: &str = "deployments.apps";
 
 /// All that the probers can reach.
-pub struct World {
+pub struct DemoWorld {
     pub seed: MemoryApi,
     /// One loses the way to its nodes; to the next the same happens, and Gardener moves it to
     /// another seed meanwhile; the last is healthy.
-    pub shoots: [Shoot; 3],
+    pub shoots: [DemoShoot; 3],
     started: Instant,
     _kubelets: Kubelets,
 }
 
 /// One shoot: its API server and its nodes.
-pub struct Shoot {
+pub struct DemoShoot {
     name: &'static str,
     /// The namespace of its control plane in the seed.
     pub namespace: String,
@@ -44,7 +44,7 @@ pub struct Shoot {
     lifecycle: NodeLifecycle,
 }
 
-impl World {
+impl DemoWorld {
     /// Builds everything; from then on leases are renewed, and the time of the play runs.
     pub async fn build() -> Result<Self> {
         let authority = Authority::new()?;
@@ -60,7 +60,7 @@ impl World {
             );
         }
         seed.store().create(gardener::namespace("garden"))?;
-        let shoot = async |name| Shoot::furnish(&authority, &seed, name).await;
+        let shoot = async |name| DemoShoot::furnish(&authority, &seed, name).await;
         let shoots = [
             shoot("cut-off").await?,
             shoot("moving").await?,
@@ -149,7 +149,7 @@ impl World {
     }
 }
 
-impl Shoot {
+impl DemoShoot {
     async fn furnish(authority: &Authority, seed: &MemoryApi, name: &'static str) -> Result<Self> {
         let api = MemoryApi::start(authority, Options::default()).await?;
         let namespace = format!("shoot--demo--{name}");

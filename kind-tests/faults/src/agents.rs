@@ -13,12 +13,12 @@ use testbed::ProberConfig;
 use testbed::agent::{Kind, Start};
 use testbed::gardener;
 
-use self::replica::Replica;
+use self::replica::AgentReplica;
 use crate::pace::{ELECTION, WINDOW};
-use crate::world::World;
+use crate::world::SoakWorld;
 
 /// All replicas: two probers and a weeder.
-pub struct Agents(pub Vec<Arc<Replica>>);
+pub struct Agents(pub Vec<Arc<AgentReplica>>);
 
 /// The prober's config with this interval.
 pub fn prober_config(interval: &'static str) -> String {
@@ -42,7 +42,7 @@ pub fn weeder_config(window: Duration) -> String {
 
 impl Agents {
     /// None runs yet.
-    pub fn new(world: &Arc<World>, binary: &Path) -> Result<Self> {
+    pub fn new(world: &Arc<SoakWorld>, binary: &Path) -> Result<Self> {
         let folder = testbed::leash::folder("soak")?;
         let election = ["lease-duration", "renew-deadline", "retry-period"]
             .into_iter()
@@ -70,7 +70,7 @@ impl Agents {
             }
             .with(args.iter().copied())
             .with(&election);
-            Ok(Arc::new(Replica {
+            Ok(Arc::new(AgentReplica {
                 name,
                 start,
                 world: world.clone(),
@@ -88,7 +88,7 @@ impl Agents {
     }
 
     /// The replicas of one agent.
-    pub fn of(&self, kind: Kind) -> impl Iterator<Item = &Arc<Replica>> {
+    pub fn of(&self, kind: Kind) -> impl Iterator<Item = &Arc<AgentReplica>> {
         self.0
             .iter()
             .filter(move |replica| replica.start.kind == kind)

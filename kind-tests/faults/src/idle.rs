@@ -8,13 +8,13 @@ use testbed::eventually_within;
 use tokio::time::{Instant, sleep};
 
 use crate::agents::Agents;
-use crate::agents::replica::Replica;
+use crate::agents::replica::AgentReplica;
 use crate::agents::vitals::Vitals;
 use crate::oracle::growth::Growths;
-use crate::oracle::ledger::Kind;
+use crate::oracle::ledger::ViolationKind;
 use crate::pace::HAND_OVER;
-use crate::shoot::Api;
-use crate::world::World;
+use crate::shoot::ShootApi;
+use crate::world::SoakWorld;
 
 /// Within this time all must be idle: the way back, and a hand-over before it.
 const LIMIT: Duration = Duration::from_secs(60);
@@ -31,7 +31,7 @@ const MEASUREMENTS: u32 = 6;
 const BETWEEN: Duration = Duration::from_millis(500);
 
 /// Waits until everything is idle, or finds that it is not.
-pub async fn become_idle(world: &World) -> Duration {
+pub async fn become_idle(world: &SoakWorld) -> Duration {
     let begin = Instant::now();
     let mut quiet_since = begin;
     loop {
@@ -40,7 +40,7 @@ pub async fn become_idle(world: &World) -> Duration {
             quiet_since = now;
             if now - begin > LIMIT + world.oracle.reading(now).lag {
                 world.oracle.ledger.found(
-                    Kind::NotAtRest,
+                    ViolationKind::NotAtRest,
                     place,
                     &format!("after {LIMIT:?}: {why}"),
                     &story,
@@ -56,7 +56,7 @@ pub async fn become_idle(world: &World) -> Duration {
 
 /// Measures what all processes use, and looks into their logs and the servers' for what must not be
 /// there.
-pub async fn measure(world: &World, agents: &Agents, growths: &mut Growths) {
+pub async fn measure(world: &SoakWorld, agents: &Agents, growths: &mut Growths) {
     // After a burst of writes its connections are kept for a minute and a half: what is not needed
     // goes with this.
     world.oracle.disturbances.lock().seed.begin();
@@ -80,19 +80,23 @@ pub async fn measure(world: &World, agents: &Agents, growths: &mut Growths) {
             }) => {
                 if panics > 0 {
                     found(
-                        Kind::ProcessFailures,
+                        ViolationKind::ProcessFailures,
                         replica.name,
                         &format!("{panics} panics"),
                     );
                 }
                 growths.measured(process, used);
             }
-            Err(error) => found(Kind::ProcessFailures, replica.name, &format!("{error:#}")),
+            Err(error) => found(
+                ViolationKind::ProcessFailures,
+                replica.name,
+                &format!("{error:#}"),
+            ),
         }
     }
     world.oracle.forbidden(&world.seed);
     for shoot in &world.shoots {
-        let Api::Memory(api) = &*shoot.api else {
+        let ShootApi::Memory(api) = &*shoot.api else {
             continue;
         };
         // Of each prober one; for a moment also that of one that has just ended.
@@ -103,14 +107,18 @@ pub async fn measure(world: &World, agents: &Agents, growths: &mut Growths) {
         };
         if let Err(error) = eventually_within("one connection of each prober", RECOVERY, few).await
         {
-            found(Kind::Leaks, &shoot.namespace, &format!("{error:#}"));
+            found(
+                ViolationKind::Leaks,
+                &shoot.namespace,
+                &format!("{error:#}"),
+            );
         }
     }
 }
 
 /// The least that a process uses of each thing, in some measurements. A leak stays, however long
 /// one waits; what is under way just then does not.
-async fn least(replica: &Replica) -> Result<Vitals> {
+async fn least(replica: &AgentReplica) -> Result<Vitals> {
     let mut least = Vitals::read(replica).await?;
     for _ in 1..MEASUREMENTS {
         sleep(BETWEEN).await;

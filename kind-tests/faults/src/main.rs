@@ -30,6 +30,6 @@ use anyhow::Result;
 use clap::Parser;
 
 fn main() -> Result<()> {
-    let options = options::Options::parse();
+    let options = options::SoakOptions::parse();
     testbed::with_bed(async |bed| run::run(bed, &options).await)
 }

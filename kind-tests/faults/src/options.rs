@@ -31,7 +31,7 @@ pub enum Sabotage {
 
 /// Random faults against the real watchdog, judged by an oracle of its own
 #[derive(Clone, Debug, PartialEq, Eq, Parser)]
-pub struct Options {
+pub struct SoakOptions {
     /// The dependency-watchdog under test
     pub binary: PathBuf,
     /// How long faults go on: seconds, minutes or hours (90s, 10m, 2h); Ctrl-C ends them early,
@@ -55,7 +55,7 @@ pub struct Options {
     pub sabotage: Option<Sabotage>,
 }
 
-impl Options {
+impl SoakOptions {
     /// How many rounds of faults there are, each followed by an idle time.
     pub fn rounds(&self) -> u32 {
         let usual = (self.duration.as_secs() / ROUND.as_secs()).max(1);
@@ -80,10 +80,10 @@ mod tests {
 
     #[test]
     fn options_are_read_and_nonsense_is_refused() {
-        let read = |words: &str| Options::try_parse_from(words.split(' '));
+        let read = |words: &str| SoakOptions::try_parse_from(words.split(' '));
         let words =
             "soak dwd --duration=2h --seed=7 --shoots=3 --real=false --rounds=4 --sabotage=memory";
-        let Options {
+        let SoakOptions {
             binary,
             duration,
             seed,

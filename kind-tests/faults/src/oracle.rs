@@ -12,24 +12,24 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use faults::fences::Fences;
-use faults::writes::Dependent;
+use faults::writes::ScaledDependent;
 use parking_lot::Mutex;
 use serde_json::Value;
 use testbed::api::{Fault, MemoryApi, Record as Request, Seen, When};
 use tokio::time::Instant;
 
-use self::disturbances::{Disturbances, Reading};
-use self::ledger::{Kind, Ledger};
-use self::record::Record;
-use self::record::judge::Write;
+use self::disturbances::{DisturbanceSnapshot, Disturbances};
+use self::ledger::{ViolationKind, Violations};
+use self::record::ShootRecord;
+use self::record::judge::WatchdogWrite;
 use crate::pace::ELECTION;
 
 /// The shoots' records by namespace.
-pub type Records = BTreeMap<String, Arc<Mutex<Record>>>;
+pub type Records = BTreeMap<String, Arc<Mutex<ShootRecord>>>;
 
 /// All that is known, and what was found.
 pub struct Oracle {
-    pub ledger: Ledger,
+    pub ledger: Violations,
     pub disturbances: Mutex<Disturbances>,
     pub fences: Mutex<Fences>,
     records: Records,
@@ -38,7 +38,7 @@ pub struct Oracle {
 impl Oracle {
     /// Nothing is wrong from this moment on.
     pub fn new(records: Records, now: Instant) -> Self {
-        let ledger = Ledger {
+        let ledger = Violations {
             start: now,
             pages: Mutex::default(),
         };
@@ -51,7 +51,7 @@ impl Oracle {
     }
 
     /// The disturbances as they are now.
-    pub fn reading(&self, now: Instant) -> Reading {
+    pub fn reading(&self, now: Instant) -> DisturbanceSnapshot {
         self.disturbances.lock().read(now)
     }
 
@@ -79,8 +79,12 @@ impl Oracle {
                 .leaderless(&request.user, ELECTION[1] + self.reading(now).lag, now)
         {
             let text = format!("{text}: {} {}", request.method, request.path);
-            self.ledger
-                .found(Kind::LeaderlessWrites, &request.namespace, &text, &[]);
+            self.ledger.found(
+                ViolationKind::LeaderlessWrites,
+                &request.namespace,
+                &text,
+                &[],
+            );
         }
     }
 
@@ -99,7 +103,7 @@ impl Oracle {
                     self.ledger.count("deletions");
                     if let Err(why) = record.plane.may_go(name, self.reading(now), now) {
                         self.ledger.found(
-                            Kind::WrongDeletions,
+                            ViolationKind::WrongDeletions,
                             namespace,
                             &format!("pod {name}: {why}"),
                             &[],
@@ -114,7 +118,7 @@ impl Oracle {
 
     fn deployment(
         &self,
-        record: &mut Record,
+        record: &mut ShootRecord,
         namespace: &str,
         name: &str,
         write: &Seen<'_>,
@@ -124,7 +128,7 @@ impl Oracle {
             record.dependents.remove(name);
             return record.note(now, format!("{name} is deleted"));
         }
-        let is = Dependent::of(write.after);
+        let is = ScaledDependent::of(write.after);
         if let Some(request) = write.request {
             self.ledger.count("writes");
             let (disturbances, arrived) = (self.reading(now), request.at.unwrap_or(now));
@@ -138,7 +142,7 @@ impl Oracle {
                     .count("writes to dependents that came from a prober without the lead");
             }
             let before = write.before.unwrap_or(&Value::Null);
-            let write = Write {
+            let write = WatchdogWrite {
                 name,
                 before,
                 after: write.after,
@@ -150,9 +154,9 @@ impl Oracle {
                     .found(kind, namespace, &text, &record.story(self.ledger.start));
             }
         } else {
-            let was = write.before.map(Dependent::of).unwrap_or_default();
+            let was = write.before.map(ScaledDependent::of).unwrap_or_default();
             if was
-                != (Dependent {
+                != (ScaledDependent {
                     ready: was.ready,
                     ..is.clone()
                 })
@@ -200,7 +204,7 @@ impl Oracle {
             .find(|request| request.status == Some(403))
         {
             self.ledger.found(
-                Kind::ForbiddenRequests,
+                ViolationKind::ForbiddenRequests,
                 "seed",
                 &format!("{request:?}"),
                 &[],
@@ -263,6 +267,6 @@ mod tests {
             [1, 0, 1, 1]
         );
         lease("", "a", 8.0);
-        assert_eq!(deletes("a", 8.1), 1, "it has given the Lease up");
+        assert_eq!(deletes("a", 8.1), 1, "it has given the LeaseTruth up");
     }
 }

@@ -7,7 +7,7 @@ pub const ROLE: (&str, &str) = ("gardener.cloud/role", "controlplane");
 
 /// How a pod's container is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum State {
+pub enum PodHealth {
     /// It runs and is ready.
     Running,
     /// It crash-loops, and its kubelet says so.
@@ -22,7 +22,7 @@ pub fn pod(
     name: &str,
     labels: &Value,
     owner: Option<&str>,
-    state: State,
+    state: PodHealth,
 ) -> Value {
     let owned = |name: &str| json!({"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": name, "uid": name, "controller": true});
     let owners = Vec::from_iter(owner.map(owned));
@@ -32,12 +32,12 @@ pub fn pod(
 }
 
 /// The status of a pod that runs, or that crash-loops.
-pub fn status(state: State) -> Value {
-    let ready = state == State::Running;
+pub fn status(state: PodHealth) -> Value {
+    let ready = state == PodHealth::Running;
     let state = match state {
-        State::Running => json!({"running": {}}),
-        State::Waiting => json!({"waiting": {"reason": "CrashLoopBackOff"}}),
-        State::Terminated => json!({"terminated": {"exitCode": 1}}),
+        PodHealth::Running => json!({"running": {}}),
+        PodHealth::Waiting => json!({"waiting": {"reason": "CrashLoopBackOff"}}),
+        PodHealth::Terminated => json!({"terminated": {"exitCode": 1}}),
     };
     json!({"phase": "Running", "containerStatuses": [{"name": "c", "ready": ready, "restartCount": 3, "state": state}]})
 }

@@ -4,13 +4,13 @@ use clap::ValueEnum;
 use serde_json::{Map, Value, json};
 
 use crate::agents::Agents;
-use crate::options::Options;
+use crate::options::SoakOptions;
 use crate::oracle::growth::Growths;
-use crate::oracle::ledger::Kind;
-use crate::world::World;
+use crate::oracle::ledger::ViolationKind;
+use crate::world::SoakWorld;
 
 /// One line about how it goes.
-pub fn progress(world: &World, what: &str) -> String {
+pub fn progress(world: &SoakWorld, what: &str) -> String {
     let held = world
         .shoots
         .iter()
@@ -35,7 +35,7 @@ pub fn progress(world: &World, what: &str) -> String {
 }
 
 /// Prints what was found since the last time, with all that helps to understand it.
-pub fn print_found(world: &World, agents: &Agents, seed: u64) {
+pub fn print_found(world: &SoakWorld, agents: &Agents, seed: u64) {
     let evidence = std::mem::take(&mut world.oracle.ledger.pages.lock().evidence);
     for (place, text) in evidence {
         println!("\n!!! seed {seed}, {text}");
@@ -51,9 +51,9 @@ pub fn print_found(world: &World, agents: &Agents, seed: u64) {
 
 /// What happened, what was found, and what each process used that was measured more than once, at
 /// first and at last.
-pub fn summary(world: &World, growths: &Growths, options: &Options) -> Value {
+pub fn summary(world: &SoakWorld, growths: &Growths, options: &SoakOptions) -> Value {
     let pages = world.oracle.ledger.pages.lock();
-    let must = Kind::value_variants().iter().filter_map(|kind| {
+    let must = ViolationKind::value_variants().iter().filter_map(|kind| {
         let name = kind.to_possible_value()?.get_name().to_owned();
         Some((name, json!(pages.total(*kind))))
     });

@@ -20,17 +20,17 @@ use tokio::time::{Instant, interval, sleep};
 
 use crate::agents::Agents;
 use crate::idle::{become_idle, measure};
-use crate::options::Options;
+use crate::options::SoakOptions;
 use crate::oracle::growth::Growths;
-use crate::oracle::ledger::Kind;
+use crate::oracle::ledger::ViolationKind;
 use crate::oracle::starvation::Starvation;
 use crate::report;
 use crate::sabotage;
-use crate::shoot::Shoot;
-use crate::story::Story;
+use crate::shoot::SoakShoot;
+use crate::story::ShootStory;
 use crate::story::actor::Actor;
 use crate::story::seed::SeedFaults;
-use crate::world::World;
+use crate::world::SoakWorld;
 
 /// How long the agents have to begin, with everything idle.
 const START: Duration = Duration::from_secs(4);
@@ -47,9 +47,9 @@ const CENSUS: Duration = Duration::from_millis(500);
 ///
 /// # Errors
 /// When something was found, or the soak itself failed.
-pub async fn run(bed: &Bed, options: &Options) -> Result<()> {
+pub async fn run(bed: &Bed, options: &SoakOptions) -> Result<()> {
     println!("soak: {options:?}");
-    let world = Arc::new(World::build(options, bed).await?);
+    let world = Arc::new(SoakWorld::build(options, bed).await?);
     let agents = Arc::new(Agents::new(&world, &options.binary)?);
     let _kubelets = world.kubelets();
     let mut background = JoinSet::new();
@@ -70,7 +70,10 @@ pub async fn run(bed: &Bed, options: &Options) -> Result<()> {
 
     let growths = rounds(&world, &agents, options, &mut background).await?;
     for (name, text) in growths.grown() {
-        world.oracle.ledger.found(Kind::Leaks, name, &text, &[]);
+        world
+            .oracle
+            .ledger
+            .found(ViolationKind::Leaks, name, &text, &[]);
     }
     for replica in &agents.0 {
         replica.terminate().await;
@@ -86,9 +89,9 @@ pub async fn run(bed: &Bed, options: &Options) -> Result<()> {
 
 /// All rounds; what the processes used.
 async fn rounds(
-    world: &Arc<World>,
+    world: &Arc<SoakWorld>,
     agents: &Agents,
-    options: &Options,
+    options: &SoakOptions,
     background: &mut JoinSet<Result<()>>,
 ) -> Result<Growths> {
     let count = options.rounds();
@@ -104,9 +107,9 @@ async fn rounds(
                 over.clone(),
             )
         };
-        let story = |shoot: &Arc<Shoot>, what| {
+        let story = |shoot: &Arc<SoakShoot>, what| {
             let actor = actor(&format!("{what} of {}", shoot.namespace));
-            Story {
+            ShootStory {
                 world: world.clone(),
                 shoot: shoot.clone(),
                 actor,
@@ -170,7 +173,7 @@ async fn rounds(
 }
 
 /// The oracle's eyes.
-async fn watch_all(world: Arc<World>, agents: Arc<Agents>) -> Result<()> {
+async fn watch_all(world: Arc<SoakWorld>, agents: Arc<Agents>) -> Result<()> {
     let mut ticks = interval(TICK);
     let mut due = Instant::now();
     let mut starvation = Starvation::default();
@@ -195,7 +198,7 @@ async fn watch_all(world: Arc<World>, agents: Arc<Agents>) -> Result<()> {
 
 /// Measures how late this machine is: the time that a trivial request takes to an API server that
 /// nobody else asks.
-async fn canary(world: Arc<World>) -> Result<()> {
+async fn canary(world: Arc<SoakWorld>) -> Result<()> {
     let api = MemoryApi::start(&Authority::new()?, testbed::api::Options::default()).await?;
     let client = KubeApi::connect(&api.kubeconfig("admin")).await?;
     loop {
@@ -211,7 +214,7 @@ async fn canary(world: Arc<World>) -> Result<()> {
 }
 
 /// Looks after the nodes of the real shoot.
-async fn census(world: Arc<World>) -> Result<()> {
+async fn census(world: Arc<SoakWorld>) -> Result<()> {
     let mut lost = BTreeSet::new();
     loop {
         sleep(CENSUS).await;
@@ -222,7 +225,7 @@ async fn census(world: Arc<World>) -> Result<()> {
 }
 
 /// Tells how it goes, and what is found.
-async fn tell(world: Arc<World>, agents: Arc<Agents>, seed: u64) -> Result<()> {
+async fn tell(world: Arc<SoakWorld>, agents: Arc<Agents>, seed: u64) -> Result<()> {
     let mut lines = interval(PROGRESS);
     loop {
         lines.tick().await;

@@ -19,11 +19,11 @@ use tokio::time::{Instant, sleep, timeout};
 
 use crate::agents::Agents;
 use crate::options::Sabotage;
-use crate::oracle::ledger::Kind;
+use crate::oracle::ledger::ViolationKind;
 use crate::pace::{ELECTION, SUSPENDED_FINDING_AGE};
-use crate::shoot::{Api, KCM, Shoot};
+use crate::shoot::{KCM, ShootApi, SoakShoot};
 use crate::story::{be_away, injected_fault::InjectedFault};
-use crate::world::World;
+use crate::world::SoakWorld;
 
 const LOOK: Duration = Duration::from_millis(20);
 /// How long the API server is away: leases that were renewed just before that look expired then.
@@ -34,7 +34,7 @@ const MARGIN: Duration = Duration::from_secs(1);
 const CONNECTIONS: usize = 12;
 
 /// Does it at the first fit moment; the connections that make the agents grow.
-pub async fn act(world: &World, agents: &Agents, wanted: Sabotage) -> Result<Vec<TcpStream>> {
+pub async fn act(world: &SoakWorld, agents: &Agents, wanted: Sabotage) -> Result<Vec<TcpStream>> {
     let shoot = &world.shoots[0];
     match wanted {
         Sabotage::Leak => return leak(agents).await,
@@ -47,7 +47,7 @@ pub async fn act(world: &World, agents: &Agents, wanted: Sabotage) -> Result<Vec
             cut_all(shoot, false);
         }
         Sabotage::Away => {
-            let Api::Memory(api) = &*shoot.api else {
+            let ShootApi::Memory(api) = &*shoot.api else {
                 bail!("the first shoot is not in memory")
             };
             // Nothing that could be right must lie so near that a finding may rest on it, also if
@@ -90,7 +90,7 @@ async fn leak(agents: &Agents) -> Result<Vec<TcpStream>> {
 }
 
 /// Holds the probers up until an outage has been missed.
-async fn hold_up(world: &World, agents: &Agents) {
+async fn hold_up(world: &SoakWorld, agents: &Agents) {
     let signal = |signal| {
         agents
             .of(Agent::Prober)
@@ -98,7 +98,13 @@ async fn hold_up(world: &World, agents: &Agents) {
     };
     signal(Signal::SIGSTOP);
     let begin = Instant::now();
-    while world.oracle.ledger.pages.lock().total(Kind::MissedOutages) == 0
+    while world
+        .oracle
+        .ledger
+        .pages
+        .lock()
+        .total(ViolationKind::MissedOutages)
+        == 0
         && begin.elapsed() < PATIENCE
     {
         sleep(LOOK).await;
@@ -107,7 +113,7 @@ async fn hold_up(world: &World, agents: &Agents) {
 }
 
 /// Writes or deletes what it must not, as soon as that is wrong and the seed takes it.
-async fn wrong_act(world: &World, agents: &Agents, wanted: Sabotage) -> Result<()> {
+async fn wrong_act(world: &SoakWorld, agents: &Agents, wanted: Sabotage) -> Result<()> {
     let shoot = &world.shoots[0];
     let place = |resource: &str| format!("/{resource}/namespaces/{}", shoot.namespace);
     let agent = if wanted == Sabotage::Deletion {
@@ -158,12 +164,12 @@ async fn wrong_act(world: &World, agents: &Agents, wanted: Sabotage) -> Result<(
 }
 
 /// How long it must have been so, that nothing can rest on its having been otherwise.
-fn beyond_doubt(world: &World) -> Duration {
+fn beyond_doubt(world: &SoakWorld) -> Duration {
     world.oracle.reading(Instant::now()).finding_age() + MARGIN
 }
 
 /// What is written, once that is wrong beyond doubt.
-fn wrong_patch(world: &World, wanted: Sabotage) -> Option<Value> {
+fn wrong_patch(world: &SoakWorld, wanted: Sabotage) -> Option<Value> {
     let beyond_doubt = beyond_doubt(world);
     let record = world.shoots[0].record();
     let kcm = record.dependents.get(KCM)?;
@@ -184,6 +190,6 @@ fn wrong_patch(world: &World, wanted: Sabotage) -> Option<Value> {
 }
 
 /// All nodes lose their way to the API server, or find it again.
-fn cut_all(shoot: &Shoot, cut: bool) {
+fn cut_all(shoot: &SoakShoot, cut: bool) {
     shoot.know(|record, _| record.nodes.values_mut().for_each(|node| node.cut = cut));
 }

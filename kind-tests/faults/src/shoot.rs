@@ -19,7 +19,7 @@ use testbed::shoot;
 use tokio::time::{Instant, timeout};
 
 use self::real::Real;
-use crate::oracle::record::{Node, Record};
+use crate::oracle::record::{NodeState, ShootRecord};
 use crate::pace::{BEAT, GRACE, INITIAL_DELAY, LEASE_SECONDS};
 
 pub const DEPLOYMENTS: &str = "deployments.apps";
@@ -28,7 +28,7 @@ pub const MACHINES: &str = "machines.machine.sapcloud.io";
 pub const LEASES: &str = "leases.coordination.k8s.io";
 
 /// The shoot's own API server.
-pub enum Api {
+pub enum ShootApi {
     /// In memory.
     Memory(MemoryApi),
     /// A real one, behind a relay.
@@ -37,7 +37,7 @@ pub enum Api {
 
 /// Nodes and their leases, past all that is between the watchdog and the API server; and its
 /// credentials.
-impl Api {
+impl ShootApi {
     fn namespace(resource: &str) -> &'static str {
         if resource == LEASES {
             "kube-node-lease"
@@ -134,22 +134,22 @@ impl Api {
 }
 
 /// A shoot.
-pub struct Shoot {
+pub struct SoakShoot {
     pub namespace: String,
-    pub api: Arc<Api>,
+    pub api: Arc<ShootApi>,
     /// The seed's objects.
     pub seed: Store,
     /// Also written to by the stores' observers: never use a store while holding it.
-    pub record: Arc<Mutex<Record>>,
-    renewers: Mutex<LeaseRenewers<Renewals>>,
+    pub record: Arc<Mutex<ShootRecord>>,
+    renewers: Mutex<LeaseRenewers<RecordedRenewals>>,
 }
 
-impl Shoot {
+impl SoakShoot {
     /// A shoot without nodes, of which nothing is in the seed yet.
-    pub fn new(namespace: String, api: Api, seed: Store, now: Instant) -> Self {
-        let (api, record) = (Arc::new(api), Arc::new(Mutex::new(Record::new(now))));
+    pub fn new(namespace: String, api: ShootApi, seed: Store, now: Instant) -> Self {
+        let (api, record) = (Arc::new(api), Arc::new(Mutex::new(ShootRecord::new(now))));
         let renewers = Mutex::new(LeaseRenewers::new(
-            Renewals {
+            RecordedRenewals {
                 record: record.clone(),
                 api: api.clone(),
             },
@@ -165,17 +165,21 @@ impl Shoot {
     }
 
     /// Its record.
-    pub fn record(&self) -> MutexGuard<'_, Record> {
+    pub fn record(&self) -> MutexGuard<'_, ShootRecord> {
         self.record.lock()
     }
 
     /// Changes what is known of it, at this moment.
-    pub fn know(&self, change: impl FnOnce(&mut Record, Instant)) {
+    pub fn know(&self, change: impl FnOnce(&mut ShootRecord, Instant)) {
         change(&mut self.record(), Instant::now());
     }
 
     /// Notes what happens to it, and changes what is known of it.
-    pub fn happens(&self, event: impl Into<String>, change: impl FnOnce(&mut Record, Instant)) {
+    pub fn happens(
+        &self,
+        event: impl Into<String>,
+        change: impl FnOnce(&mut ShootRecord, Instant),
+    ) {
         self.know(|record, now| {
             record.note(now, event);
             change(record, now);
@@ -188,7 +192,7 @@ impl Shoot {
     }
 
     /// Changes what is known of some nodes; of those that have left nothing is.
-    pub fn change_nodes(&self, names: &[String], change: impl Fn(&mut Node, Instant)) {
+    pub fn change_nodes(&self, names: &[String], change: impl Fn(&mut NodeState, Instant)) {
         self.know(|record, now| {
             let nodes = record
                 .nodes
@@ -226,8 +230,8 @@ impl Shoot {
     pub fn kubeconfig(&self) -> String {
         let token = self.record().token.clone();
         match &*self.api {
-            Api::Memory(api) => api.kubeconfig(&token),
-            Api::Real(real) => real
+            ShootApi::Memory(api) => api.kubeconfig(&token),
+            ShootApi::Real(real) => real
                 .plane
                 .kubeconfig(&format!("https://{}", real.relay.address()), &token),
         }
@@ -296,7 +300,7 @@ impl Shoot {
             .await?;
         self.seed.apply(gardener::machine(&self.namespace, name))?;
         self.know(|record, _| {
-            record.nodes.insert(name.to_owned(), Node::new(now));
+            record.nodes.insert(name.to_owned(), NodeState::new(now));
             record.unsettle(now);
         });
         self.renewers.lock().join(name, phase, TimeDelta::zero());
@@ -319,12 +323,12 @@ impl Shoot {
 /// Renews the leases of a shoot's nodes, as far as their way and their API server let them, and
 /// notes it.
 #[derive(Clone)]
-struct Renewals {
-    record: Arc<Mutex<Record>>,
-    api: Arc<Api>,
+struct RecordedRenewals {
+    record: Arc<Mutex<ShootRecord>>,
+    api: Arc<ShootApi>,
 }
 
-impl Leases for Renewals {
+impl Leases for RecordedRenewals {
     /// By the clock in the record, which drifts too.
     async fn renew(&self, name: &str, _: TimeDelta) -> bool {
         let (ahead, before) = {

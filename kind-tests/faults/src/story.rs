@@ -24,17 +24,17 @@ use tokio::time::{Duration, Instant, sleep};
 
 use self::actor::Actor;
 use self::injected_fault::InjectedFault;
-use crate::shoot::Shoot;
-use crate::world::World;
+use crate::shoot::SoakShoot;
+use crate::world::SoakWorld;
 
 /// The story of one shoot.
-pub struct Story {
-    pub world: Arc<World>,
-    pub shoot: Arc<Shoot>,
+pub struct ShootStory {
+    pub world: Arc<SoakWorld>,
+    pub shoot: Arc<SoakShoot>,
     pub actor: Actor,
 }
 
-type Act = for<'a> fn(&'a Shoot, &'a mut Actor) -> BoxFuture<'a, Result<()>>;
+type Act = for<'a> fn(&'a SoakShoot, &'a mut Actor) -> BoxFuture<'a, Result<()>>;
 
 /// What may happen beside an outage, and how often each is chosen.
 const ACTS: [(u32, &str, Act); 14] = [
@@ -82,7 +82,7 @@ const ACTS: [(u32, &str, Act); 14] = [
     }),
 ];
 
-impl Story {
+impl ShootStory {
     /// Goes on until the round is over; all is undone then.
     pub async fn round(mut self) {
         self.actor.wait(0.5..=6.0).await;
@@ -151,7 +151,7 @@ impl Story {
 }
 
 /// Some of the nodes, each with this probability.
-fn some_nodes(shoot: &Shoot, actor: &mut Actor, probability: f64) -> Vec<String> {
+fn some_nodes(shoot: &SoakShoot, actor: &mut Actor, probability: f64) -> Vec<String> {
     let nodes = shoot.record().nodes.keys().cloned().collect::<Vec<_>>();
     nodes
         .into_iter()
@@ -163,7 +163,7 @@ fn some_nodes(shoot: &Shoot, actor: &mut Actor, probability: f64) -> Vec<String>
 /// answered, and no lease is renewed. All this time passes, also when the round is over: one that
 /// is away for a moment only may stay unnoticed between two looks, and for that nothing is
 /// promised.
-pub async fn be_away(shoot: &Shoot, api: &MemoryApi, injected: InjectedFault, time: Duration) {
+pub async fn be_away(shoot: &SoakShoot, api: &MemoryApi, injected: InjectedFault, time: Duration) {
     let away = async {
         shoot.know(|record, now| record.leave(now));
         sleep(time).await;

@@ -18,28 +18,28 @@ use testbed::kubelets::Kubelets;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-use crate::options::Options as Wishes;
+use crate::options::SoakOptions;
 use crate::oracle::Oracle;
 use crate::shoot::real::Real;
-use crate::shoot::{Api, CA, DEPLOYMENTS, KCM, MCM, Shoot};
+use crate::shoot::{CA, DEPLOYMENTS, KCM, MCM, ShootApi, SoakShoot};
 use crate::story::actor::rng;
 
 /// How long pods take to start or end.
 const PODS: Duration = Duration::from_millis(300);
 
 /// Everything.
-pub struct World {
+pub struct SoakWorld {
     pub oracle: Arc<Oracle>,
     pub seed: MemoryApi,
-    pub shoots: Vec<Arc<Shoot>>,
+    pub shoots: Vec<Arc<SoakShoot>>,
     /// Whether the agents' configs can be read: no process is started while one cannot, since it
     /// would end at once, and rightly.
     pub configs_good: watch::Sender<bool>,
 }
 
-impl World {
+impl SoakWorld {
     /// Builds it, with everything idle and no Cluster yet.
-    pub async fn build(wishes: &Wishes, bed: &Bed) -> Result<Self> {
+    pub async fn build(wishes: &SoakOptions, bed: &Bed) -> Result<Self> {
         let (now, mut rng) = (Instant::now(), rng(wishes.seed, "world"));
         let authority = Authority::new()?;
         let seed = MemoryApi::start(
@@ -52,7 +52,7 @@ impl World {
         )
         .await?;
         let shoot = |name: &str, api| {
-            Arc::new(Shoot::new(
+            Arc::new(SoakShoot::new(
                 format!("shoot--soak--{name}"),
                 api,
                 seed.store().clone(),
@@ -68,13 +68,13 @@ impl World {
             };
             shoots.push(shoot(
                 &format!("{number:03}"),
-                Api::Memory(MemoryApi::start(&authority, options).await?),
+                ShootApi::Memory(MemoryApi::start(&authority, options).await?),
             ));
         }
         if wishes.real {
             shoots.push(shoot(
                 "real",
-                Api::Real(Box::new(Real::start(bed).await.context("the real shoot")?)),
+                ShootApi::Real(Box::new(Real::start(bed).await.context("the real shoot")?)),
             ));
         }
         let records = shoots

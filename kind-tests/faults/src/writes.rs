@@ -5,7 +5,7 @@ use testbed::gardener::{IGNORE, PROTECTED, REPLICAS};
 
 /// A dependent, as far as the watchdog may change it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Dependent {
+pub struct ScaledDependent {
     /// spec.replicas.
     pub replicas: i64,
     /// status.readyReplicas.
@@ -20,7 +20,7 @@ pub struct Dependent {
 
 /// Which way a write goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Way {
+pub enum WriteKind {
     /// To 0.
     Down,
     /// Back, or a marker that was left is taken away.
@@ -31,7 +31,7 @@ pub enum Way {
     HandsOff,
 }
 
-impl Dependent {
+impl ScaledDependent {
     /// Reads an object.
     pub fn of(object: &Value) -> Self {
         let annotation = |key: &str| object["metadata"]["annotations"][key].as_str();
@@ -59,7 +59,7 @@ impl Dependent {
     }
 }
 
-impl std::fmt::Display for Dependent {
+impl std::fmt::Display for ScaledDependent {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(out, "{}", self.replicas)?;
         if let Some(memory) = &self.memory {
@@ -74,18 +74,18 @@ impl std::fmt::Display for Dependent {
 ///
 /// # Errors
 /// When it is none that it may ever make: what it breaks.
-pub fn way(before: &Value, after: &Value) -> Result<Way, String> {
+pub fn way(before: &Value, after: &Value) -> Result<WriteKind, String> {
     if rest(before) != rest(after) {
         return Err("it changes more than replicas and its own annotations".into());
     }
-    let (was, is) = (Dependent::of(before), Dependent::of(after));
+    let (was, is) = (ScaledDependent::of(before), ScaledDependent::of(after));
     let (allowed, way, otherwise) = match (was.replicas, is.replicas) {
         _ if was.ignored && was.marker => (
-            Dependent {
+            ScaledDependent {
                 marker: false,
                 ..was
             },
-            Way::HandsOff,
+            WriteKind::HandsOff,
             "it touches what is to be ignored, and not its marker alone",
         ),
         _ if was.ignored => return Err("it touches what is to be ignored".into()),
@@ -95,7 +95,7 @@ pub fn way(before: &Value, after: &Value) -> Result<Way, String> {
                 .clone()
                 .filter(|_| was.marker && was.remembered().is_some());
             let memory = Some(kept.unwrap_or_else(|| was.replicas.to_string()));
-            let down = Dependent {
+            let down = ScaledDependent {
                 replicas: 0,
                 memory,
                 marker: true,
@@ -103,13 +103,13 @@ pub fn way(before: &Value, after: &Value) -> Result<Way, String> {
             };
             (
                 down,
-                Way::Down,
+                WriteKind::Down,
                 "the memory is lost, wrong or overwritten, or the marker is missing",
             )
         }
         (0, 1..) => {
             let replicas = was.remembered().unwrap_or(1);
-            let up = Dependent {
+            let up = ScaledDependent {
                 replicas,
                 memory: None,
                 marker: false,
@@ -117,25 +117,25 @@ pub fn way(before: &Value, after: &Value) -> Result<Way, String> {
             };
             (
                 up,
-                Way::Up,
+                WriteKind::Up,
                 "it does not restore what is remembered, or leaves annotations",
             )
         }
         (1.., 1..) if was.marker => (
-            Dependent {
+            ScaledDependent {
                 memory: None,
                 marker: false,
                 ..was
             },
-            Way::Up,
+            WriteKind::Up,
             "more than the marker and the memory are taken away",
         ),
         (0, 0) if !was.marker && was.remembered().is_some() => (
-            Dependent {
+            ScaledDependent {
                 marker: true,
                 ..was
             },
-            Way::Marked,
+            WriteKind::Marked,
             "more than the marker is written back",
         ),
         _ => return Err("there was nothing to write".into()),
@@ -152,21 +152,21 @@ pub fn way(before: &Value, after: &Value) -> Result<Way, String> {
 ///
 /// # Errors
 /// When it is none that it may ever make: what it breaks.
-pub fn way_in_two(before: &Value, after: &Value) -> Result<Way, String> {
-    let (was, is) = (Dependent::of(before), Dependent::of(after));
-    let announced = Dependent {
+pub fn way_in_two(before: &Value, after: &Value) -> Result<WriteKind, String> {
+    let (was, is) = (ScaledDependent::of(before), ScaledDependent::of(after));
+    let announced = ScaledDependent {
         memory: Some(was.replicas.to_string()),
         marker: true,
         ..was.clone()
     };
-    let raised = Dependent {
+    let raised = ScaledDependent {
         replicas: was.remembered().unwrap_or(1),
         ..was.clone()
     };
     match was.replicas {
         _ if was.ignored || rest(before) != rest(after) => way(before, after),
-        1.. if !was.marker && is == announced => Ok(Way::Down),
-        0 if is == raised => Ok(Way::Up),
+        1.. if !was.marker && is == announced => Ok(WriteKind::Down),
+        0 if is == raised => Ok(WriteKind::Up),
         _ => way(before, after),
     }
 }
@@ -220,37 +220,37 @@ mod tests {
                 "down, with what was there",
                 free(3),
                 marked(0, "3"),
-                Some(Way::Down),
+                Some(WriteKind::Down),
             ),
             (
                 "down, from no annotations at all",
                 unannotated.clone(),
                 marked(0, "3"),
-                Some(Way::Down),
+                Some(WriteKind::Down),
             ),
             (
                 "up, to no annotations at all",
                 marked(0, "3"),
                 unannotated,
-                Some(Way::Up),
+                Some(WriteKind::Up),
             ),
             (
                 "down again",
                 marked(3, "3"),
                 marked(0, "3"),
-                Some(Way::Down),
+                Some(WriteKind::Down),
             ),
             (
                 "down again, a held memory stays",
                 marked(1, "3"),
                 marked(0, "3"),
-                Some(Way::Down),
+                Some(WriteKind::Down),
             ),
             (
                 "down again, an invalid memory does not stay",
                 marked(1, "x"),
                 marked(0, "1"),
-                Some(Way::Down),
+                Some(WriteKind::Down),
             ),
             (
                 "a held memory is overwritten",
@@ -271,20 +271,20 @@ mod tests {
                 None,
             ),
             ("down without a marker", free(3), bare(0), None),
-            ("up, found at 0", free(0), free(1), Some(Way::Up)),
+            ("up, found at 0", free(0), free(1), Some(WriteKind::Up)),
             ("up, to something else", marked(0, "3"), free(1), None),
             ("up, and the memory is left", marked(0, "3"), bare(3), None),
             (
                 "a marker that was left goes",
                 object(2, json!({PROTECTED: ""})),
                 free(2),
-                Some(Way::Up),
+                Some(WriteKind::Up),
             ),
             (
                 "the marker comes back",
                 bare(0),
                 marked(0, "3"),
-                Some(Way::Marked),
+                Some(WriteKind::Marked),
             ),
             (
                 "the marker comes back with another memory",
@@ -302,7 +302,7 @@ mod tests {
                 "the marker goes from what is ignored",
                 ignored_and_marked.clone(),
                 ignored(0),
-                Some(Way::HandsOff),
+                Some(WriteKind::HandsOff),
             ),
             (
                 "what is ignored goes down",
@@ -333,7 +333,7 @@ mod tests {
         ] {
             assert_eq!(
                 way(&marked(0, memory), &free(replicas)),
-                Ok(Way::Up),
+                Ok(WriteKind::Up),
                 "{memory:?}"
             );
         }
@@ -354,7 +354,12 @@ mod tests {
             .collect::<Vec<_>>();
         assert_eq!(
             ways,
-            [Ok(Way::Down), Ok(Way::Down), Ok(Way::Up), Ok(Way::Up)]
+            [
+                Ok(WriteKind::Down),
+                Ok(WriteKind::Down),
+                Ok(WriteKind::Up),
+                Ok(WriteKind::Up)
+            ]
         );
         for (what, before, after) in [
             ("nothing is remembered", free(3), free(0)),

@@ -10,10 +10,10 @@ const LATE: u64 = 1000;
 const TRIES: usize = 3;
 
 /// Whether a soak ended with success, its last line, and all that it said.
-type Run = (bool, Value, String);
+type SoakRun = (bool, Value, String);
 
 /// Runs a soak, again where it is not as it should be on a machine that was late.
-fn soak(words: &[&str], is_good: impl Fn(&Run) -> bool) -> Run {
+fn soak(words: &[&str], is_good: impl Fn(&SoakRun) -> bool) -> SoakRun {
     let mut last = run(words);
     for _ in 1..TRIES {
         if is_good(&last) || last.1["worst_lag_ms"].as_u64() < Some(LATE) {
@@ -24,7 +24,7 @@ fn soak(words: &[&str], is_good: impl Fn(&Run) -> bool) -> Run {
     last
 }
 
-fn run(words: &[&str]) -> Run {
+fn run(words: &[&str]) -> SoakRun {
     let output = Command::new(env!("CARGO_BIN_EXE_soak"))
         .arg(testbed::agent::binary().expect("it is built"))
         .args(["--real=false", "--seed=11"])
@@ -89,7 +89,7 @@ fn what_is_done_wrong_is_found_as_what_it_is() {
     let runs = sabotages.map(|(sabotage, words, key, consequences)| {
         std::thread::spawn(move || {
             let sabotage_arg = format!("--sabotage={sabotage}");
-            let is_found = |(passed, line, _): &Run| {
+            let is_found = |(passed, line, _): &SoakRun| {
                 let found = found(line);
                 let expected = |found: &&str| *found == key || consequences.contains(found);
                 !passed && found.contains(&key) && found.iter().all(expected)

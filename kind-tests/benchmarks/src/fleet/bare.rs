@@ -27,11 +27,11 @@ use super::light::{LightShoots, TOKEN};
 /// What a connection of a probe reads at once.
 const READ_AT_ONCE: usize = 16 << 10;
 
-type Client = HyperClient<HttpsConnector<HttpConnector>, Empty<Bytes>>;
+type BareClient = HyperClient<HttpsConnector<HttpConnector>, Empty<Bytes>>;
 
 /// What a bare loop is to do.
 #[derive(Args, Clone, Debug)]
-pub struct Order {
+pub struct BareLoopOptions {
     /// Seconds between two requests to the same shoot.
     #[arg(long)]
     period: f64,
@@ -59,8 +59,8 @@ pub fn start(shoots: &LightShoots, period: Duration) -> Result<Process> {
 }
 
 /// That process.
-pub async fn run(order: Order) -> Result<()> {
-    let Order {
+pub async fn run(order: BareLoopOptions) -> Result<()> {
+    let BareLoopOptions {
         period,
         authority,
         urls,
@@ -90,7 +90,7 @@ pub async fn run(order: Order) -> Result<()> {
 }
 
 /// The client of a probe.
-fn client(authority: &RootCertStore) -> Client {
+fn client(authority: &RootCertStore) -> BareClient {
     let tls = ClientConfig::builder()
         .with_root_certificates(authority.clone())
         .with_no_client_auth();
@@ -107,7 +107,7 @@ fn client(authority: &RootCertStore) -> Client {
         .build(https)
 }
 
-async fn get(client: &Client, url: &str) -> Result<()> {
+async fn get(client: &BareClient, url: &str) -> Result<()> {
     let request = Request::get(format!("{url}{LEASES}"))
         .header(
             ACCEPT,

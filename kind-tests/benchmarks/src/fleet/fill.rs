@@ -15,7 +15,7 @@ use testbed::seed::READY_AFTER;
 use testbed::shoot::{CA, KCM, MCM};
 use tokio::time::Instant;
 
-use super::light::{LightShoots, Plan, USUAL_GRACE};
+use super::light::{FleetPlan, LightShoots, USUAL_GRACE};
 use crate::report::progress;
 
 /// Requests in flight while a seed is filled: enough to keep a real API server and etcd busy.
@@ -69,7 +69,7 @@ pub fn shoot(shoots: &LightShoots, number: usize, pods_take: Option<u32>) -> Vec
 /// are none of the prober's business.
 pub async fn filled(
     api: &KubeApi,
-    plan: Plan,
+    plan: FleetPlan,
     foreign_secrets: usize,
     pods_take: Option<u32>,
 ) -> Result<LightShoots> {

@@ -6,15 +6,15 @@ use testbed::api::{MemoryApi, Options as Api};
 use testbed::authority::Authority;
 
 use super::fill;
-use super::light::{LightShoots, Measured, Plan};
-use crate::report::{Goal, Report, Spread, progress};
+use super::light::{FleetPlan, LightShoots, Measured};
+use crate::report::{BenchmarkReport, Goal, Spread, progress};
 
 /// By how much, in percent, the cost of one shoot more may differ from its mean between two sizes.
 const FLAT: f64 = 15.0;
 
 /// How far it grows.
 #[derive(Args, Clone, Debug)]
-pub struct Options {
+pub struct GrowthOptions {
     /// Numbers of shoots, ascending.
     #[arg(long, value_delimiter = ',', default_value = "100,300,1000,2000")]
     sizes: Vec<usize>,
@@ -31,8 +31,8 @@ pub struct Options {
 }
 
 /// Runs it.
-pub async fn run(options: Options) -> Result<()> {
-    let Options {
+pub async fn run(options: GrowthOptions) -> Result<()> {
+    let GrowthOptions {
         sizes,
         nodes,
         grace,
@@ -43,7 +43,7 @@ pub async fn run(options: Options) -> Result<()> {
         "sizes are to be ascending, and more than one"
     );
     let largest = sizes.last().copied().unwrap_or_default();
-    let mut light = LightShoots::start(Plan {
+    let mut light = LightShoots::start(FleetPlan {
         shoots: largest,
         nodes,
         grace,
@@ -52,7 +52,7 @@ pub async fn run(options: Options) -> Result<()> {
     let what = format!(
         "growth to {largest} healthy shoots of {nodes} nodes; seed and shoots in memory, in processes of their own"
     );
-    let mut report = Report::new("growth", what);
+    let mut report = BenchmarkReport::new("growth", what);
     // Numbers of shoots, each with its CPU in ms per minute and its memory in KiB.
     let mut costs = Vec::new();
     for shoots in sizes {

@@ -9,9 +9,9 @@ use tokio::try_join;
 
 use super::bare;
 use super::fill::filled;
-use super::light::{LightShoots, Measured, Plan};
+use super::light::{FleetPlan, LightShoots, Measured};
+use crate::report::BenchmarkReport;
 use crate::report::Goal::{AtLeast, AtMost, Exactly};
-use crate::report::Report;
 
 /// The Go original's CPU time per 1,000 probes of 100 nodes, in seconds, and its resident memory
 /// with 300 shoots, in MiB, measured on two cores.
@@ -20,9 +20,9 @@ const ORIGINAL_MEMORY: f64 = 470.0;
 
 /// How the healthy fleet is.
 #[derive(Args, Clone, Debug)]
-pub struct Options {
+pub struct HealthyOptions {
     #[command(flatten)]
-    plan: Plan,
+    plan: FleetPlan,
     /// Secrets on the seed that are none of the prober's business.
     #[arg(long, default_value_t = 20_000)]
     foreign_secrets: usize,
@@ -33,8 +33,8 @@ pub struct Options {
 }
 
 /// Runs it.
-pub async fn run(bed: &'static Bed, options: Options) -> Result<()> {
-    let Options {
+pub async fn run(bed: &'static Bed, options: HealthyOptions) -> Result<()> {
+    let HealthyOptions {
         plan,
         foreign_secrets,
         seconds,
@@ -79,7 +79,7 @@ pub async fn run(bed: &'static Bed, options: Options) -> Result<()> {
         "{shoots} healthy shoots of {nodes} nodes for {seconds} s; {} Machines, {foreign_secrets} foreign Secrets on a real seed",
         shoots * nodes
     );
-    let mut report = Report::new("healthy", what);
+    let mut report = BenchmarkReport::new("healthy", what);
     report.rows([
         ("probes", "probes", probes, "", None),
         (

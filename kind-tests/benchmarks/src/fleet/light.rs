@@ -3,7 +3,7 @@
 //! renewed is computed at the moment of the answer ([`super::renewer`]).
 //!
 //! ```text
-//! let mut shoots = LightShoots::start(Plan { shoots: 300, nodes: 100, grace: 40 }).await?;
+//! let mut shoots = LightShoots::start(FleetPlan { shoots: 300, nodes: 100, grace: 40 }).await?;
 //! let secret = shoots.kubeconfig(17);
 //! shoots.cut(Duration::from_secs(1)).await?;      // an outage, one shoot after the other within a second
 //! shoots.heal().await?;
@@ -27,7 +27,7 @@ use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, Lines};
 use tokio::process::{Child, ChildStdin, ChildStdout, Command};
 use tokio::time::sleep;
 
-use super::renewer::{LeaseRenewer, Outage};
+use super::renewer::{NodeOutage, RenewalSchedule};
 use crate::course::Course;
 use crate::report::{Spread, progress};
 
@@ -40,7 +40,7 @@ pub const TOKEN: &str = "light";
 
 /// How many light shoots there are, and what they are like.
 #[derive(Args, Clone, Debug)]
-pub struct Plan {
+pub struct FleetPlan {
     /// How many shoots.
     #[arg(long, default_value_t = 300)]
     pub shoots: usize,
@@ -52,14 +52,14 @@ pub struct Plan {
     pub grace: u32,
 }
 
-impl Plan {
+impl FleetPlan {
     pub fn grace(&self) -> TimeDelta {
         TimeDelta::seconds(self.grace.into())
     }
 
     /// The renewer of one of the shoots, as the server computes it.
-    fn renewer(&self, shoot: usize) -> LeaseRenewer {
-        LeaseRenewer::new(shoot, self.nodes, self.grace() / 4)
+    fn renewer(&self, shoot: usize) -> RenewalSchedule {
+        RenewalSchedule::new(shoot, self.nodes, self.grace() / 4)
     }
 }
 
@@ -79,7 +79,7 @@ pub struct Counts {
 /// What the process that serves them answers to an order, each in a line of JSON. An order says how
 /// the nodes of each shoot are cut off, if they are; it ends when there are no more.
 #[derive(Debug, Default, Serialize, Deserialize)]
-pub struct Seen {
+pub struct FleetStatus {
     /// The authority that signed the certificates of all, as PEM.
     pub authority: String,
     /// Where each listens.
@@ -101,10 +101,10 @@ pub struct Measured {
 
 /// Light shoots that are served. Dropping it ends them.
 pub struct LightShoots {
-    pub plan: Plan,
+    pub plan: FleetPlan,
     /// What was seen at first.
-    pub opened: Seen,
-    outages: Vec<Outage>,
+    pub opened: FleetStatus,
+    outages: Vec<NodeOutage>,
     orders: ChildStdin,
     answers: Lines<BufReader<ChildStdout>>,
     _process: Child,
@@ -112,8 +112,8 @@ pub struct LightShoots {
 
 impl LightShoots {
     /// Starts a process that serves them.
-    pub async fn start(plan: Plan) -> Result<Self> {
-        let Plan {
+    pub async fn start(plan: FleetPlan) -> Result<Self> {
+        let FleetPlan {
             shoots,
             nodes,
             grace,
@@ -133,7 +133,7 @@ impl LightShoots {
         let answers = BufReader::new(process.stdout.take().context("no way out")?).lines();
         let mut light = Self {
             plan,
-            opened: Seen::default(),
+            opened: FleetStatus::default(),
             outages: Vec::new(),
             orders,
             answers,
@@ -162,13 +162,13 @@ impl LightShoots {
             i32::try_from(self.plan.shoots)?,
         );
         self.outages = (0..shoots)
-            .map(|shoot| Outage {
+            .map(|shoot| NodeOutage {
                 cut: now + within * shoot / shoots,
                 healed: None,
             })
             .collect();
         self.look().await?;
-        let course = |(shoot, outage): (usize, &Outage)| {
+        let course = |(shoot, outage): (usize, &NodeOutage)| {
             let last = self.plan.renewer(shoot).renewed(outage.cut);
             Course::of(&last, self.plan.grace()).context("fewer than two nodes")
         };
@@ -186,7 +186,7 @@ impl LightShoots {
     }
 
     /// What is seen so far.
-    pub async fn look(&mut self) -> Result<Seen> {
+    pub async fn look(&mut self) -> Result<FleetStatus> {
         self.orders
             .write_all(format!("{}\n", json!(self.outages)).as_bytes())
             .await?;
@@ -225,7 +225,7 @@ impl LightShoots {
         sleep(Duration::from_secs(seconds)).await;
         let (
             usage,
-            Seen {
+            FleetStatus {
                 counts: after,
                 late,
                 ..

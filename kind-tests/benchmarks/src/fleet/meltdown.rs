@@ -15,11 +15,11 @@ use testbed::{Bed, Seed, eventually};
 use tokio::time::Instant;
 
 use super::fill::{DEPENDENTS, filled, namespace, replicas};
-use super::light::Plan;
+use super::light::FleetPlan;
 use crate::course::seconds;
 use crate::report::Goal::{AtMost, Exactly};
-use crate::report::{Report, Spread, progress};
-use crate::writes::{Write, writes};
+use crate::report::{BenchmarkReport, Spread, progress};
+use crate::writes::{DeploymentWrite, writes};
 
 /// How long pods take to go, and to come.
 const PODS_TAKE: u32 = 1000;
@@ -28,8 +28,8 @@ const PODS_TAKE: u32 = 1000;
 const IN_FLIGHT: usize = 32;
 
 /// Runs it.
-pub async fn run(bed: &'static Bed, plan: Plan) -> Result<()> {
-    let Plan { shoots, nodes, .. } = plan;
+pub async fn run(bed: &'static Bed, plan: FleetPlan) -> Result<()> {
+    let FleetPlan { shoots, nodes, .. } = plan;
     let seed = bed.own_seed().await?;
     let mut light = filled(seed.api(), plan.clone(), 0, Some(PODS_TAKE)).await?;
     until(&seed, shoots, "all pods run", |state, usual| {
@@ -64,7 +64,7 @@ pub async fn run(bed: &'static Bed, plan: Plan) -> Result<()> {
     let what = format!(
         "all {shoots} shoots of {nodes} nodes fail within 1 s; pods take 1 s to go; Gardener's QPS flags; a real seed"
     );
-    let mut report = Report::new("meltdown", what);
+    let mut report = BenchmarkReport::new("meltdown", what);
     let begin = courses
         .iter()
         .map(|course| course.verdict)
@@ -211,7 +211,7 @@ pub async fn run(bed: &'static Bed, plan: Plan) -> Result<()> {
 }
 
 /// The same writes by a client that has nothing to wait for.
-async fn compare(seed: &Seed, shoots: usize, report: &mut Report) -> Result<()> {
+async fn compare(seed: &Seed, shoots: usize, report: &mut BenchmarkReport) -> Result<()> {
     progress("the same writes by a bare client");
     let write = |(shoot, name): (usize, &'static str)| async move {
         let annotations = json!({MARKER: "", MEMORY: replicas(shoot, name).to_string()});
@@ -257,7 +257,7 @@ async fn compare(seed: &Seed, shoots: usize, report: &mut Report) -> Result<()> 
 /// The prober's writes since then that the API server took, in order, of which each Deployment has
 /// one, and how many it refused for a conflict. The audit log may tell of the last a little later
 /// than a watch.
-async fn written(seed: &Seed, mark: &Mark, shoots: usize) -> Result<(Vec<Write>, usize)> {
+async fn written(seed: &Seed, mark: &Mark, shoots: usize) -> Result<(Vec<DeploymentWrite>, usize)> {
     eventually("each Deployment was written to", async || {
         let log = seed.asked_since(mark);
         let tried = log

@@ -12,22 +12,22 @@ use serde::{Deserialize, Serialize};
 
 /// How the nodes of one shoot renew. Times within a beat are microseconds, as exact as stamps are.
 #[derive(Clone, Debug)]
-pub struct LeaseRenewer {
+pub struct RenewalSchedule {
     beat: i64,
     /// When in a beat each node renews.
     phases: Vec<i64>,
-    pub outage: Option<Outage>,
+    pub outage: Option<NodeOutage>,
 }
 
 /// From `cut` on no node reaches its API server; from `healed` on each renews again when its phase
 /// wants it.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
-pub struct Outage {
+pub struct NodeOutage {
     pub cut: DateTime<Utc>,
     pub healed: Option<DateTime<Utc>>,
 }
 
-impl LeaseRenewer {
+impl RenewalSchedule {
     /// The renewer of this shoot, of `nodes` nodes that renew once in `beat`: the same in every run
     /// and process.
     pub fn new(shoot: usize, nodes: usize, beat: TimeDelta) -> Self {
@@ -54,7 +54,9 @@ impl LeaseRenewer {
                     .unwrap_or_default()
             };
             match self.outage {
-                Some(Outage { cut, healed }) if healed.is_none_or(|healed| last(now) < healed) => {
+                Some(NodeOutage { cut, healed })
+                    if healed.is_none_or(|healed| last(now) < healed) =>
+                {
                     last(cut.min(now))
                 }
                 _ => last(now),
@@ -76,8 +78,8 @@ mod tests {
 
     #[test]
     fn healthy_nodes_have_renewed_within_a_beat_each_at_its_own_phase() {
-        let mut renewed = LeaseRenewer::new(7, 100, BEAT).renewed(at(0));
-        assert_ne!(renewed, LeaseRenewer::new(8, 100, BEAT).renewed(at(0)));
+        let mut renewed = RenewalSchedule::new(7, 100, BEAT).renewed(at(0));
+        assert_ne!(renewed, RenewalSchedule::new(8, 100, BEAT).renewed(at(0)));
         assert!(
             renewed
                 .iter()
@@ -95,14 +97,14 @@ mod tests {
 
     #[test]
     fn in_an_outage_nothing_is_renewed_until_each_node_beats_again() {
-        let mut renewer = LeaseRenewer::new(7, 100, BEAT);
+        let mut renewer = RenewalSchedule::new(7, 100, BEAT);
         let before = renewer.renewed(at(0));
-        renewer.outage = Some(Outage {
+        renewer.outage = Some(NodeOutage {
             cut: at(0),
             healed: None,
         });
         assert_eq!(renewer.renewed(at(60)), before);
-        renewer.outage = Some(Outage {
+        renewer.outage = Some(NodeOutage {
             cut: at(0),
             healed: Some(at(60)),
         });

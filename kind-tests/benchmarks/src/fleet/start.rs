@@ -11,9 +11,9 @@ use testbed::page::get;
 use tokio::time::{Instant, sleep, timeout};
 
 use super::fill::filled;
-use super::light::Plan;
+use super::light::FleetPlan;
 use crate::report::Goal::Below;
-use crate::report::{Report, Spread, progress};
+use crate::report::{BenchmarkReport, Spread, progress};
 
 /// How often it is asked whether it is ready.
 const LOOK: Duration = Duration::from_millis(1);
@@ -22,17 +22,17 @@ const PATIENCE: Duration = Duration::from_secs(30);
 
 /// What is started.
 #[derive(Args, Clone, Debug)]
-pub struct Options {
+pub struct StartOptions {
     #[command(flatten)]
-    plan: Plan,
+    plan: FleetPlan,
     /// How often it is started.
     #[arg(long, default_value_t = 11)]
     times: usize,
 }
 
 /// Runs it.
-pub async fn run(bed: &'static Bed, options: Options) -> Result<()> {
-    let Options { plan, times } = options;
+pub async fn run(bed: &'static Bed, options: StartOptions) -> Result<()> {
+    let StartOptions { plan, times } = options;
     let size = std::fs::metadata(binary()?)?.len() as f64 / f64::from(1 << 20);
     let seed = bed.own_seed().await?;
     let kubeconfig = seed.prober_kubeconfig().await?;
@@ -49,7 +49,7 @@ pub async fn run(bed: &'static Bed, options: Options) -> Result<()> {
     );
     let what =
         format!("the stripped binary, started {times} times, with leader election, on a real seed");
-    let mut report = Report::new("start", what);
+    let mut report = BenchmarkReport::new("start", what);
     report.rows([
         ("size", "size of the binary", size, "MiB", Some(Below(15.0))),
         (

@@ -20,7 +20,7 @@ use tokio::time::{Instant, interval, sleep_until};
 use super::fill::create;
 use crate::course::seconds;
 use crate::report::Goal::{AtMost, Exactly};
-use crate::report::{Report, Spread, progress};
+use crate::report::{BenchmarkReport, Spread, progress};
 
 /// The Service that comes back.
 const SERVICE: &str = "kube-apiserver";
@@ -37,7 +37,7 @@ const BETWEEN: Duration = Duration::from_millis(500);
 
 /// How the seed is.
 #[derive(Args, Clone, Debug)]
-pub struct Options {
+pub struct WeederOptions {
     /// How many shoots.
     #[arg(long, default_value_t = 300)]
     shoots: usize,
@@ -57,8 +57,8 @@ pub struct Options {
 }
 
 /// Runs it.
-pub async fn run(bed: &'static Bed, options: Options) -> Result<()> {
-    let Options {
+pub async fn run(bed: &'static Bed, options: WeederOptions) -> Result<()> {
+    let WeederOptions {
         shoots,
         at_once,
         rounds,
@@ -120,8 +120,13 @@ pub async fn run(bed: &'static Bed, options: Options) -> Result<()> {
     report(&options, &asked, usage, [quiet, early]).print()
 }
 
-fn report(options: &Options, asked: &[Asked], usage: Usage, late: [Vec<f64>; 2]) -> Report {
-    let Options {
+fn report(
+    options: &WeederOptions,
+    asked: &[Asked],
+    usage: Usage,
+    late: [Vec<f64>; 2],
+) -> BenchmarkReport {
+    let WeederOptions {
         shoots, seconds, ..
     } = options;
     let (pods, slices) = (
@@ -150,7 +155,7 @@ fn report(options: &Options, asked: &[Asked], usage: Usage, late: [Vec<f64>; 2])
         .count();
     let requests = (asked.len() - election) as f64;
     let start = format!("requests in the first {seconds} s, without the election's");
-    let mut report = Report::new(
+    let mut report = BenchmarkReport::new(
         "weeder",
         format!("{shoots} shoots: {pods} pods, {slices} EndpointSlices on a real seed"),
     );

@@ -22,11 +22,11 @@ use testbed::{ProberConfig, Shoot, ShootPlan};
 use tokio::time::sleep;
 
 use super::lane::{are_fresh, plan};
-use super::replicas::Replicas;
+use super::replicas::ProberReplicas;
 use super::{GRACE_S, seeded};
 use crate::course::Course;
-use crate::report::{Goal, Report, progress};
-use crate::writes::{Write, writes};
+use crate::report::{BenchmarkReport, Goal, progress};
+use crate::writes::{DeploymentWrite, writes};
 
 /// Shoots under one API server.
 const SHOOTS: usize = 10;
@@ -42,7 +42,7 @@ const WATCHED: Duration = Duration::from_secs(60);
 
 /// Kill the etcd under healthy shoots and start it again, round after round
 #[derive(Args, Clone, Debug)]
-pub struct Options {
+pub struct AwayOptions {
     /// Rounds; each is a trial of all ten shoots
     #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..))]
     rounds: u32,
@@ -52,7 +52,7 @@ pub struct Options {
 }
 
 /// Runs all rounds.
-pub fn run(options: Options) -> Result<()> {
+pub fn run(options: AwayOptions) -> Result<()> {
     seeded(options.seed, async move |bed, random_seed| {
         let mut random = StdRng::seed_from_u64(random_seed);
         let seed = bed.own_seed().await?;
@@ -72,7 +72,7 @@ pub fn run(options: Options) -> Result<()> {
         }
         let probed: Vec<&Shoot> = shoots.iter().collect();
         let mut replicas =
-            Replicas::create(&seed, &probed, &ProberConfig::gardener(), REPLICAS).await?;
+            ProberReplicas::create(&seed, &probed, &ProberConfig::gardener(), REPLICAS).await?;
         replicas.start(REPLICAS).await?;
         progress("waiting until every stamp has been seen to change");
         sleep(WATCHED).await;
@@ -98,7 +98,7 @@ pub fn run(options: Options) -> Result<()> {
             durations.push(away);
             try_join_all(shoots.iter().map(are_fresh)).await?;
             sleep(SETTLED).await;
-            for Write {
+            for DeploymentWrite {
                 namespace,
                 name,
                 by,
@@ -116,7 +116,7 @@ pub fn run(options: Options) -> Result<()> {
             "{} rounds under {SHOOTS} shoots, grace {GRACE_S} s, seed {random_seed}",
             options.rounds
         );
-        let mut report = Report::new("away", what);
+        let mut report = BenchmarkReport::new("away", what);
         report.rows([
             (
                 "trials",

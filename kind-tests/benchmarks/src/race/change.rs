@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 /// What happens to the leader. There is another replica, but where it says otherwise.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ValueEnum)]
 #[serde(rename_all = "kebab-case")]
-pub enum Change {
+pub enum LeaderFault {
     /// SIGKILL.
     Killed,
     /// SIGTERM, as in a rollout.
@@ -23,7 +23,7 @@ pub enum Change {
     None,
 }
 
-impl Change {
+impl LeaderFault {
     /// All that happen in mid-outage.
     pub const FAULTS: [Self; 6] = [
         Self::Killed,

@@ -16,10 +16,10 @@ use testbed::{Service, Shoot, ShootPlan, eventually};
 use tokio::time::{Instant, sleep};
 
 use super::referee::Referee;
-use super::trial::{Outage, Trial};
+use super::trial::{RacedOutage, Trial};
 use crate::course::{Course, seconds, turns_up};
 use crate::fleet::fill::DEPENDENTS;
-use crate::writes::{Write, writes};
+use crate::writes::{DeploymentWrite, writes};
 
 /// How often kube-controller-manager looks at the nodes (its --node-monitor-period). It sees a
 /// renewal up to so much later, and gives a node up so much later again.
@@ -108,7 +108,7 @@ impl Lane {
     }
 
     /// The successful writes of probers to this shoot's Deployments since then, in order.
-    pub fn writes_since(&self, mark: &Mark) -> Result<Vec<Write>> {
+    pub fn writes_since(&self, mark: &Mark) -> Result<Vec<DeploymentWrite>> {
         let mut writes = writes(&self.shoot.seed.plane().asked(mark))?;
         writes.retain(|write| write.namespace == self.shoot.namespace);
         Ok(writes)
@@ -124,7 +124,12 @@ impl Lane {
     /// All nodes lose their way `delay` from now; when the last of them would long be Unknown, they
     /// find it again. Ends when all is restored, or should be. Before it ends somebody brings
     /// cluster-autoscaler up, if that is wanted.
-    pub async fn outage(&mut self, number: usize, delay: Duration, raise: bool) -> Result<Outage> {
+    pub async fn outage(
+        &mut self,
+        number: usize,
+        delay: Duration,
+        raise: bool,
+    ) -> Result<RacedOutage> {
         sleep(delay).await;
         let mark = self.shoot.seed.plane().mark();
         self.referee.begin();
@@ -148,15 +153,15 @@ impl Lane {
         let turns = turns_up(&renewals).context("no nodes")?;
         let restored = self.as_before().await.map(|()| seconds(healed, Utc::now()));
         let writes = self.writes_since(&mark)?;
-        let protecting = |write: &&Write| write.answered <= raised.unwrap_or(healed);
-        let in_outage: Vec<Write> = writes.iter().filter(protecting).cloned().collect();
+        let protecting = |write: &&DeploymentWrite| write.answered <= raised.unwrap_or(healed);
+        let in_outage: Vec<DeploymentWrite> = writes.iter().filter(protecting).cloned().collect();
         let next_after = |moment: DateTime<Utc>| {
             writes
                 .iter()
                 .map(|write| write.answered)
                 .find(|&answered| answered > moment)
         };
-        let after_verdict = |write: &Write| seconds(course.verdict, write.answered);
+        let after_verdict = |write: &DeploymentWrite| seconds(course.verdict, write.answered);
         let seen = self.referee.seen.borrow().clone();
         let endpoints = self.service.endpoints();
         let trial = Trial {
@@ -186,7 +191,7 @@ impl Lane {
             without_lead: writes.iter().filter(|write| !write.by.leads).count(),
             fault: None,
         };
-        Ok(Outage {
+        Ok(RacedOutage {
             trial,
             cut,
             course,

@@ -27,7 +27,7 @@ const PAUSE: Duration = Duration::from_millis(200);
 
 /// What is seen of one shoot since the beginning of the last outage.
 #[derive(Clone, Default)]
-pub struct Seen {
+pub struct RaceObservation {
     /// The nodes that were ever Unknown.
     pub unknown: BTreeSet<String>,
     /// When kube-controller-manager's process ended, and how long after SIGTERM.
@@ -39,7 +39,7 @@ pub struct Seen {
 
 /// Watches one shoot and keeps its kube-controller-manager.
 pub struct Referee {
-    pub seen: watch::Sender<Seen>,
+    pub seen: watch::Sender<RaceObservation>,
     _tasks: JoinSet<()>,
 }
 
@@ -84,7 +84,7 @@ impl Referee {
     }
 }
 
-async fn follow_nodes(api: KubeApi, seen: watch::Sender<Seen>) {
+async fn follow_nodes(api: KubeApi, seen: watch::Sender<RaceObservation>) {
     loop {
         let _ = api
             .follow(NODES, |change| {
@@ -117,7 +117,7 @@ async fn keep(
     api: KubeApi,
     seed: Arc<Seed>,
     namespace: String,
-    seen: watch::Sender<Seen>,
+    seen: watch::Sender<RaceObservation>,
 ) {
     let (mut states, deployment) = (seed.journal().states(), (namespace, KCM.to_owned()));
     loop {
@@ -142,7 +142,7 @@ async fn keep(
 async fn start(
     manager: &mut ControllerManager,
     api: &KubeApi,
-    seen: &watch::Sender<Seen>,
+    seen: &watch::Sender<RaceObservation>,
 ) -> Result<()> {
     api.delete(&format!("{NODES}/{SENTINEL}")).await?;
     seen.send_modify(|seen| seen.at_work = false);
@@ -153,7 +153,10 @@ async fn start(
     manager.set_running(true)
 }
 
-async fn stop(manager: &mut ControllerManager, seen: &watch::Sender<Seen>) -> Result<()> {
+async fn stop(
+    manager: &mut ControllerManager,
+    seen: &watch::Sender<RaceObservation>,
+) -> Result<()> {
     let took = manager.terminate().await?.context("it did not run")?;
     let end = Utc::now();
     seen.send_modify(|seen| (seen.at_work, seen.end) = (false, Some((end, took))));

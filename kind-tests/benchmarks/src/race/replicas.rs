@@ -15,7 +15,7 @@ use testbed::relay::{Path, Relay};
 use testbed::{ProberConfig, Seed, Shoot, eventually};
 use tokio::time::sleep;
 
-use super::change::Change;
+use super::change::LeaderFault;
 use crate::writes::elections;
 
 /// A kubelet starts a container that has ended for the first time about so much later.
@@ -24,14 +24,14 @@ const KUBELET: Duration = Duration::from_secs(1);
 const NAMES: [&str; 2] = ["a", "b"];
 
 /// One or two replicas.
-pub struct Replicas {
+pub struct ProberReplicas {
     seed: Arc<Seed>,
     config: String,
-    all: Vec<Replica>,
+    all: Vec<RaceReplica>,
     mark: Mark,
 }
 
-struct Replica {
+struct RaceReplica {
     name: &'static str,
     seed: Relay,
     shoots: Vec<Relay>,
@@ -42,12 +42,12 @@ struct Replica {
 /// What was done to a leader.
 #[derive(Clone, Debug)]
 pub struct Hit {
-    pub change: Change,
+    pub change: LeaderFault,
     pub replica: &'static str,
     pub at: DateTime<Utc>,
 }
 
-impl Replicas {
+impl ProberReplicas {
     /// So many, for these shoots. None runs yet.
     pub async fn create(
         seed: &Arc<Seed>,
@@ -59,7 +59,7 @@ impl Replicas {
             NAMES
                 .iter()
                 .take(count)
-                .map(|name| Replica::create(seed, shoots, name)),
+                .map(|name| RaceReplica::create(seed, shoots, name)),
         )
         .await?;
         Ok(Self {
@@ -92,7 +92,7 @@ impl Replicas {
     }
 
     /// Lets this happen to the leader.
-    pub async fn hit(&mut self, change: Change) -> Result<Hit> {
+    pub async fn hit(&mut self, change: LeaderFault) -> Result<Hit> {
         let name = self.leader()?;
         let leader = self
             .all
@@ -101,8 +101,8 @@ impl Replicas {
             .context("a stranger leads")?;
         let at = Utc::now();
         match change {
-            Change::Killed => leader.process = None,
-            Change::Terminated => drop(
+            LeaderFault::Killed => leader.process = None,
+            LeaderFault::Terminated => drop(
                 leader
                     .process
                     .take()
@@ -110,19 +110,19 @@ impl Replicas {
                     .terminate()
                     .await?,
             ),
-            Change::Stopped => leader
+            LeaderFault::Stopped => leader
                 .process
                 .as_ref()
                 .context("it does not run")?
                 .signal(Signal::SIGSTOP)?,
-            Change::ShootsCut => leader.shoots.iter().for_each(|way| way.set(Path::Stalled)),
-            Change::SeedCut => leader.seed.set(Path::Stalled),
-            Change::Restarted => {
+            LeaderFault::ShootsCut => leader.shoots.iter().for_each(|way| way.set(Path::Stalled)),
+            LeaderFault::SeedCut => leader.seed.set(Path::Stalled),
+            LeaderFault::Restarted => {
                 leader.process = None;
                 sleep(KUBELET).await;
                 leader.start(&self.seed, &self.config).await?;
             }
-            Change::None => {}
+            LeaderFault::None => {}
         }
         Ok(Hit {
             change,
@@ -133,7 +133,7 @@ impl Replicas {
 
     /// When somebody else led after that; the same one, where it was started again.
     pub fn elected(&self, hit: &Hit) -> Result<Option<DateTime<Utc>>> {
-        let again = hit.change == Change::Restarted;
+        let again = hit.change == LeaderFault::Restarted;
         let mut elections = self.elections()?.into_iter();
         Ok(elections
             .find(|(name, at)| *at > hit.at && (again || name != hit.replica))
@@ -150,7 +150,7 @@ impl Replicas {
                 .chain([&replica.seed])
                 .for_each(|way| way.set(Path::Open));
             if replica.name == hit.replica
-                && matches!(hit.change, Change::Stopped | Change::SeedCut)
+                && matches!(hit.change, LeaderFault::Stopped | LeaderFault::SeedCut)
             {
                 replica.process = None;
             }
@@ -159,7 +159,7 @@ impl Replicas {
     }
 }
 
-impl Replica {
+impl RaceReplica {
     /// Lets a replica into the seed and the shoots.
     async fn create(seed: &Seed, shoots: &[&Shoot], name: &'static str) -> Result<Self> {
         seed.apply(prober_access(&account(name))).await?;

@@ -3,10 +3,10 @@
 use anyhow::Result;
 use serde_json::json;
 
-use super::change::Change;
+use super::change::LeaderFault;
 use super::trial::{Ending, TimeOf, Trial};
 use crate::report::Goal::{AtLeast, AtMost, Exactly};
-use crate::report::{Goal, Report, Spread};
+use crate::report::{BenchmarkReport, Goal, Spread};
 
 /// The goal for the first protective write: within 0.5 s of the verdict.
 const LATENESS: Goal = AtMost(0.5);
@@ -22,7 +22,7 @@ pub const CONTROL: &str = "race-control";
 
 /// All trials of a run, and how often a shoot without an outage was wrongly touched.
 #[derive(Clone, Debug, Default)]
-pub struct Findings {
+pub struct RaceFindings {
     /// Which trials were raced.
     pub trials: Vec<Trial>,
     /// How many were wanted.
@@ -31,9 +31,9 @@ pub struct Findings {
     pub wrong_writes: usize,
 }
 
-impl Findings {
+impl RaceFindings {
     /// What several runs found together.
-    pub fn merged(runs: &[Report]) -> Result<Self> {
+    pub fn merged(runs: &[BenchmarkReport]) -> Result<Self> {
         let mut all = Self::default();
         for run in runs {
             let count = |key: &str| run.figure(key).unwrap_or_default() as usize;
@@ -45,8 +45,8 @@ impl Findings {
     }
 
     /// The whole report.
-    pub fn report(&self, name: &str, what: String) -> Report {
-        let mut report = Report::new(name, what);
+    pub fn report(&self, name: &str, what: String) -> BenchmarkReport {
+        let mut report = BenchmarkReport::new(name, what);
         let all: Vec<&Trial> = self.trials.iter().collect();
         let raced = all.len() as f64;
         let with_faults = all.iter().any(|trial| trial.fault.is_some());
@@ -254,7 +254,7 @@ impl Findings {
                 None,
             ),
         ]);
-        Change::FAULTS
+        LeaderFault::FAULTS
             .into_iter()
             .for_each(|change| self.note_change(&mut report, change));
         let not_won = all.iter().filter(|trial| should_win && !is_won(trial));
@@ -265,7 +265,7 @@ impl Findings {
     }
 
     /// What came of one kind of change in mid-outage.
-    fn note_change(&self, report: &mut Report, change: Change) {
+    fn note_change(&self, report: &mut BenchmarkReport, change: LeaderFault) {
         let is_hit = |trial: &&Trial| {
             trial
                 .fault
@@ -337,10 +337,10 @@ mod tests {
 
     use super::*;
     use crate::results::read_all;
-    use crate::writes::Writer;
+    use crate::writes::WrittenBy;
 
     /// The races of which docs/results keeps all trials, by name.
-    fn races() -> BTreeMap<String, Report> {
+    fn races() -> BTreeMap<String, BenchmarkReport> {
         let mut results =
             read_all(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs")).expect("results");
         results.retain(|_, result| result.figures.contains_key("raced"));
@@ -349,7 +349,7 @@ mod tests {
 
     /// What is not as it should be once this has happened to the first trial of a race.
     fn missed(race: &str, spoil: fn(&mut Trial)) -> String {
-        let mut findings = Findings::merged(&[races()[race].clone()]).expect("a race");
+        let mut findings = RaceFindings::merged(&[races()[race].clone()]).expect("a race");
         spoil(&mut findings.trials[0]);
         findings.report(race, String::new()).missed().join(", ")
     }
@@ -357,7 +357,7 @@ mod tests {
     #[test]
     fn the_trials_of_each_kept_race_still_say_what_was_said_of_them() {
         for (name, kept) in races() {
-            let said = Findings::merged(std::slice::from_ref(&kept))
+            let said = RaceFindings::merged(std::slice::from_ref(&kept))
                 .expect("a race")
                 .report(&name, String::new());
             for (key, figure) in &kept.figures {
@@ -388,7 +388,7 @@ mod tests {
     #[test]
     fn the_account_of_a_trial_says_who_wrote_first_and_whether_it_led() {
         for trial in Trial::all_of(&races()["race-leader"]).expect("a race") {
-            let Writer { replica, leads } = trial.first_by.clone().expect("each was won");
+            let WrittenBy { replica, leads } = trial.first_by.clone().expect("each was won");
             let words = format!(
                 "by {replica}, which {}, kube",
                 if leads { "led" } else { "did not lead" }
@@ -399,21 +399,21 @@ mod tests {
 
     #[test]
     fn runs_merge_into_what_one_long_run_would_have_said() {
-        let whole = Findings::merged(&[races()["race-none"].clone()]).expect("a race");
+        let whole = RaceFindings::merged(&[races()["race-none"].clone()]).expect("a race");
         let run = |trials: &[Trial]| {
-            Findings {
+            RaceFindings {
                 trials: trials.into(),
                 wanted: 50,
                 wrong_writes: 1,
             }
             .report("race", String::new())
         };
-        let merged = Findings::merged(&[run(&whole.trials[..30]), run(&whole.trials[30..])])
+        let merged = RaceFindings::merged(&[run(&whole.trials[..30]), run(&whole.trials[30..])])
             .expect("two runs");
         assert_eq!(
             (merged.trials, merged.wanted, merged.wrong_writes),
             (whole.trials, 100, 2)
         );
-        assert!(Findings::merged(&[Report::new("growth", String::new())]).is_err());
+        assert!(RaceFindings::merged(&[BenchmarkReport::new("growth", String::new())]).is_err());
     }
 }

@@ -5,11 +5,11 @@ use chrono::{DateTime, TimeDelta, Utc};
 use serde::{Deserialize, Serialize};
 use testbed::shoot::KCM;
 
-use super::change::Change;
+use super::change::LeaderFault;
 use super::replicas::Hit;
 use crate::course::{Course, seconds};
-use crate::report::Report;
-use crate::writes::{Write, Writer};
+use crate::report::BenchmarkReport;
+use crate::writes::{DeploymentWrite, WrittenBy};
 
 /// What a process that is started again needs beside a kubelet's beat of watching: a second until
 /// it is started, a second that is watched longer, and four to begin, to look and to write.
@@ -18,7 +18,7 @@ const START: f64 = 6.0;
 const SETTLED: f64 = 2.0;
 
 /// One outage and the moments in it that are not in its [`Trial`].
-pub struct Outage {
+pub struct RacedOutage {
     /// What came of it.
     pub trial: Trial,
     /// When it began.
@@ -26,7 +26,7 @@ pub struct Outage {
     /// When the verdict could first fall, and when nodes ended.
     pub course: Course,
     /// The writes in it, in order.
-    pub writes: Vec<Write>,
+    pub writes: Vec<DeploymentWrite>,
 }
 
 /// How a trial ended.
@@ -43,8 +43,8 @@ pub enum Ending {
 
 /// What happened to the leader in a trial. All times in seconds.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Fault {
-    pub change: Change,
+pub struct FaultOutcome {
+    pub change: LeaderFault,
     /// From the outage to it; negative when it came first.
     pub after_outage: f64,
     /// From it to the first node's end.
@@ -61,12 +61,12 @@ pub struct Fault {
     pub promised: Option<f64>,
 }
 
-impl Fault {
+impl FaultOutcome {
     /// Of this outage. `grace` is the shoot's.
     pub fn of(
         hit: &Hit,
         elected: Option<DateTime<Utc>>,
-        outage: &Outage,
+        outage: &RacedOutage,
         grace: TimeDelta,
     ) -> Self {
         let next = outage.writes.iter().find(|write| write.answered > hit.at);
@@ -78,7 +78,7 @@ impl Fault {
             election: elected.map(|at| seconds(hit.at, at)),
             written_before: kcm.is_some_and(|write| write.answered <= hit.at),
             next_write: next.map(|write| seconds(hit.at, write.answered)),
-            promised: (hit.change == Change::Restarted)
+            promised: (hit.change == LeaderFault::Restarted)
                 .then(|| (grace / 4).as_seconds_f64() + START),
         }
     }
@@ -101,7 +101,7 @@ pub struct Trial {
     /// From the verdict to the answer to the first protective write, where there was one.
     pub first_write: Option<f64>,
     /// Whose that was.
-    pub first_by: Option<Writer>,
+    pub first_by: Option<WrittenBy>,
     /// From the verdict to the answer to kube-controller-manager's write.
     pub kcm_write: Option<f64>,
     /// From the verdict to the answer to the last write in the outage.
@@ -133,7 +133,7 @@ pub struct Trial {
     /// Writes to this shoot's Deployments by a replica that did not lead.
     pub without_lead: usize,
     /// What happened to the leader in mid-outage, if anything did.
-    pub fault: Option<Fault>,
+    pub fault: Option<FaultOutcome>,
 }
 
 /// A time that a trial may have.
@@ -141,7 +141,7 @@ pub type TimeOf = fn(&Trial) -> Option<f64>;
 
 impl Trial {
     /// The outages of a race.
-    pub fn all_of(race: &Report) -> Result<Vec<Self>> {
+    pub fn all_of(race: &BenchmarkReport) -> Result<Vec<Self>> {
         Ok(serde_json::from_value(
             race.figures.get("raced").context("no outages")?.clone(),
         )?)
@@ -165,7 +165,7 @@ impl Trial {
     }
 
     /// What happened to the leader before all was written.
-    pub fn early_fault(&self) -> Option<&Fault> {
+    pub fn early_fault(&self) -> Option<&FaultOutcome> {
         self.fault.as_ref().filter(|fault| !fault.written_before)
     }
 
@@ -213,7 +213,7 @@ impl Trial {
         let by = self
             .first_by
             .as_ref()
-            .map_or_else(String::new, |Writer { replica, leads }| {
+            .map_or_else(String::new, |WrittenBy { replica, leads }| {
                 format!(
                     " by {replica}, which {}",
                     if *leads { "led" } else { "did not lead" }
@@ -225,7 +225,7 @@ impl Trial {
              Unknown; restored after {restored}",
             self.ending(),
         );
-        if let Some(Fault {
+        if let Some(FaultOutcome {
             change,
             after_outage,
             before_end,
@@ -277,17 +277,17 @@ mod tests {
 
     /// An outage that begins at 0, with its verdict at 25 and the first node's end at 32, with a
     /// write at each of these, and with this at another moment.
-    fn hit(change: Change, second: i64, writes: &[(&str, i64)]) -> Trial {
-        let write = |&(name, second): &(&str, i64)| Write {
+    fn hit(change: LeaderFault, second: i64, writes: &[(&str, i64)]) -> Trial {
+        let write = |&(name, second): &(&str, i64)| DeploymentWrite {
             namespace: "shoot".into(),
             name: name.into(),
-            by: Writer {
+            by: WrittenBy {
                 replica: "a".into(),
                 leads: true,
             },
             answered: at(second),
         };
-        let outage = Outage {
+        let outage = RacedOutage {
             trial: Trial {
                 unknown: 1,
                 verdict: 25.0,
@@ -301,7 +301,7 @@ mod tests {
             },
             writes: writes.iter().map(write).collect(),
         };
-        let fault = Fault::of(
+        let fault = FaultOutcome::of(
             &Hit {
                 change,
                 replica: "a",
@@ -319,9 +319,9 @@ mod tests {
 
     #[test]
     fn a_write_after_a_fault_is_measured_from_the_fault_or_the_verdict() {
-        let early = hit(Change::Killed, 10, &[(MCM, 27), (KCM, 28)]);
-        let expected = Fault {
-            change: Change::Killed,
+        let early = hit(LeaderFault::Killed, 10, &[(MCM, 27), (KCM, 28)]);
+        let expected = FaultOutcome {
+            change: LeaderFault::Killed,
             after_outage: 10.0,
             before_end: 22.0,
             election: Some(15.0),
@@ -331,10 +331,10 @@ mod tests {
         };
         assert_eq!((early.reaction(), early.fault), (Some(2.0), Some(expected)));
         assert_eq!(
-            hit(Change::Killed, 27, &[(MCM, 26), (KCM, 30)]).reaction(),
+            hit(LeaderFault::Killed, 27, &[(MCM, 26), (KCM, 30)]).reaction(),
             Some(3.0)
         );
-        let done = hit(Change::Killed, 30, &[(MCM, 26), (KCM, 28)]);
+        let done = hit(LeaderFault::Killed, 30, &[(MCM, 26), (KCM, 28)]);
         assert_eq!(
             (
                 done.reaction(),
@@ -347,10 +347,16 @@ mod tests {
     #[test]
     fn a_loss_is_excused_only_when_the_only_replica_could_not_be_there_again() {
         let excused = |change, second, write| hit(change, second, &[(KCM, write)]).is_excused();
-        assert!(excused(Change::Restarted, 17, 33), "15 s before the end");
-        assert!(!excused(Change::Restarted, 15, 31), "17 s before it");
-        assert!(!excused(Change::Restarted, 30, 28), "all was written");
-        assert!(!excused(Change::Killed, 17, 33), "there is another replica");
+        assert!(
+            excused(LeaderFault::Restarted, 17, 33),
+            "15 s before the end"
+        );
+        assert!(!excused(LeaderFault::Restarted, 15, 31), "17 s before it");
+        assert!(!excused(LeaderFault::Restarted, 30, 28), "all was written");
+        assert!(
+            !excused(LeaderFault::Killed, 17, 33),
+            "there is another replica"
+        );
     }
 
     #[test]
@@ -358,18 +364,20 @@ mod tests {
         let late = |change, second, write| hit(change, second, &[(KCM, write)]).is_late();
         assert_eq!(
             [
-                late(Change::Restarted, 2, 27),
-                late(Change::Restarted, 2, 28)
+                late(LeaderFault::Restarted, 2, 27),
+                late(LeaderFault::Restarted, 2, 28)
             ],
             [false, true]
         );
         assert_eq!(
             [
-                late(Change::Restarted, 20, 36),
-                late(Change::Restarted, 20, 37)
+                late(LeaderFault::Restarted, 20, 36),
+                late(LeaderFault::Restarted, 20, 37)
             ],
             [false, true]
         );
-        assert!(hit(Change::Restarted, 20, &[]).is_late() && !late(Change::Killed, 2, 40));
+        assert!(
+            hit(LeaderFault::Restarted, 20, &[]).is_late() && !late(LeaderFault::Killed, 2, 40)
+        );
     }
 }

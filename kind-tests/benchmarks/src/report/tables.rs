@@ -6,10 +6,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::{Result, ensure};
 
-use super::Report;
+use super::BenchmarkReport;
 
 /// All tables of a result, and what is to be said of each outage that was not won.
-pub fn of(result: &Report) -> String {
+pub fn of(result: &BenchmarkReport) -> String {
     let not_won = result
         .figures
         .get("not_won")
@@ -28,7 +28,7 @@ pub fn of(result: &Report) -> String {
 }
 
 /// The tables of a result with these rows, and those that missed their goal.
-pub fn chosen(result: &Report, rows: &[&str]) -> Result<String> {
+pub fn chosen(result: &BenchmarkReport, rows: &[&str]) -> Result<String> {
     for row in rows {
         ensure!(
             result.rows.iter().any(|[what, ..]| what == row),
@@ -41,7 +41,7 @@ pub fn chosen(result: &Report, rows: &[&str]) -> Result<String> {
     }))
 }
 
-fn tables(result: &Report, is_shown: impl Fn(&[String; 4]) -> bool) -> String {
+fn tables(result: &BenchmarkReport, is_shown: impl Fn(&[String; 4]) -> bool) -> String {
     let matrix = result
         .matrix
         .split_first()
@@ -62,7 +62,7 @@ fn tables(result: &Report, is_shown: impl Fn(&[String; 4]) -> bool) -> String {
 }
 
 /// What the results were measured on, each machine once.
-pub fn machines(results: &BTreeMap<String, Report>) -> String {
+pub fn machines(results: &BTreeMap<String, BenchmarkReport>) -> String {
     let machines: BTreeSet<&str> = results
         .values()
         .map(|result| result.machine.as_str())

@@ -41,7 +41,7 @@ pub struct Picture {
 
 /// How a thing is drawn, in a panel and in the legend.
 #[derive(Clone, Copy)]
-pub enum Mark {
+pub enum ChartMark {
     Line,
     Dot,
     Ring,
@@ -51,7 +51,7 @@ pub enum Mark {
 
 /// Points that are drawn alike, and what the legend says of them, if anything.
 pub struct Layer {
-    pub mark: Mark,
+    pub mark: ChartMark,
     pub color: Shade,
     pub points: Vec<(f64, f64)>,
     pub legend: Option<String>,
@@ -89,9 +89,9 @@ pub fn draw(title: &str, panels: &[Panel]) -> Result<Picture> {
         for (row, (mark, color, what)) in (0..).zip(legend) {
             let middle = TITLE + LEGEND * row + LEGEND / 2;
             let points = match mark {
-                Mark::Line => vec![(20, middle), (44, middle)],
-                Mark::Dot | Mark::Ring => vec![(32, middle)],
-                Mark::Band => vec![(20, middle - 7), (44, middle + 7)],
+                ChartMark::Line => vec![(20, middle), (44, middle)],
+                ChartMark::Dot | ChartMark::Ring => vec![(32, middle)],
+                ChartMark::Band => vec![(20, middle - 7), (44, middle + 7)],
             };
             elements(mark, color, 3, &points)
                 .iter()
@@ -147,7 +147,7 @@ fn text(size: f64) -> TextStyle<'static> {
 
 /// What is drawn at these points, in pixels or in a panel's own units; lines so wide.
 fn elements<'a, C: Clone + 'static>(
-    mark: Mark,
+    mark: ChartMark,
     Shade(color, _): Shade,
     width: u32,
     points: &[C],
@@ -159,13 +159,15 @@ fn elements<'a, C: Clone + 'static>(
             .collect()
     };
     match (mark, points) {
-        (Mark::Dot, _) => each(color.filled()),
-        (Mark::Ring, _) => each(color.stroke_width(1)),
-        (Mark::Line, _) => vec![PathElement::new(points, color.stroke_width(width)).into_dyn()],
-        (Mark::Band, [from, .., to]) => {
+        (ChartMark::Dot, _) => each(color.filled()),
+        (ChartMark::Ring, _) => each(color.stroke_width(1)),
+        (ChartMark::Line, _) => {
+            vec![PathElement::new(points, color.stroke_width(width)).into_dyn()]
+        }
+        (ChartMark::Band, [from, .., to]) => {
             vec![Rectangle::new([from.clone(), to.clone()], color.mix(BAND).filled()).into_dyn()]
         }
-        (Mark::Band, _) => Vec::new(),
+        (ChartMark::Band, _) => Vec::new(),
     }
 }
 
@@ -209,7 +211,7 @@ mod tests {
             points: vec![(0.0, 0.0), (1.0, 1.0)],
             legend: Some("a < b".to_owned()),
         };
-        let layers = vec![layer(Mark::Line, BLUE), layer(Mark::Band, OCHRE)];
+        let layers = vec![layer(ChartMark::Line, BLUE), layer(ChartMark::Band, OCHRE)];
         let svg = draw(
             "title",
             &[Panel {

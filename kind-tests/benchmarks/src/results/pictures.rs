@@ -5,13 +5,13 @@ use std::ops::Range;
 use anyhow::{Context, Result};
 
 use super::chart::{
-    Axis, BLUE, GREEN, INK, Layer, Mark, OCHRE, PURPLE, Panel, Picture, RED, Shade, draw,
+    Axis, BLUE, ChartMark, GREEN, INK, Layer, OCHRE, PURPLE, Panel, Picture, RED, Shade, draw,
     in_seconds, plain,
 };
-use crate::race::change::Change;
+use crate::race::change::LeaderFault;
 use crate::race::summary::CONTROL;
 use crate::race::trial::{TimeOf, Trial};
-use crate::report::{Report, Spread};
+use crate::report::{BenchmarkReport, Spread};
 
 /// From when the verdict could fall to the Go original's write, in 16 outages: least, median, most,
 /// in seconds.
@@ -19,7 +19,7 @@ const ORIGINAL_RACE: [f64; 3] = [4.0, 29.0, 65.0];
 /// The same in the melt-down of 300 shoots, from its first write to its last.
 const ORIGINAL_MELTDOWN: [f64; 2] = [29.0, 74.0];
 
-pub fn of(result: &Report) -> Result<Option<Picture>> {
+pub fn of(result: &BenchmarkReport) -> Result<Option<Picture>> {
     match result.benchmark.as_str() {
         "growth" => growth(result).map(Some),
         "meltdown" => meltdown(result).map(Some),
@@ -44,13 +44,13 @@ fn race(trials: &[Trial]) -> Result<Picture> {
     let [least, median, most] = ORIGINAL_RACE.map(place);
     let mut layers = vec![
         Layer {
-            mark: Mark::Band,
+            mark: ChartMark::Band,
             color: OCHRE,
             points: vec![(least, 0.0), (most, 100.0)],
             legend: Some(original),
         },
         Layer {
-            mark: Mark::Line,
+            mark: ChartMark::Line,
             color: OCHRE,
             points: vec![(median, 0.0), (median, 100.0)],
             legend: None,
@@ -70,7 +70,7 @@ fn race(trials: &[Trial]) -> Result<Picture> {
     layers.extend(curves.map(|(color, what, of)| {
         let points = steps(&trials.iter().filter_map(of).collect());
         Layer {
-            mark: Mark::Line,
+            mark: ChartMark::Line,
             color,
             points,
             legend: Some(what.to_owned()),
@@ -130,7 +130,7 @@ fn place(seconds: f64) -> f64 {
 /// leader.
 fn moments(trials: &[Trial]) -> Result<Picture> {
     let mut layers = Vec::new();
-    for (change, color) in Change::FAULTS
+    for (change, color) in LeaderFault::FAULTS
         .into_iter()
         .zip([BLUE, GREEN, PURPLE, OCHRE, INK, BLUE])
     {
@@ -141,7 +141,10 @@ fn moments(trials: &[Trial]) -> Result<Picture> {
         hit.retain(|(fault, _)| fault.change == change);
         let legend =
             (!hit.is_empty()).then(|| format!("{}: {} outages", change.words(), hit.len()));
-        for (mark, is_written, legend) in [(Mark::Dot, false, legend), (Mark::Ring, true, None)] {
+        for (mark, is_written, legend) in [
+            (ChartMark::Dot, false, legend),
+            (ChartMark::Ring, true, None),
+        ] {
             let those = hit
                 .iter()
                 .filter(|(fault, _)| fault.written_before == is_written);
@@ -174,13 +177,13 @@ fn moments(trials: &[Trial]) -> Result<Picture> {
     let lost = "below this line kube-controller-manager ended after the first node could be marked Unknown";
     let ring = "a ring: all was written by then".to_owned();
     layers.push(Layer {
-        mark: Mark::Ring,
+        mark: ChartMark::Ring,
         color: INK,
         points: Vec::new(),
         legend: Some(ring),
     });
     layers.push(Layer {
-        mark: Mark::Line,
+        mark: ChartMark::Line,
         color: RED,
         points: line,
         legend: Some(lost.to_owned()),
@@ -198,7 +201,7 @@ fn span(values: impl Iterator<Item = f64>, step: f64) -> Range<f64> {
 }
 
 /// The numbers of shoots that growth was measured with, ascending.
-fn sizes(result: &Report) -> Vec<usize> {
+fn sizes(result: &BenchmarkReport) -> Vec<usize> {
     let mut sizes: Vec<usize> = result
         .figures
         .keys()
@@ -209,7 +212,7 @@ fn sizes(result: &Report) -> Vec<usize> {
 }
 
 /// Memory and CPU by the number of shoots.
-fn growth(result: &Report) -> Result<Picture> {
+fn growth(result: &BenchmarkReport) -> Result<Picture> {
     let panels = [
         (BLUE, "resident memory, MiB", "resident"),
         (GREEN, "CPU, % of a core", "cpu"),
@@ -233,7 +236,7 @@ fn growth(result: &Report) -> Result<Picture> {
                 labels: 7,
                 format: plain,
             },
-            layers: [Mark::Line, Mark::Dot]
+            layers: [ChartMark::Line, ChartMark::Dot]
                 .map(|mark| Layer {
                     mark,
                     color,
@@ -250,7 +253,7 @@ fn growth(result: &Report) -> Result<Picture> {
 }
 
 /// From when to when the writes of a melt-down were made.
-fn meltdown(result: &Report) -> Result<Picture> {
+fn meltdown(result: &BenchmarkReport) -> Result<Picture> {
     let figure = |key: &str| result.figure(key).with_context(|| format!("no {key}"));
     let spread = |key: &str| {
         ["min", "p50", "max"]
@@ -295,13 +298,13 @@ fn meltdown(result: &Report) -> Result<Picture> {
         let [from, .., to] = places[..] else { continue };
         let points = vec![(from, bottom), (to, top)];
         layers.push(Layer {
-            mark: Mark::Band,
+            mark: ChartMark::Band,
             color,
             points,
             legend: Some(what.to_owned()),
         });
         let line = |place| Layer {
-            mark: Mark::Line,
+            mark: ChartMark::Line,
             color,
             points: vec![(place, bottom), (place, top)],
             legend: None,

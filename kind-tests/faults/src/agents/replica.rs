@@ -12,9 +12,9 @@ use testbed::log::tail;
 use testbed::{eventually_within, page};
 use tokio::time::{Instant, sleep};
 
-use crate::oracle::ledger::Kind as Found;
+use crate::oracle::ledger::ViolationKind;
 use crate::pace::ELECTION;
-use crate::world::World;
+use crate::world::SoakWorld;
 
 /// How often it is looked whether the process still runs.
 const LOOK: Duration = Duration::from_millis(100);
@@ -32,16 +32,16 @@ const MAX_LOG: u64 = 16 << 20;
 const LINES: usize = 30;
 
 /// A replica.
-pub struct Replica {
+pub struct AgentReplica {
     pub name: &'static str,
     pub start: Start,
-    pub(super) world: Arc<World>,
-    pub(super) state: Mutex<State>,
+    pub(super) world: Arc<SoakWorld>,
+    pub(super) state: Mutex<AgentProcess>,
 }
 
 /// What its process is like; none has run yet by default.
 #[derive(Default)]
-pub(super) struct State {
+pub(super) struct AgentProcess {
     process: Option<Agent>,
     /// How many processes there have been.
     serial: usize,
@@ -53,7 +53,7 @@ pub(super) struct State {
     address: Option<String>,
 }
 
-impl Replica {
+impl AgentReplica {
     /// It is at work from now on, or is not.
     fn at_work(&self, at_work: bool) {
         self.world
@@ -93,11 +93,11 @@ impl Replica {
             }
             .run()?,
         );
-        *self.state.lock() = State {
+        *self.state.lock() = AgentProcess {
             process,
             serial,
             disturbed: Some(Instant::now()),
-            ..State::default()
+            ..AgentProcess::default()
         };
         self.at_work(true);
         if self.start.kind == Kind::Weeder {
@@ -142,7 +142,7 @@ impl Replica {
     }
 
     fn judge_end(&self, code: Option<i32>) {
-        let State {
+        let AgentProcess {
             sent, disturbed, ..
         } = *self.state.lock();
         let disturbed = disturbed.is_some_and(|at| at.elapsed() < EXCUSE);
@@ -172,7 +172,7 @@ impl Replica {
         self.world
             .oracle
             .ledger
-            .found(Found::ProcessFailures, self.name, why, &story);
+            .found(ViolationKind::ProcessFailures, self.name, why, &story);
     }
 
     /// Looks through the log of the process for what must never stand there.

@@ -6,8 +6,8 @@ use anyhow::{Context, Result, ensure};
 use testbed::page::{Metrics, get};
 use testbed::usage::status;
 
-use super::replica::Replica;
-use crate::oracle::growth::{Process, Used};
+use super::replica::AgentReplica;
+use crate::oracle::growth::{ProcessKey, Used};
 
 /// The pages are made from memory, at once.
 const ANSWER: Duration = Duration::from_secs(10);
@@ -15,7 +15,7 @@ const ANSWER: Duration = Duration::from_secs(10);
 /// A process at one moment.
 #[derive(Clone, Debug)]
 pub struct Vitals {
-    pub process: Process,
+    pub process: ProcessKey,
     /// Tasks of shoots that have panicked.
     pub panics: u64,
     pub used: Used,
@@ -26,7 +26,7 @@ impl Vitals {
     ///
     /// # Errors
     /// When the process does not run or does not answer.
-    pub async fn read(replica: &Replica) -> Result<Self> {
+    pub async fn read(replica: &AgentReplica) -> Result<Self> {
         let id = replica.id().context("it does not run")?;
         let (code, text) = get(&replica.metrics_address()?, "/metrics", ANSWER).await?;
         ensure!(code == 200, "/metrics: {code}");

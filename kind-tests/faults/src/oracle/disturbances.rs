@@ -56,7 +56,7 @@ pub struct Disturbances {
 
 /// The disturbances at one moment.
 #[derive(Clone, Copy, Debug)]
-pub struct Reading {
+pub struct DisturbanceSnapshot {
     /// Since when the seed has answered, so that what stands there is known.
     pub seed_since: Option<Instant>,
     /// Since when the seed has answered and a prober has led.
@@ -72,7 +72,7 @@ pub struct Reading {
     pub lag: Duration,
 }
 
-impl Reading {
+impl DisturbanceSnapshot {
     /// How old the finding may be that a write rests on.
     pub fn finding_age(&self) -> Duration {
         (if self.suspended {
@@ -108,7 +108,7 @@ impl Disturbances {
     }
 
     /// How it is.
-    pub fn read(&self, now: Instant) -> Reading {
+    pub fn read(&self, now: Instant) -> DisturbanceSnapshot {
         let seed_since = self.seed.clear_since(now);
         let both =
             |agents: Option<Instant>| Some(seed_since?.max(agents.filter(|from| *from <= now)?));
@@ -130,7 +130,7 @@ impl Disturbances {
             )
         };
         let watched = since("prober").flatten().min();
-        Reading {
+        DisturbanceSnapshot {
             seed_since,
             clear_since: both(led("prober")),
             guarded_since: both(watched.map(|since| since + ON_GUARD)),

@@ -20,20 +20,20 @@ const MEMORY_KIB: u64 = 3 * 1024;
 const MEMORY_SHARE: u64 = 10;
 
 /// A replica's name, which of its processes it was, and whether that led.
-pub type Process = (&'static str, usize, bool);
+pub type ProcessKey = (&'static str, usize, bool);
 
 /// What the processes used after each round, as far as they lived.
 #[derive(Debug, Default)]
-pub struct Growths(BTreeMap<Process, Vec<Used>>);
+pub struct Growths(BTreeMap<ProcessKey, Vec<Used>>);
 
 impl Growths {
     /// Takes in what a process used after a round.
-    pub fn measured(&mut self, process: Process, used: Used) {
+    pub fn measured(&mut self, process: ProcessKey, used: Used) {
         self.0.entry(process).or_default().push(used);
     }
 
     /// The processes that were measured more than once, with what they used each time.
-    pub fn comparable(&self) -> impl Iterator<Item = (&Process, &Vec<Used>)> {
+    pub fn comparable(&self) -> impl Iterator<Item = (&ProcessKey, &Vec<Used>)> {
         self.0.iter().filter(|(_, times)| times.len() > 1)
     }
 

@@ -9,7 +9,7 @@ use tokio::time::Instant;
 /// What the oracle can find. clap knows all of them, by the names that the summary has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
 #[value(rename_all = "snake_case")]
-pub enum Kind {
+pub enum ViolationKind {
     /// Scaled down although the nodes renewed.
     WrongScaleDowns,
     /// Restored during an outage.
@@ -42,14 +42,14 @@ pub enum Kind {
 
 /// What was found and counted.
 #[derive(Debug)]
-pub struct Ledger {
+pub struct Violations {
     pub start: Instant,
     pub pages: Mutex<Pages>,
 }
 
 #[derive(Debug, Default)]
 pub struct Pages {
-    pub found: BTreeMap<Kind, u64>,
+    pub found: BTreeMap<ViolationKind, u64>,
     /// The first things found that are not printed yet: where, and what with all that happened
     /// there.
     pub evidence: Vec<(String, String)>,
@@ -61,14 +61,14 @@ pub struct Pages {
 /// Things found of which the evidence is kept.
 const SHOWN: u64 = 20;
 
-impl Ledger {
+impl Violations {
     /// Counts one more.
     pub fn count(&self, what: &'static str) {
         *self.pages.lock().counts.entry(what).or_default() += 1;
     }
 
     /// Something was found.
-    pub fn found(&self, kind: Kind, place: &str, text: &str, story: &[String]) {
+    pub fn found(&self, kind: ViolationKind, place: &str, text: &str, story: &[String]) {
         let at = self.start.elapsed().as_secs_f64();
         let mut pages = self.pages.lock();
         *pages.found.entry(kind).or_default() += 1;
@@ -84,7 +84,7 @@ impl Ledger {
 
 impl Pages {
     /// How much of this kind was found.
-    pub fn total(&self, kind: Kind) -> u64 {
+    pub fn total(&self, kind: ViolationKind) -> u64 {
         self.found.get(&kind).copied().unwrap_or_default()
     }
 

@@ -10,14 +10,14 @@ pub mod plane;
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
-use faults::writes::Dependent;
+use faults::writes::ScaledDependent;
 use tokio::time::Instant;
 
-use self::clock::Clock;
+use self::clock::NodeClock;
 use self::judge::{Episode, Sample};
-use self::plane::Plane;
+use self::plane::ControlPlanePods;
 use super::disturbances::Disturbance;
-use super::truth::{BLUR, Judgement, Lease, TOLERANCE};
+use super::truth::{BLUR, Judgement, LeaseTruth, TOLERANCE};
 use crate::pace::{BEAT, FINDING_AGE, GRACE, WELL};
 
 /// How much of the past is kept: more than any finding's age, and than a replica that does not lead
@@ -27,21 +27,21 @@ const EVENTS: usize = 70;
 
 /// What a node does, and what counts of it.
 #[derive(Clone, Debug)]
-pub struct Node {
+pub struct NodeState {
     /// When it really renewed its lease last.
     pub renewed: Instant,
     /// Whether it has lost its way to the API server.
     pub cut: bool,
-    pub clock: Clock,
+    pub clock: NodeClock,
     /// Whether its Machine is neither Failed nor Terminating, and the node itself says nothing
     /// against it.
     pub counts: bool,
 }
 
-impl Node {
+impl NodeState {
     /// A node that has just renewed.
     pub fn new(now: Instant) -> Self {
-        let mut clock = Clock::default();
+        let mut clock = NodeClock::default();
         clock.stamp();
         Self {
             renewed: now,
@@ -54,15 +54,15 @@ impl Node {
 
 /// All that is known of one shoot.
 #[derive(Debug)]
-pub struct Record {
+pub struct ShootRecord {
     pub grace: Duration,
-    pub nodes: BTreeMap<String, Node>,
-    pub dependents: BTreeMap<String, Dependent>,
+    pub nodes: BTreeMap<String, NodeState>,
+    pub dependents: BTreeMap<String, ScaledDependent>,
     /// The replicas that its owner wants of them.
     pub wanted: BTreeMap<&'static str, i64>,
     /// The token that it is probed by.
     pub token: String,
-    pub plane: Plane,
+    pub plane: ControlPlanePods,
     /// What keeps the shoot's API server from answering the watchdog.
     pub api: Disturbance,
     /// Since when its Cluster says that it must not be probed.
@@ -85,7 +85,7 @@ pub struct Record {
     episode: Option<Episode>,
 }
 
-impl Record {
+impl ShootRecord {
     /// Of a shoot that may be probed from `from` on.
     pub fn new(from: Instant) -> Self {
         Self {
@@ -94,7 +94,7 @@ impl Record {
             dependents: BTreeMap::new(),
             wanted: BTreeMap::new(),
             token: String::new(),
-            plane: Plane::new(from),
+            plane: ControlPlanePods::new(from),
             api: Disturbance::clear_from(from),
             stopped_since: None,
             paused_since: None,
@@ -116,7 +116,13 @@ impl Record {
     }
 
     /// Notes a change of a dependent that is not the watchdog's.
-    pub fn others_wrote(&mut self, name: &str, was: &Dependent, is: &Dependent, now: Instant) {
+    pub fn others_wrote(
+        &mut self,
+        name: &str,
+        was: &ScaledDependent,
+        is: &ScaledDependent,
+        now: Instant,
+    ) {
         self.note(now, format!("others write {name}: {was} -> {is}"));
         if is.replicas > was.replicas {
             self.raised_at = Some(now);
@@ -155,7 +161,7 @@ impl Record {
     }
 
     /// The leases that count now.
-    fn leases(&self, watched_from: Instant, now: Instant) -> Vec<Lease> {
+    fn leases(&self, watched_from: Instant, now: Instant) -> Vec<LeaseTruth> {
         // While the API server is away, and for a beat and a second after that, what was silent
         // before is evidence of an outage.
         let in_doubt = |until: Option<Instant>| {
@@ -166,7 +172,7 @@ impl Record {
             .filter(|(_, until)| in_doubt(*until))
             .map_or(now, |(from, _)| from);
         let counted = self.nodes.values().filter(|node| node.counts);
-        let lease = |node: &Node| Lease {
+        let lease = |node: &NodeState| LeaseTruth {
             silent: now.saturating_duration_since(node.renewed),
             evident: evidence.saturating_duration_since(node.renewed),
             skewed: node.clock.is_off(now),

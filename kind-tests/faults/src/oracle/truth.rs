@@ -16,7 +16,7 @@ pub const TOLERANCE: Duration = Duration::from_secs(1);
 
 /// The lease of a node that counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Lease {
+pub struct LeaseTruth {
     /// Since when it was not renewed.
     pub silent: Duration,
     /// As much of that as is evidence of an outage: all, but where the API server was away for the
@@ -46,21 +46,22 @@ pub struct Judgement {
 }
 
 /// Judges the leases that count, for a shoot with this grace period.
-pub fn judge(leases: &[Lease], grace: Duration) -> Judgement {
+pub fn judge(leases: &[LeaseTruth], grace: Duration) -> Judgement {
     let (threshold, beat) = (grace * 3 / 4, grace / 4);
-    let margin = |lease: &Lease| {
+    let margin = |lease: &LeaseTruth| {
         if lease.skewed {
             beat + TOLERANCE + BLUR
         } else {
             BLUR
         }
     };
-    let expired = |so: &dyn Fn(&Lease) -> bool| leases.iter().filter(|lease| so(lease)).count();
-    let maybe = |silence: Duration, lease: &Lease| {
+    let expired =
+        |so: &dyn Fn(&LeaseTruth) -> bool| leases.iter().filter(|lease| so(lease)).count();
+    let maybe = |silence: Duration, lease: &LeaseTruth| {
         silence + margin(lease).max(lease.early + BLUR) >= threshold
     };
     // Who began to watch a skewed lease late cannot know how long it had been silent before.
-    let known = |silence: Duration, lease: &Lease| {
+    let known = |silence: Duration, lease: &LeaseTruth| {
         if lease.skewed {
             silence.min(lease.watched).saturating_sub(beat)
         } else {
@@ -68,7 +69,7 @@ pub fn judge(leases: &[Lease], grace: Duration) -> Judgement {
         }
     };
     let surely =
-        |silence: Duration, lease: &Lease| known(silence, lease) >= threshold + margin(lease);
+        |silence: Duration, lease: &LeaseTruth| known(silence, lease) >= threshold + margin(lease);
     // What is no evidence of an outage is none of health either.
     let (maybe_silent, surely_silent) = (
         expired(&|lease| maybe(lease.silent, lease)),
@@ -105,9 +106,9 @@ mod tests {
 
     const GRACE: Duration = Duration::from_secs(8);
 
-    fn lease(silent: f64) -> Lease {
+    fn lease(silent: f64) -> LeaseTruth {
         let silent = Duration::from_secs_f64(silent);
-        Lease {
+        LeaseTruth {
             silent,
             evident: silent,
             skewed: false,
@@ -121,20 +122,20 @@ mod tests {
         let plain = |silent: &[f64]| silent.iter().copied().map(lease).collect::<Vec<_>>();
         let older = |silent: f64| {
             vec![
-                Lease {
+                LeaseTruth {
                     early: Duration::from_millis(1300),
                     ..lease(silent)
                 };
                 2
             ]
         };
-        let away = |silent: f64, evident: f64| Lease {
+        let away = |silent: f64, evident: f64| LeaseTruth {
             evident: Duration::from_secs_f64(evident),
             ..lease(silent)
         };
         let skewed = |silent: f64, watched: u64| {
             vec![
-                Lease {
+                LeaseTruth {
                     skewed: true,
                     watched: Duration::from_secs(watched),
                     ..lease(silent)

@@ -2,16 +2,16 @@
 //! deleted.
 
 use anyhow::Result;
-use faults::pods::{ROLE, State, pod, slice, status};
+use faults::pods::{PodHealth, ROLE, pod, slice, status};
 use serde_json::json;
 
-use super::Shoot;
+use super::SoakShoot;
 use crate::oracle::record::plane::SERVICES;
 
 /// What the kubelets of pods that need each Service say when these crash.
-const CRASHES: [State; 2] = [State::Waiting, State::Terminated];
+const CRASHES: [PodHealth; 2] = [PodHealth::Waiting, PodHealth::Terminated];
 
-impl Shoot {
+impl SoakShoot {
     /// Makes the Services and pods, with everything ready.
     pub(super) fn make_pods(&self) -> Result<()> {
         for (service, _) in SERVICES {
@@ -24,14 +24,14 @@ impl Shoot {
             "bare",
             &json!({ROLE.0: ROLE.1, "role": "x"}),
             None,
-            State::Waiting,
+            PodHealth::Waiting,
         ))?;
         self.seed.create(pod(
             &self.namespace,
             "other",
             &json!({"role": "x"}),
             Some("set"),
-            State::Terminated,
+            PodHealth::Terminated,
         ))?;
         Ok(())
     }
@@ -50,7 +50,7 @@ impl Shoot {
                 );
                 // Only an unknown kind could be refused.
                 let state = if ready {
-                    State::Running
+                    PodHealth::Running
                 } else {
                     CRASHES[service]
                 };
@@ -83,7 +83,7 @@ impl Shoot {
         let state = if crashes {
             CRASHES[service]
         } else {
-            State::Running
+            PodHealth::Running
         };
         for name in pods {
             // One that was deleted in this moment stays so.

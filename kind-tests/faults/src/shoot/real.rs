@@ -12,8 +12,8 @@ use testbed::gardener::shoot_access;
 use testbed::relay::Relay;
 use testbed::seed::{ControlPlane, apply};
 
-use super::{Api, Shoot};
-use crate::oracle::ledger::Ledger;
+use super::{ShootApi, SoakShoot};
+use crate::oracle::ledger::Violations;
 use crate::pace::GRACE;
 
 /// A real control plane.
@@ -65,10 +65,10 @@ impl Real {
     }
 }
 
-impl Shoot {
+impl SoakShoot {
     /// Runs its kube-controller-manager, or ends it, if it has a real one.
     pub fn manage(&self, running: bool) {
-        if let Api::Real(real) = &*self.api
+        if let ShootApi::Real(real) = &*self.api
             && let Err(error) = real.manager.lock().set_running(running)
         {
             self.note(format!("kube-controller-manager: {error:#}"));
@@ -77,8 +77,10 @@ impl Shoot {
 
     /// Counts the nodes that a real kube-controller-manager gives up, and lets those be ready again
     /// that renew.
-    pub async fn census(&self, lost: &mut BTreeSet<String>, ledger: &Ledger) {
-        let Api::Real(real) = &*self.api else { return };
+    pub async fn census(&self, lost: &mut BTreeSet<String>, ledger: &Violations) {
+        let ShootApi::Real(real) = &*self.api else {
+            return;
+        };
         // It may not answer at this moment.
         for name in real.given_up().await.unwrap_or_default() {
             if lost.insert(name.clone()) {

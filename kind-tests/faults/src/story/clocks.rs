@@ -7,10 +7,10 @@ use serde_json::{Value, json};
 
 use super::actor::Actor;
 use super::some_nodes;
-use crate::shoot::{MACHINES, Shoot};
+use crate::shoot::{MACHINES, SoakShoot};
 
 /// Clocks are off, step, or drift, for a while.
-pub(super) async fn clocks(shoot: &Shoot, actor: &mut Actor) -> Result<()> {
+pub(super) async fn clocks(shoot: &SoakShoot, actor: &mut Actor) -> Result<()> {
     let share = actor.pick([1.0, 0.7, 0.3]);
     let nodes = some_nodes(shoot, actor, share);
     for _ in 0..actor.rng.random_range(1..=3) {
@@ -30,7 +30,7 @@ pub(super) async fn clocks(shoot: &Shoot, actor: &mut Actor) -> Result<()> {
 }
 
 /// Nodes, or their Machines, say for a while that they do not count.
-pub(super) async fn uncounted(shoot: &Shoot, actor: &mut Actor) -> Result<()> {
+pub(super) async fn uncounted(shoot: &SoakShoot, actor: &mut Actor) -> Result<()> {
     let nodes = some_nodes(shoot, actor, 0.5);
     let condition = |kind: &str, status: &str, reason: &str| {
         let ready = json!({"type": "Ready", "status": "True", "reason": "KubeletReady"});
@@ -61,7 +61,7 @@ pub(super) async fn uncounted(shoot: &Shoot, actor: &mut Actor) -> Result<()> {
 }
 
 /// A node joins for a while.
-pub(super) async fn node_set(shoot: &Shoot, actor: &mut Actor) -> Result<()> {
+pub(super) async fn node_set(shoot: &SoakShoot, actor: &mut Actor) -> Result<()> {
     let name = format!("guest-{}", actor.rng.random_range(0..1_000_000));
     shoot.note(format!("{name} joins"));
     let phase = actor.seconds(0.0..=2.0);
@@ -72,7 +72,7 @@ pub(super) async fn node_set(shoot: &Shoot, actor: &mut Actor) -> Result<()> {
 }
 
 async fn set_counting(
-    shoot: &Shoot,
+    shoot: &SoakShoot,
     nodes: &[String],
     resource: &str,
     patch: &Value,

@@ -8,28 +8,28 @@ use testbed::gardener::PAUSE;
 
 use super::actor::Actor;
 use crate::pace::{GRACE, INITIAL_DELAY, LONG_GRACE};
-use crate::shoot::{CLUSTERS, Shoot};
+use crate::shoot::{CLUSTERS, SoakShoot};
 
 /// From now on the shoot must not be probed.
-fn stop(shoot: &Shoot, what: &str) {
+fn stop(shoot: &SoakShoot, what: &str) {
     shoot.happens(what, |record, now| {
         record.stopped_since = record.stopped_since.or(Some(now))
     });
 }
 
 /// It may be, from the initial delay on. Noted before it is so: the watchdog may act at once.
-fn go_on(shoot: &Shoot, what: &str) {
+fn go_on(shoot: &SoakShoot, what: &str) {
     shoot.happens(what, |record, now| {
         (record.stopped_since, record.watched_from) = (None, now + INITIAL_DELAY)
     });
 }
 
-fn operation(shoot: &Shoot, kind: &str, state: &str) -> Result<()> {
+fn operation(shoot: &SoakShoot, kind: &str, state: &str) -> Result<()> {
     let operation = json!({"type": kind, "state": state, "progress": 50});
     shoot.change(|shoot| shoot["status"]["lastOperation"] = operation)
 }
 
-fn set_grace(shoot: &Shoot, grace: Duration) -> Result<()> {
+fn set_grace(shoot: &SoakShoot, grace: Duration) -> Result<()> {
     shoot.happens(
         format!("its grace is {grace:?} from now on"),
         |record, now| {
@@ -45,7 +45,7 @@ fn set_grace(shoot: &Shoot, grace: Duration) -> Result<()> {
 }
 
 /// The shoot sleeps for a while.
-pub(super) async fn hibernation(shoot: &Shoot, actor: &mut Actor) -> Result<()> {
+pub(super) async fn hibernation(shoot: &SoakShoot, actor: &mut Actor) -> Result<()> {
     shoot.change(|shoot| shoot["spec"]["hibernation"] = json!({"enabled": true}))?;
     stop(shoot, "hibernated");
     actor.wait(0.2..=3.0).await;
@@ -66,7 +66,7 @@ pub(super) async fn hibernation(shoot: &Shoot, actor: &mut Actor) -> Result<()> 
 }
 
 /// The control plane moves away and comes back.
-pub(super) async fn migration(shoot: &Shoot, actor: &mut Actor) -> Result<()> {
+pub(super) async fn migration(shoot: &SoakShoot, actor: &mut Actor) -> Result<()> {
     operation(shoot, "Migrate", "Processing")?;
     stop(shoot, "migrates");
     actor.wait(2.0..=8.0).await;
@@ -78,7 +78,7 @@ pub(super) async fn migration(shoot: &Shoot, actor: &mut Actor) -> Result<()> {
 }
 
 /// The shoot is deleted, and another one gets its name.
-pub(super) async fn deletion(shoot: &Shoot, actor: &mut Actor) -> Result<()> {
+pub(super) async fn deletion(shoot: &SoakShoot, actor: &mut Actor) -> Result<()> {
     if actor.chance(0.5) {
         shoot.change(|shoot| {
             shoot["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z")
@@ -94,7 +94,7 @@ pub(super) async fn deletion(shoot: &Shoot, actor: &mut Actor) -> Result<()> {
 }
 
 /// Operators want it left alone for a while.
-pub(super) async fn operators_pause(shoot: &Shoot, actor: &mut Actor) -> Result<()> {
+pub(super) async fn operators_pause(shoot: &SoakShoot, actor: &mut Actor) -> Result<()> {
     let annotate = |value: Value| {
         let annotation = json!({"metadata": {"annotations": {PAUSE: value}}});
         shoot
@@ -115,7 +115,7 @@ pub(super) async fn operators_pause(shoot: &Shoot, actor: &mut Actor) -> Result<
 }
 
 /// Another grace period for a while.
-pub(super) async fn grace(shoot: &Shoot, actor: &mut Actor) -> Result<()> {
+pub(super) async fn grace(shoot: &SoakShoot, actor: &mut Actor) -> Result<()> {
     set_grace(shoot, LONG_GRACE)?;
     actor.wait(5.0..=20.0).await;
     set_grace(shoot, GRACE)

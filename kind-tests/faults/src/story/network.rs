@@ -13,7 +13,7 @@ use super::actor::Actor;
 use super::be_away;
 use super::injected_fault::InjectedFault;
 use crate::pace::BEAT;
-use crate::shoot::{Api, LEASES, Shoot};
+use crate::shoot::{LEASES, ShootApi, SoakShoot};
 
 /// After a fault the next probe is under way within an interval of 3 s with its jitter, or a retry.
 const CONSEQUENCES: Duration = Duration::from_millis(500);
@@ -69,22 +69,22 @@ fn injected_faults(seconds: u32) -> [(&'static str, InjectedFault); 19] {
 }
 
 /// Something begins that keeps the watchdog from getting answers.
-fn begin(shoot: &Shoot, what: impl Into<String>) {
+fn begin(shoot: &SoakShoot, what: impl Into<String>) {
     shoot.happens(what, |record, _| record.api.begin());
 }
 
 /// It ends; it has consequences for so long.
-fn end(shoot: &Shoot, consequences: Duration) {
+fn end(shoot: &SoakShoot, consequences: Duration) {
     shoot.happens("answers can be had again", |record, now| {
         record.api.end(now + consequences + CONSEQUENCES)
     });
 }
 
 /// The API server fails for a while, in one of many ways.
-pub(super) async fn api_fault(shoot: &Shoot, actor: &mut Actor) -> Result<()> {
+pub(super) async fn api_fault(shoot: &SoakShoot, actor: &mut Actor) -> Result<()> {
     let time = actor.seconds(1.0..=8.0);
     let consequences = match &*shoot.api {
-        Api::Memory(api) => {
+        ShootApi::Memory(api) => {
             let seconds = actor.rng.random_range(1..=3);
             let (name, injected) = actor.pick(injected_faults(seconds));
             if let InjectedFault::Moment(strike) = injected {
@@ -110,7 +110,7 @@ pub(super) async fn api_fault(shoot: &Shoot, actor: &mut Actor) -> Result<()> {
                 Duration::ZERO
             }
         }
-        Api::Real(real) => {
+        ShootApi::Real(real) => {
             let path = actor.pick([Path::Stalled, Path::Refused, Path::Reset, Path::HalfOpen]);
             begin(shoot, format!("the way to the API server is {path:?}"));
             real.relay.set(path);
@@ -125,8 +125,8 @@ pub(super) async fn api_fault(shoot: &Shoot, actor: &mut Actor) -> Result<()> {
 
 /// The API server is away for a while, for its nodes too. A real one is only out of the watchdog's
 /// reach.
-pub(super) async fn api_away(shoot: &Shoot, actor: &mut Actor) -> Result<()> {
-    let Api::Memory(api) = &*shoot.api else {
+pub(super) async fn api_away(shoot: &SoakShoot, actor: &mut Actor) -> Result<()> {
+    let ShootApi::Memory(api) = &*shoot.api else {
         return api_fault(shoot, actor).await;
     };
     // It answers and says that it cannot serve, or nobody listens.
@@ -149,7 +149,7 @@ pub(super) async fn api_away(shoot: &Shoot, actor: &mut Actor) -> Result<()> {
 }
 
 /// The token is renewed: the Secret is written, and the old token dies before or after that.
-pub(super) async fn rotation(shoot: &Shoot, actor: &mut Actor) -> Result<()> {
+pub(super) async fn rotation(shoot: &SoakShoot, actor: &mut Actor) -> Result<()> {
     let gap = if actor.chance(0.5) {
         actor.seconds(0.1..=3.0)
     } else {
@@ -157,7 +157,7 @@ pub(super) async fn rotation(shoot: &Shoot, actor: &mut Actor) -> Result<()> {
     };
     let early = actor.chance(0.5);
     begin(shoot, format!("the token is rotated, {gap:?} apart"));
-    let real = matches!(*shoot.api, Api::Real(_));
+    let real = matches!(*shoot.api, ShootApi::Real(_));
     let renew = async {
         let old = shoot.record().token.clone();
         if early {
@@ -179,7 +179,7 @@ pub(super) async fn rotation(shoot: &Shoot, actor: &mut Actor) -> Result<()> {
 }
 
 /// The Secret is gone or useless for a while.
-pub(super) async fn bad_secret(shoot: &Shoot, actor: &mut Actor) -> Result<()> {
+pub(super) async fn bad_secret(shoot: &SoakShoot, actor: &mut Actor) -> Result<()> {
     let good = shoot.kubeconfig();
     let exec =
         "    exec: {apiVersion: client.authentication.k8s.io/v1, command: /bin/false}\n    x:";

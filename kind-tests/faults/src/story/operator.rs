@@ -6,13 +6,13 @@ use serde_json::{Value, json};
 use testbed::gardener::{self, IGNORE, PROTECTED, REPLICAS};
 
 use super::actor::Actor;
-use crate::shoot::{CA, DEPLOYMENTS, KCM, MCM, Shoot};
+use crate::shoot::{CA, DEPLOYMENTS, KCM, MCM, SoakShoot};
 
 /// Memories that somebody writes by hand.
 const MEMORIES: [&str; 9] = ["foo", "0", "-1", "", "1.5", "+2", "3", "2147483648", " 2"];
 
 /// Somebody edits a dependent by hand.
-pub(super) async fn operator(shoot: &Shoot, actor: &mut Actor) -> Result<()> {
+pub(super) async fn operator(shoot: &SoakShoot, actor: &mut Actor) -> Result<()> {
     let name = actor.pick([KCM, MCM, CA]);
     // A dependent that is gone stays so.
     let patch = |patch: Value| {
@@ -85,7 +85,7 @@ pub(super) async fn operator(shoot: &Shoot, actor: &mut Actor) -> Result<()> {
 
 /// gardenlet reconciles: it keeps the replicas of what carries the marker (rule 90), and writes its
 /// own otherwise.
-pub(super) async fn reconcile(shoot: &Shoot, actor: &mut Actor) -> Result<()> {
+pub(super) async fn reconcile(shoot: &SoakShoot, actor: &mut Actor) -> Result<()> {
     shoot.note("gardenlet reconciles");
     let revision = actor.rng.random::<u64>().to_string();
     for name in [KCM, MCM, CA] {

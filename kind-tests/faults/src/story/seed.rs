@@ -15,7 +15,7 @@ use super::injected_fault::InjectedFault;
 use crate::agents::{Agents, prober_config, weeder_config};
 use crate::oracle::Oracle;
 use crate::pace::{HAND_OVER, WINDOW};
-use crate::world::World;
+use crate::world::SoakWorld;
 
 /// After a fault watches are restarted, with waits of up to 2 s (D-27), and a Lease that has lapsed
 /// is taken.
@@ -23,7 +23,7 @@ const RECOVERY: Duration = Duration::from_secs(5);
 
 /// The story of the seed, of the processes, or of the configs.
 pub struct SeedFaults<'a> {
-    pub world: &'a World,
+    pub world: &'a SoakWorld,
     pub agents: &'a Agents,
     pub actor: Actor,
 }

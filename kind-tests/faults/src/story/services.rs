@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use super::Story;
+use super::ShootStory;
 use crate::oracle::record::plane::SERVICES;
 use crate::pace::WINDOW;
 
-impl Story {
+impl ShootStory {
     /// Goes on until the round is over.
     pub async fn services(mut self) {
         let Self {

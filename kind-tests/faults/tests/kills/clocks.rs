@@ -15,14 +15,14 @@ use tokio::time::{Instant, interval};
 
 use crate::replicas::{LEASES, scales, terminate};
 use crate::scaling::{holder, led};
-use crate::world::{DEPLOYMENTS, KCM, USERS, World, requests};
+use crate::world::{DEPLOYMENTS, KCM, KillWorld, USERS, requests};
 
 /// A wall clock of one process.
 struct WallClock(PathBuf);
 
 impl WallClock {
     /// Starts a prober by a clock that is so many seconds ahead.
-    fn start(world: &World, user: &str, seconds: i64, election: bool) -> Result<(Self, Agent)> {
+    fn start(world: &KillWorld, user: &str, seconds: i64, election: bool) -> Result<(Self, Agent)> {
         let clock = Self(world.folder.join(format!("clock-{user}")));
         clock.set(seconds)?;
         // The library that sets the clock of one process, made by the compiler that Rust itself
@@ -62,7 +62,7 @@ impl WallClock {
 
 /// An outage and its end, with something else happening in between, each seen and each change made
 /// once.
-async fn outage(world: &World, meanwhile: impl AsyncFn() -> Result<()>) -> Result<()> {
+async fn outage(world: &KillWorld, meanwhile: impl AsyncFn() -> Result<()>) -> Result<()> {
     world.nodes.cut_all();
     world.held_down().await?;
     meanwhile().await?;
@@ -76,7 +76,7 @@ async fn outage(world: &World, meanwhile: impl AsyncFn() -> Result<()>) -> Resul
 }
 
 /// No dependent was written so far.
-fn untouched(world: &World) -> Result<()> {
+fn untouched(world: &KillWorld) -> Result<()> {
     world.ledger.lock().balance(|_| 0)
 }
 
@@ -91,7 +91,7 @@ async fn a_seed_whose_clock_is_off_or_steps_sees_outages_and_no_others() -> Resu
     ];
     try_join_all(clocks.map(|(ahead, steps, meanwhile)| {
         tolerating_stalls(async move || {
-            let world = World::new(&DEPLOYMENTS).await?;
+            let world = KillWorld::new(&DEPLOYMENTS).await?;
             let (clock, prober) = WallClock::start(&world, USERS[0], ahead, false)?;
             world.looks(8).await?;
             untouched(&world)?;
@@ -130,7 +130,7 @@ async fn a_seed_whose_clock_is_off_or_steps_sees_outages_and_no_others() -> Resu
 #[tokio::test(flavor = "multi_thread")]
 async fn replicas_whose_clocks_differ_agree_who_leads() -> Result<()> {
     tolerating_stalls(async || {
-        let world = World::new(&DEPLOYMENTS).await?;
+        let world = KillWorld::new(&DEPLOYMENTS).await?;
         let (first, leader) = WallClock::start(&world, USERS[0], 60, true)?;
         led(&world).await?;
         let leads = holder(&world);
@@ -162,7 +162,7 @@ async fn replicas_whose_clocks_differ_agree_who_leads() -> Result<()> {
 #[tokio::test(flavor = "multi_thread")]
 async fn nodes_whose_clocks_are_off_step_or_drift_are_judged_like_all_others() -> Result<()> {
     tolerating_stalls(async || {
-        let world = World::new(&DEPLOYMENTS).await?;
+        let world = KillWorld::new(&DEPLOYMENTS).await?;
         let prober = world.prober(USERS[0], false)?.run()?;
         world.looks(3).await?;
         for skews in [
@@ -212,7 +212,7 @@ async fn a_scale_down_that_was_suspended_goes_on_if_the_outage_does_and_not_if_t
     // Fault 26, without an election: nothing but the process itself knows that it stood still.
     try_join_all([true, false].map(|well_again| {
         tolerating_stalls(async move || {
-            let mut world = World::new(&DEPLOYMENTS).await?;
+            let mut world = KillWorld::new(&DEPLOYMENTS).await?;
             // It goes down last, and only after a delay, in which the process is suspended.
             world.config.dependents[0]["scaleDown"]["initialDelay"] = "4s".into();
             let prober = world.prober(USERS[0], false)?.run()?;

@@ -7,20 +7,20 @@ use std::time::Duration;
 
 use anyhow::{Result, ensure};
 use faults::fences::Fences;
-use faults::writes::{Dependent, Way, way, way_in_two};
+use faults::writes::{ScaledDependent, WriteKind, way, way_in_two};
 use parking_lot::Mutex;
 use testbed::api::{Record, Seen, Store};
 use tokio::time::Instant;
 
-use crate::world::Kind;
+use crate::world::ScaledKind;
 
 /// The replicas' renewDeadline.
 const RENEW_DEADLINE: Duration = Duration::from_secs(5);
 
 /// What became of the dependents, and which rule was broken.
 #[derive(Default)]
-pub struct Ledger {
-    kinds: &'static [Kind],
+pub struct WriteLedger {
+    kinds: &'static [ScaledKind],
     /// Name of the dependent to the changes that the prober made.
     changes: BTreeMap<&'static str, usize>,
     fences: Fences,
@@ -31,9 +31,9 @@ pub struct Ledger {
     leaderless: Vec<String>,
 }
 
-impl Ledger {
+impl WriteLedger {
     /// Keeps the books of a store in which nobody but the prober scales these dependents.
-    pub fn open(store: &Store, kinds: &'static [Kind]) -> Arc<Mutex<Self>> {
+    pub fn open(store: &Store, kinds: &'static [ScaledKind]) -> Arc<Mutex<Self>> {
         let ledger = Arc::new(Mutex::new(Self {
             kinds,
             ..Self::default()
@@ -56,22 +56,26 @@ impl Ledger {
         ledger
     }
 
-    fn enter(&mut self, kind: &Kind, seen: &Seen<'_>, request: &Record) {
+    fn enter(&mut self, kind: &ScaledKind, seen: &Seen<'_>, request: &Record) {
         *self.changes.entry(kind.name).or_default() += 1;
         let judge = if kind.changes == 4 { way_in_two } else { way };
         let way = match seen.before {
             Some(before) if !seen.deleted => judge(before, seen.after),
             _ => Err("it is created or deleted".to_owned()),
         };
-        let was = seen.before.map(Dependent::of).unwrap_or_default();
-        let change = format!("{}: {was} -> {}", kind.name, Dependent::of(seen.after));
+        let was = seen.before.map(ScaledDependent::of).unwrap_or_default();
+        let change = format!(
+            "{}: {was} -> {}",
+            kind.name,
+            ScaledDependent::of(seen.after)
+        );
         // Writing to a String cannot fail.
         let _ = writeln!(self.story, "  {change}");
         match way {
             // Whoever does not lead may protect, and restores nothing within the minute that a
             // story takes (D-50).
-            Ok(Way::Down | Way::HandsOff) => {}
-            Ok(Way::Up | Way::Marked) => {
+            Ok(WriteKind::Down | WriteKind::HandsOff) => {}
+            Ok(WriteKind::Up | WriteKind::Marked) => {
                 let leaderless = self.fences.leaderless(
                     &request.user,
                     RENEW_DEADLINE,
@@ -97,7 +101,7 @@ impl Ledger {
     }
 
     /// No rule was broken, and each dependent was changed exactly as often as was intended.
-    pub fn balance(&self, intended: impl Fn(&Kind) -> usize) -> Result<()> {
+    pub fn balance(&self, intended: impl Fn(&ScaledKind) -> usize) -> Result<()> {
         ensure!(
             self.broken.is_empty(),
             "broken: {:#?}\n{}",

@@ -35,7 +35,7 @@ pub async fn terminate(mut replica: Agent) -> Result<()> {
 }
 
 /// The replicas, and whether one was hit as planned.
-pub struct Replicas<'a> {
+pub struct KilledReplicas<'a> {
     seed: &'a MemoryApi,
     kill: Option<Kill>,
     /// Where a process is awaited to be killed; and whose request was the last of the sort: when it
@@ -52,7 +52,7 @@ pub struct Replicas<'a> {
     ending: CancellationToken,
 }
 
-impl<'a> Replicas<'a> {
+impl<'a> KilledReplicas<'a> {
     /// Sets the trap, and starts the first one.
     pub fn start(
         seed: &'a MemoryApi,

@@ -3,15 +3,15 @@
 use anyhow::{Result, ensure};
 
 use crate::explorer::{Kill, Point, Told, explore};
-use crate::replicas::{LEASES, Replicas, takes_lead};
-use crate::world::{DEPLOYMENTS, KINDS, Kind, ONE, USERS, World, requests};
+use crate::replicas::{KilledReplicas, LEASES, takes_lead};
+use crate::world::{DEPLOYMENTS, KINDS, KillWorld, ONE, ScaledKind, USERS, requests};
 
 const LEASE: &str = "dwd-prober-leader-election";
 
 /// How a story runs.
 #[derive(Clone, Copy)]
-struct Plan {
-    kinds: &'static [Kind],
+struct KillPlan {
+    kinds: &'static [ScaledKind],
     election: bool,
     /// How many replicas there are. One that is killed is replaced only when it was alone.
     replicas: usize,
@@ -19,7 +19,7 @@ struct Plan {
     suspended: bool,
 }
 
-const ALONE: Plan = Plan {
+const ALONE: KillPlan = KillPlan {
     kinds: &DEPLOYMENTS,
     election: false,
     replicas: 1,
@@ -27,7 +27,7 @@ const ALONE: Plan = Plan {
 };
 
 /// The Lease's holder; empty when nobody holds it.
-pub fn holder(world: &World) -> String {
+pub fn holder(world: &KillWorld) -> String {
     let lease = world
         .seed
         .store()
@@ -40,7 +40,7 @@ pub fn holder(world: &World) -> String {
 }
 
 /// Waits until a replica that runs leads: one that was killed or is suspended renews no Lease.
-pub async fn led(world: &World) -> Result<()> {
+pub async fn led(world: &KillWorld) -> Result<()> {
     let before = world.seed.requests().total();
     requests(&world.seed, 1, "somebody leads", |record| {
         record.number >= before && takes_lead(record)
@@ -48,10 +48,10 @@ pub async fn led(world: &World) -> Result<()> {
     .await
 }
 
-async fn tell(plan: Plan, kill: Option<Kill>) -> Result<Told> {
-    let world = World::new(plan.kinds).await?;
+async fn tell(plan: KillPlan, kill: Option<Kill>) -> Result<Told> {
+    let world = KillWorld::new(plan.kinds).await?;
     let start = |user| world.prober(user, plan.election);
-    let replicas = Replicas::start(
+    let replicas = KilledReplicas::start(
         &world.seed,
         kill,
         plan.suspended,
@@ -96,7 +96,7 @@ async fn tell(plan: Plan, kill: Option<Kill>) -> Result<Told> {
     Ok(played)
 }
 
-async fn every_write(what: &str, plan: Plan, least: usize) -> Result<()> {
+async fn every_write(what: &str, plan: KillPlan, least: usize) -> Result<()> {
     explore(what, least, |kill| tell(plan, kill)).await
 }
 
@@ -109,7 +109,7 @@ async fn killed_at_any_write_to_deployments_nothing_is_lost() -> Result<()> {
 async fn killed_at_any_write_to_any_kind_nothing_is_lost() -> Result<()> {
     every_write(
         "kinds",
-        Plan {
+        KillPlan {
             kinds: &KINDS,
             ..ALONE
         },
@@ -122,7 +122,7 @@ async fn killed_at_any_write_to_any_kind_nothing_is_lost() -> Result<()> {
 async fn killed_at_any_write_of_a_leader_the_next_one_ends_its_work() -> Result<()> {
     every_write(
         "a leader",
-        Plan {
+        KillPlan {
             kinds: &ONE,
             election: true,
             ..ALONE
@@ -136,7 +136,7 @@ async fn killed_at_any_write_of_a_leader_the_next_one_ends_its_work() -> Result<
 async fn killed_at_any_write_the_other_replica_takes_the_lead_and_ends_the_work() -> Result<()> {
     every_write(
         "two replicas",
-        Plan {
+        KillPlan {
             kinds: &KINDS,
             election: true,
             replicas: 2,
@@ -152,7 +152,7 @@ async fn suspended_at_any_write_the_other_replica_ends_the_work_and_the_late_wri
 -> Result<()> {
     every_write(
         "a suspended leader",
-        Plan {
+        KillPlan {
             kinds: &KINDS,
             election: true,
             replicas: 2,

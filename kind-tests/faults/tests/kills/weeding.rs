@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use anyhow::{Context, Result, ensure};
-use faults::pods::{ROLE, State, pod, slice};
+use faults::pods::{PodHealth, ROLE, pod, slice};
 use parking_lot::Mutex;
 use serde_json::json;
 use testbed::agent::{Kind as Agent, Start};
@@ -13,7 +13,7 @@ use testbed::{PATIENCE, leash};
 use tokio::time::timeout;
 
 use crate::explorer::{Kill, Told, explore};
-use crate::replicas::{LEASES, Replicas};
+use crate::replicas::{KilledReplicas, LEASES};
 use crate::world::{ELECTION, NAMESPACE, UNSERVED, USERS, requests, server};
 
 /// The first windows after a start are spread over a tenth of this.
@@ -51,9 +51,9 @@ async fn tell(kill: Option<Kill>) -> Result<Told> {
     for name in WEEDS.iter().chain(&FLOWERS) {
         let owner = Some(*name).filter(|name| *name != "ownerless");
         let state = if *name == "well" {
-            State::Running
+            PodHealth::Running
         } else {
-            State::Waiting
+            PodHealth::Waiting
         };
         seed.store()
             .create(pod(NAMESPACE, name, &json!({ROLE.0: ROLE.1}), owner, state))?;
@@ -68,7 +68,7 @@ async fn tell(kill: Option<Kill>) -> Result<Told> {
         &seed.kubeconfig(USERS[0]),
         CONFIG,
     )?;
-    let replicas = Replicas::start(
+    let replicas = KilledReplicas::start(
         &seed,
         kill,
         false,

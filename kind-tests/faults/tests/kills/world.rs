@@ -20,7 +20,7 @@ use testbed::shoot::LEASES;
 use testbed::{PATIENCE, leash};
 use tokio::time::timeout;
 
-use crate::ledger::Ledger;
+use crate::ledger::WriteLedger;
 
 pub const NAMESPACE: &str = "shoot--p--s";
 /// The tokens of two replicas, with the same rights.
@@ -38,7 +38,7 @@ pub const ELECTION: [&str; 4] = [
 
 /// A kind of dependents: full name, apiVersion, kind, name, replicas, levels up and down.
 #[derive(Clone, Copy)]
-pub struct Kind {
+pub struct ScaledKind {
     pub resource: &'static str,
     api_version: &'static str,
     kind: &'static str,
@@ -50,8 +50,8 @@ pub struct Kind {
     pub changes: usize,
 }
 
-const fn plain(name: &'static str, replicas: i64, levels: (i64, i64)) -> Kind {
-    Kind {
+const fn plain(name: &'static str, replicas: i64, levels: (i64, i64)) -> ScaledKind {
+    ScaledKind {
         resource: "deployments.apps",
         api_version: "apps/v1",
         kind: "Deployment",
@@ -63,24 +63,24 @@ const fn plain(name: &'static str, replicas: i64, levels: (i64, i64)) -> Kind {
 }
 
 /// What Gardener configures.
-pub const DEPLOYMENTS: [Kind; 3] = [
+pub const DEPLOYMENTS: [ScaledKind; 3] = [
     plain(KCM, 2, (0, 1)),
     plain(MCM, 1, (1, 0)),
     plain(CA, 3, (2, 0)),
 ];
 /// The least that is an outage.
-pub const ONE: [Kind; 1] = [plain(KCM, 2, (0, 0))];
+pub const ONE: [ScaledKind; 1] = [plain(KCM, 2, (0, 0))];
 /// One of each kind that is scaled in a way of its own: the last one takes two requests in each
 /// direction.
-pub const KINDS: [Kind; 3] = [
+pub const KINDS: [ScaledKind; 3] = [
     plain(KCM, 2, (0, 1)),
-    Kind {
+    ScaledKind {
         resource: "statefulsets.apps",
         kind: "StatefulSet",
         name: "etcd-main",
         ..plain("", 3, (1, 0))
     },
-    Kind {
+    ScaledKind {
         resource: "stores.example.org",
         api_version: "example.org/v1",
         kind: "Store",
@@ -90,15 +90,15 @@ pub const KINDS: [Kind; 3] = [
     },
 ];
 
-pub struct World {
+pub struct KillWorld {
     pub seed: MemoryApi,
     pub shoot: MemoryApi,
     pub nodes: Nodes,
     pub folder: PathBuf,
     pub config: ProberConfig,
     /// What became of the dependents so far.
-    pub ledger: Arc<Mutex<Ledger>>,
-    kinds: &'static [Kind],
+    pub ledger: Arc<Mutex<WriteLedger>>,
+    kinds: &'static [ScaledKind],
     _kubelets: Kubelets,
 }
 
@@ -133,9 +133,9 @@ pub async fn requests(
         .with_context(|| format!("not {count} times: {what}"))
 }
 
-impl World {
+impl KillWorld {
     /// A healthy shoot with three nodes and these dependents.
-    pub async fn new(kinds: &'static [Kind]) -> Result<Self> {
+    pub async fn new(kinds: &'static [ScaledKind]) -> Result<Self> {
         let (seed, shoot) = (server().await?, server().await?);
         for name in USERS {
             let mut user = seed_prober();
@@ -158,7 +158,7 @@ impl World {
             ..ShootPlan::default()
         };
         let nodes = plan.furnish(store, &shoot)?;
-        let ledger = Ledger::open(store, kinds);
+        let ledger = WriteLedger::open(store, kinds);
         let kubelets = Kubelets::start(
             store,
             &[
@@ -214,9 +214,9 @@ impl World {
     }
 
     /// Waits until every dependent is so.
-    async fn all(&self, what: &str, so: impl Fn(&Kind, &Dependent) -> bool) -> Result<()> {
+    async fn all(&self, what: &str, so: impl Fn(&ScaledKind, &Dependent) -> bool) -> Result<()> {
         let reached = self.seed.store().wait_for(|store| {
-            let right = |kind: &Kind| {
+            let right = |kind: &ScaledKind| {
                 store
                     .get(kind.resource, NAMESPACE, kind.name)
                     .is_some_and(|object| so(kind, &Dependent::of(&object)))

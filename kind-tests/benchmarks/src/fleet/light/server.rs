@@ -11,29 +11,29 @@ use testbed::api::{MemoryApi, Options, full_size, protobuf};
 use testbed::authority::Authority;
 use tokio::io::{AsyncBufReadExt, BufReader};
 
-use super::{Plan, Seen, TOKEN};
+use super::{FleetPlan, FleetStatus, TOKEN};
 use crate::course::{expiry, seconds};
-use crate::fleet::renewer::{LeaseRenewer, Outage};
+use crate::fleet::renewer::{NodeOutage, RenewalSchedule};
 
 /// What is known of a shoot beside its server.
-struct Shoot {
-    renewer: LeaseRenewer,
+struct ServedShoot {
+    renewer: RenewalSchedule,
     /// Requests for leases.
     probes: u64,
     /// When the prober's schedule wants the next one.
     due: Option<DateTime<Utc>>,
-    /// See [`Seen`].
+    /// See [`FleetStatus`].
     late: Vec<f64>,
 }
 
 /// Of a lease what does not change: its metadata, and the beginning of its spec.
-struct Lease(Bytes, Vec<u8>);
+struct LeaseTemplate(Bytes, Vec<u8>);
 
 /// Serves until there are no more orders.
-pub async fn serve(plan: Plan) -> Result<()> {
+pub async fn serve(plan: FleetPlan) -> Result<()> {
     let authority = Authority::new()?;
-    let leases: Arc<[Lease]> = (0..plan.nodes)
-        .map(|at| Lease::of(at, plan.grace))
+    let leases: Arc<[LeaseTemplate]> = (0..plan.nodes)
+        .map(|at| LeaseTemplate::of(at, plan.grace))
         .collect();
     let nodes: Arc<[Bytes]> = (0..plan.nodes)
         .map(|at| protobuf::node(&full_size::node(at)))
@@ -47,7 +47,7 @@ pub async fn serve(plan: Plan) -> Result<()> {
             ..Options::default()
         };
         let server = MemoryApi::start(&authority, options).await?;
-        let shoot = Arc::new(Mutex::new(Shoot {
+        let shoot = Arc::new(Mutex::new(ServedShoot {
             renewer: plan.renewer(shoot),
             probes: 0,
             due: None,
@@ -73,10 +73,10 @@ pub async fn serve(plan: Plan) -> Result<()> {
     }
     let mut orders = BufReader::new(tokio::io::stdin()).lines();
     while let Some(order) = orders.next_line().await? {
-        let outages: Vec<Outage> = serde_json::from_str(&order)?;
-        let mut seen = Seen {
+        let outages: Vec<NodeOutage> = serde_json::from_str(&order)?;
+        let mut seen = FleetStatus {
             authority: authority.pem(),
-            ..Seen::default()
+            ..FleetStatus::default()
         };
         for (number, (shoot, server)) in served.iter().enumerate() {
             let mut shoot = shoot.lock().expect("no panic while locked");
@@ -94,7 +94,7 @@ pub async fn serve(plan: Plan) -> Result<()> {
     Ok(())
 }
 
-impl Shoot {
+impl ServedShoot {
     /// When its nodes have renewed, as whoever asks now is answered.
     ///
     /// The prober looks again before the verdict can fall, and before a renewal could be doubted:
@@ -111,7 +111,7 @@ impl Shoot {
     }
 }
 
-impl Lease {
+impl LeaseTemplate {
     fn of(node: usize, grace: u32) -> Self {
         let metadata = json!({"metadata": full_size::lease(node)["metadata"]});
         Self(

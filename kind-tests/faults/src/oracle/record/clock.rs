@@ -16,7 +16,7 @@ const MEMORY: Duration = Duration::from_secs(30);
 
 /// A node's clock.
 #[derive(Clone, Debug, Default)]
-pub struct Clock {
+pub struct NodeClock {
     /// How far it is ahead of ours, and by how much more each second.
     skew: TimeDelta,
     drift: TimeDelta,
@@ -28,7 +28,7 @@ pub struct Clock {
     stamped: BTreeSet<TimeDelta>,
 }
 
-impl Clock {
+impl NodeClock {
     /// Sets it.
     pub fn set(&mut self, skew: TimeDelta, drift: TimeDelta, now: Instant) {
         (self.skew, self.drift) = (skew, drift);
@@ -106,8 +106,8 @@ mod tests {
     const THRESHOLD: Duration = Duration::from_secs(6);
 
     /// A clock after stamps that were ahead by so many milliseconds.
-    fn after(stamps: &[i64]) -> Clock {
-        let mut clock = Clock::default();
+    fn after(stamps: &[i64]) -> NodeClock {
+        let mut clock = NodeClock::default();
         for ahead in stamps {
             clock.set(
                 TimeDelta::milliseconds(*ahead),

@@ -2,13 +2,13 @@
 
 use std::time::Duration;
 
-use faults::writes::{Dependent, Way, way};
+use faults::writes::{ScaledDependent, WriteKind, way};
 use serde_json::Value;
 use tokio::time::Instant;
 
-use super::{Node, Record, SAMPLES, keep};
-use crate::oracle::disturbances::Reading;
-use crate::oracle::ledger::Kind;
+use super::{NodeState, SAMPLES, ShootRecord, keep};
+use crate::oracle::disturbances::DisturbanceSnapshot;
+use crate::oracle::ledger::ViolationKind;
 use crate::oracle::truth::{Judgement, judge};
 use crate::pace::{BEAT, BUSY, CLEAN, DOWN_LIMIT, STOP_DEADLINE, UP_LIMIT};
 
@@ -19,7 +19,7 @@ const PAUSE: Duration = Duration::from_secs(1);
 const LATE: Duration = Duration::from_millis(1500);
 
 /// What the oracle finds.
-pub type Finding = (Kind, String);
+pub type Violation = (ViolationKind, String);
 
 /// The oracle's view at one moment.
 #[derive(Clone, Copy, Debug)]
@@ -60,7 +60,7 @@ impl Episode {
     }
 
     /// A clean outage must be met before the first node's end.
-    fn finding(&self) -> Option<Finding> {
+    fn finding(&self) -> Option<Violation> {
         let latency = self
             .latency()
             .filter(|latency| self.clean && !self.met_in_time() && *latency > LATE + self.lag)?;
@@ -68,12 +68,12 @@ impl Episode {
         let text = format!(
             "all was at 0 {latency:.1} s after the outage was beyond doubt, on a machine {lag:.1} s late"
         );
-        Some((Kind::LateAnswers, text))
+        Some((ViolationKind::LateAnswers, text))
     }
 }
 
 /// A write of the watchdog to a dependent.
-pub struct Write<'a> {
+pub struct WatchdogWrite<'a> {
     pub name: &'a str,
     pub before: &'a Value,
     pub after: &'a Value,
@@ -83,10 +83,14 @@ pub struct Write<'a> {
     pub leaderless: Option<String>,
 }
 
-impl Record {
+impl ShootRecord {
     /// Looks at the shoot as it is now, about ten times a second: what is found, and the outage
     /// that is over.
-    pub fn tick(&mut self, disturbances: Reading, now: Instant) -> (Vec<Finding>, Option<Episode>) {
+    pub fn tick(
+        &mut self,
+        disturbances: DisturbanceSnapshot,
+        now: Instant,
+    ) -> (Vec<Violation>, Option<Episode>) {
         let (judgement, api) = self.look(disturbances, now);
         // Since when nothing has kept any prober from knowing and protecting, and the leader from
         // restoring.
@@ -116,8 +120,18 @@ impl Record {
             now,
         );
         let missed = [
-            (Kind::MissedOutages, exposed, "an outage", "not all is at 0"),
-            (Kind::NotRestored, stuck, "healthy", "not all is restored"),
+            (
+                ViolationKind::MissedOutages,
+                exposed,
+                "an outage",
+                "not all is at 0",
+            ),
+            (
+                ViolationKind::NotRestored,
+                stuck,
+                "healthy",
+                "not all is restored",
+            ),
         ];
         let missed = missed
             .into_iter()
@@ -131,7 +145,7 @@ impl Record {
                 ))
             });
         let late = over.and_then(|over| over.finding());
-        let findings: Vec<Finding> = missed
+        let findings: Vec<Violation> = missed
             .chain(late)
             .chain(self.plane.tick(disturbances, now))
             .collect();
@@ -142,7 +156,11 @@ impl Record {
     }
 
     /// Judges by how it is now, and remembers that.
-    fn look(&mut self, disturbances: Reading, now: Instant) -> (Judgement, Option<Instant>) {
+    fn look(
+        &mut self,
+        disturbances: DisturbanceSnapshot,
+        now: Instant,
+    ) -> (Judgement, Option<Instant>) {
         let since = disturbances
             .guarded_since
             .unwrap_or(now)
@@ -220,11 +238,14 @@ impl Record {
     /// Judges a write at the moment at which it is applied.
     pub fn written(
         &mut self,
-        write: &Write<'_>,
-        disturbances: Reading,
+        write: &WatchdogWrite<'_>,
+        disturbances: DisturbanceSnapshot,
         now: Instant,
-    ) -> Option<Finding> {
-        let (was, is) = (Dependent::of(write.before), Dependent::of(write.after));
+    ) -> Option<Violation> {
+        let (was, is) = (
+            ScaledDependent::of(write.before),
+            ScaledDependent::of(write.after),
+        );
         self.note(
             now,
             format!("the watchdog writes {}: {was} -> {is}", write.name),
@@ -237,13 +258,17 @@ impl Record {
 
     fn judge_write(
         &mut self,
-        write: &Write<'_>,
-        was: &Dependent,
-        disturbances: Reading,
+        write: &WatchdogWrite<'_>,
+        was: &ScaledDependent,
+        disturbances: DisturbanceSnapshot,
         now: Instant,
-    ) -> Result<(), Finding> {
-        let way = way(write.before, write.after)
-            .map_err(|why| (Kind::WrongMemories, format!("is written wrongly: {why}")))?;
+    ) -> Result<(), Violation> {
+        let way = way(write.before, write.after).map_err(|why| {
+            (
+                ViolationKind::WrongMemories,
+                format!("is written wrongly: {why}"),
+            )
+        })?;
         let arrived = write.arrived;
         let deadline = STOP_DEADLINE + disturbances.lag;
         for (since, what) in [
@@ -258,28 +283,33 @@ impl Record {
             if let Some(known) = known.filter(|known| arrived > *known + deadline) {
                 let late = (arrived - known).as_secs_f64();
                 return Err((
-                    Kind::DisobedientWrites,
+                    ViolationKind::DisobedientWrites,
                     format!("is written {late:.1} s after the shoot {what}"),
                 ));
             }
         }
         let (right, kind, what): (fn(&Judgement) -> bool, _, _) = match way {
-            Way::HandsOff => return Ok(()),
-            Way::Down | Way::Marked => (
+            WriteKind::HandsOff => return Ok(()),
+            WriteKind::Down | WriteKind::Marked => (
                 |judgement| judgement.may_down,
-                Kind::WrongScaleDowns,
+                ViolationKind::WrongScaleDowns,
                 "scaled down although the nodes renewed",
             ),
-            Way::Up => (
+            WriteKind::Up => (
                 |judgement| judgement.may_up,
-                Kind::WrongRestores,
+                ViolationKind::WrongRestores,
                 "restored during an outage",
             ),
         };
         self.look(disturbances, now);
         if let Some(leaderless) = &write.leaderless {
             let why = self.judge_leaderless(way, was, arrived);
-            why.map_err(|why| (Kind::LeaderlessWrites, format!("{why}, and {leaderless}")))?;
+            why.map_err(|why| {
+                (
+                    ViolationKind::LeaderlessWrites,
+                    format!("{why}, and {leaderless}"),
+                )
+            })?;
         }
         // The last complete look that it can rest on was made while the API server last answered.
         let answered = self
@@ -308,17 +338,19 @@ impl Record {
     /// carries the marker when the shoot has been well for long.
     fn judge_leaderless(
         &self,
-        way: Way,
-        was: &Dependent,
+        way: WriteKind,
+        was: &ScaledDependent,
         arrived: Instant,
     ) -> Result<(), &'static str> {
         match way {
-            Way::Down | Way::HandsOff => Ok(()),
-            Way::Marked => Err("gets its marker back"),
-            Way::Up if was.replicas > 0 => Err("is repaired"),
-            Way::Up if !was.marker => Err("is restored without carrying the marker"),
-            Way::Up if self.was_ill_lately(arrived) => Err("is restored soon after an outage"),
-            Way::Up => Ok(()),
+            WriteKind::Down | WriteKind::HandsOff => Ok(()),
+            WriteKind::Marked => Err("gets its marker back"),
+            WriteKind::Up if was.replicas > 0 => Err("is repaired"),
+            WriteKind::Up if !was.marker => Err("is restored without carrying the marker"),
+            WriteKind::Up if self.was_ill_lately(arrived) => {
+                Err("is restored soon after an outage")
+            }
+            WriteKind::Up => Ok(()),
         }
     }
 }
@@ -337,7 +369,7 @@ fn lasted(
     lasted
 }
 
-fn node_line(name: &str, node: &Node, now: Instant) -> String {
+fn node_line(name: &str, node: &NodeState, now: Instant) -> String {
     let silent = now.saturating_duration_since(node.renewed);
     let words = [
         (node.clock.differs(), " (skewed)"),

@@ -8,9 +8,9 @@ use faults::pods::ROLE;
 use testbed::api::Seen;
 use tokio::time::Instant;
 
-use super::judge::Finding;
-use crate::oracle::disturbances::Reading;
-use crate::oracle::ledger::Kind;
+use super::judge::Violation;
+use crate::oracle::disturbances::DisturbanceSnapshot;
+use crate::oracle::ledger::ViolationKind;
 use crate::pace::{HAND_OVER, WINDOW};
 
 /// The Services, each with the role of the pods that need it.
@@ -27,14 +27,14 @@ const SPREAD: Duration = Duration::from_millis(1200);
 const DELETED_WITHIN: Duration = Duration::from_secs(5);
 
 #[derive(Debug)]
-pub struct Plane {
+pub struct ControlPlanePods {
     /// Whether each Service is ready, and since when.
     pub services: [(bool, Instant); 2],
-    pods: BTreeMap<String, Pod>,
+    pods: BTreeMap<String, PodState>,
 }
 
 #[derive(Debug)]
-struct Pod {
+struct PodState {
     /// The Service that it needs; none for pods that must never be deleted.
     needs: Option<usize>,
     crashing_since: Option<Instant>,
@@ -43,7 +43,7 @@ struct Pod {
     reported: bool,
 }
 
-impl Plane {
+impl ControlPlanePods {
     /// One with nothing in it yet.
     pub fn new(now: Instant) -> Self {
         Self {
@@ -75,7 +75,7 @@ impl Plane {
             .position(|(_, role)| metadata["labels"]["role"] == *role)
             .filter(|_| owned);
         let crashing = write.after["status"]["containerStatuses"][0]["state"]["running"].is_null();
-        let new = Pod {
+        let new = PodState {
             needs,
             crashing_since: None,
             crashed_until: now,
@@ -90,7 +90,12 @@ impl Plane {
     }
 
     /// Whether a pod may be deleted.
-    pub fn may_go(&self, name: &str, disturbances: Reading, now: Instant) -> Result<(), String> {
+    pub fn may_go(
+        &self,
+        name: &str,
+        disturbances: DisturbanceSnapshot,
+        now: Instant,
+    ) -> Result<(), String> {
         let pod = self.pods.get(name).ok_or("nobody knows it")?;
         let service = pod
             .needs
@@ -116,7 +121,7 @@ impl Plane {
     }
 
     /// Looks for pods that should have been deleted.
-    pub fn tick(&mut self, disturbances: Reading, now: Instant) -> Vec<Finding> {
+    pub fn tick(&mut self, disturbances: DisturbanceSnapshot, now: Instant) -> Vec<Violation> {
         let mut findings = Vec::new();
         for (name, pod) in &mut self.pods {
             let Some((service, crashing)) = pod.needs.zip(pod.crashing_since) else {
@@ -139,7 +144,7 @@ impl Plane {
                 let text = format!(
                     "pod {name} crashes, for {waited:.1} s although what it needs is ready again"
                 );
-                findings.push((Kind::NotWeeded, text));
+                findings.push((ViolationKind::NotWeeded, text));
             }
         }
         findings

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use testbed::gardener::{PROTECTED, REPLICAS};
 use tokio::time::Instant;
 
-use super::super::{Node, Record};
+use super::super::{NodeState, ShootRecord};
 use super::*;
 use crate::oracle::disturbances::Disturbances;
 use crate::pace::GRACE;
@@ -14,27 +14,27 @@ const BEAT_S: f64 = 2.0;
 
 /// A shoot of three nodes whose time is made up.
 struct Tale {
-    record: Record,
+    record: ShootRecord,
     start: Instant,
     now: f64,
-    disturbances: Reading,
-    found: Vec<Kind>,
+    disturbances: DisturbanceSnapshot,
+    found: Vec<ViolationKind>,
     over: Vec<Episode>,
 }
 
 impl Tale {
     fn new() -> Self {
         let start = Instant::now();
-        let mut record = Record::new(start);
+        let mut record = ShootRecord::new(start);
         for name in ["a", "b", "c"] {
-            record.nodes.insert(name.into(), Node::new(start));
+            record.nodes.insert(name.into(), NodeState::new(start));
         }
         record
             .dependents
-            .insert("kcm".into(), Dependent::of(&free(2)));
+            .insert("kcm".into(), ScaledDependent::of(&free(2)));
         let since = Some(start);
         let clear = Disturbances::new(start).read(start);
-        let disturbances = Reading {
+        let disturbances = DisturbanceSnapshot {
             clear_since: since,
             guarded_since: since,
             weeding_since: since,
@@ -83,7 +83,7 @@ impl Tale {
         self
     }
 
-    fn with(mut self, change: impl FnOnce(&mut Record, Instant)) -> Self {
+    fn with(mut self, change: impl FnOnce(&mut ShootRecord, Instant)) -> Self {
         let now = self.at();
         change(&mut self.record, now);
         self
@@ -97,8 +97,8 @@ impl Tale {
         after: &Value,
         ago: f64,
         leaderless: Option<String>,
-    ) -> Option<Kind> {
-        let write = Write {
+    ) -> Option<ViolationKind> {
+        let write = WatchdogWrite {
             name: "kcm",
             before,
             after,
@@ -108,28 +108,28 @@ impl Tale {
         let finding = self.record.written(&write, self.disturbances, self.at());
         self.record
             .dependents
-            .insert("kcm".into(), Dependent::of(after));
+            .insert("kcm".into(), ScaledDependent::of(after));
         finding.map(|(kind, _)| kind)
     }
 
     /// The API server goes away, for its nodes too, and comes back after so long.
     fn away(self, seconds: f64) -> Self {
-        let leave = |record: &mut Record, now| {
+        let leave = |record: &mut ShootRecord, now| {
             record.api.begin();
             record.leave(now);
         };
-        let come_back = |record: &mut Record, now| {
+        let come_back = |record: &mut ShootRecord, now| {
             record.come_back(now);
             record.api.end(now);
         };
         self.with(leave).go(seconds).with(come_back)
     }
 
-    fn down(&mut self) -> Option<Kind> {
+    fn down(&mut self) -> Option<ViolationKind> {
         self.written(&free(2), &held(), 0.0, None)
     }
 
-    fn up(&mut self) -> Option<Kind> {
+    fn up(&mut self) -> Option<ViolationKind> {
         self.written(&held(), &free(2), 0.0, None)
     }
 }
@@ -237,7 +237,7 @@ fn a_scale_down_is_wrong_unless_the_nodes_were_silent_for_long_enough_while_the_
     ] {
         assert_eq!(
             tale.down(),
-            (!right).then_some(Kind::WrongScaleDowns),
+            (!right).then_some(ViolationKind::WrongScaleDowns),
             "{what}"
         );
     }
@@ -246,7 +246,7 @@ fn a_scale_down_is_wrong_unless_the_nodes_were_silent_for_long_enough_while_the_
 #[test]
 fn a_clock_that_was_put_back_a_little_allows_a_scale_down_earlier_by_just_so_much() {
     let set = |ahead: i64| {
-        move |record: &mut Record, now: Instant| {
+        move |record: &mut ShootRecord, now: Instant| {
             let nodes = record.nodes.values_mut();
             nodes.for_each(|node| {
                 node.clock
@@ -255,7 +255,7 @@ fn a_clock_that_was_put_back_a_little_allows_a_scale_down_earlier_by_just_so_muc
         }
     };
     // Long after it the doubt about clocks that were off is over.
-    let renew = |record: &mut Record, now: Instant| {
+    let renew = |record: &mut ShootRecord, now: Instant| {
         record
             .nodes
             .values_mut()
@@ -269,13 +269,20 @@ fn a_clock_that_was_put_back_a_little_allows_a_scale_down_earlier_by_just_so_muc
     ] {
         let tale = Tale::new().with(set(ahead)).go(10.0).with(set(0)).go(50.0);
         let down = tale.cut(true).with(renew).go(silent).down();
-        assert_eq!(down, (!right).then_some(Kind::WrongScaleDowns), "{what}");
+        assert_eq!(
+            down,
+            (!right).then_some(ViolationKind::WrongScaleDowns),
+            "{what}"
+        );
     }
 }
 
 #[test]
 fn a_restore_during_an_outage_is_wrong() {
-    assert_eq!(held_down(6.5).go(10.0).up(), Some(Kind::WrongRestores));
+    assert_eq!(
+        held_down(6.5).go(10.0).up(),
+        Some(ViolationKind::WrongRestores)
+    );
     assert_eq!(
         held_down(6.5).go(10.0).cut(false).go(0.2).up(),
         None,
@@ -292,11 +299,15 @@ fn what_is_not_done_is_found_if_it_could_have_been() {
     let mut unwatched = outage(0.0);
     unwatched.disturbances.guarded_since = None;
     for (what, tale, found) in [
-        ("an outage", outage(30.0), Some(Kind::MissedOutages)),
+        (
+            "an outage",
+            outage(30.0),
+            Some(ViolationKind::MissedOutages),
+        ),
         (
             "that nobody leads is no excuse",
             unled(outage(0.0)).go(30.0),
-            Some(Kind::MissedOutages),
+            Some(ViolationKind::MissedOutages),
         ),
         ("nobody watches", unwatched.go(60.0), None),
         (
@@ -319,12 +330,12 @@ fn what_is_not_done_is_found_if_it_could_have_been() {
         (
             "it was away in an outage",
             healthy().cut(true).away(9.0).go(30.0),
-            Some(Kind::MissedOutages),
+            Some(ViolationKind::MissedOutages),
         ),
         (
             "nothing is restored",
             held_down(7.0).cut(false).go(50.0),
-            Some(Kind::NotRestored),
+            Some(ViolationKind::NotRestored),
         ),
         (
             "nobody leads who could restore it",
@@ -344,7 +355,7 @@ fn who_does_not_lead_may_protect_and_restores_what_is_held_when_it_has_been_well
     let well = |after: f64| held_down(10.0).go(5.0).cut(false).go(after);
     let (follower, leaderless) = (
         Some("b does not lead".to_owned()),
-        Some(Kind::LeaderlessWrites),
+        Some(ViolationKind::LeaderlessWrites),
     );
     for (what, mut tale, [before, after], who, found) in [
         (
@@ -359,7 +370,7 @@ fn who_does_not_lead_may_protect_and_restores_what_is_held_when_it_has_been_well
             healthy(),
             [&free(2), &held()],
             &follower,
-            Some(Kind::WrongScaleDowns),
+            Some(ViolationKind::WrongScaleDowns),
         ),
         (
             "a marker is the leader's business",
@@ -427,7 +438,7 @@ fn a_write_for_a_shoot_that_must_be_left_alone_is_found() {
             .go(after)
     };
     assert_eq!(stopped(1.5).down(), None, "it was under way");
-    assert_eq!(stopped(2.5).down(), Some(Kind::DisobedientWrites));
+    assert_eq!(stopped(2.5).down(), Some(ViolationKind::DisobedientWrites));
     let mut blind = stopped(10.0);
     blind.disturbances.seed_since = Some(blind.at() - Duration::from_secs(1));
     assert_eq!(blind.down(), None, "the seed has only just answered again");
@@ -451,7 +462,7 @@ fn a_late_answer_is_distinguished_from_one_in_time() {
     let (late, found) = answered(outage(7.0), 5.0);
     assert_eq!(
         (late.met_in_time(), late.clean, found.as_slice()),
-        (false, true, &[Kind::LateAnswers][..])
+        (false, true, &[ViolationKind::LateAnswers][..])
     );
     assert!(
         late.latency().is_some_and(|latency| latency > GRACE / 2),
@@ -465,11 +476,11 @@ fn a_late_answer_is_distinguished_from_one_in_time() {
         (false, &[][..]),
         "the machine was busy"
     );
-    let raised = |record: &mut Record, now| {
+    let raised = |record: &mut ShootRecord, now| {
         record.others_wrote(
             "kcm",
-            &Dependent::of(&free(0)),
-            &Dependent::of(&free(2)),
+            &ScaledDependent::of(&free(0)),
+            &ScaledDependent::of(&free(2)),
             now,
         )
     };
