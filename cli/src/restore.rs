@@ -5,16 +5,19 @@ mod answer;
 mod plan;
 
 use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context;
+use common::leader_election::Role;
 use futures::{FutureExt, StreamExt, stream};
 use k8s_openapi::api::core::v1::Namespace;
 use kube::api::{Patch, PatchParams};
 use kube::{Api, ResourceExt};
-use prober::restore::{Patience, Restore, Restorer, only_held_down};
+use prober::restore::{Limits, ManualRestore, only_held_down};
 use prober::seed::ClusterState;
 use prober::seed::watch_scope::WatchScope;
+use prober::shared::Shared;
 use prober_core::options::PAUSE;
 use prober_core::owner::Standing;
 use prober_core::verdict::Scope;
@@ -41,8 +44,9 @@ const POLL_INTERVAL: Duration = Duration::from_millis(50);
 struct Job {
     args: commands::Restore,
     seed: Seed,
-    restorer: Restorer,
-    patience: Patience,
+    /// What all restores share, so that it bounds their writes together.
+    shared: Shared,
+    limits: Limits,
 }
 
 pub(crate) async fn run(args: commands::Restore) -> anyhow::Result<()> {
@@ -67,15 +71,15 @@ pub(crate) async fn run(args: commands::Restore) -> anyhow::Result<()> {
             "warning: {resource} could not be read in any shoot: may it be listed and watched?"
         );
     }
-    let patience = Patience {
-        limit: args.timeout,
-        failures: FAILURES,
+    let limits = Limits {
+        timeout: args.timeout,
+        failed_probes: FAILURES,
     };
     let job = Job {
-        restorer: Restorer::new(&seed.prober),
+        shared: seed.prober.shared(Role::Alone),
         args,
         seed,
-        patience,
+        limits,
     };
     job.say(&format!("Config: {}\n", job.seed.config_from));
     if namespaces.is_empty() {
@@ -154,14 +158,13 @@ impl Job {
         shoot
     }
 
-    async fn restore(&self, shoot: &mut Shoot, cluster: &ClusterState) {
+    async fn restore(&self, shoot: &mut Shoot, cluster: &Arc<ClusterState>) {
         let (state, because) = why::state(cluster);
         shoot.state = state;
         shoot.paused = self.seed.prober.paused(&shoot.namespace);
         shoot.steps = self.plan(&shoot.namespace, Scope::All);
-        let mut restore = self
-            .restorer
-            .shoot(&shoot.namespace, cluster, self.args.force);
+        let (shared, cluster) = (self.shared.clone(), Arc::clone(cluster));
+        let mut restore = ManualRestore::new(shared, &shoot.namespace, cluster, self.args.force);
         if shoot.is_pending() {
             let refused = self.look(shoot, &mut restore, &because).await;
             shoot.steps = self.plan(&shoot.namespace, restore.scope());
@@ -204,7 +207,7 @@ impl Job {
     async fn look(
         &self,
         shoot: &mut Shoot,
-        restore: &mut Restore,
+        restore: &mut ManualRestore,
         because: &str,
     ) -> Option<String> {
         let probed = shoot.state == "probed";
@@ -233,7 +236,7 @@ impl Job {
         } else {
             Progress::saying("looking at the shoot ...")
         };
-        let found = restore.look(self.patience).await;
+        let found = restore.probe(self.limits).await;
         drop(progress);
         match found {
             Ok(verdict) => {
@@ -252,13 +255,17 @@ impl Job {
         }
     }
 
-    async fn carry_out(&self, shoot: &mut Shoot, restore: &mut Restore) -> anyhow::Result<()> {
+    async fn carry_out(
+        &self,
+        shoot: &mut Shoot,
+        restore: &mut ManualRestore,
+    ) -> anyhow::Result<()> {
         if self.args.force {
             self.pause(shoot).await?;
         }
         restore.begin();
         let mut failed = Vec::new();
-        while let Some(event) = restore.next(self.patience).await? {
+        while let Some(event) = restore.next(self.limits).await? {
             let line = shoot.note(event, &mut failed);
             self.say(&format!("{}: {line}\n", shoot.namespace));
         }

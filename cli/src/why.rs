@@ -4,7 +4,6 @@ use prober::owner_check::OwnerStatus;
 use prober::seed::ClusterState;
 use prober::seed::dependent::Unavailable;
 use prober_core::config::Dependent;
-use prober_core::lifecycle::lifecycle;
 use prober_core::owner::Standing;
 use prober_core::replicas::{Observed, scale_up};
 use prober_core::verdict::Scope;
@@ -13,7 +12,7 @@ use crate::output::{bad, good, plain, warn};
 
 /// Why a shoot is probed, or not: the word that metrics use, and a sentence.
 pub(crate) fn state(cluster: &ClusterState) -> (&'static str, String) {
-    let shoot = match &cluster.shoot {
+    match &cluster.shoot {
         None => {
             return (
                 "no_shoot",
@@ -28,9 +27,9 @@ pub(crate) fn state(cluster: &ClusterState) -> (&'static str, String) {
                 ),
             );
         }
-        Some(Ok(shoot)) => shoot,
-    };
-    let word = lifecycle(shoot, cluster.seed.name.as_deref()).as_str();
+        Some(Ok(_)) => {}
+    }
+    let word = cluster.as_str();
     let sentence = match word {
         "probed" => "its control plane is there and meant to be: it is probed",
         "deleting" => "it is being deleted: it is not probed",

@@ -148,6 +148,7 @@ async fn follow_config(
                     report_dropped(&dropped, &shared.metrics);
                 }
                 configs.send_replace(Arc::new(config));
+                shared.seed.wakers.wake_all();
             }
             // Without one of its views the prober is blind: the process ends, and is restarted.
             Some(ended) = watches.tasks.join_next() => propagate_panic(ended),
@@ -177,7 +178,7 @@ async fn work(
     let report = move |namespace: &str, refused: &Refused| {
         refused_settings::report(&events, namespace, refused)
     };
-    let mut watches = seed.watch(&shared.config.borrow(), sender, report);
+    let mut watches = seed.watch(&shared.config.borrow(), Some(sender), report);
     let manager = async {
         // First probes that could not know what is held down would be spread, and would find that
         // out of date.

@@ -24,6 +24,7 @@
 pub mod agent;
 pub mod clock;
 pub mod config;
+pub mod driver;
 pub mod executor;
 pub mod gardener;
 pub mod manager;

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
 use std::time::Duration;
 
 use common::backoff::Backoff;
@@ -9,19 +10,19 @@ use common::view::Key;
 use futures::FutureExt;
 use futures::future::join_all;
 use prober_core::config::ResourceRef;
-use prober_core::lifecycle::{Lifecycle, ShootSettings, is_in_operation, lifecycle, settings};
+use prober_core::lifecycle::{Lifecycle, is_in_operation};
 use prober_core::shoot::Start;
 use prober_core::span;
 use prometheus_client::metrics::counter::Counter;
-use tokio::sync::{mpsc, watch};
+use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 use tracing::Instrument;
 
+use crate::driver::Driver;
 use crate::seed::ClusterState;
 use crate::shared::Shared;
-use crate::shoot::{self, Identity};
 
 /// The longest wait before a probe that has panicked starts again: one that always does so panics
 /// at most once a minute.
@@ -38,7 +39,6 @@ type HeldDown = Vec<ResourceRef>;
 
 struct Running {
     uid: String,
-    settings: watch::Sender<ShootSettings>,
     cancel: CancellationToken,
     task: AbortOnDropHandle<HeldDown>,
 }
@@ -64,15 +64,19 @@ impl Manager {
     }
 
     async fn follow(&mut self, namespace: &str) {
-        let cluster = self.shared.seed.clusters.get("", namespace);
-        let owned = cluster
+        let Shared {
+            clock,
+            seed,
+            statuses,
+            ..
+        } = &self.shared;
+        let cluster = seed.clusters.get("", namespace);
+        let has_owner = cluster
             .as_ref()
             .is_some_and(|cluster| !cluster.is_self_hosted());
-        self.shared
-            .owners()
-            .update(namespace, owned, self.shared.clock.now());
+        statuses.owners.update(namespace, has_owner, clock.now());
+        statuses.set_state(namespace, cluster.as_ref().map(|cluster| cluster.as_str()));
         let Some(cluster) = cluster else {
-            self.shared.statuses.set_state(namespace, None);
             return self.stop(namespace, "cluster_deleted").await;
         };
         if self
@@ -82,93 +86,56 @@ impl Manager {
         {
             self.stop(namespace, "cluster_replaced").await;
         }
-        let ClusterState { uid, seed, shoot } = cluster.as_ref();
-        let shoot = match shoot {
-            Some(Ok(shoot)) => shoot,
-            Some(Err(error)) => {
-                // An existing probe stays as it is (D-13).
-                self.shared
-                    .statuses
-                    .set_state(namespace, Some("unreadable"));
-                return tracing::warn!(
-                    namespace,
-                    error,
-                    "Cluster holds a shoot that cannot be understood"
-                );
-            }
-            None => {
-                self.shared.statuses.set_state(namespace, Some("no_shoot"));
-                return tracing::warn!(namespace, "Cluster holds no shoot");
-            }
-        };
-        let lifecycle = lifecycle(shoot, seed.name.as_deref());
-        self.shared
-            .statuses
-            .set_state(namespace, Some(lifecycle.as_str()));
-        match (lifecycle, self.probes.get(namespace)) {
-            (Lifecycle::Stop(reason), _) => self.stop(namespace, reason.into_str()).await,
-            (_, Some(running)) => {
-                let settings = settings(shoot);
-                running
-                    .settings
-                    .send_if_modified(|known| std::mem::replace(known, settings) != *known);
-            }
-            (Lifecycle::Wait(reason), None) => tracing::debug!(
+        let is_probed = self.probes.contains_key(namespace);
+        match (&cluster.shoot, &cluster.lifecycle) {
+            // An existing probe stays as it is (D-13).
+            (None, _) => tracing::warn!(namespace, "Cluster holds no shoot"),
+            (Some(Err(error)), _) => tracing::warn!(
+                namespace,
+                error,
+                "Cluster holds a shoot that cannot be understood"
+            ),
+            (_, Some(Lifecycle::Stop(reason))) => self.stop(namespace, reason.into_str()).await,
+            (_, Some(Lifecycle::Wait(reason))) if !is_probed => tracing::debug!(
                 namespace,
                 reason = reason.into_str(),
                 "shoot is not probed yet"
             ),
-            (Lifecycle::Probe(settings), None) => {
+            (Some(Ok(shoot)), Some(Lifecycle::Probe(_))) if !is_probed => {
                 let now = self.shared.clock.now();
                 let delay = span(self.shared.config.borrow().initial_delay);
-                let in_operation = is_in_operation(shoot, delay, self.shared.clock.wall(now));
-                self.start(
-                    namespace,
-                    uid.clone(),
-                    settings,
-                    Start {
-                        eligible: now,
-                        in_operation,
-                    },
-                );
+                let start = Start {
+                    eligible: now,
+                    in_operation: is_in_operation(shoot, delay, self.shared.clock.wall(now)),
+                };
+                self.start(namespace, &cluster, start);
             }
+            // It may have other settings.
+            _ => self.shared.seed.wakers.wake(namespace),
         }
     }
 
-    fn start(&mut self, namespace: &str, uid: String, settings: ShootSettings, start: Start) {
+    fn start(&mut self, namespace: &str, cluster: &Arc<ClusterState>, start: Start) {
         let span = tracing::info_span!("shoot", namespace);
         // Every replica probes, so this alone does not say who leads.
         let role = self.shared.role.standing().role;
         span.in_scope(|| tracing::info!(role, "shoot is probed from now on"));
-        let identity = Identity {
-            namespace: namespace.to_owned(),
-            uid: uid.clone(),
-            start,
-        };
-        let (settings, receiver) = watch::channel(settings);
         let cancel = CancellationToken::new();
         let (shared, cancelled) = (self.shared.clone(), cancel.clone());
+        let (name, state) = (namespace.to_owned(), Arc::clone(cluster));
         let task = async move {
             let probe = || {
-                shoot::run(
-                    identity.clone(),
-                    shared.clone(),
-                    receiver.clone(),
-                    cancelled.clone(),
-                )
+                let driver = Driver::start(shared.clone(), &name, Arc::clone(&state), start);
+                driver.run(cancelled.clone())
             };
             restarted_on_panic(probe, &shared.metrics.panics, &cancelled).await
         };
-        let task = AbortOnDropHandle::new(tokio::spawn(task.instrument(span)));
-        self.probes.insert(
-            namespace.to_owned(),
-            Running {
-                uid,
-                settings,
-                cancel,
-                task,
-            },
-        );
+        let running = Running {
+            uid: cluster.uid.clone(),
+            cancel,
+            task: AbortOnDropHandle::new(tokio::spawn(task.instrument(span))),
+        };
+        self.probes.insert(namespace.to_owned(), running);
     }
 
     /// Ends a probe and waits for its end, so that a successor never meets it (D-14, D-63).

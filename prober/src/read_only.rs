@@ -14,12 +14,12 @@ use prober_core::config::{Config, Dependent, ResourceRef};
 use prober_core::lifecycle::{Lifecycle, ShootSettings};
 use prober_core::options::{Refused, ResolvedOptions};
 use prober_core::replicas::Observed;
-use tokio::sync::{mpsc, watch};
-use tokio::time::{Instant, sleep, timeout};
-use tokio_util::sync::CancellationToken;
+use prober_core::shoot::Start;
+use tokio::sync::watch;
+use tokio::time::{Instant, timeout};
 
 use crate::clock::Clock;
-use crate::manager::Manager;
+use crate::driver::Driver;
 use crate::observability::metrics::Metrics;
 use crate::observability::shoot_statuses::ShootStatuses;
 use crate::observability::status::ProbeStatus;
@@ -32,8 +32,8 @@ use crate::shoot_client::resources::Resources;
 use crate::suspend_detector::SuspendDetector;
 use crate::write::Writer;
 
-/// How often the status, which is in memory, is read.
-const POLL_INTERVAL: Duration = Duration::from_millis(50);
+/// How often progress is reported while nothing happens.
+const PROGRESS_INTERVAL: Duration = Duration::from_secs(1);
 
 /// How fast a restore writes: what --kube-api-qps and --kube-api-burst are by default.
 const QPS: f64 = 5.0;
@@ -48,7 +48,6 @@ pub struct ReadOnlyProber {
     config: Config,
     seed: Arc<Seed>,
     watches: SeedWatches,
-    changes: mpsc::Receiver<common::view::Key>,
 }
 
 impl ReadOnlyProber {
@@ -61,16 +60,13 @@ impl ReadOnlyProber {
         patience: Duration,
     ) -> Self {
         let seed = Arc::new(Seed::new(client.clone(), watch_scope));
-        // Room for every Cluster of a large seed: nobody takes them out before a probe begins.
-        let (sender, changes) = mpsc::channel(10_000);
-        let watches = seed.watch(&config, sender, |_, _| {});
+        let watches = seed.watch(&config, None, |_, _| {});
         let _ = timeout(patience, seed.filled()).await;
         Self {
             client,
             config,
             seed,
             watches,
-            changes,
         }
     }
 
@@ -175,64 +171,52 @@ impl ReadOnlyProber {
 
     /// For how long a shoot may have to be watched until its leases can be judged, and are.
     pub fn longest_doubt(&self, namespace: &str) -> Duration {
-        let lifecycle = self
-            .cluster(namespace)
-            .and_then(|cluster| cluster.lifecycle());
-        let settings = if let Some(Lifecycle::Probe(settings)) = lifecycle {
-            settings
-        } else {
-            ShootSettings::default()
-        };
+        let cluster = self.cluster(namespace);
+        let settings =
+            cluster.map_or_else(ShootSettings::default, |cluster| cluster.settings.clone());
         let grace = settings.grace(&self.config);
         (grace.longest_doubt() + grace.recovery_gap())
             .to_std()
             .unwrap_or_default()
     }
 
-    /// Probes the shoot in this namespace until `enough`, for at most `limit`; none when it may not
-    /// be probed. `progress` gets the status each time it is read.
+    /// Probes a shoot until `enough`, for at most `limit`; none when it may not be probed.
+    /// `progress` gets the status as it is at least once a second.
     pub async fn probe(
-        self,
+        &self,
         namespace: &str,
         limit: Duration,
         enough: impl Fn(&ProbeStatus) -> bool,
         mut progress: impl FnMut(&ProbeStatus),
     ) -> Option<ProbeStatus> {
-        let shared = self.shared(Role::DryRun);
-        let Self {
-            seed,
-            watches,
-            changes,
-            ..
-        } = self;
+        let cluster = self.cluster(namespace)?;
+        let Some(Lifecycle::Probe(_)) = cluster.lifecycle else {
+            return None;
+        };
+        let (shared, deadline) = (self.shared(Role::DryRun), Instant::now() + limit);
         let (clock, statuses) = (shared.clock, shared.statuses.clone());
-        let stop = CancellationToken::new();
-        let manager = tokio::spawn(Manager::new(shared).run(changes, stop.clone()));
-        let deadline = Instant::now() + limit;
-        let mut last = None;
-        // What has ended the wait is read once more: the status may have been half written.
-        let mut ended = false;
-        while !ended {
-            ended = last.as_ref().is_some_and(&enough) || Instant::now() >= deadline;
-            sleep(POLL_INTERVAL).await;
-            last = ProbeStatus::of(namespace, &statuses, clock);
-            let lifecycle = seed
-                .clusters
-                .get("", namespace)
-                .and_then(|cluster| cluster.lifecycle());
-            if last.is_none() && !matches!(lifecycle, Some(Lifecycle::Probe(_))) {
-                break;
+        let start = Start {
+            eligible: clock.now(),
+            in_operation: true,
+        };
+        let mut driver = Driver::start(shared, namespace, Arc::clone(&cluster), start);
+        loop {
+            let status = ProbeStatus::of(namespace, &statuses, clock)?;
+            progress(&status);
+            if enough(&status) || Instant::now() >= deadline {
+                return Some(status);
             }
-            last.iter().for_each(&mut progress);
+            let until = deadline.min(Instant::now() + PROGRESS_INTERVAL);
+            driver.step_until(until).await;
+            driver.update_status();
+            if !self.cluster(namespace)?.wants_probe(&cluster.uid) {
+                return None;
+            }
         }
-        stop.cancel();
-        let _ = manager.await;
-        watches.end().await;
-        last
     }
 
     /// What the tasks of the shoots share. Writes have the pace that the prober has by default.
-    pub(crate) fn shared(&self, role: Role) -> Shared {
+    pub fn shared(&self, role: Role) -> Shared {
         let clock = Clock::start();
         let suspend_detector = SuspendDetector::new(clock);
         // Probes once; what would be written is said at once, too. Owner records are checked by

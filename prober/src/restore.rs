@@ -1,47 +1,41 @@
-//! A restore that a person asks for, whether or not a prober runs. It decides nothing itself: it
-//! drives the machine that decides for the prober ([`prober_core::shoot`]) for one shoot, so that
-//! order, delays, memories, conflicts and retries are the prober's own.
+//! A restore by hand, whether or not a prober runs. Its machine is the prober's, so that order,
+//! delays, remembered replicas, conflicts and retries are the same.
 //!
 //! ```text
-//! look: leases --> machine, which may write nothing --> verdict
-//! next: leases, or a person's word --> machine, which leads --> writes, until nothing is left to restore
+//! probe: leases --> machine, which may write nothing --> verdict
+//! next: leases, or --force --> machine, which leads --> writes, until nothing is left to restore
 //! ```
 //!
 //! It never scales down: it ends as soon as the machine would.
 
 use std::collections::VecDeque;
-use std::future::ready;
 use std::sync::Arc;
 use std::time::Duration;
 
-use common::leader_election::Role;
-use prober_core::config::{Config, Dependent, ResourceRef};
-use prober_core::lifecycle::{ShootSettings, settings};
+use prober_core::config::{Dependent, ResourceRef};
 use prober_core::options::ResolvedOptions;
 use prober_core::plan::Direction;
 use prober_core::replicas::scale_up;
-use prober_core::shoot::{Action, Environment, Input, Report, Shoot, Start};
-use prober_core::verdict::{BackedNodes, Scope, Verdict};
-use tokio::time::{Instant, sleep_until};
+use prober_core::shoot::{Environment, Input, Report, Start};
+use prober_core::verdict::{Scope, Verdict};
+use tokio::time::Instant;
 
-use crate::executor::Executor;
-use crate::read_only::ReadOnlyProber;
+use crate::driver::{Driver, Reporter};
 use crate::seed::ClusterState;
-use crate::seed::wakers::Registration;
 use crate::shared::Shared;
+use crate::shoot_client::error::ProbeError;
 use crate::write::WriteError;
 
-/// When a look at the leases is given up.
+/// When a restore ends although it has not reached its end.
 #[derive(Clone, Copy, Debug)]
-pub struct Patience {
-    pub limit: Duration,
-    /// After so many failed probes in a row.
-    pub failures: u32,
+pub struct Limits {
+    /// How long the verdict, and each event of a restore, may take.
+    pub timeout: Duration,
+    pub failed_probes: u32,
 }
 
-/// What happens in a restore.
 #[derive(Debug)]
-pub enum Event {
+pub enum RestoreEvent {
     /// Replicas before and after: the same where only annotations were removed.
     Written {
         resource: ResourceRef,
@@ -67,126 +61,73 @@ pub enum Stopped {
     Stuck(Duration),
 }
 
-/// Begins restores; they share what bounds their writes.
-pub struct Restorer {
-    shared: Shared,
-}
-
-impl Restorer {
-    pub fn new(prober: &ReadOnlyProber) -> Self {
-        Self {
-            shared: prober.shared(Role::Alone),
-        }
-    }
-
-    /// A restore of one shoot. Where a person has vouched for the nodes its leases are not looked
-    /// at, and its Cluster is not asked whether it may be probed.
-    pub fn shoot(&self, namespace: &str, cluster: &ClusterState, vouched: bool) -> Restore {
-        Restore::new(self.shared.clone(), namespace.to_owned(), cluster, vouched)
-    }
-}
-
 /// Whether only what is held down comes back. Where the namespaces cannot be read, they may say so.
 pub fn only_held_down(options: Option<ResolvedOptions>) -> bool {
     options.is_none_or(|options| options.restore_only_held_down.value)
 }
 
-pub struct Restore {
-    namespace: String,
-    uid: String,
-    shared: Shared,
-    config: Arc<Config>,
-    settings: ShootSettings,
-    vouched: bool,
-    /// What it is to bring back, from when on it may write.
-    begun: Option<Scope>,
-    machine: Shoot,
-    executor: Executor,
-    wakers: Registration,
-    /// Whether the machine waits for a probe, in whose place a person's word stands.
-    awaits_word: bool,
-    /// Why the last probe was not complete.
-    failure: Option<String>,
-    events: VecDeque<Event>,
-    stopped: Option<Stopped>,
-    ended: bool,
-    /// When something happened last.
-    last: Instant,
+/// A restore of one shoot.
+pub struct ManualRestore {
+    driver: Driver<RestoreReporter>,
+    last_event: Instant,
 }
 
-impl Restore {
-    fn new(shared: Shared, namespace: String, cluster: &ClusterState, vouched: bool) -> Self {
-        let config = Arc::clone(&shared.config.borrow());
-        let uid = cluster.uid.clone();
-        let settings = cluster
-            .shoot
-            .as_ref()
-            .and_then(|shoot| shoot.as_ref().ok())
-            .map(settings)
-            .unwrap_or_default();
-        let now = shared.clock.now();
-        let env = Environment {
-            paused: Some(true),
-            ..shared.environment(&config, &settings, &namespace, &uid, None)
+struct RestoreReporter {
+    forced: bool,
+    /// What is to be brought back; none before the restore has begun, so that nothing is written.
+    scope: Option<Scope>,
+    /// Why the last probe was not complete.
+    failure: Option<String>,
+    events: VecDeque<RestoreEvent>,
+    end: Option<Result<(), Stopped>>,
+}
+
+impl ManualRestore {
+    /// With `forced` the shoot is not probed, and its Cluster is not asked whether it may be.
+    pub fn new(shared: Shared, namespace: &str, cluster: Arc<ClusterState>, forced: bool) -> Self {
+        let start = Start {
+            eligible: shared.clock.now(),
+            in_operation: true,
         };
-        Self {
-            machine: Shoot::new(
-                Start {
-                    eligible: now,
-                    in_operation: true,
-                },
-                &env,
-                now,
-            ),
-            executor: Executor::new(namespace.clone(), uid.clone(), &shared),
-            wakers: shared.seed.wakers.register(&namespace),
-            awaits_word: false,
+        let mut driver = Driver::new(shared, namespace, cluster, start, |_| RestoreReporter {
+            forced,
+            scope: None,
             failure: None,
             events: VecDeque::new(),
-            stopped: None,
-            ended: false,
-            last: Instant::now(),
-            begun: None,
-            namespace,
-            uid,
-            shared,
-            config,
-            settings,
-            vouched,
+            end: None,
+        });
+        driver.executor.skip_probes = forced;
+        Self {
+            driver,
+            last_event: Instant::now(),
         }
     }
 
-    /// Looks at the leases until it is clear what they say, and writes nothing. The error says why
-    /// that is not known.
-    pub async fn look(&mut self, patience: Patience) -> Result<Verdict, String> {
-        let deadline = Instant::now() + patience.limit;
-        self.feed(Input::Woken);
+    /// Probes until the verdict is clear, and writes nothing. The error says why it is not known.
+    pub async fn probe(&mut self, limits: Limits) -> Result<Verdict, String> {
+        let deadline = Instant::now() + limits.timeout;
+        self.driver.feed(Input::Woken);
         loop {
-            let found = self.leases();
+            let verdict = self.driver.verdict();
             // Any hold may end when nodes are seen to renew.
-            let clear = found.as_ref().is_ok_and(|verdict| verdict.aim().is_some());
-            if clear || self.machine.failures() >= patience.failures || Instant::now() >= deadline {
-                return found;
+            let is_clear = verdict
+                .as_ref()
+                .is_ok_and(|verdict| verdict.aim().is_some());
+            if is_clear || self.has_failed(limits) || Instant::now() >= deadline {
+                return verdict;
             }
-            self.turn(deadline).await;
+            self.driver.step_until(deadline).await;
         }
     }
 
-    /// What the last probe found.
-    fn leases(&self) -> Result<Verdict, String> {
-        match self.machine.finding() {
-            Some(finding) if self.machine.failures() == 0 => Ok(finding.verdict),
-            _ => Err(self
-                .failure
-                .clone()
-                .unwrap_or_else(|| "there is no answer yet".to_owned())),
-        }
+    fn has_failed(&self, limits: Limits) -> bool {
+        self.driver.machine.failures() >= limits.failed_probes
     }
 
     /// What of the dependents may come back: what the verdict says; without one that says "up" only
     /// what carries the marker.
     pub fn scope(&self) -> Scope {
-        match self.leases().map(Verdict::aim) {
+        match self.driver.verdict().map(Verdict::aim) {
             Ok(Some((Direction::Up, scope))) => scope,
             _ => Scope::HeldDown,
         }
@@ -194,170 +135,122 @@ impl Restore {
 
     /// Writes from now on.
     pub fn begin(&mut self) {
-        (self.begun, self.last) = (Some(self.scope()), Instant::now());
-        self.feed(Input::Woken);
+        self.driver.reporter.scope = Some(self.scope());
+        self.last_event = Instant::now();
+        self.driver.feed(Input::Woken);
     }
 
     /// What happens next in a restore that has begun; none when it is over.
-    pub async fn next(&mut self, patience: Patience) -> Result<Option<Event>, Stopped> {
+    pub async fn next(&mut self, limits: Limits) -> Result<Option<RestoreEvent>, Stopped> {
+        let limit = limits.timeout + self.longest_scale_up();
         loop {
-            if let Some(event) = self.events.pop_front() {
-                self.last = Instant::now();
+            let reporter = &mut self.driver.reporter;
+            if let Some(event) = reporter.events.pop_front() {
+                self.last_event = Instant::now();
                 return Ok(Some(event));
             }
-            if let Some(stopped) = self.stopped.take() {
-                return Err(stopped);
+            if let Some(end) = reporter.end.take() {
+                return end.map(|()| None);
             }
-            if self.ended || (self.machine.scaling().is_none() && self.remaining().is_empty()) {
+            if self.driver.machine.scaling().is_none() && self.remaining().is_empty() {
                 return Ok(None);
             }
-            if self.machine.failures() >= patience.failures {
-                return Err(Stopped::Unknown(self.failure.clone().unwrap_or_default()));
+            if self.has_failed(limits) {
+                let failure = self.driver.reporter.failure.take();
+                return Err(Stopped::Unknown(failure.unwrap_or_default()));
             }
-            let limit = patience.limit + self.longest_turn();
-            if self.last.elapsed() >= limit {
+            if self.last_event.elapsed() >= limit {
                 return Err(Stopped::Stuck(limit));
             }
-            self.turn(self.last + limit).await;
+            self.driver.step_until(self.last_event + limit).await;
         }
     }
 
-    /// The longest that the turn of a dependent takes, its tries included.
-    fn longest_turn(&self) -> Duration {
-        let turn = |dependent: &Dependent| {
-            dependent
-                .scale_up
-                .initial_delay
-                .saturating_add(4 * dependent.scale_up.timeout)
+    /// The longest that a dependent takes, its tries included.
+    fn longest_scale_up(&self) -> Duration {
+        let duration = |Dependent { scale_up, .. }: &Dependent| {
+            scale_up.initial_delay.saturating_add(4 * scale_up.timeout)
         };
-        self.config
-            .dependents
-            .iter()
-            .map(turn)
-            .max()
-            .unwrap_or_default()
+        let dependents = self.driver.config.dependents.iter();
+        dependents.map(duration).max().unwrap_or_default()
     }
 
     /// What a restore would still write.
     pub fn remaining(&self) -> Vec<&ResourceRef> {
-        let only_held_down = self
-            .env(&self.config, &self.settings, None)
-            .options
-            .restore_only_held_down
-            .value;
-        let scope = self.begun.unwrap_or_else(|| self.scope());
-        let known = self.config.dependents.iter().zip(self.machine.known());
-        known
+        let Driver {
+            namespace,
+            shared,
+            config,
+            machine,
+            reporter,
+            ..
+        } = &self.driver;
+        let only_held_down = only_held_down(shared.seed.options(config, namespace));
+        let scope = reporter.scope.unwrap_or_else(|| self.scope());
+        machine
+            .dependents()
             .filter(|(_, known)| {
                 known
                     .observed()
                     .is_some_and(|observed| scale_up(observed, scope, only_held_down).is_some())
             })
-            .map(|(dependent, _)| &dependent.resource)
+            .map(|(resource, _)| resource)
             .collect()
     }
+}
 
-    /// Waits until something happens, at most until then.
-    async fn turn(&mut self, until: Instant) {
-        let next = self
-            .machine
-            .next()
-            .map_or(until, |next| until.min(self.shared.clock.instant(next)));
-        tokio::select! {
-            biased;
-            answer = self.executor.next(&self.config) => match answer {
-                Ok(input) => self.feed(input),
-                Err(error) => {
-                    self.failure = Some(error.to_string());
-                    self.feed(Input::Failed(error.failure()));
-                }
-            },
-            () = ready(()), if self.awaits_word => {
-                self.awaits_word = false;
-                self.feed(Input::Vouched);
-            }
-            () = self.wakers.woken() => self.feed(Input::Woken),
-            () = sleep_until(next) => self.feed(Input::Woken),
-            () = self.shared.suspend_detector.run() => {}
-        }
+impl Driver<RestoreReporter> {
+    /// What the last probe found, or why it is not known.
+    fn verdict(&self) -> Result<Verdict, String> {
+        self.machine.verdict().ok_or_else(|| {
+            let failure = self.reporter.failure.clone();
+            failure.unwrap_or_else(|| "there is no answer yet".to_owned())
+        })
     }
+}
 
-    /// The prober's, but for what a person has decided: a pause binds the prober, and not whoever
-    /// asks for a restore.
-    fn env<'a>(
-        &self,
-        config: &'a Arc<Config>,
-        settings: &'a ShootSettings,
-        machines: Option<Arc<BackedNodes>>,
-    ) -> Environment<'a> {
-        let mut env =
-            self.shared
-                .environment(config, settings, &self.namespace, &self.uid, machines);
+impl Reporter for RestoreReporter {
+    /// A pause binds the prober, and not whoever asks for a restore.
+    fn prepare(&mut self, env: &mut Environment<'_>) {
         env.options.restore_only_held_down.value |= env.paused.is_none();
         env.options.scale_up_stabilization.value = Duration::ZERO;
-        Environment {
-            paused: Some(self.begun.is_none()),
-            is_ours: env.is_ours || self.vouched,
-            ..env
-        }
+        env.paused = Some(self.scope.is_none());
+        env.is_ours |= self.forced;
     }
 
-    fn feed(&mut self, input: Input) {
-        let (machines, now) = (self.executor.machines(), self.shared.clock.now());
-        let (config, settings) = (Arc::clone(&self.config), self.settings.clone());
-        let env = self.env(&config, &settings, machines);
-        for action in self.machine.input(input, &env, now) {
-            if !self.ended && self.stopped.is_none() {
-                self.carry_out(action);
-            }
-        }
-    }
-
-    fn carry_out(&mut self, action: Action) {
-        match action {
-            Action::ListLeases { .. } if self.vouched => self.awaits_word = true,
-            Action::Report(report) => self.report(report),
-            action => self.executor.carry_out(action, &self.config),
-        }
-    }
-
-    fn report(&mut self, report: Report) {
-        let resource = |at: usize| self.config.dependents[at].resource.clone();
-        match report {
+    fn report(driver: &mut Driver<Self>, report: Report) {
+        let resource = |at: usize| driver.config.dependents[at].resource.clone();
+        let event = match report {
             Report::Written {
                 dependent, change, ..
-            } => {
-                let (before, after, used_default_replicas) = (
-                    change.base.replicas,
-                    change.replicas(),
-                    change.write.used_default_replicas,
-                );
-                let resource = resource(dependent);
-                self.events.push_back(Event::Written {
-                    resource,
-                    before,
-                    after,
-                    used_default_replicas,
-                });
-            }
+            } => RestoreEvent::Written {
+                resource: resource(dependent),
+                before: change.base.replicas,
+                after: change.replicas(),
+                used_default_replicas: change.write.used_default_replicas,
+            },
             Report::NotScaled(at, Direction::Up, reason) => {
-                let error =
-                    WriteError::not_scaled(reason, &resource(at), self.executor.take_error(at));
-                self.events.push_back(Event::Failed(resource(at), error));
+                let error = driver.executor.take_error(at);
+                let error = WriteError::not_scaled(reason, &resource(at), error);
+                RestoreEvent::Failed(resource(at), error)
             }
-            Report::NotReady(at) => self.events.push_back(Event::NotReady(resource(at))),
-            Report::KeepsChanging(at) => self.events.push_back(Event::KeepsChanging(resource(at))),
+            Report::NotReady(at) => RestoreEvent::NotReady(resource(at)),
+            Report::KeepsChanging(at) => RestoreEvent::KeepsChanging(resource(at)),
             Report::MachinesUnknown => {
-                self.failure = Some("the seed's Machines are not known".to_owned())
+                driver.reporter.failure = Some("the seed's Machines are not known".to_owned());
+                return;
             }
-            Report::Ended(Direction::Up, ..) => self.ended = true,
+            Report::Ended(Direction::Up, ..) => {
+                driver.reporter.end.get_or_insert(Ok(()));
+                return;
+            }
             Report::Abandoned(_) | Report::Begun(Direction::Down) => {
-                let outage = self.leases() == Ok(Verdict::ScaleDown);
-                self.stopped = Some(if outage {
-                    Stopped::Outage
-                } else {
-                    Stopped::NotProbed
-                });
+                let stopped = match driver.verdict() {
+                    Ok(Verdict::ScaleDown) => Stopped::Outage,
+                    _ => Stopped::NotProbed,
+                };
+                driver.reporter.end.get_or_insert(Err(stopped));
+                return;
             }
             // A dry run's, and those of a scaling down that never begins here.
             Report::Found
@@ -365,7 +258,12 @@ impl Restore {
             | Report::NotOwner(_)
             | Report::Ended(Direction::Down, ..)
             | Report::NotScaled(_, Direction::Down, _)
-            | Report::WouldWrite(..) => {}
-        }
+            | Report::WouldWrite(..) => return,
+        };
+        driver.reporter.events.push_back(event);
+    }
+
+    fn probe_failed(driver: &mut Driver<Self>, error: &ProbeError) {
+        driver.reporter.failure = Some(error.to_string());
     }
 }

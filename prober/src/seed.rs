@@ -17,7 +17,7 @@ use kube::runtime::watcher;
 use kube::{Api, Client, ResourceExt};
 use prober_core::config::{Config, Dependent, ResourceRef};
 use prober_core::gardener::Shoot;
-use prober_core::lifecycle::{Lifecycle, StopReason, lifecycle};
+use prober_core::lifecycle::{Lifecycle, ShootSettings, StopReason, lifecycle, settings};
 use prober_core::options::{GARDEN, Overrides, Refused, ResolvedOptions};
 use prober_core::owner::Facts;
 use tokio::sync::{Semaphore, mpsc, watch};
@@ -29,7 +29,7 @@ use self::dependent::DependentView;
 use self::secret::SecretView;
 use self::wakers::Wakers;
 use self::watch_scope::WatchScope;
-use crate::gardener::{Cluster, Machine, SeedRef};
+use crate::gardener::{Cluster, ClusterSpec, Machine, SeedRef};
 
 /// Changed objects that may wait for the shoots' tasks; more of them hold up the watches.
 const CHANGES: usize = 256;
@@ -39,6 +39,7 @@ const VERIFICATIONS: usize = 32;
 /// size for all else, would come to 50 MB.
 const CLUSTERS_PER_PAGE: u32 = 50;
 
+/// What a Cluster says of its shoot, judged once for each change.
 #[derive(Debug)]
 pub struct ClusterState {
     pub uid: String,
@@ -46,14 +47,22 @@ pub struct ClusterState {
     pub seed: SeedRef,
     /// The embedded shoot, absent, or why it cannot be understood.
     pub shoot: Option<Result<Shoot, String>>,
+    /// None if the shoot is absent or cannot be understood.
+    pub lifecycle: Option<Lifecycle>,
+    pub settings: ShootSettings,
 }
 
 impl From<Cluster> for ClusterState {
     fn from(cluster: Cluster) -> Self {
+        let uid = cluster.uid().unwrap_or_default();
+        let ClusterSpec { shoot, seed } = cluster.spec;
+        let readable = shoot.as_ref().and_then(|shoot| shoot.as_ref().ok());
         Self {
-            uid: cluster.uid().unwrap_or_default(),
-            seed: cluster.spec.seed,
-            shoot: cluster.spec.shoot,
+            lifecycle: readable.map(|shoot| lifecycle(shoot, seed.name.as_deref())),
+            settings: readable.map(settings).unwrap_or_default(),
+            uid,
+            seed,
+            shoot,
         }
     }
 }
@@ -62,33 +71,38 @@ impl ClusterState {
     /// Whether the probe that was started for the Cluster of this UID is still wanted. A shoot that
     /// cannot be understood keeps its probe (D-13).
     pub fn wants_probe(&self, uid: &str) -> bool {
-        self.uid == uid && !matches!(self.lifecycle(), Some(Lifecycle::Stop(_)))
+        self.uid == uid && !matches!(self.lifecycle, Some(Lifecycle::Stop(_)))
     }
 
-    /// None if the shoot is absent or cannot be understood.
-    pub fn lifecycle(&self) -> Option<Lifecycle> {
-        self.shoot
-            .as_ref()?
-            .as_ref()
-            .ok()
-            .map(|shoot| lifecycle(shoot, self.seed.name.as_deref()))
+    /// In one word from a fixed set.
+    pub fn as_str(&self) -> &'static str {
+        match (&self.shoot, &self.lifecycle) {
+            (_, Some(lifecycle)) => lifecycle.as_str(),
+            (None, _) => "no_shoot",
+            (Some(_), None) => "unreadable",
+        }
     }
 
-    /// Whether no seed can own it but itself, so that no owner record is asked for.
+    /// Whether no seed can own it but itself, so that no owner record is checked.
     pub fn is_self_hosted(&self) -> bool {
-        self.lifecycle() == Some(Lifecycle::Stop(StopReason::SelfHosted))
+        self.lifecycle == Some(Lifecycle::Stop(StopReason::SelfHosted))
     }
 
     /// What templates of the config can say of the shoot, whose Cluster has this name.
     pub fn facts(&self, namespace: &str) -> Facts {
-        let shoot = self.shoot.as_ref().and_then(|shoot| shoot.as_ref().ok());
         let SeedRef { name, uid } = self.seed.clone();
         Facts {
             namespace: namespace.to_owned(),
-            domain: shoot.and_then(|shoot| shoot.internal_domain.clone()),
+            domain: self
+                .readable()
+                .and_then(|shoot| shoot.internal_domain.clone()),
             seed: name,
             seed_uid: uid,
         }
+    }
+
+    pub fn readable(&self) -> Option<&Shoot> {
+        self.shoot.as_ref()?.as_ref().ok()
     }
 }
 
@@ -153,7 +167,7 @@ impl Seed {
     pub fn watch(
         &self,
         config: &Config,
-        clusters: mpsc::Sender<Key>,
+        clusters: Option<mpsc::Sender<Key>>,
         report: impl Fn(&str, &Refused) + Send + 'static,
     ) -> SeedWatches {
         let (changes, changed) = mpsc::channel(CHANGES);
@@ -174,7 +188,7 @@ impl Seed {
             Api::all(client()),
             named,
             prune,
-            Some(clusters),
+            clusters,
             ended(),
         ));
 

@@ -6,7 +6,6 @@ use chrono::TimeDelta;
 use common::events::Events;
 use common::leader_election::Role;
 use prober_core::config::{Config, Dependent};
-use prober_core::lifecycle::ShootSettings;
 use prober_core::options::ResolvedOptions;
 use prober_core::plan::ByDirection;
 use prober_core::shoot::Environment;
@@ -17,7 +16,7 @@ use crate::clock::Clock;
 use crate::observability::metrics::Metrics;
 use crate::observability::shoot_statuses::ShootStatuses;
 use crate::owner_records::OwnerRecords;
-use crate::seed::Seed;
+use crate::seed::{ClusterState, Seed};
 use crate::shoot_client::resources::Resources;
 use crate::suspend_detector::SuspendDetector;
 use crate::write::Writer;
@@ -48,10 +47,9 @@ impl Shared {
     /// What the machine of one shoot decides by, besides probes and answers.
     pub fn environment<'a>(
         &self,
-        config: &'a Arc<Config>,
-        settings: &'a ShootSettings,
         namespace: &str,
-        uid: &str,
+        config: &'a Arc<Config>,
+        cluster: &'a ClusterState,
         machines: Option<Arc<BackedNodes>>,
     ) -> Environment<'a> {
         let Self {
@@ -77,7 +75,7 @@ impl Shared {
         };
         Environment {
             config,
-            settings,
+            settings: &cluster.settings,
             options: options.unwrap_or_else(|| ResolvedOptions::resolve(config, None, None)),
             leads: role.leads(),
             dry_run: role.is_dry_run(),
@@ -89,7 +87,7 @@ impl Shared {
             is_ours: seed
                 .clusters
                 .get("", namespace)
-                .is_some_and(|cluster| cluster.wants_probe(uid)),
+                .is_some_and(|now| now.wants_probe(&cluster.uid)),
             owner: config.owner_check.as_ref().map(owner),
             paused: options.map(|options| options.pause.value),
             dependents: config

@@ -1,6 +1,6 @@
 //! What `restore` answers: of each shoot what would be written, and what was.
 
-use prober::restore::Event;
+use prober::restore::RestoreEvent;
 use prober_core::config::ResourceRef;
 use serde::Serialize;
 
@@ -43,9 +43,13 @@ impl Shoot {
     }
 
     /// Notes what became of a step; the line that says so.
-    pub(crate) fn note(&mut self, event: Event, failed: &mut Vec<(ResourceRef, String)>) -> String {
+    pub(crate) fn note(
+        &mut self,
+        event: RestoreEvent,
+        failed: &mut Vec<(ResourceRef, String)>,
+    ) -> String {
         match event {
-            Event::Written {
+            RestoreEvent::Written {
                 resource,
                 before,
                 after,
@@ -63,15 +67,17 @@ impl Shoot {
                 self.set_outcome(&resource, &outcome);
                 format!("{resource} {outcome}")
             }
-            Event::Failed(resource, error) => {
+            RestoreEvent::Failed(resource, error) => {
                 let outcome = plain(&format!("cannot be scaled: {error}"));
                 self.set_outcome(&resource, &outcome);
                 let line = bad(&format!("{resource} {outcome}"));
                 failed.push((resource, outcome));
                 line
             }
-            Event::NotReady(resource) => warn(&format!("{resource} is not ready yet, going on")),
-            Event::KeepsChanging(resource) => {
+            RestoreEvent::NotReady(resource) => {
+                warn(&format!("{resource} is not ready yet, going on"))
+            }
+            RestoreEvent::KeepsChanging(resource) => {
                 warn(&format!("somebody else keeps writing {resource}"))
             }
         }

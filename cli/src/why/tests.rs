@@ -92,6 +92,8 @@ fn a_cluster_without_a_shoot_and_one_that_is_broken_say_so() {
         uid: String::new(),
         seed: Default::default(),
         shoot,
+        lifecycle: None,
+        settings: Default::default(),
     };
     assert_eq!(state(&cluster(None)).0, "no_shoot");
     let (word, sentence) = state(&cluster(Some(Err("spec: a number".into()))));

@@ -38,7 +38,7 @@ fn manager_with(config: &str) -> Manager {
         clock,
         resources: Arc::new(Resources::of_system()),
         seed: Arc::new(Seed::new(client.clone(), WatchScope::Seed)),
-        config: watch::channel(config).1,
+        config: tokio::sync::watch::channel(config).1,
         writer: Arc::new(Writer::new(
             client,
             1.0,

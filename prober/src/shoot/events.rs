@@ -5,9 +5,10 @@ use k8s_openapi::api::core::v1::ObjectReference;
 use prober_core::config::ResourceRef;
 use prober_core::replicas::Change;
 
-use super::Driver;
+use super::AgentReporter;
+use crate::driver::Driver;
 
-impl Driver {
+impl Driver<AgentReporter> {
     pub(super) fn publish_write(&self, resource: &ResourceRef, Change { base, write }: &Change) {
         let before = base.replicas;
         let (reason, message) = match write.replicas {

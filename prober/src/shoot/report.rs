@@ -14,16 +14,68 @@ use prober_core::plan::Direction;
 use prober_core::replicas::Change;
 use prober_core::shoot::{Environment, Reason, Report};
 
-use super::Driver;
+use super::AgentReporter;
+use crate::driver::{Driver, Reporter};
 use crate::observability::shoot_statuses::Failure;
 use crate::shoot_client::error::{Cause, ProbeError, Stage};
 use crate::write::WriteError;
 
-impl Driver {
-    pub(super) fn update_status(&self) {
+impl Reporter for AgentReporter {
+    /// Logs what annotations have changed. While they are not known what they said last is shown.
+    fn prepare(&mut self, env: &mut Environment<'_>) {
+        if env.paused.is_none() {
+            return;
+        }
+        let options = env.options;
+        let before = self.status.update(|status| {
+            status.paused = options.pause.value;
+            status.options.replace(options)
+        });
+        if before == Some(options) {
+            return;
+        }
+        let was_paused = before.is_some_and(|before| before.pause.value);
+        if options.pause.value != was_paused {
+            let from = options.pause.from.into_str();
+            tracing::info!(
+                paused = !was_paused,
+                from,
+                "pause annotation on the shoot's namespace, or on garden"
+            );
+        }
+        let others = |options: &ResolvedOptions| {
+            let shown = options
+                .overruled()
+                .filter(|shown| shown.setting != "pause")
+                .map(|shown| shown.to_string());
+            shown.collect::<Vec<_>>().join(", ")
+        };
+        let (before, settings) = (
+            before.as_ref().map(others).unwrap_or_default(),
+            others(&options),
+        );
+        if settings != before {
+            tracing::info!(
+                settings,
+                "settings by annotations on the shoot's namespace, or on garden"
+            );
+        }
+    }
+
+    fn report(driver: &mut Driver<Self>, report: Report) {
+        driver.report(report);
+    }
+
+    fn probe_failed(driver: &mut Driver<Self>, error: &ProbeError) {
+        driver.report_failure(error);
+    }
+}
+
+impl Driver<AgentReporter> {
+    pub fn update_status(&self) {
         let (machine, now) = (&self.machine, self.shared.clock.now());
         let standing = self.owner_standing();
-        let ended = self.status.update(|status| {
+        let ended = self.reporter.status.update(|status| {
             status.due = machine.due();
             status.owner = standing;
             status.intended = machine.intended().to_vec();
@@ -77,7 +129,7 @@ impl Driver {
                 _ => self.shared.events.warning(&about, "OutageEnded", sentence),
             }
         }
-        self.status.keep(*outage);
+        self.reporter.status.keep(*outage);
     }
 
     /// What the owner record says; none while none is configured.
@@ -90,52 +142,7 @@ impl Driver {
         )
     }
 
-    /// Says what annotations have changed. While they are not known what they said last is shown.
-    pub(super) fn note_options(
-        &self,
-        &Environment {
-            paused, options, ..
-        }: &Environment<'_>,
-    ) {
-        if paused.is_none() {
-            return;
-        }
-        let before = self.status.update(|status| {
-            status.paused = options.pause.value;
-            status.options.replace(options)
-        });
-        if before == Some(options) {
-            return;
-        }
-        let was_paused = before.is_some_and(|before| before.pause.value);
-        if options.pause.value != was_paused {
-            let from = options.pause.from.into_str();
-            tracing::info!(
-                paused = !was_paused,
-                from,
-                "pause annotation on the shoot's namespace, or on garden"
-            );
-        }
-        let others = |options: &ResolvedOptions| {
-            let shown = options
-                .overruled()
-                .filter(|shown| shown.setting != "pause")
-                .map(|shown| shown.to_string());
-            shown.collect::<Vec<_>>().join(", ")
-        };
-        let (before, settings) = (
-            before.as_ref().map(others).unwrap_or_default(),
-            others(&options),
-        );
-        if settings != before {
-            tracing::info!(
-                settings,
-                "settings by annotations on the shoot's namespace, or on garden"
-            );
-        }
-    }
-
-    pub(super) fn report(&mut self, report: Report) {
+    fn report(&mut self, report: Report) {
         let metrics = &self.shared.metrics;
         match report {
             Report::Found => self.report_finding(),
@@ -154,7 +161,7 @@ impl Driver {
                 if self.machine.has_stood_down() {
                     metrics.owner_prevented(direction);
                 }
-                let (verdict, paused) = self.status.update(|status| {
+                let (verdict, paused) = self.reporter.status.update(|status| {
                     (
                         status.finding.as_ref().map(|found| found.verdict),
                         status.paused,
@@ -198,7 +205,8 @@ impl Driver {
                 let wrote = |outage: &mut Box<Outage>| {
                     outage.wrote(resource, &change, !without_lead, self.wall())
                 };
-                self.status
+                self.reporter
+                    .status
                     .update(|status| status.outage.as_mut().map(wrote));
                 if without_lead {
                     self.report_without_lead(resource, direction);
@@ -242,9 +250,9 @@ impl Driver {
         let now = self.shared.clock.now();
         self.shared.metrics.probe_complete(
             finding.nodes_known,
-            (now - self.began).to_std().unwrap_or_default(),
+            (now - self.probe_began).to_std().unwrap_or_default(),
         );
-        let (before, failure) = self.status.update(|status| {
+        let (before, failure) = self.reporter.status.update(|status| {
             status.complete = now;
             (
                 status.finding.replace(Arc::clone(&finding)),
@@ -288,7 +296,10 @@ impl Driver {
             message: error.cause.to_string(),
             failed_probes,
         };
-        let before = self.status.update(|status| status.failure.replace(failure));
+        let before = self
+            .reporter
+            .status
+            .update(|status| status.failure.replace(failure));
         if before.is_some_and(|before| before.category == category) {
             tracing::debug!(stage, category, error = %error.cause, failed_probes, "probe not complete");
         } else {
