@@ -4,7 +4,7 @@
 use std::fmt::Write;
 use std::path::Path;
 
-use common::document::Key;
+use common::document::ConfigKey;
 use common::flags;
 use prober::config::keys as prober;
 use serde_json::Value;
@@ -12,9 +12,9 @@ use weeder::config::keys as weeder;
 
 const PAGE: &str = "docs/configure.md";
 
-fn keys(keys: &[Key]) -> String {
+fn keys(keys: &[ConfigKey]) -> String {
     let mut table = String::from("| Key | Takes | Default | Meaning |\n|---|---|---|---|\n");
-    for Key {
+    for ConfigKey {
         name,
         takes,
         default,
@@ -124,10 +124,9 @@ fn the_defaults_in_the_tables_are_those_in_force() {
             keys.len(),
             "{object}"
         );
-        for Key { name, default, .. } in keys.iter().filter(|key| !key.default.is_empty()) {
+        for ConfigKey { name, default, .. } in keys.iter().filter(|key| !key.default.is_empty()) {
             let shown = match &object[name] {
                 Value::String(text) => text.clone(),
-                Value::Null => "none".to_owned(),
                 other => other.to_string(),
             };
             assert_eq!(&shown, default, "{name}");

@@ -129,12 +129,9 @@ mod tests {
     use prometheus_client::encoding::text::encode;
 
     use super::*;
-    use crate::document;
 
     fn number(contents: &Contents) -> Result<Loaded<i32>, ConfigError> {
-        document::load(contents, |root, _| {
-            root.field("number").required("a number").integer()
-        })
+        contents.load(|root| root.field("number").integer())
     }
 
     /// A folder as a kubelet lays it out: the file is a link through `..data`, which is turned.

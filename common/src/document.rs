@@ -2,8 +2,8 @@
 //! at once.
 //!
 //! ```text
-//! text -> yaml::read -> Node -> Object::field -> Value::text | integer | duration | ... -> the agent's config
-//!                                                        \-> Problems -> ConfigError
+//! text -> yaml::read -> ConfigValue::field -> ConfigValue::text | integer | duration | ... -> the agent's config
+//!                                                 \-> Problems -> ConfigError
 //! ```
 //!
 //! The Go original turns YAML 1.1 into JSON and decodes that into Go structs: keys match in any
@@ -22,25 +22,18 @@ use std::path::Path;
 use go_compat::yaml;
 
 pub use error::{ConfigError, FieldError};
-pub use key::Key;
-pub use value::{Object, Value};
+pub use key::ConfigKey;
+pub use value::ConfigValue;
 
 /// The largest config file read, in bytes: Kubernetes' limit for all data of a ConfigMap.
 const MAX_BYTES: u64 = 1024 * 1024;
 
-/// What was found wrong, or worth a word, while a document was read. Reading goes on after an
-/// error, so that all of them are reported together.
+/// The errors and warnings found so far. Reading goes on after an error, so that all of them are
+/// reported together.
 #[derive(Debug, Default)]
-pub struct Problems {
+struct Problems {
     errors: RefCell<Vec<FieldError>>,
     warnings: RefCell<Vec<String>>,
-}
-
-impl Problems {
-    /// Notes something that loads but will surprise.
-    pub fn warn(&self, warning: String) {
-        self.warnings.borrow_mut().push(warning);
-    }
 }
 
 /// A config and what its author should hear about it.
@@ -55,13 +48,22 @@ pub struct Loaded<T> {
 /// What a file holds at one moment; of one that is too large, enough to see that it is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Contents {
+    /// Names the file in errors.
     file: String,
     bytes: Vec<u8>,
 }
 
+impl From<&str> for Contents {
+    /// A text that is in no file; errors call it `config`.
+    fn from(text: &str) -> Self {
+        Self {
+            file: "config".to_owned(),
+            bytes: text.into(),
+        }
+    }
+}
+
 impl Contents {
-    /// # Errors
-    /// [`ConfigError::Read`] when it cannot be read.
     pub fn of(path: &Path) -> Result<Self, ConfigError> {
         let file = path.display().to_string();
         let mut bytes = Vec::new();
@@ -73,57 +75,41 @@ impl Contents {
         }
     }
 
-    /// # Errors
-    /// [`ConfigError::Syntax`] when it is none.
     pub fn text(&self) -> Result<&str, ConfigError> {
-        str::from_utf8(&self.bytes)
-            .map_err(|_| ConfigError::syntax(&self.file, "it is not UTF-8 text"))
+        str::from_utf8(&self.bytes).map_err(|_| self.syntax("it is not UTF-8 text"))
     }
-}
 
-/// Reads what a file holds as [`parse`] reads text.
-///
-/// # Errors
-/// Those of [`Contents::text`] and of [`parse`]; all of them name the file.
-pub fn load<T>(
-    contents: &Contents,
-    read: impl FnOnce(&Object<'_>, &Problems) -> Option<T>,
-) -> Result<Loaded<T>, ConfigError> {
-    parse(&contents.file, contents.text()?, read)
-}
-
-/// Reads `text` as YAML and hands its top level to `read`, which notes every error in the
-/// [`Problems`] and gives `None` when it cannot go on. The result comes with the warnings. `file`
-/// names the text in errors.
-///
-/// # Errors
-/// [`ConfigError::Syntax`] when the text is larger than 1 MiB or no YAML, [`ConfigError::Fields`]
-/// with all errors `read` noted.
-pub fn parse<T>(
-    file: &str,
-    text: &str,
-    read: impl FnOnce(&Object<'_>, &Problems) -> Option<T>,
-) -> Result<Loaded<T>, ConfigError> {
-    if text.len() as u64 > MAX_BYTES {
-        return Err(ConfigError::syntax(
-            file,
-            format!("it is larger than {MAX_BYTES} bytes"),
-        ));
+    /// Reads the text as YAML and hands its top level to `read`, which notes every error in it and
+    /// gives `None` when it cannot go on.
+    pub fn load<T>(
+        &self,
+        read: impl FnOnce(&ConfigValue<'_>) -> Option<T>,
+    ) -> Result<Loaded<T>, ConfigError> {
+        let text = self.text()?;
+        if text.len() as u64 > MAX_BYTES {
+            return Err(self.syntax(format!("it is larger than {MAX_BYTES} bytes")));
+        }
+        let yaml = yaml::read(text).map_err(|problem| self.syntax(problem))?;
+        let problems = Problems::default();
+        let config = ConfigValue::root(&yaml, &problems)
+            .object()
+            .and_then(|root| read(&root));
+        let (errors, warnings) = (problems.errors.into_inner(), problems.warnings.into_inner());
+        match config {
+            Some(config) if errors.is_empty() => Ok(Loaded { config, warnings }),
+            _ => Err(ConfigError::Fields {
+                file: self.file.clone(),
+                errors,
+                warnings,
+            }),
+        }
     }
-    let root = yaml::read(text).map_err(|problem| ConfigError::syntax(file, problem))?;
-    let problems = Problems::default();
-    let result = match Value::root(&root, &problems).object_or_empty() {
-        Some(object) => read(&object, &problems),
-        None => None,
-    };
-    let (errors, warnings) = (problems.errors.into_inner(), problems.warnings.into_inner());
-    match result {
-        Some(config) if errors.is_empty() => Ok(Loaded { config, warnings }),
-        _ => Err(ConfigError::Fields {
-            file: file.to_owned(),
-            errors,
-            warnings,
-        }),
+
+    fn syntax(&self, problem: impl Into<String>) -> ConfigError {
+        ConfigError::Syntax {
+            file: self.file.clone(),
+            problem: problem.into(),
+        }
     }
 }
 

@@ -7,7 +7,7 @@
 //! Operators' Deployments are written for Go's syntax: `-flag` is `--flag`, a boolean takes its
 //! value only after `=`, the first word that is no flag ends the flags and the rest is ignored,
 //! `0x10` is a number. clap cannot be taught any of these. `parse` knows which word is what,
-//! [`go_compat`] how values are spelt, and clap which flags there are: it is handed each one as
+//! [`flag`] how values are spelt, and clap which flags there are: it is handed each one as
 //! `--flag=value`.
 
 mod help;
@@ -19,8 +19,8 @@ use std::time::Duration;
 
 use anyhow::ensure;
 use clap::{Arg, ArgAction, Args};
-use go_compat::duration::GoDuration;
-use go_compat::flag;
+use common_core::duration::GoDuration;
+use common_core::flag;
 
 pub use help::CLI_COMMANDS;
 pub use parse::parse;

@@ -3,7 +3,7 @@
 //!
 //! ```text
 //! args -> flags::parse -> AgentArgs -> process::run --starts--> an agent
-//! file -> document::load -> Object -> (the agent's own config) | ConfigError with every error in it
+//! file -> document::Contents -> ConfigValue -> (the agent's own config) | ConfigError with every error in it
 //! tracing -> logging -> zap's JSON lines on stderr
 //! agent_runtime: /metrics, /healthz, /readyz, /statusz, and
 //! seed_client -> Client -> follow (makes changes), view (applies them): what is known of the seed
@@ -37,5 +37,3 @@ pub mod seed_client;
 pub mod status;
 pub mod status_message;
 pub mod view;
-
-pub use go_compat;

@@ -4,7 +4,7 @@
 pub(crate) mod object;
 
 use chrono::TimeDelta;
-use common::go_compat::duration::{GoDuration, GoDurationError};
+use common_core::duration::{GoDuration, GoDurationError};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use prober_core::gardener::{LastOperation, Shoot, Worker};
 use serde::de::DeserializeOwned;

@@ -3,8 +3,6 @@
 //!
 //! | Module | As in |
 //! |---|---|
-//! | [`flag`] | the package `flag`: how words are flags, and how values are spelt |
-//! | [`duration`] | `time.ParseDuration` and `Duration.String` |
 //! | [`yaml`] | YAML 1.1 on its way through JSON into structs: which scalar is which text, which key is which field |
 //! | [`zap`] | zap's options, its lines, its sampling |
 
@@ -15,5 +13,3 @@
 
 pub mod yaml;
 pub mod zap;
-
-pub use common_core::{duration, flag};

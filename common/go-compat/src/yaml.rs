@@ -5,6 +5,7 @@ use std::fmt;
 use serde::de::{self, Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_saphyr::options::{AliasLimits, DuplicateKeyPolicy, NonFiniteFloatPolicy};
 pub use serde_saphyr::{Location, Spanned};
+use strum::EnumTryAs;
 
 /// The most values in one file, aliases resolved: two hundred times those of Gardener's file. It
 /// also keeps the search for duplicate keys short, which compares each key with all before it.
@@ -15,18 +16,18 @@ const MAX_DEPTH: usize = 64;
 
 /// One YAML value. Keys are texts, as they are after the Go original's way through JSON; of
 /// duplicates only the last is kept.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Node {
+#[derive(Clone, Debug, PartialEq, EnumTryAs)]
+pub enum Yaml {
     Null,
     Bool(bool),
     Integer(i128),
     Float(f64),
     Text(String),
-    List(Vec<Spanned<Node>>),
-    Map(Vec<(String, Spanned<Node>)>),
+    List(Vec<Spanned<Yaml>>),
+    Map(Vec<(String, Spanned<Yaml>)>),
 }
 
-impl Node {
+impl Yaml {
     /// The text a string field gets from a scalar: a bare number or boolean becomes its usual
     /// spelling (rule 18).
     pub fn as_text(&self) -> Option<String> {
@@ -66,7 +67,7 @@ fn spelling(value: f64) -> String {
     }
 }
 
-impl fmt::Display for Node {
+impl fmt::Display for Yaml {
     /// The value as an error message shows it.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         /// Enough to recognise a value by.
@@ -86,8 +87,8 @@ impl fmt::Display for Node {
     }
 }
 
-/// Reads the first document of `text`; no document at all is [`Node::Null`].
-pub fn read(text: &str) -> Result<Node, String> {
+/// Reads the first document of `text`; no document at all is [`Yaml::Null`].
+pub fn read(text: &str) -> Result<Yaml, String> {
     let options = serde_saphyr::options! {
         budget: serde_saphyr::budget! {
             max_nodes: MAX_NODES,
@@ -104,62 +105,62 @@ pub fn read(text: &str) -> Result<Node, String> {
         with_snippet: false,
     };
     let mut bytes = text.as_bytes();
-    let first = serde_saphyr::read_with_options::<_, Node>(&mut bytes, options).next();
+    let first = serde_saphyr::read_with_options::<_, Yaml>(&mut bytes, options).next();
     first
-        .unwrap_or(Ok(Node::Null))
+        .unwrap_or(Ok(Yaml::Null))
         .map_err(|error| error.to_string())
 }
 
-impl<'de> Deserialize<'de> for Node {
+impl<'de> Deserialize<'de> for Yaml {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(NodeVisitor)
+        deserializer.deserialize_any(YamlVisitor)
     }
 }
 
-struct NodeVisitor;
+struct YamlVisitor;
 
-impl<'de> Visitor<'de> for NodeVisitor {
-    type Value = Node;
+impl<'de> Visitor<'de> for YamlVisitor {
+    type Value = Yaml;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("a YAML value")
     }
 
-    fn visit_unit<E: de::Error>(self) -> Result<Node, E> {
-        Ok(Node::Null)
+    fn visit_unit<E: de::Error>(self) -> Result<Yaml, E> {
+        Ok(Yaml::Null)
     }
 
-    fn visit_bool<E: de::Error>(self, value: bool) -> Result<Node, E> {
-        Ok(Node::Bool(value))
+    fn visit_bool<E: de::Error>(self, value: bool) -> Result<Yaml, E> {
+        Ok(Yaml::Bool(value))
     }
 
-    fn visit_i64<E: de::Error>(self, value: i64) -> Result<Node, E> {
-        Ok(Node::Integer(value.into()))
+    fn visit_i64<E: de::Error>(self, value: i64) -> Result<Yaml, E> {
+        Ok(Yaml::Integer(value.into()))
     }
 
-    fn visit_u64<E: de::Error>(self, value: u64) -> Result<Node, E> {
-        Ok(Node::Integer(value.into()))
+    fn visit_u64<E: de::Error>(self, value: u64) -> Result<Yaml, E> {
+        Ok(Yaml::Integer(value.into()))
     }
 
-    fn visit_f64<E: de::Error>(self, value: f64) -> Result<Node, E> {
-        Ok(Node::Float(value))
+    fn visit_f64<E: de::Error>(self, value: f64) -> Result<Yaml, E> {
+        Ok(Yaml::Float(value))
     }
 
-    fn visit_str<E: de::Error>(self, text: &str) -> Result<Node, E> {
-        Ok(Node::Text(text.to_owned()))
+    fn visit_str<E: de::Error>(self, text: &str) -> Result<Yaml, E> {
+        Ok(Yaml::Text(text.to_owned()))
     }
 
-    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Node, A::Error> {
+    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Yaml, A::Error> {
         let mut list = Vec::new();
         while let Some(item) = items.next_element()? {
             list.push(item);
         }
-        Ok(Node::List(list))
+        Ok(Yaml::List(list))
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<Node, A::Error> {
-        let mut map: Vec<(String, Spanned<Node>)> = Vec::new();
-        while let Some((key, value)) = entries.next_entry::<Node, _>()? {
+    fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<Yaml, A::Error> {
+        let mut map: Vec<(String, Spanned<Yaml>)> = Vec::new();
+        while let Some((key, value)) = entries.next_entry::<Yaml, _>()? {
             let key = key
                 .as_text()
                 .ok_or_else(|| de::Error::custom(format!("{key} cannot be a key")))?;
@@ -168,6 +169,6 @@ impl<'de> Visitor<'de> for NodeVisitor {
                 None => map.push((key, value)),
             }
         }
-        Ok(Node::Map(map))
+        Ok(Yaml::Map(map))
     }
 }

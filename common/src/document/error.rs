@@ -58,13 +58,6 @@ pub enum ConfigError {
 }
 
 impl ConfigError {
-    pub(super) fn syntax(file: &str, problem: impl Into<String>) -> Self {
-        Self::Syntax {
-            file: file.to_owned(),
-            problem: problem.into(),
-        }
-    }
-
     /// The wrong fields; none when the file could not be read as a document.
     pub fn fields(&self) -> &[FieldError] {
         if let Self::Fields { errors, .. } = self {

@@ -1,239 +1,232 @@
 //! Typed access to a tree of values, by field name, with every mismatch noted under its path.
 
 use std::borrow::Cow;
+use std::str::FromStr;
+use std::time::Duration;
 
-use go_compat::duration::GoDuration;
-use go_compat::yaml::{Location, Node, Spanned, same_field};
+use common_core::duration::GoDuration;
+use go_compat::yaml::{self, Location, Spanned, Yaml, same_field};
 
-use super::{FieldError, Key, Problems, error};
+use super::{ConfigKey, FieldError, Problems, error};
 
-/// What stands at a field: a value, or nothing (absent and `null` are the same, rule 20).
+/// The value of a field, or nothing: an absent field and `null` are the same (rule 20).
 #[derive(Clone, Debug)]
-pub struct Value<'d> {
+pub struct ConfigValue<'d> {
     /// As errors name it.
     pub(super) path: String,
-    node: Option<&'d Node>,
+    yaml: &'d Yaml,
     place: Option<Location>,
+    /// What its key takes.
+    takes: &'static str,
     problems: &'d Problems,
 }
 
-impl<'d> Value<'d> {
-    pub(super) fn root(node: &'d Node, problems: &'d Problems) -> Self {
-        let node = Some(node).filter(|node| **node != Node::Null);
+impl<'d> ConfigValue<'d> {
+    pub(super) fn root(yaml: &'d Yaml, problems: &'d Problems) -> Self {
         Self {
             path: String::new(),
-            node,
+            yaml,
             place: None,
+            takes: "",
             problems,
         }
     }
 
-    fn new(path: String, spanned: Option<&'d Spanned<Node>>, problems: &'d Problems) -> Self {
-        let spanned = spanned.filter(|spanned| spanned.value != Node::Null);
-        let (node, place) = spanned
-            .map(|spanned| (&spanned.value, spanned.referenced))
-            .unzip();
+    /// A value within this one.
+    fn inner(&self, path: String, spanned: Option<&'d Spanned<Yaml>>) -> Self {
+        let spanned = spanned.filter(|spanned| spanned.value != Yaml::Null);
         Self {
             path,
-            node,
-            place,
-            problems,
+            yaml: spanned.map_or(&Yaml::Null, |spanned| &spanned.value),
+            place: spanned.map(|spanned| spanned.referenced),
+            ..*self
         }
     }
 
     pub fn is_absent(&self) -> bool {
-        self.node.is_none()
+        *self.yaml == Yaml::Null
     }
 
-    /// Notes an error about what stands here (or does not).
+    /// Notes an error about this value, or about its absence.
     pub fn refuse(&self, expected: impl Into<String>) {
         self.problems.errors.borrow_mut().push(FieldError {
             field: self.path.clone(),
-            value: self.node.map(Node::to_string),
+            value: (!self.is_absent()).then(|| self.yaml.to_string()),
             expected: expected.into(),
             place: self.place,
         });
     }
 
-    /// Notes an error when nothing stands here.
-    pub fn required(&self, expected: &str) -> &Self {
-        if self.is_absent() {
-            self.refuse(expected);
-        }
-        self
+    /// Notes something that loads but will surprise.
+    pub fn warn(&self, warning: String) {
+        self.problems.warnings.borrow_mut().push(warning);
     }
 
-    /// The text here. A bare number or boolean counts as its spelling (rule 18).
-    pub fn text(&self) -> Option<String> {
-        self.read(Node::as_text, "a string")
-    }
-
-    pub fn boolean(&self) -> Option<bool> {
-        self.read(
-            |node| {
-                if let Node::Bool(value) = node {
-                    Some(*value)
-                } else {
-                    None
-                }
-            },
-            "true or false",
-        )
-    }
-
-    /// The whole number here, when it fits an `i32`; `1.0` is one, `"1"` is not (rules 18, 19).
-    pub fn integer(&self) -> Option<i32> {
-        self.read(
-            |node| match node {
-                Node::Integer(value) => i32::try_from(*value).ok(),
-                // A float with no fraction in the range of i32 is exact in f64.
-                Node::Float(value)
-                    if value.fract() == 0.0 && value.abs() <= f64::from(i32::MAX) =>
-                {
-                    Some(*value as i32)
-                }
-                _ => None,
-            },
-            "a whole number that fits in 32 bits, without quotes",
-        )
-    }
-
-    /// The number here; a quoted one is none (rule 18).
-    pub fn number(&self) -> Option<f64> {
-        self.read(
-            |node| match node {
-                Node::Integer(value) => Some(*value as f64),
-                Node::Float(value) => Some(*value),
-                _ => None,
-            },
-            "a number, without quotes",
-        )
-    }
-
-    /// The duration here: a Go duration as a string; a bare number is none, whatever it is (rule
-    /// 21).
-    pub fn duration(&self) -> Option<GoDuration> {
-        let expected = "a duration like \"30s\" or \"1h15m\"";
-        let duration = match self.node? {
-            Node::Text(text) => text
-                .parse::<GoDuration>()
-                .map_err(|error| format!("{expected} ({error})")),
-            _ => Err(expected.to_owned()),
-        };
-        duration.map_err(|expected| self.refuse(expected)).ok()
-    }
-
-    pub fn object(&self) -> Option<Object<'d>> {
-        let entries = self.read(
-            |node| {
-                if let Node::Map(entries) = node {
-                    Some(entries)
-                } else {
-                    None
-                }
-            },
-            "an object",
-        )?;
-        Some(Object {
-            path: self.path.clone(),
-            entries,
-            problems: self.problems,
-        })
-    }
-
-    /// The object here, an empty one when nothing stands here (as in Go a missing struct is one
-    /// with nothing set).
-    pub fn object_or_empty(&self) -> Option<Object<'d>> {
-        if self.is_absent() {
-            return Some(Object {
-                path: self.path.clone(),
-                entries: &[],
-                problems: self.problems,
-            });
-        }
-        self.object()
-    }
-
-    pub fn items(&self) -> Option<Vec<Value<'d>>> {
-        let list = self.read(
-            |node| {
-                if let Node::List(items) = node {
-                    Some(items)
-                } else {
-                    None
-                }
-            },
-            "a list",
-        )?;
-        let item = |(index, item)| {
-            Value::new(format!("{}[{index}]", self.path), Some(item), self.problems)
-        };
-        Some(list.iter().enumerate().map(item).collect())
-    }
-
-    /// What was read of this; notes an error when it is none.
-    pub fn accept<T>(&self, read: Option<T>, expected: &str) -> Option<T> {
+    /// What was read of this value; notes an error if it is `None`.
+    pub fn accept<T>(&self, read: Option<T>, expected: impl Into<String>) -> Option<T> {
         if read.is_none() {
             self.refuse(expected);
         }
         read
     }
 
-    fn read<T>(&self, convert: impl FnOnce(&'d Node) -> Option<T>, expected: &str) -> Option<T> {
-        self.accept(convert(self.node?), expected)
+    /// What was read of this value, if its key takes it.
+    pub fn check<T>(&self, read: T, fits: impl FnOnce(&T) -> bool) -> Option<T> {
+        self.accept(Some(read).filter(fits), self.takes)
     }
-}
 
-/// A map whose keys are field names.
-#[derive(Clone, Debug)]
-pub struct Object<'d> {
-    path: String,
-    entries: &'d [(String, Spanned<Node>)],
-    problems: &'d Problems,
-}
+    /// Reads a text that its key takes.
+    pub fn parse<T: FromStr>(&self) -> Option<T> {
+        self.accept(self.text()?.parse().ok(), self.takes)
+    }
 
-impl<'d> Object<'d> {
-    /// What stands at the field `name`, in any case (rule 16). Where several keys differ only in
-    /// case, the last of them in the order of their bytes counts, wherever it stands: the Go
-    /// original sorts the keys on the way through JSON, and what comes later replaces what came
-    /// before, the exact name too.
-    pub fn field(&self, name: &str) -> Value<'d> {
-        let found = self
-            .entries
-            .iter()
-            .filter(|(key, _)| same_field(key, name))
-            .max_by_key(|(key, _)| key);
-        Value::new(
-            self.path_of(name),
-            found.map(|(_, value)| value),
-            self.problems,
+    /// A bare number or boolean counts as its spelling (rule 18), `null` as an empty text.
+    pub fn text(&self) -> Option<String> {
+        if self.is_absent() {
+            return Some(String::new());
+        }
+        self.convert("a string", Yaml::as_text)
+    }
+
+    pub fn boolean(&self) -> Option<bool> {
+        self.convert("true or false", |yaml| yaml.try_as_bool_ref().copied())
+    }
+
+    /// A whole number that fits an `i32`; `1.0` is one, `"1"` is not (rules 18, 19).
+    pub fn integer(&self) -> Option<i32> {
+        self.convert(
+            "a whole number that fits in 32 bits, without quotes",
+            |yaml| match yaml {
+                Yaml::Integer(value) => i32::try_from(*value).ok(),
+                // A float with no fraction in the range of i32 is exact in f64.
+                Yaml::Float(value)
+                    if value.fract() == 0.0 && value.abs() <= f64::from(i32::MAX) =>
+                {
+                    Some(*value as i32)
+                }
+                _ => None,
+            },
         )
     }
 
-    /// All entries, for maps whose keys are data: key and value in the order of the file.
-    pub fn entries(&self) -> impl Iterator<Item = (&'d str, Value<'d>)> {
-        self.entries.iter().map(|(key, value)| {
-            (
-                key.as_str(),
-                Value::new(self.path_of(key), Some(value), self.problems),
-            )
+    /// A number; a quoted one is none (rule 18).
+    pub fn number(&self) -> Option<f64> {
+        self.convert("a number, without quotes", |yaml| match yaml {
+            Yaml::Integer(value) => Some(*value as f64),
+            Yaml::Float(value) => Some(*value),
+            _ => None,
         })
+    }
+
+    /// A Go duration as a string; a bare number is none, whatever it is (rule 21).
+    pub fn duration(&self) -> Option<GoDuration> {
+        let expected = "a duration like \"30s\" or \"1h15m\"";
+        let text = self.convert(expected, Yaml::try_as_text_ref)?;
+        text.parse()
+            .map_err(|error| self.refuse(format!("{expected} ({error})")))
+            .ok()
+    }
+
+    /// A duration that its key takes.
+    pub fn duration_of_at_least(&self, least: Duration) -> Option<Duration> {
+        let duration = self.duration()?.to_std();
+        self.accept(duration.filter(|duration| *duration >= least), self.takes)
+    }
+
+    /// This value if it is an object. As in Go a missing one has nothing set.
+    pub fn object(&self) -> Option<Self> {
+        if !self.is_absent() {
+            self.convert("an object", Yaml::try_as_map_ref)?;
+        }
+        Some(self.clone())
+    }
+
+    /// Reads each item.
+    pub fn list<T>(&self, mut read: impl FnMut(&Self) -> Option<T>) -> Option<Vec<T>> {
+        let items = self.convert("a list", Yaml::try_as_list_ref)?.iter();
+        all(items.enumerate().map(|(index, item)| {
+            let path = format!("{}[{index}]", self.path);
+            read(&self.inner(path, Some(item)))
+        }))
+    }
+
+    /// Reads the value, if there is one.
+    pub fn optional<T>(&self, read: impl FnOnce(&Self) -> Option<T>) -> Option<Option<T>> {
+        if self.is_absent() {
+            Some(None)
+        } else {
+            read(self).map(Some)
+        }
+    }
+
+    /// Reads the field of a key: its default if nothing is set.
+    pub fn read<T>(
+        &self,
+        key: &ConfigKey,
+        read: impl FnOnce(&ConfigValue<'_>) -> Option<T>,
+    ) -> Option<T> {
+        let field = Self {
+            takes: key.takes,
+            ..self.field(key.name)
+        };
+        if !field.is_absent() {
+            return read(&field);
+        }
+        if key.default.is_empty() {
+            field.refuse(key.takes);
+            return None;
+        }
+        let default = yaml::read(key.default).ok()?;
+        read(&ConfigValue {
+            yaml: &default,
+            ..field
+        })
+    }
+
+    /// The field `name` of an object, in any case (rule 16). Where several keys differ only in
+    /// case, the last of them in the order of their bytes counts, wherever it stands: the Go
+    /// original sorts the keys on the way through JSON, and what comes later replaces what came
+    /// before, the exact name too.
+    pub fn field(&self, name: &str) -> Self {
+        let found = self
+            .fields()
+            .iter()
+            .filter(|(key, _)| same_field(key, name))
+            .max_by_key(|(key, _)| key);
+        self.inner(self.path_of(name), found.map(|(_, value)| value))
+    }
+
+    /// Reads each entry of an object whose keys are data, in the order of the file.
+    pub fn entries<T>(&self, read: impl Fn(&str, &Self) -> Option<T>) -> Option<Vec<T>> {
+        self.object()?;
+        all(self
+            .fields()
+            .iter()
+            .map(|(key, value)| read(key, &self.inner(self.path_of(key), Some(value)))))
     }
 
     /// Warns of each key that is none of `known`: it is ignored (rule 15), which is a surprise when
     /// it was misspelt.
-    pub fn warn_of_unknown(&self, known: &[Key]) {
-        let unknown = self
-            .entries
-            .iter()
-            .filter(|(key, _)| !known.iter().any(|known| same_field(key, known.name)));
-        for (key, value) in unknown {
+    pub fn warn_of_unknown(&self, known: &[ConfigKey]) {
+        let is_known = |key: &str| known.iter().any(|known| same_field(key, known.name));
+        for (key, value) in self.fields().iter().filter(|(key, _)| !is_known(key)) {
             let place = error::position(value.referenced);
-            self.problems.warn(format!(
+            self.warn(format!(
                 "{}: unknown key, ignored ({place})",
                 self.path_of(key)
             ));
         }
+    }
+
+    fn fields(&self) -> &'d [(String, Spanned<Yaml>)] {
+        self.yaml.try_as_map_ref().map_or(&[], Vec::as_slice)
+    }
+
+    fn convert<T>(&self, expected: &str, convert: impl FnOnce(&'d Yaml) -> Option<T>) -> Option<T> {
+        if self.is_absent() {
+            return None;
+        }
+        self.accept(convert(self.yaml), expected)
     }
 
     fn path_of(&self, name: &str) -> String {
@@ -244,6 +237,12 @@ impl<'d> Object<'d> {
             format!("{}.{name}", self.path)
         }
     }
+}
+
+/// Collects after everything was read: one bad item must not hide the errors of the next.
+fn all<T>(read: impl Iterator<Item = Option<T>>) -> Option<Vec<T>> {
+    let read: Vec<_> = read.collect();
+    read.into_iter().collect()
 }
 
 /// A key as it is named in a message: on one line, and not at any length.

@@ -6,7 +6,7 @@ use std::ffi::OsString;
 use clap::error::ContextKind;
 use clap::parser::ValueSource;
 use clap::{Arg, FromArgMatches};
-use go_compat::flag;
+use common_core::flag;
 
 use super::{Agent, AgentArgs, Command, UsageError, command, help, is_switch, takes};
 

@@ -2,7 +2,7 @@
 //! that nobody understands must not take its Cluster along (rule 30, fault 55).
 
 use anyhow::{Context, Result, bail, ensure};
-use common::go_compat::duration::GoDuration;
+use common_core::duration::GoDuration;
 use prober::gardener::{Cluster, Machine};
 use prober_core::gardener::Shoot;
 use prober_core::lifecycle::{Lifecycle, lifecycle, settings};

@@ -1,7 +1,7 @@
 //! `time.ParseDuration` and `Duration.String` (rule 21).
 
 use anyhow::{Result, ensure};
-use common::go_compat::duration::GoDuration;
+use common_core::duration::GoDuration;
 use serde_json::{Value, json};
 
 use crate::{Go, Input, Source, is_one_line};

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use anyhow::{Result, bail, ensure};
-use common::go_compat::duration::GoDuration;
+use common_core::duration::GoDuration;
 use serde_json::{Value, json};
 use weeder::config::parse;
 use weeder_core::config::Config;

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use common::document::Problems;
-use common::go_compat::duration::GoDuration;
+use common::document::ConfigValue;
+use common_core::duration::GoDuration;
 use prober_core::config::{Config, Dependent};
 
 /// A kubelet renews its lease every quarter of leaseDurationSeconds, which is 40 s by default.
@@ -19,25 +19,25 @@ const SCALABLE: [(&str, &[&str]); 2] = [
     ("v1", &["ReplicationController"]),
 ];
 
-pub(super) fn warn(config: &Config, problems: &Problems) {
+pub(super) fn warn(config: &Config, root: &ConfigValue<'_>) {
     let grace = config.node_monitor_grace;
     let expired = grace.mul_f64(EXPIRED_AT);
     if expired <= LEASE_RENEWAL {
         let [grace, expired, renewal] = [grace, expired, LEASE_RENEWAL].map(GoDuration::from_std);
-        problems.warn(format!(
+        root.warn(format!(
             "kcmNodeMonitorGraceDuration: {grace} is so short that a lease counts as expired after {expired}, \
              before a kubelet with default settings renews it (every {renewal}): healthy shoots would be scaled down"
         ));
     }
     for (index, dependent) in config.dependents.iter().enumerate() {
         let entry = format!("dependentResourceInfos[{index}]");
-        warn_of_kind(&entry, dependent, problems);
-        warn_of_delay(&entry, dependent, grace - expired, problems);
+        warn_of_kind(&entry, dependent, root);
+        warn_of_delay(&entry, dependent, grace - expired, root);
     }
 }
 
 /// D-8: a misspelt kind would otherwise be noticed in an outage only.
-fn warn_of_kind(entry: &str, dependent: &Dependent, problems: &Problems) {
+fn warn_of_kind(entry: &str, dependent: &Dependent, root: &ConfigValue<'_>) {
     let resource = &dependent.resource;
     let known = SCALABLE
         .iter()
@@ -46,7 +46,7 @@ fn warn_of_kind(entry: &str, dependent: &Dependent, problems: &Problems) {
         && !kinds.contains(&resource.kind.as_str())
     {
         let kinds = kinds.join(", ");
-        problems.warn(format!(
+        root.warn(format!(
             "{entry}.ref.kind: {api_version} has no kind {:?} that can be scaled (it has {kinds}): \
              {resource} will not be protected",
             resource.kind,
@@ -56,7 +56,7 @@ fn warn_of_kind(entry: &str, dependent: &Dependent, problems: &Problems) {
 
 /// D-35: each second waited in a scale-down is a second less until kube-controller-manager gives
 /// the nodes up.
-fn warn_of_delay(entry: &str, dependent: &Dependent, window: Duration, problems: &Problems) {
+fn warn_of_delay(entry: &str, dependent: &Dependent, window: Duration, root: &ConfigValue<'_>) {
     let delay = dependent.scale_down.initial_delay;
     if delay.is_zero() {
         return;
@@ -67,7 +67,7 @@ fn warn_of_delay(entry: &str, dependent: &Dependent, window: Duration, problems:
         "protection comes that much later"
     };
     let [delay, window] = [delay, window].map(GoDuration::from_std);
-    problems.warn(format!(
+    root.warn(format!(
         "{entry}.scaleDown.initialDelay: {delay} of the {window} at most between the verdict and the moment when \
          kube-controller-manager gives the nodes up: {consequence}"
     ));

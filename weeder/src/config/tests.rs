@@ -18,7 +18,7 @@ fn with_lines(lines: &str) -> String {
     format!("{lines}\n{}", with_selectors("[{}]"))
 }
 
-fn parse(text: &str) -> Loaded {
+fn parse(text: &str) -> Loaded<Config> {
     super::parse(text).unwrap_or_else(|error| panic!("{error}\n{text}"))
 }
 
