@@ -10,19 +10,19 @@ use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 /// items for its fields in order; to Kubernetes that is a wrong type, and what has a wrong type
 /// says nothing.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Object<T>(pub(crate) T);
+pub(crate) struct JsonObject<T>(pub(crate) T);
 
-impl<'de, T: Deserialize<'de>> Deserialize<'de> for Object<T> {
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for JsonObject<T> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         deserializer
-            .deserialize_map(ObjectVisitor(PhantomData))
+            .deserialize_map(JsonObjectVisitor(PhantomData))
             .map(Self)
     }
 }
 
-struct ObjectVisitor<T>(PhantomData<T>);
+struct JsonObjectVisitor<T>(PhantomData<T>);
 
-impl<'de, T: Deserialize<'de>> Visitor<'de> for ObjectVisitor<T> {
+impl<'de, T: Deserialize<'de>> Visitor<'de> for JsonObjectVisitor<T> {
     type Value = T;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -38,6 +38,6 @@ pub(crate) fn object_or_default<'de, D: Deserializer<'de>, T: Default + Deserial
     deserializer: D,
 ) -> Result<T, D::Error> {
     Ok(Option::deserialize(deserializer)?
-        .map(|Object(object)| object)
+        .map(|JsonObject(object)| object)
         .unwrap_or_default())
 }

@@ -8,8 +8,6 @@ use prober_core::lease::LeaseList;
 use prober_core::verdict::{NodeCondition, NodeRecord};
 use serde::Deserialize;
 
-pub use self::protobuf::Broken;
-
 /// The most items that are read from the pages of a list: four times as many nodes as Kubernetes
 /// supports in a cluster.
 const MAX_ITEMS: usize = 20_000;
@@ -24,9 +22,9 @@ pub enum DecodeError {
     #[error("the answer does not begin like Kubernetes protobuf")]
     Magic,
     #[error("the protobuf is broken")]
-    Protobuf(#[from] Broken),
+    Protobuf(#[from] protobuf::ProtobufError),
     #[error("the JSON is broken")]
-    Json(#[from] json::Broken),
+    Json(#[from] json::JsonError),
     #[error("the answer is a {found:?}, not a {expected}")]
     Kind {
         expected: &'static str,
@@ -44,7 +42,7 @@ pub enum DecodeError {
     RenewTime(String),
 }
 
-/// Where the next page of a list begins; none behind the last one.
+/// The token of the next page of a list; none after the last one.
 pub type Next = Option<String>;
 
 /// Adds a page of leases to those of earlier pages. On an error the items may have been added in
@@ -54,26 +52,29 @@ pub fn leases(
     body: &[u8],
     leases: &mut LeaseList,
 ) -> Result<Next, DecodeError> {
-    const KIND: &str = "LeaseList";
-    let metadata = match is_protobuf(content_type)? {
-        true => protobuf::leases(protobuf::open(KIND, body)?, leases)?,
-        false => json::leases(KIND, body, leases)?,
+    let read = match is_protobuf(content_type)? {
+        true => protobuf::leases,
+        false => json::leases,
     };
-    metadata.next()
+    read("LeaseList", body, leases)?.next()
 }
 
-/// Adds a page of nodes to those of earlier pages. On an error the items may have been added in
-/// part.
+/// Adds a page of nodes to those of earlier pages. On an error there may be none left.
 pub fn nodes(
     content_type: &str,
     body: &[u8],
     nodes: &mut Vec<NodeRecord>,
 ) -> Result<Next, DecodeError> {
-    const KIND: &str = "NodeList";
-    let metadata = match is_protobuf(content_type)? {
-        true => protobuf::nodes(protobuf::open(KIND, body)?, nodes)?,
-        false => json::nodes(KIND, body, nodes)?,
+    let read = match is_protobuf(content_type)? {
+        true => protobuf::nodes,
+        false => json::nodes,
     };
+    let mut kept = KeptNodes {
+        bytes: nodes.iter().map(size).sum(),
+        nodes: std::mem::take(nodes),
+    };
+    let metadata = read("NodeList", body, &mut kept)?;
+    *nodes = kept.nodes;
     metadata.next()
 }
 
@@ -104,23 +105,20 @@ impl ListMeta {
     }
 }
 
-/// Nodes, and how many bytes more may be kept of them.
-struct Kept<'a> {
-    nodes: &'a mut Vec<NodeRecord>,
-    room: usize,
+/// Nodes, no more than may be kept.
+#[derive(Default)]
+struct KeptNodes {
+    nodes: Vec<NodeRecord>,
+    bytes: usize,
 }
 
-impl<'a> Kept<'a> {
-    fn new(nodes: &'a mut Vec<NodeRecord>) -> Self {
-        let room = MAX_KEPT.saturating_sub(nodes.iter().map(size).sum());
-        Self { nodes, room }
-    }
-
+impl KeptNodes {
     fn push(&mut self, mut node: NodeRecord) -> Result<(), DecodeError> {
-        self.room = self
-            .room
-            .checked_sub(size(&node))
-            .ok_or(DecodeError::TooMuch)?;
+        check_count(self.nodes.len() + 1)?;
+        self.bytes += size(&node);
+        if self.bytes > MAX_KEPT {
+            return Err(DecodeError::TooMuch);
+        }
         // Nodes are listed by name, which mostly begins with pool and zone: neighbours share the
         // name of their zone.
         if let Some(before) = self.nodes.last().filter(|before| before.zone == node.zone) {
@@ -132,27 +130,22 @@ impl<'a> Kept<'a> {
 }
 
 fn size(node: &NodeRecord) -> usize {
-    let NodeRecord {
-        name,
-        pool,
-        zone,
-        not_managed_by_mcm: _,
-        conditions,
-    } = node;
-    let of = |NodeCondition {
-                  kind,
-                  status,
-                  reason,
-              }: &NodeCondition| kind.len() + status.len() + reason.len();
-    let conditions = conditions.capacity() * size_of::<NodeCondition>()
-        + conditions.iter().map(of).sum::<usize>();
-    let labels = pool.as_ref().map_or(0, String::len) + zone.as_ref().map_or(0, |zone| zone.len());
-    size_of::<NodeRecord>() + name.len() + labels + conditions
+    let labels =
+        node.pool.as_ref().map_or(0, String::len) + node.zone.as_ref().map_or(0, |zone| zone.len());
+    let texts = node
+        .conditions
+        .iter()
+        .map(|condition| condition.kind.len() + condition.status.len() + condition.reason.len());
+    size_of::<NodeRecord>()
+        + node.name.len()
+        + labels
+        + node.conditions.capacity() * size_of::<NodeCondition>()
+        + texts.sum::<usize>()
 }
 
-/// Says whether a list that has `known` items may have `count` more.
-fn check_count(known: usize, count: usize) -> Result<(), DecodeError> {
-    if known + count > MAX_ITEMS {
+/// Whether a list may have so many items.
+fn check_count(count: usize) -> Result<(), DecodeError> {
+    if count > MAX_ITEMS {
         Err(DecodeError::TooManyItems)
     } else {
         Ok(())
@@ -168,12 +161,6 @@ fn check_kind(expected: &'static str, found: &str) -> Result<(), DecodeError> {
             found: shortened(found),
         })
     }
-}
-
-/// How much room the names of a list take, by the first of them: the names of a shoot's nodes are
-/// about equally long. Never more than the list itself.
-fn room_for_names(count: usize, first: &str, list: &[u8]) -> usize {
-    count.saturating_mul(first.len() + 1).min(list.len())
 }
 
 /// Nothing endless gets into a log.

@@ -2,29 +2,28 @@
 
 use std::borrow::Cow;
 use std::fmt;
-use std::marker::PhantomData;
 
 use chrono::{DateTime, Utc};
 use prober_core::lease::{LeaseList, LeaseRecord};
 use prober_core::verdict::{NodeCondition, NodeRecord};
-use serde::de::{DeserializeSeed, Error as _, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde::de::{IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use serde_json::error::Category;
 
-use super::{DecodeError, Kept, ListMeta, check_count, check_kind, room_for_names};
-use crate::gardener::object::{Object, object_or_default};
+use super::{DecodeError, KeptNodes, ListMeta, check_count, check_kind};
+use crate::gardener::object::{JsonObject, object_or_default};
 
 /// Where the body is no JSON, or not the JSON that was expected. The parser's own words are not
 /// kept: they repeat what was found, at any length.
 #[derive(Clone, Copy, Debug, thiserror::Error)]
 #[error("{what} at line {line}, column {column}")]
-pub struct Broken {
+pub struct JsonError {
     what: &'static str,
     line: usize,
     column: usize,
 }
 
-impl From<serde_json::Error> for Broken {
+impl From<serde_json::Error> for JsonError {
     fn from(error: serde_json::Error) -> Self {
         let what = match error.classify() {
             // Nothing is read here but what is in memory.
@@ -45,28 +44,10 @@ pub fn leases(
     body: &[u8],
     leases: &mut LeaseList,
 ) -> Result<ListMeta, DecodeError> {
-    let mut items = Vec::new();
-    let metadata = list(expected, body, |lease: Lease<'_>| {
-        items.push(lease);
-        check_count(leases.len(), items.len())
-    })?;
-    let first = items.first().map_or("", |lease| &lease.metadata.name);
-    leases.reserve(items.len(), room_for_names(items.len(), first, body));
-    for Lease {
-        metadata: LeaseMeta { name, uid },
-        spec,
-    } in &items
-    {
-        let LeaseSpec {
-            lease_duration_seconds: duration_seconds,
-            renew_time,
-        } = *spec;
-        leases.push(LeaseRecord {
-            name,
-            uid: (&**uid).into(),
-            renew_time,
-            duration_seconds,
-        });
+    let (metadata, page) = list::<LeaseList>(expected, body)?;
+    check_count(leases.len() + page.len())?;
+    for lease in page.iter() {
+        leases.push(lease);
     }
     Ok(metadata)
 }
@@ -74,99 +55,79 @@ pub fn leases(
 pub fn nodes(
     expected: &'static str,
     body: &[u8],
-    nodes: &mut Vec<NodeRecord>,
+    nodes: &mut KeptNodes,
 ) -> Result<ListMeta, DecodeError> {
-    let mut count = nodes.len();
-    let mut kept = Kept::new(nodes);
-    list(
-        expected,
-        body,
-        |Node {
-             metadata:
-                 NodeMeta {
-                     name,
-                     labelled,
-                     not_managed_by_mcm,
-                 },
-             status,
-         }: Node<'_>| {
-            count += 1;
-            check_count(count, 0)?;
-            kept.push(NodeRecord {
-                name: name.into_owned(),
-                not_managed_by_mcm,
-                conditions: status.conditions,
-                ..labelled
-            })
-        },
-    )
-}
-
-/// Hands over the items of a list one by one, so that no more of them are kept than may be: until
-/// one is refused.
-fn list<'a, T: Deserialize<'a>>(
-    expected: &'static str,
-    body: &'a [u8],
-    mut take: impl FnMut(T) -> Result<(), DecodeError>,
-) -> Result<ListMeta, DecodeError> {
-    let mut refused = None;
-    let mut deserializer = serde_json::Deserializer::from_slice(body);
-    let take = |Object(item)| take(item).map_err(|error| refused = Some(error)).is_ok();
-    let read = deserializer
-        .deserialize_map(ListVisitor(take, PhantomData))
-        .and_then(|list| deserializer.end().map(|()| list));
-    if let Some(refused) = refused {
-        return Err(refused);
+    let (metadata, page) = list::<KeptNodes>(expected, body)?;
+    for node in page.nodes {
+        nodes.push(node)?;
     }
-    let (kind, metadata) = read.map_err(Broken::from)?;
-    check_kind(expected, &kind)?;
     Ok(metadata)
 }
 
-#[derive(Deserialize)]
-#[serde(field_identifier, rename_all = "camelCase")]
-enum ListField {
-    Kind,
-    Metadata,
-    Items,
-    #[serde(other)]
-    Other,
+fn list<'a, C: Keep<'a>>(
+    expected: &'static str,
+    body: &'a [u8],
+) -> Result<(ListMeta, C), DecodeError> {
+    let JsonObject(list) =
+        serde_json::from_slice::<JsonObject<List<'_, C>>>(body).map_err(JsonError::from)?;
+    if let Some(refusal) = list.items.refusal {
+        return Err(refusal);
+    }
+    check_kind(expected, &list.kind)?;
+    Ok((list.metadata.0, list.items.kept))
 }
 
 #[derive(Deserialize)]
-struct Text<'a>(#[serde(borrow)] Cow<'a, str>);
+#[serde(bound(deserialize = "C: Keep<'de>"))]
+struct List<'a, C> {
+    #[serde(borrow)]
+    kind: Cow<'a, str>,
+    metadata: JsonObject<ListMeta>,
+    #[serde(default)]
+    items: Items<C>,
+}
 
-/// Of a list gives kind and metadata, and hands over the items.
-struct ListVisitor<F, T>(F, PhantomData<T>);
+/// The items of a JSON array, read one by one: there may be any number of them. Go writes an empty
+/// list as null if it was never filled.
+#[derive(Default)]
+struct Items<C> {
+    kept: C,
+    /// Why no more of them are kept.
+    refusal: Option<DecodeError>,
+}
 
-impl<'de, F: FnMut(Object<T>) -> bool, T: Deserialize<'de>> Visitor<'de> for ListVisitor<F, T> {
-    type Value = (Cow<'de, str>, ListMeta);
+/// Keeps what matters of each item.
+trait Keep<'de>: Default {
+    type Item: Deserialize<'de>;
+
+    fn keep(&mut self, item: Self::Item) -> Result<(), DecodeError>;
+}
+
+impl<'de, C: Keep<'de>> Deserialize<'de> for Items<C> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(Self::default())
+    }
+}
+
+impl<'de, C: Keep<'de>> Visitor<'de> for Items<C> {
+    type Value = Self;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a list")
+        f.write_str("a list of objects")
     }
 
-    fn visit_map<A: MapAccess<'de>>(mut self, mut fields: A) -> Result<Self::Value, A::Error> {
-        let (mut kind, mut metadata, mut items) = (None, None, None);
-        while let Some(field) = fields.next_key()? {
-            let is_repeated = match field {
-                ListField::Kind => kind.replace(fields.next_value::<Text<'_>>()?.0).is_some(),
-                ListField::Metadata => metadata
-                    .replace(fields.next_value::<Object<ListMeta>>()?.0)
-                    .is_some(),
-                ListField::Items => items
-                    .replace(fields.next_value_seed(Items(&mut self.0, PhantomData))?)
-                    .is_some(),
-                ListField::Other => fields.next_value::<IgnoredAny>().map(|_| false)?,
-            };
-            if is_repeated {
-                return Err(A::Error::custom("a field comes twice"));
-            }
+    fn visit_unit<E>(self) -> Result<Self, E> {
+        Ok(self)
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(mut self, mut items: A) -> Result<Self, A::Error> {
+        while self.refusal.is_none()
+            && let Some(JsonObject(item)) = items.next_element()?
+        {
+            self.refusal = self.kept.keep(item).err();
         }
-        Ok((
-            kind.ok_or_else(|| A::Error::missing_field("kind"))?,
-            metadata.ok_or_else(|| A::Error::missing_field("metadata"))?,
-        ))
+        while items.next_element::<IgnoredAny>()?.is_some() {}
+        Ok(self)
     }
 }
 
@@ -195,6 +156,21 @@ struct LeaseSpec {
     renew_time: Option<DateTime<Utc>>,
 }
 
+impl<'de> Keep<'de> for LeaseList {
+    type Item = Lease<'de>;
+
+    fn keep(&mut self, Lease { metadata, spec }: Lease<'de>) -> Result<(), DecodeError> {
+        check_count(self.len() + 1)?;
+        self.push(LeaseRecord {
+            name: &metadata.name,
+            uid: (&*metadata.uid).into(),
+            renew_time: spec.renew_time,
+            duration_seconds: spec.lease_duration_seconds,
+        });
+        Ok(())
+    }
+}
+
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct Node<'a> {
@@ -212,15 +188,14 @@ struct NodeMeta<'a> {
     /// A node of which only the labels are known.
     #[serde(rename = "labels", deserialize_with = "labelled")]
     labelled: NodeRecord,
-    #[serde(rename = "annotations", deserialize_with = "not_managed_by_mcm")]
-    not_managed_by_mcm: bool,
+    #[serde(rename = "annotations", deserialize_with = "annotated")]
+    annotated: NodeRecord,
 }
 
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct NodeStatus {
-    #[serde(deserialize_with = "conditions")]
-    conditions: Vec<NodeCondition>,
+    conditions: Items<NodeRecord>,
 }
 
 #[derive(Default, Deserialize)]
@@ -234,85 +209,60 @@ struct Condition<'a> {
     reason: Cow<'a, str>,
 }
 
-fn conditions<'de, D: Deserializer<'de>>(conditions: D) -> Result<Vec<NodeCondition>, D::Error> {
-    let mut node = NodeRecord::default();
-    let note = |Object(Condition {
-                    kind,
-                    status,
-                    reason,
-                })| {
-        node.note_condition(NodeCondition {
-            kind: &kind,
-            status: &status,
-            reason: &reason,
+impl<'de> Keep<'de> for KeptNodes {
+    type Item = Node<'de>;
+
+    fn keep(&mut self, Node { metadata, status }: Node<'de>) -> Result<(), DecodeError> {
+        self.push(NodeRecord {
+            name: metadata.name.into_owned(),
+            not_managed_by_mcm: metadata.annotated.not_managed_by_mcm,
+            conditions: status.conditions.kept.conditions,
+            ..metadata.labelled
+        })
+    }
+}
+
+/// Keeps conditions in a node of which nothing else is known.
+impl<'de> Keep<'de> for NodeRecord {
+    type Item = Condition<'de>;
+
+    fn keep(&mut self, condition: Condition<'de>) -> Result<(), DecodeError> {
+        self.note_condition(NodeCondition {
+            kind: &condition.kind,
+            status: &condition.status,
+            reason: &condition.reason,
         });
-        true
-    };
-    conditions.deserialize_seq(Items(note, PhantomData))?;
-    Ok(node.conditions)
+        Ok(())
+    }
 }
 
 fn labelled<'de, D: Deserializer<'de>>(labels: D) -> Result<NodeRecord, D::Error> {
-    let mut node = NodeRecord::default();
-    labels.deserialize_map(Entries(|key: &str, value: &str| {
-        node.note_label(key, value)
-    }))?;
-    Ok(node)
+    labels.deserialize_map(Entries(|node: &mut NodeRecord, key, value| {
+        node.note_label(key, value);
+    }))
 }
 
-fn not_managed_by_mcm<'de, D: Deserializer<'de>>(annotations: D) -> Result<bool, D::Error> {
-    let mut node = NodeRecord::default();
-    annotations.deserialize_map(Entries(|key: &str, _: &str| node.note_annotation(key)))?;
-    Ok(node.not_managed_by_mcm)
+fn annotated<'de, D: Deserializer<'de>>(annotations: D) -> Result<NodeRecord, D::Error> {
+    annotations.deserialize_map(Entries(|node: &mut NodeRecord, key, _| {
+        node.note_annotation(key);
+    }))
 }
 
-/// Hands over the items of a list one by one, until one is not taken: there may be any number of
-/// them. Go writes an empty list as null where it was never filled.
-struct Items<F, T>(F, PhantomData<T>);
+/// The entries of an object of texts, noted one by one: there may be any number of them.
+struct Entries(fn(&mut NodeRecord, &str, &str));
 
-impl<'de, F: FnMut(T) -> bool, T: Deserialize<'de>> DeserializeSeed<'de> for Items<F, T> {
-    type Value = ();
-
-    fn deserialize<D: Deserializer<'de>>(self, items: D) -> Result<(), D::Error> {
-        items.deserialize_any(self)
-    }
-}
-
-impl<'de, F: FnMut(T) -> bool, T: Deserialize<'de>> Visitor<'de> for Items<F, T> {
-    type Value = ();
+impl<'de> Visitor<'de> for Entries {
+    type Value = NodeRecord;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a list of objects")
+        f.write_str("an object of texts")
     }
 
-    fn visit_unit<E>(self) -> Result<(), E> {
-        Ok(())
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(mut self, mut items: A) -> Result<(), A::Error> {
-        while let Some(item) = items.next_element()? {
-            if !(self.0)(item) {
-                return Err(A::Error::custom("an item is refused"));
-            }
-        }
-        Ok(())
-    }
-}
-
-/// Hands over the entries of a map of texts one by one: there may be any number of them.
-struct Entries<F>(F);
-
-impl<'de, F: FnMut(&str, &str)> Visitor<'de> for Entries<F> {
-    type Value = ();
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a map of texts")
-    }
-
-    fn visit_map<A: MapAccess<'de>>(mut self, mut entries: A) -> Result<(), A::Error> {
+    fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<NodeRecord, A::Error> {
+        let mut node = NodeRecord::default();
         while let Some((key, value)) = entries.next_entry::<String, String>()? {
-            (self.0)(&key, &value);
+            (self.0)(&mut node, &key, &value);
         }
-        Ok(())
+        Ok(node)
     }
 }

@@ -8,13 +8,13 @@ use chrono::DateTime;
 use prober_core::lease::{LeaseList, LeaseRecord};
 use prober_core::verdict::{NodeCondition, NodeRecord};
 
-use super::{DecodeError, Kept, ListMeta};
+use super::{DecodeError, KeptNodes, ListMeta, check_count, check_kind, shortened};
 
 /// What every protobuf body of Kubernetes begins with.
 const MAGIC: &[u8] = b"k8s\0";
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Broken {
+pub enum ProtobufError {
     #[error("it ends within a field")]
     Cut,
     #[error("a number is too long")]
@@ -29,29 +29,19 @@ pub enum Broken {
     Text,
 }
 
-/// Takes off Kubernetes' envelope, a `runtime.Unknown`; checks the kind and gives the list.
-pub fn open<'a>(expected: &'static str, body: &'a [u8]) -> Result<&'a [u8], DecodeError> {
-    let body = body.strip_prefix(MAGIC).ok_or(DecodeError::Magic)?;
-    let (mut kind, mut raw) = ("", [].as_slice());
-    for field in Fields(body) {
-        match field? {
-            (1, type_meta) => [kind] = type_meta.texts([(2, kind)])?,
-            (2, value) => raw = value.bytes()?,
-            _ => {}
-        }
-    }
-    super::check_kind(expected, kind)?;
-    Ok(raw)
-}
-
-pub fn leases(list: &[u8], leases: &mut LeaseList) -> Result<ListMeta, DecodeError> {
+pub fn leases(
+    expected: &'static str,
+    body: &[u8],
+    leases: &mut LeaseList,
+) -> Result<ListMeta, DecodeError> {
+    let list = open(expected, body)?;
     let count = count_items(list)?;
-    super::check_count(leases.len(), count)?;
+    check_count(leases.len() + count)?;
     let mut reserved = false;
     items(list, |value| {
         let lease = lease(value)?;
         if !reserved {
-            leases.reserve(count, super::room_for_names(count, lease.name, list));
+            leases.reserve(count, room_for_names(count, lease.name, list));
             reserved = true;
         }
         leases.push(lease);
@@ -59,30 +49,55 @@ pub fn leases(list: &[u8], leases: &mut LeaseList) -> Result<ListMeta, DecodeErr
     })
 }
 
-pub fn nodes(list: &[u8], nodes: &mut Vec<NodeRecord>) -> Result<ListMeta, DecodeError> {
+pub fn nodes(
+    expected: &'static str,
+    body: &[u8],
+    nodes: &mut KeptNodes,
+) -> Result<ListMeta, DecodeError> {
+    let list = open(expected, body)?;
     let count = count_items(list)?;
-    super::check_count(nodes.len(), count)?;
-    nodes.reserve(count);
-    let mut kept = Kept::new(nodes);
-    items(list, |value| kept.push(node(value)?))
+    check_count(nodes.nodes.len() + count)?;
+    nodes.nodes.reserve(count);
+    items(list, |value| nodes.push(node(value)?))
 }
 
-fn count_items(list: &[u8]) -> Result<usize, Broken> {
+/// Takes off Kubernetes' envelope, a `runtime.Unknown`; checks the kind and gives the list.
+fn open<'a>(expected: &'static str, body: &'a [u8]) -> Result<&'a [u8], DecodeError> {
+    let body = body.strip_prefix(MAGIC).ok_or(DecodeError::Magic)?;
+    let (mut kind, mut raw) = ("", [].as_slice());
+    for field in Message(body) {
+        match field? {
+            (1, type_meta) => [kind] = type_meta.texts([(2, kind)])?,
+            (2, value) => raw = value.bytes()?,
+            _ => {}
+        }
+    }
+    check_kind(expected, kind)?;
+    Ok(raw)
+}
+
+fn count_items(list: &[u8]) -> Result<usize, ProtobufError> {
     let mut count = 0;
-    for field in Fields(list) {
+    for field in Message(list) {
         count += usize::from(field?.0 == 2);
     }
     Ok(count)
+}
+
+/// How much room the names of a list take, by the first of them: the names of a shoot's nodes are
+/// about equally long. Never more than the list itself.
+pub(super) fn room_for_names(count: usize, first: &str, list: &[u8]) -> usize {
+    count.saturating_mul(first.len() + 1).min(list.len())
 }
 
 /// Hands over the items of a list.
 #[inline(always)]
 fn items<'a>(
     list: &'a [u8],
-    mut take: impl FnMut(Value<'a>) -> Result<(), DecodeError>,
+    mut take: impl FnMut(FieldValue<'a>) -> Result<(), DecodeError>,
 ) -> Result<ListMeta, DecodeError> {
     let (mut version, mut next) = ("", "");
-    for field in Fields(list) {
+    for field in Message(list) {
         match field? {
             (1, metadata) => [version, next] = metadata.texts([(2, version), (3, next)])?,
             (2, item) => take(item)?,
@@ -97,7 +112,7 @@ fn items<'a>(
 
 /// A message that comes twice is merged: what a later one says wins, and what only an earlier one
 /// says stays.
-fn lease(value: Value<'_>) -> Result<LeaseRecord<'_>, DecodeError> {
+fn lease(value: FieldValue<'_>) -> Result<LeaseRecord<'_>, DecodeError> {
     let (mut name, mut uid, mut duration_seconds, mut stamp) = ("", "", None, None);
     for field in value.message()? {
         match field? {
@@ -118,7 +133,7 @@ fn lease(value: Value<'_>) -> Result<LeaseRecord<'_>, DecodeError> {
         let instant = u32::try_from(nanos)
             .ok()
             .and_then(|nanos| DateTime::from_timestamp(seconds, nanos));
-        instant.ok_or_else(|| DecodeError::RenewTime(super::shortened(name)))
+        instant.ok_or_else(|| DecodeError::RenewTime(shortened(name)))
     };
     let renew_time = stamp.map(instant).transpose()?;
     Ok(LeaseRecord {
@@ -131,7 +146,7 @@ fn lease(value: Value<'_>) -> Result<LeaseRecord<'_>, DecodeError> {
 
 /// Seconds and nanoseconds since 1970. An empty message is how Go writes its zero time, which
 /// stands for none.
-fn timestamp(value: Value<'_>, stamp: &mut Option<(i64, i32)>) -> Result<(), Broken> {
+fn timestamp(value: FieldValue<'_>, stamp: &mut Option<(i64, i32)>) -> Result<(), ProtobufError> {
     for field in value.message()? {
         let (seconds, nanos) = stamp.get_or_insert_default();
         match field? {
@@ -143,7 +158,7 @@ fn timestamp(value: Value<'_>, stamp: &mut Option<(i64, i32)>) -> Result<(), Bro
     Ok(())
 }
 
-fn node(value: Value<'_>) -> Result<NodeRecord, Broken> {
+fn node(value: FieldValue<'_>) -> Result<NodeRecord, ProtobufError> {
     let mut node = NodeRecord::default();
     for field in value.message()? {
         match field? {
@@ -167,7 +182,7 @@ fn node(value: Value<'_>) -> Result<NodeRecord, Broken> {
     Ok(node)
 }
 
-fn node_metadata(metadata: Value<'_>, node: &mut NodeRecord) -> Result<(), Broken> {
+fn node_metadata(metadata: FieldValue<'_>, node: &mut NodeRecord) -> Result<(), ProtobufError> {
     for field in metadata.message()? {
         match field? {
             (1, value) => value.text()?.clone_into(&mut node.name),
@@ -182,18 +197,18 @@ fn node_metadata(metadata: Value<'_>, node: &mut NodeRecord) -> Result<(), Broke
     Ok(())
 }
 
-struct Fields<'a>(&'a [u8]);
+struct Message<'a>(&'a [u8]);
 
 #[derive(Clone, Copy)]
-enum Value<'a> {
+enum FieldValue<'a> {
     Number(u64),
     Bytes(&'a [u8]),
     /// A number of fixed width; no field that is read here is one.
     Fixed,
 }
 
-impl<'a> Iterator for Fields<'a> {
-    type Item = Result<(u32, Value<'a>), Broken>;
+impl<'a> Iterator for Message<'a> {
+    type Item = Result<(u32, FieldValue<'a>), ProtobufError>;
 
     #[inline(always)]
     fn next(&mut self) -> Option<Self::Item> {
@@ -201,36 +216,36 @@ impl<'a> Iterator for Fields<'a> {
     }
 }
 
-impl<'a> Fields<'a> {
+impl<'a> Message<'a> {
     #[inline(always)]
-    fn field(&mut self) -> Result<(u32, Value<'a>), Broken> {
-        let key = u32::try_from(self.number()?).map_err(|_| Broken::Key)?;
+    fn field(&mut self) -> Result<(u32, FieldValue<'a>), ProtobufError> {
+        let key = u32::try_from(self.number()?).map_err(|_| ProtobufError::Key)?;
         let value = match key & 7 {
-            0 => Value::Number(self.number()?),
-            1 => self.take(8).map(|_| Value::Fixed)?,
+            0 => FieldValue::Number(self.number()?),
+            1 => self.take(8).map(|_| FieldValue::Fixed)?,
             2 => {
-                let length = usize::try_from(self.number()?).map_err(|_| Broken::Cut)?;
-                Value::Bytes(self.take(length)?)
+                let length = usize::try_from(self.number()?).map_err(|_| ProtobufError::Cut)?;
+                FieldValue::Bytes(self.take(length)?)
             }
-            5 => self.take(4).map(|_| Value::Fixed)?,
-            _ => return Err(Broken::Key),
+            5 => self.take(4).map(|_| FieldValue::Fixed)?,
+            _ => return Err(ProtobufError::Key),
         };
         match key >> 3 {
-            0 => Err(Broken::Key),
+            0 => Err(ProtobufError::Key),
             number => Ok((number, value)),
         }
     }
 
     #[inline(always)]
-    fn take(&mut self, length: usize) -> Result<&'a [u8], Broken> {
-        let (taken, rest) = self.0.split_at_checked(length).ok_or(Broken::Cut)?;
+    fn take(&mut self, length: usize) -> Result<&'a [u8], ProtobufError> {
+        let (taken, rest) = self.0.split_at_checked(length).ok_or(ProtobufError::Cut)?;
         self.0 = rest;
         Ok(taken)
     }
 
     /// A number, seven bits a byte; most have one or two bytes.
     #[inline(always)]
-    fn number(&mut self) -> Result<u64, Broken> {
+    fn number(&mut self) -> Result<u64, ProtobufError> {
         match *self.0 {
             [first, ref rest @ ..] if first < 0x80 => {
                 self.0 = rest;
@@ -244,7 +259,7 @@ impl<'a> Fields<'a> {
         }
     }
 
-    fn long_number(&mut self) -> Result<u64, Broken> {
+    fn long_number(&mut self) -> Result<u64, ProtobufError> {
         let mut number = 0;
         for (at, &byte) in self.0.iter().enumerate().take(10) {
             if at == 9 && byte > 1 {
@@ -257,33 +272,36 @@ impl<'a> Fields<'a> {
             }
         }
         Err(if self.0.len() < 10 {
-            Broken::Cut
+            ProtobufError::Cut
         } else {
-            Broken::Number
+            ProtobufError::Number
         })
     }
 }
 
-impl<'a> Value<'a> {
-    fn bytes(self) -> Result<&'a [u8], Broken> {
+impl<'a> FieldValue<'a> {
+    fn bytes(self) -> Result<&'a [u8], ProtobufError> {
         match self {
             Self::Bytes(bytes) => Ok(bytes),
-            _ => Err(Broken::WireType),
+            _ => Err(ProtobufError::WireType),
         }
     }
 
-    fn message(self) -> Result<Fields<'a>, Broken> {
-        self.bytes().map(Fields)
+    fn message(self) -> Result<Message<'a>, ProtobufError> {
+        self.bytes().map(Message)
     }
 
-    fn text(self) -> Result<&'a str, Broken> {
-        std::str::from_utf8(self.bytes()?).map_err(|_| Broken::Text)
+    fn text(self) -> Result<&'a str, ProtobufError> {
+        std::str::from_utf8(self.bytes()?).map_err(|_| ProtobufError::Text)
     }
 
     /// Texts of a message by their numbers, each with what it is where the message does not say.
     /// The last one of a number counts.
     #[inline(always)]
-    fn texts<const N: usize>(self, mut texts: [(u32, &'a str); N]) -> Result<[&'a str; N], Broken> {
+    fn texts<const N: usize>(
+        self,
+        mut texts: [(u32, &'a str); N],
+    ) -> Result<[&'a str; N], ProtobufError> {
         for field in self.message()? {
             let (number, value) = field?;
             if let Some((_, text)) = texts.iter_mut().find(|(wanted, _)| *wanted == number) {
@@ -294,19 +312,19 @@ impl<'a> Value<'a> {
     }
 
     /// Key and value of a map's entry.
-    fn entry(self) -> Result<[&'a str; 2], Broken> {
+    fn entry(self) -> Result<[&'a str; 2], ProtobufError> {
         self.texts([(1, ""), (2, "")])
     }
 
-    fn number(self) -> Result<u64, Broken> {
+    fn number(self) -> Result<u64, ProtobufError> {
         match self {
             Self::Number(number) => Ok(number),
-            _ => Err(Broken::WireType),
+            _ => Err(ProtobufError::WireType),
         }
     }
 
     /// Negative ones come with all 64 bits; what is above 32 does not count.
-    fn int32(self) -> Result<i32, Broken> {
+    fn int32(self) -> Result<i32, ProtobufError> {
         self.number().map(|number| number as i32)
     }
 }

@@ -4,6 +4,7 @@ use prober_core::verdict::NodeCondition;
 use serde_json::{Value, json};
 use testbed::api::protobuf::wire::{self as encoded, bytes as field, entry, message, number, text};
 
+use super::protobuf::ProtobufError;
 use super::*;
 
 const PROTOBUF: &str = "application/vnd.kubernetes.protobuf";
@@ -581,26 +582,26 @@ fn keys_and_numbers_that_protobuf_does_not_know_are_an_error() {
         Err(DecodeError::Protobuf(broken)) => broken,
         other => panic!("{other:?}"),
     };
-    assert_eq!(broken(&[0x00, 0x01]), Broken::Key, "field 0");
-    assert_eq!(broken(&[0x1b, 0x1c]), Broken::Key, "a group");
-    assert_eq!(broken(&[0x1e, 0x00]), Broken::Key, "wire type 6");
+    assert_eq!(broken(&[0x00, 0x01]), ProtobufError::Key, "field 0");
+    assert_eq!(broken(&[0x1b, 0x1c]), ProtobufError::Key, "a group");
+    assert_eq!(broken(&[0x1e, 0x00]), ProtobufError::Key, "wire type 6");
     assert_eq!(
         broken(&[0xf8, 0xff, 0xff, 0xff, 0xff, 0x01, 0x00]),
-        Broken::Key,
+        ProtobufError::Key,
         "a field number of 33 bits"
     );
     assert_eq!(
         broken(&[&[0x18], [0xff; 10].as_slice(), &[0x01]].concat()),
-        Broken::Number,
+        ProtobufError::Number,
         "11 bytes"
     );
     assert_eq!(
         broken(&[&[0x18], [0xff; 9].as_slice(), &[0x02]].concat()),
-        Broken::Number,
+        ProtobufError::Number,
         "65 bits"
     );
-    assert_eq!(broken(&[0x18, 0xff]), Broken::Cut);
-    assert_eq!(broken(&[0x1d, 1, 2, 3]), Broken::Cut);
+    assert_eq!(broken(&[0x18, 0xff]), ProtobufError::Cut);
+    assert_eq!(broken(&[0x1d, 1, 2, 3]), ProtobufError::Cut);
     let whole = [&[0x18], [0xff; 9].as_slice(), &[0x01]].concat();
     assert!(
         from_protobuf(&[list_meta("7", ""), whole]).is_ok(),
@@ -613,7 +614,7 @@ fn a_text_that_matters_and_is_not_utf8_is_an_error() {
     let lease = message(2, &[message(1, &[field(1, &[0xff])])]);
     assert!(matches!(
         from_protobuf(&[list_meta("7", ""), lease]),
-        Err(DecodeError::Protobuf(Broken::Text))
+        Err(DecodeError::Protobuf(ProtobufError::Text))
     ));
 }
 
@@ -834,7 +835,7 @@ fn a_first_name_of_any_length_costs_no_more_than_itself() {
         ),
         (1001, 1 << 20, "a")
     );
-    let room = super::room_for_names(1001, &long, &[0; 5000]);
+    let room = super::protobuf::room_for_names(1001, &long, &[0; 5000]);
     assert_eq!(room, 5000);
 }
 
