@@ -3,7 +3,8 @@
 use std::fmt::Write;
 use std::time::Duration;
 
-use prober::observability::status::{Failure, Found, ProbeStatus};
+use prober::observability::shoot_statuses::Failure;
+use prober::observability::status::{Found, ProbeStatus};
 use prober::read_only::ReadOnlyProber;
 use prober::seed::watch_scope::WatchScope;
 use prober_core::in_seconds;

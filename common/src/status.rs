@@ -20,7 +20,7 @@ use maud::Markup;
 use serde::Serialize;
 use tokio::time::Instant;
 
-pub use self::page::{ago, table, timestamp};
+pub use self::page::{TIMESTAMP, ago, table, timestamp};
 use crate::leader_election::{Role, Standing};
 
 /// What an agent shows of its own work, besides what every process shows.
@@ -35,7 +35,7 @@ pub trait Status: Serialize {
 /// What is shown of the process.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Process {
+struct ProcessStatus {
     agent: &'static str,
     version: &'static str,
     /// The time on this machine's clock.
@@ -47,7 +47,7 @@ struct Process {
 
 #[derive(Serialize)]
 struct Whole<S> {
-    process: Process,
+    process: ProcessStatus,
     #[serde(flatten)]
     status: S,
 }
@@ -62,7 +62,7 @@ pub(crate) fn router<S: Status>(
     let started = Instant::now();
     let json = Arc::new(move || {
         let (now, uptime_seconds) = (Utc::now().trunc_subsecs(0), started.elapsed().as_secs());
-        let process = Process {
+        let process = ProcessStatus {
             agent,
             version: env!("CARGO_PKG_VERSION"),
             now,

@@ -42,6 +42,11 @@ pub mod suspend_detector;
 pub mod write;
 
 pub use agent::run;
+pub use observability::facts::{Fact, Tone, lease_cells, verdict_meaning};
+pub use observability::shoot_statuses::ShootState;
+pub use observability::status::ProbeStatus;
+pub use owner_records::OwnerStatus;
+pub use seed::watch_scope::WatchScope;
 
 #[cfg(test)]
 mod tests;

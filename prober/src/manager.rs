@@ -21,6 +21,7 @@ use tokio_util::task::AbortOnDropHandle;
 use tracing::Instrument;
 
 use crate::driver::Driver;
+use crate::observability::shoot_statuses::ShootState;
 use crate::seed::ClusterState;
 use crate::shared::Shared;
 
@@ -75,7 +76,7 @@ impl Manager {
             .as_ref()
             .is_some_and(|cluster| !cluster.is_self_hosted());
         statuses.owners.update(namespace, has_owner, clock.now());
-        statuses.set_state(namespace, cluster.as_ref().map(|cluster| cluster.as_str()));
+        statuses.set_state(namespace, cluster.as_deref().map(ShootState::from));
         let Some(cluster) = cluster else {
             return self.stop(namespace, "cluster_deleted").await;
         };

@@ -8,8 +8,10 @@
 //! ```
 
 mod age_bar;
+pub mod facts;
 mod gauges;
 pub mod metrics;
 mod page;
+pub(crate) mod report;
 pub mod shoot_statuses;
 pub mod status;

@@ -208,7 +208,7 @@ impl ReadOnlyProber {
             }
             let until = deadline.min(Instant::now() + PROGRESS_INTERVAL);
             driver.step_until(until).await;
-            driver.update_status();
+            driver.reports().update_status();
             if !self.cluster(namespace)?.wants_probe(&cluster.uid) {
                 return None;
             }

@@ -1,23 +1,41 @@
 //! The prober's task of one shoot, the only one that writes for it.
 
-mod events;
-mod report;
-
 use std::sync::Arc;
 
 use prober_core::config::ResourceRef;
-use prober_core::outage::Outage;
-use prober_core::shoot::{Input, Start};
+use prober_core::shoot::{Environment, Input, Report, Start};
 use tokio_util::sync::CancellationToken;
 
-use crate::driver::Driver;
+use crate::driver::{Driver, Reporter};
+use crate::observability::report::{ShootReporter, report_options};
 use crate::observability::shoot_statuses::StatusHandle;
 use crate::seed::ClusterState;
 use crate::shared::Shared;
+use crate::shoot_client::error::ProbeError;
 
 /// Reports in the shoot's status, the log, metrics and Events.
 pub struct AgentReporter {
     status: StatusHandle,
+}
+
+impl Reporter for AgentReporter {
+    fn prepare(&mut self, env: &mut Environment<'_>) {
+        if env.paused.is_some() {
+            report_options(&self.status, env.options);
+        }
+    }
+
+    fn report(driver: &mut Driver<Self>, report: Report) {
+        let refused = match report {
+            Report::NotScaled(at, ..) => driver.executor.take_error(at),
+            _ => None,
+        };
+        driver.reports().report(report, driver.probe_began, refused);
+    }
+
+    fn probe_failed(driver: &mut Driver<Self>, error: &ProbeError) {
+        driver.reports().probe_failed(error);
+    }
 }
 
 impl Driver<AgentReporter> {
@@ -32,21 +50,26 @@ impl Driver<AgentReporter> {
             status: statuses.register(namespace.to_owned(), machine.due()),
         });
         driver.feed(Input::Woken);
-        driver.update_status();
+        driver.reports().update_status();
         driver
     }
 
     /// Probes until cancelled; returns what the shoot's machine holds down then.
     pub async fn run(mut self, cancelled: CancellationToken) -> Vec<ResourceRef> {
         while cancelled.run_until_cancelled(self.step()).await.is_some() {
-            self.update_status();
+            self.reports().update_status();
         }
-        let ended = self
-            .reporter
-            .status
-            .update(|status| Outage::probe_ended(&mut status.outage, self.wall()));
-        self.report_outage(ended);
-        tracing::info!("probe ended");
+        self.reports().probe_ended();
         self.machine.held_down().cloned().collect()
+    }
+
+    pub(crate) fn reports(&self) -> ShootReporter<'_> {
+        ShootReporter {
+            shared: &self.shared,
+            namespace: &self.namespace,
+            config: &self.config,
+            machine: &self.machine,
+            status: &self.reporter.status,
+        }
     }
 }

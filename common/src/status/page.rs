@@ -4,7 +4,7 @@ use chrono::{DateTime, Utc};
 use common_core::span::span;
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
-use super::{Process, Status};
+use super::{ProcessStatus, Status};
 
 /// How often the page reloads itself, in seconds.
 const REFRESH: u32 = 10;
@@ -12,8 +12,8 @@ const REFRESH: u32 = 10;
 /// Readable on a phone and at night; colours keep a contrast of at least 4.5 : 1.
 const STYLE: &str = include_str!("style.css");
 
-pub(super) fn render(process: &Process, status: &impl Status) -> Markup {
-    let Process {
+pub(super) fn render(process: &ProcessStatus, status: &impl Status) -> Markup {
+    let ProcessStatus {
         agent,
         version,
         now,
@@ -52,9 +52,12 @@ pub(super) fn render(process: &Process, status: &impl Status) -> Markup {
     }
 }
 
+/// How moments are written for people.
+pub const TIMESTAMP: &str = "%Y-%m-%d %H:%M:%S UTC";
+
 /// A moment, to the second.
 pub fn timestamp(at: DateTime<Utc>) -> Markup {
-    html! { time datetime=(at.to_rfc3339()) { (at.format("%Y-%m-%d %H:%M:%S UTC")) } }
+    html! { time datetime=(at.to_rfc3339()) { (at.format(TIMESTAMP)) } }
 }
 
 /// A table with a caption; nothing where there is no row.

@@ -1,5 +1,5 @@
 //! The age of a lease as a bar, with a mark where it counts as expired and one where
-//! kube-controller-manager gives its node up.
+//! kube-controller-manager marks its node Unknown.
 
 use maud::{Markup, html};
 
@@ -7,20 +7,19 @@ use maud::{Markup, html};
 const LENGTH: f64 = 4.0 / 3.0;
 
 /// Ages in seconds; the class says the colour.
-pub(super) fn age_bar(age: f64, expired_after: f64, given_up_after: f64, class: &str) -> Markup {
+pub(super) fn age_bar(age: f64, expired_after: f64, unknown_after: f64, class: &str) -> Markup {
     let percent = |seconds: f64| {
         format!(
             "{:.2}%",
-            100.0 * (seconds / (given_up_after * LENGTH)).clamp(0.0, 1.0)
+            100.0 * (seconds / (unknown_after * LENGTH)).clamp(0.0, 1.0)
         )
     };
-    let says =
-        format!("{age:.1}s; expired after {expired_after}s, given up after {given_up_after}s");
+    let says = format!("{age:.1}s; expired after {expired_after}s, Unknown after {unknown_after}s");
     html! {
         svg.bar.(class) role="img" aria-label=(says) {
             rect.track y="25%" width="100%" height="50%" {}
             rect y="25%" width=(percent(age)) height="50%" {}
-            @for mark in [expired_after, given_up_after].map(percent) { line x1=(mark) x2=(mark) y2="100%" {} }
+            @for mark in [expired_after, unknown_after].map(percent) { line x1=(mark) x2=(mark) y2="100%" {} }
         }
     }
 }
@@ -58,7 +57,7 @@ mod tests {
     #[test]
     fn what_the_bar_shows_is_said_as_well() {
         assert!(
-            bar(43.7).contains("aria-label=\"43.7s; expired after 30s, given up after 40s\""),
+            bar(43.7).contains("aria-label=\"43.7s; expired after 30s, Unknown after 40s\""),
             "{}",
             bar(43.7)
         );

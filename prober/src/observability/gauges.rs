@@ -2,6 +2,7 @@
 //! unless flags want it.
 
 use std::collections::{BTreeMap, HashMap};
+use std::fmt;
 
 use chrono::TimeDelta;
 use prober_core::config::ResourceRef;
@@ -15,248 +16,221 @@ use prometheus_client::metrics::MetricType;
 use prometheus_client::metrics::gauge::ConstGauge;
 use strum::VariantNames;
 
-use super::metrics::resource_labels;
 use super::shoot_statuses::{ShootStatus, ShootStatuses};
 
 /// In the place of a verdict, for a shoot whose last probe was not complete.
 pub(super) const UNKNOWN: &str = "unknown";
 
-impl Collector for ShootStatuses {
-    fn encode(&self, mut encoder: DescriptorEncoder) -> std::fmt::Result {
-        let now = self.clock.now();
-        let inner = self.inner.lock();
-        let probed = || inner.probed.values();
+/// Writes gauges, one after the other.
+struct Gauges<'a>(DescriptorEncoder<'a>);
 
-        let states = sums("state", inner.states.values().map(|state| (*state, 1)));
-        gauges(
-            &mut encoder,
+impl Gauges<'_> {
+    fn single(&mut self, name: &str, help: &str, value: f64) -> fmt::Result {
+        let metric = self
+            .0
+            .encode_descriptor(name, help, None, MetricType::Gauge)?;
+        ConstGauge::new(value).encode(metric)
+    }
+
+    fn family(
+        &mut self,
+        name: &str,
+        help: &str,
+        values: impl IntoIterator<Item = (impl EncodeLabelSet, f64)>,
+    ) -> fmt::Result {
+        let mut metric = self
+            .0
+            .encode_descriptor(name, help, None, MetricType::Gauge)?;
+        for (labels, value) in values {
+            ConstGauge::new(value).encode(metric.encode_family(&labels)?)?;
+        }
+        Ok(())
+    }
+
+    /// The sum of the counts for each value of the label.
+    fn sums<'a>(
+        &mut self,
+        name: &str,
+        help: &str,
+        label: &'static str,
+        counts: impl IntoIterator<Item = (&'a str, usize)>,
+    ) -> fmt::Result {
+        let mut sums: BTreeMap<&str, usize> = BTreeMap::new();
+        for (value, count) in counts {
+            *sums.entry(value).or_default() += count;
+        }
+        let values = sums
+            .into_iter()
+            .map(|(value, sum)| ([(label, value)], sum as f64));
+        self.family(name, help, values)
+    }
+}
+
+impl Collector for ShootStatuses {
+    fn encode(&self, encoder: DescriptorEncoder) -> fmt::Result {
+        let mut gauges = Gauges(encoder);
+        let now = self.clock.now();
+        let table = self.table.lock();
+        let probed = || table.probed.values();
+        let findings = || probed().flat_map(|status| &status.finding);
+
+        gauges.sums(
             "dwd_shoots",
             "Shoots of the seed by what their Clusters say.",
-            states,
+            "state",
+            table.states.values().map(|state| (state.into(), 1)),
         )?;
-        let leases = sums("state", probed().flat_map(ShootStatus::leases));
-        gauges(
-            &mut encoder,
+        gauges.sums(
             "dwd_leases",
             "Leases of the last complete probes of all shoots.",
-            leases,
+            "state",
+            probed().flat_map(ShootStatus::leases),
         )?;
-        let excluded = probed()
-            .flat_map(|status| &status.finding)
-            .flat_map(|finding| &finding.excluded);
-        let excluded = sums("reason", excluded.map(|(reason, count)| (*reason, *count)));
-        gauges(
-            &mut encoder,
+        gauges.sums(
             "dwd_excluded_nodes",
             "Nodes or leases that did not count, by reason.",
-            excluded,
+            "reason",
+            findings()
+                .flat_map(|finding| &finding.excluded)
+                .map(|(reason, count)| (*reason, *count)),
         )?;
-
-        let mut held_down: BTreeMap<&ResourceRef, Vec<Moment>> = BTreeMap::new();
-        // What belongs to another seed is not protected here, whatever its resources carry.
-        let here =
-            || probed().filter(|status| !matches!(status.owner, Some(Standing::Elsewhere { .. })));
-        for (resource, since) in here().flat_map(|status| &status.held_down) {
-            held_down.entry(resource).or_default().push(*since);
-        }
-        let counts = held_down
-            .iter()
-            .map(|(resource, since)| (resource_labels(resource), since.len() as f64));
-        gauges(
-            &mut encoder,
-            "dwd_held_down",
-            "Shoots in which a resource is held down.",
-            counts,
-        )?;
-        let longest = |since: &[Moment]| {
-            seconds(
-                since
-                    .iter()
-                    .map(|since| now - *since)
-                    .max()
-                    .unwrap_or_default(),
-            )
-        };
-        let ages = held_down
-            .iter()
-            .map(|(resource, since)| (resource_labels(resource), longest(since)));
-        gauges(
-            &mut encoder,
-            "dwd_held_down_seconds",
-            "For how long a resource has been held down, the longest.",
-            ages,
-        )?;
-
-        // All series are there from the beginning, so that an alert on one of them can be seen to
-        // watch something.
-        let none = Verdict::WORDS
-            .iter()
-            .copied()
-            .chain([UNKNOWN])
-            .map(|verdict| (verdict, 0));
-        let held = here().filter(|status| !status.held_down.is_empty());
-        let held =
-            none.chain(held.map(|status| (status.verdict().map_or(UNKNOWN, <&str>::from), 1)));
-        let help = "Shoots in which anything is held down, by what their last probes concluded.";
-        gauges(
-            &mut encoder,
-            "dwd_held_down_shoots",
-            help,
-            sums("verdict", held),
-        )?;
-
+        encode_held_down(&mut gauges, &table.probed, now)?;
         // A shoot that is left alone is not probed.
-        let oldest = probed()
-            .filter(|status| !status.has_stood_down())
+        let at_work = probed().filter(|status| !status.has_stood_down());
+        let oldest = at_work
             .map(|status| now - status.complete)
             .max()
             .unwrap_or_default();
-        let help = "Time since the last complete probe, the longest.";
-        gauge(
-            &mut encoder,
+        gauges.single(
             "dwd_oldest_complete_probe_seconds",
-            help,
+            "Time since the last complete probe, the longest.",
             seconds(oldest),
         )?;
-        let paused = probed().filter(|status| status.paused).count();
-        let help = "Shoots for which nothing is written, as their operators want it.";
-        gauge(&mut encoder, "dwd_paused_shoots", help, paused as f64)?;
-        let owners = Standing::VARIANTS.iter().map(|word| (*word, 0));
-        let owners = owners.chain(
-            self.owners
-                .standings(now)
-                .into_iter()
-                .map(|standing| (standing.into_str(), 1)),
-        );
-        gauges(
-            &mut encoder,
+        gauges.single(
+            "dwd_paused_shoots",
+            "Shoots for which nothing is written, as their operators want it.",
+            probed().filter(|status| status.paused).count() as f64,
+        )?;
+        let standings = self.owners.standings(now);
+        gauges.sums(
             "dwd_owner_shoots",
             "Shoots by what their owner records say.",
-            sums("standing", owners),
+            "standing",
+            none_of(Standing::VARIANTS)
+                .chain(standings.iter().map(|standing| (standing.into(), 1))),
         )?;
-        let lost = probed()
-            .flat_map(|status| &status.finding)
-            .filter(|finding| !finding.lost_zones.is_empty())
-            .count();
-        let help = "Shoots with a zone whose nodes are lost, while the shoot as a whole is not.";
-        gauge(&mut encoder, "dwd_lost_zone_shoots", help, lost as f64)?;
+        gauges.single(
+            "dwd_lost_zone_shoots",
+            "Shoots with a zone whose nodes are lost, while the shoot as a whole is not.",
+            findings()
+                .filter(|finding| !finding.lost_zones.is_empty())
+                .count() as f64,
+        )?;
         if self.per_shoot {
-            encode_shoots(&mut encoder, &inner.probed, now)
-        } else {
-            Ok(())
+            encode_shoots(&mut gauges, &table.probed, now)?;
         }
+        Ok(())
     }
 }
 
-fn encode_shoots(
-    encoder: &mut DescriptorEncoder<'_>,
+fn encode_held_down(
+    gauges: &mut Gauges<'_>,
     probed: &HashMap<String, ShootStatus>,
     now: Moment,
-) -> std::fmt::Result {
-    let leases = probed.iter().flat_map(|(namespace, status)| {
-        status.leases().map(move |(state, count)| {
-            (
-                [("namespace", namespace.as_str()), ("state", state)],
-                count as f64,
-            )
-        })
-    });
-    gauges(
-        encoder,
-        "dwd_shoot_leases",
-        "Leases of the last complete probe.",
-        leases,
+) -> fmt::Result {
+    // What belongs to another seed is not protected here, whatever its resources carry.
+    let here = || {
+        let elsewhere =
+            |status: &&ShootStatus| matches!(status.owner, Some(Standing::Elsewhere { .. }));
+        probed.values().filter(move |status| !elsewhere(status))
+    };
+    let mut ages: BTreeMap<&ResourceRef, Vec<TimeDelta>> = BTreeMap::new();
+    for (resource, since) in here().flat_map(|status| &status.held_down) {
+        ages.entry(resource).or_default().push(now - *since);
+    }
+    gauges.family(
+        "dwd_held_down",
+        "Shoots in which a resource is held down.",
+        ages.iter()
+            .map(|(resource, ages)| (resource_labels(resource), ages.len() as f64)),
     )?;
-    let at_work = probed.iter().filter(|(_, status)| !status.has_stood_down());
-    let ages = at_work.map(|(namespace, status)| {
-        (
-            [("namespace", namespace.as_str())],
-            seconds(now - status.complete),
-        )
-    });
-    gauges(
-        encoder,
-        "dwd_shoot_complete_probe_seconds",
-        "Time since the last complete probe.",
-        ages,
+    let longest = |ages: &Vec<TimeDelta>| seconds(ages.iter().max().copied().unwrap_or_default());
+    gauges.family(
+        "dwd_held_down_seconds",
+        "For how long a resource has been held down, the longest.",
+        ages.iter()
+            .map(|(resource, ages)| (resource_labels(resource), longest(ages))),
     )?;
-    let lost = probed.iter().flat_map(|(namespace, status)| {
-        let zones = status
-            .finding
-            .iter()
-            .flat_map(|finding| &finding.lost_zones);
-        zones.map(move |lost| {
-            (
-                [
-                    ("namespace", namespace.as_str()),
-                    ("zone", lost.zone.as_str()),
-                ],
-                lost.expired as f64,
-            )
-        })
-    });
-    gauges(
-        encoder,
-        "dwd_shoot_lost_zone_leases",
-        "Expired leases of a zone that is lost while its shoot is not.",
-        lost,
-    )?;
-    let held = probed.iter().flat_map(|(namespace, status)| {
-        status.held_down.iter().map(move |(resource, since)| {
-            (
-                (
-                    [("namespace", namespace.as_str())],
-                    resource_labels(resource),
-                ),
-                seconds(now - *since),
-            )
-        })
-    });
-    gauges(
-        encoder,
-        "dwd_shoot_held_down_seconds",
-        "For how long a resource has been held down.",
-        held,
+    let held = here().filter(|status| !status.held_down.is_empty());
+    let verdicts = held.map(|status| (status.verdict().map_or(UNKNOWN, <&str>::from), 1));
+    gauges.sums(
+        "dwd_held_down_shoots",
+        "Shoots in which anything is held down, by what their last probes concluded.",
+        "verdict",
+        none_of(Verdict::WORDS)
+            .chain([(UNKNOWN, 0)])
+            .chain(verdicts),
     )
 }
 
-type Sum<'a> = ([(&'static str, &'a str); 1], f64);
+fn encode_shoots(
+    gauges: &mut Gauges<'_>,
+    probed: &HashMap<String, ShootStatus>,
+    now: Moment,
+) -> fmt::Result {
+    let shoots = || {
+        probed
+            .iter()
+            .map(|(name, status)| (("namespace", name.as_str()), status))
+    };
+    gauges.family(
+        "dwd_shoot_leases",
+        "Leases of the last complete probe.",
+        shoots().flat_map(|(shoot, status)| {
+            status
+                .leases()
+                .map(|(state, count)| ([shoot, ("state", state)], count as f64))
+        }),
+    )?;
+    gauges.family(
+        "dwd_shoot_complete_probe_seconds",
+        "Time since the last complete probe.",
+        shoots()
+            .filter(|(_, status)| !status.has_stood_down())
+            .map(|(shoot, status)| ([shoot], seconds(now - status.complete))),
+    )?;
+    gauges.family(
+        "dwd_shoot_lost_zone_leases",
+        "Expired leases of a zone that is lost while its shoot is not.",
+        shoots().flat_map(|(shoot, status)| {
+            let zones = status
+                .finding
+                .iter()
+                .flat_map(|finding| &finding.lost_zones);
+            zones.map(move |lost| ([shoot, ("zone", lost.zone.as_str())], lost.expired as f64))
+        }),
+    )?;
+    gauges.family(
+        "dwd_shoot_held_down_seconds",
+        "For how long a resource has been held down.",
+        shoots().flat_map(|(shoot, status)| {
+            status.held_down.iter().map(move |(resource, since)| {
+                (([shoot], resource_labels(resource)), seconds(now - *since))
+            })
+        }),
+    )
+}
 
-fn sums<'a>(
-    label: &'static str,
-    counts: impl IntoIterator<Item = (&'a str, usize)>,
-) -> Vec<Sum<'a>> {
-    let mut sums: BTreeMap<&str, usize> = BTreeMap::new();
-    for (value, count) in counts {
-        *sums.entry(value).or_default() += count;
-    }
-    sums.into_iter()
-        .map(|(value, sum)| ([(label, value)], sum as f64))
-        .collect()
+fn resource_labels(resource: &ResourceRef) -> [(&'static str, &str); 2] {
+    [("kind", &resource.kind), ("name", &resource.name)]
+}
+
+/// All series are there from the beginning, so that an alert on one of them can be seen to watch
+/// something.
+fn none_of(words: &'static [&'static str]) -> impl Iterator<Item = (&'static str, usize)> {
+    words.iter().map(|word| (*word, 0))
 }
 
 fn seconds(span: TimeDelta) -> f64 {
     in_seconds(span).max(0.0)
-}
-
-fn gauges(
-    encoder: &mut DescriptorEncoder<'_>,
-    name: &str,
-    help: &str,
-    values: impl IntoIterator<Item = (impl EncodeLabelSet, f64)>,
-) -> std::fmt::Result {
-    let mut metric = encoder.encode_descriptor(name, help, None, MetricType::Gauge)?;
-    for (labels, value) in values {
-        ConstGauge::new(value).encode(metric.encode_family(&labels)?)?;
-    }
-    Ok(())
-}
-
-fn gauge(
-    encoder: &mut DescriptorEncoder<'_>,
-    name: &str,
-    help: &str,
-    value: f64,
-) -> std::fmt::Result {
-    ConstGauge::new(value).encode(encoder.encode_descriptor(name, help, None, MetricType::Gauge)?)
 }

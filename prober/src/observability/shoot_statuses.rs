@@ -9,17 +9,20 @@ use chrono::TimeDelta;
 use parking_lot::Mutex;
 use prober_core::config::ResourceRef;
 use prober_core::judgement::Finding;
+use prober_core::lifecycle::{Lifecycle, StopReason, WaitReason};
 use prober_core::moment::Moment;
 use prober_core::options::ResolvedOptions;
 use prober_core::outage::Outage;
 use prober_core::owner::Standing;
 use prober_core::plan::Direction;
 use prober_core::shoot::Intended;
-use prober_core::verdict::{Tally, Verdict};
-use serde::Serialize;
+use prober_core::verdict::Verdict;
+use serde::{Serialize, Serializer};
+use strum::IntoStaticStr;
 
 use crate::clock::Clock;
 use crate::owner_records::OwnerRecords;
+use crate::seed::ClusterState;
 
 /// Outages that are kept once they have ended: the last ones of a shoot, and one of each shoot of a
 /// large seed.
@@ -32,16 +35,30 @@ pub struct ShootStatuses {
     pub(super) clock: Clock,
     /// Whether metrics distinguish shoots.
     pub(super) per_shoot: bool,
-    pub(super) inner: Arc<Mutex<Inner>>,
+    pub(super) table: Arc<Mutex<StatusTable>>,
     pub owners: OwnerRecords,
 }
 
 #[derive(Debug, Default)]
-pub(super) struct Inner {
-    pub(super) states: HashMap<String, &'static str>,
+pub(super) struct StatusTable {
+    pub(super) states: HashMap<String, ShootState>,
     pub(super) probed: HashMap<String, ShootStatus>,
     /// The newest first.
     outages: VecDeque<Outage>,
+}
+
+/// What the Cluster of a shoot says.
+#[derive(Clone, Debug, PartialEq, Eq, IntoStaticStr)]
+#[strum(serialize_all = "snake_case")]
+pub enum ShootState {
+    Probed,
+    #[strum(transparent)]
+    Stopped(StopReason),
+    #[strum(transparent)]
+    Waiting(WaitReason),
+    NoShoot,
+    /// Why it cannot be understood.
+    Unreadable(String),
 }
 
 #[derive(Clone, Debug, Default)]
@@ -81,6 +98,24 @@ pub struct StatusHandle {
     namespace: String,
 }
 
+impl From<&ClusterState> for ShootState {
+    fn from(cluster: &ClusterState) -> Self {
+        match (&cluster.lifecycle, &cluster.shoot) {
+            (Some(Lifecycle::Probe(_)), _) => Self::Probed,
+            (Some(Lifecycle::Stop(reason)), _) => Self::Stopped(*reason),
+            (Some(Lifecycle::Wait(reason)), _) => Self::Waiting(*reason),
+            (None, Some(Err(error))) => Self::Unreadable(error.clone()),
+            (None, _) => Self::NoShoot,
+        }
+    }
+}
+
+impl Serialize for ShootState {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.into())
+    }
+}
+
 impl ShootStatuses {
     /// Empty. With `per_shoot` there are metrics that distinguish shoots, so that their number
     /// grows with the shoots'.
@@ -88,18 +123,17 @@ impl ShootStatuses {
         Self {
             clock,
             per_shoot,
-            inner: Arc::default(),
+            table: Arc::default(),
             owners: OwnerRecords::default(),
         }
     }
 
-    /// Notes what a Cluster says of its shoot, in one word from a fixed set; none when the Cluster
-    /// is gone.
-    pub fn set_state(&self, namespace: &str, state: Option<&'static str>) {
-        let mut inner = self.inner.lock();
+    /// Notes what a Cluster says of its shoot; none when the Cluster is gone.
+    pub fn set_state(&self, namespace: &str, state: Option<ShootState>) {
+        let states = &mut self.table.lock().states;
         match state {
-            Some(state) => inner.states.insert(namespace.to_owned(), state),
-            None => inner.states.remove(namespace),
+            Some(state) => states.insert(namespace.to_owned(), state),
+            None => states.remove(namespace),
         };
     }
 
@@ -110,7 +144,7 @@ impl ShootStatuses {
             complete: first_probe,
             ..ShootStatus::default()
         };
-        self.inner.lock().probed.insert(namespace.clone(), status);
+        self.table.lock().probed.insert(namespace.clone(), status);
         StatusHandle {
             statuses: self.clone(),
             namespace,
@@ -120,9 +154,8 @@ impl ShootStatuses {
     /// The shoot whose probe is most overdue, if any is by more than `limit`. One that has stood
     /// down is not probed.
     pub fn overdue(&self, limit: TimeDelta) -> Option<(String, TimeDelta)> {
-        let now = self.clock.now();
-        let inner = self.inner.lock();
-        let (namespace, status) = inner
+        let (now, table) = (self.clock.now(), self.table.lock());
+        let (namespace, status) = table
             .probed
             .iter()
             .filter(|(_, status)| !status.has_stood_down())
@@ -131,46 +164,43 @@ impl ShootStatuses {
         (late > limit).then(|| (namespace.clone(), late))
     }
 
-    pub fn shoots(&self) -> Vec<(String, &'static str, Option<ShootStatus>)> {
-        let inner = self.inner.lock();
-        inner
-            .states
-            .iter()
-            .map(|(namespace, state)| {
-                (
-                    namespace.clone(),
-                    *state,
-                    inner.probed.get(namespace).cloned(),
-                )
-            })
-            .collect()
+    /// All shoots of the seed; no status while one is not probed.
+    pub fn shoots(&self) -> Vec<(String, ShootState, Option<ShootStatus>)> {
+        let StatusTable { states, probed, .. } = &*self.table.lock();
+        let shoot = |(namespace, state): (&String, &ShootState)| {
+            (
+                namespace.clone(),
+                state.clone(),
+                probed.get(namespace).cloned(),
+            )
+        };
+        states.iter().map(shoot).collect()
     }
 
     /// Outages, the newest first: those that go on, and the last ones that have ended.
     pub fn outages(&self) -> Vec<Outage> {
-        let inner = self.inner.lock();
-        let open = inner
-            .probed
+        let StatusTable {
+            probed, outages, ..
+        } = &*self.table.lock();
+        let open = probed
             .values()
             .filter_map(|status| status.outage.as_deref());
-        let mut outages: Vec<_> = open.chain(&inner.outages).cloned().collect();
+        let mut outages: Vec<_> = open.chain(outages).cloned().collect();
         outages.sort_by_key(|outage| Reverse(outage.began));
         outages
     }
 
     /// The status of one shoot; none while it is not probed.
     pub fn probed(&self, namespace: &str) -> Option<ShootStatus> {
-        self.inner.lock().probed.get(namespace).cloned()
+        self.table.lock().probed.get(namespace).cloned()
     }
 }
 
 impl StatusHandle {
     /// The default where there is no status any more.
     pub fn update<T: Default>(&self, change: impl FnOnce(&mut ShootStatus) -> T) -> T {
-        self.statuses
-            .inner
-            .lock()
-            .probed
+        let probed = &mut self.statuses.table.lock().probed;
+        probed
             .get_mut(&self.namespace)
             .map(change)
             .unwrap_or_default()
@@ -178,15 +208,10 @@ impl StatusHandle {
 
     /// Keeps the record of an outage that has ended.
     pub fn keep(&self, outage: Outage) {
-        let outages = &mut self.statuses.inner.lock().outages;
-        if outages
-            .iter()
-            .filter(|kept| kept.namespace == outage.namespace)
-            .count()
-            >= PER_SHOOT
-            && let Some(oldest) = outages
-                .iter()
-                .rposition(|kept| kept.namespace == outage.namespace)
+        let outages = &mut self.statuses.table.lock().outages;
+        let same = |kept: &Outage| kept.namespace == outage.namespace;
+        if outages.iter().filter(|kept| same(kept)).count() >= PER_SHOOT
+            && let Some(oldest) = outages.iter().rposition(same)
         {
             outages.remove(oldest);
         }
@@ -197,17 +222,15 @@ impl StatusHandle {
 
 impl Drop for StatusHandle {
     fn drop(&mut self) {
-        self.statuses.inner.lock().probed.remove(&self.namespace);
+        self.statuses.table.lock().probed.remove(&self.namespace);
     }
 }
 
 impl ShootStatus {
     /// What the last probe concluded; none if it was not complete.
     pub fn verdict(&self) -> Option<Verdict> {
-        self.finding
-            .as_ref()
-            .filter(|_| self.failure.is_none())
-            .map(|finding| finding.verdict)
+        let finding = self.finding.as_ref().filter(|_| self.failure.is_none())?;
+        Some(finding.verdict)
     }
 
     /// Whether it is left alone, because it belongs to another seed or may do so.
@@ -216,12 +239,10 @@ impl ShootStatus {
     }
 
     pub(super) fn leases(&self) -> [(&'static str, usize); 4] {
-        let (tally, skewed) = self
-            .finding
-            .as_ref()
-            .map_or((Tally::default(), 0), |finding| {
-                (finding.tally, finding.skewed)
-            });
+        let finding = self.finding.as_deref();
+        let (tally, skewed) = finding
+            .map(|finding| (finding.tally, finding.skewed))
+            .unwrap_or_default();
         [
             ("candidate", tally.candidates),
             ("expired", tally.expired),
@@ -237,14 +258,10 @@ impl ShootStatus {
         now: Moment,
     ) {
         let before = std::mem::take(&mut self.held_down);
+        let since = |resource| before.get(resource).copied().unwrap_or(now);
         self.held_down = marked
             .into_iter()
-            .map(|resource| {
-                (
-                    resource.clone(),
-                    before.get(resource).copied().unwrap_or(now),
-                )
-            })
+            .map(|resource| (resource.clone(), since(resource)))
             .collect();
     }
 }

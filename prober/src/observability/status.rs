@@ -17,8 +17,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::page;
-pub use super::shoot_statuses::Failure;
-use super::shoot_statuses::{ShootStatus, ShootStatuses};
+use super::shoot_statuses::{Failure, ShootState, ShootStatus, ShootStatuses};
 use crate::clock::Clock;
 use crate::config;
 use crate::owner_records::OwnerStatus;
@@ -46,7 +45,7 @@ pub struct ProberStatus {
 #[serde(rename_all = "camelCase")]
 pub struct ShootEntry {
     pub namespace: String,
-    pub state: &'static str,
+    pub state: ShootState,
     /// What its owner record says; none while none is checked.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub owner: Option<OwnerStatus>,
@@ -61,13 +60,14 @@ pub struct ProbeStatus {
     /// What annotations set, on the shoot's namespace or on `garden`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub settings: Vec<ShownOption>,
-    pub held_down: Vec<HeldDown>,
+    pub held_down: Vec<HeldDownSince>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub scaling: Option<&'static str>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub would_write: Vec<Intended>,
     /// When the next probe is due; negative when that is past.
-    pub next_look_in_seconds: i64,
+    #[serde(rename = "nextLookInSeconds")]
+    pub next_probe_in_seconds: i64,
     /// What the last complete probe found; none before the first.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub found: Option<Found>,
@@ -77,7 +77,7 @@ pub struct ProbeStatus {
 }
 
 #[derive(Clone, Debug, Serialize)]
-pub struct HeldDown {
+pub struct HeldDownSince {
     pub kind: String,
     pub name: String,
     /// When this process first saw it so; it may be so for longer.
@@ -108,35 +108,37 @@ pub(super) enum Concern {
 
 impl ShootEntry {
     pub(super) fn concern(&self) -> Concern {
-        if self
-            .owner
-            .as_ref()
-            .is_some_and(|owner| owner.standing.is_lost())
-        {
-            return Concern::NotOurs;
-        }
-        let Some(probe) = &self.probe else {
-            return if matches!(self.state, "unreadable" | "no_shoot") {
-                Concern::Unclear
-            } else {
-                Concern::None
-            };
-        };
-        let finding = probe.found.as_ref().map(|found| &found.finding);
-        match (finding.map(|finding| finding.verdict), probe) {
-            (_, probe) if !probe.held_down.is_empty() => Concern::HeldDown,
-            (Some(Verdict::ScaleDown), _) => Concern::Outage,
-            _ if finding.is_some_and(|finding| !finding.lost_zones.is_empty()) => Concern::LostZone,
+        let probe = self.probe.as_ref();
+        let finding = probe.and_then(|probe| Some(&probe.found.as_ref()?.finding));
+        let has_left = |owner: &OwnerStatus| owner.standing.is_lost();
+        let no_shoot = matches!(self.state, ShootState::NoShoot | ShootState::Unreadable(_));
+        let concerns = [
+            (self.owner.as_ref().is_some_and(has_left), Concern::NotOurs),
             (
-                _,
-                ProbeStatus {
-                    failure: Some(_), ..
-                },
-            ) => Concern::Failing,
-            (_, ProbeStatus { paused: true, .. }) => Concern::Paused,
-            (Some(verdict), _) if verdict.aim().is_none() => Concern::Unclear,
-            _ => Concern::None,
-        }
+                probe.is_some_and(|probe| !probe.held_down.is_empty()),
+                Concern::HeldDown,
+            ),
+            (
+                finding.is_some_and(|finding| finding.verdict == Verdict::ScaleDown),
+                Concern::Outage,
+            ),
+            (
+                finding.is_some_and(|finding| !finding.lost_zones.is_empty()),
+                Concern::LostZone,
+            ),
+            (
+                probe.is_some_and(|probe| probe.failure.is_some()),
+                Concern::Failing,
+            ),
+            (probe.is_some_and(|probe| probe.paused), Concern::Paused),
+            (
+                finding.is_some_and(|finding| finding.verdict.aim().is_none()),
+                Concern::Unclear,
+            ),
+            (probe.is_none() && no_shoot, Concern::Unclear),
+        ];
+        let first = concerns.into_iter().find(|(applies, _)| *applies);
+        first.map_or(Concern::None, |(_, concern)| concern)
     }
 }
 
@@ -148,32 +150,31 @@ impl ProberStatus {
         config: &Config,
         config_refused: bool,
     ) -> Self {
-        let (now, wall, shoots) = (clock.now(), Utc::now(), statuses.shoots());
-        let mut options = shoots
-            .iter()
-            .filter_map(|(.., status)| Some(status.as_ref()?.options?.standby_protects));
-        let outer = options.find(|standby| standby.from != Source::Namespace);
-        let standby_protects = outer.map_or(config.standby_protects, |standby| standby.value);
         let mut shoots_by_state = BTreeMap::new();
-        let entry = |(namespace, state, status): (String, _, Option<_>)| {
-            *shoots_by_state.entry(state).or_default() += 1;
-            let owner = statuses.owners.status(&namespace, now);
-            ShootEntry {
+        let mut standby_protects = config.standby_protects;
+        let mut shoots = Vec::new();
+        for (namespace, state, status) in statuses.shoots() {
+            *shoots_by_state.entry((&state).into()).or_default() += 1;
+            let options = status.as_ref().and_then(|status| status.options);
+            if let Some(option) = options.map(|options| options.standby_protects)
+                && option.from != Source::Namespace
+            {
+                standby_protects = option.value;
+            }
+            shoots.push(ShootEntry {
+                owner: statuses.owners.status(&namespace, clock.now()),
                 namespace,
                 state,
-                owner,
-                probe: status.map(|status| probe(status, now, wall)),
-            }
-        };
-        let mut shoots: Vec<ShootEntry> = shoots.into_iter().map(entry).collect();
+                probe: status.map(|status| ProbeStatus::new(status, clock)),
+            });
+        }
         shoots.sort_by(|a, b| (a.concern(), &a.namespace).cmp(&(b.concern(), &b.namespace)));
-        let (outages, config) = (statuses.outages(), config::to_json(config));
         Self {
             unknown,
             shoots_by_state,
             shoots,
-            outages,
-            config,
+            outages: statuses.outages(),
+            config: config::to_json(config),
             config_refused,
             standby_protects,
         }
@@ -183,9 +184,32 @@ impl ProberStatus {
 impl ProbeStatus {
     /// Of one shoot; none while it is not probed.
     pub fn of(namespace: &str, statuses: &ShootStatuses, clock: Clock) -> Option<Self> {
-        statuses
-            .probed(namespace)
-            .map(|status| probe(status, clock.now(), Utc::now()))
+        let status = statuses.probed(namespace)?;
+        Some(Self::new(status, clock))
+    }
+
+    fn new(status: ShootStatus, clock: Clock) -> Self {
+        let (now, wall) = (clock.now(), Utc::now());
+        let held_down = status.held_down.into_iter();
+        let held_down = held_down.map(|(resource, since): (_, Moment)| HeldDownSince {
+            kind: resource.kind,
+            name: resource.name,
+            since: (wall - (now - since)).trunc_subsecs(0),
+        });
+        let options = status.options.iter();
+        Self {
+            paused: status.paused,
+            settings: options.flat_map(ResolvedOptions::overruled).collect(),
+            held_down: held_down.collect(),
+            scaling: status.scaling.map(Into::into),
+            would_write: status.intended,
+            next_probe_in_seconds: (status.due - now).num_seconds(),
+            found: status.finding.map(|finding| Found {
+                seconds_ago: (now - finding.judged_at).num_seconds(),
+                finding: Finding::clone(&finding),
+            }),
+            failure: status.failure,
+        }
     }
 }
 
@@ -195,42 +219,11 @@ impl Status for ProberStatus {
     }
 
     fn without_lead(&self) -> &'static str {
-        match self.standby_protects {
-            false => {
-                "This one probes all shoots, too, and writes nothing, since standbyProtects is false."
-            }
-            true => {
-                "The leader acts first; this one probes all shoots, too, and protects those for which the leader does not act."
-            }
+        if self.standby_protects {
+            "The leader acts first; this one probes all shoots, too, and protects those for which the leader does not act."
+        } else {
+            "This one probes all shoots, too, and writes nothing, since standbyProtects is false."
         }
-    }
-}
-
-fn probe(status: ShootStatus, now: Moment, wall: DateTime<Utc>) -> ProbeStatus {
-    let held_down = status
-        .held_down
-        .into_iter()
-        .map(|(resource, since)| HeldDown {
-            kind: resource.kind,
-            name: resource.name,
-            since: (wall - (now - since)).trunc_subsecs(0),
-        });
-    ProbeStatus {
-        paused: status.paused,
-        settings: status
-            .options
-            .iter()
-            .flat_map(ResolvedOptions::overruled)
-            .collect(),
-        held_down: held_down.collect(),
-        scaling: status.scaling.map(Into::into),
-        would_write: status.intended,
-        next_look_in_seconds: (status.due - now).num_seconds(),
-        found: status.finding.map(|finding| Found {
-            seconds_ago: (now - finding.judged_at).num_seconds(),
-            finding: Finding::clone(&finding),
-        }),
-        failure: status.failure,
     }
 }
 

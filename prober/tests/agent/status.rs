@@ -104,7 +104,7 @@ async fn an_outage_is_shown_with_what_is_held_down_and_the_leases_behind_it() {
     for expected in [
         "Held down",
         KCM,
-        "scale down",
+        "scale_down",
         "3 of 3 leases expired",
         served.world.nodes.names()[0].as_str(),
     ] {

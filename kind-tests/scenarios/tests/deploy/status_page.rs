@@ -57,7 +57,7 @@ fn the_status_page_is_readable_everywhere_and_shows_an_outage() -> Result<()> {
             let text = self::text(&browser).await?;
             for expected in [
                 "Held down: Deployment/kube-controller-manager",
-                "scale down",
+                "scale_down",
                 "leases expired",
                 &shoot.nodes.names()[0],
             ] {

@@ -2,6 +2,7 @@ use common::status::Status as _;
 use prober_core::config::ResourceRef;
 use prober_core::judgement::SeenLease;
 use prober_core::lease::LeaseState;
+use prober_core::lifecycle::StopReason;
 use prober_core::options::{Overrides, STANDBY_PROTECTS};
 use prober_core::verdict::Tally;
 use prober_core::zones::LostZone;
@@ -80,13 +81,19 @@ fn statuses(
             status.held_down = [(kcm, Moment::START)].into();
         }),
     ] {
-        statuses.set_state(namespace, Some("probed"));
+        statuses.set_state(namespace, Some(ShootState::Probed));
         let handle = statuses.register(namespace.to_owned(), clock.now());
         handle.update(change);
         handles.push(handle);
     }
-    statuses.set_state("g-unreadable", Some("unreadable"));
-    statuses.set_state("h-asleep", Some("hibernated"));
+    statuses.set_state(
+        "g-unreadable",
+        Some(ShootState::Unreadable("spec: a number".to_owned())),
+    );
+    statuses.set_state(
+        "h-asleep",
+        Some(ShootState::Stopped(StopReason::Hibernated)),
+    );
     (statuses, handles)
 }
 
@@ -137,12 +144,12 @@ async fn the_page_says_what_each_shoot_suffers_from() {
     let (statuses, _handles) = statuses(clock);
     let page = status(&statuses, clock).body().into_string();
     for expected in [
-        "Held down: <code>Deployment/kube-controller-manager</code>",
-        "4 of 5 leases expired, 1 undecided (an outage from 60% on)",
-        "The last 3 probes were not complete, so nothing is concluded: leases, timeout: no answer &lt;in time&gt;",
-        "Paused by its operators",
-        "hold undecided",
-        "no shoot that can be understood",
+        "Held down: Deployment/kube-controller-manager since ",
+        "4 of 5 leases expired, 1 undecided (expired after 30s, an outage from 60% on)",
+        "3 in a row (timeout at leases), so nothing is concluded: no answer &lt;in time&gt;",
+        "its operators want nothing written",
+        "hold_undecided",
+        "its Cluster cannot be understood (spec: a number)",
     ] {
         assert!(page.contains(expected), "no {expected:?} in {page}");
     }
@@ -153,7 +160,7 @@ async fn the_page_says_what_each_shoot_suffers_from() {
 async fn ages_states_and_verdict_are_of_the_same_moment() {
     let clock = Clock::start();
     let statuses = ShootStatuses::new(clock, false);
-    statuses.set_state("shoot--a--b", Some("probed"));
+    statuses.set_state("shoot--a--b", Some(ShootState::Probed));
     let handle = statuses.register("shoot--a--b".to_owned(), clock.now());
     let age = TimeDelta::seconds(20);
     let lease = SeenLease {
@@ -183,9 +190,9 @@ async fn ages_states_and_verdict_are_of_the_same_moment() {
     handle.update(|status| status.paused = true);
     let page = self::status(&statuses, clock).body().into_string();
     for expected in [
-        "looked at 23s ago",
+        "probed 23s ago",
         "<td data-label=\"Age\">20.0s</td>",
-        "20.0s; expired after 30s, given up after 40s",
+        "20.0s; expired after 30s, Unknown after 40s",
     ] {
         assert!(page.contains(expected), "no {expected:?} in {page}");
     }
@@ -195,7 +202,7 @@ async fn ages_states_and_verdict_are_of_the_same_moment() {
 async fn a_lost_zone_is_shown_and_said_not_to_be_acted_on() {
     let clock = Clock::start();
     let statuses = ShootStatuses::new(clock, false);
-    statuses.set_state("shoot--a--b", Some("probed"));
+    statuses.set_state("shoot--a--b", Some(ShootState::Probed));
     let handle = statuses.register("shoot--a--b".to_owned(), clock.now());
     let lost = LostZone {
         zone: "eu-1a".to_owned(),
@@ -211,7 +218,10 @@ async fn a_lost_zone_is_shown_and_said_not_to_be_acted_on() {
     handle.update(|status| status.finding = Some(Arc::new(finding)));
     let status = status(&statuses, clock);
     let page = status.body().into_string();
-    assert!(page.contains("Zone <code>eu-1a</code> is lost: 4 of its 5 leases expired. Nothing is scaled for that."), "{page}");
+    assert!(
+        page.contains("Zone: eu-1a is lost: 4 of its 5 leases expired; nothing is scaled for that"),
+        "{page}"
+    );
     assert!(page.contains("What needs attention"), "{page}");
     let json = serde_json::to_value(&status).expect("JSON");
     let zones = &json["shoots"][0]["probe"]["found"]["lostZones"];
@@ -280,7 +290,7 @@ async fn what_annotations_set_is_shown_and_decides_what_a_replica_says_that_does
     assert!(status.without_lead().contains("writes nothing"));
     let page = status.body().into_string();
     assert!(
-        page.contains("Set by annotations: <code>standbyProtects false</code> (garden)"),
+        page.contains("Settings: standbyProtects false (garden)"),
         "{page}"
     );
 }
@@ -290,7 +300,7 @@ async fn many_healthy_shoots_are_folded_away_and_a_seed_that_is_not_known_is_sai
     let clock = Clock::start();
     let statuses = ShootStatuses::new(clock, false);
     for number in 0..100 {
-        statuses.set_state(&format!("shoot--a--{number}"), Some("probed"));
+        statuses.set_state(&format!("shoot--a--{number}"), Some(ShootState::Probed));
     }
     let page = ProberStatus::new(&statuses, clock, Some("Machines"), &config(""), true)
         .body()

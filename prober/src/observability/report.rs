@@ -1,0 +1,399 @@
+//! What happens to one shoot, as it is reported: in its status, the log, metrics and Events.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use chrono::{DateTime, Utc};
+use common::events::namespace_reference;
+use k8s_openapi::api::core::v1::ObjectReference;
+use prober_core::config::{Config, ResourceRef};
+use prober_core::judgement::Finding;
+use prober_core::moment::Moment;
+use prober_core::options::ResolvedOptions;
+use prober_core::outage::{End, Outage, SCHEMA, Snapshot};
+use prober_core::owner::Standing;
+use prober_core::plan::Direction;
+use prober_core::replicas::Change;
+use prober_core::shoot::{Report, Shoot};
+
+use super::shoot_statuses::{Failure, StatusHandle};
+use crate::shared::Shared;
+use crate::shoot_client::error::{Cause, ProbeError, Stage};
+use crate::write::WriteError;
+
+/// Reports for the task of one shoot, as its machine is now.
+pub(crate) struct ShootReporter<'a> {
+    pub(crate) shared: &'a Shared,
+    pub(crate) namespace: &'a str,
+    pub(crate) config: &'a Config,
+    pub(crate) machine: &'a Shoot,
+    pub(crate) status: &'a StatusHandle,
+}
+
+impl ShootReporter<'_> {
+    /// Brings the status up to date; what has changed since decides whether an outage has ended.
+    pub(crate) fn update_status(&self) {
+        let (machine, now) = (self.machine, self.shared.clock.now());
+        let owner = self.owner();
+        let ended = self.status.update(|status| {
+            status.due = machine.due();
+            status.owner = owner;
+            status.intended = machine.intended().to_vec();
+            status.scaling = machine.scaling();
+            status.set_held_down(machine.held_down(), now);
+            let snapshot = Snapshot {
+                namespace: self.namespace,
+                shoot: machine,
+                paused: status.paused,
+                now,
+                wall: self.wall(),
+            };
+            Outage::follow(&mut status.outage, &snapshot)
+        });
+        self.outage_ended(ended);
+    }
+
+    /// The shoot is not probed any more.
+    pub(crate) fn probe_ended(&self) {
+        let ended = self
+            .status
+            .update(|status| Outage::probe_ended(&mut status.outage, self.wall()));
+        self.outage_ended(ended);
+        tracing::info!("probe ended");
+    }
+
+    /// `began` is when the last probe did; `refused` how the last request for the dependent that
+    /// could not be scaled ended.
+    pub(crate) fn report(&self, report: Report, began: Moment, refused: Option<WriteError>) {
+        let metrics = &self.shared.metrics;
+        match report {
+            Report::Found => self.probe_complete(began),
+            // The probe was complete but for them.
+            Report::MachinesUnknown => self.probe_failed(&ProbeError {
+                stage: Stage::Machines,
+                cause: Cause::SeedUnknown("Machines"),
+            }),
+            Report::Begun(direction) => {
+                tracing::info!(direction = direction.into_str(), "flow begins")
+            }
+            Report::Abandoned(direction) => self.abandoned(direction),
+            Report::Ended(direction, written, failed) => {
+                let direction = direction.into_str();
+                tracing::info!(direction, written, failed, "flow ended");
+            }
+            Report::Written {
+                dependent,
+                direction,
+                change,
+                took,
+                turn,
+                without_lead,
+            } => {
+                let resource = self.resource(dependent);
+                metrics.decided_and_written(direction, turn.to_std().unwrap_or_default());
+                let took_s = took.map(|took| took.as_seconds_f64());
+                self.written(resource, direction, &change, took_s);
+                self.status.update(|status| {
+                    if let Some(outage) = &mut status.outage {
+                        outage.wrote(resource, &change, !without_lead, self.wall());
+                    }
+                });
+                if without_lead {
+                    self.written_without_lead(resource, direction);
+                }
+            }
+            Report::NotScaled(at, direction, reason) => {
+                let error = WriteError::not_scaled(reason, self.resource(at), refused);
+                self.not_scaled(at, direction, &error);
+            }
+            Report::NotReady(at) => {
+                metrics.not_ready.inc();
+                tracing::warn!(resource = %self.resource(at), "resource is not ready yet, going on");
+            }
+            Report::KeepsChanging(at) => {
+                let resource = self.resource(at);
+                tracing::warn!(%resource, "somebody else keeps writing the resource");
+                let message = "Somebody else keeps writing it while it is being scaled".to_owned();
+                self.warn(resource, "", "KeepsChanging", message);
+            }
+            Report::NotOwner(direction) => {
+                metrics.owner_prevented.inc(direction);
+                tracing::warn!(
+                    direction = direction.into_str(),
+                    owner = self.owner().map(<&str>::from),
+                    "the owner record does not allow what would be written"
+                );
+            }
+            Report::WouldWrite(at, direction, replicas_before, replicas) => {
+                let resource = self.resource(at);
+                metrics.dry_run_write(direction, resource);
+                let direction = direction.into_str();
+                tracing::info!(%resource, direction, replicas_before, replicas, "dry run: resource would be written");
+            }
+        }
+    }
+
+    pub(crate) fn probe_failed(&self, error: &ProbeError) {
+        let (stage, category) = (error.stage.into_str(), error.cause.category());
+        let failed_probes = self.machine.failures();
+        self.shared.metrics.probe_failed(error);
+        let failure = Failure {
+            stage,
+            category,
+            message: error.cause.to_string(),
+            failed_probes,
+        };
+        let before = self.status.update(|status| status.failure.replace(failure));
+        if before.is_some_and(|before| before.category == category) {
+            tracing::debug!(stage, category, error = %error.cause, failed_probes, "probe not complete");
+        } else {
+            tracing::warn!(stage, category, error = %error.cause, "probe not complete, nothing is concluded from it");
+        }
+    }
+
+    fn probe_complete(&self, began: Moment) {
+        let Some(finding) = self.machine.finding() else {
+            return;
+        };
+        let now = self.shared.clock.now();
+        let took = (now - began).to_std().unwrap_or_default();
+        self.shared
+            .metrics
+            .probe_complete(finding.nodes_known, took);
+        let (before, failure) = self.status.update(|status| {
+            status.complete = now;
+            let before = status.finding.replace(Arc::clone(finding));
+            (before, status.failure.take())
+        });
+        if failure.is_some() {
+            tracing::info!("probes are complete again");
+        }
+        let zones = lost_zones(finding);
+        if !zones.is_empty() && before.as_deref().map(lost_zones).as_ref() != Some(&zones) {
+            tracing::warn!(zones, "zones are lost, nothing is scaled for them");
+        }
+        macro_rules! log {
+            ($level:ident) => {
+                tracing::$level!(
+                    verdict = finding.verdict.into_str(),
+                    candidates = finding.tally.candidates,
+                    expired = finding.tally.expired,
+                    undecided = finding.tally.undecided,
+                    fraction = finding.fraction,
+                    nodes_listed = finding.nodes_known,
+                    excluded = excluded(&finding.excluded),
+                    "probe complete"
+                )
+            };
+        }
+        match before {
+            Some(before) if before.verdict == finding.verdict => log!(debug),
+            _ => log!(info),
+        }
+    }
+
+    fn abandoned(&self, direction: Direction) {
+        let metrics = &self.shared.metrics;
+        metrics.abandoned_flows.inc(direction);
+        if self.machine.has_stood_down() {
+            metrics.owner_prevented.inc(direction);
+        }
+        let (finding, paused) = self
+            .status
+            .update(|status| (status.finding.clone(), status.paused));
+        tracing::info!(
+            direction = direction.into_str(),
+            verdict = finding.map_or("unknown", |finding| finding.verdict.into_str()),
+            paused,
+            owner = self.owner().map(<&str>::from),
+            "flow abandoned"
+        );
+    }
+
+    fn written(
+        &self,
+        resource: &ResourceRef,
+        direction: Direction,
+        change: &Change,
+        took_s: Option<f64>,
+    ) {
+        let (metrics, Change { base, write }) = (&self.shared.metrics, change);
+        metrics.scaled(direction, resource, "written");
+        if write.used_default_replicas {
+            metrics.memory_fallbacks.inc();
+            tracing::warn!(%resource, memory = base.marks.replicas, "remembered replicas could not be used, scaled to 1");
+        }
+        tracing::info!(
+            %resource,
+            direction = direction.into_str(),
+            replicas_before = base.replicas,
+            replicas = change.replicas(),
+            marker_removed = base.marks.held_down && !write.marks.held_down,
+            took_s,
+            "resource written"
+        );
+        let (before, events) = (base.replicas, &self.shared.events);
+        let about = self.reference(resource, &base.uid);
+        match write.replicas {
+            Some(0) => {
+                let why = if self.machine.has_stood_down() {
+                    "the shoot belongs to another seed"
+                } else {
+                    "the nodes have lost the way to their API server"
+                };
+                events.warning(
+                    &about,
+                    "ScaledDown",
+                    format!("Scaled from {before} to 0: {why}"),
+                );
+            }
+            Some(replicas) => events.normal(
+                &about,
+                "ScaledUp",
+                format!("Scaled from {before} to {replicas}: the nodes reach their API server"),
+            ),
+            None if !write.marks.held_down => events.normal(
+                &about,
+                "ProtectionRemoved",
+                format!("Annotations removed, replicas stay at {before}"),
+            ),
+            None => events.normal(
+                &about,
+                "ProtectionMarked",
+                "Marked again as held down: somebody took the mark".to_owned(),
+            ),
+        }
+    }
+
+    /// A leader that did not act is reported as such (D-50).
+    fn written_without_lead(&self, resource: &ResourceRef, direction: Direction) {
+        let leader = self.shared.role.standing().leader;
+        let leader = leader.unwrap_or_else(|| "nobody".to_owned());
+        self.shared.metrics.protected_without_lead.inc(direction);
+        tracing::warn!(%resource, direction = direction.into_str(), leader, "the leader did not act, this replica did in its place");
+        let done = match direction {
+            Direction::Down => "taken to 0",
+            Direction::Up => "brought back",
+        };
+        let message =
+            format!("The leader ({leader}) did not act: {done} by a replica that does not lead");
+        self.warn(resource, "", "LeaderDidNotAct", message);
+    }
+
+    fn not_scaled(&self, at: usize, direction: Direction, error: &WriteError) {
+        let (resource, category) = (self.resource(at), error.category());
+        self.shared.metrics.scaled(direction, resource, category);
+        let observed = self
+            .machine
+            .known()
+            .get(at)
+            .and_then(|known| known.observed());
+        let uid = observed.map_or("", |observed| &observed.uid);
+        let direction = direction.into_str();
+        let message = format!("Cannot be scaled {direction}: {error}");
+        self.warn(resource, uid, "ScalingFailed", message);
+        tracing::error!(%resource, direction, category, %error, "resource cannot be scaled");
+    }
+
+    /// Reports how an outage went: the whole of it in the log, and in an Event and metrics if this
+    /// replica leads or has taken part.
+    fn outage_ended(&self, ended: Option<Box<Outage>>) {
+        let Some(outage) = ended else { return };
+        tracing::info!(
+            schema = SCHEMA,
+            end = outage.end.map(<&str>::from),
+            blip = outage.is_blip(),
+            seconds = outage.seconds(),
+            acted = outage.acted(),
+            record = serde_json::to_string(&outage).unwrap_or_default(),
+            "outage ended"
+        );
+        if self.shared.role.leads() || outage.acted().is_some() {
+            self.shared.metrics.outage_ended(&outage);
+            let (events, about) = (&self.shared.events, namespace_reference(self.namespace));
+            match outage.end {
+                Some(End::Restored | End::NothingHeldDown) => {
+                    events.normal(&about, "OutageEnded", outage.sentence())
+                }
+                _ => events.warning(&about, "OutageEnded", outage.sentence()),
+            }
+        }
+        self.status.keep(*outage);
+    }
+
+    /// An Event at the resource itself; the UID is empty where it is not known.
+    fn warn(&self, resource: &ResourceRef, uid: &str, reason: &'static str, message: String) {
+        let about = self.reference(resource, uid);
+        self.shared.events.warning(&about, reason, message);
+    }
+
+    fn reference(&self, resource: &ResourceRef, uid: &str) -> ObjectReference {
+        ObjectReference {
+            api_version: Some(resource.api_version.clone()),
+            kind: Some(resource.kind.clone()),
+            namespace: Some(self.namespace.to_owned()),
+            name: Some(resource.name.clone()),
+            uid: (!uid.is_empty()).then(|| uid.to_owned()),
+            ..ObjectReference::default()
+        }
+    }
+
+    fn resource(&self, dependent: usize) -> &ResourceRef {
+        &self.config.dependents[dependent].resource
+    }
+
+    /// What the owner record says; none while none is configured.
+    fn owner(&self) -> Option<Standing> {
+        let (check, owners) = (self.config.owner_check.as_ref()?, self.shared.owners());
+        Some(owners.standing(self.namespace, check, self.shared.clock.now()))
+    }
+
+    fn wall(&self) -> DateTime<Utc> {
+        self.shared.clock.wall(self.shared.clock.now())
+    }
+}
+
+/// Reports which annotations have changed. While they are not known the last ones stay shown.
+pub(crate) fn report_options(status: &StatusHandle, options: ResolvedOptions) {
+    let before = status.update(|status| {
+        status.paused = options.pause.value;
+        status.options.replace(options)
+    });
+    let (paused, from) = (options.pause.value, options.pause.from.into_str());
+    if paused != before.is_some_and(|before| before.pause.value) {
+        tracing::info!(
+            paused,
+            from,
+            "pause annotation on the shoot's namespace, or on garden"
+        );
+    }
+    let others = |options: ResolvedOptions| {
+        let others = options
+            .overruled()
+            .filter(|option| option.setting != "pause");
+        others
+            .map(|option| option.to_string())
+            .collect::<Vec<_>>()
+            .join(", ")
+    };
+    let settings = others(options);
+    if settings != before.map(others).unwrap_or_default() {
+        tracing::info!(
+            settings,
+            "settings by annotations on the shoot's namespace, or on garden"
+        );
+    }
+}
+
+fn lost_zones(finding: &Finding) -> String {
+    let zones = finding.lost_zones.iter().map(|lost| lost.zone.as_str());
+    zones.collect::<Vec<_>>().join(", ")
+}
+
+/// As in `no_node: 2, not_managed: 1`.
+pub(super) fn excluded(counts: &BTreeMap<&str, usize>) -> String {
+    let counts = counts
+        .iter()
+        .map(|(reason, count)| format!("{reason}: {count}"));
+    counts.collect::<Vec<_>>().join(", ")
+}
