@@ -14,7 +14,6 @@ use testbed::api::{MemoryApi, Store};
 use testbed::gardener::{self, PROBE};
 pub use testbed::gardener::{CA, KCM, MCM};
 use testbed::renewers::{LeaseRenewers, Leases, stamp};
-use testbed::seed::apply;
 use testbed::shoot;
 use tokio::time::{Instant, timeout};
 
@@ -58,10 +57,7 @@ impl ShootApi {
         match self {
             Self::Memory(api) => Ok(api.store().apply(object).map(drop)?),
             Self::Real(real) => {
-                real.plane
-                    .api()
-                    .create(Self::collection(resource), &object)
-                    .await?;
+                real.plane.api().create(&object).await?;
                 // The status of a new object does not count.
                 if object["status"].is_null() {
                     return Ok(());
@@ -126,7 +122,10 @@ impl ShootApi {
             Self::Real(real) => {
                 let account = format!("/api/v1/namespaces/kube-system/serviceaccounts/{PROBE}");
                 real.plane.api().delete(&account).await?;
-                apply(real.plane.api(), gardener::shoot_access()).await?;
+                real.plane
+                    .api()
+                    .create_all(&gardener::shoot_access())
+                    .await?;
             }
         }
         Ok(())

@@ -3,10 +3,11 @@
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, LazyLock, Mutex, PoisonError};
+use std::sync::{Arc, LazyLock};
 
 use crate::authority::Authority;
 use anyhow::{Context, Result};
+use parking_lot::Mutex;
 use tokio::runtime::Runtime;
 use tokio::sync::{OnceCell, Semaphore};
 
@@ -192,11 +193,7 @@ impl Bed {
         if let Some((_, shoot)) = &self.given {
             return ControlPlane::given(shoot).await;
         }
-        let idle = self
-            .idle
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .pop();
+        let idle = self.idle.lock().pop();
         match idle {
             Some(plane) => Ok(plane),
             None => self.start_control_plane("shoot").await,
@@ -206,10 +203,7 @@ impl Bed {
     /// Takes a clean control plane back.
     pub fn give_back(&self, plane: ControlPlane) {
         if self.given.is_none() {
-            self.idle
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner)
-                .push(plane);
+            self.idle.lock().push(plane);
         }
     }
 
@@ -241,11 +235,7 @@ impl Bed {
         if let Some((seed, _)) = &self.given {
             return Seed::prepare(ControlPlane::given(seed).await?).await;
         }
-        let idle = self
-            .idle_seeds
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .pop();
+        let idle = self.idle_seeds.lock().pop();
         let seed = match idle {
             Some(seed) => {
                 seed.baseline.restore().await?;

@@ -1,7 +1,7 @@
 //! The VMs that a machine-controller-manager makes and deletes, and a kubelet on each.
 //!
 //! ```text
-//! machine-controller --a file for each VM--> folder <--looks-- host --begins, ends--> kubelets --node, lease--> shoot
+//! machine-controller --a file for each VM--> folder <--polls-- host --begins, ends--> kubelets --node, lease--> shoot
 //! ```
 //! Nobody collects garbage in these shoots: the lease of a VM that is gone is deleted here.
 
@@ -10,8 +10,6 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::gardener;
-use crate::renewers::{LeaseRenewers, Leases, stamp};
 use anyhow::Result;
 use chrono::TimeDelta;
 use serde_json::{Value, json};
@@ -19,14 +17,16 @@ use tokio::sync::Mutex;
 use tokio::task::JoinSet;
 use tokio::time::sleep;
 
+use crate::gardener;
 use crate::kube_api::KubeApi;
 use crate::leash;
+use crate::objects::items;
+use crate::renewers::{LeaseRenewers, Leases};
 use crate::shoot::{LEASES, labelled};
 
-const NODES: &str = "/api/v1/nodes";
 /// The worker pool of every node.
 pub const POOL: &str = "pool";
-/// How often the host looks into the folder.
+/// How often the host polls the folder.
 const TICK: Duration = Duration::from_millis(100);
 /// From one VM's phase to the next one's, in beats: any number of them are spread well (the golden
 /// ratio).
@@ -53,21 +53,17 @@ impl Cloud {
     /// No VM yet; the nodes join the shoot with this API and renew leases that last for `grace`.
     pub fn start(api: KubeApi, grace: Duration) -> Result<Self> {
         let folder = leash::folder("vms")?;
-        let kubelets = LeaseRenewers::new(
-            Kubelet {
-                api: api.clone(),
-                grace,
-            },
-            grace / 4,
-        );
+        let kubelet = Kubelet {
+            api: api.clone(),
+            grace,
+        };
         let vms = Arc::new(Mutex::new(Vms {
-            kubelets,
+            kubelets: LeaseRenewers::new(kubelet, grace / 4),
             cut: false,
             broken: BTreeSet::new(),
             serial: 0,
         }));
-        let mut host = JoinSet::new();
-        host.spawn(run(folder.clone(), vms.clone(), api));
+        let host = JoinSet::from_iter([run(folder.clone(), vms.clone(), api)]);
         Ok(Self { folder, vms, host })
     }
 
@@ -114,11 +110,7 @@ impl Cloud {
     /// Ends all kubelets. No renewal lands after this has returned.
     pub async fn end(self) {
         drop(self.host);
-        let mut vms = self.vms.lock().await;
-        for name in vms.kubelets.names().to_vec() {
-            vms.kubelets.leave(&name);
-        }
-        vms.kubelets.settled().await;
+        self.vms.lock().await.end_all_but(&BTreeSet::new()).await;
     }
 }
 
@@ -137,20 +129,14 @@ impl Vms {
     fn begin(&mut self, name: &str) {
         self.serial += 1;
         let phase = (f64::from(self.serial) * NEXT_PHASE).fract();
-        self.kubelets
-            .join(name, self.kubelets.beat().mul_f64(phase), TimeDelta::zero());
+        let phase = self.kubelets.beat().mul_f64(phase);
+        self.kubelets.join(name, phase, TimeDelta::zero());
         self.apply();
     }
 
-    /// Ends those whose VM is gone, and returns their names.
-    async fn end_others(&mut self, names: &BTreeSet<String>) -> Vec<String> {
-        let gone: Vec<String> = self
-            .kubelets
-            .names()
-            .iter()
-            .filter(|name| !names.contains(*name))
-            .cloned()
-            .collect();
+    /// Ends the other VMs' kubelets, and returns their names.
+    async fn end_all_but(&mut self, kept: &BTreeSet<String>) -> BTreeSet<String> {
+        let gone = &self.names() - kept;
         for name in &gone {
             self.kubelets.leave(name);
             self.broken.remove(name);
@@ -160,33 +146,36 @@ impl Vms {
         }
         gone
     }
+
+    fn names(&self) -> BTreeSet<String> {
+        self.kubelets.names().iter().cloned().collect()
+    }
 }
 
 /// Runs a kubelet on each VM.
 async fn run(folder: PathBuf, vms: Arc<Mutex<Vms>>, api: KubeApi) {
-    loop {
-        sleep(TICK).await;
-        // Whoever deletes this folder has no more use for its VMs.
-        let Ok(names) = names(&folder) else { return };
+    // Whoever deletes this folder has no more use for its VMs.
+    while let Ok(names) = names(&folder) {
         let gone = {
             let mut vms = vms.lock().await;
-            let known: BTreeSet<String> = vms.kubelets.names().iter().cloned().collect();
-            for name in names.difference(&known) {
-                vms.begin(name);
+            for name in &names - &vms.names() {
+                vms.begin(&name);
             }
-            vms.end_others(&names).await
+            vms.end_all_but(&names).await
         };
         for name in gone {
             // A lease that stays is one without a Machine, which is nobody's candidate.
             let _ = api.delete(&format!("{LEASES}/{name}")).await;
         }
+        sleep(TICK).await;
     }
 }
 
 fn names(folder: &Path) -> Result<BTreeSet<String>> {
-    let names =
-        std::fs::read_dir(folder)?.map(|file| Ok(file?.file_name().to_string_lossy().into_owned()));
-    names.collect()
+    let files = std::fs::read_dir(folder)?;
+    files
+        .map(|file| Ok(file?.file_name().to_string_lossy().into_owned()))
+        .collect()
 }
 
 /// What a kubelet does once in a beat.
@@ -206,29 +195,16 @@ impl Kubelet {
     /// Registers the node where there is none, renews its lease, and corrects conditions that
     /// others have set meanwhile.
     async fn beat(&self, name: &str, ahead: TimeDelta) -> Result<()> {
-        let own = gardener::node(name, POOL);
-        let Some(node) = self.api.find(&format!("{NODES}/{name}")).await? else {
-            self.api
-                .create(
-                    LEASES,
-                    &labelled(gardener::lease(name, self.grace.as_secs(), ahead)),
-                )
-                .await?;
-            return self.api.create(NODES, &labelled(own)).await;
+        let own = labelled(gardener::node(name, POOL));
+        let lease = labelled(gardener::lease(name, self.grace.as_secs(), ahead));
+        let path = format!("/api/v1/nodes/{name}");
+        let Some(node) = self.api.find(&path).await? else {
+            return self.api.create_all(&[lease, own]).await;
         };
-        self.api
-            .merge(
-                &format!("{LEASES}/{name}"),
-                &json!({"spec": {"renewTime": stamp(ahead)}}),
-            )
-            .await?;
+        self.api.merge(&format!("{LEASES}/{name}"), &lease).await?;
         if let Some(conditions) = corrected(&node, &own) {
-            self.api
-                .merge(
-                    &format!("{NODES}/{name}/status"),
-                    &json!({"status": {"conditions": conditions}}),
-                )
-                .await?;
+            let status = json!({"status": {"conditions": conditions}});
+            self.api.merge(&format!("{path}/status"), &status).await?;
         }
         Ok(())
     }
@@ -238,25 +214,15 @@ impl Kubelet {
 /// kube-controller-manager sets all four of them to Unknown, and machine-controller-manager takes a
 /// node for healthy only when all are back.
 fn corrected(node: &Value, own: &Value) -> Option<Vec<Value>> {
-    let conditions = |node: &Value| {
-        node["status"]["conditions"]
-            .as_array()
-            .cloned()
-            .unwrap_or_default()
-    };
-    let (posted, own) = (conditions(node), conditions(own));
-    let is_posted = |own: &Value| {
-        posted
-            .iter()
-            .any(|it| it["type"] == own["type"] && it["status"] == own["status"])
-    };
-    if own.iter().all(is_posted) {
+    let posted = || items(&node["status"]["conditions"]);
+    let own = || items(&own["status"]["conditions"]);
+    let is_posted =
+        |own: &Value| posted().any(|it| it["type"] == own["type"] && it["status"] == own["status"]);
+    if own().all(is_posted) {
         return None;
     }
-    let others = posted
-        .iter()
-        .filter(|it| !own.iter().any(|own| own["type"] == it["type"]));
-    Some(own.iter().chain(others).cloned().collect())
+    let others = posted().filter(|it| own().all(|own| own["type"] != it["type"]));
+    Some(own().chain(others).cloned().collect())
 }
 
 #[cfg(test)]

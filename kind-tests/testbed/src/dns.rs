@@ -1,7 +1,7 @@
 //! A DNS server on loopback that says of every name what a test wants.
 
 use std::net::{Ipv4Addr, SocketAddr};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Result;
@@ -14,6 +14,7 @@ use hickory_server::proto::rr::rdata::{A, TXT};
 use hickory_server::proto::rr::{RData, Record, RecordType};
 use hickory_server::server::{Request, RequestHandler, ResponseHandler, ResponseInfo};
 use hickory_server::zone_handler::MessageResponseBuilder;
+use parking_lot::Mutex;
 use tokio::net::{TcpListener, UdpSocket};
 use tokio::sync::watch;
 
@@ -89,11 +90,7 @@ impl Dns {
 
     /// Answers in this way from now on.
     pub fn say(&self, reply: Reply) {
-        *self
-            .script
-            .reply
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner) = reply;
+        *self.script.reply.lock() = reply;
     }
 
     /// The names of all queries so far, in lower case.
@@ -137,11 +134,7 @@ impl RequestHandler for Script {
         let name = info.query.original().name().clone();
         self.asked
             .send_modify(|asked| asked.push(name.to_ascii().to_lowercase()));
-        let reply = self
-            .reply
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clone();
+        let reply = self.reply.lock().clone();
         let over_tcp = request.protocol() == Protocol::Tcp;
         let mut answers = Vec::new();
         let mut records = |texts: Vec<Vec<String>>| {

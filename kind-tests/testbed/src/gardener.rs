@@ -3,9 +3,8 @@
 
 mod manifests;
 
-pub(crate) use manifests::manifest;
 pub use manifests::{
-    Manifest, definitions, more_access, prober_access, seed_access, shoot_access, weeder_access,
+    definitions, more_access, prober_access, seed_access, shoot_access, weeder_access,
 };
 
 use base64::{Engine, prelude::BASE64_STANDARD};
@@ -53,90 +52,27 @@ pub const IGNORE: &str = "dependency-watchdog.gardener.cloud/ignore-scaling";
 /// Of a namespace: nothing is scaled in it, or, on `garden`, nowhere.
 pub const PAUSE: &str = "dependency-watchdog.gardener.cloud/pause";
 
-/// What one of our accounts may do, as the rules of its roles.
-pub struct Rights {
-    /// Of the ClusterRole.
-    pub everywhere: Value,
-    /// The Role's namespace, and its rules.
-    pub inside: (&'static str, Value),
-}
-
-impl Rights {
-    fn user(&self, name: &str) -> User {
-        let (namespace, inside) = &self.inside;
-        User::limited(
-            name,
-            [
-                Rule::of_role(&self.everywhere, None),
-                Rule::of_role(inside, Some(namespace)),
-            ]
-            .concat(),
-        )
-    }
-}
-
-/// The prober's in the seed (rules 81 and 83).
-pub fn prober_rights() -> Rights {
-    let read = json!(["get", "list", "watch"]);
-    let everywhere = json!([
-        {"apiGroups": ["extensions.gardener.cloud"], "resources": ["clusters"], "verbs": read},
-        {"apiGroups": [""], "resources": ["namespaces", "secrets"], "verbs": read},
-        {"apiGroups": ["apps"], "resources": ["deployments", "deployments/scale"],
-         "verbs": ["get", "list", "watch", "update", "patch"]},
-        {"apiGroups": ["machine.sapcloud.io"], "resources": ["machines"], "verbs": read},
-    ]);
-    Rights {
-        everywhere,
-        inside: in_garden("dwd-prober-leader-election"),
-    }
-}
-
-/// The weeder's in the seed (rules 82 and 83).
-pub fn weeder_rights() -> Rights {
-    let everywhere = json!([
-        {"apiGroups": [""], "resources": ["pods"], "verbs": ["get", "list", "watch", "delete"]},
-        {"apiGroups": ["discovery.k8s.io"], "resources": ["endpointslices"], "verbs": ["get", "list", "watch"]},
-    ]);
-    Rights {
-        everywhere,
-        inside: in_garden("dwd-weeder-leader-election"),
-    }
-}
-
-/// The probe's in a shoot (rule 84).
-pub fn probe_rights() -> Rights {
-    let rule = |group: &str, resource: &str| json!([{"apiGroups": [group], "resources": [resource], "verbs": ["get", "list"]}]);
-    Rights {
-        everywhere: rule("", "nodes"),
-        inside: ("kube-node-lease", rule("coordination.k8s.io", "leases")),
-    }
-}
-
-/// What an agent may do in the namespace garden: elect its leader by this Lease, and tell (rule
-/// 83).
-fn in_garden(lease: &str) -> (&'static str, Value) {
-    let rules = json!([
-        {"apiGroups": ["coordination.k8s.io"], "resources": ["leases"], "verbs": ["create"]},
-        {"apiGroups": ["coordination.k8s.io"], "resources": ["leases"], "resourceNames": [lease],
-         "verbs": ["get", "watch", "update"]},
-        {"apiGroups": [""], "resources": ["events"], "verbs": ["create", "get", "update", "patch"]},
-    ]);
-    (GARDEN, rules)
-}
-
 /// The prober in the seed.
 pub fn seed_prober() -> User {
-    prober_rights().user(PROBER_USER)
+    user(PROBER_USER, &seed_access())
 }
 
 /// The weeder in the seed.
 pub fn seed_weeder() -> User {
-    weeder_rights().user(WEEDER_USER)
+    user(WEEDER_USER, &weeder_access())
 }
 
 /// The probe in a shoot.
 pub fn shoot_probe() -> User {
-    probe_rights().user(PROBE_USER)
+    user(PROBE_USER, &shoot_access())
+}
+
+/// A user with the rights of the roles among these manifests.
+fn user(name: &str, manifests: &[Value]) -> User {
+    let roles = manifests.iter().filter(|object| object["rules"].is_array());
+    let rules =
+        |role: &Value| Rule::of_role(&role["rules"], role["metadata"]["namespace"].as_str());
+    User::limited(name, roles.flat_map(rules).collect())
 }
 
 /// A Cluster: one worker pool, not hibernated, last operation done. `grace` is

@@ -7,13 +7,14 @@ use std::process::Stdio;
 use anyhow::{Context, Result, ensure};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::gardener::PROBE_SECRET;
 use crate::go_programs;
 use crate::installation::install;
 use crate::leash;
-use crate::objects::{self, Objects, collection};
+use crate::objects::{self, Objects};
 use crate::shoot::Shoot;
 
 /// gardenlet, as far as it concerns the watchdog.
@@ -23,14 +24,15 @@ pub struct Gardenlet {
 }
 
 /// What the care controller puts into a shoot's conditions.
-#[derive(Debug, PartialEq, Eq)]
-pub struct Findings {
+#[derive(Debug, Default, Deserialize, PartialEq, Eq)]
+#[serde(rename_all = "camelCase")]
+pub struct CareFindings {
     /// The controllers that it finds scaled down by the prober: ControlPlaneHealthy is false,
     /// reason ControllersScaledDown.
-    pub scaled_down: Vec<String>,
-    /// What it says of expired leases, if it does: EveryNodeReady is false, reason
+    pub scaled_down: Option<Vec<String>>,
+    /// What it says of expired leases, empty for nothing: EveryNodeReady is false, reason
     /// TooManyExpiredNodeLeases.
-    pub expired_leases: Option<String>,
+    pub expired_leases: String,
 }
 
 impl Gardenlet {
@@ -67,53 +69,31 @@ impl Gardenlet {
         // written into the kubeconfig.
         let account = |what: &str| {
             let annotation = format!("serviceaccount.resources.gardener.cloud/{what}");
-            secret["metadata"]["annotations"][&annotation]
-                .as_str()
-                .with_context(|| format!("no {annotation}"))
+            let value = secret["metadata"]["annotations"][&annotation].as_str();
+            value.with_context(|| format!("no {annotation}"))
         };
-        let token = shoot
-            .plane
-            .api()
-            .token(account("namespace")?, account("name")?)
-            .await?;
-        let kubeconfig = STANDARD.decode(
-            secret["data"]["kubeconfig"]
-                .as_str()
-                .context("no kubeconfig")?,
-        )?;
-        let mut kubeconfig: Value = serde_saphyr::from_str(std::str::from_utf8(&kubeconfig)?)?;
+        let (namespace, name) = (account("namespace")?, account("name")?);
+        let token = shoot.plane.api().token(namespace, name).await?;
+        let kubeconfig = secret["data"]["kubeconfig"]
+            .as_str()
+            .context("no kubeconfig")?;
+        let mut kubeconfig: Value = serde_saphyr::from_slice(&STANDARD.decode(kubeconfig)?)?;
         kubeconfig["users"][0]["user"] = json!({"token": token});
         // JSON is YAML.
         secret["data"]["kubeconfig"] = STANDARD.encode(kubeconfig.to_string()).into();
-        shoot
-            .seed
-            .api()
-            .create(&collection(&secret)?, &secret)
-            .await?;
+        shoot.seed.api().create(&secret).await?;
         Ok(objects)
     }
 
     /// What the care controller finds in a shoot.
-    pub async fn findings(&self, shoot: &Shoot) -> Result<Findings> {
+    pub async fn findings(&self, shoot: &Shoot) -> Result<CareFindings> {
         let seed = self.file("seed-kubeconfig", shoot.seed.plane().admin_kubeconfig())?;
         let own = self.file(
             &format!("{}-kubeconfig", shoot.namespace),
             shoot.plane.admin_kubeconfig(),
         )?;
-        let found: Value =
-            serde_json::from_str(&self.run(&["check", &seed, &own, &shoot.namespace]).await?)?;
-        let names = found["scaledDown"]
-            .as_array()
-            .into_iter()
-            .flatten()
-            .filter_map(Value::as_str);
-        let expired = found["expiredLeases"]
-            .as_str()
-            .context("no word of leases")?;
-        Ok(Findings {
-            scaled_down: names.map(Into::into).collect(),
-            expired_leases: (!expired.is_empty()).then(|| expired.to_owned()),
-        })
+        let found = self.run(&["check", &seed, &own, &shoot.namespace]).await?;
+        Ok(serde_json::from_str(&found)?)
     }
 
     fn file(&self, name: &str, text: &str) -> Result<String> {

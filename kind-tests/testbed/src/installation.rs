@@ -6,7 +6,7 @@ use serde_json::Value;
 
 pub use crate::agent::Agent;
 use crate::agent::binary;
-use crate::objects::{Objects, collection, get, path};
+use crate::objects::{Objects, get, path};
 use crate::page::SERVED;
 use crate::process::Process;
 use crate::{KubeApi, Seed};
@@ -27,7 +27,7 @@ pub async fn install(api: &KubeApi, objects: &Objects) -> Result<()> {
             || ["ServiceAccount", "ConfigMap"].contains(&kind)
         {
             api.delete(&path(object)?).await?;
-            api.create(&collection(object)?, object).await?;
+            api.create(object).await?;
         }
     }
     Ok(())

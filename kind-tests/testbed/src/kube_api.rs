@@ -1,21 +1,28 @@
 //! A Kubernetes API as its paths and JSON values: the test bed speaks to many kinds and needs a
 //! type for none.
 
+use std::pin::pin;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
 use futures::StreamExt;
 use http::{Method, Request};
 use kube::config::{KubeConfigOptions, Kubeconfig};
-use kube::core::WatchEvent;
+use kube::core::{Status, WatchEvent};
 use kube::{Client, Config};
 use serde_json::{Value, json};
+use tokio::time::{sleep, timeout};
 
+use crate::objects::{collection, metadata, name};
 use crate::secrets;
+
+const JSON: &str = "application/json";
 
 /// How long an answer may take. An API server gives up after 60 s; on loopback it has answered long
 /// before this.
 const ANSWER: Duration = Duration::from_secs(30);
+/// How long after a watch broke it is restarted.
+const RESTART_PAUSE: Duration = Duration::from_millis(200);
 
 /// A client for one API server with one user's credentials.
 #[derive(Clone)]
@@ -41,17 +48,19 @@ pub fn kubeconfig(server: &str, authority: &str, token: &str) -> String {
 }
 
 /// What a request is answered; an error when it takes too long.
-async fn answered<T>(
-    answer: impl Future<Output = Result<T, kube::Error>>,
-) -> Result<T, kube::Error> {
-    let late = |_| {
-        Err(kube::Error::Service(
-            format!("no answer within {ANSWER:?}").into(),
-        ))
-    };
-    tokio::time::timeout(ANSWER, answer)
-        .await
-        .unwrap_or_else(late)
+async fn answered<T>(answer: impl Future<Output = kube::Result<T>>) -> Result<T> {
+    let answer = timeout(ANSWER, answer).await;
+    Ok(answer.with_context(|| format!("no answer within {ANSWER:?}"))??)
+}
+
+/// None where the API server refuses in this way.
+fn unless(answer: Result<Value>, refused: impl Fn(&Status) -> bool) -> Result<Option<Value>> {
+    match answer {
+        Err(error) if matches!(error.downcast_ref(), Some(kube::Error::Api(status)) if refused(status)) => {
+            Ok(None)
+        }
+        answer => answer.map(Some),
+    }
 }
 
 impl KubeApi {
@@ -89,122 +98,113 @@ impl KubeApi {
         &self,
         method: Method,
         path: &str,
-        kind: &str,
+        content_type: &str,
         body: Option<&Value>,
-    ) -> Result<Value, kube::Error> {
-        let bytes = body
-            .map(|body| body.to_string().into_bytes())
-            .unwrap_or_default();
+    ) -> Result<Value> {
+        let context = format!("{method} {path}");
         let mut request = Request::builder()
             .method(method)
             .uri(path)
-            .header(http::header::CONTENT_TYPE, kind);
+            .header(http::header::CONTENT_TYPE, content_type);
         if let Some(user) = &self.user {
             request = request.header("Impersonate-User", user);
         }
-        answered(
-            self.client
-                .request(request.body(bytes).map_err(kube::Error::HttpError)?),
-        )
-        .await
+        let body = body.map(Value::to_string).unwrap_or_default();
+        answered(self.client.request(request.body(body.into_bytes())?))
+            .await
+            .context(context)
     }
 
     /// The body of an answer that is no JSON.
     pub async fn text(&self, path: &str) -> Result<String> {
-        Ok(answered(
+        answered(
             self.client
                 .request_text(Request::get(path).body(Vec::new())?),
         )
-        .await?)
+        .await
     }
 
     /// An object or a list.
     pub async fn get(&self, path: &str) -> Result<Value> {
-        self.send(Method::GET, path, "application/json", None)
-            .await
-            .with_context(|| format!("GET {path}"))
+        self.send(Method::GET, path, JSON, None).await
     }
 
     /// An object, or none when it does not exist.
     pub async fn find(&self, path: &str) -> Result<Option<Value>> {
-        match self.send(Method::GET, path, "application/json", None).await {
-            Ok(value) => Ok(Some(value)),
-            Err(kube::Error::Api(status)) if status.code == 404 => Ok(None),
-            Err(error) => Err(error).with_context(|| format!("GET {path}")),
-        }
+        unless(self.get(path).await, Status::is_not_found)
     }
 
-    /// Creates an object in the collection at `path`; one that is there already stays as it is.
-    pub async fn create(&self, path: &str, object: &Value) -> Result<()> {
-        match self
-            .send(Method::POST, path, "application/json", Some(object))
-            .await
-        {
-            Ok(_) => Ok(()),
-            Err(kube::Error::Api(status)) if status.reason == "AlreadyExists" => Ok(()),
-            Err(error) => {
-                Err(error).with_context(|| format!("POST {path} {}", object["metadata"]["name"]))
-            }
+    /// The objects in a collection.
+    pub async fn list(&self, path: &str) -> Result<Vec<Value>> {
+        let mut list = self.get(path).await?;
+        Ok(serde_json::from_value(list["items"].take())?)
+    }
+
+    /// The names of the objects in a collection.
+    pub async fn names(&self, path: &str) -> Result<Vec<String>> {
+        let objects = self.list(path).await?;
+        Ok(objects
+            .iter()
+            .map(|object| name(object).to_owned())
+            .collect())
+    }
+
+    /// Creates an object; one that is there already stays as it is.
+    pub async fn create(&self, object: &Value) -> Result<()> {
+        let created = self.post(&collection(object)?, object).await;
+        unless(created, Status::is_already_exists)
+            .map(drop)
+            .with_context(|| name(object).to_owned())
+    }
+
+    /// Creates objects, in order; those that are there already stay as they are.
+    pub async fn create_all(&self, objects: &[Value]) -> Result<()> {
+        for object in objects {
+            self.create(object).await?;
         }
+        Ok(())
     }
 
     /// Posts to a subresource or a review and returns the answer.
     pub async fn post(&self, path: &str, body: &Value) -> Result<Value> {
-        self.send(Method::POST, path, "application/json", Some(body))
-            .await
-            .with_context(|| format!("POST {path}"))
+        self.send(Method::POST, path, JSON, Some(body)).await
     }
 
     /// Merges a patch into an object.
-    pub async fn merge(&self, path: &str, patch: &Value) -> Result<Value> {
+    pub async fn merge(&self, path: &str, patch: &Value) -> Result<()> {
         self.patch("merge-patch", path, patch).await
     }
 
-    /// The same for an object of a built-in kind, in whose lists items are merged by their keys (a
-    /// condition by its type).
+    /// Merges a patch into an object of a built-in kind, in whose lists items are merged by their
+    /// keys (a condition by its type).
     pub async fn merge_items(&self, path: &str, patch: &Value) -> Result<()> {
-        self.patch("strategic-merge-patch", path, patch)
+        self.patch("strategic-merge-patch", path, patch).await
+    }
+
+    /// Sets or removes an annotation of an object.
+    pub async fn annotate(&self, path: &str, key: &str, value: Option<&str>) -> Result<()> {
+        self.merge(path, &json!({"metadata": {"annotations": {key: value}}}))
             .await
-            .map(drop)
     }
 
     /// Puts a value in the place that a JSON pointer names, whatever was there.
     pub async fn replace(&self, path: &str, pointer: &str, value: &Value) -> Result<()> {
         let patch = json!([{"op": "add", "path": pointer, "value": value}]);
-        self.patch("json-patch", path, &patch).await.map(drop)
+        self.patch("json-patch", path, &patch).await
     }
 
-    async fn patch(&self, form: &str, path: &str, patch: &Value) -> Result<Value> {
-        let kind = format!("application/{form}+json");
-        self.send(Method::PATCH, path, &kind, Some(patch))
+    async fn patch(&self, form: &str, path: &str, patch: &Value) -> Result<()> {
+        let content_type = format!("application/{form}+json");
+        self.send(Method::PATCH, path, &content_type, Some(patch))
             .await
-            .with_context(|| format!("PATCH {path} {form}"))
+            .map(drop)
     }
 
     /// Deletes an object or a collection; one that is not there is fine.
     pub async fn delete(&self, path: &str) -> Result<()> {
         let options = json!({"gracePeriodSeconds": 0, "propagationPolicy": "Background"});
-        match self
-            .send(Method::DELETE, path, "application/json", Some(&options))
-            .await
-        {
-            Ok(_) => Ok(()),
-            Err(kube::Error::Api(status)) if status.code == 404 => Ok(()),
-            Err(error) => Err(error).with_context(|| format!("DELETE {path}")),
-        }
-    }
-
-    /// The names of the objects in a collection.
-    pub async fn names(&self, path: &str) -> Result<Vec<String>> {
-        let list = self.get(path).await?;
-        let items = list["items"]
-            .as_array()
-            .map(Vec::as_slice)
-            .unwrap_or_default();
-        Ok(items
-            .iter()
-            .filter_map(|item| item["metadata"]["name"].as_str().map(Into::into))
-            .collect())
+        let deleted = self.send(Method::DELETE, path, JSON, Some(&options)).await;
+        unless(deleted, Status::is_not_found).map(drop)
     }
 
     /// Follows a collection until an error or the caller's end: first what is there, then every
@@ -213,14 +213,12 @@ impl KubeApi {
         // Without a version a watch begins with what is there.
         let mut version = String::new();
         loop {
-            let uri =
-                format!("{path}?watch=true&allowWatchBookmarks=true&resourceVersion={version}");
-            let stream = answered(
-                self.client
-                    .request_events::<Value>(Request::get(uri).body(Vec::new())?),
-            )
-            .await?;
-            let mut stream = stream.boxed();
+            let separator = if path.contains('?') { '&' } else { '?' };
+            let uri = format!(
+                "{path}{separator}watch=true&allowWatchBookmarks=true&resourceVersion={version}"
+            );
+            let request = Request::get(uri).body(Vec::new())?;
+            let mut stream = pin!(answered(self.client.request_events::<Value>(request)).await?);
             while let Some(event) = stream.next().await {
                 let change = match event? {
                     WatchEvent::Added(object) | WatchEvent::Modified(object) => Change::Set(object),
@@ -234,12 +232,18 @@ impl KubeApi {
                     }
                 };
                 let (Change::Set(object) | Change::Gone(object)) = &change;
-                object["metadata"]["resourceVersion"]
-                    .as_str()
-                    .unwrap_or_default()
-                    .clone_into(&mut version);
+                metadata(object, "resourceVersion").clone_into(&mut version);
                 seen(change);
             }
+        }
+    }
+
+    /// Follows a collection for good. A watch that breaks, because the server is stopped or the
+    /// version too old, is restarted a moment later with what is there.
+    pub async fn keep_following(&self, path: &str, mut seen: impl FnMut(Change)) {
+        loop {
+            let _ = self.follow(path, &mut seen).await;
+            sleep(RESTART_PAUSE).await;
         }
     }
 

@@ -9,6 +9,7 @@ use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, sleep_until};
 
 use crate::api::Store;
+use crate::objects::metadata;
 
 /// An annotation on a resource: milliseconds after which its pods follow, or "never" for pods that
 /// never start.
@@ -30,8 +31,8 @@ impl<K: Clone + Eq + Hash> Pods<K> {
         }
     }
 
-    /// Looks at an object as it is now.
-    pub fn see(&mut self, key: &K, object: &Value, now: Instant) {
+    /// Observes an object as it is now.
+    pub fn observe(&mut self, key: &K, object: &Value, now: Instant) {
         let wanted = object["spec"]["replicas"].as_i64().unwrap_or_default();
         let ready = object["status"]["readyReplicas"]
             .as_i64()
@@ -106,13 +107,9 @@ async fn follow(
         let (seen, now) = (store.revision(), Instant::now());
         for resource in resources {
             for object in store.list(resource, None) {
-                let text = |field: &str| {
-                    object["metadata"][field]
-                        .as_str()
-                        .unwrap_or_default()
-                        .to_owned()
-                };
-                pods.see(&(*resource, text("namespace"), text("name")), &object, now);
+                let [namespace, name] =
+                    ["namespace", "name"].map(|field| metadata(&object, field).to_owned());
+                pods.observe(&(*resource, namespace, name), &object, now);
             }
         }
         for ((resource, namespace, name), replicas) in pods.take_due(now) {
@@ -145,23 +142,23 @@ mod tests {
             Instant::now(),
             Duration::from_millis,
         );
-        pods.see(&"a", &resource(2, 0, None), now);
-        pods.see(&"b", &resource(2, 0, Some("500")), now);
-        pods.see(&"a", &resource(2, 1, None), now + ms(150));
-        pods.see(&"b", &resource(0, 2, Some("500")), now + ms(150));
+        pods.observe(&"a", &resource(2, 0, None), now);
+        pods.observe(&"b", &resource(2, 0, Some("500")), now);
+        pods.observe(&"a", &resource(2, 1, None), now + ms(150));
+        pods.observe(&"b", &resource(0, 2, Some("500")), now + ms(150));
         assert_eq!(pods.take_due(now + ms(199)), []);
         assert_eq!(pods.take_due(now + ms(200)), [("a", 2)]);
         assert_eq!(pods.next(), Some(now + ms(650)));
-        pods.see(&"b", &resource(0, 0, Some("500")), now + ms(600));
+        pods.observe(&"b", &resource(0, 0, Some("500")), now + ms(600));
         assert_eq!(pods.next(), None);
     }
 
     #[test]
     fn pods_that_never_start_still_end() {
         let (mut pods, now) = (Pods::new(Duration::ZERO), Instant::now());
-        pods.see(&"a", &resource(2, 0, Some("never")), now);
+        pods.observe(&"a", &resource(2, 0, Some("never")), now);
         assert_eq!(pods.take_due(now), []);
-        pods.see(&"a", &resource(0, 2, Some("never")), now);
+        pods.observe(&"a", &resource(0, 2, Some("never")), now);
         assert_eq!(pods.take_due(now), [("a", 0)]);
     }
 }

@@ -9,9 +9,10 @@ use std::io::Write;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::sync::{LazyLock, Mutex};
+use std::sync::LazyLock;
 
 use anyhow::{Context, Result};
+use parking_lot::Mutex;
 
 const SCRIPT: &str = r#"
 held=
@@ -48,7 +49,7 @@ fn tell(line: &str) -> Result<()> {
     let pipe = PIPE
         .as_ref()
         .map_err(|error| anyhow::anyhow!("cannot start the leash: {error}"))?;
-    let mut pipe = pipe.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    let mut pipe = pipe.lock();
     writeln!(pipe, "{line}").context("the leash is gone")
 }
 

@@ -28,6 +28,7 @@ pub mod bed;
 pub mod cloud;
 pub mod control_plane;
 pub mod dns;
+pub mod endpoints;
 pub mod gardener;
 pub mod gardenlet;
 pub mod go_programs;
@@ -55,6 +56,7 @@ pub mod wait;
 
 pub use bed::{Bed, own_scenario, scenario, with_bed};
 pub use cloud::Cloud;
+pub use endpoints::EndpointWatch;
 pub use kube_api::KubeApi;
 pub use pod::Pod;
 pub use prober::{Prober, ProberConfig};

@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use anyhow::{Context, Result, ensure};
 use kube::Resource;
-use kube::core::{ApiResource, DynamicObject, GroupVersion};
+use kube::core::{ApiResource, DynamicObject, GroupVersion, TypeMeta};
+use serde::Deserialize;
 use serde_json::Value;
 
 /// Objects by kind, namespace and name, such as `Role
@@ -30,21 +31,35 @@ pub fn read(text: &str) -> Result<Objects> {
     Ok(objects)
 }
 
+/// The name of an object; empty where it has none.
+pub fn name(object: &Value) -> &str {
+    metadata(object, "name")
+}
+
+/// A text of an object's metadata; empty where there is none.
+pub fn metadata<'a>(object: &'a Value, field: &str) -> &'a str {
+    object["metadata"][field].as_str().unwrap_or_default()
+}
+
+/// The items of an array; none of anything else.
+pub fn items(array: &Value) -> impl Iterator<Item = &Value> {
+    array.as_array().into_iter().flatten()
+}
+
 /// An object's kind, namespace and name.
 ///
 /// # Errors
 /// When it has no kind or name.
 pub fn key(object: &Value) -> Result<String> {
-    let kind = object["kind"]
-        .as_str()
-        .with_context(|| format!("no kind: {object}"))?;
-    let name = object["metadata"]["name"]
-        .as_str()
-        .with_context(|| format!("no name: {object}"))?;
-    let namespace = object["metadata"]["namespace"]
-        .as_str()
-        .map(|namespace| format!("{namespace}/"))
-        .unwrap_or_default();
+    let (kind, name) = (object["kind"].as_str().unwrap_or_default(), name(object));
+    ensure!(
+        !kind.is_empty() && !name.is_empty(),
+        "no kind or name: {object}"
+    );
+    let namespace = match metadata(object, "namespace") {
+        "" => String::new(),
+        namespace => format!("{namespace}/"),
+    };
     Ok(format!("{kind} {namespace}{name}"))
 }
 
@@ -63,13 +78,10 @@ pub fn get<'a>(objects: &'a Objects, key: &str) -> Result<&'a Value> {
 /// # Errors
 /// When it says no apiVersion or kind.
 pub fn collection(object: &Value) -> Result<String> {
-    let text = |key: &str| {
-        object[key]
-            .as_str()
-            .with_context(|| format!("no {key}: {object}"))
-    };
-    let version: GroupVersion = text("apiVersion")?.parse()?;
-    let resource = ApiResource::from_gvk(&version.with_kind(text("kind")?));
+    let TypeMeta { api_version, kind } =
+        TypeMeta::deserialize(object).with_context(|| object.to_string())?;
+    let version: GroupVersion = api_version.parse()?;
+    let resource = ApiResource::from_gvk(&version.with_kind(&kind));
     Ok(DynamicObject::url_path(
         &resource,
         object["metadata"]["namespace"].as_str(),
@@ -81,8 +93,6 @@ pub fn collection(object: &Value) -> Result<String> {
 /// # Errors
 /// When it says no apiVersion, kind or name.
 pub fn path(object: &Value) -> Result<String> {
-    let name = object["metadata"]["name"]
-        .as_str()
-        .with_context(|| format!("no name: {object}"))?;
-    Ok(format!("{}/{name}", collection(object)?))
+    ensure!(!name(object).is_empty(), "no name: {object}");
+    Ok(format!("{}/{}", collection(object)?, name(object)))
 }

@@ -186,10 +186,10 @@ pub fn stamp(ahead: TimeDelta) -> String {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Mutex;
     use std::sync::atomic::{AtomicBool, Ordering};
 
     use super::*;
+    use parking_lot::Mutex;
 
     /// Notes when renewals come, in milliseconds, and refuses them while it is away.
     #[derive(Clone)]
@@ -206,7 +206,7 @@ mod tests {
                 self.start.elapsed().as_millis(),
                 ahead.num_seconds(),
             );
-            self.renewals.lock().unwrap().push(renewal);
+            self.renewals.lock().push(renewal);
             !self.away.load(Ordering::Relaxed)
         }
     }
@@ -215,7 +215,7 @@ mod tests {
         /// Lets time go on; when one node renewed meanwhile.
         async fn after(&self, seconds: u64, node: &str) -> Vec<u128> {
             tokio::time::sleep(Duration::from_secs(seconds)).await;
-            let renewals = std::mem::take(&mut *self.renewals.lock().unwrap());
+            let renewals = std::mem::take(&mut *self.renewals.lock());
             renewals
                 .into_iter()
                 .filter(|(name, ..)| name == node)
@@ -249,7 +249,7 @@ mod tests {
             ("b", 16_000, -5),
         ];
         assert_eq!(
-            *notes.renewals.lock().unwrap(),
+            *notes.renewals.lock(),
             expected.map(|(name, at, ahead)| (name.to_owned(), at, ahead))
         );
     }

@@ -7,13 +7,12 @@ mod loan;
 mod plane;
 
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::sync::Arc;
 
 use anyhow::{Result, ensure};
-use serde_json::json;
+use parking_lot::Mutex;
 use tokio::task::JoinSet;
-use tokio::time::{Instant, sleep};
+use tokio::time::Instant;
 
 pub use crate::kubelets::READY_AFTER;
 pub use journal::{Dependent, Entry, IGNORE, Journal, MARKER, MEMORY};
@@ -22,7 +21,7 @@ pub use plane::ControlPlane;
 
 use crate::agent::Agent;
 use crate::audit::{Asked, Mark};
-use crate::gardener::{GARDEN, Manifest, PROBER, PROBER_USER, definitions, seed_access};
+use crate::gardener::{CLUSTERS, GARDEN, MACHINES, PROBER, PROBER_USER, definitions, seed_access};
 use crate::kube_api::{Change, KubeApi};
 use crate::kubelets::Pods;
 use crate::leash;
@@ -65,13 +64,9 @@ impl Seed {
     /// what an API server creates by itself.
     pub(crate) async fn equip(plane: &ControlPlane) -> Result<()> {
         let api = plane.api();
-        apply(api, definitions()).await?;
-        apply(api, seed_access()).await?;
-        for collection in [
-            "/apis/extensions.gardener.cloud/v1alpha1/clusters",
-            "/apis/machine.sapcloud.io/v1alpha1/machines",
-            DEPENDENTS[2],
-        ] {
+        api.create_all(&definitions()).await?;
+        api.create_all(&seed_access()).await?;
+        for collection in [CLUSTERS, &format!("{MACHINES}/machines"), DEPENDENTS[2]] {
             eventually("the seed serves Gardener's resources", async || {
                 api.get(collection).await
             })
@@ -79,12 +74,8 @@ impl Seed {
         }
         eventually("the API server has created its namespaces", async || {
             let namespaces = api.names("/api/v1/namespaces").await?;
-            ensure!(
-                SYSTEM
-                    .iter()
-                    .all(|name| namespaces.iter().any(|namespace| namespace == name)),
-                "{namespaces:?}"
-            );
+            let is_there = |name: &&str| namespaces.iter().any(|namespace| namespace == name);
+            ensure!(SYSTEM.iter().all(is_there), "{namespaces:?}");
             Ok(())
         })
         .await
@@ -96,16 +87,14 @@ impl Seed {
         let journal = Arc::new(Journal::default());
         let pods = Arc::new(Mutex::new(Pods::new(kubelets::USUAL)));
         let mut tasks = JoinSet::new();
-        if !has_kubelets(&api).await? {
+        // Where somebody else's kubelets run the pods, a stand-in would be in their way.
+        let real_nodes = api.names("/api/v1/nodes?labelSelector=!bed").await?;
+        if real_nodes.is_empty() {
             tasks.spawn(kubelets::run(pods.clone(), api.clone()));
         }
         for collection in DEPENDENTS {
-            tasks.spawn(follow(
-                api.clone(),
-                collection,
-                journal.clone(),
-                pods.clone(),
-            ));
+            let (api, journal, pods) = (api.clone(), journal.clone(), pods.clone());
+            tasks.spawn(follow(api, collection, journal, pods));
         }
         Ok(Self {
             mark: plane.mark(),
@@ -139,18 +128,10 @@ impl Seed {
         &self.folder
     }
 
-    /// Grants more.
-    pub async fn apply(&self, manifests: Vec<Manifest>) -> Result<()> {
-        apply(self.api(), manifests).await
-    }
-
     /// Sets or removes an annotation of a namespace.
     pub async fn annotate(&self, namespace: &str, key: &str, value: Option<&str>) -> Result<()> {
-        let patch = json!({"metadata": {"annotations": {key: value}}});
-        self.api()
-            .merge(&format!("/api/v1/namespaces/{namespace}"), &patch)
-            .await
-            .map(drop)
+        let path = format!("/api/v1/namespaces/{namespace}");
+        self.api().annotate(&path, key, value).await
     }
 
     /// A kubeconfig with the prober's rights, and no more.
@@ -161,12 +142,12 @@ impl Seed {
 
     /// Keeps a prober at work as long as there is this seed.
     pub fn keep(&self, prober: Agent) {
-        *self.prober.lock().unwrap_or_else(PoisonError::into_inner) = Some(prober);
+        *self.prober.lock() = Some(prober);
     }
 
     /// Whether the prober that is kept is still at work.
     pub fn is_probed(&self) -> bool {
-        let mut prober = self.prober.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut prober = self.prober.lock();
         prober
             .as_mut()
             .is_some_and(|prober| matches!(prober.ended(), Ok(None)))
@@ -174,15 +155,12 @@ impl Seed {
 
     /// The log of the prober that was started last.
     pub fn log(&self) -> PathBuf {
-        self.log
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clone()
+        self.log.lock().clone()
     }
 
     /// Tells where the prober writes its log.
     pub fn set_log(&self, log: PathBuf) {
-        *self.log.lock().unwrap_or_else(PoisonError::into_inner) = log;
+        *self.log.lock() = log;
     }
 
     /// Searches all Events for credentials.
@@ -211,45 +189,19 @@ impl Seed {
     }
 }
 
-/// Creates these objects, in order.
-pub async fn apply(api: &KubeApi, manifests: Vec<Manifest>) -> Result<()> {
-    for (collection, object) in manifests {
-        api.create(&collection, &object).await?;
-    }
-    Ok(())
-}
-
-/// Whether somebody else's kubelets run the pods of this seed, so that a stand-in would be in their
-/// way.
-async fn has_kubelets(api: &KubeApi) -> Result<bool> {
-    Ok(!api
-        .names("/api/v1/nodes?labelSelector=!bed")
-        .await?
-        .is_empty())
-}
-
 async fn follow(
     api: KubeApi,
     collection: &'static str,
     journal: Arc<Journal>,
     pods: Arc<Mutex<Pods<String>>>,
 ) {
-    loop {
-        let _ = api
-            .follow(collection, |change| {
-                if let Change::Set(object) = &change
-                    && let Ok(path) = path(object)
-                {
-                    pods.lock().unwrap_or_else(PoisonError::into_inner).see(
-                        &path,
-                        object,
-                        Instant::now(),
-                    );
-                }
-                journal.write(&change);
-            })
-            .await;
-        // The server may be stopped, or the watch too old: restart it a moment later.
-        sleep(Duration::from_millis(200)).await;
-    }
+    let observe = |change| {
+        if let Change::Set(object) = &change
+            && let Ok(path) = path(object)
+        {
+            pods.lock().observe(&path, object, Instant::now());
+        }
+        journal.write(&change);
+    };
+    api.keep_following(collection, observe).await;
 }

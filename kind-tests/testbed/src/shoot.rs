@@ -1,10 +1,10 @@
 //! A shoot: its nodes and its own API server behind a relay, and its control plane in a namespace
 //! of a seed.
 
+mod assertions;
 mod changes;
 mod cluster;
 mod nodes;
-mod sight;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,13 +15,13 @@ use futures::future::try_join_all;
 
 pub use crate::gardener::{CA, KCM, MCM};
 pub use cluster::Body;
-pub use nodes::{LEASES, Nodes, labelled};
+pub use nodes::{LEASES, Nodes, labelled, renew_time, renew_times};
 
 use crate::audit::Mark;
 use crate::bed::Bed;
-use crate::gardener::{self, MACHINES, manifest, shoot_access};
+use crate::gardener::{self, MACHINES, shoot_access};
 use crate::relay::Relay;
-use crate::seed::{ControlPlane, Seed, apply};
+use crate::seed::{ControlPlane, Seed};
 use crate::stalls::unique;
 
 /// What a shoot is made with.
@@ -102,7 +102,7 @@ impl Shoot {
         name: &str,
         plan: ShootPlan,
     ) -> Result<Self> {
-        apply(plane.api(), shoot_access()).await?;
+        plane.api().create_all(&shoot_access()).await?;
         let relay = Relay::start(plane.address()).await?;
         let beat = (plan.grace / 4).min(Duration::from_secs(10));
         let mut nodes =
@@ -127,13 +127,11 @@ impl Shoot {
             body,
             forbidden: plan.forbidden,
         };
-        shoot
-            .seed
-            .apply(vec![manifest(gardener::namespace(&shoot.namespace))])
-            .await?;
+        let seed = seed.api();
+        seed.create(&gardener::namespace(&shoot.namespace)).await?;
         for (name, replicas) in plan.deployments {
             shoot
-                .create_workload("/apis/apps/v1", "deployments", "Deployment", name, replicas)
+                .create_workload("apps/v1", "Deployment", name, replicas)
                 .await?;
         }
         for name in shoot.nodes.names() {
@@ -146,8 +144,16 @@ impl Shoot {
         Ok(shoot)
     }
 
-    fn path(&self, api: &str, plural: &str) -> String {
-        format!("{api}/namespaces/{}/{plural}", self.namespace)
+    fn deployments(&self) -> String {
+        format!("/apis/apps/v1/namespaces/{}/deployments", self.namespace)
+    }
+
+    fn machines(&self) -> String {
+        format!("{MACHINES}/namespaces/{}/machines", self.namespace)
+    }
+
+    fn secrets(&self) -> String {
+        format!("/api/v1/namespaces/{}/secrets", self.namespace)
     }
 
     /// Ends the scenario: nothing was forbidden, and the next one finds clean control planes.
@@ -160,12 +166,8 @@ impl Shoot {
         }
         self.seed.search_events().await?;
         let api = self.seed.api();
-        let paths = [
-            self.path("/apis/apps/v1", "deployments"),
-            self.path(MACHINES, "machines"),
-            self.path("/api/v1", "secrets"),
-        ];
-        try_join_all(paths.iter().map(|path| api.delete(path))).await?;
+        let collections = [self.deployments(), self.machines(), self.secrets()];
+        try_join_all(collections.iter().map(|path| api.delete(path))).await?;
         self.nodes.remove().await?;
         self.bed.give_back(self.plane);
         Ok(())

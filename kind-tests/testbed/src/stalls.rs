@@ -1,10 +1,11 @@
 //! When this machine stood still, and what is tried again for it. A virtual one may get no
 //! processor for seconds, in which the times of every program run out.
 
-use std::sync::{Mutex, Once, PoisonError};
+use std::sync::Once;
 use std::time::Duration;
 
 use anyhow::Result;
+use parking_lot::Mutex;
 use tokio::time::Instant;
 
 /// How often the clock is looked at.
@@ -74,7 +75,7 @@ fn look(mut last: Instant) {
         )]
         std::thread::sleep(LOOK);
         let now = Instant::now();
-        let mut seen = SEEN.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut seen = SEEN.lock();
         seen.looked = Some(now);
         if now - last > LOOK + LONG {
             seen.stalls.push((now, now - last));
@@ -89,7 +90,7 @@ async fn longest_since(begin: Instant) -> Option<Duration> {
     loop {
         // One that has just ended is known after the next look.
         tokio::time::sleep(LOOK).await;
-        let seen = SEEN.lock().unwrap_or_else(PoisonError::into_inner);
+        let seen = SEEN.lock();
         if seen.looked > Some(now) {
             return seen
                 .stalls

@@ -10,7 +10,6 @@ use serde_json::{Value, json};
 use testbed::KubeApi;
 use testbed::api::full_size::node_name;
 use testbed::gardener;
-use testbed::objects::collection;
 use testbed::seed::READY_AFTER;
 use testbed::shoot::{CA, KCM, MCM};
 use tokio::time::Instant;
@@ -99,12 +98,7 @@ pub async fn filled(
 
 /// Creates objects: those of a group one after the other, of many groups at a time.
 pub async fn create(api: &KubeApi, groups: impl Iterator<Item = Vec<Value>>) -> Result<()> {
-    let create = |group: Vec<Value>| async move {
-        for object in group {
-            api.create(&collection(&object)?, &object).await?;
-        }
-        anyhow::Ok(())
-    };
+    let create = |group: Vec<Value>| async move { api.create_all(&group).await };
     stream::iter(groups)
         .map(create)
         .buffer_unordered(IN_FLIGHT)

@@ -70,7 +70,7 @@ pub async fn run(bed: &'static Bed, options: WeederOptions) -> Result<()> {
         "too few shoots for so many recoveries"
     );
     let seed = bed.own_seed().await?;
-    seed.apply(weeder_access()).await?;
+    seed.api().create_all(&weeder_access()).await?;
     progress(format!(
         "filling a seed with the Services and pods of {shoots} shoots"
     ));

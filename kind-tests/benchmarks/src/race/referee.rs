@@ -149,7 +149,7 @@ async fn start(
     let mut sentinel = node(SENTINEL, "pool");
     sentinel["status"]["conditions"] =
         json!([{"type": "Ready", "status": "False", "lastHeartbeatTime": Utc::now()}]);
-    api.create(NODES, &sentinel).await?;
+    api.create(&sentinel).await?;
     manager.set_running(true)
 }
 

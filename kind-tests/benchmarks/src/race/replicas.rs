@@ -162,7 +162,9 @@ impl ProberReplicas {
 impl RaceReplica {
     /// Lets a replica into the seed and the shoots.
     async fn create(seed: &Seed, shoots: &[&Shoot], name: &'static str) -> Result<Self> {
-        seed.apply(prober_access(&account(name))).await?;
+        seed.api()
+            .create_all(&prober_access(&account(name)))
+            .await?;
         let ways = shoots.iter().map(async |shoot| {
             let way = Relay::start(shoot.plane.address()).await?;
             let token = shoot.plane.api().token("kube-system", PROBE).await?;

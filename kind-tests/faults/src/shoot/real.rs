@@ -10,7 +10,7 @@ use testbed::Bed;
 use testbed::control_plane::ControllerManager;
 use testbed::gardener::shoot_access;
 use testbed::relay::Relay;
-use testbed::seed::{ControlPlane, apply};
+use testbed::seed::ControlPlane;
 
 use super::{ShootApi, SoakShoot};
 use crate::oracle::ledger::Violations;
@@ -27,7 +27,7 @@ impl Real {
     /// Starts one, without kube-controller-manager.
     pub async fn start(bed: &Bed) -> Result<Self> {
         let plane = bed.start_control_plane("soak").await?;
-        apply(plane.api(), shoot_access()).await?;
+        plane.api().create_all(&shoot_access()).await?;
         let relay = Relay::start(plane.address()).await?;
         let manager =
             ControllerManager::new(&bed.programs().await?, plane.admin_kubeconfig(), GRACE)?;

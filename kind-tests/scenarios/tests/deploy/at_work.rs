@@ -6,7 +6,6 @@ use crate::tools::{chart, overlay};
 use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
 use testbed::audit::Asked;
-use testbed::gardener::CLUSTERS;
 use testbed::installation::{Agent, install};
 use testbed::objects::get;
 use testbed::page::{address, metrics};
@@ -138,7 +137,7 @@ fn the_installation_protects_and_every_query_of_alerts_and_dashboard_finds_data(
             "apiVersion": "extensions.gardener.cloud/v1alpha1", "kind": "Cluster", "metadata": {"name": "shoot--bed--blank"},
             "spec": {"cloudProfile": {}, "seed": {}},
         });
-        seed.api().create(CLUSTERS, &blank).await?;
+        seed.api().create(&blank).await?;
         let partial = ShootPlan {
             deployments: vec![(KCM, 1)],
             ..ShootPlan::default()

@@ -3,6 +3,7 @@
 
 use anyhow::{Context, Result};
 use serde_json::{Value, json};
+use testbed::gardener::namespace;
 use testbed::objects::collection;
 use testbed::{KubeApi, eventually};
 
@@ -18,25 +19,16 @@ pub async fn furnish(api: &KubeApi) -> Result<()> {
     let labels = json!({
         "pod-security.kubernetes.io/enforce": "restricted", "pod-security.kubernetes.io/enforce-version": "latest",
     });
-    api.create(
-        "/api/v1/namespaces",
-        &json!({"metadata": {"name": "garden"}}),
-    )
-    .await?;
+    api.create(&namespace("garden")).await?;
     api.merge(
         "/api/v1/namespaces/garden",
         &json!({"metadata": {"labels": labels}}),
     )
     .await?;
-    let class = json!({"metadata": {"name": "gardener-system-800"}, "value": 999_998_800});
-    api.create("/apis/scheduling.k8s.io/v1/priorityclasses", &class)
-        .await?;
+    let class = json!({"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": "gardener-system-800"}, "value": 999_998_800});
+    api.create(&class).await?;
     for definition in definitions()? {
-        api.create(
-            "/apis/apiextensions.k8s.io/v1/customresourcedefinitions",
-            &definition,
-        )
-        .await?;
+        api.create(&definition).await?;
         let text = |pointer: &str| {
             definition
                 .pointer(pointer)

@@ -1,9 +1,10 @@
 //! Every phase that the Machines of a shoot went through.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::{Mutex, MutexGuard};
 use testbed::KubeApi;
 use testbed::kube_api::Change;
 use tokio::task::JoinSet;
@@ -89,7 +90,7 @@ impl Journal {
 }
 
 fn lock(steps: &Mutex<Vec<Step>>) -> MutexGuard<'_, Vec<Step>> {
-    steps.lock().unwrap_or_else(PoisonError::into_inner)
+    steps.lock()
 }
 
 fn write(steps: &mut Vec<Step>, change: &Change) {

@@ -11,7 +11,6 @@ use serde_json::{Value, json};
 use testbed::cloud::POOL;
 use testbed::control_plane::{ControllerManager, machine_definitions};
 use testbed::gardener::MACHINES;
-use testbed::seed::apply;
 use testbed::shoot::{CA, KCM, MCM};
 use testbed::{Bed, Cloud, Pod, Prober, ProberConfig, Seed, Service, Shoot, ShootPlan, eventually};
 use tokio::sync::OnceCell;
@@ -33,7 +32,10 @@ async fn seed(bed: &'static Bed) -> Result<Arc<Seed>> {
     let prepare = async || {
         let plane = bed.start_control_plane("seed").await?;
         // Before the test bed's own definition of Machines, which then finds its place taken.
-        apply(plane.api(), machine_definitions().await?).await?;
+        plane
+            .api()
+            .create_all(&machine_definitions().await?)
+            .await?;
         let seed = Seed::prepare(plane).await?;
         let config = ProberConfig {
             interval: "15s",
@@ -214,8 +216,7 @@ async fn order(shoot: &Shoot, count: usize) -> Result<()> {
     let metadata = json!({"name": POOL, "namespace": namespace});
     let user_data = STANDARD.encode("no VM reads it");
     let secret = json!({"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "data": {"userData": user_data}});
-    api.create(&format!("/api/v1/namespaces/{namespace}/secrets"), &secret)
-        .await?;
+    api.create(&secret).await?;
     let class = json!({
         "apiVersion": "machine.sapcloud.io/v1alpha1", "kind": "MachineClass", "metadata": metadata,
         "provider": "local", "providerSpec": {}, "secretRef": metadata,
@@ -227,8 +228,7 @@ async fn order(shoot: &Shoot, count: usize) -> Result<()> {
         })
         .await?;
     }
-    api.create(&machines(namespace, "machineclasses"), &class)
-        .await?;
+    api.create(&class).await?;
     // machine-controller-manager counts the replacements of a MachineDeployment by the label
     // "name".
     let labels = json!({"name": POOL});
@@ -243,6 +243,5 @@ async fn order(shoot: &Shoot, count: usize) -> Result<()> {
             }},
         },
     });
-    api.create(&machines(namespace, "machinedeployments"), &deployment)
-        .await
+    api.create(&deployment).await
 }

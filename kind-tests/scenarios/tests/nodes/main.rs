@@ -19,6 +19,7 @@ mod policies;
 mod renewals;
 mod shoot;
 mod weeding;
+mod workloads;
 mod world;
 
 use anyhow::{Context, Result, ensure};

@@ -6,6 +6,7 @@ use anyhow::{Context, Result, ensure};
 use chrono::{DateTime, Utc};
 use testbed::eventually;
 use testbed::gardener::GARDEN;
+use testbed::shoot::renew_times;
 use tokio::time::Instant;
 
 use crate::installation::{AGENTS, Installation, leader};
@@ -92,7 +93,7 @@ pub async fn outage(
         eventually(
             "all nodes without the watchdog are given up, and the Service has no endpoint",
             async || {
-                let (unknown, ready) = (other.unknown().await?, other.endpoints().await?);
+                let (unknown, ready) = (other.unknown().await?, other.endpoints.get().ready());
                 ensure!(
                     unknown == other.machines.len() && ready == 0,
                     "{unknown} Unknown, {ready} endpoints ready"
@@ -102,7 +103,7 @@ pub async fn outage(
         )
         .await?;
     }
-    let (unknown, least) = shoot.seen();
+    let (unknown, least) = (shoot.ever_unknown(), shoot.endpoints.get().least);
     ensure!(
         unknown.is_empty() && least == shoot.machines.len(),
         "{change:?}: Unknown {unknown:?}, {least} endpoints ready"
@@ -145,22 +146,9 @@ async fn silence(shoot: &Shoot) -> Result<Duration> {
 
 /// How long ago the nodes renewed their leases.
 async fn ages(shoot: &Shoot) -> Result<Vec<Duration>> {
-    let leases = shoot
-        .plane
-        .api()
-        .get("/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases")
-        .await?;
-    let times = leases["items"]
-        .as_array()
-        .into_iter()
-        .flatten()
-        .filter_map(|lease| lease["spec"]["renewTime"].as_str());
-    let times = times.map(|time| {
-        Ok((Utc::now() - DateTime::parse_from_rfc3339(time)?.to_utc())
-            .to_std()
-            .unwrap_or_default())
-    });
-    times.collect()
+    let renewed = renew_times(shoot.plane.api()).await?;
+    let age = |time: DateTime<Utc>| (Utc::now() - time).to_std().unwrap_or_default();
+    Ok(renewed.into_values().map(age).collect())
 }
 
 /// Kills the container of a pod, as the kernel does for lack of memory.

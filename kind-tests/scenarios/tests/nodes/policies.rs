@@ -8,28 +8,23 @@ use anyhow::{Context, Result};
 use serde_json::Value;
 use testbed::KubeApi;
 use testbed::gardener::GARDEN;
+use tokio::sync::watch;
 use tokio::task::JoinHandle;
-use tokio::time::{Duration, sleep};
 
 use crate::machine::Machine;
 use crate::world::World;
 
 /// What enforces them.
 pub struct Policies {
-    _task: JoinHandle<()>,
+    _tasks: [JoinHandle<()>; 2],
 }
 
 impl Policies {
     /// Enforces them as they are now, for whichever pods they select, until the process ends.
     pub async fn enforce(world: &'static World) -> Result<Self> {
         let api = world.seed.api();
-        let policies = api
-            .get(&format!(
-                "/apis/networking.k8s.io/v1/namespaces/{GARDEN}/networkpolicies"
-            ))
-            .await?["items"]
-            .take();
-        let policies = policies.as_array().cloned().unwrap_or_default();
+        let policies = format!("/apis/networking.k8s.io/v1/namespaces/{GARDEN}/networkpolicies");
+        let policies = api.list(&policies).await?;
         anyhow::ensure!(policies.len() == 2, "{} policies", policies.len());
         let mut table = String::new();
         for family in ["inet", "bridge"] {
@@ -41,16 +36,19 @@ impl Policies {
         }
         nft(&world.seed_machine, &table).await?;
         select(api, &world.seed_machine, &policies).await?;
-        let task = async move {
-            loop {
-                // A policy holds for a new pod a moment after its start, as with other network
-                // plugins.
+        let (changed, mut changes) = watch::channel(());
+        let follow = async move {
+            let pods = format!("/api/v1/namespaces/{GARDEN}/pods");
+            api.keep_following(&pods, |_| drop(changed.send(()))).await;
+        };
+        let enforce = async move {
+            // A policy holds for a new pod a moment after its start, as with other network plugins.
+            while changes.changed().await.is_ok() {
                 let _ = select(api, &world.seed_machine, &policies).await;
-                sleep(Duration::from_millis(200)).await;
             }
         };
         Ok(Self {
-            _task: tokio::spawn(task),
+            _tasks: [tokio::spawn(follow), tokio::spawn(enforce)],
         })
     }
 }
@@ -108,13 +106,10 @@ async fn select(api: &KubeApi, machine: &Machine, policies: &[Value]) -> Result<
         let app = policy["spec"]["podSelector"]["matchLabels"]["app"]
             .as_str()
             .context("no label app")?;
-        let pods = api
-            .get(&format!(
-                "/api/v1/namespaces/{GARDEN}/pods?labelSelector=app%3D{app}"
-            ))
-            .await?;
-        let pods = pods["items"].as_array().into_iter().flatten();
+        let pods = format!("/api/v1/namespaces/{GARDEN}/pods?labelSelector=app%3D{app}");
+        let pods = api.list(&pods).await?;
         let addresses: Vec<&str> = pods
+            .iter()
             .filter_map(|pod| pod["status"]["podIP"].as_str())
             .collect();
         for family in ["inet", "bridge"] {

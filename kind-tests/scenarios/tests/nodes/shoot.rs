@@ -2,19 +2,22 @@
 //! pods on them.
 
 use std::collections::BTreeSet;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
-use anyhow::{Result, ensure};
+use anyhow::Result;
 use futures::future::try_join_all;
+use parking_lot::Mutex;
 use serde_json::{Value, json};
-use testbed::gardener::{self, CA, CLUSTERS, KCM, MACHINES, MCM, PROBE, shoot_access};
+use testbed::gardener::{self, CA, KCM, MCM, PROBE, shoot_access};
 use testbed::kube_api::{Change, kubeconfig};
-use testbed::seed::ControlPlane;
-use testbed::{KubeApi, eventually};
+use testbed::objects::{items, name};
+use testbed::seed::{ControlPlane, Dependent};
+use testbed::{EndpointWatch, KubeApi, eventually};
 use tokio::task::JoinHandle;
 
 use crate::images::{CONTROLLER_MANAGER, TOOL};
 use crate::machine::Machine;
+use crate::workloads::{create_namespace, deployment, service};
 
 /// What the prober scales.
 pub const DEPENDENTS: [&str; 3] = [KCM, MCM, CA];
@@ -27,16 +30,12 @@ pub struct Shoot {
     pub plane: ControlPlane,
     /// Its machines.
     pub machines: Vec<Machine>,
+    /// What its Service's EndpointSlices say.
+    pub endpoints: EndpointWatch,
     seed: KubeApi,
-    seen: Arc<Seen>,
-    _watches: Vec<JoinHandle<Result<()>>>,
-}
-
-/// What has been seen of a shoot.
-struct Seen {
-    unknown: Mutex<BTreeSet<String>>,
-    /// The least ready endpoints that the Service ever had.
-    least: Mutex<usize>,
+    /// The nodes that were ever Unknown.
+    unknown: Arc<Mutex<BTreeSet<String>>>,
+    _watch: JoinHandle<()>,
 }
 
 impl Shoot {
@@ -47,29 +46,21 @@ impl Shoot {
         plane: ControlPlane,
         machines: Vec<Machine>,
     ) -> Result<Self> {
-        let mut object = gardener::namespace(namespace);
-        object["metadata"]["labels"] = json!({"gardener.cloud/role": "shoot"});
-        seed.create("/api/v1/namespaces", &object).await?;
+        create_namespace(seed, namespace).await?;
         let secret = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": KCM, "namespace": namespace},
             "stringData": {"kubeconfig": plane.admin_kubeconfig()}});
-        seed.create(&format!("/api/v1/namespaces/{namespace}/secrets"), &secret)
-            .await?;
+        seed.create(&secret).await?;
         for name in DEPENDENTS {
-            let command = if name == KCM {
+            let spec = if name == KCM {
                 controller_manager()
             } else {
-                json!({"image": TOOL})
+                json!({"containers": [{"name": name, "image": TOOL, "imagePullPolicy": "Never"}]})
             };
-            seed.create(
-                &format!("/apis/apps/v1/namespaces/{namespace}/deployments"),
-                &deployment(name, &command),
-            )
-            .await?;
+            seed.create(&deployment(namespace, name, name, 1, spec))
+                .await?;
         }
         let api = plane.api();
-        for (collection, object) in shoot_access() {
-            api.create(&collection, &object).await?;
-        }
+        api.create_all(&shoot_access()).await?;
         let nodes: Vec<&str> = machines.iter().map(Machine::name).collect();
         for node in &nodes {
             eventually("the node's kubelet registers it", async || {
@@ -77,9 +68,7 @@ impl Shoot {
             })
             .await?;
         }
-        let service = json!({"apiVersion": "v1", "kind": "Service", "metadata": {"name": "web"},
-            "spec": {"selector": {"app": "web"}, "ports": [{"port": 80}]}});
-        api.create("/api/v1/namespaces/default/services", &service)
+        api.create(&service("default", "web", json!({"app": "web"}), 80))
             .await?;
         eventually(
             "the shoot's controllers have made its ServiceAccount",
@@ -90,37 +79,20 @@ impl Shoot {
         )
         .await?;
         for node in &nodes {
-            api.create("/api/v1/namespaces/default/pods", &web(node))
-                .await?;
+            api.create(&web(node)).await?;
         }
-        eventually("all endpoints of the Service are ready", async || {
-            let ready = ready_endpoints(api).await?;
-            ensure!(ready == nodes.len(), "{ready}");
-            Ok(())
-        })
-        .await?;
-        let seen = Arc::new(Seen {
-            unknown: Mutex::default(),
-            least: Mutex::new(nodes.len()),
-        });
-        let watches = [
-            ("/api/v1/nodes", Seen::node as fn(&Seen, &Change)),
-            (
-                "/apis/discovery.k8s.io/v1/namespaces/default/endpointslices",
-                Seen::endpoints,
-            ),
-        ]
-        .map(|(collection, see)| {
-            let (api, seen) = (api.clone(), seen.clone());
-            tokio::spawn(async move { api.follow(collection, |change| see(&seen, &change)).await })
-        });
+        let endpoints = EndpointWatch::start(api, "default", "web");
+        endpoints.all_ready(nodes.len()).await?;
+        let unknown = Arc::new(Mutex::default());
+        let watch = follow_nodes(api.clone(), unknown.clone());
         Ok(Self {
             namespace,
             plane,
             machines,
+            endpoints,
             seed: seed.clone(),
-            seen,
-            _watches: watches.into(),
+            unknown,
+            _watch: tokio::spawn(watch),
         })
     }
 
@@ -128,21 +100,17 @@ impl Shoot {
     pub async fn publish(&self) -> Result<()> {
         let namespace = self.namespace;
         for machine in &self.machines {
-            let collection = format!("{MACHINES}/namespaces/{namespace}/machines");
-            self.seed
-                .create(&collection, &gardener::machine(namespace, machine.name()))
-                .await?;
+            let machine = gardener::machine(namespace, machine.name());
+            self.seed.create(&machine).await?;
         }
         let token = self.plane.api().token("kube-system", PROBE).await?;
         let access = kubeconfig(&self.plane.url(), self.plane.authority(), &token);
-        let secrets = format!("/api/v1/namespaces/{namespace}/secrets");
-        self.seed
-            .create(&secrets, &gardener::probe_secret(namespace, &access))
-            .await?;
+        let secret = gardener::probe_secret(namespace, &access);
+        self.seed.create(&secret).await?;
         let mut cluster = gardener::cluster(namespace, Some("40s"));
         cluster["spec"]["shoot"]["status"]["lastOperation"]["lastUpdateTime"] =
             "2025-01-01T00:00:00Z".into();
-        self.seed.create(CLUSTERS, &cluster).await
+        self.seed.create(&cluster).await
     }
 
     /// Pulls its machines' cables, or puts them in again.
@@ -160,129 +128,57 @@ impl Shoot {
                 "/apis/apps/v1/namespaces/{}/deployments/{name}",
                 self.namespace
             );
-            let object = self.seed.get(&path).await?;
-            replicas.push((
-                object["spec"]["replicas"].as_i64().unwrap_or(-1),
-                object["status"]["readyReplicas"].as_i64().unwrap_or(0),
-            ));
+            let Dependent {
+                replicas: desired,
+                ready,
+                ..
+            } = Dependent::of(&self.seed.get(&path).await?);
+            replicas.push((desired, ready));
         }
         Ok(replicas)
     }
 
-    /// The names of its nodes that are Unknown.
+    /// How many of its nodes are Unknown.
     pub async fn unknown(&self) -> Result<usize> {
-        let list = self.plane.api().get("/api/v1/nodes").await?;
-        Ok(list["items"]
-            .as_array()
-            .into_iter()
-            .flatten()
-            .filter(|node| is_unknown(node))
-            .count())
+        let nodes = self.plane.api().list("/api/v1/nodes").await?;
+        Ok(nodes.iter().filter(|node| is_unknown(node)).count())
     }
 
-    /// The Service's ready endpoints.
-    pub async fn endpoints(&self) -> Result<usize> {
-        ready_endpoints(self.plane.api()).await
-    }
-
-    /// The nodes that were ever Unknown, and the least ready endpoints that there ever were.
-    pub fn seen(&self) -> (Vec<String>, usize) {
-        let unknown = self
-            .seen
-            .unknown
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
-        let least = self
-            .seen
-            .least
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
-        (unknown.iter().cloned().collect(), *least)
+    /// The nodes that were ever Unknown.
+    pub fn ever_unknown(&self) -> BTreeSet<String> {
+        self.unknown.lock().clone()
     }
 }
 
-impl Seen {
-    fn node(&self, change: &Change) {
+async fn follow_nodes(api: KubeApi, unknown: Arc<Mutex<BTreeSet<String>>>) {
+    let observe = |change| {
         if let Change::Set(node) = change
-            && is_unknown(node)
+            && is_unknown(&node)
         {
-            let name = node["metadata"]["name"]
-                .as_str()
-                .unwrap_or_default()
-                .to_owned();
-            self.unknown
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner)
-                .insert(name);
+            unknown.lock().insert(name(&node).to_owned());
         }
-    }
-
-    fn endpoints(&self, change: &Change) {
-        let Change::Set(slice) = change else { return };
-        if slice["metadata"]["labels"]["kubernetes.io/service-name"] == "web" {
-            let mut least = self.least.lock().unwrap_or_else(PoisonError::into_inner);
-            *least = ready(slice).min(*least);
-        }
-    }
-}
-
-async fn ready_endpoints(shoot: &KubeApi) -> Result<usize> {
-    let list = shoot
-        .get("/apis/discovery.k8s.io/v1/namespaces/default/endpointslices")
-        .await?;
-    Ok(list["items"]
-        .as_array()
-        .into_iter()
-        .flatten()
-        .map(ready)
-        .sum())
+    };
+    api.keep_following("/api/v1/nodes", observe).await;
 }
 
 fn is_unknown(node: &Value) -> bool {
-    let conditions = node["status"]["conditions"].as_array();
-    conditions
-        .into_iter()
-        .flatten()
+    items(&node["status"]["conditions"])
         .any(|condition| condition["type"] == "Ready" && condition["status"] == "Unknown")
 }
 
-fn ready(slice: &Value) -> usize {
-    if slice["metadata"]["labels"]["kubernetes.io/service-name"] != "web" {
-        return 0;
-    }
-    slice["endpoints"]
-        .as_array()
-        .into_iter()
-        .flatten()
-        .filter(|endpoint| endpoint["conditions"]["ready"] == true)
-        .count()
-}
-
+/// The pod of kube-controller-manager.
 fn controller_manager() -> Value {
     let controllers = "node-lifecycle-controller,taint-eviction-controller,endpointslice-controller,serviceaccount-controller";
-    json!({"image": CONTROLLER_MANAGER,
+    let container = json!({"name": KCM, "image": CONTROLLER_MANAGER, "imagePullPolicy": "Never",
         "args": ["--kubeconfig=/access/kubeconfig", format!("--controllers={controllers}"), "--node-monitor-grace-period=40s",
             "--leader-elect=false", "--secure-port=0"],
-        "volumeMounts": [{"name": "access", "mountPath": "/access"}]})
-}
-
-fn deployment(name: &str, command: &Value) -> Value {
-    let labels = json!({"app": "kubernetes", "role": name, "gardener.cloud/role": "controlplane"});
-    let mut container = json!({"name": name, "imagePullPolicy": "Never"});
-    for (key, value) in command.as_object().into_iter().flatten() {
-        container[key] = value.clone();
-    }
-    let mut spec = json!({"terminationGracePeriodSeconds": 2, "automountServiceAccountToken": false, "containers": [container]});
-    if name == KCM {
-        spec["volumes"] = json!([{"name": "access", "secret": {"secretName": KCM}}]);
-    }
-    json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": name},
-        "spec": {"replicas": 1, "selector": {"matchLabels": labels}, "template": {"metadata": {"labels": labels}, "spec": spec}}})
+        "volumeMounts": [{"name": "access", "mountPath": "/access"}]});
+    json!({"containers": [container], "volumes": [{"name": "access", "secret": {"secretName": KCM}}]})
 }
 
 /// A pod of the Service on this node.
 fn web(node: &str) -> Value {
-    json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": format!("web-{node}"), "labels": {"app": "web"}},
+    json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": format!("web-{node}"), "namespace": "default", "labels": {"app": "web"}},
         "spec": {"nodeName": node, "automountServiceAccountToken": false, "terminationGracePeriodSeconds": 1,
             "containers": [{"name": "web", "image": TOOL, "imagePullPolicy": "Never", "command": ["/bin/httpd", "-f", "-p", "80"],
                 "readinessProbe": {"tcpSocket": {"port": 80}, "periodSeconds": 1}}]}})

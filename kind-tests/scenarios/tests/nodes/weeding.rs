@@ -6,10 +6,11 @@ use std::time::Duration;
 use anyhow::{Context, Result, ensure};
 use chrono::{DateTime, Utc};
 use serde_json::{Value, json};
-use testbed::{KubeApi, eventually, gardener, unique};
+use testbed::{EndpointWatch, KubeApi, eventually, unique};
 use tokio::time::Instant;
 
 use crate::images::TOOL;
+use crate::workloads::{create_namespace, deployment, service};
 
 /// What the pods need.
 const SERVICE: &str = "etcd-main-client";
@@ -77,9 +78,7 @@ impl Shape {
 /// How long the pods took to get ready after their Service was, with the weeder and without.
 pub async fn weeded(api: &KubeApi, shape: Shape) -> Result<(Duration, Duration)> {
     let namespace = shape.namespace();
-    let mut object = gardener::namespace(&namespace);
-    object["metadata"]["labels"] = json!({"gardener.cloud/role": "shoot"});
-    api.create("/api/v1/namespaces", &object).await?;
+    create_namespace(api, &namespace).await?;
     eventually("there is a ServiceAccount", async || {
         api.get(&format!(
             "/api/v1/namespaces/{namespace}/serviceaccounts/default"
@@ -87,13 +86,9 @@ pub async fn weeded(api: &KubeApi, shape: Shape) -> Result<(Duration, Duration)>
         .await
     })
     .await?;
-    let service = json!({"apiVersion": "v1", "kind": "Service", "metadata": {"name": SERVICE},
-        "spec": {"selector": {"role": "main"}, "ports": [{"port": 2379}]}});
-    api.create(
-        &format!("/api/v1/namespaces/{namespace}/services"),
-        &service,
-    )
-    .await?;
+    api.create(&service(&namespace, SERVICE, json!({"role": "main"}), 2379))
+        .await?;
+    let endpoints = EndpointWatch::start(api, &namespace, SERVICE);
     let service = api
         .get(&format!(
             "/api/v1/namespaces/{namespace}/services/{SERVICE}"
@@ -107,38 +102,28 @@ pub async fn weeded(api: &KubeApi, shape: Shape) -> Result<(Duration, Duration)>
         "readinessProbe": {"tcpSocket": {"port": 2379}, "periodSeconds": 1}}]});
     let deployments = format!("/apis/apps/v1/namespaces/{namespace}/deployments");
     let scale = async |replicas: i64| {
-        api.merge(
-            &format!("{deployments}/etcd-main"),
-            &json!({"spec": {"replicas": replicas}}),
-        )
-        .await
-        .map(drop)
+        let patch = json!({"spec": {"replicas": replicas}});
+        api.merge(&format!("{deployments}/etcd-main"), &patch).await
     };
     let was_ready = shape == Shape::ReadyBefore;
-    api.create(
-        &deployments,
-        &deployment("etcd-main", "main", i64::from(was_ready), etcd),
-    )
-    .await?;
+    let etcd = deployment(&namespace, "etcd-main", "main", i64::from(was_ready), etcd);
+    api.create(&etcd).await?;
     for (name, role) in [
         ("kube-apiserver", "apiserver"),
         ("unknown-to-the-weeder", "other"),
     ] {
         if was_ready {
-            endpoint(api, &namespace, true).await?;
+            service_is(&endpoints, true).await?;
         }
-        api.create(
-            &deployments,
-            &deployment(name, role, 1, shape.containers(address)),
-        )
-        .await?;
+        let crashing = deployment(&namespace, name, role, 1, shape.containers(address));
+        api.create(&crashing).await?;
         if was_ready {
             ready(api, &namespace, role).await?;
         }
     }
     if was_ready {
         scale(0).await?;
-        endpoint(api, &namespace, false).await?;
+        service_is(&endpoints, false).await?;
     }
     // From the fourth crash on a kubelet waits for 40 s or more.
     eventually("both pods wait for their kubelet's back-off", async || {
@@ -162,7 +147,7 @@ pub async fn weeded(api: &KubeApi, shape: Shape) -> Result<(Duration, Duration)>
     })
     .await?;
     scale(1).await?;
-    endpoint(api, &namespace, true).await?;
+    service_is(&endpoints, true).await?;
     let back = Instant::now();
     ready(api, &namespace, "apiserver").await?;
     let with = back.elapsed();
@@ -170,22 +155,10 @@ pub async fn weeded(api: &KubeApi, shape: Shape) -> Result<(Duration, Duration)>
     Ok((with, back.elapsed()))
 }
 
-fn deployment(name: &str, role: &str, replicas: i64, mut spec: Value) -> Value {
-    let labels = json!({"role": role, "gardener.cloud/role": "controlplane"});
-    spec["terminationGracePeriodSeconds"] = 1.into();
-    spec["automountServiceAccountToken"] = false.into();
-    json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": name},
-        "spec": {"replicas": replicas, "selector": {"matchLabels": labels}, "template": {"metadata": {"labels": labels}, "spec": spec}}})
-}
-
 /// The pod with this role.
 async fn pod(api: &KubeApi, namespace: &str, role: &str) -> Result<Value> {
-    let mut pods = api
-        .get(&format!(
-            "/api/v1/namespaces/{namespace}/pods?labelSelector=role%3D{role}"
-        ))
-        .await?;
-    let pods = pods["items"].as_array_mut().context("no items")?;
+    let path = format!("/api/v1/namespaces/{namespace}/pods?labelSelector=role%3D{role}");
+    let mut pods = api.list(&path).await?;
     pods.retain(|pod| pod["metadata"]["deletionTimestamp"].is_null());
     pods.pop()
         .with_context(|| format!("no pod with role {role}"))
@@ -216,20 +189,9 @@ async fn ready(api: &KubeApi, namespace: &str, role: &str) -> Result<()> {
 }
 
 /// Waits until the Service has a ready endpoint, or none.
-async fn endpoint(api: &KubeApi, namespace: &str, wanted: bool) -> Result<()> {
-    let path = format!(
-        "/apis/discovery.k8s.io/v1/namespaces/{namespace}/endpointslices?labelSelector=kubernetes.io/service-name%3D{SERVICE}"
-    );
+async fn service_is(endpoints: &EndpointWatch, wanted: bool) -> Result<()> {
     eventually("the Service is as it should be", async || {
-        let slices = api.get(&path).await?;
-        let endpoints = slices["items"]
-            .as_array()
-            .into_iter()
-            .flatten()
-            .flat_map(|slice| slice["endpoints"].as_array().into_iter().flatten());
-        let ready = endpoints
-            .filter(|endpoint| endpoint["conditions"]["ready"] == true)
-            .count();
+        let ready = endpoints.get().ready();
         ensure!((ready > 0) == wanted, "{ready} ready endpoints");
         Ok(())
     })

@@ -168,18 +168,15 @@ impl World {
 
 /// What the agents' installation needs in a seed.
 async fn prepare(seed: &KubeApi) -> Result<()> {
-    for (collection, object) in gardener::definitions() {
-        seed.create(&collection, &object).await?;
-    }
+    seed.create_all(&gardener::definitions()).await?;
     let class = json!({"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": "gardener-system-800"}, "value": 999_998_800});
-    seed.create("/apis/scheduling.k8s.io/v1/priorityclasses", &class)
-        .await?;
+    seed.create(&class).await?;
     let mut garden = gardener::namespace(GARDEN);
     for mode in ["enforce", "warn", "audit"] {
         garden["metadata"]["labels"][format!("pod-security.kubernetes.io/{mode}")] =
             "restricted".into();
     }
-    seed.create("/api/v1/namespaces", &garden).await?;
+    seed.create(&garden).await?;
     for collection in [CLUSTERS, &format!("{MACHINES}/machines")] {
         eventually("the seed serves Gardener's resources", async || {
             seed.get(collection).await

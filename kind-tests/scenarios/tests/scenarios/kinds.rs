@@ -6,7 +6,7 @@ use testbed::gardener::{SCALERS, more_access};
 use testbed::prober::dependent;
 use testbed::seed::Dependent;
 use testbed::shoot::KCM;
-use testbed::{Prober, ProberConfig, Shoot, ShootPlan, scenario};
+use testbed::{Prober, ProberConfig, Shoot, ShootPlan, objects, scenario};
 
 use crate::{ORDERLY, logs};
 
@@ -15,11 +15,11 @@ fn a_stateful_set_and_a_custom_resource_are_scaled_like_a_deployment() -> Result
     scenario(async |bed| {
         let seed = bed.own_seed().await?;
         let mut access = more_access();
-        let (roles, role) = access[0].clone();
-        let rules = access[0].1["rules"].as_array_mut().context("no rules")?;
+        let role = access[0].clone();
+        let rules = access[0]["rules"].as_array_mut().context("no rules")?;
         rules[1]["resources"] = json!(["scalers"]);
         rules.push(json!({"apiGroups": ["bed.example.org"], "resources": ["scalers/scale"], "verbs": ["get"]}));
-        seed.apply(access).await?;
+        seed.api().create_all(&access).await?;
         let plan = ShootPlan {
             grace: ORDERLY,
             deployments: vec![(KCM, 2)],
@@ -28,16 +28,10 @@ fn a_stateful_set_and_a_custom_resource_are_scaled_like_a_deployment() -> Result
         };
         let shoot = Shoot::create(bed, &seed, "kinds", plan).await?;
         shoot
-            .create_workload(
-                "/apis/apps/v1",
-                "statefulsets",
-                "StatefulSet",
-                "machines",
-                3,
-            )
+            .create_workload("apps/v1", "StatefulSet", "machines", 3)
             .await?;
         shoot
-            .create_workload(SCALERS, "scalers", "Scaler", "autoscaler", 4)
+            .create_workload("bed.example.org/v1", "Scaler", "autoscaler", 4)
             .await?;
         let config = ProberConfig {
             dependents: vec![
@@ -91,9 +85,8 @@ fn a_stateful_set_and_a_custom_resource_are_scaled_like_a_deployment() -> Result
         ensure!(state(2).await?.replicas == 4);
         shoot.nodes.heal_all();
         shoot.eventually("no trace is left", restored).await?;
-        let name = role["metadata"]["name"].as_str().unwrap_or_default();
         seed.api()
-            .replace(&format!("{roles}/{name}"), "/rules", &role["rules"])
+            .replace(&objects::path(&role)?, "/rules", &role["rules"])
             .await?;
         let forbidden = || {
             shoot

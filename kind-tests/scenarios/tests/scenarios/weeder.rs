@@ -30,14 +30,9 @@ fn etcd_back_restarts_kube_apiserver_and_kube_apiserver_back_restarts_its_depend
         let plane = Plane::create(bed, "chain", 1).await?;
         // A disruption budget is no obstacle to a pod that serves nobody anyway.
         let selector = json!({"matchLabels": {"role": "apiserver"}});
-        let budget = json!({"metadata": {"name": "none"}, "spec": {"maxUnavailable": 0, "selector": selector}});
-        plane
-            .api()
-            .create(
-                &plane.path("/apis/policy/v1", "poddisruptionbudgets"),
-                &budget,
-            )
-            .await?;
+        let metadata = json!({"name": "none", "namespace": plane.namespace});
+        let budget = json!({"apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "metadata": metadata, "spec": {"maxUnavailable": 0, "selector": selector}});
+        plane.api().create(&budget).await?;
         plane.all("controller-manager", State::Terminated).await?;
         let (servers, managers) = (
             plane.outage(None).await?,
@@ -112,25 +107,25 @@ const ROUNDS: usize = 20;
 /// While the weeder is held up, etcd recovers and a crash-looping pod is replaced by a healthy one
 /// of the same name.
 async fn replaced_during_a_stop(plane: &Plane, weeder: &Agent) -> Result<()> {
-    let pods = plane.path("/api/v1", "pods");
-    let path = format!("{pods}/namesake");
+    let path = plane.path("/api/v1", "pods/namesake");
     let labels = json!({"gardener.cloud/role": "controlplane", "role": "apiserver"});
     let owner = json!({"apiVersion": "apps/v1", "kind": "StatefulSet", "name": "s", "uid": "none-such", "controller": true});
     let pod = json!({
-        "metadata": {"name": "namesake", "labels": labels, "ownerReferences": [owner]},
+        "apiVersion": "v1", "kind": "Pod",
+        "metadata": {"name": "namesake", "namespace": plane.namespace, "labels": labels, "ownerReferences": [owner]},
         "spec": {"nodeName": NODE, "containers": [{"name": "c", "image": "example.org/c"}]},
     });
     plane.api().delete(&path).await?;
     plane.all("main", State::NotReady).await?;
     plane.service(ETCD, false).await?;
     no_window(weeder).await?;
-    plane.api().create(&pods, &pod).await?;
+    plane.api().create(&pod).await?;
     plane.set("namesake", State::Crashing).await?;
     weeder.pause(true)?;
     plane.all("main", State::Ready).await?;
     plane.service(ETCD, true).await?;
     plane.api().delete(&path).await?;
-    plane.api().create(&pods, &pod).await?;
+    plane.api().create(&pod).await?;
     plane.set("namesake", State::Ready).await?;
     let uid = plane.api().get(&path).await?["metadata"]["uid"].clone();
     weeder.pause(false)?;

@@ -1,9 +1,10 @@
 //! Who asks, and whether they may: bearer tokens and rules in the manner of RBAC.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use k8s_openapi::api::rbac::v1::PolicyRule;
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 
 use crate::api::requests::Record;
@@ -163,28 +164,18 @@ impl Rule {
 impl Access {
     /// Lets a token stand for a user, from the next request on.
     pub fn grant(&self, token: &str, user: User) {
-        self.users
-            .lock()
-            .expect("no panic while locked")
-            .insert(token.to_owned(), Arc::new(user));
+        self.users.lock().insert(token.to_owned(), Arc::new(user));
     }
 
     /// Makes a token worthless, from the next request on.
     pub fn revoke(&self, token: &str) {
-        self.users
-            .lock()
-            .expect("no panic while locked")
-            .remove(token);
+        self.users.lock().remove(token);
     }
 
     /// Who stands behind an Authorization header.
     pub(crate) fn user(&self, header: Option<&str>) -> Option<Arc<User>> {
         let token = header?.strip_prefix("Bearer ")?.trim();
-        self.users
-            .lock()
-            .expect("no panic while locked")
-            .get(token)
-            .cloned()
+        self.users.lock().get(token).cloned()
     }
 }
 

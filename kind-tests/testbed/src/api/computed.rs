@@ -2,10 +2,11 @@
 //! many servers full of nodes cost one process no writes then.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use bytes::Bytes;
 use chrono::Utc;
+use parking_lot::Mutex;
 
 use crate::api::{
     protobuf,
@@ -30,7 +31,6 @@ impl Computed {
     pub fn set(&self, resource: &str, list: impl Fn() -> Vec<Bytes> + Send + Sync + 'static) {
         self.lists
             .lock()
-            .expect("no panic while locked")
             .insert(resource.to_owned(), Arc::new(list));
     }
 
@@ -42,12 +42,7 @@ impl Computed {
         query: &ListQuery,
         in_protobuf: bool,
     ) -> Option<Result<Reply, ApiError>> {
-        let list = self
-            .lists
-            .lock()
-            .expect("no panic while locked")
-            .get(&resource.full_name())?
-            .clone();
+        let list = self.lists.lock().get(&resource.full_name())?.clone();
         if !in_protobuf {
             return Some(Err(of_code(
                 406,

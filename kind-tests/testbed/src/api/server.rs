@@ -2,7 +2,7 @@
 
 use std::fmt::Display;
 use std::net::{Ipv4Addr, SocketAddr};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
@@ -12,6 +12,7 @@ use http::{Request, Response};
 use hyper::body::{Body, Incoming};
 use hyper::{server::conn::http1, service::service_fn};
 use hyper_util::rt::TokioIo;
+use parking_lot::Mutex;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::task::{JoinHandle, JoinSet};
@@ -159,17 +160,13 @@ impl MemoryApi {
 
     /// Ends all connections that are open now.
     pub fn cut_connections(&self) {
-        let mut cut = self.shared.cut.lock().expect("no panic while locked");
+        let mut cut = self.shared.cut.lock();
         std::mem::take(&mut *cut).cancel();
     }
 
     /// How many connections there were.
     pub fn connections(&self) -> Connections {
-        *self
-            .shared
-            .connections
-            .lock()
-            .expect("no panic while locked")
+        *self.shared.connections.lock()
     }
 }
 
@@ -222,7 +219,7 @@ async fn listen(
                     connections.accepted += 1;
                     connections.accepted
                 });
-                let cut = shared.cut.lock().expect("no panic while locked").clone();
+                let cut = shared.cut.lock().clone();
                 connections.spawn(connection(shared.clone(), stream, tls.clone(), number, cut));
             }
         }

@@ -1,8 +1,8 @@
 //! What all connections of a server stand on.
 
-use std::sync::Mutex;
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
@@ -87,7 +87,7 @@ pub(crate) struct Shared {
 
 impl Shared {
     pub fn count<T>(&self, change: impl FnOnce(&mut Connections) -> T) -> T {
-        change(&mut self.connections.lock().expect("no panic while locked"))
+        change(&mut self.connections.lock())
     }
 
     pub async fn until_not_silent(&self) {

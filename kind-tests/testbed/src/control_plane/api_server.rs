@@ -2,10 +2,11 @@
 
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use crate::authority::{Authority, Serving};
 use anyhow::{Context, Result, bail};
+use parking_lot::{Mutex, MutexGuard};
 use rcgen::KeyPair;
 
 use super::{Etcd, TRIES, free_ports};
@@ -198,7 +199,7 @@ impl ApiServer {
     }
 
     fn current(&self) -> MutexGuard<'_, Arc<Process>> {
-        self.process.lock().unwrap_or_else(PoisonError::into_inner)
+        self.process.lock()
     }
 }
 

@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context, Result};
+use serde_json::Value;
 
 use super::{ControllerManager, free_ports, hold_port};
-use crate::gardener::Manifest;
 use crate::process::Program;
 use crate::{go_programs, leash};
 
@@ -16,16 +16,13 @@ async fn programs() -> Result<PathBuf> {
 }
 
 /// The resource definitions of this version of machine-controller-manager.
-pub async fn machine_definitions() -> Result<Vec<Manifest>> {
+pub async fn machine_definitions() -> Result<Vec<Value>> {
     let mut definitions = Vec::new();
     for file in std::fs::read_dir(programs().await?.join("crds"))? {
         let path = file?.path();
         let definition = serde_saphyr::from_str(&std::fs::read_to_string(&path)?);
         let definition = definition.with_context(|| path.display().to_string())?;
-        definitions.push((
-            "/apis/apiextensions.k8s.io/v1/customresourcedefinitions".into(),
-            definition,
-        ));
+        definitions.push(definition);
     }
     Ok(definitions)
 }

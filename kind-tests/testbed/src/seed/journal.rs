@@ -3,7 +3,8 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::sync::{Mutex, PoisonError};
+
+use parking_lot::Mutex;
 
 pub use crate::gardener::{IGNORE, PROTECTED as MARKER, REPLICAS as MEMORY};
 use serde_json::Value;
@@ -11,6 +12,7 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 
 use crate::kube_api::Change;
+use crate::objects::metadata;
 
 /// A resource that the prober scales, as far as scenarios look at it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -33,11 +35,10 @@ impl Dependent {
                 .as_str()
                 .map(Into::into)
         };
+        let count = |value: &Value| value.as_i64().unwrap_or_default();
         Self {
-            replicas: object["spec"]["replicas"].as_i64().unwrap_or_default(),
-            ready: object["status"]["readyReplicas"]
-                .as_i64()
-                .unwrap_or_default(),
+            replicas: count(&object["spec"]["replicas"]),
+            ready: count(&object["status"]["readyReplicas"]),
             memory: annotation(MEMORY),
             marker: annotation(MARKER),
         }
@@ -99,19 +100,13 @@ impl Journal {
             Change::Set(object) => (object, Some(Dependent::of(object))),
             Change::Gone(object) => (object, None),
         };
-        let text = |field: &str| {
-            object["metadata"][field]
-                .as_str()
-                .unwrap_or_default()
-                .to_owned()
-        };
         let entry = Entry {
             at: Instant::now(),
-            namespace: text("namespace"),
-            name: text("name"),
+            namespace: metadata(object, "namespace").to_owned(),
+            name: metadata(object, "name").to_owned(),
             state,
         };
-        let mut entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut entries = self.entries.lock();
         let key = (entry.namespace.clone(), entry.name.clone());
         // A watch that is restarted tells what is known, and a write that changes none of what is
         // looked at is no entry.
@@ -133,9 +128,18 @@ impl Journal {
         self.states.subscribe()
     }
 
+    /// The last states in one namespace, by name.
+    pub fn states_in(&self, namespace: &str) -> BTreeMap<String, Dependent> {
+        let states = self.states.borrow();
+        let inside = states.iter().filter(|((place, _), _)| place == namespace);
+        inside
+            .map(|((_, name), state)| (name.clone(), state.clone()))
+            .collect()
+    }
+
     /// The entries of one namespace.
     pub fn of(&self, namespace: &str) -> Vec<Entry> {
-        let entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
+        let entries = self.entries.lock();
         entries
             .iter()
             .filter(|entry| entry.namespace == namespace)

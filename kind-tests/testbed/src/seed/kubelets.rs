@@ -1,9 +1,10 @@
 //! The kubelets of a seed, which write through its API.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures::StreamExt;
+use parking_lot::Mutex;
 use tokio::time::{Instant, sleep};
 
 use crate::kube_api::KubeApi;
@@ -25,10 +26,7 @@ pub(super) async fn run(pods: Arc<Mutex<Pods<String>>>, api: KubeApi) {
             // Gone meanwhile, or written again: the watch tells.
             let _ = api.merge(&format!("{path}/status"), &ready(replicas)).await;
         };
-        let due = pods
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .take_due(Instant::now());
+        let due = pods.lock().take_due(Instant::now());
         futures::stream::iter(due)
             .for_each_concurrent(IN_FLIGHT, write)
             .await;

@@ -1,9 +1,10 @@
 //! Control planes of seeds that scenarios have for themselves, one after the other.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use super::ControlPlane;
 use crate::control_plane::Baseline;
+use parking_lot::Mutex;
 
 /// A control plane that nobody uses, and what it held before its first scenario.
 pub(crate) struct Idle {
@@ -28,9 +29,6 @@ impl Loan {
 
 impl Drop for Loan {
     fn drop(&mut self) {
-        self.pool
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .extend(self.lent.take());
+        self.pool.lock().extend(self.lent.take());
     }
 }

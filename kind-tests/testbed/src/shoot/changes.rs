@@ -10,30 +10,29 @@ use chrono::TimeDelta;
 use serde_json::{Value, json};
 
 use super::{Body, Shoot};
-use crate::gardener::{self, CLUSTERS, MACHINES, PROBE, PROBE_SECRET, shoot_access};
-use crate::seed::{Dependent, apply};
+use crate::gardener::{self, CLUSTERS, PROBE, PROBE_SECRET, shoot_access};
+use crate::objects::path;
+use crate::seed::Dependent;
 use crate::wait::eventually;
 
 impl Shoot {
     /// Creates a resource with replicas and waits until they are ready.
     pub async fn create_workload(
         &self,
-        api: &str,
-        plural: &str,
+        api_version: &str,
         kind: &str,
         name: &str,
         replicas: i64,
     ) -> Result<()> {
         let mut object = gardener::deployment(&self.namespace, name, replicas);
-        (object["apiVersion"], object["kind"]) =
-            (api.trim_start_matches("/apis/").into(), kind.into());
+        (object["apiVersion"], object["kind"]) = (api_version.into(), kind.into());
         if kind == "StatefulSet" {
             object["spec"]["serviceName"] = name.into();
         }
-        let path = self.path(api, plural);
-        self.seed.api().create(&path, &object).await?;
+        let (api, path) = (self.seed.api(), path(&object)?);
+        api.create(&object).await?;
         eventually("the pods of a new resource are ready", async || {
-            let state = Dependent::of(&self.seed.api().get(&format!("{path}/{name}")).await?);
+            let state = Dependent::of(&api.get(&path).await?);
             ensure!(state.ready == replicas, "{name}: {state}");
             Ok(())
         })
@@ -44,10 +43,7 @@ impl Shoot {
     pub async fn add_machine(&self, name: &str, node: &str) -> Result<()> {
         let mut machine = gardener::machine(&self.namespace, node);
         machine["metadata"]["name"] = name.into();
-        self.seed
-            .api()
-            .create(&self.path(MACHINES, "machines"), &machine)
-            .await?;
+        self.seed.api().create(&machine).await?;
         self.set_machine_phase(name, "Running").await
     }
 
@@ -59,11 +55,8 @@ impl Shoot {
         mut phase: impl FnMut() -> Duration,
     ) -> Result<()> {
         while self.nodes.names().len() > count {
-            let name = self.nodes.leave().await?;
-            self.seed
-                .api()
-                .delete(&format!("{}/{name}", self.path(MACHINES, "machines")))
-                .await?;
+            let machine = format!("{}/{}", self.machines(), self.nodes.leave().await?);
+            self.seed.api().delete(&machine).await?;
         }
         while self.nodes.names().len() < count {
             let name = self.nodes.join(phase(), TimeDelta::zero()).await?;
@@ -74,23 +67,14 @@ impl Shoot {
 
     /// Deletes all Machines.
     pub async fn delete_machines(&self) -> Result<()> {
-        self.seed
-            .api()
-            .delete(&self.path(MACHINES, "machines"))
-            .await
+        self.seed.api().delete(&self.machines()).await
     }
 
     /// Sets a Machine's phase.
     pub async fn set_machine_phase(&self, machine: &str, phase: &str) -> Result<()> {
-        let path = format!("{}/{machine}/status", self.path(MACHINES, "machines"));
-        self.seed
-            .api()
-            .merge(
-                &path,
-                &json!({"status": {"currentStatus": {"phase": phase}}}),
-            )
-            .await
-            .map(drop)
+        let path = format!("{}/{machine}/status", self.machines());
+        let status = json!({"status": {"currentStatus": {"phase": phase}}});
+        self.seed.api().merge(&path, &status).await
     }
 
     /// Writes the Secret with a new token, as Gardener's token requestor does several times a day.
@@ -108,13 +92,10 @@ impl Shoot {
     /// Makes every token of the prober in this shoot worthless. It takes the API server up to 10 s
     /// to forget what it has already accepted.
     pub async fn revoke_tokens(&self) -> Result<()> {
-        self.plane
-            .api()
-            .delete(&format!(
-                "/api/v1/namespaces/kube-system/serviceaccounts/{PROBE}"
-            ))
-            .await?;
-        apply(self.plane.api(), shoot_access()).await
+        let api = self.plane.api();
+        let account = format!("/api/v1/namespaces/kube-system/serviceaccounts/{PROBE}");
+        api.delete(&account).await?;
+        api.create_all(&shoot_access()).await
     }
 
     /// Writes the Secret.
@@ -123,41 +104,26 @@ impl Shoot {
             .await
     }
 
-    /// Writes a Secret like that under another name.
+    /// Creates a Secret with a kubeconfig under a name of its own.
     pub async fn write_secret_named(&self, name: &str, kubeconfig: &str) -> Result<()> {
         let mut secret = gardener::probe_secret(&self.namespace, kubeconfig);
         secret["metadata"]["name"] = name.into();
-        self.seed
-            .api()
-            .create(&self.path("/api/v1", "secrets"), &secret)
-            .await
+        self.seed.api().create(&secret).await
     }
 
     /// Writes the Secret's data as they are.
-    pub async fn write_secret_data(&self, mut data: Value) -> Result<()> {
-        let path = self.path("/api/v1", "secrets");
+    pub async fn write_secret_data(&self, data: Value) -> Result<()> {
         let mut secret = gardener::probe_secret(&self.namespace, "");
-        secret["data"] = data.clone();
-        self.seed.api().create(&path, &secret).await?;
-        if data.get("kubeconfig").is_none() {
-            data["kubeconfig"] = Value::Null;
-        }
-        self.seed
-            .api()
-            .merge(&format!("{path}/{PROBE_SECRET}"), &json!({"data": data}))
-            .await
-            .map(drop)
+        secret["data"] = data;
+        let api = self.seed.api();
+        api.create(&secret).await?;
+        api.replace(&path(&secret)?, "/data", &secret["data"]).await
     }
 
     /// Deletes the Secret.
     pub async fn delete_secret(&self) -> Result<()> {
-        self.seed
-            .api()
-            .delete(&format!(
-                "{}/{PROBE_SECRET}",
-                self.path("/api/v1", "secrets")
-            ))
-            .await
+        let secret = format!("{}/{PROBE_SECRET}", self.secrets());
+        self.seed.api().delete(&secret).await
     }
 
     /// Changes the Shoot inside the Cluster resource.
@@ -168,31 +134,28 @@ impl Shoot {
 
     /// Writes the Cluster.
     pub(super) async fn publish(&self) -> Result<()> {
-        let (path, shoot) = (
-            format!("{CLUSTERS}/{}", self.namespace),
-            self.body.shoot(&self.namespace),
-        );
-        if self.seed.api().find(&path).await?.is_some() {
-            return self.seed.api().replace(&path, "/spec/shoot", &shoot).await;
-        }
         let mut cluster = gardener::cluster(&self.namespace, None);
-        cluster["spec"]["shoot"] = shoot;
+        cluster["spec"]["shoot"] = self.body.shoot(&self.namespace);
         cluster["spec"]["seed"]["metadata"]["name"] = self.body.cluster_seed.into();
-        self.seed.api().create(CLUSTERS, &cluster).await
+        let (api, path) = (self.seed.api(), path(&cluster)?);
+        if api.find(&path).await?.is_some() {
+            return api
+                .replace(&path, "/spec/shoot", &cluster["spec"]["shoot"])
+                .await;
+        }
+        api.create(&cluster).await
     }
 
     /// Deletes the Cluster.
     pub async fn delete_cluster(&self) -> Result<()> {
-        self.seed
-            .api()
-            .delete(&format!("{CLUSTERS}/{}", self.namespace))
-            .await
+        let cluster = format!("{CLUSTERS}/{}", self.namespace);
+        self.seed.api().delete(&cluster).await
     }
 
     /// Changes a Deployment by hand.
     pub async fn patch(&self, name: &str, patch: Value) -> Result<()> {
-        let path = format!("{}/{name}", self.path("/apis/apps/v1", "deployments"));
-        self.seed.api().merge(&path, &patch).await.map(drop)
+        let deployment = format!("{}/{name}", self.deployments());
+        self.seed.api().merge(&deployment, &patch).await
     }
 
     /// Scales a Deployment by hand.
@@ -203,7 +166,7 @@ impl Shoot {
 
     /// Sets or removes an annotation of a Deployment.
     pub async fn annotate(&self, name: &str, key: &str, value: Option<&str>) -> Result<()> {
-        self.patch(name, json!({"metadata": {"annotations": {key: value}}}))
-            .await
+        let deployment = format!("{}/{name}", self.deployments());
+        self.seed.api().annotate(&deployment, key, value).await
     }
 }

@@ -4,21 +4,22 @@ use std::collections::BTreeMap;
 use std::ops::Deref;
 use std::time::Duration;
 
-use crate::gardener;
-use crate::renewers::{LeaseRenewers, Leases, stamp};
 use anyhow::{Context, Result};
 use chrono::{DateTime, SecondsFormat, TimeDelta, Utc};
-use futures::future::try_join_all;
 use serde_json::{Value, json};
 
+use crate::gardener;
 use crate::kube_api::KubeApi;
+use crate::objects::{items, name};
+use crate::renewers::{LeaseRenewers, Leases, stamp};
 
+const NODES: &str = "/api/v1/nodes";
 /// The collection of the nodes' leases.
 pub const LEASES: &str = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases";
-/// The label of everything that the test bed makes in a shoot.
-const OURS: &str = "bed=node";
+/// Selects everything that the testbed makes in a shoot.
+const OURS: &str = "labelSelector=bed=node";
 
-/// An object that goes with the test bed's nodes.
+/// An object that goes with the testbed's nodes.
 pub fn labelled(mut object: Value) -> Value {
     object["metadata"]["labels"]["bed"] = "node".into();
     object
@@ -44,12 +45,11 @@ impl Deref for Nodes {
 impl Nodes {
     /// None yet; every `beat` each renews a lease that lasts for `grace`.
     pub async fn none(api: KubeApi, prefix: &str, grace: Duration, beat: Duration) -> Result<Self> {
-        let renewers = LeaseRenewers::new(api.clone(), beat);
         let nodes = Self {
+            renewers: LeaseRenewers::new(api.clone(), beat),
             api,
             prefix: prefix.to_owned(),
             grace,
-            renewers,
         };
         // A scenario that has failed on a given cluster has left its own behind.
         nodes.delete().await?;
@@ -60,15 +60,11 @@ impl Nodes {
     /// of ours by `skew`. Returns its name.
     pub async fn join(&mut self, phase: Duration, skew: TimeDelta) -> Result<String> {
         let name = format!("{}-{}", self.prefix, self.names().len() + 1);
-        self.api
-            .create("/api/v1/nodes", &labelled(gardener::node(&name, "pool")))
-            .await?;
-        self.api
-            .create(
-                LEASES,
-                &labelled(gardener::lease(&name, self.grace.as_secs(), skew)),
-            )
-            .await?;
+        let objects = [
+            gardener::node(&name, "pool"),
+            gardener::lease(&name, self.grace.as_secs(), skew),
+        ];
+        self.api.create_all(&objects.map(labelled)).await?;
         self.renewers.join(&name, phase, skew);
         Ok(name)
     }
@@ -78,16 +74,21 @@ impl Nodes {
         let name = self.names().last().context("there is no node")?.clone();
         self.renewers.leave(&name);
         self.settled().await;
-        self.api.delete(&format!("/api/v1/nodes/{name}")).await?;
-        self.delete_lease_of(&name).await?;
+        for collection in [NODES, LEASES] {
+            self.api.delete(&format!("{collection}/{name}")).await?;
+        }
         Ok(name)
+    }
+
+    fn path(&self, collection: &str, index: usize) -> String {
+        format!("{collection}/{}", self.names()[index])
     }
 
     /// Reports a node condition.
     pub async fn report(&self, index: usize, kind: &str, status: &str, reason: &str) -> Result<()> {
         let now = Utc::now().to_rfc3339_opts(SecondsFormat::Secs, true);
         let condition = json!({"type": kind, "status": status, "reason": reason, "lastHeartbeatTime": now, "lastTransitionTime": now});
-        let path = format!("/api/v1/nodes/{}/status", self.names()[index]);
+        let path = self.path(NODES, index) + "/status";
         self.api
             .merge_items(&path, &json!({"status": {"conditions": [condition]}}))
             .await
@@ -95,84 +96,51 @@ impl Nodes {
 
     /// Sets or removes an annotation of a node.
     pub async fn annotate(&self, index: usize, key: &str, value: Option<&str>) -> Result<()> {
-        let path = format!("/api/v1/nodes/{}", self.names()[index]);
         self.api
-            .merge(&path, &json!({"metadata": {"annotations": {key: value}}}))
+            .annotate(&self.path(NODES, index), key, value)
             .await
-            .map(drop)
     }
 
     /// Takes the renewTime off the lease of a node that was cut off before.
     pub async fn erase_renew_time(&self, index: usize) -> Result<()> {
-        let path = format!("{LEASES}/{}", self.names()[index]);
-        self.api
-            .merge(&path, &json!({"spec": {"renewTime": null}}))
-            .await
-            .map(drop)
+        let erased = json!({"spec": {"renewTime": null}});
+        self.api.merge(&self.path(LEASES, index), &erased).await
     }
 
     /// Deletes the lease of a node that was cut off before.
     pub async fn delete_lease(&self, index: usize) -> Result<()> {
-        self.delete_lease_of(&self.names()[index]).await
-    }
-
-    async fn delete_lease_of(&self, name: &str) -> Result<()> {
-        self.api.delete(&format!("{LEASES}/{name}")).await
+        self.api.delete(&self.path(LEASES, index)).await
     }
 
     /// The status of the condition Ready, for each node.
     pub async fn readiness(&self) -> Result<Vec<String>> {
-        try_join_all(self.names().iter().map(async |name| {
-            let node = self.api.get(&format!("/api/v1/nodes/{name}")).await?;
-            let conditions = node["status"]["conditions"]
-                .as_array()
-                .cloned()
-                .unwrap_or_default();
-            let ready = conditions
-                .iter()
-                .find(|condition| condition["type"] == "Ready");
-            Ok(ready
+        let mut readiness = BTreeMap::new();
+        for node in self.api.list(NODES).await? {
+            let ready = items(&node["status"]["conditions"]).find(|it| it["type"] == "Ready");
+            let status = ready
                 .and_then(|ready| ready["status"].as_str())
-                .unwrap_or("none")
-                .to_owned())
-        }))
-        .await
+                .unwrap_or("none");
+            readiness.insert(name(&node).to_owned(), status.to_owned());
+        }
+        self.each(&readiness)
     }
 
     /// When each lease was renewed, by its own stamp.
     pub async fn stamps(&self) -> Result<Vec<DateTime<Utc>>> {
-        let list = self.api.get(LEASES).await?;
-        let items = list["items"]
-            .as_array()
-            .map(Vec::as_slice)
-            .unwrap_or_default();
-        let stamps: BTreeMap<_, _> = items
-            .iter()
-            .map(|lease| {
-                (
-                    lease["metadata"]["name"].as_str(),
-                    lease["spec"]["renewTime"].as_str(),
-                )
-            })
-            .collect();
-        let stamp = |name: &String| {
-            let stamp = stamps
-                .get(&Some(name.as_str()))
-                .copied()
-                .flatten()
-                .with_context(|| format!("no renewTime of {name}"))?;
-            Ok(DateTime::parse_from_rfc3339(stamp)?.with_timezone(&Utc))
-        };
-        self.names().iter().map(stamp).collect()
+        self.each(&renew_times(&self.api).await?)
     }
 
     /// How long ago that was.
     pub async fn ages(&self) -> Result<Vec<Duration>> {
         let (stamps, now) = (self.stamps().await?, Utc::now());
-        Ok(stamps
-            .into_iter()
-            .map(|stamp| (now - stamp).to_std().unwrap_or_default())
-            .collect())
+        let age = |stamp: DateTime<Utc>| (now - stamp).to_std().unwrap_or_default();
+        Ok(stamps.into_iter().map(age).collect())
+    }
+
+    /// What is known of each node.
+    fn each<T: Clone>(&self, known: &BTreeMap<String, T>) -> Result<Vec<T>> {
+        let of = |name: &String| known.get(name).cloned().with_context(|| name.clone());
+        self.names().iter().map(of).collect()
     }
 
     /// Removes the nodes and their leases.
@@ -184,13 +152,24 @@ impl Nodes {
     }
 
     async fn delete(&self) -> Result<()> {
-        self.api
-            .delete(&format!("/api/v1/nodes?labelSelector={OURS}"))
-            .await?;
-        self.api
-            .delete(&format!("{LEASES}?labelSelector={OURS}"))
-            .await
+        for collection in [NODES, LEASES] {
+            self.api.delete(&format!("{collection}?{OURS}")).await?;
+        }
+        Ok(())
     }
+}
+
+/// When the leases of a cluster's nodes were renewed, by their own stamps.
+pub async fn renew_times(api: &KubeApi) -> Result<BTreeMap<String, DateTime<Utc>>> {
+    let leases = api.list(LEASES).await?;
+    let renewed = |lease: &Value| Some((name(lease).to_owned(), renew_time(lease)?));
+    Ok(leases.iter().filter_map(renewed).collect())
+}
+
+/// The renewTime of a lease, if it has one.
+pub fn renew_time(lease: &Value) -> Option<DateTime<Utc>> {
+    let stamp = DateTime::parse_from_rfc3339(lease["spec"]["renewTime"].as_str()?);
+    Some(stamp.ok()?.to_utc())
 }
 
 impl Leases for KubeApi {

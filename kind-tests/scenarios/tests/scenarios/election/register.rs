@@ -1,9 +1,10 @@
 //! What became of the Lease.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use anyhow::{Context, Result, ensure};
 use chrono::{DateTime, Utc};
+use parking_lot::Mutex;
 use testbed::kube_api::Change;
 use testbed::{Seed, eventually};
 use tokio::task::JoinSet;
@@ -47,9 +48,7 @@ impl Register {
                     acquired: time("acquireTime"),
                     renewed: time("renewTime"),
                 };
-                book.lock()
-                    .unwrap_or_else(PoisonError::into_inner)
-                    .push(entry);
+                book.lock().push(entry);
             };
             // When it ends too early, the scenario misses entries and fails.
             let _ = api.follow(LEASES, note).await;
@@ -61,10 +60,7 @@ impl Register {
     }
 
     fn all(&self) -> Vec<Entry> {
-        self.entries
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clone()
+        self.entries.lock().clone()
     }
 
     pub fn holder(&self) -> String {

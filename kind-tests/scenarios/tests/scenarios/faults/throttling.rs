@@ -37,18 +37,19 @@ impl<'a> Rejection<'a> {
             "rules": [{"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["configmaps"]}],
         });
         api.delete(&format!("{HOOKS}/{OCCUPANT}")).await?;
-        api.create(
-            HOOKS,
-            &json!({"metadata": {"name": OCCUPANT}, "webhooks": [hook]}),
-        )
-        .await?;
+        let hooks = json!({
+            "apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingWebhookConfiguration",
+            "metadata": {"name": OCCUPANT}, "webhooks": [hook],
+        });
+        api.create(&hooks).await?;
         let limited = json!({
             "nominalConcurrencyShares": 0, "lendablePercent": 0, "borrowingLimitPercent": 0, "limitResponse": {"type": "Reject"},
         });
-        let level =
-            json!({"metadata": {"name": "none"}, "spec": {"type": "Limited", "limited": limited}});
-        api.create(&format!("{FLOW}/prioritylevelconfigurations"), &level)
-            .await?;
+        let level = json!({
+            "apiVersion": "flowcontrol.apiserver.k8s.io/v1", "kind": "PriorityLevelConfiguration",
+            "metadata": {"name": "none"}, "spec": {"type": "Limited", "limited": limited},
+        });
+        api.create(&level).await?;
         let subject = |user: &str| json!({"kind": "User", "user": {"name": user}});
         let rule = |verbs: Value, resources: Value| json!({"verbs": verbs, "apiGroups": ["*"], "resources": resources, "namespaces": ["*"], "clusterScope": true});
         let spec = json!({
@@ -58,21 +59,18 @@ impl<'a> Rejection<'a> {
                 {"subjects": [subject(OCCUPANT)], "resourceRules": [rule(json!(["create"]), json!(["configmaps"]))]},
             ],
         });
-        api.create(
-            &format!("{FLOW}/flowschemas"),
-            &json!({"metadata": {"name": "rejected"}, "spec": spec}),
-        )
-        .await?;
+        let schema = json!({
+            "apiVersion": "flowcontrol.apiserver.k8s.io/v1", "kind": "FlowSchema",
+            "metadata": {"name": "rejected"}, "spec": spec,
+        });
+        api.create(&schema).await?;
         let binding = json!({
+            "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding",
             "metadata": {"name": OCCUPANT},
             "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "cluster-admin"},
             "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": OCCUPANT}],
         });
-        api.create(
-            "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings",
-            &binding,
-        )
-        .await?;
+        api.create(&binding).await?;
         // API priority and fairness knows a new schema when its condition is there.
         eventually("the schema is in force", async || {
             let schema = api.get(&format!("{FLOW}/flowschemas/rejected")).await?;
@@ -92,13 +90,13 @@ impl<'a> Rejection<'a> {
         for number in 0..2 {
             let (api, name) = (api.acting_as(OCCUPANT), format!("occupant-{number}"));
             occupant.spawn(async move {
-                let map = json!({"metadata": {"name": name, "labels": {"bed": OCCUPANT}}});
+                let metadata =
+                    json!({"name": name, "namespace": "default", "labels": {"bed": OCCUPANT}});
+                let map = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata});
                 loop {
                     // Rejected while the other one is in, and refused at the end of its time: then
                     // the other one is.
-                    let _ = api
-                        .create("/api/v1/namespaces/default/configmaps", &map)
-                        .await;
+                    let _ = api.create(&map).await;
                     tokio::time::sleep(Duration::from_millis(20)).await;
                 }
             });

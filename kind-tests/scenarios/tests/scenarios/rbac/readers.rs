@@ -105,11 +105,11 @@ impl<'a> Account<'a> {
             "/apis/rbac.authorization.k8s.io/v1/clusterroles/{}",
             self.name
         );
-        let (_, role) = &self
+        let role = self
             .rights
             .granted
             .iter()
-            .find(|(_, object)| object["kind"] == "ClusterRole")
+            .find(|object| object["kind"] == "ClusterRole")
             .context("a role")?;
         self.rights
             .api

@@ -1,15 +1,15 @@
 //! Roles that lack something.
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use serde_json::{Value, json};
-use testbed::gardener::{GARDEN, Manifest};
+use testbed::gardener::GARDEN;
 use testbed::kube_api::KubeApi;
-use testbed::seed::apply;
+use testbed::objects::path;
 
 /// The roles of one agent on one cluster.
 pub struct Rights<'a> {
     pub api: &'a KubeApi,
-    pub granted: Vec<Manifest>,
+    pub granted: Vec<Value>,
 }
 
 impl Rights<'_> {
@@ -32,8 +32,8 @@ impl Rights<'_> {
         verbs: &[&str],
     ) -> Result<String> {
         let mut copies = self.granted.clone();
-        copies.retain(|(_, object)| object["kind"] != "Namespace");
-        for (_, object) in &mut copies {
+        copies.retain(|object| object["kind"] != "Namespace");
+        for object in &mut copies {
             object["metadata"]["name"] = name.into();
             for pointer in ["/subjects/0/name", "/roleRef/name"] {
                 if let Some(named) = object.pointer_mut(pointer) {
@@ -44,27 +44,21 @@ impl Rights<'_> {
                 object["rules"] = without(&object["rules"], resource, verbs);
             }
         }
-        apply(self.api, copies).await?;
+        self.api.create_all(&copies).await?;
         self.api.token(GARDEN, name).await
     }
 }
 
 /// Takes these away from the roles of these manifests: by resource, then verbs.
-pub async fn strip(
-    api: &KubeApi,
-    granted: &[Manifest],
-    unneeded: &[(&str, &[&str])],
-) -> Result<()> {
-    for (collection, object) in granted {
+pub async fn strip(api: &KubeApi, granted: &[Value], unneeded: &[(&str, &[&str])]) -> Result<()> {
+    for object in granted {
         if object["rules"].is_array() {
             let rules = unneeded
                 .iter()
                 .fold(object["rules"].clone(), |rules, (resource, verbs)| {
                     without(&rules, resource, verbs)
                 });
-            let name = object["metadata"]["name"].as_str().context("no name")?;
-            api.replace(&format!("{collection}/{name}"), "/rules", &rules)
-                .await?;
+            api.replace(&path(object)?, "/rules", &rules).await?;
         }
     }
     Ok(())

@@ -53,9 +53,9 @@ impl Ground {
     /// A ground for one scenario, with no weeder yet.
     pub async fn own(bed: &'static Bed) -> Result<Arc<Self>> {
         let seed = bed.own_seed().await?;
-        seed.apply(weeder_access()).await?;
-        let node = json!({"metadata": {"name": NODE, "labels": {"bed": "weeder"}}});
-        seed.apply(vec![("/api/v1/nodes".into(), node)]).await?;
+        seed.api().create_all(&weeder_access()).await?;
+        let node = json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": NODE, "labels": {"bed": "weeder"}}});
+        seed.api().create(&node).await?;
         let file = |name: &str| seed.folder().join(name);
         std::fs::write(file("admin"), seed.plane().admin_kubeconfig())?;
         let args = [

@@ -8,7 +8,7 @@ use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
 use testbed::agent::Agent;
 use testbed::kube_api::KubeApi;
-use testbed::{Bed, eventually, unique};
+use testbed::{Bed, eventually, gardener, unique};
 
 use super::ground::{Ground, NODE, no_window};
 
@@ -49,28 +49,19 @@ impl Plane {
             namespace: format!("weeder-{}", unique(name)),
         };
         let api = plane.api();
-        api.create(
-            "/api/v1/namespaces",
-            &json!({"metadata": {"name": plane.namespace}}),
-        )
-        .await?;
+        api.create(&gardener::namespace(&plane.namespace)).await?;
+        let metadata = |name: &str| json!({"name": name, "namespace": plane.namespace});
         for (service, role) in [(ETCD, "main"), (API, "apiserver")] {
             let spec = json!({"selector": {"role": role}, "ports": [{"port": 443}]});
-            api.create(
-                &plane.path("/api/v1", "services"),
-                &json!({"metadata": {"name": service}, "spec": spec}),
-            )
-            .await?;
+            api.create(&json!({"apiVersion": "v1", "kind": "Service", "metadata": metadata(service), "spec": spec}))
+                .await?;
         }
         for (role, replicas) in [("main", etcd), ("apiserver", 1), ("controller-manager", 1)] {
             let labels = json!({"gardener.cloud/role": "controlplane", "role": role});
             let template = json!({"metadata": {"labels": labels}, "spec": {"nodeName": NODE, "containers": [{"name": "c", "image": "example.org/c"}]}});
             let spec = json!({"replicas": replicas, "selector": {"matchLabels": labels}, "template": template});
-            api.create(
-                &plane.path("/apis/apps/v1", "replicasets"),
-                &json!({"metadata": {"name": role}, "spec": spec}),
-            )
-            .await?;
+            api.create(&json!({"apiVersion": "apps/v1", "kind": "ReplicaSet", "metadata": metadata(role), "spec": spec}))
+                .await?;
             plane.count(role, replicas).await?;
         }
         Ok(plane)

@@ -51,8 +51,9 @@ impl Store {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::{Arc, Mutex};
+    use std::sync::Arc;
 
+    use parking_lot::Mutex;
     use serde_json::json;
 
     use super::*;
@@ -70,7 +71,7 @@ mod tests {
                 write.deleted,
                 write.source,
             );
-            sink.lock().unwrap().push(line);
+            sink.lock().push(line);
         });
         let object = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a", "namespace": "b"}, "data": {"n": "1"}});
         store.create(object).unwrap();
@@ -87,6 +88,6 @@ mod tests {
             (word("1"), word("2"), false, Source::Test),
             (word("2"), word("2"), true, Source::Test),
         ];
-        assert_eq!(*seen.lock().unwrap(), expected);
+        assert_eq!(*seen.lock(), expected);
     }
 }

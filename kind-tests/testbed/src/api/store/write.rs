@@ -1,9 +1,10 @@
 //! What happens at a write: checks, server-set fields, a new revision.
 
-use std::sync::{Arc, MutexGuard};
+use std::sync::Arc;
 
 use chrono::{SecondsFormat, Utc};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Preconditions;
+use parking_lot::MutexGuard;
 use serde_json::{Value, json};
 
 use super::{

@@ -1,58 +1,37 @@
-//! What a scenario sees of a shoot, and what it waits for.
+//! What a scenario reads of a shoot, and what it waits for.
 
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
+use tokio::time::Instant;
 
 use super::Shoot;
 use crate::audit::Asked;
 use crate::gardener::PROBE_USER;
 use crate::log::tail;
+use crate::objects::name;
 use crate::seed::{Dependent, Entry};
 use crate::wait::eventually;
 
 impl Shoot {
     /// The states of the Deployments.
     pub async fn dependents(&self) -> Result<BTreeMap<String, Dependent>> {
-        let list = self
-            .seed
-            .api()
-            .get(&self.path("/apis/apps/v1", "deployments"))
-            .await?;
-        let items = list["items"].as_array().cloned().unwrap_or_default();
-        Ok(items
-            .iter()
-            .map(|item| {
-                (
-                    item["metadata"]["name"]
-                        .as_str()
-                        .unwrap_or_default()
-                        .to_owned(),
-                    Dependent::of(item),
-                )
-            })
-            .collect())
+        let deployments = self.seed.api().list(&self.deployments()).await?;
+        let state = |object| (name(object).to_owned(), Dependent::of(object));
+        Ok(deployments.iter().map(state).collect())
     }
 
     /// The last states that the journal knows, without a request.
     pub fn states(&self) -> BTreeMap<String, Dependent> {
-        let all = self.seed.journal().states();
-        let all = all.borrow();
-        let ours = all
-            .iter()
-            .filter(|((namespace, _), _)| *namespace == self.namespace);
-        ours.map(|((_, name), state)| (name.clone(), state.clone()))
-            .collect()
+        self.seed.journal().states_in(&self.namespace)
     }
 
     /// The state of one Deployment.
     pub async fn dependent(&self, name: &str) -> Result<Dependent> {
-        self.dependents()
-            .await?
-            .remove(name)
-            .with_context(|| format!("there is no {name}"))
+        let state = self.dependents().await?.remove(name);
+        state.with_context(|| format!("there is no {name}"))
     }
 
     /// What happened to the Deployments, from the beginning.
@@ -71,30 +50,26 @@ impl Shoot {
         order
     }
 
-    /// What the prober asked of the shoot.
+    /// The prober's requests to the shoot.
     pub fn asked(&self) -> Vec<Asked> {
         self.plane.asked_by(PROBE_USER, &self.mark)
     }
 
-    /// What the prober asked of the seed in this shoot's namespace.
+    /// The prober's requests to the seed in this shoot's namespace.
     pub fn asked_of_seed(&self) -> Vec<Asked> {
-        let all = self.seed.asked_since(&self.seed_mark);
-        all.into_iter()
-            .filter(|asked| asked.namespace == self.namespace)
-            .collect()
+        let mut asked = self.seed.asked_since(&self.seed_mark);
+        asked.retain(|asked| asked.namespace == self.namespace);
+        asked
     }
 
     /// Probes so far: lists of leases that were answered, or where there is no audit log, requests
     /// through the relay.
     pub fn probes(&self) -> usize {
-        match self.plane.server() {
-            Some(_) => self
-                .asked()
-                .iter()
-                .filter(|asked| asked.resource == "leases" && asked.code == 200)
-                .count(),
-            None => usize::try_from(self.relay.turns()).unwrap_or(usize::MAX),
+        if self.plane.server().is_none() {
+            return usize::try_from(self.relay.turns()).unwrap_or(usize::MAX);
         }
+        let is_probe = |asked: &&Asked| asked.resource == "leases" && asked.code == 200;
+        self.asked().iter().filter(is_probe).count()
     }
 
     /// Waits for this many complete probes more. One more than that is awaited: the first may have
@@ -102,8 +77,8 @@ impl Shoot {
     pub async fn after_probes(&self, count: usize) -> Result<()> {
         let begin = self.probes();
         self.eventually("more probes", async || {
-            let now = self.probes();
-            ensure!(now > begin + count, "{} of {count}", now - begin);
+            let more = self.probes() - begin;
+            ensure!(more > count, "{more} of {count}");
             Ok(())
         })
         .await
@@ -111,18 +86,14 @@ impl Shoot {
 
     /// Waits until no connection and no byte has come from the prober for so long.
     pub async fn silent_for(&self, quiet: Duration) -> Result<()> {
-        let mut last = (self.relay.connections(), self.relay.bytes());
-        let mut since = tokio::time::Instant::now();
+        let traffic = || (self.relay.connections(), self.relay.bytes());
+        let (mut last, mut since) = (traffic(), Instant::now());
         self.eventually("the prober leaves this shoot alone", async || {
-            let now = (self.relay.connections(), self.relay.bytes());
-            if now != last {
-                (last, since) = (now, tokio::time::Instant::now());
+            if traffic() != last {
+                (last, since) = (traffic(), Instant::now());
             }
-            ensure!(
-                since.elapsed() >= quiet,
-                "{:?} since the last byte",
-                since.elapsed()
-            );
+            let silence = since.elapsed();
+            ensure!(silence >= quiet, "{silence:?} since the last byte");
             Ok(())
         })
         .await
@@ -130,21 +101,18 @@ impl Shoot {
 
     /// Waits until every lease is older than `age`.
     pub async fn leases_older_than(&self, age: Duration) -> Result<()> {
-        self.lease_ages("old leases", |lease| lease > age).await
+        self.lease_ages("old leases", |lease| *lease > age).await
     }
 
     /// Waits until every lease is younger than `age`.
     pub async fn leases_younger_than(&self, age: Duration) -> Result<()> {
-        self.lease_ages("young leases", |lease| lease < age).await
+        self.lease_ages("young leases", |lease| *lease < age).await
     }
 
-    async fn lease_ages(&self, what: &str, is_awaited: impl Fn(Duration) -> bool) -> Result<()> {
+    async fn lease_ages(&self, what: &str, is_awaited: impl Fn(&Duration) -> bool) -> Result<()> {
         self.eventually(what, async || {
             let ages = self.nodes.ages().await?;
-            ensure!(
-                ages.iter().all(|age| is_awaited(*age)),
-                "they are {ages:?} old"
-            );
+            ensure!(ages.iter().all(&is_awaited), "they are {ages:?} old");
             Ok(())
         })
         .await
@@ -173,7 +141,7 @@ impl Shoot {
         is: impl Fn(&Dependent, &T) -> bool,
     ) -> Result<()> {
         self.eventually(what, async || {
-            // The history is to tell of it, too.
+            // The history must have it, too.
             for states in [self.dependents().await?, self.states()] {
                 for (name, wanted) in wanted {
                     let state = states.get(*name).with_context(|| format!("no {name}"))?;
@@ -188,35 +156,28 @@ impl Shoot {
     /// The writes to replicas, memories and markers since this entry of the history. That pods
     /// follow is none.
     pub fn writes_since(&self, from: usize) -> Vec<Entry> {
-        let history = self.history();
         let wanted = |entry: &Entry| {
             entry
                 .state
                 .clone()
-                .map(|state| (state.replicas, state.memory, state.marker))
+                .map(|state| Dependent { ready: 0, ..state })
         };
-        let written = |(index, entry): &(usize, &Entry)| {
-            let before = history[..*index].iter().rfind(|old| old.name == entry.name);
-            before.is_none_or(|before| wanted(before) != wanted(entry))
-        };
-        history
-            .iter()
-            .enumerate()
-            .skip(from)
-            .filter(written)
-            .map(|(_, entry)| entry.clone())
-            .collect()
+        let mut last = BTreeMap::new();
+        let mut writes = Vec::new();
+        for (index, entry) in self.history().into_iter().enumerate() {
+            let before = last.insert(entry.name.clone(), wanted(&entry));
+            if index >= from && before != Some(wanted(&entry)) {
+                writes.push(entry);
+            }
+        }
+        writes
     }
 
     /// Fails if any of the Deployments was written to since this entry of the history.
     pub fn untouched_since(&self, from: usize) -> Result<()> {
         let touched = self.writes_since(from);
-        ensure!(
-            touched.is_empty(),
-            "touched: {}\n{}",
-            lines(&touched),
-            self.story()
-        );
+        let context = || format!("touched: {}\n{}", lines(&touched), self.story());
+        ensure!(touched.is_empty(), context());
         Ok(())
     }
 
@@ -224,24 +185,19 @@ impl Shoot {
     pub async fn eventually<T>(
         &self,
         what: &str,
-        look: impl AsyncFnMut() -> Result<T>,
+        check: impl AsyncFnMut() -> Result<T>,
     ) -> Result<T> {
-        eventually(what, look).await.with_context(|| self.story())
+        eventually(what, check).await.with_context(|| self.story())
     }
 
     /// What happened, for a person who reads why a scenario failed. The prober's whole log is kept
     /// in the folder artefacts.
     pub fn story(&self) -> String {
-        let kept = Path::new(env!("CARGO_MANIFEST_DIR"))
-            .join("../artefacts")
-            .join(format!("{}.log", self.namespace));
-        let kept = match std::fs::create_dir_all(kept.with_file_name(""))
-            .and_then(|()| std::fs::copy(self.seed.log(), &kept))
-        {
-            Ok(_) => kept.display().to_string(),
+        let log = self.seed.log();
+        let kept = match self.keep(&log) {
+            Ok(kept) => kept,
             Err(error) => format!("not kept: {error}"),
         };
-        let history = self.history();
         let asked = self.asked();
         let recent: Vec<String> = asked[asked.len().saturating_sub(8)..]
             .iter()
@@ -254,24 +210,30 @@ impl Shoot {
             self.relay.connections(),
             self.relay.bytes(),
             recent.join("\n"),
-            lines(&history),
-            tail(&self.seed.log(), 25, &self.namespace),
-            tail(&self.seed.log(), 5, ""),
+            lines(&self.history()),
+            tail(&log, 25, &self.namespace),
+            tail(&log, 5, ""),
         )
+    }
+
+    /// Keeps a log; where.
+    fn keep(&self, log: &Path) -> std::io::Result<String> {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../artefacts");
+        let kept = folder.join(format!("{}.log", self.namespace));
+        std::fs::create_dir_all(folder)?;
+        std::fs::copy(log, &kept)?;
+        Ok(kept.display().to_string())
     }
 }
 
 fn lines(entries: &[Entry]) -> String {
-    let begin = entries.first().map(|entry| entry.at);
     let line = |entry: &Entry| {
-        let seconds = begin
-            .map(|begin| (entry.at - begin).as_secs_f64())
-            .unwrap_or_default();
-        let state = entry
-            .state
-            .as_ref()
-            .map_or_else(|| "deleted".into(), ToString::to_string);
-        format!("  {seconds:7.2} s  {}: {state}", entry.name)
+        let seconds = (entry.at - entries[0].at).as_secs_f64();
+        let state = match &entry.state {
+            Some(state) => state.to_string(),
+            None => "deleted".to_owned(),
+        };
+        format!("  {seconds:7.2} s  {}: {state}\n", entry.name)
     };
-    entries.iter().map(line).collect::<Vec<_>>().join("\n")
+    entries.iter().map(line).collect()
 }
