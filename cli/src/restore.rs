@@ -19,7 +19,7 @@ use prober::seed::ClusterState;
 use prober::seed::watch_scope::WatchScope;
 use prober::shared::Shared;
 use prober_core::options::PAUSE;
-use prober_core::owner::Standing;
+use prober_core::owner::Ownership;
 use prober_core::verdict::Scope;
 use serde_json::json;
 use tokio::time::{sleep, timeout};
@@ -224,7 +224,7 @@ impl Job {
             .prober
             .owner(&shoot.namespace)
             .await
-            .filter(|owner| owner.standing != Standing::Ours)
+            .filter(|owner| owner.standing != Ownership::Ours)
         {
             return Some(format!(
                 "it is not known to be ours: {}; --force restores it all the same",

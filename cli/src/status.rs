@@ -11,7 +11,7 @@ use prober::read_only::ReadOnlyProber;
 use prober::seed::ClusterState;
 use prober::seed::watch_scope::WatchScope;
 use prober_core::options::{ResolvedOptions, ShownOption, Source};
-use prober_core::owner::Standing;
+use prober_core::owner::Ownership;
 use serde::Serialize;
 
 use crate::explain::refused;
@@ -239,7 +239,7 @@ fn row(row: &Row) -> Vec<String> {
     if let Some(owner) = row
         .owner
         .as_ref()
-        .filter(|owner| owner.standing != Standing::Ours)
+        .filter(|owner| owner.standing != Ownership::Ours)
     {
         notes.push(format!("not known to be ours: {}", owner.sentence()));
     }

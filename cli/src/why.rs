@@ -4,7 +4,7 @@ use prober::owner_check::OwnerStatus;
 use prober::seed::ClusterState;
 use prober::seed::dependent::Unavailable;
 use prober_core::config::Dependent;
-use prober_core::owner::Standing;
+use prober_core::owner::Ownership;
 use prober_core::replicas::{Observed, scale_up};
 use prober_core::verdict::Scope;
 
@@ -99,8 +99,8 @@ pub(crate) fn dependent(
 pub(crate) fn owner(owner: &OwnerStatus) -> String {
     let sentence = plain(&owner.sentence());
     match owner.standing {
-        Standing::Ours => good(&format!("this seed: {sentence}")),
-        Standing::Elsewhere { .. } => bad(&format!(
+        Ownership::Ours => good(&format!("this seed: {sentence}")),
+        Ownership::Elsewhere { .. } => bad(&format!(
             "another seed: {sentence}; a prober that finds it so neither probes nor writes it"
         )),
         _ => warn(&format!(

@@ -19,11 +19,13 @@ use prober_core::verdict::{NodeRecord, PoolConditions};
 use super::bodies;
 
 /// With Gardener's defaults.
-fn rules() -> Rules {
+static DEFAULT_CONDITIONS: PoolConditions = PoolConditions::new();
+
+fn rules() -> Rules<'static> {
     Rules {
         grace: GRACE,
         fraction: 0.6,
-        pool_conditions: PoolConditions::new(),
+        pool_conditions: &DEFAULT_CONDITIONS,
         renewed_after: None,
     }
 }

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use futures::FutureExt;
 use futures::future::{BoxFuture, Fuse};
-use prober_core::config::{Config, ResourceRef};
+use prober_core::config::{Config, DependentId, ResourceRef};
 use prober_core::replicas::{DependentState, Observed};
 use prober_core::retry::Refusal;
 use prober_core::shoot::{Action, Input, Order, ProbeFailure, Verified};
@@ -112,8 +112,8 @@ impl Executor {
                     Done::Permitted(writer.permit(direction).await)
                 });
             }
-            Action::Read(at, limit) => self.read(at, &config.dependents[at].resource, limit),
-            Action::Write(order) => self.write(&config.dependents[order.dependent].resource, order),
+            Action::Read(at, limit) => self.read(at, &config.dependent(at).resource, limit),
+            Action::Write(order) => self.write(&config.dependent(order.dependent).resource, order),
             Action::Cancel(at) => {
                 (self.slot(at).work, self.slot(at).permit) = (Fuse::terminated(), None)
             }
@@ -126,7 +126,7 @@ impl Executor {
             return;
         };
         if self.skip_probes {
-            self.probing = ready((client, Ok(Input::Vouched))).boxed().fuse();
+            self.probing = ready((client, Ok(Input::NodesConfirmed))).boxed().fuse();
             return;
         }
         // Where answers are slow, one after the other may be too late.
@@ -169,7 +169,7 @@ impl Executor {
         self.probing = probing.boxed().fuse();
     }
 
-    fn read(&mut self, at: usize, resource: &ResourceRef, limit: Duration) {
+    fn read(&mut self, at: DependentId, resource: &ResourceRef, limit: Duration) {
         let (namespace, writer, view) = (
             self.namespace.clone(),
             Arc::clone(&self.writer),
@@ -218,10 +218,10 @@ impl Executor {
             }
             verified = &mut self.verifying => return Ok(Input::Verified(verified)),
         };
-        let failed = |error| self.failed(at, &config.dependents[at].resource, error);
+        let failed = |error| self.failed(at, &config.dependent(at).resource, error);
         Ok(match done {
             Done::Permitted(permit) => {
-                self.slots[at].permit = permit;
+                self.slot(at).permit = permit;
                 Input::Permitted(at)
             }
             Done::Read(result) => Input::Read(at, result.map_err(failed)),
@@ -229,7 +229,7 @@ impl Executor {
         })
     }
 
-    fn failed(&mut self, at: usize, resource: &ResourceRef, error: WriteError) -> Refusal {
+    fn failed(&mut self, at: DependentId, resource: &ResourceRef, error: WriteError) -> Refusal {
         let refusal = error.refusal();
         tracing::debug!(%resource, category = error.category(), error = %error, "request for a resource failed");
         self.slot(at).error = Some(error);
@@ -237,23 +237,23 @@ impl Executor {
     }
 
     /// How the last request for a dependent failed, unless that was taken already.
-    pub fn take_error(&mut self, at: usize) -> Option<WriteError> {
+    pub fn take_error(&mut self, at: DependentId) -> Option<WriteError> {
         self.slot(at).error.take()
     }
 
-    fn begin(&mut self, at: usize, work: impl Future<Output = Done> + Send + 'static) {
+    fn begin(&mut self, at: DependentId, work: impl Future<Output = Done> + Send + 'static) {
         (self.slot(at).work, self.slot(at).permit) = (work.boxed().fuse(), None);
     }
 
-    fn slot(&mut self, at: usize) -> &mut Slot {
-        if self.slots.len() <= at {
-            self.slots.resize_with(at + 1, || Slot {
+    fn slot(&mut self, at: DependentId) -> &mut Slot {
+        if self.slots.len() <= at.0 {
+            self.slots.resize_with(at.0 + 1, || Slot {
                 work: Fuse::terminated(),
                 permit: None,
                 error: None,
             });
         }
-        &mut self.slots[at]
+        &mut self.slots[at.0]
     }
 
     fn view(&self, resource: &ResourceRef) -> Result<Arc<DependentView>, Unavailable> {
@@ -266,11 +266,13 @@ async fn nodes(client: &mut Client, budget: Budget) -> Result<Input, ProbeError>
 }
 
 /// Waits until one of the slots is done, the first one first; for ever while none is busy.
-async fn done(slots: &mut [Slot]) -> (usize, Done) {
+async fn done(slots: &mut [Slot]) -> (DependentId, Done) {
     poll_fn(|context| {
         let polled = slots.iter_mut().map(|slot| slot.work.poll_unpin(context));
         let done = polled.enumerate().find(|(_, done)| done.is_ready());
-        done.map_or(Poll::Pending, |(at, done)| done.map(|done| (at, done)))
+        done.map_or(Poll::Pending, |(at, done)| {
+            done.map(|done| (DependentId(at), done))
+        })
     })
     .await
 }

@@ -16,7 +16,7 @@ use futures::stream::FuturesUnordered;
 use http::StatusCode;
 use prober_core::config::OwnerCheck;
 use prober_core::moment::Moment;
-use prober_core::owner::{OwnerRecord, Question, Standing};
+use prober_core::owner::{OwnerRecord, Ownership, Question};
 use prober_core::span;
 use tokio_util::sync::CancellationToken;
 
@@ -145,7 +145,7 @@ async fn check_once(
     for _ in 0..2 {
         let answer = resolver.ask(question.as_ref()).await;
         record.answered(answer, now, check, now, 0.0);
-        if record.standing(check, now) != Standing::Doubted {
+        if record.standing(check, now) != Ownership::Doubted {
             break;
         }
     }
@@ -165,23 +165,23 @@ fn report(shared: &Shared, change: &StandingChange) {
     let (events, about) = (&shared.events, namespace_reference(namespace));
     let warn = |message: &str| tracing::warn!(namespace, standing, category, why, "{message}");
     match owner.standing {
-        Standing::Elsewhere { .. } => {
+        Ownership::Elsewhere { .. } => {
             warn("shoot belongs to another seed, nothing is written for it");
             let message = format!("The shoot belongs to another seed: {why}");
             events.warning(&about, "OwnedElsewhere", message);
         }
-        Standing::Unresolved(_) => {
+        Ownership::Unresolved(_) => {
             warn("owner record cannot be resolved, nothing is written for the shoot");
             let message = format!("Nothing is written for the shoot: {why}");
             events.warning(&about, "OwnerUnresolved", message);
         }
-        Standing::Unproven(_) => {
+        Ownership::Unproven(_) => {
             warn("owner record cannot be resolved yet, nothing is restored meanwhile")
         }
-        Standing::Doubted => {
+        Ownership::Doubted => {
             warn("owner record names another seed, nothing is written until it is checked again")
         }
-        Standing::Ours if before.is_lost() => {
+        Ownership::Ours if before.is_lost() => {
             tracing::info!(
                 namespace,
                 standing,
@@ -191,8 +191,8 @@ fn report(shared: &Shared, change: &StandingChange) {
             let message = format!("The shoot belongs to this seed again: {why}");
             events.normal(&about, "OwnedAgain", message);
         }
-        Standing::Ours => tracing::debug!(namespace, standing, why, "shoot is ours"),
-        Standing::NotChecked => {}
+        Ownership::Ours => tracing::debug!(namespace, standing, why, "shoot is ours"),
+        Ownership::NotChecked => {}
     }
 }
 

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 use prober_core::config::OwnerCheck;
 use prober_core::moment::Moment;
-use prober_core::owner::{Answer, OwnerRecord, Question, Standing, Unresolved};
+use prober_core::owner::{Answer, OwnerRecord, Ownership, Question, Unresolved};
 use serde::{Serialize, Serializer};
 use tokio::sync::Notify;
 
@@ -36,7 +36,7 @@ struct CheckedShoot {
     question: Option<Question>,
     is_under_way: bool,
     /// The standing that was reported last.
-    reported: Standing,
+    reported: Ownership,
 }
 
 /// What is to be done now, and when to call again.
@@ -53,7 +53,7 @@ pub struct Round {
 #[derive(Debug)]
 pub struct StandingChange {
     pub namespace: String,
-    pub before: Standing,
+    pub before: Ownership,
     pub owner: OwnerStatus,
 }
 
@@ -62,7 +62,7 @@ pub struct StandingChange {
 #[serde(rename_all = "camelCase")]
 pub struct OwnerStatus {
     #[serde(serialize_with = "as_word")]
-    pub standing: Standing,
+    pub standing: Ownership,
     /// What was asked for; none before the first check, or if the Cluster does not say.
     #[serde(flatten)]
     pub question: Option<Question>,
@@ -74,14 +74,14 @@ pub struct OwnerStatus {
     pub why: Option<Unresolved>,
 }
 
-fn as_word<S: Serializer>(standing: &Standing, serializer: S) -> Result<S::Ok, S::Error> {
+fn as_word<S: Serializer>(standing: &Ownership, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.serialize_str(standing.into_str())
 }
 
 impl OwnerStatus {
-    pub fn new(standing: Standing, question: Option<&Question>, elsewhere: Option<&str>) -> Self {
+    pub fn new(standing: Ownership, question: Option<&Question>, elsewhere: Option<&str>) -> Self {
         let elsewhere = elsewhere
-            .filter(|_| matches!(standing, Standing::Doubted | Standing::Elsewhere { .. }));
+            .filter(|_| matches!(standing, Ownership::Doubted | Ownership::Elsewhere { .. }));
         Self {
             standing,
             question: question.cloned(),
@@ -99,7 +99,7 @@ impl OwnerStatus {
         match (&self.elsewhere, self.why) {
             (Some(elsewhere), _) => format!("{name} says {elsewhere:?}, not {ours:?}"),
             (_, Some(why)) => format!("{name} cannot be resolved: {why}"),
-            _ if self.standing == Standing::Ours => format!("{name} says {ours:?}"),
+            _ if self.standing == Ownership::Ours => format!("{name} says {ours:?}"),
             _ => "the first check is not over".to_owned(),
         }
     }
@@ -159,7 +159,7 @@ impl OwnerRecords {
     }
 
     /// The standing of a shoot by this check.
-    pub fn standing(&self, namespace: &str, check: &OwnerCheck, now: Moment) -> Standing {
+    pub fn standing(&self, namespace: &str, check: &OwnerCheck, now: Moment) -> Ownership {
         self.standing_since(Moment::START, namespace, check, now)
     }
 
@@ -171,16 +171,16 @@ impl OwnerRecords {
         namespace: &str,
         check: &OwnerCheck,
         now: Moment,
-    ) -> Standing {
+    ) -> Ownership {
         let standing = self.read(namespace, |applied, CheckedShoot { record, .. }| {
             let is_older = record.resolved_at().is_some_and(|at| at < resumed);
             match record.standing(check, now) {
                 _ if !asks_alike(applied, check) => None,
-                Standing::Ours if is_older => Some(Standing::Unproven(Unresolved::Suspended)),
+                Ownership::Ours if is_older => Some(Ownership::Unproven(Unresolved::Suspended)),
                 standing => Some(standing),
             }
         });
-        standing.unwrap_or(Standing::NotChecked)
+        standing.unwrap_or(Ownership::NotChecked)
     }
 
     /// What was asked for last.
@@ -208,7 +208,7 @@ impl OwnerRecords {
     }
 
     /// The standings of the shoots that are checked.
-    pub fn standings(&self, now: Moment) -> Vec<Standing> {
+    pub fn standings(&self, now: Moment) -> Vec<Ownership> {
         let checks = self.checks.lock();
         let all = checks.iter().flat_map(|Checks { check, shoots }| {
             shoots
@@ -283,7 +283,7 @@ impl CheckedShoot {
             record: OwnerRecord::new(now),
             question: None,
             is_under_way: false,
-            reported: Standing::NotChecked,
+            reported: Ownership::NotChecked,
         }
     }
 
@@ -311,7 +311,7 @@ impl CheckedShoot {
             .min()
     }
 
-    fn status(&self, standing: Standing) -> OwnerStatus {
+    fn status(&self, standing: Ownership) -> OwnerStatus {
         OwnerStatus::new(standing, self.question.as_ref(), self.record.elsewhere())
     }
 }

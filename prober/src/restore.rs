@@ -12,7 +12,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
-use prober_core::config::{Dependent, ResourceRef};
+use prober_core::config::{Dependent, DependentId, ResourceRef};
 use prober_core::options::ResolvedOptions;
 use prober_core::plan::Direction;
 use prober_core::replicas::scale_up;
@@ -189,12 +189,12 @@ impl ManualRestore {
         let scope = reporter.scope.unwrap_or_else(|| self.scope());
         machine
             .dependents()
-            .filter(|(_, known)| {
-                known
+            .filter(|dependent| {
+                dependent
                     .observed()
                     .is_some_and(|observed| scale_up(observed, scope, only_held_down).is_some())
             })
-            .map(|(resource, _)| resource)
+            .map(|dependent| &dependent.resource)
             .collect()
     }
 }
@@ -219,7 +219,7 @@ impl Reporter for RestoreReporter {
     }
 
     fn report(driver: &mut Driver<Self>, report: Report) {
-        let resource = |at: usize| driver.config.dependents[at].resource.clone();
+        let resource = |at: DependentId| driver.config.dependent(at).resource.clone();
         let event = match report {
             Report::Written {
                 dependent, change, ..

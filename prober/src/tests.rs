@@ -26,7 +26,7 @@ pub(crate) fn nothing_found() -> Finding {
     let rules = Rules {
         grace,
         fraction: 0.6,
-        pool_conditions: PoolConditions::default(),
+        pool_conditions: &PoolConditions::default(),
         renewed_after: None,
     };
     Judge::default().judge(&rules)

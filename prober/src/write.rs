@@ -11,7 +11,7 @@ use kube::api::{DynamicObject, Patch, PatchParams};
 use kube::{Api, Client};
 use prober_core::config::ResourceRef;
 use prober_core::plan::Direction;
-use prober_core::replicas::{Change, MELTDOWN_PROTECTION_ACTIVE, Marks, Observed, REPLICAS};
+use prober_core::replicas::{MELTDOWN_PROTECTION_ACTIVE, Marks, Observed, PlannedWrite, REPLICAS};
 use prober_core::retry::Refusal;
 use prober_core::shoot::{Order, Reason};
 use serde_json::{Value, json};
@@ -189,7 +189,7 @@ impl Writer {
         namespace: &str,
         order: &Order,
     ) -> Result<Observed, WriteError> {
-        let Change { base, write } = &order.change;
+        let PlannedWrite { base, write } = &order.change;
         let kind = dependent.kind()?;
         let target = Target {
             api: kind.api(&self.client, namespace),
@@ -233,7 +233,7 @@ struct Target<'a> {
 impl Target<'_> {
     /// Patches annotations, and replicas where given; returns the new resourceVersion.
     async fn patch(&self, version: &str, replicas: Option<i32>) -> Result<String, WriteError> {
-        let Change { base, write } = &self.order.change;
+        let PlannedWrite { base, write } = &self.order.change;
         let patch = merge_patch(version, &base.marks, &write.marks, replicas);
         let object = self
             .fenced(self.api.patch(

@@ -3,7 +3,6 @@
 use prober::read_only::ObservedDependent;
 use prober::seed::dependent::Unavailable;
 use prober_core::config::{Dependent, ResourceRef};
-use prober_core::plan::{Direction, levels};
 use prober_core::replicas::scale_up;
 use prober_core::verdict::Scope;
 use serde::Serialize;
@@ -41,8 +40,7 @@ pub(crate) fn plan(
     scope: Scope,
     only_held_down: bool,
 ) -> Vec<Step> {
-    let step = |at: usize| {
-        let (dependent, observed) = (&dependents[at], &observed[at]);
+    let step = |(dependent, observed): (&Dependent, &ObservedDependent)| {
         let present = observed.as_ref().ok().and_then(Option::as_ref);
         let write = present.and_then(|observed| scale_up(observed, scope, only_held_down));
         Step {
@@ -57,11 +55,9 @@ pub(crate) fn plan(
             outcome: None,
         }
     };
-    levels(dependents, Direction::Up)
-        .into_iter()
-        .flatten()
-        .map(step)
-        .collect()
+    let mut turns: Vec<_> = dependents.iter().zip(observed).collect();
+    turns.sort_by_key(|(dependent, _)| dependent.scale_up.level);
+    turns.into_iter().map(step).collect()
 }
 
 #[cfg(test)]

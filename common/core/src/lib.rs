@@ -7,6 +7,7 @@
 )]
 #![cfg_attr(not(test), warn(unreachable_pub))]
 
+pub mod backoff;
 pub mod change;
 pub mod duration;
 pub mod flag;

@@ -47,6 +47,16 @@ pub struct Config {
     pub dependents: Vec<Dependent>,
 }
 
+impl Config {
+    pub fn dependent(&self, id: DependentId) -> &Dependent {
+        &self.dependents[id.0]
+    }
+}
+
+/// The place of a dependent in the config.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct DependentId(pub usize);
+
 /// A resource in the shoot's namespace on the seed that is scaled to 0 in an outage: an entry of
 /// `dependentResourceInfos`.
 #[derive(Clone, Debug, PartialEq, Serialize)]

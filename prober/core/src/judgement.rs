@@ -33,11 +33,11 @@ const SHOWN_LEASES: usize = 20;
 const ABANDONED: TimeDelta = TimeDelta::minutes(10);
 
 #[derive(Clone, Debug, PartialEq)]
-pub struct Rules {
+pub struct Rules<'a> {
     pub grace: Grace,
     /// From which share of expired leases on there is an outage.
     pub fraction: f64,
-    pub pool_conditions: PoolConditions,
+    pub pool_conditions: &'a PoolConditions,
     /// See [`Criteria::renewed_after`].
     pub renewed_after: Option<Moment>,
 }
@@ -156,7 +156,7 @@ impl Judge {
     /// nodes is forgotten when they do not matter.
     pub fn wants_nodes(
         &mut self,
-        rules: &Rules,
+        rules: &Rules<'_>,
         settled: bool,
         good_since: Option<Moment>,
     ) -> bool {
@@ -175,11 +175,11 @@ impl Judge {
             .is_some_and(|(at, _)| *at == self.judged_at() || good(*at))
     }
 
-    pub fn judge(&self, rules: &Rules) -> Finding {
+    pub fn judge(&self, rules: &Rules<'_>) -> Finding {
         let by @ Criteria { now, grace, .. } = self.criteria(rules);
         let candidates = match &self.nodes {
             Some((_, nodes)) => {
-                Candidates::by_nodes(&self.leases, &self.machines, nodes, &rules.pool_conditions)
+                Candidates::by_nodes(&self.leases, &self.machines, nodes, rules.pool_conditions)
             }
             None => Candidates::by_machines(&self.leases, &self.machines),
         };
@@ -275,7 +275,7 @@ impl Judge {
         }
     }
 
-    fn criteria(&self, rules: &Rules) -> Criteria {
+    fn criteria(&self, rules: &Rules<'_>) -> Criteria {
         Criteria {
             now: self.judged_at(),
             answering: self.answering,

@@ -36,7 +36,7 @@ const FORGIVEN_IN: i32 = 300;
 
 /// A share of the grace, and the most that it may come to.
 #[derive(Clone, Copy, Debug)]
-pub struct Share {
+pub struct GraceShare {
     pub basis_points: i32,
     pub at_most: TimeDelta,
 }
@@ -93,10 +93,10 @@ impl Grace {
 
     pub fn share(
         self,
-        Share {
+        GraceShare {
             basis_points,
             at_most,
-        }: Share,
+        }: GraceShare,
     ) -> TimeDelta {
         at_most.min(TimeDelta::nanoseconds(
             self.0.num_nanoseconds().unwrap_or(i64::MAX) / 10_000 * i64::from(basis_points),

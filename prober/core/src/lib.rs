@@ -8,9 +8,9 @@
 #![cfg_attr(not(test), warn(unreachable_pub))]
 
 pub mod config;
+mod dependent;
 pub mod gardener;
 pub mod judgement;
-mod known;
 pub mod lease;
 pub mod lifecycle;
 pub mod moment;

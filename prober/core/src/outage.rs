@@ -17,8 +17,8 @@ use crate::in_seconds;
 use crate::judgement::Finding;
 use crate::lease::LeaseState;
 use crate::moment::Moment;
-use crate::replicas::Change;
-use crate::shoot::Shoot;
+use crate::replicas::PlannedWrite;
+use crate::shoot::{DependentRecord, Shoot};
 use crate::verdict::Verdict;
 
 /// Of the log line; another one when a field changes its meaning.
@@ -152,7 +152,7 @@ impl Outage {
         let is_held = by
             .shoot
             .dependents()
-            .any(|(_, known)| known.is_last_known_held_down());
+            .any(DependentRecord::is_last_known_held_down);
         if open.is_none()
             && (verdict == Some(Verdict::ScaleDown) || is_held && !(is_up && by.paused))
         {
@@ -178,7 +178,7 @@ impl Outage {
     pub fn wrote(
         &mut self,
         resource: &ResourceRef,
-        change: &Change,
+        change: &PlannedWrite,
         as_leader: bool,
         wall: DateTime<Utc>,
     ) {
@@ -219,8 +219,8 @@ impl Outage {
 
     fn update(&mut self, by: &Snapshot<'_>, verdict: Option<Verdict>) {
         let at = stamp(by.wall);
-        for (resource, known) in by.shoot.dependents() {
-            let (kind, name) = words(resource);
+        for known in by.shoot.dependents() {
+            let (kind, name) = words(&known.resource);
             let listed = self
                 .held_down
                 .iter_mut()

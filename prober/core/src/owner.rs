@@ -24,7 +24,7 @@ use crate::config::OwnerCheck;
 /// What the owner record of a shoot comes to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, IntoStaticStr, VariantNames)]
 #[strum(serialize_all = "snake_case", const_into_str)]
-pub enum Standing {
+pub enum Ownership {
     Ours,
     /// The first check is not over.
     NotChecked,
@@ -85,7 +85,7 @@ pub enum Unresolved {
     Suspended,
 }
 
-impl Standing {
+impl Ownership {
     /// Whether the shoot is left alone: neither probed nor written.
     pub const fn is_lost(self) -> bool {
         matches!(self, Self::Elsewhere { .. } | Self::Unresolved(_))
@@ -222,31 +222,31 @@ impl OwnerRecord {
         self.known.as_ref()?.elsewhere.as_deref()
     }
 
-    pub fn standing(&self, check: &OwnerCheck, now: Moment) -> Standing {
+    pub fn standing(&self, check: &OwnerCheck, now: Moment) -> Ownership {
         let why = self
             .failing
             .map_or(Unresolved::Timeout, |failing| failing.why);
         if now >= self.tolerated_until(check) {
-            return Standing::Unresolved(why);
+            return Ownership::Unresolved(why);
         }
         match &self.known {
             Some(Known {
                 elsewhere: None, ..
-            }) => Standing::Ours,
+            }) => Ownership::Ours,
             Some(Known {
                 sent,
                 in_a_row: 2..,
                 ..
-            }) => Standing::Elsewhere {
+            }) => Ownership::Elsewhere {
                 checked: self.failing.is_none().then_some(*sent),
             },
-            Some(_) => Standing::Doubted,
+            Some(_) => Ownership::Doubted,
             None if self.failing.is_none()
                 && self.first_check_ends(check).is_none_or(|end| now < end) =>
             {
-                Standing::NotChecked
+                Ownership::NotChecked
             }
-            None => Standing::Unproven(why),
+            None => Ownership::Unproven(why),
         }
     }
 

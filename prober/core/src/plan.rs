@@ -6,9 +6,9 @@ use std::ops::Index;
 use chrono::TimeDelta;
 use strum::{IntoStaticStr, VariantNames};
 
-use super::lease::{Grace, LeaseClock, Share};
+use super::lease::{Grace, GraceShare, LeaseClock};
 use super::moment::Moment;
-use crate::config::{Dependent, ScaleInfo};
+use crate::config::{Dependent, DependentId, ScaleInfo};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, IntoStaticStr, VariantNames)]
 #[strum(serialize_all = "snake_case", const_into_str)]
@@ -44,22 +44,23 @@ impl Direction {
     }
 }
 
-/// The places of the dependents by ascending level: those of one level go side by side, and each
-/// level comes after all earlier ones.
-pub fn levels(dependents: &[Dependent], direction: Direction) -> Vec<Vec<usize>> {
-    let mut levels: BTreeMap<i32, Vec<usize>> = BTreeMap::new();
+/// The dependents by level: those of one level go side by side, and each level comes after all
+/// lower ones.
+pub(crate) fn levels(
+    dependents: &[Dependent],
+    direction: Direction,
+) -> BTreeMap<i32, Vec<DependentId>> {
+    let mut levels: BTreeMap<i32, Vec<DependentId>> = BTreeMap::new();
     for (at, dependent) in dependents.iter().enumerate() {
-        levels
-            .entry(direction.info(dependent).level)
-            .or_default()
-            .push(at);
+        let level = direction.info(dependent).level;
+        levels.entry(level).or_default().push(DependentId(at));
     }
-    levels.into_values().collect()
+    levels
 }
 
 /// How much earlier than kube-controller-manager the last write is sent: its pod needs time to end
 /// (D-35).
-const HEAD_START: Share = Share {
+const HEAD_START: GraceShare = GraceShare {
     basis_points: 750,
     at_most: TimeDelta::seconds(3),
 };

@@ -102,12 +102,12 @@ pub struct Write {
 
 /// A write, and the state that it changes.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Change {
+pub struct PlannedWrite {
     pub base: Arc<Observed>,
     pub write: Write,
 }
 
-impl Change {
+impl PlannedWrite {
     /// The replicas after it.
     pub fn replicas(&self) -> i32 {
         self.write.replicas.unwrap_or(self.base.replicas)

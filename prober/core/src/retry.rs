@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use super::plan::Direction;
-use super::replicas::{Change, Observed};
+use super::replicas::{Observed, PlannedWrite};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Refusal {
@@ -36,7 +36,7 @@ const PROTECTIVE_ANSWER: Duration = Duration::from_secs(5);
 /// kube-controller-manager's grace.
 const MAX_THROTTLE: Duration = Duration::from_secs(1);
 
-#[derive(Clone, Debug, Hash)]
+#[derive(Clone, Debug, Default, Hash)]
 pub struct Retry {
     /// The dependent's own, for each attempt.
     timeout: Duration,
@@ -48,7 +48,7 @@ pub struct Retry {
     left: Duration,
     conflicts: u32,
     /// The last one that was sent and not answered.
-    unanswered: Option<Change>,
+    unanswered: Option<PlannedWrite>,
 }
 
 impl Retry {
@@ -79,7 +79,7 @@ impl Retry {
         self.left < self.timeout
     }
 
-    pub fn failed(&mut self, change: Change, refusal: Refusal) {
+    pub fn failed(&mut self, change: PlannedWrite, refusal: Refusal) {
         if matches!(refusal, Refusal::Timeout | Refusal::NoAnswer) {
             self.unanswered = Some(change);
         }
@@ -87,7 +87,7 @@ impl Retry {
 
     /// What was written although no answer came, if that is why there is nothing to do with the
     /// resource as it is `now`.
-    pub fn landed(&mut self, now: &Observed) -> Option<Change> {
+    pub fn landed(&mut self, now: &Observed) -> Option<PlannedWrite> {
         self.unanswered.take().filter(|change| change.is_done(now))
     }
 

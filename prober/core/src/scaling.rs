@@ -5,34 +5,31 @@
 //! Up: strict order. A level opens when all of the one before it is written and ready, or 5 s after
 //! the write; what cannot be written holds back the later levels.
 
+use std::collections::BTreeMap;
+
 use chrono::TimeDelta;
 
-use super::known::Known;
+use super::dependent::{DependentRecord, Dependents};
 use super::moment::Moment;
 use super::plan::{Direction, levels};
-use super::replicas::Change;
+use super::replicas::PlannedWrite;
 use super::retry::Retry;
 use super::span;
-use crate::config::Dependent;
+use crate::config::{Config, DependentId};
 
 /// How long a level waits at most for the pods of the one before it (rule 69).
 const READY_WAIT: TimeDelta = TimeDelta::seconds(5);
 
-#[derive(Clone, Debug, Hash)]
+#[derive(Clone, Copy, Debug, Hash)]
 pub(crate) struct Scaling {
     pub id: u64,
     pub direction: Direction,
-    pub steps: Vec<Step>,
-    /// By ascending level, the places of the dependents.
-    levels: Vec<Vec<usize>>,
-    open: usize,
-    /// When the next level of a scale-down opens whatever the pods do.
-    latest: Moment,
     /// None: no level waits for another.
     pub ordering_deadline: Option<Moment>,
 }
 
-#[derive(Clone, Debug, Hash)]
+/// How far a scaling has come with one dependent.
+#[derive(Clone, Debug, Default, Hash)]
 pub(crate) struct Step {
     pub stage: Stage,
     pub retry: Retry,
@@ -42,8 +39,10 @@ pub(crate) struct Step {
     pub written: bool,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) enum Stage {
+    /// No scaling is under way, or it has not come to this level.
+    #[default]
     Closed,
     /// It is to be decided on, from this moment on.
     Due(Moment),
@@ -51,133 +50,143 @@ pub(crate) enum Stage {
     /// It is being read from the API server, since what was known of it was out of date.
     Reading,
     /// This is under way since that moment.
-    Writing(Change, Moment),
+    Writing(PlannedWrite, Moment),
     /// It is where it should be; since when, if its replicas were written and it is not known to be
     /// ready yet.
     Done(Option<Moment>),
     Failed,
 }
 
-impl Scaling {
-    pub(crate) fn new(
-        id: u64,
-        direction: Direction,
-        dependents: &[Dependent],
-        deadline: Option<Moment>,
-        now: Moment,
-    ) -> Self {
-        let step = |dependent: &Dependent| Step {
-            stage: Stage::Closed,
-            retry: Retry::new(direction, direction.info(dependent).timeout),
-            began: now,
-            delayed: false,
-            written: false,
+impl Stage {
+    /// Whether something is under way that can be cancelled.
+    pub(crate) fn is_under_way(&self) -> bool {
+        matches!(
+            self,
+            Self::AwaitingPermit | Self::Reading | Self::Writing(..)
+        )
+    }
+
+    fn is_settled(&self) -> bool {
+        matches!(self, Self::Closed | Self::Done(None) | Self::Failed)
+    }
+}
+
+impl Step {
+    /// Is due from a moment on.
+    pub(crate) fn begin(&mut self, from: Moment) {
+        (self.stage, self.began) = (Stage::Due(from), from);
+    }
+}
+
+impl DependentRecord {
+    /// Ends the wait for what was restored, if it is ready or has had its time. True in the latter
+    /// case.
+    pub(crate) fn ends_wait(&mut self, now: Moment) -> bool {
+        let Stage::Done(Some(written)) = self.step.stage else {
+            return false;
         };
+        let late = now >= written + READY_WAIT;
+        if late || self.is_ready() {
+            self.step.stage = Stage::Done(None);
+        }
+        late && !self.is_ready()
+    }
+}
+
+/// The levels of a scaling.
+#[derive(Clone, Debug, Default, Hash)]
+pub(crate) struct Levels {
+    /// The level that was opened last.
+    open: Vec<DependentId>,
+    closed: BTreeMap<i32, Vec<DependentId>>,
+    /// When the next level of a scale-down opens whatever the pods do.
+    latest: Moment,
+}
+
+impl Levels {
+    pub(crate) fn new(direction: Direction, config: &Config, now: Moment) -> Self {
         Self {
-            id,
-            direction,
-            steps: dependents.iter().map(step).collect(),
-            levels: levels(dependents, direction),
-            open: 0,
+            open: Vec::new(),
+            closed: levels(&config.dependents, direction),
             latest: now,
-            ordering_deadline: deadline,
         }
     }
 
     /// Opens the next level if it is its time.
-    pub(crate) fn opens_level(
+    pub(crate) fn open_next(
         &mut self,
-        dependents: &[Dependent],
-        known: &[Known],
+        scaling: Scaling,
+        dependents: &mut Dependents,
+        config: &Config,
         now: Moment,
     ) -> bool {
-        let Some(next) = self.levels.get(self.open) else {
+        if !self.is_over(scaling.direction, dependents, now) {
+            return false;
+        }
+        let Some((_, next)) = self.closed.pop_first() else {
             return false;
         };
-        if !self.previous_is_over(known, now) {
-            return false;
-        }
         let delay = next
             .iter()
-            .filter(|&&at| known[at].has_replicas())
-            .map(|&at| dependents[at].scale_down.initial_delay)
+            .filter(|&&id| dependents[id].has_replicas())
+            .map(|&id| config.dependent(id).scale_down.initial_delay)
             .max();
         let latest = now + span(delay.unwrap_or_default()) + READY_WAIT;
-        self.latest = self
+        self.latest = scaling
             .ordering_deadline
             .map_or(now, |deadline| latest.min(deadline));
-        for &at in next {
-            (self.steps[at].stage, self.steps[at].began) = (Stage::Due(now), now);
+        for &id in &next {
+            let timeout = scaling.direction.info(config.dependent(id)).timeout;
+            let step = &mut dependents[id].step;
+            step.retry = Retry::new(scaling.direction, timeout);
+            step.begin(now);
         }
-        self.open += 1;
+        self.open = next;
         true
     }
 
-    fn previous_is_over(&self, known: &[Known], now: Moment) -> bool {
-        let Some(previous) = self.open.checked_sub(1).and_then(|at| self.levels.get(at)) else {
-            return true;
-        };
-        match self.direction {
+    /// Whether the next level need not wait for the open one any more.
+    fn is_over(&self, direction: Direction, dependents: &Dependents, now: Moment) -> bool {
+        let mut open = self.open.iter().map(|&id| &dependents[id]);
+        match direction {
             Direction::Down => {
-                let gone = |&at: &usize| {
-                    self.steps[at].stage == Stage::Failed || !known[at].is_going_down()
-                };
-                now >= self.latest || previous.iter().all(gone)
+                now >= self.latest
+                    || open.all(|dependent| {
+                        dependent.step.stage == Stage::Failed || !dependent.is_going_down()
+                    })
             }
-            Direction::Up => previous
-                .iter()
-                .all(|&at| matches!(self.steps[at].stage, Stage::Done(None))),
+            Direction::Up => open.all(|dependent| dependent.step.stage == Stage::Done(None)),
         }
-    }
-
-    /// The places of the dependents whose turn it is, or was.
-    pub(crate) fn opened(&self) -> Vec<usize> {
-        self.levels[..self.open].concat()
     }
 
     /// Whether nothing more will happen: all is settled, or what failed holds back the later
     /// levels.
-    pub(crate) fn is_over(&self) -> bool {
-        let held_back = self.direction == Direction::Up && self.failed() > 0;
-        let is_settled =
-            |at: usize| matches!(self.steps[at].stage, Stage::Done(None) | Stage::Failed);
-        (self.open == self.levels.len() || held_back) && self.opened().into_iter().all(is_settled)
-    }
-
-    pub(crate) fn failed(&self) -> usize {
-        self.steps
-            .iter()
-            .filter(|step| step.stage == Stage::Failed)
-            .count()
+    pub(crate) fn are_over(&self, direction: Direction, dependents: &Dependents) -> bool {
+        let mut steps = dependents.iter().map(|dependent| &dependent.step.stage);
+        let held_back =
+            direction == Direction::Up && steps.clone().any(|stage| *stage == Stage::Failed);
+        (self.closed.is_empty() || held_back) && steps.all(Stage::is_settled)
     }
 
     /// The next moment at which something happens by itself, given how the dependents are.
-    pub(crate) fn next(&self, now: Moment) -> Option<Moment> {
-        let level = (self.direction == Direction::Down && self.open < self.levels.len())
-            .then_some(self.latest);
-        let step = |step: &Step| match step.stage {
+    pub(crate) fn next(
+        &self,
+        direction: Direction,
+        dependents: &Dependents,
+        now: Moment,
+    ) -> Option<Moment> {
+        let level =
+            (direction == Direction::Down && !self.closed.is_empty()).then_some(self.latest);
+        let step = |dependent: &DependentRecord| match dependent.step.stage {
             Stage::Due(from) => Some(from),
             Stage::Done(Some(written)) => Some(written + READY_WAIT),
             _ => None,
         };
-        self.steps
+        dependents
             .iter()
-            .map(step)
-            .chain([level])
-            .flatten()
+            .filter_map(step)
+            .chain(level)
             .filter(|&moment| moment > now)
             .min()
-    }
-
-    /// Ends the wait for what was restored, if it is ready or has had its time; the latter is said.
-    pub(crate) fn ends_wait(&mut self, at: usize, known: &Known, now: Moment) -> bool {
-        let Stage::Done(Some(written)) = self.steps[at].stage else {
-            return false;
-        };
-        let late = now >= written + READY_WAIT;
-        if known.is_ready() || late {
-            self.steps[at].stage = Stage::Done(None);
-        }
-        late && !known.is_ready()
     }
 }

@@ -1,17 +1,20 @@
 //! When to probe next: just when the verdict could fall, and otherwise as rarely as configured.
 
+use std::time::Duration;
+
 use chrono::TimeDelta;
+use common_core::backoff::doubling;
 
 use super::lease::{Criteria, LeaseClock};
 use super::moment::Moment;
-use super::scaled;
 use super::verdict::fails;
+use super::{scaled, span};
 
 /// A probe this long after a lease's expiry finds it expired; timers may fire up to a millisecond
 /// early.
 pub(crate) const JUST_AFTER: TimeDelta = TimeDelta::milliseconds(1);
 /// The wait after the first failed probe; it doubles with each further one.
-const FIRST_RETRY: TimeDelta = TimeDelta::seconds(1);
+const FIRST_RETRY: Duration = Duration::from_secs(1);
 
 /// The rest after a 429 without Retry-After (rule 43), and the longest that one is heeded.
 const DEFAULT_REST: TimeDelta = TimeDelta::seconds(10);
@@ -63,14 +66,14 @@ pub(crate) struct ScheduleInputs {
     /// After this moment a renewal would be seen so late that it could be doubted when it counts;
     /// see [`Grace::longest_gap`](super::lease::Grace::longest_gap).
     pub doubt_from: Option<Moment>,
-    pub failure: Option<Failure>,
+    pub failures: Option<Failures>,
     /// The factor, from 1 on, by which the wait after a failure is stretched so that shoots do not
     /// move in step.
     pub stretch: f64,
 }
 
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Failure {
+pub(crate) struct Failures {
     pub in_a_row: u32,
     /// Whether to try again soon whatever the leases said last: no probe was ever complete, or
     /// protection itself failed.
@@ -85,25 +88,23 @@ pub(crate) fn next_probe(inputs: &ScheduleInputs) -> Moment {
         interval,
         verdict_possible,
         doubt_from,
-        failure,
+        failures,
         stretch,
     } = *inputs;
     let regular = now + interval;
-    let retry = failure
-        .filter(|f| f.urgent || verdict_possible.is_some_and(|due| due <= regular))
-        .map(|f| now + retry_wait(f, stretch));
+    let retry = failures
+        .filter(|failures| failures.urgent || verdict_possible.is_some_and(|due| due <= regular))
+        .map(|failures| {
+            now + scaled(
+                span(doubling(FIRST_RETRY, failures.in_a_row, Duration::MAX)),
+                stretch,
+            )
+        });
     let moments = [verdict_possible, doubt_from]
         .into_iter()
         .flatten()
         .filter(|&moment| moment > judged_at);
     moments.chain(retry).fold(regular, Moment::min).max(now)
-}
-
-fn retry_wait(failure: Failure, stretch: f64) -> TimeDelta {
-    scaled(
-        FIRST_RETRY * 2_i32.pow(failure.in_a_row.saturating_sub(1).min(16)),
-        stretch,
-    )
 }
 
 #[cfg(test)]

@@ -10,119 +10,61 @@
 //! Each decision is made on what is known at that moment, and a write once its permit is there:
 //! nothing is decided before a wait and carried out after it.
 
-mod act;
-mod evidence;
 mod interface;
+mod markers;
 mod owner;
-mod schedule;
+mod permission;
+mod probing;
 mod standby;
+mod verdicts;
+mod writing;
 
 use std::sync::Arc;
-
-use chrono::TimeDelta;
 
 pub use self::interface::{
     Action, Environment, Input, Intended, Order, ProbeFailure, Reason, Report, Start, Verified,
 };
-use self::schedule::{ReprobeRequests, StartupJitter};
-use self::standby::Verification;
+use self::markers::Markers;
+use self::owner::OwnerState;
+use self::permission::Permission;
+use self::probing::{ProbeStage, Probing, StartupJitter};
+use self::standby::{Standby, Verification};
+use self::verdicts::Verdicts;
+use self::writing::ScalingState;
+pub use super::dependent::DependentRecord;
+use super::dependent::Dependents;
 use super::judgement::{Finding, Judge, Rules};
-use super::known::Known;
 use super::lease::LeaseList;
 use super::moment::{Moment, RequestTimes};
-use super::plan::{ByDirection, Direction};
+use super::plan::Direction;
 use super::replicas::{DependentState, scale_up};
 use super::scaled;
-use super::scaling::{Scaling, Stage};
-use super::schedule::Failure;
+use super::scaling::Stage;
+use super::schedule::Failures;
 use super::verdict::{Scope, Verdict};
-use crate::config::{Config, ResourceRef};
+use crate::config::{Config, DependentId, ResourceRef};
 use crate::lifecycle::ShootSettings;
 
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-enum Probing {
-    #[default]
-    Idle,
-    Leases,
-    Nodes,
-}
-
-/// How long to wait, from when this process first saw that a shoot may be probed, to learn whether
-/// it is paused (decisions, "Settings without a config file").
-const PAUSE_READ: TimeDelta = TimeDelta::seconds(2);
-
-#[derive(Debug, Default, Clone)]
+#[derive(Clone, Debug)]
 pub struct Shoot {
     start: Start,
-    /// The config and settings of the last input.
-    config: Option<Arc<Config>>,
+    /// The config and the settings of the last input.
+    config: Arc<Config>,
     settings: ShootSettings,
     judge: Judge,
-    resources: Vec<ResourceRef>,
-    known: Vec<Known>,
-
+    dependents: Dependents,
     probing: Probing,
-    next_probe: Moment,
-    reprobes: ReprobeRequests,
-    jitter: StartupJitter,
-    failures: u32,
-    /// When the last probe began, and when the last complete one was over.
-    probed_at: Moment,
-    answered_at: Moment,
-    /// Until when the API server asked us to stay away (429); none after a complete probe.
-    throttled_until: Option<Moment>,
-    finding: Option<Arc<Finding>>,
-
-    /// Since when every complete probe said "up", and how many there were.
-    up_since: Option<(Moment, u32)>,
-    /// Which verdict was the last that was no hold.
-    last_direction: Option<Direction>,
-    /// When the verdict last turned to "down", and the ordering deadline of that moment.
-    down_since: Option<(Moment, Option<Moment>)>,
-    /// Whether it was paused when that was known last.
-    was_paused: bool,
-    /// Since when nothing but its turn has kept this replica from writing, without interruption
-    /// (D-56).
-    free_since: ByDirection<Option<Moment>>,
-    /// Since when leadership, config and settings are the same.
-    same_since: Moment,
-    led: bool,
-    /// When the last complete probe was over before the newest marker was seen, ours included:
-    /// renewals must be seen later (D-59).
-    marked_after: Moment,
-    /// When a dependent was last held down here.
-    protected_at: Moment,
-    /// Whether the shoot is lost to another seed, as far as is known here: it is neither probed
-    /// nor, of its own verdict, written.
-    stood_down: bool,
-    /// Whether it was, so that restores wait for initialDelay.
-    returned: bool,
-    /// In which direction the owner record prevents a write.
-    prevented: Option<Direction>,
-    /// Since when a leader that judges alike would protect: in an outage, with no pause, and
-    /// initialDelay over.
-    leader_may_protect_since: Option<Moment>,
-    /// When a marker that others set was last seen for the first time.
-    marker_seen: Option<Moment>,
-    verification: Verification,
-
-    scaling: Option<Scaling>,
-    scalings: u64,
-    /// How the last scaling ended. The next one rests on a later probe.
-    ended: Option<Ended>,
-    failed_scalings: u32,
-    intended: Vec<Intended>,
+    verdicts: Verdicts,
+    markers: Markers,
+    permission: Permission,
+    owner: OwnerState,
+    standby: Standby,
+    scaling: ScalingState,
     /// When something happens by itself, probes apart.
     wake: Option<Moment>,
 }
 
-#[derive(Clone, Copy, Debug, Hash)]
-struct Ended {
-    at: Moment,
-    /// Whether all of it could be done.
-    in_full: bool,
-}
-
+/// One input, and what follows from it.
 struct Context<'a> {
     env: &'a Environment<'a>,
     now: Moment,
@@ -130,7 +72,7 @@ struct Context<'a> {
     wake: Option<Moment>,
     reprobe_requested: bool,
     /// Which dependent others have changed, if that is why.
-    changed: Option<usize>,
+    changed: Option<DependentId>,
 }
 
 impl Context<'_> {
@@ -140,7 +82,7 @@ impl Context<'_> {
         }
     }
 
-    fn request_reprobe(&mut self, changed: Option<usize>) {
+    fn request_reprobe(&mut self, changed: Option<DependentId>) {
         self.reprobe_requested = true;
         self.changed = changed.or(self.changed);
     }
@@ -152,21 +94,23 @@ impl Context<'_> {
 
 impl Shoot {
     pub fn new(start: Start, env: &Environment<'_>, now: Moment) -> Self {
-        let dependents = &env.config.dependents;
         let mut shoot = Self {
             start,
-            config: Some(Arc::clone(env.config)),
+            config: Arc::clone(env.config),
             settings: env.settings.clone(),
-            resources: dependents
-                .iter()
-                .map(|dependent| dependent.resource.clone())
-                .collect(),
-            known: vec![Known::default(); dependents.len()],
-            jitter: StartupJitter::new(env.chance),
-            ..Self::default()
+            judge: Judge::default(),
+            dependents: Dependents::new(env.config),
+            probing: Probing::new(env.chance),
+            verdicts: Verdicts::default(),
+            markers: Markers::default(),
+            permission: Permission::default(),
+            owner: OwnerState::default(),
+            standby: Standby::default(),
+            scaling: ScalingState::default(),
+            wake: None,
         };
         shoot.observe(env, now);
-        shoot.next_probe = shoot.first_probe(env, now);
+        shoot.probing.next = shoot.first_probe(env, now);
         shoot
     }
 
@@ -179,42 +123,34 @@ impl Shoot {
             reprobe_requested: false,
             changed: None,
         };
-        let reloaded = self
-            .config
-            .replace(Arc::clone(env.config))
-            .is_none_or(|before| !Arc::ptr_eq(&before, env.config));
+        let reloaded = self.reload(&mut cx);
         let settings_changed = self.settings != *env.settings;
-        if reloaded {
-            self.reload(&mut cx);
-        }
         self.follow_owner(&mut cx);
         self.observe(env, now);
-        self.note_freedom(reloaded || settings_changed, &mut cx);
+        self.update_permission(reloaded || settings_changed, &mut cx);
         if reloaded {
-            self.jitter = StartupJitter::new(env.chance);
-            self.next_probe = self.next_probe.min(now + scaled(env.spread, env.chance));
+            self.probing.jitter = StartupJitter::new(env.chance);
+            self.probing
+                .no_later_than(now + scaled(env.spread, env.chance));
         }
         if settings_changed {
             self.settings.clone_from(env.settings);
-            self.next_probe = now;
+            self.probing.next = now;
         }
         match input {
             Input::Woken => {}
             Input::Leases(times, leases) => self.on_leases(times, &leases, &mut cx),
             Input::Nodes(nodes) => {
                 self.judge.set_nodes(nodes);
-                self.conclude(&mut cx);
+                self.complete(self.judge.judge(&self.rules(env)), &mut cx);
             }
-            Input::Vouched => {
-                let found = self.judge.judge(&self.rules(env));
-                self.complete(
-                    Finding {
-                        verdict: Verdict::ScaleUpHeldDown,
-                        judged_at: now,
-                        ..found
-                    },
-                    &mut cx,
-                );
+            Input::NodesConfirmed => {
+                let finding = Finding {
+                    verdict: Verdict::ScaleUpHeldDown,
+                    judged_at: now,
+                    ..self.judge.judge(&self.rules(env))
+                };
+                self.complete(finding, &mut cx);
             }
             #[cfg(test)]
             Input::Found(finding) => self.complete(finding, &mut cx),
@@ -234,51 +170,40 @@ impl Shoot {
     /// When [`Input::Woken`] is wanted, if nothing else happens before; none while a probe is under
     /// way and nothing else is due.
     pub fn next(&self) -> Option<Moment> {
-        let probe = (self.probing == Probing::Idle && !self.stood_down).then(|| self.due());
+        let probes = self.probing.stage == ProbeStage::Idle && !self.owner.stood_down;
+        let probe = probes.then(|| self.due());
         probe.into_iter().chain(self.wake).min()
+    }
+
+    /// Applies a changed config. True if it is another one.
+    fn reload(&mut self, cx: &mut Context<'_>) -> bool {
+        let config = cx.env.config;
+        if Arc::ptr_eq(config, &self.config) {
+            return false;
+        }
+        self.config = Arc::clone(config);
+        if !self.dependents.are_those_of(config) {
+            self.abandon(cx);
+            self.dependents.reload(config);
+        }
+        true
     }
 
     /// Takes in how the dependents are. A marker that appears while a write of this replica is
     /// under way is most likely its own: a watch may be faster than an answer.
     fn observe(&mut self, env: &Environment<'_>, now: Moment) {
-        self.was_paused = env.paused.unwrap_or(self.was_paused);
-        for (at, (known, state)) in self.known.iter_mut().zip(&env.dependents).enumerate() {
-            let step = self
-                .scaling
-                .as_ref()
-                .and_then(|scaling| scaling.steps.get(at));
-            let writes = step.is_some_and(|step| matches!(step.stage, Stage::Writing(..)));
-            if known.observe(state.clone(), now) {
-                self.marked_after = self.answered_at;
-                self.marker_seen = if writes { self.marker_seen } else { Some(now) };
+        if let Some(paused) = env.paused {
+            self.permission.was_paused = paused;
+        }
+        for (known, state) in self.dependents.iter_mut().zip(&env.dependents) {
+            if !known.observe(state.clone(), now) {
+                continue;
+            }
+            self.markers.renewed_after = self.probing.completed;
+            if !matches!(known.step.stage, Stage::Writing(..)) {
+                self.markers.by_others = Some(now);
             }
         }
-    }
-
-    /// Notes a marker that others have set.
-    fn note_marker(&mut self, now: Moment) {
-        (self.marked_after, self.marker_seen) = (self.answered_at, Some(now));
-    }
-
-    /// Applies a changed config: what it names as before stays known.
-    fn reload(&mut self, cx: &mut Context<'_>) {
-        let resources: Vec<_> = cx
-            .env
-            .config
-            .dependents
-            .iter()
-            .map(|dependent| dependent.resource.clone())
-            .collect();
-        if resources == self.resources {
-            return;
-        }
-        self.drop_scaling(cx);
-        let before =
-            |resource: &ResourceRef| self.resources.iter().position(|known| known == resource);
-        let known =
-            |resource| before(resource).map_or_else(Known::default, |at| self.known[at].clone());
-        self.known = resources.iter().map(known).collect();
-        self.resources = resources;
     }
 
     fn on_leases(&mut self, times: RequestTimes, leases: &LeaseList, cx: &mut Context<'_>) {
@@ -289,157 +214,111 @@ impl Shoot {
             return self.on_failure(ProbeFailure::Other, cx);
         };
         self.judge.set_machines(Arc::clone(machines));
+        let good_since = self.nodes_good_since(cx.now);
         if self
             .judge
-            .wants_nodes(&rules, self.is_settled(cx.env), self.nodes_good_since(cx))
+            .wants_nodes(&rules, self.is_settled(cx.env), good_since)
         {
-            self.probing = Probing::Nodes;
+            self.probing.stage = ProbeStage::Nodes;
             cx.actions.push(Action::ListNodes);
         } else {
-            self.conclude(cx);
+            self.complete(self.judge.judge(&rules), cx);
         }
-    }
-
-    fn conclude(&mut self, cx: &mut Context<'_>) {
-        self.complete(self.judge.judge(&self.rules(cx.env)), cx);
     }
 
     fn complete(&mut self, finding: Finding, cx: &mut Context<'_>) {
-        self.probing = Probing::Idle;
-        (self.failures, self.throttled_until, self.answered_at) = (0, None, cx.now);
-        self.jitter.probe_completed();
+        self.probing.complete(cx.now);
         self.adopt(finding, cx);
-        self.next_probe = self.scheduled(None, cx);
+        self.probing.next = self.scheduled(None, cx);
     }
 
     fn on_failure(&mut self, failure: ProbeFailure, cx: &mut Context<'_>) {
-        self.probing = Probing::Idle;
-        if matches!(
-            failure,
-            ProbeFailure::Unanswered | ProbeFailure::Throttled(_)
-        ) {
+        if failure != ProbeFailure::Other {
             self.judge.note_unanswered();
         }
-        self.failures = self.failures.saturating_add(1);
-        self.throttled_until = match failure {
-            ProbeFailure::Throttled(retry_after) => {
-                Some(cx.now + super::schedule::rest(retry_after))
-            }
-            _ => None,
+        self.probing.fail(failure, cx.now);
+        let failures = Failures {
+            in_a_row: self.probing.failures,
+            urgent: self.verdicts.last.is_none(),
         };
-        self.next_probe = self.scheduled(
-            Some(Failure {
-                in_a_row: self.failures,
-                urgent: self.finding.is_none(),
-            }),
-            cx,
-        );
+        self.probing.next = self.scheduled(Some(failures), cx);
     }
 
-    fn adopt(&mut self, mut finding: Finding, cx: &mut Context<'_>) {
-        // A probe that was not answered leaves for a moment undecided what is expired (D-54): no
-        // zone is back for that.
-        if finding.tally.undecided > 0
-            && finding.lost_zones.is_empty()
-            && finding.verdict != Verdict::ScaleDown
-            && let Some(last) = &self.finding
-        {
-            finding.lost_zones.clone_from(&last.lost_zones);
+    fn adopt(&mut self, finding: Finding, cx: &mut Context<'_>) {
+        if self.verdicts.adopt(finding, cx.now) {
+            self.standby.verification = Verification::None;
+            for known in self.dependents.iter_mut() {
+                known.written_as_standby = None;
+            }
         }
-        let direction = finding.verdict.aim().map(|(direction, _)| direction);
-        self.up_since = (direction == Some(Direction::Up)).then(|| {
-            let (since, probes) = self.up_since.unwrap_or((finding.judged_at, 0));
-            (since, probes.saturating_add(1))
-        });
-        if direction.is_some() && direction != self.last_direction {
-            self.last_direction = direction;
-            self.known
-                .iter_mut()
-                .for_each(|known| known.stood_in = None);
-            self.verification = Verification::None;
-            self.down_since =
-                (direction == Some(Direction::Down)).then_some((cx.now, finding.ordering_deadline));
-        }
-        self.finding = Some(Arc::new(finding));
         cx.report(Report::Found);
     }
 
-    fn rules(&self, env: &Environment<'_>) -> Rules {
-        let Environment {
-            config, settings, ..
-        } = env;
+    fn rules<'a>(&self, env: &Environment<'a>) -> Rules<'a> {
+        let wants_proof = self.dependents.iter().any(DependentRecord::wants_proof);
         Rules {
-            grace: settings.grace(config),
-            fraction: config.node_lease_failure_fraction,
-            pool_conditions: settings.pool_conditions.clone(),
-            renewed_after: self
-                .known
-                .iter()
-                .any(Known::wants_proof)
-                .then_some(self.marked_after),
+            grace: env.settings.grace(env.config),
+            fraction: env.config.node_lease_failure_fraction,
+            pool_conditions: &env.settings.pool_conditions,
+            renewed_after: wants_proof.then_some(self.markers.renewed_after),
         }
     }
 
     /// What the last probe said; none when it was not complete, or there was none.
     pub fn verdict(&self) -> Option<Verdict> {
-        self.finding
-            .as_ref()
-            .filter(|_| self.failures == 0)
-            .map(|finding| finding.verdict)
+        let finding = self.finding().filter(|_| self.probing.failures == 0)?;
+        Some(finding.verdict)
     }
 
     /// Whether a scale-up would find nothing to do; false when that is not known.
     fn is_settled(&self, env: &Environment<'_>) -> bool {
-        self.known.iter().all(|known| match known.state() {
-            DependentState::Present(observed) => scale_up(
-                observed,
-                Scope::All,
-                env.options.restore_only_held_down.value,
-            )
-            .is_none(),
+        let only_held_down = env.options.restore_only_held_down.value;
+        self.dependents.iter().all(|known| match known.state() {
+            DependentState::Present(observed) => {
+                scale_up(observed, Scope::All, only_held_down).is_none()
+            }
             DependentState::Absent | DependentState::NoSuchKind => true,
             DependentState::Unknown => false,
         })
     }
 
     pub fn finding(&self) -> Option<&Arc<Finding>> {
-        self.finding.as_ref()
+        self.verdicts.last.as_ref()
     }
 
     pub fn failures(&self) -> u32 {
-        self.failures
+        self.probing.failures
     }
 
     pub fn held_down(&self) -> impl Iterator<Item = &ResourceRef> {
         self.dependents()
-            .filter(|(_, known)| known.is_held_down())
-            .map(|(resource, _)| resource)
+            .filter(|dependent| dependent.is_held_down())
+            .map(|dependent| &dependent.resource)
     }
 
-    pub fn dependents(&self) -> impl Iterator<Item = (&ResourceRef, &Known)> {
-        self.resources.iter().zip(&self.known)
+    fn holds_down(&self) -> bool {
+        self.held_down().next().is_some()
     }
 
-    pub fn known(&self) -> &[Known] {
-        &self.known
+    pub fn dependent(&self, id: DependentId) -> &DependentRecord {
+        &self.dependents[id]
+    }
+
+    pub fn dependents(&self) -> impl Iterator<Item = &DependentRecord> {
+        self.dependents.iter()
     }
 
     pub fn scaling(&self) -> Option<Direction> {
-        self.scaling.as_ref().map(|scaling| scaling.direction)
+        Some(self.scaling.current?.direction)
     }
 
     pub fn intended(&self) -> &[Intended] {
-        &self.intended
+        &self.scaling.intended
     }
 
-    /// When the next probe is due; while one is under way, when that was. An API server that asks
-    /// to be left alone is.
+    /// When the next probe is due; while one is under way, when that was.
     pub fn due(&self) -> Moment {
-        let due = self
-            .reprobes
-            .due
-            .map_or(self.next_probe, |reprobe| reprobe.min(self.next_probe));
-        self.throttled_until.map_or(due, |until| until.max(due))
+        self.probing.due()
     }
 }
 

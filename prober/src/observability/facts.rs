@@ -7,7 +7,7 @@ use prober_core::in_seconds;
 use prober_core::judgement::{Finding, SeenLease};
 use prober_core::lease::LeaseState;
 use prober_core::lifecycle::{StopReason, WaitReason};
-use prober_core::owner::Standing;
+use prober_core::owner::Ownership;
 use prober_core::shoot::Intended;
 use prober_core::verdict::{Tally, Verdict};
 use prober_core::zones::LostZone;
@@ -90,8 +90,8 @@ impl OwnerStatus {
     pub fn fact(&self) -> Fact {
         let sentence = self.sentence();
         let (tone, text) = match self.standing {
-            Standing::Ours => (Tone::Good, format!("this seed: {sentence}")),
-            Standing::Elsewhere { .. } => (
+            Ownership::Ours => (Tone::Good, format!("this seed: {sentence}")),
+            Ownership::Elsewhere { .. } => (
                 Tone::Bad,
                 format!("another seed: {sentence}; the prober neither probes nor writes it"),
             ),

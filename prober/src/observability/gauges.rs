@@ -8,7 +8,7 @@ use chrono::TimeDelta;
 use prober_core::config::ResourceRef;
 use prober_core::in_seconds;
 use prober_core::moment::Moment;
-use prober_core::owner::Standing;
+use prober_core::owner::Ownership;
 use prober_core::verdict::Verdict;
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeLabelSet, EncodeMetric};
@@ -116,7 +116,7 @@ impl Collector for ShootStatuses {
             "dwd_owner_shoots",
             "Shoots by what their owner records say.",
             "standing",
-            none_of(Standing::VARIANTS)
+            none_of(Ownership::VARIANTS)
                 .chain(standings.iter().map(|standing| (standing.into(), 1))),
         )?;
         gauges.single(
@@ -141,7 +141,7 @@ fn encode_held_down(
     // What belongs to another seed is not protected here, whatever its resources carry.
     let here = || {
         let elsewhere =
-            |status: &&ShootStatus| matches!(status.owner, Some(Standing::Elsewhere { .. }));
+            |status: &&ShootStatus| matches!(status.owner, Some(Ownership::Elsewhere { .. }));
         probed.values().filter(move |status| !elsewhere(status))
     };
     let mut ages: BTreeMap<&ResourceRef, Vec<TimeDelta>> = BTreeMap::new();

@@ -307,7 +307,7 @@ mod tests {
     use prober_core::lease::LeaseState;
     use prober_core::lifecycle::{StopReason, WaitReason};
     use prober_core::options::Source;
-    use prober_core::owner::{Standing, Unresolved};
+    use prober_core::owner::{Ownership, Unresolved};
     use prober_core::verdict::Exclusion;
 
     #[test]
@@ -348,7 +348,7 @@ mod tests {
             .concat()
         );
         assert_eq!(
-            Standing::VARIANTS,
+            Ownership::VARIANTS,
             [
                 "ours",
                 "not_checked",

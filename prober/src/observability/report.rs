@@ -6,14 +6,14 @@ use std::sync::Arc;
 use chrono::{DateTime, Utc};
 use common::events::namespace_reference;
 use k8s_openapi::api::core::v1::ObjectReference;
-use prober_core::config::{Config, ResourceRef};
+use prober_core::config::{Config, DependentId, ResourceRef};
 use prober_core::judgement::Finding;
 use prober_core::moment::Moment;
 use prober_core::options::ResolvedOptions;
 use prober_core::outage::{End, Outage, SCHEMA, Snapshot};
-use prober_core::owner::Standing;
+use prober_core::owner::Ownership;
 use prober_core::plan::Direction;
-use prober_core::replicas::Change;
+use prober_core::replicas::PlannedWrite;
 use prober_core::shoot::{Report, Shoot};
 
 use super::shoot_statuses::{Failure, StatusHandle};
@@ -214,10 +214,10 @@ impl ShootReporter<'_> {
         &self,
         resource: &ResourceRef,
         direction: Direction,
-        change: &Change,
+        change: &PlannedWrite,
         took_s: Option<f64>,
     ) {
-        let (metrics, Change { base, write }) = (&self.shared.metrics, change);
+        let (metrics, PlannedWrite { base, write }) = (&self.shared.metrics, change);
         metrics.scaled(direction, resource, "written");
         if write.used_default_replicas {
             metrics.memory_fallbacks.inc();
@@ -280,14 +280,10 @@ impl ShootReporter<'_> {
         self.warn(resource, "", "LeaderDidNotAct", message);
     }
 
-    fn not_scaled(&self, at: usize, direction: Direction, error: &WriteError) {
+    fn not_scaled(&self, at: DependentId, direction: Direction, error: &WriteError) {
         let (resource, category) = (self.resource(at), error.category());
         self.shared.metrics.scaled(direction, resource, category);
-        let observed = self
-            .machine
-            .known()
-            .get(at)
-            .and_then(|known| known.observed());
+        let observed = self.machine.dependent(at).observed();
         let uid = observed.map_or("", |observed| &observed.uid);
         let direction = direction.into_str();
         let message = format!("Cannot be scaled {direction}: {error}");
@@ -338,12 +334,12 @@ impl ShootReporter<'_> {
         }
     }
 
-    fn resource(&self, dependent: usize) -> &ResourceRef {
-        &self.config.dependents[dependent].resource
+    fn resource(&self, dependent: DependentId) -> &ResourceRef {
+        &self.config.dependent(dependent).resource
     }
 
     /// What the owner record says; none while none is configured.
-    fn owner(&self) -> Option<Standing> {
+    fn owner(&self) -> Option<Ownership> {
         let (check, owners) = (self.config.owner_check.as_ref()?, self.shared.owners());
         Some(owners.standing(self.namespace, check, self.shared.clock.now()))
     }

@@ -13,7 +13,7 @@ use prober_core::lifecycle::{Lifecycle, StopReason, WaitReason};
 use prober_core::moment::Moment;
 use prober_core::options::ResolvedOptions;
 use prober_core::outage::Outage;
-use prober_core::owner::Standing;
+use prober_core::owner::Ownership;
 use prober_core::plan::Direction;
 use prober_core::shoot::Intended;
 use prober_core::verdict::Verdict;
@@ -69,7 +69,7 @@ pub struct ShootStatus {
     pub complete: Moment,
     pub paused: bool,
     /// What the owner record says; none while none is checked.
-    pub owner: Option<Standing>,
+    pub owner: Option<Ownership>,
     /// What holds for it, and from where; none while that is not known.
     pub options: Option<ResolvedOptions>,
     /// What carries the meltdown marker, and since when this process has seen it.
@@ -235,7 +235,7 @@ impl ShootStatus {
 
     /// Whether it is left alone, because it belongs to another seed or may do so.
     pub fn has_stood_down(&self) -> bool {
-        self.owner.is_some_and(Standing::is_lost)
+        self.owner.is_some_and(Ownership::is_lost)
     }
 
     pub(super) fn leases(&self) -> [(&'static str, usize); 4] {

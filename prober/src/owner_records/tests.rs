@@ -106,11 +106,14 @@ fn a_section_that_asks_for_something_else_begins_again_and_any_other_goes_on() {
     );
     assert_eq!(
         records.standing("a", &other, at(3.0)),
-        Standing::NotChecked,
+        Ownership::NotChecked,
         "what another section found counts for nothing"
     );
     records.apply(Some(&other), ["a".to_owned()].into_iter(), at(3.0));
-    assert_eq!(records.standing("a", &other, at(3.0)), Standing::NotChecked);
+    assert_eq!(
+        records.standing("a", &other, at(3.0)),
+        Ownership::NotChecked
+    );
     records.apply(None, std::iter::empty(), at(3.0));
     records.update("b", true, at(3.0));
     assert_eq!(
@@ -128,7 +131,7 @@ fn an_answer_is_of_the_shoot_and_the_question_that_it_was_sent_for() {
     answer(&records, "a", Answer::Ours, 5.5);
     assert_eq!(
         records.standing("a", &check(""), at(7.0)),
-        Standing::NotChecked,
+        Ownership::NotChecked,
         "that shoot is gone"
     );
 
@@ -147,10 +150,10 @@ fn an_answer_is_of_the_shoot_and_the_question_that_it_was_sent_for() {
         );
         records.standing("a", &check(""), at(second))
     };
-    assert_eq!(ask("owner.a", 8.0), Standing::Doubted);
+    assert_eq!(ask("owner.a", 8.0), Ownership::Doubted);
     assert_eq!(
         ask("owner.b", 9.0),
-        Standing::Doubted,
+        Ownership::Doubted,
         "two questions confirm nothing"
     );
     assert!(ask("owner.b", 10.0).is_lost());
@@ -161,9 +164,9 @@ fn that_a_shoot_is_ours_is_unproven_after_a_suspension_until_it_was_checked_agai
     let (check, records) = (check(""), records(&check(""), &["a"]));
     let standing = |second| records.standing_since(at(20.0), "a", &check, at(second));
     answer(&records, "a", Answer::Ours, 10.0);
-    assert_eq!(standing(21.0), Standing::Unproven(Unresolved::Suspended));
+    assert_eq!(standing(21.0), Ownership::Unproven(Unresolved::Suspended));
     answer(&records, "a", Answer::Ours, 22.0);
-    assert_eq!(standing(22.0), Standing::Ours);
+    assert_eq!(standing(22.0), Ownership::Ours);
 }
 
 #[test]
@@ -174,7 +177,7 @@ fn what_others_say_is_repeated_in_part_and_escaped() {
     };
     let value = format!("\u{1b}[31m\n{}", "x".repeat(1000));
     let owner = OwnerStatus::new(
-        Standing::Elsewhere { checked: None },
+        Ownership::Elsewhere { checked: None },
         Some(&question),
         Some(&value),
     );
@@ -184,7 +187,7 @@ fn what_others_say_is_repeated_in_part_and_escaped() {
         "{sentence:?}"
     );
     assert_eq!(
-        OwnerStatus::new(Standing::Ours, Some(&question), Some(&value)).elsewhere,
+        OwnerStatus::new(Ownership::Ours, Some(&question), Some(&value)).elsewhere,
         None
     );
 }

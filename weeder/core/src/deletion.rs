@@ -2,6 +2,7 @@
 
 use std::time::{Duration, Instant};
 
+use common_core::backoff::doubling;
 use common_core::change::Key;
 
 use super::verdict::{CrashLoop, DeletionCandidate, Termination};
@@ -175,18 +176,14 @@ const MAX_RETRY_AFTER: Duration = Duration::from_secs(60);
 fn wait(failures: u32, retry_after: Option<Duration>) -> Duration {
     match retry_after {
         Some(asked) => asked.min(MAX_RETRY_AFTER),
-        None => FIRST_WAIT
-            .saturating_mul(1 << failures.saturating_sub(1).min(16))
-            .min(MAX_WAIT),
+        None => doubling(FIRST_WAIT, failures, MAX_WAIT),
     }
 }
 
 /// The wait after so many refusals. Nothing ends that but a person: each try is a 403 and an
 /// error in the log, seven for a pod in the usual window of 5 minutes.
 fn wait_refused(refusals: u32) -> Duration {
-    MAX_WAIT
-        .saturating_mul(1 << refusals.saturating_sub(1).min(16))
-        .min(MAX_RETRY_AFTER)
+    doubling(MAX_WAIT, refusals, MAX_RETRY_AFTER)
 }
 
 #[cfg(test)]

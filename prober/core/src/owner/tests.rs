@@ -140,19 +140,19 @@ fn before_the_first_check_is_over_nothing_is_known_for_as_long_as_it_may_take() 
             record.standing(&check(), at(9.0)),
             record.turns_at(&check(), at(9.0))
         ),
-        (Standing::NotChecked, Some(at(300.0)))
+        (Ownership::NotChecked, Some(at(300.0)))
     );
     record.ask(at(10.0));
-    assert_eq!(record.standing(&check(), at(11.9)), Standing::NotChecked);
+    assert_eq!(record.standing(&check(), at(11.9)), Ownership::NotChecked);
     assert_eq!(record.turns_at(&check(), at(11.9)), Some(at(12.0)));
     assert_eq!(
         record.standing(&check(), at(12.0)),
-        Standing::Unproven(Unresolved::Timeout)
+        Ownership::Unproven(Unresolved::Timeout)
     );
     assert_eq!(record.turns_at(&check(), at(12.0)), Some(at(300.0)));
     assert_eq!(
         record.standing(&check(), at(300.0)),
-        Standing::Unresolved(Unresolved::Timeout)
+        Ownership::Unresolved(Unresolved::Timeout)
     );
     assert_eq!(record.turns_at(&check(), at(300.0)), None);
 }
@@ -165,25 +165,25 @@ fn a_record_that_was_never_resolved_is_tolerated_from_the_beginning() {
     ]);
     assert_eq!(
         record.standing(&check(), at(299.9)),
-        Standing::Unproven(Unresolved::NoName)
+        Ownership::Unproven(Unresolved::NoName)
     );
     assert_eq!(
         record.standing(&check(), at(300.0)),
-        Standing::Unresolved(Unresolved::NoName)
+        Ownership::Unresolved(Unresolved::NoName)
     );
 }
 
 #[test]
 fn failures_are_tolerated_from_the_first_one_on() {
     for (answer, standing) in [
-        (Answer::Ours, Standing::Ours),
-        (elsewhere(), Standing::Doubted),
+        (Answer::Ours, Ownership::Ours),
+        (elsewhere(), Ownership::Doubted),
     ] {
         let record = record([(0.0, answer), (30.0, failed()), (31.0, failed())]);
         assert_eq!(record.standing(&check(), at(329.9)), standing);
         assert_eq!(
             record.standing(&check(), at(330.0)),
-            Standing::Unresolved(Unresolved::Server)
+            Ownership::Unresolved(Unresolved::Server)
         );
         assert_eq!(record.turns_at(&check(), at(40.0)), Some(at(330.0)));
     }
@@ -193,27 +193,27 @@ fn failures_are_tolerated_from_the_first_one_on() {
         (100.0, Answer::Ours),
         (130.0, failed()),
     ]);
-    assert_eq!(again.standing(&check(), at(400.0)), Standing::Ours);
+    assert_eq!(again.standing(&check(), at(400.0)), Ownership::Ours);
 }
 
 #[test]
 fn a_process_that_did_not_run_for_longer_than_is_tolerated_knows_nothing_any_more() {
     let record = record([(0.0, Answer::Ours)]);
     // The next check was due at 30 s, and would have been over 2 s later.
-    assert_eq!(record.standing(&check(), at(331.9)), Standing::Ours);
+    assert_eq!(record.standing(&check(), at(331.9)), Ownership::Ours);
     assert_eq!(
         record.standing(&check(), at(332.0)),
-        Standing::Unresolved(Unresolved::Timeout)
+        Ownership::Unresolved(Unresolved::Timeout)
     );
 }
 
 #[test]
 fn elsewhere_is_confirmed_by_two_checks_in_a_row() {
     let standing = |answers: Vec<(f64, Answer)>| record(answers).standing(&check(), at(70.0));
-    let confirmed = |second| Standing::Elsewhere {
+    let confirmed = |second| Ownership::Elsewhere {
         checked: Some(at(second)),
     };
-    let unconfirmed = Standing::Doubted;
+    let unconfirmed = Ownership::Doubted;
     assert_eq!(standing(vec![(0.0, elsewhere())]), unconfirmed);
     assert_eq!(
         standing(vec![(0.0, elsewhere()), (1.0, elsewhere())]),
@@ -243,7 +243,7 @@ fn elsewhere_is_confirmed_by_two_checks_in_a_row() {
         unconfirmed
     );
     // What was confirmed stays so; nothing is begun on it while checks fail.
-    let failing = Standing::Elsewhere { checked: None };
+    let failing = Ownership::Elsewhere { checked: None };
     assert_eq!(
         standing(vec![
             (0.0, elsewhere()),
@@ -267,7 +267,7 @@ fn elsewhere_is_confirmed_by_two_checks_in_a_row() {
             (1.0, elsewhere()),
             (2.0, Answer::Ours)
         ]),
-        Standing::Ours
+        Ownership::Ours
     );
 }
 

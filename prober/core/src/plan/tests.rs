@@ -4,9 +4,9 @@ use super::*;
 use crate::tests::scene::{GRACE, at, dependent, span, times, wall};
 
 fn names(dependents: &[Dependent], direction: Direction) -> Vec<Vec<&str>> {
-    let name = |at: usize| dependents[at].resource.name.as_str();
+    let name = |id: DependentId| dependents[id.0].resource.name.as_str();
     levels(dependents, direction)
-        .into_iter()
+        .into_values()
         .map(|level| level.into_iter().map(name).collect())
         .collect()
 }

@@ -27,7 +27,7 @@ fn a_write_without_an_answer_is_known_by_what_it_leaves() {
         replicas: 2,
         ..Observed::default()
     };
-    let change = Change {
+    let change = PlannedWrite {
         write: scale_down(&before, true).unwrap(),
         base: Arc::new(before.clone()),
     };

@@ -100,11 +100,11 @@ const CALM: ScheduleInputs = ScheduleInputs {
     interval: TimeDelta::seconds(30),
     verdict_possible: None,
     doubt_from: None,
-    failure: None,
+    failures: None,
     stretch: 1.0,
 };
 
-const FAILED: Failure = Failure {
+const FAILED: Failures = Failures {
     in_a_row: 1,
     urgent: false,
 };
@@ -177,14 +177,14 @@ fn what_waits_for_a_probe_is_served_in_time() {
 fn a_failure_long_before_a_verdict_waits_for_the_interval() {
     assert_eq!(
         next_probe(&ScheduleInputs {
-            failure: Some(FAILED),
+            failures: Some(FAILED),
             ..CALM
         }),
         at(30.0)
     );
     assert_eq!(
         next_probe(&ScheduleInputs {
-            failure: Some(FAILED),
+            failures: Some(FAILED),
             verdict_possible: Some(at(30.001)),
             ..CALM
         }),
@@ -196,10 +196,10 @@ fn a_failure_long_before_a_verdict_waits_for_the_interval() {
 fn failures_near_or_past_a_verdict_are_repeated_after_1_2_and_4_s_up_to_the_interval() {
     for possible in [at(-50.0), at(0.0), at(30.0)] {
         let wait = |in_a_row| {
-            let failure = Some(Failure { in_a_row, ..FAILED });
+            let failures = Some(Failures { in_a_row, ..FAILED });
             next_probe(&ScheduleInputs {
                 verdict_possible: Some(possible),
-                failure,
+                failures,
                 ..CALM
             })
         };
@@ -212,17 +212,17 @@ fn failures_near_or_past_a_verdict_are_repeated_after_1_2_and_4_s_up_to_the_inte
 
 #[test]
 fn failures_before_the_first_complete_probe_are_repeated_as_soon() {
-    let failure = Some(Failure {
+    let failures = Some(Failures {
         urgent: true,
         ..FAILED
     });
-    assert_eq!(next_probe(&ScheduleInputs { failure, ..CALM }), at(1.0));
+    assert_eq!(next_probe(&ScheduleInputs { failures, ..CALM }), at(1.0));
 }
 
 #[test]
 fn a_verdict_that_can_fall_before_the_repetition_is_not_missed() {
     let inputs = ScheduleInputs {
-        failure: Some(Failure {
+        failures: Some(Failures {
             in_a_row: 4,
             ..FAILED
         }),
@@ -234,13 +234,13 @@ fn a_verdict_that_can_fall_before_the_repetition_is_not_missed() {
 
 #[test]
 fn repetitions_are_stretched() {
-    let failure = Some(Failure {
+    let failures = Some(Failures {
         in_a_row: 2,
         ..FAILED
     });
     assert_eq!(
         next_probe(&ScheduleInputs {
-            failure,
+            failures,
             stretch: 1.15,
             verdict_possible: Some(at(-1.0)),
             ..CALM
@@ -319,14 +319,14 @@ proptest! {
         failure in prop::option::of((1_u32..40, any::<bool>())),
         stretch in 1.0..1.5_f64,
     ) {
-        let failure = failure.map(|(in_a_row, urgent)| Failure { in_a_row, urgent });
+        let failures = failure.map(|(in_a_row, urgent)| Failures { in_a_row, urgent });
         let next = next_probe(&ScheduleInputs {
             now: at(now),
             judged_at: at(now),
             interval: span(interval),
             verdict_possible: possible.map(|ahead| at(now + ahead)),
             doubt_from: doubt.map(|ahead| at(now + ahead)),
-            failure,
+            failures,
             stretch,
         });
         prop_assert!(next > at(now) && next <= at(now) + span(interval));

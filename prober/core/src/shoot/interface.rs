@@ -6,14 +6,14 @@ use std::time::Duration;
 use chrono::TimeDelta;
 use serde::Serialize;
 
-use crate::config::Config;
+use crate::config::{Config, DependentId};
 use crate::lease::LeaseList;
 use crate::lifecycle::ShootSettings;
 use crate::moment::{Moment, RequestTimes};
 use crate::options::ResolvedOptions;
-use crate::owner::Standing;
+use crate::owner::Ownership;
 use crate::plan::{ByDirection, Direction};
-use crate::replicas::{Change, DependentState, Observed};
+use crate::replicas::{DependentState, Observed, PlannedWrite};
 use crate::retry::Refusal;
 use crate::verdict::{BackedNodes, NodeRecord};
 
@@ -47,7 +47,7 @@ pub struct Environment<'a> {
     pub leader_silent_from: Option<Moment>,
     pub is_ours: bool,
     /// What the owner record says; none while none is configured.
-    pub owner: Option<Standing>,
+    pub owner: Option<Ownership>,
     /// Whether operators want nothing written; none while that is not known.
     pub paused: Option<bool>,
     /// Each dependent of the config, in its order, as the seed's view shows it.
@@ -67,9 +67,9 @@ pub enum Input {
     /// A probe has listed the leases.
     Leases(RequestTimes, LeaseList),
     Nodes(Vec<NodeRecord>),
-    /// A person vouches for the nodes: nothing is probed, and what is held down may come back
-    /// whatever the leases say.
-    Vouched,
+    /// A person says that the nodes are well: nothing is probed, and what is held down may come
+    /// back whatever the leases say.
+    NodesConfirmed,
     /// A probe was complete and came to this: in the model, which has no leases.
     #[cfg(test)]
     Found(crate::judgement::Finding),
@@ -77,9 +77,9 @@ pub enum Input {
     /// The Cluster, the namespace and the Machines were read from the API server; none if one could
     /// not be.
     Verified(Option<Verified>),
-    Permitted(usize),
-    Read(usize, Result<DependentState, Refusal>),
-    Written(usize, Result<Arc<Observed>, Refusal>),
+    Permitted(DependentId),
+    Read(DependentId, Result<DependentState, Refusal>),
+    Written(DependentId, Result<Arc<Observed>, Refusal>),
 }
 
 /// How a probe failed, as far as it matters for what follows.
@@ -112,21 +112,21 @@ pub enum Action {
     /// Read the Cluster, the namespace and the Machines; then [`Input::Verified`].
     Verify,
     /// Wait for the permit to write a dependent; then [`Input::Permitted`].
-    AcquirePermit(usize, Direction),
+    AcquirePermit(DependentId, Direction),
     /// Read a dependent within this time; then [`Input::Read`].
-    Read(usize, Duration),
+    Read(DependentId, Duration),
     /// Write a dependent with the permit that is there; then [`Input::Written`].
     Write(Order),
     /// Give up whatever is under way for a dependent, its permit included.
-    Cancel(usize),
+    Cancel(DependentId),
     /// Log it, count it, publish it.
     Report(Report),
 }
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct Order {
-    pub dependent: usize,
-    pub change: Change,
+    pub dependent: DependentId,
+    pub change: PlannedWrite,
     /// When the probe was sent that it rests on.
     pub judged_at: Moment,
     pub limit: Duration,
@@ -149,23 +149,23 @@ pub enum Report {
     /// A dependent was written, or had been without an answer; `turn` is how long ago it was its
     /// turn.
     Written {
-        dependent: usize,
+        dependent: DependentId,
         direction: Direction,
-        change: Change,
+        change: PlannedWrite,
         /// How long the write took; none if its answer was lost.
         took: Option<TimeDelta>,
         turn: TimeDelta,
         /// Whether this replica does not lead: the leader did not act.
         without_lead: bool,
     },
-    NotScaled(usize, Direction, Reason),
+    NotScaled(DependentId, Direction, Reason),
     /// A dependent that was restored is not ready in time; the next level does not wait any more.
-    NotReady(usize),
-    KeepsChanging(usize),
+    NotReady(DependentId),
+    KeepsChanging(DependentId),
     /// The owner record does not allow what would be written.
     NotOwner(Direction),
     /// A dry run would write a dependent: replicas before and after.
-    WouldWrite(usize, Direction, i32, i32),
+    WouldWrite(DependentId, Direction, i32, i32),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -3,16 +3,19 @@
 
 use chrono::TimeDelta;
 
-use super::{Action, Context, Direction, Environment, Probing, Shoot, Verdict, Verified};
-use crate::lease::Share;
+use super::probing::ProbeStage;
+use super::verdicts::UpSince;
+use super::{Action, Context, Direction, Environment, Shoot, Verdict, Verified};
+use crate::config::DependentId;
+use crate::lease::GraceShare;
 use crate::moment::Moment;
-use crate::owner::Standing;
-use crate::replicas::Change;
+use crate::owner::Ownership;
+use crate::replicas::PlannedWrite;
 use crate::span;
 
 /// How long the leader has for its write once it may protect, or after a change that others make in
 /// mid-outage.
-const PATIENCE: Share = Share {
+const PATIENCE: GraceShare = GraceShare {
     basis_points: 375,
     at_most: TimeDelta::milliseconds(1500),
 };
@@ -20,7 +23,7 @@ const PATIENCE: Share = Share {
 /// the verdict, or since.
 const AT_WORK: TimeDelta = TimeDelta::seconds(5);
 /// Then a standby waits until so long after the ordering deadline.
-const BEHIND_DEADLINE: Share = Share {
+const BEHIND_DEADLINE: GraceShare = GraceShare {
     basis_points: 250,
     at_most: TimeDelta::seconds(1),
 };
@@ -31,6 +34,14 @@ const RESTORES_AFTER_PROBES: u32 = 3;
 const AGAIN_AFTER: TimeDelta = TimeDelta::seconds(10);
 /// What could not be read is read again after this time.
 const VERIFIED_AGAIN_AFTER: TimeDelta = TimeDelta::seconds(1);
+
+#[derive(Clone, Copy, Debug, Default, Hash)]
+pub(super) struct Standby {
+    /// Since when a leader that judges alike would protect: in an outage, with no pause, and
+    /// initialDelay over.
+    pub leader_may_protect_since: Option<Moment>,
+    pub verification: Verification,
+}
 
 /// Whether the seed's API server itself has shown, in this outage, that the shoot is to be
 /// protected.
@@ -60,7 +71,7 @@ impl Shoot {
             return None;
         }
         match direction {
-            Direction::Up => self.recovered_from(cx),
+            Direction::Up => self.restores_from(cx.env),
             // The patience is used: what is known of the seed is read again meanwhile.
             Direction::Down => {
                 let from = self.leader_had_its_time_from(cx.env)?;
@@ -73,72 +84,71 @@ impl Shoot {
 
     /// Notes since when, or from when on, a leader that judges alike would protect.
     pub(super) fn update_leader_grace(&mut self, cx: &Context<'_>) {
-        let Context { env, now, .. } = cx;
-        let owns = matches!(env.owner, None | Some(Standing::Ours));
-        let may = self.last_direction == Some(Direction::Down)
-            && env.is_ours
-            && owns
-            && env.paused == Some(false);
-        let since = may.then(|| self.leader_may_protect_since.unwrap_or(*now));
-        self.leader_may_protect_since = since.max(since.and(self.ripe_from(Direction::Down, env)));
+        let env = cx.env;
+        let owns = matches!(env.owner, None | Some(Ownership::Ours));
+        let may = self.verdicts.is_down() && env.is_ours && owns && env.paused == Some(false);
+        let before = self.standby.leader_may_protect_since;
+        let since = may.then(|| before.unwrap_or(cx.now));
+        self.standby.leader_may_protect_since =
+            since.max(since.and(self.writes_from(Direction::Down, env)));
     }
 
     fn leader_had_its_time_from(&self, env: &Environment<'_>) -> Option<Moment> {
-        let ((verdict, deadline), may) = self.down_since.zip(self.leader_may_protect_since)?;
+        let (down, may) = self
+            .verdicts
+            .down
+            .zip(self.standby.leader_may_protect_since)?;
         let at_work = self
-            .marker_seen
-            .is_some_and(|seen| seen >= verdict - AT_WORK);
-        let behind = deadline
+            .markers
+            .by_others
+            .is_some_and(|seen| seen >= down.at - AT_WORK);
+        let behind = down
+            .ordering_deadline
             .filter(|_| at_work)
             .map(|deadline| deadline + self.share(BEHIND_DEADLINE));
-        Some(unless_silent(
-            behind
-                .into_iter()
-                .fold(may + self.share(PATIENCE), Moment::max),
-            env,
-        ))
+        let end = Some(may + self.share(PATIENCE)).max(behind)?;
+        Some(unless_silent(end, env))
     }
 
-    /// From when on a write is due also here, if the leader has its time with what others have
-    /// changed in mid-outage.
-    pub(super) fn turn_with(
+    /// From when on a standby may write what others have changed in mid-outage: the leader has its
+    /// time with it first.
+    pub(super) fn standbys_turn_with(
         &self,
-        at: usize,
+        id: DependentId,
         direction: Direction,
         env: &Environment<'_>,
     ) -> Option<Moment> {
-        let may = self
-            .leader_may_protect_since
-            .filter(|_| !env.leads && direction == Direction::Down)?;
-        self.known[at]
+        if env.leads || direction == Direction::Up {
+            return None;
+        }
+        let may = self.standby.leader_may_protect_since?;
+        let changed = self.dependents[id]
             .changed_by_others_at()
-            .filter(|at| *at > may)
-            .map(|at| unless_silent(at + self.share(PATIENCE), env))
+            .filter(|&changed| changed > may)?;
+        Some(unless_silent(changed + self.share(PATIENCE), env))
     }
 
-    fn share(&self, share: Share) -> TimeDelta {
-        self.finding
-            .as_ref()
+    fn share(&self, share: GraceShare) -> TimeDelta {
+        self.finding()
             .map_or(share.at_most, |finding| finding.grace.share(share))
     }
 
     /// What the leader has only just taken down is not brought back by a replica that observes
     /// something else.
-    fn recovered_from(&self, cx: &Context<'_>) -> Option<Moment> {
-        let (since, _) = self
-            .up_since
-            .filter(|&(_, probes)| probes >= RESTORES_AFTER_PROBES)?;
-        let lasting = RESTORES_AFTER + span(cx.env.options.scale_up_stabilization.value);
-        Some(Some(since).max(self.marker_seen)? + lasting)
+    fn restores_from(&self, env: &Environment<'_>) -> Option<Moment> {
+        let UpSince { at, probes } = self.verdicts.up?;
+        let lasting = RESTORES_AFTER + span(env.options.scale_up_stabilization.value);
+        (probes >= RESTORES_AFTER_PROBES)
+            .then(|| self.markers.by_others.map_or(at, |seen| seen.max(at)) + lasting)
     }
 
     fn is_verified(&mut self, cx: &mut Context<'_>) -> bool {
-        match self.verification {
+        match self.standby.verification {
             Verification::Confirmed => return true,
             Verification::Requested => {}
             Verification::Refused(again) if again > cx.now => cx.wake_at(again),
             Verification::None | Verification::Refused(_) => {
-                self.verification = Verification::Requested;
+                self.standby.verification = Verification::Requested;
                 cx.actions.push(Action::Verify);
             }
         }
@@ -146,28 +156,28 @@ impl Shoot {
     }
 
     pub(super) fn on_verified(&mut self, verified: Option<Verified>, cx: &mut Context<'_>) {
-        if self.verification != Verification::Requested {
+        if self.standby.verification != Verification::Requested {
             return;
         }
-        // The next probe may have listed the leases and not yet the nodes.
-        let comparable =
-            self.verdict() == Some(Verdict::ScaleDown) && self.probing != Probing::Nodes;
-        let allowed = |verified: &Verified| {
-            verified.is_ours && !verified.is_paused && verified.standby_protects
-        };
-        let confirmed = verified
-            .filter(|verified| comparable && allowed(verified))
-            .is_some_and(|verified| {
-                if self.judge.set_machines(verified.machines) {
-                    self.adopt(self.judge.judge(&self.rules(cx.env)), cx);
-                }
-                self.verdict() == Some(Verdict::ScaleDown)
-            });
-        self.verification = if confirmed {
+        self.standby.verification = if verified.is_some_and(|verified| self.confirms(verified, cx))
+        {
             Verification::Confirmed
         } else {
             Verification::Refused(cx.now + VERIFIED_AGAIN_AFTER)
         };
+    }
+
+    fn confirms(&mut self, verified: Verified, cx: &mut Context<'_>) -> bool {
+        let allowed = verified.is_ours && !verified.is_paused && verified.standby_protects;
+        // The next probe may have listed the leases and not yet the nodes.
+        let comparable = self.probing.stage != ProbeStage::Nodes;
+        if !allowed || !comparable || self.verdict() != Some(Verdict::ScaleDown) {
+            return false;
+        }
+        if self.judge.set_machines(verified.machines) {
+            self.adopt(self.judge.judge(&self.rules(cx.env)), cx);
+        }
+        self.verdict() == Some(Verdict::ScaleDown)
     }
 
     /// Whether a write is also for a replica that does not lead: it takes down what is above 0 and
@@ -175,21 +185,21 @@ impl Shoot {
     /// replicas with different verdicts do not fight. It repairs nothing.
     pub(super) fn standby_may_apply(
         &self,
-        at: usize,
+        id: DependentId,
         direction: Direction,
-        change: &Change,
+        change: &PlannedWrite,
         cx: &mut Context<'_>,
     ) -> bool {
         let marked = change.base.marks.held_down;
         let scales = change.write.replicas.is_some() && (direction == Direction::Down || marked);
-        let spent = self.known[at].stood_in.is_some_and(|last| {
+        let spent = self.dependents[id].written_as_standby.is_some_and(|last| {
             // Whoever brought it up was no prober: these take the marker away.
             let raised = direction == Direction::Down && marked;
             let again = last + AGAIN_AFTER;
             if raised {
                 cx.wake_at(again);
             }
-            !(raised && again <= cx.now)
+            !raised || again > cx.now
         });
         scales && !spent
     }

@@ -24,6 +24,8 @@ mod vouched;
 use std::collections::VecDeque;
 use std::time::Duration;
 
+use chrono::TimeDelta;
+
 use super::*;
 use crate::lease::{LeaseRecord, LeaseUid};
 use crate::outage::{Outage, Snapshot};
@@ -34,8 +36,8 @@ use crate::verdict::{BackedNodes, NodeCondition, NodeRecord};
 
 /// The places of the two dependents: machine-controller-manager goes down first,
 /// kube-controller-manager comes up first.
-const MCM: usize = 0;
-const KCM: usize = 1;
+const MCM: DependentId = DependentId(0);
+const KCM: DependentId = DependentId(1);
 
 /// When the nodes fall silent, when that is an outage, and until when levels wait for each other.
 const SILENT: f64 = 105.0;
@@ -301,7 +303,7 @@ impl Rig {
                 && let Some(outage) = &mut self.outage
             {
                 outage.wrote(
-                    &self.env.config.dependents[*dependent].resource,
+                    &self.env.config.dependent(*dependent).resource,
                     change,
                     !without_lead,
                     wall,
@@ -337,7 +339,7 @@ impl Rig {
                 Api::Hangs => vec![],
                 Api::Vouched => {
                     self.now = self.now + TimeDelta::microseconds(1);
-                    self.take(Input::Vouched)
+                    self.take(Input::NodesConfirmed)
                 }
             },
             Action::ListNodes => {
@@ -366,7 +368,7 @@ impl Rig {
             }
             Action::AcquirePermit(at, _) if !self.holds_permits => self.take(Input::Permitted(at)),
             Action::Read(at, _) => {
-                let seen = self.env.dependents[at].clone();
+                let seen = self.env.dependents[at.0].clone();
                 self.take(Input::Read(at, Ok(seen)))
             }
             Action::Write(order) if !self.holds_writes => self.write(&order),
@@ -399,32 +401,32 @@ impl Rig {
         let after = Arc::new(after);
         let actions = self.take(Input::Written(order.dependent, Ok(Arc::clone(&after))));
         if !self.view_lags {
-            self.env.dependents[order.dependent] = DependentState::Present(after);
+            self.env.dependents[order.dependent.0] = DependentState::Present(after);
         }
         actions
     }
 
     /// How a dependent is by the view.
-    fn seen(&self, at: usize) -> Observed {
-        match &self.env.dependents[at] {
+    fn seen(&self, at: DependentId) -> Observed {
+        match &self.env.dependents[at.0] {
             DependentState::Present(observed) => Observed::clone(observed),
             other => unreachable!("{other:?}"),
         }
     }
 
     /// Others write a dependent now, and the view shows it at once.
-    fn others(&mut self, at: usize, change: impl FnOnce(&mut Observed)) {
+    fn others(&mut self, at: DependentId, change: impl FnOnce(&mut Observed)) {
         self.show(at, change);
         self.input(Input::Woken);
     }
 
     /// The same, but the machine does not know yet.
-    fn show(&mut self, at: usize, change: impl FnOnce(&mut Observed)) {
+    fn show(&mut self, at: DependentId, change: impl FnOnce(&mut Observed)) {
         self.version += 1;
         let mut observed = self.seen(at);
         change(&mut observed);
         observed.resource_version = self.version.to_string();
-        self.env.dependents[at] = DependentState::Present(Arc::new(observed));
+        self.env.dependents[at.0] = DependentState::Present(Arc::new(observed));
     }
 
     /// All that was said of a kind, with the moments.
@@ -436,7 +438,7 @@ impl Rig {
     }
 
     /// The orders that were given, by their moment, dependent, and replicas.
-    fn writes(&self) -> Vec<(f64, usize, Option<i32>)> {
+    fn writes(&self) -> Vec<(f64, DependentId, Option<i32>)> {
         let order = |action: &Action| match action {
             Action::Write(order) => Some((order.dependent, order.change.write.replicas)),
             _ => None,

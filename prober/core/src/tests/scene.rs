@@ -12,7 +12,7 @@ use crate::lease::{Criteria, Grace, LeaseClocks, LeaseRecord, LeaseState, LeaseU
 use crate::lifecycle::ShootSettings;
 use crate::moment::{Moment, RequestTimes};
 use crate::options::ResolvedOptions;
-use crate::owner::{Standing, Template};
+use crate::owner::{Ownership, Template};
 use crate::plan::ByDirection;
 use crate::replicas::{DependentState, Observed};
 use crate::shoot::Environment;
@@ -30,7 +30,7 @@ impl Default for Finding {
         Judge::default().judge(&Rules {
             grace: GRACE,
             fraction: 0.6,
-            pool_conditions: PoolConditions::default(),
+            pool_conditions: &PoolConditions::default(),
             renewed_after: None,
         })
     }
@@ -150,7 +150,7 @@ pub struct Scene {
     pub seed_since: ByDirection<Option<Moment>>,
     pub leader_silent_from: Option<Moment>,
     pub is_ours: bool,
-    pub owner: Option<Standing>,
+    pub owner: Option<Ownership>,
     pub paused: Option<bool>,
     pub dependents: Vec<DependentState>,
     pub machines: Option<Arc<BackedNodes>>,

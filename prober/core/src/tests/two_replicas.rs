@@ -14,7 +14,7 @@ use rand::{RngExt, SeedableRng};
 
 use super::scene::{Scene, dependent, env, running, wall};
 use super::simulation::{Node, Seconds, World, at, leases};
-use crate::config::Dependent;
+use crate::config::{Dependent, DependentId};
 use crate::moment::RequestTimes;
 use crate::plan::ByDirection;
 use crate::replicas::{DependentState, Marks, Observed};
@@ -215,8 +215,11 @@ impl Life {
     }
 
     /// Which object a replica's dependent is.
-    fn object(&self, by: usize, dependent: usize) -> usize {
-        let name = &self.replicas[by].env.config.dependents[dependent]
+    fn object(&self, by: usize, dependent: DependentId) -> usize {
+        let name = &self.replicas[by]
+            .env
+            .config
+            .dependent(dependent)
             .resource
             .name;
         self.names

@@ -42,7 +42,7 @@ fn found(
     let rules = Rules {
         grace: GRACE,
         fraction: 0.6,
-        pool_conditions: PoolConditions::default(),
+        pool_conditions: &PoolConditions::default(),
         renewed_after: None,
     };
     for (now, renewed) in [(70.0, 65.0), (90.0, 85.0), (100.0, 95.0)] {

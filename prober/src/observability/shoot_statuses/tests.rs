@@ -46,7 +46,7 @@ async fn a_shoot_that_has_stood_down_is_never_overdue() {
     let handle = statuses.register("shoot--a--b".into(), clock.now());
     tokio::time::advance(std::time::Duration::from_secs(100)).await;
     assert!(statuses.overdue(TimeDelta::seconds(90)).is_some());
-    handle.update(|status| status.owner = Some(Standing::Unresolved(Unresolved::Timeout)));
+    handle.update(|status| status.owner = Some(Ownership::Unresolved(Unresolved::Timeout)));
     assert!(statuses.overdue(TimeDelta::seconds(90)).is_none());
 }
 

@@ -15,7 +15,7 @@ fn begun() -> Scene {
 }
 
 /// What is written in the first minutes.
-fn writes(mut rig: Rig) -> Vec<(f64, usize, Option<i32>)> {
+fn writes(mut rig: Rig) -> Vec<(f64, DependentId, Option<i32>)> {
     rig.run(200.0);
     rig.writes()
 }
@@ -24,7 +24,7 @@ fn writes(mut rig: Rig) -> Vec<(f64, usize, Option<i32>)> {
 fn a_restore_that_was_begun_waits_for_renewals_and_its_own_delay_only() {
     let restored = |delay| {
         let mut env = begun();
-        Arc::make_mut(&mut env.config).dependents[MCM]
+        Arc::make_mut(&mut env.config).dependents[MCM.0]
             .scale_up
             .initial_delay = Duration::from_secs(delay);
         let writes = writes(Rig::with(env));
@@ -54,7 +54,7 @@ fn a_scale_down_that_was_only_just_begun_goes_on_and_nothing_comes_back() {
 #[test]
 fn nodes_that_renewed_for_a_moment_bring_nothing_back_once_they_are_silent_again() {
     let mut env = begun();
-    Arc::make_mut(&mut env.config).dependents[MCM]
+    Arc::make_mut(&mut env.config).dependents[MCM.0]
         .scale_up
         .initial_delay = Duration::from_secs(30);
     let mut rig = Rig::with(env);
@@ -89,7 +89,7 @@ fn whatever_may_be_something_else_waits_for_the_initial_delay() {
     ];
     for (what, state) in kcm {
         let mut env = begun();
-        env.dependents[KCM] = state;
+        env.dependents[KCM.0] = state;
         assert!(
             writes(Rig::with(env))[0].0 >= 30.0,
             "kube-controller-manager is {what}"
@@ -121,5 +121,8 @@ fn what_is_at_0_without_the_marker_waits_for_the_initial_delay() {
         writes.len() == 2 && writes[0].1 == MCM && writes[0].0 < 16.0,
         "{writes:?}"
     );
-    assert!(writes[1].1 == 2 && writes[1].0 >= 30.0, "{writes:?}");
+    assert!(
+        writes[1].1 == DependentId(2) && writes[1].0 >= 30.0,
+        "{writes:?}"
+    );
 }

@@ -74,7 +74,7 @@ fn the_answer_to_a_write_counts_while_the_view_still_shows_what_was_before() {
     rig.view_lags = true;
     rig.run(160.0);
     assert_eq!(rig.writes().len(), 2);
-    assert!(rig.shoot.known().iter().all(|known| known.is_held_down()));
+    assert!(rig.shoot.dependents().all(|known| known.is_held_down()));
     assert_eq!(rig.seen(MCM).replicas, 1, "by the view");
 }
 
@@ -88,7 +88,7 @@ fn an_older_sighting_never_replaces_a_newer_state_and_versions_are_numbers() {
     rig.run(135.0);
     assert_eq!(rig.writes().len(), 2);
     assert_eq!(
-        rig.shoot.known()[MCM]
+        rig.shoot.dependents[MCM]
             .observed()
             .map(|known| known.resource_version.as_str()),
         Some("10")

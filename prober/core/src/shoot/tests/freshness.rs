@@ -1,7 +1,7 @@
 //! D-56, D-57: what a write rests on was asked for since the write is allowed.
 
 use super::*;
-use crate::owner::Standing;
+use crate::owner::Ownership;
 
 #[test]
 fn what_becomes_allowed_rests_on_a_later_probe_and_not_on_the_old_verdict() {
@@ -14,8 +14,8 @@ fn what_becomes_allowed_rests_on_a_later_probe_and_not_on_the_old_verdict() {
         ),
         (
             "the owner record is ours",
-            |env| env.owner = Some(Standing::Doubted),
-            |env| env.owner = Some(Standing::Ours),
+            |env| env.owner = Some(Ownership::Doubted),
+            |env| env.owner = Some(Ownership::Ours),
         ),
         (
             "the lead is gained",
@@ -162,7 +162,7 @@ fn a_level_waits_for_the_answer_that_is_under_way_but_not_for_long() {
 #[test]
 fn a_step_of_a_restore_wants_an_answer_since_its_turn() {
     let mut env = two();
-    Arc::make_mut(&mut env.config).dependents[MCM]
+    Arc::make_mut(&mut env.config).dependents[MCM.0]
         .scale_up
         .initial_delay = Duration::from_secs(10);
     env.dependents = vec![DependentState::Present(Arc::new(held("1"))); 2];

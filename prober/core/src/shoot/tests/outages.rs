@@ -57,7 +57,7 @@ fn a_leader_records_its_outage_from_the_verdict_to_the_last_restore() {
         ("machine-controller-manager", 0, 1)
     );
     assert!(outage.writes.iter().all(|write| write.as_leader));
-    let held = &outage.held_down[MCM];
+    let held = &outage.held_down[MCM.0];
     assert_eq!(
         (held.from, held.until, held.returns_to),
         (outage.writes[0].at, Some(outage.writes[3].at), Some(1))
@@ -134,7 +134,7 @@ fn an_outage_whose_nodes_are_back_within_25_s_is_a_blip() {
 #[test]
 fn nodes_that_are_lost_again_before_all_is_restored_are_in_the_same_outage() {
     let mut env = two();
-    Arc::make_mut(&mut env.config).dependents[MCM]
+    Arc::make_mut(&mut env.config).dependents[MCM.0]
         .scale_up
         .initial_delay = Duration::from_secs(60);
     let mut rig = Rig::with(env).in_outage();
@@ -246,7 +246,7 @@ fn a_replica_that_writes_nothing_records_what_others_did() {
 #[test]
 fn the_last_write_is_in_the_record_also_when_a_watch_is_faster_than_its_answer() {
     let mut env = two();
-    Arc::make_mut(&mut env.config).dependents[MCM]
+    Arc::make_mut(&mut env.config).dependents[MCM.0]
         .scale_up
         .initial_delay = Duration::from_secs(10);
     let mut rig = Rig::with(env).in_outage();
@@ -300,7 +300,7 @@ fn a_pause_ends_the_record_when_the_nodes_are_back_and_its_end_begins_another() 
     rig.run(260.0);
     assert_eq!(only(&rig).end, Some(End::Paused));
     assert_eq!(
-        (rig.outage.as_ref(), only(&rig).held_down[KCM].until),
+        (rig.outage.as_ref(), only(&rig).held_down[KCM.0].until),
         (None, None)
     );
     rig.env.paused = Some(false);
@@ -337,13 +337,13 @@ fn a_probe_that_ends_leaves_what_it_holds_down_still_held_down() {
 fn what_a_reload_drops_while_it_is_held_down_was_not_restored() {
     let mut rig = Rig::leader().in_outage();
     rig.run(160.0);
-    Arc::make_mut(&mut rig.env.config).dependents.remove(MCM);
-    rig.env.dependents.remove(MCM);
+    Arc::make_mut(&mut rig.env.config).dependents.remove(MCM.0);
+    rig.env.dependents.remove(MCM.0);
     rig.reloaded();
     rig.renewed();
     rig.run(190.0);
     assert_eq!(
-        (only(&rig).end, only(&rig).held_down[MCM].until),
+        (only(&rig).end, only(&rig).held_down[MCM.0].until),
         (Some(End::StillHeldDown), None)
     );
 }

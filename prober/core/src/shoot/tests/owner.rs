@@ -2,20 +2,20 @@
 
 use super::*;
 use crate::config::OnLoss;
-use crate::owner::{Standing, Unresolved};
+use crate::owner::{Ownership, Unresolved};
 use crate::tests::scene::owner_check;
 
-const UNRESOLVED: Standing = Standing::Unresolved(Unresolved::Timeout);
+const UNRESOLVED: Ownership = Ownership::Unresolved(Unresolved::Timeout);
 /// While checks fail since.
-const ELSEWHERE: Standing = Standing::Elsewhere { checked: None };
+const ELSEWHERE: Ownership = Ownership::Elsewhere { checked: None };
 
-fn confirmed(second: f64) -> Standing {
-    Standing::Elsewhere {
+fn confirmed(second: f64) -> Ownership {
+    Ownership::Elsewhere {
         checked: Some(at(second)),
     }
 }
 
-fn around_with(on_loss: OnLoss, owner: Standing) -> Scene {
+fn around_with(on_loss: OnLoss, owner: Ownership) -> Scene {
     let mut env = Scene {
         owner: Some(owner),
         ..two()
@@ -25,7 +25,7 @@ fn around_with(on_loss: OnLoss, owner: Standing) -> Scene {
 }
 
 fn owned() -> Scene {
-    around_with(OnLoss::StandDown, Standing::Ours)
+    around_with(OnLoss::StandDown, Ownership::Ours)
 }
 
 /// A shoot that belongs elsewhere and is to be passivated, at rest until the checks are confirmed.
@@ -34,17 +34,17 @@ fn passivating() -> Rig {
 }
 
 impl Rig {
-    fn owner(&mut self, standing: Standing) {
+    fn owner(&mut self, standing: Ownership) {
         self.env.owner = Some(standing);
         self.input(Input::Woken);
     }
 }
 
-fn down(at: usize) -> (usize, Option<i32>) {
+fn down(at: DependentId) -> (DependentId, Option<i32>) {
     (at, Some(0))
 }
 
-fn orders(rig: &Rig) -> Vec<(usize, Option<i32>)> {
+fn orders(rig: &Rig) -> Vec<(DependentId, Option<i32>)> {
     rig.writes()
         .into_iter()
         .map(|(_, at, replicas)| (at, replicas))
@@ -63,7 +63,7 @@ fn a_shoot_that_is_ours_is_protected_and_restored_as_ever() {
 
 #[test]
 fn nothing_is_written_before_the_first_check_is_over() {
-    let mut rig = Rig::with(around_with(OnLoss::StandDown, Standing::NotChecked)).in_outage();
+    let mut rig = Rig::with(around_with(OnLoss::StandDown, Ownership::NotChecked)).in_outage();
     rig.run(150.0);
     assert_eq!(rig.writes(), []);
     assert_eq!(
@@ -71,21 +71,21 @@ fn nothing_is_written_before_the_first_check_is_over() {
             .len(),
         1
     );
-    rig.owner(Standing::Ours);
+    rig.owner(Ownership::Ours);
     rig.run(151.0);
     assert_eq!(orders(&rig), [down(MCM), down(KCM)]);
 }
 
 #[test]
 fn while_a_first_check_fails_the_leader_protects_and_nothing_else_is_done() {
-    let unproven = || around_with(OnLoss::StandDown, Standing::Unproven(Unresolved::Timeout));
+    let unproven = || around_with(OnLoss::StandDown, Ownership::Unproven(Unresolved::Timeout));
     let mut leader = Rig::with(unproven()).in_outage();
     leader.run(160.0);
     assert_eq!(orders(&leader), [down(MCM), down(KCM)]);
     leader.renewed();
     leader.run(300.0);
     assert_eq!(leader.writes().len(), 2, "nothing is restored");
-    leader.owner(Standing::Ours);
+    leader.owner(Ownership::Ours);
     leader.run(310.0);
     assert_eq!(leader.writes().len(), 4);
 
@@ -122,12 +122,12 @@ fn a_flow_is_given_up_before_its_next_write_when_the_shoot_is_lost() {
 fn one_odd_answer_holds_writes_back_and_costs_no_more() {
     let mut rig = Rig::with(owned()).in_outage();
     rig.run(125.0);
-    rig.owner(Standing::Doubted);
+    rig.owner(Ownership::Doubted);
     rig.run(135.0);
     assert_eq!(rig.writes(), []);
     let probes = rig.probes(125.0).len();
     assert!(probes > 0, "it is probed all the same");
-    rig.owner(Standing::Ours);
+    rig.owner(Ownership::Ours);
     rig.run(136.0);
     assert_eq!(orders(&rig), [down(MCM), down(KCM)], "the verdict stands");
 }
@@ -142,7 +142,7 @@ fn a_replica_that_does_not_lead_has_no_second_write_because_the_record_has_chang
     rig.run(160.0);
     assert_eq!(orders(&rig), [down(MCM), down(KCM)]);
     rig.owner(confirmed(160.0));
-    rig.owner(Standing::Ours);
+    rig.owner(Ownership::Ours);
     rig.others(KCM, |manager| {
         (manager.replicas, manager.marks) = (1, Marks::default())
     });
@@ -189,7 +189,7 @@ fn a_shoot_that_is_lost_is_not_probed() {
     rig.run(1000.0);
     assert_eq!(rig.probes(0.0).len(), probes);
     assert_eq!(rig.shoot.next(), None);
-    rig.owner(Standing::Ours);
+    rig.owner(Ownership::Ours);
     rig.run(1001.0);
     assert!(rig.probes(0.0).len() > probes);
 }
@@ -202,7 +202,7 @@ fn a_probe_that_is_under_way_when_the_shoot_is_lost_and_found_again_is_not_sent_
     rig.run(150.0);
     let (probes, sent) = (rig.probes(0.0).len(), rig.now);
     rig.owner(ELSEWHERE);
-    rig.owner(Standing::Ours);
+    rig.owner(Ownership::Ours);
     rig.run(160.0);
     assert_eq!(rig.probes(0.0).len(), probes);
     rig.api = Api::Answers;
@@ -222,7 +222,7 @@ fn probing_starts_afresh_when_the_shoot_is_ours_again() {
         ..around_with(OnLoss::StandDown, UNRESOLVED)
     });
     healthy.run(500.0);
-    healthy.owner(Standing::Ours);
+    healthy.owner(Ownership::Ours);
     healthy.run(600.0);
     let writes = healthy.writes();
     assert!(
@@ -234,7 +234,7 @@ fn probing_starts_afresh_when_the_shoot_is_ours_again() {
     // Silence is believed only once it was watched for a renewal's time.
     let mut silent = Rig::with(around_with(OnLoss::StandDown, UNRESOLVED)).in_outage();
     silent.run(500.0);
-    silent.owner(Standing::Ours);
+    silent.owner(Ownership::Ours);
     silent.run(600.0);
     let writes = silent.writes();
     assert!((511.0..525.0).contains(&writes[0].0), "{writes:?}");
@@ -271,7 +271,7 @@ fn what_was_passivated_comes_back_in_order_when_it_is_ours_again() {
     rig.run(10.0);
     rig.owner(confirmed(9.0));
     rig.run(30.0);
-    rig.owner(Standing::Ours);
+    rig.owner(Ownership::Ours);
     rig.run(100.0);
     assert_eq!(
         orders(&rig),
@@ -282,14 +282,18 @@ fn what_was_passivated_comes_back_in_order_when_it_is_ours_again() {
 
 #[test]
 fn nothing_is_passivated_unless_all_says_so() {
-    let silent = |rig: &mut Rig, standing: Standing, why: &str| {
+    let silent = |rig: &mut Rig, standing: Ownership, why: &str| {
         rig.run(10.0);
         rig.owner(standing);
         rig.run(100.0);
         assert_eq!(rig.writes(), [], "{why}");
     };
     silent(&mut passivating(), UNRESOLVED, "it only cannot be resolved");
-    silent(&mut passivating(), Standing::Doubted, "it is not confirmed");
+    silent(
+        &mut passivating(),
+        Ownership::Doubted,
+        "it is not confirmed",
+    );
     silent(&mut passivating(), ELSEWHERE, "checks fail since it was");
     silent(
         &mut Rig::with(around_with(OnLoss::StandDown, ELSEWHERE)),
@@ -332,7 +336,7 @@ fn what_others_bring_up_is_passivated_by_a_later_check() {
 
 #[test]
 fn a_passivation_is_given_up_when_the_shoot_is_ours_or_the_record_cannot_be_resolved_any_more() {
-    for then in [Standing::Ours, UNRESOLVED] {
+    for then in [Ownership::Ours, UNRESOLVED] {
         let mut rig = passivating();
         rig.run(10.0);
         rig.pods_linger = true;

@@ -106,9 +106,9 @@ fn after_a_conflict_the_resource_is_read_looked_at_and_decided_on_again() {
     rig.holds_writes = true;
     rig.run(131.0);
     // The view does not show it yet, but the read does.
-    let before = rig.env.dependents[MCM].clone();
+    let before = rig.env.dependents[MCM.0].clone();
     rig.show(MCM, |observed| observed.replicas = 2);
-    let after = std::mem::replace(&mut rig.env.dependents[MCM], before);
+    let after = std::mem::replace(&mut rig.env.dependents[MCM.0], before);
     let actions = rig.take(Input::Written(MCM, Err(Refusal::Conflict)));
     assert!(
         actions

@@ -117,9 +117,9 @@ fn what_a_dry_run_would_write_is_known_by_name_whatever_a_reload_drops() {
     .in_outage();
     rig.run(131.0);
     // Until the end of the longer delay it is not decided again.
-    rig.env.dependents.remove(KCM);
+    rig.env.dependents.remove(KCM.0);
     let config = Arc::make_mut(&mut rig.env.config);
-    config.dependents.remove(KCM);
+    config.dependents.remove(KCM.0);
     config.initial_delay = Duration::from_secs(300);
     rig.reloaded();
     let names: Vec<_> = rig

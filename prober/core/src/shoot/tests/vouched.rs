@@ -15,7 +15,7 @@ fn vouched(machines: Observed, manager: Observed) -> Rig {
     rig
 }
 
-fn replicas(rig: &Rig) -> Vec<(usize, Option<i32>)> {
+fn replicas(rig: &Rig) -> Vec<(DependentId, Option<i32>)> {
     rig.writes()
         .into_iter()
         .map(|(_, at, replicas)| (at, replicas))

@@ -4,10 +4,12 @@ use std::sync::{Arc, LazyLock};
 
 use super::object::Object;
 use super::{Leader, World, seconds};
+use crate::config::DependentId;
+use crate::dependent::DependentRecord;
 use crate::judgement::Finding;
 use crate::moment::Moment;
 use crate::plan::ByDirection;
-use crate::replicas::{Change, DependentState, Observed};
+use crate::replicas::{DependentState, Observed, PlannedWrite};
 use crate::retry::Refusal;
 use crate::shoot::{Action, Input, Order, ProbeFailure, Shoot, Start, Verified};
 use crate::tests::scene::{Scene, dependent, env};
@@ -16,6 +18,9 @@ use crate::verdict::Verdict;
 /// What is the same for all.
 static AROUND: LazyLock<Scene> =
     LazyLock::new(|| env([dependent("machine-controller-manager", 0, 0)]));
+
+/// Its place in the config.
+const ONLY: DependentId = DependentId(0);
 
 /// What a probe finds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -93,7 +98,7 @@ impl std::fmt::Debug for Replica {
 #[derive(Clone, Debug, Hash)]
 pub struct Request {
     by: usize,
-    change: Change,
+    change: PlannedWrite,
     needs_lead: bool,
     /// Whether the replica still waits for the answer.
     pub awaited: bool,
@@ -131,7 +136,9 @@ impl Replica {
 
     /// Whether it saw the marker on what is at 0.
     pub fn saw_a_marker(&self) -> bool {
-        self.machine.known()[0].was_held_down()
+        self.machine
+            .dependents()
+            .all(DependentRecord::was_held_down)
     }
 
     fn knows(&mut self, observed: &Observed, now: Option<Moment>) {
@@ -254,19 +261,19 @@ impl World {
 
     pub fn permit(&mut self, by: usize) -> Result<(), String> {
         self.replica(by).slot = Slot::Permitted;
-        self.feed(by, Input::Permitted(0))
+        self.feed(by, Input::Permitted(ONLY))
     }
 
     pub fn read(&mut self, by: usize, answered: bool) -> Result<(), String> {
         let (shown, now) = (self.object.shown.clone(), self.now);
         self.replica(by).slot = Slot::Idle;
         if !answered {
-            return self.feed(by, Input::Read(0, Err(Refusal::NoAnswer)));
+            return self.feed(by, Input::Read(ONLY, Err(Refusal::NoAnswer)));
         }
         self.replica(by).knows(&shown, Some(now));
         self.feed(
             by,
-            Input::Read(0, Ok(DependentState::Present(Arc::new(shown)))),
+            Input::Read(ONLY, Ok(DependentState::Present(Arc::new(shown)))),
         )
     }
 
@@ -292,7 +299,7 @@ impl World {
             needs_lead,
             awaited,
         } = self.requests.remove(place);
-        let Change { base, write } = &change;
+        let PlannedWrite { base, write } = &change;
         let fresh = base.resource_version == self.object.shown.resource_version;
         if fresh {
             self.object.apply(write)?;
@@ -328,7 +335,7 @@ impl World {
                 Ok(Arc::new(change.after(shown.resource_version)))
             }
         };
-        self.feed(by, Input::Written(0, result))
+        self.feed(by, Input::Written(ONLY, result))
     }
 
     /// A request never arrives.
@@ -338,7 +345,7 @@ impl World {
             return Ok(());
         }
         self.replica(by).slot = Slot::Idle;
-        self.feed(by, Input::Written(0, Err(Refusal::Timeout)))
+        self.feed(by, Input::Written(ONLY, Err(Refusal::Timeout)))
     }
 
     fn replica(&mut self, by: usize) -> &mut Replica {
@@ -384,7 +391,7 @@ impl World {
             needs_lead,
             ..
         } = order;
-        let Change { base, write } = &change;
+        let PlannedWrite { base, write } = &change;
         if replica.slot != Slot::Permitted {
             return Err("written without a permit".into());
         }

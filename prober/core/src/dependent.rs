@@ -1,0 +1,251 @@
+//! One dependent: what this process knows of it, wherever from (the seed's view, a read, or the
+//! answer to a write of ours), and how far the scaling under way has come with it.
+
+use std::ops::{Index, IndexMut};
+use std::sync::Arc;
+
+use chrono::TimeDelta;
+
+use super::moment::Moment;
+use super::replicas::{DependentState, Observed};
+use super::scaling::Step;
+use crate::config::{Config, DependentId, ResourceRef};
+
+/// For so long a view may show what was before the newest state that was seen: a watch without a
+/// byte is given up after four minutes, and what it showed counts for one more (D-27). Whatever is
+/// older then is that of a seed that was restored from a backup.
+const LONGEST_LAG: TimeDelta = TimeDelta::minutes(5);
+
+/// A state of the resource, and when it was first seen here.
+type Seen = (Arc<Observed>, Moment);
+
+#[derive(Clone, Debug, Hash)]
+pub struct DependentRecord {
+    pub resource: ResourceRef,
+    state: DependentState,
+    /// The newest state that was seen: a view may lag behind the answer to a write.
+    newest: Option<Seen>,
+    /// The last known state of a resource of which an answer said that it does not exist any more,
+    /// and when.
+    gone: Option<Seen>,
+    /// Whether the marker was seen on the resource since it was last up without.
+    was_held_down: bool,
+    /// When this state was first seen here, or none was known (D-52).
+    since: Option<Moment>,
+    /// Which scaling of ours brought this state about.
+    by: Option<u64>,
+    /// When this replica last wrote it without the lead, if its own verdict has not turned since
+    /// (D-50).
+    pub(crate) written_as_standby: Option<Moment>,
+    pub(crate) step: Step,
+}
+
+impl DependentRecord {
+    fn new(resource: ResourceRef) -> Self {
+        Self {
+            resource,
+            state: DependentState::Unknown,
+            newest: None,
+            gone: None,
+            was_held_down: false,
+            since: None,
+            by: None,
+            written_as_standby: None,
+            step: Step::default(),
+        }
+    }
+
+    /// Takes in what the view shows. Says whether a marker is seen that was not there before.
+    pub(crate) fn observe(&mut self, seen: DependentState, now: Moment) -> bool {
+        let DependentState::Present(observed) = seen else {
+            self.state = seen;
+            return false;
+        };
+        let is_recent = |at: Moment| now < at + LONGEST_LAG;
+        if let Some((gone, at)) = &self.gone
+            && is_recent(*at)
+            && gone.is_no_older_than(&observed)
+        {
+            self.state = DependentState::Absent;
+            return false;
+        }
+        if let Some((newest, at)) = &self.newest
+            && is_recent(*at)
+            && observed.is_older_than(newest)
+        {
+            self.state = DependentState::Present(Arc::clone(newest));
+            return false;
+        }
+        self.adopt(observed, None, now)
+    }
+
+    /// Takes in what a read shows, which no view is newer than. Says whether a marker is seen that
+    /// was not there before.
+    pub(crate) fn read(&mut self, read: DependentState, now: Moment) -> bool {
+        if let DependentState::Present(observed) = &read {
+            self.newest
+                .take_if(|(newest, _)| observed.is_older_than(newest));
+        }
+        self.observe(read, now)
+    }
+
+    /// Takes in how it is after a write that the scaling `by` made.
+    pub(crate) fn wrote(&mut self, after: Arc<Observed>, by: u64, now: Moment) {
+        self.adopt(after, Some(by), now);
+    }
+
+    /// Takes in that what was last known of it does not exist any more.
+    pub(crate) fn is_gone(&mut self, known: Option<Arc<Observed>>, now: Moment) {
+        self.gone = known.map(|known| (known, now));
+        self.state = DependentState::Absent;
+    }
+
+    fn adopt(&mut self, observed: Arc<Observed>, by: Option<u64>, now: Moment) -> bool {
+        let before = self.newest.as_ref().map(|(before, _)| before);
+        let marked =
+            observed.marks.held_down && before.is_none_or(|before| !before.marks.held_down);
+        let stays = before.is_some_and(|before| before.uid == observed.uid)
+            && observed.replicas <= 0
+            && self.was_held_down;
+        self.was_held_down = observed.marks.held_down || stays;
+        if before.is_none_or(|before| !before.is_same_state(&observed)) {
+            (self.since, self.by) = (Some(now), by);
+        }
+        let first_seen = match &self.newest {
+            Some((before, at)) if before.resource_version == observed.resource_version => *at,
+            _ => now,
+        };
+        self.newest = Some((Arc::clone(&observed), first_seen));
+        self.state = DependentState::Present(observed);
+        marked
+    }
+
+    /// Whether a probe that was sent at `judged_at` is newer than this state, or the state is of
+    /// this very scaling's making.
+    pub(crate) fn is_older_than_probe(&self, judged_at: Moment, scaling: Option<u64>) -> bool {
+        self.since.is_none_or(|since| since < judged_at) || self.by.is_some() && self.by == scaling
+    }
+
+    /// When the state that it is in was first observed here, unless a scaling of ours brought it
+    /// about.
+    pub(crate) fn changed_by_others_at(&self) -> Option<Moment> {
+        self.since.filter(|_| self.by.is_none())
+    }
+
+    pub(crate) fn state(&self) -> &DependentState {
+        &self.state
+    }
+
+    /// How it is, if that is known and it exists.
+    pub fn observed(&self) -> Option<&Arc<Observed>> {
+        match &self.state {
+            DependentState::Present(observed) => Some(observed),
+            _ => None,
+        }
+    }
+
+    fn is(&self, wanted: impl FnOnce(&Observed) -> bool) -> bool {
+        self.observed().is_some_and(|observed| wanted(observed))
+    }
+
+    pub fn is_held_down(&self) -> bool {
+        self.is(|observed| observed.marks.held_down)
+    }
+
+    /// Whether it is held down, or was when it was last known, while the seed's view is broken.
+    pub(crate) fn is_last_known_held_down(&self) -> bool {
+        self.is_held_down() || self.state == DependentState::Unknown && self.was_held_down
+    }
+
+    pub(crate) fn was_held_down(&self) -> bool {
+        self.was_held_down
+    }
+
+    /// Whether it is brought back only once nodes are seen to renew (D-59): it is held down, and
+    /// there, and the prober's to bring back.
+    pub(crate) fn wants_proof(&self) -> bool {
+        self.was_held_down
+            && match &self.state {
+                DependentState::Present(observed) => !observed.marks.ignored,
+                DependentState::Unknown => true,
+                DependentState::Absent | DependentState::NoSuchKind => false,
+            }
+    }
+
+    pub(crate) fn has_replicas(&self) -> bool {
+        self.is(|observed| observed.replicas > 0)
+    }
+
+    pub(crate) fn is_ready(&self) -> bool {
+        self.is(|observed| observed.replicas > 0 && observed.ready > 0)
+    }
+
+    /// Whether a restore has brought it up: it is ready, and the prober's to scale.
+    pub(crate) fn is_restored(&self) -> bool {
+        self.is_ready() && self.is(|observed| !observed.marks.ignored)
+    }
+
+    /// Whether a later level of a scale-down has something to wait for: pods that run although none
+    /// should, or will not for long.
+    pub(crate) fn is_going_down(&self) -> bool {
+        self.is(|observed| !observed.marks.ignored && (observed.replicas > 0 || observed.ready > 0))
+    }
+}
+
+/// The dependents of one shoot, in the config's order.
+#[derive(Clone, Debug, Hash)]
+pub(crate) struct Dependents(Vec<DependentRecord>);
+
+impl Dependents {
+    pub(crate) fn new(config: &Config) -> Self {
+        let resources = config
+            .dependents
+            .iter()
+            .map(|dependent| &dependent.resource);
+        Self(resources.cloned().map(DependentRecord::new).collect())
+    }
+
+    /// Whether a config names the same resources in the same order.
+    pub(crate) fn are_those_of(&self, config: &Config) -> bool {
+        self.iter().map(|known| &known.resource).eq(config
+            .dependents
+            .iter()
+            .map(|dependent| &dependent.resource))
+    }
+
+    /// Applies a changed config: what it names as before stays known.
+    pub(crate) fn reload(&mut self, config: &Config) {
+        let before = std::mem::replace(self, Self::new(config));
+        for known in before.0 {
+            if let Some(same) = self.iter_mut().find(|new| new.resource == known.resource) {
+                *same = known;
+            }
+        }
+    }
+
+    pub(crate) fn ids(&self) -> impl Iterator<Item = DependentId> + use<> {
+        (0..self.0.len()).map(DependentId)
+    }
+
+    pub(crate) fn iter(&self) -> std::slice::Iter<'_, DependentRecord> {
+        self.0.iter()
+    }
+
+    pub(crate) fn iter_mut(&mut self) -> std::slice::IterMut<'_, DependentRecord> {
+        self.0.iter_mut()
+    }
+}
+
+impl Index<DependentId> for Dependents {
+    type Output = DependentRecord;
+
+    fn index(&self, id: DependentId) -> &DependentRecord {
+        &self.0[id.0]
+    }
+}
+
+impl IndexMut<DependentId> for Dependents {
+    fn index_mut(&mut self, id: DependentId) -> &mut DependentRecord {
+        &mut self.0[id.0]
+    }
+}

@@ -1,0 +1,71 @@
+//! What the complete probes of a shoot have said.
+
+use std::sync::Arc;
+
+use crate::judgement::Finding;
+use crate::moment::Moment;
+use crate::plan::Direction;
+use crate::verdict::Verdict;
+
+#[derive(Clone, Debug, Default)]
+pub(super) struct Verdicts {
+    pub last: Option<Arc<Finding>>,
+    /// Since when every complete probe said "up".
+    pub up: Option<UpSince>,
+    /// Which verdict was the last that was no hold.
+    pub direction: Option<Direction>,
+    /// When the verdict last turned to "down".
+    pub down: Option<DownSince>,
+}
+
+#[derive(Clone, Copy, Debug, Hash)]
+pub(super) struct UpSince {
+    pub at: Moment,
+    pub probes: u32,
+}
+
+#[derive(Clone, Copy, Debug, Hash)]
+pub(super) struct DownSince {
+    pub at: Moment,
+    pub ordering_deadline: Option<Moment>,
+}
+
+impl Verdicts {
+    /// Takes in what a probe has said. True if the direction is another one than before.
+    pub(super) fn adopt(&mut self, mut finding: Finding, now: Moment) -> bool {
+        // A probe that was not answered leaves for a moment undecided what is expired (D-54): no
+        // zone is back for that.
+        if finding.tally.undecided > 0
+            && finding.lost_zones.is_empty()
+            && finding.verdict != Verdict::ScaleDown
+            && let Some(last) = &self.last
+        {
+            finding.lost_zones.clone_from(&last.lost_zones);
+        }
+        let direction = finding.verdict.aim().map(|(direction, _)| direction);
+        let before = self.up.take().unwrap_or(UpSince {
+            at: finding.judged_at,
+            probes: 0,
+        });
+        if direction == Some(Direction::Up) {
+            self.up = Some(UpSince {
+                probes: before.probes.saturating_add(1),
+                ..before
+            });
+        }
+        let turns = direction.is_some() && direction != self.direction;
+        if turns {
+            self.direction = direction;
+            self.down = (direction == Some(Direction::Down)).then_some(DownSince {
+                at: now,
+                ordering_deadline: finding.ordering_deadline,
+            });
+        }
+        self.last = Some(Arc::new(finding));
+        turns
+    }
+
+    pub(super) fn is_down(&self) -> bool {
+        self.direction == Some(Direction::Down)
+    }
+}
