@@ -6,7 +6,7 @@
 //! file -> document::Contents -> ConfigValue -> (the agent's own config) | ConfigError with every error in it
 //! tracing -> logging -> zap's JSON lines on stderr
 //! agent_runtime: /metrics, /healthz, /readyz, /statusz, and
-//! seed_client -> Client -> follow (makes changes), view (applies them): what is known of the seed
+//! seed_client -> Client -> reflector (lists and watches) -> view: what is known of the seed
 //!                      '-> leader_election -> Fence: whether this replica may write
 //!                      '-> events -> what people read in `kubectl describe`
 //! ```
@@ -25,7 +25,6 @@ pub mod config_file;
 pub mod document;
 pub mod events;
 pub mod flags;
-pub mod follow;
 pub mod health;
 mod http;
 pub mod leader_election;
@@ -33,6 +32,7 @@ pub mod logging;
 pub mod metrics;
 pub mod process;
 pub mod pruned;
+pub mod reflector;
 pub mod seed_client;
 pub mod status;
 pub mod status_message;

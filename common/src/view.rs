@@ -1,9 +1,9 @@
 //! A view: all objects of one kind that a selector matches, pruned and kept up to date by a watch.
 //!
 //! ```text
-//! API server --list, watch--> follow --changes--> objects by namespace and name --> get, all_in
-//!                                |                               '--> changed keys, for whoever must act on them
-//!                                '--> known? live?
+//! API server --list, watch--> reflector --changes--> objects by namespace and name --> get, all_in
+//!                                   |                               '--> changed keys, for whoever must act on them
+//!                                   '--> known? live?
 //! ```
 //!
 //! A view says how far it can be trusted. It is *known* once it was filled and until nothing was
@@ -11,7 +11,7 @@
 //! a list; it is *live* while the watch works, its ordinary ends included. A re-list can be
 //! requested.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::fmt::Debug;
 use std::sync::Arc;
 use std::time::Duration;
@@ -25,19 +25,20 @@ use tokio::sync::{mpsc, watch};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use crate::change::Change;
+use crate::change::{Change, Listed};
 pub use crate::change::{Key, key_of};
-use crate::follow::{Follower, follow};
+use crate::reflector::{ChangeHandler, reflect};
 
 /// How long a view stays known while nothing is observed (D-27).
 pub const MAX_BLIND: Duration = Duration::from_secs(60);
 
 #[derive(Debug)]
 pub struct View<V> {
-    what: &'static str,
+    /// Names the objects in logs.
+    resource: &'static str,
     may_be_absent: bool,
     objects: RwLock<Objects<V>>,
-    state: watch::Sender<State>,
+    state: watch::Sender<ViewState>,
 }
 
 /// By name.
@@ -47,55 +48,50 @@ pub type Namespaced<V> = HashMap<String, Arc<V>>;
 type Objects<V> = HashMap<String, Arc<Namespaced<V>>>;
 
 #[derive(Clone, Copy, Debug, Default)]
-struct State {
+struct ViewState {
     /// Since when the watch has worked without interruption; none since it broke.
     live: Option<Instant>,
     /// Since when nothing has been observed; none while a watch is open.
     unobserved: Option<Instant>,
     /// When all was listed last.
-    read: Option<Instant>,
+    listed: Option<Instant>,
     /// How often a re-list was requested, and how many of these requests the last list answers:
     /// those made before it began.
-    rereads: u64,
+    requested: u64,
     answered: u64,
 }
 
-impl State {
+impl ViewState {
     fn is_known(&self) -> bool {
-        self.read.is_some()
-            && self
-                .unobserved
-                .is_none_or(|since| since.elapsed() < MAX_BLIND)
+        let blind = |since: Instant| since.elapsed() >= MAX_BLIND;
+        self.listed.is_some() && !self.unobserved.is_some_and(blind)
     }
 
     fn live_since(&self) -> Option<Instant> {
         self.live.filter(|_| self.is_known())
     }
 
-    /// When everything was read last; none while a re-list is to come, or the watch went on after
-    /// an interruption without one.
     fn read_at(&self) -> Option<Instant> {
-        let interrupted = |read: &Instant| self.live.is_some_and(|since| since > *read);
-        self.read
-            .filter(|read| self.answered == self.rereads && !interrupted(read))
+        let interrupted = self.live > self.listed;
+        self.listed
+            .filter(|_| self.answered == self.requested && !interrupted)
     }
 }
 
 impl<V> View<V> {
-    /// `what` names it in logs.
-    pub fn new(what: &'static str) -> Arc<Self> {
+    pub fn new(resource: &'static str) -> Arc<Self> {
         Arc::new(Self {
-            what,
+            resource,
             may_be_absent: false,
             objects: RwLock::default(),
             state: watch::Sender::default(),
         })
     }
 
-    /// The same of a kind that the API server may not know: it is known that there are none.
-    pub fn of_optional_kind(what: &'static str) -> Arc<Self> {
+    /// A view of a kind that the API server may not know: then there are none.
+    pub fn of_optional_kind(resource: &'static str) -> Arc<Self> {
         Arc::new(Self {
-            what,
+            resource,
             may_be_absent: true,
             objects: RwLock::default(),
             state: watch::Sender::default(),
@@ -149,8 +145,8 @@ impl<V> View<V> {
     /// Requests a re-list each time that the watch goes on after an interruption without one, for
     /// as long as it is polled.
     pub async fn reread_after_interruptions(&self) {
-        let wanted = |state: &State| {
-            state.rereads == state.answered
+        let wanted = |state: &ViewState| {
+            state.requested == state.answered
                 && state.live_since().is_some()
                 && state.read_at().is_none()
         };
@@ -175,43 +171,46 @@ impl<V> View<V> {
     /// Requests a re-list. A list that is under way is not interrupted, nor does it count: however
     /// often this is asked, one list follows another. The view stays live meanwhile.
     pub fn reread(&self) {
-        self.state.send_modify(|state| state.rereads += 1);
+        self.state.send_modify(|state| state.requested += 1);
+    }
+
+    fn insert(&self, key: Key, value: V) {
+        let mut objects = self.objects.write();
+        let names = objects.entry(key.namespace).or_default();
+        Arc::make_mut(names).insert(key.name, Arc::new(value));
     }
 
     fn remove(&self, key: &Key) {
         let mut objects = self.objects.write();
-        let Some(inner) = objects
-            .get_mut(&key.namespace)
-            .filter(|inner| inner.contains_key(&key.name))
-        else {
+        let names = objects.get_mut(&key.namespace);
+        let Some(names) = names.filter(|names| names.contains_key(&key.name)) else {
             return;
         };
-        let inner = Arc::make_mut(inner);
-        inner.remove(&key.name);
-        if inner.is_empty() {
+        let names = Arc::make_mut(names);
+        names.remove(&key.name);
+        if names.is_empty() {
             objects.remove(&key.namespace);
         }
     }
 
-    fn watched(&self) {
-        self.state.send_if_modified(|state| {
-            let live_since = state.live_since();
-            state.unobserved = None;
-            state.live = live_since.or_else(|| Some(Instant::now()));
-            live_since.is_none()
-        });
-    }
-
-    fn ended(&self) {
-        self.state.send_if_modified(|state| {
-            state.unobserved.get_or_insert_with(Instant::now);
-            false
-        });
-    }
-
-    fn broke(&self) {
-        self.ended();
-        self.state.send_modify(|state| state.live = None);
+    /// Applies a complete list; the keys of what it may have changed.
+    fn replace(&self, listed: Listed<V>) -> Vec<Key> {
+        let objects: Objects<V> = listed
+            .into_iter()
+            .map(|(namespace, names)| {
+                let known = self.all_in(&namespace);
+                let names = names.into_iter().filter_map(|(name, object)| {
+                    let object = object.map(Arc::new).or_else(|| known.get(&name).cloned());
+                    Some((name, object?))
+                });
+                (namespace, Arc::new(names.collect()))
+            })
+            .collect();
+        let before = std::mem::replace(&mut *self.objects.write(), objects);
+        entries(&before)
+            .chain(entries(&self.objects.read()))
+            .map(|(key, _)| key)
+            .collect()
     }
 }
 
@@ -227,107 +226,78 @@ impl<V: Send + Sync + 'static> View<V> {
         changes: Option<mpsc::Sender<Key>>,
         cancelled: CancellationToken,
     ) where
-        K: Resource + Clone + DeserializeOwned + Debug + Send + 'static,
+        K: Resource + Clone + DeserializeOwned + Debug,
     {
-        follow(api, config, prune, Filler::new(&self, changes), cancelled).await;
-    }
-
-    /// Applies a complete list, which answers the first `rereads` requests; the keys of what it may
-    /// have changed.
-    fn replace(
-        &self,
-        listed: HashMap<Key, V>,
-        unreadable: &HashSet<Key>,
-        rereads: u64,
-    ) -> Vec<Key> {
-        let mut objects = Objects::new();
-        for (key, value) in listed {
-            insert(&mut objects, key, Arc::new(value));
-        }
-        for key in unreadable {
-            if let Some(known) = self.get(&key.namespace, &key.name) {
-                insert(&mut objects, key.clone(), known);
-            }
-        }
-        let before = std::mem::replace(&mut *self.objects.write(), objects);
-        self.state.send_modify(|state| {
-            let now = Instant::now();
-            state.live = state.live_since().or(Some(now));
-            (state.read, state.unobserved, state.answered) = (Some(now), Some(now), rereads);
-        });
-        entries(&before)
-            .chain(entries(&self.objects.read()))
-            .map(|(key, _)| key)
-            .collect()
+        let writer = ViewWriter {
+            view: &self,
+            list_began_at: 0,
+            changes,
+        };
+        let reflect = reflect(api, config, prune, writer);
+        cancelled.run_until_cancelled(reflect).await;
     }
 }
 
-struct Filler<'a, V> {
+struct ViewWriter<'a, V> {
     view: &'a View<V>,
-    /// The [`State::rereads`] when the list began that is under way, or is to begin; none while the
-    /// watch works.
-    listing: Option<u64>,
+    /// The [`ViewState::requested`] when the last list began.
+    list_began_at: u64,
     changes: Option<mpsc::Sender<Key>>,
 }
 
-impl<'a, V> Filler<'a, V> {
-    fn new(view: &'a View<V>, changes: Option<mpsc::Sender<Key>>) -> Self {
-        Self {
-            view,
-            listing: Some(0),
-            changes,
-        }
-    }
-}
-
-impl<V: Send + Sync + 'static> Follower<V> for Filler<'_, V> {
-    fn what(&self) -> &'static str {
-        self.view.what
+impl<V: Send + Sync> ChangeHandler<V> for ViewWriter<'_, V> {
+    fn resource(&self) -> &'static str {
+        self.view.resource
     }
 
     fn may_be_absent(&self) -> bool {
         self.view.may_be_absent
     }
 
-    async fn begin(&mut self) {
-        // Nothing has been sent yet.
-        self.listing = Some(self.view.state.borrow().rereads);
+    fn list_begins(&mut self) {
+        self.list_began_at = self.view.state.borrow().requested;
     }
 
-    async fn take(&mut self, change: Change<V>) {
-        let view = self.view;
-        let changed = match change {
-            Change::Listed {
-                objects,
-                unreadable,
-            } => view.replace(
-                objects,
-                &unreadable,
-                self.listing.take().unwrap_or_default(),
-            ),
+    async fn handle(&mut self, change: Change<V>) {
+        let (view, state, now) = (self.view, &self.view.state, Instant::now());
+        let mut changed = Vec::new();
+        match change {
+            Change::Listed(listed) => {
+                changed = view.replace(listed);
+                state.send_modify(|state| {
+                    state.live = state.live_since().or(Some(now));
+                    state.listed = Some(now);
+                    state.unobserved = Some(now);
+                    state.answered = self.list_began_at;
+                });
+            }
             Change::Applied(key, value) => {
-                insert(&mut view.objects.write(), key.clone(), Arc::new(value));
-                vec![key]
+                view.insert(key.clone(), value);
+                changed.push(key);
             }
             Change::Gone(key) => {
                 view.remove(&key);
-                vec![key]
+                changed.push(key);
             }
             Change::Watched => {
-                self.listing = None;
-                view.watched();
-                vec![]
+                state.send_if_modified(|state| {
+                    let live_since = state.live_since();
+                    state.unobserved = None;
+                    state.live = live_since.or(Some(now));
+                    live_since.is_none()
+                });
             }
             Change::Ended => {
-                view.ended();
-                vec![]
+                state.send_if_modified(|state| {
+                    state.unobserved.get_or_insert(now);
+                    false
+                });
             }
-            Change::Lost => {
-                self.listing = Some(0);
-                view.broke();
-                vec![]
-            }
-        };
+            Change::Lost => state.send_modify(|state| {
+                state.unobserved.get_or_insert(now);
+                state.live = None;
+            }),
+        }
         if let Some(changes) = &self.changes {
             for key in changed {
                 // Fails only when whoever acts on changes has ended.
@@ -336,45 +306,24 @@ impl<V: Send + Sync + 'static> Follower<V> for Filler<'_, V> {
         }
     }
 
-    fn unreadable(&mut self, key: &Key, error: &str) {
-        let Key { namespace, name } = key;
-        tracing::warn!(
-            what = self.view.what,
-            namespace,
-            name,
-            error,
-            "object cannot be understood, what was known of it stays"
-        );
-    }
-
-    async fn relist(&mut self) {
-        if self.listing.is_some() {
-            std::future::pending::<()>().await;
-        }
+    async fn relist_requested(&mut self) {
+        let mut states = self.view.state.subscribe();
         // The sender is a field of the view, so the channel cannot close while we wait.
-        let _ = self
-            .view
-            .state
-            .subscribe()
-            .wait_for(|state| state.rereads != state.answered)
+        let _ = states
+            .wait_for(|state| state.requested != state.answered)
             .await;
-        self.listing = Some(0);
     }
-}
-
-fn insert<V>(objects: &mut Objects<V>, key: Key, value: Arc<V>) {
-    Arc::make_mut(objects.entry(key.namespace).or_default()).insert(key.name, value);
 }
 
 fn entries<V>(objects: &Objects<V>) -> impl Iterator<Item = (Key, &Arc<V>)> {
-    let key = |namespace: &String, name: &String| Key {
-        namespace: namespace.clone(),
-        name: name.clone(),
-    };
-    objects.iter().flat_map(move |(namespace, inner)| {
-        inner
-            .iter()
-            .map(move |(name, object)| (key(namespace, name), object))
+    objects.iter().flat_map(|(namespace, names)| {
+        names.iter().map(|(name, object)| {
+            let key = Key {
+                namespace: namespace.clone(),
+                name: name.clone(),
+            };
+            (key, object)
+        })
     })
 }
 
@@ -385,90 +334,87 @@ mod tests {
 
     use super::*;
 
-    async fn lists(filler: &mut Filler<'_, ()>) {
-        filler.begin().await;
-        filler
-            .take(Change::Listed {
-                objects: HashMap::new(),
-                unreadable: HashSet::new(),
-            })
-            .await;
+    fn writer(view: &View<()>) -> ViewWriter<'_, ()> {
+        ViewWriter {
+            view,
+            list_began_at: 0,
+            changes: None,
+        }
+    }
+
+    async fn lists(writer: &mut ViewWriter<'_, ()>) {
+        writer.list_begins();
+        writer.handle(Change::Listed(Listed::new())).await;
     }
 
     fn is_read(view: &View<()>) -> bool {
         view.read_at().is_some()
     }
 
-    fn restarts(filler: &mut Filler<'_, ()>) -> bool {
-        filler.relist().now_or_never().is_some()
+    fn restarts(writer: &mut ViewWriter<'_, ()>) -> bool {
+        writer.relist_requested().now_or_never().is_some()
     }
 
     #[tokio::test]
     async fn only_a_list_that_began_later_answers_a_request_for_one() {
         let view = View::<()>::new("secrets");
-        let mut filler = Filler::new(&view, None);
-        filler.begin().await;
+        let mut writer = writer(&view);
+        writer.list_begins();
         view.reread();
-        assert!(!restarts(&mut filler), "the list that is under way goes on");
-        filler
-            .take(Change::Listed {
-                objects: HashMap::new(),
-                unreadable: HashSet::new(),
-            })
-            .await;
+        writer.handle(Change::Listed(Listed::new())).await;
         assert!(
             !is_read(&view) && view.live_since().is_some(),
             "older, but all there is"
         );
-        assert!(restarts(&mut filler));
-        lists(&mut filler).await;
-        assert!(is_read(&view) && !restarts(&mut filler));
+        assert!(restarts(&mut writer));
+        lists(&mut writer).await;
+        assert!(is_read(&view) && !restarts(&mut writer));
     }
 
     #[tokio::test]
     async fn requests_for_a_list_are_answered_together() {
         let view = View::<()>::new("secrets");
-        let mut filler = Filler::new(&view, None);
-        lists(&mut filler).await;
+        let mut writer = writer(&view);
+        lists(&mut writer).await;
         let live_since = view.live_since();
         (0..3).for_each(|_| view.reread());
-        assert!(!is_read(&view) && restarts(&mut filler));
-        lists(&mut filler).await;
-        assert!(is_read(&view) && !restarts(&mut filler));
+        assert!(!is_read(&view) && restarts(&mut writer));
+        lists(&mut writer).await;
+        assert!(is_read(&view) && !restarts(&mut writer));
         assert_eq!(view.live_since(), live_since, "nothing was missed");
     }
 
     #[tokio::test]
     async fn a_list_that_broke_off_answers_nothing() {
         let view = View::<()>::new("secrets");
-        let mut filler = Filler::new(&view, None);
-        filler.begin().await;
+        let mut writer = writer(&view);
+        writer.list_begins();
         view.reread();
-        filler.take(Change::Lost).await;
-        assert!(!restarts(&mut filler), "the next one is to begin anyway");
-        lists(&mut filler).await;
-        assert!(is_read(&view) && !restarts(&mut filler));
+        writer.handle(Change::Lost).await;
+        assert!(!is_read(&view));
+        lists(&mut writer).await;
+        assert!(is_read(&view) && !restarts(&mut writer));
     }
 
     #[tokio::test(start_paused = true)]
     async fn what_was_not_observed_for_a_minute_is_unknown_also_while_it_is_listed_again() {
         let view = View::<()>::new("secrets");
-        let mut filler = Filler::new(&view, None);
-        lists(&mut filler).await;
-        filler.take(Change::Watched).await;
+        let mut writer = writer(&view);
+        lists(&mut writer).await;
+        writer.handle(Change::Watched).await;
         let live_since = view.live_since();
         sleep(10 * MAX_BLIND).await;
         assert!(view.is_known() && live_since.is_some());
-        filler.take(Change::Ended).await;
-        filler.begin().await;
+        writer.handle(Change::Ended).await;
+        writer.list_begins();
         sleep(MAX_BLIND - Duration::from_secs(1)).await;
         assert!(view.is_known() && view.live_since() == live_since);
         sleep(Duration::from_secs(1)).await;
         assert!(!view.is_known() && view.live_since().is_none());
         // The time before the break was noticed counts.
-        filler.take(Change::Lost).await;
+        writer.handle(Change::Lost).await;
         assert!(!view.is_known());
-        lists(&mut filler).await;
+        lists(&mut writer).await;
         assert!(
             view.is_known() && view.live_since() > live_since,
             "it was interrupted"
@@ -479,26 +425,26 @@ mod tests {
     async fn an_ordinary_end_of_a_watch_is_no_interruption_and_a_break_is_one_also_without_a_list()
     {
         let view = View::<()>::new("secrets");
-        let mut filler = Filler::new(&view, None);
-        lists(&mut filler).await;
-        filler.take(Change::Watched).await;
+        let mut writer = writer(&view);
+        lists(&mut writer).await;
+        writer.handle(Change::Watched).await;
         let live_since = view.live_since();
         for (change, interrupts) in [(Change::Ended, false), (Change::Lost, true)] {
-            filler.take(change).await;
+            writer.handle(change).await;
             sleep(Duration::from_secs(1)).await;
-            filler.take(Change::Watched).await;
+            writer.handle(Change::Watched).await;
             assert_eq!(
                 (view.live_since() > live_since, is_read(&view)),
                 (interrupts, !interrupts)
             );
         }
-        assert!(!restarts(&mut filler), "nobody needs it read again");
+        assert!(!restarts(&mut writer), "nobody needs it read again");
         assert!(view.reread_after_interruptions().now_or_never().is_none());
-        assert!(restarts(&mut filler));
-        lists(&mut filler).await;
+        assert!(restarts(&mut writer));
+        lists(&mut writer).await;
         assert!(is_read(&view));
         assert!(
-            view.reread_after_interruptions().now_or_never().is_none() && !restarts(&mut filler),
+            view.reread_after_interruptions().now_or_never().is_none() && !restarts(&mut writer),
             "once"
         );
     }

@@ -10,7 +10,7 @@ use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use crate::config;
-use crate::controller::{self, Instruments};
+use crate::controller::{Controller, Instruments};
 
 /// The Lease that replicas of the weeder elect their leader by (rule 79).
 const LEASE: &str = "dwd-weeder-leader-election";
@@ -29,43 +29,39 @@ pub async fn run(args: AgentArgs, shutdown: CancellationToken) -> anyhow::Result
         runtime.self_reference.clone(),
     );
     let instruments = Instruments::default();
-    instruments.metrics.register(&mut runtime.registry);
-    let known = instruments.pulse.ready();
+    let Instruments {
+        metrics,
+        heartbeat,
+        activity,
+    } = instruments.clone();
+    metrics.register(&mut runtime.registry);
+    let known = heartbeat.ready();
     register_seed_known(&mut runtime.registry, move || (known.ask)().is_ok());
-    let (changed, configs) = watch::channel(Arc::new(config));
-    let status = {
-        let (activity, configs, refused) = (
-            instruments.activity.clone(),
-            configs.clone(),
-            file.refused(),
-        );
-        move || activity.status(config::to_json(&configs.borrow()), refused())
-    };
-    let (live, ready) = (
-        vec![instruments.pulse.live()],
-        vec![instruments.pulse.ready()],
-    );
+    let (config_sender, configs) = watch::channel(Arc::new(config));
+    let (shown, refused) = (configs.clone(), file.refused());
     let endpoints = Endpoints {
-        live,
-        ready,
+        live: vec![heartbeat.live()],
+        ready: vec![heartbeat.ready()],
         lookups: Default::default(),
-        status,
+        status: move || activity.status(config::to_json(&shown.borrow()), refused()),
     };
-    let controller = controller::run(
+    let controller = Controller::new(
         runtime.client.clone(),
         configs,
         runtime.fence.clone(),
         runtime.dry_run,
         instruments,
-        shutdown.clone(),
     );
     let work = async {
-        let follow = async {
+        let reload = async {
             loop {
-                changed.send_replace(Arc::new(file.next().await));
+                config_sender.send_replace(Arc::new(file.next().await));
             }
         };
-        tokio::join!(controller, shutdown.run_until_cancelled(follow));
+        tokio::join!(
+            controller.run(shutdown.clone()),
+            shutdown.run_until_cancelled(reload)
+        );
     };
     runtime.run(endpoints, work).await
 }

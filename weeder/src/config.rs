@@ -34,10 +34,7 @@ pub fn to_json(config: &Config) -> serde_json::Value {
         .services
         .iter()
         .map(|Service { name, selectors }| {
-            (
-                name.as_str(),
-                selectors.iter().map(Selector::to_string).collect(),
-            )
+            (&**name, selectors.iter().map(Selector::to_string).collect())
         })
         .collect();
     serde_json::json!({

@@ -1,23 +1,24 @@
-//! The controller: applies what the watches observe to the core, and does what is due.
+//! The controller: applies what the watches observe to the core, and sends the deletions that are due.
 
-use std::collections::HashMap;
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
 use common::leader_election::Fence;
 use common::process::propagate_panic;
+use futures::FutureExt;
 use kube::Client;
 use tokio::sync::watch;
-use tokio::task::{Id, JoinError, JoinSet};
+use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 use weeder_core::config::Config;
 use weeder_core::deletion::Deletion;
 use weeder_core::namespaces::Namespaces;
-use weeder_core::news::{Event, Report};
+use weeder_core::window::{WindowChange, WindowEvent};
 
-use crate::delete::{Answer, delete, log_dry_run};
+use crate::delete::{DeleteResult, delete, log_dry_run};
+use crate::heartbeat::{HEARTBEAT, Heartbeat};
 use crate::metrics::Metrics;
-use crate::pulse::{BEAT, Pulse};
 use crate::status::Activity;
 use crate::watches::Watches;
 
@@ -27,188 +28,150 @@ pub struct Instruments {
     /// For `/metrics`.
     pub metrics: Metrics,
     /// For `/healthz` and `/readyz`.
-    pub pulse: Pulse,
+    pub heartbeat: Heartbeat,
     /// For `/statusz`.
     pub activity: Activity,
 }
 
-/// Runs the controller until cancelled. Nothing is deleted while `fence` is closed; what is watched
-/// is watched all the same. A change of the config is applied without a restart: what is known
-/// stays known, and windows that are open go on. In a dry run what would be deleted is only logged
-/// and counted.
-pub async fn run(
+pub struct Controller {
     client: Client,
-    mut configs: watch::Receiver<Arc<Config>>,
-    fence: Fence,
-    dry_run: bool,
-    instruments: Instruments,
-    cancelled: CancellationToken,
-) {
-    let config = Arc::clone(&configs.borrow_and_update());
-    Controller::new(client, config, fence, dry_run, instruments)
-        .run(configs, cancelled)
-        .await;
-}
-
-struct Controller {
-    client: Client,
+    configs: watch::Receiver<Arc<Config>>,
     config: Arc<Config>,
     watches: Watches,
     fence: Fence,
     dry_run: bool,
     instruments: Instruments,
     namespaces: Namespaces,
-    deletions: JoinSet<Answer>,
-    /// What was sent and has not ended yet.
-    sent: HashMap<Id, Deletion>,
+    deletions: JoinSet<(Deletion, DeleteResult)>,
 }
 
 impl Controller {
-    fn new(
+    /// Starts to watch. In a dry run what would be deleted is only logged and counted.
+    pub fn new(
         client: Client,
-        config: Arc<Config>,
+        mut configs: watch::Receiver<Arc<Config>>,
         fence: Fence,
         dry_run: bool,
         instruments: Instruments,
     ) -> Self {
-        let watches = Watches::start(&client, &config, &instruments.metrics);
-        let namespaces = Namespaces::new(Arc::clone(&config));
-        let (deletions, sent) = (JoinSet::new(), HashMap::new());
+        let config = Arc::clone(&configs.borrow_and_update());
         Self {
+            watches: Watches::start(&client, &config, &instruments.metrics),
+            namespaces: Namespaces::new(Arc::clone(&config)),
             client,
+            configs,
             config,
-            watches,
             fence,
             dry_run,
             instruments,
-            namespaces,
-            deletions,
-            sent,
+            deletions: JoinSet::new(),
         }
     }
 
-    async fn run(
-        mut self,
-        mut configs: watch::Receiver<Arc<Config>>,
-        cancelled: CancellationToken,
-    ) {
+    /// Runs until cancelled. Nothing is deleted while the fence is closed, but everything is
+    /// watched. A change of the config is applied without a restart: what is known stays known, and
+    /// windows that are open go on.
+    pub async fn run(mut self, cancelled: CancellationToken) {
         let mut leads = false;
         loop {
-            self.instruments.pulse.beat(self.namespaces.observes());
-            self.instruments
-                .metrics
-                .namespaces
-                .set(self.namespaces.count() as i64);
-            self.instruments
-                .metrics
-                .windows_open
-                .set(self.namespaces.open_windows() as i64);
-            let beat = Instant::now() + BEAT;
+            self.observe();
+            let heartbeat = Instant::now() + HEARTBEAT;
             let next = self
                 .namespaces
                 .next()
-                .map_or(beat, |next| beat.min(next.into()));
+                .map_or(heartbeat, |next| heartbeat.min(next.into()));
             tokio::select! {
                 () = cancelled.cancelled() => break,
                 () = self.fence.opened(), if !leads => {
                     leads = true;
                     self.namespaces.lead(Instant::now().into());
                 }
-                Ok(()) = configs.changed() => {
-                    let config = Arc::clone(&configs.borrow_and_update());
-                    self.reconfigure(config).await;
+                Ok(()) = self.configs.changed() => self.reconfigure().await,
+                Some(change) = self.watches.slices.recv() => {
+                    self.namespaces.apply_slices(change, Instant::now().into());
                 }
-                Some(change) = self.watches.slices.recv() => self.namespaces.slices(change, Instant::now().into()),
-                Some(change) = self.watches.pods.recv() => self.namespaces.pods(change, Instant::now().into()),
+                Some(change) = self.watches.pods.recv() => {
+                    self.namespaces.apply_pods(change, Instant::now().into());
+                }
                 Some(ended) = self.watches.tasks.join_next() => propagate_panic(ended),
-                Some(ended) = self.deletions.join_next_with_id() => self.ended(ended),
+                Some(Ok((deletion, result))) = self.deletions.join_next() => {
+                    self.ended(&deletion, result);
+                }
                 () = sleep_until(next) => {}
             }
             for deletion in self.namespaces.due(Instant::now().into()) {
                 self.send(deletion);
             }
-            self.report();
+            for event in self.namespaces.take_events() {
+                self.report(&event);
+            }
         }
         // A DELETE that is cut off may land or not; either is fine, and nobody waits 10 s for it.
         self.deletions.shutdown().await;
-        self.watches.end().await;
+        self.watches.tasks.shutdown().await;
     }
 
-    fn send(&mut self, deletion: Deletion) {
-        let (client, fence, sent, dry_run) = (
-            self.client.clone(),
-            self.fence.clone(),
-            deletion.clone(),
-            self.dry_run,
-        );
-        let send = async move {
-            if dry_run {
-                log_dry_run(&sent)
-            } else {
-                delete(client, &fence, &sent).await
-            }
-        };
-        let task = self.deletions.spawn(send);
-        self.sent.insert(task.id(), deletion);
+    fn observe(&self) {
+        let Instruments {
+            metrics, heartbeat, ..
+        } = &self.instruments;
+        heartbeat.beat(self.namespaces.observes());
+        metrics.namespaces.set(self.namespaces.count() as i64);
+        let open_windows = self.namespaces.open_windows();
+        metrics.windows_open.set(open_windows as i64);
     }
 
-    async fn reconfigure(&mut self, config: Arc<Config>) {
+    async fn reconfigure(&mut self) {
+        let config = Arc::clone(&self.configs.borrow_and_update());
         self.namespaces.reconfigure(Arc::clone(&config));
-        // Reports name Services by their places in the config before.
-        self.report();
         if config.services != self.config.services {
-            let restarted = Watches::start(&self.client, &config, &self.instruments.metrics);
-            std::mem::replace(&mut self.watches, restarted).end().await;
+            self.watches.tasks.shutdown().await;
+            self.watches = Watches::start(&self.client, &config, &self.instruments.metrics);
         }
         self.config = config;
     }
 
-    fn report(&mut self) {
-        for report in self.namespaces.reports() {
-            self.instruments.metrics.window(report.event);
-            self.show(&report);
-        }
+    fn send(&mut self, deletion: Deletion) {
+        let (client, fence, dry_run) = (self.client.clone(), self.fence.clone(), self.dry_run);
+        self.deletions.spawn(async move {
+            let delete = async {
+                if dry_run {
+                    log_dry_run(&deletion)
+                } else {
+                    delete(client, &fence, &deletion).await
+                }
+            };
+            // The log has the panic already.
+            let result = AssertUnwindSafe(delete).catch_unwind().await;
+            (deletion, result.unwrap_or(DeleteResult::NoAnswer))
+        });
     }
 
-    fn ended(&mut self, ended: Result<(Id, Answer), JoinError>) {
-        let (id, answer) = match ended {
-            Ok(ended) => ended,
-            // The panic itself is in the log already.
-            Err(error) => (error.id(), Answer::NoAnswer),
-        };
-        self.instruments.metrics.deletion(answer);
-        if let Some(deletion) = self.sent.remove(&id) {
-            self.instruments.activity.deletion(&deletion.pod, answer);
-            self.namespaces
-                .ended(&deletion, answer.outcome(), Instant::now().into());
-        }
+    fn ended(&mut self, deletion: &Deletion, result: DeleteResult) {
+        self.instruments.metrics.deletion(result);
+        self.instruments.activity.deletion(&deletion.pod, result);
+        let now = Instant::now().into();
+        self.namespaces.ended(deletion, result.outcome(), now);
     }
 
-    fn show(&self, report: &Report) {
-        let service = self
-            .config
-            .services
-            .get(report.service)
-            .map_or("", |service| &service.name);
-        let namespace = &report.namespace;
-        self.instruments
-            .activity
-            .window(namespace, service, report.event);
-        match report.event {
-            Event::Opened(cause) => {
-                let (cause, seconds) = (cause.into_str(), self.config.watch_duration.as_secs_f64());
-                tracing::info!(
-                    namespace,
-                    service,
-                    cause,
-                    seconds,
-                    "crash-looping dependants are deleted from now on"
-                );
-            }
-            Event::Closed(end) => tracing::info!(
+    fn report(&self, event: &WindowEvent) {
+        self.instruments.metrics.window(event.change);
+        self.instruments.activity.window(event);
+        let WindowEvent {
+            namespace, service, ..
+        } = event;
+        match event.change {
+            WindowChange::Opened(reason) => tracing::info!(
                 namespace,
-                service,
-                end = end.into_str(),
+                service = &**service,
+                cause = reason.into_str(),
+                seconds = self.config.watch_duration.as_secs_f64(),
+                "crash-looping dependants are deleted from now on"
+            ),
+            WindowChange::Closed(reason) => tracing::info!(
+                namespace,
+                service = &**service,
+                end = reason.into_str(),
                 "dependants are left alone again"
             ),
         }

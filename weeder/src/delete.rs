@@ -9,23 +9,24 @@ use kube::api::{DeleteParams, Preconditions};
 use kube::core::Status;
 use kube::{Api, Client};
 use strum::{IntoStaticStr, VariantNames};
+use tokio::time::timeout;
 use weeder_core::deletion::{Deletion, Outcome};
 
 use crate::pod::Pod;
 
-/// After this time without an answer a DELETE is given up and retried: it does no harm twice.
+/// A DELETE without an answer is given up after this time and retried: it does no harm twice.
 const TIMEOUT: Duration = Duration::from_secs(10);
 
-/// How a DELETE went, in one word from a fixed set, for logs and metrics.
+/// How a DELETE ended, in one word from a fixed set for logs and metrics.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, IntoStaticStr, VariantNames)]
 #[strum(serialize_all = "snake_case", const_into_str)]
-pub enum Answer {
+pub enum DeleteResult {
     Deleted,
     /// 404.
     NotFound,
     /// 409: another pod has the name now.
     Replaced,
-    /// 409: the pod is not as it was when it was judged.
+    /// 409: the pod has changed since it was judged.
     Changed,
     /// 429.
     Throttled(Option<Duration>),
@@ -39,87 +40,77 @@ pub enum Answer {
     Forbidden,
     /// Any other 4xx.
     Refused,
-    /// No answer, or none that can be understood.
+    /// No answer, or none that can be decoded.
     NoAnswer,
     /// Nothing was sent.
     DryRun,
-    /// This process does not lead at present: nothing was sent, or nobody waits for the answer any
-    /// more.
+    /// This process does not lead: nothing was sent, or it stopped leading before the answer.
     NotLeading,
 }
 
-impl Answer {
+impl DeleteResult {
     pub const fn outcome(self) -> Outcome {
         match self {
             Self::Deleted | Self::DryRun => Outcome::Deleted,
             Self::NotFound | Self::Replaced => Outcome::Gone,
             Self::Changed => Outcome::Changed,
-            Self::Throttled(wait) => Outcome::Later(wait),
-            // A token that has run out is replaced by a fresh one a moment later.
-            Self::Unauthorized | Self::Conflict => Outcome::Later(None),
-            // An API server that fails, or has no time left, may have done it first.
+            Self::Throttled(wait) => Outcome::Retry(wait),
+            // An expired token is replaced by a fresh one a moment later.
+            Self::Unauthorized | Self::Conflict => Outcome::Retry(None),
+            // An API server may have deleted the pod before it failed.
             Self::Server | Self::NoAnswer | Self::NotLeading => Outcome::Unknown,
             Self::Forbidden | Self::Refused => Outcome::Refused,
         }
     }
 }
 
-/// Deletes a pod with its own grace period, if it is the one that was meant and as it was when it
-/// was judged. Nothing is sent through a closed fence.
-pub async fn delete(client: Client, fence: &Fence, deletion: &Deletion) -> Answer {
+/// Deletes a pod with its own grace period, if it is the one that was judged and has not changed
+/// since. Nothing is sent through a closed fence.
+pub async fn delete(client: Client, fence: &Fence, deletion: &Deletion) -> DeleteResult {
     let api: Api<Pod> = Api::namespaced(client, &deletion.pod.namespace);
-    let preconditions = Preconditions {
+    let params = DeleteParams::default().preconditions(Preconditions {
         uid: Some(deletion.uid.clone()),
         resource_version: Some(deletion.resource_version.clone()),
-    };
-    let params = DeleteParams {
-        preconditions: Some(preconditions),
-        ..DeleteParams::default()
-    };
+    });
     // A DELETE may wait for a connection first, and must not be sent when the fence has closed
     // meanwhile.
-    let request = tokio::time::timeout(TIMEOUT, api.delete(&deletion.pod.name, &params));
-    let (answer, error): (Answer, Box<dyn Error>) = match fence.while_open(request).await {
-        None => return Answer::NotLeading,
+    let request = timeout(TIMEOUT, api.delete(&deletion.pod.name, &params));
+    let (result, error): (DeleteResult, Box<dyn Error>) = match fence.while_open(request).await {
+        None => return DeleteResult::NotLeading,
         Some(Ok(Ok(_))) => {
             let Deletion { pod, uid, .. } = deletion;
-            tracing::info!(
-                namespace = pod.namespace,
-                pod = pod.name,
-                uid,
-                "crash-looping pod deleted"
-            );
-            return Answer::Deleted;
+            let (namespace, pod) = (&pod.namespace, &pod.name);
+            tracing::info!(namespace, pod, uid, "crash-looping pod deleted");
+            return DeleteResult::Deleted;
         }
-        Some(Ok(Err(kube::Error::Api(status)))) => {
-            (Answer::from(&*status), StatusMessage::of(&status).into())
-        }
-        Some(Ok(Err(error))) => (Answer::NoAnswer, error.into()),
-        Some(Err(elapsed)) => (Answer::NoAnswer, elapsed.into()),
+        Some(Ok(Err(kube::Error::Api(status)))) => (
+            DeleteResult::from(&*status),
+            StatusMessage::of(&status).into(),
+        ),
+        Some(Ok(Err(error))) => (DeleteResult::NoAnswer, error.into()),
+        Some(Err(elapsed)) => (DeleteResult::NoAnswer, elapsed.into()),
     };
-    log(deletion, answer, &*error);
-    answer
+    log(deletion, result, &*error);
+    result
 }
 
-/// Says which pod would be deleted, and deletes nothing.
-pub fn log_dry_run(deletion: &Deletion) -> Answer {
+/// Logs which pod would be deleted.
+pub fn log_dry_run(deletion: &Deletion) -> DeleteResult {
     let Deletion { pod, uid, .. } = deletion;
+    let (namespace, pod) = (&pod.namespace, &pod.name);
     tracing::info!(
-        namespace = pod.namespace,
-        pod = pod.name,
+        namespace,
+        pod,
         uid,
         "dry run: crash-looping pod would be deleted"
     );
-    Answer::DryRun
+    DeleteResult::DryRun
 }
 
-fn log(deletion: &Deletion, answer: Answer, error: &(dyn Error + 'static)) {
-    let (namespace, pod, result) = (
-        &deletion.pod.namespace,
-        &deletion.pod.name,
-        answer.into_str(),
-    );
-    match answer.outcome() {
+fn log(deletion: &Deletion, result: DeleteResult, error: &(dyn Error + 'static)) {
+    let (namespace, pod) = (&deletion.pod.namespace, &deletion.pod.name);
+    let (outcome, result) = (result.outcome(), result.into_str());
+    match outcome {
         Outcome::Deleted | Outcome::Gone => {
             tracing::debug!(namespace, pod, result, "pod was gone already")
         }
@@ -127,9 +118,9 @@ fn log(deletion: &Deletion, answer: Answer, error: &(dyn Error + 'static)) {
             namespace,
             pod,
             result,
-            "pod has changed, it is looked at again"
+            "pod has changed, it is judged again"
         ),
-        Outcome::Later(_) | Outcome::Unknown => {
+        Outcome::Retry(_) | Outcome::Unknown => {
             tracing::warn!(
                 namespace,
                 pod,
@@ -144,7 +135,7 @@ fn log(deletion: &Deletion, answer: Answer, error: &(dyn Error + 'static)) {
     }
 }
 
-impl From<&Status> for Answer {
+impl From<&Status> for DeleteResult {
     fn from(status: &Status) -> Self {
         match status.code {
             401 => Self::Unauthorized,

@@ -1,15 +1,15 @@
-//! Shortens the way back for pods that crash-looped while a Service they need was away.
+//! Shortens the recovery of pods that crash-looped while a Service they need was down.
 //!
 //! It watches, on the seed, the EndpointSlices of the configured Services and the pods that depend
-//! on them, and deletes those that wait in CrashLoopBackOff once their Service is back.
+//! on them, and deletes those that wait in CrashLoopBackOff once their Service is ready again.
 //!
 //! ```text
 //! seed API --watch--> EndpointSlices --slice--.
 //!          --watch--> pods -----------pod-----+--> core: windows --due--> DELETE with UID --> seed API
-//!                                                    ^------- how it ended -------'
+//!                                                    ^---------- outcome ---------'
 //! ```
 //!
-//! [`weeder_core`] decides and does nothing else; all other modules do and decide nothing.
+//! [`weeder_core`] decides and does nothing else; the modules here decide nothing.
 
 #![allow(
     missing_docs,
@@ -20,9 +20,9 @@ pub mod agent;
 pub mod config;
 pub mod controller;
 pub mod delete;
+pub mod heartbeat;
 pub mod metrics;
 pub mod pod;
-pub mod pulse;
 pub mod slice;
 pub mod status;
 pub mod watches;

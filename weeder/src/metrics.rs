@@ -1,15 +1,15 @@
-//! What is counted of the weeder's work. Every label is one of a few fixed words.
+//! The weeder's metrics. Every label value is from a fixed set.
 
 use common::metrics::Registry;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use strum::VariantNames;
-use weeder_core::news::{Cause, End, Event};
+use weeder_core::window::{CloseReason, OpenReason, WindowChange};
 
-use crate::delete::Answer;
+use crate::delete::DeleteResult;
 
-/// A counter for each word of a label.
+/// A counter for each value of a label.
 type Counters = Family<[(&'static str, &'static str); 1], Counter>;
 
 /// The weeder's metrics. Clones share the numbers.
@@ -24,7 +24,7 @@ pub struct Metrics {
     unreadable: Counters,
 }
 
-const WATCHED: [&str; 2] = ["endpointslices", "pods"];
+const WATCHED: &[&str] = &["endpointslices", "pods"];
 
 impl Metrics {
     pub fn register(&self, registry: &mut Registry) {
@@ -32,83 +32,75 @@ impl Metrics {
         registry.register("dwd_weeder_windows_open", help, self.windows_open.clone());
         let help = "Namespaces in which a configured Service or a crash-looping dependant is known";
         registry.register("dwd_weeder_namespaces", help, self.namespaces.clone());
-        let mut add = |name: &str,
-                       help: &str,
-                       counters: &Counters,
-                       label: &'static str,
-                       words: &[&'static str]| {
+        let labelled = [
+            (
+                "dwd_weeder_windows_opened",
+                "Times in which crash-looping dependants are deleted: begun, by reason",
+                &self.opened,
+                "reason",
+                OpenReason::VARIANTS,
+            ),
+            (
+                "dwd_weeder_windows_closed",
+                "Times in which crash-looping dependants are deleted: ended, by reason",
+                &self.closed,
+                "reason",
+                CloseReason::VARIANTS,
+            ),
+            (
+                "dwd_weeder_deletions",
+                "DELETEs of crash-looping pods, by result",
+                &self.deletions,
+                "result",
+                DeleteResult::VARIANTS,
+            ),
+            (
+                "dwd_weeder_watch_restarts",
+                "Watches that broke and began again with a list",
+                &self.restarts,
+                "resource",
+                WATCHED,
+            ),
+            (
+                "dwd_weeder_unreadable_objects",
+                "Objects that could not be understood; what was known of them stays",
+                &self.unreadable,
+                "resource",
+                WATCHED,
+            ),
+        ];
+        for (name, help, counters, label, values) in labelled {
             registry.register(name, help, counters.clone());
-            // All series are there from the beginning, so that the first event of each kind is seen
-            // as an increase.
-            words
-                .iter()
-                .for_each(|word| drop(counters.get_or_create(&[(label, *word)])));
-        };
-        let help = "Times in which crash-looping dependants are deleted: begun, by reason";
-        add(
-            "dwd_weeder_windows_opened",
-            help,
-            &self.opened,
-            "reason",
-            Cause::VARIANTS,
-        );
-        let help = "Times in which crash-looping dependants are deleted: ended, by reason";
-        add(
-            "dwd_weeder_windows_closed",
-            help,
-            &self.closed,
-            "reason",
-            End::VARIANTS,
-        );
-        let help = "DELETEs of crash-looping pods, by result";
-        add(
-            "dwd_weeder_deletions",
-            help,
-            &self.deletions,
-            "result",
-            Answer::VARIANTS,
-        );
-        let help = "Watches that broke and began again with a list";
-        add(
-            "dwd_weeder_watch_restarts",
-            help,
-            &self.restarts,
-            "resource",
-            &WATCHED,
-        );
-        let help = "Objects that could not be understood; what was known of them stays";
-        add(
-            "dwd_weeder_unreadable_objects",
-            help,
-            &self.unreadable,
-            "resource",
-            &WATCHED,
-        );
+            // All series exist from the start, so that the first event of each kind shows as an
+            // increase.
+            for value in values {
+                drop(counters.get_or_create(&[(label, *value)]));
+            }
+        }
     }
 
-    pub fn window(&self, event: Event) {
-        let (counters, reason) = match event {
-            Event::Opened(cause) => (&self.opened, cause.into_str()),
-            Event::Closed(end) => (&self.closed, end.into_str()),
-        };
-        counters.get_or_create(&[("reason", reason)]).inc();
+    pub fn window(&self, change: WindowChange) {
+        match change {
+            WindowChange::Opened(reason) => increment(&self.opened, "reason", reason.into_str()),
+            WindowChange::Closed(reason) => increment(&self.closed, "reason", reason.into_str()),
+        }
     }
 
-    pub fn deletion(&self, answer: Answer) {
-        self.deletions
-            .get_or_create(&[("result", answer.into_str())])
-            .inc();
+    pub fn deletion(&self, result: DeleteResult) {
+        increment(&self.deletions, "result", result.into_str());
     }
 
     pub fn restart(&self, resource: &'static str) {
-        self.restarts.get_or_create(&[("resource", resource)]).inc();
+        increment(&self.restarts, "resource", resource);
     }
 
     pub fn unreadable(&self, resource: &'static str) {
-        self.unreadable
-            .get_or_create(&[("resource", resource)])
-            .inc();
+        increment(&self.unreadable, "resource", resource);
     }
+}
+
+fn increment(counters: &Counters, label: &'static str, value: &'static str) {
+    counters.get_or_create(&[(label, value)]).inc();
 }
 
 #[cfg(test)]

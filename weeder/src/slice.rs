@@ -3,7 +3,7 @@
 use common_core::null::null_as_default;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde::Deserialize;
-use weeder_core::config::Service;
+use weeder_core::config::Config;
 use weeder_core::readiness::Slice;
 
 pub const SERVICE_NAME: &str = "kubernetes.io/service-name";
@@ -39,28 +39,25 @@ struct TargetRef {
 }
 
 impl EndpointSlice {
-    /// What is kept of it; nothing when it belongs to none of `services`.
-    pub fn pruned(self, services: &[Service]) -> Option<Slice> {
+    /// What is kept of it; nothing when its Service is not configured.
+    pub fn pruned(self, config: &Config) -> Option<Slice> {
         let name = self.metadata.labels?.remove(SERVICE_NAME)?;
-        let service = services.iter().position(|service| service.name == name)?;
-        let ready = self
-            .endpoints
-            .into_iter()
-            .filter(Endpoint::is_ready)
-            .map(Endpoint::identity)
-            .collect();
-        Some(Slice { service, ready })
+        let service = config.services.iter().find(|known| *known.name == *name)?;
+        let ready = self.endpoints.into_iter().filter(Endpoint::is_ready);
+        Some(Slice {
+            service: service.name.clone(),
+            ready: ready.map(Endpoint::identity).collect(),
+        })
     }
 }
 
 impl Endpoint {
-    /// Nobody having said otherwise counts as ready, as the API defines it.
+    /// Without the condition it counts as ready, as the API defines it.
     fn is_ready(&self) -> bool {
         self.conditions.ready.unwrap_or(true)
     }
 
-    /// Both endpoints of a pod with addresses of both families are one; a new pod at an old address
-    /// is another.
+    /// The two endpoints of a dual-stack pod are one; a new pod at an old address is another.
     fn identity(self) -> String {
         self.target_ref
             .and_then(|target| target.uid)

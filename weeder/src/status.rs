@@ -1,4 +1,4 @@
-//! What the weeder shows of itself at `/statusz`: its open windows, and what it deleted last.
+//! The weeder's status page, `/statusz`: its open windows, and what it deleted last.
 
 use std::collections::{BTreeSet, VecDeque};
 
@@ -9,11 +9,11 @@ use maud::{Markup, html};
 use serde::Serialize;
 use serde_json::Value;
 use tokio::sync::watch;
-use weeder_core::news::Event;
+use weeder_core::window::{WindowChange, WindowEvent};
 
-use crate::delete::Answer;
+use crate::delete::DeleteResult;
 
-/// So many deletions are remembered: enough for what a recovery of one shoot deletes.
+/// This many deletions are remembered: enough for what a recovery of one shoot deletes.
 const REMEMBERED: usize = 50;
 
 /// What the controller did lately. Clones share it.
@@ -22,30 +22,28 @@ pub struct Activity(watch::Sender<Recent>);
 
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Recent {
-    /// Those that are open.
-    pub windows: BTreeSet<Window>,
-    /// What was deleted last, the newest first.
-    pub deletions: VecDeque<Deletion>,
+    pub windows: BTreeSet<OpenWindow>,
+    /// The last ones, the newest first.
+    pub deletions: VecDeque<PastDeletion>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-pub struct Window {
+pub struct OpenWindow {
     pub namespace: String,
-    /// Whose dependants are deleted when they crash-loop.
     pub service: String,
     pub cause: &'static str,
     pub since: DateTime<Utc>,
 }
 
 #[derive(Clone, Debug, Serialize)]
-pub struct Deletion {
+pub struct PastDeletion {
     pub at: DateTime<Utc>,
     pub namespace: String,
     pub pod: String,
     pub result: &'static str,
 }
 
-/// How the weeder is at one moment.
+/// A snapshot for `/statusz`.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct WeederStatus {
@@ -53,37 +51,36 @@ pub struct WeederStatus {
     pub recent: Recent,
     /// The config in force, defaults included.
     pub config: Value,
-    /// Whether the config file as it is now is refused, so that an older one is in force.
+    /// Whether the current config file is refused, so that an older config is in force.
     pub config_refused: bool,
 }
 
 impl Activity {
-    pub fn window(&self, namespace: &str, service: &str, event: Event) {
-        let (namespace, service) = (namespace.to_owned(), service.to_owned());
-        self.0.send_modify(|Recent { windows, .. }| match event {
-            Event::Opened(cause) => {
-                let since = Utc::now().trunc_subsecs(0);
-                windows.insert(Window {
+    pub fn window(&self, event: &WindowEvent) {
+        let (namespace, service) = (event.namespace.clone(), event.service.to_string());
+        self.0.send_modify(|recent| match event.change {
+            WindowChange::Opened(reason) => {
+                recent.windows.insert(OpenWindow {
                     namespace,
                     service,
-                    cause: cause.into_str(),
-                    since,
+                    cause: reason.into_str(),
+                    since: Utc::now().trunc_subsecs(0),
                 });
             }
-            Event::Closed(_) => windows
+            WindowChange::Closed(_) => recent
+                .windows
                 .retain(|window| (&window.namespace, &window.service) != (&namespace, &service)),
         });
     }
 
-    pub fn deletion(&self, pod: &Key, answer: Answer) {
-        let (namespace, pod, result) = (pod.namespace.clone(), pod.name.clone(), answer.into_str());
-        self.0.send_modify(|Recent { deletions, .. }| {
-            deletions.truncate(REMEMBERED - 1);
-            deletions.push_front(Deletion {
+    pub fn deletion(&self, pod: &Key, result: DeleteResult) {
+        self.0.send_modify(|recent| {
+            recent.deletions.truncate(REMEMBERED - 1);
+            recent.deletions.push_front(PastDeletion {
                 at: Utc::now().trunc_subsecs(0),
-                namespace,
-                pod,
-                result,
+                namespace: pod.namespace.clone(),
+                pod: pod.name.clone(),
+                result: result.into_str(),
             });
         });
     }
@@ -104,33 +101,22 @@ impl Status for WeederStatus {
 
     fn body(&self) -> Markup {
         let (now, Recent { windows, deletions }) = (Utc::now(), &self.recent);
+        let code = |name: &str| html! { code { (name) } };
         let since = |then: DateTime<Utc>| html! { time datetime=(then.to_rfc3339()) { (ago((now - then).num_seconds())) } };
         let open = windows.iter().map(|window| {
-            let Window {
-                namespace,
-                service,
-                cause,
-                since: then,
-            } = window;
             vec![
-                html! { code { (namespace) } },
-                html! { code { (service) } },
-                html! { (cause) },
-                since(*then),
+                code(&window.namespace),
+                code(&window.service),
+                html! { (window.cause) },
+                since(window.since),
             ]
         });
         let last = deletions.iter().map(|deletion| {
-            let Deletion {
-                at,
-                namespace,
-                pod,
-                result,
-            } = deletion;
             vec![
-                since(*at),
-                html! { code { (namespace) } },
-                html! { code { (pod) } },
-                html! { (result.replace('_', " ")) },
+                since(deletion.at),
+                code(&deletion.namespace),
+                code(&deletion.pod),
+                html! { (deletion.result.replace('_', " ")) },
             ]
         });
         html! {
@@ -148,7 +134,7 @@ impl Status for WeederStatus {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use weeder_core::news::{Cause, End};
+    use weeder_core::window::{CloseReason, OpenReason};
 
     fn key(name: usize) -> Key {
         Key {
@@ -160,11 +146,12 @@ mod tests {
     #[test]
     fn windows_are_shown_while_they_are_open() {
         let activity = Activity::default();
-        activity.window(
-            "shoot--a--b",
-            "etcd-main-client",
-            Event::Opened(Cause::Recovery),
-        );
+        let event = |change| WindowEvent {
+            namespace: "shoot--a--b".into(),
+            service: "etcd-main-client".into(),
+            change,
+        };
+        activity.window(&event(WindowChange::Opened(OpenReason::Recovery)));
         let shown = activity.status(Value::Null, false);
         assert_eq!(
             shown
@@ -176,7 +163,7 @@ mod tests {
             ["recovery"]
         );
         assert!(shown.body().into_string().contains("etcd-main-client"));
-        activity.window("shoot--a--b", "etcd-main-client", Event::Closed(End::Over));
+        activity.window(&event(WindowChange::Closed(CloseReason::Over)));
         assert!(
             activity
                 .status(Value::Null, false)
@@ -187,10 +174,10 @@ mod tests {
     }
 
     #[test]
-    fn the_newest_deletions_are_remembered_and_no_more_than_so_many() {
+    fn the_newest_deletions_are_remembered_up_to_a_limit() {
         let activity = Activity::default();
         for name in 0..REMEMBERED + 5 {
-            activity.deletion(&key(name), Answer::Deleted);
+            activity.deletion(&key(name), DeleteResult::Deleted);
         }
         let shown = activity.status(Value::Null, false).recent.deletions;
         assert_eq!(

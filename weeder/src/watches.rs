@@ -1,16 +1,14 @@
 //! The two watches, of EndpointSlices and of pods, each in a task of its own.
 
-use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use common::change::{Change, Key};
-use common::follow::{Follower, follow};
+use common::change::{Change, Listed};
+use common::reflector::{ChangeHandler, reflect};
 use kube::core::DeserializeGuard;
 use kube::runtime::watcher;
 use kube::{Api, Client};
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
-use tokio_util::sync::CancellationToken;
 use weeder_core::config::Config;
 use weeder_core::readiness::Slice;
 use weeder_core::verdict::{DeletionCandidate, judge};
@@ -19,7 +17,7 @@ use crate::metrics::Metrics;
 use crate::pod::Pod;
 use crate::slice::{EndpointSlice, SERVICE_NAME};
 
-/// Changes that may wait to be followed; more of them hold up the watch.
+/// Changes that may wait to be applied; more of them hold up the watch.
 const CHANGES: usize = 256;
 
 /// Both watches, for as long as one config asks for the same Services and pods.
@@ -27,127 +25,91 @@ pub struct Watches {
     pub slices: mpsc::Receiver<Change<Slice>>,
     /// Deletion candidates.
     pub pods: mpsc::Receiver<Change<DeletionCandidate>>,
-    /// One for each; both run until [`Watches::end`].
+    /// One for each; both run until they are aborted.
     pub tasks: JoinSet<()>,
-    ended: CancellationToken,
 }
 
 impl Watches {
     pub fn start(client: &Client, config: &Arc<Config>, metrics: &Metrics) -> Self {
-        let (slices_in, slices) = mpsc::channel(CHANGES);
-        let (pods_in, pods) = mpsc::channel(CHANGES);
-        let ended = CancellationToken::new();
+        let (slice_changes, slices) = ChangeForwarder::new("endpointslices", metrics);
+        let (pod_changes, pods) = ChangeForwarder::new("pods", metrics);
         let mut tasks = JoinSet::new();
-        let forwarder = ChangeForwarder {
-            what: "endpointslices",
-            changes: slices_in,
-            metrics: metrics.clone(),
-        };
         tasks.spawn(watch_slices(
             client.clone(),
             Arc::clone(config),
-            forwarder,
-            ended.clone(),
+            slice_changes,
         ));
-        let forwarder = ChangeForwarder {
-            what: "pods",
-            changes: pods_in,
-            metrics: metrics.clone(),
-        };
-        tasks.spawn(watch_pods(
-            client.clone(),
-            Arc::clone(config),
-            forwarder,
-            ended.clone(),
-        ));
+        tasks.spawn(watch_pods(client.clone(), Arc::clone(config), pod_changes));
         Self {
             slices,
             pods,
             tasks,
-            ended,
         }
-    }
-
-    pub async fn end(mut self) {
-        self.ended.cancel();
-        while self.tasks.join_next().await.is_some() {}
     }
 }
 
-async fn watch_slices(
-    client: Client,
-    config: Arc<Config>,
-    forwarder: ChangeForwarder<Slice>,
-    ended: CancellationToken,
-) {
-    let names: Vec<&str> = config
-        .services
-        .iter()
-        .map(|service| service.name.as_str())
-        .collect();
-    let selected =
-        watcher::Config::default().labels(&format!("{SERVICE_NAME} in ({})", names.join(",")));
+async fn watch_slices(client: Client, config: Arc<Config>, changes: ChangeForwarder<Slice>) {
+    let names: Vec<&str> = config.services.iter().map(|known| &*known.name).collect();
+    let selector = format!("{SERVICE_NAME} in ({})", names.join(","));
+    let selected = watcher::Config::default().labels(&selector);
     let api: Api<DeserializeGuard<EndpointSlice>> = Api::all(client);
-    let prune = move |slice: EndpointSlice| slice.pruned(&config.services);
-    follow(api, selected, prune, forwarder, ended).await;
+    let prune = move |slice: EndpointSlice| slice.pruned(&config);
+    reflect(api, selected, prune, changes).await;
 }
 
 async fn watch_pods(
     client: Client,
     config: Arc<Config>,
-    mut forwarder: ChangeForwarder<DeletionCandidate>,
-    ended: CancellationToken,
+    mut changes: ChangeForwarder<DeletionCandidate>,
 ) {
     let selector = config.common_selector();
     if selector.is_nothing() {
-        // No pod is of interest, and that is known without asking.
-        forwarder
-            .take(Change::Listed {
-                objects: HashMap::new(),
-                unreadable: HashSet::new(),
-            })
-            .await;
-        return ended.cancelled().await;
+        // No pod is of interest, and that is known without a request.
+        changes.handle(Change::Listed(Listed::new())).await;
+        return std::future::pending().await;
     }
     let selected = watcher::Config::default().labels(&selector.to_string());
     let api: Api<DeserializeGuard<Pod>> = Api::all(client);
     let prune = move |pod: Pod| judge(&pod.metadata, &pod.spec, &pod.status, &config.services);
-    follow(api, selected, prune, forwarder, ended).await;
+    reflect(api, selected, prune, changes).await;
 }
 
-/// Forwards what a watch observes to the core, none left out, in order. When the core lags behind,
-/// the watch waits for it.
+/// Forwards all changes that a watch observes to the controller, in order. When the controller lags
+/// behind, the watch waits for it.
 struct ChangeForwarder<V> {
     /// Names the objects in logs and metrics.
-    what: &'static str,
+    resource: &'static str,
     changes: mpsc::Sender<Change<V>>,
     metrics: Metrics,
 }
 
-impl<V: Send> Follower<V> for ChangeForwarder<V> {
-    fn what(&self) -> &'static str {
-        self.what
+impl<V> ChangeForwarder<V> {
+    fn new(resource: &'static str, metrics: &Metrics) -> (Self, mpsc::Receiver<Change<V>>) {
+        let (changes, receiver) = mpsc::channel(CHANGES);
+        let metrics = metrics.clone();
+        let forwarder = Self {
+            resource,
+            changes,
+            metrics,
+        };
+        (forwarder, receiver)
+    }
+}
+
+impl<V: Send> ChangeHandler<V> for ChangeForwarder<V> {
+    fn resource(&self) -> &'static str {
+        self.resource
     }
 
-    async fn begin(&mut self) {}
-
-    async fn take(&mut self, change: Change<V>) {
+    async fn handle(&mut self, change: Change<V>) {
         if matches!(change, Change::Lost) {
-            self.metrics.restart(self.what);
+            self.metrics.restart(self.resource);
         }
-        // Fails only when whoever acts on changes has ended.
+        // Fails only when the controller has ended.
         let _ = self.changes.send(change).await;
     }
 
-    fn unreadable(&mut self, key: &Key, error: &str) {
-        let Key { namespace, name } = key;
-        self.metrics.unreadable(self.what);
-        tracing::warn!(
-            what = self.what,
-            namespace,
-            name,
-            error,
-            "object cannot be understood, what was known of it stays"
-        );
+    fn unreadable(&mut self) {
+        self.metrics.unreadable(self.resource);
     }
 }

@@ -1,7 +1,7 @@
 //! What a watch shows of the objects of one kind, as changes: each object pruned, a list as a whole
 //! at its end.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Key {
@@ -10,15 +10,14 @@ pub struct Key {
     pub name: String,
 }
 
+/// All objects, by namespace and name; none for an object that cannot be decoded: what was known of
+/// it still holds.
+pub type Listed<V> = HashMap<String, HashMap<String, Option<V>>>;
+
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Change<V> {
     /// A list, at the start and after each time in which nothing was observed.
-    Listed {
-        /// All there is.
-        objects: HashMap<Key, V>,
-        /// What is there but could not be understood: what was known of it holds.
-        unreadable: HashSet<Key>,
-    },
+    Listed(Listed<V>),
     /// An object is new or changed.
     Applied(Key, V),
     /// An object is gone, or not of interest any more.

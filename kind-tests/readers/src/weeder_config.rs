@@ -186,7 +186,7 @@ fn shown(config: &Config, pods: &[Pod]) -> Value {
             .selectors
             .iter()
             .map(|selector| selected(selector, pods));
-        (service.name.clone(), selected.collect::<Value>())
+        (service.name.to_string(), selected.collect::<Value>())
     });
     json!({
         "watchDuration": GoDuration::from_std(config.watch_duration).to_string(),

@@ -2,12 +2,12 @@
 //! `async`, no logging, no clock in here.
 //!
 //! ```text
-//! slices --readiness--> not ready -> ready --window--> open?
-//!                                                        |
-//! pods --verdict--> in CrashLoopBackOff, may be deleted -+--deletion--> to be sent
-//!                                                              ^--- how it ended
+//! EndpointSlices --readiness--> not ready -> ready --window--> open?
+//!                                                                |
+//! pods --verdict--> crash-looping, may be deleted --tracked_pod--+--> deletions to send
+//!                                                        ^--- their outcomes ---'
 //! ```
-//! [`namespaces`] is where all of it meets.
+//! [`namespaces`] is where all of it meets, a namespace at a time in `namespace`.
 
 #![allow(
     missing_docs,
@@ -22,10 +22,11 @@
 
 pub mod config;
 pub mod deletion;
+mod namespace;
 pub mod namespaces;
-pub mod news;
 pub mod pod;
 pub mod readiness;
 pub mod selector;
+mod tracked_pod;
 pub mod verdict;
-mod window;
+pub mod window;

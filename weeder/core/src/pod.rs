@@ -1,9 +1,9 @@
-//! Of a pod's spec and status what is read here. Unknown fields are skipped.
+//! The fields of a pod's spec and status that are read here. Unknown fields are skipped.
 
 use common_core::null::null_as_default;
 use serde::Deserialize;
 
-/// Of a pod's spec, which containers are restarted.
+/// Says which containers are restarted.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct PodSpec {
@@ -19,7 +19,7 @@ pub struct PodSpec {
 #[serde(default, rename_all = "camelCase")]
 pub struct Container {
     pub name: String,
-    /// Its own, which overrules the pod's. Its rules for exit codes are not read: what they alone
+    /// Overrules the pod's. Its rules for exit codes are not read: a container that only they
     /// restart is left alone.
     pub restart_policy: Option<RestartPolicy>,
 }
@@ -29,12 +29,12 @@ pub enum RestartPolicy {
     #[default]
     Always,
     OnFailure,
-    /// Also one that is not known here: nothing is concluded from that.
+    /// Also any policy that is not known here.
     #[serde(other)]
     Never,
 }
 
-/// Of a pod's status, what matters. Ephemeral containers do not: nobody restarts them.
+/// Without ephemeral containers: nobody restarts them.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct PodStatus {
@@ -85,7 +85,7 @@ impl RestartPolicy {
 }
 
 impl PodStatus {
-    /// Why containers wait, also init containers.
+    /// Why containers wait, init containers included.
     pub fn waiting_reasons(&self) -> impl Iterator<Item = &str> {
         let containers = self
             .container_statuses

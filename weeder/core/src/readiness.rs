@@ -1,73 +1,63 @@
 //! Which Services of one namespace are ready (D-39, D-40).
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use crate::config::ServiceName;
 
 /// What is kept of an EndpointSlice.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Slice {
-    /// The place in the config of the Service it belongs to.
-    pub service: usize,
-    /// What distinguishes the ready endpoints: the UIDs of what they lead to, or their addresses.
+    pub service: ServiceName,
+    /// What distinguishes the ready endpoints: the UIDs of their targets, or their addresses.
     pub ready: BTreeSet<String>,
 }
 
 /// The slices of the Services of one namespace, by name.
 #[derive(Debug, Default)]
-pub struct Readiness(HashMap<String, Slice>);
+pub(crate) struct Readiness(HashMap<String, Slice>);
 
-/// What became of a Service.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Transition {
-    /// It is ready and was not, or nobody can say whether it was all the time.
-    Ready(usize),
-    NotReady(usize),
+/// A Service became ready, may have become so while it was not observed, or stopped being ready.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Transition {
+    pub(crate) service: ServiceName,
+    pub(crate) ready: bool,
 }
 
 impl Readiness {
-    pub fn apply(&mut self, name: String, slice: Slice) -> Vec<Transition> {
+    pub(crate) fn apply(&mut self, name: String, slice: Slice) -> Vec<Transition> {
         self.change(false, |slices| drop(slices.insert(name, slice)))
     }
 
-    pub fn remove(&mut self, name: &str) -> Vec<Transition> {
+    pub(crate) fn remove(&mut self, name: &str) -> Vec<Transition> {
         self.change(false, |slices| drop(slices.remove(name)))
     }
 
-    /// All slices are these; what happened since the last change was not seen. A Service that was
-    /// ready and is ready may not have been meanwhile: it has recovered if other endpoints are
-    /// ready now. Slices that cannot be read stay as they were.
-    pub fn replace(
-        &mut self,
-        slices: HashMap<String, Slice>,
-        unreadable: &HashSet<String>,
-    ) -> Vec<Transition> {
-        self.change(true, |known| {
-            known.retain(|name, _| unreadable.contains(name));
-            known.extend(slices);
+    /// Replaces all slices after a time in which changes may have been missed; those that cannot be
+    /// decoded stay as they were. A Service that was ready before and is ready now has recovered in
+    /// between if other endpoints are ready now.
+    pub(crate) fn relist(&mut self, listed: HashMap<String, Option<Slice>>) -> Vec<Transition> {
+        self.change(true, |slices| {
+            slices.retain(|name, _| listed.contains_key(name));
+            let decoded = listed.into_iter();
+            slices.extend(decoded.filter_map(|(name, slice)| Some((name, slice?))));
         })
     }
 
-    /// Services have other places in the config now, or none any more.
-    pub fn relocate(&mut self, place: impl Fn(usize) -> Option<usize>) {
-        self.0.retain(|_, slice| {
-            let place = place(slice.service);
-            slice.service = place.unwrap_or(slice.service);
-            place.is_some()
-        });
+    pub(crate) fn retain_services(&mut self, is_kept: impl Fn(&str) -> bool) {
+        self.0.retain(|_, slice| is_kept(&slice.service));
     }
 
     /// The ready Services with their ready endpoints, over all slices.
-    pub fn ready(&self) -> BTreeMap<usize, BTreeSet<String>> {
-        let mut ready: BTreeMap<usize, BTreeSet<String>> = BTreeMap::new();
+    pub(crate) fn ready(&self) -> BTreeMap<ServiceName, BTreeSet<String>> {
+        let mut ready: BTreeMap<_, BTreeSet<_>> = BTreeMap::new();
         for slice in self.0.values().filter(|slice| !slice.ready.is_empty()) {
-            ready
-                .entry(slice.service)
-                .or_default()
-                .extend(slice.ready.iter().cloned());
+            let endpoints = ready.entry(slice.service.clone()).or_default();
+            endpoints.extend(slice.ready.iter().cloned());
         }
         ready
     }
 
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
@@ -79,20 +69,23 @@ impl Readiness {
         let before = self.ready();
         change(&mut self.0);
         let after = self.ready();
-        let ended = before
-            .keys()
-            .filter(|service| !after.contains_key(service))
-            .map(|&service| Transition::NotReady(service));
-        let is_new = |(service, endpoints): &(&usize, &BTreeSet<String>)| {
-            before
-                .get(service)
-                .is_none_or(|earlier| relisted && earlier != *endpoints)
-        };
-        let begun = after
-            .iter()
-            .filter(is_new)
-            .map(|(&service, _)| Transition::Ready(service));
-        ended.chain(begun).collect()
+        let mut transitions = Vec::new();
+        for service in before.keys().filter(|name| !after.contains_key(*name)) {
+            transitions.push(Transition {
+                service: service.clone(),
+                ready: false,
+            });
+        }
+        for (service, endpoints) in after {
+            let earlier = before.get(&service);
+            if earlier.is_none_or(|earlier| relisted && *earlier != endpoints) {
+                transitions.push(Transition {
+                    service,
+                    ready: true,
+                });
+            }
+        }
+        transitions
     }
 }
 

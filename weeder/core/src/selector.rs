@@ -2,7 +2,7 @@
 //! [`Expression`]s do the matching.
 //!
 //! What expressions on one key allow together is found by trying each value that they mention, one
-//! that none mentions, and no label.
+//! that they do not mention, and no label.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -14,15 +14,15 @@ pub type Labels = BTreeMap<String, String>;
 /// No label has this value, so no expression mentions it.
 const UNMENTIONED: &str = "?";
 
-/// Which objects are meant, by their labels: with at most two expressions per key, ordered by key;
-/// none: nothing is selected.
+/// Which objects are selected, by expressions on their labels that must all hold: at most two per
+/// key, ordered by key; none: nothing is selected.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Selector(Option<kube_core::Selector>);
+pub struct Selector(Option<Vec<Expression>>);
 
 impl Selector {
     /// Selects what fulfils all expressions; with none of them, everything.
     pub fn all_of(expressions: impl IntoIterator<Item = Expression>) -> Self {
-        Self(either(&[expressions.into_iter().collect()]))
+        Self::any_of(&[expressions.into_iter().collect()])
     }
 
     pub const fn nothing() -> Self {
@@ -35,87 +35,76 @@ impl Selector {
     }
 
     pub fn matches(&self, labels: &Labels) -> bool {
-        self.0
-            .as_ref()
-            .is_some_and(|selector| selector.matches(labels))
+        let expressions = self.0.as_ref();
+        expressions.is_some_and(|all| all.iter().all(|expression| expression.matches(labels)))
     }
 
-    /// A selector that matches whatever one of `selectors` does, and as little else as can be asked
-    /// of the API server key by key.
+    /// A selector that matches whatever one of `selectors` does, and as little else as the API
+    /// server can be asked for key by key.
     pub fn common<'a>(selectors: impl IntoIterator<Item = &'a Self>) -> Self {
-        let alternatives = selectors
+        let alternatives: Vec<_> = selectors
             .into_iter()
-            .filter_map(|selector| selector.0.clone());
-        let alternatives: Vec<Vec<Expression>> = alternatives
-            .map(|selector| selector.into_iter().collect())
+            .filter_map(|selector| selector.0.clone())
             .collect();
-        Self(either(&alternatives))
+        Self::any_of(&alternatives)
+    }
+
+    fn any_of(alternatives: &[Vec<Expression>]) -> Self {
+        if alternatives.is_empty() {
+            return Self::nothing();
+        }
+        let expressions = alternatives.iter().flatten();
+        let keys: BTreeSet<&str> = expressions.map(|expression| parts(expression).0).collect();
+        let per_key: Option<Vec<_>> = keys
+            .into_iter()
+            .map(|key| any_on_key(key, alternatives))
+            .collect();
+        Self(per_key.map(|expressions| expressions.concat()))
     }
 }
 
 impl fmt::Display for Selector {
-    /// Writes what the API server takes as `labelSelector`. A selector of nothing cannot be said
-    /// there.
+    /// Writes what the API server takes as `labelSelector`, which cannot select nothing.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.iter().try_for_each(|selector| selector.fmt(f))
+        let expressions = self.0.iter().flatten().map(ToString::to_string);
+        f.write_str(&expressions.collect::<Vec<_>>().join(","))
     }
 }
 
-/// What one of the alternatives allows, of which each is a list of expressions that must all hold;
-/// none when nothing can.
-fn either(alternatives: &[Vec<Expression>]) -> Option<kube_core::Selector> {
-    if alternatives.is_empty() {
-        return None;
-    }
-    let keys: BTreeSet<&str> = alternatives
-        .iter()
-        .flatten()
-        .map(|expression| parts(expression).0)
-        .collect();
-    let per_key: Option<Vec<_>> = keys
-        .into_iter()
-        .map(|key| either_on(key, alternatives))
-        .collect();
-    Some(per_key?.into_iter().flatten().collect())
-}
-
-/// What one of the alternatives allows on this key. That a label may be absent or have one of a few
-/// values cannot be said to the API server: then nothing is said of the key.
-fn either_on(key: &str, alternatives: &[Vec<Expression>]) -> Option<Vec<Expression>> {
+/// What one of the alternatives allows on this key; none when that is nothing. The API server cannot
+/// be asked for a label that is absent or has one of a few values: then the key is left out.
+fn any_on_key(key: &str, alternatives: &[Vec<Expression>]) -> Option<Vec<Expression>> {
     let allows = |label: Option<&str>| {
-        let labels: Labels = label
-            .map(|label| (key.to_owned(), label.to_owned()))
-            .into_iter()
-            .collect();
+        let label = label.map(|label| (key.to_owned(), label.to_owned()));
+        let labels = Labels::from_iter(label);
         let holds =
             |expression: &Expression| parts(expression).0 != key || expression.matches(&labels);
         alternatives
             .iter()
             .any(|expressions| expressions.iter().all(holds))
     };
-    let of_key = alternatives
-        .iter()
+    let expressions = alternatives.iter().flatten().map(parts);
+    let mentioned: BTreeSet<&String> = expressions
+        .filter(|(of, _)| *of == key)
+        .filter_map(|(_, values)| values)
         .flatten()
-        .map(parts)
-        .filter(|(of, _)| *of == key);
-    let mentioned: BTreeSet<&String> = of_key.filter_map(|(_, values)| values).flatten().collect();
-    let (allowed, refused): (BTreeSet<_>, BTreeSet<_>) = mentioned
+        .collect();
+    let (allowed, refused): (BTreeSet<String>, BTreeSet<String>) = mentioned
         .into_iter()
         .cloned()
         .partition(|value| allows(Some(value)));
-    let not_in = (!refused.is_empty()).then(|| Expression::NotIn(key.to_owned(), refused));
+    let not_refused = (!refused.is_empty()).then(|| Expression::NotIn(key.to_owned(), refused));
+    let key = key.to_owned();
     match (allows(None), allows(Some(UNMENTIONED))) {
-        (true, true) => Some(not_in.into_iter().collect()),
-        (false, true) => Some(
-            std::iter::once(Expression::Exists(key.to_owned()))
-                .chain(not_in)
-                .collect(),
-        ),
-        (false, false) => {
-            (!allowed.is_empty()).then(|| vec![Expression::In(key.to_owned(), allowed)])
+        (true, true) => Some(Vec::from_iter(not_refused)),
+        (false, true) => {
+            let exists = std::iter::once(Expression::Exists(key));
+            Some(exists.chain(not_refused).collect())
         }
-        (true, false) if allowed.is_empty() => Some(vec![Expression::DoesNotExist(key.to_owned())]),
-        (true, false) => Some(Vec::new()),
+        (true, false) if allowed.is_empty() => Some(vec![Expression::DoesNotExist(key)]),
+        (true, false) => Some(vec![]),
+        (false, false) if allowed.is_empty() => None,
+        (false, false) => Some(vec![Expression::In(key, allowed)]),
     }
 }
 
@@ -130,6 +119,9 @@ fn parts(expression: &Expression) -> (&str, Option<&BTreeSet<String>>) {
     }
 }
 
+/// What a label's key and value may contain besides letters and digits, but not at their ends.
+const PUNCTUATION: [char; 3] = ['-', '_', '.'];
+
 /// Whether the API server takes `text` as a label's key: a name, with a DNS subdomain and a slash
 /// before it if need be.
 pub fn is_label_key(text: &str) -> bool {
@@ -141,28 +133,22 @@ pub fn is_label_key(text: &str) -> bool {
 
 /// Whether the API server takes `text` as a label's value.
 pub fn is_label_value(text: &str) -> bool {
-    let inner = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
+    let is_allowed = |c: char| c.is_ascii_alphanumeric() || PUNCTUATION.contains(&c);
     text.len() <= 63
-        && text.bytes().all(inner)
-        && has_ends(text, |byte| byte.is_ascii_alphanumeric())
+        && text.chars().all(is_allowed)
+        && !text.starts_with(PUNCTUATION)
+        && !text.ends_with(PUNCTUATION)
 }
 
 fn is_subdomain(text: &str) -> bool {
-    let lower = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
+    let is_allowed = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
     let is_part = |part: &str| {
         !part.is_empty()
-            && part.bytes().all(|byte| lower(byte) || byte == b'-')
-            && has_ends(part, lower)
+            && part.chars().all(is_allowed)
+            && !part.starts_with('-')
+            && !part.ends_with('-')
     };
     text.len() <= 253 && text.split('.').all(is_part)
-}
-
-/// Whether the first and the last byte are as they must be; true for an empty text.
-fn has_ends(text: &str, is_end: impl Fn(u8) -> bool) -> bool {
-    [text.bytes().next(), text.bytes().next_back()]
-        .into_iter()
-        .flatten()
-        .all(is_end)
 }
 
 #[cfg(test)]

@@ -1,15 +1,14 @@
-//! May a pod be deleted when a Service it waits for is back (rule 76, D-44, D-45, D-62)?
+//! Whether a pod may be deleted once a Service it depends on is ready again (rule 76, D-44, D-45,
+//! D-62).
 
 use kube_core::ObjectMeta;
 
-use super::selector::Labels;
-use crate::config::Service;
+use crate::config::{Service, ServiceName};
 use crate::pod::{Container, ContainerStatus, PodSpec, PodStatus, RestartPolicy};
+use crate::selector::Labels;
 
-/// The reason a container waits with after it has crashed again and again.
 const CRASH_LOOP: &str = "CrashLoopBackOff";
-/// The annotation of a pod that stands for one which a kubelet runs from a file, whatever the API
-/// server holds.
+/// The annotation of a mirror pod: its kubelet runs it from a file, whatever the API server holds.
 const MIRROR: &str = "kubernetes.io/config.mirror";
 
 /// A pod that may be deleted: all that is kept of pods.
@@ -18,10 +17,10 @@ pub struct DeletionCandidate {
     pub uid: String,
     /// The state of the pod that was judged.
     pub resource_version: String,
-    /// The UID of its controller, which will make another one.
+    /// The UID of its controller, which will create another one.
     pub owner: String,
-    /// The places in the config of the Services whose selectors match it.
-    pub services: Vec<usize>,
+    /// The Services whose selectors match it.
+    pub services: Vec<ServiceName>,
     pub crash_loop: CrashLoop,
 }
 
@@ -30,22 +29,22 @@ pub struct DeletionCandidate {
 pub enum CrashLoop {
     /// A container waits in CrashLoopBackOff.
     Reported,
-    /// These are terminated and to be restarted: in back-off if they stay so (D-62). A kubelet
+    /// These are terminated and will be restarted: in back-off if they stay so (D-62). A kubelet
     /// writes the status, finds the back-off, and writes again when that ends, or a minute later:
-    /// until then it says no more than this.
+    /// until then the status shows no more than this.
     Terminated(Vec<Termination>),
 }
 
-/// One of the times that a container ended.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// One termination of a container.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Termination {
     pub container: String,
     /// How often the container was restarted before.
     pub restarts: i32,
 }
 
-/// Judges a pod; none when it is left alone: it ends already, does not crash-loop, or nobody would
-/// make it again.
+/// Judges a pod; none when it is left alone: it is being deleted, does not crash-loop, or nobody
+/// would create it again.
 pub fn judge(
     metadata: &ObjectMeta,
     spec: &PodSpec,
@@ -73,17 +72,14 @@ pub fn judge(
             .iter()
             .any(|selector| selector.matches(labels))
     };
-    let services: Vec<usize> = services
+    let services: Vec<ServiceName> = services
         .iter()
-        .enumerate()
-        .filter(|(_, service)| selects(service))
-        .map(|(place, _)| place)
+        .filter(|service| selects(service))
+        .map(|service| service.name.clone())
         .collect();
-    let [uid, resource_version] =
-        [&metadata.uid, &metadata.resource_version].map(|text| text.clone().unwrap_or_default());
     (!services.is_empty()).then(|| DeletionCandidate {
-        uid,
-        resource_version,
+        uid: metadata.uid.clone().unwrap_or_default(),
+        resource_version: metadata.resource_version.clone().unwrap_or_default(),
         owner: owner.uid.clone(),
         services,
         crash_loop,
@@ -98,50 +94,41 @@ fn crash_loop(spec: &PodSpec, status: &PodStatus) -> Option<CrashLoop> {
         return None;
     }
     // An init container that has succeeded is done.
-    let of_init_containers = match spec.restart_policy {
+    let init_policy = match spec.restart_policy {
         RestartPolicy::Always => RestartPolicy::OnFailure,
         policy => policy,
     };
-    let mut terminations = to_be_restarted(
+    let containers = restarted(
         &status.container_statuses,
         &spec.containers,
         spec.restart_policy,
     );
-    terminations.extend(to_be_restarted(
+    let init_containers = restarted(
         &status.init_container_statuses,
         &spec.init_containers,
-        of_init_containers,
-    ));
+        init_policy,
+    );
+    let terminations: Vec<Termination> = containers.chain(init_containers).collect();
     (!terminations.is_empty()).then_some(CrashLoop::Terminated(terminations))
 }
 
-/// How those ended that are to be restarted, where this policy holds for containers without one of
-/// their own. After its first end a container is restarted at once.
-fn to_be_restarted(
+/// The terminations after which a container is restarted with a back-off: after the first one it is
+/// restarted at once. `policy` holds for containers without one of their own.
+fn restarted(
     statuses: &[ContainerStatus],
     containers: &[Container],
     policy: RestartPolicy,
-) -> Vec<Termination> {
-    let is_restarted = |status: &&ContainerStatus| {
-        let own = containers
-            .iter()
-            .find(|container| container.name == status.name)
-            .and_then(|container| container.restart_policy);
-        let policy = own.unwrap_or(policy);
-        status.restart_count > 0
-            && status
-                .state
-                .terminated
-                .as_ref()
-                .is_some_and(|ended| policy.restarts(ended.exit_code))
-    };
-    let ended = statuses.iter().filter(is_restarted);
-    ended
-        .map(|status| Termination {
+) -> impl Iterator<Item = Termination> {
+    statuses.iter().filter_map(move |status| {
+        let exit_code = status.state.terminated.as_ref()?.exit_code;
+        let container = containers.iter().find(|spec| spec.name == status.name);
+        let own_policy = container.and_then(|container| container.restart_policy);
+        let restarts = own_policy.unwrap_or(policy).restarts(exit_code);
+        (restarts && status.restart_count > 0).then(|| Termination {
             container: status.name.clone(),
             restarts: status.restart_count,
         })
-        .collect()
+    })
 }
 
 #[cfg(test)]

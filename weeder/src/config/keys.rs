@@ -85,7 +85,7 @@ fn service(name: &str, value: &ConfigValue<'_>) -> Option<Service> {
     );
     let selectors = entry(value)?.pod_selectors;
     Some(Service {
-        name: name?.to_owned(),
+        name: name?.into(),
         selectors,
     })
 }

@@ -55,7 +55,7 @@ fn gardeners_config_loads_as_rendered() {
     let names: Vec<&str> = config
         .services
         .iter()
-        .map(|service| service.name.as_str())
+        .map(|service| &*service.name)
         .collect();
     assert_eq!(names, ["etcd-main-client", "kube-apiserver"]);
     let selected = |role: &str| -> Vec<bool> {
@@ -331,7 +331,7 @@ fn field_names_match_in_any_case_and_names_of_services_do_not() {
     let text = "WatchDuration: 1m\nservicesanddependantselectors: {S: {podselectors: [{MatchLabels: {A: b}}]}}";
     let config = parse(text).config;
     assert_eq!(
-        (config.watch_duration, config.services[0].name.as_str()),
+        (config.watch_duration, &*config.services[0].name),
         (FIVE_MINUTES / 5, "S")
     );
     assert!(config.services[0].selectors[0].matches(&labels(&[("A", "b")])));

@@ -14,10 +14,9 @@ async fn a_watch_that_fails_ends_the_work() {
             .unwrap()
             .config;
     let (_keep, configs) = watch::channel(Arc::new(config));
-    let config = Arc::clone(&configs.borrow());
     let mut controller = Controller::new(
         client,
-        config,
+        configs,
         Fence::always_open(),
         false,
         Instruments::default(),
@@ -26,7 +25,7 @@ async fn a_watch_that_fails_ends_the_work() {
         .watches
         .tasks
         .spawn(async { panic!("on purpose") });
-    let work = tokio::spawn(controller.run(configs, CancellationToken::new()));
+    let work = tokio::spawn(controller.run(CancellationToken::new()));
     let ended = tokio::time::timeout(std::time::Duration::from_secs(20), work)
         .await
         .expect("it ends");

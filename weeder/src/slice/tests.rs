@@ -1,14 +1,20 @@
+use std::time::Duration;
+
 use serde_json::{Value, json};
+use weeder_core::config::Service;
 
 use super::*;
 
-fn services() -> Vec<Service> {
-    ["etcd-main-client", "kube-apiserver"]
-        .map(|name| Service {
-            name: name.to_owned(),
-            selectors: Vec::new(),
-        })
-        .into()
+fn config() -> Config {
+    let service = |name: &str| Service {
+        name: name.into(),
+        selectors: Vec::new(),
+    };
+    Config {
+        watch_duration: Duration::from_secs(1),
+        services: ["etcd-main-client", "kube-apiserver"].map(service).into(),
+        max_deletions_per_owner: None,
+    }
 }
 
 fn pruned(service: &str, endpoints: Value) -> Option<Slice> {
@@ -19,7 +25,7 @@ fn pruned(service: &str, endpoints: Value) -> Option<Slice> {
     });
     serde_json::from_value::<EndpointSlice>(slice)
         .expect("a slice")
-        .pruned(&services())
+        .pruned(&config())
 }
 
 fn ready(endpoints: Value) -> Vec<String> {
@@ -34,12 +40,12 @@ fn ready(endpoints: Value) -> Vec<String> {
 fn only_slices_of_configured_services_are_kept() {
     assert_eq!(
         pruned("kube-apiserver", json!([])).map(|slice| slice.service),
-        Some(1)
+        Some("kube-apiserver".into())
     );
     assert_eq!(pruned("other", json!([])), None);
     let unlabelled: EndpointSlice =
         serde_json::from_value(json!({"metadata": {"name": "s"}})).expect("a slice");
-    assert_eq!(unlabelled.pruned(&services()), None);
+    assert_eq!(unlabelled.pruned(&config()), None);
 }
 
 #[test]

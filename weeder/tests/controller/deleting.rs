@@ -8,7 +8,7 @@ use common::leader_election::{Elector, Fence};
 use common::view::Key;
 use serde_json::json;
 use testbed::api::{Fault, When};
-use weeder::delete::{Answer, delete};
+use weeder::delete::{DeleteResult, delete};
 use weeder_core::deletion::{Deletion, Outcome};
 
 use crate::log::hear;
@@ -31,7 +31,6 @@ async fn seed() -> (Seed, Deletion) {
             pod,
             uid,
             resource_version,
-            owner: "owner".to_owned(),
         },
     )
 }
@@ -42,7 +41,7 @@ async fn nothing_is_sent_through_a_closed_fence() {
     let (_keeper, fence) = Fence::closed();
     assert_eq!(
         delete(seed.client().await, &fence, &deletion).await,
-        Answer::NotLeading
+        DeleteResult::NotLeading
     );
     assert_eq!(seed.server.requests().total(), 0);
 }
@@ -57,16 +56,16 @@ async fn the_uid_decides_which_pod_is_meant() {
     };
     assert_eq!(
         delete(seed.client().await, &fence, &another).await,
-        Answer::Replaced
+        DeleteResult::Replaced
     );
     assert!(seed.has("a", "p"));
     assert_eq!(
         delete(seed.client().await, &fence, &deletion).await,
-        Answer::Deleted
+        DeleteResult::Deleted
     );
     assert_eq!(
         delete(seed.client().await, &fence, &deletion).await,
-        Answer::NotFound
+        DeleteResult::NotFound
     );
 }
 
@@ -77,7 +76,7 @@ async fn a_pod_is_deleted_only_as_it_was_when_it_was_judged() {
     let answer = delete(seed.client().await, &Fence::always_open(), &deletion).await;
     assert_eq!(
         (answer, answer.into_str(), answer.outcome()),
-        (Answer::Changed, "changed", Outcome::Changed)
+        (DeleteResult::Changed, "changed", Outcome::Changed)
     );
     assert!(seed.has("a", "p"));
     // The same in the words of the layer above the storage.
@@ -95,7 +94,7 @@ async fn a_pod_is_deleted_only_as_it_was_when_it_was_judged() {
         .add(When::verb("delete", "pods").once(), conflict);
     assert_eq!(
         delete(seed.client().await, &Fence::always_open(), &deletion).await,
-        Answer::Changed
+        DeleteResult::Changed
     );
 }
 
@@ -105,16 +104,24 @@ async fn each_answer_has_its_word() {
     let cases = [
         (
             Fault::throttle(7),
-            Answer::Throttled(Some(Duration::from_secs(7))),
+            DeleteResult::Throttled(Some(Duration::from_secs(7))),
             "throttled",
         ),
-        (Fault::status(429), Answer::Throttled(None), "throttled"),
-        (Fault::status(409), Answer::Conflict, "conflict"),
-        (Fault::status(500), Answer::Server, "server"),
-        (Fault::status(503), Answer::Server, "server"),
-        (Fault::status(401), Answer::Unauthorized, "unauthorized"),
-        (Fault::status(403), Answer::Forbidden, "forbidden"),
-        (Fault::CloseBefore, Answer::NoAnswer, "no_answer"),
+        (
+            Fault::status(429),
+            DeleteResult::Throttled(None),
+            "throttled",
+        ),
+        (Fault::status(409), DeleteResult::Conflict, "conflict"),
+        (Fault::status(500), DeleteResult::Server, "server"),
+        (Fault::status(503), DeleteResult::Server, "server"),
+        (
+            Fault::status(401),
+            DeleteResult::Unauthorized,
+            "unauthorized",
+        ),
+        (Fault::status(403), DeleteResult::Forbidden, "forbidden"),
+        (Fault::CloseBefore, DeleteResult::NoAnswer, "no_answer"),
     ];
     for (fault, answer, word) in cases {
         seed.server
@@ -142,7 +149,7 @@ async fn the_log_says_why_a_delete_was_refused() {
         .add(When::verb("delete", "pods").once(), refusal);
     let client = seed.client().await;
     let (answer, lines) = hear(delete(client, &Fence::always_open(), &deletion)).await;
-    assert_eq!(answer, Answer::Forbidden);
+    assert_eq!(answer, DeleteResult::Forbidden);
     let logged: Vec<_> = lines
         .iter()
         .filter(|line| line["msg"] == "pod could not be deleted")
@@ -182,7 +189,7 @@ async fn a_delete_ends_with_the_fence() {
         .add(When::verb("delete", "pods"), Fault::Stall);
     assert_eq!(
         delete(seed.client().await, &fence, &deletion).await,
-        Answer::NotLeading
+        DeleteResult::NotLeading
     );
     assert!(seed.has("a", "p"));
 }

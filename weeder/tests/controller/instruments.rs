@@ -82,15 +82,15 @@ async fn it_is_ready_once_all_is_known_and_live_without_any_api_server() {
     let seed = Seed::start().await;
     seed.server.set_network(Network::Refused);
     let weeder = seed.start_weeder_with("", Fence::always_open()).await;
-    let pulse = &weeder.instruments.pulse;
+    let heartbeat = &weeder.instruments.heartbeat;
     weeder
         .counts(r#"dwd_weeder_watch_restarts_total{resource="pods"}"#, 1)
         .await;
-    assert!((pulse.ready().ask)().is_err());
-    assert_eq!((pulse.live().ask)(), Ok(()));
+    assert!((heartbeat.ready().ask)().is_err());
+    assert_eq!((heartbeat.live().ask)(), Ok(()));
     seed.server.set_network(Network::Up);
     let ready = async {
-        while (pulse.ready().ask)().is_err() {
+        while (heartbeat.ready().ask)().is_err() {
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
     };

@@ -47,7 +47,7 @@ servicesAndDependantSelectors:
     assert!(seed.has("a", "p"));
     weeder.reconfigure_to(other);
     seed.gone("a", "p").await;
-    assert!((weeder.instruments.pulse.ready().ask)().is_ok());
+    assert!((weeder.instruments.heartbeat.ready().ask)().is_ok());
     assert_eq!(lists(&seed), 4);
     let watches = |resource: &str| {
         seed.server

@@ -15,7 +15,7 @@ use testbed::gardener;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
-use weeder::controller::{self, Instruments};
+use weeder::controller::{Controller, Instruments};
 
 use crate::log::{self, TOKEN};
 
@@ -134,14 +134,14 @@ impl Seed {
     pub async fn start_weeder_with(&self, lines: &str, fence: Fence) -> Weeder {
         let (configs, receiver) = watch::channel(config(&gardeners(lines)));
         let (cancel, instruments) = (CancellationToken::new(), Instruments::default());
-        let task = tokio::spawn(controller::run(
+        let controller = Controller::new(
             self.client().await,
             receiver,
             fence,
             false,
             instruments.clone(),
-            cancel.clone(),
-        ));
+        );
+        let task = tokio::spawn(controller.run(cancel.clone()));
         Weeder {
             task,
             cancel,

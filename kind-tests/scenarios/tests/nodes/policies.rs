@@ -39,7 +39,8 @@ impl Policies {
         let (changed, mut changes) = watch::channel(());
         let follow = async move {
             let pods = format!("/api/v1/namespaces/{GARDEN}/pods");
-            api.keep_following(&pods, |_| changed.send_replace(())).await;
+            api.keep_following(&pods, |_| changed.send_replace(()))
+                .await;
         };
         let enforce = async move {
             // A policy holds for a new pod a moment after its start, as with other network plugins.

@@ -5,15 +5,18 @@ mod reconfigure;
 mod terminations;
 mod windows;
 
+use std::time::Duration;
+
 use super::*;
 use crate::config::Service;
 use crate::selector::Selector;
 use crate::verdict::{CrashLoop, Termination};
+use crate::window::{CloseReason, WindowChange};
 
 const SECOND: Duration = Duration::from_secs(1);
 const WATCH_DURATION: Duration = Duration::from_secs(300);
-const ETCD: usize = 0;
-const API: usize = 1;
+const ETCD: &str = "etcd";
+const API: &str = "api";
 
 /// A seed in which time passes only as a test says.
 struct Seed {
@@ -33,7 +36,7 @@ impl Seed {
 
     fn waiting(limit: Option<u32>) -> Self {
         Self {
-            namespaces: Namespaces::new(config(&["etcd", "api"], limit)),
+            namespaces: Namespaces::new(config(&[ETCD, API], limit)),
             now: Instant::now(),
         }
     }
@@ -42,52 +45,41 @@ impl Seed {
         self.now += time;
     }
 
-    fn slice(&mut self, name: &str, service: usize, ready: &[&str]) {
+    fn slice(&mut self, name: &str, service: &str, ready: &[&str]) {
         self.namespaces
-            .slices(Change::Applied(key(name), slice(service, ready)), self.now);
+            .apply_slices(Change::Applied(key(name), slice(service, ready)), self.now);
     }
 
     fn list_slices(&mut self, slices: &[(&str, Slice)]) {
-        let objects = slices
+        let slices = slices
             .iter()
-            .map(|(name, slice)| (key(name), slice.clone()))
-            .collect();
-        self.namespaces.slices(
-            Change::Listed {
-                objects,
-                unreadable: HashSet::new(),
-            },
-            self.now,
-        );
+            .map(|(name, slice)| (*name, Some(slice.clone())));
+        self.namespaces
+            .apply_slices(Change::Listed(listed(slices)), self.now);
     }
 
     fn list_pods(&mut self, pods: &[(&str, DeletionCandidate)]) {
-        let objects = pods
+        let pods = pods
             .iter()
-            .map(|(name, candidate)| (key(name), candidate.clone()))
-            .collect();
-        self.namespaces.pods(
-            Change::Listed {
-                objects,
-                unreadable: HashSet::new(),
-            },
-            self.now,
-        );
+            .map(|(name, candidate)| (*name, Some(candidate.clone())));
+        self.namespaces
+            .apply_pods(Change::Listed(listed(pods)), self.now);
     }
 
-    /// A pod crash-loops that waits for these Services.
-    fn pod(&mut self, name: &str, uid: &str, services: &[usize]) {
+    /// A pod that depends on these Services crash-loops.
+    fn pod(&mut self, name: &str, uid: &str, services: &[&str]) {
         self.show(name, candidate(uid, "owner", services));
     }
 
     /// The watch shows a pod so.
     fn show(&mut self, name: &str, candidate: DeletionCandidate) {
         self.namespaces
-            .pods(Change::Applied(key(name), candidate), self.now);
+            .apply_pods(Change::Applied(key(name), candidate), self.now);
     }
 
     fn pod_is_fine(&mut self, name: &str) {
-        self.namespaces.pods(Change::Gone(key(name)), self.now);
+        self.namespaces
+            .apply_pods(Change::Gone(key(name)), self.now);
     }
 
     /// The deletions to send now.
@@ -108,28 +100,24 @@ impl Seed {
     }
 
     /// What happened to windows until now.
-    fn events(&mut self) -> Vec<(usize, Event)> {
+    fn events(&mut self) -> Vec<(&'static str, WindowChange)> {
         let due = self.due();
         assert!(due.is_empty(), "{due:?}");
-        self.namespaces
-            .reports()
-            .into_iter()
-            .map(|report| (report.service, report.event))
+        let name = |service: &str| {
+            let mut names = [ETCD, API, "one", "two"].into_iter();
+            names.find(|name| *name == service).expect("a known name")
+        };
+        let events = self.namespaces.take_events();
+        events
+            .iter()
+            .map(|event| (name(&event.service), event.change))
             .collect()
     }
 
     /// Whether there is nothing to remember.
-    fn is_empty(&self) -> bool {
-        let Namespaces {
-            readiness,
-            windows,
-            pods,
-            ..
-        } = &self.namespaces;
-        readiness.is_empty()
-            && windows.is_empty()
-            && pods.is_empty()
-            && self.namespaces.count() == 0
+    fn is_empty(&mut self) -> bool {
+        self.namespaces.take_events();
+        self.namespaces.count() == 0
     }
 
     /// Goes to the next instant at which something is to be done by itself.
@@ -144,7 +132,7 @@ impl Seed {
 /// A config with these Services, whose selectors match any pod, and this limit.
 fn config(services: &[&str], max_deletions_per_owner: Option<u32>) -> Arc<Config> {
     let service = |name: &&str| Service {
-        name: (*name).to_owned(),
+        name: (*name).into(),
         selectors: vec![Selector::all_of([])],
     };
     let services = services.iter().map(service).collect();
@@ -163,9 +151,19 @@ fn key(name: &str) -> Key {
     }
 }
 
-fn slice(service: usize, ready: &[&str]) -> Slice {
+/// What a watch lists.
+fn listed<'a, V>(objects: impl IntoIterator<Item = (&'a str, Option<V>)>) -> Listed<V> {
+    let mut listed = Listed::new();
+    for (name, object) in objects {
+        let Key { namespace, name } = key(name);
+        listed.entry(namespace).or_default().insert(name, object);
+    }
+    listed
+}
+
+fn slice(service: &str, ready: &[&str]) -> Slice {
     Slice {
-        service,
+        service: service.into(),
         ready: ready
             .iter()
             .map(|endpoint| (*endpoint).to_owned())
@@ -173,7 +171,7 @@ fn slice(service: usize, ready: &[&str]) -> Slice {
     }
 }
 
-fn candidate(uid: &str, owner: &str, services: &[usize]) -> DeletionCandidate {
+fn candidate(uid: &str, owner: &str, services: &[&str]) -> DeletionCandidate {
     candidate_at("1", uid, owner, services)
 }
 
@@ -182,20 +180,20 @@ fn candidate_at(
     resource_version: &str,
     uid: &str,
     owner: &str,
-    services: &[usize],
+    services: &[&str],
 ) -> DeletionCandidate {
     let [uid, resource_version, owner] = [uid, resource_version, owner].map(str::to_owned);
     DeletionCandidate {
         uid,
         resource_version,
         owner,
-        services: services.to_vec(),
+        services: services.iter().map(|name| (*name).into()).collect(),
         crash_loop: CrashLoop::Reported,
     }
 }
 
 /// A pod whose containers are terminated, each after so many restarts.
-fn terminated(uid: &str, containers: &[(&str, i32)], services: &[usize]) -> DeletionCandidate {
+fn terminated(uid: &str, containers: &[(&str, i32)], services: &[&str]) -> DeletionCandidate {
     let termination = |(container, restarts): &(&str, i32)| Termination {
         container: (*container).to_owned(),
         restarts: *restarts,
@@ -207,4 +205,4 @@ fn terminated(uid: &str, containers: &[(&str, i32)], services: &[usize]) -> Dele
     }
 }
 
-const OPENED: Event = Event::Opened(Cause::Recovery);
+const OPENED: WindowChange = WindowChange::Opened(OpenReason::Recovery);

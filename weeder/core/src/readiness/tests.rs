@@ -1,11 +1,33 @@
 use super::*;
 
-const ETCD: usize = 0;
-const API: usize = 1;
+const ETCD: &str = "etcd";
+const API: &str = "api";
 
-fn slice(service: usize, ready: &[&str]) -> Slice {
+fn ready(service: &str) -> Transition {
+    Transition {
+        service: service.into(),
+        ready: true,
+    }
+}
+
+fn not_ready(service: &str) -> Transition {
+    Transition {
+        ready: false,
+        ..ready(service)
+    }
+}
+
+fn ready_services(readiness: &Readiness) -> Vec<String> {
+    readiness
+        .ready()
+        .keys()
+        .map(|name| name.to_string())
+        .collect()
+}
+
+fn slice(service: &str, ready: &[&str]) -> Slice {
     Slice {
-        service,
+        service: service.into(),
         ready: ready
             .iter()
             .map(|endpoint| (*endpoint).to_owned())
@@ -22,13 +44,10 @@ fn transitions(readiness: &mut Readiness, slices: &[(&str, Slice)]) -> Vec<Vec<T
 }
 
 fn relisted(readiness: &mut Readiness, slices: &[(&str, Slice)]) -> Vec<Transition> {
-    readiness.replace(
-        slices
-            .iter()
-            .map(|(name, slice)| ((*name).to_owned(), slice.clone()))
-            .collect(),
-        &HashSet::new(),
-    )
+    let listed = slices
+        .iter()
+        .map(|(name, slice)| ((*name).to_owned(), Some(slice.clone())));
+    readiness.relist(listed.collect())
 }
 
 #[test]
@@ -52,10 +71,10 @@ fn a_service_turns_ready_once_and_not_ready_once() {
         ("a", slice(ETCD, &[])),
     ];
     let expected = [
-        vec![Transition::Ready(ETCD)],
+        vec![ready(ETCD)],
         vec![],
         vec![],
-        vec![Transition::NotReady(ETCD)],
+        vec![not_ready(ETCD)],
         vec![],
     ];
     assert_eq!(transitions(&mut readiness, &steps), expected);
@@ -72,11 +91,11 @@ fn one_ready_endpoint_in_any_slice_is_enough() {
         ("ipv4", slice(API, &["2"])),
     ];
     let expected = [
-        vec![Transition::Ready(API)],
+        vec![ready(API)],
         vec![],
         vec![],
-        vec![Transition::NotReady(API)],
-        vec![Transition::Ready(API)],
+        vec![not_ready(API)],
+        vec![ready(API)],
     ];
     assert_eq!(transitions(&mut readiness, &steps), expected);
 }
@@ -91,13 +110,9 @@ fn services_do_not_share_their_slices() {
     ];
     assert_eq!(
         transitions(&mut readiness, &steps),
-        [
-            vec![Transition::Ready(ETCD)],
-            vec![Transition::Ready(API)],
-            vec![Transition::NotReady(ETCD)]
-        ]
+        [vec![ready(ETCD)], vec![ready(API)], vec![not_ready(ETCD)]]
     );
-    assert_eq!(readiness.ready().into_keys().collect::<Vec<_>>(), [API]);
+    assert_eq!(ready_services(&readiness), [API]);
 }
 
 #[test]
@@ -108,7 +123,7 @@ fn a_vanished_slice_takes_its_endpoints_along() {
         &[("a", slice(ETCD, &["1"])), ("b", slice(ETCD, &["2"]))],
     );
     assert_eq!(readiness.remove("a"), []);
-    assert_eq!(readiness.remove("b"), [Transition::NotReady(ETCD)]);
+    assert_eq!(readiness.remove("b"), [not_ready(ETCD)]);
     assert_eq!(readiness.remove("b"), []);
     assert!(readiness.is_empty());
 }
@@ -119,7 +134,7 @@ fn a_slice_that_changes_its_service_turns_both() {
     transitions(&mut readiness, &[("a", slice(ETCD, &["1"]))]);
     assert_eq!(
         transitions(&mut readiness, &[("a", slice(API, &["1"]))]),
-        [vec![Transition::NotReady(ETCD), Transition::Ready(API)]]
+        [vec![not_ready(ETCD), ready(API)]]
     );
 }
 
@@ -141,11 +156,11 @@ fn after_blindness_the_same_endpoints_are_no_recovery_and_others_are() {
     );
     assert_eq!(
         relisted(&mut readiness, &[("a", slice(ETCD, &["1", "3"]))]),
-        [Transition::Ready(ETCD)]
+        [ready(ETCD)]
     );
     assert_eq!(
         relisted(&mut readiness, &[("a", slice(ETCD, &["1"]))]),
-        [Transition::Ready(ETCD)]
+        [ready(ETCD)]
     );
 }
 
@@ -158,9 +173,9 @@ fn after_blindness_readiness_turns_as_ever() {
     );
     assert_eq!(
         relisted(&mut readiness, &[("b", slice(API, &["2"]))]),
-        [Transition::NotReady(ETCD), Transition::Ready(API)]
+        [not_ready(ETCD), ready(API)]
     );
-    assert_eq!(relisted(&mut readiness, &[]), [Transition::NotReady(API)]);
+    assert_eq!(relisted(&mut readiness, &[]), [not_ready(API)]);
 }
 
 #[test]
@@ -170,7 +185,7 @@ fn a_slice_that_cannot_be_read_stays_as_it_was() {
         &mut readiness,
         &[("a", slice(ETCD, &["1"])), ("b", slice(API, &["2"]))],
     );
-    let transitions = readiness.replace(HashMap::new(), &HashSet::from(["a".to_owned()]));
-    assert_eq!(transitions, [Transition::NotReady(API)]);
-    assert_eq!(readiness.ready().into_keys().collect::<Vec<_>>(), [ETCD]);
+    let transitions = readiness.relist(HashMap::from([("a".to_owned(), None)]));
+    assert_eq!(transitions, [not_ready(API)]);
+    assert_eq!(ready_services(&readiness), [ETCD]);
 }

@@ -4,14 +4,15 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::selector::Selector;
-/// A Service that pods wait for whose labels fulfil all expressions of one of these lists.
+
+/// A Service on which pods depend whose labels fulfil all expressions of one of these lists.
 fn service(name: &str, selectors: &[&[Expression]]) -> Service {
     let selectors = selectors
         .iter()
         .map(|expressions| Selector::all_of(expressions.to_vec()))
         .collect();
     Service {
-        name: name.to_owned(),
+        name: name.into(),
         selectors,
     }
 }
@@ -52,41 +53,41 @@ fn pod(change: impl FnOnce(&mut Value)) -> Option<DeletionCandidate> {
     });
     change(&mut pod);
     let is_not = Expression::NotIn("role".to_owned(), ["apiserver".to_owned()].into());
-    let etcd = service("etcd-main-client", &[&[is("role", "apiserver")]]);
+    let etcd = service(ETCD, &[&[is("role", "apiserver")]]);
     judged(
         &pod,
-        &[
-            etcd,
-            service("kube-apiserver", &[&[is_not], &[is("both", "yes")]]),
-        ],
+        &[etcd, service(API, &[&[is_not], &[is("both", "yes")]])],
     )
 }
 
-fn candidate(services: &[usize]) -> Option<DeletionCandidate> {
+const ETCD: &str = "etcd-main-client";
+const API: &str = "kube-apiserver";
+
+fn candidate(services: &[&str]) -> Option<DeletionCandidate> {
     let [uid, resource_version, owner] = ["pod", "7", "owner"].map(str::to_owned);
     Some(DeletionCandidate {
         uid,
         resource_version,
         owner,
-        services: services.to_vec(),
+        services: services.iter().map(|name| (*name).into()).collect(),
         crash_loop: CrashLoop::Reported,
     })
 }
 
 #[test]
 fn a_crash_looping_pod_that_waits_for_a_service_may_be_deleted() {
-    assert_eq!(pod(|_| ()), candidate(&[0]));
+    assert_eq!(pod(|_| ()), candidate(&[ETCD]));
     assert_eq!(
         pod(|pod| pod["metadata"]["labels"] = json!({"role": "scheduler"})),
-        candidate(&[1])
+        candidate(&[API])
     );
     assert_eq!(
         pod(|pod| pod["metadata"]["labels"] = json!({"role": "apiserver", "both": "yes"})),
-        candidate(&[0, 1])
+        candidate(&[ETCD, API])
     );
     assert_eq!(
         pod(|pod| pod["metadata"]["labels"] = Value::Null),
-        candidate(&[1]),
+        candidate(&[API]),
         "no labels are labels too"
     );
 }
@@ -108,7 +109,7 @@ fn a_pod_that_no_selector_matches_is_left_alone() {
     assert_eq!(judged(json!({"a": "c"})), None);
     assert_eq!(
         judged(json!({"a": "b"})).map(|candidate| candidate.services),
-        Some(vec![0]),
+        Some(vec!["s".into()]),
         "all else is as it must be"
     );
 }
@@ -117,7 +118,7 @@ fn a_pod_that_no_selector_matches_is_left_alone() {
 fn init_containers_count_and_ephemeral_ones_do_not() {
     let in_state =
         |field: &str| pod(|pod| pod["status"] = json!({field: waiting("CrashLoopBackOff")}));
-    assert_eq!(in_state("initContainerStatuses"), candidate(&[0]));
+    assert_eq!(in_state("initContainerStatuses"), candidate(&[ETCD]));
     assert_eq!(in_state("ephemeralContainerStatuses"), None);
 }
 
@@ -236,7 +237,7 @@ fn a_container_that_has_ended_for_the_first_time_is_restarted_at_once() {
 #[test]
 fn a_kubelet_that_reports_a_crash_loop_is_believed_at_once_whatever_else_has_ended() {
     let status = json!({"phase": "Running", "containerStatuses": waiting("CrashLoopBackOff"), "initContainerStatuses": [ended("i", 2, 1)]});
-    assert_eq!(pod(|pod| pod["status"] = status), candidate(&[0]));
+    assert_eq!(pod(|pod| pod["status"] = status), candidate(&[ETCD]));
 }
 
 #[test]

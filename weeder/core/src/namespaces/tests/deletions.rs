@@ -43,11 +43,11 @@ fn failures_are_tried_again_after_growing_waits_while_the_window_is_open() {
     let mut seed = Seed::leading(None);
     seed.slice("s", ETCD, &["e"]);
     seed.pod("a", "1", &[ETCD]);
-    assert_eq!(seed.deletes(Outcome::Later(None)), ["1"]);
+    assert_eq!(seed.deletes(Outcome::Retry(None)), ["1"]);
     let mut waits = Vec::new();
     while seed.now < seed.namespaces.next().expect("the end of the window") {
         waits.push(seed.skip().as_millis());
-        if seed.deletes(Outcome::Later(None)).is_empty() {
+        if seed.deletes(Outcome::Retry(None)).is_empty() {
             break;
         }
     }
@@ -65,9 +65,9 @@ fn the_api_server_says_how_long_to_wait_and_a_new_window_does_not() {
     let mut seed = Seed::leading(None);
     seed.slice("s", ETCD, &["e"]);
     seed.pod("a", "1", &[ETCD]);
-    assert_eq!(seed.deletes(Outcome::Later(Some(40 * SECOND))), ["1"]);
+    assert_eq!(seed.deletes(Outcome::Retry(Some(40 * SECOND))), ["1"]);
     assert_eq!(seed.skip(), 40 * SECOND);
-    assert_eq!(seed.deletes(Outcome::Later(Some(40 * SECOND))), ["1"]);
+    assert_eq!(seed.deletes(Outcome::Retry(Some(40 * SECOND))), ["1"]);
     seed.slice("s", ETCD, &[]);
     seed.slice("s", ETCD, &["e"]);
     assert_eq!(seed.deleted(), ["1"]);
@@ -114,7 +114,7 @@ fn the_wait_after_a_refusal_grows_with_refusals_alone() {
     seed.slice("s", ETCD, &["e"]);
     seed.pod("a", "1", &[ETCD]);
     for (outcome, wait) in [
-        (Outcome::Later(None), 500),
+        (Outcome::Retry(None), 500),
         (Outcome::Refused, 10_000),
         (Outcome::Unknown, 1000),
         (Outcome::Refused, 20_000),
@@ -170,7 +170,7 @@ fn a_deletion_that_may_have_happened_stays_counted_and_can_be_tried_again() {
     for outcome in [
         Outcome::Unknown,
         Outcome::Unknown,
-        Outcome::Later(None),
+        Outcome::Retry(None),
         Outcome::Gone,
     ] {
         assert_eq!(seed.deletes(outcome), ["1"], "and not the other one");
@@ -311,7 +311,7 @@ fn an_outage_longer_than_the_window_ends_in_nothing() {
     let flying = seed.due();
     seed.pass(2 * WATCH_DURATION);
     seed.namespaces
-        .ended(&flying[0], Outcome::Later(None), seed.now);
+        .ended(&flying[0], Outcome::Retry(None), seed.now);
     assert!(seed.deleted().is_empty());
     assert_eq!(seed.namespaces.next(), None);
 }
@@ -322,17 +322,13 @@ fn pods_are_known_again_after_a_list_and_those_that_cannot_be_read_stay() {
     seed.pod("a", "1", &[ETCD]);
     seed.pod("b", "2", &[ETCD]);
     seed.pod("c", "3", &[ETCD]);
-    let objects = HashMap::from([
-        (key("a"), candidate("1", "owner", &[ETCD])),
-        (key("d"), candidate("4", "owner", &[ETCD])),
-    ]);
-    seed.namespaces.pods(
-        Change::Listed {
-            objects,
-            unreadable: HashSet::from([key("b")]),
-        },
-        seed.now,
-    );
+    let pods = [
+        ("a", Some(candidate("1", "owner", &[ETCD]))),
+        ("b", None),
+        ("d", Some(candidate("4", "owner", &[ETCD]))),
+    ];
+    seed.namespaces
+        .apply_pods(Change::Listed(listed(pods)), seed.now);
     seed.slice("s", ETCD, &["e"]);
     assert_eq!(seed.deleted(), ["1", "2", "4"]);
 }

@@ -28,7 +28,7 @@ enum Step {
 }
 
 fn any_step() -> impl Strategy<Value = Step> {
-    let services = prop::sample::select(vec![vec![ETCD], vec![API], vec![ETCD, API]]);
+    let services = prop::sample::select(vec![vec![0], vec![1], vec![0, 1]]);
     prop_oneof![
         4 => (0..2usize, 0..2usize, 0..2usize, any::<bool>()).prop_map(|(n, s, i, ready)| Step::Slice(n, s, i, ready)),
         1 => (0..2usize, 0..2usize, 0..2usize).prop_map(|(n, s, i)| Step::SliceGone(n, s, i)),
@@ -42,6 +42,9 @@ fn any_step() -> impl Strategy<Value = Step> {
     ]
 }
 
+/// The Services that steps name by their index.
+const SERVICES: [&str; 2] = [ETCD, API];
+
 struct Pod {
     uid: String,
     services: Vec<usize>,
@@ -52,9 +55,10 @@ struct Pod {
 
 impl Pod {
     fn candidate(&self) -> DeletionCandidate {
+        let services: Vec<_> = self.services.iter().map(|&index| SERVICES[index]).collect();
         match self.terminated {
-            None => candidate(&self.uid, "owner", &self.services),
-            Some((restarts, _)) => terminated(&self.uid, &[("c", restarts)], &self.services),
+            None => candidate(&self.uid, "owner", &services),
+            Some((restarts, _)) => terminated(&self.uid, &[("c", restarts)], &services),
         }
     }
 }
@@ -120,7 +124,7 @@ fn slice_name((namespace, service, index): (usize, usize, usize)) -> String {
 }
 
 fn slice_of(service: usize, ready: bool) -> Slice {
-    slice(service, if ready { &["e"] } else { &[] })
+    slice(SERVICES[service], if ready { &["e"] } else { &[] })
 }
 
 proptest! {
@@ -135,12 +139,12 @@ proptest! {
             match step {
                 Step::Slice(namespace, service, index, ready) => {
                     let key = (namespace, service, index);
-                    seed.namespaces.slices(Change::Applied(self::key(&slice_name(key)), slice_of(service, ready)), seed.now);
+                    seed.namespaces.apply_slices(Change::Applied(self::key(&slice_name(key)), slice_of(service, ready)), seed.now);
                     model.slices.insert(key, ready);
                 }
                 Step::SliceGone(namespace, service, index) => {
                     let key = (namespace, service, index);
-                    seed.namespaces.slices(Change::Gone(self::key(&slice_name(key))), seed.now);
+                    seed.namespaces.apply_slices(Change::Gone(self::key(&slice_name(key))), seed.now);
                     model.slices.remove(&key);
                 }
                 Step::Pod(namespace, name, services, restarts) => {
@@ -160,14 +164,14 @@ proptest! {
                     model.pods.remove(&(namespace, pod));
                 }
                 Step::Lost => {
-                    seed.namespaces.slices(Change::Lost, seed.now);
+                    seed.namespaces.apply_slices(Change::Lost, seed.now);
                     model.lost = true;
                 }
                 Step::Relist => {
                     model.lost = false;
-                    let slices = model.slices.iter().map(|(key, ready)| (slice_name(*key), slice_of(key.1, *ready)));
-                    let objects = slices.map(|(name, slice)| (key(&name), slice)).collect();
-                    seed.namespaces.slices(Change::Listed { objects, unreadable: HashSet::new() }, seed.now);
+                    let slices: Vec<_> = model.slices.iter().map(|(key, ready)| (slice_name(*key), slice_of(key.1, *ready))).collect();
+                    let slices = slices.iter().map(|(name, slice)| (name.as_str(), Some(slice.clone())));
+                    seed.namespaces.apply_slices(Change::Listed(listed(slices)), seed.now);
                 }
                 Step::Pass(time) => seed.pass(time),
             }
@@ -178,7 +182,7 @@ proptest! {
         }
         seed.pass(WATCH_DURATION);
         for (key, _) in std::mem::take(&mut model.slices) {
-            seed.namespaces.slices(Change::Gone(self::key(&slice_name(key))), seed.now);
+            seed.namespaces.apply_slices(Change::Gone(self::key(&slice_name(key))), seed.now);
         }
         for (namespace, pod) in model.pods.into_keys() {
             seed.pod_is_fine(&format!("n{namespace}/{pod}"));

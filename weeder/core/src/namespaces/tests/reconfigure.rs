@@ -2,7 +2,7 @@
 
 use super::*;
 
-const OVER: Event = Event::Closed(End::Over);
+const OVER: WindowChange = WindowChange::Closed(CloseReason::Over);
 
 #[test]
 fn another_limit_holds_at_once_and_counts_what_was_deleted_before() {
@@ -47,22 +47,21 @@ fn services_that_remain_keep_their_windows_and_get_no_others() {
     assert_eq!(seed.deleted(), ["1"]);
     seed.pass(WATCH_DURATION / 2);
     assert_eq!(seed.events(), [(API, OPENED), (ETCD, OVER)]);
-    // The Services change places, and another one comes first.
+    // The Services change their order, and another one comes first.
     seed.namespaces
         .reconfigure(config(&["other", "api", "etcd"], Some(1)));
-    let (api, etcd) = (1, 2);
     assert!(
         !seed.namespaces.observes(),
         "until all is listed under the new config"
     );
     seed.list_slices(&[
-        ("old/s", slice(etcd, &["e"])),
-        ("new/t", slice(api, &["f"])),
+        ("old/s", slice(ETCD, &["e"])),
+        ("new/t", slice(API, &["f"])),
     ]);
     seed.list_pods(&[
-        ("new/b", candidate("2", "owner", &[api])),
-        ("new/c", candidate("3", "another", &[api])),
-        ("old/d", candidate("4", "d", &[etcd])),
+        ("new/b", candidate("2", "owner", &[API])),
+        ("new/c", candidate("3", "another", &[API])),
+        ("old/d", candidate("4", "d", &[ETCD])),
     ]);
     assert_eq!(
         seed.deleted(),
@@ -70,7 +69,7 @@ fn services_that_remain_keep_their_windows_and_get_no_others() {
         "in the window that was open, with what it had counted"
     );
     assert_eq!(seed.skip(), WATCH_DURATION / 2);
-    assert_eq!(seed.events(), [(api, OVER)]);
+    assert_eq!(seed.events(), [(API, OVER)]);
 }
 
 #[test]
@@ -80,7 +79,7 @@ fn a_service_that_is_added_opens_a_window_when_it_is_seen_to_become_ready_and_no
         .reconfigure(config(&["etcd", "api", "one", "two"], None));
     // Once more, before anything was listed.
     seed.namespaces.reconfigure(config(&["two", "one"], None));
-    let (two, one) = (0, 1);
+    let (two, one) = ("two", "one");
     seed.list_pods(&[]);
     seed.list_slices(&[("s", slice(one, &["e"])), ("t", slice(two, &[]))]);
     assert!(seed.events().is_empty());
@@ -106,11 +105,14 @@ fn a_service_that_is_dropped_takes_its_window_along() {
     let mut seed = Seed::leading(None);
     seed.slice("s", API, &["e"]);
     seed.pod("a", "1", &[API]);
-    assert_eq!(seed.deletes(Outcome::Later(None)), ["1"]);
+    assert_eq!(seed.deletes(Outcome::Retry(None)), ["1"]);
     seed.namespaces.reconfigure(config(&["etcd"], None));
     assert_eq!(
         seed.events(),
-        [(API, OPENED), (API, Event::Closed(End::Dropped))]
+        [
+            (API, OPENED),
+            (API, WindowChange::Closed(CloseReason::Dropped))
+        ]
     );
     assert_eq!(seed.namespaces.open_windows(), 0);
     seed.list_slices(&[]);
@@ -142,5 +144,8 @@ fn a_config_that_changes_before_the_first_list_takes_nothing_from_the_start() {
     seed.list_slices(&[("s", slice(ETCD, &["e"]))]);
     assert!(seed.events().is_empty());
     seed.skip();
-    assert_eq!(seed.events(), [(ETCD, Event::Opened(Cause::Start))]);
+    assert_eq!(
+        seed.events(),
+        [(ETCD, WindowChange::Opened(OpenReason::Start))]
+    );
 }

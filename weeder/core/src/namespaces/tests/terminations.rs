@@ -141,7 +141,7 @@ fn a_new_window_ends_the_wait_after_a_failure_and_not_the_second() {
     seed.slice("s", ETCD, &["e"]);
     assert!(seed.due().is_empty());
     assert_eq!(seed.skip(), SECOND);
-    assert_eq!(seed.deletes(Outcome::Later(None)), ["1"]);
+    assert_eq!(seed.deletes(Outcome::Retry(None)), ["1"]);
     assert_eq!(seed.skip(), HALF, "its waits are those of every failure");
     assert_eq!(seed.deleted(), ["1"]);
 }
@@ -151,7 +151,7 @@ fn nothing_is_due_while_pods_are_not_seen_and_the_second_goes_on() {
     let mut seed = Seed::leading(None);
     seed.slice("s", ETCD, &["e"]);
     seed.show("a", terminated("1", &[("c", 1)], &[ETCD]));
-    seed.namespaces.pods(Change::Lost, seed.now);
+    seed.namespaces.apply_pods(Change::Lost, seed.now);
     seed.pass(SECOND);
     assert!(seed.due().is_empty());
     assert_eq!(

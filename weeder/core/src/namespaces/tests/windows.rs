@@ -43,13 +43,19 @@ fn the_window_closes_when_the_service_stops_being_ready_and_the_next_recovery_op
     seed.pass(WATCH_DURATION - SECOND);
     seed.slice("s", ETCD, &[]);
     seed.pod("a", "1", &[ETCD]);
-    assert_eq!(seed.events(), [(ETCD, Event::Closed(End::NotReady))]);
+    assert_eq!(
+        seed.events(),
+        [(ETCD, WindowChange::Closed(CloseReason::NotReady))]
+    );
     seed.pass(SECOND);
     seed.slice("s", ETCD, &["e"]);
     assert_eq!(seed.deleted(), ["1"]);
     assert_eq!(seed.events(), [(ETCD, OPENED)]);
     assert_eq!(seed.skip(), WATCH_DURATION);
-    assert_eq!(seed.events(), [(ETCD, Event::Closed(End::Over))]);
+    assert_eq!(
+        seed.events(),
+        [(ETCD, WindowChange::Closed(CloseReason::Over))]
+    );
 }
 
 #[test]
@@ -74,9 +80,15 @@ fn a_ready_service_opens_one_window_soon_after_the_start() {
     let spread = seed.skip();
     assert!(spread <= 30 * SECOND);
     assert_eq!(seed.deleted(), ["1"]);
-    assert_eq!(seed.events(), [(ETCD, Event::Opened(Cause::Start))]);
+    assert_eq!(
+        seed.events(),
+        [(ETCD, WindowChange::Opened(OpenReason::Start))]
+    );
     assert_eq!(seed.skip(), WATCH_DURATION);
-    assert_eq!(seed.events(), [(ETCD, Event::Closed(End::Over))]);
+    assert_eq!(
+        seed.events(),
+        [(ETCD, WindowChange::Closed(CloseReason::Over))]
+    );
     assert_eq!(seed.namespaces.next(), None);
 }
 
@@ -104,9 +116,13 @@ fn without_leadership_nothing_opens_and_with_it_each_ready_service_opens_once() 
     assert_eq!(seed.namespaces.next(), None);
     seed.pass(WATCH_DURATION);
     seed.namespaces.lead(seed.now);
+    assert!(seed.deleted().is_empty(), "the first windows are spread");
     seed.skip();
     assert_eq!(seed.deleted(), ["1"]);
-    assert_eq!(seed.events(), [(ETCD, Event::Opened(Cause::Start))]);
+    assert_eq!(
+        seed.events(),
+        [(ETCD, WindowChange::Opened(OpenReason::Start))]
+    );
 }
 
 #[test]
@@ -137,7 +153,10 @@ fn slices_that_vanished_while_nothing_was_seen_close_their_window() {
     seed.slice("s", ETCD, &["e"]);
     assert_eq!(seed.events(), [(ETCD, OPENED)]);
     seed.list_slices(&[]);
-    assert_eq!(seed.events(), [(ETCD, Event::Closed(End::NotReady))]);
+    assert_eq!(
+        seed.events(),
+        [(ETCD, WindowChange::Closed(CloseReason::NotReady))]
+    );
     assert!(seed.is_empty());
 }
 
@@ -155,7 +174,7 @@ fn a_changed_service_found_after_blindness_gets_a_full_window_in_place_of_the_ol
         seed.events(),
         [
             (ETCD, OPENED),
-            (ETCD, Event::Closed(End::Renewed)),
+            (ETCD, WindowChange::Closed(CloseReason::Renewed)),
             (ETCD, OPENED)
         ]
     );
@@ -169,7 +188,7 @@ fn all_is_seen_from_the_lists_of_both_kinds_until_a_watch_breaks() {
     assert!(!seed.namespaces.observes());
     seed.list_pods(&[]);
     assert!(seed.namespaces.observes());
-    seed.namespaces.slices(Change::Lost, seed.now);
+    seed.namespaces.apply_slices(Change::Lost, seed.now);
     assert!(!seed.namespaces.observes());
     seed.list_slices(&[]);
     assert!(seed.namespaces.observes());
@@ -187,7 +206,8 @@ fn a_flapping_service_leaves_nothing_behind() {
         seed.due();
         seed.pass(SECOND / 10);
     }
-    seed.namespaces.slices(Change::Gone(key("s")), seed.now);
+    seed.namespaces
+        .apply_slices(Change::Gone(key("s")), seed.now);
     seed.due();
     assert!(seed.is_empty());
     assert_eq!(seed.namespaces.next(), None);
@@ -196,7 +216,8 @@ fn a_flapping_service_leaves_nothing_behind() {
 #[test]
 fn unknown_slices_and_pods_that_go_are_nothing_to_remember() {
     let mut seed = Seed::leading(None);
-    seed.namespaces.slices(Change::Gone(key("s")), seed.now);
+    seed.namespaces
+        .apply_slices(Change::Gone(key("s")), seed.now);
     seed.pod_is_fine("a");
     assert!(seed.events().is_empty());
     assert!(seed.is_empty());

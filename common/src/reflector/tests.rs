@@ -1,0 +1,200 @@
+use std::collections::VecDeque;
+use std::convert::Infallible;
+use std::sync::Arc;
+
+use http::{Request, Response};
+use k8s_openapi::api::core::v1::ConfigMap;
+use kube::Client;
+use kube::client::Body;
+use parking_lot::Mutex;
+use serde_json::{Value, json};
+use tower::service_fn;
+
+use super::*;
+
+/// Answers requests one after the other, and those that follow not at all.
+fn client(answers: Vec<(u16, String)>) -> Client {
+    let answers = Arc::new(Mutex::new(VecDeque::from(answers)));
+    let answer = move |_: Request<Body>| {
+        let answer = answers.lock().pop_front();
+        async move {
+            let Some((code, body)) = answer else {
+                return std::future::pending().await;
+            };
+            let body = Body::from(body.into_bytes());
+            Ok::<_, Infallible>(Response::builder().status(code).body(body).unwrap())
+        }
+    };
+    Client::new(service_fn(answer), "default")
+}
+
+/// Keeps what is observed, and counts what cannot be decoded.
+#[derive(Default)]
+struct Observed {
+    changes: Vec<Change<String>>,
+    unreadable: usize,
+}
+
+impl ChangeHandler<String> for &mut Observed {
+    fn resource(&self) -> &'static str {
+        "configmaps"
+    }
+
+    async fn handle(&mut self, change: Change<String>) {
+        self.changes.push(change);
+    }
+
+    fn unreadable(&mut self) {
+        self.unreadable += 1;
+    }
+}
+
+/// What is observed with these answers, which are a list first. Of a ConfigMap its UID is kept;
+/// those without one are of no interest.
+async fn observed(answers: Vec<(u16, String)>) -> Observed {
+    let api: Api<DeserializeGuard<ConfigMap>> = Api::all(client(answers));
+    let mut observed = Observed::default();
+    let prune = |object: ConfigMap| object.metadata.uid;
+    let reflect = reflect(api, Config::default(), prune, &mut observed);
+    assert!(timeout(LIST_TIMEOUT / 2, reflect).await.is_err());
+    observed
+}
+
+fn list(objects: &[Value]) -> (u16, String) {
+    page(objects, "")
+}
+
+fn page(objects: &[Value], next: &str) -> (u16, String) {
+    let metadata = json!({"resourceVersion": "1", "continue": next});
+    let list = json!({"kind": "ConfigMapList", "apiVersion": "v1", "metadata": metadata, "items": objects});
+    (200, list.to_string())
+}
+
+fn watch(events: &[(&str, Value)]) -> (u16, String) {
+    let lines = events
+        .iter()
+        .map(|(kind, object)| format!("{}\n", json!({"type": kind, "object": object})));
+    (200, lines.collect())
+}
+
+fn failure(code: u16) -> Value {
+    json!({"kind": "Status", "apiVersion": "v1", "status": "Failure", "message": "no", "reason": "No", "code": code})
+}
+
+fn object(name: &str, uid: &str) -> Value {
+    json!({"metadata": {"namespace": "n", "name": name, "uid": uid, "resourceVersion": "2"}})
+}
+
+fn of_no_interest(name: &str) -> Value {
+    json!({"metadata": {"namespace": "n", "name": name, "resourceVersion": "2"}})
+}
+
+fn unreadable(name: &str) -> Value {
+    let mut object = object(name, "u");
+    object["data"] = json!(8);
+    object
+}
+
+fn key(name: &str) -> Key {
+    Key {
+        namespace: "n".to_owned(),
+        name: name.to_owned(),
+    }
+}
+
+fn listed(objects: &[(&str, Option<&str>)]) -> Change<String> {
+    let mut listed = Listed::new();
+    for (name, uid) in objects {
+        let names = listed.entry("n".to_owned()).or_default();
+        names.insert((*name).to_owned(), uid.map(str::to_owned));
+    }
+    Change::Listed(listed)
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_list_is_forwarded_as_a_whole_at_its_end() {
+    let pages = vec![
+        page(&[object("a", "1"), of_no_interest("b")], "next"),
+        list(&[object("c", "3")]),
+    ];
+    assert_eq!(
+        observed(pages).await.changes,
+        [listed(&[("a", Some("1")), ("c", Some("3"))])]
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_list_after_a_restart_has_only_what_is_there_now() {
+    let answers = vec![
+        list(&[object("a", "1"), object("b", "2")]),
+        watch(&[("ERROR", failure(410))]),
+        list(&[object("b", "2")]),
+    ];
+    assert_eq!(
+        observed(answers).await.changes,
+        [
+            listed(&[("a", Some("1")), ("b", Some("2"))]),
+            Change::Watched,
+            Change::Lost,
+            listed(&[("b", Some("2"))])
+        ]
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_list_that_broke_off_leaves_nothing_behind() {
+    let answers = vec![
+        page(&[object("a", "1"), unreadable("b")], "next"),
+        (500, failure(500).to_string()),
+        list(&[object("c", "3")]),
+    ];
+    assert_eq!(
+        observed(answers).await.changes,
+        [Change::Lost, listed(&[("c", Some("3"))])]
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn changes_are_forwarded_one_by_one_and_in_order() {
+    let answers = vec![
+        list(&[]),
+        watch(&[
+            ("ADDED", object("a", "1")),
+            ("MODIFIED", object("a", "2")),
+            ("MODIFIED", of_no_interest("a")),
+            ("DELETED", object("a", "2")),
+        ]),
+    ];
+    assert_eq!(
+        observed(answers).await.changes,
+        [
+            listed(&[]),
+            Change::Watched,
+            Change::Applied(key("a"), "1".to_owned()),
+            Change::Applied(key("a"), "2".to_owned()),
+            Change::Gone(key("a")),
+            Change::Gone(key("a")),
+            Change::Ended
+        ]
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_object_that_cannot_be_understood_changes_nothing() {
+    let answers = vec![
+        list(&[object("a", "1"), unreadable("b")]),
+        watch(&[("MODIFIED", unreadable("a")), ("DELETED", unreadable("a"))]),
+    ];
+    let observed = observed(answers).await;
+    assert_eq!(
+        observed.changes,
+        [
+            listed(&[("a", Some("1")), ("b", None)]),
+            Change::Watched,
+            Change::Gone(key("a")),
+            Change::Ended
+        ],
+        "gone is gone"
+    );
+    assert_eq!(observed.unreadable, 2);
+}
