@@ -3,9 +3,8 @@
 //! more, `results`, writes the page of results of that.
 //!
 //! ```text
-//!  light shoots (a process of their own) <--probes-- dependency-watchdog, the release binary --watches, writes--> seed
-//!       ^                                                     |                                              (real, or in memory)
-//!       '-- what was asked, how late           CPU and memory from /proc                     audit log: what was asked, and when --'
+//!  synthetic shoots <--probes-- dependency-watchdog, the release binary --watches, writes--> seed (real, or in memory)
+//!    '-- requests, how late             CPU and memory from /proc          audit log: requests, and when --'
 //! ```
 
 mod course;
@@ -16,7 +15,7 @@ mod results;
 mod writes;
 
 use clap::Parser;
-use fleet::{bare, growth, healthy, light, meltdown, start, weeder};
+use fleet::{baseline, growth, healthy, meltdown, start, synthetic, weeder};
 use testbed::with_bed;
 use tokio::runtime::Runtime;
 
@@ -26,7 +25,7 @@ enum Benchmark {
     /// Requests, CPU and memory of healthy shoots
     Healthy(healthy::HealthyOptions),
     /// All shoots melt down at once, and come back
-    Meltdown(light::FleetPlan),
+    Meltdown(synthetic::FleetPlan),
     /// What one shoot more costs
     Growth(growth::GrowthOptions),
     /// The weeder's start, and how soon it deletes
@@ -38,12 +37,9 @@ enum Benchmark {
     /// Merge the JSON lines of several races into one table
     RaceMerge(race::Merge),
     Results(results::ResultsOptions),
-    /// Serves light shoots, steered through standard input.
+    /// Lists the leases of synthetic shoots and drops the answers.
     #[command(hide = true)]
-    LightShoots(light::FleetPlan),
-    /// Lists the leases of light shoots and drops the answers.
-    #[command(hide = true)]
-    BareLoop(bare::BareLoopOptions),
+    BareLoop(baseline::BaselineOptions),
 }
 
 fn main() -> anyhow::Result<()> {
@@ -59,7 +55,6 @@ fn main() -> anyhow::Result<()> {
         Benchmark::Away(options) => race::away::run(options),
         Benchmark::RaceMerge(options) => race::merge(&options),
         Benchmark::Results(options) => results::run(&options),
-        Benchmark::LightShoots(plan) => Runtime::new()?.block_on(light::serve(plan)),
-        Benchmark::BareLoop(order) => Runtime::new()?.block_on(bare::run(order)),
+        Benchmark::BareLoop(options) => Runtime::new()?.block_on(baseline::run(options)),
     }
 }

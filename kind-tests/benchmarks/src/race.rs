@@ -1,10 +1,10 @@
-//! The race: a real kube-controller-manager that gives nodes up 40 s after their last renewal,
+//! The race: a real kube-controller-manager that marks nodes Unknown 40 s after their last renewal,
 //! against the prober that has to stop it before that, outage after outage.
 //!
 //! ```text
-//!  lane 1: kubelets --renew--> shoot's API server <--watches, gives up-- kube-controller-manager     (all real
-//!  lane 2:   cut, healed                ^            takes endpoints away        ^ SIGTERM            but the kubelets)
-//!  ...                                  | probes                                 | Deployment at 0
+//!  shoot 1: kubelets --renew--> shoot's API server <--watches, marks Unknown-- kube-controller-manager  (all real
+//!  shoot 2:  cut, reconnected            ^           takes endpoints away        ^ SIGTERM               but the kubelets)
+//!  ...                                   | probes                                | Deployment at 0
 //!                             dependency-watchdog --------writes--------> seed's API server --audit log--> when
 //! ```
 //!
@@ -13,10 +13,10 @@
 //! watches on the shoot.
 
 pub mod away;
-pub mod change;
-mod lane;
-mod referee;
+pub mod leader_fault;
+mod observer;
 mod replicas;
+mod shoot;
 pub mod summary;
 pub mod trial;
 
@@ -32,18 +32,18 @@ use rand::RngExt;
 use testbed::{Bed, ProberConfig, Seed, Shoot, with_bed};
 use tokio::time::sleep;
 
-use crate::fleet::fill::filled;
-use crate::fleet::light::{FleetPlan, USUAL_GRACE};
-use crate::report::{BenchmarkReport, Goal, progress};
+use crate::fleet::fill::fill_seed;
+use crate::fleet::synthetic::{FleetPlan, USUAL_GRACE};
+use crate::report::{BenchmarkReport, progress};
 use crate::writes::writes;
-use change::LeaderFault;
-use lane::Lane;
+use leader_fault::LeaderFault;
 use replicas::ProberReplicas;
+use shoot::RaceShoot;
 use summary::{CONTROL, RaceFindings};
 use trial::{Ending, FaultOutcome, Trial};
 
 /// Kubernetes' default nodeMonitorGracePeriod, with which Gardener's own configuration is taken.
-const GRACE_S: u64 = 40;
+const GRACE: Duration = Duration::from_secs(40);
 /// Nodes of each healthy shoot, as many as the Go original was measured with.
 const NODES_OF_LOAD: usize = 100;
 
@@ -59,9 +59,9 @@ pub struct RaceOptions {
     /// Where the random numbers begin; drawn when absent
     #[arg(long)]
     seed: Option<u64>,
-    /// Seconds after which a node is given up; with fewer than 40 the prober looks more often than
+    /// Seconds after which a node is marked Unknown; with fewer than 40 the prober probes more often than
     /// in production
-    #[arg(long, default_value_t = GRACE_S, value_parser = clap::value_parser!(u64).range(4..))]
+    #[arg(long, default_value_t = GRACE.as_secs(), value_parser = clap::value_parser!(u64).range(4..))]
     grace: u64,
     /// Healthy shoots of 100 nodes that the same prober probes
     #[arg(long, default_value_t = 0, conflicts_with = "change")]
@@ -69,7 +69,7 @@ pub struct RaceOptions {
     /// Race with no prober at all, to see what is lost without one
     #[arg(long, conflicts_with_all = ["change", "load"])]
     control: bool,
-    /// What happens to the leader at a random moment of an outage, while a quarter of the lanes
+    /// What happens to the leader at a random moment of an outage, while a quarter of the shoots
     /// stays healthy; several take turns
     #[arg(long, value_enum, value_delimiter = ',')]
     change: Vec<LeaderFault>,
@@ -138,108 +138,99 @@ where
 
 /// Runs the race.
 pub fn run(options: RaceOptions) -> Result<()> {
-    let count = options.replicas()?;
+    let replicas = options.replicas()?;
     seeded(options.seed, async move |bed, random_seed| {
         let RaceOptions {
             trials,
             lanes,
-            seed: _,
             grace,
             load,
             control,
-            change,
+            ref change,
+            ..
         } = options;
-        let (wanted, grace_s, grace) = (trials as usize, grace, Duration::from_secs(grace));
+        let (grace_s, grace) = (grace, Duration::from_secs(grace));
         let seed = bed.own_seed().await?;
-        let programs = bed.programs().await?;
-        progress(format!("starting {lanes} API servers"));
-        let mut racing = try_join_all((1..=lanes).map(async |number| {
-            let shoot = Shoot::create(
-                bed,
-                &seed,
-                &format!("{}{number}", lane::NAME),
-                lane::plan(grace),
-            )
-            .await?;
-            Lane::new(number, shoot, &programs, grace, random_seed).await
-        }))
-        .await?;
-        try_join_all(racing.iter_mut().map(Lane::prepare)).await?;
-        let mut light = match load {
-            0 => None,
-            shoots => Some(
-                filled(
-                    seed.api(),
-                    FleetPlan {
-                        shoots,
-                        nodes: NODES_OF_LOAD,
-                        grace: USUAL_GRACE,
-                    },
-                    0,
-                    None,
-                )
-                .await?,
-            ),
+        let shoots = start_shoots(bed, &seed, lanes, grace, random_seed).await?;
+        let plan = FleetPlan {
+            shoots: load,
+            nodes: NODES_OF_LOAD,
+            grace: USUAL_GRACE,
         };
-        let config = if grace_s < GRACE_S {
+        let load_shoots = match load {
+            0 => None,
+            _ => Some(fill_seed(seed.api(), plan, 0, None).await?),
+        };
+        let config = if grace < GRACE {
             ProberConfig::default()
         } else {
             ProberConfig::gardener()
         };
-        let mut replicas = start_probers(&seed, &racing, &config, count).await?;
-        let mark = seed.plane().mark();
-
-        let mut findings = RaceFindings {
-            wanted,
-            ..RaceFindings::default()
+        let mut race = Race {
+            replicas: start_probers(&seed, &shoots, &config, replicas).await?,
+            shoots,
+            findings: RaceFindings {
+                wanted: trials as usize,
+                ..RaceFindings::default()
+            },
         };
+        let mark = seed.plane().mark();
         match change.as_slice() {
-            [] | [LeaderFault::None] => {
-                findings.trials = side_by_side(&mut racing, wanted, !control).await
-            }
-            changes => rounds(&mut racing, &mut replicas, changes, &mut findings).await,
+            [] | [LeaderFault::None] => race.side_by_side(!control).await,
+            faults => race.rounds(faults).await,
         }
         let writes = writes(&seed.plane().asked(&mark))?;
-        // There is nothing to be written to shoots that are none of the lanes.
-        findings.wrong_writes += writes
+        // There is nothing to be written to shoots that do not race.
+        let wrong = writes
             .iter()
-            .filter(|write| !write.namespace.starts_with(lane::NAMESPACE))
-            .count();
+            .filter(|write| !write.namespace.starts_with(shoot::NAMESPACE));
+        race.findings.wrong_writes += wrong.count();
         let mut what = format!(
             "{trials} outages in {lanes} shoots side by side, grace {grace_s} s, seed {random_seed}"
         );
-        for change in &change {
-            what.push_str(&format!(", {}", change.words()));
+        for fault in change {
+            what += &format!(", {}", fault.words());
         }
         if load > 0 {
-            what.push_str(&format!(
-                ", {load} healthy shoots of {NODES_OF_LOAD} nodes probed beside them"
-            ));
+            what += &format!(", {load} healthy shoots of {NODES_OF_LOAD} nodes probed beside them");
         }
-        let mut report = findings.report(if control { CONTROL } else { "race" }, what);
-        if let Some(light) = &mut light {
-            let probes = light.look().await?.counts.probes;
-            let goal = Some(Goal::AtLeast(1.0));
-            report.rows([(
-                "load_probes",
-                "probes of the healthy shoots in the meantime",
-                probes as f64,
-                "",
-                goal,
-            )]);
+        let name = if control { CONTROL } else { "race" };
+        let mut report = race.findings.report(name, what);
+        if let Some(shoots) = load_shoots {
+            report.add([("load_probes", shoots.probes().iter().sum::<u64>() as f64)]);
         }
         report.print()
     })
 }
 
+/// The shoots that race, each with some nodes and all as in quiet times.
+async fn start_shoots(
+    bed: &'static Bed,
+    seed: &Arc<Seed>,
+    count: u32,
+    grace: Duration,
+    random_seed: u64,
+) -> Result<Vec<RaceShoot>> {
+    let programs = bed.programs().await?;
+    progress(format!("starting {count} API servers"));
+    let mut shoots = try_join_all((1..=count).map(async |number| {
+        let name = format!("{}{number}", shoot::NAME);
+        let shoot = Shoot::create(bed, seed, &name, shoot::plan(grace)).await?;
+        RaceShoot::new(number, shoot, &programs, grace, random_seed).await
+    }))
+    .await?;
+    try_join_all(shoots.iter_mut().map(RaceShoot::prepare)).await?;
+    Ok(shoots)
+}
+
 /// So many probers; the initial delay of the first is over.
 async fn start_probers(
     seed: &Arc<Seed>,
-    lanes: &[Lane],
+    shoots: &[RaceShoot],
     config: &ProberConfig,
     count: usize,
 ) -> Result<ProberReplicas> {
-    let shoots: Vec<&Shoot> = lanes.iter().map(|lane| &lane.shoot).collect();
+    let shoots: Vec<&Shoot> = shoots.iter().map(|raced| &raced.shoot).collect();
     let mut replicas = ProberReplicas::create(seed, &shoots, config, count).await?;
     if count > 0 {
         replicas.start(1).await?;
@@ -251,109 +242,108 @@ async fn start_probers(
     Ok(replicas)
 }
 
-/// Every lane goes from outage to outage, independent of the others.
-async fn side_by_side(lanes: &mut [Lane], wanted: usize, is_protected: bool) -> Vec<Trial> {
-    let count = lanes.len();
-    let ran = join_all(lanes.iter_mut().zip(1..).map(async |(lane, first)| {
-        let mut trials = Vec::new();
-        for number in (first..=wanted).step_by(count) {
-            match lane.trial(number, is_protected).await {
-                Ok(trial) => trials.push(tell(trial, lane, is_protected)),
-                // A lane in an unknown state races no more; what it did not race shows in the
-                // count.
-                Err(error) => {
-                    progress(format!(
-                        "trial {number} came to nothing: {error:#}\n{}",
-                        lane.shoot.story()
-                    ));
-                    break;
+struct Race {
+    shoots: Vec<RaceShoot>,
+    replicas: ProberReplicas,
+    findings: RaceFindings,
+}
+
+impl Race {
+    /// Every shoot goes from outage to outage, independent of the others.
+    async fn side_by_side(&mut self, is_protected: bool) {
+        let (count, wanted) = (self.shoots.len(), self.findings.wanted);
+        let ran = join_all(self.shoots.iter_mut().zip(1..).map(async |(raced, first)| {
+            let mut trials = Vec::new();
+            for number in (first..=wanted).step_by(count) {
+                match raced.trial(number, is_protected).await {
+                    Ok(trial) => trials.push(tell(trial, raced, is_protected)),
+                    // A shoot in an unknown state races no more; what it did not race shows in the
+                    // count.
+                    Err(error) => {
+                        let story = raced.shoot.story();
+                        progress(format!(
+                            "trial {number} came to nothing: {error:#}\n{story}"
+                        ));
+                        break;
+                    }
                 }
             }
-        }
-        trials
-    }));
-    let mut trials = ran.await.concat();
-    trials.sort_by_key(|trial| trial.number);
-    trials
-}
+            trials
+        }));
+        self.findings.trials = ran.await.concat();
+        self.findings.trials.sort_by_key(|trial| trial.number);
+    }
 
-/// In each round a quarter of the lanes stays healthy and the others have an outage; something
-/// happens to the leader at a moment that is a random one in each outage. It is mended when all is
-/// restored, or should be.
-async fn rounds(
-    lanes: &mut [Lane],
-    replicas: &mut ProberReplicas,
-    changes: &[LeaderFault],
-    findings: &mut RaceFindings,
-) {
-    for (number, change) in (1..).zip(changes.iter().cycle()) {
-        if findings.trials.len() == findings.wanted {
-            break;
-        }
-        progress(format!("round {number}: {}", change.words()));
-        if let Err(error) = round(lanes, replicas, *change, findings).await {
-            // Lanes in an unknown state race no more; what they did not race shows in the count.
-            progress(format!("round {number} came to nothing: {error:#}"));
-            break;
+    /// In each round a quarter of the shoots stays healthy and the others have an outage; something
+    /// happens to the leader at a moment that is a random one in each outage. It is mended when all
+    /// is restored, or should be.
+    async fn rounds(&mut self, faults: &[LeaderFault]) {
+        for (number, fault) in (1..).zip(faults.iter().cycle()) {
+            if self.findings.trials.len() == self.findings.wanted {
+                break;
+            }
+            progress(format!("round {number}: {}", fault.words()));
+            if let Err(error) = self.round(*fault).await {
+                // Shoots in an unknown state race no more; what they did not race shows in the
+                // count.
+                progress(format!("round {number} came to nothing: {error:#}"));
+                break;
+            }
         }
     }
-}
 
-async fn round(
-    lanes: &mut [Lane],
-    replicas: &mut ProberReplicas,
-    change: LeaderFault,
-    findings: &mut RaceFindings,
-) -> Result<()> {
-    try_join_all(lanes.iter_mut().map(Lane::prepare)).await?;
-    let (all, grace) = (lanes.len(), lanes[0].grace);
-    let by = lanes[0].random.random_range(0..all);
-    lanes.rotate_left(by);
-    sleep(lanes[0].part_of(2)).await;
-    let hit = (all - all.div_ceil(4).min(all - 1)).min(findings.wanted - findings.trials.len());
-    let (lanes, healthy) = lanes.split_at_mut(hit);
-    let mark = lanes[0].shoot.seed.plane().mark();
-    let outages = lanes
-        .iter_mut()
-        .zip(findings.trials.len() + 1..)
-        .map(async |(lane, number)| {
+    async fn round(&mut self, fault: LeaderFault) -> Result<()> {
+        let Self {
+            shoots,
+            replicas,
+            findings,
+        } = self;
+        try_join_all(shoots.iter_mut().map(RaceShoot::prepare)).await?;
+        let (all, grace) = (shoots.len(), shoots[0].grace);
+        let by = shoots[0].random.random_range(0..all);
+        shoots.rotate_left(by);
+        sleep(shoots[0].part_of(2)).await;
+        let count =
+            (all - all.div_ceil(4).min(all - 1)).min(findings.wanted - findings.trials.len());
+        let (shoots, healthy) = shoots.split_at_mut(count);
+        let mark = shoots[0].shoot.seed.plane().mark();
+        let numbered = shoots.iter_mut().zip(findings.trials.len() + 1..);
+        let outages = numbered.map(async |(raced, number)| {
             // Each outage begins at a moment of its own, at most a grace before what happens.
-            let delay = grace - lane.part_of(4);
-            lane.outage(number, delay, false).await
+            let delay = grace - raced.part_of(4);
+            raced.outage(number, delay, false).await
         });
-    let happening = async {
-        sleep(grace).await;
-        replicas.hit(change).await
-    };
-    let (outages, hit) = tokio::try_join!(try_join_all(outages), happening)?;
-    let (elected, grace) = (replicas.elected(&hit)?, TimeDelta::from_std(grace)?);
-    for (outage, lane) in outages.into_iter().zip(lanes) {
-        let trial = Trial {
-            fault: Some(FaultOutcome::of(&hit, elected, &outage, grace)),
-            ..outage.trial
+        let happening = async {
+            sleep(grace).await;
+            replicas.hit(fault).await
         };
-        findings.trials.push(tell(trial, lane, true));
-    }
-    for lane in healthy {
-        let wrong = lane.writes_since(&mark)?.len();
-        if wrong > 0 {
-            progress(format!(
-                "a shoot without an outage was written to\n{}",
-                lane.shoot.story()
-            ));
+        let (outages, hit) = tokio::try_join!(try_join_all(outages), happening)?;
+        let (elected, grace) = (replicas.elected(&hit)?, TimeDelta::from_std(grace)?);
+        for (outage, raced) in outages.into_iter().zip(shoots) {
+            let trial = Trial {
+                fault: Some(FaultOutcome::of(&hit, elected, &outage, grace)),
+                ..outage.trial
+            };
+            findings.trials.push(tell(trial, raced, true));
         }
-        findings.wrong_writes += wrong;
+        for raced in healthy {
+            let wrong = raced.writes_since(&mark)?.len();
+            if wrong > 0 {
+                let story = raced.shoot.story();
+                progress(format!("a shoot without an outage was written to\n{story}"));
+            }
+            findings.wrong_writes += wrong;
+        }
+        replicas.mend(&hit).await
     }
-    replicas.mend(&hit).await
 }
 
 /// Tells how a trial went, and where it should have been won the whole story if it was not.
-fn tell(trial: Trial, lane: &Lane, is_protected: bool) -> Trial {
+fn tell(trial: Trial, raced: &RaceShoot, is_protected: bool) -> Trial {
     progress(trial.account());
-    if trial.restored.is_none()
-        || (is_protected && !trial.is_excused() && trial.ending() == Ending::Lost)
-    {
-        progress(lane.shoot.story());
+    let is_lost = is_protected && !trial.is_excused() && trial.ending() == Ending::Lost;
+    if trial.restored.is_none() || is_lost {
+        progress(raced.shoot.story());
     }
     trial
 }

@@ -1,5 +1,5 @@
 //! What a benchmark found: a table for people, and one line of JSON for scripts, which
-//! `docs/results` keeps.
+//! `docs/results` keeps. What each figure is, and its goal, is in `report/figures.md`.
 
 mod spread;
 pub mod tables;
@@ -13,6 +13,8 @@ use serde_json::{Map, Value, json};
 
 pub use spread::Spread;
 
+const FIGURES: &str = include_str!("report/figures.md");
+
 /// What a figure should be.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Goal {
@@ -24,6 +26,18 @@ pub enum Goal {
 }
 
 impl Goal {
+    /// As `figures.md` writes it.
+    fn parse(text: &str) -> Option<Self> {
+        let (sign, bound) = text.rsplit_once(' ').unwrap_or(("", text));
+        let goal = match sign {
+            "<=" => Self::AtMost,
+            "<" => Self::Below,
+            ">=" => Self::AtLeast,
+            _ => Self::Exactly,
+        };
+        bound.parse().ok().map(goal)
+    }
+
     /// How it is written, and whether a figure is so.
     fn judge(self, value: f64) -> (String, bool) {
         match self {
@@ -34,9 +48,6 @@ impl Goal {
         }
     }
 }
-
-/// A figure's key in the JSON line, what it is, its value, its unit and its goal.
-pub type Figure<'a> = (&'a str, &'a str, f64, &'static str, Option<Goal>);
 
 /// A benchmark's findings.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -74,86 +85,79 @@ impl BenchmarkReport {
 
     /// Of what a benchmark printed, which ends with the JSON line.
     pub fn of_run(text: &str) -> Result<Self> {
-        let line = text
-            .lines()
-            .rfind(|line| line.starts_with('{'))
-            .context("no JSON line")?;
-        Ok(serde_json::from_str(line)?)
+        let line = text.lines().rfind(|line| line.starts_with('{'));
+        Ok(serde_json::from_str(line.context("no JSON line")?)?)
     }
 
-    /// Adds figures to table and JSON line. What was not measured is no number: nothing is said of
-    /// it, and a goal for it is missed.
-    pub fn rows<const N: usize>(&mut self, rows: [Figure<'_>; N]) {
-        for (key, what, value, unit, goal) in rows
-            .into_iter()
-            .filter(|(.., value, _, goal)| !value.is_nan() || goal.is_some())
-        {
-            let with_unit = |number: String| format!("{number} {unit}").trim_end().to_owned();
-            let (goal, met) = match goal.map(|goal| goal.judge(value)) {
-                None => (String::new(), ""),
-                Some((goal, is_met)) => (with_unit(goal), if is_met { "met" } else { "MISSED" }),
-            };
-            self.rows
-                .push([what.into(), with_unit(number(value)), goal, met.into()]);
-            self.note(key, value);
+    /// Adds figures to table and JSON line, each with the goal that it always has.
+    pub fn add<const N: usize>(&mut self, figures: [(&str, f64); N]) {
+        for (key, value) in figures {
+            let [.., goal] = description(&self.benchmark, key);
+            self.judge(key, value, Goal::parse(goal));
         }
     }
 
+    /// Adds a figure whose goal depends on the run.
+    pub fn judge(&mut self, key: &str, value: f64, goal: Option<Goal>) {
+        let [what, unit, _] = description(&self.benchmark, key);
+        self.row(key, what, value, unit, goal);
+    }
+
+    /// What was not measured is no number: nothing is said of it, and a goal for it is missed.
+    fn row(&mut self, key: &str, what: &str, value: f64, unit: &str, goal: Option<Goal>) {
+        if value.is_nan() && goal.is_none() {
+            return;
+        }
+        let with_unit = |number: String| format!("{number} {unit}").trim_end().to_owned();
+        let (goal, met) = match goal.map(|goal| goal.judge(value)) {
+            None => (String::new(), ""),
+            Some((goal, is_met)) => (with_unit(goal), if is_met { "met" } else { "MISSED" }),
+        };
+        let fill = |text: &str| {
+            let known = self.figures.iter();
+            known.fold(text.to_owned(), |text, (key, value)| {
+                text.replace(&format!("{{{key}}}"), &value.to_string())
+            })
+        };
+        let (key, what) = (fill(key), fill(what));
+        self.rows
+            .push([what, with_unit(number(value)), goal, met.into()]);
+        self.note(&key, value);
+    }
+
     /// Adds median, 99th percentile and maximum of many times; the goal is for the 99th percentile.
-    pub fn spread(&mut self, key: &str, what: &str, values: &Spread, goal: Option<Goal>) {
+    pub fn spread(&mut self, key: &str, values: &Spread, is_judged: bool) {
+        let [what, unit, goal] = description(&self.benchmark, key);
+        let goal = Goal::parse(goal).filter(|_| is_judged);
         let count = values.values().len();
-        self.rows([
-            (
-                &format!("{key}_p50"),
-                &format!("{what}, median of {count}"),
-                values.at(0.5),
-                "s",
-                None,
-            ),
-            (
-                &format!("{key}_p99"),
-                &format!("{what}, 99th percentile"),
-                values.at(0.99),
-                "s",
-                goal,
-            ),
-            (
-                &format!("{key}_max"),
-                &format!("{what}, worst"),
-                values.at(1.0),
-                "s",
-                None,
-            ),
-        ]);
+        for (part, words, share, goal) in [
+            ("p50", &*format!("median of {count}"), 0.5, None),
+            ("p99", "99th percentile", 0.99, goal),
+            ("max", "worst", 1.0, None),
+        ] {
+            let (key, what) = (format!("{key}_{part}"), format!("{what}, {words}"));
+            self.row(&key, &what, values.at(share), unit, goal);
+        }
     }
 
     /// Adds a row to the matrix: of each column what stands for `*` in the figure's key, its head,
     /// and the value, if it is a number.
     pub fn matrix_row(&mut self, what: &str, key: &str, cells: &[(&str, &str, f64)]) {
         if self.matrix.is_empty() {
-            self.matrix.push(
-                [""].into_iter()
-                    .chain(cells.iter().map(|(_, head, _)| *head))
-                    .map(str::to_owned)
-                    .collect(),
-            );
+            let heads = cells.iter().map(|(_, head, _)| (*head).to_owned());
+            self.matrix
+                .push([String::new()].into_iter().chain(heads).collect());
         }
-        let cell = |value: f64| {
+        let mut row = vec![what.to_owned()];
+        for (part, _, value) in cells {
             if value.is_nan() {
-                String::new()
+                row.push(String::new());
             } else {
-                number(value)
+                row.push(number(*value));
+                self.note(&key.replace('*', part), *value);
             }
-        };
-        self.matrix.push(
-            [what.to_owned()]
-                .into_iter()
-                .chain(cells.iter().map(|(.., value)| cell(*value)))
-                .collect(),
-        );
-        for (part, _, value) in cells.iter().filter(|(.., value)| !value.is_nan()) {
-            self.note(&key.replace('*', part), *value);
         }
+        self.matrix.push(row);
     }
 
     /// Adds a figure to the JSON line, to a millionth.
@@ -161,7 +165,7 @@ impl BenchmarkReport {
         self.detail(key, json!((value * 1e6).round() / 1e6));
     }
 
-    /// Adds what only the JSON line tells.
+    /// Adds what only the JSON line tells, and what descriptions name in braces.
     pub fn detail(&mut self, key: &str, value: Value) {
         self.figures.insert(key.into(), value);
     }
@@ -199,6 +203,24 @@ impl BenchmarkReport {
     pub fn text(&self) -> String {
         lines(&json!(self), 0) + "\n"
     }
+}
+
+/// What `figures.md` says of a figure: what it is, its unit and its goal. One that is not there is
+/// called by its key: no long run is to fail at its end.
+fn description<'a>(benchmark: &str, key: &'a str) -> [&'a str; 3] {
+    let name = benchmark.split('-').next();
+    let mut sections = FIGURES.split("\n## ");
+    let section = sections.find(|section| section.lines().next() == name);
+    let mut rows = section.into_iter().flat_map(rows);
+    rows.find_map(|[name, rest @ ..]| (name == key).then_some(rest))
+        .unwrap_or([key, "", ""])
+}
+
+fn rows(section: &'static str) -> impl Iterator<Item = [&'static str; 4]> {
+    section.lines().filter_map(|line| {
+        let cells: Vec<_> = line.split('|').map(str::trim).collect();
+        cells.get(1..5)?.try_into().ok()
+    })
 }
 
 fn lines(value: &Value, depth: usize) -> String {
@@ -268,31 +290,27 @@ fn machine() -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
     use super::*;
 
     #[test]
     fn what_was_not_measured_is_not_there_and_meets_no_goal() {
-        let mut report = BenchmarkReport::new("it", "on that".into());
-        report.spread("free", "free", &Spread::default(), None);
-        report.spread(
-            "bound",
-            "bound",
-            &Spread::default(),
-            Some(Goal::AtMost(1.0)),
-        );
-        assert_eq!(report.missed(), ["bound, 99th percentile"]);
-        assert_eq!(json!(report)["figures"], json!({"bound_p99": null}));
+        let mut report = BenchmarkReport::new("race-control", "on that".into());
+        report.spread("kcm_exit", &Spread::default(), true);
+        report.spread("first_write", &Spread::default(), true);
+        report.spread("lowered", &Spread::default(), false);
+        assert_eq!(report.missed(), ["verdict to first write, 99th percentile"]);
+        assert_eq!(json!(report)["figures"], json!({"first_write_p99": null}));
     }
 
     #[test]
     fn what_a_benchmark_printed_says_which_goals_were_missed_and_is_kept_line_by_line() {
         let mut report = BenchmarkReport::new("it", "on that".into());
         let goal = Some(Goal::AtMost(1.0));
-        report.rows([
-            ("bad", "bad, in a way", 1.5, "s", goal),
-            ("good", "good", 1.0, "s", goal),
-            ("size", "size", 12.0, "", None),
-        ]);
+        report.row("bad", "bad, in a way", 1.5, "s", goal);
+        report.row("good", "good", 1.0, "s", goal);
+        report.row("size", "size", 12.0, "", None);
         report.detail("raced", json!([{"left": [1, 2]}]));
         let table = tables::of(&report);
         assert!(
@@ -322,5 +340,42 @@ mod tests {
             assert!(text.lines().any(|written| written == line), "{text}");
         }
         assert!(BenchmarkReport::of_run(&table).is_err());
+    }
+
+    #[test]
+    fn every_kept_figure_is_described_as_it_was_and_every_goal_can_be_read() {
+        let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs");
+        let described: Vec<[&str; 4]> = rows(FIGURES).collect();
+        // What is told of a core's work comes from the prober's own benchmark.
+        let results = crate::results::read_all(&docs).expect("results");
+        for (name, result) in results.iter().filter(|(name, _)| *name != "core") {
+            for [what, ..] in &result.rows {
+                let is_it = |[_, words, ..]: &[&str; 4]| {
+                    let (begin, rest) = words.split_once('{').unwrap_or((words, ""));
+                    let end = rest.rsplit('}').next().unwrap_or_default();
+                    what.starts_with(begin) && what.contains(end)
+                };
+                assert!(described.iter().any(is_it), "{name}: {what}");
+            }
+        }
+        for [key, _, _, goal] in described {
+            let is_head = ["key", "---"].contains(&key);
+            assert!(
+                is_head || goal.is_empty() || Goal::parse(goal).is_some(),
+                "{key}: {goal}"
+            );
+        }
+    }
+
+    #[test]
+    fn words_in_braces_are_filled_in() {
+        let mut report = BenchmarkReport::new("growth", "on that".into());
+        for (from, to) in [(1, 2), (2, 3)] {
+            report.detail("from", from.into());
+            report.detail("to", to.into());
+            report.add([("memory_{from}_to_{to}", 7.0)]);
+        }
+        assert_eq!(report.figure("memory_2_to_3"), Some(7.0));
+        assert_eq!(report.rows[0][0], "memory of one shoot more, 1 to 2");
     }
 }

@@ -27,6 +27,7 @@ pub mod authority;
 pub mod bed;
 pub mod cloud;
 pub mod control_plane;
+pub mod crash_loop;
 pub mod dns;
 pub mod endpoints;
 pub mod gardener;

@@ -14,7 +14,7 @@ use testbed::seed::READY_AFTER;
 use testbed::shoot::{CA, KCM, MCM};
 use tokio::time::Instant;
 
-use super::light::{FleetPlan, LightShoots, USUAL_GRACE};
+use super::synthetic::{FleetPlan, SyntheticShoots, USUAL_GRACE};
 use crate::report::progress;
 
 /// Requests in flight while a seed is filled: enough to keep a real API server and etcd busy.
@@ -45,7 +45,7 @@ pub const DEPENDENTS: [&str; 3] = [KCM, MCM, CA];
 /// Everything of one shoot, in the order in which it is to be created: its namespace, what is in
 /// that, and the Cluster, which lets the prober begin. `pods_take`: milliseconds after which pods
 /// follow the replicas of their Deployment; none: the test bed's usual.
-pub fn shoot(shoots: &LightShoots, number: usize, pods_take: Option<u32>) -> Vec<Value> {
+pub fn shoot(shoots: &SyntheticShoots, number: usize, pods_take: Option<u32>) -> Vec<Value> {
     let name = namespace(number);
     let mut namespace = gardener::namespace(&name);
     namespace["metadata"]["labels"] = json!({"gardener.cloud/role": "shoot"});
@@ -64,34 +64,24 @@ pub fn shoot(shoots: &LightShoots, number: usize, pods_take: Option<u32>) -> Vec
     objects
 }
 
-/// Starts light shoots and fills a seed with them through its API, and with so many Secrets that
+/// Starts synthetic shoots and fills a seed with them through its API, and with so many Secrets that
 /// are none of the prober's business.
-pub async fn filled(
+pub async fn fill_seed(
     api: &KubeApi,
     plan: FleetPlan,
     foreign_secrets: usize,
     pods_take: Option<u32>,
-) -> Result<LightShoots> {
+) -> Result<SyntheticShoots> {
     let (begin, count, nodes) = (Instant::now(), plan.shoots, plan.nodes);
     progress(format!(
-        "starting {count} light shoots of {nodes} nodes, and filling the seed with them"
+        "starting {count} synthetic shoots of {nodes} nodes, and filling the seed with them"
     ));
-    let shoots = LightShoots::start(plan).await?;
-    create(
-        api,
-        (0..count).map(|number| shoot(&shoots, number, pods_take)),
-    )
-    .await?;
-    progress(format!(
-        "{count} shoots with {} Machines after {:.0?}",
-        count * nodes,
-        begin.elapsed()
-    ));
-    create(
-        api,
-        (0..foreign_secrets).map(|number| vec![foreign_secret(&namespace(number % count), number)]),
-    )
-    .await?;
+    let shoots = SyntheticShoots::start(plan).await?;
+    let objects = (0..count).map(|number| shoot(&shoots, number, pods_take));
+    create(api, objects).await?;
+    let foreign =
+        (0..foreign_secrets).map(|number| vec![foreign_secret(&namespace(number % count), number)]);
+    create(api, foreign).await?;
     progress(format!("the seed is filled after {:.0?}", begin.elapsed()));
     Ok(shoots)
 }

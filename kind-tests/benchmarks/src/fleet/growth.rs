@@ -1,16 +1,15 @@
 //! What one shoot more costs, from a hundred to thousands.
 
-use anyhow::{Result, anyhow, ensure};
+use anyhow::{Result, ensure};
 use clap::Args;
-use testbed::api::{MemoryApi, Options as Api};
+use testbed::api::{MemoryApi, Options};
 use testbed::authority::Authority;
 
-use super::fill;
-use super::light::{FleetPlan, LightShoots, Measured};
-use crate::report::{BenchmarkReport, Goal, Spread, progress};
+use super::synthetic::{FleetPlan, Measured, SyntheticShoots};
+use super::{end, fill, start_prober};
+use crate::report::{BenchmarkReport, Spread, progress};
 
-/// By how much, in percent, the cost of one shoot more may differ from its mean between two sizes.
-const FLAT: f64 = 15.0;
+const LATE: &str = "probe later than its schedule: median, s";
 
 /// How far it grows.
 #[derive(Args, Clone, Debug)]
@@ -42,106 +41,81 @@ pub async fn run(options: GrowthOptions) -> Result<()> {
         sizes.is_sorted() && sizes.len() > 1,
         "sizes are to be ascending, and more than one"
     );
-    let largest = sizes.last().copied().unwrap_or_default();
-    let mut light = LightShoots::start(FleetPlan {
-        shoots: largest,
+    let shoots = sizes.last().copied().unwrap_or_default();
+    let what = format!("growth to {shoots} healthy shoots of {nodes} nodes; all in memory");
+    let mut report = BenchmarkReport::new("growth", what);
+    let plan = FleetPlan {
+        shoots,
         nodes,
         grace,
-    })
-    .await?;
-    let what = format!(
-        "growth to {largest} healthy shoots of {nodes} nodes; seed and shoots in memory, in processes of their own"
-    );
-    let mut report = BenchmarkReport::new("growth", what);
+    };
+    let fleet = SyntheticShoots::start(plan).await?;
     // Numbers of shoots, each with its CPU in ms per minute and its memory in KiB.
     let mut costs = Vec::new();
-    for shoots in sizes {
-        let seconds = if shoots < largest / 4 {
-            seconds * 2
-        } else {
-            seconds
-        };
+    for size in sizes {
+        let seconds = seconds * if size < shoots / 4 { 2 } else { 1 };
         let Measured {
-            counts,
+            probes,
+            bytes,
             late,
             usage,
-        } = size(&mut light, shoots, seconds).await?;
+            ..
+        } = measure(&fleet, size, seconds).await?;
         let per_second = |amount: f64| amount / seconds as f64;
         let cpu = per_second(usage.cpu.as_secs_f64());
+        let (probes, megabytes) = (probes as f64, bytes as f64 / 1e6);
         let cells = [
-            (
-                "probes",
-                "probes per second",
-                per_second(counts.probes as f64),
-            ),
+            ("probes", "probes per second", per_second(probes)),
             ("cpu", "CPU, % of a core", cpu * 100.0),
             ("resident", "resident memory, MiB", usage.resident),
             ("most", "at most, MiB", usage.most),
-            (
-                "traffic",
-                "answers, MB/s",
-                per_second(counts.bytes as f64) / 1e6,
-            ),
-            (
-                "late_p50",
-                "probe later than its schedule: median, s",
-                late.at(0.5),
-            ),
+            ("traffic", "answers, MB/s", per_second(megabytes)),
+            ("late_p50", LATE, late.at(0.5)),
             ("late_p99", "99th percentile, s", late.at(0.99)),
             ("late_max", "worst, s", late.at(1.0)),
         ];
-        report.matrix_row(&format!("{shoots} shoots"), &format!("*_{shoots}"), &cells);
-        costs.push((shoots, [cpu * 60_000.0, usage.resident * 1024.0]));
+        report.matrix_row(&format!("{size} shoots"), &format!("*_{size}"), &cells);
+        costs.push((size, [cpu * 60_000.0, usage.resident * 1024.0]));
     }
-    for (which, key, what, unit) in [
-        (0, "cpu", "CPU of one shoot more, in ms per minute", "ms"),
-        (1, "memory", "memory of one shoot more", "KiB"),
-    ] {
+    for (which, cost) in ["cpu", "memory"].into_iter().enumerate() {
         let mut slopes = Vec::new();
         for pair in costs.windows(2) {
             let [(from, before), (to, after)] = [pair[0], pair[1]];
             let slope = (after[which] - before[which]) / (to - from) as f64;
-            report.rows([(
-                &format!("{key}_{from}_to_{to}"),
-                &format!("{what}, {from} to {to}"),
-                slope,
-                unit,
-                None,
-            )]);
+            report.detail("from", from.into());
+            report.detail("to", to.into());
+            report.add([(&format!("{cost}_{{from}}_to_{{to}}"), slope)]);
             slopes.push(slope);
         }
-        let slopes: Spread = slopes.into_iter().collect();
+        let slopes = Spread::from_iter(slopes);
         let (low, high) = (slopes.at(0.0), slopes.at(1.0));
         // Half of the distance between the extremes, as a share of their middle.
         let off = (high - low) / (high + low) * 100.0;
-        report.rows([(
-            &format!("{key}_flat"),
-            &format!("{what}: how far off its mean"),
-            off,
-            "%",
-            Some(Goal::AtMost(FLAT)),
-        )]);
+        report.add([(&format!("{cost}_flat"), off)]);
     }
     report.print()
 }
 
-async fn size(light: &mut LightShoots, shoots: usize, seconds: u64) -> Result<Measured> {
+async fn measure(fleet: &SyntheticShoots, shoots: usize, seconds: u64) -> Result<Measured> {
     progress(format!("{shoots} shoots: filling a seed in memory"));
-    let api = MemoryApi::start(&Authority::new()?, Api::default()).await?;
-    for object in (0..shoots).flat_map(|number| fill::shoot(light, number, None)) {
-        api.store()
-            .apply(object)
-            .map_err(|error| anyhow!("{error:?}"))?;
+    let api = MemoryApi::start(&Authority::new()?, Options::default()).await?;
+    for object in (0..shoots).flat_map(|number| fill::shoot(fleet, number, None)) {
+        api.store().apply(object)?;
     }
-    let prober = super::prober(&api.kubeconfig(&Api::default().admin_token), &light.plan)?;
-    light.probed(2, shoots).await?;
-    let measured = light.measure(shoots, seconds, prober.id()).await?;
-    let counts = measured.counts;
+    let prober = start_prober(&api.kubeconfig("admin"), &fleet.plan)?;
+    fleet.probed(2, shoots).await?;
+    let measured = fleet.measure(shoots, seconds, prober.id()).await?;
+    let Measured {
+        probes,
+        requests,
+        connections,
+        ..
+    } = measured;
     ensure!(
-        counts.requests == counts.probes && counts.connections == 0,
-        "more than one request a probe: {counts:?}"
+        (requests, connections) == (probes, 0),
+        "more than one request a probe: {requests} for {probes}, {connections} new connections"
     );
-    super::end(prober).await?;
+    end(prober).await?;
     api.shutdown().await;
     Ok(measured)
 }

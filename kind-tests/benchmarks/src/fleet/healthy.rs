@@ -5,13 +5,14 @@ use std::time::Duration;
 use anyhow::{Result, ensure};
 use clap::Args;
 use testbed::Bed;
+use testbed::audit::Asked;
+use testbed::usage::Usage;
 use tokio::try_join;
 
-use super::bare;
-use super::fill::filled;
-use super::light::{FleetPlan, LightShoots, Measured};
+use super::fill::fill_seed;
+use super::synthetic::{FleetPlan, Measured, SyntheticShoots};
+use super::{baseline, end, start_prober};
 use crate::report::BenchmarkReport;
-use crate::report::Goal::{AtLeast, AtMost, Exactly};
 
 /// The Go original's CPU time per 1,000 probes of 100 nodes, in seconds, and its resident memory
 /// with 300 shoots, in MiB, measured on two cores.
@@ -39,135 +40,59 @@ pub async fn run(bed: &'static Bed, options: HealthyOptions) -> Result<()> {
         foreign_secrets,
         seconds,
     } = options;
-    let (shoots, nodes) = (plan.shoots, plan.nodes);
+    let FleetPlan { shoots, nodes, .. } = plan;
     let seed = bed.own_seed().await?;
-    let mut light = filled(seed.api(), plan.clone(), foreign_secrets, None).await?;
+    let ours = fill_seed(seed.api(), plan.clone(), foreign_secrets, None).await?;
     // The same once more for the bare loop.
-    let mut others = LightShoots::start(plan.clone()).await?;
+    let others = SyntheticShoots::start(plan.clone()).await?;
 
-    let prober = super::prober(&seed.prober_kubeconfig().await?, &plan)?;
+    let prober = start_prober(&seed.prober_kubeconfig().await?, &plan)?;
     let period = (plan.grace() / 2).to_std()? - Duration::from_secs(1);
-    let bare = bare::start(&others, period)?;
-    try_join!(light.probed(2, shoots), others.probed(2, shoots))?;
+    let bare = baseline::start(&others, period)?;
+    try_join!(ours.probed(2, shoots), others.probed(2, shoots))?;
     let mark = seed.plane().mark();
     let (ours, bare) = try_join!(
-        light.measure(shoots, seconds, prober.id()),
+        ours.measure(shoots, seconds, prober.id()),
         others.measure(shoots, seconds, bare.id())
     )?;
     let asked = seed.asked_since(&mark);
-    super::end(prober).await?;
+    end(prober).await?;
 
     ensure!(asked.iter().all(|asked| asked.code < 400), "{asked:#?}");
-    let election = asked
-        .iter()
-        .filter(|asked| asked.resource == "leases" && asked.namespace == "garden")
-        .count();
+    let count = |which: fn(&&Asked) -> bool| asked.iter().filter(which).count() as f64;
+    let election = count(|asked| asked.resource == "leases" && asked.namespace == "garden");
     // A watch ends by itself after 225 s and begins again, however many shoots there are.
-    let watches = asked.iter().filter(|asked| asked.verb == "watch").count();
-    let seed_requests = (asked.len() - election - watches) as f64;
-    let per_1000 = |of: &Measured| of.usage.cpu.as_secs_f64() / of.counts.probes as f64 * 1000.0;
-    let (cpu, bare_cpu) = (per_1000(&ours), per_1000(&bare));
-    let Measured {
-        counts,
-        usage,
-        late,
-    } = ours;
-    let probes = counts.probes as f64;
+    let watches = count(|asked| asked.verb == "watch");
+    let probes = ours.probes as f64;
     let per_probe = |count: u64| count as f64 / probes;
+    let per_1000 = |of: &Measured| of.usage.cpu.as_secs_f64() / of.probes as f64 * 1000.0;
+    let (cpu, bare_cpu) = (per_1000(&ours), per_1000(&bare));
+    let Usage { resident, most, .. } = ours.usage;
 
     let what = format!(
         "{shoots} healthy shoots of {nodes} nodes for {seconds} s; {} Machines, {foreign_secrets} foreign Secrets on a real seed",
         shoots * nodes
     );
     let mut report = BenchmarkReport::new("healthy", what);
-    report.rows([
-        ("probes", "probes", probes, "", None),
-        (
-            "requests",
-            "requests on the shoot per probe",
-            per_probe(counts.requests),
-            "",
-            Some(Exactly(1.0)),
-        ),
-        (
-            "connections",
-            "new connections on the shoot per probe",
-            per_probe(counts.connections),
-            "",
-            Some(Exactly(0.0)),
-        ),
+    report.add([
+        ("probes", probes),
+        ("requests", per_probe(ours.requests)),
+        ("connections", per_probe(ours.connections)),
         (
             "seed_requests",
-            "requests on the seed per probe",
-            seed_requests / probes,
-            "",
-            Some(Exactly(0.0)),
+            (asked.len() as f64 - election - watches) / probes,
         ),
-        (
-            "election",
-            "requests of the election per second",
-            election as f64 / seconds as f64,
-            "",
-            None,
-        ),
-        (
-            "watches",
-            "watches that ended and began anew",
-            watches as f64,
-            "",
-            None,
-        ),
-        (
-            "bytes",
-            "an answer's size",
-            per_probe(counts.bytes),
-            "B",
-            None,
-        ),
-        (
-            "cpu_per_1000",
-            "CPU per 1,000 probes, all of the process",
-            cpu,
-            "s",
-            None,
-        ),
-        (
-            "bare_cpu_per_1000",
-            "the same of a bare loop beside it",
-            bare_cpu,
-            "s",
-            None,
-        ),
-        (
-            "cpu_ratio",
-            "the first by the second",
-            cpu / bare_cpu,
-            "",
-            Some(AtMost(1.5)),
-        ),
-        (
-            "cpu_reference",
-            "the Go original's CPU by ours",
-            ORIGINAL_CPU / cpu,
-            "",
-            Some(AtLeast(20.0)),
-        ),
-        ("resident", "resident memory", usage.resident, "MiB", None),
-        (
-            "most",
-            "high-water mark of memory",
-            usage.most,
-            "MiB",
-            Some(AtMost(50.0)),
-        ),
-        (
-            "memory_reference",
-            "the Go original's resident memory by ours",
-            ORIGINAL_MEMORY / usage.resident,
-            "",
-            None,
-        ),
+        ("election", election / seconds as f64),
+        ("watches", watches),
+        ("bytes", per_probe(ours.bytes)),
+        ("cpu_per_1000", cpu),
+        ("bare_cpu_per_1000", bare_cpu),
+        ("cpu_ratio", cpu / bare_cpu),
+        ("cpu_reference", ORIGINAL_CPU / cpu),
+        ("resident", resident),
+        ("most", most),
+        ("memory_reference", ORIGINAL_MEMORY / resident),
     ]);
-    report.spread("late", "a probe later than its schedule", &late, None);
+    report.spread("late", &ours.late, true);
     report.print()
 }

@@ -14,10 +14,10 @@ use testbed::usage::Usage;
 use testbed::{Bed, Seed, eventually};
 use tokio::time::Instant;
 
-use super::fill::{DEPENDENTS, filled, namespace, replicas};
-use super::light::FleetPlan;
-use crate::course::seconds;
-use crate::report::Goal::{AtMost, Exactly};
+use super::fill::{DEPENDENTS, fill_seed, namespace, replicas};
+use super::synthetic::FleetPlan;
+use super::{end, start_prober};
+use crate::course::{Course, seconds};
 use crate::report::{BenchmarkReport, Spread, progress};
 use crate::writes::{DeploymentWrite, writes};
 
@@ -31,19 +31,19 @@ const IN_FLIGHT: usize = 32;
 pub async fn run(bed: &'static Bed, plan: FleetPlan) -> Result<()> {
     let FleetPlan { shoots, nodes, .. } = plan;
     let seed = bed.own_seed().await?;
-    let mut light = filled(seed.api(), plan.clone(), 0, Some(PODS_TAKE)).await?;
+    let fleet = fill_seed(seed.api(), plan, 0, Some(PODS_TAKE)).await?;
     until(&seed, shoots, "all pods run", |state, usual| {
         state.ready == usual
     })
     .await?;
-    let prober = super::prober(&seed.prober_kubeconfig().await?, &plan)?;
+    let prober = start_prober(&seed.prober_kubeconfig().await?, &fleet.plan)?;
     // Three times is past the initial delay.
-    light.probed(3, shoots).await?;
+    fleet.probed(3, shoots).await?;
     let healthy = Usage::of(prober.id())?;
 
     progress("all nodes lose their way, shoot by shoot within a second");
     let mark = seed.plane().mark();
-    let courses = light.cut(Duration::from_secs(1)).await?;
+    let courses = fleet.cut(Duration::from_secs(1))?;
     until(&seed, shoots, "all are held down", |state, usual| {
         state.is_held_down(&usual.to_string())
     })
@@ -53,161 +53,68 @@ pub async fn run(bed: &'static Bed, plan: FleetPlan) -> Result<()> {
 
     progress("all nodes are back");
     let mark = seed.plane().mark();
-    let healed = light.heal().await?;
+    let reconnected = fleet.reconnect();
     until(&seed, shoots, "all are restored", |state, usual| {
         state.is_free_at(usual)
     })
     .await?;
     let (up, more_conflicts) = written(&seed, &mark, shoots).await?;
-    super::end(prober).await?;
+    end(prober).await?;
 
     let what = format!(
         "all {shoots} shoots of {nodes} nodes fail within 1 s; pods take 1 s to go; Gardener's QPS flags; a real seed"
     );
     let mut report = BenchmarkReport::new("meltdown", what);
-    let begin = courses
-        .iter()
-        .map(|course| course.verdict)
-        .min()
-        .context("no shoots")?;
-    let verdicts: Spread = courses
-        .iter()
-        .map(|course| seconds(begin, course.verdict))
-        .collect();
-    let after: Spread = down
-        .iter()
-        .map(|write| seconds(begin, write.answered))
-        .collect();
-    report.rows([
-        (
-            "verdicts_within",
-            "from the first verdict that can fall to the last",
-            verdicts.at(1.0),
-            "s",
-            None,
-        ),
-        (
-            "first_write",
-            "first write after the first verdict",
-            after.at(0.0),
-            "s",
-            None,
-        ),
-    ]);
-    for (key, what, is_last_level, goal) in [
-        (
-            "first_level",
-            "at 0 after its shoot's verdict, first level",
-            false,
-            4.0,
-        ),
-        (
-            "kcm",
-            "at 0 after its shoot's verdict, kube-controller-manager",
-            true,
-            8.0,
-        ),
-    ] {
-        let of_level = dependents(shoots).filter(|(_, name)| (*name == KCM) == is_last_level);
-        let late = of_level.filter_map(|(shoot, name)| {
-            let first = down
-                .iter()
-                .find(|write| write.namespace == namespace(shoot) && write.name == name)?;
-            Some(seconds(courses[shoot].verdict, first.answered))
-        });
-        let late: Spread = late.collect();
-        report.rows([
-            (
-                &format!("{key}_min"),
-                &format!("{what}, first of {}", late.values().len()),
-                late.at(0.0),
-                "s",
-                None,
-            ),
-            (
-                &format!("{key}_p50"),
-                &format!("{what}, median"),
-                late.at(0.5),
-                "s",
-                None,
-            ),
-            (
-                &format!("{key}_max"),
-                &format!("{what}, last"),
-                late.at(1.0),
-                "s",
-                Some(AtMost(goal)),
-            ),
-        ]);
-    }
-    let restored = up
-        .last()
-        .map_or(f64::NAN, |write| seconds(healed, write.answered));
-    let stale = others(&seed, shoots, |state, _| {
-        state.memory.is_none() && state.marker.is_none()
-    })
-    .len();
-    let lost = others(&seed, shoots, |state, usual| state.replicas == usual).len();
-    report.rows([
-        (
-            "down_within",
-            "from the first verdict to the last write",
-            after.at(1.0),
-            "s",
-            None,
-        ),
-        (
-            "conflicts",
-            "writes that met a conflict and were repeated",
-            (conflicts + more_conflicts) as f64,
-            "",
-            None,
-        ),
-        (
-            "restored_after",
-            "restored after the nodes were back, last",
-            restored,
-            "s",
-            None,
-        ),
+    add_protection(&mut report, &courses, &down)?;
+    let last = up.last().map(|write| seconds(reconnected, write.answered));
+    let count = |is_so: fn(&Dependent, i64) -> bool| others(&seed, shoots, is_so).len() as f64;
+    report.add([
+        ("conflicts", (conflicts + more_conflicts) as f64),
+        ("restored_after", last.unwrap_or(f64::NAN)),
         (
             "stale",
-            "annotations left",
-            stale as f64,
-            "",
-            Some(Exactly(0.0)),
+            count(|state, _| state.memory.is_none() && state.marker.is_none()),
         ),
-        (
-            "lost",
-            "Deployments without their former replicas",
-            lost as f64,
-            "",
-            Some(Exactly(0.0)),
-        ),
-        (
-            "cpu",
-            "CPU of the prober from the outage to the last write",
-            (molten.cpu - healthy.cpu).as_secs_f64(),
-            "s",
-            None,
-        ),
-        (
-            "healthy_most",
-            "high-water mark of memory before the outage",
-            healthy.most,
-            "MiB",
-            None,
-        ),
-        (
-            "most",
-            "high-water mark of memory",
-            molten.most,
-            "MiB",
-            None,
-        ),
+        ("lost", count(|state, usual| state.replicas == usual)),
+        ("cpu", (molten.cpu - healthy.cpu).as_secs_f64()),
+        ("healthy_most", healthy.most),
+        ("most", molten.most),
     ]);
     compare(&seed, shoots, &mut report).await?;
     report.print()
+}
+
+/// How soon all was at 0.
+fn add_protection(
+    report: &mut BenchmarkReport,
+    courses: &[Course],
+    writes: &[DeploymentWrite],
+) -> Result<()> {
+    let verdicts = courses.iter().map(|course| course.verdict);
+    let begin = verdicts.clone().min().context("no shoots")?;
+    let verdicts: Spread = verdicts.map(|verdict| seconds(begin, verdict)).collect();
+    let after = writes.iter().map(|write| seconds(begin, write.answered));
+    let after = Spread::from_iter(after);
+    report.add([
+        ("verdicts_within", verdicts.at(1.0)),
+        ("first_write", after.at(0.0)),
+    ]);
+    for (key, is_last) in [("first_level", false), ("kcm", true)] {
+        let late = level(courses.len(), is_last).filter_map(|(shoot, name)| {
+            let namespace = namespace(shoot);
+            let write = writes
+                .iter()
+                .find(|write| write.namespace == namespace && write.name == name)?;
+            Some(seconds(courses[shoot].verdict, write.answered))
+        });
+        let late = Spread::from_iter(late);
+        report.detail("count", late.values().len().into());
+        for (part, share) in [("min", 0.0), ("p50", 0.5), ("max", 1.0)] {
+            report.add([(&format!("{key}_{part}"), late.at(share))]);
+        }
+    }
+    report.add([("down_within", after.at(1.0))]);
+    Ok(())
 }
 
 /// The same writes by a client that has nothing to wait for.
@@ -216,41 +123,23 @@ async fn compare(seed: &Seed, shoots: usize, report: &mut BenchmarkReport) -> Re
     let write = |(shoot, name): (usize, &'static str)| async move {
         let annotations = json!({MARKER: "", MEMORY: replicas(shoot, name).to_string()});
         let patch = json!({"metadata": {"annotations": annotations}, "spec": {"replicas": 0}});
-        let path = format!(
-            "/apis/apps/v1/namespaces/{}/deployments/{name}",
-            namespace(shoot)
-        );
+        let namespace = namespace(shoot);
+        let path = format!("/apis/apps/v1/namespaces/{namespace}/deployments/{name}");
         seed.api().merge(&path, &patch).await.map(drop)
     };
-    let begin = Instant::now();
-    for (key, what, is_last_level) in [
-        (
-            "bare_first_level",
-            "a bare client's writes to the first level",
-            false,
-        ),
-        (
-            "bare_kcm",
-            "a bare client's writes to kube-controller-manager",
-            true,
-        ),
-    ] {
+    let mut all = 0.0;
+    for (key, is_last) in [("bare_first_level", false), ("bare_kcm", true)] {
         let begin = Instant::now();
-        let of_level = dependents(shoots).filter(|(_, name)| (*name == KCM) == is_last_level);
-        stream::iter(of_level)
+        stream::iter(level(shoots, is_last))
             .map(write)
             .buffer_unordered(IN_FLIGHT)
             .try_collect::<()>()
             .await?;
-        report.rows([(key, what, begin.elapsed().as_secs_f64(), "s", None)]);
+        let took = begin.elapsed().as_secs_f64();
+        report.add([(key, took)]);
+        all += took;
     }
-    report.rows([(
-        "bare",
-        "a bare client's writes, all",
-        begin.elapsed().as_secs_f64(),
-        "s",
-        None,
-    )]);
+    report.add([("bare", all)]);
     Ok(())
 }
 
@@ -266,15 +155,9 @@ async fn written(seed: &Seed, mark: &Mark, shoots: usize) -> Result<(Vec<Deploym
         let (conflicts, others): (Vec<_>, Vec<_>) = tried.partition(|asked| asked.code == 409);
         ensure!(others.iter().all(|asked| asked.code == 200), "{others:?}");
         let writes = writes(&log)?;
-        let written: HashSet<_> = writes
-            .iter()
-            .map(|write| (&write.namespace, &write.name))
-            .collect();
-        ensure!(
-            written.len() == shoots * DEPENDENTS.len(),
-            "{} were",
-            written.len()
-        );
+        let names = writes.iter().map(|write| (&write.namespace, &write.name));
+        let written = HashSet::<_>::from_iter(names).len();
+        ensure!(written == shoots * DEPENDENTS.len(), "{written} were");
         Ok((writes, conflicts.len()))
     })
     .await
@@ -289,11 +172,11 @@ async fn until(
 ) -> Result<()> {
     eventually(what, async || {
         let others = others(seed, shoots, &condition);
+        let first = others.first();
         ensure!(
-            others.is_empty(),
-            "{} are not, such as {:?}",
-            others.len(),
-            others[0]
+            first.is_none(),
+            "{} are not, such as {first:?}",
+            others.len()
         );
         Ok(())
     })
@@ -310,10 +193,15 @@ fn others(
     let states = states.borrow();
     let other = |(shoot, name): (usize, &'static str)| {
         let state = states.get(&(namespace(shoot), name.to_owned()));
-        let is_other = !state.is_some_and(|state| is_so(state, replicas(shoot, name)));
-        is_other.then(|| (namespace(shoot), name, state.cloned()))
+        let is_so = state.is_some_and(|state| is_so(state, replicas(shoot, name)));
+        (!is_so).then(|| (namespace(shoot), name, state.cloned()))
     };
     dependents(shoots).filter_map(other).collect()
+}
+
+/// The Deployments of the level that goes down last, or of the one before it.
+fn level(shoots: usize, is_last: bool) -> impl Iterator<Item = (usize, &'static str)> {
+    dependents(shoots).filter(move |(_, name)| (*name == KCM) == is_last)
 }
 
 fn dependents(shoots: usize) -> impl Iterator<Item = (usize, &'static str)> {

@@ -10,13 +10,13 @@ use testbed::agent::{Agent, Kind, binary};
 use testbed::page::get;
 use tokio::time::{Instant, sleep, timeout};
 
-use super::fill::filled;
-use super::light::FleetPlan;
-use crate::report::Goal::Below;
+use super::end;
+use super::fill::fill_seed;
+use super::synthetic::FleetPlan;
 use crate::report::{BenchmarkReport, Spread, progress};
 
-/// How often it is asked whether it is ready.
-const LOOK: Duration = Duration::from_millis(1);
+/// How often `/readyz` is requested.
+const POLL_INTERVAL: Duration = Duration::from_millis(1);
 /// It is given up after this.
 const PATIENCE: Duration = Duration::from_secs(30);
 
@@ -38,48 +38,23 @@ pub async fn run(bed: &'static Bed, options: StartOptions) -> Result<()> {
     let kubeconfig = seed.prober_kubeconfig().await?;
     progress("starting it on a seed without shoots");
     let empty = starts(&kubeconfig, times).await?;
-    let _light = filled(seed.api(), plan.clone(), 0, None).await?;
+    let (shoots, machines) = (plan.shoots, plan.shoots * plan.nodes);
+    let _shoots = fill_seed(seed.api(), plan, 0, None).await?;
     progress("starting it on a full seed");
     let full = starts(&kubeconfig, times).await?;
 
-    let with = format!(
-        "from start to ready with {} shoots and {} Machines on the seed",
-        plan.shoots,
-        plan.shoots * plan.nodes
-    );
     let what =
         format!("the stripped binary, started {times} times, with leader election, on a real seed");
     let mut report = BenchmarkReport::new("start", what);
-    report.rows([
-        ("size", "size of the binary", size, "MiB", Some(Below(15.0))),
-        (
-            "ready",
-            &format!("from start to ready, median of {times}"),
-            empty.at(0.5),
-            "s",
-            Some(Below(0.3)),
-        ),
-        (
-            "ready_max",
-            "from start to ready, worst",
-            empty.at(1.0),
-            "s",
-            None,
-        ),
-        (
-            "ready_full",
-            &format!("{with}, median"),
-            full.at(0.5),
-            "s",
-            None,
-        ),
-        (
-            "ready_full_max",
-            &format!("{with}, worst"),
-            full.at(1.0),
-            "s",
-            None,
-        ),
+    for (word, value) in [("times", times), ("shoots", shoots), ("machines", machines)] {
+        report.detail(word, value.into());
+    }
+    report.add([
+        ("size", size),
+        ("ready", empty.at(0.5)),
+        ("ready_max", empty.at(1.0)),
+        ("ready_full", full.at(0.5)),
+        ("ready_full_max", full.at(1.0)),
     ]);
     report.print()
 }
@@ -102,7 +77,7 @@ async fn starts(kubeconfig: &str, times: usize) -> Result<Spread> {
                 .await
                 .is_ok_and(|(code, _)| code == 200)
             {
-                sleep(LOOK).await;
+                sleep(POLL_INTERVAL).await;
             }
         };
         ensure!(
@@ -110,7 +85,7 @@ async fn starts(kubeconfig: &str, times: usize) -> Result<Spread> {
             "not ready within {PATIENCE:?}"
         );
         took.push(begin.elapsed().as_secs_f64());
-        super::end(prober).await?;
+        end(prober).await?;
     }
     Ok(took.into_iter().collect())
 }

@@ -10,16 +10,18 @@ use clap::Args;
 use futures::future::try_join_all;
 use serde_json::{Value, json};
 use testbed::agent::{Agent, Kind};
-use testbed::audit::{Asked, Mark};
-use testbed::gardener::{self, GARDEN, WEEDER, weeder_access};
+use testbed::audit::Asked;
+use testbed::crash_loop::{PodHealth, ROLE, pod, slice, status};
+use testbed::gardener::{self, GARDEN, WEEDER, WEEDER_USER, weeder_access};
 use testbed::page::page;
 use testbed::usage::Usage;
 use testbed::{Bed, Seed, eventually};
 use tokio::time::{Instant, interval, sleep_until};
 
+use super::end;
 use super::fill::create;
 use crate::course::seconds;
-use crate::report::Goal::{AtMost, Exactly};
+use crate::report::Goal::AtMost;
 use crate::report::{BenchmarkReport, Spread, progress};
 
 /// The Service that comes back.
@@ -63,7 +65,7 @@ pub async fn run(bed: &'static Bed, options: WeederOptions) -> Result<()> {
         at_once,
         rounds,
         rounds_per_start,
-        seconds: counted,
+        seconds,
     } = options;
     ensure!(
         shoots >= at_once * rounds && rounds_per_start > 0,
@@ -76,12 +78,12 @@ pub async fn run(bed: &'static Bed, options: WeederOptions) -> Result<()> {
     ));
     create(seed.api(), (0..shoots).map(objects)).await?;
 
-    progress(format!("a start, its first {counted} s"));
+    progress(format!("a start, its first {seconds} s"));
     let mark = seed.plane().mark();
     let begin = Instant::now();
     let weeder = start(&seed).await?;
-    sleep_until(begin + Duration::from_secs(counted)).await;
-    let asked = asked_since(&seed, &mark);
+    sleep_until(begin + Duration::from_secs(seconds)).await;
+    let asked = seed.plane().asked_by(WEEDER_USER, &mark);
     let usage = Usage::of(weeder.id())?;
 
     // What follows needs all windows that a start opens, so that it is seen when they close.
@@ -91,14 +93,14 @@ pub async fn run(bed: &'static Bed, options: WeederOptions) -> Result<()> {
         move |count: usize| (0..count).map(move |burst| burst * at_once..(burst + 1) * at_once);
     let mut quiet = Vec::new();
     for places in bursts(rounds) {
-        turn(&seed, places.clone(), false).await?;
+        set_ready(&seed, places.clone(), false).await?;
         // It must know of this before pods crash.
         let is_closed = |line: &Value| line["end"] == "not_ready" && line["service"] == SERVICE;
         logged(&weeder, "not_ready", places.end, is_closed).await?;
         crash(&seed, places.clone()).await?;
         quiet.extend(recover(&seed, places).await?);
     }
-    super::end(weeder).await?;
+    end(weeder).await?;
 
     progress(format!(
         "{rounds} times {at_once} recoveries at once, in the first seconds after a start"
@@ -107,7 +109,7 @@ pub async fn run(bed: &'static Bed, options: WeederOptions) -> Result<()> {
     for done in (0..rounds).step_by(rounds_per_start) {
         let bursts = bursts(rounds_per_start.min(rounds - done));
         for places in bursts.clone() {
-            turn(&seed, places.clone(), false).await?;
+            set_ready(&seed, places.clone(), false).await?;
             crash(&seed, places).await?;
         }
         let (weeder, mut ticks) = (start(&seed).await?, interval(BETWEEN));
@@ -115,20 +117,16 @@ pub async fn run(bed: &'static Bed, options: WeederOptions) -> Result<()> {
             ticks.tick().await;
             early.extend(recover(&seed, places).await?);
         }
-        super::end(weeder).await?;
+        end(weeder).await?;
     }
-    report(&options, &asked, usage, [quiet, early]).print()
+    let mut report = report(&options, &asked, usage);
+    report.spread("quiet", &Spread::from_iter(quiet), true);
+    report.spread("early", &Spread::from_iter(early), true);
+    report.print()
 }
 
-fn report(
-    options: &WeederOptions,
-    asked: &[Asked],
-    usage: Usage,
-    late: [Vec<f64>; 2],
-) -> BenchmarkReport {
-    let WeederOptions {
-        shoots, seconds, ..
-    } = options;
+fn report(options: &WeederOptions, asked: &[Asked], usage: Usage) -> BenchmarkReport {
+    let shoots = options.shoots;
     let (pods, slices) = (
         shoots * (1 + OF_SERVICES.len() + OTHERS),
         shoots * SLICES.len(),
@@ -136,77 +134,35 @@ fn report(
     // The weeder has no use for etcd's.
     let pages = ((pods - shoots).div_ceil(PAGE) + slices.div_ceil(PAGE)) as f64;
     // A watch is answered when it begins; any other request when it is complete.
-    let counts = |asked: &&Asked| {
-        asked.stage
-            == if asked.verb == "watch" {
-                "ResponseStarted"
-            } else {
-                "ResponseComplete"
-            }
+    let is_answered = |asked: &Asked| (asked.verb == "watch") == (asked.stage == "ResponseStarted");
+    let count = |which: fn(&Asked) -> bool| {
+        let answered = asked.iter().filter(|asked| is_answered(asked));
+        answered.filter(|asked| which(asked)).count() as f64
     };
-    let asked: Vec<&Asked> = asked.iter().filter(counts).collect();
-    let election = asked
-        .iter()
-        .filter(|asked| asked.resource == "leases")
-        .count();
-    let refused = asked
-        .iter()
-        .filter(|asked| asked.code >= 400 && asked.code != 404)
-        .count();
-    let requests = (asked.len() - election) as f64;
-    let start = format!("requests in the first {seconds} s, without the election's");
-    let mut report = BenchmarkReport::new(
-        "weeder",
-        format!("{shoots} shoots: {pods} pods, {slices} EndpointSlices on a real seed"),
-    );
-    report.rows([
-        ("start", &start, requests, "", Some(AtMost(10.0 + pages))),
-        (
-            "election",
-            "requests of the election in that time",
-            election as f64,
-            "",
-            None,
-        ),
+    let what = format!("{shoots} shoots: {pods} pods, {slices} EndpointSlices on a real seed");
+    let mut report = BenchmarkReport::new("weeder", what);
+    report.detail("seconds", options.seconds.into());
+    let requests = count(|asked| asked.resource != "leases");
+    report.judge("start", requests, Some(AtMost(10.0 + pages)));
+    report.add([
+        ("election", count(|asked| asked.resource == "leases")),
         (
             "refused",
-            "requests refused in that time",
-            refused as f64,
-            "",
-            Some(Exactly(0.0)),
+            count(|asked| asked.code >= 400 && asked.code != 404),
         ),
-        ("resident", "resident memory", usage.resident, "MiB", None),
-        ("most", "high-water mark of memory", usage.most, "MiB", None),
-        (
-            "cpu",
-            &format!("CPU in the first {seconds} s"),
-            usage.cpu.as_secs_f64(),
-            "s",
-            None,
-        ),
+        ("resident", usage.resident),
+        ("most", usage.most),
+        ("cpu", usage.cpu.as_secs_f64()),
     ]);
-    let goal = Some(AtMost(0.1));
-    let [quiet, early]: [Spread; 2] = late.map(|late| late.into_iter().collect());
-    report.spread("quiet", "from endpoint ready to DELETE", &quiet, goal);
-    report.spread(
-        "early",
-        "the same in the first seconds after a start",
-        &early,
-        goal,
-    );
     report
 }
 
 /// Starts a weeder and waits until it is ready, which it is when it knows the seed's Services and
 /// pods, and leads.
 async fn start(seed: &Seed) -> Result<Agent> {
-    let token = seed.api().token(GARDEN, WEEDER).await?;
-    let weeder = Agent::alone(
-        Kind::Weeder,
-        &seed.plane().kubeconfig(&seed.plane().url(), &token),
-        None,
-        &[],
-    )?;
+    let (token, plane) = (seed.api().token(GARDEN, WEEDER).await?, seed.plane());
+    let kubeconfig = plane.kubeconfig(&plane.url(), &token);
+    let weeder = Agent::alone(Kind::Weeder, &kubeconfig, None, &[])?;
     eventually("the weeder is ready", async || {
         let (status, body) = page(weeder.log_file(), "/readyz").await?;
         ensure!(status == 200, "{body}");
@@ -236,18 +192,9 @@ async fn logged(
     .await
 }
 
-fn asked_since(seed: &Seed, mark: &Mark) -> Vec<Asked> {
-    let user = format!("system:serviceaccount:{GARDEN}:{WEEDER}");
-    seed.plane()
-        .asked(mark)
-        .into_iter()
-        .filter(|asked| asked.user == user)
-        .collect()
-}
-
 /// Brings the Service back in these shoots, or takes it away, in all at once. Returns each one's
 /// namespace and when that was sent.
-async fn turn(
+async fn set_ready(
     seed: &Seed,
     shoots: Range<usize>,
     ready: bool,
@@ -256,8 +203,9 @@ async fn turn(
         let (namespace, sent) = (namespace(shoot), Utc::now());
         let path =
             format!("/apis/discovery.k8s.io/v1/namespaces/{namespace}/endpointslices/{SERVICE}");
+        let endpoints = &slice(&namespace, SERVICE, ready)["endpoints"];
         seed.api()
-            .merge(&path, &json!({"endpoints": [endpoint(ready)]}))
+            .merge(&path, &json!({"endpoints": endpoints}))
             .await?;
         anyhow::Ok((namespace, sent))
     });
@@ -266,26 +214,23 @@ async fn turn(
 
 /// Lets the pods that need the Service crash.
 async fn crash(seed: &Seed, shoots: Range<usize>) -> Result<()> {
-    let state = json!({"waiting": {"reason": "CrashLoopBackOff", "message": "back-off 5m0s restarting failed container"}});
-    let container = json!({"name": "c", "image": "example.org/c", "imageID": "", "restartCount": 9, "ready": false, "state": state});
-    let status = json!({"status": {"phase": "Running", "containerStatuses": [container]}});
-    let crash = async |shoot| {
-        let path = format!(
-            "/api/v1/namespaces/{}/pods/{WAITING}/status",
-            namespace(shoot)
-        );
-        seed.api().merge(&path, &status).await
-    };
-    try_join_all(shoots.map(crash)).await.map(drop)
+    let crashed = json!({"status": status(PodHealth::Waiting)});
+    let paths = shoots.map(|shoot| {
+        let namespace = namespace(shoot);
+        format!("/api/v1/namespaces/{namespace}/pods/{WAITING}/status")
+    });
+    try_join_all(paths.map(async |path| seed.api().merge(&path, &crashed).await))
+        .await
+        .map(drop)
 }
 
 /// Brings the Service back in these shoots, all at once. Returns for each after how many seconds
 /// the pod's DELETE came, and makes a new pod.
 async fn recover(seed: &Seed, shoots: Range<usize>) -> Result<Vec<f64>> {
     let mark = seed.plane().mark();
-    let sent = turn(seed, shoots.clone(), true).await?;
+    let sent = set_ready(seed, shoots.clone(), true).await?;
     let late = eventually("all pods that waited are deleted", async || {
-        let mut deletes = asked_since(seed, &mark);
+        let mut deletes = seed.plane().asked_by(WEEDER_USER, &mark);
         deletes.retain(|asked| asked.verb == "delete" && asked.stage == "ResponseComplete");
         ensure!(
             deletes.len() == sent.len(),
@@ -301,7 +246,7 @@ async fn recover(seed: &Seed, shoots: Range<usize>) -> Result<Vec<f64>> {
         late.collect::<Result<Vec<f64>>>()
     })
     .await?;
-    create(seed.api(), shoots.map(|shoot| vec![pod(shoot, WAITING)])).await?;
+    create(seed.api(), shoots.map(|shoot| vec![pod_of(shoot, WAITING)])).await?;
     Ok(late)
 }
 
@@ -309,38 +254,25 @@ fn namespace(shoot: usize) -> String {
     format!("shoot--weeder--{shoot:04}")
 }
 
-fn endpoint(ready: bool) -> Value {
-    json!({"addresses": ["10.1.2.3"], "conditions": {"ready": ready}})
-}
-
-fn pod(shoot: usize, name: &str) -> Value {
-    let owner = json!({
-        "apiVersion": "apps/v1", "kind": "ReplicaSet", "name": name, "uid": "5a3d0f4e-0000-4000-8000-000000000001", "controller": true,
-    });
-    let labels = json!({"gardener.cloud/role": "controlplane", "role": name});
-    json!({
-        "apiVersion": "v1", "kind": "Pod",
-        "metadata": {"name": name, "namespace": namespace(shoot), "labels": labels, "ownerReferences": [owner]},
-        "spec": {"containers": [{"name": "c", "image": "example.org/c", "args": ["--leader-elect=true"], "resources": {"requests": {"cpu": "100m"}}}]},
-    })
+/// A pod whose name is its role, too.
+fn pod_of(shoot: usize, name: &str) -> Value {
+    let labels = json!({ROLE.0: ROLE.1, "role": name});
+    pod(
+        &namespace(shoot),
+        name,
+        &labels,
+        Some(name),
+        PodHealth::Running,
+    )
 }
 
 /// Everything of one shoot, in the order in which it is to be created.
 fn objects(shoot: usize) -> Vec<Value> {
     let namespace = namespace(shoot);
     let mut objects = vec![gardener::namespace(&namespace)];
-    objects.extend(SLICES.map(|service| {
-        json!({
-            "apiVersion": "discovery.k8s.io/v1", "kind": "EndpointSlice", "addressType": "IPv4", "endpoints": [endpoint(true)],
-            "metadata": {"name": service, "namespace": namespace, "labels": {"kubernetes.io/service-name": service}},
-        })
-    }));
-    objects.extend(
-        [WAITING]
-            .into_iter()
-            .chain(OF_SERVICES)
-            .map(|name| pod(shoot, name)),
-    );
-    objects.extend((0..OTHERS).map(|number| pod(shoot, &format!("other-{number}"))));
+    objects.extend(SLICES.map(|service| slice(&namespace, service, true)));
+    let others = (0..OTHERS).map(|number| format!("other-{number}"));
+    let names = [WAITING].into_iter().chain(OF_SERVICES).map(str::to_owned);
+    objects.extend(names.chain(others).map(|name| pod_of(shoot, &name)));
     objects
 }

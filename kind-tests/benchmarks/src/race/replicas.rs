@@ -7,7 +7,6 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 use chrono::{DateTime, Utc};
 use futures::future::try_join_all;
-use nix::sys::signal::Signal;
 use testbed::agent::{Agent, Kind};
 use testbed::audit::Mark;
 use testbed::gardener::{GARDEN, PROBE, PROBE_SECRET, PROBER, prober_access};
@@ -15,7 +14,7 @@ use testbed::relay::{Path, Relay};
 use testbed::{ProberConfig, Seed, Shoot, eventually};
 use tokio::time::sleep;
 
-use super::change::LeaderFault;
+use super::leader_fault::LeaderFault;
 use crate::writes::elections;
 
 /// A kubelet starts a container that has ended for the first time about so much later.
@@ -42,7 +41,7 @@ struct RaceReplica {
 /// What was done to a leader.
 #[derive(Clone, Debug)]
 pub struct Hit {
-    pub change: LeaderFault,
+    pub fault: LeaderFault,
     pub replica: &'static str,
     pub at: DateTime<Utc>,
 }
@@ -55,17 +54,12 @@ impl ProberReplicas {
         config: &ProberConfig,
         count: usize,
     ) -> Result<Self> {
-        let all = try_join_all(
-            NAMES
-                .iter()
-                .take(count)
-                .map(|name| RaceReplica::create(seed, shoots, name)),
-        )
-        .await?;
+        let names = NAMES.into_iter().take(count);
+        let all = names.map(|name| RaceReplica::create(seed, shoots, name));
         Ok(Self {
             seed: seed.clone(),
             config: config.text(),
-            all,
+            all: try_join_all(all).await?,
             mark: seed.plane().mark(),
         })
     }
@@ -92,29 +86,22 @@ impl ProberReplicas {
     }
 
     /// Lets this happen to the leader.
-    pub async fn hit(&mut self, change: LeaderFault) -> Result<Hit> {
+    pub async fn hit(&mut self, fault: LeaderFault) -> Result<Hit> {
         let name = self.leader()?;
-        let leader = self
-            .all
-            .iter_mut()
-            .find(|replica| replica.name == name)
-            .context("a stranger leads")?;
+        let mut replicas = self.all.iter_mut();
+        let leader = replicas.find(|replica| replica.name == name);
+        let leader = leader.context("a stranger leads")?;
         let at = Utc::now();
-        match change {
+        match fault {
             LeaderFault::Killed => leader.process = None,
-            LeaderFault::Terminated => drop(
-                leader
-                    .process
-                    .take()
-                    .context("it does not run")?
-                    .terminate()
-                    .await?,
-            ),
-            LeaderFault::Stopped => leader
-                .process
-                .as_ref()
-                .context("it does not run")?
-                .signal(Signal::SIGSTOP)?,
+            LeaderFault::Terminated => {
+                let running = leader.process.take().context("it does not run")?;
+                running.terminate().await?;
+            }
+            LeaderFault::Stopped => {
+                let running = leader.process.as_ref();
+                running.context("it does not run")?.pause(true)?;
+            }
             LeaderFault::ShootsCut => leader.shoots.iter().for_each(|way| way.set(Path::Stalled)),
             LeaderFault::SeedCut => leader.seed.set(Path::Stalled),
             LeaderFault::Restarted => {
@@ -124,36 +111,28 @@ impl ProberReplicas {
             }
             LeaderFault::None => {}
         }
-        Ok(Hit {
-            change,
-            replica: leader.name,
-            at,
-        })
+        let replica = leader.name;
+        Ok(Hit { fault, replica, at })
     }
 
     /// When somebody else led after that; the same one, where it was started again.
     pub fn elected(&self, hit: &Hit) -> Result<Option<DateTime<Utc>>> {
-        let again = hit.change == LeaderFault::Restarted;
+        let again = hit.fault == LeaderFault::Restarted;
         let mut elections = self.elections()?.into_iter();
-        Ok(elections
-            .find(|(name, at)| *at > hit.at && (again || name != hit.replica))
-            .map(|(_, at)| at))
+        let next = elections.find(|(name, at)| *at > hit.at && (again || name != hit.replica));
+        Ok(next.map(|(_, at)| at))
     }
 
     /// Opens all ways, ends who was stopped or cut off from the seed, and starts whoever does not
     /// run.
     pub async fn mend(&mut self, hit: &Hit) -> Result<()> {
+        let ends = matches!(hit.fault, LeaderFault::Stopped | LeaderFault::SeedCut);
         for replica in &mut self.all {
+            let ways = replica.shoots.iter().chain([&replica.seed]);
+            ways.for_each(|way| way.set(Path::Open));
             replica
-                .shoots
-                .iter()
-                .chain([&replica.seed])
-                .for_each(|way| way.set(Path::Open));
-            if replica.name == hit.replica
-                && matches!(hit.change, LeaderFault::Stopped | LeaderFault::SeedCut)
-            {
-                replica.process = None;
-            }
+                .process
+                .take_if(|_| ends && replica.name == hit.replica);
         }
         self.start(self.all.len()).await
     }
@@ -168,25 +147,22 @@ impl RaceReplica {
         let ways = shoots.iter().map(async |shoot| {
             let way = Relay::start(shoot.plane.address()).await?;
             let token = shoot.plane.api().token("kube-system", PROBE).await?;
-            shoot
-                .write_secret_named(&secret(name), &shoot.kubeconfig(way.address(), &token))
-                .await?;
+            let kubeconfig = shoot.kubeconfig(way.address(), &token);
+            shoot.write_secret_named(&secret(name), &kubeconfig).await?;
             anyhow::Ok(way)
         });
-        let shoots = try_join_all(ways).await?;
         Ok(Self {
             name,
+            shoots: try_join_all(ways).await?,
             seed: Relay::start(seed.plane().address()).await?,
-            shoots,
             process: None,
         })
     }
 
     async fn start(&mut self, seed: &Seed, config: &str) -> Result<()> {
         let token = seed.api().token(GARDEN, &account(self.name)).await?;
-        let kubeconfig = seed
-            .plane()
-            .kubeconfig(&format!("https://{}", self.seed.address()), &token);
+        let url = format!("https://{}", self.seed.address());
+        let kubeconfig = seed.plane().kubeconfig(&url, &token);
         let config = config.replace(PROBE_SECRET, &secret(self.name));
         let process = Agent::alone(Kind::Prober, &kubeconfig, Some(&config), &[])?;
         seed.set_log(process.log_file().to_owned());

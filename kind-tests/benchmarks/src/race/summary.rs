@@ -3,19 +3,14 @@
 use anyhow::Result;
 use serde_json::json;
 
-use super::change::LeaderFault;
-use super::trial::{Ending, TimeOf, Trial};
-use crate::report::Goal::{AtLeast, AtMost, Exactly};
-use crate::report::{BenchmarkReport, Goal, Spread};
+use super::leader_fault::LeaderFault;
+use super::trial::{Ending, FaultOutcome, TimeOf, Trial};
+use crate::report::Goal::{AtLeast, Exactly};
+use crate::report::{BenchmarkReport, Spread};
 
-/// The goal for the first protective write: within 0.5 s of the verdict.
-const LATENESS: Goal = AtMost(0.5);
-/// The goal for what others bring up in mid-outage: the look that is wanted then is at once, or a
-/// second after the last such one.
-const LOWERED: Goal = AtMost(1.5);
-/// The goal for the first restoring write: looks are half a beat, 5 s, apart while anything is held
-/// down.
-const RECOVERED: Goal = AtMost(5.5);
+/// Two heads of the table of what happened to the leader.
+const REACTION: &str = "next write after that or the verdict, whichever was later: median, s";
+const ELECTION: &str = "somebody else led after: median, s";
 
 /// The name of a race without a prober.
 pub const CONTROL: &str = "race-control";
@@ -48,215 +43,30 @@ impl RaceFindings {
     pub fn report(&self, name: &str, what: String) -> BenchmarkReport {
         let mut report = BenchmarkReport::new(name, what);
         let all: Vec<&Trial> = self.trials.iter().collect();
-        let raced = all.len() as f64;
         let with_faults = all.iter().any(|trial| trial.fault.is_some());
         // Without a prober none can be won.
         let should_win = name != CONTROL;
-        let no_time = count(&all, |trial| trial.ending() == Ending::NoTime);
-        let excused = count(&all, |trial| {
-            trial.ending() == Ending::Lost && trial.is_excused()
-        });
-        let to_be_won = should_win.then_some(AtLeast(raced - no_time - excused));
-        report.rows([
-            (
-                "trials",
-                "outages raced",
-                raced,
-                "",
-                Some(AtLeast(self.wanted as f64)),
-            ),
-            (
-                "won",
-                "won: no node ever Unknown",
-                count(&all, is_won),
-                "",
-                to_be_won,
-            ),
-            (
-                "no_time",
-                "not to be won: less time than the process takes to end",
-                no_time,
-                "",
-                None,
-            ),
-        ]);
-        let none = Some(Exactly(0.0));
-        if all.iter().any(|trial| {
-            trial
-                .fault
-                .as_ref()
-                .is_some_and(|fault| fault.promised.is_some())
-        }) {
-            report.rows([
-                (
-                    "excused",
-                    "not to be won: the only replica could not be there again",
-                    excused,
-                    "",
-                    None,
-                ),
-                (
-                    "late",
-                    "first write later than promised after a start",
-                    count(&all, Trial::is_late),
-                    "",
-                    none,
-                ),
-            ]);
-        }
-        let restored = count(&all, |trial| trial.restored.is_some());
-        let early = count(&all, |trial| {
-            trial.first_write.is_some_and(|late| late < 0.0)
-        });
-        let without_lead = sum(&all, |trial| trial.without_lead);
-        report.rows([
-            (
-                "lost",
-                "lost",
-                count(&all, |trial| trial.ending() == Ending::Lost),
-                "",
-                None,
-            ),
-            (
-                "nodes",
-                "nodes cut off",
-                sum(&all, |trial| trial.nodes),
-                "",
-                None,
-            ),
-            (
-                "unknown",
-                "nodes ever Unknown",
-                sum(&all, |trial| trial.unknown),
-                "",
-                None,
-            ),
-            (
-                "restored",
-                "all restored",
-                restored,
-                "",
-                Some(AtLeast(raced)),
-            ),
-            (
-                "early",
-                "trials with a write before the verdict",
-                early,
-                "",
-                none,
-            ),
-            (
-                "superfluous",
-                "writes that were not due",
-                sum(&all, |trial| trial.superfluous),
-                "",
-                none,
-            ),
-            (
-                "wrong_writes",
-                "writes to shoots without an outage",
-                self.wrong_writes as f64,
-                "",
-                none,
-            ),
-            (
-                "without_lead",
-                "writes by a replica that did not lead",
-                without_lead,
-                "",
-                none.filter(|_| !with_faults),
-            ),
-        ]);
-
-        // Not counted in the oldest results.
-        let lost = values(&all, |trial| Some(trial.endpoints_lost? as f64));
-        let lost = lost
-            .values()
-            .iter()
-            .copied()
-            .reduce(|sum, lost| sum + lost)
-            .unwrap_or(f64::NAN);
-        let unserved = values(&all, |trial| trial.unserved);
-        report.rows([
-            ("endpoints_lost", "endpoints ever not ready", lost, "", None),
-            (
-                "unserved_p50",
-                "Service without a ready endpoint, median",
-                unserved.at(0.5),
-                "s",
-                None,
-            ),
-            (
-                "unserved_max",
-                "Service without a ready endpoint, worst",
-                unserved.at(1.0),
-                "s",
-                None,
-            ),
-        ]);
-
-        let goal = |goal: Goal| (should_win && !with_faults).then_some(goal);
-        let spreads: [(&str, &str, TimeOf, Option<Goal>); 6] = [
-            (
-                "first_write",
-                "verdict to first write",
-                |trial| trial.first_write,
-                goal(LATENESS),
-            ),
-            (
-                "kcm_write",
-                "verdict to kube-controller-manager's write",
-                |trial| trial.kcm_write,
-                None,
-            ),
-            (
-                "kcm_exit",
-                "SIGTERM to the end of its process",
-                |trial| trial.kcm_exit,
-                None,
-            ),
-            (
-                "lowered",
-                "brought up by others to 0 again",
-                |trial| trial.lowered,
-                goal(LOWERED),
-            ),
-            (
-                "recovered",
-                "enough nodes renewed to first restoring write",
-                |trial| trial.recovered,
-                goal(RECOVERED),
-            ),
-            (
-                "restoring",
-                "end of the outage to all restored",
-                |trial| trial.restored,
-                None,
-            ),
+        self.add_counts(&mut report, &all, should_win, with_faults);
+        add_service(&mut report, &all);
+        let times: [(&str, TimeOf); 6] = [
+            ("first_write", |trial| trial.first_write),
+            ("kcm_write", |trial| trial.kcm_write),
+            ("kcm_exit", |trial| trial.kcm_exit),
+            ("lowered", |trial| trial.lowered),
+            ("recovered", |trial| trial.recovered),
+            ("restoring", |trial| trial.restored),
         ];
-        for (key, what, of, goal) in spreads {
-            report.spread(key, what, &values(&all, of), goal);
+        for (key, of) in times {
+            report.spread(key, &values(&all, of), should_win && !with_faults);
         }
         let least = |of: TimeOf| values(&all, of).at(0.0);
-        report.rows([
-            (
-                "available_min",
-                "verdict to first node's end, least",
-                least(|trial| Some(trial.available)),
-                "s",
-                None,
-            ),
-            (
-                "left_min",
-                "left over when the process had ended, least",
-                least(|trial| trial.left),
-                "s",
-                None,
-            ),
+        report.add([
+            ("available_min", least(|trial| Some(trial.available))),
+            ("left_min", least(|trial| trial.left)),
         ]);
-        LeaderFault::FAULTS
-            .into_iter()
-            .for_each(|change| self.note_change(&mut report, change));
+        for fault in LeaderFault::FAULTS {
+            self.add_fault(&mut report, fault);
+        }
         let not_won = all.iter().filter(|trial| should_win && !is_won(trial));
         report.detail("not_won", not_won.map(|trial| trial.account()).collect());
         report.detail("wanted", self.wanted.into());
@@ -264,54 +74,91 @@ impl RaceFindings {
         report
     }
 
-    /// What came of one kind of change in mid-outage.
-    fn note_change(&self, report: &mut BenchmarkReport, change: LeaderFault) {
+    fn add_counts(
+        &self,
+        report: &mut BenchmarkReport,
+        all: &[&Trial],
+        should_win: bool,
+        with_faults: bool,
+    ) {
+        let raced = all.len() as f64;
+        let count = |which: fn(&Trial) -> bool| count(all, which);
+        let sum = |of: fn(&Trial) -> usize| sum(all, of);
+        let no_time = count(|trial| trial.ending() == Ending::NoTime);
+        let excused = count(|trial| trial.ending() == Ending::Lost && trial.is_excused());
+        let to_be_won = AtLeast(raced - no_time - excused);
+        report.judge("trials", raced, Some(AtLeast(self.wanted as f64)));
+        report.judge("won", count(is_won), should_win.then_some(to_be_won));
+        report.add([("no_time", no_time)]);
+        let is_promised = |fault: &FaultOutcome| fault.promised.is_some();
+        if all
+            .iter()
+            .any(|trial| trial.fault.as_ref().is_some_and(is_promised))
+        {
+            report.add([("excused", excused), ("late", count(Trial::is_late))]);
+        }
+        report.add([
+            ("lost", count(|trial| trial.ending() == Ending::Lost)),
+            ("nodes", sum(|trial| trial.nodes)),
+            ("unknown", sum(|trial| trial.unknown)),
+        ]);
+        let restored = count(|trial| trial.restored.is_some());
+        report.judge("restored", restored, Some(AtLeast(raced)));
+        report.add([
+            (
+                "early",
+                count(|trial| trial.first_write.is_some_and(|late| late < 0.0)),
+            ),
+            ("superfluous", sum(|trial| trial.superfluous)),
+            ("wrong_writes", self.wrong_writes as f64),
+        ]);
+        let goal = (!with_faults).then_some(Exactly(0.0));
+        report.judge("without_lead", sum(|trial| trial.without_lead), goal);
+    }
+
+    /// What came of one kind of fault of the leader.
+    fn add_fault(&self, report: &mut BenchmarkReport, kind: LeaderFault) {
         let is_hit = |trial: &&Trial| {
             trial
                 .fault
                 .as_ref()
-                .is_some_and(|fault| fault.change == change)
+                .is_some_and(|fault| fault.change == kind)
         };
         let hit: Vec<&Trial> = self.trials.iter().filter(is_hit).collect();
         if hit.is_empty() {
             return;
         }
-        let early: Vec<&Trial> = hit
-            .iter()
-            .copied()
-            .filter(|trial| trial.early_fault().is_some())
-            .collect();
+        let mut early = hit.clone();
+        early.retain(|trial| trial.early_fault().is_some());
         let reaction = values(&hit, Trial::reaction);
         let election = values(&hit, |trial| trial.fault.as_ref()?.election);
+        let unknown = sum(&hit, |trial| trial.unknown);
+        let without_lead = sum(&hit, |trial| trial.without_lead);
         let cells = [
             ("trials", "outages", hit.len() as f64),
             ("won", "won", count(&hit, is_won)),
             ("early", "not all written yet", early.len() as f64),
             ("early_won", "of these won", count(&early, is_won)),
-            (
-                "unknown",
-                "nodes ever Unknown",
-                sum(&hit, |trial| trial.unknown),
-            ),
-            (
-                "reaction_p50",
-                "next write after that or the verdict, whichever was later: median, s",
-                reaction.at(0.5),
-            ),
+            ("unknown", "nodes ever Unknown", unknown),
+            ("reaction_p50", REACTION, reaction.at(0.5)),
             ("reaction_max", "worst, s", reaction.at(1.0)),
-            (
-                "election_p50",
-                "somebody else led after: median, s",
-                election.at(0.5),
-            ),
-            (
-                "without_lead",
-                "writes without the lead",
-                sum(&hit, |trial| trial.without_lead),
-            ),
+            ("election_p50", ELECTION, election.at(0.5)),
+            ("without_lead", "writes without the lead", without_lead),
         ];
-        report.matrix_row(change.words(), &format!("{}_*", change.key()), &cells);
+        report.matrix_row(kind.words(), &format!("{}_*", kind.key()), &cells);
     }
+}
+
+/// What became of a Service with a pod on each node, which was not counted in the oldest results.
+fn add_service(report: &mut BenchmarkReport, all: &[&Trial]) {
+    let lost = values(all, |trial| Some(trial.endpoints_lost? as f64));
+    let lost = lost.values().iter().copied().reduce(|sum, lost| sum + lost);
+    let unserved = values(all, |trial| trial.unserved);
+    report.add([
+        ("endpoints_lost", lost.unwrap_or(f64::NAN)),
+        ("unserved_p50", unserved.at(0.5)),
+        ("unserved_max", unserved.at(1.0)),
+    ]);
 }
 
 fn is_won(trial: &Trial) -> bool {

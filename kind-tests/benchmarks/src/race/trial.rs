@@ -5,7 +5,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 use serde::{Deserialize, Serialize};
 use testbed::shoot::KCM;
 
-use super::change::LeaderFault;
+use super::leader_fault::LeaderFault;
 use super::replicas::Hit;
 use crate::course::{Course, seconds};
 use crate::report::BenchmarkReport;
@@ -27,6 +27,34 @@ pub struct RacedOutage {
     pub course: Course,
     /// The writes in it, in order.
     pub writes: Vec<DeploymentWrite>,
+}
+
+impl RacedOutage {
+    /// With what the writes in it say of the trial.
+    pub fn new(
+        trial: Trial,
+        cut: DateTime<Utc>,
+        course: Course,
+        writes: Vec<DeploymentWrite>,
+    ) -> Self {
+        let late = |write: &DeploymentWrite| seconds(course.verdict, write.answered);
+        let kcm = writes.iter().find(|write| write.name == KCM);
+        let trial = Trial {
+            verdict: seconds(cut, course.verdict),
+            available: seconds(course.verdict, course.first_end),
+            first_write: writes.first().map(late),
+            first_by: writes.first().map(|write| write.by.clone()),
+            kcm_write: kcm.map(late),
+            last_write: writes.last().map(late),
+            ..trial
+        };
+        Self {
+            trial,
+            cut,
+            course,
+            writes,
+        }
+    }
 }
 
 /// How a trial ended.
@@ -72,13 +100,13 @@ impl FaultOutcome {
         let next = outage.writes.iter().find(|write| write.answered > hit.at);
         let kcm = outage.writes.iter().find(|write| write.name == KCM);
         Self {
-            change: hit.change,
+            change: hit.fault,
             after_outage: seconds(outage.cut, hit.at),
             before_end: seconds(hit.at, outage.course.first_end),
             election: elected.map(|at| seconds(hit.at, at)),
             written_before: kcm.is_some_and(|write| write.answered <= hit.at),
             next_write: next.map(|write| seconds(hit.at, write.answered)),
-            promised: (hit.change == LeaderFault::Restarted)
+            promised: (hit.fault == LeaderFault::Restarted)
                 .then(|| (grace / 4).as_seconds_f64() + START),
         }
     }
@@ -303,7 +331,7 @@ mod tests {
         };
         let fault = FaultOutcome::of(
             &Hit {
-                change,
+                fault: change,
                 replica: "a",
                 at: at(second),
             },

@@ -8,7 +8,7 @@ use super::chart::{
     Axis, BLUE, ChartMark, GREEN, INK, Layer, OCHRE, PURPLE, Panel, Picture, RED, Shade, draw,
     in_seconds, plain,
 };
-use crate::race::change::LeaderFault;
+use crate::race::leader_fault::LeaderFault;
 use crate::race::summary::CONTROL;
 use crate::race::trial::{TimeOf, Trial};
 use crate::report::{BenchmarkReport, Spread};

@@ -2,8 +2,8 @@
 //! deleted.
 
 use anyhow::Result;
-use faults::pods::{PodHealth, ROLE, pod, slice, status};
 use serde_json::json;
+use testbed::crash_loop::{PodHealth, ROLE, pod, slice, status};
 
 use super::SoakShoot;
 use crate::oracle::record::plane::SERVICES;

@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use anyhow::{Context, Result, ensure};
-use faults::pods::{PodHealth, ROLE, pod, slice};
 use parking_lot::Mutex;
 use serde_json::json;
 use testbed::agent::{Kind as Agent, Start};
 use testbed::api::{Record, User};
+use testbed::crash_loop::{PodHealth, ROLE, pod, slice};
 use testbed::gardener::seed_weeder;
 use testbed::{PATIENCE, leash};
 use tokio::time::timeout;

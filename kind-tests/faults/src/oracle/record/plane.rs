@@ -4,8 +4,8 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use faults::pods::ROLE;
 use testbed::api::Seen;
+use testbed::crash_loop::ROLE;
 use tokio::time::Instant;
 
 use super::judge::Violation;

@@ -1,4 +1,5 @@
-//! Pods of a control plane, and the EndpointSlices of the Services that they need.
+//! Pods of a control plane that may crash-loop, and the EndpointSlices of the Services that they
+//! need.
 
 use serde_json::{Value, json};
 
@@ -22,29 +23,31 @@ pub fn pod(
     name: &str,
     labels: &Value,
     owner: Option<&str>,
-    state: PodHealth,
+    health: PodHealth,
 ) -> Value {
     let owned = |name: &str| json!({"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": name, "uid": name, "controller": true});
     let owners = Vec::from_iter(owner.map(owned));
+    let container = json!({"name": "c", "image": "example.org/c", "args": ["--leader-elect=true"], "resources": {"requests": {"cpu": "100m"}}});
     json!({"apiVersion": "v1", "kind": "Pod",
         "metadata": {"name": name, "namespace": namespace, "labels": labels, "ownerReferences": owners},
-        "spec": {"containers": [{"name": "c", "image": "c"}]}, "status": status(state)})
+        "spec": {"containers": [container]}, "status": status(health)})
 }
 
 /// The status of a pod that runs, or that crash-loops.
-pub fn status(state: PodHealth) -> Value {
-    let ready = state == PodHealth::Running;
-    let state = match state {
+pub fn status(health: PodHealth) -> Value {
+    let state = match health {
         PodHealth::Running => json!({"running": {}}),
         PodHealth::Waiting => json!({"waiting": {"reason": "CrashLoopBackOff"}}),
         PodHealth::Terminated => json!({"terminated": {"exitCode": 1}}),
     };
-    json!({"phase": "Running", "containerStatuses": [{"name": "c", "ready": ready, "restartCount": 3, "state": state}]})
+    let ready = health == PodHealth::Running;
+    let container = json!({"name": "c", "image": "example.org/c", "imageID": "", "ready": ready, "restartCount": 3, "state": state});
+    json!({"phase": "Running", "containerStatuses": [container]})
 }
 
-/// The only slice of a Service.
+/// The only slice of a Service, which has its name.
 pub fn slice(namespace: &str, service: &str, ready: bool) -> Value {
     json!({"apiVersion": "discovery.k8s.io/v1", "kind": "EndpointSlice", "addressType": "IPv4", "ports": [],
-        "metadata": {"name": format!("{service}-1"), "namespace": namespace, "labels": {"kubernetes.io/service-name": service}},
+        "metadata": {"name": service, "namespace": namespace, "labels": {"kubernetes.io/service-name": service}},
         "endpoints": [{"addresses": ["10.0.0.1"], "conditions": {"ready": ready}}]})
 }

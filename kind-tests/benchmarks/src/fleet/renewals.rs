@@ -1,4 +1,4 @@
-//! When the nodes of light shoots renew their leases, as a function of the time: no renewal is ever
+//! When the nodes of synthetic shoots renew their leases, as a function of the time: no renewal is ever
 //! carried out.
 //!
 //! Node i of n renews in the i-th of n equal parts of a beat, somewhere in that part, and each
@@ -8,7 +8,6 @@
 use chrono::{DateTime, TimeDelta, Utc};
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
-use serde::{Deserialize, Serialize};
 
 /// How the nodes of one shoot renew. Times within a beat are microseconds, as exact as stamps are.
 #[derive(Clone, Debug)]
@@ -19,16 +18,16 @@ pub struct RenewalSchedule {
     pub outage: Option<NodeOutage>,
 }
 
-/// From `cut` on no node reaches its API server; from `healed` on each renews again when its phase
+/// From `cut` on no node reaches its API server; from `reconnected` on each renews again when its phase
 /// wants it.
-#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug)]
 pub struct NodeOutage {
     pub cut: DateTime<Utc>,
-    pub healed: Option<DateTime<Utc>>,
+    pub reconnected: Option<DateTime<Utc>>,
 }
 
 impl RenewalSchedule {
-    /// The renewer of this shoot, of `nodes` nodes that renew once in `beat`: the same in every run
+    /// The schedule of this shoot, of `nodes` nodes that renew once in `beat`: the same in every run
     /// and process.
     pub fn new(shoot: usize, nodes: usize, beat: TimeDelta) -> Self {
         let beat = (beat.as_seconds_f64() * 1e6) as i64;
@@ -54,8 +53,8 @@ impl RenewalSchedule {
                     .unwrap_or_default()
             };
             match self.outage {
-                Some(NodeOutage { cut, healed })
-                    if healed.is_none_or(|healed| last(now) < healed) =>
+                Some(NodeOutage { cut, reconnected })
+                    if reconnected.is_none_or(|reconnected| last(now) < reconnected) =>
                 {
                     last(cut.min(now))
                 }
@@ -97,19 +96,19 @@ mod tests {
 
     #[test]
     fn in_an_outage_nothing_is_renewed_until_each_node_beats_again() {
-        let mut renewer = RenewalSchedule::new(7, 100, BEAT);
-        let before = renewer.renewed(at(0));
-        renewer.outage = Some(NodeOutage {
+        let mut schedule = RenewalSchedule::new(7, 100, BEAT);
+        let before = schedule.renewed(at(0));
+        schedule.outage = Some(NodeOutage {
             cut: at(0),
-            healed: None,
+            reconnected: None,
         });
-        assert_eq!(renewer.renewed(at(60)), before);
-        renewer.outage = Some(NodeOutage {
+        assert_eq!(schedule.renewed(at(60)), before);
+        schedule.outage = Some(NodeOutage {
             cut: at(0),
-            healed: Some(at(60)),
+            reconnected: Some(at(60)),
         });
         let renewed = |now: i64| {
-            renewer
+            schedule
                 .renewed(at(now))
                 .into_iter()
                 .filter(|&renewed| renewed >= at(60))

@@ -1,5 +1,5 @@
-//! A lane: one shoot on the seed, with a real API server and a real kube-controller-manager of its
-//! own, that goes through one outage after another.
+//! One shoot of the race, with a real API server and a real kube-controller-manager of its own, that
+//! goes through one outage after another.
 
 use std::path::Path;
 use std::time::Duration;
@@ -11,11 +11,11 @@ use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 use testbed::audit::Mark;
 use testbed::seed::READY_AFTER;
-use testbed::shoot::{CA, KCM};
+use testbed::shoot::CA;
 use testbed::{Service, Shoot, ShootPlan, eventually};
 use tokio::time::{Instant, sleep};
 
-use super::referee::Referee;
+use super::observer::RaceObserver;
 use super::trial::{RacedOutage, Trial};
 use crate::course::{Course, seconds, turns_up};
 use crate::fleet::fill::DEPENDENTS;
@@ -29,7 +29,7 @@ const POD_TAKES_MS: std::ops::RangeInclusive<u64> = 1000..=2000;
 /// By how much a renewal may come late on a busy machine.
 const LATE: Duration = Duration::from_secs(1);
 
-/// The beginning of the lanes' names, and of their namespaces on the seed.
+/// The beginning of the raced shoots' names, and of their namespaces on the seed.
 pub const NAME: &str = "lane-";
 pub const NAMESPACE: &str = "shoot--bed--lane-";
 
@@ -38,16 +38,16 @@ pub const NAMESPACE: &str = "shoot--bed--lane-";
 const RAISED_BEFORE_END: TimeDelta = TimeDelta::seconds(8);
 
 /// A shoot in which outages are raced.
-pub struct Lane {
+pub struct RaceShoot {
     number: u32,
     pub shoot: Shoot,
-    referee: Referee,
+    observer: RaceObserver,
     service: Service,
     pub grace: Duration,
     pub random: StdRng,
 }
 
-impl Lane {
+impl RaceShoot {
     /// Of a shoot without nodes. The random numbers follow from its own and `random_seed`.
     pub async fn new(
         number: u32,
@@ -56,16 +56,13 @@ impl Lane {
         grace: Duration,
         random_seed: u64,
     ) -> Result<Self> {
-        let referee = Referee::of(&shoot, programs, grace)?;
-        let service = Service::create(shoot.plane.api()).await?;
-        let random = StdRng::seed_from_u64(random_seed.wrapping_add(number.into()));
         Ok(Self {
             number,
+            observer: RaceObserver::of(&shoot, programs, grace)?,
+            service: Service::create(shoot.plane.api()).await?,
             shoot,
-            referee,
-            service,
             grace,
-            random,
+            random: StdRng::seed_from_u64(random_seed.wrapping_add(number.into())),
         })
     }
 
@@ -76,18 +73,18 @@ impl Lane {
 
     /// Lets the shoot have some nodes and waits until all is as in quiet times.
     pub async fn prepare(&mut self) -> Result<()> {
+        let Self { shoot, random, .. } = self;
         // 3 to 100; as many shoots have 3 to 10 as have 30 to 100.
-        let nodes = (3.0 * (100.0_f64 / 3.0).powf(self.random.random())).round() as usize;
-        let beat = self.shoot.nodes.beat();
-        self.shoot
-            .set_nodes(nodes, || beat.mul_f64(self.random.random()))
-            .await?;
+        let nodes = (3.0 * (100.0_f64 / 3.0).powf(random.random())).round() as usize;
+        let beat = shoot.nodes.beat();
+        let phase = || beat.mul_f64(random.random());
+        shoot.set_nodes(nodes, phase).await?;
         for name in DEPENDENTS {
-            let takes = self.random.random_range(POD_TAKES_MS).to_string();
-            self.shoot.annotate(name, READY_AFTER, Some(&takes)).await?;
+            let takes = random.random_range(POD_TAKES_MS).to_string();
+            shoot.annotate(name, READY_AFTER, Some(&takes)).await?;
         }
         self.as_before().await?;
-        self.referee.at_work().await?;
+        self.observer.at_work().await?;
         self.service.run_on(self.shoot.nodes.names()).await?;
         are_fresh(&self.shoot).await
     }
@@ -97,9 +94,8 @@ impl Lane {
         eventually("all as before", async || {
             let states = self.shoot.states();
             let is_as_before = |name: &str| {
-                states
-                    .get(name)
-                    .is_some_and(|state| state.is_free_at(1) && state.ready == 1)
+                let state = states.get(name);
+                state.is_some_and(|state| state.is_free_at(1) && state.ready == 1)
             };
             ensure!(DEPENDENTS.into_iter().all(is_as_before), "{states:?}");
             Ok(())
@@ -132,102 +128,96 @@ impl Lane {
     ) -> Result<RacedOutage> {
         sleep(delay).await;
         let mark = self.shoot.seed.plane().mark();
-        self.referee.begin();
+        self.observer.begin();
         self.shoot.nodes.cut_all();
         // No renewal lands after this.
         self.shoot.nodes.settled().await;
         let cut = Utc::now();
         let stamps = self.shoot.nodes.stamps().await?;
-        let course = Course::of(&stamps, TimeDelta::from_std(self.grace)?)
-            .context("fewer than two nodes")?;
+        let grace = TimeDelta::from_std(self.grace)?;
+        let course = Course::of(&stamps, grace).context("fewer than two nodes")?;
         let over = course.last_end + MONITOR_PERIOD * 2;
-        let raised = if raise {
-            self.raise(over - RAISED_BEFORE_END).await?
-        } else {
-            None
-        };
-        sleep((over - Utc::now()).to_std().unwrap_or_default()).await;
+        let raised = self.raise(over - RAISED_BEFORE_END, raise).await?;
+        sleep_until(over).await;
 
-        let healed = Utc::now();
-        let renewals = self.heal().await?;
-        let turns = turns_up(&renewals).context("no nodes")?;
-        let restored = self.as_before().await.map(|()| seconds(healed, Utc::now()));
-        let writes = self.writes_since(&mark)?;
-        let protecting = |write: &&DeploymentWrite| write.answered <= raised.unwrap_or(healed);
-        let in_outage: Vec<DeploymentWrite> = writes.iter().filter(protecting).cloned().collect();
-        let next_after = |moment: DateTime<Utc>| {
-            writes
-                .iter()
-                .map(|write| write.answered)
-                .find(|&answered| answered > moment)
+        let reconnected = Utc::now();
+        let turns = turns_up(&self.reconnect().await?).context("no nodes")?;
+        let restored = self.as_before().await;
+        let restored = restored.map(|()| seconds(reconnected, Utc::now()));
+        let mut writes = self.writes_since(&mark)?;
+        let next_after = |moment| {
+            let mut answers = writes.iter().map(|write| write.answered);
+            answers.find(|answered| *answered > moment)
         };
-        let after_verdict = |write: &DeploymentWrite| seconds(course.verdict, write.answered);
-        let seen = self.referee.seen.borrow().clone();
-        let endpoints = self.service.endpoints();
+        let lowered = raised.and_then(|raised| Some(seconds(raised, next_after(raised)?)));
+        let recovered = next_after(reconnected).map(|answered| seconds(turns, answered));
+        let due = 2 * DEPENDENTS.len() + usize::from(raised.is_some());
         let trial = Trial {
             number,
             lane: self.number as usize,
             nodes: stamps.len(),
-            verdict: seconds(cut, course.verdict),
-            available: seconds(course.verdict, course.first_end),
-            first_write: in_outage.first().map(after_verdict),
-            first_by: in_outage.first().map(|write| write.by.clone()),
-            kcm_write: in_outage
-                .iter()
-                .find(|write| write.name == KCM)
-                .map(after_verdict),
-            last_write: in_outage.last().map(after_verdict),
+            lowered,
+            recovered,
+            restored: restored.ok(),
+            superfluous: writes.len().saturating_sub(due),
+            without_lead: writes.iter().filter(|write| !write.by.leads).count(),
+            ..self.protection(course)
+        };
+        writes.retain(|write| write.answered <= raised.unwrap_or(reconnected));
+        Ok(RacedOutage::new(trial, cut, course, writes))
+    }
+
+    /// What became of the nodes, and of their Service.
+    fn protection(&self, course: Course) -> Trial {
+        let (seen, endpoints) = (self.observer.seen.borrow(), self.service.endpoints());
+        Trial {
             kcm_exit: seen.end.map(|(_, took)| took.as_secs_f64()),
             left: seen.end.map(|(end, _)| seconds(end, course.first_end)),
             unknown: seen.unknown.len(),
             endpoints_lost: Some(endpoints.lost.len()),
             unserved: Some(endpoints.without(Instant::now()).as_secs_f64()),
-            lowered: raised.and_then(|raised| Some(seconds(raised, next_after(raised)?))),
-            recovered: next_after(healed).map(|answered| seconds(turns, answered)),
-            restored: restored.ok(),
-            superfluous: writes
-                .len()
-                .saturating_sub(2 * DEPENDENTS.len() + usize::from(raised.is_some())),
-            without_lead: writes.iter().filter(|write| !write.by.leads).count(),
-            fault: None,
-        };
-        Ok(RacedOutage {
-            trial,
-            cut,
-            course,
-            writes: in_outage,
-        })
+            ..Trial::default()
+        }
     }
 
     /// The nodes' way is there again: each renews within a beat, from now on at a new phase, and
     /// posts its status and its pods'. Returns when each renews first, in order.
-    async fn heal(&mut self) -> Result<Vec<DateTime<Utc>>> {
-        let (healed, nodes) = (Utc::now(), &self.shoot.nodes);
-        let mut phases: Vec<Duration> = nodes
-            .names()
-            .iter()
+    async fn reconnect(&mut self) -> Result<Vec<DateTime<Utc>>> {
+        let (reconnected, nodes) = (Utc::now(), &self.shoot.nodes);
+        let names = nodes.names().iter();
+        let mut phases: Vec<Duration> = names
             .map(|_| nodes.beat().mul_f64(self.random.random()))
             .collect();
         nodes.heal_at(&phases);
-        try_join_all(
-            (0..phases.len()).map(|node| nodes.report(node, "Ready", "True", "KubeletReady")),
-        )
-        .await?;
+        let report = |node| nodes.report(node, "Ready", "True", "KubeletReady");
+        try_join_all((0..phases.len()).map(report)).await?;
         self.service.report_lost().await?;
         phases.sort_unstable();
-        Ok(phases.into_iter().map(|phase| healed + phase).collect())
+        Ok(phases.iter().map(|phase| reconnected + *phase).collect())
     }
 
-    /// At this moment somebody brings cluster-autoscaler up, if all are at 0 by then. Returns when.
-    async fn raise(&self, at: DateTime<Utc>) -> Result<Option<DateTime<Utc>>> {
-        sleep((at - Utc::now()).to_std().unwrap_or_default()).await;
-        if self.shoot.states().values().any(|state| state.replicas > 0) {
-            return Ok(None);
+    /// At this moment somebody brings cluster-autoscaler up, if that is wanted and all are at 0 by
+    /// then. Returns when.
+    async fn raise(&self, at: DateTime<Utc>, wanted: bool) -> Result<Option<DateTime<Utc>>> {
+        if wanted {
+            sleep_until(at).await;
+            if self
+                .shoot
+                .states()
+                .values()
+                .all(|state| state.replicas == 0)
+            {
+                let raised = Utc::now();
+                self.shoot.scale(CA, 1).await?;
+                return Ok(Some(raised));
+            }
         }
-        let raised = Utc::now();
-        self.shoot.scale(CA, 1).await?;
-        Ok(Some(raised))
+        Ok(None)
     }
+}
+
+async fn sleep_until(moment: DateTime<Utc>) {
+    sleep((moment - Utc::now()).to_std().unwrap_or_default()).await;
 }
 
 /// A shoot without nodes yet, to which each replica has a way of its own.

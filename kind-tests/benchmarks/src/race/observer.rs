@@ -1,9 +1,8 @@
-//! The other runner: a real kube-controller-manager that gives nodes up, and ends when its
-//! Deployment is at 0. And who watches it: whether it is at work, and which nodes it ever gave up.
+//! The other runner: a real kube-controller-manager that marks nodes Unknown, and ends when its
+//! Deployment is at 0. And who watches it: whether it is at work, and which nodes it ever marked.
 
 use std::collections::BTreeSet;
 use std::path::Path;
-use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
@@ -13,7 +12,7 @@ use testbed::control_plane::ControllerManager;
 use testbed::gardener::node;
 use testbed::kube_api::Change;
 use testbed::shoot::KCM;
-use testbed::{KubeApi, Seed, Shoot, eventually};
+use testbed::{KubeApi, Shoot, eventually};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::sleep;
@@ -25,7 +24,7 @@ const SENTINEL: &str = "sentinel";
 /// How long a watch that broke waits before it begins again.
 const PAUSE: Duration = Duration::from_millis(200);
 
-/// What is seen of one shoot since the beginning of the last outage.
+/// What was observed of one shoot since the beginning of the last outage.
 #[derive(Clone, Default)]
 pub struct RaceObservation {
     /// The nodes that were ever Unknown.
@@ -38,25 +37,40 @@ pub struct RaceObservation {
 }
 
 /// Watches one shoot and keeps its kube-controller-manager.
-pub struct Referee {
+pub struct RaceObserver {
     pub seen: watch::Sender<RaceObservation>,
     _tasks: JoinSet<()>,
 }
 
-impl Referee {
+impl RaceObserver {
     /// Begins; kube-controller-manager starts as soon as its Deployment has replicas.
     pub fn of(shoot: &Shoot, programs: &Path, grace: Duration) -> Result<Self> {
-        let manager = ControllerManager::new(programs, shoot.plane.admin_kubeconfig(), grace)?;
-        let (seen, api) = (watch::Sender::default(), shoot.plane.api());
+        let seen = watch::Sender::default();
+        let api = shoot.plane.api().clone();
+        let mut controllers = ControllerPod {
+            manager: ControllerManager::new(programs, shoot.plane.admin_kubeconfig(), grace)?,
+            api: api.clone(),
+            seen: seen.clone(),
+        };
+        let (mut states, kcm) = (
+            shoot.seed.journal().states(),
+            (shoot.namespace.clone(), KCM.to_owned()),
+        );
         let mut tasks = JoinSet::new();
-        tasks.spawn(follow_nodes(api.clone(), seen.clone()));
-        tasks.spawn(keep(
-            manager,
-            api.clone(),
-            shoot.seed.clone(),
-            shoot.namespace.clone(),
-            seen.clone(),
-        ));
+        tasks.spawn(follow_nodes(api, seen.clone()));
+        tasks.spawn(async move {
+            loop {
+                let state = states.borrow_and_update().get(&kcm).cloned();
+                let wanted = state.is_some_and(|state| state.replicas > 0);
+                if let Err(error) = controllers.set_running(wanted).await {
+                    let trouble = format!("{error:#}");
+                    controllers.seen.send_modify(|seen| seen.trouble = trouble);
+                    sleep(PAUSE).await;
+                } else if states.changed().await.is_err() {
+                    return;
+                }
+            }
+        });
         Ok(Self {
             seen,
             _tasks: tasks,
@@ -110,55 +124,34 @@ fn any(list: &Value, is_it: impl Fn(&Value) -> bool) -> bool {
     list.as_array().is_some_and(|list| list.iter().any(is_it))
 }
 
-/// Runs kube-controller-manager as its Deployment in this namespace wants it: SIGTERM comes at once
+/// A shoot's kube-controller-manager, which runs as its Deployment wants it: SIGTERM comes at once
 /// when that is at 0, as from a kubelet.
-async fn keep(
-    mut manager: ControllerManager,
+struct ControllerPod {
+    manager: ControllerManager,
     api: KubeApi,
-    seed: Arc<Seed>,
-    namespace: String,
     seen: watch::Sender<RaceObservation>,
-) {
-    let (mut states, deployment) = (seed.journal().states(), (namespace, KCM.to_owned()));
-    loop {
-        let wanted = states
-            .borrow_and_update()
-            .get(&deployment)
-            .is_some_and(|state| state.replicas > 0);
-        let done = match (wanted, manager.is_running()) {
-            (true, false) => start(&mut manager, &api, &seen).await,
-            (false, true) => stop(&mut manager, &seen).await,
+}
+
+impl ControllerPod {
+    async fn set_running(&mut self, wanted: bool) -> Result<()> {
+        match (wanted, self.manager.is_running()) {
+            (true, false) => {
+                self.api.delete(&format!("{NODES}/{SENTINEL}")).await?;
+                self.seen.send_modify(|seen| seen.at_work = false);
+                let mut sentinel = node(SENTINEL, "pool");
+                sentinel["status"]["conditions"] =
+                    json!([{"type": "Ready", "status": "False", "lastHeartbeatTime": Utc::now()}]);
+                self.api.create(&sentinel).await?;
+                self.manager.set_running(true)
+            }
+            (false, true) => {
+                let took = self.manager.terminate().await?.context("it did not run")?;
+                let end = Some((Utc::now(), took));
+                self.seen
+                    .send_modify(|seen| (seen.at_work, seen.end) = (false, end));
+                Ok(())
+            }
             _ => Ok(()),
-        };
-        if let Err(error) = done {
-            seen.send_modify(|seen| seen.trouble = format!("{error:#}"));
-            sleep(PAUSE).await;
-        } else if states.changed().await.is_err() {
-            return;
         }
     }
-}
-
-async fn start(
-    manager: &mut ControllerManager,
-    api: &KubeApi,
-    seen: &watch::Sender<RaceObservation>,
-) -> Result<()> {
-    api.delete(&format!("{NODES}/{SENTINEL}")).await?;
-    seen.send_modify(|seen| seen.at_work = false);
-    let mut sentinel = node(SENTINEL, "pool");
-    sentinel["status"]["conditions"] =
-        json!([{"type": "Ready", "status": "False", "lastHeartbeatTime": Utc::now()}]);
-    api.create(&sentinel).await?;
-    manager.set_running(true)
-}
-
-async fn stop(
-    manager: &mut ControllerManager,
-    seen: &watch::Sender<RaceObservation>,
-) -> Result<()> {
-    let took = manager.terminate().await?.context("it did not run")?;
-    let end = Utc::now();
-    seen.send_modify(|seen| (seen.at_work, seen.end) = (false, Some((end, took))));
-    Ok(())
 }

@@ -22,16 +22,16 @@ use testbed::shoot::LEASES;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, MissedTickBehavior, interval_at};
 
-use super::light::{LightShoots, TOKEN};
+use super::synthetic::{SyntheticShoots, TOKEN};
 
 /// What a connection of a probe reads at once.
 const READ_AT_ONCE: usize = 16 << 10;
 
-type BareClient = HyperClient<HttpsConnector<HttpConnector>, Empty<Bytes>>;
+type BaselineClient = HyperClient<HttpsConnector<HttpConnector>, Empty<Bytes>>;
 
 /// What a bare loop is to do.
 #[derive(Args, Clone, Debug)]
-pub struct BareLoopOptions {
+pub struct BaselineOptions {
     /// Seconds between two requests to the same shoot.
     #[arg(long)]
     period: f64,
@@ -40,40 +40,30 @@ pub struct BareLoopOptions {
     urls: Vec<String>,
 }
 
-/// Starts a process that lists the leases of light shoots again and again: one client and one kept
-/// connection for each, one request in `period`.
-pub fn start(shoots: &LightShoots, period: Duration) -> Result<Process> {
-    let (period, authority) = (period.as_secs_f64(), &shoots.opened.authority);
+/// Starts a process that lists the leases of synthetic shoots again and again: one client and one
+/// kept connection for each, one request in `period`.
+pub fn start(shoots: &SyntheticShoots, period: Duration) -> Result<Process> {
+    let name = "bare-loop";
     let mut args = vec![
-        "bare-loop".to_owned(),
-        format!("--period={period}"),
-        format!("--authority={authority}"),
+        name.to_owned(),
+        format!("--period={}", period.as_secs_f64()),
+        format!("--authority={}", shoots.authority.pem()),
     ];
-    args.extend((0..shoots.plan.shoots).map(|shoot| shoots.url(shoot)));
-    Process::start(
-        "bare-loop",
-        &std::env::current_exe()?,
-        &args,
-        &leash::folder("bare-loop")?.join("log"),
-    )
+    args.extend(shoots.urls());
+    let log = leash::folder(name)?.join("log");
+    Process::start(name, &std::env::current_exe()?, &args, &log)
 }
 
 /// That process.
-pub async fn run(order: BareLoopOptions) -> Result<()> {
-    let BareLoopOptions {
-        period,
-        authority,
-        urls,
-    } = order;
+pub async fn run(options: BaselineOptions) -> Result<()> {
     let mut roots = RootCertStore::empty();
-    roots.add(CertificateDer::from_pem_slice(authority.as_bytes())?)?;
-    let (begin, period, count) = (
-        Instant::now(),
-        Duration::from_secs_f64(period),
-        urls.len() as f64,
-    );
+    roots.add(CertificateDer::from_pem_slice(
+        options.authority.as_bytes(),
+    )?)?;
+    let (begin, period) = (Instant::now(), Duration::from_secs_f64(options.period));
     let mut tasks = JoinSet::<()>::new();
-    for (place, url) in urls.into_iter().enumerate() {
+    let count = options.urls.len() as f64;
+    for (place, url) in options.urls.into_iter().enumerate() {
         let client = client(&roots);
         let mut ticks = interval_at(begin + period.mul_f64(place as f64 / count), period);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -90,7 +80,7 @@ pub async fn run(order: BareLoopOptions) -> Result<()> {
 }
 
 /// The client of a probe.
-fn client(authority: &RootCertStore) -> BareClient {
+fn client(authority: &RootCertStore) -> BaselineClient {
     let tls = ClientConfig::builder()
         .with_root_certificates(authority.clone())
         .with_no_client_auth();
@@ -99,25 +89,20 @@ fn client(authority: &RootCertStore) -> BareClient {
         .https_only()
         .enable_http1()
         .build();
-    let mut builder = HyperClient::builder(TokioExecutor::new());
-    builder
+    HyperClient::builder(TokioExecutor::new())
         .pool_max_idle_per_host(1)
         .pool_idle_timeout(None)
         .http1_max_buf_size(READ_AT_ONCE)
         .build(https)
 }
 
-async fn get(client: &BareClient, url: &str) -> Result<()> {
+async fn get(client: &BaselineClient, url: &str) -> Result<()> {
+    let accepted = "application/vnd.kubernetes.protobuf,application/json;q=0.9";
     let request = Request::get(format!("{url}{LEASES}"))
-        .header(
-            ACCEPT,
-            "application/vnd.kubernetes.protobuf,application/json;q=0.9",
-        )
-        .header(AUTHORIZATION, format!("Bearer {}", TOKEN));
-    let mut body = client
-        .request(request.body(Empty::new())?)
-        .await?
-        .into_body();
+        .header(ACCEPT, accepted)
+        .header(AUTHORIZATION, format!("Bearer {TOKEN}"))
+        .body(Empty::new())?;
+    let mut body = client.request(request).await?.into_body();
     while let Some(frame) = body.frame().await {
         drop(frame?);
     }
