@@ -52,13 +52,12 @@ pub async fn listen(flag: &'static str, address: &str) -> Result<Option<TcpListe
     let bound = match address.strip_prefix(':').map(str::parse::<u16>) {
         // All of IPv6 and with it IPv4, or just the latter where there is no IPv6.
         Some(Ok(port)) => {
-            TcpListener::bind(
-                &[
-                    SocketAddr::from(([0; 16], port)),
-                    SocketAddr::from(([0; 4], port)),
-                ][..],
-            )
-            .await
+            let (ipv6, ipv4) = ([0; 16], [0; 4]);
+            let every = [
+                SocketAddr::from((ipv6, port)),
+                SocketAddr::from((ipv4, port)),
+            ];
+            TcpListener::bind(&every[..]).await
         }
         Some(Err(_)) => Err(std::io::Error::other(
             "its port is no number from 0 to 65535",

@@ -2,10 +2,10 @@
 //! each other.
 //!
 //! ```text
-//! wait --Lease free, given up, or not renewed for its duration--> lead --renew every retryPeriod--> ...
-//!   ^ watches the Lease: one that is given up is taken at once      |
-//!   |                                                               |--release, after the work has ended--> done
-//!   '-- (a new process)          no renewal for renewDeadline, or another holder --> lost: the process ends
+//! acquire --Lease free, released, or not renewed for leaseDuration--> renew every retryPeriod --> ...
+//!   ^ watches the Lease: one that is released is taken at once          |
+//!   |                                                                   |--release, after the work has ended--> done
+//!   '-- (a new process)              no renewal for renewDeadline, or another holder --> lost: the process ends
 //! ```
 //!
 //! The [`Fence`] is what makes losing safe: it closes `renewDeadline` after the last renewal was
@@ -21,28 +21,27 @@ mod role;
 
 use std::time::Duration;
 
+use anyhow::anyhow;
 use futures::StreamExt;
 use futures::stream::BoxStream;
-use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
+use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::ObjectReference;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{MicroTime, ObjectMeta};
 use k8s_openapi::jiff::Timestamp;
 use kube::api::{PostParams, WatchEvent, WatchParams};
-use kube::{Api, Client};
+use kube::{Api, Client, Resource};
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep, sleep_until, timeout, timeout_at};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 
 pub use self::fence::Fence;
-use self::fence::FenceKeeper;
-use self::record::{Observation, held_by, holder, released};
-use self::role::Holder;
+use self::record::{ObservedLease, held_by, holder, released};
+use self::role::Election;
 pub use self::role::Role;
-pub(crate) use self::role::Standing;
+pub use self::role::RoleStatus;
 use crate::events::Events;
 use crate::flags::LeaderElection;
-use crate::logging::with_causes;
 
 /// How long one watch of the Lease lasts, in seconds: below the 240 s after which common load
 /// balancers cut in silence.
@@ -52,10 +51,10 @@ const MIN_REQUEST_TIMEOUT: Duration = Duration::from_secs(1);
 /// How much later than two retry periods a leader may renew before it counts as gone (D-61): what a
 /// slow API server takes.
 const RENEWAL_TOLERANCE: Duration = Duration::from_secs(1);
-/// Giving up the Lease may take so long: the process has 5 s for its whole end (rule 85), and an
+/// The longest time for the release: the process has 5 s for its whole end (rule 85), and an
 /// unreleased Lease expires.
 const RELEASE_LIMIT: Duration = Duration::from_secs(2);
-/// How often giving up the Lease is tried: a renewal that was under way may still change it, and an
+/// How often the release is tried: a renewal that was under way may still change the Lease, and an
 /// answer may get lost.
 const RELEASE_ATTEMPTS: usize = 3;
 /// The reason of the Events, which is client-go's.
@@ -70,12 +69,12 @@ pub enum Lost {
 }
 
 /// Does `work` as a candidate for leadership: work that writes only through the fence, and ends by
-/// itself when the process is to end. The Lease is then given up; other replicas take over at once.
-/// The election is a task of its own: however long the work computes, the Lease is renewed.
+/// itself when the process is to end. The Lease is then released; another replica takes over at
+/// once. The election is a task of its own: however long the work computes, the Lease is renewed.
 ///
 /// # Errors
 /// When leadership is lost; `work` is then dropped, and the process must end.
-pub async fn campaign(elector: Elector, work: impl Future<Output = ()>) -> Result<(), Lost> {
+pub async fn campaign(elector: LeaderElector, work: impl Future<Output = ()>) -> Result<(), Lost> {
     let stop = CancellationToken::new();
     let mut election = AbortOnDropHandle::new(tokio::spawn(elector.run(stop.clone())));
     let ended = tokio::select! {
@@ -85,104 +84,87 @@ pub async fn campaign(elector: Elector, work: impl Future<Output = ()>) -> Resul
         }
         ended = &mut election => ended,
     };
-    match ended {
-        Ok(elector) => elector?.release().await,
-        // Nobody has aborted it: it fell over something nobody had thought of, and the process with
-        // it.
-        Err(error) => std::panic::resume_unwind(error.into_panic()),
-    }
-    Ok(())
+    // Nobody has aborted it: if it could not be joined, it has panicked, and so does the process.
+    ended.unwrap_or_else(|error| std::panic::resume_unwind(error.into_panic()))
 }
 
-pub struct Elector {
+pub struct LeaderElector {
     api: Api<Lease>,
     name: String,
     identity: String,
     settings: LeaderElection,
-    fence: FenceKeeper,
     events: Events,
-    observation: Observation,
-    /// The Lease as last read or written; none when it may be another by now.
+    observed: ObservedLease,
+    /// The Lease as last read or written; none when it may have changed since.
     lease: Option<Lease>,
     /// What Events about the Lease refer to.
     reference: ObjectReference,
     /// Whether anything was written, so that the Lease may be ours even if no answer said so.
     wrote: bool,
-    holder: watch::Sender<Holder>,
+    election: watch::Sender<Election>,
 }
 
 type LeaseEvents = BoxStream<'static, kube::Result<WatchEvent<Lease>>>;
 
-/// Whose the Lease is.
+/// Who holds the Lease.
 enum Tenure {
     Ours,
-    /// Another one's, at least until then.
+    /// Another replica, at least until then.
     Theirs(Instant),
 }
 
-#[derive(Debug, thiserror::Error)]
-enum AttemptError {
-    #[error("no answer in time")]
-    Timeout,
-    #[error("the watch ended")]
-    WatchEnded,
-    #[error(transparent)]
-    Api(#[from] kube::Error),
-}
-
-impl Elector {
-    /// A candidate for the Lease `name`. `identity` must be unlike that of any other process.
+impl LeaderElector {
+    /// A candidate for the Lease `name`, and its role. `identity` must be unlike that of any other
+    /// process.
     pub fn new(
         client: Client,
         settings: LeaderElection,
         name: &str,
         identity: String,
-        fence: FenceKeeper,
         events: Events,
-    ) -> Self {
-        Self {
+    ) -> (Self, Role) {
+        let (sender, election) = watch::channel(Election::default());
+        let elector = Self {
             api: Api::namespaced(client, &settings.namespace),
             name: name.to_owned(),
-            observation: Observation::new(identity.clone()),
-            identity,
+            observed: ObservedLease::default(),
+            identity: identity.clone(),
             reference: reference(&settings.namespace, name),
             settings,
-            fence,
             events,
             lease: None,
             wrote: false,
-            holder: watch::Sender::default(),
-        }
+            election: sender,
+        };
+        (elector, Role::Candidate { identity, election })
     }
 
-    /// Shows the holder of the Lease, as last seen.
-    pub fn holder(&self) -> watch::Receiver<Holder> {
-        self.holder.subscribe()
-    }
-
-    /// Takes part until `stop`, and is then to be followed by [`Elector::release`].
-    async fn run(mut self, stop: CancellationToken) -> Result<Self, Lost> {
+    /// Takes part until `stop`, and releases the Lease then.
+    async fn run(mut self, stop: CancellationToken) -> Result<(), Lost> {
         let lost = async {
             self.acquire().await;
-            self.hold().await
+            self.renew().await
         };
         match stop.run_until_cancelled(lost).await {
             Some(lost) => Err(lost),
-            None => Ok(self),
+            None => {
+                self.release().await;
+                Ok(())
+            }
         }
     }
 
-    /// Waits until this process leads. The fence is open then. Can be cancelled, and is then to be
-    /// followed by [`Elector::release`].
+    /// Waits until this process leads: the fence is open then. After a cancellation call
+    /// [`LeaderElector::release`].
     pub async fn acquire(&mut self) {
         loop {
-            match self.try_acquire().await {
+            match self.try_acquire_or_renew().await {
                 Ok(Tenure::Ours) => break,
                 Ok(Tenure::Theirs(until)) => self.await_change(until).await,
                 Err(error) => {
                     tracing::warn!(
                         lease = self.name,
-                        error = with_causes(&error),
+                        error = &*error,
                         "Lease cannot be read or written, trying again"
                     );
                     sleep(self.settings.retry_period).await;
@@ -193,25 +175,24 @@ impl Elector {
         self.report("became leader");
     }
 
-    /// Leads until leadership is lost. Can be cancelled, and is then to be followed by
-    /// [`Elector::release`].
-    pub async fn hold(&mut self) -> Lost {
+    /// Renews the Lease until leadership is lost. After a cancellation call
+    /// [`LeaderElector::release`].
+    pub async fn renew(&mut self) -> Lost {
         let lost = loop {
-            let next = Instant::now() + self.settings.retry_period;
-            let until = self.fence.until().unwrap_or_else(Instant::now);
-            sleep_until(next.min(until)).await;
+            let until = self.leads_until().unwrap_or_else(Instant::now);
+            sleep_until(until.min(Instant::now() + self.settings.retry_period)).await;
             if until <= Instant::now() {
                 break Lost::Expired(self.settings.renew_deadline);
             }
-            match timeout_at(until, self.try_acquire()).await {
+            match timeout_at(until, self.try_acquire_or_renew()).await {
                 Ok(Ok(Tenure::Ours)) => {}
                 Ok(Ok(Tenure::Theirs(_))) => {
-                    break Lost::Taken(self.observation.holder().to_owned());
+                    break Lost::Taken(self.observed.holder().to_owned());
                 }
                 Ok(Err(error)) => {
                     tracing::warn!(
                         lease = self.name,
-                        error = with_causes(&error),
+                        error = &*error,
                         "Lease could not be renewed, trying again"
                     )
                 }
@@ -219,54 +200,47 @@ impl Elector {
                 Err(_) => {}
             }
         };
-        self.fence.close();
-        self.report("stopped leading");
+        self.stop_leading();
         lost
     }
 
-    /// Gives the Lease up if it is ours, so that another replica leads at once. Only after all work
+    /// Releases the Lease if it is ours, so that another replica leads at once. Only after all work
     /// has ended.
     pub async fn release(mut self) {
-        if self.fence.until().is_some() {
-            self.fence.close();
-            self.report("stopped leading");
+        if self.leads_until().is_some() {
+            self.stop_leading();
         }
         if !self.wrote {
             return;
         }
-        match timeout(RELEASE_LIMIT, self.try_release())
-            .await
-            .unwrap_or(Err(AttemptError::Timeout))
-        {
-            Ok(true) => tracing::info!(lease = self.name, "Lease given up"),
+        let released = timeout(RELEASE_LIMIT, self.try_release()).await;
+        match released.unwrap_or_else(|_| Err(no_answer())) {
+            Ok(true) => tracing::info!(lease = self.name, "Lease released"),
             Ok(false) => {}
             Err(error) => {
                 tracing::warn!(
                     lease = self.name,
-                    error = with_causes(&error),
-                    "Lease could not be given up, it will expire"
+                    error = &*error,
+                    "Lease could not be released, it will expire"
                 )
             }
         }
     }
 
     /// Whether the Lease was ours and no longer is.
-    async fn try_release(&mut self) -> Result<bool, AttemptError> {
+    async fn try_release(&mut self) -> anyhow::Result<bool> {
         let mut attempts = 1;
         loop {
             let lease = match self.lease.take() {
                 Some(lease) => Some(lease),
-                None => self.request(self.api.get_opt(&self.name)).await?,
+                None => self.read().await?,
             };
-            let Some(lease) = lease else { return Ok(false) };
-            let spec = lease.spec.clone().unwrap_or_default();
-            if holder(&spec) != self.identity {
+            let ours = lease.filter(|lease| holder(lease) == self.identity);
+            let Some(mut lease) = ours else {
                 return Ok(false);
-            }
-            match self
-                .put(lease, released(spec, MicroTime(Timestamp::now())))
-                .await
-            {
+            };
+            lease.spec = lease.spec.map(|spec| released(spec, now()));
+            match self.write(lease).await {
                 Ok(_) => return Ok(true),
                 Err(error) if attempts == RELEASE_ATTEMPTS => return Err(error),
                 Err(_) => attempts += 1,
@@ -274,134 +248,125 @@ impl Elector {
         }
     }
 
-    async fn try_acquire(&mut self) -> Result<Tenure, AttemptError> {
+    async fn try_acquire_or_renew(&mut self) -> anyhow::Result<Tenure> {
         // First on the assumption that it is as last seen. After a failure self.lease stays empty:
         // it is read again.
         if let Some(lease) = self.lease.take() {
             match self.attempt(Some(lease)).await {
-                Ok(standing) => return Ok(standing),
-                Err(error) => tracing::debug!(
-                    lease = self.name,
-                    error = with_causes(&error),
-                    "Lease is read again"
-                ),
+                Ok(tenure) => return Ok(tenure),
+                Err(error) => {
+                    tracing::debug!(lease = self.name, error = &*error, "Lease is read again")
+                }
             }
         }
-        let lease = self.request(self.api.get_opt(&self.name)).await?;
+        let lease = self.read().await?;
         self.attempt(lease).await
     }
 
-    /// Writes the Lease unless another one holds it; `known` is how it is, none when it does not
-    /// exist.
-    async fn attempt(&mut self, known: Option<Lease>) -> Result<Tenure, AttemptError> {
+    /// Writes the Lease unless another replica holds it; `known` is none when it does not exist.
+    async fn attempt(&mut self, known: Option<Lease>) -> anyhow::Result<Tenure> {
         if let Some(lease) = &known {
-            self.note(lease);
+            self.observe(lease);
         }
-        if let Some(until) = self.observation.held_until(Instant::now()) {
+        if let Some(until) = self.observed.held_until(&self.identity, Instant::now()) {
             self.lease = known;
             return Ok(Tenure::Theirs(until));
         }
         let sent = Instant::now();
         self.wrote = true;
-        let spec = known
-            .as_ref()
-            .and_then(|lease| lease.spec.clone())
-            .unwrap_or_default();
-        let spec = held_by(
-            spec,
+        let mut lease = known.unwrap_or_else(|| Lease {
+            metadata: ObjectMeta {
+                name: Some(self.name.clone()),
+                ..ObjectMeta::default()
+            },
+            spec: None,
+        });
+        lease.spec = Some(held_by(
+            lease.spec.unwrap_or_default(),
             &self.identity,
             self.settings.lease_duration,
-            MicroTime(Timestamp::now()),
-        );
-        let lease = match known {
-            Some(lease) => self.put(lease, spec).await?,
-            None => {
-                let metadata = ObjectMeta {
-                    name: Some(self.name.clone()),
-                    ..ObjectMeta::default()
-                };
-                let lease = Lease {
-                    metadata,
-                    spec: Some(spec),
-                };
-                self.request(self.api.create(&PostParams::default(), &lease))
-                    .await?
-            }
-        };
-        self.note(&lease);
+            now(),
+        ));
+        let lease = self.write(lease).await?;
+        self.observe(&lease);
         self.lease = Some(lease);
-        self.fence.open_until(sent + self.settings.renew_deadline);
+        let leads_until = sent + self.settings.renew_deadline;
+        self.election
+            .send_modify(|election| election.leads_until = Some(leads_until));
         Ok(Tenure::Ours)
     }
 
-    async fn put(&self, mut lease: Lease, spec: LeaseSpec) -> Result<Lease, AttemptError> {
-        lease.spec = Some(spec);
+    async fn read(&self) -> anyhow::Result<Option<Lease>> {
+        self.request(self.api.get_opt(&self.name)).await
+    }
+
+    /// Updates the Lease if it is still as it was read; creates one that was not read.
+    async fn write(&self, mut lease: Lease) -> anyhow::Result<Lease> {
         lease.metadata.managed_fields = None;
-        self.request(self.api.replace(&self.name, &PostParams::default(), &lease))
+        let params = PostParams::default();
+        if lease.metadata.resource_version.is_none() {
+            return self.request(self.api.create(&params, &lease)).await;
+        }
+        self.request(self.api.replace(&self.name, &params, &lease))
             .await
     }
 
     async fn request<T>(
         &self,
         request: impl Future<Output = Result<T, kube::Error>>,
-    ) -> Result<T, AttemptError> {
+    ) -> anyhow::Result<T> {
         let limit = MIN_REQUEST_TIMEOUT.max(self.settings.renew_deadline / 2);
-        Ok(timeout(limit, request)
-            .await
-            .map_err(|_| AttemptError::Timeout)??)
+        Ok(timeout(limit, request).await.map_err(|_| no_answer())??)
     }
 
-    /// Waits until the Lease, which another one holds until `until` or longer, may be taken, or is
-    /// to be read again.
+    /// Waits until the Lease, which another replica holds until `until` or longer, may be taken, or
+    /// must be read again.
     async fn await_change(&mut self, until: Instant) {
         let pause = Instant::now() + self.settings.retry_period;
-        let error = match timeout_at(until, self.open_watch()).await {
+        let followed = match timeout_at(until, self.open_watch()).await {
             // It could not be watched for all that time.
             Err(_) => return,
-            Ok(Err(error)) => error,
-            Ok(Ok(events)) => match self.follow(events).await {
-                Ok(()) => return,
-                Err(error) => error,
-            },
+            Ok(Ok(events)) => self.follow(events).await,
+            Ok(Err(error)) => Err(error),
         };
+        let Err(error) = followed else { return };
         tracing::debug!(
             lease = self.name,
-            error = with_causes(&error),
+            error = &*error,
             "Lease is no longer watched, it is read again"
         );
         self.lease = None;
-        // At once after a watch of the usual length; otherwise in the rhythm of replicas that do
-        // not watch.
+        // At once after a watch of the usual length; otherwise as often as replicas that do not
+        // watch.
         sleep_until(pause.min(until)).await;
     }
 
     /// Watches the Lease from where it was last seen; when it does not exist, from now on.
-    async fn open_watch(&self) -> Result<LeaseEvents, AttemptError> {
-        let version = self
-            .lease
-            .as_ref()
-            .and_then(|lease| lease.metadata.resource_version.as_deref())
-            .unwrap_or_default();
-        let named = WatchParams::default()
+    async fn open_watch(&self) -> anyhow::Result<LeaseEvents> {
+        let lease = self.lease.as_ref();
+        let version = lease.and_then(|lease| lease.metadata.resource_version.as_deref());
+        let params = WatchParams::default()
             .fields(&format!("metadata.name={}", self.name))
             .timeout(WATCH_TIMEOUT);
-        Ok(self.request(self.api.watch(&named, version)).await?.boxed())
+        let watch = self.api.watch(&params, version.unwrap_or_default());
+        Ok(self.request(watch).await?.boxed())
     }
 
-    async fn follow(&mut self, mut events: LeaseEvents) -> Result<(), AttemptError> {
-        while let Some(end) = self.observation.held_until(Instant::now()) {
+    async fn follow(&mut self, mut events: LeaseEvents) -> anyhow::Result<()> {
+        while let Some(end) = self.observed.held_until(&self.identity, Instant::now()) {
             let event = tokio::select! {
                 // A process that was suspended first reads what has come meanwhile.
                 biased;
                 event = events.next() => event,
                 () = sleep_until(end) => continue,
             };
-            match event.ok_or(AttemptError::WatchEnded)?? {
+            match event.ok_or_else(|| anyhow!("the watch ended"))?? {
                 WatchEvent::Added(lease) | WatchEvent::Modified(lease) => {
-                    self.note(&lease);
+                    self.observe(&lease);
                     self.lease = Some(lease);
                 }
-                // Its holder may not know yet and lead on: his time is waited for all the same.
+                // Its holder may not know yet and still lead: its leaseDuration is waited for all
+                // the same.
                 WatchEvent::Deleted(_) => self.lease = None,
                 WatchEvent::Bookmark(_) => {}
                 WatchEvent::Error(status) => return Err(kube::Error::Api(status).into()),
@@ -410,30 +375,46 @@ impl Elector {
         Ok(())
     }
 
-    fn note(&mut self, lease: &Lease) {
-        let spec = lease.spec.clone().unwrap_or_default();
-        let holder = holder(&spec);
-        if holder != self.observation.holder() && holder != self.identity && !holder.is_empty() {
-            tracing::info!(lease = self.name, leader = holder, "another replica leads");
+    fn observe(&mut self, lease: &Lease) {
+        let leader = holder(lease).to_owned();
+        if leader != self.observed.holder() && leader != self.identity && !leader.is_empty() {
+            tracing::info!(lease = self.name, leader, "another replica leads");
         }
-        self.reference.uid.clone_from(&lease.metadata.uid);
-        self.reference
-            .resource_version
-            .clone_from(&lease.metadata.resource_version);
-        let identity = holder.to_owned();
-        self.observation.note(spec, Instant::now());
+        self.reference = ObjectReference {
+            resource_version: lease.metadata.resource_version.clone(),
+            ..lease.object_ref(&())
+        };
+        let changed_at = self.observed.update(lease, Instant::now());
         let silence = 2 * self.settings.retry_period + RENEWAL_TOLERANCE;
-        let silent_from = self.observation.changed_at().map(|at| at + silence);
-        self.holder.send_replace(Holder {
-            identity,
-            silent_from,
+        self.election.send_modify(|election| {
+            election.leader = leader;
+            election.leader_silent_from = Some(changed_at + silence);
         });
+    }
+
+    /// Until when this process leads unless it renews; none when it does not lead.
+    fn leads_until(&self) -> Option<Instant> {
+        self.election.borrow().leads_until
+    }
+
+    fn stop_leading(&self) {
+        self.election
+            .send_modify(|election| election.leads_until = None);
+        self.report("stopped leading");
     }
 
     fn report(&self, what: &str) {
         self.events
             .normal(&self.reference, REASON, format!("{} {what}", self.identity));
     }
+}
+
+fn now() -> MicroTime {
+    MicroTime(Timestamp::now())
+}
+
+fn no_answer() -> anyhow::Error {
+    anyhow!("no answer in time")
 }
 
 pub fn reference(namespace: &str, name: &str) -> ObjectReference {

@@ -21,7 +21,7 @@ use serde::Serialize;
 use tokio::time::Instant;
 
 pub use self::page::{TIMESTAMP, ago, table, timestamp};
-use crate::leader_election::{Role, Standing};
+use crate::leader_election::{Role, RoleStatus};
 
 /// What an agent shows of its own work, besides what every process shows.
 pub trait Status: Serialize {
@@ -42,7 +42,7 @@ struct ProcessStatus {
     now: DateTime<Utc>,
     uptime_seconds: u64,
     #[serde(flatten)]
-    standing: Standing,
+    role: RoleStatus,
 }
 
 #[derive(Serialize)]
@@ -67,7 +67,7 @@ pub(crate) fn router<S: Status>(
             version: env!("CARGO_PKG_VERSION"),
             now,
             uptime_seconds,
-            standing: role.standing(),
+            role: role.status(),
         };
         Whole {
             process,

@@ -48,8 +48,7 @@ pub async fn run(args: AgentArgs, shutdown: CancellationToken) -> anyhow::Result
     let controller = Controller::new(
         runtime.client.clone(),
         configs,
-        runtime.fence.clone(),
-        runtime.dry_run,
+        runtime.role.clone(),
         instruments,
     );
     let work = async {

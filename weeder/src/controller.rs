@@ -3,7 +3,7 @@
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
-use common::leader_election::Fence;
+use common::leader_election::Role;
 use common::process::propagate_panic;
 use futures::FutureExt;
 use kube::Client;
@@ -38,8 +38,7 @@ pub struct Controller {
     configs: watch::Receiver<Arc<Config>>,
     config: Arc<Config>,
     watches: Watches,
-    fence: Fence,
-    dry_run: bool,
+    role: Role,
     instruments: Instruments,
     namespaces: Namespaces,
     deletions: JoinSet<(Deletion, DeleteResult)>,
@@ -50,8 +49,7 @@ impl Controller {
     pub fn new(
         client: Client,
         mut configs: watch::Receiver<Arc<Config>>,
-        fence: Fence,
-        dry_run: bool,
+        role: Role,
         instruments: Instruments,
     ) -> Self {
         let config = Arc::clone(&configs.borrow_and_update());
@@ -61,16 +59,15 @@ impl Controller {
             client,
             configs,
             config,
-            fence,
-            dry_run,
+            role,
             instruments,
             deletions: JoinSet::new(),
         }
     }
 
-    /// Runs until cancelled. Nothing is deleted while the fence is closed, but everything is
-    /// watched. A change of the config is applied without a restart: what is known stays known, and
-    /// windows that are open go on.
+    /// Runs until cancelled. Watches whether this replica leads or not, and deletes while it leads. A
+    /// change of the config is applied without a restart: what is known stays known, and windows
+    /// that are open go on.
     pub async fn run(mut self, cancelled: CancellationToken) {
         let mut leads = false;
         loop {
@@ -82,7 +79,7 @@ impl Controller {
                 .map_or(heartbeat, |next| heartbeat.min(next.into()));
             tokio::select! {
                 () = cancelled.cancelled() => break,
-                () = self.fence.opened(), if !leads => {
+                () = self.role.elected(), if !leads => {
                     leads = true;
                     self.namespaces.lead(Instant::now().into());
                 }
@@ -132,13 +129,13 @@ impl Controller {
     }
 
     fn send(&mut self, deletion: Deletion) {
-        let (client, fence, dry_run) = (self.client.clone(), self.fence.clone(), self.dry_run);
+        let (client, role) = (self.client.clone(), self.role.clone());
         self.deletions.spawn(async move {
             let delete = async {
-                if dry_run {
+                if role.is_dry_run() {
                     log_dry_run(&deletion)
                 } else {
-                    delete(client, &fence, &deletion).await
+                    delete(client, &role.write_fence(), &deletion).await
                 }
             };
             // The log has the panic already.

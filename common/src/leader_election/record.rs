@@ -3,12 +3,16 @@
 
 use std::time::Duration;
 
-use k8s_openapi::api::coordination::v1::LeaseSpec;
+use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
 use tokio::time::Instant;
 
 /// Who leads; empty when nobody does.
-pub fn holder(spec: &LeaseSpec) -> &str {
+pub fn holder(lease: &Lease) -> &str {
+    lease.spec.as_ref().map_or("", holder_of)
+}
+
+fn holder_of(spec: &LeaseSpec) -> &str {
     spec.holder_identity.as_deref().unwrap_or_default()
 }
 
@@ -21,7 +25,7 @@ pub fn held_by(
     now: MicroTime,
 ) -> LeaseSpec {
     let is_new = spec == LeaseSpec::default();
-    if holder(&spec) != identity {
+    if holder_of(&spec) != identity {
         // The first holder of a new Lease is no transition.
         let known = spec.lease_transitions.unwrap_or_default();
         spec.lease_transitions = Some(if is_new { 0 } else { known.saturating_add(1) });
@@ -36,7 +40,7 @@ pub fn held_by(
     spec
 }
 
-/// The spec after its holder gave it up: anyone may take it at once.
+/// The spec after its holder released it: anyone may take it at once.
 pub fn released(spec: LeaseSpec, now: MicroTime) -> LeaseSpec {
     LeaseSpec {
         holder_identity: Some(String::new()),
@@ -47,49 +51,41 @@ pub fn released(spec: LeaseSpec, now: MicroTime) -> LeaseSpec {
     }
 }
 
-/// What a candidate has seen of the Lease. Whether its holder still lives is judged by when we last
-/// saw the record change, on our own monotonic clock, so that no clock of another machine matters.
-#[derive(Debug)]
-pub struct Observation {
-    identity: String,
-    seen: Option<(LeaseSpec, Instant)>,
+/// The Lease as a candidate has observed it. Whether its holder still lives is judged by when we
+/// last saw the record change, on our own monotonic clock, so that no other machine's clock matters.
+#[derive(Debug, Default)]
+pub struct ObservedLease {
+    spec: LeaseSpec,
+    /// When it was first seen so; none if there was no Lease yet.
+    changed_at: Option<Instant>,
 }
 
-impl Observation {
-    pub fn new(identity: String) -> Self {
-        Self {
-            identity,
-            seen: None,
-        }
-    }
-
+impl ObservedLease {
     /// Who held the Lease when it was last seen; empty when nobody did.
     pub fn holder(&self) -> &str {
-        self.seen.as_ref().map_or("", |(spec, _)| holder(spec))
+        holder_of(&self.spec)
     }
 
-    /// When the Lease was last seen to be another than before; none if it was never seen.
-    pub fn changed_at(&self) -> Option<Instant> {
-        Some(self.seen.as_ref()?.1)
-    }
-
-    pub fn note(&mut self, spec: LeaseSpec, now: Instant) {
-        if self.seen.as_ref().is_none_or(|(known, _)| *known != spec) {
-            self.seen = Some((spec, now));
+    /// Notes the Lease as it is now; when it was seen to change last.
+    pub fn update(&mut self, lease: &Lease, now: Instant) -> Instant {
+        let spec = lease.spec.clone().unwrap_or_default();
+        if spec != self.spec {
+            self.spec = spec;
+            self.changed_at = Some(now);
         }
+        *self.changed_at.get_or_insert(now)
     }
 
-    /// Until when another one leads, at least; none when this candidate may renew it or take over.
-    /// Also right when the Lease was deleted: who held it then may still believe that he leads.
-    pub fn held_until(&self, now: Instant) -> Option<Instant> {
-        let (spec, at) = self.seen.as_ref()?;
-        if holder(spec).is_empty() || holder(spec) == self.identity {
+    /// Until when another replica leads, at least; none when `identity` may renew the Lease or take
+    /// over. Also right when the Lease was deleted: its last holder may still believe that it leads.
+    pub fn held_until(&self, identity: &str, now: Instant) -> Option<Instant> {
+        if ["", identity].contains(&self.holder()) {
             return None;
         }
-        let seconds = spec
-            .lease_duration_seconds
-            .and_then(|seconds| u64::try_from(seconds).ok());
-        Some(*at + Duration::from_secs(seconds.unwrap_or_default())).filter(|end| now < *end)
+        let seconds = self.spec.lease_duration_seconds;
+        let seconds = seconds.and_then(|seconds| u64::try_from(seconds).ok());
+        let end = self.changed_at? + Duration::from_secs(seconds.unwrap_or_default());
+        (now < end).then_some(end)
     }
 }
 
@@ -98,6 +94,14 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
+
+    fn update(seen: &mut ObservedLease, spec: LeaseSpec, now: Instant) {
+        let lease = Lease {
+            spec: Some(spec),
+            ..Lease::default()
+        };
+        seen.update(&lease, now);
+    }
 
     fn at(seconds: u64) -> Instant {
         static START: std::sync::OnceLock<Instant> = std::sync::OnceLock::new();
@@ -129,41 +133,43 @@ mod tests {
 
     #[test]
     fn a_lease_that_nobody_holds_is_taken_at_once() {
-        let mut seen = Observation::new("me".into());
-        assert_eq!(seen.held_until(at(0)), None);
-        seen.note(
+        let mut seen = ObservedLease::default();
+        assert_eq!(seen.held_until("me", at(0)), None);
+        update(
+            &mut seen,
             spec(json!({"holderIdentity": "", "leaseDurationSeconds": 1})),
             at(0),
         );
-        assert_eq!(seen.held_until(at(0)), None);
+        assert_eq!(seen.held_until("me", at(0)), None);
     }
 
     #[test]
     fn a_foreign_lease_is_left_alone_for_its_whole_duration_however_old_its_stamp_looks() {
-        let mut seen = Observation::new("me".into());
-        seen.note(other(), at(100));
-        assert_eq!(seen.held_until(at(100)), Some(at(115)));
-        seen.note(other(), at(110));
+        let mut seen = ObservedLease::default();
+        update(&mut seen, other(), at(100));
+        assert_eq!(seen.held_until("me", at(100)), Some(at(115)));
+        update(&mut seen, other(), at(110));
         assert_eq!(
-            seen.held_until(at(114)),
+            seen.held_until("me", at(114)),
             Some(at(115)),
             "seeing the same record again is no renewal"
         );
-        assert_eq!(seen.held_until(at(115)), None);
+        assert_eq!(seen.held_until("me", at(115)), None);
     }
 
     #[test]
     fn every_change_of_a_foreign_lease_is_a_sign_of_life() {
-        let mut seen = Observation::new("me".into());
-        seen.note(other(), at(0));
-        seen.note(
+        let mut seen = ObservedLease::default();
+        update(&mut seen, other(), at(0));
+        update(
+            &mut seen,
             LeaseSpec {
                 renew_time: Some(wall("1999-01-01T00:00:00Z")),
                 ..other()
             },
             at(10),
         );
-        assert_eq!(seen.held_until(at(24)), Some(at(25)));
+        assert_eq!(seen.held_until("me", at(24)), Some(at(25)));
     }
 
     #[test]
@@ -222,12 +228,13 @@ mod tests {
     #[test]
     fn a_holder_without_a_sensible_duration_may_be_followed_at_once() {
         for duration in [json!(null), json!(0), json!(-5)] {
-            let mut seen = Observation::new("me".into());
-            seen.note(
+            let mut seen = ObservedLease::default();
+            update(
+                &mut seen,
                 spec(json!({"holderIdentity": "other", "leaseDurationSeconds": duration})),
                 at(0),
             );
-            assert_eq!(seen.held_until(at(0)), None);
+            assert_eq!(seen.held_until("me", at(0)), None);
         }
     }
 
@@ -247,10 +254,10 @@ mod tests {
 
     #[test]
     fn a_released_lease_may_be_taken_at_once() {
-        let mut seen = Observation::new("me".into());
-        seen.note(other(), at(0));
-        seen.note(released(other(), noon()), at(1));
-        assert_eq!(seen.held_until(at(1)), None);
+        let mut seen = ObservedLease::default();
+        update(&mut seen, other(), at(0));
+        update(&mut seen, released(other(), noon()), at(1));
+        assert_eq!(seen.held_until("me", at(1)), None);
         assert_eq!(released(other(), noon()).lease_transitions, Some(3));
     }
 }

@@ -1,4 +1,4 @@
-//! Who leads, as far as this replica has seen: for people who look at one of several.
+//! What part this replica plays in the election, and who leads as far as it has seen.
 
 use serde::Serialize;
 use tokio::sync::watch;
@@ -6,35 +6,36 @@ use tokio::time::Instant;
 
 use super::fence::Fence;
 
-/// What part this replica plays. Cheap to clone; all clones follow the election.
+/// Cheap to clone; all clones follow the election.
 #[derive(Clone, Debug)]
 pub enum Role {
     /// It is one of those that elect a leader.
     Candidate {
         /// Its own name in the election.
         identity: String,
-        /// Who holds the Lease, as last seen.
-        holder: watch::Receiver<Holder>,
-        /// Open while this replica leads.
-        fence: Fence,
+        election: watch::Receiver<Election>,
     },
     /// There is no election: it works.
     Alone,
-    /// It writes nothing, and so needs no lead.
+    /// It writes nothing, and so needs no leadership.
     DryRun,
 }
 
+/// The election as this replica last saw it.
 #[derive(Clone, Debug, Default)]
-pub struct Holder {
+pub struct Election {
+    /// Until when this replica leads unless it renews; none when it does not lead.
+    pub(super) leads_until: Option<Instant>,
     /// Empty when nobody holds the Lease.
-    pub identity: String,
-    /// When the holder will have missed two renewals unless it makes one.
-    pub silent_from: Option<Instant>,
+    pub(super) leader: String,
+    /// When the leader will have missed two renewals unless it makes one; none if no Lease was
+    /// seen.
+    pub(super) leader_silent_from: Option<Instant>,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Standing {
+pub struct RoleStatus {
     /// `leading`, `waiting`, `alone` or `dry run`.
     pub role: &'static str,
     /// This replica's name in the election.
@@ -46,53 +47,37 @@ pub struct Standing {
 }
 
 impl Role {
-    pub fn standing(&self) -> Standing {
-        match self {
-            Self::Candidate {
-                identity,
-                holder,
-                fence,
-            } => Standing {
-                role: if fence.is_open() {
-                    "leading"
-                } else {
-                    "waiting"
-                },
-                identity: Some(identity.clone()),
-                leader: Some(holder.borrow().identity.clone()).filter(|holder| !holder.is_empty()),
-            },
-            Self::Alone => Standing {
-                role: "alone",
-                identity: None,
-                leader: None,
-            },
-            Self::DryRun => Standing {
-                role: "dry run",
-                identity: None,
-                leader: None,
-            },
-        }
+    pub fn status(&self) -> RoleStatus {
+        let mut status = RoleStatus::default();
+        status.role = match self {
+            Self::Candidate { identity, election } => {
+                status.identity = Some(identity.clone());
+                let leader = election.borrow().leader.clone();
+                status.leader = Some(leader).filter(|leader| !leader.is_empty());
+                if self.leads() { "leading" } else { "waiting" }
+            }
+            Self::Alone => "alone",
+            Self::DryRun => "dry run",
+        };
+        status
     }
 
-    /// Whether it acts first: it leads, or needs no lead.
+    /// Whether it acts first: it leads, or needs no leadership.
     pub fn leads(&self) -> bool {
-        match self {
-            Self::Candidate { fence, .. } => fence.is_open(),
-            Self::Alone | Self::DryRun => true,
-        }
+        matches!(self, Self::DryRun) || self.write_fence().is_open()
     }
 
     /// Waits until it leads.
     pub async fn elected(&self) {
-        if let Self::Candidate { fence, .. } = self {
-            fence.opened().await;
+        if !self.is_dry_run() {
+            self.write_fence().opened().await;
         }
     }
 
     /// What its writes go through: open while it surely leads, never open in a dry run.
     pub fn write_fence(&self) -> Fence {
         match self {
-            Self::Candidate { fence, .. } => fence.clone(),
+            Self::Candidate { election, .. } => Fence::new(election.clone()),
             Self::Alone => Fence::always_open(),
             Self::DryRun => Fence::always_closed(),
         }
@@ -106,7 +91,7 @@ impl Role {
     /// Lease was seen.
     pub fn leader_silent_from(&self) -> Option<Instant> {
         match self {
-            Self::Candidate { holder, .. } => holder.borrow().silent_from,
+            Self::Candidate { election, .. } => election.borrow().leader_silent_from,
             Self::Alone | Self::DryRun => None,
         }
     }

@@ -18,7 +18,7 @@ pub(super) fn render(process: &ProcessStatus, status: &impl Status) -> Markup {
         version,
         now,
         uptime_seconds,
-        standing,
+        role,
     } = process;
     html! {
         (DOCTYPE)
@@ -34,11 +34,11 @@ pub(super) fn render(process: &ProcessStatus, status: &impl Status) -> Markup {
                 header {
                     h1 { "dependency-watchdog " (agent) }
                     p {
-                        strong.tag.(standing.role.replace(' ', "-")) { (standing.role) }
+                        strong.tag.(role.role.replace(' ', "-")) { (role.role) }
                         " version " (version) ", up for " (span(*uptime_seconds as i64)) ", "
                         (timestamp(*now))
                     }
-                    @match (standing.role, &standing.leader) {
+                    @match (role.role, &role.leader) {
                         ("waiting", Some(leader)) => p.note { "Another replica leads: " code { (leader) } ". " (status.without_lead()) },
                         ("waiting", None) => p.note { "No replica leads at present. " (status.without_lead()) },
                         ("dry run", _) => p.note { "Nothing is written: what would be written is only said and counted." },

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use common::events::{Events, Recorder};
 use common::flags::LeaderElection;
-use common::leader_election::{Elector, Fence, campaign, reference};
+use common::leader_election::{Fence, LeaderElector, campaign, reference};
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config};
 use serde_json::{Value, json};
@@ -96,19 +96,19 @@ impl Bed {
     }
 
     /// A candidate that reports nothing.
-    pub fn candidate(&self, identity: &str, settings: LeaderElection) -> (Elector, Fence) {
-        let (keeper, fence) = Fence::closed();
-        (
-            Elector::new(
-                self.client.clone(),
-                settings,
-                LEASE,
-                identity.into(),
-                keeper,
-                Events::none(),
-            ),
-            fence,
-        )
+    pub fn candidate(&self, identity: &str, settings: LeaderElection) -> (LeaderElector, Fence) {
+        self.candidate_that_reports(identity, settings, Events::none())
+    }
+
+    fn candidate_that_reports(
+        &self,
+        identity: &str,
+        settings: LeaderElection,
+        events: Events,
+    ) -> (LeaderElector, Fence) {
+        let client = self.client.clone();
+        let (elector, role) = LeaderElector::new(client, settings, LEASE, identity.into(), events);
+        (elector, role.write_fence())
     }
 
     /// Takes Events and writes them, about the Lease where they may not stand elsewhere.
@@ -119,15 +119,7 @@ impl Bed {
     /// A replica whose work is to wait for its end.
     pub fn replica(&self, identity: &str, settings: LeaderElection) -> Replica {
         let (events, recorder) = self.recorder();
-        let (keeper, fence) = Fence::closed();
-        let elector = Elector::new(
-            self.client.clone(),
-            settings,
-            LEASE,
-            identity.into(),
-            keeper,
-            events,
-        );
+        let (elector, fence) = self.candidate_that_reports(identity, settings, events);
         let stop = CancellationToken::new();
         let task = tokio::spawn(recorder.beside(campaign(elector, stop.clone().cancelled_owned())));
         Replica { fence, stop, task }

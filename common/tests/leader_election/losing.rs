@@ -110,7 +110,7 @@ async fn a_process_that_was_held_up_beyond_its_deadline_renews_nothing() {
     tokio::time::advance(quick().renew_deadline).await;
     tokio::time::resume();
     assert!(!fence.is_open());
-    assert!(matches!(soon(elector.hold()).await, Lost::Expired(_)));
+    assert!(matches!(soon(elector.renew()).await, Lost::Expired(_)));
     assert_eq!(bed.server.requests().total(), before);
 }
 

@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use common::events::Events;
 use common::flags::LeaderElection;
-use common::leader_election::{Elector, Fence};
+use common::leader_election::{Fence, LeaderElector};
 use futures::future::{join_all, select_all};
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
@@ -130,20 +130,14 @@ impl Schedule {
     }
 
     async fn process(&self, replica: usize, link: &Link) {
-        let (keeper, fence) = Fence::closed();
         let (settings, identity) = (settings(self.rules.renew_deadline), link.of.to_string());
-        let mut elector = Elector::new(
-            link.client(),
-            settings,
-            LEASE,
-            identity,
-            keeper,
-            Events::none(),
-        );
+        let (mut elector, role) =
+            LeaderElector::new(link.client(), settings, LEASE, identity, Events::none());
+        let fence = role.write_fence();
         self.fences.borrow_mut()[replica] = fence.clone();
         let election = async {
             elector.acquire().await;
-            elector.hold().await
+            elector.renew().await
         };
         let election = timeout(self.network.time(LIFE), self.disturbed(link, election));
         let lost = tokio::select! {
@@ -203,7 +197,7 @@ impl Schedule {
                     .update(|overlaps| overlaps + usize::from(open > 1));
             }
             fence.while_open(std::future::pending::<()>()).await;
-            // One that has run out stays so until its keeper runs.
+            // One that has run out stays so until its elector runs.
             sleep(Duration::from_millis(10)).await;
         }
     }

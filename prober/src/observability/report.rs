@@ -267,7 +267,7 @@ impl ShootReporter<'_> {
 
     /// A leader that did not act is reported as such (D-50).
     fn written_without_lead(&self, resource: &ResourceRef, direction: Direction) {
-        let leader = self.shared.role.standing().leader;
+        let leader = self.shared.role.status().leader;
         let leader = leader.unwrap_or_else(|| "nobody".to_owned());
         self.shared.metrics.protected_without_lead.inc(direction);
         tracing::warn!(%resource, direction = direction.into_str(), leader, "the leader did not act, this replica did in its place");

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use common::events::Events;
 use common::flags::LeaderElection;
-use common::leader_election::{Elector, Fence};
+use common::leader_election::{Fence, LeaderElector};
 use common::view::Key;
 use serde_json::json;
 use testbed::api::{Fault, When};
@@ -38,7 +38,7 @@ async fn seed() -> (Seed, Deletion) {
 #[tokio::test]
 async fn nothing_is_sent_through_a_closed_fence() {
     let (seed, deletion) = seed().await;
-    let (_keeper, fence) = Fence::closed();
+    let fence = Fence::always_closed();
     assert_eq!(
         delete(seed.client().await, &fence, &deletion).await,
         DeleteResult::NotLeading
@@ -165,7 +165,6 @@ async fn the_log_says_why_a_delete_was_refused() {
 #[tokio::test]
 async fn a_delete_ends_with_the_fence() {
     let (seed, deletion) = seed().await;
-    let (keeper, fence) = Fence::closed();
     // One that nobody renews: the fence closes after the renew deadline.
     let settings = LeaderElection {
         enabled: true,
@@ -175,14 +174,9 @@ async fn a_delete_ends_with_the_fence() {
         retry_period: Duration::from_secs(1),
     };
     let (lease, identity) = ("dwd-weeder-leader-election", "me".to_owned());
-    let mut elector = Elector::new(
-        seed.client().await,
-        settings,
-        lease,
-        identity,
-        keeper,
-        Events::none(),
-    );
+    let client = seed.client().await;
+    let (mut elector, role) = LeaderElector::new(client, settings, lease, identity, Events::none());
+    let fence = role.write_fence();
     elector.acquire().await;
     seed.server
         .faults()

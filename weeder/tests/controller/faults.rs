@@ -1,6 +1,6 @@
 //! What an API server does wrong, and what must happen all the same.
 
-use common::leader_election::Fence;
+use common::leader_election::Role;
 use serde_json::json;
 use testbed::api::{Fault, Network, When};
 
@@ -24,7 +24,7 @@ async fn after_a_broken_watch_only_changed_endpoints_open_a_window() {
     let seed = Seed::start().await;
     // Another deletion for the same owner shows another window.
     let weeder = seed
-        .start_weeder_with("maxDeletionsPerOwner: 1", Fence::always_open())
+        .start_weeder_with("maxDeletionsPerOwner: 1", Role::Alone)
         .await;
     seed.watched(1).await;
     for namespace in ["same", "other", "back"] {
@@ -54,7 +54,7 @@ async fn after_a_broken_watch_only_changed_endpoints_open_a_window() {
 async fn a_watch_that_goes_on_where_it_was_cut_misses_nothing_and_invents_nothing() {
     let seed = Seed::start().await;
     let weeder = seed
-        .start_weeder_with("maxDeletionsPerOwner: 1", Fence::always_open())
+        .start_weeder_with("maxDeletionsPerOwner: 1", Role::Alone)
         .await;
     seed.watched(1).await;
     for namespace in ["other", "flapped"] {
@@ -77,7 +77,7 @@ async fn a_watch_that_goes_on_where_it_was_cut_misses_nothing_and_invents_nothin
 async fn an_expired_watch_is_followed_by_a_list_and_no_false_recovery() {
     let seed = Seed::start().await;
     let weeder = seed
-        .start_weeder_with("maxDeletionsPerOwner: 1", Fence::always_open())
+        .start_weeder_with("maxDeletionsPerOwner: 1", Role::Alone)
         .await;
     seed.reach_the_limit().await;
     seed.server
@@ -158,7 +158,7 @@ async fn an_object_that_cannot_be_understood_harms_no_other() {
 async fn an_outage_longer_than_the_window_ends_quietly_and_the_next_recovery_works() {
     let seed = Seed::start().await;
     let weeder = seed
-        .start_weeder_with("watchDuration: 5s", Fence::always_open())
+        .start_weeder_with("watchDuration: 5s", Role::Alone)
         .await;
     seed.watched(1).await;
     let of_p = When::matches(|record| record.verb == "delete" && record.name == "p");

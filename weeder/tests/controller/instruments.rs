@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use common::leader_election::Fence;
+use common::leader_election::Role;
 use serde_json::json;
 use testbed::api::{Fault, Network, When};
 
@@ -81,7 +81,7 @@ async fn broken_watches_and_unreadable_objects_are_counted() {
 async fn it_is_ready_once_all_is_known_and_live_without_any_api_server() {
     let seed = Seed::start().await;
     seed.server.set_network(Network::Refused);
-    let weeder = seed.start_weeder_with("", Fence::always_open()).await;
+    let weeder = seed.start_weeder_with("", Role::Alone).await;
     let heartbeat = &weeder.instruments.heartbeat;
     weeder
         .counts(r#"dwd_weeder_watch_restarts_total{resource="pods"}"#, 1)

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use common::events::Events;
 use common::flags::LeaderElection;
-use common::leader_election::{Elector, Fence};
+use common::leader_election::LeaderElector;
 use testbed::api::Record;
 
 use crate::seed::{ETCD, Seed, pod};
@@ -13,11 +13,6 @@ use crate::seed::{ETCD, Seed, pod};
 async fn without_leadership_all_is_watched_and_nothing_deleted_and_with_it_each_ready_service_opens_a_window()
  {
     let seed = Seed::start().await;
-    let (keeper, fence) = Fence::closed();
-    let weeder = seed.start_weeder_with("watchDuration: 10s", fence).await;
-    seed.watched(1).await;
-    seed.apply(pod("a", "p", "apiserver"));
-    seed.recover("a", ETCD);
     let settings = LeaderElection {
         enabled: true,
         namespace: "garden".to_owned(),
@@ -26,14 +21,12 @@ async fn without_leadership_all_is_watched_and_nothing_deleted_and_with_it_each_
         retry_period: Duration::from_secs(2),
     };
     let (lease, identity) = ("dwd-weeder-leader-election", "me".to_owned());
-    let mut elector = Elector::new(
-        seed.client().await,
-        settings,
-        lease,
-        identity,
-        keeper,
-        Events::none(),
-    );
+    let client = seed.client().await;
+    let (mut elector, role) = LeaderElector::new(client, settings, lease, identity, Events::none());
+    let weeder = seed.start_weeder_with("watchDuration: 10s", role).await;
+    seed.watched(1).await;
+    seed.apply(pod("a", "p", "apiserver"));
+    seed.recover("a", ETCD);
     elector.acquire().await;
     seed.gone("a", "p").await;
     let requests = seed.server.requests().all();

@@ -179,7 +179,7 @@ async fn a_delete_whose_answer_was_lost_counts() {
     let weeder = seed
         .start_weeder_with(
             "maxDeletionsPerOwner: 1",
-            common::leader_election::Fence::always_open(),
+            common::leader_election::Role::Alone,
         )
         .await;
     seed.watched(1).await;
@@ -216,7 +216,7 @@ async fn a_limit_holds_for_each_owner_and_window() {
     let weeder = seed
         .start_weeder_with(
             "maxDeletionsPerOwner: 1",
-            common::leader_election::Fence::always_open(),
+            common::leader_election::Role::Alone,
         )
         .await;
     seed.watched(1).await;

@@ -1,6 +1,6 @@
 //! A changed config is applied by a running weeder.
 
-use common::leader_election::Fence;
+use common::leader_election::Role;
 
 use crate::seed::{ETCD, SLICES, Seed, pod, soon};
 
@@ -15,7 +15,7 @@ fn lists(seed: &Seed) -> usize {
 async fn another_limit_is_applied_in_an_open_window_and_nothing_is_listed_again() {
     let seed = Seed::start().await;
     let weeder = seed
-        .start_weeder_with("maxDeletionsPerOwner: 1", Fence::always_open())
+        .start_weeder_with("maxDeletionsPerOwner: 1", Role::Alone)
         .await;
     seed.reach_the_limit().await;
     // What is written differently and means the same is no change.

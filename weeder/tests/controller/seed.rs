@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use common::leader_election::Fence;
+use common::leader_election::Role;
 use common::metrics::Registry;
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config};
@@ -131,16 +131,10 @@ impl Seed {
     }
 
     /// Gardener's config with another watchDuration, and these lines.
-    pub async fn start_weeder_with(&self, lines: &str, fence: Fence) -> Weeder {
+    pub async fn start_weeder_with(&self, lines: &str, role: Role) -> Weeder {
         let (configs, receiver) = watch::channel(config(&gardeners(lines)));
         let (cancel, instruments) = (CancellationToken::new(), Instruments::default());
-        let controller = Controller::new(
-            self.client().await,
-            receiver,
-            fence,
-            false,
-            instruments.clone(),
-        );
+        let controller = Controller::new(self.client().await, receiver, role, instruments.clone());
         let task = tokio::spawn(controller.run(cancel.clone()));
         Weeder {
             task,
@@ -152,7 +146,7 @@ impl Seed {
 
     /// A weeder that has begun to watch.
     pub async fn start_weeder(&self) -> Weeder {
-        let weeder = self.start_weeder_with("", Fence::always_open()).await;
+        let weeder = self.start_weeder_with("", Role::Alone).await;
         self.watched(1).await;
         weeder
     }

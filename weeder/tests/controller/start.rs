@@ -92,10 +92,7 @@ async fn a_recovery_is_acted_upon_at_once_while_the_first_windows_of_a_large_see
     }
     let start = Instant::now();
     let weeder = seed
-        .start_weeder_with(
-            "watchDuration: 1m",
-            common::leader_election::Fence::always_open(),
-        )
+        .start_weeder_with("watchDuration: 1m", common::leader_election::Role::Alone)
         .await;
     seed.watched(1).await;
     let recovery = Instant::now();
