@@ -11,7 +11,7 @@ use prober::read_only::ReadOnlyProber;
 use prober::seed::watch_scope::WatchScope;
 use prober_core::config::ResourceRef;
 use prober_core::options::{GARDEN, ShownOption};
-use prober_core::replicas::MELTDOWN_PROTECTION_ACTIVE;
+use prober_core::replicas::{DependentState, MELTDOWN_PROTECTION_ACTIVE};
 use serde::Serialize;
 
 use crate::outages::{self, Outages};
@@ -84,7 +84,10 @@ pub(crate) async fn run(args: commands::Explain) -> anyhow::Result<()> {
     let mut dependents = Vec::new();
     for (dependent, observed) in prober.dependents(&args.namespace) {
         let because = why::dependent(dependent, &observed, only_held_down);
-        let observed = observed.ok().flatten();
+        let observed = match observed {
+            DependentState::Present(observed) => Some(observed),
+            _ => None,
+        };
         let held_down = observed
             .as_ref()
             .is_some_and(|observed| observed.marks.held_down);

@@ -12,6 +12,7 @@ use prober::seed::ClusterState;
 use prober::seed::watch_scope::WatchScope;
 use prober_core::options::{ResolvedOptions, ShownOption, Source};
 use prober_core::owner::Ownership;
+use prober_core::replicas::DependentState;
 use serde::Serialize;
 
 use crate::explain::refused;
@@ -123,12 +124,12 @@ impl Row {
             (Vec::new(), Vec::new(), Vec::new(), Vec::new());
         for (dependent, observed) in prober.dependents(&namespace) {
             let list = match &observed {
-                Ok(None) => continue,
-                Err(_) => &mut unknown,
-                Ok(Some(observed)) if observed.marks.ignored => &mut ignored,
-                Ok(Some(observed)) if observed.marks.held_down => &mut held_down,
-                Ok(Some(observed)) if observed.replicas == 0 => &mut at_zero,
-                Ok(Some(_)) => continue,
+                DependentState::Absent => continue,
+                DependentState::Unknown | DependentState::NoSuchKind => &mut unknown,
+                DependentState::Present(observed) if observed.marks.ignored => &mut ignored,
+                DependentState::Present(observed) if observed.marks.held_down => &mut held_down,
+                DependentState::Present(observed) if observed.replicas == 0 => &mut at_zero,
+                DependentState::Present(_) => continue,
             };
             list.push(dependent.resource.name.clone());
         }

@@ -2,10 +2,9 @@
 
 use prober::owner_check::OwnerStatus;
 use prober::seed::ClusterState;
-use prober::seed::dependent::Unavailable;
 use prober_core::config::Dependent;
 use prober_core::owner::Ownership;
-use prober_core::replicas::{Observed, scale_up};
+use prober_core::replicas::{DependentState, scale_up};
 use prober_core::verdict::Scope;
 
 use crate::output::{bad, good, plain, warn};
@@ -54,17 +53,17 @@ pub(crate) fn state(cluster: &ClusterState) -> (&'static str, String) {
 /// Why a dependent is as it is, and what will become of it.
 pub(crate) fn dependent(
     dependent: &Dependent,
-    observed: &Result<Option<impl AsRef<Observed>>, Unavailable>,
+    state: &DependentState,
     restore_only_held_down: bool,
 ) -> String {
-    let observed = match observed {
-        Err(Unavailable::NoSuchKind { .. }) => {
+    let observed = match state {
+        DependentState::NoSuchKind => {
             return "its kind does not exist or cannot be scaled on this seed: it is not protected".into();
         }
-        Err(Unavailable::Unknown) => return "it could not be read".into(),
-        Ok(None) if dependent.optional => return "it does not exist, which is no error since it is optional".into(),
-        Ok(None) => return "it does not exist, though it must: a scale-up stops before the resources of later levels".into(),
-        Ok(Some(observed)) => observed.as_ref(),
+        DependentState::Unknown => return "it could not be read".into(),
+        DependentState::Absent if dependent.optional => return "it does not exist, which is no error since it is optional".into(),
+        DependentState::Absent => return "it does not exist, though it must: a scale-up stops before the resources of later levels".into(),
+        DependentState::Present(observed) => observed,
     };
     let marks = &observed.marks;
     if marks.ignored {

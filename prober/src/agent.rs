@@ -67,7 +67,7 @@ pub async fn run(args: AgentArgs, shutdown: CancellationToken) -> anyhow::Result
         .ok()
         .and_then(NonZeroU32::new);
     let writer = Writer::new(
-        client.clone(),
+        Arc::clone(&seed),
         args.kube_api_qps,
         burst.unwrap_or(NonZeroU32::MIN),
         role.write_fence(),

@@ -18,7 +18,6 @@ use tokio::time::timeout;
 use tokio_util::task::AbortOnDropHandle;
 
 use crate::seed::Seed;
-use crate::seed::dependent::{DependentView, Unavailable};
 use crate::seed::secret::ShootSecret;
 use crate::shared::Shared;
 use crate::shoot_client::error::ProbeError;
@@ -170,35 +169,22 @@ impl Executor {
     }
 
     fn read(&mut self, at: DependentId, resource: &ResourceRef, limit: Duration) {
-        let (namespace, writer, view) = (
-            self.namespace.clone(),
-            Arc::clone(&self.writer),
-            self.view(resource),
-        );
+        let (writer, namespace) = (Arc::clone(&self.writer), self.namespace.clone());
+        let resource = resource.clone();
         self.begin(at, async move {
-            let read = timeout(limit, async { writer.read(&*view?, &namespace).await })
-                .await
-                .unwrap_or(Err(WriteError::Timeout));
-            let present = |observed| DependentState::Present(Arc::new(observed));
-            Done::Read(read.map(|read| read.map_or(DependentState::Absent, present)))
+            let read = timeout(limit, writer.read(&resource, &namespace)).await;
+            Done::Read(read.unwrap_or(Err(WriteError::Timeout)))
         });
     }
 
     fn write(&mut self, resource: &ResourceRef, order: Order) {
-        let (namespace, writer, view) = (
-            self.namespace.clone(),
-            Arc::clone(&self.writer),
-            self.view(resource),
-        );
+        let (writer, namespace) = (Arc::clone(&self.writer), self.namespace.clone());
+        let resource = resource.clone();
         let (at, permit) = (order.dependent, self.slot(order.dependent).permit.take());
         self.begin(at, async move {
-            let written = timeout(order.limit, async {
-                writer.write(&*view?, &namespace, &order).await
-            })
-            .await;
-            let written = written.unwrap_or(Err(WriteError::Timeout));
-            drop(permit);
-            Done::Written(written.map(Arc::new))
+            let _permit = permit;
+            let written = timeout(order.limit, writer.write(&resource, &namespace, &order)).await;
+            Done::Written(written.unwrap_or(Err(WriteError::Timeout)))
         });
     }
 
@@ -254,10 +240,6 @@ impl Executor {
             });
         }
         &mut self.slots[at.0]
-    }
-
-    fn view(&self, resource: &ResourceRef) -> Result<Arc<DependentView>, Unavailable> {
-        self.seed.dependent(resource).ok_or(Unavailable::Unknown)
     }
 }
 

@@ -13,7 +13,7 @@ use kube::Client;
 use prober_core::config::{Config, Dependent, ResourceRef};
 use prober_core::lifecycle::{Lifecycle, ShootSettings};
 use prober_core::options::{Refused, ResolvedOptions};
-use prober_core::replicas::Observed;
+use prober_core::replicas::DependentState;
 use prober_core::shoot::Start;
 use tokio::sync::watch;
 use tokio::time::{Instant, timeout};
@@ -24,7 +24,7 @@ use crate::observability::metrics::Metrics;
 use crate::observability::shoot_statuses::ShootStatuses;
 use crate::observability::status::ProbeStatus;
 use crate::owner_check::{self, OwnerStatus};
-use crate::seed::dependent::{DependentView, Unavailable};
+use crate::seed::dependent::DependentView;
 use crate::seed::watch_scope::WatchScope;
 use crate::seed::{ClusterState, Seed, SeedWatches};
 use crate::shared::Shared;
@@ -39,12 +39,8 @@ const PROGRESS_INTERVAL: Duration = Duration::from_secs(1);
 const QPS: f64 = 5.0;
 const BURST: NonZeroU32 = NonZeroU32::new(10).expect("above 0");
 
-/// How a dependent is, none if it does not exist, or why that cannot be said.
-pub type ObservedDependent = Result<Option<Arc<Observed>>, Unavailable>;
-
 /// Knows what the prober would know of a seed, or of one shoot.
 pub struct ReadOnlyProber {
-    client: Client,
     config: Config,
     seed: Arc<Seed>,
     watches: SeedWatches,
@@ -59,11 +55,10 @@ impl ReadOnlyProber {
         watch_scope: WatchScope,
         patience: Duration,
     ) -> Self {
-        let seed = Arc::new(Seed::new(client.clone(), watch_scope));
+        let seed = Arc::new(Seed::new(client, watch_scope));
         let watches = seed.watch(&config, None, |_, _| {});
         let _ = timeout(patience, seed.filled()).await;
         Self {
-            client,
             config,
             seed,
             watches,
@@ -113,19 +108,12 @@ impl ReadOnlyProber {
             .filter_map(|dependent| self.seed.dependent(&dependent.resource))
     }
 
-    pub fn dependents(&self, namespace: &str) -> Vec<(&Dependent, ObservedDependent)> {
-        let view = |dependent: &Dependent| {
-            self.seed
-                .dependent(&dependent.resource)
-                .ok_or(Unavailable::Unknown)
-        };
-        let observed = |dependent| {
-            (
-                dependent,
-                view(dependent).and_then(|view| view.observed(namespace)),
-            )
-        };
-        self.config.dependents.iter().map(observed).collect()
+    pub fn dependents(&self, namespace: &str) -> Vec<(&Dependent, DependentState)> {
+        let state = |dependent: &Dependent| self.seed.state(&dependent.resource, namespace);
+        let dependents = self.config.dependents.iter();
+        dependents
+            .map(|dependent| (dependent, state(dependent)))
+            .collect()
     }
 
     /// How many nodes of a shoot usable Machines back; none if the Machines could not be read.
@@ -232,7 +220,7 @@ impl ReadOnlyProber {
             config: watch::channel(Arc::new(config)).1,
             seed: Arc::clone(&self.seed),
             writer: Arc::new(Writer::new(
-                self.client.clone(),
+                Arc::clone(&self.seed),
                 QPS,
                 BURST,
                 role.write_fence(),

@@ -20,6 +20,7 @@ use prober_core::gardener::Shoot;
 use prober_core::lifecycle::{Lifecycle, ShootSettings, StopReason, lifecycle, settings};
 use prober_core::options::{GARDEN, Overrides, Refused, ResolvedOptions};
 use prober_core::owner::Facts;
+use prober_core::replicas::DependentState;
 use tokio::sync::{Semaphore, mpsc, watch};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
@@ -379,6 +380,11 @@ impl Seed {
         self.machines
             .is_known()
             .then(|| self.machines.all_in(namespace))
+    }
+
+    pub fn state(&self, resource: &ResourceRef, namespace: &str) -> DependentState {
+        let view = self.dependent(resource);
+        view.map(|view| view.state(namespace)).unwrap_or_default()
     }
 
     pub fn dependent(&self, resource: &ResourceRef) -> Option<Arc<DependentView>> {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use chrono::TimeDelta;
 use common::events::Events;
 use common::leader_election::Role;
-use prober_core::config::{Config, Dependent};
+use prober_core::config::Config;
 use prober_core::options::ResolvedOptions;
 use prober_core::plan::ByDirection;
 use prober_core::shoot::Environment;
@@ -59,9 +59,6 @@ impl Shared {
             role,
             ..
         } = self;
-        let state = |Dependent { resource, .. }: &Dependent| {
-            seed.dependent(resource).map(|view| view.state(namespace))
-        };
         let (options, resumed) = (seed.options(config, namespace), suspend_detector.resumed());
         let live = seed
             .clusters
@@ -93,7 +90,7 @@ impl Shared {
             dependents: config
                 .dependents
                 .iter()
-                .map(|dependent| state(dependent).unwrap_or_default())
+                .map(|dependent| seed.state(&dependent.resource, namespace))
                 .collect(),
             machines,
             spread: SPREAD * i32::try_from(seed.wakers.count()).unwrap_or(i32::MAX),

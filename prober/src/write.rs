@@ -7,24 +7,27 @@ use std::time::Duration;
 use common::leader_election::Fence;
 use common::status_message::{StatusMessage, retry_after};
 use governor::{DefaultDirectRateLimiter, Quota, RateLimiter};
+use kube::Api;
 use kube::api::{DynamicObject, Patch, PatchParams};
-use kube::{Api, Client};
 use prober_core::config::ResourceRef;
 use prober_core::plan::Direction;
-use prober_core::replicas::{MELTDOWN_PROTECTION_ACTIVE, Marks, Observed, PlannedWrite, REPLICAS};
+use prober_core::replicas::{
+    PlannedWrite, DependentState, MELTDOWN_PROTECTION_ACTIVE, Marks, Observed, REPLICAS,
+};
 use prober_core::retry::Refusal;
 use prober_core::shoot::{Order, Reason};
 use serde_json::{Value, json};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-use crate::seed::dependent::{DependentView, Kind, Unavailable};
+use crate::seed::Seed;
+use crate::seed::dependent::Kind;
 use crate::suspend_detector::SuspendDetector;
 
 const PROTECTIVE_WRITES_IN_FLIGHT: usize = 32;
 const FIELD_MANAGER: &str = "dependency-watchdog";
 
 pub struct Writer {
-    client: Client,
+    seed: Arc<Seed>,
     limiter: DefaultDirectRateLimiter,
     protective: Arc<Semaphore>,
     fence: Fence,
@@ -39,8 +42,11 @@ pub enum WriteError {
     /// This process was suspended since the probe that the write rests on (fault 26).
     #[error("this process stood still")]
     Suspended,
-    #[error(transparent)]
-    Unavailable(#[from] Unavailable),
+    #[error("no matches for kind {:?} in version {:?}", .0.kind, .0.api_version)]
+    NoSuchKind(ResourceRef),
+    /// The seed's view of it is not filled, or has been broken for too long (D-27).
+    #[error("its state on the seed is not known at present")]
+    SeedUnknown,
     /// It does not exist, though it must.
     #[error("not found")]
     Missing,
@@ -64,8 +70,8 @@ impl WriteError {
     pub fn not_scaled(reason: Reason, resource: &ResourceRef, refused: Option<Self>) -> Self {
         match reason {
             Reason::Missing => Self::Missing,
-            Reason::Unknown => Self::Unavailable(Unavailable::Unknown),
-            Reason::NoSuchKind => Self::Unavailable(Unavailable::NoSuchKind(resource.clone())),
+            Reason::Unknown => Self::SeedUnknown,
+            Reason::NoSuchKind => Self::NoSuchKind(resource.clone()),
             Reason::Refused => refused.unwrap_or(Self::Timeout),
         }
     }
@@ -83,8 +89,8 @@ impl WriteError {
         match self {
             Self::NotLeading => ("not_leading", Refusal::Other),
             Self::Suspended => ("stood_still", Refusal::Superseded),
-            Self::Unavailable(Unavailable::NoSuchKind(_)) => ("no_such_kind", Refusal::Other),
-            Self::Unavailable(Unavailable::Unknown) => ("seed_unknown", Refusal::Other),
+            Self::NoSuchKind(_) => ("no_such_kind", Refusal::Other),
+            Self::SeedUnknown => ("seed_unknown", Refusal::Other),
             Self::Missing => ("not_found", Refusal::Gone),
             Self::Conflict => ("conflict", Refusal::Conflict),
             Self::Throttled(after) => ("throttled", Refusal::Throttled(*after)),
@@ -122,7 +128,7 @@ impl Writer {
     /// Writes with at most `qps` requests a second after a burst of `burst`; protection is exempt.
     /// Nothing is sent while the fence is closed, or after a suspension.
     pub fn new(
-        client: Client,
+        seed: Arc<Seed>,
         qps: f64,
         burst: NonZeroU32,
         fence: Fence,
@@ -135,37 +141,12 @@ impl Writer {
             .unwrap_or(Quota::per_second(NonZeroU32::MIN))
             .allow_burst(burst);
         Self {
-            client,
+            seed,
             limiter: RateLimiter::direct(quota),
             protective: Arc::new(Semaphore::new(PROTECTIVE_WRITES_IN_FLIGHT)),
             fence,
             suspend_detector,
         }
-    }
-
-    /// Reads a dependent from the API server itself; none when it does not exist.
-    pub async fn read(
-        &self,
-        dependent: &DependentView,
-        namespace: &str,
-    ) -> Result<Option<Observed>, WriteError> {
-        let kind = dependent.kind()?;
-        let api = kind.api(&self.client, namespace);
-        let name = &dependent.resource.name;
-        let Some(object) = api.get_opt(name).await? else {
-            return Ok(None);
-        };
-        let replicas = match kind.replicas_in_spec {
-            true => None,
-            false => Some(
-                api.get_scale(name)
-                    .await?
-                    .spec
-                    .and_then(|spec| spec.replicas)
-                    .unwrap_or(0),
-            ),
-        };
-        Ok(Some(kind.observe(&object, replicas)))
     }
 
     /// Waits until a write in this direction may be made. To be awaited before that write is
@@ -181,51 +162,78 @@ impl Writer {
         }
     }
 
+    /// Reads a dependent from the API server itself.
+    pub async fn read(
+        &self,
+        resource: &ResourceRef,
+        namespace: &str,
+    ) -> Result<DependentState, WriteError> {
+        let (kind, api) = self.api(resource, namespace)?;
+        let Some(object) = api.get_opt(&resource.name).await? else {
+            return Ok(DependentState::Absent);
+        };
+        let replicas = if kind.replicas_in_spec {
+            None
+        } else {
+            let scale = api.get_scale(&resource.name).await?;
+            Some(scale.spec.and_then(|spec| spec.replicas).unwrap_or(0))
+        };
+        let observed = kind.observe(&object, replicas);
+        Ok(DependentState::Present(Arc::new(observed)))
+    }
+
     /// Makes one change, provided that the dependent is still as observed. Returns how it is then.
     /// On an error it may have been made in part: what was observed is then out of date.
     pub async fn write(
         &self,
-        dependent: &DependentView,
+        resource: &ResourceRef,
         namespace: &str,
         order: &Order,
-    ) -> Result<Observed, WriteError> {
+    ) -> Result<Arc<Observed>, WriteError> {
         let PlannedWrite { base, write } = &order.change;
-        let kind = dependent.kind()?;
+        let (kind, api) = self.api(resource, namespace)?;
         let target = Target {
-            api: kind.api(&self.client, namespace),
-            name: &dependent.resource.name,
+            api,
+            name: &resource.name,
+            params: PatchParams::apply(FIELD_MANAGER),
             writer: self,
             order,
         };
         let version = base.resource_version.as_str();
-        let version = match (kind, write.replicas) {
-            (
-                Kind {
-                    replicas_in_spec: true,
-                    ..
-                },
-                replicas,
-            )
-            | (_, replicas @ None) => target.patch(version, replicas).await?,
-            // Two writes: the memory must outlive whatever happens between them, so it is the first
-            // of the two on the way down and the last on the way up. What is left half done is
-            // mended after the next probe.
-            (_, Some(0)) => {
-                let version = target.patch(version, None).await?;
-                target.patch_scale(&version, 0).await?
+        let version = match write.replicas {
+            Some(replicas) if !kind.replicas_in_spec => {
+                // Two writes: the remembered replicas must outlive whatever happens between them, so
+                // their write is the first on the way down and the last on the way up. What is left
+                // half done is mended after the next probe.
+                if replicas == 0 {
+                    let version = target.patch(version, None).await?;
+                    target.patch_scale(&version, replicas).await?
+                } else {
+                    let version = target.patch_scale(version, replicas).await?;
+                    target.patch(&version, None).await?
+                }
             }
-            (_, Some(replicas)) => {
-                let version = target.patch_scale(version, replicas).await?;
-                target.patch(&version, None).await?
-            }
+            replicas => target.patch(version, replicas).await?,
         };
-        Ok(order.change.after(version))
+        Ok(Arc::new(order.change.after(version)))
+    }
+
+    fn api(
+        &self,
+        resource: &ResourceRef,
+        namespace: &str,
+    ) -> Result<(Kind, Api<DynamicObject>), WriteError> {
+        let view = self.seed.dependent(resource);
+        let kind = view.as_ref().and_then(|view| view.kind());
+        let kind = kind.ok_or(WriteError::SeedUnknown)?;
+        Ok((kind.clone(), kind.api(&self.seed.client, namespace)))
     }
 }
 
 struct Target<'a> {
     api: Api<DynamicObject>,
     name: &'a str,
+    params: PatchParams,
     writer: &'a Writer,
     order: &'a Order,
 }
@@ -234,32 +242,22 @@ impl Target<'_> {
     /// Patches annotations, and replicas where given; returns the new resourceVersion.
     async fn patch(&self, version: &str, replicas: Option<i32>) -> Result<String, WriteError> {
         let PlannedWrite { base, write } = &self.order.change;
-        let patch = merge_patch(version, &base.marks, &write.marks, replicas);
-        let object = self
-            .fenced(self.api.patch(
-                self.name,
-                &PatchParams::apply(FIELD_MANAGER),
-                &Patch::Merge(&patch),
-            ))
-            .await?;
+        let patch = Patch::Merge(merge_patch(version, &base.marks, &write.marks, replicas));
+        let request = self.api.patch(self.name, &self.params, &patch);
+        let object = self.fenced(request).await?;
         Ok(object.metadata.resource_version.unwrap_or_default())
     }
 
     async fn patch_scale(&self, version: &str, replicas: i32) -> Result<String, WriteError> {
-        let patch =
-            json!({ "metadata": { "resourceVersion": version }, "spec": { "replicas": replicas } });
-        let scale = self
-            .fenced(self.api.patch_scale(
-                self.name,
-                &PatchParams::apply(FIELD_MANAGER),
-                &Patch::Merge(&patch),
-            ))
-            .await?;
+        let marks = &self.order.change.base.marks;
+        let patch = Patch::Merge(merge_patch(version, marks, marks, Some(replicas)));
+        let request = self.api.patch_scale(self.name, &self.params, &patch);
+        let scale = self.fenced(request).await?;
         Ok(scale.metadata.resource_version.unwrap_or_default())
     }
 
-    /// Makes a request as long as this process runs, and leads if the order needs that: also one
-    /// that waits for a connection is given up when that ends.
+    /// Makes a request as long as this process runs, and leads if the order needs that: one that
+    /// still waits for a connection is dropped when that ends.
     async fn fenced<T>(
         &self,
         request: impl Future<Output = Result<T, kube::Error>>,
@@ -270,18 +268,17 @@ impl Target<'_> {
             ..
         } = self.writer;
         let request = suspend_detector.run_unless_suspended(self.order.judged_at, request);
-        let answer = match self.order.needs_lead {
-            true => fence
-                .while_open(request)
-                .await
-                .ok_or(WriteError::NotLeading)?,
-            false => request.await,
+        let answer = if self.order.needs_lead {
+            fence.while_open(request).await
+        } else {
+            Some(request.await)
         };
+        let answer = answer.ok_or(WriteError::NotLeading)?;
         Ok(answer.ok_or(WriteError::Suspended)??)
     }
 }
 
-/// What of the annotations does not change is not in it: a marker keeps its value.
+/// Annotations that do not change are not in it: a marker keeps its value.
 fn merge_patch(version: &str, before: &Marks, after: &Marks, replicas: Option<i32>) -> Value {
     let mut patch = json!({ "metadata": { "resourceVersion": version } });
     if after.replicas != before.replicas {

@@ -1,9 +1,7 @@
 //! What a restore would write, in its order. Pure: what is written is for the prober's core to say.
 
-use prober::read_only::ObservedDependent;
-use prober::seed::dependent::Unavailable;
 use prober_core::config::{Dependent, ResourceRef};
-use prober_core::replicas::scale_up;
+use prober_core::replicas::{DependentState, scale_up};
 use prober_core::verdict::Scope;
 use serde::Serialize;
 
@@ -33,15 +31,18 @@ pub(crate) struct Step {
     pub(crate) outcome: Option<String>,
 }
 
-/// The turns of all dependents; `observed` is how they are, in the same order.
+/// The steps for all dependents, in their order; `states` are theirs.
 pub(crate) fn plan(
     dependents: &[Dependent],
-    observed: &[ObservedDependent],
+    states: &[DependentState],
     scope: Scope,
     only_held_down: bool,
 ) -> Vec<Step> {
-    let step = |(dependent, observed): (&Dependent, &ObservedDependent)| {
-        let present = observed.as_ref().ok().and_then(Option::as_ref);
+    let step = |(dependent, state): (&Dependent, &DependentState)| {
+        let present = match state {
+            DependentState::Present(observed) => Some(observed),
+            _ => None,
+        };
         let write = present.and_then(|observed| scale_up(observed, scope, only_held_down));
         Step {
             level: dependent.scale_up.level,
@@ -50,14 +51,14 @@ pub(crate) fn plan(
             writes: write.is_some(),
             restored_to: write.and_then(|write| write.replicas),
             delay_seconds: dependent.scale_up.initial_delay.as_secs_f64(),
-            because: why::dependent(dependent, observed, only_held_down),
-            unknown: matches!(observed, Err(Unavailable::Unknown)),
+            because: why::dependent(dependent, state, only_held_down),
+            unknown: *state == DependentState::Unknown,
             outcome: None,
         }
     };
-    let mut turns: Vec<_> = dependents.iter().zip(observed).collect();
-    turns.sort_by_key(|(dependent, _)| dependent.scale_up.level);
-    turns.into_iter().map(step).collect()
+    let mut in_order: Vec<_> = dependents.iter().zip(states).collect();
+    in_order.sort_by_key(|(dependent, _)| dependent.scale_up.level);
+    in_order.into_iter().map(step).collect()
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 use std::sync::Arc;
 
 use prober::config::parse;
-use prober_core::replicas::Marks;
+use prober_core::replicas::{Marks, Observed};
 use prober_core::verdict::Verdict;
 
 use super::*;
@@ -20,18 +20,18 @@ fn observed(
     memory: Option<&str>,
     held_down: bool,
     ignored: bool,
-) -> Result<Option<Arc<Observed>>, Unavailable> {
+) -> DependentState {
     let marks = Marks {
         replicas: memory.map(str::to_owned),
         held_down,
         ignored,
     };
-    Ok(Some(Arc::new(Observed {
+    DependentState::Present(Arc::new(Observed {
         replicas,
         ready,
         marks,
         ..Observed::default()
-    })))
+    }))
 }
 
 #[test]
@@ -62,8 +62,8 @@ fn each_way_to_be_at_0_has_its_own_reason() {
             false,
             "ignore-scaling",
         ),
-        (Ok(None), false, "it does not exist"),
-        (Err(Unavailable::Unknown), false, "could not be read"),
+        (DependentState::Absent, false, "it does not exist"),
+        (DependentState::Unknown, false, "could not be read"),
     ] {
         let why = dependent(&kcm(), &state, strict);
         assert!(why.contains(expected), "{why:?}, not {expected:?}");

@@ -34,13 +34,14 @@ fn manager_with(config: &str) -> Manager {
     let clock = Clock::start();
     let config = Arc::new(config::parse(config).unwrap().config);
     let suspend_detector = SuspendDetector::new(clock);
+    let seed = Arc::new(Seed::new(client, WatchScope::Seed));
     let shared = Shared {
         clock,
         resources: Arc::new(Resources::of_system()),
-        seed: Arc::new(Seed::new(client.clone(), WatchScope::Seed)),
+        seed: Arc::clone(&seed),
         config: tokio::sync::watch::channel(config).1,
         writer: Arc::new(Writer::new(
-            client,
+            seed,
             1.0,
             NonZeroU32::MIN,
             Fence::always_open(),

@@ -24,7 +24,7 @@ use serde_json::Value;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use self::scale::{Reading, Scales};
+use self::scale::{ScaleReader, ScaleReading};
 use crate::seed::watch_scope::WatchScope;
 
 /// How often a kind that does not exist is searched for again: a CRD may be installed at any time.
@@ -35,23 +35,23 @@ pub struct DependentView {
     kind: OnceLock<Kind>,
     /// Whether discovery has answered that there is no such kind, or none that can be scaled.
     no_such_kind: AtomicBool,
-    view: Arc<View<State>>,
+    view: Arc<View<Replicas>>,
     /// Cancelled when the config does not name the dependent any more.
     pub ended: CancellationToken,
 }
 
-enum State {
-    /// All, since its replicas are in its spec.
-    Whole(Arc<Observed>),
-    ByScale(Reading),
+/// Where the replicas of a dependent are.
+enum Replicas {
+    InSpec(Arc<Observed>),
+    InScale(ScaleReading),
 }
 
-impl State {
-    /// How it is; none while its replicas cannot be read.
+impl Replicas {
+    /// The dependent with them; none while they cannot be read.
     fn observed(&self) -> Option<Arc<Observed>> {
         match self {
-            Self::Whole(observed) => Some(Arc::clone(observed)),
-            Self::ByScale(reading) => reading.observed(),
+            Self::InSpec(observed) => Some(Arc::clone(observed)),
+            Self::InScale(reading) => reading.observed(),
         }
     }
 }
@@ -61,15 +61,6 @@ pub struct Kind {
     api: ApiResource,
     /// Whether the replicas are written at `spec.replicas`; otherwise by the scale subresource.
     pub replicas_in_spec: bool,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Unavailable {
-    #[error("no matches for kind {:?} in version {:?}", .0.kind, .0.api_version)]
-    NoSuchKind(ResourceRef),
-    /// The seed's view of it is not filled, or has been broken for too long (D-27).
-    #[error("its state on the seed is not known at present")]
-    Unknown,
 }
 
 impl Kind {
@@ -104,51 +95,38 @@ impl DependentView {
         })
     }
 
-    /// The state of the dependent in one shoot; none when it does not exist.
-    pub fn observed(&self, namespace: &str) -> Result<Option<Arc<Observed>>, Unavailable> {
-        self.kind()?;
-        if !self.view.is_known() {
-            return Err(Unavailable::Unknown);
+    /// None while it is not known.
+    pub fn kind(&self) -> Option<&Kind> {
+        self.kind.get()
+    }
+
+    pub fn state(&self, namespace: &str) -> DependentState {
+        if self.no_such_kind.load(Ordering::Relaxed) {
+            return DependentState::NoSuchKind;
         }
-        let state = self.view.get(namespace, &self.resource.name);
-        state
-            .map(|state| state.observed().ok_or(Unavailable::Unknown))
-            .transpose()
+        match self.view.get(namespace, &self.resource.name) {
+            _ if !self.view.is_known() => DependentState::Unknown,
+            Some(replicas) => replicas
+                .observed()
+                .map_or(DependentState::Unknown, DependentState::Present),
+            None => DependentState::Absent,
+        }
     }
 
     /// Whether nothing can be said of it although its kind may exist.
     pub fn is_unknown(&self) -> bool {
-        !self.view.is_known() && !matches!(self.kind(), Err(Unavailable::NoSuchKind(_)))
+        !self.view.is_known() && !self.no_such_kind.load(Ordering::Relaxed)
     }
 
-    pub fn state(&self, namespace: &str) -> DependentState {
-        match self.observed(namespace) {
-            Ok(Some(observed)) => DependentState::Present(observed),
-            Ok(None) => DependentState::Absent,
-            Err(Unavailable::NoSuchKind(_)) => DependentState::NoSuchKind,
-            Err(Unavailable::Unknown) => DependentState::Unknown,
-        }
-    }
-
-    pub fn kind(&self) -> Result<&Kind, Unavailable> {
-        self.kind
-            .get()
-            .ok_or_else(|| match self.no_such_kind.load(Ordering::Relaxed) {
-                true => Unavailable::NoSuchKind(self.resource.clone()),
-                false => Unavailable::Unknown,
-            })
-    }
-
+    /// The namespaces in which it is held down.
     pub fn held_down(&self) -> Vec<String> {
-        let marked = |state: &State| {
-            state
+        let is_marked = |replicas: &Replicas| {
+            replicas
                 .observed()
                 .is_some_and(|observed| observed.marks.held_down)
         };
-        self.view
-            .all()
-            .into_iter()
-            .filter(|(_, state)| marked(state))
+        let all = self.view.all().into_iter();
+        all.filter(|(_, replicas)| is_marked(replicas))
             .map(|(key, _)| key.namespace)
             .collect()
     }
@@ -156,8 +134,8 @@ impl DependentView {
     /// Waits until the view was filled once, and each scale was asked for once.
     pub async fn filled(&self) {
         self.view.live().await;
-        for (_, state) in self.view.all() {
-            if let State::ByScale(reading) = &*state {
+        for (_, replicas) in self.view.all() {
+            if let Replicas::InScale(reading) = &*replicas {
                 reading.tried().await;
             }
         }
@@ -174,24 +152,23 @@ impl DependentView {
             return;
         };
         let kind = self.kind.get_or_init(|| kind).clone();
+        self.no_such_kind.store(false, Ordering::Relaxed);
         let api = watch_scope.dynamic(client.clone(), &kind.api);
         let named =
             watcher::Config::default().fields(&format!("metadata.name={}", self.resource.name));
         let (view, ended) = (Arc::clone(&self.view), self.ended.clone());
         if kind.replicas_in_spec {
             let prune = move |object: DynamicObject| {
-                Some(State::Whole(Arc::new(kind.observe(&object, None))))
+                Some(Replicas::InSpec(Arc::new(kind.observe(&object, None))))
             };
             view.run(api, named, prune, Some(changes), ended).await;
         } else {
-            let mut scales = Scales::new(client, kind, changes.clone());
-            let before = Arc::clone(&view);
+            let scales = ScaleReader::new(client, kind, changes.clone());
+            let known = Arc::clone(&view);
             let prune = move |object: DynamicObject| {
-                let before =
-                    before.get(&object.namespace().unwrap_or_default(), &object.name_any());
-                Some(State::ByScale(
-                    scales.read(object, before.and_then(|before| before.observed())),
-                ))
+                let before = known.get(&object.namespace().unwrap_or_default(), &object.name_any());
+                let before = before.and_then(|before| before.observed());
+                Some(Replicas::InScale(scales.begin(object, before)))
             };
             view.run(api, named, prune, Some(changes), ended).await;
         }

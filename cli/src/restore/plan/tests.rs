@@ -12,22 +12,22 @@ fn dependents() -> Vec<Dependent> {
         .dependents
 }
 
-fn observed(replicas: i32, memory: Option<&str>, held_down: bool) -> ObservedDependent {
+fn observed(replicas: i32, memory: Option<&str>, held_down: bool) -> DependentState {
     let marks = Marks {
         replicas: memory.map(str::to_owned),
         held_down,
         ignored: false,
     };
-    Ok(Some(Arc::new(Observed {
+    DependentState::Present(Arc::new(Observed {
         replicas,
         ready: replicas,
         marks,
         ..Observed::default()
-    })))
+    }))
 }
 
-fn ignored(mut dependent: ObservedDependent) -> ObservedDependent {
-    if let Ok(Some(observed)) = &mut dependent {
+fn ignored(mut dependent: DependentState) -> DependentState {
+    if let DependentState::Present(observed) = &mut dependent {
         Arc::make_mut(observed).marks.ignored = true;
     }
     dependent
@@ -35,7 +35,7 @@ fn ignored(mut dependent: ObservedDependent) -> ObservedDependent {
 
 /// Name, whether it is written, and what to.
 fn planned(
-    observed: &[ObservedDependent],
+    observed: &[DependentState],
     scope: Scope,
     only_held_down: bool,
 ) -> Vec<(String, bool, Option<i32>)> {
@@ -109,8 +109,8 @@ fn what_runs_or_is_to_be_left_alone_loses_its_marker_and_keeps_its_replicas() {
 #[test]
 fn what_could_not_be_read_is_not_taken_for_healthy() {
     let states = [
-        Err(Unavailable::Unknown),
-        Ok(None),
+        DependentState::Unknown,
+        DependentState::Absent,
         observed(0, Some("2"), true),
     ];
     let plan = plan(&dependents(), &states, Scope::All, false);

@@ -5,14 +5,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use common::backoff::Backoff;
-use common::process::propagate_panic;
 use common::view::{Key, key_of};
 use kube::Client;
 use kube::api::DynamicObject;
 use prober_core::replicas::Observed;
 use tokio::sync::{Semaphore, mpsc, watch};
-use tokio::task::JoinSet;
-use tokio_util::sync::{CancellationToken, DropGuard};
+use tokio_util::task::AbortOnDropHandle;
 
 use super::Kind;
 use crate::seed::within;
@@ -21,27 +19,22 @@ use crate::seed::within;
 const TIMEOUT: Duration = Duration::from_secs(5);
 const FIRST_WAIT: Duration = Duration::from_millis(200);
 const MAX_WAIT: Duration = Duration::from_secs(5);
-/// So many scales of a kind are read at once: a list may bring hundreds of objects.
+/// How many scales of a kind are read at once: a list may bring hundreds of objects.
 const AT_ONCE: usize = 16;
 
-/// Reads the scales of one kind. What is under way ends when this is dropped.
-pub struct Scales {
-    reader: Arc<Reader>,
-    tasks: JoinSet<Option<()>>,
-}
-
-struct Reader {
+/// Reads the scales of one kind.
+pub struct ScaleReader {
     client: Client,
     kind: Kind,
     changes: mpsc::Sender<Key>,
     permits: Semaphore,
 }
 
-/// The state of an object whose scale is read until that succeeds. Dropped when the object changes
-/// or goes, which ends the reading.
-pub struct Reading {
+/// An object whose scale is read until that succeeds. Dropped when the object changes or goes, which
+/// ends the reading.
+pub struct ScaleReading {
     latest: watch::Receiver<Latest>,
-    _reading: DropGuard,
+    _task: AbortOnDropHandle<()>,
 }
 
 struct Latest {
@@ -49,7 +42,7 @@ struct Latest {
     tried: bool,
 }
 
-impl Reading {
+impl ScaleReading {
     /// How the object is; none if its scale could not be read yet.
     pub fn observed(&self) -> Option<Arc<Observed>> {
         self.latest.borrow().observed.clone()
@@ -61,44 +54,36 @@ impl Reading {
     }
 }
 
-impl Scales {
-    /// Nothing is read yet. What was read goes to `changes`.
-    pub fn new(client: Client, kind: Kind, changes: mpsc::Sender<Key>) -> Self {
-        let reader = Arc::new(Reader {
+impl ScaleReader {
+    /// What was read goes to `changes`.
+    pub fn new(client: Client, kind: Kind, changes: mpsc::Sender<Key>) -> Arc<Self> {
+        Arc::new(Self {
             client,
             kind,
             changes,
             permits: Semaphore::new(AT_ONCE),
-        });
-        Self {
-            reader,
-            tasks: JoinSet::new(),
-        }
+        })
     }
 
     /// Begins to read the scale of an object that was as `before`; that holds until the first
     /// answer.
-    pub fn read(&mut self, object: DynamicObject, before: Option<Arc<Observed>>) -> Reading {
-        while let Some(ended) = self.tasks.try_join_next() {
-            propagate_panic(ended);
-        }
-        let same = |before: &Arc<Observed>| object.metadata.uid.as_ref() == Some(&before.uid);
+    pub fn begin(
+        self: &Arc<Self>,
+        object: DynamicObject,
+        before: Option<Arc<Observed>>,
+    ) -> ScaleReading {
+        let is_same = |before: &Arc<Observed>| object.metadata.uid.as_ref() == Some(&before.uid);
         let (sender, latest) = watch::channel(Latest {
-            observed: before.filter(same),
+            observed: before.filter(is_same),
             tried: false,
         });
-        let reading = CancellationToken::new();
-        let read = Arc::clone(&self.reader).read(object, sender);
-        self.tasks
-            .spawn(reading.clone().run_until_cancelled_owned(read));
-        Reading {
+        let task = tokio::spawn(Arc::clone(self).read(object, sender));
+        ScaleReading {
             latest,
-            _reading: reading.drop_guard(),
+            _task: AbortOnDropHandle::new(task),
         }
     }
-}
 
-impl Reader {
     async fn read(self: Arc<Self>, object: DynamicObject, latest: watch::Sender<Latest>) {
         let key = key_of(&object);
         let mut backoff = Backoff::jittered(FIRST_WAIT, MAX_WAIT);
