@@ -43,11 +43,7 @@ fn flag_table() -> String {
             none if none.is_empty() => none,
             default => format!("`{default}`"),
         };
-        let names = flag
-            .get_long()
-            .into_iter()
-            .chain(flag.get_aliases().unwrap_or_default());
-        let names = names
+        let names = flags::names(flag)
             .map(|name| format!("`--{name}`"))
             .collect::<Vec<_>>()
             .join(", ");

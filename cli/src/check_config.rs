@@ -3,8 +3,9 @@
 use std::process::ExitCode;
 
 use common::document::{ConfigError, Contents};
+use common::flags::Agent;
 
-use crate::commands::{Agent, CheckConfig};
+use crate::commands::CheckConfig;
 use crate::output::{bad, good, warn};
 
 pub(crate) fn run(args: &CheckConfig) -> ExitCode {
@@ -33,7 +34,7 @@ pub(crate) fn run(args: &CheckConfig) -> ExitCode {
     if let Some(error) = error {
         report(&file.to_string(), error);
     }
-    let name = format!("{agent:?}").to_lowercase();
+    let name = agent.name();
     let (verdict, code) = if error.is_none() {
         (good("valid"), ExitCode::SUCCESS)
     } else {

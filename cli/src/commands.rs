@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use common::flags::Agent;
 use common_core::duration::GoDuration;
 
 /// Watches over dependencies between the parts of Gardener shoot clusters
@@ -111,12 +112,6 @@ pub(crate) struct Restore {
     /// quarter of the grace
     #[arg(long, value_name = "DURATION", default_value = "1m", value_parser = duration)]
     pub(crate) timeout: Duration,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Agent {
-    Prober,
-    Weeder,
 }
 
 #[derive(Debug, Args)]

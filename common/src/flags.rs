@@ -1,7 +1,7 @@
 //! The command line: subcommands and flags, in the syntax of Go's `flag` package (rules 1 to 8).
 //!
 //! ```text
-//! args -> parse -> Command::Usage | Help(agent) | Run(agent, AgentArgs) -> AgentArgs::validate
+//! args -> parse -> CommandLine::Usage | Help(agent) | Run(agent, AgentArgs) -> AgentArgs::validate
 //! ```
 //!
 //! Operators' Deployments are written for Go's syntax: `-flag` is `--flag`, a boolean takes its
@@ -18,56 +18,74 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::ensure;
-use clap::{Arg, ArgAction, Args};
+use clap::{Arg, ArgAction, Args, ValueEnum};
 use common_core::duration::GoDuration;
 use common_core::flag;
+use strum::{EnumMessage, EnumString, IntoStaticStr, VariantArray};
 
 pub use help::CLI_COMMANDS;
 pub use parse::parse;
 
 use crate::logging::ZapOptions;
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// An agent, with its purpose and its description in the help.
+#[derive(
+    Clone,
+    Copy,
+    Debug,
+    PartialEq,
+    Eq,
+    EnumMessage,
+    EnumString,
+    IntoStaticStr,
+    ValueEnum,
+    VariantArray,
+)]
+#[strum(serialize_all = "lowercase", const_into_str)]
 pub enum Agent {
-    /// Takes controllers down while a shoot's nodes cannot reach their API server.
+    #[strum(
+        message = "keeps machines from being replaced while their nodes cannot reach the API server",
+        detailed_message = "\
+Checks the node leases of every shoot of this seed. When most of them are no longer renewed although the
+shoot's API server answers, the nodes have lost the way to it and will soon be taken for dead. The prober then scales
+the configured controllers to 0, so that none of them replaces machines that are well, and scales them
+back, in order, when the leases are renewed again."
+    )]
     Prober,
-    /// Restarts pods that crash-looped while a Service they need was away.
+    #[strum(
+        message = "restarts crash-looping pods once the service they need is back",
+        detailed_message = "\
+Watches the configured Services in every namespace of this seed. When one becomes ready, pods that depend on it
+and are in CrashLoopBackOff are deleted for a while, so that they start again at once instead of waiting
+minutes for their next try."
+    )]
     Weeder,
 }
 
 impl Agent {
-    /// Both, in the order the usage lists them.
-    pub const ALL: [Self; 2] = [Self::Prober, Self::Weeder];
-
-    pub const fn purpose(self) -> &'static str {
-        match self {
-            Self::Prober => {
-                "keeps machines from being replaced while their nodes cannot reach the API server"
-            }
-            Self::Weeder => "restarts crash-looping pods once the service they need is back",
-        }
-    }
+    pub const ALL: &[Self] = Self::VARIANTS;
 
     pub const fn name(self) -> &'static str {
-        match self {
-            Self::Prober => "prober",
-            Self::Weeder => "weeder",
-        }
+        self.into_str()
+    }
+
+    pub fn purpose(self) -> &'static str {
+        self.get_message().unwrap_or_default()
     }
 }
 
 #[expect(clippy::large_enum_variant, reason = "a process has one")]
 #[derive(Clone, Debug, PartialEq)]
-pub enum Command {
+pub enum CommandLine {
     /// Say on stdout which commands there are; exit 0.
     Usage,
-    /// Say on stdout what this command takes; exit 0.
+    /// Say on stdout what this agent takes; exit 0.
     Help(Agent),
     Run(Agent, AgentArgs),
 }
 
-impl Command {
-    /// What to print on stdout; nothing for [`Command::Run`].
+impl CommandLine {
+    /// What to print on stdout; nothing for [`CommandLine::Run`].
     pub fn text(&self) -> Option<String> {
         match self {
             Self::Usage => Some(help::usage()),
@@ -77,13 +95,10 @@ impl Command {
     }
 }
 
-/// A command line that says nothing sensible: the message goes to stderr.
+/// A command line that cannot be understood: the message, one line for a flag, goes to stderr.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{message}")]
-pub struct UsageError {
-    /// One line for a flag.
-    pub message: String,
-}
+#[error("{0}")]
+pub struct UsageError(String);
 
 impl UsageError {
     /// The process's exit code, as Go's `flag` package has it.
@@ -185,6 +200,12 @@ pub fn command() -> clap::Command {
     })
 }
 
+/// A flag's name and its aliases.
+pub fn names(flag: &Arg) -> impl Iterator<Item = &str> {
+    let aliases = flag.get_aliases().unwrap_or_default();
+    flag.get_long().into_iter().chain(aliases)
+}
+
 /// Whether a flag may stand alone. Its value, if any, comes after `=`.
 pub fn is_switch(flag: &Arg) -> bool {
     flag.get_value_parser().type_id() == TypeId::of::<bool>()
@@ -243,32 +264,31 @@ impl AgentArgs {
 
 impl LeaderElection {
     fn validate(&self) -> anyhow::Result<()> {
+        let lease = ("lease-duration", self.lease_duration);
+        let renew = ("renew-deadline", self.renew_deadline);
+        let retry = ("retry-period", self.retry_period);
         let shown =
-            |flag: &str, value| format!("--leader-elect-{flag}={}", GoDuration::from_std(value));
-        let lease = shown("lease-duration", self.lease_duration);
-        let renew = shown("renew-deadline", self.renew_deadline);
-        let retry = shown("retry-period", self.retry_period);
-        ensure!(
-            !self.lease_duration.is_zero(),
-            "{lease}: expected a duration above 0"
-        );
-        ensure!(
-            !self.renew_deadline.is_zero(),
-            "{renew}: expected a duration above 0"
-        );
-        ensure!(
-            !self.retry_period.is_zero(),
-            "{retry}: expected a duration above 0"
-        );
+            |(flag, duration)| format!("--leader-elect-{flag}={}", GoDuration::from_std(duration));
+        for flag in [lease, renew, retry] {
+            ensure!(
+                !flag.1.is_zero(),
+                "{}: expected a duration above 0",
+                shown(flag)
+            );
+        }
         // A leader would lose the Lease before it gives up.
         ensure!(
             self.renew_deadline <= self.lease_duration,
-            "{renew} is longer than {lease}"
+            "{} is longer than {}",
+            shown(renew),
+            shown(lease)
         );
         // A leader could not retry.
         ensure!(
             self.retry_period < self.renew_deadline,
-            "{retry} is not shorter than {renew}"
+            "{} is not shorter than {}",
+            shown(retry),
+            shown(renew)
         );
         Ok(())
     }

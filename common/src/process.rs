@@ -18,7 +18,7 @@ use tokio::task::JoinError;
 use tokio_util::sync::CancellationToken;
 use tracing::{error, info};
 
-use crate::flags::{self, Agent, AgentArgs, Command, UsageError};
+use crate::flags::{self, Agent, AgentArgs, CommandLine, UsageError};
 use crate::logging;
 
 /// From the first signal on the work has this long to end. Gardener's pods are killed 5 s after
@@ -42,7 +42,7 @@ where
     W: Future<Output = anyhow::Result<()>>,
 {
     let (agent, args) = match flags::parse(words) {
-        Ok(Command::Run(agent, args)) => (agent, args),
+        Ok(CommandLine::Run(agent, args)) => (agent, args),
         Ok(says) => {
             print(std::io::stdout(), &says.text().unwrap_or_default());
             return ExitCode::from(SUCCESS);

@@ -2,6 +2,8 @@
 
 use std::fmt::Write as _;
 
+use strum::EnumMessage;
+
 use super::{Agent, command, default, is_switch, takes};
 
 /// The commands for operators, and their purpose. They are defined in the crate `cli`; here they
@@ -35,11 +37,8 @@ pub const CLI_COMMANDS: [(&str, &str); 7] = [
 ];
 
 pub(super) fn commands() -> String {
-    let names: Vec<_> = Agent::ALL
-        .map(Agent::name)
-        .into_iter()
-        .chain(CLI_COMMANDS.map(|(name, _)| name))
-        .collect();
+    let agents = Agent::ALL.iter().map(|agent| agent.name());
+    let names: Vec<_> = agents.chain(CLI_COMMANDS.map(|(name, _)| name)).collect();
     let names = names.join(", ");
     format!("The commands are {names}; \"dependency-watchdog help COMMAND\" says more.")
 }
@@ -60,26 +59,10 @@ pub(super) fn usage() -> String {
     text
 }
 
-fn description(agent: Agent) -> &'static str {
-    match agent {
-        Agent::Prober => {
-            "Looks at the node leases of every shoot of this seed. When most of them are no longer renewed although the\n\
-             shoot's API server answers, the nodes have lost the way to it and will soon be taken for dead. The prober then scales\n\
-             the configured controllers to 0, so that none of them replaces machines that are well, and scales them\n\
-             back, in order, when the leases are renewed again."
-        }
-        Agent::Weeder => {
-            "Watches the configured Services in every namespace of this seed. When one becomes ready, pods that depend on it\n\
-             and are in CrashLoopBackOff are deleted for a while, so that they start again at once instead of waiting\n\
-             minutes for their next try."
-        }
-    }
-}
-
 pub(super) fn of(agent: Agent) -> String {
     let mut text = format!(
         "{}\n\nUsage:\n  dependency-watchdog {} --config-file=PATH [flags]\n\nFlags:\n",
-        description(agent),
+        agent.get_detailed_message().unwrap_or_default(),
         agent.name(),
     );
     for flag in command().get_arguments() {

@@ -1,4 +1,4 @@
-//! Words to a [`Command`].
+//! Words to a [`CommandLine`].
 
 use std::error::Error;
 use std::ffi::OsString;
@@ -8,92 +8,70 @@ use clap::parser::ValueSource;
 use clap::{Arg, FromArgMatches};
 use common_core::flag;
 
-use super::{Agent, AgentArgs, Command, UsageError, command, help, is_switch, takes};
+use super::{Agent, AgentArgs, CommandLine, UsageError, command, help, is_switch, names, takes};
 
 /// Reads the words after the program's name.
 ///
 /// # Errors
 /// When there is no such command, or a flag is unknown, incomplete or has a value it cannot take.
-pub fn parse(words: impl IntoIterator<Item = OsString>) -> Result<Command, UsageError> {
+pub fn parse(words: impl IntoIterator<Item = OsString>) -> Result<CommandLine, UsageError> {
+    let not_utf8 =
+        |word: OsString| UsageError(format!("{} is not UTF-8", shown(&word.to_string_lossy())));
     let words: Vec<String> = words
         .into_iter()
-        .map(|word| {
-            word.into_string()
-                .map_err(|word| error(format!("{} is not UTF-8", shown(&word.to_string_lossy()))))
-        })
+        .map(|word| word.into_string().map_err(not_utf8))
         .collect::<Result<_, _>>()?;
-    let Some((first, rest)) = words.split_first() else {
-        return Ok(Command::Usage);
-    };
-    match first.as_str() {
-        "-h" | "--help" => Ok(Command::Usage),
-        "help" => help_for(rest),
-        name => run(agent(name)?, rest),
-    }
-}
-
-/// `help` needs the name of a command (rule 2).
-fn help_for(words: &[String]) -> Result<Command, UsageError> {
-    match words.first() {
-        Some(name) => agent(name).map(Command::Help),
-        None => Err(error(format!("help for what? {}", help::commands()))),
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    match *words {
+        [] | ["-h" | "--help", ..] => Ok(CommandLine::Usage),
+        // `help` needs the name of a command (rule 2).
+        ["help"] => Err(UsageError(format!("help for what? {}", help::commands()))),
+        ["help", name, ..] => agent(name).map(CommandLine::Help),
+        [name, ref words @ ..] => run(agent(name)?, words),
     }
 }
 
 fn agent(name: &str) -> Result<Agent, UsageError> {
-    let found = Agent::ALL.into_iter().find(|agent| agent.name() == name);
-    found.ok_or_else(|| {
-        error(format!(
-            "there is no command \"{}\". {}",
-            shown(name),
-            help::commands()
-        ))
+    name.parse().map_err(|_| {
+        let (name, commands) = (shown(name), help::commands());
+        UsageError(format!("there is no command \"{name}\". {commands}"))
     })
 }
 
-fn run(agent: Agent, words: &[String]) -> Result<Command, UsageError> {
+fn run(agent: Agent, words: &[&str]) -> Result<CommandLine, UsageError> {
     let flags = command();
     let (mut given, mut wants_help) = (Vec::new(), false);
-    let mut words = words.iter().map(String::as_str);
+    let mut words = words.iter().copied();
     // What follows the flags is ignored (rule 5).
     while let Some((word, (name, value))) = words
         .next()
         .and_then(|word| Some((word, flag::split(word)?)))
     {
         if name.is_empty() || name.starts_with('-') {
-            return Err(error(format!("{}: this is no flag", shown(word))));
+            return Err(UsageError(format!("{}: this is no flag", shown(word))));
         }
         if matches!(name, "h" | "help") {
             wants_help = true;
             break;
         }
-        let is_named = |flag: &&Arg| {
-            flag.get_long() == Some(name)
-                || flag
-                    .get_aliases()
-                    .is_some_and(|aliases| aliases.contains(&name))
-        };
+        let is_named = |flag: &&Arg| names(flag).any(|known| known == name);
         let Some(flag) = flags.get_arguments().find(is_named) else {
-            return Err(error(format!(
-                "{} has no flag --{}",
-                agent.name(),
-                shown(name)
-            )));
+            let (agent, name) = (agent.name(), shown(name));
+            return Err(UsageError(format!("{agent} has no flag --{name}")));
         };
+        let needs_value = || UsageError(format!("--{name} needs a value: a {}", takes(flag)));
         let value = match value {
             Some(value) => value,
             None if is_switch(flag) => "true",
-            None => words
-                .next()
-                .ok_or_else(|| error(format!("--{name} needs a value: a {}", takes(flag))))?,
+            None => words.next().ok_or_else(needs_value)?,
         };
         given.push(format!("--{name}={value}"));
     }
     let args = read(flags, given).map_err(|refusal| wrong_value(&refusal))?;
     Ok(if wants_help {
-        Command::Help(agent)
+        CommandLine::Help(agent)
     } else {
-        Command::Run(agent, args)
+        CommandLine::Run(agent, args)
     })
 }
 
@@ -114,17 +92,15 @@ fn wrong_value(refusal: &clap::Error) -> UsageError {
             .map(ToString::to_string)
             .unwrap_or_default()
     };
+    // As in `--kube-api-burst <int>`.
+    let argument = part(ContextKind::InvalidArg);
+    let flag = argument.split(' ').next().unwrap_or_default();
+    let value = shown(&part(ContextKind::InvalidValue));
     let expected = refusal
         .source()
         .map(ToString::to_string)
         .unwrap_or_default();
-    // As in `--kube-api-burst <int>`.
-    let (argument, value) = (
-        part(ContextKind::InvalidArg),
-        part(ContextKind::InvalidValue),
-    );
-    let flag = argument.split(' ').next().unwrap_or_default();
-    error(format!("{flag}=\"{}\": {expected}", shown(&value)))
+    UsageError(format!("{flag}=\"{value}\": {expected}"))
 }
 
 /// A word as a message repeats it: on one line, and not at any length.
@@ -135,8 +111,4 @@ fn shown(word: &str) -> String {
         .take(SHOWN)
         .flat_map(char::escape_debug)
         .collect()
-}
-
-fn error(message: String) -> UsageError {
-    UsageError { message }
 }

@@ -6,15 +6,15 @@ use proptest::prelude::*;
 
 mod zap;
 
-fn command(words: &[&str]) -> Result<Command, String> {
-    parse(words.iter().map(std::ffi::OsString::from)).map_err(|error| error.message)
+fn command(words: &[&str]) -> Result<CommandLine, String> {
+    parse(words.iter().map(std::ffi::OsString::from)).map_err(|error| error.to_string())
 }
 
 /// The flags of `prober` followed by these words.
 fn args(words: &[&str]) -> Result<AgentArgs, String> {
     let words: Vec<_> = ["prober"].iter().chain(words).copied().collect();
     match command(&words)? {
-        Command::Run(Agent::Prober, args) => Ok(args),
+        CommandLine::Run(Agent::Prober, args) => Ok(args),
         other => Err(format!("{other:?}")),
     }
 }
@@ -22,9 +22,9 @@ fn args(words: &[&str]) -> Result<AgentArgs, String> {
 #[test]
 fn no_words_or_a_plain_cry_for_help_show_the_usage() {
     for words in [&[][..], &["-h"], &["--help"], &["--help", "prober"]] {
-        assert_eq!(command(words), Ok(Command::Usage), "{words:?}");
+        assert_eq!(command(words), Ok(CommandLine::Usage), "{words:?}");
     }
-    let usage = Command::Usage.text().expect("a text");
+    let usage = CommandLine::Usage.text().expect("a text");
     assert!(
         usage.contains("prober") && usage.contains("weeder"),
         "{usage}"
@@ -35,11 +35,11 @@ fn no_words_or_a_plain_cry_for_help_show_the_usage() {
 fn help_needs_a_command_that_exists() {
     assert_eq!(
         command(&["help", "weeder"]),
-        Ok(Command::Help(Agent::Weeder))
+        Ok(CommandLine::Help(Agent::Weeder))
     );
     assert_eq!(
         command(&["help", "prober"]),
-        Ok(Command::Help(Agent::Prober))
+        Ok(CommandLine::Help(Agent::Prober))
     );
     for words in [&["help"][..], &["help", "nope"]] {
         let message = command(words).expect_err("no help");
@@ -67,11 +67,11 @@ fn a_command_with_help_among_its_flags_shows_its_help() {
     for word in ["-h", "--h", "-help", "--help", "--help=yes"] {
         assert_eq!(
             command(&["prober", "--kube-api-burst=3", word]),
-            Ok(Command::Help(Agent::Prober)),
+            Ok(CommandLine::Help(Agent::Prober)),
             "{word}"
         );
     }
-    let help = Command::Help(Agent::Prober).text().expect("a text");
+    let help = CommandLine::Help(Agent::Prober).text().expect("a text");
     for flag in super::command().get_arguments() {
         let name = flag.get_long().expect("a name");
         assert!(help.contains(&format!("--{name}")), "{name}");

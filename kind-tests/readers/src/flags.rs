@@ -6,7 +6,7 @@ use std::iter;
 use std::time::Duration;
 
 use anyhow::{Error, Result, bail, ensure};
-use common::flags::{Agent, AgentArgs, Command, UsageError, parse};
+use common::flags::{Agent, AgentArgs, CommandLine, UsageError, parse};
 use serde_json::json;
 
 use crate::{Go, Input, Source, durations, is_one_line};
@@ -120,7 +120,7 @@ impl Input for Words {
     /// refusal is one line.
     fn check(&self) -> Result<()> {
         let args = match self.parse() {
-            Ok(Command::Run(_, args)) => args,
+            Ok(CommandLine::Run(_, args)) => args,
             Ok(command) => {
                 ensure!(
                     command.text().is_some_and(|text| !text.is_empty()),
@@ -134,7 +134,7 @@ impl Input for Words {
         if !args.kube_api_qps.is_nan() {
             let (written, run) = (
                 Self(written(&args)),
-                Command::Run(Agent::Prober, args.clone()),
+                CommandLine::Run(Agent::Prober, args.clone()),
             );
             ensure!(
                 written.parse().as_ref() == Ok(&run),
@@ -165,7 +165,7 @@ impl Input for Words {
 
     fn compare(&self, go: &mut Go) -> Result<()> {
         match (go.ask("flags", json!(self.0))?, self.parse()) {
-            (Ok(mut read), Ok(Command::Run(Agent::Prober, args))) => {
+            (Ok(mut read), Ok(CommandLine::Run(Agent::Prober, args))) => {
                 let ours = go
                     .ask("flags", json!(written(&args)))?
                     .map_err(Error::msg)?;
@@ -178,7 +178,9 @@ impl Input for Words {
                 Ok(())
             }
             // Rule 4 and D-4: Go ends in silence, we say what there is.
-            (Err(error), Ok(Command::Help(Agent::Prober))) if error == "flag: help requested" => {
+            (Err(error), Ok(CommandLine::Help(Agent::Prober)))
+                if error == "flag: help requested" =>
+            {
                 Ok(())
             }
             (Err(_), Err(_)) => Ok(()),
@@ -186,14 +188,15 @@ impl Input for Words {
             // another message.
             (Ok(_), Err(error))
                 if error
-                    .message
+                    .to_string()
                     .ends_with("expected a duration that is not negative") =>
             {
                 Ok(())
             }
             // Go also takes a number with `_` between its digits, which nobody writes.
             (Ok(_), Err(error))
-                if error.message.contains("expected a number") && self.0.concat().contains('_') =>
+                if error.to_string().contains("expected a number")
+                    && self.0.concat().contains('_') =>
             {
                 Ok(())
             }
@@ -203,7 +206,7 @@ impl Input for Words {
 }
 
 impl Words {
-    fn parse(&self) -> Result<Command, UsageError> {
+    fn parse(&self) -> Result<CommandLine, UsageError> {
         parse(
             iter::once("prober")
                 .chain(self.0.iter().map(String::as_str))

@@ -4,7 +4,7 @@
 use anyhow::{Result, ensure};
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
-use prober::shoot_client::kubeconfig::{Access, KubeconfigError};
+use prober::shoot_client::kubeconfig::{KubeconfigError, ShootAccess};
 use serde_json::{Value, json};
 
 use crate::{Input, Source, in_yaml, is_one_line};
@@ -71,7 +71,7 @@ impl Input for Kubeconfig {
     fn check(&self) -> Result<()> {
         match self {
             Self::Parts(parts) => follows(parts),
-            Self::Bytes(bytes) => match Access::from_kubeconfig(bytes) {
+            Self::Bytes(bytes) => match ShootAccess::from_kubeconfig(bytes) {
                 Ok(access) => is_safe(&access),
                 Err(refusal) => is_one_line(&refusal.to_string()),
             },
@@ -80,15 +80,14 @@ impl Input for Kubeconfig {
 }
 
 /// What comes of a kubeconfig is encrypted and keeps its secrets.
-fn is_safe(access: &Access) -> Result<()> {
-    ensure!(access.server.scheme() == "https");
-    ensure!(access.server.has_host());
-    ensure!(
-        access
-            .proxy
-            .as_ref()
-            .is_none_or(|proxy| matches!(proxy.scheme(), "http" | "https") && proxy.has_host())
-    );
+fn is_safe(access: &ShootAccess) -> Result<()> {
+    ensure!(access.server.scheme_str() == Some("https"));
+    ensure!(access.server.host().is_some_and(|host| !host.is_empty()));
+    ensure!(access.proxy.as_ref().is_none_or(|proxy| matches!(
+        proxy.scheme_str(),
+        Some("http" | "https")
+    )
+        && proxy.host().is_some_and(|host| !host.is_empty())));
     ensure!(
         access.headers.values().all(|value| value.is_sensitive()),
         "a credential would be shown in logs"
@@ -115,7 +114,7 @@ fn follows(parts: &Value) -> Result<()> {
     };
     let given = |name: &str| ![Value::Null, json!(""), json!(false)].contains(field(name));
     let acts_here = ACTS.into_iter().any(given) || (given("tls-server-name") && given("proxy-url"));
-    match Access::from_kubeconfig(text.as_bytes()) {
+    match ShootAccess::from_kubeconfig(text.as_bytes()) {
         Ok(access) => {
             ensure!(
                 !acts_here && names_match && given("server"),

@@ -303,7 +303,7 @@ mod tests {
     use strum::VariantNames;
 
     use super::*;
-    use crate::shoot_client::error::Stage;
+    use crate::shoot_client::error::ProbeStage;
     use prober_core::lease::LeaseState;
     use prober_core::lifecycle::{StopReason, WaitReason};
     use prober_core::options::Source;
@@ -314,7 +314,7 @@ mod tests {
     fn the_words_that_operators_search_for_are_these() {
         assert_eq!(Direction::VARIANTS, ["up", "down"]);
         assert_eq!(
-            Stage::VARIANTS,
+            ProbeStage::VARIANTS,
             ["kubeconfig", "version", "leases", "nodes", "machines"]
         );
         assert_eq!(

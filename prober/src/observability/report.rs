@@ -18,7 +18,7 @@ use prober_core::shoot::{Report, Shoot};
 
 use super::shoot_statuses::{Failure, StatusHandle};
 use crate::shared::Shared;
-use crate::shoot_client::error::{Cause, ProbeError, Stage};
+use crate::shoot_client::error::{Cause, ProbeError, ProbeStage};
 use crate::write::WriteError;
 
 /// Reports for the task of one shoot, as its machine is now.
@@ -70,7 +70,7 @@ impl ShootReporter<'_> {
             Report::Found => self.probe_complete(began),
             // The probe was complete but for them.
             Report::MachinesUnknown => self.probe_failed(&ProbeError {
-                stage: Stage::Machines,
+                stage: ProbeStage::Machines,
                 cause: Cause::SeedUnknown("Machines"),
             }),
             Report::Begun(direction) => {

@@ -3,14 +3,17 @@
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
+use http::Uri;
 use http::header::{AUTHORIZATION, HeaderMap, HeaderName, HeaderValue};
 use kube::config::{AuthInfo, Cluster, Kubeconfig};
 use secrecy::{ExposeSecret, SecretString};
-use url::Url;
+
+const IMPERSONATE_USER: HeaderName = HeaderName::from_static("impersonate-user");
+const IMPERSONATE_GROUP: HeaderName = HeaderName::from_static("impersonate-group");
 
 /// What is needed to talk to a shoot's API server. Has no `Debug`: it holds credentials.
-pub struct Access {
-    pub server: Url,
+pub struct ShootAccess {
+    pub server: Uri,
     /// The name to verify the server's certificate by, where it is not the host's.
     pub tls_server_name: Option<String>,
     /// Authorities that may have signed the server's certificate, in PEM; none means the system's.
@@ -19,7 +22,7 @@ pub struct Access {
     pub identity: Option<Vec<u8>>,
     /// Credentials and impersonation as headers; marked as sensitive.
     pub headers: HeaderMap,
-    pub proxy: Option<Url>,
+    pub proxy: Option<Uri>,
 }
 
 /// Why a kubeconfig cannot be used. Never contains a credential.
@@ -40,25 +43,21 @@ pub enum KubeconfigError {
     Refused(&'static str, &'static str),
 }
 
-impl Access {
+use KubeconfigError::{Absent, Invalid, Missing, Refused, Unreadable};
+
+impl ShootAccess {
     pub fn from_kubeconfig(text: &[u8]) -> Result<Self, KubeconfigError> {
-        let text = std::str::from_utf8(text).map_err(|_| KubeconfigError::Unreadable)?;
+        let text = std::str::from_utf8(text).map_err(|_| Unreadable)?;
         if text.trim().is_empty() {
-            return Err(KubeconfigError::Missing);
+            return Err(Missing);
         }
-        let config = Kubeconfig::from_yaml(text).map_err(|_| KubeconfigError::Unreadable)?;
-        let (cluster, user) = current(&config)?;
+        let config = Kubeconfig::from_yaml(text).map_err(|_| Unreadable)?;
+        let (cluster, user) = current(&config).map_err(Absent)?;
         refuse(cluster, user)?;
-        let server = cluster
-            .server
-            .as_deref()
-            .ok_or(KubeconfigError::Absent("cluster.server"))?;
+        let server = cluster.server.as_deref().ok_or(Absent("cluster.server"))?;
         Ok(Self {
             server: url("cluster.server", server, &["https"])?,
-            tls_server_name: cluster
-                .tls_server_name
-                .clone()
-                .filter(|name| !name.is_empty()),
+            tls_server_name: present(&cluster.tls_server_name).map(str::to_owned),
             authorities: decode(
                 "cluster.certificate-authority-data",
                 present(&cluster.certificate_authority_data),
@@ -72,47 +71,41 @@ impl Access {
     }
 }
 
-fn current(config: &Kubeconfig) -> Result<(&Cluster, &AuthInfo), KubeconfigError> {
-    let absent = KubeconfigError::Absent;
-    let context = config
-        .contexts
-        .iter()
-        .find(|named| Some(&named.name) == config.current_context.as_ref());
-    let context = context
+/// The cluster and the user of the current context, or what is missing.
+fn current(config: &Kubeconfig) -> Result<(&Cluster, &AuthInfo), &'static str> {
+    let mut contexts = config.contexts.iter();
+    let context = contexts
+        .find(|named| Some(&named.name) == config.current_context.as_ref())
         .and_then(|named| named.context.as_ref())
-        .ok_or(absent("current-context"))?;
-    let cluster = config
-        .clusters
-        .iter()
-        .find(|named| named.name == context.cluster);
-    let cluster = cluster
+        .ok_or("current-context")?;
+    let mut clusters = config.clusters.iter();
+    let cluster = clusters
+        .find(|named| named.name == context.cluster)
         .and_then(|named| named.cluster.as_ref())
-        .ok_or(absent("context.cluster"))?;
-    let user = config
-        .auth_infos
-        .iter()
-        .find(|named| Some(&named.name) == context.user.as_ref());
-    let user = user
+        .ok_or("context.cluster")?;
+    let mut users = config.auth_infos.iter();
+    let user = users
+        .find(|named| Some(&named.name) == context.user.as_ref())
         .and_then(|named| named.auth_info.as_ref())
-        .ok_or(absent("context.user"))?;
+        .ok_or("context.user")?;
     Ok((cluster, user))
 }
 
 fn refuse(cluster: &Cluster, user: &AuthInfo) -> Result<(), KubeconfigError> {
     const FILE: &str = "it would read a file of the watchdog's own pod";
     const PROGRAM: &str = "it would run a program in the watchdog's own pod";
-    let refused = [
+    let fields = [
         (user.exec.is_some(), "user.exec", PROGRAM),
         (user.auth_provider.is_some(), "user.auth-provider", PROGRAM),
-        (present(&user.token_file).is_some(), "user.tokenFile", FILE),
+        (is_set(&user.token_file), "user.tokenFile", FILE),
         (
-            present(&user.client_certificate).is_some(),
+            is_set(&user.client_certificate),
             "user.client-certificate",
             FILE,
         ),
-        (present(&user.client_key).is_some(), "user.client-key", FILE),
+        (is_set(&user.client_key), "user.client-key", FILE),
         (
-            present(&cluster.certificate_authority).is_some(),
+            is_set(&cluster.certificate_authority),
             "cluster.certificate-authority",
             FILE,
         ),
@@ -122,27 +115,26 @@ fn refuse(cluster: &Cluster, user: &AuthInfo) -> Result<(), KubeconfigError> {
             "anyone on the way could take the credentials and forge an outage",
         ),
         (
-            present(&cluster.tls_server_name).is_some() && present(&cluster.proxy_url).is_some(),
+            is_set(&cluster.tls_server_name) && is_set(&cluster.proxy_url),
             "cluster.tls-server-name together with cluster.proxy-url",
             "the proxy would be asked for the wrong host",
         ),
     ];
-    let refusal = refused.into_iter().find(|(present, ..)| *present);
-    refusal.map_or(Ok(()), |(_, field, why)| {
-        Err(KubeconfigError::Refused(field, why))
-    })
+    match fields.into_iter().find(|(is_set, ..)| *is_set) {
+        Some((_, field, why)) => Err(Refused(field, why)),
+        None => Ok(()),
+    }
 }
 
 fn identity(user: &AuthInfo) -> Result<Option<Vec<u8>>, KubeconfigError> {
-    let certificate = decode(
-        "user.client-certificate-data",
-        present(&user.client_certificate_data),
-    )?;
-    let key = decode("user.client-key-data", secret(&user.client_key_data))?;
+    const CERTIFICATE: &str = "user.client-certificate-data";
+    const KEY: &str = "user.client-key-data";
+    let certificate = decode(CERTIFICATE, present(&user.client_certificate_data))?;
+    let key = decode(KEY, secret(&user.client_key_data))?;
     match (certificate, key) {
         (None, None) => Ok(None),
-        (Some(_), None) => Err(KubeconfigError::Absent("user.client-key-data")),
-        (None, Some(_)) => Err(KubeconfigError::Absent("user.client-certificate-data")),
+        (Some(_), None) => Err(Absent(KEY)),
+        (None, Some(_)) => Err(Absent(CERTIFICATE)),
         (Some(certificate), Some(key)) => Ok(Some([certificate, key].join(&b'\n'))),
     }
 }
@@ -152,65 +144,55 @@ fn headers(user: &AuthInfo) -> Result<HeaderMap, KubeconfigError> {
     if let Some(token) = &user.token {
         let token = token.expose_secret().trim();
         if token.is_empty() {
-            return Err(KubeconfigError::Invalid("user.token", "is empty"));
+            return Err(Invalid("user.token", "is empty"));
         }
-        headers.insert(
-            AUTHORIZATION,
-            sensitive("user.token", &format!("Bearer {token}"))?,
-        );
+        let bearer = sensitive("user.token", &format!("Bearer {token}"))?;
+        headers.insert(AUTHORIZATION, bearer);
     } else if let Some(name) = present(&user.username) {
         let pair = format!("{name}:{}", secret(&user.password).unwrap_or_default());
-        headers.insert(
-            AUTHORIZATION,
-            sensitive(
-                "user.username",
-                &format!("Basic {}", BASE64_STANDARD.encode(pair)),
-            )?,
-        );
+        let basic = format!("Basic {}", BASE64_STANDARD.encode(pair));
+        headers.insert(AUTHORIZATION, sensitive("user.username", &basic)?);
     }
     if let Some(name) = present(&user.impersonate) {
-        headers.insert(
-            HeaderName::from_static("impersonate-user"),
-            sensitive("user.as", name)?,
-        );
+        headers.insert(IMPERSONATE_USER, sensitive("user.as", name)?);
     }
     for group in user.impersonate_groups.iter().flatten() {
-        headers.append(
-            HeaderName::from_static("impersonate-group"),
-            sensitive("user.as-groups", group)?,
-        );
+        headers.append(IMPERSONATE_GROUP, sensitive("user.as-groups", group)?);
     }
     Ok(headers)
 }
 
 fn sensitive(field: &'static str, value: &str) -> Result<HeaderValue, KubeconfigError> {
-    let invalid = KubeconfigError::Invalid(
-        field,
-        "contains characters that an HTTP header cannot carry",
-    );
-    let mut header = HeaderValue::from_str(value).map_err(|_| invalid)?;
+    let problem = "contains characters that an HTTP header cannot carry";
+    let mut header = HeaderValue::from_str(value).map_err(|_| Invalid(field, problem))?;
     header.set_sensitive(true);
     Ok(header)
 }
 
-fn url(field: &'static str, text: &str, schemes: &[&str]) -> Result<Url, KubeconfigError> {
-    let url = Url::parse(text).map_err(|_| KubeconfigError::Invalid(field, "is not a URL"))?;
-    if !schemes.contains(&url.scheme()) || url.cannot_be_a_base() {
-        return Err(KubeconfigError::Invalid(
-            field,
-            "has a scheme that is not supported here (only https; http for a proxy)",
-        ));
+fn url(field: &'static str, text: &str, schemes: &[&str]) -> Result<Uri, KubeconfigError> {
+    let url: Uri = text.parse().map_err(|_| Invalid(field, "is not a URL"))?;
+    if url.host().is_none_or(str::is_empty) {
+        return Err(Invalid(field, "has no host"));
+    }
+    if url
+        .scheme_str()
+        .is_none_or(|scheme| !schemes.contains(&scheme))
+    {
+        let problem = "has a scheme that is not supported here (only https; http for a proxy)";
+        return Err(Invalid(field, problem));
     }
     Ok(url)
 }
 
 fn decode(field: &'static str, data: Option<&str>) -> Result<Option<Vec<u8>>, KubeconfigError> {
     // Secrets made by hand often carry line breaks inside of the base64 text.
-    let decoded =
-        data.map(|data| BASE64_STANDARD.decode(data.split_whitespace().collect::<String>()));
-    decoded
-        .transpose()
-        .map_err(|_| KubeconfigError::Invalid(field, "is not base64"))
+    let data = data.map(|data| data.split_whitespace().collect::<String>());
+    let decoded = data.map(|data| BASE64_STANDARD.decode(data)).transpose();
+    decoded.map_err(|_| Invalid(field, "is not base64"))
+}
+
+fn is_set(value: &Option<String>) -> bool {
+    present(value).is_some()
 }
 
 fn present(value: &Option<String>) -> Option<&str> {

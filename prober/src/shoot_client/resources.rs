@@ -1,5 +1,5 @@
-//! What the clients of all shoots share: how names are resolved, and how much memory large answers
-//! may take together. A shoot that is hostile, or out of reach, takes no more of either than leaves
+//! What the clients of all shoots share: how names are resolved, and whose turn it is to read a
+//! large answer. A shoot that is hostile, or out of reach, takes no more of either than leaves
 //! enough for the others.
 
 use std::io;
@@ -16,23 +16,18 @@ use hickory_resolver::system_conf::read_system_conf;
 use tokio::net::lookup_host;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-/// A body up to this size needs no share: 7,000 leases of 300 bytes, or a page of 200 nodes of 10
-/// kB.
-pub const FREE: usize = 2 << 20;
-/// What all larger bodies have together beyond that: enough for one of the largest, which no honest
-/// API server sends.
-const LARGE_BODIES: usize = 8 << 20;
-const KIB: usize = 1 << 10;
+/// Bodies up to this size are read at the same time: 7,000 leases of 300 bytes, or a page of 200
+/// nodes of 10 kB. Of larger ones, which no honest API server sends, one at a time.
+pub const ORDINARY_BODY: usize = 2 << 20;
 
-/// For its length beyond [`FREE`] a body holds a share, until it is decoded.
-pub type Share = Option<OwnedSemaphorePermit>;
+/// Held until a large body is decoded.
+pub type LargeBodyPermit = Option<OwnedSemaphorePermit>;
 
 pub struct Resources {
     /// None where the system's DNS servers cannot be told; then the C library is asked, whose every
     /// question blocks a thread until it gives up.
     resolver: Option<TokioResolver>,
-    /// One permit for each KiB.
-    large_bodies: Arc<Semaphore>,
+    large_body: Arc<Semaphore>,
 }
 
 impl Resources {
@@ -56,31 +51,14 @@ impl Resources {
     fn with(resolver: Option<TokioResolver>) -> Self {
         Self {
             resolver,
-            large_bodies: Arc::new(Semaphore::new(LARGE_BODIES / KIB)),
+            large_body: Arc::new(Semaphore::new(1)),
         }
     }
 
-    /// Waits until a body may be so large; for as long as its probe may take.
-    pub(super) async fn enlarge(&self, share: &mut Share, capacity: usize) {
-        let held = share.as_ref().map_or(0, OwnedSemaphorePermit::num_permits);
-        let more = capacity
-            .saturating_sub(FREE)
-            .div_ceil(KIB)
-            .saturating_sub(held);
-        if more == 0 {
-            return;
-        }
-        let more = u32::try_from(more).unwrap_or(u32::MAX);
+    /// Waits for its turn; for as long as its probe may take.
+    pub(super) async fn large_body(&self) -> LargeBodyPermit {
         // Never closed.
-        if let Ok(permit) = Arc::clone(&self.large_bodies)
-            .acquire_many_owned(more)
-            .await
-        {
-            match share {
-                Some(share) => share.merge(permit),
-                none => *none = Some(permit),
-            }
-        }
+        Arc::clone(&self.large_body).acquire_owned().await.ok()
     }
 
     /// The addresses of a host, by a lookup that ends when its probe does.

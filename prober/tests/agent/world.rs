@@ -5,7 +5,7 @@ use std::ffi::OsString;
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use common::flags::{Command, parse};
+use common::flags::{CommandLine, parse};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use testbed::PATIENCE;
@@ -147,7 +147,7 @@ impl World {
             flag("kubeconfig", &kubeconfig),
         ];
         words.extend(self.servers.iter().map(OsString::from));
-        let Ok(Command::Run(_, args)) = parse(words) else {
+        let Ok(CommandLine::Run(_, args)) = parse(words) else {
             unreachable!("these flags exist")
         };
         let stop = CancellationToken::new();

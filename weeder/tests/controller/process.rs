@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::time::Duration;
 
-use common::flags::{Command, parse};
+use common::flags::{CommandLine, parse};
 use tempfile::TempDir;
 use testbed::api::{Fault, When};
 use testbed::control_plane::hold_port;
@@ -49,7 +49,7 @@ impl Process {
             .iter()
             .map(String::as_str)
             .chain(flags.iter().copied());
-        let Ok(Command::Run(_, args)) = parse(words.map(OsString::from)) else {
+        let Ok(CommandLine::Run(_, args)) = parse(words.map(OsString::from)) else {
             panic!("these flags exist")
         };
         let stop = CancellationToken::new();

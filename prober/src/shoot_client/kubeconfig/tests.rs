@@ -24,8 +24,8 @@ fn token() -> String {
     format!("token: {TOKEN}")
 }
 
-fn read(text: &str) -> Result<Access, KubeconfigError> {
-    Access::from_kubeconfig(text.as_bytes())
+fn read(text: &str) -> Result<ShootAccess, KubeconfigError> {
+    ShootAccess::from_kubeconfig(text.as_bytes())
 }
 
 fn error(text: &str) -> KubeconfigError {
@@ -69,7 +69,7 @@ fn gardeners_kubeconfig_is_understood() {
     ))
     .expect("it can be used");
     assert_eq!(
-        access.server.as_str(),
+        access.server.to_string(),
         "https://kube-apiserver.shoot--p--s.svc/"
     );
     assert_eq!(
@@ -221,7 +221,7 @@ fn what_is_no_kubeconfig_is_unreadable_and_never_quoted() {
         );
     }
     assert!(matches!(
-        Access::from_kubeconfig(b"\xff\xfes3cr3t"),
+        ShootAccess::from_kubeconfig(b"\xff\xfes3cr3t"),
         Err(KubeconfigError::Unreadable)
     ));
 }
@@ -345,7 +345,7 @@ fn a_proxy_is_understood_and_its_scheme_checked() {
     let access =
         read(&kubeconfig(&with("proxy-url: http://proxy:3128"), &token())).expect("it can be used");
     assert_eq!(
-        access.proxy.as_ref().map(Url::as_str),
+        access.proxy.map(|proxy| proxy.to_string()).as_deref(),
         Some("http://proxy:3128/")
     );
     for proxy in ["socks5://proxy:1", "file:///x", "proxy"] {

@@ -25,7 +25,8 @@ use tokio::time::timeout;
 use tower::util::{BoxCloneSyncService, Either};
 use tower::{ServiceExt, service_fn};
 
-use super::super::kubeconfig::{Access, KubeconfigError};
+use super::super::kubeconfig::KubeconfigError::{self, Invalid};
+use super::super::kubeconfig::ShootAccess;
 use super::super::resources::Resources;
 
 /// What is connected: plain or TLS to a proxy, and TLS through that.
@@ -39,8 +40,7 @@ const KEEP_ALIVE: Duration = Duration::from_secs(15);
 
 /// A connector to this server that gives up after `limit`, TLS included.
 pub fn connector(
-    access: &Access,
-    server: &Uri,
+    access: &ShootAccess,
     limit: Duration,
     resources: &Arc<Resources>,
 ) -> Result<Connector, KubeconfigError> {
@@ -59,12 +59,12 @@ pub fn connector(
     tcp.set_keepalive_interval(Some(KEEP_ALIVE));
     // As Go: without a proxy of its own the environment's counts (rule 42).
     let proxies = match &access.proxy {
-        Some(proxy) => Matcher::builder().all(proxy.as_str()).build(),
+        Some(proxy) => Matcher::builder().all(proxy.to_string()).build(),
         None => Matcher::from_env(),
     };
-    let way = match proxies.intercept(server) {
+    let route = match proxies.intercept(&access.server) {
         None => Either::Left(tcp.map_response(MaybeHttpsStream::Http).map_err(boxed)),
-        Some(proxy) if [Some("http"), Some("https")].contains(&proxy.uri().scheme_str()) => {
+        Some(proxy) if matches!(proxy.uri().scheme_str(), Some("http" | "https")) => {
             // Speaks TLS where the proxy's URL says so.
             let to_proxy = HttpsConnectorBuilder::new()
                 .with_tls_config(tls.clone())
@@ -76,25 +76,18 @@ pub fn connector(
             }
             Either::Right(tunnel.map_err(boxed))
         }
-        Some(_) => {
-            return Err(KubeconfigError::Invalid(
-                "cluster.proxy-url",
-                "is no usable proxy",
-            ));
-        }
+        Some(_) => return Err(Invalid("cluster.proxy-url", "is no usable proxy")),
     };
     let mut https = HttpsConnectorBuilder::new()
         .with_tls_config(tls)
         .https_only();
     if let Some(name) = &access.tls_server_name {
-        let invalid = KubeconfigError::Invalid(
-            "cluster.tls-server-name",
-            "is neither a DNS name nor an IP address",
-        );
-        let name = ServerName::try_from(name.clone()).map_err(|_| invalid)?;
+        let problem = "is neither a DNS name nor an IP address";
+        let name = ServerName::try_from(name.clone())
+            .map_err(|_| Invalid("cluster.tls-server-name", problem))?;
         https = https.with_server_name_resolver(FixedServerNameResolver::new(name));
     }
-    let https = https.enable_http1().wrap_connector(way);
+    let https = https.enable_http1().wrap_connector(route);
     Ok(BoxCloneSyncService::new(service_fn(move |server: Uri| {
         let connected = timeout(limit, https.clone().oneshot(server));
         async move { connected.await.map_err(io::Error::from)? }
@@ -106,9 +99,9 @@ fn boxed(error: impl Into<AnyError>) -> AnyError {
     error.into()
 }
 
-fn tls(access: &Access) -> Result<ClientConfig, KubeconfigError> {
+fn tls(access: &ShootAccess) -> Result<ClientConfig, KubeconfigError> {
     let field = "cluster.certificate-authority-data or user.client-certificate-data";
-    let unusable = |_| KubeconfigError::Invalid(field, "cannot be used for TLS");
+    let unusable = |_| Invalid(field, "cannot be used for TLS");
     let config = match &access.authorities {
         Some(pem) => ClientConfig::builder().with_root_certificates(roots(pem)?),
         None => ClientConfig::builder()
@@ -128,31 +121,29 @@ fn tls(access: &Access) -> Result<ClientConfig, KubeconfigError> {
 }
 
 fn roots(pem: &[u8]) -> Result<RootCertStore, KubeconfigError> {
-    let invalid = |problem| KubeconfigError::Invalid("cluster.certificate-authority-data", problem);
+    let unreadable = Invalid(
+        "cluster.certificate-authority-data",
+        "holds no certificate, or one that cannot be read",
+    );
     let mut roots = RootCertStore::empty();
-    for certificate in CertificateDer::pem_slice_iter(pem) {
-        let added = certificate
-            .ok()
-            .and_then(|certificate| roots.add(certificate).ok());
-        added.ok_or(invalid("holds a certificate that cannot be read"))?;
-    }
-    if roots.is_empty() {
-        Err(invalid("holds no readable certificate"))
-    } else {
+    let all_added = CertificateDer::pem_slice_iter(pem)
+        .all(|certificate| certificate.is_ok_and(|certificate| roots.add(certificate).is_ok()));
+    if all_added && !roots.is_empty() {
         Ok(roots)
+    } else {
+        Err(unreadable)
     }
 }
 
 fn identity(
     pem: &[u8],
 ) -> Result<(Vec<CertificateDer<'static>>, PrivateKeyDer<'static>), KubeconfigError> {
-    let unreadable = KubeconfigError::Invalid(
-        "user.client-certificate-data and client-key-data",
-        "are no readable pair",
-    );
     let chain: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(pem).collect();
     match (chain, PrivateKeyDer::from_pem_slice(pem)) {
         (Ok(chain), Ok(key)) if !chain.is_empty() => Ok((chain, key)),
-        _ => Err(unreadable),
+        _ => Err(Invalid(
+            "user.client-certificate-data and client-key-data",
+            "are no readable pair",
+        )),
     }
 }
