@@ -15,7 +15,7 @@ use faults::fences::Fences;
 use faults::writes::ScaledDependent;
 use parking_lot::Mutex;
 use serde_json::Value;
-use testbed::api::{Fault, MemoryApi, Record as Request, Seen, When};
+use testbed::api::{Fault, MemoryApi, ObservedWrite, Record as Request, When};
 use tokio::time::Instant;
 
 use self::disturbances::{DisturbanceSnapshot, Disturbances};
@@ -89,7 +89,7 @@ impl Oracle {
     }
 
     /// Takes in a change of an object, and judges it when the watchdog made it.
-    fn changed(&self, write: &Seen<'_>, now: Instant) {
+    fn changed(&self, write: &ObservedWrite<'_>, now: Instant) {
         let text = |key: &str| write.after["metadata"][key].as_str().unwrap_or_default();
         let (namespace, name) = (text("namespace"), text("name"));
         let record = self.records.get(namespace).map(|record| record.lock());
@@ -121,7 +121,7 @@ impl Oracle {
         record: &mut ShootRecord,
         namespace: &str,
         name: &str,
-        write: &Seen<'_>,
+        write: &ObservedWrite<'_>,
         now: Instant,
     ) {
         if write.deleted {

@@ -1,14 +1,18 @@
 //! Shoots inside of Clusters, by the decoder that Gardener's library uses (rules 30 to 36): a shoot
 //! that nobody understands must not take its Cluster along (rule 30, fault 55).
 
+use std::sync::LazyLock;
+
 use anyhow::{Context, Result, bail, ensure};
 use common_core::duration::GoDuration;
 use prober::gardener::{Cluster, Machine};
 use prober_core::gardener::Shoot;
 use prober_core::lifecycle::{Lifecycle, lifecycle, settings};
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value, from_value, json};
+use testbed::objects::items;
 
 use crate::durations::{self, nanos};
+use crate::yaml::template;
 use crate::{Go, Input, Source, is_one_line};
 
 /// The seed that the Cluster is on.
@@ -18,38 +22,10 @@ const SEED: &str = "here";
 #[derive(Debug)]
 pub struct Raw(Value);
 
-/// A shoot whose texts are patterns.
-fn template() -> Value {
-    let stamp = "20[0-9]{2}-0[1-9]-[012][1-8]T[01][0-9]:[0-5][0-9]:[0-5][0-9](|\\.[0-9]{1,9})(Z|[-+]0[0-9]:[0-5]0)|".repeat(8);
-    json!({
-        "apiVersion": "core\\.gardener\\.cloud/v1beta1",
-        "kind": "Shoot",
-        "metadata": {"deletionTimestamp": format!("({stamp}[0-9T:Z-]{{0,20}})")},
-        "spec": {
-            "hibernation": {"enabled": true},
-            "kubernetes": {"kubeControllerManager": {"nodeMonitorGracePeriod": ""}, "version": "1\\.3[0-6]\\.[0-9]"},
-            "provider": {
-                "workers": [{
-                    "name": "[a-z]{0,4}",
-                    "machineControllerManager": {"nodeConditions": ["(KernelDeadlock|DiskPressure|[A-Z]{0,3})"]},
-                }],
-                "type": "local",
-            },
-            "seedName": "([a-c]?|here)",
-        },
-        "status": {
-            "hibernated": true,
-            "lastOperation": {
-                "type": "(Create|Reconcile|Migrate|LiveMigrate|Restore|Delete|Unheard|create)",
-                "state": "(Succeeded|Processing|Failed|Error|Aborted|Pending|succeeded)",
-                "progress": 0,
-            },
-            "seedName": "([a-c]?|here)",
-        },
-    })
-}
+static TEMPLATE: LazyLock<Value> =
+    LazyLock::new(|| template(include_str!("../templates/clusters.yaml")));
 
-/// The same with some of its fields, now and then with something else in one, or with a name in
+/// A shoot with some of its fields, now and then with something else in one, or with a name in
 /// another case, which is then another field.
 fn spoilt(source: &mut Source<'_>, value: Value) -> Value {
     if source.below(25) == 24 {
@@ -98,7 +74,7 @@ impl Input for Raw {
         if let Some(bytes) = source.raw() {
             return Self(serde_json::from_slice(bytes).unwrap_or_default());
         }
-        let mut shoot = source.filled(&template());
+        let mut shoot = source.filled(&TEMPLATE);
         if let Some(grace) = shoot.pointer_mut(GRACE) {
             *grace = json!(durations::text(source));
         }
@@ -111,83 +87,34 @@ impl Input for Raw {
         let raw = &self.0;
         // Whether these are read or refused is no matter here; that they can be, is.
         let _ = (
-            serde_json::from_value::<Cluster>(raw.clone()),
-            serde_json::from_value::<Machine>(raw.clone()),
+            from_value::<Cluster>(raw.clone()),
+            from_value::<Machine>(raw.clone()),
         );
         // Whatever is embedded as a Seed harms no shoot either.
-        let odd: Cluster =
-            serde_json::from_value(json!({"metadata": {}, "spec": {"seed": raw, "shoot": {}}}))?;
+        let odd = cluster(json!({"seed": raw, "shoot": {}}))?;
         ensure!(
             matches!(odd.spec.shoot, Some(Ok(_))),
             "a shoot is lost for its seed"
         );
-        let spec = json!({"shoot": raw, "seed": {"metadata": {"name": SEED}}});
-        let cluster = json!({"metadata": {"name": "shoot--a--b"}, "spec": spec});
-        let cluster: Cluster =
-            serde_json::from_value(cluster).context("one bad shoot never spoils its Cluster")?;
-        let shoot = match cluster.spec.shoot {
-            None => {
-                ensure!(raw.is_null(), "a shoot vanished");
-                return Ok(());
-            }
-            Some(Err(refusal)) => return is_one_line(&refusal),
-            Some(Ok(shoot)) => shoot,
-        };
-        ensure!(raw.is_object(), "taken for a shoot");
-        let workers = raw["spec"]["provider"]["workers"]
-            .as_array()
-            .map_or(0, Vec::len);
-        ensure!(shoot.workers.len() == workers);
-        ensure!(
-            settings(&shoot)
-                .node_monitor_grace
-                .is_none_or(|grace| grace > chrono::TimeDelta::zero())
-        );
-        let at = |path: &str| raw.pointer(path).unwrap_or(&Value::Null);
-        let operation = at("/status/lastOperation/type")
-            .as_str()
-            .unwrap_or_default();
-        let named = |path: &str| at(path).as_str().filter(|name| !name.is_empty());
-        let elsewhere = named("/status/seedName")
-            .or(named("/spec/seedName"))
-            .is_some_and(|name| name != SEED);
-        let hibernates = at("/spec/hibernation/enabled") == &json!(true);
-        match lifecycle(&shoot, cluster.spec.seed.name.as_deref()) {
-            Lifecycle::Probe(settings) => {
-                ensure!(workers > 0 && at("/metadata/deletionTimestamp").is_null());
-                ensure!(!hibernates && at("/status/hibernated") != &json!(true));
-                let finished = at("/status/lastOperation/state") == "Succeeded"
-                    && matches!(operation, "Create" | "Restore");
-                ensure!(
-                    !elsewhere && (matches!(operation, "Reconcile" | "LiveMigrate") || finished)
-                );
-                ensure!(
-                    settings
-                        .pool_conditions
-                        .values()
-                        .all(|conditions| !conditions.is_empty())
-                );
-            }
-            Lifecycle::Stop(_) => {
-                let migrates = elsewhere || operation == "Migrate";
-                ensure!(
-                    workers == 0
-                        || hibernates
-                        || migrates
-                        || !at("/metadata/deletionTimestamp").is_null()
-                );
-            }
-            Lifecycle::Wait(_) => ensure!(workers > 0),
+        let cluster = cluster(json!({"shoot": raw, "seed": {"metadata": {"name": SEED}}}))
+            .context("one bad shoot never spoils its Cluster")?;
+        let seed = cluster.spec.seed.name;
+        match cluster.spec.shoot {
+            None => ensure!(raw.is_null(), "a shoot vanished"),
+            Some(Err(refusal)) => is_one_line(&refusal)?,
+            Some(Ok(shoot)) => follows(raw, &shoot, seed.as_deref())?,
         }
         Ok(())
     }
 
     fn compare(&self, go: &mut Go) -> Result<()> {
-        let cluster: Cluster = serde_json::from_value(
-            json!({"metadata": {"name": "shoot--a--b"}, "spec": {"shoot": self.0}}),
-        )?;
+        let cluster = cluster(json!({"shoot": self.0}))?;
         match (go.ask("shoot", self.0.clone())?, cluster.spec.shoot) {
-            (Ok(go), Some(Ok(shoot))) => agree(&go, &shoot),
+            (Ok(go), Some(Ok(shoot))) => {
+                let (go, ours) = (gos(&go), ours(&shoot));
+                ensure!(go == ours, "Go reads {go}, we {ours}");
+                Ok(())
+            }
             (Err(_), Some(Err(_))) => Ok(()),
             // A grace period that is not positive would make every lease expired at once.
             (Ok(go), Some(Err(_))) if go.pointer(GRACE).is_some_and(|grace| nanos(grace) <= 0) => {
@@ -199,85 +126,100 @@ impl Input for Raw {
     }
 }
 
+fn cluster(spec: Value) -> Result<Cluster> {
+    let cluster = json!({"metadata": {"name": "shoot--a--b"}, "spec": spec});
+    Ok(from_value(cluster)?)
+}
+
+/// Whether what becomes of a shoot follows from its fields.
+fn follows(raw: &Value, shoot: &Shoot, seed: Option<&str>) -> Result<()> {
+    let at = |path: &str| raw.pointer(path).unwrap_or(&Value::Null);
+    let named = |path: &str| at(path).as_str().filter(|name| !name.is_empty());
+    ensure!(raw.is_object(), "taken for a shoot");
+    let workers = items(at("/spec/provider/workers")).count();
+    ensure!(shoot.workers.len() == workers);
+    let grace = settings(shoot).node_monitor_grace;
+    ensure!(grace.is_none_or(|grace| grace > chrono::TimeDelta::zero()));
+    let is_deleted = !at("/metadata/deletionTimestamp").is_null();
+    let hibernates = at("/spec/hibernation/enabled") == &json!(true);
+    let operation = at("/status/lastOperation/type")
+        .as_str()
+        .unwrap_or_default();
+    let on_seed = named("/status/seedName").or(named("/spec/seedName"));
+    let is_elsewhere = on_seed.is_some_and(|name| name != SEED);
+    match lifecycle(shoot, seed) {
+        Lifecycle::Probe(settings) => {
+            ensure!(workers > 0 && !is_deleted && !hibernates && !is_elsewhere);
+            ensure!(at("/status/hibernated") != &json!(true));
+            let is_finished = at("/status/lastOperation/state") == "Succeeded";
+            let is_probed = match operation {
+                "Reconcile" | "LiveMigrate" => true,
+                "Create" | "Restore" => is_finished,
+                _ => false,
+            };
+            ensure!(is_probed, "{operation}");
+            let mut pools = settings.pool_conditions.values();
+            ensure!(pools.all(|conditions| !conditions.is_empty()));
+        }
+        Lifecycle::Stop(_) => {
+            let migrates = is_elsewhere || operation == "Migrate";
+            ensure!(workers == 0 || hibernates || migrates || is_deleted);
+        }
+        Lifecycle::Wait(_) => ensure!(workers > 0),
+    }
+    Ok(())
+}
+
 const GRACE: &str = "/spec/kubernetes/kubeControllerManager/nodeMonitorGracePeriod";
 
-/// Whether what we read is what Go reads. Of an operation we know only those words that decide
+/// What matters of a shoot as Go reads it. Of an operation we know only those words that decide
 /// something.
-fn agree(go: &Value, shoot: &Shoot) -> Result<()> {
-    let (spec, status) = (&go["spec"], &go["status"]);
+fn gos(shoot: &Value) -> Value {
+    let (spec, status) = (&shoot["spec"], &shoot["status"]);
     let known = |field: &str, words: &[&str]| {
         let word = status["lastOperation"][field].as_str();
-        json!(word.map(|word| if words.contains(&word) { word } else { "Other" }))
+        word.map(|word| {
+            if words.contains(&word) {
+                word.to_owned()
+            } else {
+                "Other".to_owned()
+            }
+        })
     };
-    let items = |value: &Value| value.as_array().cloned().unwrap_or_default();
-    let gos_workers = items(&spec["provider"]["workers"])
-        .into_iter()
-        .map(|worker| {
-            json!([
-                worker["name"],
-                items(&worker["machineControllerManager"]["nodeConditions"])
-            ])
-        });
+    let worker = |worker: &Value| {
+        let conditions = &worker["machineControllerManager"]["nodeConditions"];
+        json!([worker["name"], items(conditions).collect::<Vec<_>>()])
+    };
+    json!({
+        "deleted": !shoot["metadata"]["deletionTimestamp"].is_null(),
+        "hibernates": spec["hibernation"]["enabled"] == true,
+        "hibernated": status["hibernated"],
+        "workers": items(&spec["provider"]["workers"]).map(worker).collect::<Vec<_>>(),
+        "grace": shoot.pointer(GRACE),
+        "operation": known("type", &["Create", "Reconcile", "Migrate", "LiveMigrate", "Restore"]),
+        "its state": known("state", &["Succeeded", "Failed", "Aborted"]),
+        "seeds": [spec["seedName"], status["seedName"]],
+    })
+}
+
+/// What matters of a shoot as we read it.
+fn ours(shoot: &Shoot) -> Value {
+    let grace = shoot
+        .node_monitor_grace
+        .and_then(|grace| grace.num_nanoseconds());
     let workers = shoot
         .workers
         .iter()
         .map(|worker| json!([worker.name, worker.node_conditions]));
-    let grace = shoot
-        .node_monitor_grace
-        .and_then(|grace| grace.num_nanoseconds());
-    let grace = grace.map(|nanos| GoDuration::from_nanos(nanos).to_string());
-    let (kind, state) = shoot
-        .last_operation
-        .as_ref()
-        .map(|last| (format!("{:?}", last.kind), format!("{:?}", last.state)))
-        .unzip();
-    for (what, ours, go) in [
-        (
-            "deleted",
-            json!(shoot.deletion_timestamp.is_some()),
-            json!(!go["metadata"]["deletionTimestamp"].is_null()),
-        ),
-        (
-            "hibernates",
-            json!(shoot.hibernation_enabled),
-            json!(spec["hibernation"]["enabled"] == true),
-        ),
-        (
-            "hibernated",
-            json!(shoot.is_hibernated),
-            status["hibernated"].clone(),
-        ),
-        ("workers", workers.collect(), gos_workers.collect()),
-        (
-            "grace",
-            json!(grace),
-            go.pointer(GRACE).cloned().unwrap_or_default(),
-        ),
-        (
-            "operation",
-            json!(kind),
-            known(
-                "type",
-                &["Create", "Reconcile", "Migrate", "LiveMigrate", "Restore"],
-            ),
-        ),
-        (
-            "its state",
-            json!(state),
-            known("state", &["Succeeded", "Failed", "Aborted"]),
-        ),
-        (
-            "seed of the spec",
-            json!(shoot.spec_seed_name),
-            spec["seedName"].clone(),
-        ),
-        (
-            "seed of the status",
-            json!(shoot.status_seed_name),
-            status["seedName"].clone(),
-        ),
-    ] {
-        ensure!(go == ours, "{what}: Go reads {go}, we {ours}");
-    }
-    Ok(())
+    let operation = shoot.last_operation.as_ref();
+    json!({
+        "deleted": shoot.deletion_timestamp.is_some(),
+        "hibernates": shoot.hibernation_enabled,
+        "hibernated": shoot.is_hibernated,
+        "workers": workers.collect::<Vec<_>>(),
+        "grace": grace.map(|nanos| GoDuration::from_nanos(nanos).to_string()),
+        "operation": operation.map(|last| format!("{:?}", last.kind)),
+        "its state": operation.map(|last| format!("{:?}", last.state)),
+        "seeds": [shoot.spec_seed_name, shoot.status_seed_name],
+    })
 }

@@ -1,12 +1,15 @@
 //! Kubeconfigs out of Secrets, which must neither run nor read anything here. Go is not asked: its
 //! client library takes most of what is refused here.
 
+use std::sync::LazyLock;
+
 use anyhow::{Result, ensure};
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use prober::shoot_client::kubeconfig::{KubeconfigError, ShootAccess};
 use serde_json::{Value, json};
 
+use crate::yaml::template;
 use crate::{Input, Source, in_yaml, is_one_line};
 
 /// A kubeconfig.
@@ -29,42 +32,14 @@ const ACTS: [&str; 7] = [
     "auth-provider",
 ];
 
-fn template() -> Value {
-    json!({
-        "context": {"cluster": "aa", "user": format!("({}bb)", "aa|".repeat(19))},
-        "cluster": {
-            "~server": "(https://kube-apiserver\\.shoot--a--b\\.svc(|:443|/path)|http://kube-apiserver|(|\\PC{0,9}))",
-            "~certificate-authority-data": DATA,
-            "~~certificate-authority": FILE,
-            "~~insecure-skip-tls-verify": true,
-            "~~tls-server-name": "(kube-apiserver|\\PC{0,4})",
-            "~~proxy-url": "(http://proxy:8080|https://proxy|socks5://proxy|\\PC{0,9})",
-        },
-        "user": {
-            "~token": SECRET,
-            "~~tokenFile": FILE,
-            "~~username": "(admin|\\PC{0,4})",
-            "~~password": SECRET,
-            "~~client-certificate-data": DATA,
-            "~~client-certificate": FILE,
-            "~~client-key-data": DATA,
-            "~~client-key": FILE,
-            "~~exec": {"apiVersion": "client\\.authentication\\.k8s\\.io/v1", "command": "/bin/true"},
-            "~~auth-provider": {"name": "gcp", "config": {"cmd-path": "/bin/true"}},
-            "~~as": "(admin|\\PC{0,4})",
-        },
-    })
-}
-
-const DATA: &str = "(([a-zA-Z0-9+/]{4}){0,9}|\\PC{0,20})";
-const SECRET: &str = "([a-zA-Z0-9]{0,30}|\\PC{0,30})";
-const FILE: &str = "(|/etc/passwd|\\PC{0,4})";
+static TEMPLATE: LazyLock<Value> =
+    LazyLock::new(|| template(include_str!("../templates/kubeconfig.yaml")));
 
 impl Input for Kubeconfig {
     fn make(source: &mut Source<'_>) -> Self {
         match source.raw() {
             Some(bytes) => Self::Bytes(bytes.to_owned()),
-            None => Self::Parts(source.filled(&template())),
+            None => Self::Parts(source.filled(&TEMPLATE)),
         }
     }
 

@@ -3,6 +3,7 @@
 
 use std::fmt::Debug;
 use std::marker::PhantomData;
+use std::sync::LazyLock;
 
 use anyhow::{Context, Error, Result, ensure};
 use arbitrary::Arbitrary;
@@ -14,7 +15,9 @@ use prober_core::lease::LeaseList;
 use serde_json::{Value, json};
 use testbed::api::protobuf;
 use testbed::api::protobuf::wire::{MEDIA_TYPE as PROTOBUF, bytes, text};
+use testbed::objects::items;
 
+use crate::yaml::template;
 use crate::{Go, Input, Source, is_one_line};
 
 const JSON: &str = "application/json";
@@ -24,7 +27,7 @@ const NOT_MANAGED: &str = "node.machine.sapcloud.io/not-managed-by-mcm";
 /// A kind of lists.
 pub trait Listed: Debug {
     /// A list with one item, whose texts are patterns.
-    fn template() -> Value;
+    fn template() -> &'static Value;
 
     /// An item in protobuf, as the test bed's API server in memory writes it, with much that is not
     /// known here.
@@ -45,10 +48,6 @@ fn page(next: &str, items: impl Iterator<Item = Value>) -> Value {
     json!({"continue": next, "items": items.collect::<Vec<_>>()})
 }
 
-fn each(list: &Value) -> impl Iterator<Item = &Value> {
-    list.as_array().into_iter().flatten()
-}
-
 fn word(value: &Value) -> &str {
     value.as_str().unwrap_or_default()
 }
@@ -61,21 +60,13 @@ pub struct Leases;
 #[derive(Debug)]
 pub struct Nodes;
 
-/// Patterns of names, of which some are odd, and of the moments of renewals.
-const NAME: &str = "([a-z][a-z0-9-]{0,8}|[a-z][a-z0-9-]{0,8}|[a-z][a-z0-9-]{0,8}|\\PC{0,20})";
-const RENEWED: &str = "((2026|2026|2026|2026|2026|2026|19[7-9][0-9]|[2-9][0-9]{3})-(0[1-9]|1[0-2])-([01][1-9]|2[0-8])\
-    T([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]\\.[0-9]{6}(Z|Z|Z|Z|[-+]0[0-9]:[0-5]0)\
-    |19[0-6][0-9]-01-01T00:00:00\\.[0-9]{6}Z|1970-01-01T00:00:00\\.000000Z)";
+static LEASES: LazyLock<Value> =
+    LazyLock::new(|| template(include_str!("../templates/leases.yaml")));
+static NODES: LazyLock<Value> = LazyLock::new(|| template(include_str!("../templates/nodes.yaml")));
 
 impl Listed for Leases {
-    fn template() -> Value {
-        let item = json!({
-            "metadata": {"name": NAME, "namespace": "kube-node-lease", "new": [1],
-                "ownerReferences": [{"apiVersion": "v1", "kind": "Node", "name": "[a-z]{1,4}", "uid": "u"}]},
-            "spec": {"~leaseDurationSeconds": 0, "~renewTime": RENEWED, "acquireTime": "2026-03-01T12:00:07\\.000001Z",
-                "~holderIdentity": "[a-z]{0,4}", "~leaseTransitions": 0},
-        });
-        json!({"kind": "LeaseList", "apiVersion": "coordination\\.k8s\\.io/v1", "items": [item]})
+    fn template() -> &'static Value {
+        &LEASES
     }
 
     fn protobuf(item: &Value) -> Vec<u8> {
@@ -111,26 +102,8 @@ fn moment(at: DateTime<Utc>) -> String {
 }
 
 impl Listed for Nodes {
-    fn template() -> Value {
-        let optional = |name: &str| format!("~{}", regex_syntax::escape(name));
-        let item = json!({
-            "metadata": {"name": NAME, "creationTimestamp": "2026-03-01T12:00:07Z", "new": [1],
-                "labels": {optional(POOL): "\\PC{0,4}", "~[a-z]{0,3}": "\\PC{0,4}"},
-                "annotations": {optional(NOT_MANAGED): "\\PC{0,4}", "~[a-z]{0,3}": "\\PC{0,4}"}},
-            "spec": {"providerID": "local:///x", "podCIDRs": ["10\\.0\\.0\\.0/24"], "taints": [{"key": "k", "effect": "NoSchedule"}]},
-            "status": {"capacity": {"cpu": "4", "memory": "16Gi"},
-                "addresses": [{"type": "InternalIP", "address": "10\\.0\\.0\\.1"}],
-                "images": [{"names": ["a"], "sizeBytes": 5}], "nodeInfo": {"kubeletVersion": "v1\\.35\\.1"},
-                "conditions": [{
-                    "type": "(Ready|DiskPressure|InPlaceUpdate|\\PC{0,3})",
-                    "status": "(True|False|Unknown|)",
-                    // At times longer than any controller writes.
-                    "reason": "(UpdateFailed|ReadyForUpdate|\\PC{0,3})(||||||||||||||||||||(long){300})",
-                    "message": "\\PC{0,6}",
-                    "lastHeartbeatTime": "2026-03-01T12:00:07Z",
-                }]},
-        });
-        json!({"kind": "NodeList", "apiVersion": "v1", "items": [item]})
+    fn template() -> &'static Value {
+        &NODES
     }
 
     fn protobuf(item: &Value) -> Vec<u8> {
@@ -141,7 +114,7 @@ impl Listed for Nodes {
     /// an in-place update; those that no controller writes; and more than 64.
     fn held(item: &Value) -> Value {
         let metadata = &item["metadata"];
-        let conditions = each(&item["status"]["conditions"])
+        let conditions = items(&item["status"]["conditions"])
             .map(|one| ["type", "status", "reason"].map(|field| word(&one[field])));
         let matters = |[kind, status, reason]: &[&str; 3]| {
             (*status == "True" || *kind == "InPlaceUpdate") && kind.len().max(reason.len()) <= 1024
@@ -205,7 +178,7 @@ impl<T: Listed> List<T> {
                 &[unknown.clone(), T::protobuf(item), unknown.clone()].concat(),
             )
         };
-        let items: Vec<u8> = each(&self.whole["items"]).flat_map(item).collect();
+        let items: Vec<u8> = items(&self.whole["items"]).flat_map(item).collect();
         let [version, kind] = ["apiVersion", "kind"].map(|field| word(&self.whole[field]));
         let in_protobuf = envelope(version, kind, &[unknown.clone(), meta, items].concat());
         [
@@ -251,9 +224,7 @@ fn envelope(version: &str, kind: &str, object: &[u8]) -> Vec<u8> {
 impl<T: Listed> Input for List<T> {
     fn make(source: &mut Source<'_>) -> Self {
         let damages = (0..=source.below(3)).map(|_| source.any()).collect();
-        let mut template = T::template();
-        template["metadata"] = json!({"resourceVersion": "[0-9]{1,6}", "continue": "(|||[a-zA-Z0-9+/=]{1,12})", "remainingItemCount": 7});
-        let whole = source.filled(&template);
+        let whole = source.filled(T::template());
         Self {
             damages,
             whole,
@@ -319,7 +290,7 @@ impl<T: Listed> Input for List<T> {
 fn held<T: Listed>(list: &Value) -> Value {
     page(
         word(&list["metadata"]["continue"]),
-        each(&list["items"]).map(T::held),
+        items(&list["items"]).map(T::held),
     )
 }
 
@@ -361,13 +332,12 @@ fn is_bounded<T: Listed>(content_type: &str, body: &[u8]) -> Result<()> {
         Ok(page) => page,
         Err(refusal) => return is_one_line(&refusal.to_string()),
     };
-    let items = || each(&page["items"]);
+    let all = || items(&page["items"]);
     // An item needs two bytes at least.
-    ensure!(items().count() <= body.len() / 2);
-    ensure!(items().map(|item| word(&item["name"]).len()).sum::<usize>() <= body.len());
-    let texts = items()
-        .flat_map(|item| each(&item["conditions"]))
-        .flat_map(each);
+    ensure!(all().count() <= body.len() / 2);
+    ensure!(all().map(|item| word(&item["name"]).len()).sum::<usize>() <= body.len());
+    let conditions = all().flat_map(|item| items(&item["conditions"]));
+    let texts = conditions.flat_map(items);
     ensure!(texts.map(|text| word(text).len()).sum::<usize>() <= body.len());
     Ok(())
 }

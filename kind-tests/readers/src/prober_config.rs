@@ -1,6 +1,7 @@
 //! The prober's file by `sigs.k8s.io/yaml` and the checks of the Go original (rules 15 to 23).
 
 use std::collections::HashSet;
+use std::sync::LazyLock;
 use std::time::Duration;
 
 use anyhow::{Error, Result, ensure};
@@ -9,49 +10,15 @@ use serde_json::{Value, json};
 
 use crate::config::{agree, read};
 use crate::durations::nanos;
-use crate::yaml::{BOOLEAN, DURATION, File, INTEGER, NUMBER, WORD};
+use crate::yaml::{File, template};
 use crate::{Go, Input, Source, in_yaml};
 
 /// A file.
 #[derive(Debug)]
 pub struct Prober(File);
 
-/// In the name and the value of an owner record.
-const PLACEHOLDER: &str = "\\{\\{(domain|namespace|seed|seedUID|shoot)\\}\\}";
-
-/// The file's fields; its texts are patterns.
-fn template() -> Value {
-    let scale = json!({"~level": INTEGER, "~initialDelay": DURATION, "~timeout": DURATION});
-    let kind = format!("((Deployment|StatefulSet|Depoyment)|{WORD})");
-    let version = format!("((apps/v1|v1|apps/v1/x|/|/v1|a/)|apps/v1|v1|v1|{WORD})");
-    json!({
-        "kubeConfigSecretName": WORD,
-        "~probeInterval": DURATION,
-        "~initialDelay": DURATION,
-        "~probeTimeout": DURATION,
-        "~backoffJitterFactor": NUMBER,
-        "~kcmNodeMonitorGraceDuration": DURATION,
-        "~nodeLeaseFailureFraction": NUMBER,
-        "~~scaleUpStabilization": DURATION,
-        "~~restoreOnlyHeldDown": BOOLEAN,
-        "~~standbyProtects": BOOLEAN,
-        "~~ownerCheck": {
-            "name": format!("('owner\\.{PLACEHOLDER}'|owner\\.[a-z]{{1,8}}|{WORD})"),
-            "value": format!("('{PLACEHOLDER}'|{WORD})"),
-            "~servers": ["(10\\.0\\.0\\.[0-9]|'\\[::1\\]:53'|10\\.0\\.0\\.1:5[0-9]{2})"],
-            "~interval": "[1-9]0s",
-            "~timeout": "[1-9]s",
-            "~tolerance": "[1-9]m",
-            "~onLoss": format!("(standDown|passivate|{WORD})"),
-        },
-        "dependentResourceInfos": [{
-            "ref": {"kind": kind, "name": WORD, "apiVersion": version},
-            "~optional": BOOLEAN,
-            "scaleUp": scale,
-            "scaleDown": scale,
-        }],
-    })
-}
+static TEMPLATE: LazyLock<Value> =
+    LazyLock::new(|| template(include_str!("../templates/prober_config.yaml")));
 
 /// A field in several cases, of which one counts.
 const SPELLINGS: &str = "([kK][uU][bB]e[cC]onfig[sS]ecretName: [a-z]{4}\n){1,4}\
@@ -59,7 +26,7 @@ const SPELLINGS: &str = "([kK][uU][bB]e[cC]onfig[sS]ecretName: [a-z]{4}\n){1,4}\
 
 impl Input for Prober {
     fn make(source: &mut Source<'_>) -> Self {
-        let mut file = File::make(source, &template());
+        let mut file = File::make(source, &TEMPLATE);
         if !file.is_spilt && source.percent(25) {
             file.text = source.text(SPELLINGS);
         }
@@ -70,7 +37,7 @@ impl Input for Prober {
     /// refused with every wrong field's name.
     fn check(&self) -> Result<()> {
         let text = &self.0.text;
-        let Some(config) = read(|| parse(text), &template())? else {
+        let Some(config) = read(|| parse(text), &TEMPLATE)? else {
             return Ok(());
         };
         ensure!(!config.kubeconfig_secret_name.trim().is_empty());

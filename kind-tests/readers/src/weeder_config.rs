@@ -1,6 +1,7 @@
 //! The weeder's file by `sigs.k8s.io/yaml` and apimachinery's label selectors (rule 26).
 
 use std::collections::HashSet;
+use std::sync::LazyLock;
 
 use anyhow::{Result, bail, ensure};
 use common_core::duration::GoDuration;
@@ -12,35 +13,19 @@ use weeder_core::selector::{Selector, is_label_value};
 use crate::config::{agree, read};
 use crate::durations::nanos;
 use crate::selectors::{self, Pod, pods};
-use crate::yaml::{DURATION, File, INTEGER};
+use crate::yaml::{File, template};
 use crate::{Go, Input, Source};
 
 /// A file.
 #[derive(Debug)]
 pub struct Weeder(File);
 
-/// The file's fields; its texts are patterns.
-fn template() -> Value {
-    let (key, label) = (
-        "(app|role|example\\.org/app|app|role|'[a-zA-Z0-9./_-]{0,6}')",
-        "(api|etcd|main|'')",
-    );
-    let expressions =
-        json!([{"key": key, "operator": "(In|NotIn|Exists|DoesNotExist)", "~values": [label]}]);
-    let service = json!({"podSelectors": [{"~matchLabels": {format!("~{key}"): label}, "~matchExpressions": expressions}]});
-    json!({
-        "~watchDuration": DURATION,
-        "servicesAndDependantSelectors": {
-            "(etcd-main-client|kube-apiserver|a)": service,
-            "~~(etcd-main-client|1|yes|''|010)": service,
-        },
-        "~~maxDeletionsPerOwner": format!("([1-9][0-9]?|{INTEGER})"),
-    })
-}
+static TEMPLATE: LazyLock<Value> =
+    LazyLock::new(|| template(include_str!("../templates/weeder_config.yaml")));
 
 impl Input for Weeder {
     fn make(source: &mut Source<'_>) -> Self {
-        let mut file = File::make(source, &template());
+        let mut file = File::make(source, &TEMPLATE);
         if !file.is_spilt && source.percent(25) {
             file.text = selectors::file(source);
         }
@@ -50,7 +35,7 @@ impl Input for Weeder {
     /// As for the prober; and what all selectors have in common misses nothing that one of them
     /// selects.
     fn check(&self) -> Result<()> {
-        let Some(config) = read(|| parse(&self.0.text), &template())? else {
+        let Some(config) = read(|| parse(&self.0.text), &TEMPLATE)? else {
             return Ok(());
         };
         ensure!(!config.watch_duration.is_zero());

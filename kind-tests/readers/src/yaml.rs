@@ -96,14 +96,16 @@ impl Yaml {
 }
 
 /// Patterns of scalars, as texts in a file.
-pub const WORD: &str = "([a-zA-Z][a-zA-Z0-9_./-]{0,8}|[a-z]{1,4} [a-z]{1,4}|é[a-z]{0,3})";
-pub const BOOLEAN: &str =
+const WORD: &str = "([a-zA-Z][a-zA-Z0-9_./-]{0,8}|[a-z]{1,4} [a-z]{1,4}|é[a-z]{0,3})";
+const BOOLEAN: &str =
     "(y|Y|yes|Yes|YES|on|On|ON|true|True|TRUE|n|N|no|No|NO|off|Off|OFF|false|False|FALSE)";
-pub const INTEGER: &str = "[-+]?([0-9]{1,3}|[0-9]{1,3}|[1-9][0-9]{0,2}(_[0-9]{1,3}){1,2}|0[0-7]{0,3}|0b[01]{1,4}(|_[01])|\
+const INTEGER: &str = "[-+]?([0-9]{1,3}|[0-9]{1,3}|[1-9][0-9]{0,2}(_[0-9]{1,3}){1,2}|0[0-7]{0,3}|0b[01]{1,4}(|_[01])|\
     0x[0-9a-fA-F]{1,4}(|_[0-9a-f]{1,2})|0o[0-7]{1,3})";
-pub const NUMBER: &str = "(0\\.[0-9]{1,3}|0\\.[0-9]{1,2}|1|1\\.0|0\\.60|\
+const NUMBER: &str = "(0\\.[0-9]{1,3}|0\\.[0-9]{1,2}|1|1\\.0|0\\.60|\
     [-+]?[0-9]{0,3}\\.[0-9]{0,3}(|[eE][-+]?[0-9]{1,2})|[-+]?[0-9]{1,3}[eE][-+]?[0-9]{1,2})";
-pub const DURATION: &str = "[1-9][0-9]?(ms|s|m|h)";
+const DURATION: &str = "[1-9][0-9]?(ms|s|m|h)";
+/// In the name and the value of an owner record.
+const PLACEHOLDER: &str = "\\{\\{(domain|namespace|seed|seedUID|shoot)\\}\\}";
 const NULL: &str = "(~|null|Null|NULL|)";
 const QUOTED: &str = "('[a-zA-Z0-9 ~:,._-]{0,6}'|\"[a-zA-Z0-9 ~:,._-]{0,6}\"|\"(\\\\x41|\\\\u00e9|\\\\n|\\\\t|\\\\\"|\\\\/|a){0,3}\"|\
     '(''|a){0,3}'|'(yes|null|5|0\\.5|30s|)')";
@@ -231,6 +233,21 @@ fn without_merging(mut entries: Vec<(String, Yaml)>) -> Vec<(String, Yaml)> {
             == name
     });
     entries
+}
+
+/// A template for [`Source::filled`] out of a file, in which these names stand for patterns.
+pub fn template(file: &str) -> Value {
+    let names = [
+        ("WORD", WORD),
+        ("BOOLEAN", BOOLEAN),
+        ("INTEGER", INTEGER),
+        ("NUMBER", NUMBER),
+        ("DURATION", DURATION),
+        ("PLACEHOLDER", PLACEHOLDER),
+    ];
+    let named = |file: String, (name, pattern)| file.replace(name, pattern);
+    let filled = names.into_iter().fold(file.to_owned(), named);
+    serde_saphyr::from_str(&filled).expect("the templates are ours")
 }
 
 /// A file.

@@ -34,13 +34,13 @@ mod status;
 mod store;
 mod watching;
 
-pub use access::{Access, Rule, User};
-pub use computed::Computed;
+pub use access::{Rule, Tokens, User};
+pub use computed::ComputedLists;
 pub use faults::{Fault, FaultId, Faults, When};
 pub use reply::{Closed, Wire};
 pub use requests::{Record, Requests};
 pub use resource::Resource;
 pub use server::{MemoryApi, kubeconfig};
-pub use shared::{Connections, Network, Options};
+pub use shared::{ConnectionCounts, Network, Options};
 pub use status::ApiError;
-pub use store::{Seen, Source, Store};
+pub use store::{ObservedWrite, Store};

@@ -63,9 +63,10 @@ pub fn with_bed(act: impl AsyncFnOnce(&'static Bed) -> Result<()>) -> Result<()>
 /// credential so far.
 async fn lent(act: impl AsyncFnOnce(&'static Bed) -> Result<()>) -> Result<()> {
     let bed = BED.get_or_try_init(async || Bed::new()).await?;
-    let turn = match bed.given {
-        Some(_) => Some(bed.turn.acquire().await?),
-        None => None,
+    let turn = if bed.is_given() {
+        Some(bed.turn.acquire().await?)
+    } else {
+        None
     };
     let result = act(bed).await;
     drop(turn);
@@ -90,11 +91,10 @@ impl Bed {
     fn new() -> Result<Self> {
         // Whoever installed one before us is welcome.
         let _ = rustls::crypto::ring::default_provider().install_default();
-        let read = |variable: &str| match std::env::var(variable) {
-            Ok(path) => std::fs::read_to_string(&path)
-                .map(Some)
-                .with_context(|| format!("{variable}={path}")),
-            Err(_) => Ok(None),
+        let read = |variable: &str| {
+            let path = std::env::var_os(variable);
+            let text = path.map(std::fs::read_to_string).transpose();
+            text.with_context(|| variable.to_owned())
         };
         let given = match (read("SEED_KUBECONFIG")?, read("SHOOT_KUBECONFIG")?) {
             (Some(seed), Some(shoot)) => Some((seed, shoot)),
@@ -156,36 +156,35 @@ impl Bed {
         Ok(self.start_with_prefix(role).await?.0)
     }
 
-    /// The same, and what its keys in etcd begin with.
+    /// A control plane of the test bed's own, and what its keys in etcd begin with.
     async fn start_with_prefix(&self, role: &str) -> Result<(ControlPlane, String)> {
-        let local = self.local().await?;
+        let etcd = &self.local().await?.etcd;
         let _start = self.starts.acquire().await?;
         let name = format!("{role}-{}", self.serial.fetch_add(1, Ordering::Relaxed));
-        let server =
-            ApiServer::start(&local.programs, &local.etcd, &local.authority, &name, None).await?;
-        Ok((ControlPlane::own(server).await?, name))
+        Ok((self.start(etcd, &name, None).await?, name))
     }
 
     /// A control plane of the test bed's own, for real kubelets.
     pub async fn start_for_nodes(&self, role: &str, nodes: &ForNodes) -> Result<ControlPlane> {
-        let local = self.local().await?;
-        let server = ApiServer::start(
-            &local.programs,
-            &local.etcd,
-            &local.authority,
-            role,
-            Some(nodes),
-        )
-        .await?;
-        ControlPlane::own(server).await
+        let etcd = &self.local().await?.etcd;
+        self.start(etcd, role, Some(nodes)).await
     }
 
     /// A control plane with an etcd of its own, which may be stopped without harm to the others.
     pub async fn start_with_own_etcd(&self, role: &str) -> Result<(ControlPlane, Etcd)> {
+        let etcd = Etcd::start(&self.local().await?.programs).await?;
+        Ok((self.start(&etcd, role, None).await?, etcd))
+    }
+
+    async fn start(
+        &self,
+        etcd: &Etcd,
+        name: &str,
+        nodes: Option<&ForNodes>,
+    ) -> Result<ControlPlane> {
         let local = self.local().await?;
-        let etcd = Etcd::start(&local.programs).await?;
-        let server = ApiServer::start(&local.programs, &etcd, &local.authority, role, None).await?;
-        Ok((ControlPlane::own(server).await?, etcd))
+        let server = ApiServer::start(&local.programs, etcd, &local.authority, name, nodes);
+        ControlPlane::own(server.await?).await
     }
 
     /// A control plane for a shoot: one that an earlier scenario has given back, or a new one.

@@ -6,7 +6,6 @@ mod api_server;
 mod baseline;
 mod controller_manager;
 mod etcd;
-mod machine_controller_manager;
 
 use std::net::{Ipv4Addr, TcpListener};
 
@@ -18,7 +17,6 @@ pub use api_server::{ApiServer, ForNodes, kubelet_token};
 pub use baseline::Baseline;
 pub use controller_manager::ControllerManager;
 pub use etcd::Etcd;
-pub use machine_controller_manager::machine_definitions;
 
 /// How often a server is restarted on other ports when it ended before it was ready. A port that
 /// was free when it was asked for may be taken by the time it is bound.
@@ -38,7 +36,11 @@ pub fn hold_port(port: u16) -> Result<TcpSocket> {
     Ok(socket)
 }
 
-fn free_ports<const N: usize>() -> Result<[u16; N]> {
+/// Ports of loopback that nobody listens on, each another one.
+///
+/// # Errors
+/// When there are none.
+pub fn free_ports<const N: usize>() -> Result<[u16; N]> {
     // All are held until all are known, so that they differ.
     let mut listeners = Vec::with_capacity(N);
     let mut ports = [0; N];

@@ -6,7 +6,7 @@
 //!   seed API server   shoot API servers <---- nodes: leases renewed, cut, skewed, healed
 //!     |   |   ^          ^     ^
 //!     |   |   |        relay   +------------- kube-controller-manager (gives nodes up, writes endpoints)
-//!     |   |   |          ^     '------------- machine-controller-manager, where a scenario has VMs
+//!     |   |   |          ^     '------------- machine-controller-manager, in the scenarios with VMs
 //!     |   |   +--- dependency-watchdog prober: the real binary, with Gardener's RBAC and arguments
 //!     |   +------- kubelets: a stand-in that lets readyReplicas follow replicas
 //!     +----------- journal: every change of a dependent resource, in order
@@ -25,7 +25,6 @@ pub mod api;
 pub mod audit;
 pub mod authority;
 pub mod bed;
-pub mod cloud;
 pub mod control_plane;
 pub mod crash_loop;
 pub mod dns;
@@ -56,7 +55,6 @@ pub mod usage;
 pub mod wait;
 
 pub use bed::{Bed, own_scenario, scenario, with_bed};
-pub use cloud::Cloud;
 pub use endpoints::EndpointWatch;
 pub use kube_api::KubeApi;
 pub use pod::Pod;

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use chrono::TimeDelta;
 use prober::shoot_client::Budget;
-use testbed::api::{Connections, Fault, Options, When};
+use testbed::api::{ConnectionCounts, Fault, Options, When};
 use tokio_util::sync::CancellationToken;
 
 use super::shoot::{LEASES, NODES, Shoot, VERSION};
@@ -27,7 +27,7 @@ async fn a_healthy_probe_is_one_request_on_a_kept_connection() {
     }
     assert_eq!(
         shoot.api.connections(),
-        Connections {
+        ConnectionCounts {
             accepted: 1,
             handshakes: 1,
             open: 1

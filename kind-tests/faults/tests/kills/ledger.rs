@@ -9,7 +9,7 @@ use anyhow::{Result, ensure};
 use faults::fences::Fences;
 use faults::writes::{ScaledDependent, WriteKind, way, way_in_two};
 use parking_lot::Mutex;
-use testbed::api::{Record, Seen, Store};
+use testbed::api::{ObservedWrite, Record, Store};
 use tokio::time::Instant;
 
 use crate::world::ScaledKind;
@@ -56,7 +56,7 @@ impl WriteLedger {
         ledger
     }
 
-    fn enter(&mut self, kind: &ScaledKind, seen: &Seen<'_>, request: &Record) {
+    fn enter(&mut self, kind: &ScaledKind, seen: &ObservedWrite<'_>, request: &Record) {
         *self.changes.entry(kind.name).or_default() += 1;
         let judge = if kind.changes == 4 { way_in_two } else { way };
         let way = match seen.before {

@@ -9,7 +9,9 @@
 //! node. Each scenario takes two minutes, most of them waiting. They share a seed and its prober;
 //! each has its own shoots.
 
+mod cloud;
 mod journal;
+mod machine_controller_manager;
 mod outage;
 mod preserved;
 mod story;

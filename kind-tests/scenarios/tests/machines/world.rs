@@ -8,14 +8,15 @@ use anyhow::{Result, ensure};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
-use testbed::cloud::POOL;
-use testbed::control_plane::{ControllerManager, machine_definitions};
+use testbed::control_plane::ControllerManager;
 use testbed::gardener::MACHINES;
 use testbed::shoot::{CA, KCM, MCM};
-use testbed::{Bed, Cloud, Pod, Prober, ProberConfig, Seed, Service, Shoot, ShootPlan, eventually};
+use testbed::{Bed, Pod, Prober, ProberConfig, Seed, Service, Shoot, ShootPlan, eventually};
 use tokio::sync::OnceCell;
 
+use crate::cloud::{Cloud, POOL};
 use crate::journal::{Journal, RUNNING, Step};
+use crate::machine_controller_manager::{machine_controller_manager, machine_definitions};
 
 /// Half of the grace in Gardener, where a kubelet renews every 10 s: here every 5 s.
 const GRACE: Duration = Duration::from_secs(20);
@@ -80,7 +81,7 @@ impl World {
             shoot.plane.admin_kubeconfig(),
         );
         let kcm = ControllerManager::new(&bed.programs().await?, plane, GRACE)?;
-        let mcm = ControllerManager::of_machines(
+        let mcm = machine_controller_manager(
             seed,
             plane,
             &shoot.namespace,

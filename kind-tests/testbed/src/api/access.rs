@@ -3,8 +3,11 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use http::{HeaderMap, header};
+use k8s_openapi::api::authorization::v1::ResourceAttributes;
 use k8s_openapi::api::rbac::v1::PolicyRule;
 use parking_lot::Mutex;
+use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::api::requests::Record;
@@ -32,7 +35,7 @@ pub struct Rule {
 
 /// The tokens of a server; can be changed while it runs.
 #[derive(Debug, Default)]
-pub struct Access {
+pub struct Tokens {
     users: Mutex<HashMap<String, Arc<User>>>,
 }
 
@@ -55,9 +58,8 @@ impl User {
     }
 
     fn may(&self, wanted: &Record) -> bool {
-        self.rules
-            .as_ref()
-            .is_none_or(|rules| rules.iter().any(|rule| rule.allows(wanted)))
+        let allowed = |rules: &Vec<Rule>| rules.iter().any(|rule| rule.allows(wanted));
+        self.rules.as_ref().is_none_or(allowed)
     }
 
     /// Refuses what the rules do not allow.
@@ -65,29 +67,29 @@ impl User {
         if self.may(wanted) {
             return Ok(());
         }
-        let (full, subresource) = wanted
-            .resource
-            .split_once('/')
-            .unwrap_or((&wanted.resource, ""));
-        let (plural, group) = full.split_once('.').unwrap_or((full, ""));
+        let Record { verb, name, .. } = wanted;
+        let (full, subresource) = split(&wanted.resource, '/');
+        let (plural, group) = split(full, '.');
         let resource = full_name("", plural, subresource);
         let place = match wanted.namespace.as_str() {
             "" => "at the cluster scope".to_owned(),
             namespace => format!("in the namespace \"{namespace}\""),
         };
-        let named = if wanted.name.is_empty() {
-            String::new()
-        } else {
-            format!(" \"{}\"", wanted.name)
+        let object = match name.as_str() {
+            "" => full.to_owned(),
+            name => format!("{full} \"{name}\""),
         };
         let message = format!(
-            "{full}{named} is forbidden: User \"{}\" cannot {} resource \"{resource}\" in API group \"{group}\" {place}",
-            self.name, wanted.verb
+            "{object} is forbidden: User \"{}\" cannot {verb} resource \"{resource}\" in API group \"{group}\" {place}",
+            self.name
         );
-        Err(of_code(403, message)
-            .with_details(details(group, plural, &wanted.name))
-            .boxed())
+        let details = details(group, plural, name);
+        Err(of_code(403, message).with_details(details).boxed())
     }
+}
+
+fn split(text: &str, separator: char) -> (&str, &str) {
+    text.split_once(separator).unwrap_or((text, ""))
 }
 
 impl Rule {
@@ -104,41 +106,33 @@ impl Rule {
 
     /// The rules of a Role in this namespace, or of a ClusterRole.
     pub fn of_role(rules: &Value, namespace: Option<&str>) -> Vec<Self> {
-        let full_name = |group: &str, resource: &str| {
-            let (plural, subresource) = resource.split_once('/').unwrap_or((resource, ""));
-            full_name(group, plural, subresource)
-        };
-        let rule = |rule: PolicyRule| {
-            let resources = rule.resources.unwrap_or_default();
-            let groups = rule.api_groups.unwrap_or_default();
-            let named = |group: &String| {
-                resources
-                    .iter()
-                    .map(|resource| full_name(group, resource))
-                    .collect::<Vec<_>>()
-            };
+        let rules = Vec::<PolicyRule>::deserialize(rules).expect("the rules of a role");
+        let read = |rule: PolicyRule| {
+            let mut resources = Vec::new();
+            for group in rule.api_groups.iter().flatten() {
+                for resource in rule.resources.iter().flatten() {
+                    let (plural, subresource) = split(resource, '/');
+                    resources.push(full_name(group, plural, subresource));
+                }
+            }
             Self {
                 verbs: rule.verbs,
-                resources: groups.iter().flat_map(named).collect(),
+                resources,
                 namespace: namespace.map(str::to_owned),
                 names: rule.resource_names.unwrap_or_default(),
             }
         };
-        let rules: Vec<PolicyRule> =
-            serde_json::from_value(rules.clone()).expect("the rules of a role");
-        rules.into_iter().map(rule).collect()
+        rules.into_iter().map(read).collect()
     }
 
-    /// The same, in one namespace only.
+    /// In one namespace only.
     #[must_use]
-    pub fn in_namespace(self, namespace: &str) -> Self {
-        Self {
-            namespace: Some(namespace.to_owned()),
-            ..self
-        }
+    pub fn in_namespace(mut self, namespace: &str) -> Self {
+        self.namespace = Some(namespace.to_owned());
+        self
     }
 
-    /// The same, for one object name only.
+    /// For one object name only.
     #[must_use]
     pub fn named(mut self, name: &str) -> Self {
         self.names.push(name.to_owned());
@@ -146,22 +140,18 @@ impl Rule {
     }
 
     fn allows(&self, wanted: &Record) -> bool {
-        self.verbs
-            .iter()
-            .any(|verb| verb == "*" || *verb == wanted.verb)
-            && self
-                .resources
-                .iter()
-                .any(|resource| resource == "*" || *resource == wanted.resource)
-            && self
-                .namespace
-                .as_ref()
-                .is_none_or(|namespace| *namespace == wanted.namespace)
+        let has = |allowed: &[String], wanted: &String| {
+            allowed.iter().any(|one| one == "*" || one == wanted)
+        };
+        let namespace = self.namespace.as_ref();
+        has(&self.verbs, &wanted.verb)
+            && has(&self.resources, &wanted.resource)
+            && namespace.is_none_or(|namespace| *namespace == wanted.namespace)
             && (self.names.is_empty() || self.names.contains(&wanted.name))
     }
 }
 
-impl Access {
+impl Tokens {
     /// Lets a token stand for a user, from the next request on.
     pub fn grant(&self, token: &str, user: User) {
         self.users.lock().insert(token.to_owned(), Arc::new(user));
@@ -172,27 +162,32 @@ impl Access {
         self.users.lock().remove(token);
     }
 
-    /// Who stands behind an Authorization header.
-    pub(crate) fn user(&self, header: Option<&str>) -> Option<Arc<User>> {
-        let token = header?.strip_prefix("Bearer ")?.trim();
+    /// Who sends a request with these headers.
+    pub(crate) fn user(&self, headers: &HeaderMap) -> Option<Arc<User>> {
+        let header = headers.get(header::AUTHORIZATION)?.to_str().ok()?;
+        let token = header.strip_prefix("Bearer ")?.trim();
         self.users.lock().get(token).cloned()
     }
 }
 
 /// Answers a SelfSubjectAccessReview.
 pub(crate) fn review(user: &User, mut review: Value) -> Value {
-    let text = |key: &str| {
-        review["spec"]["resourceAttributes"][key]
-            .as_str()
-            .unwrap_or_default()
-            .to_owned()
-    };
-    let resource = full_name(&text("group"), &text("resource"), &text("subresource"));
+    let attributes = ResourceAttributes::deserialize(&review["spec"]["resourceAttributes"]);
+    let attributes = attributes.unwrap_or_default();
+    let [group, resource, subresource, verb, namespace, name] = [
+        attributes.group,
+        attributes.resource,
+        attributes.subresource,
+        attributes.verb,
+        attributes.namespace,
+        attributes.name,
+    ]
+    .map(Option::unwrap_or_default);
     let wanted = Record {
-        verb: text("verb"),
-        resource,
-        namespace: text("namespace"),
-        name: text("name"),
+        verb,
+        resource: full_name(&group, &resource, &subresource),
+        namespace,
+        name,
         ..Record::default()
     };
     review["status"] = json!({"allowed": user.may(&wanted)});

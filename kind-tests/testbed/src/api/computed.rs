@@ -8,26 +8,21 @@ use bytes::Bytes;
 use chrono::Utc;
 use parking_lot::Mutex;
 
-use crate::api::{
-    protobuf,
-    reply::Reply,
-    resource::Resource,
-    status::{ApiError, of_code},
-    store::ListQuery,
-};
+use crate::api::resource::Resource;
+use crate::api::store::{ListPage, ListQuery};
 
-type List = dyn Fn() -> Vec<Bytes> + Send + Sync;
+type Compute = dyn Fn() -> Vec<Bytes> + Send + Sync;
 
 /// The computed lists of one server; can be changed while it runs.
 #[derive(Default)]
-pub struct Computed {
-    lists: Mutex<HashMap<String, Arc<List>>>,
+pub struct ComputedLists {
+    lists: Mutex<HashMap<String, Arc<Compute>>>,
 }
 
-impl Computed {
+impl ComputedLists {
     /// From now on a list of this resource (its full name) has these items, as messages of
-    /// [`protobuf`], whatever the store holds and a selector says. Watches and single objects stay
-    /// the store's.
+    /// [`crate::api::protobuf`], whatever the store holds and a selector says. Watches and single
+    /// objects stay the store's.
     pub fn set(&self, resource: &str, list: impl Fn() -> Vec<Bytes> + Send + Sync + 'static) {
         self.lists
             .lock()
@@ -36,34 +31,12 @@ impl Computed {
 
     /// A page of a computed list; `None` where the list is the store's. Later pages show a later
     /// moment.
-    pub(crate) fn page(
-        &self,
-        resource: &Resource,
-        query: &ListQuery,
-        in_protobuf: bool,
-    ) -> Option<Result<Reply, ApiError>> {
+    pub(crate) fn page(&self, resource: &Resource, query: &ListQuery) -> Option<ListPage<Bytes>> {
         let list = self.lists.lock().get(&resource.full_name())?.clone();
-        if !in_protobuf {
-            return Some(Err(of_code(
-                406,
-                "a computed list is offered in protobuf only",
-            )));
-        }
-        let items = list();
-        let begin = query.token.parse().unwrap_or(0).min(items.len());
-        let end = if query.limit == 0 {
-            items.len()
-        } else {
-            items.len().min(begin + query.limit)
-        };
-        let next = end.to_string();
-        let rest = (end < items.len()).then(|| (next.as_str(), items.len() - end));
+        let start = query.token.parse().unwrap_or(0);
         // The version grows with the time, as the content does.
         let revision = Utc::now().timestamp().unsigned_abs();
-        Some(Ok(Reply::whole(
-            200,
-            protobuf::MEDIA_TYPE,
-            protobuf::list_body(resource, revision, rest, &items[begin..end]),
-        )))
+        let token = |end: usize| end.to_string();
+        Some(ListPage::of(&list(), start, query.limit, revision, token))
     }
 }

@@ -6,6 +6,10 @@ use serde_json::{Value, json};
 
 use crate::api::resource::Resource;
 
+const VERBS: [&str; 7] = [
+    "create", "delete", "get", "list", "patch", "update", "watch",
+];
+
 pub(crate) fn version() -> Value {
     json!({"major": "1", "minor": "36", "gitVersion": "v1.36.3", "gitCommit": "", "gitTreeState": "clean",
         "buildDate": "1970-01-01T00:00:00Z", "goVersion": "", "compiler": "rustc", "platform": "linux/amd64"})
@@ -13,33 +17,22 @@ pub(crate) fn version() -> Value {
 
 /// `None` if the group has no such version here.
 pub(crate) fn resources(all: &[Arc<Resource>], group: &str, version: &str) -> Option<Value> {
-    let mut found = Vec::new();
-    for resource in all
+    let served = all
         .iter()
-        .filter(|resource| resource.group == group && resource.version == version)
-    {
-        let Resource {
-            plural,
-            kind,
-            namespaced,
-            scale,
-            ..
-        } = &**resource;
-        let verbs = [
-            "create", "delete", "get", "list", "patch", "update", "watch",
-        ];
+        .filter(|one| one.group == group && one.version == version);
+    let mut found = Vec::new();
+    for resource in served.clone() {
+        let (plural, kind, namespaced) = (&resource.plural, &resource.kind, resource.namespaced);
         found.push(
-            json!({"name": plural, "singularName": kind.to_lowercase(), "namespaced": namespaced, "kind": kind, "verbs": verbs}),
+            json!({"name": plural, "singularName": kind.to_lowercase(), "namespaced": namespaced, "kind": kind, "verbs": VERBS}),
         );
-        if *scale {
+        if resource.scale {
             found.push(json!({"name": format!("{plural}/scale"), "singularName": "", "namespaced": namespaced, "kind": "Scale",
                 "group": "autoscaling", "version": "v1", "verbs": ["get", "patch", "update"]}));
         }
     }
-    let name = if group.is_empty() {
-        version.to_owned()
-    } else {
-        format!("{group}/{version}")
-    };
-    (!found.is_empty()).then(|| json!({"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": name, "resources": found}))
+    let api_version = served.clone().next()?.api_version();
+    Some(
+        json!({"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": api_version, "resources": found}),
+    )
 }

@@ -1,5 +1,6 @@
 //! Scripted faults: which requests meet them, and what happens to those.
 
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -79,22 +80,20 @@ impl Fault {
     }
 }
 
-type Condition = Box<dyn Fn(&Record) -> bool + Send + Sync>;
-
 /// Which requests meet a fault. Of several that match a request, the one added first has it.
 pub struct When {
-    condition: Condition,
+    matches: Box<dyn Fn(&Record) -> bool + Send + Sync>,
     skip: u64,
-    times: Option<u64>,
+    times: u64,
 }
 
 impl When {
     /// Every request that fulfils a condition.
     pub fn matches(condition: impl Fn(&Record) -> bool + Send + Sync + 'static) -> Self {
         Self {
-            condition: Box::new(condition),
+            matches: Box::new(condition),
             skip: 0,
-            times: None,
+            times: u64::MAX,
         }
     }
 
@@ -116,25 +115,21 @@ impl When {
         Self::matches(move |record| record.verb == verb && record.resource == resource)
     }
 
-    /// The same, without the first `count` of them.
+    /// Without the first `count` of them.
     #[must_use]
-    pub fn after(self, count: u64) -> Self {
-        Self {
-            skip: count,
-            ..self
-        }
+    pub fn after(mut self, count: u64) -> Self {
+        self.skip = count;
+        self
     }
 
-    /// The same, at most `count` times.
+    /// At most `count` times.
     #[must_use]
-    pub fn times(self, count: u64) -> Self {
-        Self {
-            times: Some(count),
-            ..self
-        }
+    pub fn times(mut self, count: u64) -> Self {
+        self.times = count;
+        self
     }
 
-    /// The same, one time.
+    /// One time.
     #[must_use]
     pub fn once(self) -> Self {
         self.times(1)
@@ -148,56 +143,44 @@ pub struct FaultId(u64);
 /// The script of one server; can be changed while it runs.
 #[derive(Default)]
 pub struct Faults {
-    script: watch::Sender<Script>,
+    script: watch::Sender<Vec<ScriptedFault>>,
+    added: AtomicU64,
 }
 
-#[derive(Default)]
-struct Script {
-    added: u64,
-    lines: Vec<Line>,
-}
-
-struct Line {
+struct ScriptedFault {
     id: FaultId,
     when: When,
     fault: Fault,
     hits: u64,
 }
 
-impl Script {
-    fn hits(&self, id: FaultId) -> u64 {
-        self.lines
-            .iter()
-            .find(|line| line.id == id)
-            .map_or(0, |line| line.hits)
-    }
-
-    fn meet(&mut self, record: &Record) -> Option<Fault> {
-        for line in &mut self.lines {
-            if line.when.times.is_some_and(|times| line.hits >= times)
-                || !(line.when.condition)(record)
-            {
-                continue;
-            }
-            if line.when.skip > 0 {
-                line.when.skip -= 1;
-                continue;
-            }
-            line.hits += 1;
-            return Some(line.fault.clone());
+impl ScriptedFault {
+    /// Whether a request meets it.
+    fn hit(&mut self, record: &Record) -> bool {
+        if self.hits >= self.when.times || !(self.when.matches)(record) {
+            return false;
         }
-        None
+        let is_skipped = self.when.skip > 0;
+        if is_skipped {
+            self.when.skip -= 1;
+        } else {
+            self.hits += 1;
+        }
+        !is_skipped
     }
+}
+
+fn hits(script: &[ScriptedFault], id: FaultId) -> u64 {
+    let scripted = script.iter().find(|scripted| scripted.id == id);
+    scripted.map_or(0, |scripted| scripted.hits)
 }
 
 impl Faults {
     /// Adds a fault behind those already there.
     pub fn add(&self, when: When, fault: Fault) -> FaultId {
-        let mut id = FaultId(0);
+        let id = FaultId(self.added.fetch_add(1, Ordering::Relaxed));
         self.script.send_modify(|script| {
-            script.added += 1;
-            id = FaultId(script.added);
-            script.lines.push(Line {
+            script.push(ScriptedFault {
                 id,
                 when,
                 fault,
@@ -209,38 +192,38 @@ impl Faults {
 
     /// Takes a fault out.
     pub fn remove(&self, id: FaultId) {
-        self.script
-            .send_modify(|script| script.lines.retain(|line| line.id != id));
+        let others = |script: &mut Vec<_>| script.retain(|one: &ScriptedFault| one.id != id);
+        self.script.send_modify(others);
     }
 
     /// Takes all faults out.
     pub fn clear(&self) {
-        self.script.send_modify(|script| script.lines.clear());
+        self.script.send_modify(Vec::clear);
     }
 
     /// How many requests met a fault so far; 0 if it was taken out.
     pub fn hits(&self, id: FaultId) -> u64 {
-        self.script.borrow().hits(id)
+        hits(&self.script.borrow(), id)
     }
 
     /// Waits until `count` requests have met a fault.
     pub async fn met(&self, id: FaultId, count: u64) {
-        let met = |script: &Script| script.hits(id) >= count;
-        self.script
-            .subscribe()
-            .wait_for(met)
-            .await
-            .expect("the script lives as long as who waits for it");
+        let mut script = self.script.subscribe();
+        let met = script.wait_for(|script| hits(script, id) >= count).await;
+        met.expect("the script lives as long as who waits for it");
     }
 
     /// The fault that a request meets, counted.
     pub(crate) fn meet(&self, record: &Record) -> Option<Fault> {
-        let mut fault = None;
+        let mut met = None;
         self.script.send_if_modified(|script| {
-            fault = script.meet(record);
-            fault.is_some()
+            let hit = script
+                .iter_mut()
+                .find_map(|one| one.hit(record).then_some(one));
+            met = hit.map(|scripted| scripted.fault.clone());
+            met.is_some()
         });
-        fault
+        met
     }
 }
 

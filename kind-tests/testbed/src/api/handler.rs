@@ -1,177 +1,125 @@
 //! From a request to its answer.
 
+use std::future::pending;
+
 use bytes::Bytes;
-use http::{Request, Response, header};
+use http::{Request, Response};
 use serde_json::json;
-use tokio::time::Instant;
 
 use crate::api::{
     access::review,
-    content::{JSON, Sent, read_json},
+    content::{JSON, Received, read_json},
     discovery,
     faults::Fault,
     objects,
-    reply::{Closed, Reply, Wire, accepts_protobuf, endless},
+    reply::{Answer, Closed, Reply, Wire, accepts_protobuf, endless},
     requests::Record,
-    route::{Asked, Query, Route, Target, describe, route},
+    route::{ApiRequest, Route, Target},
     shared::Shared,
-    status::{ApiError, nowhere, of_code, retry_after},
-    store::REQUEST,
+    status::{self, ApiError, nowhere, of_code},
 };
 
 /// Answers one request, faults included. An error ends the connection.
 pub(crate) async fn answer(
     shared: &Shared,
     connection: u64,
-    request: Request<Sent>,
+    request: Request<Received>,
 ) -> Result<Response<Wire>, Closed> {
     let (head, body) = request.into_parts();
-    let header =
-        |name: header::HeaderName| head.headers.get(name).and_then(|value| value.to_str().ok());
-    let user = shared.access.user(header(header::AUTHORIZATION));
-    let query = Query::parse(head.uri.query().unwrap_or_default());
-    let route = route(&shared.store, head.uri.path());
-    let mut record = Record {
-        at: Some(Instant::now()),
-        connection,
-        method: head.method.to_string(),
-        path: head.uri.path().to_owned(),
-        query: head.uri.query().unwrap_or_default().to_owned(),
-        user: user
-            .as_ref()
-            .map(|user| user.name.clone())
-            .unwrap_or_default(),
-        ..Record::default()
-    };
-    describe(&mut record, &head.method, &route, &query);
-    shared.requests.arrived(&mut record);
+    let user = shared.tokens.user(&head.headers);
+    let mut request = ApiRequest::read(&shared.store, connection, user, head);
+    shared.requests.arrived(&mut request.record);
     shared.until_not_silent().await;
-    let fault = shared.faults.meet(&record);
-    let asked = Asked {
-        user,
-        route,
-        query,
-        headers: head.headers,
-        record,
-    };
-    let reply = with_fault(shared, &asked, body, fault).await?;
-    shared.requests.answered(
-        asked.record.number,
-        reply.code,
-        reply.length.unwrap_or_default(),
-    );
+    let fault = shared.faults.meet(&request.record);
+    let reply = with_fault(shared, &request, body, fault).await?;
+    let length = reply.length.unwrap_or_default();
+    shared
+        .requests
+        .answered(request.record.number, reply.code, length);
     Ok(reply.send())
 }
 
 async fn with_fault(
     shared: &Shared,
-    asked: &Asked,
-    body: Sent,
+    request: &ApiRequest,
+    body: Received,
     fault: Option<Fault>,
 ) -> Result<Reply, Closed> {
-    let served = serve(shared, asked, body);
-    Ok(match fault {
-        None => match shared.options.chunk {
-            Some(bytes) => Reply {
-                length: None,
-                ..served.await.in_pieces(bytes)
-            },
-            None => served.await,
-        },
-        Some(Fault::Stall) => std::future::pending().await,
+    let in_protobuf = accepts_protobuf(&request.headers, shared.options.json_only);
+    match &fault {
+        Some(Fault::Stall) => pending().await,
         Some(Fault::CloseBefore) => return Err(Closed),
-        Some(Fault::StallAfter) => {
-            served.await;
-            std::future::pending().await
-        }
-        Some(Fault::CloseAfter) => {
-            served.await;
-            return Err(Closed);
-        }
-        Some(Fault::Delay(time)) => {
-            tokio::time::sleep(time).await;
-            served.await
-        }
-        Some(Fault::Hold(token)) => {
-            token.cancelled().await;
-            served.await
-        }
-        Some(Fault::Status {
-            code,
-            retry_after: seconds,
-        }) => {
-            let error = of_code(code, "scripted fault");
-            let error = if let Some(seconds) = seconds {
-                retry_after(error, seconds)
-            } else {
-                error
-            };
-            Reply::error(
-                &error,
-                accepts_protobuf(&asked.headers, shared.options.json_only)
-                    .is_ok_and(|accepts| accepts),
-            )
+        Some(Fault::Delay(time)) => tokio::time::sleep(*time).await,
+        Some(Fault::Hold(token)) => token.cancelled().await,
+        _ => {}
+    }
+    Ok(match fault {
+        Some(Fault::Status { code, retry_after }) => {
+            let error = scripted(code, retry_after);
+            Reply::error(&error, in_protobuf.unwrap_or_default())
         }
         Some(Fault::Answer {
             code,
             headers,
             body,
         }) => Reply::whole(code, JSON, body).with_headers(headers),
-        Some(Fault::Garbage) => served.await.with_body(Bytes::from_static(
-            b"k8s\0\xff\xff\xff this is {neither: JSON nor protobuf",
-        )),
-        Some(Fault::Truncate) => served.await.half(),
-        Some(Fault::Slow { bytes, pause }) => served.await.in_pieces(bytes).slowly(pause),
         Some(Fault::Endless { bytes, pause }) => endless(bytes, pause),
-        Some(Fault::Oversized(bytes)) => Reply::json(
-            200,
-            &json!({"kind": "List", "filler": "x".repeat(bytes.saturating_sub(30))}),
-        ),
+        Some(Fault::Oversized(bytes)) => {
+            let filler = "x".repeat(bytes.saturating_sub(30));
+            Reply::json(200, &json!({"kind": "List", "filler": filler}))
+        }
+        fault => {
+            let reply = match in_protobuf {
+                Ok(in_protobuf) => Reply::of(authorised(shared, request, body), in_protobuf),
+                Err(error) => Reply::error(&error, false),
+            };
+            match (fault, shared.options.chunk) {
+                (Some(Fault::StallAfter), _) => pending().await,
+                (Some(Fault::CloseAfter), _) => return Err(Closed),
+                (Some(Fault::Garbage), _) => reply.with_body(Bytes::from_static(
+                    b"k8s\0\xff\xff\xff this is {neither: JSON nor protobuf",
+                )),
+                (Some(Fault::Truncate), _) => reply.half(),
+                (Some(Fault::Slow { bytes, pause }), _) => reply.in_pieces(bytes).slowly(pause),
+                (_, Some(bytes)) => Reply {
+                    length: None,
+                    ..reply.in_pieces(bytes)
+                },
+                (_, None) => reply,
+            }
+        }
     })
 }
 
-async fn serve(shared: &Shared, asked: &Asked, body: Sent) -> Reply {
-    match accepts_protobuf(&asked.headers, shared.options.json_only) {
-        Ok(in_protobuf) => {
-            let reply = REQUEST
-                .scope(
-                    asked.record.clone(),
-                    authorised(shared, asked, in_protobuf, body),
-                )
-                .await;
-            reply.unwrap_or_else(|error| Reply::error(&error, in_protobuf))
-        }
-        Err(error) => Reply::error(&error, false),
+fn scripted(code: u16, retry_after: Option<u32>) -> ApiError {
+    let error = of_code(code, "scripted fault");
+    match retry_after {
+        Some(seconds) => status::retry_after(error, seconds),
+        None => error,
     }
 }
 
-async fn authorised(
-    shared: &Shared,
-    asked: &Asked,
-    in_protobuf: bool,
-    body: Sent,
-) -> Result<Reply, ApiError> {
-    let user = asked
+fn authorised(shared: &Shared, request: &ApiRequest, body: Received) -> Result<Answer, ApiError> {
+    let user = request
         .user
         .as_ref()
         .ok_or_else(|| of_code(401, "Unauthorized"))?;
-    match &asked.route {
-        Route::Version => Ok(Reply::json(200, &discovery::version())),
+    match &request.route {
+        Route::Version => Ok(Answer::Json(200, discovery::version())),
         Route::Resources(group, version) => {
-            let found = discovery::resources(&shared.store.resources(), group, version)
-                .ok_or_else(nowhere)?;
-            Ok(Reply::json(200, &found))
+            let found = discovery::resources(&shared.store.resources(), group, version);
+            Ok(Answer::Json(200, found.ok_or_else(nowhere)?))
         }
-        Route::SelfReview if asked.record.method == "POST" => Ok(Reply::json(
-            201,
-            &review(user, read_json(&asked.headers, JSON, body).await?),
-        )),
+        Route::SelfReview if request.record.method == "POST" => {
+            let asked = read_json(&request.headers, JSON, body)?;
+            Ok(Answer::Json(201, review(user, asked)))
+        }
         Route::Resource(target) => {
-            user.check(&narrowed(asked, target)?)?;
-            objects::serve(shared, asked, target, in_protobuf, body).await
+            user.check(&narrowed(request, target)?)?;
+            objects::serve(shared, request, target, body)
         }
         Route::UnknownResource(_) => {
-            user.check(&asked.record)?;
+            user.check(&request.record)?;
             Err(nowhere())
         }
         Route::SelfReview | Route::Nowhere => Err(nowhere()),
@@ -179,16 +127,14 @@ async fn authorised(
 }
 
 /// What the rules are asked. A list narrowed to one name is a matter of that name, as in RBAC.
-fn narrowed(asked: &Asked, target: &Target) -> Result<Record, ApiError> {
-    let mut wanted = asked.record.clone();
+fn narrowed(request: &ApiRequest, target: &Target) -> Result<Record, ApiError> {
+    let mut wanted = request.record.clone();
     if wanted.name.is_empty() {
-        wanted.name = asked
-            .query
-            .list(target)?
-            .filter
+        let filter = request.query.list(target)?.filter;
+        filter
             .only_name()
             .unwrap_or_default()
-            .to_owned();
+            .clone_into(&mut wanted.name);
     }
     Ok(wanted)
 }

@@ -6,6 +6,7 @@ use bytes::Bytes;
 use serde_json::{Value, json};
 
 use crate::api::{protobuf, resource::Resource};
+use crate::objects;
 
 /// One version of one object. Versions are immutable; a write makes a new one.
 #[derive(Debug)]
@@ -13,8 +14,8 @@ pub(crate) struct Object {
     pub resource: Arc<Resource>,
     pub revision: u64,
     pub value: Value,
-    /// The fields between the braces, without apiVersion and kind.
-    fields: OnceLock<Bytes>,
+    /// As JSON, without apiVersion and kind.
+    untyped: OnceLock<Bytes>,
     protobuf: OnceLock<Option<Bytes>>,
 }
 
@@ -24,54 +25,49 @@ impl Object {
             resource,
             revision,
             value,
-            fields: OnceLock::new(),
+            untyped: OnceLock::new(),
             protobuf: OnceLock::new(),
         }
     }
 
     /// A text of its metadata.
     pub fn metadata(&self, key: &str) -> &str {
-        self.value["metadata"][key].as_str().unwrap_or_default()
+        objects::metadata(&self.value, key)
     }
 
-    fn fields(&self) -> &Bytes {
-        self.fields.get_or_init(|| {
-            let mut fields = self.value.clone();
-            merge(&mut fields, &json!({"apiVersion": null, "kind": null}));
-            let text = Bytes::from(fields.to_string());
-            text.slice(1..text.len() - 1)
+    /// Whether it waits for its finalizers.
+    pub fn is_being_deleted(&self) -> bool {
+        !self.metadata("deletionTimestamp").is_empty()
+    }
+
+    fn untyped(&self) -> &Bytes {
+        self.untyped.get_or_init(|| {
+            let mut untyped = self.value.clone();
+            merge(&mut untyped, &json!({"apiVersion": null, "kind": null}));
+            untyped.to_string().into()
         })
     }
 
-    /// Appends the object as JSON, with its type.
-    pub fn write_json(&self, out: &mut Vec<u8>) {
-        let Resource { kind, .. } = &*self.resource;
-        out.extend_from_slice(
-            format!(
-                r#"{{"apiVersion":"{}","kind":"{kind}","#,
-                self.resource.api_version()
-            )
-            .as_bytes(),
-        );
-        out.extend_from_slice(self.fields());
-        out.push(b'}');
+    /// The object as JSON, with its type.
+    pub fn json(&self) -> Bytes {
+        let (version, kind) = (self.resource.api_version(), &self.resource.kind);
+        let head = format!(r#"{{"apiVersion":"{version}","kind":"{kind}","#);
+        [head.as_bytes(), &self.untyped()[1..]].concat().into()
     }
 
-    /// Appends the object as an item of a list: built-in kinds do not repeat their type there.
-    pub fn write_json_item(&self, out: &mut Vec<u8>) {
+    /// The object as an item of a list: built-in kinds do not repeat their type there.
+    pub fn list_item(&self) -> Bytes {
         if self.resource.custom {
-            return self.write_json(out);
+            self.json()
+        } else {
+            self.untyped().clone()
         }
-        out.push(b'{');
-        out.extend_from_slice(self.fields());
-        out.push(b'}');
     }
 
     /// The message of the object, without envelope, for the kinds that have one here.
     pub fn protobuf(&self) -> Option<&Bytes> {
-        self.protobuf
-            .get_or_init(|| protobuf::encode_object(&self.resource, &self.value))
-            .as_ref()
+        let encode = || protobuf::encode_object(&self.resource, &self.value);
+        self.protobuf.get_or_init(encode).as_ref()
     }
 }
 

@@ -1,6 +1,7 @@
 //! Answers: content negotiation, bodies, and how faults spoil them.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -9,6 +10,7 @@ use futures::{Stream, StreamExt, TryStreamExt};
 use http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode, header};
 use http_body_util::{BodyExt, StreamBody, combinators::UnsyncBoxBody};
 use hyper::body::Frame;
+use serde_json::{Value, json};
 
 use crate::api::{
     content::JSON,
@@ -16,7 +18,7 @@ use crate::api::{
     protobuf,
     resource::Resource,
     status::{self, ApiError, of_code},
-    store::List,
+    store::ListPage,
 };
 
 /// The body of an answer.
@@ -26,6 +28,16 @@ pub type Wire = UnsyncBoxBody<Bytes, Closed>;
 #[derive(Clone, Copy, Debug, thiserror::Error)]
 #[error("the connection is closed on purpose")]
 pub struct Closed;
+
+/// What is answered, in whatever form.
+pub(crate) enum Answer {
+    Json(u16, Value),
+    Object(u16, Arc<Object>),
+    List(Arc<Resource>, ListPage<Arc<Object>>),
+    /// A list of messages in protobuf, the only form it is offered in.
+    Messages(Arc<Resource>, ListPage<Bytes>),
+    Watch(BoxStream<'static, Bytes>),
+}
 
 /// An answer before it meets the wire.
 pub(crate) struct Reply {
@@ -39,21 +51,19 @@ pub(crate) struct Reply {
 /// Whether a client is answered in protobuf, where a kind has that form, by its Accept header: the
 /// highest q wins, of equal ones the first.
 pub(crate) fn accepts_protobuf(headers: &HeaderMap, json_only: bool) -> Result<bool, ApiError> {
-    let text = headers
-        .get(header::ACCEPT)
+    let accept = headers.get(header::ACCEPT);
+    let accept = accept
         .and_then(|value| value.to_str().ok())
         .unwrap_or("*/*");
-    let offered = text
+    let offered = accept
         .split(',')
         .filter_map(|entry| offered(entry, json_only));
     let best = offered.reduce(|best, next| if next.0 > best.0 { next } else { best });
     best.map(|(_, in_protobuf)| in_protobuf).ok_or_else(|| {
+        let types = [JSON, protobuf::MEDIA_TYPE].join(", ");
         of_code(
             406,
-            format!(
-                "only the following media types are accepted: {JSON}, {}",
-                protobuf::MEDIA_TYPE
-            ),
+            format!("only the following media types are accepted: {types}"),
         )
     })
 }
@@ -77,16 +87,60 @@ fn offered(entry: &str, json_only: bool) -> Option<(f32, bool)> {
 }
 
 impl Reply {
-    pub fn json(code: u16, value: &serde_json::Value) -> Self {
+    pub fn of(answer: Result<Answer, ApiError>, in_protobuf: bool) -> Self {
+        let protobuf = |code, body| Self::whole(code, protobuf::MEDIA_TYPE, body);
+        match answer {
+            Ok(Answer::Json(code, value)) => Self::json(code, &value),
+            Ok(Answer::Object(code, object)) => match object.protobuf() {
+                Some(message) if in_protobuf => {
+                    protobuf(code, protobuf::object_body(&object.resource, message))
+                }
+                _ => Self::whole(code, JSON, object.json()),
+            },
+            Ok(Answer::List(resource, page)) if in_protobuf && protobuf::speaks(&resource) => {
+                let page = page.map(|object| object.protobuf().cloned().unwrap_or_default());
+                protobuf(200, protobuf::list_body(&resource, &page))
+            }
+            Ok(Answer::List(resource, page)) => Self::whole(200, JSON, list_json(&resource, page)),
+            Ok(Answer::Messages(resource, page)) if in_protobuf => {
+                protobuf(200, protobuf::list_body(&resource, &page))
+            }
+            Ok(Answer::Messages(..)) => {
+                let error = of_code(406, "a computed list is offered in protobuf only");
+                Self::error(&error, false)
+            }
+            Ok(Answer::Watch(lines)) => Self::pieces(lines),
+            Err(error) => Self::error(&error, in_protobuf),
+        }
+    }
+
+    pub fn error(error: &ApiError, in_protobuf: bool) -> Self {
+        let mut reply = if in_protobuf {
+            let body = protobuf::status_body(error);
+            Self::whole(error.code, protobuf::MEDIA_TYPE, body)
+        } else {
+            Self::json(error.code, &status::body(error))
+        };
+        if let Some(details) = error
+            .details
+            .as_ref()
+            .filter(|it| it.retry_after_seconds > 0)
+        {
+            let seconds = details.retry_after_seconds.into();
+            reply.headers.insert(header::RETRY_AFTER, seconds);
+        }
+        reply
+    }
+
+    pub fn json(code: u16, value: &Value) -> Self {
         Self::whole(code, JSON, value.to_string().into())
     }
 
     pub fn whole(code: u16, content_type: &'static str, body: Bytes) -> Self {
-        let headers =
-            HeaderMap::from_iter([(header::CONTENT_TYPE, HeaderValue::from_static(content_type))]);
+        let content_type = HeaderValue::from_static(content_type);
         Self {
             code,
-            headers,
+            headers: HeaderMap::from_iter([(header::CONTENT_TYPE, content_type)]),
             length: None,
             body: stream::empty().boxed(),
         }
@@ -101,7 +155,7 @@ impl Reply {
         }
     }
 
-    /// The same with another body.
+    /// With another body.
     pub fn with_body(self, body: Bytes) -> Self {
         Self {
             length: Some(body.len()),
@@ -110,137 +164,69 @@ impl Reply {
         }
     }
 
-    /// The same with these headers, names and values.
+    /// With these headers, names and values.
     pub fn with_headers(mut self, headers: Vec<(String, String)>) -> Self {
         for (name, value) in headers {
             let name = HeaderName::try_from(name).expect("the name of a header");
-            self.headers
-                .insert(name, value.try_into().expect("the value of a header"));
+            let value = value.try_into().expect("the value of a header");
+            self.headers.insert(name, value);
         }
         self
     }
 
-    pub fn object(code: u16, object: &Object, in_protobuf: bool) -> Self {
-        if in_protobuf && let Some(message) = object.protobuf() {
-            return Self::whole(
-                code,
-                protobuf::MEDIA_TYPE,
-                protobuf::object_body(&object.resource, message),
-            );
-        }
-        let mut text = Vec::with_capacity(512);
-        object.write_json(&mut text);
-        Self::whole(code, JSON, text.into())
-    }
-
-    pub fn list(resource: &Resource, list: &List, in_protobuf: bool) -> Self {
-        let rest = list
-            .rest
-            .as_ref()
-            .map(|(token, count)| (token.as_str(), *count));
-        if in_protobuf && protobuf::speaks(resource) {
-            let items: Vec<Bytes> = list
-                .items
-                .iter()
-                .filter_map(|item| item.protobuf().cloned())
-                .collect();
-            return Self::whole(
-                200,
-                protobuf::MEDIA_TYPE,
-                protobuf::list_body(resource, list.revision, rest, &items),
-            );
-        }
-        let (version, kind) = (resource.api_version(), &resource.kind);
-        let mut text = Vec::with_capacity(512 * (list.items.len() + 1));
-        let revision = list.revision;
-        let head = format!(
-            r#"{{"kind":"{kind}List","apiVersion":"{version}","metadata":{{"resourceVersion":"{revision}""#
-        );
-        text.extend_from_slice(head.as_bytes());
-        if let Some((token, count)) = rest {
-            text.extend_from_slice(
-                format!(r#","continue":"{token}","remainingItemCount":{count}"#).as_bytes(),
-            );
-        }
-        text.extend_from_slice(br#"},"items":["#);
-        for (at, item) in list.items.iter().enumerate() {
-            if at > 0 {
-                text.push(b',');
-            }
-            item.write_json_item(&mut text);
-        }
-        text.extend_from_slice(b"]}");
-        Self::whole(200, JSON, text.into())
-    }
-
-    pub fn error(error: &ApiError, in_protobuf: bool) -> Self {
-        let mut reply = if in_protobuf {
-            Self::whole(
-                error.code,
-                protobuf::MEDIA_TYPE,
-                protobuf::status_body(error),
-            )
-        } else {
-            Self::json(error.code, &status::body(error))
+    /// In pieces of so many bytes.
+    pub fn in_pieces(mut self, bytes: usize) -> Self {
+        let split = move |mut body: Bytes| {
+            let next = move || {
+                let piece = body.split_to(body.len().min(bytes.max(1)));
+                (!piece.is_empty()).then_some(Ok(piece))
+            };
+            stream::iter(std::iter::from_fn(next))
         };
-        let seconds = error
-            .details
-            .as_ref()
-            .map_or(0, |details| details.retry_after_seconds);
-        if seconds > 0 {
-            reply.headers.insert(header::RETRY_AFTER, seconds.into());
-        }
-        reply
+        self.body = self.body.map_ok(split).try_flatten().boxed();
+        self
     }
 
-    /// The same in pieces of so many bytes.
-    pub fn in_pieces(self, bytes: usize) -> Self {
-        let bytes = bytes.max(1);
-        let split = move |body: Bytes| {
-            let begins = (0..body.len()).step_by(bytes);
-            stream::iter(begins.map(move |at| {
-                Ok::<_, Closed>(body.slice(at..body.len().min(at.saturating_add(bytes))))
-            }))
-        };
-        Self {
-            body: self.body.map_ok(split).try_flatten().boxed(),
-            ..self
-        }
-    }
-
-    /// The same with a pause before each piece.
-    pub fn slowly(self, pause: Duration) -> Self {
+    /// With a pause before each piece.
+    pub fn slowly(mut self, pause: Duration) -> Self {
         let later = move |piece| async move {
             tokio::time::sleep(pause).await;
             piece
         };
-        Self {
-            body: self.body.then(later).boxed(),
-            ..self
-        }
+        self.body = self.body.then(later).boxed();
+        self
     }
 
     /// Half of it, under the head of the whole; then the connection ends.
-    pub fn half(self) -> Self {
+    pub fn half(mut self) -> Self {
         let half = |body: Bytes| stream::iter([Ok(body.slice(..body.len() / 2)), Err(Closed)]);
-        Self {
-            body: self.body.map_ok(half).try_flatten().boxed(),
-            ..self
-        }
+        self.body = self.body.map_ok(half).try_flatten().boxed();
+        self
     }
 
-    pub fn send(self) -> Response<Wire> {
-        let mut response =
-            Response::new(StreamBody::new(self.body.map_ok(Frame::data)).boxed_unsync());
+    pub fn send(mut self) -> Response<Wire> {
+        if let Some(length) = self.length {
+            self.headers.insert(header::CONTENT_LENGTH, length.into());
+        }
+        let body = StreamBody::new(self.body.map_ok(Frame::data)).boxed_unsync();
+        let mut response = Response::new(body);
         *response.status_mut() = StatusCode::from_u16(self.code).expect("an HTTP status");
         *response.headers_mut() = self.headers;
-        if let Some(length) = self.length {
-            response
-                .headers_mut()
-                .insert(header::CONTENT_LENGTH, length.into());
-        }
         response
     }
+}
+
+fn list_json(resource: &Resource, page: ListPage<Arc<Object>>) -> Bytes {
+    let mut metadata = json!({"resourceVersion": page.revision.to_string()});
+    if let Some((token, left)) = &page.rest {
+        (metadata["continue"], metadata["remainingItemCount"]) = (json!(token), json!(left));
+    }
+    let (version, kind) = (resource.api_version(), &resource.kind);
+    let head = format!(
+        r#"{{"kind":"{kind}List","apiVersion":"{version}","metadata":{metadata},"items":["#
+    );
+    let items = page.map(|object| object.list_item()).items.join(&b',');
+    [head.as_bytes(), &items, b"]}"].concat().into()
 }
 
 /// Spaces without end.

@@ -89,9 +89,8 @@ impl Requests {
 
     /// How many of the kept requests fulfil a condition.
     pub fn count(&self, condition: impl Fn(&Record) -> bool) -> usize {
-        self.log
-            .borrow()
-            .records
+        let log = self.log.borrow();
+        log.records
             .iter()
             .filter(|record| condition(record))
             .count()
@@ -102,22 +101,20 @@ impl Requests {
         self.log.send_modify(|log| log.records.clear());
     }
 
-    /// Waits until `condition` finds something in the kept requests; asked now and after every
+    /// Waits until `condition` finds something in the kept requests; it is checked now and after every
     /// request and answer. No deadline.
     pub async fn wait_for<T>(
         &self,
         mut condition: impl FnMut(&VecDeque<Record>) -> Option<T>,
     ) -> T {
         let mut found = None;
-        let look = |log: &Log| {
+        let mut log = self.log.subscribe();
+        let waited = log.wait_for(|log| {
             found = condition(&log.records);
             found.is_some()
-        };
-        self.log
-            .subscribe()
-            .wait_for(look)
-            .await
-            .expect("the log lives as long as who waits for it");
+        });
+        let waited = waited.await.map(drop);
+        waited.expect("the log lives as long as who waits for it");
         found.expect("it waited for this")
     }
 
@@ -138,12 +135,8 @@ impl Requests {
     pub(crate) fn answered(&self, number: u64, status: u16, bytes: usize) {
         self.log.send_modify(|log| {
             log.bytes += bytes as u64;
-            if let Some(record) = log
-                .records
-                .iter_mut()
-                .rev()
-                .find(|record| record.number == number)
-            {
+            let mut newest = log.records.iter_mut().rev();
+            if let Some(record) = newest.find(|record| record.number == number) {
                 record.status = Some(status);
             }
         });

@@ -2,7 +2,7 @@
 //! from kind to kind.
 
 /// One resource of the API, for example `deployments` in `apps/v1`.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Resource {
     /// API group; empty for the core group.
     pub group: String,
@@ -59,29 +59,23 @@ impl Resource {
 
     /// The same, at cluster scope.
     #[must_use]
-    pub fn cluster_wide(self) -> Self {
-        Self {
-            namespaced: false,
-            ..self
-        }
+    pub fn cluster_wide(mut self) -> Self {
+        self.namespaced = false;
+        self
     }
 
     /// The same, with a status subresource.
     #[must_use]
-    pub fn with_status(self) -> Self {
-        Self {
-            status: true,
-            ..self
-        }
+    pub fn with_status(mut self) -> Self {
+        self.status = true;
+        self
     }
 
     /// The same, with a scale subresource.
     #[must_use]
-    pub fn with_scale(self) -> Self {
-        Self {
-            scale: true,
-            ..self
-        }
+    pub fn with_scale(mut self) -> Self {
+        self.scale = true;
+        self
     }
 
     /// Whether `metadata.generation` counts changes.
@@ -111,26 +105,22 @@ impl Resource {
 
     /// The resources every server knows by itself: what a seed and a shoot of Gardener need.
     pub fn built_in() -> Vec<Self> {
-        let workload = |plural: &str, kind: &str| {
-            Self::new("apps/v1", plural, kind)
-                .with_status()
-                .with_scale()
+        let core = |plural, kind| Self::new("v1", plural, kind);
+        let workload = |plural, kind| {
+            let resource = Self::new("apps/v1", plural, kind);
+            resource.with_status().with_scale()
         };
         vec![
-            Self::new("v1", "nodes", "Node")
-                .cluster_wide()
-                .with_status(),
-            Self::new("coordination.k8s.io/v1", "leases", "Lease"),
-            Self::new("v1", "namespaces", "Namespace")
-                .cluster_wide()
-                .with_status(),
-            Self::new("v1", "secrets", "Secret"),
-            Self::new("v1", "configmaps", "ConfigMap"),
-            Self::new("v1", "pods", "Pod").with_status(),
-            Self::new("v1", "services", "Service").with_status(),
-            Self::new("v1", "serviceaccounts", "ServiceAccount"),
-            Self::new("v1", "events", "Event"),
+            core("nodes", "Node").cluster_wide().with_status(),
+            core("namespaces", "Namespace").cluster_wide().with_status(),
+            core("pods", "Pod").with_status(),
+            core("services", "Service").with_status(),
+            core("secrets", "Secret"),
+            core("configmaps", "ConfigMap"),
+            core("serviceaccounts", "ServiceAccount"),
+            core("events", "Event"),
             Self::new("events.k8s.io/v1", "events", "Event"),
+            Self::new("coordination.k8s.io/v1", "leases", "Lease"),
             Self::new("discovery.k8s.io/v1", "endpointslices", "EndpointSlice"),
             workload("deployments", "Deployment"),
             workload("statefulsets", "StatefulSet"),

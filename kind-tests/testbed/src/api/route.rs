@@ -3,7 +3,8 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use http::{HeaderMap, Method};
+use http::{HeaderMap, Method, request::Parts};
+use tokio::time::Instant;
 
 use crate::api::{
     access::User,
@@ -15,7 +16,7 @@ use crate::api::{
 };
 
 /// Everything about a request but its body.
-pub(crate) struct Asked {
+pub(crate) struct ApiRequest {
     pub user: Option<Arc<User>>,
     pub route: Route,
     pub query: Query,
@@ -45,24 +46,58 @@ pub(crate) struct Target {
     pub subresource: String,
 }
 
-impl Target {
-    /// Full name, with the subresource behind a slash.
-    pub fn full_name(&self) -> String {
-        full_name(
-            &self.resource.group,
-            &self.resource.plural,
-            &self.subresource,
-        )
+impl ApiRequest {
+    /// Reads the head of a request.
+    pub fn read(store: &Store, connection: u64, user: Option<Arc<User>>, head: Parts) -> Self {
+        let route = route(store, head.uri.path());
+        let query = head.uri.query().unwrap_or_default();
+        let mut record = Record {
+            at: Some(Instant::now()),
+            connection,
+            method: head.method.to_string(),
+            path: head.uri.path().to_owned(),
+            query: query.to_owned(),
+            user: user
+                .as_ref()
+                .map(|user| user.name.clone())
+                .unwrap_or_default(),
+            resource: route.full_name(),
+            ..Record::default()
+        };
+        let query = Query::parse(query);
+        record.verb = verb(&head.method, &route, &query);
+        if let Route::Resource(target) = &route {
+            record.namespace.clone_from(&target.namespace);
+            record.name.clone_from(&target.name);
+        }
+        Self {
+            user,
+            route,
+            query,
+            headers: head.headers,
+            record,
+        }
+    }
+}
+
+impl Route {
+    /// The full name of a resource, with a subresource behind a slash; empty for what is none.
+    fn full_name(&self) -> String {
+        match self {
+            Self::Resource(target) => {
+                let Resource { group, plural, .. } = &*target.resource;
+                full_name(group, plural, &target.subresource)
+            }
+            Self::UnknownResource(name) => name.clone(),
+            Self::SelfReview => "selfsubjectaccessreviews.authorization.k8s.io".to_owned(),
+            Self::Version | Self::Resources(..) | Self::Nowhere => String::new(),
+        }
     }
 }
 
 /// Reads a path.
-pub(crate) fn route(store: &Store, path: &str) -> Route {
-    let parts: Vec<&str> = path
-        .split('/')
-        .skip(1)
-        .filter(|part| !part.is_empty())
-        .collect();
+fn route(store: &Store, path: &str) -> Route {
+    let parts: Vec<&str> = path.split('/').filter(|part| !part.is_empty()).collect();
     let (group, version, rest) = match parts.as_slice() {
         ["version"] => return Route::Version,
         ["api", version, rest @ ..] => ("", *version, rest),
@@ -74,9 +109,8 @@ pub(crate) fn route(store: &Store, path: &str) -> Route {
     }
     let (namespace, rest) = match rest {
         [] => return Route::Resources(group.to_owned(), version.to_owned()),
-        // A namespace itself; everything deeper lies inside it.
-        ["namespaces"] | ["namespaces", _] => ("", rest),
-        ["namespaces", namespace, rest @ ..] => (*namespace, rest),
+        // Everything below a namespace lies inside it.
+        ["namespaces", namespace, rest @ ..] if !rest.is_empty() => (*namespace, rest),
         rest => ("", rest),
     };
     let (plural, name, subresource) = match rest {
@@ -85,24 +119,20 @@ pub(crate) fn route(store: &Store, path: &str) -> Route {
         [plural, name, subresource] => (*plural, *name, *subresource),
         _ => return Route::Nowhere,
     };
-    match store.resource(group, version, plural) {
-        Some(resource) => {
-            let [namespace, name, subresource] = [namespace, name, subresource].map(str::to_owned);
-            Route::Resource(Target {
-                resource,
-                namespace,
-                name,
-                subresource,
-            })
-        }
-        None => Route::UnknownResource(full_name(group, plural, "")),
-    }
+    let Some(resource) = store.resource(group, version, plural) else {
+        return Route::UnknownResource(full_name(group, plural, ""));
+    };
+    let [namespace, name, subresource] = [namespace, name, subresource].map(str::to_owned);
+    Route::Resource(Target {
+        resource,
+        namespace,
+        name,
+        subresource,
+    })
 }
 
-/// Fills in what the request is about.
-pub(crate) fn describe(record: &mut Record, method: &Method, route: &Route, query: &Query) {
-    let method_name = method.as_str().to_lowercase();
-    record.verb = match (method, route) {
+fn verb(method: &Method, route: &Route, query: &Query) -> String {
+    let verb = match (method, route) {
         (_, Route::SelfReview) => "create",
         (&Method::GET, Route::Resource(target)) if !target.name.is_empty() => "get",
         (&Method::GET, Route::Resource(_)) if query.flag("watch") => "watch",
@@ -110,28 +140,16 @@ pub(crate) fn describe(record: &mut Record, method: &Method, route: &Route, quer
         (&Method::POST, Route::Resource(_)) => "create",
         (&Method::PUT, Route::Resource(_)) => "update",
         (&Method::DELETE, Route::Resource(target)) if target.name.is_empty() => "deletecollection",
-        _ => &method_name,
-    }
-    .to_owned();
-    match route {
-        Route::Resource(target) => {
-            record.resource = target.full_name();
-            record.namespace.clone_from(&target.namespace);
-            record.name.clone_from(&target.name);
-        }
-        Route::UnknownResource(name) => record.resource.clone_from(name),
-        Route::SelfReview => {
-            "selfsubjectaccessreviews.authorization.k8s.io".clone_into(&mut record.resource)
-        }
-        _ => {}
-    }
+        _ => return method.as_str().to_lowercase(),
+    };
+    verb.to_owned()
 }
 
 /// The parameters of a query, decoded.
 pub(crate) struct Query(HashMap<String, String>);
 
 impl Query {
-    pub fn parse(text: &str) -> Self {
+    fn parse(text: &str) -> Self {
         Self(
             form_urlencoded::parse(text.as_bytes())
                 .into_owned()
@@ -155,9 +173,10 @@ impl Query {
                 .parse()
                 .map_err(|_| bad_request(format!("limit {limit:?} is no number")))?,
         };
+        let namespace = (!target.namespace.is_empty()).then(|| target.namespace.clone());
         Ok(ListQuery {
             filter: Filter {
-                namespace: Some(target.namespace.clone()).filter(|namespace| !namespace.is_empty()),
+                namespace,
                 labels: parse_labels(self.get("labelSelector"))?,
                 fields: parse_fields(self.get("fieldSelector"))?,
             },
@@ -201,7 +220,11 @@ mod tests {
             ("/favicon.ico", "Nowhere", "", ""),
         ] {
             let found = match route(&store, path) {
-                Route::Resource(target) => [target.full_name(), target.namespace, target.name],
+                Route::Resource(target) => [
+                    Route::Resource(target.clone()).full_name(),
+                    target.namespace,
+                    target.name,
+                ],
                 other => [format!("{other:?}"), String::new(), String::new()],
             };
             assert_eq!(found, [full, namespace, name], "{path}");

@@ -6,9 +6,10 @@ use serde_json::{Value, json};
 
 use crate::api::{
     object::{Object, merge},
+    requests::Record,
     resource::Resource,
     status::{ApiError, of_code},
-    store::{Part, Store},
+    store::Store,
 };
 
 /// Changes the scale of an object and answers the new one.
@@ -17,22 +18,23 @@ pub(crate) fn write(
     resource: &Arc<Resource>,
     namespace: &str,
     name: &str,
+    request: &Record,
     change: impl FnOnce(&mut Value),
 ) -> Result<Value, ApiError> {
     // Without replicas there is no scale that could be changed.
     read(&*store.get_object(resource, namespace, name)?)?;
-    let written = store.update_in(resource, namespace, name, Part::Scale, |object| {
+    let written = store.update_in(resource, namespace, name, Some(request), |object| {
         let mut scale = scale_of(object);
         change(&mut scale);
         for key in ["name", "uid", "resourceVersion"] {
             object["metadata"][key] = scale["metadata"][key].take();
         }
         // Absent means 0 in a Scale, whatever the kind behind it defaults to.
-        let replicas = scale["spec"]["replicas"].take();
-        merge(
-            object,
-            &json!({"spec": {"replicas": if replicas.is_null() { json!(0) } else { replicas }}}),
-        );
+        let replicas = match scale["spec"]["replicas"].take() {
+            Value::Null => json!(0),
+            replicas => replicas,
+        };
+        merge(object, &json!({"spec": {"replicas": replicas}}));
     })?;
     read(&written)
 }
@@ -48,11 +50,15 @@ pub(crate) fn read(object: &Object) -> Result<Value, ApiError> {
 }
 
 fn scale_of(object: &Value) -> Value {
-    let from = &object["metadata"];
-    let mut metadata = json!({"name": from["name"], "uid": from["uid"], "resourceVersion": from["resourceVersion"],
-        "creationTimestamp": from["creationTimestamp"]});
-    if !from["namespace"].is_null() {
-        metadata["namespace"] = from["namespace"].clone();
+    let mut metadata = json!({});
+    for key in [
+        "name",
+        "namespace",
+        "uid",
+        "resourceVersion",
+        "creationTimestamp",
+    ] {
+        merge(&mut metadata, &json!({key: object["metadata"][key]}));
     }
     let observed = object["status"]["replicas"].as_i64().unwrap_or_default();
     json!({"kind": "Scale", "apiVersion": "autoscaling/v1", "metadata": metadata,

@@ -8,6 +8,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use crate::api::status::{ApiError, bad_request};
+use crate::objects::metadata;
 
 /// Which objects of a resource a list or watch is about.
 #[derive(Clone, Debug, Default)]
@@ -21,11 +22,9 @@ pub(crate) struct Filter {
 impl Filter {
     /// Whether an object belongs to the list.
     pub fn matches(&self, object: &Value) -> bool {
-        let metadata = &object["metadata"];
-        let labels = || BTreeMap::deserialize(&metadata["labels"]).unwrap_or_default();
-        self.namespace
-            .as_deref()
-            .is_none_or(|wanted| metadata["namespace"].as_str() == Some(wanted))
+        let labels = || BTreeMap::deserialize(&object["metadata"]["labels"]).unwrap_or_default();
+        let namespace = self.namespace.as_deref();
+        namespace.is_none_or(|namespace| metadata(object, "namespace") == namespace)
             && (self.labels.selects_all() || self.labels.matches(&labels()))
             && self.fields.iter().all(|field| has_field(object, field))
     }
@@ -43,10 +42,8 @@ fn has_field(object: &Value, field: &Expression) -> bool {
     let (Expression::Equal(path, _) | Expression::NotEqual(path, _)) = field else {
         return false;
     };
-    let value = object
-        .pointer(&format!("/{}", path.replace('.', "/")))
-        .and_then(Value::as_str)
-        .unwrap_or_default();
+    let value = object.pointer(&format!("/{}", path.replace('.', "/")));
+    let value = value.and_then(Value::as_str).unwrap_or_default();
     field.matches(&BTreeMap::from([(path.clone(), value.to_owned())]))
 }
 
@@ -78,37 +75,37 @@ fn label_term(term: &str) -> Option<Expression> {
             _ => None,
         };
     }
-    match term.strip_prefix('!') {
-        Some(name) => Some(Expression::DoesNotExist(key(name)?)),
-        None => equation(term).or_else(|| Some(Expression::Exists(key(term)?))),
+    if let Some(name) = term.strip_prefix('!') {
+        return Some(Expression::DoesNotExist(key(name)?));
     }
+    equation(term).or_else(|| Some(Expression::Exists(key(term)?)))
 }
 
 /// Reads `key=value`, `key==value` or `key!=value`.
 fn equation(term: &str) -> Option<Expression> {
-    if let Some((name, value)) = term.split_once("!=") {
-        return Some(Expression::NotEqual(key(name)?, value.trim().to_owned()));
+    let read = |operator| {
+        let (name, value) = term.split_once(operator)?;
+        Some((key(name)?, value.trim().to_owned()))
+    };
+    if let Some((name, value)) = read("!=") {
+        return Some(Expression::NotEqual(name, value));
     }
-    let (name, value) = term.split_once("==").or_else(|| term.split_once('='))?;
-    Some(Expression::Equal(key(name)?, value.trim().to_owned()))
+    let (name, value) = read("==").or_else(|| read("="))?;
+    Some(Expression::Equal(name, value))
 }
 
 fn key(text: &str) -> Option<String> {
-    let is_valid = |text: &str| {
-        text.chars()
-            .all(|letter| letter.is_ascii_alphanumeric() || "-_./".contains(letter))
-    };
-    Some(text.trim())
-        .filter(|key| !key.is_empty() && is_valid(key))
-        .map(str::to_owned)
+    let is_valid = |letter: char| letter.is_ascii_alphanumeric() || "-_./".contains(letter);
+    let key = text.trim();
+    (!key.is_empty() && key.chars().all(is_valid)).then(|| key.to_owned())
 }
 
 /// Reads a field selector. Any field may be named; a real server knows name, namespace and a few
 /// more per kind.
 pub(crate) fn parse_fields(text: &str) -> Result<Vec<Expression>, ApiError> {
     let refuse = || bad_request(format!("invalid field selector: {text:?}"));
-    text.split(',')
-        .filter(|term| !term.trim().is_empty())
+    let terms = text.split(',').filter(|term| !term.trim().is_empty());
+    terms
         .map(|term| equation(term).ok_or_else(refuse))
         .collect()
 }

@@ -1,6 +1,7 @@
 //! The listener, its connections, and the handle by which a test steers both.
 
 use std::fmt::Display;
+use std::future::pending;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,24 +13,21 @@ use http::{Request, Response};
 use hyper::body::{Body, Incoming};
 use hyper::{server::conn::http1, service::service_fn};
 use hyper_util::rt::TokioIo;
-use parking_lot::Mutex;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::watch;
 use tokio::task::{JoinHandle, JoinSet};
-use tokio::time::timeout;
+use tokio::time::{sleep, timeout};
 use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use crate::api::{
-    access::{Access, User},
-    computed::Computed,
-    content::sent,
+    access::{Tokens, User},
+    computed::ComputedLists,
+    content::receive,
     faults::Faults,
     handler,
     reply::{Closed, Wire},
     requests::Requests,
-    resource::Resource,
-    shared::{Connections, Network, Options, Shared},
+    shared::{ConnectionCounts, Network, Options, Shared},
     store::Store,
 };
 use crate::authority::Authority;
@@ -59,23 +57,9 @@ impl MemoryApi {
             .await
             .context("cannot listen on loopback")?;
         let address = listener.local_addr()?;
-        let resources = Resource::built_in()
-            .into_iter()
-            .chain(options.resources.iter().cloned())
-            .collect();
-        let access = Access::default();
-        access.grant(&options.admin_token, User::admin("admin"));
-        let shared = Arc::new(Shared {
-            store: Store::new(resources, options.history),
-            access,
-            computed: Computed::default(),
-            faults: Faults::default(),
-            requests: Requests::new(options.requests_kept),
-            options,
-            network: watch::Sender::new(Network::Up),
-            connections: Mutex::default(),
-            cut: Mutex::default(),
-        });
+        let shared = Arc::new(Shared::new(options));
+        let admin = User::admin("admin");
+        shared.tokens.grant(&shared.options.admin_token, admin);
         let stop = CancellationToken::new();
         let task = tokio::spawn(listen(shared.clone(), listener, address, tls, stop.clone()));
         Ok(Self {
@@ -102,7 +86,7 @@ impl MemoryApi {
     where
         B: Body<Data = Bytes, Error: Display> + Send + 'static,
     {
-        handler::answer(&self.shared, 0, request.map(sent)).await
+        handler::answer(&self.shared, 0, receive(request).await).await
     }
 
     /// Where it listens.
@@ -120,7 +104,7 @@ impl MemoryApi {
         self.kubeconfig_at(&self.url(), token)
     }
 
-    /// The same, for a way to the server of one's own choice (a relay, a wrong host).
+    /// A kubeconfig for a way to the server of one's own choice (a relay, a wrong host).
     pub fn kubeconfig_at(&self, url: &str, token: &str) -> String {
         kubeconfig(url, &self.authority.pem(), token)
     }
@@ -131,12 +115,12 @@ impl MemoryApi {
     }
 
     /// Tokens and rules.
-    pub fn access(&self) -> &Access {
-        &self.shared.access
+    pub fn access(&self) -> &Tokens {
+        &self.shared.tokens
     }
 
     /// Lists that are computed when they are asked for.
-    pub fn computed(&self) -> &Computed {
+    pub fn computed(&self) -> &ComputedLists {
         &self.shared.computed
     }
 
@@ -160,12 +144,11 @@ impl MemoryApi {
 
     /// Ends all connections that are open now.
     pub fn cut_connections(&self) {
-        let mut cut = self.shared.cut.lock();
-        std::mem::take(&mut *cut).cancel();
+        std::mem::take(&mut *self.shared.cut.lock()).cancel();
     }
 
     /// How many connections there were.
-    pub fn connections(&self) -> Connections {
+    pub fn connections(&self) -> ConnectionCounts {
         *self.shared.connections.lock()
     }
 }
@@ -193,34 +176,27 @@ async fn listen(
     let mut network = shared.network.subscribe();
     let mut connections = JoinSet::new();
     loop {
-        let refused = *network.borrow_and_update() == Network::Refused;
-        if refused {
+        let is_refused = *network.borrow_and_update() == Network::Refused;
+        if is_refused {
             listener = None;
         } else if listener.is_none() {
             listener = TcpListener::bind(address).await.ok();
         }
         let accepted = async {
             match &listener {
-                Some(listener) => listener.accept().await.ok(),
-                None if refused => std::future::pending().await,
+                Some(listener) => return listener.accept().await.ok(),
+                None if is_refused => pending().await,
                 // The port is not free again yet.
-                None => {
-                    tokio::time::sleep(REBIND_PAUSE).await;
-                    None
-                }
+                None => sleep(REBIND_PAUSE).await,
             }
+            None
         };
         tokio::select! {
             () = stop.cancelled() => break,
             changed = network.changed() => if changed.is_err() { break },
             Some(_) = connections.join_next() => {}
             accepted = accepted => if let Some((stream, _)) = accepted {
-                let number = shared.count(|connections| {
-                    connections.accepted += 1;
-                    connections.accepted
-                });
-                let cut = shared.cut.lock().clone();
-                connections.spawn(connection(shared.clone(), stream, tls.clone(), number, cut));
+                connections.spawn(connection(shared.clone(), stream, tls.clone(), shared.accept()));
             }
         }
     }
@@ -233,8 +209,7 @@ async fn connection(
     shared: Arc<Shared>,
     stream: TcpStream,
     tls: TlsAcceptor,
-    number: u64,
-    cut: CancellationToken,
+    (number, cut): (u64, CancellationToken),
 ) {
     let handshake = async {
         shared.until_not_silent().await;
@@ -244,15 +219,17 @@ async fn connection(
     let Some(Ok(Ok(stream))) = cut.run_until_cancelled(handshake).await else {
         return;
     };
-    shared.count(|connections| {
+    {
+        let mut connections = shared.connections.lock();
         connections.handshakes += 1;
         connections.open += 1;
-    });
-    let service = service_fn(|request: Request<Incoming>| {
-        handler::answer(&shared, number, request.map(sent))
-    });
+    }
+    let shared = &shared;
+    let serve = async |request: Request<Incoming>| {
+        handler::answer(shared, number, receive(request).await).await
+    };
+    let served = http1::Builder::new().serve_connection(TokioIo::new(stream), service_fn(serve));
     // Clients leave and faults cut: an error here is ordinary and concerns nobody.
-    cut.run_until_cancelled(http1::Builder::new().serve_connection(TokioIo::new(stream), service))
-        .await;
-    shared.count(|connections| connections.open -= 1);
+    cut.run_until_cancelled(served).await;
+    shared.connections.lock().open -= 1;
 }

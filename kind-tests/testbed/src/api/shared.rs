@@ -7,8 +7,8 @@ use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use crate::api::{
-    access::Access, computed::Computed, faults::Faults, requests::Requests, resource::Resource,
-    store::Store,
+    access::Tokens, computed::ComputedLists, faults::Faults, requests::Requests,
+    resource::Resource, store::Store,
 };
 use crate::authority::Serving;
 
@@ -52,7 +52,7 @@ impl Default for Options {
 
 /// How many connections there were.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Connections {
+pub struct ConnectionCounts {
     /// Accepted so far.
     pub accepted: u64,
     /// With a finished TLS handshake so far.
@@ -74,26 +74,44 @@ pub enum Network {
 
 pub(crate) struct Shared {
     pub store: Store,
-    pub access: Access,
-    pub computed: Computed,
+    pub tokens: Tokens,
+    pub computed: ComputedLists,
     pub faults: Faults,
     pub requests: Requests,
     pub options: Options,
     pub network: watch::Sender<Network>,
-    pub connections: Mutex<Connections>,
+    pub connections: Mutex<ConnectionCounts>,
     /// Cancelled to cut the connections that are open now, then replaced.
     pub cut: Mutex<CancellationToken>,
 }
 
 impl Shared {
-    pub fn count<T>(&self, change: impl FnOnce(&mut Connections) -> T) -> T {
-        change(&mut self.connections.lock())
+    pub fn new(options: Options) -> Self {
+        let resources = [Resource::built_in(), options.resources.clone()].concat();
+        Self {
+            store: Store::new(resources, options.history),
+            tokens: Tokens::default(),
+            computed: ComputedLists::default(),
+            faults: Faults::default(),
+            requests: Requests::new(options.requests_kept),
+            options,
+            network: watch::Sender::new(Network::Up),
+            connections: Mutex::default(),
+            cut: Mutex::default(),
+        }
+    }
+
+    /// Counts a new connection: its number, and what cuts it.
+    pub fn accept(&self) -> (u64, CancellationToken) {
+        let mut connections = self.connections.lock();
+        connections.accepted += 1;
+        (connections.accepted, self.cut.lock().clone())
     }
 
     pub async fn until_not_silent(&self) {
+        let mut network = self.network.subscribe();
         // The sender is part of `self`, so waiting cannot fail.
-        self.network
-            .subscribe()
+        network
             .wait_for(|network| *network != Network::Silent)
             .await
             .ok();

@@ -12,22 +12,18 @@ pub type ApiError = Box<Status>;
 
 /// The error that belongs to an HTTP status.
 pub(crate) fn of_code(code: u16, message: impl Into<String>) -> ApiError {
+    let http = || StatusCode::from_u16(code).ok()?.canonical_reason();
     let reason = match code {
-        410 => "Expired".to_owned(),
-        413 => "RequestEntityTooLarge".to_owned(),
-        422 => "Invalid".to_owned(),
-        500 => "InternalError".to_owned(),
-        504 => "Timeout".to_owned(),
-        // Those of the others are HTTP's own words.
-        _ => StatusCode::from_u16(code)
-            .ok()
-            .and_then(|code| code.canonical_reason())
-            .unwrap_or_default()
-            .replace(' ', ""),
+        410 => "Expired",
+        413 => "RequestEntityTooLarge",
+        422 => "Invalid",
+        500 => "InternalError",
+        504 => "Timeout",
+        _ => http().unwrap_or_default(),
     };
-    Status::failure(&message.into(), &reason)
-        .with_code(code)
-        .boxed()
+    // HTTP's own words have spaces.
+    let status = Status::failure(&message.into(), &reason.replace(' ', ""));
+    status.with_code(code).boxed()
 }
 
 /// What a Status is about. The API calls the plural of a resource its kind.
@@ -43,20 +39,19 @@ pub(crate) fn details(group: &str, kind: &str, name: &str) -> StatusDetails {
     }
 }
 
-fn about(resource: &Resource, name: &str, error: ApiError) -> ApiError {
-    error
+fn about(resource: &Resource, name: &str, code: u16, message: String) -> ApiError {
+    of_code(code, message)
         .with_details(details(&resource.group, &resource.plural, name))
         .boxed()
 }
 
-/// The same, asking to wait for so many seconds.
-pub(crate) fn retry_after(error: ApiError, seconds: u32) -> ApiError {
+/// Asks to wait for so many seconds.
+pub(crate) fn retry_after(mut error: ApiError, seconds: u32) -> ApiError {
+    error.details = Some(StatusDetails {
+        retry_after_seconds: seconds,
+        ..details("", "", "")
+    });
     error
-        .with_details(StatusDetails {
-            retry_after_seconds: seconds,
-            ..details("", "", "")
-        })
-        .boxed()
 }
 
 /// Nothing is served at this path.
@@ -65,47 +60,41 @@ pub(crate) fn nowhere() -> ApiError {
 }
 
 pub(crate) fn not_found(resource: &Resource, name: &str) -> ApiError {
-    about(
-        resource,
-        name,
-        of_code(
-            404,
-            format!("{} \"{name}\" not found", resource.full_name()),
-        ),
-    )
+    let message = format!("{} \"{name}\" not found", resource.full_name());
+    about(resource, name, 404, message)
 }
 
 pub(crate) fn already_exists(resource: &Resource, name: &str) -> ApiError {
     let message = format!("{} \"{name}\" already exists", resource.full_name());
-    about(
-        resource,
-        name,
-        Status::failure(&message, "AlreadyExists")
-            .with_code(409)
-            .boxed(),
-    )
+    let mut error = about(resource, name, 409, message);
+    error.reason = "AlreadyExists".to_owned();
+    error
 }
 
 pub(crate) fn conflict(resource: &Resource, name: &str, why: &str) -> ApiError {
-    let message = format!(
-        "Operation cannot be fulfilled on {} \"{name}\": {why}",
-        resource.full_name()
-    );
-    about(resource, name, of_code(409, message))
+    let resource_name = resource.full_name();
+    let message = format!("Operation cannot be fulfilled on {resource_name} \"{name}\": {why}");
+    about(resource, name, 409, message)
 }
 
-/// A conflict over what must hold of the object as it is.
-pub(crate) fn failed_precondition(
+/// Refuses a precondition that does not hold of the object as it is.
+pub(crate) fn check_precondition(
     resource: &Resource,
     name: &str,
-    what: &str,
-    wanted: &str,
+    field: &str,
+    wanted: Option<&str>,
     is: &str,
-) -> ApiError {
-    let why = format!(
-        "Precondition failed: {what} in precondition: {wanted}, {what} in object meta: {is}"
-    );
-    conflict(resource, name, &why)
+) -> Result<(), ApiError> {
+    match wanted.filter(|wanted| *wanted != is) {
+        None => Ok(()),
+        Some(wanted) => Err(conflict(
+            resource,
+            name,
+            &format!(
+                "Precondition failed: {field} in precondition: {wanted}, {field} in object meta: {is}"
+            ),
+        )),
+    }
 }
 
 pub(crate) fn invalid(resource: &Resource, name: &str, why: &str) -> ApiError {

@@ -8,15 +8,17 @@
 //! for the length of one read or write, never across an await.
 
 mod admission;
+mod list;
 mod observe;
-mod snapshot;
 mod write;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, OnceLock};
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Preconditions;
+use kube::core::TypeMeta;
 use parking_lot::{Mutex, MutexGuard};
+use serde::Deserialize;
 use serde_json::Value;
 use tokio::sync::watch;
 
@@ -26,26 +28,25 @@ use crate::api::{
     selector::Filter,
     status::{ApiError, not_found, of_code},
 };
+use crate::objects::{metadata, name};
 
+pub(crate) use list::{ListPage, ListQuery};
+pub use observe::ObservedWrite;
 use observe::Observer;
-pub(in crate::api) use observe::REQUEST;
-pub use observe::{Seen, Source};
-pub(crate) use snapshot::{List, ListQuery};
-pub(crate) use write::Part;
 
 /// Namespace and name; the namespace of cluster-scoped objects is empty.
-type Key = (String, String);
-type Objects = BTreeMap<Key, Arc<Object>>;
-type Tables = Vec<(Arc<Resource>, Objects)>;
+type ObjectKey = (String, String);
+type Table = BTreeMap<ObjectKey, Arc<Object>>;
+type Tables = BTreeMap<Arc<Resource>, Table>;
 
 /// The objects of one API server.
 #[derive(Clone)]
 pub struct Store {
-    shared: Arc<Shared>,
+    shared: Arc<StoreShared>,
 }
 
-struct Shared {
-    state: Mutex<State>,
+struct StoreShared {
+    state: Mutex<StoreState>,
     /// The newest revision, for those who wait for changes.
     revision: watch::Sender<u64>,
     /// Counts how often all watches were broken.
@@ -56,13 +57,13 @@ struct Shared {
 }
 
 #[derive(Default)]
-struct State {
+struct StoreState {
     tables: Tables,
     revision: u64,
-    history: VecDeque<Change>,
+    history: VecDeque<StoredChange>,
     /// Changes up to this revision are forgotten.
     compacted: u64,
-    snapshots: VecDeque<snapshot::Snapshot>,
+    snapshots: VecDeque<list::ListSnapshot>,
     snapshots_made: u64,
     /// What a cache that lags behind answers to reads that allow it.
     lagging: Option<(u64, Tables)>,
@@ -70,7 +71,7 @@ struct State {
 
 /// One write, as watches see it.
 #[derive(Clone, Debug)]
-pub(crate) struct Change {
+pub(crate) struct StoredChange {
     pub revision: u64,
     pub before: Option<Arc<Object>>,
     /// The version written; of a deletion, the last one under the deletion's revision.
@@ -82,25 +83,24 @@ impl Store {
     /// An empty store that remembers the last `history` changes for watches.
     pub fn new(resources: Vec<Resource>, history: usize) -> Self {
         // A new cluster does not begin at 0: a resourceVersion of 0 has a meaning of its own.
-        let state = State {
+        let state = StoreState {
             revision: 1,
-            ..State::default()
+            tables: resources
+                .into_iter()
+                .map(|one| (Arc::new(one), Table::new()))
+                .collect(),
+            ..StoreState::default()
         };
-        let (revision, broken) = (watch::Sender::new(1), watch::Sender::new(0));
-        let shared = Shared {
+        let shared = StoreShared {
             state: Mutex::new(state),
-            revision,
-            broken,
+            revision: watch::Sender::new(1),
+            broken: watch::Sender::new(0),
             history,
             observer: OnceLock::new(),
         };
-        let store = Self {
+        Self {
             shared: Arc::new(shared),
-        };
-        for resource in resources {
-            store.register(resource);
         }
-        store
     }
 
     /// Adds a resource; one of the same group, version and plural stays as it is.
@@ -109,31 +109,21 @@ impl Store {
             .resource(&resource.group, &resource.version, &resource.plural)
             .is_none()
         {
-            self.lock()
-                .tables
-                .push((Arc::new(resource), BTreeMap::new()));
+            self.lock().tables.insert(Arc::new(resource), Table::new());
         }
     }
 
-    /// All resources, in the order of their registration.
+    /// All resources.
     pub fn resources(&self) -> Vec<Arc<Resource>> {
-        self.lock()
-            .tables
-            .iter()
-            .map(|(resource, _)| resource.clone())
-            .collect()
+        self.lock().tables.keys().cloned().collect()
     }
 
     /// The newest version of an object. `resource` is its full name, like `deployments.apps`;
     /// `namespace` is empty at cluster scope.
     pub fn get(&self, resource: &str, namespace: &str, name: &str) -> Option<Value> {
         let resource = self.named(resource).ok()?;
-        Some(
-            self.get_object(&resource, namespace, name)
-                .ok()?
-                .value
-                .clone(),
-        )
+        let object = self.get_object(&resource, namespace, name).ok()?;
+        Some(object.value.clone())
     }
 
     /// All objects of a resource, of one namespace or of all, ordered by namespace and name.
@@ -154,11 +144,9 @@ impl Store {
     /// # Errors
     /// As the API: `NotFound` for an unknown kind, `AlreadyExists`, `Invalid`.
     pub fn create(&self, object: Value) -> Result<Value, ApiError> {
-        let (resource, namespace, _) = self.place_of(&object)?;
-        Ok(self
-            .create_in(&resource, &namespace, object, Source::Test)?
-            .value
-            .clone())
+        let (resource, (namespace, _)) = self.place_of(&object)?;
+        let created = self.create_in(&resource, &namespace, object, None)?;
+        Ok(created.value.clone())
     }
 
     /// Creates an object or replaces it, status included, whatever its version is.
@@ -166,13 +154,12 @@ impl Store {
     /// # Errors
     /// `NotFound` for an unknown kind, `Invalid`.
     pub fn apply(&self, object: Value) -> Result<Value, ApiError> {
-        let (resource, namespace, name) = self.place_of(&object)?;
+        let (resource, (namespace, name)) = self.place_of(&object)?;
         if self.get_object(&resource, &namespace, &name).is_err() {
             return self.create(object);
         }
-        self.update(&resource.full_name(), &namespace, &name, |old| {
-            *old = object
-        })
+        let replace = |old: &mut Value| *old = object;
+        self.update(&resource.full_name(), &namespace, &name, replace)
     }
 
     /// Changes an object in place, status included; the lock is held meanwhile, so nothing comes in
@@ -188,10 +175,8 @@ impl Store {
         change: impl FnOnce(&mut Value),
     ) -> Result<Value, ApiError> {
         let resource = self.named(resource)?;
-        Ok(self
-            .update_in(&resource, namespace, name, Part::Everything, change)?
-            .value
-            .clone())
+        let updated = self.update_in(&resource, namespace, name, None, change)?;
+        Ok(updated.value.clone())
     }
 
     /// Merges a JSON merge patch into an object, status included, whatever its version is.
@@ -214,13 +199,8 @@ impl Store {
     /// `NotFound`.
     pub fn delete(&self, resource: &str, namespace: &str, name: &str) -> Result<Value, ApiError> {
         let resource = self.named(resource)?;
-        let (object, _) = self.delete_in(
-            &resource,
-            namespace,
-            name,
-            &Preconditions::default(),
-            Source::Test,
-        )?;
+        let any = Preconditions::default();
+        let (object, _) = self.delete_in(&resource, namespace, name, &any, None)?;
         Ok(object.value.clone())
     }
 
@@ -229,7 +209,7 @@ impl Store {
         self.lock().revision
     }
 
-    /// Waits until `condition` finds something; it is asked now and after every write. It has no
+    /// Waits until `condition` finds something; it is checked now and after every write. It has no
     /// deadline of its own.
     pub async fn wait_for<T>(&self, mut condition: impl FnMut(&Self) -> Option<T>) -> T {
         let mut revision = self.shared.revision.subscribe();
@@ -238,10 +218,8 @@ impl Store {
             if let Some(found) = condition(self) {
                 return found;
             }
-            revision
-                .changed()
-                .await
-                .expect("the store lives as long as who waits for it");
+            let changed = revision.changed().await;
+            changed.expect("the store lives as long as who waits for it");
         }
     }
 
@@ -277,10 +255,7 @@ impl Store {
     /// Objects that match, with the revision they belong to: where a watch begins.
     pub(crate) fn matching(&self, resource: &Resource, filter: &Filter) -> (u64, Vec<Arc<Object>>) {
         let state = self.lock();
-        (
-            state.revision,
-            matching(objects_of(&state.tables, resource), filter),
-        )
+        (state.revision, matching(&state.tables[resource], filter))
     }
 
     /// The changes of a resource after a revision, and the revision up to which that is all.
@@ -288,25 +263,21 @@ impl Store {
         &self,
         resource: &Resource,
         after: u64,
-    ) -> Result<(u64, Vec<Change>), ApiError> {
+    ) -> Result<(u64, Vec<StoredChange>), ApiError> {
         let state = self.lock();
         if after < state.compacted {
+            let oldest = state.compacted + 1;
             return Err(of_code(
                 410,
-                format!(
-                    "too old resource version: {after} ({})",
-                    state.compacted + 1
-                ),
+                format!("too old resource version: {after} ({oldest})"),
             ));
         }
         let start = state
             .history
             .partition_point(|change| change.revision <= after);
-        let news = state
-            .history
-            .range(start..)
-            .filter(|change| *change.after.resource == *resource);
-        Ok((state.revision.max(after), news.cloned().collect()))
+        let mut news: Vec<_> = state.history.range(start..).cloned().collect();
+        news.retain(|change| *change.after.resource == *resource);
+        Ok((state.revision.max(after), news))
     }
 
     /// The newest revision, and how often all watches were broken.
@@ -332,66 +303,53 @@ impl Store {
     }
 
     /// Resource, namespace and name of an object.
-    fn place_of(&self, object: &Value) -> Result<(Arc<Resource>, String, String), ApiError> {
-        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-        let (version, kind) = (text(&object["apiVersion"]), text(&object["kind"]));
-        let resource = self.find(|one| one.kind == kind && one.api_version() == version);
-        let resource = resource
-            .ok_or_else(|| of_code(404, format!("no resource holds {kind} of {version}")))?;
-        Ok((
-            resource,
-            text(&object["metadata"]["namespace"]),
-            text(&object["metadata"]["name"]),
-        ))
+    fn place_of(&self, object: &Value) -> Result<(Arc<Resource>, ObjectKey), ApiError> {
+        let TypeMeta { api_version, kind } = TypeMeta::deserialize(object).unwrap_or_default();
+        let resource = self.find(|one| one.kind == kind && one.api_version() == api_version);
+        let unknown = || of_code(404, format!("no resource holds {kind} of {api_version}"));
+        Ok((resource.ok_or_else(unknown)?, key(object)))
     }
 
     fn find(&self, is: impl Fn(&Resource) -> bool) -> Option<Arc<Resource>> {
         self.lock()
             .tables
-            .iter()
-            .map(|(resource, _)| resource)
+            .keys()
             .find(|resource| is(resource))
             .cloned()
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, StoreState> {
         self.shared.state.lock()
     }
 }
 
-/// Resources come from the store itself, so each has a table.
-const REGISTERED: &str = "a registered resource";
-
-impl State {
+impl StoreState {
     fn found(
         &self,
         resource: &Resource,
         namespace: &str,
         name: &str,
     ) -> Result<Arc<Object>, ApiError> {
-        let found =
-            objects_of(&self.tables, resource).get(&(namespace.to_owned(), name.to_owned()));
+        let found = self.tables[resource].get(&(namespace.to_owned(), name.to_owned()));
         found.cloned().ok_or_else(|| not_found(resource, name))
     }
-
-    fn objects_mut(&mut self, resource: &Resource) -> &mut Objects {
-        let table = self.tables.iter_mut().find(|(one, _)| **one == *resource);
-        table.map(|(_, objects)| objects).expect(REGISTERED)
-    }
 }
 
-fn objects_of<'t>(tables: &'t [(Arc<Resource>, Objects)], resource: &Resource) -> &'t Objects {
-    let table = tables.iter().find(|(one, _)| **one == *resource);
-    table.map(|(_, objects)| objects).expect(REGISTERED)
+fn key(object: &Value) -> ObjectKey {
+    (
+        metadata(object, "namespace").to_owned(),
+        name(object).to_owned(),
+    )
 }
 
-fn matching(objects: &Objects, filter: &Filter) -> Vec<Arc<Object>> {
+fn matching(table: &Table, filter: &Filter) -> Vec<Arc<Object>> {
     let from = (filter.namespace.clone().unwrap_or_default(), String::new());
-    let inside = objects
+    let inside = |place: &String| filter.namespace.as_ref().is_none_or(|one| one == place);
+    let objects = table
         .range(from..)
-        .take_while(|((place, _), _)| filter.namespace.as_ref().is_none_or(|one| one == place));
-    inside
-        .map(|(_, object)| object)
+        .take_while(|((place, _), _)| inside(place));
+    let objects = objects.map(|(_, object)| object);
+    objects
         .filter(|object| filter.matches(&object.value))
         .cloned()
         .collect()

@@ -4,7 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use futures::{Stream, stream};
+use futures::StreamExt;
+use futures::stream::{self, BoxStream};
 use serde_json::{Value, json};
 use tokio::sync::watch;
 use tokio::time::{Instant, Interval, MissedTickBehavior, interval_at, sleep_until};
@@ -16,13 +17,13 @@ use crate::api::{
     selector::Filter,
     shared::Shared,
     status::{self, ApiError, bad_request},
-    store::{Change, ListQuery, Store},
+    store::{ListQuery, Store, StoredChange},
 };
 
 /// How long a watch lives that names no time; a real server picks 30 to 60 minutes.
 const DEFAULT_LIFE: Duration = Duration::from_secs(30 * 60);
 
-struct Watching {
+struct Watch {
     store: Store,
     resource: Arc<Resource>,
     filter: Filter,
@@ -34,7 +35,7 @@ struct Watching {
     end: Instant,
     bookmarks: Interval,
     allows_bookmarks: bool,
-    over: bool,
+    is_over: bool,
 }
 
 /// Opens a watch of what a list is about; each item is one or more whole lines.
@@ -43,16 +44,13 @@ pub(crate) fn watch(
     resource: &Arc<Resource>,
     query: &Query,
     list: ListQuery,
-) -> Result<impl Stream<Item = Bytes> + Send + use<>, ApiError> {
+) -> Result<BoxStream<'static, Bytes>, ApiError> {
     let (revisions, breaks) = shared.store.subscribe();
-    let life = query
-        .get("timeoutSeconds")
-        .parse()
-        .map_or(DEFAULT_LIFE, Duration::from_secs);
+    let life = query.get("timeoutSeconds").parse().map(Duration::from_secs);
     let (now, interval) = (Instant::now(), shared.options.bookmark_interval);
     let mut bookmarks = interval_at(now + interval, interval);
     bookmarks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    let mut watching = Watching {
+    let mut watch = Watch {
         store: shared.store.clone(),
         resource: resource.clone(),
         filter: list.filter,
@@ -60,46 +58,45 @@ pub(crate) fn watch(
         ready: Vec::new(),
         revisions,
         breaks,
-        end: now + life,
+        end: now + life.unwrap_or(DEFAULT_LIFE),
         bookmarks,
         allows_bookmarks: query.flag("allowWatchBookmarks"),
-        over: false,
+        is_over: false,
     };
     match list.resource_version.as_str() {
-        "" | "0" => watching.begin(),
+        "" | "0" => watch.list(),
         version => {
-            let refuse = || bad_request(format!("resourceVersion {version:?} is no number"));
-            watching.seen = version.parse().map_err(|_| refuse())?;
+            let refuse = |_| bad_request(format!("resourceVersion {version:?} is no number"));
+            watch.seen = version.parse().map_err(refuse)?;
         }
     }
-    Ok(stream::unfold(watching, |mut watching| async move {
-        watching.next().await.map(|bytes| (bytes, watching))
-    }))
+    let next = async |mut watch: Watch| watch.next().await.map(|lines| (lines, watch));
+    Ok(stream::unfold(watch, next).boxed())
 }
 
-impl Watching {
+impl Watch {
     /// What there is, as additions.
-    fn begin(&mut self) {
+    fn list(&mut self) {
         let (revision, objects) = self.store.matching(&self.resource, &self.filter);
         self.seen = revision;
-        for object in objects {
-            self.tell("ADDED", &object);
-        }
+        objects
+            .iter()
+            .for_each(|object| self.send_event("ADDED", object));
     }
 
     async fn next(&mut self) -> Option<Bytes> {
         while self.ready.is_empty() {
-            if self.over {
+            if self.is_over {
                 return None;
             }
             self.revisions.mark_unchanged();
             match self.store.changes(&self.resource, self.seen) {
                 Err(error) => {
-                    self.say(&json!({"type": "ERROR", "object": status::body(&error)}));
-                    self.over = true;
+                    self.send(&json!({"type": "ERROR", "object": status::body(&error)}));
+                    self.is_over = true;
                 }
                 Ok((revision, changes)) => {
-                    changes.iter().for_each(|change| self.see(change));
+                    changes.iter().for_each(|change| self.observe(change));
                     self.seen = revision;
                 }
             }
@@ -115,45 +112,43 @@ impl Watching {
             // The end comes before a bookmark that is due with it, and no stream of writes may hold
             // up either.
             biased;
-            _ = self.breaks.changed() => self.over = true,
-            () = sleep_until(self.end) => self.over = true,
+            _ = self.breaks.changed() => self.is_over = true,
+            () = sleep_until(self.end) => self.is_over = true,
             _ = self.bookmarks.tick(), if self.allows_bookmarks => self.bookmark(),
-            changed = self.revisions.changed() => self.over = changed.is_err(),
+            changed = self.revisions.changed() => self.is_over = changed.is_err(),
         }
     }
 
     /// A change as those see it who know only what matches: it may make an object appear or vanish.
-    fn see(&mut self, change: &Change) {
-        let matched = change
-            .before
-            .as_ref()
-            .is_some_and(|before| self.filter.matches(&before.value));
-        let matches = !change.deleted && self.filter.matches(&change.after.value);
-        match (matched, matches) {
-            (false, true) => self.tell("ADDED", &change.after),
-            (true, true) => self.tell("MODIFIED", &change.after),
-            (true, false) => self.tell("DELETED", &change.after),
-            (false, false) => {}
-        }
+    fn observe(&mut self, change: &StoredChange) {
+        let matches = |object: &Arc<Object>| self.filter.matches(&object.value);
+        let event = match (
+            change.before.as_ref().is_some_and(matches),
+            !change.deleted && matches(&change.after),
+        ) {
+            (false, true) => "ADDED",
+            (true, true) => "MODIFIED",
+            (true, false) => "DELETED",
+            (false, false) => return,
+        };
+        self.send_event(event, &change.after);
     }
 
-    fn tell(&mut self, kind: &str, object: &Object) {
+    fn send_event(&mut self, event: &str, object: &Object) {
+        let head = format!(r#"{{"type":"{event}","object":"#);
         self.ready
-            .extend_from_slice(format!(r#"{{"type":"{kind}","object":"#).as_bytes());
-        object.write_json(&mut self.ready);
-        self.ready.extend_from_slice(b"}\n");
+            .extend([head.as_bytes(), &object.json(), b"}\n"].concat());
     }
 
     fn bookmark(&mut self) {
-        let metadata = json!({"resourceVersion": self.seen.to_string(), "creationTimestamp": null});
         let Resource { kind, .. } = &*self.resource;
+        let metadata = json!({"resourceVersion": self.seen.to_string(), "creationTimestamp": null});
         let object =
             json!({"kind": kind, "apiVersion": self.resource.api_version(), "metadata": metadata});
-        self.say(&json!({"type": "BOOKMARK", "object": object}));
+        self.send(&json!({"type": "BOOKMARK", "object": object}));
     }
 
-    fn say(&mut self, value: &Value) {
-        self.ready
-            .extend_from_slice(format!("{value}\n").as_bytes());
+    fn send(&mut self, value: &Value) {
+        self.ready.extend(format!("{value}\n").into_bytes());
     }
 }

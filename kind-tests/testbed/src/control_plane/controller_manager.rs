@@ -8,6 +8,7 @@ use nix::sys::signal::Signal;
 use tokio::net::TcpSocket;
 use tokio::time::Instant;
 
+use super::hold_port;
 use crate::leash;
 use crate::process::{Process, Program};
 
@@ -16,10 +17,10 @@ const TERMINATION_GRACE: Duration = Duration::from_secs(30);
 
 /// The programs of one pod, which can be stopped and started again.
 pub struct ControllerManager {
-    pub(super) programs: Vec<Program>,
-    pub(super) processes: Vec<Process>,
+    programs: Vec<Program>,
+    processes: Vec<Process>,
     /// Their ports, which nobody else gets while they do not run.
-    pub(super) _ports: Vec<TcpSocket>,
+    _ports: Vec<TcpSocket>,
 }
 
 impl ControllerManager {
@@ -49,10 +50,16 @@ impl ControllerManager {
             environment: Vec::new(),
             log,
         };
+        Self::of(vec![program], &[])
+    }
+
+    /// Prepares the programs of one pod, which listen on these ports.
+    pub fn of(programs: Vec<Program>, ports: &[u16]) -> Result<Self> {
+        let ports = ports.iter().map(|port| hold_port(*port));
         Ok(Self {
-            programs: vec![program],
+            programs,
             processes: Vec::new(),
-            _ports: Vec::new(),
+            _ports: ports.collect::<Result<_>>()?,
         })
     }
 

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use testbed::api::Seen;
+use testbed::api::ObservedWrite;
 use testbed::crash_loop::ROLE;
 use tokio::time::Instant;
 
@@ -62,7 +62,7 @@ impl ControlPlanePods {
     }
 
     /// Takes in a change of a pod.
-    pub fn changed(&mut self, name: &str, write: &Seen<'_>, now: Instant) {
+    pub fn changed(&mut self, name: &str, write: &ObservedWrite<'_>, now: Instant) {
         if write.deleted {
             self.pods.remove(name);
             return;

@@ -2,82 +2,78 @@
 
 use serde_json::{Value, json};
 
-use super::Part;
 use crate::api::{
     object::{Object, merge},
+    requests::Record,
     resource::Resource,
-    status::{ApiError, bad_request, conflict, failed_precondition, invalid},
+    status::{ApiError, bad_request, check_precondition, conflict, invalid},
 };
+use crate::objects::{items, metadata};
 
-/// Checks an update against the version it replaces and restores what clients cannot change.
+/// What clients cannot change.
+const FIXED: [&str; 7] = [
+    "name",
+    "namespace",
+    "uid",
+    "creationTimestamp",
+    "generation",
+    "resourceVersion",
+    "deletionTimestamp",
+];
+
+/// Checks an update against the version it replaces and restores what clients cannot change. The
+/// test may change the status and the deletion, whatever the version is.
 pub(super) fn admit(
     resource: &Resource,
     old: &Object,
-    mut new: Value,
-    part: Part,
-) -> Result<Value, ApiError> {
+    new: &mut Value,
+    client: Option<&Record>,
+) -> Result<(), ApiError> {
+    set_type(resource, new)?;
+    merge(new, &json!({"metadata": {}}));
     let name = old.metadata("name");
-    set_type(resource, &mut new)?;
-    merge(&mut new, &json!({"metadata": {}}));
-    let given = |key: &str| {
-        new["metadata"][key]
-            .as_str()
-            .filter(|text| !text.is_empty())
-    };
-    for (key, is) in [("name", name), ("namespace", old.metadata("namespace"))] {
-        if let Some(given) = given(key).filter(|given| *given != is) {
-            let why = format!(
+    for key in ["name", "namespace"] {
+        let (given, is) = (metadata(new, key), old.metadata(key));
+        if !given.is_empty() && given != is {
+            return Err(bad_request(format!(
                 "the {key} of the object ({given}) does not match the {key} on the URL ({is})"
-            );
-            return Err(bad_request(why));
+            )));
         }
     }
-    let other_uid = given("uid").filter(|uid| *uid != old.metadata("uid"));
-    if let Some(uid) = other_uid.filter(|_| !matches!(part, Part::Everything | Part::Patch)) {
-        return Err(failed_precondition(
-            resource,
-            name,
-            "UID",
-            uid,
-            old.metadata("uid"),
-        ));
+    let Some(client) = client else {
+        restore(new, old, &FIXED[..6]);
+        return Ok(());
+    };
+    let is_patch = client.verb == "patch" && !client.resource.ends_with("/scale");
+    let uid = Some(metadata(new, "uid")).filter(|uid| !uid.is_empty());
+    if !is_patch {
+        check_precondition(resource, name, "UID", uid, old.metadata("uid"))?;
     }
-    match given("resourceVersion") {
-        Some(version) if part != Part::Everything && version != old.revision.to_string() => {
-            let why = "the object has been modified; please apply your changes to the latest version and try again";
-            return Err(conflict(resource, name, why));
-        }
-        None if part == Part::Replace && resource.needs_version() => {
-            let why = "metadata.resourceVersion: Invalid value: 0: must be specified for an update";
-            return Err(invalid(resource, name, why));
-        }
-        _ => {}
+    let version = metadata(new, "resourceVersion");
+    if !version.is_empty() && version != old.revision.to_string() {
+        let why = "the object has been modified; please apply your changes to the latest version and try again";
+        return Err(conflict(resource, name, why));
     }
-    if let Some(uid) = other_uid.filter(|_| part == Part::Patch) {
-        return Err(invalid(
-            resource,
-            name,
-            &format!("metadata.uid: Invalid value: {uid:?}: field is immutable"),
-        ));
+    let is_replace = client.verb == "update" && !client.resource.ends_with("/scale");
+    if version.is_empty() && is_replace && resource.needs_version() {
+        let why = "metadata.resourceVersion: Invalid value: 0: must be specified for an update";
+        return Err(invalid(resource, name, why));
     }
-    if part != Part::Everything && resource.status {
-        set_or_remove(&mut new, "status", &old.value["status"]);
+    if let Some(uid) = uid.filter(|uid| *uid != old.metadata("uid")) {
+        let why = format!("metadata.uid: Invalid value: {uid:?}: field is immutable");
+        return Err(invalid(resource, name, &why));
     }
-    let fixed = [
-        "name",
-        "namespace",
-        "uid",
-        "creationTimestamp",
-        "generation",
-        "resourceVersion",
-    ];
-    for key in fixed
-        .into_iter()
-        .chain((part != Part::Everything).then_some("deletionTimestamp"))
-    {
-        set_or_remove(&mut new["metadata"], key, &old.value["metadata"][key]);
+    if resource.status {
+        set_or_remove(new, "status", &old.value["status"]);
     }
-    Ok(new)
+    restore(new, old, &FIXED);
+    Ok(())
+}
+
+fn restore(new: &mut Value, old: &Object, fixed: &[&str]) {
+    for key in fixed {
+        set_or_remove(&mut new["metadata"], key, &old.value["metadata"][*key]);
+    }
 }
 
 fn set_or_remove(value: &mut Value, key: &str, content: &Value) {
@@ -87,53 +83,45 @@ fn set_or_remove(value: &mut Value, key: &str, content: &Value) {
 
 pub(super) fn set_type(resource: &Resource, value: &mut Value) -> Result<(), ApiError> {
     let Some(fields) = value.as_object_mut() else {
-        return Err(bad_request(
-            "the object provided is unrecognized: it is not a JSON object",
-        ));
+        let why = "the object provided is unrecognized: it is not a JSON object";
+        return Err(bad_request(why));
     };
     for (key, expected) in [
         ("apiVersion", resource.api_version()),
         ("kind", resource.kind.clone()),
     ] {
-        match fields.get(key).and_then(Value::as_str) {
-            Some(given) if !given.is_empty() && given != expected => {
-                let why = format!(
-                    "{key} of the object ({given}) does not match what the URL expects ({expected})"
-                );
-                return Err(bad_request(why));
-            }
-            Some(given) if given == expected => {}
-            _ => {
-                fields.insert(key.to_owned(), json!(expected));
-            }
+        let given = fields.get(key).and_then(Value::as_str).unwrap_or_default();
+        if !given.is_empty() && given != expected {
+            return Err(bad_request(format!(
+                "{key} of the object ({given}) does not match what the URL expects ({expected})"
+            )));
         }
+        fields.insert(key.to_owned(), json!(expected));
     }
     Ok(())
 }
 
-/// Defaults, validation and the generation.
+/// Defaults and validation.
 pub(super) fn finish(resource: &Resource, name: &str, value: &mut Value) -> Result<(), ApiError> {
     if name.is_empty() {
-        return Err(invalid(
-            resource,
-            name,
-            "metadata.name: Required value: a name is required",
-        ));
+        let why = "metadata.name: Required value: a name is required";
+        return Err(invalid(resource, name, why));
     }
     for key in ["labels", "annotations"] {
-        let entries = value["metadata"][key].as_object().into_iter().flatten();
-        if let Some((entry, _)) = entries.into_iter().find(|(_, value)| !value.is_string()) {
+        let mut entries = value["metadata"][key].as_object().into_iter().flatten();
+        if let Some((entry, _)) = entries.find(|(_, value)| !value.is_string()) {
             return Err(bad_request(format!("metadata.{key}[{entry}] is no string")));
         }
     }
-    if resource.scale && !resource.custom && value["spec"]["replicas"].is_null() {
+    if !resource.scale {
+        return Ok(());
+    }
+    if !resource.custom && value["spec"]["replicas"].is_null() {
         merge(value, &json!({"spec": {"replicas": 1}}));
     }
     let replicas = &value["spec"]["replicas"];
-    if resource.scale
-        && !replicas.is_null()
-        && !matches!(replicas.as_i64(), Some(0..=2_147_483_647))
-    {
+    let is_valid = |number| (0..=i64::from(i32::MAX)).contains(&number);
+    if !replicas.is_null() && !replicas.as_i64().is_some_and(is_valid) {
         let why =
             format!("spec.replicas: Invalid value: {replicas}: must be greater than or equal to 0");
         return Err(invalid(resource, name, &why));
@@ -142,17 +130,15 @@ pub(super) fn finish(resource: &Resource, name: &str, value: &mut Value) -> Resu
 }
 
 /// The part of an object whose change counts as a new generation.
-pub(super) fn wish(resource: &Resource, value: &Value) -> Value {
+pub(super) fn wish(resource: &Resource, object: &Value) -> Value {
     if !resource.custom {
-        return value["spec"].clone();
+        return object["spec"].clone();
     }
-    let fields = value.as_object().into_iter().flatten();
-    fields
-        .filter(|(key, _)| *key != "metadata" && *key != "status")
-        .map(|(key, value)| (key.clone(), value.clone()))
-        .collect()
+    let mut wish = object.clone();
+    merge(&mut wish, &json!({"metadata": null, "status": null}));
+    wish
 }
 
-pub(super) fn has_no_finalizers(metadata: &Value) -> bool {
-    metadata["finalizers"].as_array().is_none_or(Vec::is_empty)
+pub(super) fn has_no_finalizers(object: &Value) -> bool {
+    items(&object["metadata"]["finalizers"]).next().is_none()
 }

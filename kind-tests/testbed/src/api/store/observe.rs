@@ -1,4 +1,4 @@
-//! Telling someone of every write, in order, at the moment at which it is made.
+//! Notifies an observer of every write, in order, at the moment at which it is made.
 
 use serde_json::Value;
 
@@ -6,23 +6,9 @@ use super::Store;
 use crate::api::requests::Record;
 use crate::api::resource::Resource;
 
-tokio::task_local! {
-    /// The request that is being served.
-    pub(in crate::api) static REQUEST: Record;
-}
-
-/// Who writes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Source {
-    /// A client of the API.
-    Client,
-    /// The test, which may set a status along with the rest.
-    Test,
-}
-
 /// One write.
 #[derive(Clone, Copy, Debug)]
-pub struct Seen<'a> {
+pub struct ObservedWrite<'a> {
     /// Of what resource.
     pub resource: &'a Resource,
     /// The object before; none when it was created.
@@ -31,19 +17,17 @@ pub struct Seen<'a> {
     pub after: &'a Value,
     /// Whether it is gone.
     pub deleted: bool,
-    /// By whom.
-    pub source: Source,
-    /// The client's request.
+    /// The client's request; none for the test's own writes.
     pub request: Option<&'a Record>,
 }
 
-pub(super) type Observer = dyn Fn(&Seen<'_>) + Send + Sync;
+pub(super) type Observer = dyn Fn(&ObservedWrite<'_>) + Send + Sync;
 
 impl Store {
-    /// From now on tells `observer` of every write, in order; there is one observer at most, the
+    /// From now on notifies `observer` of every write, in order; there is one observer at most, the
     /// first. It is called while the store is locked, so it must be quick and must not use the
     /// store.
-    pub fn observe(&self, observer: impl Fn(&Seen<'_>) + Send + Sync + 'static) {
+    pub fn observe(&self, observer: impl Fn(&ObservedWrite<'_>) + Send + Sync + 'static) {
         // An observer that is there already stays.
         self.shared.observer.set(Box::new(observer)).ok();
     }
@@ -69,7 +53,7 @@ mod tests {
                 write.before.and_then(replicas),
                 replicas(write.after),
                 write.deleted,
-                write.source,
+                write.request.is_some(),
             );
             sink.lock().push(line);
         });
@@ -84,9 +68,9 @@ mod tests {
         store.delete("configmaps", "b", "a").unwrap();
         let word = |text: &str| Some(text.to_owned());
         let expected = [
-            (None, word("1"), false, Source::Test),
-            (word("1"), word("2"), false, Source::Test),
-            (word("2"), word("2"), true, Source::Test),
+            (None, word("1"), false, false),
+            (word("1"), word("2"), false, false),
+            (word("2"), word("2"), true, false),
         ];
         assert_eq!(*seen.lock(), expected);
     }

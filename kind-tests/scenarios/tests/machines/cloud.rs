@@ -13,16 +13,13 @@ use std::time::Duration;
 use anyhow::Result;
 use chrono::TimeDelta;
 use serde_json::{Value, json};
+use testbed::objects::items;
+use testbed::renewers::{LeaseRenewers, Leases};
+use testbed::shoot::{LEASES, labelled};
+use testbed::{KubeApi, gardener, leash};
 use tokio::sync::Mutex;
 use tokio::task::JoinSet;
 use tokio::time::sleep;
-
-use crate::gardener;
-use crate::kube_api::KubeApi;
-use crate::leash;
-use crate::objects::items;
-use crate::renewers::{LeaseRenewers, Leases};
-use crate::shoot::{LEASES, labelled};
 
 /// The worker pool of every node.
 pub const POOL: &str = "pool";
@@ -225,7 +222,6 @@ fn corrected(node: &Value, own: &Value) -> Option<Vec<Value>> {
     Some(own().chain(others).cloned().collect())
 }
 
-#[cfg(test)]
 mod tests {
     use super::*;
 
