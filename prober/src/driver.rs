@@ -22,12 +22,14 @@ use crate::seed::wakers::Registration;
 use crate::seed::{ClusterState, Seed};
 use crate::shared::Shared;
 use crate::shoot_client::error::ProbeError;
+use crate::write::WriteError;
 
 pub trait Reporter: Sized {
     /// Called before each input, with what the machine decides by.
     fn prepare(&mut self, env: &mut Environment<'_>);
 
-    fn report(driver: &mut Driver<Self>, report: Report);
+    /// `refused` is how the last request for a dependent that could not be scaled has failed.
+    fn report(driver: &mut Driver<Self>, report: Report, refused: Option<WriteError>);
 
     fn probe_failed(driver: &mut Driver<Self>, error: &ProbeError);
 }
@@ -103,7 +105,13 @@ impl<R: Reporter> Driver<R> {
         let now = self.shared.clock.now();
         for action in self.machine.input(input, &env, now) {
             match action {
-                Action::Report(report) => R::report(self, report),
+                Action::Report(report) => {
+                    let refused = match report {
+                        Report::NotScaled(at, ..) => self.executor.take_error(at),
+                        _ => None,
+                    };
+                    R::report(self, report, refused);
+                }
                 action => {
                     if matches!(action, Action::ListLeases { .. }) {
                         self.probe_began = now;
@@ -134,7 +142,7 @@ impl<R: Reporter> Driver<R> {
         let (clock, next) = (self.shared.clock, self.machine.next());
         let answer = tokio::select! {
             biased;
-            answer = self.executor.next(&self.config) => answer,
+            answer = self.executor.next() => answer,
             () = self.wakers.woken() => Ok(Input::Woken),
             () = clock.reach(next) => Ok(Input::Woken),
         };

@@ -9,12 +9,10 @@ use std::time::Duration;
 
 use futures::FutureExt;
 use futures::future::{BoxFuture, Fuse};
-use prober_core::config::{Config, DependentId, ResourceRef};
-use prober_core::replicas::{DependentState, Observed};
+use prober_core::config::{Config, DependentId};
 use prober_core::retry::Refusal;
-use prober_core::shoot::{Action, Input, Order, ProbeFailure, Verified};
+use prober_core::shoot::{Action, Input, ProbeFailure, Verified};
 use tokio::sync::OwnedSemaphorePermit;
-use tokio::time::timeout;
 use tokio_util::task::AbortOnDropHandle;
 
 use crate::seed::Seed;
@@ -46,20 +44,37 @@ pub struct Executor {
     slots: Vec<Slot>,
 }
 
-#[derive(Debug)]
-enum Done {
-    Permitted(Option<OwnedSemaphorePermit>),
-    Read(Result<DependentState, WriteError>),
-    Written(Result<Arc<Observed>, WriteError>),
-}
-
-/// Of one dependent.
+/// What is under way for one dependent.
 struct Slot {
-    work: Work<Done>,
+    request: Work<Done>,
     /// For a write that is still to be decided on.
     permit: Option<OwnedSemaphorePermit>,
     /// How the last request failed, for who reports it.
     error: Option<WriteError>,
+}
+
+/// What a request for a dependent comes to.
+struct Done {
+    input: Input,
+    permit: Option<OwnedSemaphorePermit>,
+    error: Option<WriteError>,
+}
+
+impl Done {
+    fn of<T>(
+        result: Result<T, WriteError>,
+        input: impl FnOnce(Result<T, Refusal>) -> Input,
+    ) -> Self {
+        let (result, error) = match result {
+            Ok(answer) => (Ok(answer), None),
+            Err(error) => (Err(error.refusal()), Some(error)),
+        };
+        Self {
+            input: input(result),
+            permit: None,
+            error,
+        }
+    }
 }
 
 impl Executor {
@@ -108,13 +123,35 @@ impl Executor {
             Action::AcquirePermit(at, direction) => {
                 let writer = Arc::clone(&self.writer);
                 self.begin(at, async move {
-                    Done::Permitted(writer.permit(direction).await)
+                    Done {
+                        input: Input::Permitted(at),
+                        permit: writer.permit(direction).await,
+                        error: None,
+                    }
                 });
             }
-            Action::Read(at, limit) => self.read(at, &config.dependent(at).resource, limit),
-            Action::Write(order) => self.write(&config.dependent(order.dependent).resource, order),
+            Action::Read(at, limit) => {
+                let (writer, namespace) = (Arc::clone(&self.writer), self.namespace.clone());
+                let resource = config.dependent(at).resource.clone();
+                self.begin(at, async move {
+                    let read = writer.read(&resource, &namespace, limit).await;
+                    Done::of(read, |read| Input::Read(at, read))
+                });
+            }
+            Action::Write(order) => {
+                let at = order.dependent;
+                let (writer, namespace) = (Arc::clone(&self.writer), self.namespace.clone());
+                let resource = config.dependent(at).resource.clone();
+                let permit = self.slot(at).permit.take();
+                self.begin(at, async move {
+                    let written = writer.write(&resource, &namespace, &order).await;
+                    drop(permit);
+                    Done::of(written, |written| Input::Written(at, written))
+                });
+            }
             Action::Cancel(at) => {
-                (self.slot(at).work, self.slot(at).permit) = (Fuse::terminated(), None)
+                let slot = self.slot(at);
+                (slot.request, slot.permit) = (Fuse::terminated(), None);
             }
             Action::Report(_) => {}
         }
@@ -168,58 +205,26 @@ impl Executor {
         self.probing = probing.boxed().fuse();
     }
 
-    fn read(&mut self, at: DependentId, resource: &ResourceRef, limit: Duration) {
-        let (writer, namespace) = (Arc::clone(&self.writer), self.namespace.clone());
-        let resource = resource.clone();
-        self.begin(at, async move {
-            let read = timeout(limit, writer.read(&resource, &namespace)).await;
-            Done::Read(read.unwrap_or(Err(WriteError::Timeout)))
-        });
-    }
-
-    fn write(&mut self, resource: &ResourceRef, order: Order) {
-        let (writer, namespace) = (Arc::clone(&self.writer), self.namespace.clone());
-        let resource = resource.clone();
-        let (at, permit) = (order.dependent, self.slot(order.dependent).permit.take());
-        self.begin(at, async move {
-            let _permit = permit;
-            let written = timeout(order.limit, writer.write(&resource, &namespace, &order)).await;
-            Done::Written(written.unwrap_or(Err(WriteError::Timeout)))
-        });
-    }
-
     /// Waits until something is done; for ever while nothing is under way. Without a complete,
     /// most-recent answer a probe comes to an error, which is never evidence of anything.
-    pub async fn next(&mut self, config: &Config) -> Result<Input, ProbeError> {
+    pub async fn next(&mut self) -> Result<Input, ProbeError> {
         if self.client.is_some() {
             // The probe is over: nobody wants the nodes that were listed beside it.
             self.nodes = None;
         }
-        let (at, done) = tokio::select! {
+        tokio::select! {
             biased;
-            done = done(&mut self.slots) => done,
+            (slot, done) = done(&mut self.slots) => {
+                slot.permit = done.permit;
+                slot.error = done.error.or(slot.error.take());
+                Ok(done.input)
+            }
             (client, listed) = &mut self.probing => {
                 self.client = Some(client);
-                return listed;
+                listed
             }
-            verified = &mut self.verifying => return Ok(Input::Verified(verified)),
-        };
-        let failed = |error| self.failed(at, &config.dependent(at).resource, error);
-        Ok(match done {
-            Done::Permitted(permit) => {
-                self.slot(at).permit = permit;
-                Input::Permitted(at)
-            }
-            Done::Read(result) => Input::Read(at, result.map_err(failed)),
-            Done::Written(result) => Input::Written(at, result.map_err(failed)),
-        })
-    }
-
-    fn failed(&mut self, at: DependentId, resource: &ResourceRef, error: WriteError) -> Refusal {
-        let refusal = error.refusal();
-        tracing::debug!(%resource, category = error.category(), error = %error, "request for a resource failed");
-        self.slot(at).error = Some(error);
-        refusal
+            verified = &mut self.verifying => Ok(Input::Verified(verified)),
+        }
     }
 
     /// How the last request for a dependent failed, unless that was taken already.
@@ -227,14 +232,15 @@ impl Executor {
         self.slot(at).error.take()
     }
 
-    fn begin(&mut self, at: DependentId, work: impl Future<Output = Done> + Send + 'static) {
-        (self.slot(at).work, self.slot(at).permit) = (work.boxed().fuse(), None);
+    fn begin(&mut self, at: DependentId, request: impl Future<Output = Done> + Send + 'static) {
+        let slot = self.slot(at);
+        (slot.request, slot.permit) = (request.boxed().fuse(), None);
     }
 
     fn slot(&mut self, at: DependentId) -> &mut Slot {
         if self.slots.len() <= at.0 {
             self.slots.resize_with(at.0 + 1, || Slot {
-                work: Fuse::terminated(),
+                request: Fuse::terminated(),
                 permit: None,
                 error: None,
             });
@@ -247,14 +253,15 @@ async fn nodes(client: &mut Client, budget: Budget) -> Result<Input, ProbeError>
     Ok(Input::Nodes(client.nodes(budget).await?.items))
 }
 
-/// Waits until one of the slots is done, the first one first; for ever while none is busy.
-async fn done(slots: &mut [Slot]) -> (DependentId, Done) {
-    poll_fn(|context| {
-        let polled = slots.iter_mut().map(|slot| slot.work.poll_unpin(context));
+/// Waits until a request is done, that of the first slot first; for ever while none is under way.
+async fn done(slots: &mut [Slot]) -> (&mut Slot, Done) {
+    let (at, done) = poll_fn(|context| {
+        let polled = slots
+            .iter_mut()
+            .map(|slot| slot.request.poll_unpin(context));
         let done = polled.enumerate().find(|(_, done)| done.is_ready());
-        done.map_or(Poll::Pending, |(at, done)| {
-            done.map(|done| (DependentId(at), done))
-        })
+        done.map_or(Poll::Pending, |(at, done)| done.map(|done| (at, done)))
     })
-    .await
+    .await;
+    (&mut slots[at], done)
 }

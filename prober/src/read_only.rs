@@ -24,7 +24,6 @@ use crate::observability::metrics::Metrics;
 use crate::observability::shoot_statuses::ShootStatuses;
 use crate::observability::status::ProbeStatus;
 use crate::owner_check::{self, OwnerStatus};
-use crate::seed::dependent::DependentView;
 use crate::seed::watch_scope::WatchScope;
 use crate::seed::{ClusterState, Seed, SeedWatches};
 use crate::shared::Shared;
@@ -87,25 +86,18 @@ impl ReadOnlyProber {
 
     /// The namespaces in which a dependent carries the marker.
     pub fn held_down(&self) -> BTreeSet<String> {
-        self.dependent_views()
-            .flat_map(|view| view.held_down())
-            .collect()
+        let views = self.seed.dependents().into_iter();
+        views.flat_map(|view| view.held_down()).collect()
     }
 
     /// The dependents of which it is not known how they are in any shoot, although their kinds may
     /// exist.
     pub fn unread(&self) -> Vec<ResourceRef> {
-        self.dependent_views()
+        let views = self.seed.dependents().into_iter();
+        views
             .filter(|view| view.is_unknown())
             .map(|view| view.resource.clone())
             .collect()
-    }
-
-    fn dependent_views(&self) -> impl Iterator<Item = Arc<DependentView>> {
-        self.config
-            .dependents
-            .iter()
-            .filter_map(|dependent| self.seed.dependent(&dependent.resource))
     }
 
     pub fn dependents(&self, namespace: &str) -> Vec<(&Dependent, DependentState)> {

@@ -218,7 +218,7 @@ impl Reporter for RestoreReporter {
         env.is_ours |= self.forced;
     }
 
-    fn report(driver: &mut Driver<Self>, report: Report) {
+    fn report(driver: &mut Driver<Self>, report: Report, refused: Option<WriteError>) {
         let resource = |at: DependentId| driver.config.dependent(at).resource.clone();
         let event = match report {
             Report::Written {
@@ -230,8 +230,7 @@ impl Reporter for RestoreReporter {
                 used_default_replicas: change.write.used_default_replicas,
             },
             Report::NotScaled(at, Direction::Up, reason) => {
-                let error = driver.executor.take_error(at);
-                let error = WriteError::not_scaled(reason, &resource(at), error);
+                let error = WriteError::not_scaled(reason, &resource(at), refused);
                 RestoreEvent::Failed(resource(at), error)
             }
             Report::NotReady(at) => RestoreEvent::NotReady(resource(at)),

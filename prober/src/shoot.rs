@@ -12,6 +12,7 @@ use crate::observability::shoot_statuses::StatusHandle;
 use crate::seed::ClusterState;
 use crate::shared::Shared;
 use crate::shoot_client::error::ProbeError;
+use crate::write::WriteError;
 
 /// Reports in the shoot's status, the log, metrics and Events.
 pub struct AgentReporter {
@@ -25,11 +26,7 @@ impl Reporter for AgentReporter {
         }
     }
 
-    fn report(driver: &mut Driver<Self>, report: Report) {
-        let refused = match report {
-            Report::NotScaled(at, ..) => driver.executor.take_error(at),
-            _ => None,
-        };
+    fn report(driver: &mut Driver<Self>, report: Report, refused: Option<WriteError>) {
         driver.reports().report(report, driver.probe_began, refused);
     }
 

@@ -12,12 +12,13 @@ use kube::api::{DynamicObject, Patch, PatchParams};
 use prober_core::config::ResourceRef;
 use prober_core::plan::Direction;
 use prober_core::replicas::{
-    PlannedWrite, DependentState, MELTDOWN_PROTECTION_ACTIVE, Marks, Observed, REPLICAS,
+    DependentState, MELTDOWN_PROTECTION_ACTIVE, Marks, Observed, PlannedWrite, REPLICAS,
 };
 use prober_core::retry::Refusal;
 use prober_core::shoot::{Order, Reason};
 use serde_json::{Value, json};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::timeout;
 
 use crate::seed::Seed;
 use crate::seed::dependent::Kind;
@@ -167,19 +168,23 @@ impl Writer {
         &self,
         resource: &ResourceRef,
         namespace: &str,
+        limit: Duration,
     ) -> Result<DependentState, WriteError> {
-        let (kind, api) = self.api(resource, namespace)?;
-        let Some(object) = api.get_opt(&resource.name).await? else {
-            return Ok(DependentState::Absent);
+        let read = async {
+            let (kind, api) = self.api(resource, namespace)?;
+            let Some(object) = api.get_opt(&resource.name).await? else {
+                return Ok(DependentState::Absent);
+            };
+            let replicas = if kind.replicas_in_spec {
+                None
+            } else {
+                let scale = api.get_scale(&resource.name).await?;
+                Some(scale.spec.and_then(|spec| spec.replicas).unwrap_or(0))
+            };
+            let observed = kind.observe(&object, replicas);
+            Ok(DependentState::Present(Arc::new(observed)))
         };
-        let replicas = if kind.replicas_in_spec {
-            None
-        } else {
-            let scale = api.get_scale(&resource.name).await?;
-            Some(scale.spec.and_then(|spec| spec.replicas).unwrap_or(0))
-        };
-        let observed = kind.observe(&object, replicas);
-        Ok(DependentState::Present(Arc::new(observed)))
+        bounded(resource, limit, read).await
     }
 
     /// Makes one change, provided that the dependent is still as observed. Returns how it is then.
@@ -191,30 +196,32 @@ impl Writer {
         order: &Order,
     ) -> Result<Arc<Observed>, WriteError> {
         let PlannedWrite { base, write } = &order.change;
-        let (kind, api) = self.api(resource, namespace)?;
-        let target = Target {
-            api,
-            name: &resource.name,
-            params: PatchParams::apply(FIELD_MANAGER),
-            writer: self,
-            order,
-        };
-        let version = base.resource_version.as_str();
-        let version = match write.replicas {
-            Some(replicas) if !kind.replicas_in_spec => {
+        let written = async {
+            let (kind, api) = self.api(resource, namespace)?;
+            let target = Target {
+                api,
+                name: &resource.name,
+                params: PatchParams::apply(FIELD_MANAGER),
+                writer: self,
+                order,
+            };
+            let version = base.resource_version.as_str();
+            match write.replicas {
                 // Two writes: the remembered replicas must outlive whatever happens between them, so
                 // their write is the first on the way down and the last on the way up. What is left
                 // half done is mended after the next probe.
-                if replicas == 0 {
+                Some(0) if !kind.replicas_in_spec => {
                     let version = target.patch(version, None).await?;
-                    target.patch_scale(&version, replicas).await?
-                } else {
-                    let version = target.patch_scale(version, replicas).await?;
-                    target.patch(&version, None).await?
+                    target.patch_scale(&version, 0).await
                 }
+                Some(replicas) if !kind.replicas_in_spec => {
+                    let version = target.patch_scale(version, replicas).await?;
+                    target.patch(&version, None).await
+                }
+                replicas => target.patch(version, replicas).await,
             }
-            replicas => target.patch(version, replicas).await?,
         };
+        let version = bounded(resource, order.limit, written).await?;
         Ok(Arc::new(order.change.after(version)))
     }
 
@@ -228,6 +235,18 @@ impl Writer {
         let kind = kind.ok_or(WriteError::SeedUnknown)?;
         Ok((kind.clone(), kind.api(&self.seed.client, namespace)))
     }
+}
+
+/// Bounds a request in time, and logs how it failed.
+async fn bounded<T>(
+    resource: &ResourceRef,
+    limit: Duration,
+    request: impl Future<Output = Result<T, WriteError>>,
+) -> Result<T, WriteError> {
+    let result = timeout(limit, request).await;
+    result
+        .unwrap_or(Err(WriteError::Timeout))
+        .inspect_err(|error| tracing::debug!(%resource, category = error.category(), error = %error, "request for a resource failed"))
 }
 
 struct Target<'a> {

@@ -61,24 +61,32 @@ impl SecretView {
     }
 }
 
+const UNKNOWN: Cause = Cause::SeedUnknown("Secrets");
+
 #[derive(Clone)]
 pub struct ShootSecret {
     pub seed: Arc<Seed>,
     pub namespace: String,
 }
 
+impl ShootSecret {
+    fn view(&self) -> Result<Arc<SecretView>, Cause> {
+        self.seed.secrets().ok_or(UNKNOWN)
+    }
+}
+
 impl Secrets for ShootSecret {
     fn current(&self) -> Result<Arc<KubeconfigSecret>, Cause> {
-        let secrets = self.seed.secrets();
-        match secrets.view.get(&self.namespace, &secrets.name) {
-            _ if !secrets.view.is_known() => Err(Cause::SeedUnknown("Secrets")),
+        let SecretView { name, view, .. } = &*self.view()?;
+        match view.get(&self.namespace, name) {
+            _ if !view.is_known() => Err(UNKNOWN),
             Some(secret) => Ok(secret),
             None => Err(Cause::NoSecret),
         }
     }
 
     async fn reread(&self) -> Result<Arc<KubeconfigSecret>, Cause> {
-        let name = &self.seed.secrets().name;
+        let SecretView { name, .. } = &*self.view()?;
         let api: Api<Secret> = Api::namespaced(self.seed.client.clone(), &self.namespace);
         match api.get_opt(name).await {
             Ok(Some(secret)) => Ok(Arc::new(KubeconfigSecret::from(secret))),
@@ -90,7 +98,7 @@ impl Secrets for ShootSecret {
                     error = with_causes(&error),
                     "Secret cannot be read again"
                 );
-                Err(Cause::SeedUnknown("Secrets"))
+                Err(UNKNOWN)
             }
         }
     }

@@ -1,0 +1,75 @@
+//! What a Cluster says of its shoot.
+
+use kube::ResourceExt;
+use prober_core::gardener::Shoot;
+use prober_core::lifecycle::{Lifecycle, ShootSettings, StopReason, lifecycle, settings};
+use prober_core::owner::Facts;
+
+use crate::gardener::{Cluster, ClusterSpec, SeedRef};
+
+/// Judged once for each change of the Cluster.
+#[derive(Debug)]
+pub struct ClusterState {
+    pub uid: String,
+    /// The seed that it is on.
+    pub seed: SeedRef,
+    /// The embedded shoot, absent, or why it cannot be understood.
+    pub shoot: Option<Result<Shoot, String>>,
+    /// None if the shoot is absent or cannot be understood.
+    pub lifecycle: Option<Lifecycle>,
+    pub settings: ShootSettings,
+}
+
+impl From<Cluster> for ClusterState {
+    fn from(cluster: Cluster) -> Self {
+        let uid = cluster.uid().unwrap_or_default();
+        let ClusterSpec { shoot, seed } = cluster.spec;
+        let readable = shoot.as_ref().and_then(|shoot| shoot.as_ref().ok());
+        Self {
+            lifecycle: readable.map(|shoot| lifecycle(shoot, seed.name.as_deref())),
+            settings: readable.map(settings).unwrap_or_default(),
+            uid,
+            seed,
+            shoot,
+        }
+    }
+}
+
+impl ClusterState {
+    /// Whether the probe that was started for the Cluster of this UID is still wanted. A shoot that
+    /// cannot be understood keeps its probe (D-13).
+    pub fn wants_probe(&self, uid: &str) -> bool {
+        self.uid == uid && !matches!(self.lifecycle, Some(Lifecycle::Stop(_)))
+    }
+
+    /// In one word from a fixed set.
+    pub fn as_str(&self) -> &'static str {
+        match (&self.shoot, &self.lifecycle) {
+            (_, Some(lifecycle)) => lifecycle.as_str(),
+            (None, _) => "no_shoot",
+            (Some(_), None) => "unreadable",
+        }
+    }
+
+    /// Whether no seed can own it but itself, so that no owner record is checked.
+    pub fn is_self_hosted(&self) -> bool {
+        self.lifecycle == Some(Lifecycle::Stop(StopReason::SelfHosted))
+    }
+
+    /// What templates of the config can say of the shoot, whose Cluster has this name.
+    pub fn facts(&self, namespace: &str) -> Facts {
+        let SeedRef { name, uid } = self.seed.clone();
+        Facts {
+            namespace: namespace.to_owned(),
+            domain: self
+                .readable()
+                .and_then(|shoot| shoot.internal_domain.clone()),
+            seed: name,
+            seed_uid: uid,
+        }
+    }
+
+    pub fn readable(&self) -> Option<&Shoot> {
+        self.shoot.as_ref()?.as_ref().ok()
+    }
+}

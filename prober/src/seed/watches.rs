@@ -1,0 +1,148 @@
+//! What keeps the views of the seed up to date.
+
+use std::sync::Arc;
+
+use common::view::Key;
+use k8s_openapi::api::core::v1::Namespace;
+use kube::runtime::watcher;
+use kube::{Api, ResourceExt};
+use prober_core::config::{Config, Dependent};
+use prober_core::options::{Overrides, Refused};
+use tokio::sync::mpsc;
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+
+use super::cluster::ClusterState;
+use super::dependent::DependentView;
+use super::secret::SecretView;
+use super::watch_scope::WatchScope;
+use super::{Named, Seed};
+use crate::gardener::{Cluster, Machine};
+
+/// Changed objects that may wait for the shoots' tasks; more of them hold up the watches.
+const CHANGES: usize = 256;
+/// A Cluster carries the CloudProfile and the Seed of its shoot, some 100 kB: 500 to a page, the
+/// size for all else, would come to 50 MB.
+const CLUSTERS_PER_PAGE: u32 = 50;
+
+pub struct SeedWatches {
+    pub tasks: JoinSet<()>,
+    /// Takes the objects that may have changed, for the shoots' tasks.
+    changes: mpsc::Sender<Key>,
+    ended: CancellationToken,
+}
+
+impl SeedWatches {
+    /// Ends the watches, and waits until they have ended.
+    pub async fn end(mut self) {
+        self.ended.cancel();
+        while self.tasks.join_next().await.is_some() {}
+    }
+}
+
+impl Seed {
+    /// Starts the watches, which go on until they are ended. Clusters that may have changed go to
+    /// `clusters`; `report` is called for each annotation on a namespace that is newly refused.
+    pub fn watch(
+        &self,
+        config: &Config,
+        clusters: Option<mpsc::Sender<Key>>,
+        report: impl Fn(&str, &Refused) + Send + 'static,
+    ) -> SeedWatches {
+        let (changes, changed) = mpsc::channel(CHANGES);
+        let (mut tasks, ended) = (JoinSet::new(), CancellationToken::new());
+        tasks.spawn(Arc::clone(&self.clusters).run(
+            Api::all(self.client.clone()),
+            self.watch_scope.named().page_size(CLUSTERS_PER_PAGE),
+            |cluster: Cluster| Some(ClusterState::from(cluster)),
+            clusters,
+            ended.clone(),
+        ));
+        tasks.spawn(Arc::clone(&self.machines).run(
+            self.watch_scope.namespaced(self.client.clone()),
+            watcher::Config::default(),
+            |machine: Machine| Some(machine.usable_node().map(str::to_owned)),
+            None,
+            ended.clone(),
+        ));
+        let known = Arc::clone(&self.namespaces);
+        let overrides = move |namespace: Namespace| {
+            let (name, overrides) = (namespace.name_any(), Overrides::of(namespace.annotations()));
+            let before = known.get("", &name).unwrap_or_default();
+            let refused = overrides.refused.iter();
+            refused
+                .filter(|refused| !before.refused.contains(refused))
+                .for_each(|refused| report(&name, refused));
+            (!overrides.is_empty()).then_some(overrides)
+        };
+        // All of them also for a single shoot: what `garden` says holds for each.
+        tasks.spawn(Arc::clone(&self.namespaces).run(
+            Api::all(self.client.clone()),
+            watcher::Config::default(),
+            overrides,
+            Some(changes.clone()),
+            ended.clone(),
+        ));
+        tasks.spawn(Arc::clone(&self.wakers).forward(changed, ended.clone()));
+        // Whoever regains the seed restores only by Clusters that were read since.
+        let (clusters, stop) = (Arc::clone(&self.clusters), ended.clone());
+        tasks.spawn(async move {
+            let rereads = clusters.reread_after_interruptions();
+            stop.run_until_cancelled(rereads).await.unwrap_or_default()
+        });
+        let mut watches = SeedWatches {
+            tasks,
+            changes,
+            ended,
+        };
+        self.follow_config(config, &mut watches);
+        watches
+    }
+
+    /// Starts the watches of what a changed config names, and ends those of what it no longer names.
+    /// Returns the dependents among the latter.
+    pub fn follow_config(
+        &self,
+        config: &Config,
+        watches: &mut SeedWatches,
+    ) -> Vec<Arc<DependentView>> {
+        let SeedWatches {
+            tasks,
+            changes,
+            ended,
+        } = watches;
+        let mut named = self.named.write();
+        let secret = &config.kubeconfig_secret_name;
+        let is_watched = |secrets: &Arc<SecretView>| secrets.name == *secret;
+        if self.watch_scope != WatchScope::Unprobed
+            && !named.secrets.as_ref().is_some_and(is_watched)
+        {
+            let secrets = SecretView::new(secret, ended.child_token());
+            tasks.spawn(secrets.run(self.client.clone(), &self.watch_scope));
+            if let Some(before) = named.secrets.replace(secrets) {
+                before.ended.cancel();
+            }
+        }
+        let is_named = |view: &Arc<DependentView>| {
+            let mut dependents = config.dependents.iter();
+            dependents.any(|dependent| dependent.resource == view.resource)
+        };
+        let Named { dependents, .. } = &mut *named;
+        let dropped: Vec<_> = dependents.extract_if(.., |view| !is_named(view)).collect();
+        for Dependent { resource, .. } in &config.dependents {
+            if !dependents.iter().any(|view| view.resource == *resource) {
+                let view = DependentView::new(resource.clone(), ended.child_token());
+                tasks.spawn(Arc::clone(&view).run(
+                    self.client.clone(),
+                    self.watch_scope.clone(),
+                    changes.clone(),
+                ));
+                dependents.push(view);
+            }
+        }
+        for view in &dropped {
+            view.ended.cancel();
+        }
+        dropped
+    }
+}
