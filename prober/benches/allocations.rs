@@ -5,7 +5,7 @@ mod bodies;
 mod probing;
 mod work;
 
-use probing::Probing;
+use probing::ProbeBench;
 use serde_json::json;
 
 fn main() {
@@ -15,13 +15,13 @@ fn main() {
     );
     let mut figures = Vec::new();
     for count in [10, 100, 1_000, 5_000] {
-        let mut probing = Probing::new(count);
+        let mut probing = ProbeBench::new(count);
         for (name, work) in [
             (
                 "leases, healthy",
-                Probing::leases as fn(&mut Probing) -> usize,
+                ProbeBench::leases as fn(&mut ProbeBench) -> usize,
             ),
-            ("nodes, one page", Probing::nodes),
+            ("nodes, one page", ProbeBench::nodes),
         ] {
             let info = probing.allocations(work);
             let (allocations, bytes, at_once) =

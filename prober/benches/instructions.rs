@@ -11,7 +11,7 @@ mod work;
 use std::hint::black_box;
 use std::process::Command;
 
-use probing::Probing;
+use probing::ProbeBench;
 use serde_json::json;
 use work::PIECES;
 
@@ -69,7 +69,7 @@ fn instructions(name: &str) -> u64 {
 
 fn run(name: &str) {
     if name == OVER_TLS {
-        let mut probing = Probing::new(100);
+        let mut probing = ProbeBench::new(100);
         measured(|| probing.leases());
         return;
     }

@@ -26,9 +26,9 @@ use super::work::GRACE;
 const CHUNK: usize = 2048;
 
 /// One client in its steady state: connected, all leases known.
-pub struct Probing {
+pub struct ProbeBench {
     runtime: Runtime,
-    engine: ShootClient<Known>,
+    engine: ShootClient<KnownSecret>,
     book: LeaseClocks,
     /// Dropped last: the client's connection ends before its server, which gives the same answers
     /// again and again, in a thread of its own, so that nothing it does is counted as its client's.
@@ -36,9 +36,9 @@ pub struct Probing {
 }
 
 /// A Secret that does not change.
-struct Known(Arc<KubeconfigSecret>);
+struct KnownSecret(Arc<KubeconfigSecret>);
 
-impl Secrets for Known {
+impl Secrets for KnownSecret {
     fn current(&self) -> Result<Arc<KubeconfigSecret>, Cause> {
         Ok(Arc::clone(&self.0))
     }
@@ -48,7 +48,7 @@ impl Secrets for Known {
     }
 }
 
-impl Probing {
+impl ProbeBench {
     /// Connects to a shoot of so many nodes and probes a few times.
     pub fn new(count: usize) -> Self {
         rustls::crypto::ring::default_provider()
@@ -82,7 +82,7 @@ impl Probing {
             .expect("a runtime");
         let engine = {
             let _inside = runtime.enter();
-            let known = Known(Arc::new(KubeconfigSecret {
+            let known = KnownSecret(Arc::new(KubeconfigSecret {
                 kubeconfig: Some(kubeconfig),
             }));
             ShootClient::new(Clock::start(), Arc::new(Resources::of_system()), known)

@@ -10,7 +10,7 @@ use std::hint::black_box;
 use std::sync::Arc;
 
 use chrono::{DateTime, TimeDelta};
-use prober::shoot_client::wire;
+use prober::shoot_client::wire::{NodeList, read_page};
 use prober_core::judgement::{Finding, Judge, Rules};
 use prober_core::lease::{Grace, LeaseList};
 use prober_core::moment::{Moment, RequestTimes};
@@ -45,7 +45,7 @@ fn times(seconds: i64) -> RequestTimes {
 }
 
 /// A shoot that was probed before.
-pub struct Shoot {
+pub struct ProbedShoot {
     pub judge: Judge,
     pub nodes: Vec<NodeRecord>,
     pub protobuf: Vec<u8>,
@@ -53,7 +53,7 @@ pub struct Shoot {
     pub times: RequestTimes,
 }
 
-impl Shoot {
+impl ProbedShoot {
     pub fn new(count: usize) -> Self {
         let mut judge = Judge::default();
         let names: Vec<_> = (0..count).map(bodies::name).collect();
@@ -69,8 +69,7 @@ impl Shoot {
             );
         }
         let times = times(40);
-        let mut nodes = Vec::new();
-        wire::nodes(bodies::PROTOBUF, &bodies::nodes_protobuf(count), &mut nodes).expect("a page");
+        let nodes = decode_nodes(&bodies::nodes_protobuf(count));
         let protobuf = bodies::leases_protobuf(count, times.wall);
         observe(&mut judge, times, &protobuf);
         Self {
@@ -92,15 +91,15 @@ impl Shoot {
 /// Decodes a list of leases.
 pub fn decode(content_type: &str, body: &[u8]) -> LeaseList {
     let mut leases = LeaseList::default();
-    wire::leases(content_type, body, &mut leases).expect("a page");
+    read_page(content_type, body, &mut leases).expect("a page");
     leases
 }
 
 /// Decodes a page of nodes.
 fn decode_nodes(body: &[u8]) -> Vec<NodeRecord> {
-    let mut nodes = Vec::new();
-    wire::nodes(bodies::PROTOBUF, body, &mut nodes).expect("a page");
-    nodes
+    let mut list = NodeList::default();
+    read_page(bodies::PROTOBUF, body, &mut list).expect("a page");
+    list.nodes
 }
 
 /// Decodes a list of leases and takes it in.
@@ -109,12 +108,12 @@ fn observe(judge: &mut Judge, times: RequestTimes, body: &[u8]) {
 }
 
 /// Judges by all that is known at the last probe.
-pub fn judge(shoot: &Shoot) -> Finding {
+pub fn judge(shoot: &ProbedShoot) -> Finding {
     shoot.judge.judge(&rules())
 }
 
 /// All that a healthy probe computes, from the body of the answer to the finding.
-fn probe(shoot: &mut Shoot) -> Finding {
+fn probe(shoot: &mut ProbedShoot) -> Finding {
     observe(&mut shoot.judge, shoot.times, &shoot.protobuf);
     assert!(!shoot.judge.wants_nodes(&rules(), true, None));
     judge(shoot)
@@ -157,8 +156,8 @@ pub const PIECES: [NamedPiece; 10] = [
 ];
 
 /// The largest cluster that Kubernetes supports.
-fn large() -> Shoot {
-    Shoot::new(5_000)
+fn large() -> ProbedShoot {
+    ProbedShoot::new(5_000)
 }
 
 fn on<T: 'static, R>(mut ground: T, mut work: impl FnMut(&mut T) -> R + 'static) -> Piece {
@@ -192,7 +191,7 @@ fn copying(body: Vec<u8>) -> Piece {
 
 /// The body alternates, so that every probe shows renewed leases.
 fn probing(count: usize) -> Piece {
-    let shoot = Shoot::new(count);
+    let shoot = ProbedShoot::new(count);
     let other = bodies::leases_protobuf(count, shoot.times.wall - TimeDelta::seconds(20));
     on((shoot, other), |(shoot, other)| {
         std::mem::swap(&mut shoot.protobuf, other);

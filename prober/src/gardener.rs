@@ -13,8 +13,8 @@ use serde_json::{Map, Value};
 
 use self::object::object_or_default;
 
-/// So many letters of an error are kept: serde repeats a value of the wrong type in full, whatever
-/// its length.
+/// The most characters of an error that are kept: serde repeats a value of the wrong type in full,
+/// whatever its length.
 const SHOWN_OF_ERROR: usize = 200;
 
 /// `extensions.gardener.cloud/v1alpha1` Cluster: one per shoot; its name is the shoot's namespace
@@ -36,7 +36,7 @@ pub struct ClusterSpec {
     pub seed: SeedRef,
 }
 
-/// What is read of a Seed; none where it has none.
+/// The name and UID of a Seed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SeedRef {
     pub name: Option<String>,
@@ -81,7 +81,7 @@ fn internal_domain(addresses: &Value) -> Option<String> {
         .map(str::to_owned)
 }
 
-/// Reads a `core.gardener.cloud/v1beta1` Shoot; of one that cannot be understood why.
+/// Reads a `core.gardener.cloud/v1beta1` Shoot, or says why it cannot be understood.
 pub fn shoot(shoot: &Value) -> Result<Shoot, String> {
     for text in ["apiVersion", "kind"] {
         at::<String>(shoot, text)?;
@@ -90,56 +90,53 @@ pub fn shoot(shoot: &Value) -> Result<Shoot, String> {
         shoot,
         "spec.kubernetes.kubeControllerManager.nodeMonitorGracePeriod",
     )?;
-    let workers: Vec<Value> = at(shoot, "spec.provider.workers")?.unwrap_or_default();
+    let workers: Vec<Value> = at(shoot, "spec.provider.workers")?;
     let operation: Option<Value> = at(shoot, "status.lastOperation")?;
-    let addresses: Option<Value> = at(shoot, "status.advertisedAddresses")?;
     Ok(Shoot {
         deletion_timestamp: at(shoot, "metadata.deletionTimestamp")?,
-        hibernation_enabled: at(shoot, "spec.hibernation.enabled")?.unwrap_or_default(),
+        hibernation_enabled: at(shoot, "spec.hibernation.enabled")?,
         node_monitor_grace: grace.map(|text| positive_duration(&text)).transpose()?,
         workers: workers.iter().map(worker).collect::<Result<_, _>>()?,
         spec_seed_name: at(shoot, "spec.seedName")?,
         status_seed_name: at(shoot, "status.seedName")?,
-        is_hibernated: at(shoot, "status.hibernated")?.unwrap_or_default(),
+        is_hibernated: at(shoot, "status.hibernated")?,
         last_operation: operation.as_ref().map(last_operation).transpose()?,
-        internal_domain: addresses.as_ref().and_then(internal_domain),
+        internal_domain: internal_domain(&at(shoot, "status.advertisedAddresses")?),
     })
 }
 
-/// What stands at a path: the same whether it is absent or null, or whatever it is a field of. That
-/// a struct that derives `Deserialize` would take an array as well, its items for its fields in
-/// order, is why these are read one by one.
-fn at<T: DeserializeOwned>(mut value: &Value, path: &str) -> Result<Option<T>, String> {
+/// The value at a path; the default if it, or an object on the way to it, is absent or null. These
+/// are read one by one because a struct that derives `Deserialize` would also take an array, its
+/// items for its fields in order.
+fn at<T: Default + DeserializeOwned>(mut value: &Value, path: &str) -> Result<T, String> {
     for name in path.split('.') {
         value = match value {
-            Value::Null => return Ok(None),
+            Value::Null => break,
             Value::Object(fields) => fields.get(name).unwrap_or(&Value::Null),
-            _ => return Err(format!("{path}: {name} is looked for in what is no object")),
+            _ => return Err(format!("{path}: {name} is not a field of an object")),
         };
     }
-    Option::deserialize(value).map_err(|error| format!("{path}: {error}"))
+    let read = Option::deserialize(value).map_err(|error| format!("{path}: {error}"))?;
+    Ok(read.unwrap_or_default())
 }
 
-/// Go takes a null among the pools for one with nothing set, and among the conditions for an empty
-/// text.
+/// Like Go, takes a null pool for one with nothing set, and a null condition for an empty text.
 fn worker(worker: &Value) -> Result<Worker, String> {
-    let conditions: Option<Vec<Option<String>>> =
-        at(worker, "machineControllerManager.nodeConditions")?;
+    let conditions: Vec<Option<String>> = at(worker, "machineControllerManager.nodeConditions")?;
     Ok(Worker {
-        name: at(worker, "name")?.unwrap_or_default(),
+        name: at(worker, "name")?,
         node_conditions: conditions
             .into_iter()
-            .flatten()
             .map(Option::unwrap_or_default)
             .collect(),
-        hosts_control_plane: at::<Map<String, Value>>(worker, "controlPlane")?.is_some(),
+        hosts_control_plane: at::<Option<Map<_, _>>>(worker, "controlPlane")?.is_some(),
     })
 }
 
 fn last_operation(operation: &Value) -> Result<LastOperation, String> {
     Ok(LastOperation {
-        kind: at(operation, "type")?.unwrap_or_default(),
-        state: at(operation, "state")?.unwrap_or_default(),
+        kind: at(operation, "type")?,
+        state: at(operation, "state")?,
         last_update_time: at(operation, "lastUpdateTime")?,
     })
 }

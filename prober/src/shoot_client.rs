@@ -22,7 +22,7 @@ use std::time::Duration;
 use futures::FutureExt;
 use futures::future::{Either, select};
 use prober_core::lease::LeaseList;
-use prober_core::moment::{Moment, RequestTimes};
+use prober_core::moment::RequestTimes;
 use prober_core::verdict::NodeRecord;
 use tokio::time::{Instant, timeout, timeout_at};
 
@@ -30,7 +30,7 @@ use self::connection::{ApiConnection, ApiResponse};
 use self::error::{Cause, ProbeError, ProbeStage};
 use self::kubeconfig::{KubeconfigError, ShootAccess};
 use self::resources::Resources;
-use self::wire::{DecodeError, Next};
+use self::wire::{ItemList, NodeList};
 use crate::clock::Clock;
 
 /// A connection is replaced after this time, so that load balancers and rolled API servers get
@@ -93,35 +93,39 @@ pub struct Listing<T> {
     pub items: T,
 }
 
-/// What is listed, and how.
-struct ListRequest<T> {
+struct ListRequest {
     stage: ProbeStage,
     /// With the query.
     path: &'static str,
-    /// Adds the items of a page; see [`wire`].
-    decode: fn(&str, &[u8], &mut T) -> Result<Next, DecodeError>,
     /// The most bytes of all pages together.
     limit: usize,
 }
 
 /// In one page unless the API server wants it otherwise.
-const LEASES: ListRequest<LeaseList> = ListRequest {
+const LEASES: ListRequest = ListRequest {
     stage: ProbeStage::Leases,
     path: "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases",
-    decode: wire::leases,
     limit: MAX_ANSWER,
 };
 /// In pages small enough to be read beside those of other shoots ([`resources`]): kubectl's 500
 /// nodes come to 5 MB.
-const NODES: ListRequest<Vec<NodeRecord>> = ListRequest {
+const NODES: ListRequest = ListRequest {
     stage: ProbeStage::Nodes,
     path: "/api/v1/nodes?limit=200",
-    decode: wire::nodes,
     limit: MAX_NODES,
 };
 
-/// A connection, with the answer to a request on it and the time when that was sent.
-type Attempt = (ApiConnection, Result<(Moment, ApiResponse), Cause>);
+#[derive(Clone, Copy)]
+struct ApiRequest<'a> {
+    /// With the query.
+    path: &'a str,
+    /// The most bytes of the answer.
+    limit: usize,
+    budget: Budget,
+}
+
+/// A connection and the answer to a request on it.
+type ConnectionAttempt = (ApiConnection, Result<ApiResponse, Cause>);
 
 pub struct ShootClient<S> {
     clock: Clock,
@@ -166,7 +170,12 @@ impl<S: Secrets + Sync> ShootClient<S> {
         self.renew_connection()
             .map_err(|cause| self.failed(ProbeStage::Kubeconfig, cause))?;
         if self.needs_version {
-            let answer = self.get("/version", MAX_VERSION, budget).await;
+            let request = ApiRequest {
+                path: "/version",
+                limit: MAX_VERSION,
+                budget,
+            };
+            let answer = self.get(request).await;
             answer.map_err(|cause| self.failed(ProbeStage::Version, cause))?;
             self.needs_version = false;
         }
@@ -174,11 +183,15 @@ impl<S: Secrets + Sync> ShootClient<S> {
     }
 
     pub async fn nodes(&mut self, budget: Budget) -> Result<Listing<Vec<NodeRecord>>, ProbeError> {
-        self.list(&NODES, budget).await
+        let Listing { times, items } = self.list::<NodeList>(&NODES, budget).await?;
+        Ok(Listing {
+            times,
+            items: items.nodes,
+        })
     }
 
-    /// Applies a changed Secret, of which the whole probe then uses one snapshot; retires a
-    /// connection whose time is over.
+    /// Applies a changed Secret, which then holds for the whole probe; retires a connection that has
+    /// reached its age.
     fn renew_connection(&mut self) -> Result<(), Cause> {
         let current = self.secrets.current()?;
         let is_old = self
@@ -206,11 +219,11 @@ impl<S: Secrets + Sync> ShootClient<S> {
     }
 
     /// Lists all pages of one snapshot; begins again once when the snapshot is gone in between.
-    async fn list<T: Default>(
+    async fn list<L: ItemList>(
         &mut self,
-        list: &ListRequest<T>,
+        list: &ListRequest,
         budget: Budget,
-    ) -> Result<Listing<T>, ProbeError> {
+    ) -> Result<Listing<L>, ProbeError> {
         let listed = match self.pages(list, budget).await {
             Err(Cause::Gone) => self.pages(list, budget).await,
             listed => listed,
@@ -218,20 +231,25 @@ impl<S: Secrets + Sync> ShootClient<S> {
         listed.map_err(|cause| self.failed(list.stage, cause))
     }
 
-    async fn pages<T: Default>(
+    async fn pages<L: ItemList>(
         &mut self,
-        list: &ListRequest<T>,
+        list: &ListRequest,
         budget: Budget,
-    ) -> Result<Listing<T>, Cause> {
+    ) -> Result<Listing<L>, Cause> {
         let mut path = Cow::Borrowed(list.path);
         let mut left = list.limit;
         let mut first_sent = None;
-        let mut items = T::default();
+        let mut items = L::default();
         for _ in 0..MAX_PAGES {
-            let (sent, answer) = self.get(&path, left.min(MAX_ANSWER), budget).await?;
-            let sent = *first_sent.get_or_insert(sent);
+            let request = ApiRequest {
+                path: &path,
+                limit: left.min(MAX_ANSWER),
+                budget,
+            };
+            let answer = self.get(request).await?;
+            let sent = *first_sent.get_or_insert(answer.sent);
             left -= answer.body.len();
-            let next = (list.decode)(answer.content_type(), &answer.body, &mut items)?;
+            let next = wire::read_page(answer.content_type(), &answer.body, &mut items)?;
             let Some(token) = next else {
                 let times = self.clock.request_times(sent);
                 return Ok(Listing { times, items });
@@ -245,42 +263,30 @@ impl<S: Secrets + Sync> ShootClient<S> {
 
     /// One request, and another one with the Secret read again when the credentials are not
     /// accepted.
-    async fn get(
-        &mut self,
-        path: &str,
-        limit: usize,
-        budget: Budget,
-    ) -> Result<(Moment, ApiResponse), Cause> {
-        match self.request(path, limit, budget).await {
+    async fn get(&mut self, request: ApiRequest<'_>) -> Result<ApiResponse, Cause> {
+        match self.request(request).await {
             Err(Cause::Unauthorized) => {
-                let secret = timeout_at(budget.deadline, self.secrets.reread())
+                let secret = timeout_at(request.budget.deadline, self.secrets.reread())
                     .await
                     .map_err(|_| Cause::Timeout)??;
                 if self.secret.as_ref() == Some(&secret) {
                     return Err(Cause::Unauthorized);
                 }
                 self.adopt(secret);
-                self.request(path, limit, budget).await
+                self.request(request).await
             }
             result => result,
         }
     }
 
     /// One request; on a kept connection up to two. The connection that has answered is kept.
-    async fn request(
-        &mut self,
-        path: &str,
-        limit: usize,
-        budget: Budget,
-    ) -> Result<(Moment, ApiResponse), Cause> {
+    async fn request(&mut self, request: ApiRequest<'_>) -> Result<ApiResponse, Cause> {
         let connection = match self.connection.take() {
             Some(connection) => connection,
-            None => self.connect(budget)?,
+            None => self.connect(request.budget)?,
         };
-        let hedged = self.hedged(connection, path, limit, budget);
-        let (connection, answer) = timeout_at(budget.deadline, hedged)
-            .await
-            .map_err(|_| Cause::Timeout)??;
+        let hedged = timeout_at(request.budget.deadline, self.hedged(connection, request));
+        let (connection, answer) = hedged.await.map_err(|_| Cause::Timeout)??;
         self.connection = Some(connection);
         answer
     }
@@ -288,29 +294,28 @@ impl<S: Secrets + Sync> ShootClient<S> {
     async fn hedged(
         &self,
         connection: ApiConnection,
-        path: &str,
-        limit: usize,
-        budget: Budget,
-    ) -> Result<Attempt, Cause> {
+        request: ApiRequest<'_>,
+    ) -> Result<ConnectionAttempt, Cause> {
         let is_kept = connection.answered;
-        let mut first = pin!(self.attempt(connection, path, limit));
+        let mut first = pin!(attempt(connection, request));
         if !is_kept {
             return Ok(first.await);
         }
+        let budget = request.budget;
         let first_failed = match timeout(budget.hedge(), &mut first).await {
             Ok(done) if !may_be_stale(&done) => return Ok(done),
             early => early.is_ok(),
         };
         // Boxed, since it hardly ever happens: the probes of all shoots would have room for it.
-        let second = self.attempt(self.connect(budget)?, path, limit).boxed();
+        let second = attempt(self.connect(budget)?, request).boxed();
         if first_failed {
             return Ok(second.await);
         }
         Ok(match select(first, second).await {
             Either::Left((done, second)) if may_be_stale(&done) => second.await,
             Either::Right((failed @ (_, Err(_)), first)) => {
-                // Nobody knows any more whether the kept connection lives. It is not waited for
-                // until the probe's end, since the next probe begins with a new one.
+                // Whether the kept connection still lives is unknown. It is not waited for until the
+                // probe's end, since the next probe begins with a new one.
                 timeout(budget.connect(), first)
                     .await
                     .ok()
@@ -321,21 +326,25 @@ impl<S: Secrets + Sync> ShootClient<S> {
         })
     }
 
-    async fn attempt(&self, mut connection: ApiConnection, path: &str, limit: usize) -> Attempt {
-        let sent = self.clock.now();
-        let answer = connection.get(path, limit).await;
-        (connection, answer.map(|answer| (sent, answer)))
-    }
-
     fn connect(&self, budget: Budget) -> Result<ApiConnection, Cause> {
         let secret = self.secret.as_ref().ok_or(Cause::NoSecret)?;
         let kubeconfig = secret.kubeconfig.as_deref();
         let access = ShootAccess::from_kubeconfig(kubeconfig.ok_or(KubeconfigError::Missing)?)?;
-        let connection = ApiConnection::new(access, budget.connect(), &self.resources)?;
-        Ok(connection)
+        let resources = Arc::clone(&self.resources);
+        Ok(ApiConnection::new(
+            access,
+            budget.connect(),
+            self.clock,
+            resources,
+        )?)
     }
 }
 
-fn may_be_stale((_, answer): &Attempt) -> bool {
+async fn attempt(mut connection: ApiConnection, request: ApiRequest<'_>) -> ConnectionAttempt {
+    let answer = connection.get(request.path, request.limit).await;
+    (connection, answer)
+}
+
+fn may_be_stale((_, answer): &ConnectionAttempt) -> bool {
     answer.as_ref().is_err_and(Cause::may_be_stale_connection)
 }

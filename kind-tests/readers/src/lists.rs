@@ -10,7 +10,7 @@ use arbitrary::Arbitrary;
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use chrono::{DateTime, Utc};
-use prober::shoot_client::wire::{self, DecodeError};
+use prober::shoot_client::wire::{DecodeError, NodeList, read_page};
 use prober_core::lease::LeaseList;
 use serde_json::{Value, json};
 use testbed::api::protobuf;
@@ -84,7 +84,7 @@ impl Listed for Leases {
 
     fn read(content_type: &str, body: &[u8]) -> Result<Value, DecodeError> {
         let mut leases = LeaseList::default();
-        let next = wire::leases(content_type, body, &mut leases)?.unwrap_or_default();
+        let next = read_page(content_type, body, &mut leases)?.unwrap_or_default();
         let held = leases.iter().map(|lease| {
             let renewed = lease.renew_time.map(moment);
             json!({"name": lease.name, "duration": lease.duration_seconds, "renewed": renewed})
@@ -128,9 +128,9 @@ impl Listed for Nodes {
     }
 
     fn read(content_type: &str, body: &[u8]) -> Result<Value, DecodeError> {
-        let mut nodes = Vec::new();
-        let next = wire::nodes(content_type, body, &mut nodes)?.unwrap_or_default();
-        let held = nodes.iter().map(|node| {
+        let mut list = NodeList::default();
+        let next = read_page(content_type, body, &mut list)?.unwrap_or_default();
+        let held = list.nodes.iter().map(|node| {
             let conditions: Vec<_> = node.conditions.iter().map(|c| [&c.kind, &c.status, &c.reason]).collect();
             json!({"name": node.name, "pool": node.pool, "notManaged": node.not_managed_by_mcm, "conditions": conditions})
         });

@@ -13,12 +13,14 @@ use http_body_util::{BodyExt, Empty};
 use hyper::body::{Body, Incoming};
 use hyper_util::client::legacy::Client;
 use hyper_util::rt::TokioExecutor;
+use prober_core::moment::Moment;
 use tokio::time::Instant;
 
 use self::connector::{Connector, connector};
 use super::error::Cause;
 use super::kubeconfig::{KubeconfigError, ShootAccess};
 use super::resources::{LargeBodyPermit, ORDINARY_BODY, Resources};
+use crate::clock::Clock;
 
 const ACCEPTED: HeaderValue =
     HeaderValue::from_static("application/vnd.kubernetes.protobuf,application/json;q=0.9");
@@ -33,6 +35,7 @@ pub struct ApiConnection {
     client: Client<Connector, Empty<Bytes>>,
     server: Uri,
     headers: HeaderMap,
+    clock: Clock,
     resources: Arc<Resources>,
     pub created: Instant,
     /// Whether it was answered before, so that the TCP connection is a kept one.
@@ -43,6 +46,8 @@ pub struct ApiConnection {
 
 /// A complete answer with status 200.
 pub struct ApiResponse {
+    /// When the request was sent.
+    pub sent: Moment,
     content_type: Option<HeaderValue>,
     pub body: Vec<u8>,
     _permit: LargeBodyPermit,
@@ -62,14 +67,15 @@ impl ApiConnection {
     pub fn new(
         access: ShootAccess,
         connect_timeout: Duration,
-        resources: &Arc<Resources>,
+        clock: Clock,
+        resources: Arc<Resources>,
     ) -> Result<Self, KubeconfigError> {
         let mut client = Client::builder(TokioExecutor::new());
         client
             .pool_max_idle_per_host(1)
             .pool_idle_timeout(None)
             .http1_max_buf_size(READ_AT_ONCE);
-        let connector = connector(&access, connect_timeout, resources)?;
+        let connector = connector(&access, connect_timeout, &resources)?;
         let mut headers = access.headers;
         headers.insert(ACCEPT, ACCEPTED);
         headers.insert(USER_AGENT, AGENT);
@@ -77,7 +83,8 @@ impl ApiConnection {
             client: client.build(connector),
             server: access.server,
             headers,
-            resources: Arc::clone(resources),
+            clock,
+            resources,
             created: Instant::now(),
             answered: false,
             last_length: 0,
@@ -92,6 +99,7 @@ impl ApiConnection {
             .uri(path)
             .map_err(|error| Cause::Broken(error.to_string()))?;
         request.headers_mut().clone_from(&self.headers);
+        let sent = self.clock.now();
         let response = self
             .client
             .request(request)
@@ -103,6 +111,7 @@ impl ApiConnection {
         let (body, permit) = self.read(response.into_body(), limit).await?;
         self.last_length = body.len();
         Ok(ApiResponse {
+            sent,
             content_type,
             body,
             _permit: permit,
@@ -145,6 +154,7 @@ impl ApiConnection {
             }
             if length > ORDINARY_BODY && permit.is_none() {
                 permit = self.resources.large_body().await;
+                body.reserve_exact(limit - body.len());
             }
             body.extend_from_slice(&chunk);
         }

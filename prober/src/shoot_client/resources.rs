@@ -18,14 +18,14 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 /// Bodies up to this size are read at the same time: 7,000 leases of 300 bytes, or a page of 200
 /// nodes of 10 kB. Of larger ones, which no honest API server sends, one at a time.
-pub const ORDINARY_BODY: usize = 2 << 20;
+pub(super) const ORDINARY_BODY: usize = 2 << 20;
 
 /// Held until a large body is decoded.
-pub type LargeBodyPermit = Option<OwnedSemaphorePermit>;
+pub(super) type LargeBodyPermit = Option<OwnedSemaphorePermit>;
 
 pub struct Resources {
-    /// None where the system's DNS servers cannot be told; then the C library is asked, whose every
-    /// question blocks a thread until it gives up.
+    /// `None` if the system's DNS servers are not known; then the C library resolves names, and
+    /// blocks a thread for each until it gives up.
     resolver: Option<TokioResolver>,
     large_body: Arc<Semaphore>,
 }

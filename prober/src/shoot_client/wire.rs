@@ -2,11 +2,15 @@
 //! Nothing is kept of an answer but the few values that matter.
 
 mod json;
+mod lease;
+mod node;
 mod protobuf;
 
-use prober_core::lease::LeaseList;
-use prober_core::verdict::{NodeCondition, NodeRecord};
 use serde::Deserialize;
+
+use self::json::JsonItems;
+pub use self::node::NodeList;
+use self::protobuf::FieldValue;
 
 /// The most items that are read from the pages of a list: four times as many nodes as Kubernetes
 /// supports in a cluster.
@@ -45,46 +49,36 @@ pub enum DecodeError {
 /// The token of the next page of a list; none after the last one.
 pub type Next = Option<String>;
 
-/// Adds a page of leases to those of earlier pages. On an error the items may have been added in
-/// part.
-pub fn leases(
-    content_type: &str,
-    body: &[u8],
-    leases: &mut LeaseList,
-) -> Result<Next, DecodeError> {
-    let read = match is_protobuf(content_type)? {
-        true => protobuf::leases,
-        false => json::leases,
-    };
-    read("LeaseList", body, leases)?.next()
+/// The items of a list; only what matters of each is kept.
+pub trait ItemList: for<'de> JsonItems<'de> {
+    const KIND: &'static str;
+
+    fn count(&self) -> usize;
+
+    fn reserve(&mut self, count: usize);
+
+    fn keep_protobuf(&mut self, item: FieldValue<'_>) -> Result<(), DecodeError>;
+
+    fn append(&mut self, page: Self) -> Result<(), DecodeError>;
 }
 
-/// Adds a page of nodes to those of earlier pages. On an error there may be none left.
-pub fn nodes(
+/// Adds a page to earlier pages. On an error the items may have been added in part.
+pub fn read_page<L: ItemList>(
     content_type: &str,
     body: &[u8],
-    nodes: &mut Vec<NodeRecord>,
+    list: &mut L,
 ) -> Result<Next, DecodeError> {
-    let read = match is_protobuf(content_type)? {
-        true => protobuf::nodes,
-        false => json::nodes,
+    let metadata = match content_type {
+        protobuf if protobuf.starts_with("application/vnd.kubernetes.protobuf") => {
+            protobuf::read_list(body, list)?
+        }
+        json if json.starts_with("application/json") => json::read_list(body, list)?,
+        other => return Err(DecodeError::ContentType(shortened(other))),
     };
-    let mut kept = KeptNodes {
-        bytes: nodes.iter().map(size).sum(),
-        nodes: std::mem::take(nodes),
-    };
-    let metadata = read("NodeList", body, &mut kept)?;
-    *nodes = kept.nodes;
-    metadata.next()
-}
-
-/// Whether an answer is in protobuf; else it is in JSON.
-fn is_protobuf(content_type: &str) -> Result<bool, DecodeError> {
-    match content_type {
-        protobuf if protobuf.starts_with("application/vnd.kubernetes.protobuf") => Ok(true),
-        json if json.starts_with("application/json") => Ok(false),
-        other => Err(DecodeError::ContentType(shortened(other))),
+    if metadata.resource_version.is_empty() {
+        return Err(DecodeError::NoResourceVersion);
     }
+    Ok(Some(metadata.next).filter(|token| !token.is_empty()))
 }
 
 #[derive(Default, Deserialize)]
@@ -96,54 +90,7 @@ struct ListMeta {
     next: String,
 }
 
-impl ListMeta {
-    fn next(self) -> Result<Next, DecodeError> {
-        if self.resource_version.is_empty() {
-            return Err(DecodeError::NoResourceVersion);
-        }
-        Ok(Some(self.next).filter(|token| !token.is_empty()))
-    }
-}
-
-/// Nodes, no more than may be kept.
-#[derive(Default)]
-struct KeptNodes {
-    nodes: Vec<NodeRecord>,
-    bytes: usize,
-}
-
-impl KeptNodes {
-    fn push(&mut self, mut node: NodeRecord) -> Result<(), DecodeError> {
-        check_count(self.nodes.len() + 1)?;
-        self.bytes += size(&node);
-        if self.bytes > MAX_KEPT {
-            return Err(DecodeError::TooMuch);
-        }
-        // Nodes are listed by name, which mostly begins with pool and zone: neighbours share the
-        // name of their zone.
-        if let Some(before) = self.nodes.last().filter(|before| before.zone == node.zone) {
-            node.zone.clone_from(&before.zone);
-        }
-        self.nodes.push(node);
-        Ok(())
-    }
-}
-
-fn size(node: &NodeRecord) -> usize {
-    let labels =
-        node.pool.as_ref().map_or(0, String::len) + node.zone.as_ref().map_or(0, |zone| zone.len());
-    let texts = node
-        .conditions
-        .iter()
-        .map(|condition| condition.kind.len() + condition.status.len() + condition.reason.len());
-    size_of::<NodeRecord>()
-        + node.name.len()
-        + labels
-        + node.conditions.capacity() * size_of::<NodeCondition>()
-        + texts.sum::<usize>()
-}
-
-/// Whether a list may have so many items.
+/// Refuses more items than a list may have.
 fn check_count(count: usize) -> Result<(), DecodeError> {
     if count > MAX_ITEMS {
         Err(DecodeError::TooManyItems)
@@ -154,13 +101,10 @@ fn check_count(count: usize) -> Result<(), DecodeError> {
 
 fn check_kind(expected: &'static str, found: &str) -> Result<(), DecodeError> {
     if found == expected {
-        Ok(())
-    } else {
-        Err(DecodeError::Kind {
-            expected,
-            found: shortened(found),
-        })
+        return Ok(());
     }
+    let found = shortened(found);
+    Err(DecodeError::Kind { expected, found })
 }
 
 /// Nothing endless gets into a log.

@@ -6,11 +6,11 @@ use prober::shoot_client::Budget;
 use testbed::api::{Fault, When};
 use testbed::gardener::shoot_probe;
 
-use super::shoot::{LEASES, NODES, Shoot, TOKEN, VERSION};
+use super::shoot::{LEASES, NODES, TOKEN, TestShoot, VERSION};
 
 #[tokio::test]
 async fn a_rotated_secret_is_applied_with_the_next_probe() {
-    let mut shoot = Shoot::start().await;
+    let mut shoot = TestShoot::start().await;
     shoot.healthy().await;
     shoot.asked();
     shoot.api.access().grant("new-token", shoot_probe());
@@ -25,7 +25,7 @@ async fn a_rotated_secret_is_applied_with_the_next_probe() {
 
 #[tokio::test]
 async fn a_secret_that_was_written_again_with_the_same_content_changes_nothing() {
-    let mut shoot = Shoot::start().await;
+    let mut shoot = TestShoot::start().await;
     shoot.healthy().await;
     shoot.asked();
     shoot.secret.set(&shoot.api.kubeconfig(TOKEN));
@@ -36,7 +36,7 @@ async fn a_secret_that_was_written_again_with_the_same_content_changes_nothing()
 
 #[tokio::test]
 async fn credentials_that_are_not_accepted_are_read_again_once_and_the_request_repeated() {
-    let mut shoot = Shoot::start().await;
+    let mut shoot = TestShoot::start().await;
     shoot.healthy().await;
     shoot.asked();
     shoot.api.access().grant("new-token", shoot_probe());
@@ -51,7 +51,7 @@ async fn credentials_that_are_not_accepted_are_read_again_once_and_the_request_r
 
 #[tokio::test]
 async fn credentials_that_stay_wrong_are_unknown_after_one_more_look() {
-    let mut shoot = Shoot::start().await;
+    let mut shoot = TestShoot::start().await;
     shoot.healthy().await;
     shoot.api.access().revoke(TOKEN);
     shoot.asked();
@@ -74,7 +74,7 @@ async fn credentials_that_stay_wrong_are_unknown_after_one_more_look() {
 #[tokio::test]
 async fn missing_rights_are_distinguished_from_missing_leases() {
     // Fault 5
-    let mut shoot = Shoot::start().await;
+    let mut shoot = TestShoot::start().await;
     let leases_only = testbed::api::Rule::new("get,list", "leases.coordination.k8s.io")
         .in_namespace("kube-node-lease");
     shoot.api.access().grant(
@@ -95,7 +95,7 @@ async fn missing_rights_are_distinguished_from_missing_leases() {
 
 #[tokio::test]
 async fn no_secret_asks_nothing_and_a_later_one_heals() {
-    let mut shoot = Shoot::start().await;
+    let mut shoot = TestShoot::start().await;
     shoot.secret.delete();
     assert_eq!(shoot.failed().await, ("kubeconfig", "no_secret"));
     shoot.secret.set_data(None);
@@ -114,7 +114,7 @@ async fn no_secret_asks_nothing_and_a_later_one_heals() {
 
 #[tokio::test]
 async fn a_secret_that_goes_away_ends_the_probing() {
-    let mut shoot = Shoot::start().await;
+    let mut shoot = TestShoot::start().await;
     shoot.healthy().await;
     shoot.secret.delete();
     shoot.asked();
@@ -124,7 +124,7 @@ async fn a_secret_that_goes_away_ends_the_probing() {
 
 #[tokio::test]
 async fn a_wrong_server_and_back_again_heals() {
-    let mut shoot = Shoot::start().await;
+    let mut shoot = TestShoot::start().await;
     shoot.healthy().await;
     let right = shoot.api.kubeconfig(TOKEN);
     shoot.secret.set(&right.replace(
@@ -142,7 +142,7 @@ async fn a_wrong_server_and_back_again_heals() {
 
 #[tokio::test]
 async fn certificates_that_cannot_be_read_are_an_error_of_the_kubeconfig() {
-    let mut shoot = Shoot::start().await;
+    let mut shoot = TestShoot::start().await;
     let good = shoot.api.kubeconfig(TOKEN);
     let (before, rest) = good
         .split_once("certificate-authority-data: ")
@@ -176,7 +176,7 @@ async fn certificates_that_cannot_be_read_are_an_error_of_the_kubeconfig() {
 #[tokio::test]
 async fn a_refused_kubeconfig_asks_nothing() {
     // Faults 13, 14, 16
-    let mut shoot = Shoot::start().await;
+    let mut shoot = TestShoot::start().await;
     let good = shoot.api.kubeconfig(TOKEN);
     for bad in [
         good.replace(
@@ -200,7 +200,7 @@ async fn a_refused_kubeconfig_asks_nothing() {
 
 #[tokio::test]
 async fn an_api_server_that_refuses_for_a_moment_is_asked_with_the_same_credentials_again() {
-    let mut shoot = Shoot::start().await;
+    let mut shoot = TestShoot::start().await;
     shoot.healthy().await;
     shoot
         .api
@@ -213,7 +213,7 @@ async fn an_api_server_that_refuses_for_a_moment_is_asked_with_the_same_credenti
 #[tokio::test]
 async fn a_secret_that_is_rotated_in_the_middle_of_a_probe_counts_from_the_next_one() {
     // Fault 11
-    let mut shoot = Shoot::start().await;
+    let mut shoot = TestShoot::start().await;
     shoot.healthy().await;
     shoot.asked();
     let budget = Budget::starting_now(shoot.timeout);
@@ -221,7 +221,7 @@ async fn a_secret_that_is_rotated_in_the_middle_of_a_probe_counts_from_the_next_
     shoot.api.access().grant("new-token", shoot_probe());
     shoot.secret.set(&shoot.api.kubeconfig("new-token"));
     shoot.engine.nodes(budget).await.expect("nodes");
-    let connections = |shoot: &Shoot| shoot.api.connections().accepted;
+    let connections = |shoot: &TestShoot| shoot.api.connections().accepted;
     assert_eq!(
         connections(&shoot),
         1,

@@ -12,7 +12,7 @@ use testbed::dns::{Dns, Reply};
 use tokio::net::{TcpSocket, TcpStream};
 use tokio::time::timeout;
 
-use super::shoot::{LEASES, Shoot, TOKEN, VERSION, words};
+use super::shoot::{LEASES, TOKEN, TestShoot, VERSION, words};
 
 /// One of the names that certificates here are good for.
 const HOST: &str = "kubernetes.default.svc";
@@ -38,8 +38,8 @@ fn resources(dns: &Dns) -> Arc<Resources> {
 }
 
 /// Whose API server is known by its name alone, which this DNS server resolves.
-async fn named(dns: &Dns) -> Shoot {
-    let mut shoot = Shoot::start().await;
+async fn named(dns: &Dns) -> TestShoot {
+    let mut shoot = TestShoot::start().await;
     shoot.secret.set(&shoot.api.kubeconfig_at(
         &format!("https://{HOST}:{}", shoot.api.address().port()),
         TOKEN,

@@ -6,7 +6,7 @@ use std::time::Duration;
 use prober::shoot_client::error::Cause;
 use testbed::api::{Fault, Options, When};
 
-use super::shoot::{LEASES, NODES, Shoot, VERSION, words};
+use super::shoot::{LEASES, NODES, TestShoot, VERSION, words};
 
 fn answer(code: u16, headers: &[(&str, &str)], body: &[u8]) -> Fault {
     let headers = headers
@@ -111,7 +111,7 @@ fn bad_answers() -> Vec<(Fault, &'static str)> {
 
 #[tokio::test]
 async fn every_bad_answer_to_the_leases_has_its_category_and_the_next_probe_works() {
-    let mut shoot = Shoot::start().await;
+    let mut shoot = TestShoot::start().await;
     for (fault, category) in bad_answers() {
         // A body of 32 MiB takes its time in a debug build; what hangs need not.
         shoot.timeout = Duration::from_millis(if category == "too_large" { 60_000 } else { 400 });
@@ -134,7 +134,7 @@ async fn every_bad_answer_to_the_leases_has_its_category_and_the_next_probe_work
 
 #[tokio::test]
 async fn bad_answers_to_the_nodes_are_failures_of_their_stage() {
-    let mut shoot = Shoot::start().await;
+    let mut shoot = TestShoot::start().await;
     for (fault, category) in [
         (Fault::status(403), "forbidden"),
         (Fault::status(500), "server"),
@@ -167,7 +167,7 @@ async fn without_a_version_nothing_is_listed() {
         (Fault::status(503), "server"),
         (Fault::CloseBefore, "broken"),
     ] {
-        let mut shoot = Shoot::start().await;
+        let mut shoot = TestShoot::start().await;
         shoot
             .api
             .faults()
@@ -196,7 +196,7 @@ async fn an_api_server_that_is_throttling_says_for_how_long() {
         ),
         (answer(429, &[("retry-after", "-3")], b""), None),
     ];
-    let mut shoot = Shoot::start().await;
+    let mut shoot = TestShoot::start().await;
     for (fault, expected) in cases {
         shoot.api.faults().clear();
         shoot
@@ -213,8 +213,8 @@ async fn an_api_server_that_is_throttling_says_for_how_long() {
 
 #[tokio::test]
 async fn a_redirect_is_not_followed() {
-    let mut shoot = Shoot::start().await;
-    let elsewhere = Shoot::start().await;
+    let mut shoot = TestShoot::start().await;
+    let elsewhere = TestShoot::start().await;
     let location = format!("{}{LEASES}", elsewhere.api.url());
     shoot.api.faults().add(
         When::request("GET", LEASES),
@@ -233,7 +233,7 @@ async fn a_redirect_is_not_followed() {
 #[tokio::test]
 async fn one_budget_holds_for_the_whole_probe() {
     // D-25: each answer is in time by itself, but not all of them together.
-    let mut shoot = Shoot::start().await;
+    let mut shoot = TestShoot::start().await;
     shoot.timeout = Duration::from_millis(600);
     shoot
         .api
@@ -245,7 +245,7 @@ async fn one_budget_holds_for_the_whole_probe() {
 
 #[tokio::test]
 async fn a_list_that_never_ends_is_given_up() {
-    let mut shoot = Shoot::with(Options {
+    let mut shoot = TestShoot::with(Options {
         json_only: true,
         ..Options::default()
     })

@@ -7,14 +7,14 @@ use prober::shoot_client::Budget;
 use testbed::api::{ConnectionCounts, Fault, Options, When};
 use tokio_util::sync::CancellationToken;
 
-use super::shoot::{LEASES, NODES, Shoot, VERSION};
+use super::shoot::{LEASES, NODES, TestShoot, VERSION};
 
 /// What a kept connection has not answered by then is asked on another one, too (D-58).
 const HEDGE: TimeDelta = TimeDelta::milliseconds(500);
 
 #[tokio::test]
 async fn a_healthy_probe_is_one_request_on_a_kept_connection() {
-    let mut shoot = Shoot::start().await;
+    let mut shoot = TestShoot::start().await;
     shoot.healthy().await;
     assert_eq!(
         shoot.asked(),
@@ -37,7 +37,7 @@ async fn a_healthy_probe_is_one_request_on_a_kept_connection() {
 
 #[tokio::test]
 async fn the_most_recent_state_is_asked_for() {
-    let mut shoot = Shoot::start().await;
+    let mut shoot = TestShoot::start().await;
     shoot.api.store().freeze_cache();
     shoot.add_nodes(3..4);
     let seen = shoot.nodes().await.expect("a complete answer");
@@ -64,7 +64,7 @@ async fn the_most_recent_state_is_asked_for() {
 
 #[tokio::test]
 async fn the_stamps_are_those_of_the_leases() {
-    let mut shoot = Shoot::start().await;
+    let mut shoot = TestShoot::start().await;
     let seen = shoot.leases().await.expect("a complete answer");
     let first = seen.items.iter().next().expect("a lease");
     assert_eq!(
@@ -77,7 +77,7 @@ async fn the_stamps_are_those_of_the_leases() {
 
 #[tokio::test]
 async fn a_look_says_when_it_was_sent_and_when_it_was_answered() {
-    let mut shoot = Shoot::start().await;
+    let mut shoot = TestShoot::start().await;
     shoot.healthy().await;
     shoot.api.faults().add(
         When::request("GET", LEASES),
@@ -89,7 +89,7 @@ async fn a_look_says_when_it_was_sent_and_when_it_was_answered() {
 
 #[tokio::test]
 async fn a_server_that_speaks_json_only_is_understood() {
-    let mut shoot = Shoot::with(Options {
+    let mut shoot = TestShoot::with(Options {
         json_only: true,
         ..Options::default()
     })
@@ -104,7 +104,7 @@ async fn a_server_that_speaks_json_only_is_understood() {
 async fn protobuf_is_preferred_to_json() {
     // Garbage comes under the content type of the real answer.
     for (json_only, format) in [(false, "protobuf"), (true, "JSON")] {
-        let mut shoot = Shoot::with(Options {
+        let mut shoot = TestShoot::with(Options {
             json_only,
             ..Options::default()
         })
@@ -120,7 +120,7 @@ async fn protobuf_is_preferred_to_json() {
 
 #[tokio::test]
 async fn no_lease_at_all_is_an_answer() {
-    let mut shoot = Shoot::start().await;
+    let mut shoot = TestShoot::start().await;
     for number in 0..3 {
         let name = format!("node-{number:04}");
         shoot
@@ -141,7 +141,7 @@ async fn no_lease_at_all_is_an_answer() {
 
 #[tokio::test]
 async fn after_ten_minutes_the_connection_is_replaced_and_the_version_asked() {
-    let mut shoot = Shoot::start().await;
+    let mut shoot = TestShoot::start().await;
     shoot.healthy().await;
     shoot.healthy().await;
     shoot.asked();
@@ -168,7 +168,7 @@ async fn advance(time: Duration) {
 
 #[tokio::test]
 async fn a_connection_that_the_server_closed_in_between_costs_no_probe_and_no_version() {
-    let mut shoot = Shoot::start().await;
+    let mut shoot = TestShoot::start().await;
     shoot.healthy().await;
     shoot.asked();
     shoot.api.cut_connections();
@@ -178,7 +178,7 @@ async fn a_connection_that_the_server_closed_in_between_costs_no_probe_and_no_ve
 }
 
 /// Over which connection each request for the leases came.
-fn connections(shoot: &Shoot) -> Vec<u64> {
+fn connections(shoot: &TestShoot) -> Vec<u64> {
     let leases = shoot
         .api
         .requests()
@@ -196,7 +196,7 @@ async fn what_a_kept_connection_does_not_answer_is_asked_once_more_on_a_new_one_
         Fault::CloseBefore,
         Fault::Truncate,
     ] {
-        let mut shoot = Shoot::start().await;
+        let mut shoot = TestShoot::start().await;
         shoot.healthy().await;
         shoot.asked();
         shoot
@@ -218,7 +218,7 @@ async fn what_a_kept_connection_does_not_answer_is_asked_once_more_on_a_new_one_
 
 #[tokio::test]
 async fn the_time_of_sending_is_that_of_the_request_that_was_answered() {
-    let mut shoot = Shoot::start().await;
+    let mut shoot = TestShoot::start().await;
     shoot.healthy().await;
     shoot
         .api
@@ -236,7 +236,7 @@ async fn the_time_of_sending_is_that_of_the_request_that_was_answered() {
 #[tokio::test]
 async fn a_kept_connection_that_answers_while_a_new_one_is_silent_or_fails_is_used_and_kept() {
     for second in [Fault::Stall, Fault::CloseBefore, Fault::status(503)] {
-        let mut shoot = Shoot::start().await;
+        let mut shoot = TestShoot::start().await;
         shoot.healthy().await;
         shoot.asked();
         let late = CancellationToken::new();
@@ -276,7 +276,7 @@ async fn a_kept_connection_that_answers_while_a_new_one_is_silent_or_fails_is_us
 #[tokio::test]
 async fn an_api_server_that_answers_slowly_has_its_answer_used() {
     let slow = async |time: Duration| {
-        let mut shoot = Shoot::start().await;
+        let mut shoot = TestShoot::start().await;
         shoot.timeout = Duration::from_secs(20);
         shoot.healthy().await;
         shoot.asked();
@@ -299,7 +299,7 @@ async fn an_api_server_that_answers_slowly_has_its_answer_used() {
 
 #[tokio::test]
 async fn a_request_is_repeated_no_more_than_once() {
-    let mut shoot = Shoot::start().await;
+    let mut shoot = TestShoot::start().await;
     shoot.timeout = Duration::from_millis(400);
     shoot.healthy().await;
     shoot.asked();

@@ -13,7 +13,7 @@ use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 use tokio_rustls::TlsAcceptor;
 
-use super::shoot::{LEASES, Secret, Shoot, TOKEN};
+use super::shoot::{LEASES, Secret, TOKEN, TestShoot};
 
 const MIB: usize = 1 << 20;
 
@@ -67,7 +67,7 @@ async fn probed(count: usize, resources: &Arc<Resources>) -> JoinSet<()> {
 
 #[tokio::test]
 async fn hostile_shoots_have_a_bounded_share_of_memory_and_keep_no_ordinary_answer_out() {
-    let mut shoot = Shoot::start().await;
+    let mut shoot = TestShoot::start().await;
     let resources = Arc::clone(&shoot.resources);
     let hostile = probed(12, &resources).await;
     let leases = |length: usize| {

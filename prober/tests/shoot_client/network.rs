@@ -9,11 +9,11 @@ use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, copy_bidirectional};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Mutex;
 
-use super::shoot::{LEASES, Shoot, TOKEN, VERSION};
+use super::shoot::{LEASES, TOKEN, TestShoot, VERSION};
 
 #[tokio::test]
 async fn a_refused_connection_is_no_connection_and_heals() {
-    let mut shoot = Shoot::start().await;
+    let mut shoot = TestShoot::start().await;
     shoot.api.set_network(Network::Refused);
     assert_eq!(shoot.failed().await, ("version", "connect"));
     shoot.api.set_network(Network::Up);
@@ -26,7 +26,7 @@ async fn a_refused_connection_is_no_connection_and_heals() {
 
 #[tokio::test]
 async fn a_kept_connection_to_a_server_that_went_away_is_no_connection() {
-    let mut shoot = Shoot::start().await;
+    let mut shoot = TestShoot::start().await;
     shoot.healthy().await;
     shoot.api.set_network(Network::Refused);
     assert_eq!(shoot.failed().await, ("leases", "connect"));
@@ -34,7 +34,7 @@ async fn a_kept_connection_to_a_server_that_went_away_is_no_connection() {
 
 #[tokio::test]
 async fn a_name_that_cannot_be_resolved_is_a_matter_of_dns() {
-    let mut shoot = Shoot::start().await;
+    let mut shoot = TestShoot::start().await;
     // Longer than a label of a name may be, so that no resolver has to be asked; TLS would not let
     // such a name pass.
     let server = format!("https://{}.invalid:6443", "a".repeat(64));
@@ -47,7 +47,7 @@ async fn a_name_that_cannot_be_resolved_is_a_matter_of_dns() {
 
 #[tokio::test]
 async fn silence_ends_with_the_budget_of_a_connection() {
-    let mut shoot = Shoot::start().await;
+    let mut shoot = TestShoot::start().await;
     shoot.timeout = Duration::from_millis(400);
     shoot.api.set_network(Network::Silent);
     assert_eq!(shoot.failed().await, ("version", "timeout"));
@@ -59,7 +59,7 @@ async fn a_certificate_for_another_name_is_a_matter_of_tls() {
         names: vec!["other.example".to_owned()],
         ..Serving::default()
     };
-    let mut shoot = Shoot::with(Options {
+    let mut shoot = TestShoot::with(Options {
         serving,
         ..Options::default()
     })
@@ -74,7 +74,7 @@ async fn a_certificate_whose_time_is_over_is_a_matter_of_tls() {
         expired: true,
         ..Serving::default()
     };
-    let mut shoot = Shoot::with(Options {
+    let mut shoot = TestShoot::with(Options {
         serving,
         ..Options::default()
     })
@@ -85,7 +85,7 @@ async fn a_certificate_whose_time_is_over_is_a_matter_of_tls() {
 
 #[tokio::test]
 async fn a_certificate_of_another_authority_is_a_matter_of_tls() {
-    let mut shoot = Shoot::start().await;
+    let mut shoot = TestShoot::start().await;
     let other = MemoryApi::start(&Authority::new().expect("an authority"), Options::default())
         .await
         .expect("an API server");
@@ -108,7 +108,7 @@ async fn something_that_does_not_speak_tls_is_no_api_server() {
                 .ok();
         }
     });
-    let mut shoot = Shoot::start().await;
+    let mut shoot = TestShoot::start().await;
     shoot.secret.set(
         &shoot
             .api
@@ -124,7 +124,7 @@ async fn the_certificate_may_be_checked_by_a_name_of_its_own() {
         names: vec!["api.internal".to_owned()],
         ..Serving::default()
     };
-    let mut shoot = Shoot::with(Options {
+    let mut shoot = TestShoot::with(Options {
         serving,
         ..Options::default()
     })
@@ -156,7 +156,7 @@ async fn the_name_to_check_a_certificate_by_may_be_an_address() {
         names: vec!["192.0.2.7".to_owned()],
         ..Serving::default()
     };
-    let mut shoot = Shoot::with(Options {
+    let mut shoot = TestShoot::with(Options {
         serving,
         ..Options::default()
     })
@@ -203,7 +203,7 @@ async fn proxy(
 
 #[tokio::test]
 async fn a_proxy_of_the_kubeconfig_is_used_and_resolves_the_name() {
-    let mut shoot = Shoot::start().await;
+    let mut shoot = TestShoot::start().await;
     let (address, asked, task) = proxy(shoot.api.address()).await;
     // Only the proxy can lead there: the name is one of the certificate's, but nothing here
     // resolves it.
@@ -226,7 +226,7 @@ async fn a_proxy_of_the_kubeconfig_is_used_and_resolves_the_name() {
 
 #[tokio::test]
 async fn a_proxy_that_is_away_is_no_connection() {
-    let mut shoot = Shoot::start().await;
+    let mut shoot = TestShoot::start().await;
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let address = listener.local_addr().expect("an address");
     drop(listener);
@@ -241,7 +241,7 @@ async fn a_proxy_that_is_away_is_no_connection() {
 
 #[tokio::test]
 async fn engines_do_not_share_connections() {
-    let mut shoot = Shoot::start().await;
+    let mut shoot = TestShoot::start().await;
     shoot.healthy().await;
     let resources = Arc::clone(&shoot.resources);
     shoot.share(&resources);

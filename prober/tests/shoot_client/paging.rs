@@ -5,10 +5,10 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use testbed::api::{Fault, When};
 
-use super::shoot::{LEASES, NODES, Shoot, words};
+use super::shoot::{LEASES, NODES, TestShoot, words};
 
 /// The queries of the requests for nodes.
-fn pages(shoot: &Shoot) -> Vec<String> {
+fn pages(shoot: &TestShoot) -> Vec<String> {
     let nodes = shoot
         .api
         .requests()
@@ -20,7 +20,7 @@ fn pages(shoot: &Shoot) -> Vec<String> {
 
 #[tokio::test]
 async fn more_nodes_than_a_page_holds_are_listed_to_the_end() {
-    let mut shoot = Shoot::start().await;
+    let mut shoot = TestShoot::start().await;
     shoot.add_nodes(3..1100);
     let seen = shoot.nodes().await.expect("a complete answer");
     let mut names: Vec<&str> = seen.items.iter().map(|node| node.name.as_str()).collect();
@@ -43,7 +43,7 @@ async fn more_nodes_than_a_page_holds_are_listed_to_the_end() {
 
 #[tokio::test]
 async fn a_full_page_is_followed_by_none() {
-    let mut shoot = Shoot::start().await;
+    let mut shoot = TestShoot::start().await;
     shoot.add_nodes(3..100);
     assert_eq!(
         shoot.nodes().await.expect("a complete answer").items.len(),
@@ -54,7 +54,7 @@ async fn a_full_page_is_followed_by_none() {
 
 #[tokio::test]
 async fn what_changes_between_the_pages_does_not_show() {
-    let mut shoot = Shoot::start().await;
+    let mut shoot = TestShoot::start().await;
     shoot.add_nodes(3..600);
     let store = shoot.api.store().clone();
     // Listing by every request and met by none: it changes the nodes when the second page is asked
@@ -74,7 +74,7 @@ async fn what_changes_between_the_pages_does_not_show() {
 
 #[tokio::test]
 async fn a_snapshot_that_is_gone_between_the_pages_begins_again_once() {
-    let mut shoot = Shoot::start().await;
+    let mut shoot = TestShoot::start().await;
     shoot.add_nodes(3..300);
     let gone =
         || When::matches(|record| record.path == NODES && record.query.contains("continue="));
@@ -98,7 +98,7 @@ async fn a_snapshot_that_is_gone_between_the_pages_begins_again_once() {
 
 #[tokio::test]
 async fn a_list_that_breaks_off_between_the_pages_is_no_list() {
-    let mut shoot = Shoot::start().await;
+    let mut shoot = TestShoot::start().await;
     shoot.add_nodes(3..600);
     let second = When::matches(|record| record.path == NODES && record.query.contains("continue="));
     shoot.api.faults().add(second, Fault::status(500));
@@ -140,7 +140,7 @@ async fn pages_without_an_end_are_given_up_by_what_all_of_them_hold() {
             3,
         ),
     ] {
-        let mut shoot = Shoot::start().await;
+        let mut shoot = TestShoot::start().await;
         // Large bodies take their time in a debug build.
         shoot.timeout = Duration::from_secs(60);
         shoot.api.faults().add(
@@ -161,7 +161,7 @@ async fn pages_without_an_end_are_given_up_by_what_all_of_them_hold() {
 
 #[tokio::test]
 async fn pages_of_nodes_may_hold_more_together_than_one_answer_may() {
-    let mut shoot = Shoot::start().await;
+    let mut shoot = TestShoot::start().await;
     shoot.timeout = Duration::from_secs(60);
     let nodes = |next| {
         page(
@@ -184,7 +184,7 @@ async fn pages_of_nodes_may_hold_more_together_than_one_answer_may() {
 
 #[tokio::test]
 async fn a_list_that_begins_again_has_all_its_room_again() {
-    let mut shoot = Shoot::start().await;
+    let mut shoot = TestShoot::start().await;
     shoot.timeout = Duration::from_secs(60);
     let leases = |next| page("LeaseList", &[], next, 7 << 19);
     shoot

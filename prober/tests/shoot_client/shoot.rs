@@ -25,7 +25,7 @@ pub const TOKEN: &str = "t0k3n-0f-th3-pr0b3";
 /// Beyond its budget a probe may take this long on a busy machine before the test fails.
 const LEEWAY: Duration = Duration::from_secs(5);
 
-pub struct Shoot {
+pub struct TestShoot {
     pub api: MemoryApi,
     pub secret: Secret,
     pub engine: ShootClient<Secret>,
@@ -37,10 +37,10 @@ pub struct Shoot {
 
 /// A Secret as the seed's watch shows it, and as it is stored.
 #[derive(Clone, Default)]
-pub struct Secret(Arc<Mutex<State>>);
+pub struct Secret(Arc<Mutex<SecretState>>);
 
 #[derive(Default)]
-struct State {
+struct SecretState {
     watched: Option<Arc<KubeconfigSecret>>,
     stored: Option<Arc<KubeconfigSecret>>,
     rereads: usize,
@@ -68,7 +68,7 @@ impl Secret {
     }
 
     pub fn delete(&self) {
-        *self.0.lock().expect("no panic while locked") = State::default();
+        *self.0.lock().expect("no panic while locked") = SecretState::default();
     }
 
     /// How often it was read again.
@@ -94,7 +94,7 @@ impl Secrets for Secret {
     }
 }
 
-impl Shoot {
+impl TestShoot {
     /// An ordinary API server with three nodes.
     pub async fn start() -> Self {
         Self::with(Options::default()).await

@@ -4,11 +4,11 @@ use prober::shoot_client::{Budget, ShootClient};
 use testbed::hello;
 use tokio::net::TcpListener;
 
-use super::shoot::{Secret, Shoot, TOKEN};
+use super::shoot::{Secret, TOKEN, TestShoot};
 
 #[tokio::test]
 async fn nothing_older_than_tls_1_2_is_offered_to_a_shoot() {
-    let shoot = Shoot::start().await;
+    let shoot = TestShoot::start().await;
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let url = format!("https://{}", listener.local_addr().expect("an address"));
     let secret = Secret::default();

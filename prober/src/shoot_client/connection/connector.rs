@@ -57,7 +57,7 @@ pub fn connector(
     tcp.set_nodelay(true);
     tcp.set_keepalive(Some(KEEP_ALIVE));
     tcp.set_keepalive_interval(Some(KEEP_ALIVE));
-    // As Go: without a proxy of its own the environment's counts (rule 42).
+    // As in Go, the environment's proxy counts if the kubeconfig names none (rule 42).
     let proxies = match &access.proxy {
         Some(proxy) => Matcher::builder().all(proxy.to_string()).build(),
         None => Matcher::from_env(),
@@ -94,7 +94,7 @@ pub fn connector(
     })))
 }
 
-/// Without a lifetime of its own, so that both ways have the same error.
+/// Gives both routes the same error type.
 fn boxed(error: impl Into<AnyError>) -> AnyError {
     error.into()
 }

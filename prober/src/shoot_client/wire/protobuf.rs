@@ -4,11 +4,7 @@
 //! What is read here is checked to the end: lengths, wire types, field numbers, UTF-8. What is
 //! stepped over is checked as far as stepping over it needs.
 
-use chrono::DateTime;
-use prober_core::lease::{LeaseList, LeaseRecord};
-use prober_core::verdict::{NodeCondition, NodeRecord};
-
-use super::{DecodeError, KeptNodes, ListMeta, check_count, check_kind, shortened};
+use super::{DecodeError, ItemList, ListMeta, check_count, check_kind};
 
 /// What every protobuf body of Kubernetes begins with.
 const MAGIC: &[u8] = b"k8s\0";
@@ -29,36 +25,23 @@ pub enum ProtobufError {
     Text,
 }
 
-pub fn leases(
-    expected: &'static str,
-    body: &[u8],
-    leases: &mut LeaseList,
-) -> Result<ListMeta, DecodeError> {
-    let list = open(expected, body)?;
+pub fn read_list<L: ItemList>(body: &[u8], items: &mut L) -> Result<ListMeta, DecodeError> {
+    let list = open(L::KIND, body)?;
     let count = count_items(list)?;
-    check_count(leases.len() + count)?;
-    let mut reserved = false;
-    items(list, |value| {
-        let lease = lease(value)?;
-        if !reserved {
-            leases.reserve(count, room_for_names(count, lease.name, list));
-            reserved = true;
+    check_count(items.count() + count)?;
+    items.reserve(count);
+    let (mut version, mut next) = ("", "");
+    for field in Message(list) {
+        match field? {
+            (1, metadata) => [version, next] = metadata.texts([(2, version), (3, next)])?,
+            (2, item) => items.keep_protobuf(item)?,
+            _ => {}
         }
-        leases.push(lease);
-        Ok(())
+    }
+    Ok(ListMeta {
+        resource_version: version.to_owned(),
+        next: next.to_owned(),
     })
-}
-
-pub fn nodes(
-    expected: &'static str,
-    body: &[u8],
-    nodes: &mut KeptNodes,
-) -> Result<ListMeta, DecodeError> {
-    let list = open(expected, body)?;
-    let count = count_items(list)?;
-    check_count(nodes.nodes.len() + count)?;
-    nodes.nodes.reserve(count);
-    items(list, |value| nodes.push(node(value)?))
 }
 
 /// Takes off Kubernetes' envelope, a `runtime.Unknown`; checks the kind and gives the list.
@@ -84,123 +67,11 @@ fn count_items(list: &[u8]) -> Result<usize, ProtobufError> {
     Ok(count)
 }
 
-/// How much room the names of a list take, by the first of them: the names of a shoot's nodes are
-/// about equally long. Never more than the list itself.
-pub(super) fn room_for_names(count: usize, first: &str, list: &[u8]) -> usize {
-    count.saturating_mul(first.len() + 1).min(list.len())
-}
-
-/// Hands over the items of a list.
-#[inline(always)]
-fn items<'a>(
-    list: &'a [u8],
-    mut take: impl FnMut(FieldValue<'a>) -> Result<(), DecodeError>,
-) -> Result<ListMeta, DecodeError> {
-    let (mut version, mut next) = ("", "");
-    for field in Message(list) {
-        match field? {
-            (1, metadata) => [version, next] = metadata.texts([(2, version), (3, next)])?,
-            (2, item) => take(item)?,
-            _ => {}
-        }
-    }
-    Ok(ListMeta {
-        resource_version: version.to_owned(),
-        next: next.to_owned(),
-    })
-}
-
-/// A message that comes twice is merged: what a later one says wins, and what only an earlier one
-/// says stays.
-fn lease(value: FieldValue<'_>) -> Result<LeaseRecord<'_>, DecodeError> {
-    let (mut name, mut uid, mut duration_seconds, mut stamp) = ("", "", None, None);
-    for field in value.message()? {
-        match field? {
-            (1, metadata) => [name, uid] = metadata.texts([(1, name), (5, uid)])?,
-            (2, spec) => {
-                for field in spec.message()? {
-                    match field? {
-                        (2, value) => duration_seconds = Some(value.int32()?),
-                        (4, value) => timestamp(value, &mut stamp)?,
-                        _ => {}
-                    }
-                }
-            }
-            _ => {}
-        }
-    }
-    let instant = |(seconds, nanos): (i64, i32)| {
-        let instant = u32::try_from(nanos)
-            .ok()
-            .and_then(|nanos| DateTime::from_timestamp(seconds, nanos));
-        instant.ok_or_else(|| DecodeError::RenewTime(shortened(name)))
-    };
-    let renew_time = stamp.map(instant).transpose()?;
-    Ok(LeaseRecord {
-        name,
-        uid: uid.into(),
-        renew_time,
-        duration_seconds,
-    })
-}
-
-/// Seconds and nanoseconds since 1970. An empty message is how Go writes its zero time, which
-/// stands for none.
-fn timestamp(value: FieldValue<'_>, stamp: &mut Option<(i64, i32)>) -> Result<(), ProtobufError> {
-    for field in value.message()? {
-        let (seconds, nanos) = stamp.get_or_insert_default();
-        match field? {
-            (1, value) => *seconds = value.number()? as i64,
-            (2, value) => *nanos = value.int32()?,
-            _ => {}
-        }
-    }
-    Ok(())
-}
-
-fn node(value: FieldValue<'_>) -> Result<NodeRecord, ProtobufError> {
-    let mut node = NodeRecord::default();
-    for field in value.message()? {
-        match field? {
-            (1, metadata) => node_metadata(metadata, &mut node)?,
-            (3, status) => {
-                for field in status.message()? {
-                    if let (4, condition) = field? {
-                        let [kind, status, reason] =
-                            condition.texts([(1, ""), (2, ""), (5, "")])?;
-                        node.note_condition(NodeCondition {
-                            kind,
-                            status,
-                            reason,
-                        });
-                    }
-                }
-            }
-            _ => {}
-        }
-    }
-    Ok(node)
-}
-
-fn node_metadata(metadata: FieldValue<'_>, node: &mut NodeRecord) -> Result<(), ProtobufError> {
-    for field in metadata.message()? {
-        match field? {
-            (1, value) => value.text()?.clone_into(&mut node.name),
-            (11, label) => {
-                let [key, value] = label.entry()?;
-                node.note_label(key, value);
-            }
-            (12, annotation) => node.note_annotation(annotation.entry()?[0]),
-            _ => {}
-        }
-    }
-    Ok(())
-}
-
-struct Message<'a>(&'a [u8]);
+/// A message by its fields.
+pub struct Message<'a>(&'a [u8]);
 
 #[derive(Clone, Copy)]
-enum FieldValue<'a> {
+pub enum FieldValue<'a> {
     Number(u64),
     Bytes(&'a [u8]),
     /// A number of fixed width; no field that is read here is one.
@@ -287,18 +158,18 @@ impl<'a> FieldValue<'a> {
         }
     }
 
-    fn message(self) -> Result<Message<'a>, ProtobufError> {
+    pub fn message(self) -> Result<Message<'a>, ProtobufError> {
         self.bytes().map(Message)
     }
 
-    fn text(self) -> Result<&'a str, ProtobufError> {
+    pub fn text(self) -> Result<&'a str, ProtobufError> {
         std::str::from_utf8(self.bytes()?).map_err(|_| ProtobufError::Text)
     }
 
-    /// Texts of a message by their numbers, each with what it is where the message does not say.
+    /// Texts of a message by their field numbers, each with its default.
     /// The last one of a number counts.
     #[inline(always)]
-    fn texts<const N: usize>(
+    pub fn texts<const N: usize>(
         self,
         mut texts: [(u32, &'a str); N],
     ) -> Result<[&'a str; N], ProtobufError> {
@@ -311,12 +182,7 @@ impl<'a> FieldValue<'a> {
         Ok(texts.map(|(_, text)| text))
     }
 
-    /// Key and value of a map's entry.
-    fn entry(self) -> Result<[&'a str; 2], ProtobufError> {
-        self.texts([(1, ""), (2, "")])
-    }
-
-    fn number(self) -> Result<u64, ProtobufError> {
+    pub fn number(self) -> Result<u64, ProtobufError> {
         match self {
             Self::Number(number) => Ok(number),
             _ => Err(ProtobufError::WireType),
@@ -324,7 +190,7 @@ impl<'a> FieldValue<'a> {
     }
 
     /// Negative ones come with all 64 bits; what is above 32 does not count.
-    fn int32(self) -> Result<i32, ProtobufError> {
+    pub fn int32(self) -> Result<i32, ProtobufError> {
         self.number().map(|number| number as i32)
     }
 }
