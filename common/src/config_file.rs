@@ -41,14 +41,13 @@ impl<T> ConfigFile<T> {
     pub fn open(path: &Path, load: Load<T>) -> Result<(T, Self), ConfigError> {
         let read = Contents::of(path)?;
         let Loaded { config, warnings } = load(&read)?;
-        let (reloads, refused, reporter) = (Family::default(), Gauge::default(), None);
         let file = Self {
             path: path.to_owned(),
             load,
             read: Some(read),
-            reloads,
-            refused,
-            reporter,
+            reloads: Family::default(),
+            refused: Gauge::default(),
+            reporter: None,
         };
         file.warn(warnings);
         Ok((config, file))

@@ -36,7 +36,7 @@ struct Problems {
     warnings: RefCell<Vec<String>>,
 }
 
-/// A config and what its author should hear about it.
+/// A config, with warnings for its author.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Loaded<T> {
     /// Complete and in range.

@@ -17,9 +17,8 @@ pub enum GoDurationError {
     /// Nothing, or a sign alone.
     #[error("it is empty")]
     Empty,
-    /// Something else where digits were due, at this byte of the text.
-    #[error("no number at byte {0}")]
-    NoNumber(usize),
+    #[error("a number is missing")]
+    NoNumber,
     #[error("a number has no unit (ns, us, ms, s, m, h)")]
     NoUnit,
     /// A unit Go does not know, shortened when long.
@@ -29,8 +28,6 @@ pub enum GoDurationError {
     Overflow,
 }
 
-const MICROSECOND: u64 = 1_000;
-const MILLISECOND: u64 = 1_000_000;
 const SECOND: u64 = 1_000_000_000;
 const MINUTE: u64 = 60 * SECOND;
 const HOUR: u64 = 60 * MINUTE;
@@ -66,64 +63,50 @@ impl FromStr for GoDuration {
 
     /// Reads what Go's `time.ParseDuration` reads, to the nanosecond.
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let unsigned = text.strip_prefix(['+', '-']).unwrap_or(text);
-        let negative = text.starts_with('-');
-        if unsigned == "0" {
+        let mut rest = text.strip_prefix(['+', '-']).unwrap_or(text);
+        if rest == "0" {
             return Ok(Self(0));
         }
-        if unsigned.is_empty() {
+        if rest.is_empty() {
             return Err(GoDurationError::Empty);
         }
-        let mut rest = unsigned;
-        let mut total: i128 = 0;
+        let mut total = 0;
         while !rest.is_empty() {
-            let (part, after) = take_part(rest, text.len() - rest.len())?;
-            total = Some(total + part)
-                .filter(|sum| *sum <= i128::from(LIMIT))
-                .ok_or(GoDurationError::Overflow)?;
-            rest = after;
+            total += take_part(&mut rest)?;
+            if total > i128::from(LIMIT) {
+                return Err(GoDurationError::Overflow);
+            }
         }
-        let signed = if negative { -total } else { total };
-        i64::try_from(signed)
-            .map(Self)
-            .map_err(|_| GoDurationError::Overflow)
+        let signed = if text.starts_with('-') { -total } else { total };
+        let nanos = i64::try_from(signed).map_err(|_| GoDurationError::Overflow)?;
+        Ok(Self(nanos))
     }
 }
 
-/// Reads one number with its unit; the nanoseconds and what follows them.
-fn take_part(text: &str, offset: usize) -> Result<(i128, &str), GoDurationError> {
-    let (whole, after_whole) = take_digits(text);
-    let (fraction, after_number) = match after_whole.strip_prefix('.') {
-        Some(after_point) => take_digits(after_point),
-        None => ("", after_whole),
-    };
+/// Takes one number with its unit off the text: its nanoseconds.
+fn take_part(text: &mut &str) -> Result<i128, GoDurationError> {
+    let is_digit = |c: char| c.is_ascii_digit();
+    let whole = take_while(text, is_digit);
+    let mut fraction = "";
+    if let Some(after_point) = text.strip_prefix('.') {
+        *text = after_point;
+        fraction = take_while(text, is_digit);
+    }
     if whole.is_empty() && fraction.is_empty() {
-        return Err(GoDurationError::NoNumber(offset));
+        return Err(GoDurationError::NoNumber);
     }
-    let value = if whole.is_empty() {
-        Some(0)
-    } else {
-        whole.parse().ok()
-    };
-    let value: u64 = value
-        .filter(|value| *value <= LIMIT)
-        .ok_or(GoDurationError::Overflow)?;
-    let unit_end = after_number
-        .find(|c: char| c == '.' || c.is_ascii_digit())
-        .unwrap_or(after_number.len());
-    let (unit_name, rest) = after_number.split_at(unit_end);
-    let unit = unit_nanos(unit_name)?;
-    Ok((
-        i128::from(value) * i128::from(unit) + i128::from(fraction_nanos(fraction, unit)),
-        rest,
-    ))
+    let unit = unit_nanos(take_while(text, |c| c != '.' && !is_digit(c)))?;
+    let whole: u64 = format!("0{whole}")
+        .parse()
+        .map_err(|_| GoDurationError::Overflow)?;
+    Ok(i128::from(whole) * i128::from(unit) + i128::from(fraction_nanos(fraction, unit)))
 }
 
-fn take_digits(text: &str) -> (&str, &str) {
-    text.split_at(
-        text.find(|c: char| !c.is_ascii_digit())
-            .unwrap_or(text.len()),
-    )
+fn take_while<'a>(text: &mut &'a str, belongs: impl Fn(char) -> bool) -> &'a str {
+    let end = text.find(|c| !belongs(c)).unwrap_or(text.len());
+    let (taken, rest) = text.split_at(end);
+    *text = rest;
+    taken
 }
 
 /// The nanoseconds of `0.<fraction>` units. Go does this in float64 and cuts off what is left of a
@@ -143,21 +126,20 @@ fn fraction_nanos(fraction: &str, unit: u64) -> u64 {
 }
 
 fn unit_nanos(name: &str) -> Result<u64, GoDurationError> {
-    Ok(match name {
-        "" => return Err(GoDurationError::NoUnit),
-        "ns" => 1,
+    match name {
+        "" => Err(GoDurationError::NoUnit),
+        "ns" => Ok(1),
         // U+00B5 is the micro sign, U+03BC the Greek letter mu: Go takes both.
-        "us" | "\u{b5}s" | "\u{3bc}s" => MICROSECOND,
-        "ms" => MILLISECOND,
-        "s" => SECOND,
-        "m" => MINUTE,
-        "h" => HOUR,
+        "us" | "\u{b5}s" | "\u{3bc}s" => Ok(1_000),
+        "ms" => Ok(1_000_000),
+        "s" => Ok(SECOND),
+        "m" => Ok(MINUTE),
+        "h" => Ok(HOUR),
         other => {
-            return Err(GoDurationError::UnknownUnit(
-                other.chars().take(SHOWN).collect(),
-            ));
+            let shown = other.chars().take(SHOWN).collect();
+            Err(GoDurationError::UnknownUnit(shown))
         }
-    })
+    }
 }
 
 impl fmt::Display for GoDuration {

@@ -17,17 +17,17 @@ const MAX_DEPTH: usize = 64;
 /// One YAML value. Keys are texts, as they are after the Go original's way through JSON; of
 /// duplicates only the last is kept.
 #[derive(Clone, Debug, PartialEq, EnumTryAs)]
-pub enum Yaml {
+pub enum YamlNode {
     Null,
     Bool(bool),
     Integer(i128),
     Float(f64),
     Text(String),
-    List(Vec<Spanned<Yaml>>),
-    Map(Vec<(String, Spanned<Yaml>)>),
+    List(Vec<Spanned<YamlNode>>),
+    Map(Vec<(String, Spanned<YamlNode>)>),
 }
 
-impl Yaml {
+impl YamlNode {
     /// The text a string field gets from a scalar: a bare number or boolean becomes its usual
     /// spelling (rule 18).
     pub fn as_text(&self) -> Option<String> {
@@ -37,6 +37,14 @@ impl Yaml {
             Self::Integer(value) => Some(value.to_string()),
             Self::Float(value) => Some(spelling(*value)),
             Self::Null | Self::List(_) | Self::Map(_) => None,
+        }
+    }
+
+    pub fn as_number(&self) -> Option<f64> {
+        match self {
+            Self::Integer(value) => Some(*value as f64),
+            Self::Float(value) => Some(*value),
+            _ => None,
         }
     }
 }
@@ -67,7 +75,7 @@ fn spelling(value: f64) -> String {
     }
 }
 
-impl fmt::Display for Yaml {
+impl fmt::Display for YamlNode {
     /// The value as an error message shows it.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         /// Enough to recognise a value by.
@@ -87,8 +95,8 @@ impl fmt::Display for Yaml {
     }
 }
 
-/// Reads the first document of `text`; no document at all is [`Yaml::Null`].
-pub fn read(text: &str) -> Result<Yaml, String> {
+/// Reads the first document of `text`; no document at all is [`YamlNode::Null`].
+pub fn read(text: &str) -> Result<YamlNode, String> {
     let options = serde_saphyr::options! {
         budget: serde_saphyr::budget! {
             max_nodes: MAX_NODES,
@@ -105,13 +113,13 @@ pub fn read(text: &str) -> Result<Yaml, String> {
         with_snippet: false,
     };
     let mut bytes = text.as_bytes();
-    let first = serde_saphyr::read_with_options::<_, Yaml>(&mut bytes, options).next();
+    let first = serde_saphyr::read_with_options::<_, YamlNode>(&mut bytes, options).next();
     first
-        .unwrap_or(Ok(Yaml::Null))
+        .unwrap_or(Ok(YamlNode::Null))
         .map_err(|error| error.to_string())
 }
 
-impl<'de> Deserialize<'de> for Yaml {
+impl<'de> Deserialize<'de> for YamlNode {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         deserializer.deserialize_any(YamlVisitor)
     }
@@ -120,47 +128,47 @@ impl<'de> Deserialize<'de> for Yaml {
 struct YamlVisitor;
 
 impl<'de> Visitor<'de> for YamlVisitor {
-    type Value = Yaml;
+    type Value = YamlNode;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("a YAML value")
     }
 
-    fn visit_unit<E: de::Error>(self) -> Result<Yaml, E> {
-        Ok(Yaml::Null)
+    fn visit_unit<E: de::Error>(self) -> Result<YamlNode, E> {
+        Ok(YamlNode::Null)
     }
 
-    fn visit_bool<E: de::Error>(self, value: bool) -> Result<Yaml, E> {
-        Ok(Yaml::Bool(value))
+    fn visit_bool<E: de::Error>(self, value: bool) -> Result<YamlNode, E> {
+        Ok(YamlNode::Bool(value))
     }
 
-    fn visit_i64<E: de::Error>(self, value: i64) -> Result<Yaml, E> {
-        Ok(Yaml::Integer(value.into()))
+    fn visit_i64<E: de::Error>(self, value: i64) -> Result<YamlNode, E> {
+        Ok(YamlNode::Integer(value.into()))
     }
 
-    fn visit_u64<E: de::Error>(self, value: u64) -> Result<Yaml, E> {
-        Ok(Yaml::Integer(value.into()))
+    fn visit_u64<E: de::Error>(self, value: u64) -> Result<YamlNode, E> {
+        Ok(YamlNode::Integer(value.into()))
     }
 
-    fn visit_f64<E: de::Error>(self, value: f64) -> Result<Yaml, E> {
-        Ok(Yaml::Float(value))
+    fn visit_f64<E: de::Error>(self, value: f64) -> Result<YamlNode, E> {
+        Ok(YamlNode::Float(value))
     }
 
-    fn visit_str<E: de::Error>(self, text: &str) -> Result<Yaml, E> {
-        Ok(Yaml::Text(text.to_owned()))
+    fn visit_str<E: de::Error>(self, text: &str) -> Result<YamlNode, E> {
+        Ok(YamlNode::Text(text.to_owned()))
     }
 
-    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Yaml, A::Error> {
+    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<YamlNode, A::Error> {
         let mut list = Vec::new();
         while let Some(item) = items.next_element()? {
             list.push(item);
         }
-        Ok(Yaml::List(list))
+        Ok(YamlNode::List(list))
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<Yaml, A::Error> {
-        let mut map: Vec<(String, Spanned<Yaml>)> = Vec::new();
-        while let Some((key, value)) = entries.next_entry::<Yaml, _>()? {
+    fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<YamlNode, A::Error> {
+        let mut map: Vec<(String, Spanned<YamlNode>)> = Vec::new();
+        while let Some((key, value)) = entries.next_entry::<YamlNode, _>()? {
             let key = key
                 .as_text()
                 .ok_or_else(|| de::Error::custom(format!("{key} cannot be a key")))?;
@@ -169,6 +177,6 @@ impl<'de> Visitor<'de> for YamlVisitor {
                 None => map.push((key, value)),
             }
         }
-        Ok(Yaml::Map(map))
+        Ok(YamlNode::Map(map))
     }
 }

@@ -100,7 +100,7 @@ pub enum TimeEncoding {
     Nanos,
 }
 
-/// From which level on a stack trace was asked for.
+/// The level from which on a stack trace was requested.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Display, EnumString, VariantNames)]
 #[strum(serialize_all = "lowercase", ascii_case_insensitive)]
 pub enum StackLevel {

@@ -6,12 +6,12 @@ use go_compat::yaml::Location;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FieldError {
-    /// Where it stands: `dependentResourceInfos[1].scaleUp.level`; empty for the file as a whole.
+    /// Its path, as `dependentResourceInfos[1].scaleUp.level`; empty for the file as a whole.
     pub field: String,
-    /// What stands there, as written (shortened when long); `None` when nothing does.
+    /// As written (shortened when long); `None` if it is missing.
     pub value: Option<String>,
     pub expected: String,
-    /// Where in the file the value is; none when nothing stands there, or for the file as a whole.
+    /// `None` if it is missing, or for the file as a whole.
     pub place: Option<Location>,
 }
 

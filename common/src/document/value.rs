@@ -5,7 +5,7 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use common_core::duration::GoDuration;
-use go_compat::yaml::{self, Location, Spanned, Yaml, same_field};
+use go_compat::yaml::{self, Location, Spanned, YamlNode, same_field};
 
 use super::{ConfigKey, FieldError, Problems, error};
 
@@ -14,7 +14,7 @@ use super::{ConfigKey, FieldError, Problems, error};
 pub struct ConfigValue<'d> {
     /// As errors name it.
     pub(super) path: String,
-    yaml: &'d Yaml,
+    yaml: &'d YamlNode,
     place: Option<Location>,
     /// What its key takes.
     takes: &'static str,
@@ -22,7 +22,7 @@ pub struct ConfigValue<'d> {
 }
 
 impl<'d> ConfigValue<'d> {
-    pub(super) fn root(yaml: &'d Yaml, problems: &'d Problems) -> Self {
+    pub(super) fn root(yaml: &'d YamlNode, problems: &'d Problems) -> Self {
         Self {
             path: String::new(),
             yaml,
@@ -33,18 +33,18 @@ impl<'d> ConfigValue<'d> {
     }
 
     /// A value within this one.
-    fn inner(&self, path: String, spanned: Option<&'d Spanned<Yaml>>) -> Self {
-        let spanned = spanned.filter(|spanned| spanned.value != Yaml::Null);
+    fn inner(&self, path: String, spanned: Option<&'d Spanned<YamlNode>>) -> Self {
+        let spanned = spanned.filter(|spanned| spanned.value != YamlNode::Null);
         Self {
             path,
-            yaml: spanned.map_or(&Yaml::Null, |spanned| &spanned.value),
+            yaml: spanned.map_or(&YamlNode::Null, |spanned| &spanned.value),
             place: spanned.map(|spanned| spanned.referenced),
             ..*self
         }
     }
 
     pub fn is_absent(&self) -> bool {
-        *self.yaml == Yaml::Null
+        *self.yaml == YamlNode::Null
     }
 
     /// Notes an error about this value, or about its absence.
@@ -85,7 +85,7 @@ impl<'d> ConfigValue<'d> {
         if self.is_absent() {
             return Some(String::new());
         }
-        self.convert("a string", Yaml::as_text)
+        self.convert("a string", YamlNode::as_text)
     }
 
     pub fn boolean(&self) -> Option<bool> {
@@ -94,34 +94,24 @@ impl<'d> ConfigValue<'d> {
 
     /// A whole number that fits an `i32`; `1.0` is one, `"1"` is not (rules 18, 19).
     pub fn integer(&self) -> Option<i32> {
+        let is_integer = |number: &f64| {
+            number.fract() == 0.0 && (f64::from(i32::MIN)..=f64::from(i32::MAX)).contains(number)
+        };
         self.convert(
             "a whole number that fits in 32 bits, without quotes",
-            |yaml| match yaml {
-                Yaml::Integer(value) => i32::try_from(*value).ok(),
-                // A float with no fraction in the range of i32 is exact in f64.
-                Yaml::Float(value)
-                    if value.fract() == 0.0 && value.abs() <= f64::from(i32::MAX) =>
-                {
-                    Some(*value as i32)
-                }
-                _ => None,
-            },
+            |yaml| Some(yaml.as_number().filter(is_integer)? as i32),
         )
     }
 
     /// A number; a quoted one is none (rule 18).
     pub fn number(&self) -> Option<f64> {
-        self.convert("a number, without quotes", |yaml| match yaml {
-            Yaml::Integer(value) => Some(*value as f64),
-            Yaml::Float(value) => Some(*value),
-            _ => None,
-        })
+        self.convert("a number, without quotes", YamlNode::as_number)
     }
 
     /// A Go duration as a string; a bare number is none, whatever it is (rule 21).
     pub fn duration(&self) -> Option<GoDuration> {
         let expected = "a duration like \"30s\" or \"1h15m\"";
-        let text = self.convert(expected, Yaml::try_as_text_ref)?;
+        let text = self.convert(expected, YamlNode::try_as_text_ref)?;
         text.parse()
             .map_err(|error| self.refuse(format!("{expected} ({error})")))
             .ok()
@@ -136,14 +126,14 @@ impl<'d> ConfigValue<'d> {
     /// This value if it is an object. As in Go a missing one has nothing set.
     pub fn object(&self) -> Option<Self> {
         if !self.is_absent() {
-            self.convert("an object", Yaml::try_as_map_ref)?;
+            self.convert("an object", YamlNode::try_as_map_ref)?;
         }
         Some(self.clone())
     }
 
     /// Reads each item.
     pub fn list<T>(&self, mut read: impl FnMut(&Self) -> Option<T>) -> Option<Vec<T>> {
-        let items = self.convert("a list", Yaml::try_as_list_ref)?.iter();
+        let items = self.convert("a list", YamlNode::try_as_list_ref)?.iter();
         all(items.enumerate().map(|(index, item)| {
             let path = format!("{}[{index}]", self.path);
             read(&self.inner(path, Some(item)))
@@ -218,11 +208,15 @@ impl<'d> ConfigValue<'d> {
         }
     }
 
-    fn fields(&self) -> &'d [(String, Spanned<Yaml>)] {
+    fn fields(&self) -> &'d [(String, Spanned<YamlNode>)] {
         self.yaml.try_as_map_ref().map_or(&[], Vec::as_slice)
     }
 
-    fn convert<T>(&self, expected: &str, convert: impl FnOnce(&'d Yaml) -> Option<T>) -> Option<T> {
+    fn convert<T>(
+        &self,
+        expected: &str,
+        convert: impl FnOnce(&'d YamlNode) -> Option<T>,
+    ) -> Option<T> {
         if self.is_absent() {
             return None;
         }

@@ -103,7 +103,7 @@ fn wrong_value(refusal: &clap::Error) -> UsageError {
     UsageError(format!("{flag}=\"{value}\": {expected}"))
 }
 
-/// A word as a message repeats it: on one line, and not at any length.
+/// A word as a message repeats it: on one line, and shortened.
 fn shown(word: &str) -> String {
     /// Enough to recognise a word by.
     const SHOWN: usize = 200;

@@ -28,12 +28,12 @@ config_object! {
 }
 
 /// An entry of `servicesAndDependantSelectors`.
-struct Entry {
+struct ServiceEntry {
     pod_selectors: Vec<Selector>,
 }
 
 config_object! {
-    SERVICE, entry -> Entry {
+    SERVICE, entry -> ServiceEntry {
         pod_selectors = selectors, "podSelectors", "a list of at least one label selector", "",
             "The pods that wait for the Service are those that any of these selects";
     }

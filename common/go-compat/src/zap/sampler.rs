@@ -4,10 +4,10 @@
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-/// Of equal lines in one second the first so many are written (zap's production setting, rule 9).
+/// How many equal lines of one second are written (zap's production setting, rule 9).
 const FIRST: u64 = 100;
 
-/// And after those each so-manieth.
+/// After those, every hundredth is written.
 const THEREAFTER: u64 = 100;
 
 /// The most different lines counted within a second; any further ones are written. zap counts in as
