@@ -290,7 +290,7 @@ async fn of_all_shoots_one_that_cannot_be_asked_keeps_no_other_from_coming_back(
     let output = world.run(&["--all", "--yes"]).await;
     assert_eq!(output.status.code(), Some(1), "{output:?}");
     assert!(
-        stderr(&output).contains(&format!("error: {ONE}: its leases could not be looked at")),
+        stderr(&output).contains(&format!("error: {ONE}: it could not be probed")),
         "{output:?}"
     );
     assert!(

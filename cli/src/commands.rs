@@ -3,32 +3,26 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::{Args, Parser, ValueEnum};
 use common::flags::Agent;
 use common_core::duration::GoDuration;
 
 /// Watches over dependencies between the parts of Gardener shoot clusters
 #[derive(Debug, Parser)]
 #[command(name = "dependency-watchdog", version, disable_help_subcommand = true)]
-pub(crate) struct Cli {
-    #[command(subcommand)]
-    pub(crate) command: Command,
-}
-
-#[derive(Debug, Subcommand)]
-pub(crate) enum Command {
+pub(crate) enum Cli {
     /// Show every shoot of the seed: what its Cluster says, what is held down, who leads
-    Status(Access),
+    Status(SeedArgs),
     /// Explain one shoot: why it is probed or not, why each controller is as it is, what its leases
     /// say
-    Explain(Explain),
+    Explain(ExplainArgs),
     /// Probe one shoot, say the verdict and what would be written, and write nothing
-    Probe(Probe),
+    Probe(ProbeArgs),
     /// Show how what is held down would come back, and with --yes bring it back, in order and as it
     /// was
-    Restore(Restore),
+    Restore(RestoreArgs),
     /// Check a config file: every error and warning with line and column
-    CheckConfig(CheckConfig),
+    CheckConfig(CheckConfigArgs),
     /// Print a completion script for a shell
     Completions {
         /// The shell
@@ -41,9 +35,9 @@ pub(crate) enum Command {
     },
 }
 
-/// How to reach the seed, what the prober is configured to do there, and how to say what is found.
+/// How to reach the seed, what the prober is configured to do there, and how to print the answer.
 #[derive(Debug, Args)]
-pub(crate) struct Access {
+pub(crate) struct SeedArgs {
     /// How to reach the seed; without it $KUBECONFIG, the pod's service account, ~/.kube/config
     #[arg(long, value_name = "PATH")]
     pub(crate) kubeconfig: Option<PathBuf>,
@@ -68,54 +62,54 @@ pub(crate) enum Format {
 }
 
 #[derive(Debug, Args)]
-pub(crate) struct Explain {
+pub(crate) struct ExplainArgs {
     /// The shoot's namespace on the seed, as shoot--project--name
     pub(crate) namespace: String,
     #[command(flatten)]
-    pub(crate) access: Access,
-    /// Look once, though one look may decide nothing: in an outage the stamps must be watched for
-    /// some ten seconds
+    pub(crate) seed: SeedArgs,
+    /// Probe only once, though one probe may decide nothing: in an outage the stamps must be
+    /// watched for some ten seconds
     #[arg(long)]
     pub(crate) once: bool,
 }
 
 #[derive(Debug, Args)]
-pub(crate) struct Probe {
+pub(crate) struct ProbeArgs {
     /// The shoot's namespace on the seed, as shoot--project--name
     pub(crate) namespace: String,
     #[command(flatten)]
-    pub(crate) access: Access,
-    /// How long to look at most; leases whose stamps cannot be believed must be watched for a
+    pub(crate) seed: SeedArgs,
+    /// How long to probe at most; leases whose stamps cannot be believed must be watched for a
     /// quarter of the grace
     #[arg(long, value_name = "DURATION", default_value = "1m", value_parser = duration)]
     pub(crate) timeout: Duration,
 }
 
 #[derive(Debug, Args)]
-pub(crate) struct Restore {
+pub(crate) struct RestoreArgs {
     /// The shoot's namespace on the seed, as shoot--project--name
     #[arg(required_unless_present = "all", conflicts_with = "all")]
     pub(crate) namespace: Option<String>,
-    /// Every shoot of which a controller carries the watchdog's marker
+    /// Every shoot with a controller that carries the watchdog's marker
     #[arg(long)]
     pub(crate) all: bool,
-    /// Do it, and do not only show it
+    /// Restore; without it only show what would be written
     #[arg(long)]
     pub(crate) yes: bool,
-    /// Do not look at the leases: pause the shoot, so that the prober leaves it, and restore what
-    /// carries the marker
+    /// Do not probe: pause the shoot, so that the prober leaves it alone, and restore what carries
+    /// the marker
     #[arg(long)]
     pub(crate) force: bool,
     #[command(flatten)]
-    pub(crate) access: Access,
-    /// How long to look at most; leases whose stamps cannot be believed must be watched for a
+    pub(crate) seed: SeedArgs,
+    /// How long to probe at most; leases whose stamps cannot be believed must be watched for a
     /// quarter of the grace
     #[arg(long, value_name = "DURATION", default_value = "1m", value_parser = duration)]
     pub(crate) timeout: Duration,
 }
 
 #[derive(Debug, Args)]
-pub(crate) struct CheckConfig {
+pub(crate) struct CheckConfigArgs {
     /// The config file
     pub(crate) file: PathBuf,
     /// Whose config it is; without it what the file's keys say
@@ -125,10 +119,8 @@ pub(crate) struct CheckConfig {
 
 fn duration(text: &str) -> Result<Duration, String> {
     let duration: GoDuration = text.parse().map_err(|error| format!("{error}"))?;
-    duration
-        .to_std()
-        .filter(|duration| !duration.is_zero())
-        .ok_or_else(|| "expected a duration above 0".to_owned())
+    let duration = duration.to_std().filter(|duration| !duration.is_zero());
+    duration.ok_or_else(|| "expected a duration above 0".to_owned())
 }
 
 #[cfg(test)]

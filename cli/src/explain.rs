@@ -3,31 +3,32 @@
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
-use kube::Api;
+use common::status::TIMESTAMP;
 use kube::api::DynamicObject;
-use prober::observability::status::ProbeStatus;
-use prober::owner_check::OwnerStatus;
-use prober::read_only::ReadOnlyProber;
-use prober::seed::watch_scope::WatchScope;
+use kube::core::GroupVersionKind;
+use kube::discovery::pinned_kind;
+use kube::{Api, Client};
+use prober::{Fact, OwnerStatus, ProbeStatus, ShootState, Tone, WatchScope};
 use prober_core::config::ResourceRef;
 use prober_core::options::{GARDEN, ShownOption};
 use prober_core::replicas::{DependentState, MELTDOWN_PROTECTION_ACTIVE};
 use serde::Serialize;
 
-use crate::outages::{self, Outages};
-use crate::output::{bad, good, table, warn};
-use crate::probe::{is_clear, look, report};
-use crate::status::{LEASES, leader};
-use crate::{commands, output, seed, why};
+use crate::commands::ExplainArgs;
+use crate::outages::{self, ObservedOutages};
+use crate::output::{self, count, lines, paint, table};
+use crate::probe::{self, is_clear, probe_until};
+use crate::seed::SeedReader;
+use crate::{leader, why};
 
-/// How long one look may take, its connection included.
-const LOOK: Duration = Duration::from_secs(15);
+/// How long one probe may take, its connection included.
+const ONE_PROBE: Duration = Duration::from_secs(15);
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Answer {
+struct Explanation {
     namespace: String,
-    state: &'static str,
+    state: ShootState,
     because: String,
     /// None when the namespaces cannot be read.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -44,21 +45,21 @@ struct Answer {
     /// Annotations of its namespace, or of `garden`, that cannot be read.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     refused: Vec<String>,
-    dependents: Vec<Dependent>,
-    /// What looking at the shoot shows; none when it is not probed.
+    dependents: Vec<ExplainedDependent>,
+    /// What a probe shows; none when it is not probed.
     #[serde(skip_serializing_if = "Option::is_none")]
     probe: Option<ProbeStatus>,
     /// None when no prober is deployed.
     #[serde(skip_serializing_if = "Option::is_none")]
-    outages: Option<Outages>,
+    outages: Option<ObservedOutages>,
     config_from: String,
 }
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Dependent {
-    kind: String,
-    name: String,
+struct ExplainedDependent {
+    #[serde(flatten)]
+    resource: ResourceRef,
     #[serde(skip_serializing_if = "Option::is_none")]
     replicas: Option<i32>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -72,19 +73,55 @@ struct Dependent {
     because: String,
 }
 
-pub(crate) async fn run(args: commands::Explain) -> anyhow::Result<()> {
-    let seed = seed::read(&args.access, WatchScope::Shoot(args.namespace.clone())).await?;
+pub(crate) async fn run(args: ExplainArgs) -> anyhow::Result<()> {
+    let namespace = args.namespace;
+    let seed = SeedReader::open(&args.seed, WatchScope::Shoot(namespace.clone())).await?;
+    let state = ShootState::from(&*seed.cluster(&namespace)?);
     let prober = &seed.prober;
-    let cluster = seed.cluster(&args.namespace)?;
-    let (state, because) = why::state(&cluster);
-    let options = prober.options(&args.namespace);
-    let only_held_down = options.map_or(seed.config.restore_only_held_down, |options| {
-        options.restore_only_held_down.value
-    });
-    let mut dependents = Vec::new();
-    for (dependent, observed) in prober.dependents(&args.namespace) {
-        let because = why::dependent(dependent, &observed, only_held_down);
-        let observed = match observed {
+    let options = prober.options(&namespace);
+    let mut explanation = Explanation {
+        because: state.meaning(),
+        state,
+        paused: prober.paused(&namespace),
+        owner: prober.owner(&namespace).await,
+        machines: prober.machines(&namespace),
+        settings: options.map(|options| options.shown()),
+        refused: seed.refused(|refused_by| refused_by == namespace || refused_by == GARDEN),
+        dependents: dependents(&seed, &namespace).await,
+        probe: None,
+        outages: None,
+        config_from: seed.config_from,
+        namespace,
+    };
+    let namespace = &explanation.namespace;
+    let limit = if args.once {
+        ONE_PROBE
+    } else {
+        ONE_PROBE + prober.longest_doubt(namespace)
+    };
+    let enough = |probe: &ProbeStatus| {
+        if args.once {
+            probe.found.is_some() || probe.failure.is_some()
+        } else {
+            is_enough(probe)
+        }
+    };
+    explanation.probe = probe_until(&seed.prober, namespace, limit, enough).await;
+    let (client, garden) = (&seed.client, &args.seed.garden_namespace);
+    let leader = leader::read(client, garden, leader::PROBER).await.holder;
+    explanation.outages = outages::read(client, garden, leader.as_deref(), Some(namespace)).await;
+    output::write(&explanation, args.seed.output, || explanation.text())
+}
+
+async fn dependents(seed: &SeedReader, namespace: &str) -> Vec<ExplainedDependent> {
+    let options = seed.prober.options(namespace);
+    let configured = seed.config.restore_only_held_down;
+    let only_held_down = options.map_or(configured, |options| options.restore_only_held_down.value);
+    let mut explained = Vec::new();
+    for (dependent, state) in seed.prober.dependents(namespace) {
+        let because = why::dependent(dependent, &state, only_held_down);
+        let resource = dependent.resource.clone();
+        let observed = match state {
             DependentState::Present(observed) => Some(observed),
             _ => None,
         };
@@ -92,13 +129,12 @@ pub(crate) async fn run(args: commands::Explain) -> anyhow::Result<()> {
             .as_ref()
             .is_some_and(|observed| observed.marks.held_down);
         let since = if held_down {
-            marked_since(&seed.client, &args.namespace, &dependent.resource).await
+            marked_since(&seed.client, namespace, &resource).await
         } else {
             None
         };
-        dependents.push(Dependent {
-            kind: dependent.resource.kind.clone(),
-            name: dependent.resource.name.clone(),
+        explained.push(ExplainedDependent {
+            resource,
             replicas: observed.as_ref().map(|observed| observed.replicas),
             ready: observed.as_ref().map(|observed| observed.ready),
             held_down,
@@ -107,174 +143,103 @@ pub(crate) async fn run(args: commands::Explain) -> anyhow::Result<()> {
             because,
         });
     }
-    let (machines, paused) = (
-        prober.machines(&args.namespace),
-        prober.paused(&args.namespace),
-    );
-    let settings = options.map(|options| options.shown());
-    let owner = prober.owner(&args.namespace).await;
-    let refused = refused(prober, |namespace| {
-        namespace == args.namespace || namespace == GARDEN
-    });
-    let longest = if args.once {
-        LOOK
-    } else {
-        LOOK + prober.longest_doubt(&args.namespace)
-    };
-    let looked = |probe: &ProbeStatus| probe.found.is_some() || probe.failure.is_some();
-    let probe = look(seed.prober, &args.namespace, longest, |probe| {
-        if args.once {
-            looked(probe)
-        } else {
-            is_enough(probe)
-        }
-    })
-    .await;
-    let (config_from, namespace, garden) = (
-        seed.config_from,
-        args.namespace,
-        &args.access.garden_namespace,
-    );
-    let leader = leader(&seed.client, garden, LEASES[0]).await.holder;
-    let outages = outages::read(&seed.client, garden, leader.as_deref(), Some(&namespace)).await;
-    let answer = Answer {
-        namespace,
-        state,
-        because,
-        paused,
-        owner,
-        machines,
-        settings,
-        refused,
-        dependents,
-        probe,
-        outages,
-        config_from,
-    };
-    output::write(&answer, args.access.output, || text(&answer))
+    explained
 }
 
-/// The annotations of some namespaces that cannot be read, as they are said to people.
-pub(crate) fn refused(prober: &ReadOnlyProber, of: impl Fn(&str) -> bool) -> Vec<String> {
-    let refused = prober
-        .refused()
-        .into_iter()
-        .filter(|(namespace, _)| of(namespace));
-    refused
-        .map(|(namespace, refused)| format!("namespace {namespace}: {refused}"))
-        .collect()
-}
-
-/// Whether looking on would tell no more: nothing can be learnt now, or a verdict and the state of
+/// Whether more probes would tell no more: nothing can be learnt now, or a verdict and the state of
 /// all leases but one are certain. A zone can be lost by two.
 fn is_enough(probe: &ProbeStatus) -> bool {
-    probe.failure.is_some()
-        || is_clear(probe)
-            && probe
-                .found
-                .as_ref()
-                .is_some_and(|found| found.finding.tally.undecided < 2)
+    let found = probe.found.as_ref();
+    let certain = found.is_some_and(|found| found.finding.tally.undecided < 2);
+    probe.failure.is_some() || is_clear(probe) && certain
 }
 
 /// When the marker was set, if the API server's record of who manages which field says so.
 async fn marked_since(
-    client: &kube::Client,
+    client: &Client,
     namespace: &str,
     resource: &ResourceRef,
 ) -> Option<DateTime<Utc>> {
-    let (group, version) = resource
-        .api_version
-        .split_once('/')
-        .unwrap_or(("", &resource.api_version));
-    let gvk = kube::core::GroupVersionKind::gvk(group, version, &resource.kind);
-    let (kind, _) = kube::discovery::pinned_kind(client, &gvk).await.ok()?;
+    let api_version = resource.api_version.as_str();
+    let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
+    let gvk = GroupVersionKind::gvk(group, version, &resource.kind);
+    let (kind, _) = pinned_kind(client, &gvk).await.ok()?;
     let api: Api<DynamicObject> = Api::namespaced_with(client.clone(), namespace, &kind);
-    let fields = api
-        .get(&resource.name)
-        .await
-        .ok()?
-        .metadata
-        .managed_fields?;
-    let key = format!("f:{MELTDOWN_PROTECTION_ACTIVE}");
-    let entry = fields.into_iter().find(|entry| {
-        entry
-            .fields_v1
-            .as_ref()
-            .is_some_and(|fields| !fields.0["f:metadata"]["f:annotations"][&key].is_null())
+    let object = api.get(&resource.name).await.ok()?;
+    let marker = format!("f:{MELTDOWN_PROTECTION_ACTIVE}");
+    let entry = object.metadata.managed_fields?.into_iter().find(|entry| {
+        let fields = entry.fields_v1.as_ref();
+        fields.is_some_and(|fields| !fields.0["f:metadata"]["f:annotations"][&marker].is_null())
     })?;
     DateTime::from_timestamp_micros(entry.time?.0.as_microsecond())
 }
 
-fn text(answer: &Answer) -> String {
-    let mut text = String::new();
-    let mut line = |name: &str, value: &str| text.push_str(&output::line(name, value));
-    line("Namespace", &answer.namespace);
-    line("State", &format!("{}: {}", answer.state, answer.because));
-    match answer.paused {
-        Some(true) => line(
-            "Paused",
-            &warn("yes: its operators want nothing written, in either direction"),
-        ),
-        Some(false) => {}
-        None => line(
-            "Paused",
-            &warn("could not be read: may namespaces be listed and watched?"),
-        ),
+impl Explanation {
+    fn text(&self) -> String {
+        let mut text = lines(&self.facts());
+        let rows = self.dependents.iter().map(ExplainedDependent::row);
+        let dependents = table(["RESOURCE", "REPLICAS", "READY", "WHY"], rows.collect());
+        text.push_str(&format!("\n{dependents}\n"));
+        text.push_str(&match &self.probe {
+            Some(probe) => probe::text(probe),
+            None if self.state == ShootState::Probed => {
+                "The shoot could not be probed.\n".to_owned()
+            }
+            None => "Its leases are not read, since it is not probed.\n".to_owned(),
+        });
+        if let Some(outages) = &self.outages {
+            text.push_str(&format!("\n{}", outages.text()));
+        }
+        text
     }
-    if let Some(owner) = &answer.owner {
-        line("Owner", &why::owner(owner));
+
+    fn facts(&self) -> Vec<Fact> {
+        let mut facts = vec![
+            Fact::new(Tone::Soft, "Namespace", &self.namespace),
+            self.state.fact(),
+        ];
+        match self.paused {
+            Some(true) => facts.push(Fact::paused()),
+            Some(false) => {}
+            None => facts.push(Fact::new(
+                Tone::Warn,
+                "Paused",
+                "could not be read: may namespaces be listed and watched?",
+            )),
+        }
+        facts.extend(self.owner.as_ref().map(OwnerStatus::fact));
+        let machines = match self.machines {
+            Some(count) => format!("{count} that back nodes"),
+            None => "could not be read".to_owned(),
+        };
+        facts.push(Fact::new(Tone::Soft, "Machines", machines));
+        facts.push(Fact::new(Tone::Soft, "Config", &self.config_from));
+        if let Some(settings) = &self.settings {
+            let settings = settings.each_ref().map(ToString::to_string).join(", ");
+            facts.push(Fact::new(Tone::Soft, "Settings", settings));
+        }
+        let refused = self.refused.iter();
+        facts.extend(refused.map(|refused| Fact::new(Tone::Warn, "Refused", refused)));
+        facts
     }
-    line(
-        "Machines",
-        &answer
-            .machines
-            .map_or("could not be read".to_owned(), |count| {
-                format!("{count} that back nodes")
-            }),
-    );
-    line("Config", &answer.config_from);
-    if let Some(settings) = &answer.settings {
-        let shown: Vec<_> = settings.iter().map(ToString::to_string).collect();
-        line("Settings", &shown.join(", "));
+}
+
+impl ExplainedDependent {
+    fn row(&self) -> [String; 4] {
+        let since = self
+            .since
+            .map(|since| format!(" (since {})", since.format(TIMESTAMP)));
+        let because = format!("{}{}", self.because, since.unwrap_or_default());
+        let tone = match self.replicas {
+            _ if self.held_down => Tone::Bad,
+            Some(1..) => Tone::Good,
+            _ => Tone::Warn,
+        };
+        [
+            self.resource.to_string(),
+            count(self.replicas),
+            count(self.ready),
+            paint(tone, &because),
+        ]
     }
-    for refused in &answer.refused {
-        line("Refused", &warn(refused));
-    }
-    text.push('\n');
-    let count =
-        |count: Option<i32>| count.map_or_else(|| "-".to_owned(), |count| count.to_string());
-    let rows: Vec<_> = answer
-        .dependents
-        .iter()
-        .map(|dependent| {
-            let since = dependent
-                .since
-                .map(|since| format!(" (since {})", since.format("%Y-%m-%d %H:%M:%S UTC")))
-                .unwrap_or_default();
-            let because = format!("{}{since}", dependent.because);
-            let because = match dependent.replicas {
-                _ if dependent.held_down => bad(&because),
-                Some(1..) => good(&because),
-                _ => warn(&because),
-            };
-            vec![
-                format!("{}/{}", dependent.kind, dependent.name),
-                count(dependent.replicas),
-                count(dependent.ready),
-                because,
-            ]
-        })
-        .collect();
-    text.push_str(&table(&["RESOURCE", "REPLICAS", "READY", "WHY"], &rows));
-    text.push('\n');
-    match &answer.probe {
-        Some(probe) => text.push_str(&report(probe)),
-        None if answer.state == "probed" => text.push_str("The shoot could not be looked at.\n"),
-        None => text.push_str("Its leases are not looked at, since it is not probed.\n"),
-    }
-    if let Some(outages) = &answer.outages {
-        text.push('\n');
-        text.push_str(&outages.text());
-    }
-    text
 }

@@ -20,6 +20,7 @@ mod check_config;
 mod commands;
 mod config;
 mod explain;
+mod leader;
 mod outages;
 mod output;
 mod probe;
@@ -35,7 +36,7 @@ use std::process::ExitCode;
 use clap::Parser;
 use common::flags::CLI_COMMANDS;
 
-use self::commands::{Cli, Command};
+use self::commands::Cli;
 use self::output::with_causes;
 
 /// Runs the command that the first word names; none when it names none of these.
@@ -60,7 +61,7 @@ pub fn run(words: &[OsString]) -> Option<ExitCode> {
     };
     Some(
         match Cli::try_parse_from(std::iter::once(program).chain(words)) {
-            Ok(Cli { command }) => execute(command),
+            Ok(command) => execute(command),
             Err(error) => {
                 let _ = error.print();
                 ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2))
@@ -69,15 +70,15 @@ pub fn run(words: &[OsString]) -> Option<ExitCode> {
     )
 }
 
-fn execute(command: Command) -> ExitCode {
+fn execute(command: Cli) -> ExitCode {
     let result = match command {
-        Command::CheckConfig(args) => return check_config::run(&args),
-        Command::Completions { shell } => shell::completions(shell),
-        Command::Man { folder } => shell::man(folder.as_deref()),
-        Command::Status(args) => wait(status::run(args)),
-        Command::Explain(args) => wait(explain::run(args)),
-        Command::Probe(args) => wait(probe::run(args)),
-        Command::Restore(args) => wait(restore::run(args)),
+        Cli::CheckConfig(args) => return check_config::run(&args),
+        Cli::Completions { shell } => shell::completions(shell),
+        Cli::Man { folder } => shell::man(folder.as_deref()),
+        Cli::Status(args) => wait(status::run(args)),
+        Cli::Explain(args) => wait(explain::run(args)),
+        Cli::Probe(args) => wait(probe::run(args)),
+        Cli::Restore(args) => wait(restore::run(args)),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,

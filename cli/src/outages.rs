@@ -1,4 +1,4 @@
-//! The last outages, which nobody knows but the running prober: it is asked through the API server.
+//! The last outages, which only the running prober knows: it is asked through the API server.
 
 use std::time::Duration;
 
@@ -8,20 +8,23 @@ use k8s_openapi::api::core::v1::Pod;
 use kube::api::ListParams;
 use kube::core::{Request, Selector};
 use kube::{Api, Client, Resource, ResourceExt};
+use prober::Tone;
 use prober_core::outage::Outage;
 use serde::{Deserialize, Serialize};
 
 use crate::config::DEPLOYMENT;
-use crate::output::{plain, table, warn, with_causes};
+use crate::output::{paint, plain, table, with_causes};
 
 /// How long a replica may take to answer, from memory and through the API server.
-const ANSWER: Duration = Duration::from_secs(5);
-/// What is said to people; all of it is in JSON and YAML.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(5);
+/// What is shown to people; all of it is in JSON and YAML.
 const SHOWN: usize = 20;
+/// One that was evicted, or has ended, answers nothing.
+const RUNNING: &str = "status.phase!=Failed,status.phase!=Succeeded";
 
 #[derive(Default, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct Outages {
+pub(crate) struct ObservedOutages {
     /// Why no replica could be asked.
     #[serde(skip_serializing_if = "Option::is_none")]
     problem: Option<String>,
@@ -31,6 +34,7 @@ pub(crate) struct Outages {
     records: Vec<Outage>,
 }
 
+/// What is read of the prober's status page.
 #[derive(Deserialize)]
 struct StatusPage {
     outages: Vec<Outage>,
@@ -43,19 +47,18 @@ pub(crate) async fn read(
     namespace: &str,
     leader: Option<&str>,
     shoot: Option<&str>,
-) -> Option<Outages> {
-    let problem = |error: anyhow::Error| {
-        Some(Outages {
-            problem: Some(with_causes(error.as_ref())),
-            ..Outages::default()
+) -> Option<ObservedOutages> {
+    let read = try_read(client, namespace, leader).await;
+    let mut outages = read.unwrap_or_else(|error| {
+        let problem = Some(with_causes(error.as_ref()));
+        Some(ObservedOutages {
+            problem,
+            ..ObservedOutages::default()
         })
-    };
-    let mut outages = try_read(client, namespace, leader)
-        .await
-        .unwrap_or_else(problem)?;
-    outages
-        .records
-        .retain(|outage| shoot.is_none_or(|shoot| outage.namespace == shoot));
+    })?;
+    if let Some(shoot) = shoot {
+        outages.records.retain(|outage| outage.namespace == shoot);
+    }
     Some(outages)
 }
 
@@ -63,107 +66,79 @@ async fn try_read(
     client: &Client,
     namespace: &str,
     leader: Option<&str>,
-) -> anyhow::Result<Option<Outages>> {
+) -> anyhow::Result<Option<ObservedOutages>> {
     let deployments: Api<Deployment> = Api::namespaced(client.clone(), namespace);
     let Some(deployment) = deployments.get_opt(DEPLOYMENT).await? else {
         return Ok(None);
     };
     let selector: Selector = deployment.spec.selector.try_into()?;
+    let replicas = ListParams::default().labels_from(&selector).fields(RUNNING);
     let pods: Api<Pod> = Api::namespaced(client.clone(), namespace);
-    let pods = pods
-        .list(&ListParams::default().labels_from(&selector))
-        .await?;
-    // One that was evicted, or has ended, answers nothing.
-    let phase = |pod: &Pod| {
-        pod.status
-            .as_ref()
-            .and_then(|status| status.phase.clone())
-            .unwrap_or_default()
-    };
-    let pods = pods
-        .iter()
-        .filter(|pod| !["Failed", "Succeeded"].contains(&phase(pod).as_str()));
-    let mut pods: Vec<(String, u16)> = pods.map(|pod| (pod.name_any(), health_port(pod))).collect();
+    let mut pods = pods.list(&replicas).await?.items;
     // A replica's name in the election begins with that of its pod.
-    let leads = |pod: &str| {
-        leader
-            .and_then(|leader| leader.strip_prefix(pod))
-            .is_some_and(|rest| rest.starts_with('_'))
-    };
-    pods.sort_by_key(|(pod, _)| !leads(pod));
-    let mut result = Err(anyhow::anyhow!("it has no pods"));
-    for (pod, port) in pods {
-        let answer = ask(client, namespace, &pod, port).await;
-        result = answer.map(|records| {
-            Some(Outages {
-                problem: None,
-                observed_by: pod,
-                records,
-            })
-        });
-        if result.is_ok() {
-            break;
+    pods.sort_by_key(|pod| {
+        let rest = leader.and_then(|leader| leader.strip_prefix(&pod.name_any()));
+        !rest.is_some_and(|rest| rest.starts_with('_'))
+    });
+    let mut failure = anyhow::anyhow!("it has no pods");
+    for pod in &pods {
+        match read_status(client, namespace, pod).await {
+            Ok(status) => {
+                return Ok(Some(ObservedOutages {
+                    problem: None,
+                    observed_by: pod.name_any(),
+                    records: status.outages,
+                }));
+            }
+            Err(error) => failure = error,
         }
     }
-    result
+    Err(failure)
+}
+
+async fn read_status(client: &Client, namespace: &str, pod: &Pod) -> anyhow::Result<StatusPage> {
+    let name = format!("{}:{}", pod.name_any(), health_port(pod));
+    let pods = Request::new(Pod::url_path(&(), Some(namespace)));
+    let request = pods.get_subresource("proxy/statusz.json", &name)?;
+    let answer = tokio::time::timeout(ANSWER_TIMEOUT, client.request_text(request))
+        .await
+        .context("no answer in time")??;
+    serde_json::from_str(&answer).context("it tells nothing of outages")
 }
 
 /// Where a replica serves its status page, by its command line.
 fn health_port(pod: &Pod) -> u16 {
     let containers = pod.spec.iter().flat_map(|spec| &spec.containers);
-    let words =
-        containers.flat_map(|container| container.command.iter().chain(&container.args).flatten());
-    let address = words
-        .filter_map(|word| {
-            word.trim_start_matches('-')
-                .strip_prefix("health-bind-addr")
-        })
-        .next_back();
-    let port = address.and_then(|address| address.rsplit_once(':')?.1.parse().ok());
+    let words = containers.flat_map(|container| container.command.iter().chain(&container.args));
+    let addresses = words.flatten().filter_map(|word| {
+        let flag = word.trim_start_matches('-');
+        flag.strip_prefix("health-bind-addr")
+    });
+    let port = addresses
+        .last()
+        .and_then(|address| address.rsplit_once(':')?.1.parse().ok());
     port.unwrap_or(9644)
 }
 
-async fn ask(
-    client: &Client,
-    namespace: &str,
-    pod: &str,
-    port: u16,
-) -> anyhow::Result<Vec<Outage>> {
-    let pods = Request::new(Pod::url_path(&(), Some(namespace)));
-    let request = pods.get_subresource("proxy/statusz.json", &format!("{pod}:{port}"))?;
-    let answer = tokio::time::timeout(ANSWER, client.request_text(request))
-        .await
-        .context("no answer in time")??;
-    let page: StatusPage = serde_json::from_str(&answer).context("it tells nothing of outages")?;
-    Ok(page.outages)
-}
-
-impl Outages {
+impl ObservedOutages {
     pub(crate) fn text(&self) -> String {
         if let Some(problem) = &self.problem {
-            let unknown = warn(&format!(
-                "unknown, no replica of the prober could be asked: {problem}"
-            ));
-            return format!("Outages: {unknown}\n");
+            let unknown = format!("unknown, no replica of the prober could be asked: {problem}");
+            return format!("Outages: {}\n", paint(Tone::Warn, &unknown));
         }
         if self.records.is_empty() {
             return format!("No outage since {} began.\n", self.observed_by);
         }
-        let rows: Vec<_> = self.records.iter().take(SHOWN).map(row).collect();
+        let rows = self.records.iter().take(SHOWN).map(|outage| {
+            let began = outage.began.format(common::status::TIMESTAMP).to_string();
+            [began, plain(&outage.namespace), plain(&outage.sentence())]
+        });
+        let table = table(["BEGAN", "NAMESPACE", "WHAT"], rows.collect());
         format!(
-            "The last outages, as {} has observed them:\n\n{}",
-            self.observed_by,
-            table(&["BEGAN", "NAMESPACE", "WHAT"], &rows)
+            "The last outages, as {} has observed them:\n\n{table}",
+            self.observed_by
         )
     }
-}
-
-fn row(outage: &Outage) -> Vec<String> {
-    vec![
-        outage.began.format("%Y-%m-%d %H:%M:%S UTC").to_string(),
-        plain(&outage.namespace),
-        plain(&outage.sentence()),
-    ]
 }
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 use std::error::Error;
 use std::io::{IsTerminal, Write};
 
+use prober::{Fact, Tone};
 use serde::Serialize;
 
 use crate::commands::Format;
@@ -13,18 +14,20 @@ pub(crate) fn write(
     format: Format,
     table: impl FnOnce() -> String,
 ) -> anyhow::Result<()> {
-    let text = match format {
+    print(&match format {
         Format::Table => table(),
         Format::Json => serde_json::to_string_pretty(answer)? + "\n",
         Format::Yaml => serde_saphyr::to_string(answer)?,
-    };
-    print(text.as_bytes())
+    })
 }
 
 /// Writes to stdout. A reader that has seen enough, as `head`, is no failure.
-pub(crate) fn print(bytes: &[u8]) -> anyhow::Result<()> {
+pub(crate) fn print(text: &str) -> anyhow::Result<()> {
     let mut stdout = anstream::stdout();
-    match stdout.write_all(bytes).and_then(|()| stdout.flush()) {
+    match stdout
+        .write_all(text.as_bytes())
+        .and_then(|()| stdout.flush())
+    {
         Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => Err(error.into()),
         _ => Ok(()),
     }
@@ -37,115 +40,110 @@ pub(crate) fn with_causes(error: &(dyn Error + 'static)) -> String {
 
 /// Text from elsewhere, without what could steer a terminal.
 pub(crate) fn plain(text: &str) -> String {
-    text.chars()
-        .map(|letter| {
-            if letter.is_control() && letter != '\n' {
-                '\u{fffd}'
-            } else {
-                letter
-            }
-        })
-        .collect()
+    let steers = |letter: char| letter.is_control() && letter != '\n';
+    text.replace(steers, "\u{fffd}")
 }
 
-/// A fact under its name, in a line.
-pub(crate) fn line(name: &str, value: &str) -> String {
-    format!("{:<11}{value}\n", format!("{name}:"))
+/// Plain text in the colour of its tone; [`print`] removes colours where nothing shows them.
+pub(crate) fn paint(tone: Tone, text: &str) -> String {
+    let text = plain(text);
+    let colour = match tone {
+        _ if text.is_empty() => return text,
+        Tone::Soft => return text,
+        Tone::Bad => 31,
+        Tone::Good => 32,
+        Tone::Warn => 33,
+    };
+    format!("\x1b[{colour}m{text}\x1b[0m")
+}
+
+/// One line for each fact.
+pub(crate) fn lines(facts: &[Fact]) -> String {
+    let line = |fact: &Fact| {
+        let name = format!("{}:", fact.name);
+        format!("{name:<10} {}\n", paint(fact.tone, &fact.text))
+    };
+    facts.iter().map(line).collect()
+}
+
+/// A count in a table; none where it is not known.
+pub(crate) fn count(count: Option<i32>) -> String {
+    count.map_or_else(|| "-".to_owned(), |count| count.to_string())
 }
 
 /// Columns under capital headings, two blanks apart, as kubectl's. Colours do not count as width.
-pub(crate) fn table(headings: &[&str], rows: &[Vec<String>]) -> String {
+pub(crate) fn table<const N: usize>(headings: [&str; N], rows: Vec<[String; N]>) -> String {
     let width = |text: &str| {
         anstream::adapter::strip_str(text)
             .to_string()
             .chars()
             .count()
     };
-    let mut widths: Vec<usize> = headings.iter().map(|heading| width(heading)).collect();
-    for row in rows {
-        for (widest, cell) in widths.iter_mut().zip(row) {
+    let mut lines = vec![headings.map(str::to_owned)];
+    lines.extend(rows);
+    let mut widths = [0; N];
+    for line in &lines {
+        for (widest, cell) in widths.iter_mut().zip(line) {
             *widest = (*widest).max(width(cell));
         }
     }
-    let line = |cells: &[String]| {
-        let mut line = String::new();
-        for (cell, widest) in cells.iter().zip(&widths) {
-            line.push_str(cell);
-            line.push_str(&" ".repeat(widest - width(cell) + 2));
-        }
-        line.trim_end().to_owned() + "\n"
-    };
-    let headings: Vec<String> = headings
-        .iter()
-        .map(|heading| (*heading).to_owned())
-        .collect();
-    std::iter::once(&headings)
-        .chain(rows)
-        .map(|row| line(row))
-        .collect()
+    let mut text = String::new();
+    for line in lines {
+        let padded = line.iter().zip(widths).map(|(cell, widest)| {
+            let padding = " ".repeat(widest - width(cell));
+            format!("{cell}{padding}")
+        });
+        text.push_str(padded.collect::<Vec<_>>().join("  ").trim_end());
+        text.push('\n');
+    }
+    text
 }
-
-/// Text in a colour that says how it is; [`write`] removes colours where nothing shows them.
-pub(crate) fn good(text: &str) -> String {
-    format!("\x1b[32m{text}\x1b[0m")
-}
-
-pub(crate) fn bad(text: &str) -> String {
-    format!("\x1b[31m{text}\x1b[0m")
-}
-
-pub(crate) fn warn(text: &str) -> String {
-    format!("\x1b[33m{text}\x1b[0m")
-}
-
-/// Empties the line of a terminal.
-const CLEAR: &str = "\r\x1b[2K";
 
 /// What is being waited for, on stderr: on a terminal one line, which is gone when it is over.
 #[derive(Default)]
 pub(crate) struct Progress {
-    /// What was said last.
-    said: String,
+    shown: String,
 }
 
 impl Progress {
-    /// Says it from the beginning, on a terminal.
-    pub(crate) fn saying(text: &str) -> Self {
+    /// Clears the line of a terminal.
+    const CLEAR: &str = "\r\x1b[2K";
+
+    /// Shows it from the beginning, on a terminal.
+    pub(crate) fn start(text: &str) -> Self {
         let mut progress = Self::default();
         if std::io::stderr().is_terminal() {
-            progress.say(text.to_owned());
+            progress.show(text.to_owned());
         }
         progress
     }
 
-    /// Says what a long wait is for, and for how many seconds so far; where no terminal is in a
-    /// line of its own, without the seconds.
-    pub(crate) fn tell(&mut self, what: &str, seconds: u64) {
-        let counts = std::io::stderr().is_terminal();
-        self.say(if counts {
+    /// Shows what a long wait is for, and on a terminal for how many seconds so far.
+    pub(crate) fn update(&mut self, what: &str, seconds: u64) {
+        self.show(if std::io::stderr().is_terminal() {
             format!("{what}: {seconds} s")
         } else {
             what.to_owned()
         });
     }
 
-    fn say(&mut self, text: String) {
-        if self.said != text {
+    fn show(&mut self, text: String) {
+        if self.shown != text {
             let mut stderr = std::io::stderr();
             let _ = if stderr.is_terminal() {
-                write!(stderr, "{CLEAR}{text}")
+                write!(stderr, "{}{text}", Self::CLEAR)
             } else {
                 writeln!(stderr, "{text}")
             };
-            self.said = text;
+            self.shown = text;
         }
     }
 }
 
 impl Drop for Progress {
     fn drop(&mut self) {
-        if !self.said.is_empty() && std::io::stderr().is_terminal() {
-            let _ = write!(std::io::stderr(), "{CLEAR}");
+        if !self.shown.is_empty() && std::io::stderr().is_terminal() {
+            let _ = write!(std::io::stderr(), "{}", Self::CLEAR);
         }
     }
 }
@@ -176,10 +174,10 @@ mod tests {
     #[test]
     fn columns_are_as_wide_as_their_widest_cell_whatever_its_colour() {
         let shown = table(
-            &["NAME", "STATE"],
-            &[
-                vec![bad("kube-controller-manager"), "0".into()],
-                vec!["a".into(), good("1")],
+            ["NAME", "STATE"],
+            vec![
+                [paint(Tone::Bad, "kube-controller-manager"), "0".into()],
+                ["a".into(), paint(Tone::Good, "1")],
             ],
         );
         let plain = anstream::adapter::strip_str(&shown).to_string();

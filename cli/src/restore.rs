@@ -5,32 +5,29 @@ mod answer;
 mod plan;
 
 use std::panic::AssertUnwindSafe;
-use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::Context;
+use anyhow::{Context, bail, ensure};
 use common::leader_election::Role;
 use futures::{FutureExt, StreamExt, stream};
 use k8s_openapi::api::core::v1::Namespace;
+use kube::Api;
 use kube::api::{Patch, PatchParams};
-use kube::{Api, ResourceExt};
 use prober::restore::{Limits, ManualRestore, only_held_down};
-use prober::seed::ClusterState;
-use prober::seed::watch_scope::WatchScope;
 use prober::shared::Shared;
-use prober_core::options::PAUSE;
+use prober::{ShootState, WatchScope, describe_verdict};
+use prober_core::options::{PAUSE, Source};
 use prober_core::owner::Ownership;
 use prober_core::verdict::Scope;
 use serde_json::json;
 use tokio::time::{sleep, timeout};
 
-use self::answer::{Answer, Shoot};
-use self::plan::Step;
-use crate::commands::Format;
-use crate::output::{Progress, print, with_causes};
+use self::answer::{RestoreAnswer, ShootRestore};
+use self::plan::PlannedStep;
+use crate::commands::{Format, RestoreArgs};
+use crate::output::{self, Progress, print, with_causes};
 use crate::probe::FAILURES;
-use crate::seed::Seed;
-use crate::{commands, output, seed, why};
+use crate::seed::SeedReader;
 
 /// So many shoots are restored side by side: one whose API server does not answer takes all of its
 /// time-outs.
@@ -42,29 +39,28 @@ const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
 /// What all shoots of one call have in common.
 struct Job {
-    args: commands::Restore,
-    seed: Seed,
+    args: RestoreArgs,
+    seed: SeedReader,
     /// What all restores share, so that it bounds their writes together.
     shared: Shared,
     limits: Limits,
 }
 
-pub(crate) async fn run(args: commands::Restore) -> anyhow::Result<()> {
-    let seed = seed::read(
-        &args.access,
-        args.namespace
-            .clone()
-            .map_or(WatchScope::Seed, WatchScope::Shoot),
-    )
-    .await?;
-    let namespaces = match &args.namespace {
-        Some(namespace) => seed.cluster(namespace).map(|_| vec![namespace.clone()])?,
-        None => seed.prober.held_down().into_iter().collect(),
-    };
-    let unread = if args.all {
-        seed.prober.unread()
-    } else {
-        Vec::new()
+pub(crate) async fn run(args: RestoreArgs) -> anyhow::Result<()> {
+    let scope = args
+        .namespace
+        .clone()
+        .map_or(WatchScope::Seed, WatchScope::Shoot);
+    let seed = SeedReader::open(&args.seed, scope).await?;
+    let (namespaces, unread) = match &args.namespace {
+        Some(namespace) => {
+            seed.cluster(namespace)?;
+            (vec![namespace.clone()], Vec::new())
+        }
+        None => (
+            seed.prober.held_down().into_iter().collect(),
+            seed.prober.unread(),
+        ),
     };
     for resource in &unread {
         anstream::eprintln!(
@@ -89,227 +85,170 @@ pub(crate) async fn run(args: commands::Restore) -> anyhow::Result<()> {
     let shoots = job.shoots(namespaces).await;
     let Job { args, seed, .. } = job;
     seed.prober.end().await;
-    let broken = count
-        - shoots
-            .iter()
-            .filter(|shoot| shoot.problem.is_none())
-            .count();
-    let problem = shoots.first().and_then(|shoot| shoot.problem.clone());
-    let (format, not) = (
-        args.access.output,
-        if args.yes {
-            "not restored"
-        } else {
-            "not to be restored"
-        },
-    );
-    if format != Format::Table {
-        output::write(
-            &Answer {
-                shoots,
-                config_from: seed.config_from,
-            },
-            format,
-            String::new,
-        )?;
+    let answer = RestoreAnswer {
+        shoots,
+        config_from: seed.config_from,
+    };
+    // As a table it is printed already.
+    output::write(&answer, args.seed.output, String::new)?;
+    let problems = answer.shoots.iter().map(|shoot| shoot.problem.as_ref());
+    let broken = count - problems.clone().filter(Option::is_none).count();
+    let not = if args.yes {
+        "not restored"
+    } else {
+        "not to be restored"
+    };
+    if let (Some(namespace), Some(problem)) = (args.namespace, problems.flatten().next()) {
+        bail!("{namespace} is {not}: {problem}");
     }
-    match (args.namespace, problem) {
-        (Some(namespace), Some(problem)) => anyhow::bail!("{namespace} is {not}: {problem}"),
-        _ => anyhow::ensure!(broken == 0, "{broken} of {count} shoots are {not}"),
-    }
-    anyhow::ensure!(unread.is_empty(), "what is held down is not known in full");
+    ensure!(broken == 0, "{broken} of {count} shoots are {not}");
+    ensure!(unread.is_empty(), "what is held down is not known in full");
     Ok(())
 }
 
 impl Job {
     /// Restores shoots side by side; those that came to an end, by their names. None stops another,
     /// not even by a panic.
-    async fn shoots(&self, namespaces: Vec<String>) -> Vec<Shoot> {
+    async fn shoots(&self, namespaces: Vec<String>) -> Vec<ShootRestore> {
         let restores = namespaces
             .into_iter()
             .map(|namespace| AssertUnwindSafe(self.shoot(namespace)).catch_unwind());
-        let ended: Vec<_> = stream::iter(restores)
-            .buffer_unordered(AT_ONCE)
-            .collect()
-            .await;
-        let mut shoots: Vec<Shoot> = ended.into_iter().flatten().collect();
+        let restores = stream::iter(restores).buffer_unordered(AT_ONCE);
+        let ended: Vec<_> = restores.collect().await;
+        let mut shoots: Vec<ShootRestore> = ended.into_iter().flatten().collect();
         shoots.sort_by(|a, b| a.namespace.cmp(&b.namespace));
         shoots
     }
 
-    async fn shoot(&self, namespace: String) -> Shoot {
-        let mut shoot = Shoot {
+    async fn shoot(&self, namespace: String) -> ShootRestore {
+        let mut shoot = ShootRestore {
             namespace,
             state: "no_cluster",
-            ..Shoot::default()
+            ..ShootRestore::default()
         };
-        match self.seed.prober.cluster(&shoot.namespace) {
-            Some(cluster) => self.restore(&mut shoot, &cluster).await,
-            None => {
-                shoot.problem = Some(
-                    "there is no Cluster of this name, so that it is not known to be a shoot"
-                        .to_owned(),
-                )
+        if let Err(problem) = self.restore(&mut shoot).await {
+            let problem = with_causes(problem.as_ref());
+            if self.args.all {
+                anstream::eprintln!("error: {}: {problem}", shoot.namespace);
             }
-        }
-        if let (true, Some(problem)) = (self.args.all, &shoot.problem) {
-            anstream::eprintln!("error: {}: {problem}", shoot.namespace);
+            shoot.problem = Some(problem);
         }
         shoot
     }
 
-    async fn restore(&self, shoot: &mut Shoot, cluster: &Arc<ClusterState>) {
-        let (state, because) = why::state(cluster);
-        shoot.state = state;
-        shoot.paused = self.seed.prober.paused(&shoot.namespace);
+    async fn restore(&self, shoot: &mut ShootRestore) -> anyhow::Result<()> {
+        let (prober, force) = (&self.seed.prober, self.args.force);
+        let cluster = prober
+            .cluster(&shoot.namespace)
+            .context("there is no Cluster of this name, so that it is not known to be a shoot")?;
+        let state = ShootState::from(&*cluster);
+        shoot.state = (&state).into();
+        shoot.paused = prober.paused(&shoot.namespace);
         shoot.steps = self.plan(&shoot.namespace, Scope::All);
-        let (shared, cluster) = (self.shared.clone(), Arc::clone(cluster));
-        let mut restore = ManualRestore::new(shared, &shoot.namespace, cluster, self.args.force);
+        let mut restore = ManualRestore::new(self.shared.clone(), &shoot.namespace, cluster, force);
+        let mut refused = None;
         if shoot.is_pending() {
-            let refused = self.look(shoot, &mut restore, &because).await;
+            let allowed = self.check_allowed(shoot, &state, &mut restore).await;
             shoot.steps = self.plan(&shoot.namespace, restore.scope());
-            shoot.problem = refused.filter(|_| shoot.is_pending());
+            refused = allowed.err().filter(|_| shoot.is_pending());
         }
-        self.say(&shoot.text(&because, self.args.yes, self.args.force));
-        if self.args.yes
-            && shoot.problem.is_none()
-            && shoot.is_pending()
-            && let Err(error) = self.carry_out(shoot, &mut restore).await
-        {
-            shoot.problem = Some(with_causes(error.as_ref()));
+        self.say(&shoot.text(&state, &self.args, refused.is_some()));
+        if let Some(problem) = refused {
+            return Err(problem);
         }
-        if let (None, Some(step)) = (&shoot.problem, shoot.steps.iter().find(|step| step.unknown)) {
-            shoot.problem = Some(format!(
-                "{} could not be read: it may be held down or not",
-                step.resource
-            ));
+        if self.args.yes && shoot.is_pending() {
+            self.carry_out(shoot, &mut restore).await?;
         }
+        let unknown = shoot.steps.iter().find(|step| step.unknown);
+        if let Some(PlannedStep { resource, .. }) = unknown {
+            bail!("{resource} could not be read: it may be held down or not");
+        }
+        Ok(())
     }
 
-    fn plan(&self, namespace: &str, scope: Scope) -> Vec<Step> {
-        let observed: Vec<_> = self
-            .seed
-            .prober
-            .dependents(namespace)
-            .into_iter()
-            .map(|(_, observed)| observed)
-            .collect();
-        let only_held_down = only_held_down(self.seed.prober.options(namespace));
-        plan::plan(
-            &self.seed.config.dependents,
-            &observed,
-            scope,
-            only_held_down,
-        )
+    fn plan(&self, namespace: &str, scope: Scope) -> Vec<PlannedStep> {
+        let prober = &self.seed.prober;
+        let only_held_down = only_held_down(prober.options(namespace));
+        plan::plan(prober.dependents(namespace), scope, only_held_down)
     }
 
-    /// Why the shoot is not to be restored, if so. Not knowing is no reason to bring anything back.
-    async fn look(
+    /// Fails with why the shoot is not to be restored. Not knowing is no reason to bring anything
+    /// back.
+    async fn check_allowed(
         &self,
-        shoot: &mut Shoot,
+        shoot: &mut ShootRestore,
+        state: &ShootState,
         restore: &mut ManualRestore,
-        because: &str,
-    ) -> Option<String> {
-        let probed = shoot.state == "probed";
-        if !probed && (self.args.all || !self.args.force) {
-            return Some(format!(
+    ) -> anyhow::Result<()> {
+        let RestoreArgs { all, force, .. } = self.args;
+        if *state != ShootState::Probed {
+            let because = state.meaning();
+            ensure!(
+                force && !all,
                 "{because}; it comes back only when it is named, with --force"
-            ));
+            );
         }
-        if self.args.force {
-            return None;
+        if force {
+            return Ok(());
         }
-        if let Some(owner) = self
-            .seed
-            .prober
-            .owner(&shoot.namespace)
-            .await
-            .filter(|owner| owner.standing != Ownership::Ours)
-        {
-            return Some(format!(
-                "it is not known to be ours: {}; --force restores it all the same",
-                owner.sentence()
-            ));
+        if let Some(owner) = self.seed.prober.owner(&shoot.namespace).await {
+            let sentence = owner.sentence();
+            ensure!(
+                owner.standing == Ownership::Ours,
+                "it is not known to be ours: {sentence}; --force restores it all the same"
+            );
         }
-        let progress = if self.args.all {
-            Progress::default()
-        } else {
-            Progress::saying("looking at the shoot ...")
-        };
+        let progress = (!all).then(|| Progress::start("probing the shoot ..."));
         let found = restore.probe(self.limits).await;
         drop(progress);
         match found {
             Ok(verdict) => {
-                let word = verdict.into_str();
-                shoot.verdict = Some(word);
-                (!verdict.is_up()).then(|| {
-                    format!(
-                        "{word}: {}; --force restores it all the same",
-                        why::verdict(word)
-                    )
-                })
+                shoot.verdict = Some(verdict);
+                let said = describe_verdict(verdict);
+                ensure!(verdict.is_up(), "{said}; --force restores it all the same");
+                Ok(())
             }
-            Err(failure) => Some(format!(
-                "its leases could not be looked at ({failure}); --force restores it all the same"
-            )),
+            Err(failure) => {
+                bail!("it could not be probed ({failure}); --force restores it all the same")
+            }
         }
     }
 
     async fn carry_out(
         &self,
-        shoot: &mut Shoot,
+        shoot: &mut ShootRestore,
         restore: &mut ManualRestore,
     ) -> anyhow::Result<()> {
         if self.args.force {
             self.pause(shoot).await?;
         }
         restore.begin();
-        let mut failed = Vec::new();
         while let Some(event) = restore.next(self.limits).await? {
-            let line = shoot.note(event, &mut failed);
+            let line = shoot.note(event);
             self.say(&format!("{}: {line}\n", shoot.namespace));
         }
-        let left = restore
-            .remaining()
-            .into_iter()
-            .filter(|resource| !failed.iter().any(|(other, _)| other == *resource));
-        let left = left.map(|resource| format!("{resource} was not restored"));
-        let problems: Vec<_> = failed
-            .iter()
-            .map(|(resource, why)| format!("{resource} {why}"))
-            .chain(left)
-            .collect();
-        anyhow::ensure!(problems.is_empty(), "{}", problems.join("; "));
+        let problems = shoot.unrestored(&restore.remaining());
+        ensure!(problems.is_empty(), "{}", problems.join("; "));
         shoot.restored = true;
         self.say(&format!("{}: restored\n", shoot.namespace));
         Ok(())
     }
 
-    /// Keeps the prober from writing for this shoot, until its operators take the annotation away.
-    async fn pause(&self, shoot: &mut Shoot) -> anyhow::Result<()> {
-        let (namespaces, name) = (
-            Api::<Namespace>::all(self.seed.client.clone()),
-            shoot.namespace.clone(),
-        );
+    /// Keeps the prober from writing for this shoot, until its operators remove the annotation.
+    async fn pause(&self, shoot: &mut ShootRestore) -> anyhow::Result<()> {
+        let (prober, name) = (&self.seed.prober, &shoot.namespace);
         // A pause that nobody can see to be in force would only keep the prober from restoring.
-        anyhow::ensure!(
-            self.seed.prober.paused(&name).is_some(),
-            "the namespaces cannot be watched, so it is not paused"
-        );
-        let own = namespaces
-            .get(&name)
-            .await
-            .context("its namespace cannot be read, and so not be paused")?;
-        if own
-            .annotations()
-            .get(PAUSE)
-            .is_none_or(|value| value != "true")
-        {
+        let options = prober
+            .options(name)
+            .context("the namespaces cannot be watched, so it is not paused")?;
+        // Who may not annotate it has it annotated before.
+        if !(options.pause.value && options.pause.from == Source::Namespace) {
+            let namespaces: Api<Namespace> = Api::all(self.seed.client.clone());
             let patch = json!({ "metadata": { "annotations": { PAUSE: "true" } } });
-            let patched = namespaces
-                .patch(&name, &PatchParams::default(), &Patch::Merge(&patch))
-                .await;
-            patched.context("its namespace cannot be annotated, and so not be paused")?;
+            namespaces
+                .patch(name, &PatchParams::default(), &Patch::Merge(&patch))
+                .await
+                .context("its namespace cannot be annotated, and so not be paused")?;
         }
         let command = format!("kubectl annotate namespace {name} {PAUSE}-");
         anstream::eprintln!(
@@ -317,7 +256,7 @@ impl Job {
         );
         shoot.unpause = Some(command);
         let seen = async {
-            while self.seed.prober.paused(&name) != Some(true) {
+            while prober.paused(&shoot.namespace) != Some(true) {
                 sleep(POLL_INTERVAL).await;
             }
         };
@@ -326,11 +265,11 @@ impl Job {
             .context("its pause does not show in the watch of the namespaces")
     }
 
-    /// Says it at once where people read it.
+    /// Prints it at once where people read it.
     fn say(&self, text: &str) {
-        if self.args.access.output == Format::Table {
+        if self.args.seed.output == Format::Table {
             // Whoever does not listen any more keeps no shoot from being restored.
-            let _ = print(text.as_bytes());
+            let _ = print(text);
         }
     }
 }

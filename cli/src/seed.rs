@@ -8,87 +8,88 @@ use common::metrics::{RequestCounter, registry};
 use kube::api::{DynamicObject, ListParams};
 use kube::discovery::ApiResource;
 use kube::{Api, Client};
+use prober::WatchScope;
 use prober::gardener::Cluster;
 use prober::read_only::ReadOnlyProber;
 use prober::seed::ClusterState;
-use prober::seed::watch_scope::WatchScope;
+use prober_core::config::Config;
 
-use crate::commands::Access;
+use crate::commands::SeedArgs;
 use crate::config;
 use crate::output::Progress;
 
 /// How long the seed's objects may take to be read: a large seed has tens of thousands of Machines.
-const PATIENCE: Duration = Duration::from_secs(30);
+const READ_TIMEOUT: Duration = Duration::from_secs(30);
 
-pub(crate) struct Seed {
+pub(crate) struct SeedReader {
     pub(crate) client: Client,
-    pub(crate) config: prober_core::config::Config,
+    pub(crate) config: Config,
     pub(crate) config_from: String,
     pub(crate) prober: ReadOnlyProber,
 }
 
-impl Seed {
+impl SeedReader {
+    pub(crate) async fn open(args: &SeedArgs, scope: WatchScope) -> anyhow::Result<Self> {
+        let requests = RequestCounter::register(&mut registry());
+        let client = common::seed_client::connect(args.kubeconfig.as_deref(), &requests).await?;
+        let progress = Progress::start("reading the seed ...");
+        check_access(&client, &scope).await?;
+        drop(progress);
+        let (config, config_from) = config::find(&client, args).await?;
+        let progress = Progress::start("reading the seed ...");
+        let prober =
+            ReadOnlyProber::start(client.clone(), config.clone(), scope, READ_TIMEOUT).await;
+        drop(progress);
+        if let Some(what) = prober.unknown() {
+            let problem = format!(
+                "the seed's {what} could not be read in {} s",
+                READ_TIMEOUT.as_secs()
+            );
+            // Without the Clusters nothing can be said of any shoot, not even that there is none.
+            anyhow::ensure!(what != "Clusters", problem);
+            anstream::eprintln!("warning: {problem}; may they be listed and watched?");
+        }
+        Ok(Self {
+            client,
+            config,
+            config_from,
+            prober,
+        })
+    }
+
     pub(crate) fn cluster(&self, namespace: &str) -> anyhow::Result<Arc<ClusterState>> {
         self.prober.cluster(namespace).with_context(|| {
             format!("there is no Cluster {namespace:?} on this seed; `dependency-watchdog status` lists all there are")
         })
     }
-}
 
-pub(crate) async fn read(access: &Access, watch_scope: WatchScope) -> anyhow::Result<Seed> {
-    // An error says that a provider is installed already, and there is only this one.
-    let client = common::seed_client::connect(
-        access.kubeconfig.as_deref(),
-        &RequestCounter::register(&mut registry()),
-    )
-    .await?;
-    let progress = Progress::saying("reading the seed ...");
-    may_be_read(&client, &watch_scope).await?;
-    drop(progress);
-    let (config, config_from) = config::find(&client, access).await?;
-    let progress = Progress::saying("reading the seed ...");
-    let prober = ReadOnlyProber::start(client.clone(), config.clone(), watch_scope, PATIENCE).await;
-    drop(progress);
-    if let Some(what) = prober.unknown() {
-        // Without the Clusters nothing can be said of any shoot, not even that there is none.
-        anyhow::ensure!(
-            what != "Clusters",
-            "the seed's Clusters could not be read in {} s",
-            PATIENCE.as_secs()
-        );
-        anstream::eprintln!(
-            "warning: the seed's {what} could not be read in {} s; may they be listed and watched?",
-            PATIENCE.as_secs()
-        );
+    /// The annotations of some namespaces whose values are refused, in words.
+    pub(crate) fn refused(&self, of: impl Fn(&str) -> bool) -> Vec<String> {
+        let refused = self.prober.refused().into_iter();
+        refused
+            .filter(|(namespace, _)| of(namespace))
+            .map(|(namespace, refused)| format!("namespace {namespace}: {refused}"))
+            .collect()
     }
-    Ok(Seed {
-        client,
-        config,
-        config_from,
-        prober,
-    })
 }
 
-/// Says at once why nothing can be read, which a watch would only retry for ever.
-async fn may_be_read(client: &Client, watch_scope: &WatchScope) -> anyhow::Result<()> {
+/// Fails at once, with the reason, where a watch would only be retried for ever.
+async fn check_access(client: &Client, scope: &WatchScope) -> anyhow::Result<()> {
     let clusters: Api<DynamicObject> =
         Api::all_with(client.clone(), &ApiResource::erase::<Cluster>(&()));
-    let all = ListParams::default().limit(1);
-    let params = match watch_scope {
-        WatchScope::Seed | WatchScope::Unprobed => all,
-        WatchScope::Shoot(name) => all.fields(&format!("metadata.name={name}")),
-    };
-    let answer = tokio::time::timeout(PATIENCE, clusters.list(&params))
-        .await
-        .context("no answer in time");
-    match answer.and_then(|answer| Ok(answer?)) {
-        Err(error) if matches!(error.downcast_ref(), Some(kube::Error::Api(status)) if status.code == 404) => {
-            Err(error.context(
-                "there are no Clusters on this API server; is it that of a Gardener seed?",
-            ))
-        }
-        answer => answer
-            .map(drop)
-            .context("the seed's Clusters cannot be listed"),
+    let mut params = ListParams::default().limit(1);
+    if let WatchScope::Shoot(name) = scope {
+        params = params.fields(&format!("metadata.name={name}"));
     }
+    let listed = tokio::time::timeout(READ_TIMEOUT, clusters.list(&params)).await;
+    let problem = match &listed {
+        Ok(Err(kube::Error::Api(status))) if status.code == 404 => {
+            "there are no Clusters on this API server; is it that of a Gardener seed?"
+        }
+        _ => "the seed's Clusters cannot be listed",
+    };
+    listed
+        .context("no answer in time")
+        .and_then(|listed| Ok(listed.map(drop)?))
+        .context(problem)
 }

@@ -1,36 +1,28 @@
 //! `status`: every shoot of the seed.
 
-use std::fmt::Write;
-
-use chrono::{DateTime, TimeDelta, Utc};
-use futures::future::join_all;
-use k8s_openapi::api::coordination::v1::Lease;
-use kube::{Api, Client};
-use prober::owner_check::OwnerStatus;
 use prober::read_only::ReadOnlyProber;
 use prober::seed::ClusterState;
-use prober::seed::watch_scope::WatchScope;
+use prober::{OwnerStatus, ShootState, Tone, WatchScope};
 use prober_core::options::{ResolvedOptions, ShownOption, Source};
 use prober_core::owner::Ownership;
 use prober_core::replicas::DependentState;
 use serde::Serialize;
 
-use crate::explain::refused;
-use crate::outages::{self, Outages};
-use crate::output::{bad, good, plain, table, warn, with_causes};
-use crate::{commands, output, seed, why};
-
-/// The Leases of the two agents (rule 79).
-pub(crate) const LEASES: [&str; 2] = ["dwd-prober-leader-election", "dwd-weeder-leader-election"];
+use crate::commands::SeedArgs;
+use crate::leader::{self, LeaseHolder};
+use crate::outages::{self, ObservedOutages};
+use crate::output::{self, paint, table};
+use crate::seed::SeedReader;
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Answer {
-    leaders: Vec<Leader>,
-    shoots: Vec<Row>,
+struct SeedStatus {
+    /// The prober's and the weeder's.
+    leaders: [LeaseHolder; 2],
+    shoots: Vec<ShootRow>,
     /// None when no prober is deployed.
     #[serde(skip_serializing_if = "Option::is_none")]
-    outages: Option<Outages>,
+    outages: Option<ObservedOutages>,
     config_from: String,
     /// What annotations on `garden` set for all shoots.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -42,24 +34,9 @@ struct Answer {
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct Leader {
-    lease: &'static str,
-    /// None when nobody leads, or the Lease cannot be read.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) holder: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    renewed: Option<DateTime<Utc>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    lease_duration_seconds: Option<i32>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    problem: Option<String>,
-}
-
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct Row {
+struct ShootRow {
     namespace: String,
-    state: &'static str,
+    state: ShootState,
     /// Nodes that usable Machines back; none when the Machines cannot be read.
     #[serde(skip_serializing_if = "Option::is_none")]
     machines: Option<usize>,
@@ -72,6 +49,14 @@ struct Row {
     /// What annotations set, on the shoot's namespace or on `garden`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     settings: Vec<ShownOption>,
+    #[serde(flatten)]
+    dependents: DependentNames,
+}
+
+/// The names of dependents by their state; those that run are left out.
+#[derive(Default, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct DependentNames {
     held_down: Vec<String>,
     /// At 0 replicas without the watchdog's marker.
     at_zero: Vec<String>,
@@ -80,212 +65,158 @@ struct Row {
     unknown: Vec<String>,
 }
 
-pub(crate) async fn run(access: commands::Access) -> anyhow::Result<()> {
-    let seed = seed::read(&access, WatchScope::Unprobed).await?;
-    let shoots = seed
-        .prober
-        .clusters()
-        .into_iter()
-        .map(|(namespace, cluster)| Row::of(namespace, &cluster, &seed.prober));
-    let mut shoots: Vec<Row> = shoots.collect();
-    let namespaces: Vec<_> = shoots.iter().map(|row| row.namespace.clone()).collect();
-    let mut owners = seed.prober.owners(&namespaces).await;
-    shoots
-        .iter_mut()
-        .for_each(|row| row.owner = owners.remove(&row.namespace));
-    let leaders =
-        join_all(LEASES.map(|lease| leader(&seed.client, &access.garden_namespace, lease))).await;
-    let seed_settings = seed
-        .prober
-        .seed_options()
-        .iter()
-        .flat_map(ResolvedOptions::overruled)
-        .collect();
-    let refused = refused(&seed.prober, |_| true);
-    let leader = leaders
-        .first()
-        .and_then(|leader: &Leader| leader.holder.as_deref());
-    let outages = outages::read(&seed.client, &access.garden_namespace, leader, None).await;
-    let answer = Answer {
-        leaders,
+pub(crate) async fn run(args: SeedArgs) -> anyhow::Result<()> {
+    let seed = SeedReader::open(&args, WatchScope::Unprobed).await?;
+    let (prober, garden) = (&seed.prober, &args.garden_namespace);
+    let clusters = prober.clusters();
+    let namespaces: Vec<_> = clusters.iter().map(|(name, _)| name.clone()).collect();
+    let mut owners = prober.owners(&namespaces).await;
+    let shoots = clusters.into_iter().map(|(namespace, cluster)| {
+        let owner = owners.remove(&namespace);
+        ShootRow::new(namespace, &cluster, owner, prober)
+    });
+    let shoots = shoots.collect();
+    let read = |lease| leader::read(&seed.client, garden, lease);
+    let (leader, weeders) = futures::join!(read(leader::PROBER), read(leader::WEEDER));
+    let answer = SeedStatus {
+        outages: outages::read(&seed.client, garden, leader.holder.as_deref(), None).await,
+        leaders: [leader, weeders],
         shoots,
-        outages,
+        seed_settings: overruled(prober.seed_options()),
+        refused: seed.refused(|_| true),
         config_from: seed.config_from,
-        seed_settings,
-        refused,
     };
     seed.prober.end().await;
-    output::write(&answer, access.output, || text(&answer))
+    output::write(&answer, args.output, || answer.text())
 }
 
-impl Row {
-    fn of(namespace: String, cluster: &ClusterState, prober: &ReadOnlyProber) -> Self {
-        let (mut held_down, mut at_zero, mut ignored, mut unknown) =
-            (Vec::new(), Vec::new(), Vec::new(), Vec::new());
-        for (dependent, observed) in prober.dependents(&namespace) {
-            let list = match &observed {
+fn overruled(options: Option<ResolvedOptions>) -> Vec<ShownOption> {
+    options
+        .iter()
+        .flat_map(ResolvedOptions::overruled)
+        .collect()
+}
+
+impl ShootRow {
+    fn new(
+        namespace: String,
+        cluster: &ClusterState,
+        owner: Option<OwnerStatus>,
+        prober: &ReadOnlyProber,
+    ) -> Self {
+        let mut dependents = DependentNames::default();
+        for (dependent, state) in prober.dependents(&namespace) {
+            let names = match &state {
                 DependentState::Absent => continue,
-                DependentState::Unknown | DependentState::NoSuchKind => &mut unknown,
-                DependentState::Present(observed) if observed.marks.ignored => &mut ignored,
-                DependentState::Present(observed) if observed.marks.held_down => &mut held_down,
-                DependentState::Present(observed) if observed.replicas == 0 => &mut at_zero,
+                DependentState::Unknown | DependentState::NoSuchKind => &mut dependents.unknown,
+                DependentState::Present(observed) if observed.marks.ignored => {
+                    &mut dependents.ignored
+                }
+                DependentState::Present(observed) if observed.marks.held_down => {
+                    &mut dependents.held_down
+                }
+                DependentState::Present(observed) if observed.replicas == 0 => {
+                    &mut dependents.at_zero
+                }
                 DependentState::Present(_) => continue,
             };
-            list.push(dependent.resource.name.clone());
+            names.push(dependent.resource.name.clone());
         }
-        let (state, _) = why::state(cluster);
-        let (machines, paused) = (prober.machines(&namespace), prober.paused(&namespace));
-        let settings = prober
-            .options(&namespace)
-            .iter()
-            .flat_map(ResolvedOptions::overruled)
-            .collect();
         Self {
+            state: cluster.into(),
+            machines: prober.machines(&namespace),
+            paused: prober.paused(&namespace),
+            owner,
+            settings: overruled(prober.options(&namespace)),
+            dependents,
             namespace,
-            state,
-            machines,
-            paused,
-            owner: None,
-            settings,
-            held_down,
-            at_zero,
-            ignored,
-            unknown,
         }
     }
-}
 
-pub(crate) async fn leader(client: &Client, namespace: &str, lease: &'static str) -> Leader {
-    let leases: Api<Lease> = Api::namespaced(client.clone(), namespace);
-    let (spec, problem) = match leases.get_opt(lease).await {
-        Ok(lease) => (lease.and_then(|lease| lease.spec).unwrap_or_default(), None),
-        Err(error) => (Default::default(), Some(with_causes(&error))),
-    };
-    Leader {
-        lease,
-        holder: spec.holder_identity.filter(|holder| !holder.is_empty()),
-        renewed: spec
-            .renew_time
-            .and_then(|time| DateTime::from_timestamp_micros(time.0.as_microsecond())),
-        lease_duration_seconds: spec.lease_duration_seconds,
-        problem,
-    }
-}
-
-impl Leader {
-    fn text(&self) -> String {
-        if let Some(problem) = &self.problem {
-            return warn(&format!("unknown: {problem}"));
-        }
-        match (&self.holder, self.renewed) {
-            (Some(holder), Some(renewed)) => {
-                let age = Utc::now() - renewed;
-                let limit = TimeDelta::seconds(self.lease_duration_seconds.unwrap_or(15).into());
-                let text = format!("{}, renewed {} s ago", plain(holder), age.num_seconds());
-                if age > limit {
-                    bad(&format!("{text}: it seems to be gone"))
-                } else {
-                    good(&text)
-                }
-            }
-            (Some(holder), None) => plain(holder),
-            (None, _) => bad("nobody"),
-        }
-    }
-}
-
-fn text(answer: &Answer) -> String {
-    let mut text = String::new();
-    for leader in &answer.leaders {
-        let agent = if leader.lease.contains("prober") {
-            "Prober"
-        } else {
-            "Weeder"
+    fn cells(&self) -> [String; 5] {
+        let DependentNames {
+            held_down, unknown, ..
+        } = &self.dependents;
+        let held_down = match (held_down.is_empty(), unknown.is_empty()) {
+            (false, _) => paint(Tone::Bad, &held_down.join(", ")),
+            (true, true) => "-".to_owned(),
+            (true, false) => "?".to_owned(),
         };
-        let _ = writeln!(text, "{agent} leads: {}", leader.text());
+        let machines = self.machines.map(|count| count.to_string());
+        [
+            self.namespace.clone(),
+            <&str>::from(&self.state).to_owned(),
+            machines.unwrap_or_else(|| "?".to_owned()),
+            held_down,
+            paint(Tone::Warn, &self.notes().join("; ")),
+        ]
     }
-    let _ = writeln!(text, "Config: {}", answer.config_from);
-    if !answer.seed_settings.is_empty() {
-        let shown: Vec<_> = answer
-            .seed_settings
-            .iter()
-            .map(ToString::to_string)
-            .collect();
-        let _ = writeln!(text, "Settings: {}", warn(&shown.join(", ")));
+
+    fn notes(&self) -> Vec<String> {
+        let mut notes = Vec::new();
+        if self.paused.is_none() {
+            notes.push("paused or not: could not be read".to_owned());
+        }
+        if let Some(owner) = self
+            .owner
+            .as_ref()
+            .filter(|owner| owner.standing != Ownership::Ours)
+        {
+            notes.push(format!("not known to be ours: {}", owner.sentence()));
+        }
+        for option in &self.settings {
+            match (option.setting, option.value.as_str(), option.from) {
+                ("pause", "true", from) => notes.push(format!("paused ({})", from.into_str())),
+                // What `garden` sets for all stands above.
+                (_, _, Source::Namespace) => notes.push(option.to_string()),
+                _ => {}
+            }
+        }
+        for (what, names) in [
+            ("at 0, not by the watchdog", &self.dependents.at_zero),
+            ("ignore-scaling", &self.dependents.ignored),
+            ("could not be read", &self.dependents.unknown),
+        ] {
+            if !names.is_empty() {
+                notes.push(format!("{what}: {}", names.join(", ")));
+            }
+        }
+        notes
     }
-    for refused in &answer.refused {
-        let _ = writeln!(text, "Refused: {}", warn(refused));
-    }
-    text.push('\n');
-    if answer.shoots.is_empty() {
-        text.push_str("No shoots found.\n");
-    } else {
-        let rows: Vec<_> = answer.shoots.iter().map(row).collect();
-        text.push_str(&table(
-            &["NAMESPACE", "STATE", "MACHINES", "HELD DOWN", "NOTE"],
-            &rows,
-        ));
-    }
-    if let Some(outages) = &answer.outages {
-        let _ = write!(text, "\n{}", outages.text());
-    }
-    text
 }
 
-fn row(row: &Row) -> Vec<String> {
-    let mut notes = Vec::new();
-    if row.paused.is_none() {
-        notes.push("paused or not: could not be read".to_owned());
-    }
-    if let Some(owner) = row
-        .owner
-        .as_ref()
-        .filter(|owner| owner.standing != Ownership::Ours)
-    {
-        notes.push(format!("not known to be ours: {}", owner.sentence()));
-    }
-    for ShownOption {
-        setting,
-        value,
-        from,
-    } in &row.settings
-    {
-        match (*setting, value.as_str(), from) {
-            ("pause", "true", from) => notes.push(format!("paused ({})", from.into_str())),
-            // What `garden` sets for all stands above.
-            (setting, value, Source::Namespace) => {
-                notes.push(format!("{setting} {value} (namespace)"))
-            }
-            _ => {}
+impl SeedStatus {
+    fn text(&self) -> String {
+        let [prober, weeder] = self.leaders.each_ref().map(LeaseHolder::text);
+        let mut lines = vec![
+            format!("Prober leads: {prober}"),
+            format!("Weeder leads: {weeder}"),
+            format!("Config: {}", self.config_from),
+        ];
+        if !self.seed_settings.is_empty() {
+            let settings: Vec<_> = self.seed_settings.iter().map(ToString::to_string).collect();
+            lines.push(format!(
+                "Settings: {}",
+                paint(Tone::Warn, &settings.join(", "))
+            ));
         }
+        let refused = self.refused.iter();
+        lines.extend(refused.map(|refused| format!("Refused: {}", paint(Tone::Warn, refused))));
+        let shoots = if self.shoots.is_empty() {
+            "No shoots found.\n".to_owned()
+        } else {
+            let rows = self.shoots.iter().map(ShootRow::cells);
+            table(
+                ["NAMESPACE", "STATE", "MACHINES", "HELD DOWN", "NOTE"],
+                rows.collect(),
+            )
+        };
+        let mut text = format!("{}\n\n{shoots}", lines.join("\n"));
+        if let Some(outages) = &self.outages {
+            text.push_str(&format!("\n{}", outages.text()));
+        }
+        text
     }
-    let lists = [
-        ("at 0, not by the watchdog", &row.at_zero),
-        ("ignore-scaling", &row.ignored),
-        ("could not be read", &row.unknown),
-    ];
-    let lists = lists.into_iter().filter(|(_, names)| !names.is_empty());
-    notes.extend(lists.map(|(what, names)| format!("{what}: {}", names.join(", "))));
-    let held_down = match (row.held_down.is_empty(), row.unknown.is_empty()) {
-        (false, _) => bad(&row.held_down.join(", ")),
-        (true, true) => "-".to_owned(),
-        (true, false) => "?".to_owned(),
-    };
-    let machines = row
-        .machines
-        .map_or_else(|| "?".to_owned(), |count| count.to_string());
-    let notes = if notes.is_empty() {
-        String::new()
-    } else {
-        warn(&notes.join("; "))
-    };
-    vec![
-        row.namespace.clone(),
-        row.state.to_owned(),
-        machines,
-        held_down,
-        notes,
-    ]
 }
 
 #[cfg(test)]
@@ -298,20 +229,16 @@ mod tests {
             value: value.into(),
             from,
         };
-        let none = Vec::new;
-        let shown = Row {
+        let row = ShootRow {
             namespace: "shoot--a--b".into(),
-            state: "probed",
+            state: ShootState::Probed,
             machines: Some(3),
             paused,
             owner: None,
             settings: settings.iter().map(shown).collect(),
-            held_down: none(),
-            at_zero: none(),
-            ignored: none(),
-            unknown: none(),
+            dependents: DependentNames::default(),
         };
-        anstream::adapter::strip_str(&row(&shown).concat()).to_string()
+        anstream::adapter::strip_str(&row.cells().concat()).to_string()
     }
 
     #[test]

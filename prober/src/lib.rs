@@ -28,7 +28,7 @@ pub mod driver;
 pub mod executor;
 pub mod gardener;
 pub mod manager;
-pub mod observability;
+mod observability;
 pub mod owner_check;
 pub mod owner_records;
 pub mod read_only;
@@ -42,7 +42,7 @@ pub mod suspend_detector;
 pub mod write;
 
 pub use agent::run;
-pub use observability::facts::{Fact, Tone, lease_cells, verdict_meaning};
+pub use observability::facts::{Fact, Tone, describe_verdict, lease_cells};
 pub use observability::shoot_statuses::ShootState;
 pub use observability::status::ProbeStatus;
 pub use owner_records::OwnerStatus;

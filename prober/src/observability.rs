@@ -8,10 +8,10 @@
 //! ```
 
 mod age_bar;
-pub mod facts;
+pub(crate) mod facts;
 mod gauges;
-pub mod metrics;
+pub(crate) mod metrics;
 mod page;
 pub(crate) mod report;
-pub mod shoot_statuses;
-pub mod status;
+pub(crate) mod shoot_statuses;
+pub(crate) mod status;

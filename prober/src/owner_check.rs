@@ -106,7 +106,7 @@ async fn check_record(shared: &Shared, check: &OwnerCheck, resolver: &Resolver, 
     let sent = clock.now();
     let answer = resolver.ask(question.as_ref()).await;
     let result = answer.as_str();
-    shared.metrics.owner_checked(result);
+    shared.metrics.owners.checked(result);
     tracing::debug!(namespace, result, "owner record checked");
     let chance = rand::random();
     owners.answered(&namespace, question, answer, sent, clock.now(), chance);

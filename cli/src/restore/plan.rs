@@ -1,50 +1,54 @@
 //! What a restore would write, in its order. Pure: what is written is for the prober's core to say.
 
+use prober::Tone;
 use prober_core::config::{Dependent, ResourceRef};
 use prober_core::replicas::{DependentState, scale_up};
 use prober_core::verdict::Scope;
 use serde::Serialize;
 
+use crate::output::{count, paint};
 use crate::why;
 
-/// The turn of one dependent.
+/// What a restore does with one dependent.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct Step {
-    pub(crate) level: i32,
+pub(crate) struct PlannedStep {
+    level: i32,
     #[serde(flatten)]
     pub(crate) resource: ResourceRef,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) replicas: Option<i32>,
+    replicas: Option<i32>,
     /// Whether anything of it is written: its replicas, or only its annotations.
     pub(crate) writes: bool,
     /// To how many replicas it comes back; none when they stay as they are.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) restored_to: Option<i32>,
+    restored_to: Option<i32>,
     /// The wait before it is scaled, once its level has begun.
-    pub(crate) delay_seconds: f64,
-    pub(crate) because: String,
+    delay_seconds: f64,
+    because: String,
     /// Its state could not be read, so that it may be held down or not.
     pub(crate) unknown: bool,
     /// What became of it; none when it was not its turn.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) outcome: Option<String>,
+    #[serde(skip)]
+    pub(crate) failed: bool,
 }
 
-/// The steps for all dependents, in their order; `states` are theirs.
+/// The steps of all dependents, by level.
 pub(crate) fn plan(
-    dependents: &[Dependent],
-    states: &[DependentState],
+    mut dependents: Vec<(&Dependent, DependentState)>,
     scope: Scope,
     only_held_down: bool,
-) -> Vec<Step> {
-    let step = |(dependent, state): (&Dependent, &DependentState)| {
+) -> Vec<PlannedStep> {
+    dependents.sort_by_key(|(dependent, _)| dependent.scale_up.level);
+    let step = |(dependent, state): &(&Dependent, DependentState)| {
         let present = match state {
             DependentState::Present(observed) => Some(observed),
             _ => None,
         };
         let write = present.and_then(|observed| scale_up(observed, scope, only_held_down));
-        Step {
+        PlannedStep {
             level: dependent.scale_up.level,
             resource: dependent.resource.clone(),
             replicas: present.map(|observed| observed.replicas),
@@ -54,11 +58,28 @@ pub(crate) fn plan(
             because: why::dependent(dependent, state, only_held_down),
             unknown: *state == DependentState::Unknown,
             outcome: None,
+            failed: false,
         }
     };
-    let mut in_order: Vec<_> = dependents.iter().zip(states).collect();
-    in_order.sort_by_key(|(dependent, _)| dependent.scale_up.level);
-    in_order.into_iter().map(step).collect()
+    dependents.iter().map(step).collect()
+}
+
+impl PlannedStep {
+    pub(crate) fn row(&self) -> [String; 5] {
+        let delay = if self.restored_to.is_some() && self.delay_seconds > 0.0 {
+            format!(" (after {} s)", self.delay_seconds)
+        } else {
+            String::new()
+        };
+        let tone = if self.writes { Tone::Warn } else { Tone::Soft };
+        [
+            self.level.to_string(),
+            self.resource.to_string(),
+            count(self.replicas),
+            count(self.restored_to),
+            paint(tone, &format!("{}{delay}", self.because)),
+        ]
+    }
 }
 
 #[cfg(test)]

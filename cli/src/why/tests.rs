@@ -2,7 +2,6 @@ use std::sync::Arc;
 
 use prober::config::parse;
 use prober_core::replicas::{Marks, Observed};
-use prober_core::verdict::Verdict;
 
 use super::*;
 
@@ -84,28 +83,4 @@ fn what_runs_is_said_to_run() {
         dependent(&kcm(), &observed(1, 1, Some("1"), true, false), false)
             .contains("the next healthy probe removes it")
     );
-}
-
-#[test]
-fn a_cluster_without_a_shoot_and_one_that_is_broken_say_so() {
-    let cluster = |shoot| ClusterState {
-        uid: String::new(),
-        seed: Default::default(),
-        shoot,
-        lifecycle: None,
-        settings: Default::default(),
-    };
-    assert_eq!(state(&cluster(None)).0, "no_shoot");
-    let (word, sentence) = state(&cluster(Some(Err("spec: a number".into()))));
-    assert_eq!(
-        (word, sentence.contains("spec: a number")),
-        ("unreadable", true)
-    );
-}
-
-#[test]
-fn each_verdict_has_words_of_its_own() {
-    let words: std::collections::BTreeSet<_> =
-        Verdict::WORDS.iter().map(|word| verdict(word)).collect();
-    assert_eq!(words.len(), Verdict::WORDS.len());
 }

@@ -160,8 +160,7 @@ impl Found {
             verdict if verdict.is_up() => Tone::Good,
             _ => Tone::Warn,
         };
-        let text = format!("{}: {}", verdict.into_str(), verdict_meaning(verdict));
-        let mut facts = vec![Fact::new(tone, "Verdict", text)];
+        let mut facts = vec![Fact::new(tone, "Verdict", describe_verdict(verdict))];
 
         let mut leases = format!("{expired} of {candidates} leases expired");
         // Writing to a String does not fail.
@@ -197,8 +196,9 @@ impl Found {
     }
 }
 
-pub fn verdict_meaning(verdict: Verdict) -> &'static str {
-    match verdict {
+/// As in `scale_up: the nodes reach their API server`.
+pub fn describe_verdict(verdict: Verdict) -> String {
+    let meaning = match verdict {
         Verdict::ScaleUp => "the nodes reach their API server",
         Verdict::ScaleUpHeldDown => {
             "the nodes that count reach their API server: what is held down may come back"
@@ -213,7 +213,8 @@ pub fn verdict_meaning(verdict: Verdict) -> &'static str {
         Verdict::HoldUndecided => {
             "some leases cannot be judged yet, since their stamps may be wrong or no renewal was seen since something was taken down: nothing is concluded"
         }
-    }
+    };
+    format!("{}: {meaning}", verdict.into_str())
 }
 
 /// Node, age, state, and by how much the node's clock differs.
@@ -233,3 +234,6 @@ pub fn lease_cells(lease: &SeenLease) -> (Tone, [String; 4]) {
     };
     (tone, [lease.node.clone(), age, state.to_owned(), clock])
 }
+
+#[cfg(test)]
+mod tests;

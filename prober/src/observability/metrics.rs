@@ -19,6 +19,45 @@ const OUTAGE_BUCKETS: [f64; 10] = [
     15.0, 30.0, 60.0, 120.0, 300.0, 600.0, 1800.0, 3600.0, 14_400.0, 86_400.0,
 ];
 
+#[derive(Clone, Debug)]
+pub struct Metrics {
+    pub(crate) probes: ProbeMetrics,
+    scale_operations: Family<(WriteLabels, ResultLabel), Counter>,
+    dry_run_writes: Family<WriteLabels, Counter>,
+    decision_to_write: Family<DirectionLabel, Histogram>,
+    pub(crate) memory_fallbacks: Counter,
+    pub(crate) not_ready: Counter,
+    pub(crate) abandoned_flows: DirectionCounter,
+    pub(crate) probes_ended_while_held_down: Counter,
+    pub(crate) protected_without_lead: DirectionCounter,
+    pub(crate) outages: OutageMetrics,
+    pub(crate) owners: OwnerMetrics,
+    pub(crate) panics: Counter,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct ProbeMetrics {
+    ended: Family<ProbeLabels, Counter>,
+    duration: Histogram,
+    throttles: Counter,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct OutageMetrics {
+    ended: Family<OutageLabels, Counter>,
+    duration: Histogram,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct OwnerMetrics {
+    checks: Family<ResultLabel, Counter>,
+    pub(crate) prevented: DirectionCounter,
+}
+
+/// A counter for each direction.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct DirectionCounter(Family<DirectionLabel, Counter>);
+
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct ProbeLabels {
     stage: &'static str,
@@ -46,36 +85,6 @@ struct WriteLabels {
 struct OutageLabels {
     end: &'static str,
     blip: &'static str,
-}
-
-#[derive(Clone, Debug)]
-pub struct Metrics {
-    probes: Family<ProbeLabels, Counter>,
-    probe_duration: Histogram,
-    throttles: Counter,
-    scale_operations: Family<(WriteLabels, ResultLabel), Counter>,
-    dry_run_writes: Family<WriteLabels, Counter>,
-    decision_to_write: Family<DirectionLabel, Histogram>,
-    pub memory_fallbacks: Counter,
-    pub not_ready: Counter,
-    pub abandoned_flows: DirectionCounter,
-    pub probes_ended_while_held_down: Counter,
-    pub protected_without_lead: DirectionCounter,
-    outages: Family<OutageLabels, Counter>,
-    outage_duration: Histogram,
-    owner_checks: Family<ResultLabel, Counter>,
-    pub owner_prevented: DirectionCounter,
-    pub panics: Counter,
-}
-
-/// A counter for each direction.
-#[derive(Clone, Debug, Default)]
-pub struct DirectionCounter(Family<DirectionLabel, Counter>);
-
-impl DirectionCounter {
-    pub fn inc(&self, direction: Direction) {
-        self.0.get_or_create(&direction.into()).inc();
-    }
 }
 
 impl From<Direction> for DirectionLabel {
@@ -116,38 +125,10 @@ fn add<M: Metric + Clone>(registry: &mut Registry, name: &str, help: &str, metri
     metric
 }
 
-/// Both series are there from the beginning, so that the first event of each is seen as an
-/// increase.
-fn by_direction(registry: &mut Registry, name: &str, help: &str) -> DirectionCounter {
-    let counter = DirectionCounter::default();
-    for direction in [Direction::Up, Direction::Down] {
-        drop(counter.0.get_or_create(&direction.into()));
-    }
-    registry.register(name, help, counter.0.clone());
-    counter
-}
-
 impl Metrics {
-    pub fn register(registry: &mut Registry) -> Self {
+    pub(crate) fn register(registry: &mut Registry) -> Self {
         let metrics = Self {
-            probes: add(
-                registry,
-                "dwd_probes",
-                "Probes by the stage they ended in and their result",
-                Family::default(),
-            ),
-            probe_duration: add(
-                registry,
-                "dwd_probe_duration_seconds",
-                "How long complete probes took",
-                seconds(),
-            ),
-            throttles: add(
-                registry,
-                "dwd_throttles",
-                "Probes that an API server answered with 429",
-                Counter::default(),
-            ),
+            probes: ProbeMetrics::register(registry),
             scale_operations: add(
                 registry,
                 "dwd_scale_operations",
@@ -178,7 +159,7 @@ impl Metrics {
                 "Restored resources that were not ready 5 s after their write, so that the next level went on without them",
                 Counter::default(),
             ),
-            abandoned_flows: by_direction(
+            abandoned_flows: DirectionCounter::register(
                 registry,
                 "dwd_abandoned_flows",
                 "Scale flows given up because the verdict turned or the shoot was paused",
@@ -189,34 +170,13 @@ impl Metrics {
                 "Shoots whose probe ended while resources were held down; these stay at 0",
                 Counter::default(),
             ),
-            protected_without_lead: by_direction(
+            protected_without_lead: DirectionCounter::register(
                 registry,
                 "dwd_protected_without_lead",
                 "Writes by this replica while it did not lead: the leader did not act",
             ),
-            outages: add(
-                registry,
-                "dwd_outages",
-                "Outages that have ended and that this replica led or took part in, by how; a blip's nodes were back within 25 s",
-                Family::default(),
-            ),
-            outage_duration: add(
-                registry,
-                "dwd_outage_duration_seconds",
-                "How long these were, from the verdict to the last restore",
-                Histogram::new(OUTAGE_BUCKETS),
-            ),
-            owner_checks: add(
-                registry,
-                "dwd_owner_checks",
-                "Checks of owner records, by result",
-                Family::default(),
-            ),
-            owner_prevented: by_direction(
-                registry,
-                "dwd_owner_prevented",
-                "Scalings that the owner record kept from beginning, or ended",
-            ),
+            outages: OutageMetrics::register(registry),
+            owners: OwnerMetrics::register(registry),
             panics: add(
                 registry,
                 "dwd_panics",
@@ -224,45 +184,19 @@ impl Metrics {
                 Counter::default(),
             ),
         };
-        // As in `by_direction`.
         for direction in [Direction::Up, Direction::Down] {
             drop(metrics.decision_to_write.get_or_create(&direction.into()));
-        }
-        for end in End::VARIANTS.iter().filter(|end| **end != End::Other) {
-            for is_blip in [false, true] {
-                drop(
-                    metrics
-                        .outages
-                        .get_or_create(&OutageLabels::new(*end, is_blip)),
-                );
-            }
-        }
-        for result in ["ours", "elsewhere"] {
-            drop(metrics.owner_checks.get_or_create(&ResultLabel { result }));
         }
         metrics
     }
 
-    pub fn probe_complete(&self, nodes_listed: bool, took: Duration) {
-        let (stage, result) = (if nodes_listed { "nodes" } else { "leases" }, "complete");
-        self.probes
-            .get_or_create(&ProbeLabels { stage, result })
-            .inc();
-        self.probe_duration.observe(took.as_secs_f64());
-    }
-
-    pub fn probe_failed(&self, error: &ProbeError) {
-        let (stage, result) = (error.stage.into_str(), error.cause.category());
-        self.probes
-            .get_or_create(&ProbeLabels { stage, result })
-            .inc();
-        if matches!(error.cause, Cause::Throttled { .. }) {
-            self.throttles.inc();
-        }
-    }
-
     /// A resource was written, or could not be: `result` is `written` or the error's category.
-    pub fn scaled(&self, direction: Direction, resource: &ResourceRef, result: &'static str) {
+    pub(crate) fn scaled(
+        &self,
+        direction: Direction,
+        resource: &ResourceRef,
+        result: &'static str,
+    ) {
         let labels = (
             WriteLabels::new(direction, resource),
             ResultLabel { result },
@@ -270,31 +204,134 @@ impl Metrics {
         self.scale_operations.get_or_create(&labels).inc();
     }
 
-    pub fn dry_run_write(&self, direction: Direction, resource: &ResourceRef) {
+    pub(crate) fn dry_run_write(&self, direction: Direction, resource: &ResourceRef) {
         let labels = WriteLabels::new(direction, resource);
         self.dry_run_writes.get_or_create(&labels).inc();
     }
 
     /// A write was answered this long after its resource's turn in the flow began.
-    pub fn decided_and_written(&self, direction: Direction, after: Duration) {
+    pub(crate) fn decided_and_written(&self, direction: Direction, after: Duration) {
         let histogram = self.decision_to_write.get_or_create(&direction.into());
         histogram.observe(after.as_secs_f64());
     }
+}
 
-    pub fn outage_ended(&self, outage: &Outage) {
-        if let (Some(end), Some(seconds)) = (outage.end, outage.seconds()) {
-            let labels = OutageLabels::new(end, outage.is_blip());
-            self.outages.get_or_create(&labels).inc();
-            self.outage_duration.observe(seconds);
+impl ProbeMetrics {
+    fn register(registry: &mut Registry) -> Self {
+        Self {
+            ended: add(
+                registry,
+                "dwd_probes",
+                "Probes by the stage they ended in and their result",
+                Family::default(),
+            ),
+            duration: add(
+                registry,
+                "dwd_probe_duration_seconds",
+                "How long complete probes took",
+                seconds(),
+            ),
+            throttles: add(
+                registry,
+                "dwd_throttles",
+                "Probes that an API server answered with 429",
+                Counter::default(),
+            ),
         }
     }
 
-    /// An owner record was checked: `result` is `ours`, `elsewhere` or why it could not be
-    /// resolved.
-    pub fn owner_checked(&self, result: &'static str) {
-        self.owner_checks
-            .get_or_create(&ResultLabel { result })
+    pub(crate) fn complete(&self, nodes_listed: bool, took: Duration) {
+        let stage = if nodes_listed { "nodes" } else { "leases" };
+        self.count(stage, "complete");
+        self.duration.observe(took.as_secs_f64());
+    }
+
+    pub(crate) fn failed(&self, error: &ProbeError) {
+        self.count(error.stage.into_str(), error.cause.category());
+        if matches!(error.cause, Cause::Throttled { .. }) {
+            self.throttles.inc();
+        }
+    }
+
+    fn count(&self, stage: &'static str, result: &'static str) {
+        self.ended
+            .get_or_create(&ProbeLabels { stage, result })
             .inc();
+    }
+}
+
+impl OutageMetrics {
+    fn register(registry: &mut Registry) -> Self {
+        let ended: Family<OutageLabels, Counter> = Family::default();
+        for end in End::VARIANTS.iter().filter(|end| **end != End::Other) {
+            drop(ended.get_or_create(&OutageLabels::new(*end, false)));
+            drop(ended.get_or_create(&OutageLabels::new(*end, true)));
+        }
+        Self {
+            ended: add(
+                registry,
+                "dwd_outages",
+                "Outages that have ended and that this replica led or took part in, by how; a blip's nodes were back within 25 s",
+                ended,
+            ),
+            duration: add(
+                registry,
+                "dwd_outage_duration_seconds",
+                "How long these were, from the verdict to the last restore",
+                Histogram::new(OUTAGE_BUCKETS),
+            ),
+        }
+    }
+
+    pub(crate) fn ended(&self, outage: &Outage) {
+        if let (Some(end), Some(seconds)) = (outage.end, outage.seconds()) {
+            let labels = OutageLabels::new(end, outage.is_blip());
+            self.ended.get_or_create(&labels).inc();
+            self.duration.observe(seconds);
+        }
+    }
+}
+
+impl OwnerMetrics {
+    fn register(registry: &mut Registry) -> Self {
+        let metrics = Self {
+            checks: add(
+                registry,
+                "dwd_owner_checks",
+                "Checks of owner records, by result",
+                Family::default(),
+            ),
+            prevented: DirectionCounter::register(
+                registry,
+                "dwd_owner_prevented",
+                "Scalings that the owner record kept from beginning, or ended",
+            ),
+        };
+        for result in ["ours", "elsewhere"] {
+            drop(metrics.checks.get_or_create(&ResultLabel { result }));
+        }
+        metrics
+    }
+
+    /// `result` is `ours`, `elsewhere` or why the owner record could not be resolved.
+    pub(crate) fn checked(&self, result: &'static str) {
+        self.checks.get_or_create(&ResultLabel { result }).inc();
+    }
+}
+
+impl DirectionCounter {
+    /// Both series are there from the beginning, so that the first event of each is seen as an
+    /// increase.
+    fn register(registry: &mut Registry, name: &str, help: &str) -> Self {
+        let family = add(registry, name, help, Family::default());
+        for direction in [Direction::Up, Direction::Down] {
+            drop(family.get_or_create(&direction.into()));
+        }
+        Self(family)
+    }
+
+    pub(crate) fn inc(&self, direction: Direction) {
+        self.0.get_or_create(&direction.into()).inc();
     }
 }
 

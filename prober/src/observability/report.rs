@@ -117,7 +117,7 @@ impl ShootReporter<'_> {
                 self.warn(resource, "", "KeepsChanging", message);
             }
             Report::NotOwner(direction) => {
-                metrics.owner_prevented.inc(direction);
+                metrics.owners.prevented.inc(direction);
                 tracing::warn!(
                     direction = direction.into_str(),
                     owner = self.owner().map(<&str>::from),
@@ -136,7 +136,7 @@ impl ShootReporter<'_> {
     pub(crate) fn probe_failed(&self, error: &ProbeError) {
         let (stage, category) = (error.stage.into_str(), error.cause.category());
         let failed_probes = self.machine.failures();
-        self.shared.metrics.probe_failed(error);
+        self.shared.metrics.probes.failed(error);
         let failure = Failure {
             stage,
             category,
@@ -159,7 +159,8 @@ impl ShootReporter<'_> {
         let took = (now - began).to_std().unwrap_or_default();
         self.shared
             .metrics
-            .probe_complete(finding.nodes_known, took);
+            .probes
+            .complete(finding.nodes_known, took);
         let (before, failure) = self.status.update(|status| {
             status.complete = now;
             let before = status.finding.replace(Arc::clone(finding));
@@ -196,7 +197,7 @@ impl ShootReporter<'_> {
         let metrics = &self.shared.metrics;
         metrics.abandoned_flows.inc(direction);
         if self.machine.has_stood_down() {
-            metrics.owner_prevented.inc(direction);
+            metrics.owners.prevented.inc(direction);
         }
         let (finding, paused) = self
             .status
@@ -305,7 +306,7 @@ impl ShootReporter<'_> {
             "outage ended"
         );
         if self.shared.role.leads() || outage.acted().is_some() {
-            self.shared.metrics.outage_ended(&outage);
+            self.shared.metrics.outages.ended(&outage);
             let (events, about) = (&self.shared.events, namespace_reference(self.namespace));
             match outage.end {
                 Some(End::Restored | End::NothingHeldDown) => {

@@ -36,7 +36,7 @@ pub struct ShootStatuses {
     /// Whether metrics distinguish shoots.
     pub(super) per_shoot: bool,
     pub(super) table: Arc<Mutex<StatusTable>>,
-    pub owners: OwnerRecords,
+    pub(crate) owners: OwnerRecords,
 }
 
 #[derive(Debug, Default)]
@@ -62,25 +62,25 @@ pub enum ShootState {
 }
 
 #[derive(Clone, Debug, Default)]
-pub struct ShootStatus {
+pub(crate) struct ShootStatus {
     /// When the next probe is due; while one is under way, when that was.
-    pub due: Moment,
+    pub(crate) due: Moment,
     /// When the last probe was complete, or the first probe was due.
-    pub complete: Moment,
-    pub paused: bool,
+    pub(crate) complete: Moment,
+    pub(crate) paused: bool,
     /// What the owner record says; none while none is checked.
-    pub owner: Option<Ownership>,
+    pub(crate) owner: Option<Ownership>,
     /// What holds for it, and from where; none while that is not known.
-    pub options: Option<ResolvedOptions>,
+    pub(crate) options: Option<ResolvedOptions>,
     /// What carries the meltdown marker, and since when this process has seen it.
-    pub held_down: BTreeMap<ResourceRef, Moment>,
+    pub(crate) held_down: BTreeMap<ResourceRef, Moment>,
     /// What the last complete probe found; none before the first.
-    pub finding: Option<Arc<Finding>>,
+    pub(crate) finding: Option<Arc<Finding>>,
     /// Why the last probe was not complete; none when it was.
-    pub failure: Option<Failure>,
-    pub scaling: Option<Direction>,
-    pub outage: Option<Box<Outage>>,
-    pub intended: Vec<Intended>,
+    pub(crate) failure: Option<Failure>,
+    pub(crate) scaling: Option<Direction>,
+    pub(crate) outage: Option<Box<Outage>>,
+    pub(crate) intended: Vec<Intended>,
 }
 
 #[derive(Clone, Debug, Serialize)]
@@ -93,7 +93,7 @@ pub struct Failure {
 }
 
 /// Updates a shoot's status, and removes it when dropped.
-pub struct StatusHandle {
+pub(crate) struct StatusHandle {
     statuses: ShootStatuses,
     namespace: String,
 }
@@ -119,7 +119,7 @@ impl Serialize for ShootState {
 impl ShootStatuses {
     /// Empty. With `per_shoot` there are metrics that distinguish shoots, so that their number
     /// grows with the shoots'.
-    pub fn new(clock: Clock, per_shoot: bool) -> Self {
+    pub(crate) fn new(clock: Clock, per_shoot: bool) -> Self {
         Self {
             clock,
             per_shoot,
@@ -129,7 +129,7 @@ impl ShootStatuses {
     }
 
     /// Notes what a Cluster says of its shoot; none when the Cluster is gone.
-    pub fn set_state(&self, namespace: &str, state: Option<ShootState>) {
+    pub(crate) fn set_state(&self, namespace: &str, state: Option<ShootState>) {
         let states = &mut self.table.lock().states;
         match state {
             Some(state) => states.insert(namespace.to_owned(), state),
@@ -138,7 +138,7 @@ impl ShootStatuses {
     }
 
     /// Adds a shoot that is probed, with the moment of its first probe; the handle removes it.
-    pub fn register(&self, namespace: String, first_probe: Moment) -> StatusHandle {
+    pub(crate) fn register(&self, namespace: String, first_probe: Moment) -> StatusHandle {
         let status = ShootStatus {
             due: first_probe,
             complete: first_probe,
@@ -153,7 +153,7 @@ impl ShootStatuses {
 
     /// The shoot whose probe is most overdue, if any is by more than `limit`. One that has stood
     /// down is not probed.
-    pub fn overdue(&self, limit: TimeDelta) -> Option<(String, TimeDelta)> {
+    pub(crate) fn overdue(&self, limit: TimeDelta) -> Option<(String, TimeDelta)> {
         let (now, table) = (self.clock.now(), self.table.lock());
         let (namespace, status) = table
             .probed
@@ -165,7 +165,7 @@ impl ShootStatuses {
     }
 
     /// All shoots of the seed; no status while one is not probed.
-    pub fn shoots(&self) -> Vec<(String, ShootState, Option<ShootStatus>)> {
+    pub(crate) fn shoots(&self) -> Vec<(String, ShootState, Option<ShootStatus>)> {
         let StatusTable { states, probed, .. } = &*self.table.lock();
         let shoot = |(namespace, state): (&String, &ShootState)| {
             (
@@ -178,7 +178,7 @@ impl ShootStatuses {
     }
 
     /// Outages, the newest first: those that go on, and the last ones that have ended.
-    pub fn outages(&self) -> Vec<Outage> {
+    pub(crate) fn outages(&self) -> Vec<Outage> {
         let StatusTable {
             probed, outages, ..
         } = &*self.table.lock();
@@ -191,14 +191,14 @@ impl ShootStatuses {
     }
 
     /// The status of one shoot; none while it is not probed.
-    pub fn probed(&self, namespace: &str) -> Option<ShootStatus> {
+    pub(crate) fn probed(&self, namespace: &str) -> Option<ShootStatus> {
         self.table.lock().probed.get(namespace).cloned()
     }
 }
 
 impl StatusHandle {
     /// The default where there is no status any more.
-    pub fn update<T: Default>(&self, change: impl FnOnce(&mut ShootStatus) -> T) -> T {
+    pub(crate) fn update<T: Default>(&self, change: impl FnOnce(&mut ShootStatus) -> T) -> T {
         let probed = &mut self.statuses.table.lock().probed;
         probed
             .get_mut(&self.namespace)
@@ -207,7 +207,7 @@ impl StatusHandle {
     }
 
     /// Keeps the record of an outage that has ended.
-    pub fn keep(&self, outage: Outage) {
+    pub(crate) fn keep(&self, outage: Outage) {
         let outages = &mut self.statuses.table.lock().outages;
         let same = |kept: &Outage| kept.namespace == outage.namespace;
         if outages.iter().filter(|kept| same(kept)).count() >= PER_SHOOT
@@ -228,13 +228,13 @@ impl Drop for StatusHandle {
 
 impl ShootStatus {
     /// What the last probe concluded; none if it was not complete.
-    pub fn verdict(&self) -> Option<Verdict> {
+    pub(crate) fn verdict(&self) -> Option<Verdict> {
         let finding = self.finding.as_ref().filter(|_| self.failure.is_none())?;
         Some(finding.verdict)
     }
 
     /// Whether it is left alone, because it belongs to another seed or may do so.
-    pub fn has_stood_down(&self) -> bool {
+    pub(crate) fn has_stood_down(&self) -> bool {
         self.owner.is_some_and(Ownership::is_lost)
     }
 
@@ -252,7 +252,7 @@ impl ShootStatus {
     }
 
     /// Notes what carries the marker now; what did before keeps its time.
-    pub fn set_held_down<'a>(
+    pub(crate) fn set_held_down<'a>(
         &mut self,
         marked: impl IntoIterator<Item = &'a ResourceRef>,
         now: Moment,

@@ -24,17 +24,17 @@ use crate::owner_records::OwnerStatus;
 
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct ProberStatus {
+pub(crate) struct ProberStatus {
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub unknown: Option<&'static str>,
-    pub shoots_by_state: BTreeMap<&'static str, usize>,
+    pub(crate) unknown: Option<&'static str>,
+    pub(crate) shoots_by_state: BTreeMap<&'static str, usize>,
     /// Every shoot; those that need attention first, then by name.
-    pub shoots: Vec<ShootEntry>,
+    pub(crate) shoots: Vec<ShootEntry>,
     /// The newest first.
-    pub outages: Vec<Outage>,
+    pub(crate) outages: Vec<Outage>,
     /// The config in force, defaults included, as a config file would say it.
-    pub config: Value,
-    pub config_refused: bool,
+    pub(crate) config: Value,
+    pub(crate) config_refused: bool,
     /// Whether a replica that does not lead protects the shoots whose own namespaces say nothing of
     /// it.
     #[serde(skip)]
@@ -43,14 +43,14 @@ pub struct ProberStatus {
 
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct ShootEntry {
-    pub namespace: String,
-    pub state: ShootState,
+pub(crate) struct ShootEntry {
+    pub(crate) namespace: String,
+    pub(crate) state: ShootState,
     /// What its owner record says; none while none is checked.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub owner: Option<OwnerStatus>,
+    pub(crate) owner: Option<OwnerStatus>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub probe: Option<ProbeStatus>,
+    pub(crate) probe: Option<ProbeStatus>,
 }
 
 #[derive(Clone, Debug, Serialize)]
@@ -143,7 +143,7 @@ impl ShootEntry {
 }
 
 impl ProberStatus {
-    pub fn new(
+    pub(crate) fn new(
         statuses: &ShootStatuses,
         clock: Clock,
         unknown: Option<&'static str>,
@@ -183,7 +183,7 @@ impl ProberStatus {
 
 impl ProbeStatus {
     /// Of one shoot; none while it is not probed.
-    pub fn of(namespace: &str, statuses: &ShootStatuses, clock: Clock) -> Option<Self> {
+    pub(crate) fn of(namespace: &str, statuses: &ShootStatuses, clock: Clock) -> Option<Self> {
         let status = statuses.probed(namespace)?;
         Some(Self::new(status, clock))
     }

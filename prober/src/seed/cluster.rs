@@ -42,15 +42,6 @@ impl ClusterState {
         self.uid == uid && !matches!(self.lifecycle, Some(Lifecycle::Stop(_)))
     }
 
-    /// In one word from a fixed set.
-    pub fn as_str(&self) -> &'static str {
-        match (&self.shoot, &self.lifecycle) {
-            (_, Some(lifecycle)) => lifecycle.as_str(),
-            (None, _) => "no_shoot",
-            (Some(_), None) => "unreadable",
-        }
-    }
-
     /// Whether no seed can own it but itself, so that no owner record is checked.
     pub fn is_self_hosted(&self) -> bool {
         self.lifecycle == Some(Lifecycle::Stop(StopReason::SelfHosted))

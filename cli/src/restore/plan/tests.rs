@@ -42,8 +42,9 @@ fn planned(
     // With machine-controller-manager in the first place: levels decide, and not places.
     let mut dependents = dependents();
     dependents.swap(0, 1);
-    let plan = plan(&dependents, observed, scope, only_held_down);
-    plan.into_iter()
+    let dependents = dependents.iter().zip(observed.iter().cloned()).collect();
+    plan(dependents, scope, only_held_down)
+        .into_iter()
         .map(|step| (step.resource.name, step.writes, step.restored_to))
         .collect()
 }
@@ -113,7 +114,8 @@ fn what_could_not_be_read_is_not_taken_for_healthy() {
         DependentState::Absent,
         observed(0, Some("2"), true),
     ];
-    let plan = plan(&dependents(), &states, Scope::All, false);
+    let dependents = dependents();
+    let plan = plan(dependents.iter().zip(states).collect(), Scope::All, false);
     let shown: Vec<_> = plan
         .iter()
         .map(|step| (step.unknown, step.writes))
@@ -124,9 +126,8 @@ fn what_could_not_be_read_is_not_taken_for_healthy() {
 #[test]
 fn the_wait_of_a_level_is_shown() {
     let states = [(); 3].map(|()| observed(0, Some("1"), true));
-    let delays: Vec<_> = plan(&dependents(), &states, Scope::All, false)
-        .iter()
-        .map(|step| step.delay_seconds)
-        .collect();
+    let dependents = dependents();
+    let plan = plan(dependents.iter().zip(states).collect(), Scope::All, false);
+    let delays: Vec<_> = plan.iter().map(|step| step.delay_seconds).collect();
     assert_eq!(delays, [0.0, 30.0, 0.0]);
 }
