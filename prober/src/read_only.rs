@@ -188,7 +188,7 @@ impl ReadOnlyProber {
             }
             let until = deadline.min(Instant::now() + PROGRESS_INTERVAL);
             driver.step_until(until).await;
-            driver.reports().update_status();
+            driver.update_status();
             if !self.cluster(namespace)?.wants_probe(&cluster.uid) {
                 return None;
             }

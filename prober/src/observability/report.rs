@@ -6,43 +6,170 @@ use std::sync::Arc;
 use chrono::{DateTime, Utc};
 use common::events::namespace_reference;
 use k8s_openapi::api::core::v1::ObjectReference;
-use prober_core::config::{Config, DependentId, ResourceRef};
+use prober_core::config::{DependentId, ResourceRef};
 use prober_core::judgement::Finding;
-use prober_core::moment::Moment;
 use prober_core::options::ResolvedOptions;
 use prober_core::outage::{End, Outage, SCHEMA, Snapshot};
 use prober_core::owner::Ownership;
 use prober_core::plan::Direction;
 use prober_core::replicas::PlannedWrite;
-use prober_core::shoot::{Report, Shoot};
+use prober_core::shoot::{Environment, Report};
 
 use super::shoot_statuses::{Failure, StatusHandle};
-use crate::shared::Shared;
+use crate::driver::{Driver, Reporter};
 use crate::shoot_client::error::{Cause, ProbeError, ProbeStage};
 use crate::write::WriteError;
 
-/// Reports for the task of one shoot, as its machine is now.
-pub(crate) struct ShootReporter<'a> {
-    pub(crate) shared: &'a Shared,
-    pub(crate) namespace: &'a str,
-    pub(crate) config: &'a Config,
-    pub(crate) machine: &'a Shoot,
-    pub(crate) status: &'a StatusHandle,
+/// Reports in the shoot's status, the log, metrics and Events.
+pub(crate) struct AgentReporter {
+    pub(crate) status: StatusHandle,
 }
 
-impl ShootReporter<'_> {
+impl Reporter for AgentReporter {
+    fn prepare(&mut self, env: &mut Environment<'_>) {
+        if env.paused.is_some() {
+            self.options_known(env.options);
+        }
+    }
+
+    fn report(driver: &mut Driver<Self>, report: Report, refused: Option<WriteError>) {
+        let metrics = &driver.shared.metrics;
+        match report {
+            Report::Found => driver.probe_complete(),
+            // The probe was complete but for them.
+            Report::MachinesUnknown => {
+                let (stage, cause) = (ProbeStage::Machines, Cause::SeedUnknown("Machines"));
+                Self::probe_failed(driver, &ProbeError { stage, cause });
+            }
+            Report::Begun(direction) => {
+                tracing::info!(direction = direction.into_str(), "flow begins")
+            }
+            Report::Abandoned(direction) => driver.abandoned(direction),
+            Report::Ended(direction, written, failed) => {
+                let direction = direction.into_str();
+                tracing::info!(direction, written, failed, "flow ended");
+            }
+            Report::Written {
+                dependent,
+                direction,
+                change,
+                took,
+                turn,
+                without_lead,
+            } => {
+                let resource = driver.resource(dependent);
+                metrics.decided_and_written(direction, turn.to_std().unwrap_or_default());
+                let took_s = took.map(|took| took.as_seconds_f64());
+                driver.written(resource, direction, &change, took_s);
+                driver.reporter.status.update(|status| {
+                    if let Some(outage) = &mut status.outage {
+                        outage.wrote(resource, &change, !without_lead, driver.wall());
+                    }
+                });
+                if without_lead {
+                    driver.written_without_lead(resource, direction);
+                }
+            }
+            Report::NotScaled(at, direction, reason) => {
+                let error = WriteError::not_scaled(reason, driver.resource(at), refused);
+                driver.not_scaled(at, direction, &error);
+            }
+            Report::NotReady(at) => {
+                metrics.not_ready.inc();
+                tracing::warn!(resource = %driver.resource(at), "resource is not ready yet, going on");
+            }
+            Report::KeepsChanging(at) => {
+                let resource = driver.resource(at);
+                tracing::warn!(%resource, "somebody else keeps writing the resource");
+                let message = "Somebody else keeps writing it while it is being scaled".to_owned();
+                driver.warn(resource, "", "KeepsChanging", message);
+            }
+            Report::NotOwner(direction) => {
+                metrics.owners.prevented.inc(direction);
+                tracing::warn!(
+                    direction = direction.into_str(),
+                    owner = driver.owner().map(<&str>::from),
+                    "the owner record does not allow what would be written"
+                );
+            }
+            Report::WouldWrite(at, direction, replicas_before, replicas) => {
+                let resource = driver.resource(at);
+                metrics.dry_run_write(direction, resource);
+                let direction = direction.into_str();
+                tracing::info!(%resource, direction, replicas_before, replicas, "dry run: resource would be written");
+            }
+        }
+    }
+
+    fn probe_failed(driver: &mut Driver<Self>, error: &ProbeError) {
+        let (stage, category) = (error.stage.into_str(), error.cause.category());
+        let failed_probes = driver.machine.failures();
+        driver.shared.metrics.probes.failed(error);
+        let failure = Failure {
+            stage,
+            category,
+            message: error.cause.to_string(),
+            failed_probes,
+        };
+        let before = driver
+            .reporter
+            .status
+            .update(|status| status.failure.replace(failure));
+        if before.is_some_and(|before| before.category == category) {
+            tracing::debug!(stage, category, error = %error.cause, failed_probes, "probe not complete");
+        } else {
+            tracing::warn!(stage, category, error = %error.cause, "probe not complete, nothing is concluded from it");
+        }
+    }
+}
+
+impl AgentReporter {
+    /// Reports which annotations have changed. While they are not known the last ones stay shown.
+    fn options_known(&self, options: ResolvedOptions) {
+        let before = self.status.update(|status| {
+            status.paused = options.pause.value;
+            status.options.replace(options)
+        });
+        let (paused, from) = (options.pause.value, options.pause.from.into_str());
+        if paused != before.is_some_and(|before| before.pause.value) {
+            tracing::info!(
+                paused,
+                from,
+                "pause annotation on the shoot's namespace, or on garden"
+            );
+        }
+        let others = |options: ResolvedOptions| {
+            let others = options
+                .overruled()
+                .filter(|option| option.setting != "pause");
+            others
+                .map(|option| option.to_string())
+                .collect::<Vec<_>>()
+                .join(", ")
+        };
+        let settings = others(options);
+        if settings != before.map(others).unwrap_or_default() {
+            tracing::info!(
+                settings,
+                "settings by annotations on the shoot's namespace, or on garden"
+            );
+        }
+    }
+}
+
+impl Driver<AgentReporter> {
     /// Brings the status up to date; what has changed since decides whether an outage has ended.
     pub(crate) fn update_status(&self) {
-        let (machine, now) = (self.machine, self.shared.clock.now());
+        let (machine, now) = (&self.machine, self.shared.clock.now());
         let owner = self.owner();
-        let ended = self.status.update(|status| {
+        let ended = self.reporter.status.update(|status| {
             status.due = machine.due();
             status.owner = owner;
             status.intended = machine.intended().to_vec();
             status.scaling = machine.scaling();
             status.set_held_down(machine.held_down(), now);
             let snapshot = Snapshot {
-                namespace: self.namespace,
+                namespace: &self.namespace,
                 shoot: machine,
                 paused: status.paused,
                 now,
@@ -56,112 +183,24 @@ impl ShootReporter<'_> {
     /// The shoot is not probed any more.
     pub(crate) fn probe_ended(&self) {
         let ended = self
+            .reporter
             .status
             .update(|status| Outage::probe_ended(&mut status.outage, self.wall()));
         self.outage_ended(ended);
         tracing::info!("probe ended");
     }
 
-    /// `began` is when the last probe did; `refused` how the last request for the dependent that
-    /// could not be scaled ended.
-    pub(crate) fn report(&self, report: Report, began: Moment, refused: Option<WriteError>) {
-        let metrics = &self.shared.metrics;
-        match report {
-            Report::Found => self.probe_complete(began),
-            // The probe was complete but for them.
-            Report::MachinesUnknown => self.probe_failed(&ProbeError {
-                stage: ProbeStage::Machines,
-                cause: Cause::SeedUnknown("Machines"),
-            }),
-            Report::Begun(direction) => {
-                tracing::info!(direction = direction.into_str(), "flow begins")
-            }
-            Report::Abandoned(direction) => self.abandoned(direction),
-            Report::Ended(direction, written, failed) => {
-                let direction = direction.into_str();
-                tracing::info!(direction, written, failed, "flow ended");
-            }
-            Report::Written {
-                dependent,
-                direction,
-                change,
-                took,
-                turn,
-                without_lead,
-            } => {
-                let resource = self.resource(dependent);
-                metrics.decided_and_written(direction, turn.to_std().unwrap_or_default());
-                let took_s = took.map(|took| took.as_seconds_f64());
-                self.written(resource, direction, &change, took_s);
-                self.status.update(|status| {
-                    if let Some(outage) = &mut status.outage {
-                        outage.wrote(resource, &change, !without_lead, self.wall());
-                    }
-                });
-                if without_lead {
-                    self.written_without_lead(resource, direction);
-                }
-            }
-            Report::NotScaled(at, direction, reason) => {
-                let error = WriteError::not_scaled(reason, self.resource(at), refused);
-                self.not_scaled(at, direction, &error);
-            }
-            Report::NotReady(at) => {
-                metrics.not_ready.inc();
-                tracing::warn!(resource = %self.resource(at), "resource is not ready yet, going on");
-            }
-            Report::KeepsChanging(at) => {
-                let resource = self.resource(at);
-                tracing::warn!(%resource, "somebody else keeps writing the resource");
-                let message = "Somebody else keeps writing it while it is being scaled".to_owned();
-                self.warn(resource, "", "KeepsChanging", message);
-            }
-            Report::NotOwner(direction) => {
-                metrics.owners.prevented.inc(direction);
-                tracing::warn!(
-                    direction = direction.into_str(),
-                    owner = self.owner().map(<&str>::from),
-                    "the owner record does not allow what would be written"
-                );
-            }
-            Report::WouldWrite(at, direction, replicas_before, replicas) => {
-                let resource = self.resource(at);
-                metrics.dry_run_write(direction, resource);
-                let direction = direction.into_str();
-                tracing::info!(%resource, direction, replicas_before, replicas, "dry run: resource would be written");
-            }
-        }
-    }
-
-    pub(crate) fn probe_failed(&self, error: &ProbeError) {
-        let (stage, category) = (error.stage.into_str(), error.cause.category());
-        let failed_probes = self.machine.failures();
-        self.shared.metrics.probes.failed(error);
-        let failure = Failure {
-            stage,
-            category,
-            message: error.cause.to_string(),
-            failed_probes,
-        };
-        let before = self.status.update(|status| status.failure.replace(failure));
-        if before.is_some_and(|before| before.category == category) {
-            tracing::debug!(stage, category, error = %error.cause, failed_probes, "probe not complete");
-        } else {
-            tracing::warn!(stage, category, error = %error.cause, "probe not complete, nothing is concluded from it");
-        }
-    }
-
-    fn probe_complete(&self, began: Moment) {
+    fn probe_complete(&self) {
         let Some(finding) = self.machine.finding() else {
             return;
         };
         let now = self.shared.clock.now();
-        let took = (now - began).to_std().unwrap_or_default();
+        let took = (now - self.probe_began).to_std().unwrap_or_default();
         self.shared
             .metrics
             .probes
             .complete(finding.nodes_known, took);
-        let (before, failure) = self.status.update(|status| {
+        let (before, failure) = self.reporter.status.update(|status| {
             status.complete = now;
             let before = status.finding.replace(Arc::clone(finding));
             (before, status.failure.take())
@@ -200,6 +239,7 @@ impl ShootReporter<'_> {
             metrics.owners.prevented.inc(direction);
         }
         let (finding, paused) = self
+            .reporter
             .status
             .update(|status| (status.finding.clone(), status.paused));
         tracing::info!(
@@ -307,7 +347,7 @@ impl ShootReporter<'_> {
         );
         if self.shared.role.leads() || outage.acted().is_some() {
             self.shared.metrics.outages.ended(&outage);
-            let (events, about) = (&self.shared.events, namespace_reference(self.namespace));
+            let (events, about) = (&self.shared.events, namespace_reference(&self.namespace));
             match outage.end {
                 Some(End::Restored | End::NothingHeldDown) => {
                     events.normal(&about, "OutageEnded", outage.sentence())
@@ -315,7 +355,7 @@ impl ShootReporter<'_> {
                 _ => events.warning(&about, "OutageEnded", outage.sentence()),
             }
         }
-        self.status.keep(*outage);
+        self.reporter.status.keep(*outage);
     }
 
     /// An Event at the resource itself; the UID is empty where it is not known.
@@ -328,7 +368,7 @@ impl ShootReporter<'_> {
         ObjectReference {
             api_version: Some(resource.api_version.clone()),
             kind: Some(resource.kind.clone()),
-            namespace: Some(self.namespace.to_owned()),
+            namespace: Some(self.namespace.clone()),
             name: Some(resource.name.clone()),
             uid: (!uid.is_empty()).then(|| uid.to_owned()),
             ..ObjectReference::default()
@@ -342,43 +382,11 @@ impl ShootReporter<'_> {
     /// What the owner record says; none while none is configured.
     fn owner(&self) -> Option<Ownership> {
         let (check, owners) = (self.config.owner_check.as_ref()?, self.shared.owners());
-        Some(owners.standing(self.namespace, check, self.shared.clock.now()))
+        Some(owners.standing(&self.namespace, check, self.shared.clock.now()))
     }
 
     fn wall(&self) -> DateTime<Utc> {
         self.shared.clock.wall(self.shared.clock.now())
-    }
-}
-
-/// Reports which annotations have changed. While they are not known the last ones stay shown.
-pub(crate) fn report_options(status: &StatusHandle, options: ResolvedOptions) {
-    let before = status.update(|status| {
-        status.paused = options.pause.value;
-        status.options.replace(options)
-    });
-    let (paused, from) = (options.pause.value, options.pause.from.into_str());
-    if paused != before.is_some_and(|before| before.pause.value) {
-        tracing::info!(
-            paused,
-            from,
-            "pause annotation on the shoot's namespace, or on garden"
-        );
-    }
-    let others = |options: ResolvedOptions| {
-        let others = options
-            .overruled()
-            .filter(|option| option.setting != "pause");
-        others
-            .map(|option| option.to_string())
-            .collect::<Vec<_>>()
-            .join(", ")
-    };
-    let settings = others(options);
-    if settings != before.map(others).unwrap_or_default() {
-        tracing::info!(
-            settings,
-            "settings by annotations on the shoot's namespace, or on garden"
-        );
     }
 }
 
