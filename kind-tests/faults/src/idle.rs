@@ -10,8 +10,8 @@ use tokio::time::{Instant, sleep};
 use crate::agents::Agents;
 use crate::agents::replica::AgentReplica;
 use crate::agents::vitals::Vitals;
-use crate::oracle::growth::Growths;
-use crate::oracle::ledger::ViolationKind;
+use crate::oracle::leaks::MeasuredUsage;
+use crate::oracle::violations::ViolationKind;
 use crate::pace::HAND_OVER;
 use crate::shoot::ShootApi;
 use crate::world::SoakWorld;
@@ -21,7 +21,7 @@ const LIMIT: Duration = Duration::from_secs(60);
 /// How long it must last until it counts, so that flows, looks and deletions that were under way
 /// are over.
 const QUIET: Duration = Duration::from_secs(4);
-const LOOK: Duration = Duration::from_millis(200);
+const POLL_INTERVAL: Duration = Duration::from_millis(200);
 
 /// After connections were cut, all that are needed are there again within this time (D-27: watches
 /// wait up to 2 s).
@@ -38,8 +38,8 @@ pub async fn become_idle(world: &SoakWorld) -> Duration {
         let now = Instant::now();
         if let Some((place, why, story)) = world.oracle.why_not_idle(now) {
             quiet_since = now;
-            if now - begin > LIMIT + world.oracle.reading(now).lag {
-                world.oracle.ledger.found(
+            if now - begin > LIMIT + world.oracle.snapshot(now).lag {
+                world.oracle.violations.found(
                     ViolationKind::NotAtRest,
                     place,
                     &format!("after {LIMIT:?}: {why}"),
@@ -50,51 +50,39 @@ pub async fn become_idle(world: &SoakWorld) -> Duration {
         } else if now - quiet_since >= QUIET {
             return now - begin;
         }
-        sleep(LOOK).await;
+        sleep(POLL_INTERVAL).await;
     }
 }
 
-/// Measures what all processes use, and looks into their logs and the servers' for what must not be
+/// Measures what all processes use, and searches their logs and the servers' for what must not be
 /// there.
-pub async fn measure(world: &SoakWorld, agents: &Agents, growths: &mut Growths) {
+pub async fn measure(world: &SoakWorld, agents: &Agents, usage: &mut MeasuredUsage) {
+    let oracle = &world.oracle;
     // After a burst of writes its connections are kept for a minute and a half: what is not needed
     // goes with this.
-    world.oracle.disturbances.lock().seed.begin();
+    oracle.disturbances().seed.begin();
     world.seed.cut_connections();
     sleep(RECOVERY).await;
-    world.oracle.disturbances.lock().seed.end(Instant::now());
-    let found = |kind, place: &str, text: &str| world.oracle.ledger.found(kind, place, text, &[]);
+    oracle.disturbances().seed.end(Instant::now());
+    let found = |kind, place: &str, text: &str| oracle.violations.found(kind, place, text, &[]);
     for replica in &agents.0 {
-        replica.inspect();
+        replica.search_log();
         // One that ends meanwhile is judged where its end is noticed; the next one is measured
         // then.
-        match eventually_within("it can be measured", HAND_OVER, async || {
-            least(replica).await
-        })
-        .await
-        {
-            Ok(Vitals {
-                process,
-                panics,
-                used,
-            }) => {
-                if panics > 0 {
-                    found(
-                        ViolationKind::ProcessFailures,
-                        replica.name,
-                        &format!("{panics} panics"),
-                    );
-                }
-                growths.measured(process, used);
+        let measure = async || least(replica).await;
+        let measured = eventually_within("it can be measured", HAND_OVER, measure).await;
+        let failure = match measured {
+            Ok(vitals) => {
+                usage.add(vitals.process, vitals.used);
+                (vitals.panics > 0).then(|| format!("{} panics", vitals.panics))
             }
-            Err(error) => found(
-                ViolationKind::ProcessFailures,
-                replica.name,
-                &format!("{error:#}"),
-            ),
+            Err(error) => Some(format!("{error:#}")),
+        };
+        if let Some(text) = failure {
+            found(ViolationKind::ProcessFailures, replica.name, &text);
         }
     }
-    world.oracle.forbidden(&world.seed);
+    oracle.forbidden(&world.seed);
     for shoot in &world.shoots {
         let ShootApi::Memory(api) = &*shoot.api else {
             continue;
@@ -105,13 +93,10 @@ pub async fn measure(world: &SoakWorld, agents: &Agents, growths: &mut Growths) 
             ensure!(open <= 2, "{open} connections to its API server");
             Ok(())
         };
-        if let Err(error) = eventually_within("one connection of each prober", RECOVERY, few).await
-        {
-            found(
-                ViolationKind::Leaks,
-                &shoot.namespace,
-                &format!("{error:#}"),
-            );
+        let few = eventually_within("one connection of each prober", RECOVERY, few);
+        if let Err(error) = few.await {
+            let text = format!("{error:#}");
+            found(ViolationKind::Leaks, &shoot.namespace, &text);
         }
     }
 }
@@ -128,10 +113,9 @@ async fn least(replica: &AgentReplica) -> Result<Vitals> {
             "it is another one or has taken or lost the lead"
         );
         least.panics = vitals.panics;
-        least
-            .used
-            .iter_mut()
-            .for_each(|(what, used)| *used = vitals.used[what].min(*used));
+        for (what, used) in &mut least.used {
+            *used = vitals.used[what].min(*used);
+        }
     }
     Ok(least)
 }

@@ -2,26 +2,26 @@
 //! the nodes do, and judges both.
 
 pub mod disturbances;
-pub mod growth;
-pub mod ledger;
+pub mod leaks;
 pub mod record;
 pub mod starvation;
 mod truth;
+pub mod violations;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use faults::fences::Fences;
 use faults::writes::ScaledDependent;
-use parking_lot::Mutex;
+use parking_lot::{Mutex, MutexGuard};
 use serde_json::Value;
 use testbed::api::{Fault, MemoryApi, ObservedWrite, Record as Request, When};
 use tokio::time::Instant;
 
 use self::disturbances::{DisturbanceSnapshot, Disturbances};
-use self::ledger::{ViolationKind, Violations};
 use self::record::ShootRecord;
-use self::record::judge::WatchdogWrite;
+use self::record::judge::{Episode, WatchdogWrite};
+use self::violations::{ViolationKind, Violations};
 use crate::pace::ELECTION;
 
 /// The shoots' records by namespace.
@@ -29,8 +29,8 @@ pub type Records = BTreeMap<String, Arc<Mutex<ShootRecord>>>;
 
 /// All that is known, and what was found.
 pub struct Oracle {
-    pub ledger: Violations,
-    pub disturbances: Mutex<Disturbances>,
+    pub violations: Violations,
+    disturbances: Mutex<Disturbances>,
     pub fences: Mutex<Fences>,
     records: Records,
 }
@@ -38,21 +38,21 @@ pub struct Oracle {
 impl Oracle {
     /// Nothing is wrong from this moment on.
     pub fn new(records: Records, now: Instant) -> Self {
-        let ledger = Violations {
-            start: now,
-            pages: Mutex::default(),
-        };
         Self {
-            ledger,
+            violations: Violations::new(now),
             disturbances: Mutex::new(Disturbances::new(now)),
             fences: Mutex::default(),
             records,
         }
     }
 
+    pub fn disturbances(&self) -> MutexGuard<'_, Disturbances> {
+        self.disturbances.lock()
+    }
+
     /// The disturbances as they are now.
-    pub fn reading(&self, now: Instant) -> DisturbanceSnapshot {
-        self.disturbances.lock().read(now)
+    pub fn snapshot(&self, now: Instant) -> DisturbanceSnapshot {
+        self.disturbances().at(now)
     }
 
     /// From now on it observes all that happens on the seed.
@@ -65,33 +65,32 @@ impl Oracle {
         let oracle = self.clone();
         let observe = move |request: &Request| {
             if request.is_write() && request.resource == "pods" {
-                oracle.deletes(request, Instant::now());
+                oracle.judge_deletion(request, Instant::now());
             }
             false
         };
         seed.faults().add(When::matches(observe), Fault::Stall);
     }
 
-    fn deletes(&self, request: &Request, now: Instant) {
-        if let Some(text) =
-            self.fences
-                .lock()
-                .leaderless(&request.user, ELECTION[1] + self.reading(now).lag, now)
-        {
+    /// How it is known that whoever made a request did not lead when it arrived; none when it did.
+    fn leaderless(&self, request: &Request, arrived: Instant, now: Instant) -> Option<String> {
+        let deadline = ELECTION[1] + self.snapshot(now).lag;
+        let fences = self.fences.lock();
+        fences.leaderless(&request.user, deadline, arrived)
+    }
+
+    fn judge_deletion(&self, request: &Request, now: Instant) {
+        if let Some(text) = self.leaderless(request, now, now) {
             let text = format!("{text}: {} {}", request.method, request.path);
-            self.ledger.found(
-                ViolationKind::LeaderlessWrites,
-                &request.namespace,
-                &text,
-                &[],
-            );
+            let kind = ViolationKind::LeaderlessWrites;
+            self.violations.found(kind, &request.namespace, &text, &[]);
         }
     }
 
     /// Takes in a change of an object, and judges it when the watchdog made it.
     fn changed(&self, write: &ObservedWrite<'_>, now: Instant) {
-        let text = |key: &str| write.after["metadata"][key].as_str().unwrap_or_default();
-        let (namespace, name) = (text("namespace"), text("name"));
+        let metadata = |key: &str| write.after["metadata"][key].as_str().unwrap_or_default();
+        let (namespace, name) = (metadata("namespace"), metadata("name"));
         let record = self.records.get(namespace).map(|record| record.lock());
         match (write.resource.plural.as_str(), write.request, record) {
             ("leases", Some(request), _) => self.fences.lock().lease(write.after, request, now),
@@ -100,17 +99,14 @@ impl Oracle {
             }
             ("pods", request, Some(mut record)) => {
                 if write.deleted && request.is_some() {
-                    self.ledger.count("deletions");
-                    if let Err(why) = record.plane.may_go(name, self.reading(now), now) {
-                        self.ledger.found(
-                            ViolationKind::WrongDeletions,
-                            namespace,
-                            &format!("pod {name}: {why}"),
-                            &[],
-                        );
+                    self.violations.count("deletions");
+                    if let Err(why) = record.pods.may_be_deleted(name, self.snapshot(now), now) {
+                        let (kind, text) =
+                            (ViolationKind::WrongDeletions, format!("pod {name}: {why}"));
+                        self.violations.found(kind, namespace, &text, &[]);
                     }
                 }
-                record.plane.changed(name, write, now);
+                record.pods.changed(name, write, now);
             }
             _ => {}
         }
@@ -129,86 +125,66 @@ impl Oracle {
             return record.note(now, format!("{name} is deleted"));
         }
         let is = ScaledDependent::of(write.after);
-        if let Some(request) = write.request {
-            self.ledger.count("writes");
-            let (disturbances, arrived) = (self.reading(now), request.at.unwrap_or(now));
-            let leaderless = self.fences.lock().leaderless(
-                &request.user,
-                ELECTION[1] + disturbances.lag,
-                arrived,
-            );
-            if leaderless.is_some() {
-                self.ledger
-                    .count("writes to dependents that came from a prober without the lead");
-            }
-            let before = write.before.unwrap_or(&Value::Null);
-            let write = WatchdogWrite {
-                name,
-                before,
-                after: write.after,
-                arrived,
-                leaderless,
-            };
-            if let Some((kind, text)) = record.written(&write, disturbances, now) {
-                self.ledger
-                    .found(kind, namespace, &text, &record.story(self.ledger.start));
-            }
-        } else {
+        let Some(request) = write.request else {
             let was = write.before.map(ScaledDependent::of).unwrap_or_default();
-            if was
-                != (ScaledDependent {
-                    ready: was.ready,
-                    ..is.clone()
-                })
-            {
-                record.others_wrote(name, &was, &is, now);
-            }
+            record.others_wrote(name, was, is, now);
+            return;
+        };
+        self.violations.count("writes");
+        let arrived = request.at.unwrap_or(now);
+        let leaderless = self.leaderless(request, arrived, now);
+        if leaderless.is_some() {
+            self.violations
+                .count("writes to dependents that came from a prober without the lead");
         }
-        record.dependents.insert(name.to_owned(), is);
+        let write = WatchdogWrite {
+            name,
+            before: write.before.unwrap_or(&Value::Null),
+            after: write.after,
+            arrived,
+            leaderless,
+        };
+        if let Some((kind, text)) = record.written(&write, self.snapshot(now), now) {
+            let story = record.story(self.violations.start);
+            self.violations.found(kind, namespace, &text, &story);
+        }
     }
 
-    /// Looks at everything as it is now. To be called about ten times a second.
+    /// Judges everything as it is now. To be called about ten times a second.
     pub fn tick(&self, now: Instant) {
-        let disturbances = self.reading(now);
+        let disturbances = self.snapshot(now);
         for (namespace, record) in &self.records {
             let mut record = record.lock();
-            let (findings, over) = record.tick(disturbances, now);
-            for (kind, text) in findings {
-                self.ledger
-                    .found(kind, namespace, &text, &record.story(self.ledger.start));
+            let (found, over) = record.tick(disturbances, now);
+            for (kind, text) in found {
+                let story = record.story(self.violations.start);
+                self.violations.found(kind, namespace, &text, &story);
             }
             if let Some(over) = over {
-                self.ledger.count("outages");
-                if over.clean {
-                    self.ledger.count("outages that nothing else disturbed");
-                    self.ledger
-                        .pages
-                        .lock()
-                        .latencies
-                        .extend(over.latency().map(|latency| latency.as_millis() as u64));
-                    if over.met_in_time() {
-                        self.ledger
-                            .count("outages that nothing else disturbed, met in time");
-                    }
-                }
+                self.count_outage(over);
+            }
+        }
+    }
+
+    fn count_outage(&self, over: Episode) {
+        self.violations.count("outages");
+        if over.clean {
+            self.violations.count("outages that nothing else disturbed");
+            let latency = over.latency().map(|latency| latency.as_millis() as u64);
+            self.violations.totals().latencies.extend(latency);
+            if over.met_in_time() {
+                self.violations
+                    .count("outages that nothing else disturbed, met in time");
             }
         }
     }
 
     /// Counts requests that were forbidden.
     pub fn forbidden(&self, seed: &MemoryApi) {
-        if let Some(request) = seed
-            .requests()
-            .all()
-            .iter()
-            .find(|request| request.status == Some(403))
-        {
-            self.ledger.found(
-                ViolationKind::ForbiddenRequests,
-                "seed",
-                &format!("{request:?}"),
-                &[],
-            );
+        let requests = seed.requests().all();
+        if let Some(request) = requests.iter().find(|request| request.status == Some(403)) {
+            let (kind, text) = (ViolationKind::ForbiddenRequests, format!("{request:?}"));
+            self.violations.found(kind, "seed", &text, &[]);
         }
         seed.requests().clear();
     }
@@ -217,11 +193,8 @@ impl Oracle {
     pub fn why_not_idle(&self, now: Instant) -> Option<(&str, String, Vec<String>)> {
         self.records.iter().find_map(|(namespace, record)| {
             let record = record.lock();
-            Some((
-                namespace.as_str(),
-                record.why_not_idle(now)?,
-                record.story(self.ledger.start),
-            ))
+            let why = record.why_not_idle(now)?;
+            Some((namespace.as_str(), why, record.story(self.violations.start)))
         })
     }
 }
@@ -249,9 +222,9 @@ mod tests {
             }
         };
         let deletes = |user: &str, after: f64| {
-            let found = oracle.ledger.pages.lock().all();
-            oracle.deletes(&by(user, after), now + Duration::from_secs_f64(after));
-            oracle.ledger.pages.lock().all() - found
+            let found = oracle.violations.totals().all();
+            oracle.judge_deletion(&by(user, after), now + Duration::from_secs_f64(after));
+            oracle.violations.totals().all() - found
         };
         let lease = |holder: &str, user: &str, after: f64| {
             oracle.fences.lock().lease(

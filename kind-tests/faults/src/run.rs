@@ -10,9 +10,10 @@ use std::time::Duration;
 
 use anyhow::{Result, bail, ensure};
 use futures::future::{OptionFuture, join_all};
-use testbed::api::MemoryApi;
+use testbed::api::{MemoryApi, Options};
 use testbed::authority::Authority;
 use testbed::{Bed, KubeApi};
+use tokio::net::TcpStream;
 use tokio::signal::ctrl_c;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
@@ -21,11 +22,11 @@ use tokio::time::{Instant, interval, sleep};
 use crate::agents::Agents;
 use crate::idle::{become_idle, measure};
 use crate::options::SoakOptions;
-use crate::oracle::growth::Growths;
-use crate::oracle::ledger::ViolationKind;
+use crate::oracle::leaks::MeasuredUsage;
 use crate::oracle::starvation::Starvation;
+use crate::oracle::violations::ViolationKind;
 use crate::report;
-use crate::sabotage;
+use crate::sabotage::act;
 use crate::shoot::SoakShoot;
 use crate::story::ShootStory;
 use crate::story::actor::Actor;
@@ -34,14 +35,14 @@ use crate::world::SoakWorld;
 
 /// How long the agents have to begin, with everything idle.
 const START: Duration = Duration::from_secs(4);
-/// How often the oracle looks.
+/// How often the oracle judges.
 const TICK: Duration = Duration::from_millis(100);
 /// How often a line says how it goes.
 const PROGRESS: Duration = Duration::from_secs(10);
-/// How often this machine's pace is measured.
-const CANARY: Duration = Duration::from_millis(100);
-/// How often the nodes of the real shoot are looked at.
-const CENSUS: Duration = Duration::from_millis(500);
+/// How often it is measured how late this machine is.
+const LAG_INTERVAL: Duration = Duration::from_millis(100);
+/// How often the nodes of the real shoot are checked.
+const NODE_INTERVAL: Duration = Duration::from_millis(500);
 
 /// Runs it.
 ///
@@ -53,27 +54,49 @@ pub async fn run(bed: &Bed, options: &SoakOptions) -> Result<()> {
     let agents = Arc::new(Agents::new(&world, &options.binary)?);
     let _kubelets = world.kubelets();
     let mut background = JoinSet::new();
-    background.spawn(census(world.clone()));
-    background.spawn(canary(world.clone()));
-    background.spawn(watch_all(world.clone(), agents.clone()));
+    background.spawn(check_nodes(world.clone()));
+    background.spawn(measure_lag(world.clone()));
+    background.spawn(judge(world.clone(), agents.clone()));
     for shoot in &world.shoots {
         shoot.publish()?;
-        shoot.manage(true);
+        shoot.run_controllers(true);
     }
     for replica in &agents.0 {
         replica.start()?;
         let replica = replica.clone();
         background.spawn(async move { replica.keep().await });
     }
-    background.spawn(tell(world.clone(), agents.clone(), options.seed));
+    background.spawn(print_progress(world.clone(), agents.clone(), options.seed));
     sleep(START).await;
 
-    let growths = rounds(&world, &agents, options, &mut background).await?;
-    for (name, text) in growths.grown() {
-        world
-            .oracle
-            .ledger
-            .found(ViolationKind::Leaks, name, &text, &[]);
+    let mut usage = MeasuredUsage::default();
+    for number in 0..options.rounds() {
+        let (end, over) = watch::channel(false);
+        let round = Round {
+            world: &world,
+            agents: &agents,
+            options,
+            number,
+            over,
+        };
+        // Connections that are held are measured too.
+        let (interrupted, _held) = tokio::select! {
+            done = round.play(end) => done?,
+            Some(ended) = background.join_next() => {
+                ended??;
+                bail!("what goes on in the background has ended")
+            }
+        };
+        let took = become_idle(&world).await.as_secs_f64();
+        measure(&world, &agents, &mut usage).await;
+        println!("{}", report::progress(&world, &format!("idle {took:.0}s")));
+        if interrupted {
+            break;
+        }
+    }
+    let violations = &world.oracle.violations;
+    for (name, text) in usage.leaks() {
+        violations.found(ViolationKind::Leaks, name, &text, &[]);
     }
     for replica in &agents.0 {
         replica.terminate().await;
@@ -81,115 +104,91 @@ pub async fn run(bed: &Bed, options: &SoakOptions) -> Result<()> {
     background.shutdown().await;
     report::print_found(&world, &agents, options.seed);
     // For a person, and for a program in one line.
-    let summary = report::summary(&world, &growths, options);
+    let summary = report::summary(&world, &usage, options);
     println!("{summary:#}\n{summary}");
     ensure!(summary["passed"] == true, "not all is 0 that must be");
     Ok(())
 }
 
-/// All rounds; what the processes used.
-async fn rounds(
-    world: &Arc<SoakWorld>,
-    agents: &Agents,
-    options: &SoakOptions,
-    background: &mut JoinSet<Result<()>>,
-) -> Result<Growths> {
-    let count = options.rounds();
-    let mut growths = Growths::default();
-    let mut interrupted = false;
-    for round in 0..count {
-        let living_on = count > 1 && round >= count / 2;
-        let (end, over) = watch::channel(false);
-        let actor = |name: &str| {
-            Actor::new(
-                options.seed,
-                &format!("{name}, round {round}"),
-                over.clone(),
-            )
-        };
-        let story = |shoot: &Arc<SoakShoot>, what| {
-            let actor = actor(&format!("{what} of {}", shoot.namespace));
-            ShootStory {
-                world: world.clone(),
-                shoot: shoot.clone(),
-                actor,
-            }
-        };
-        let faults = |what| SeedFaults {
-            world,
-            agents,
-            actor: actor(what),
-        };
-        // What is done wrong is done to the first shoot, and nothing else happens to that one.
-        let disturbed = world
-            .shoots
-            .iter()
-            .skip(usize::from(options.sabotage.is_some()));
-        let sabotage = options.sabotage.filter(|_| round + 1 == count);
-        let time = async {
-            tokio::select! {
-                () = sleep(options.duration / count) => {}
-                // A person wants to see what there is so far.
-                _ = ctrl_c() => interrupted = true,
-            }
-            end.send_replace(true);
-        };
-        let acts = async {
-            let (.., configured, sabotaged) = tokio::join!(
-                time,
-                join_all(disturbed.map(|shoot| story(shoot, "story").round())),
-                join_all(
-                    world
-                        .shoots
-                        .iter()
-                        .map(|shoot| story(shoot, "services").services())
-                ),
-                faults("seed").seed(!living_on),
-                OptionFuture::from((!living_on).then(|| faults("processes").processes())),
-                faults("configs").configs(),
-                OptionFuture::from(sabotage.map(|wanted| sabotage::act(world, agents, wanted))),
-            );
-            configured.and(sabotaged.transpose())
-        };
-        // Connections that are held are measured too.
-        let _held = tokio::select! {
-            done = acts => done?,
-            Some(ended) = background.join_next() => {
-                ended??;
-                bail!("what goes on in the background has ended")
-            }
-        };
-        let took = become_idle(world).await;
-        measure(world, agents, &mut growths).await;
-        println!(
-            "{}",
-            report::progress(world, &format!("idle {:.0}s", took.as_secs_f64()))
-        );
-        if interrupted {
-            break;
+/// A round of faults.
+struct Round<'a> {
+    world: &'a Arc<SoakWorld>,
+    agents: &'a Agents,
+    options: &'a SoakOptions,
+    number: u32,
+    over: watch::Receiver<bool>,
+}
+
+impl Round<'_> {
+    fn actor(&self, name: &str) -> Actor {
+        let name = format!("{name}, round {}", self.number);
+        Actor::new(self.options.seed, &name, self.over.clone())
+    }
+
+    fn story(&self, shoot: &Arc<SoakShoot>, what: &str) -> ShootStory {
+        ShootStory {
+            world: self.world.clone(),
+            shoot: shoot.clone(),
+            actor: self.actor(&format!("{what} of {}", shoot.namespace)),
         }
     }
-    Ok(growths)
+
+    fn faults(&self, what: &str) -> SeedFaults<'_> {
+        SeedFaults {
+            world: self.world,
+            agents: self.agents,
+            actor: self.actor(what),
+        }
+    }
+
+    /// Lets all happen until the round is over: whether a person wants to see what there is so far,
+    /// and the connections that a sabotage holds.
+    async fn play(&self, end: watch::Sender<bool>) -> Result<(bool, Option<Vec<TcpStream>>)> {
+        let (rounds, shoots) = (self.options.rounds(), &self.world.shoots);
+        let living_on = rounds > 1 && self.number >= rounds / 2;
+        // What is done wrong is done to the first shoot, and nothing else happens to that one.
+        let sabotage = self.options.sabotage;
+        let disturbed = shoots.iter().skip(usize::from(sabotage.is_some()));
+        let sabotage = sabotage.filter(|_| self.number + 1 == rounds);
+        let time = async {
+            let interrupted = tokio::select! {
+                () = sleep(self.options.duration / rounds) => false,
+                _ = ctrl_c() => true,
+            };
+            end.send_replace(true);
+            interrupted
+        };
+        let (interrupted, .., configured, sabotaged) = tokio::join!(
+            time,
+            join_all(disturbed.map(|shoot| self.story(shoot, "story").round())),
+            join_all(
+                shoots
+                    .iter()
+                    .map(|shoot| self.story(shoot, "services").services())
+            ),
+            self.faults("seed").seed(!living_on),
+            OptionFuture::from((!living_on).then(|| self.faults("processes").processes())),
+            self.faults("configs").configs(),
+            OptionFuture::from(sabotage.map(|wanted| act(self.world, self.agents, wanted))),
+        );
+        configured?;
+        Ok((interrupted, sabotaged.transpose()?))
+    }
 }
 
 /// The oracle's eyes.
-async fn watch_all(world: Arc<SoakWorld>, agents: Arc<Agents>) -> Result<()> {
+async fn judge(world: Arc<SoakWorld>, agents: Arc<Agents>) -> Result<()> {
     let mut ticks = interval(TICK);
     let mut due = Instant::now();
     let mut starvation = Starvation::default();
     loop {
         ticks.tick().await;
         let now = Instant::now();
-        let processes = agents
-            .0
-            .iter()
-            .filter_map(|replica| u32::try_from(replica.id()?).ok());
-        let starved = starvation.look(processes.chain([std::process::id()]), now);
-        world
-            .oracle
-            .disturbances
-            .lock()
-            .lag(starved.max(now.saturating_duration_since(due + TICK)), now);
+        let ids = agents.0.iter().filter_map(|replica| replica.id());
+        let ids = ids.filter_map(|id| u32::try_from(id).ok());
+        let starved = starvation.measure(ids.chain([std::process::id()]), now);
+        let late = now.saturating_duration_since(due + TICK);
+        world.oracle.disturbances().lag(starved.max(late), now);
         due = now;
         world.oracle.tick(now);
         world.shoots.iter().for_each(|shoot| shoot.recreate_pods());
@@ -198,34 +197,31 @@ async fn watch_all(world: Arc<SoakWorld>, agents: Arc<Agents>) -> Result<()> {
 
 /// Measures how late this machine is: the time that a trivial request takes to an API server that
 /// nobody else asks.
-async fn canary(world: Arc<SoakWorld>) -> Result<()> {
-    let api = MemoryApi::start(&Authority::new()?, testbed::api::Options::default()).await?;
+async fn measure_lag(world: Arc<SoakWorld>) -> Result<()> {
+    let api = MemoryApi::start(&Authority::new()?, Options::default()).await?;
     let client = KubeApi::connect(&api.kubeconfig("admin")).await?;
     loop {
-        sleep(CANARY).await;
+        sleep(LAG_INTERVAL).await;
         let sent = Instant::now();
         client.text("/version").await?;
-        world
-            .oracle
-            .disturbances
-            .lock()
-            .lag(sent.elapsed(), Instant::now());
+        let (lag, now) = (sent.elapsed(), Instant::now());
+        world.oracle.disturbances().lag(lag, now);
     }
 }
 
-/// Looks after the nodes of the real shoot.
-async fn census(world: Arc<SoakWorld>) -> Result<()> {
+/// Keeps the nodes of the real shoot.
+async fn check_nodes(world: Arc<SoakWorld>) -> Result<()> {
     let mut lost = BTreeSet::new();
     loop {
-        sleep(CENSUS).await;
+        sleep(NODE_INTERVAL).await;
         for shoot in &world.shoots {
-            shoot.census(&mut lost, &world.oracle.ledger).await;
+            shoot.check_nodes(&mut lost, &world.oracle.violations).await;
         }
     }
 }
 
-/// Tells how it goes, and what is found.
-async fn tell(world: Arc<SoakWorld>, agents: Arc<Agents>, seed: u64) -> Result<()> {
+/// Prints how it goes, and what is found.
+async fn print_progress(world: Arc<SoakWorld>, agents: Arc<Agents>, seed: u64) -> Result<()> {
     let mut lines = interval(PROGRESS);
     loop {
         lines.tick().await;

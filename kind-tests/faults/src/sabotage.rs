@@ -9,7 +9,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail};
 use nix::sys::signal::Signal;
 use serde_json::{Value, json};
-use testbed::agent::Kind as Agent;
+use testbed::agent::Kind;
 use testbed::api::Network;
 use testbed::gardener::{PROTECTED, REPLICAS};
 use testbed::{KubeApi, PATIENCE, eventually};
@@ -19,16 +19,16 @@ use tokio::time::{Instant, sleep, timeout};
 
 use crate::agents::Agents;
 use crate::options::Sabotage;
-use crate::oracle::ledger::ViolationKind;
+use crate::oracle::violations::ViolationKind;
 use crate::pace::{ELECTION, SUSPENDED_FINDING_AGE};
 use crate::shoot::{KCM, ShootApi, SoakShoot};
 use crate::story::{be_away, injected_fault::InjectedFault};
 use crate::world::SoakWorld;
 
-const LOOK: Duration = Duration::from_millis(20);
-/// How long the API server is away: leases that were renewed just before that look expired then.
+const POLL_INTERVAL: Duration = Duration::from_millis(20);
+/// How long the API server is away: leases that were renewed just before that seem expired then.
 const AWAY: Duration = Duration::from_secs(9);
-/// The finding must be wrong beyond doubt.
+/// The write must be wrong beyond doubt.
 const MARGIN: Duration = Duration::from_secs(1);
 /// More connections than any process has at one idle time more than at another.
 const CONNECTIONS: usize = 12;
@@ -36,36 +36,38 @@ const CONNECTIONS: usize = 12;
 /// Does it at the first fit moment; the connections that make the agents grow.
 pub async fn act(world: &SoakWorld, agents: &Agents, wanted: Sabotage) -> Result<Vec<TcpStream>> {
     let shoot = &world.shoots[0];
+    let wrong = || act_wrongly(world, agents, wanted);
     match wanted {
         Sabotage::Leak => return leak(agents).await,
-        Sabotage::Restore | Sabotage::Sleep => {
+        Sabotage::Restore => {
             cut_all(shoot, true);
-            match wanted {
-                Sabotage::Sleep => hold_up(world, agents).await,
-                _ => wrong_act(world, agents, wanted).await?,
-            }
+            wrong().await?;
+            cut_all(shoot, false);
+        }
+        Sabotage::Sleep => {
+            cut_all(shoot, true);
+            hold_up(world, agents).await;
             cut_all(shoot, false);
         }
         Sabotage::Away => {
             let ShootApi::Memory(api) = &*shoot.api else {
                 bail!("the first shoot is not in memory")
             };
-            // Nothing that could be right must lie so near that a finding may rest on it, also if
-            // an agent is suspended meanwhile.
+            // Nothing that could be right must lie so near that a probe may rest on it, also if an
+            // agent is suspended meanwhile.
+            let long = beyond_doubt(world) + SUSPENDED_FINDING_AGE;
             while !shoot
                 .record()
-                .judged_for(beyond_doubt(world) + SUSPENDED_FINDING_AGE, |judgement| {
-                    !judgement.may_down
-                })
+                .judged_for(long, |judgement| !judgement.may_down)
             {
-                sleep(LOOK).await;
+                sleep(POLL_INTERVAL).await;
             }
             shoot.record().api.begin();
             be_away(shoot, api, InjectedFault::Network(Network::Refused), AWAY).await;
-            wrong_act(world, agents, wanted).await?;
+            wrong().await?;
             shoot.record().api.end(Instant::now());
         }
-        _ => wrong_act(world, agents, wanted).await?,
+        _ => wrong().await?,
     }
     Ok(Vec::new())
 }
@@ -75,14 +77,12 @@ async fn leak(agents: &Agents) -> Result<Vec<TcpStream>> {
     let mut held = Vec::new();
     for replica in &agents.0 {
         let address = replica.metrics_address()?;
+        let request = format!("GET /metrics HTTP/1.1\r\nHost: {address}\r\n\r\n");
         for _ in 0..CONNECTIONS {
             let mut stream = TcpStream::connect(&address).await?;
-            stream
-                .write_all(format!("GET /metrics HTTP/1.1\r\nHost: {address}\r\n\r\n").as_bytes())
-                .await?;
-            timeout(PATIENCE, stream.read_u8())
-                .await
-                .context("no answer")??;
+            stream.write_all(request.as_bytes()).await?;
+            let answer = timeout(PATIENCE, stream.read_u8()).await;
+            answer.context("no answer")??;
             held.push(stream);
         }
     }
@@ -93,56 +93,42 @@ async fn leak(agents: &Agents) -> Result<Vec<TcpStream>> {
 async fn hold_up(world: &SoakWorld, agents: &Agents) {
     let signal = |signal| {
         agents
-            .of(Agent::Prober)
+            .of(Kind::Prober)
             .for_each(|replica| replica.signal(signal))
     };
     signal(Signal::SIGSTOP);
-    let begin = Instant::now();
-    while world
-        .oracle
-        .ledger
-        .pages
-        .lock()
-        .total(ViolationKind::MissedOutages)
-        == 0
-        && begin.elapsed() < PATIENCE
-    {
-        sleep(LOOK).await;
-    }
+    let missed = async {
+        let violations = &world.oracle.violations;
+        while violations.totals().total(ViolationKind::MissedOutages) == 0 {
+            sleep(POLL_INTERVAL).await;
+        }
+    };
+    timeout(PATIENCE, missed).await.ok();
     signal(Signal::SIGCONT);
 }
 
 /// Writes or deletes what it must not, as soon as that is wrong and the seed takes it.
-async fn wrong_act(world: &SoakWorld, agents: &Agents, wanted: Sabotage) -> Result<()> {
+async fn act_wrongly(world: &SoakWorld, agents: &Agents, wanted: Sabotage) -> Result<()> {
     let shoot = &world.shoots[0];
     let place = |resource: &str| format!("/{resource}/namespaces/{}", shoot.namespace);
     let agent = if wanted == Sabotage::Deletion {
-        Agent::Weeder
+        Kind::Weeder
     } else {
-        Agent::Prober
+        Kind::Prober
     };
     eventually("the sabotage", async || {
         // One that will not lose the lead before it has written.
         let leads = |name: &&str| {
-            world
-                .oracle
-                .fences
-                .lock()
-                .leaderless(name, ELECTION[1] / 2, Instant::now())
-                .is_none()
+            let (fences, now) = (world.oracle.fences.lock(), Instant::now());
+            fences.leaderless(name, ELECTION[1] / 2, now).is_none()
         };
-        let (leaders, others): (Vec<_>, Vec<_>) = agents
-            .of(agent)
-            .map(|replica| replica.name)
-            .partition(leads);
+        let names = agents.of(agent).map(|replica| replica.name);
+        let (leaders, others): (Vec<_>, Vec<_>) = names.partition(leads);
         let leader = leaders.first().context("nobody leads")?;
-        let writer = others
-            .first()
-            .filter(|_| wanted == Sabotage::Leaderless)
-            .unwrap_or(leader);
+        let other = others.first().filter(|_| wanted == Sabotage::Leaderless);
+        let token = format!("soak-{}-token", other.unwrap_or(leader));
         let mut patch = wrong_patch(world, wanted).context("no fit moment")?;
-        let seed =
-            KubeApi::connect(&world.seed.kubeconfig(&format!("soak-{writer}-token"))).await?;
+        let seed = KubeApi::connect(&world.seed.kubeconfig(&token)).await?;
         shoot.note(format!("SABOTAGE: {wanted:?}"));
         if wanted == Sabotage::Deletion {
             return seed.delete(&format!("{}/pods/bare", place("api/v1"))).await;
@@ -153,19 +139,15 @@ async fn wrong_act(world: &SoakWorld, agents: &Agents, wanted: Sabotage) -> Resu
             patch["metadata"]["resourceVersion"] =
                 at_0.context("no such Deployment")?["metadata"]["resourceVersion"].clone();
         }
-        seed.merge(
-            &format!("{}/deployments/{KCM}", place("apis/apps/v1")),
-            &patch,
-        )
-        .await
-        .map(drop)
+        let path = format!("{}/deployments/{KCM}", place("apis/apps/v1"));
+        seed.merge(&path, &patch).await.map(drop)
     })
     .await
 }
 
 /// How long it must have been so, that nothing can rest on its having been otherwise.
 fn beyond_doubt(world: &SoakWorld) -> Duration {
-    world.oracle.reading(Instant::now()).finding_age() + MARGIN
+    world.oracle.snapshot(Instant::now()).finding_age() + MARGIN
 }
 
 /// What is written, once that is wrong beyond doubt.
@@ -176,14 +158,16 @@ fn wrong_patch(world: &SoakWorld, wanted: Sabotage) -> Option<Value> {
     let is_up = kcm.replicas > 0;
     let healthy = record.judged_for(beyond_doubt, |judgement| !judgement.may_down);
     let outage = record.judged_for(beyond_doubt, |judgement| !judgement.may_up);
-    let down = |memory: String| (0, json!(memory), json!(""));
+    let fit = match wanted {
+        Sabotage::Leaderless | Sabotage::ScaleDown => is_up && healthy,
+        Sabotage::Restore => !is_up && outage && kcm.remembered().is_some(),
+        _ => is_up,
+    };
     let up = (kcm.remembered().unwrap_or(1), Value::Null, Value::Null);
-    let (fit, (replicas, memory, marker)) = match wanted {
-        Sabotage::Leaderless => (is_up && healthy, up),
-        Sabotage::Restore => (!is_up && outage && kcm.remembered().is_some(), up),
-        Sabotage::Memory => (is_up, down("0".into())),
-        Sabotage::ScaleDown => (is_up && healthy, down(kcm.replicas.to_string())),
-        _ => (is_up, down(kcm.replicas.to_string())),
+    let (replicas, memory, marker) = match wanted {
+        Sabotage::Leaderless | Sabotage::Restore => up,
+        Sabotage::Memory => (0, json!("0"), json!("")),
+        _ => (0, json!(kcm.replicas.to_string()), json!("")),
     };
     let annotations = json!({REPLICAS: memory, PROTECTED: marker});
     fit.then(|| json!({"metadata": {"annotations": annotations}, "spec": {"replicas": replicas}}))
@@ -191,5 +175,7 @@ fn wrong_patch(world: &SoakWorld, wanted: Sabotage) -> Option<Value> {
 
 /// All nodes lose their way to the API server, or find it again.
 fn cut_all(shoot: &SoakShoot, cut: bool) {
-    shoot.know(|record, _| record.nodes.values_mut().for_each(|node| node.cut = cut));
+    for node in shoot.record().nodes.values_mut() {
+        node.cut = cut;
+    }
 }

@@ -24,7 +24,8 @@ use crate::pace::{BEAT, GRACE, INITIAL_DELAY, LEASE_SECONDS};
 pub const DEPLOYMENTS: &str = "deployments.apps";
 pub const CLUSTERS: &str = "clusters.extensions.gardener.cloud";
 pub const MACHINES: &str = "machines.machine.sapcloud.io";
-pub const LEASES: &str = "leases.coordination.k8s.io";
+/// What Gardener lets the prober scale.
+pub const DEPENDENTS: [&str; 3] = [KCM, MCM, CA];
 
 /// The shoot's own API server.
 pub enum ShootApi {
@@ -34,73 +35,73 @@ pub enum ShootApi {
     Real(Box<Real>),
 }
 
+/// A resource of the shoot: its name, its namespace, and its collection on a real API server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NodeResource {
+    pub name: &'static str,
+    namespace: &'static str,
+    collection: &'static str,
+}
+
+pub const NODES: NodeResource = NodeResource {
+    name: "nodes",
+    namespace: "",
+    collection: "/api/v1/nodes",
+};
+pub const LEASES: NodeResource = NodeResource {
+    name: "leases.coordination.k8s.io",
+    namespace: "kube-node-lease",
+    collection: shoot::LEASES,
+};
+
 /// Nodes and their leases, past all that is between the watchdog and the API server; and its
 /// credentials.
 impl ShootApi {
-    fn namespace(resource: &str) -> &'static str {
-        if resource == LEASES {
-            "kube-node-lease"
-        } else {
-            ""
-        }
-    }
-
-    fn collection(resource: &str) -> &'static str {
-        if resource == LEASES {
-            shoot::LEASES
-        } else {
-            "/api/v1/nodes"
-        }
-    }
-
-    async fn create(&self, resource: &str, object: Value) -> Result<()> {
+    async fn create(&self, resource: NodeResource, object: Value) -> Result<()> {
         match self {
-            Self::Memory(api) => Ok(api.store().apply(object).map(drop)?),
+            Self::Memory(api) => drop(api.store().apply(object)?),
             Self::Real(real) => {
                 real.plane.api().create(&object).await?;
                 // The status of a new object does not count.
-                if object["status"].is_null() {
-                    return Ok(());
+                let (status, name) = (&object["status"], object["metadata"]["name"].as_str());
+                if let Some(name) = name.filter(|_| !status.is_null()) {
+                    let patch = json!({"status": status});
+                    self.patch(resource, name, &patch).await?;
                 }
-                let name = object["metadata"]["name"].as_str().unwrap_or_default();
-                self.patch(resource, name, &json!({"status": object["status"]}))
-                    .await
             }
         }
+        Ok(())
     }
 
     /// Changes an object; its status with a patch of its own.
-    pub async fn patch(&self, resource: &str, name: &str, patch: &Value) -> Result<()> {
+    pub async fn patch(&self, resource: NodeResource, name: &str, patch: &Value) -> Result<()> {
+        let NodeResource {
+            name: kind,
+            namespace,
+            collection,
+        } = resource;
         match self {
-            Self::Memory(api) => Ok(api
-                .store()
-                .patch(resource, Self::namespace(resource), name, patch)
-                .map(drop)?),
+            Self::Memory(api) => drop(api.store().patch(kind, namespace, name, patch)?),
             Self::Real(real) => {
-                let subresource = if patch["status"].is_null() {
-                    ""
-                } else {
-                    "/status"
-                };
-                let path = format!("{}/{name}{subresource}", Self::collection(resource));
-                real.plane.api().merge(&path, patch).await.map(drop)
+                let is_status = !patch["status"].is_null();
+                let subresource = if is_status { "/status" } else { "" };
+                let path = format!("{collection}/{name}{subresource}");
+                real.plane.api().merge(&path, patch).await?;
             }
         }
+        Ok(())
     }
 
-    async fn delete(&self, resource: &str, name: &str) -> Result<()> {
-        match self {
-            Self::Memory(api) => Ok(api
-                .store()
-                .delete(resource, Self::namespace(resource), name)
-                .map(drop)?),
+    async fn delete(&self, resource: NodeResource, name: &str) -> Result<()> {
+        let store = match self {
+            Self::Memory(api) => api.store(),
             Self::Real(real) => {
-                real.plane
-                    .api()
-                    .delete(&format!("{}/{name}", Self::collection(resource)))
-                    .await
+                let path = format!("{}/{name}", resource.collection);
+                return real.plane.api().delete(&path).await;
             }
-        }
+        };
+        store.delete(resource.name, resource.namespace, name)?;
+        Ok(())
     }
 
     /// A token for the prober, beside those that there are.
@@ -146,20 +147,18 @@ pub struct SoakShoot {
 impl SoakShoot {
     /// A shoot without nodes, of which nothing is in the seed yet.
     pub fn new(namespace: String, api: ShootApi, seed: Store, now: Instant) -> Self {
-        let (api, record) = (Arc::new(api), Arc::new(Mutex::new(ShootRecord::new(now))));
-        let renewers = Mutex::new(LeaseRenewers::new(
-            RecordedRenewals {
-                record: record.clone(),
-                api: api.clone(),
-            },
-            BEAT,
-        ));
+        let api = Arc::new(api);
+        let record = Arc::new(Mutex::new(ShootRecord::new(now)));
+        let renewals = RecordedRenewals {
+            record: record.clone(),
+            api: api.clone(),
+        };
         Self {
             namespace,
             api,
             seed,
             record,
-            renewers,
+            renewers: Mutex::new(LeaseRenewers::new(renewals, BEAT)),
         }
     }
 
@@ -169,7 +168,7 @@ impl SoakShoot {
     }
 
     /// Changes what is known of it, at this moment.
-    pub fn know(&self, change: impl FnOnce(&mut ShootRecord, Instant)) {
+    pub fn update_record(&self, change: impl FnOnce(&mut ShootRecord, Instant)) {
         change(&mut self.record(), Instant::now());
     }
 
@@ -179,7 +178,7 @@ impl SoakShoot {
         event: impl Into<String>,
         change: impl FnOnce(&mut ShootRecord, Instant),
     ) {
-        self.know(|record, now| {
+        self.update_record(|record, now| {
             record.note(now, event);
             change(record, now);
         });
@@ -192,12 +191,10 @@ impl SoakShoot {
 
     /// Changes what is known of some nodes; of those that have left nothing is.
     pub fn change_nodes(&self, names: &[String], change: impl Fn(&mut NodeState, Instant)) {
-        self.know(|record, now| {
-            let nodes = record
-                .nodes
-                .iter_mut()
-                .filter(|(name, _)| names.contains(name));
-            nodes.for_each(|(_, node)| change(node, now));
+        self.update_record(|record, now| {
+            let nodes = record.nodes.iter_mut();
+            let named = nodes.filter(|(name, _)| names.contains(name));
+            named.for_each(|(_, node)| change(node, now));
         });
     }
 
@@ -209,20 +206,15 @@ impl SoakShoot {
     /// Creates all that Gardener puts into the seed for it, but the Cluster.
     pub async fn furnish(&self, nodes: usize) -> Result<()> {
         self.seed.create(gardener::namespace(&self.namespace))?;
-        for name in [KCM, MCM, CA] {
-            self.seed.create(gardener::deployment(
-                &self.namespace,
-                name,
-                self.wanted(name),
-            ))?;
+        for name in DEPENDENTS {
+            self.create_deployment(name)?;
         }
         for number in 0..nodes {
             let phase = BEAT.mul_f64(number as f64 / nodes as f64);
             self.add_node(&format!("node-{number}"), phase).await?;
         }
         self.make_pods()?;
-        let token = self.api.token().await?;
-        self.write_token(token)
+        self.write_token(self.api.token().await?)
     }
 
     /// A kubeconfig with the token that it is probed by.
@@ -230,9 +222,10 @@ impl SoakShoot {
         let token = self.record().token.clone();
         match &*self.api {
             ShootApi::Memory(api) => api.kubeconfig(&token),
-            ShootApi::Real(real) => real
-                .plane
-                .kubeconfig(&format!("https://{}", real.relay.address()), &token),
+            ShootApi::Real(real) => {
+                let url = format!("https://{}", real.relay.address());
+                real.plane.kubeconfig(&url, &token)
+            }
         }
     }
 
@@ -244,42 +237,44 @@ impl SoakShoot {
 
     /// Writes the Secret.
     pub fn write_secret(&self, kubeconfig: &str) -> Result<()> {
-        Ok(self
-            .seed
-            .apply(gardener::probe_secret(&self.namespace, kubeconfig))
-            .map(drop)?)
+        let secret = gardener::probe_secret(&self.namespace, kubeconfig);
+        self.seed.apply(secret)?;
+        Ok(())
     }
 
     /// Writes the Cluster for the first time, or as it was at first.
     pub fn publish(&self) -> Result<()> {
-        self.seed.apply(gardener::cluster(
-            &self.namespace,
-            Some(&format!("{}s", GRACE.as_secs())),
-        ))?;
-        self.know(|record, now| record.watched_from = now + INITIAL_DELAY);
+        let grace = format!("{}s", GRACE.as_secs());
+        let cluster = gardener::cluster(&self.namespace, Some(&grace));
+        self.seed.apply(cluster)?;
+        self.update_record(|record, now| record.watched_from = now + INITIAL_DELAY);
         Ok(())
     }
 
     /// Changes the embedded shoot.
     pub fn change(&self, change: impl FnOnce(&mut Value)) -> Result<()> {
-        Ok(self
-            .seed
-            .update(CLUSTERS, "", &self.namespace, |cluster| {
-                change(&mut cluster["spec"]["shoot"])
-            })
-            .map(drop)?)
+        self.seed.update(CLUSTERS, "", &self.namespace, |cluster| {
+            change(&mut cluster["spec"]["shoot"])
+        })?;
+        Ok(())
+    }
+
+    /// Creates a Deployment as its owner does.
+    pub fn create_deployment(&self, name: &str) -> Result<()> {
+        let deployment = gardener::deployment(&self.namespace, name, self.wanted(name));
+        self.seed.create(deployment)?;
+        Ok(())
     }
 
     /// Changes a Deployment as somebody else would; one that is gone stays so.
     pub fn change_deployment(&self, name: &str, change: impl FnOnce(&mut Value)) -> Option<Value> {
-        self.seed
-            .update(DEPLOYMENTS, &self.namespace, name, change)
-            .ok()
+        let changed = self.seed.update(DEPLOYMENTS, &self.namespace, name, change);
+        changed.ok()
     }
 
     /// Takes all dependents to 0, whatever they carry, or back.
     pub fn scale_all(&self, up: bool) {
-        for name in [KCM, MCM, CA] {
+        for name in DEPENDENTS {
             let replicas = if up { self.wanted(name) } else { 0 };
             self.change_deployment(name, |object| object["spec"]["replicas"] = json!(replicas));
         }
@@ -287,34 +282,29 @@ impl SoakShoot {
 
     /// A node joins: it renews from now on, and has a Machine.
     pub async fn add_node(&self, name: &str, phase: Duration) -> Result<()> {
-        let now = Instant::now();
-        self.api
-            .create("nodes", gardener::node(name, "worker"))
-            .await?;
-        self.api
-            .create(
-                LEASES,
-                gardener::lease(name, LEASE_SECONDS, TimeDelta::zero()),
-            )
-            .await?;
+        let (now, in_step) = (Instant::now(), TimeDelta::zero());
+        let lease = gardener::lease(name, LEASE_SECONDS, in_step);
+        let node = gardener::node(name, "worker");
+        self.api.create(NODES, node).await?;
+        self.api.create(LEASES, lease).await?;
         self.seed.apply(gardener::machine(&self.namespace, name))?;
-        self.know(|record, _| {
+        self.update_record(|record, _| {
             record.nodes.insert(name.to_owned(), NodeState::new(now));
             record.unsettle(now);
         });
-        self.renewers.lock().join(name, phase, TimeDelta::zero());
+        self.renewers.lock().join(name, phase, in_step);
         Ok(())
     }
 
     /// A node leaves, its Machine first.
     pub async fn remove_node(&self, name: &str) -> Result<()> {
-        self.know(|record, now| {
+        self.update_record(|record, now| {
             record.nodes.remove(name);
             record.unsettle(now);
         });
         self.renewers.lock().leave(name);
         self.seed.delete(MACHINES, &self.namespace, name)?;
-        self.api.delete("nodes", name).await?;
+        self.api.delete(NODES, name).await?;
         self.api.delete(LEASES, name).await
     }
 }
@@ -338,25 +328,22 @@ impl Leases for RecordedRenewals {
             let Some(node) = record.nodes.get_mut(name) else {
                 return true;
             };
-            node.clock.go_on();
+            node.clock.advance();
             if node.cut {
                 return true;
             }
             // Noted before, since the watchdog may see it and act on it before we go on.
-            (
-                node.clock.stamp(),
-                std::mem::replace(&mut node.renewed, Instant::now()),
-            )
+            let before = std::mem::replace(&mut node.renewed, Instant::now());
+            (node.clock.stamp(), before)
         };
         // A node that leaves at this moment, or an API server that does not answer: it is not
         // renewed then.
         let renewal = json!({"spec": {"renewTime": stamp(ahead)}});
-        let written = timeout(BEAT, self.api.patch(LEASES, name, &renewal))
-            .await
-            .is_ok_and(|written| written.is_ok());
-        if !written && let Some(node) = self.record.lock().nodes.get_mut(name) {
+        let written = timeout(BEAT, self.api.patch(LEASES, name, &renewal)).await;
+        let is_written = written.is_ok_and(|written| written.is_ok());
+        if !is_written && let Some(node) = self.record.lock().nodes.get_mut(name) {
             node.renewed = before;
         }
-        written
+        is_written
     }
 }

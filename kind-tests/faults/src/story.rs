@@ -5,10 +5,10 @@
 //! after. Each act undoes what it has done, and ends early when the round is over.
 
 pub mod actor;
-mod clocks;
 pub mod injected_fault;
 mod life;
 mod network;
+mod nodes;
 mod operator;
 pub mod seed;
 pub mod services;
@@ -16,7 +16,6 @@ pub mod services;
 use std::sync::Arc;
 
 use anyhow::Result;
-use futures::future::BoxFuture;
 use rand::RngExt;
 use rand::seq::IndexedRandom;
 use testbed::api::MemoryApi;
@@ -34,53 +33,42 @@ pub struct ShootStory {
     pub actor: Actor,
 }
 
-type Act = for<'a> fn(&'a SoakShoot, &'a mut Actor) -> BoxFuture<'a, Result<()>>;
-
 /// What may happen beside an outage, and how often each is chosen.
-const ACTS: [(u32, &str, Act); 14] = [
-    (14, "API fault", |shoot, actor| {
-        Box::pin(network::api_fault(shoot, actor))
-    }),
-    (5, "API server away", |shoot, actor| {
-        Box::pin(network::api_away(shoot, actor))
-    }),
-    (3, "rotation", |shoot, actor| {
-        Box::pin(network::rotation(shoot, actor))
-    }),
-    (2, "bad Secret", |shoot, actor| {
-        Box::pin(network::bad_secret(shoot, actor))
-    }),
-    (5, "clocks", |shoot, actor| {
-        Box::pin(clocks::clocks(shoot, actor))
-    }),
-    (6, "nodes that do not count", |shoot, actor| {
-        Box::pin(clocks::uncounted(shoot, actor))
-    }),
-    (2, "node set", |shoot, actor| {
-        Box::pin(clocks::node_set(shoot, actor))
-    }),
-    (9, "operator", |shoot, actor| {
-        Box::pin(operator::operator(shoot, actor))
-    }),
-    (9, "reconcile", |shoot, actor| {
-        Box::pin(operator::reconcile(shoot, actor))
-    }),
-    (2, "hibernation", |shoot, actor| {
-        Box::pin(life::hibernation(shoot, actor))
-    }),
-    (1, "migration", |shoot, actor| {
-        Box::pin(life::migration(shoot, actor))
-    }),
-    (1, "deletion", |shoot, actor| {
-        Box::pin(life::deletion(shoot, actor))
-    }),
-    (2, "pause", |shoot, actor| {
-        Box::pin(life::operators_pause(shoot, actor))
-    }),
-    (2, "grace", |shoot, actor| {
-        Box::pin(life::grace(shoot, actor))
-    }),
+const ACTS: [(u32, &str); 14] = [
+    (14, "API fault"),
+    (5, "API server away"),
+    (3, "rotation"),
+    (2, "bad Secret"),
+    (5, "clocks"),
+    (6, "nodes that do not count"),
+    (2, "node set"),
+    (9, "operator"),
+    (9, "reconcile"),
+    (2, "hibernation"),
+    (1, "migration"),
+    (1, "deletion"),
+    (2, "pause"),
+    (2, "grace"),
 ];
+
+async fn act(name: &str, shoot: &SoakShoot, actor: &mut Actor) -> Result<()> {
+    match name {
+        "API fault" => network::api_fault(shoot, actor).await,
+        "API server away" => network::api_away(shoot, actor).await,
+        "rotation" => network::rotation(shoot, actor).await,
+        "bad Secret" => network::bad_secret(shoot, actor).await,
+        "clocks" => nodes::clocks(shoot, actor).await,
+        "nodes that do not count" => nodes::uncounted(shoot, actor).await,
+        "node set" => nodes::node_set(shoot, actor).await,
+        "operator" => operator::operator(shoot, actor).await,
+        "reconcile" => operator::reconcile(shoot, actor),
+        "hibernation" => life::hibernation(shoot, actor).await,
+        "migration" => life::migration(shoot, actor).await,
+        "deletion" => life::deletion(shoot, actor).await,
+        "pause" => life::operators_pause(shoot, actor).await,
+        _ => life::grace(shoot, actor).await,
+    }
+}
 
 impl ShootStory {
     /// Goes on until the round is over; all is undone then.
@@ -110,7 +98,7 @@ impl ShootStory {
         };
         let nodes = some_nodes(&self.shoot, &mut self.actor, share);
         self.shoot.change_nodes(&nodes, |node, _| node.cut = true);
-        self.world.oracle.ledger.count("cuts");
+        self.world.oracle.violations.count("cuts");
         self.shoot
             .note(format!("nodes lose their way: {}", nodes.join(", ")));
         let end = Instant::now() + self.actor.seconds(3.0..=26.0);
@@ -139,13 +127,14 @@ impl ShootStory {
 
     /// Something smaller happens.
     async fn act(&mut self) {
-        let act = ACTS.choose_weighted(&mut self.actor.rng, |(weight, ..)| *weight);
-        let (_, name, act) = act.expect("the weights are positive");
-        self.world.oracle.ledger.count(name);
-        if let Err(error) = act(&self.shoot, &mut self.actor).await {
+        let chosen = ACTS.choose_weighted(&mut self.actor.rng, |(weight, _)| *weight);
+        let (_, name) = chosen.expect("the weights are positive");
+        let violations = &self.world.oracle.violations;
+        violations.count(name);
+        if let Err(error) = act(name, &self.shoot, &mut self.actor).await {
             // The soak's own fault: what it wanted to do could not be done.
             self.shoot.note(format!("{name} failed: {error:#}"));
-            self.world.oracle.ledger.count("acts that failed");
+            violations.count("acts that failed");
         }
     }
 }
@@ -165,9 +154,9 @@ fn some_nodes(shoot: &SoakShoot, actor: &mut Actor, probability: f64) -> Vec<Str
 /// promised.
 pub async fn be_away(shoot: &SoakShoot, api: &MemoryApi, injected: InjectedFault, time: Duration) {
     let away = async {
-        shoot.know(|record, now| record.leave(now));
+        shoot.update_record(|record, now| record.leave(now));
         sleep(time).await;
     };
     injected.during(api, away).await;
-    shoot.know(|record, now| record.come_back(now));
+    shoot.update_record(|record, now| record.come_back(now));
 }

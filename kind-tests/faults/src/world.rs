@@ -39,58 +39,40 @@ pub struct SoakWorld {
 
 impl SoakWorld {
     /// Builds it, with everything idle and no Cluster yet.
-    pub async fn build(wishes: &SoakOptions, bed: &Bed) -> Result<Self> {
-        let (now, mut rng) = (Instant::now(), rng(wishes.seed, "world"));
+    pub async fn build(options: &SoakOptions, bed: &Bed) -> Result<Self> {
+        let (now, mut rng) = (Instant::now(), rng(options.seed, "world"));
         let authority = Authority::new()?;
-        let seed = MemoryApi::start(
-            &authority,
-            Options {
-                history: 4096,
-                requests_kept: 2000,
-                ..Options::default()
-            },
-        )
-        .await?;
-        let shoot = |name: &str, api| {
-            Arc::new(SoakShoot::new(
-                format!("shoot--soak--{name}"),
-                api,
-                seed.store().clone(),
-                now,
-            ))
-        };
-        let mut shoots = Vec::new();
-        for number in 0..wishes.shoots {
+        let server = |history, requests_kept| {
             let options = Options {
-                history: 64,
-                requests_kept: 64,
+                history,
+                requests_kept,
                 ..Options::default()
             };
-            shoots.push(shoot(
-                &format!("{number:03}"),
-                ShootApi::Memory(MemoryApi::start(&authority, options).await?),
-            ));
+            MemoryApi::start(&authority, options)
+        };
+        let seed = server(4096, 2000).await?;
+        let mut apis = Vec::new();
+        for number in 0..options.shoots {
+            let api = ShootApi::Memory(server(64, 64).await?);
+            apis.push((format!("{number:03}"), api));
         }
-        if wishes.real {
-            shoots.push(shoot(
-                "real",
-                ShootApi::Real(Box::new(Real::start(bed).await.context("the real shoot")?)),
-            ));
+        if options.real {
+            let real = Real::start(bed).await.context("the real shoot")?;
+            apis.push(("real".to_owned(), ShootApi::Real(Box::new(real))));
         }
-        let records = shoots
-            .iter()
-            .map(|shoot| (shoot.namespace.clone(), shoot.record.clone()))
-            .collect();
-        let oracle = Arc::new(Oracle::new(records, now));
+        let shoots = apis.into_iter().map(|(name, api)| {
+            let namespace = format!("shoot--soak--{name}");
+            Arc::new(SoakShoot::new(namespace, api, seed.store().clone(), now))
+        });
+        let shoots: Vec<_> = shoots.collect();
+        let records = shoots.iter();
+        let records = records.map(|shoot| (shoot.namespace.clone(), shoot.record.clone()));
+        let oracle = Arc::new(Oracle::new(records.collect(), now));
         oracle.observe(&seed);
         seed.store().create(gardener::namespace("garden"))?;
         for shoot in &shoots {
-            shoot.record().wanted = [
-                (KCM, rng.random_range(1..=3)),
-                (MCM, rng.random_range(1..=2)),
-                (CA, 1),
-            ]
-            .into();
+            let (kcm, mcm) = (rng.random_range(1..=3), rng.random_range(1..=2));
+            shoot.record().wanted = [(KCM, kcm), (MCM, mcm), (CA, 1)].into();
             shoot.furnish(rng.random_range(2..=6)).await?;
         }
         Ok(Self {
@@ -105,18 +87,12 @@ impl SoakWorld {
     /// real kube-controller-manager runs while it has replicas.
     pub fn kubelets(&self) -> Kubelets {
         let shoots = self.shoots.clone();
-        Kubelets::start_with(
-            self.seed.store(),
-            &[DEPLOYMENTS],
-            PODS,
-            move |namespace, name, replicas| {
-                let shoot = shoots
-                    .iter()
-                    .find(|shoot| shoot.namespace == namespace && name == KCM);
-                shoot
-                    .into_iter()
-                    .for_each(|shoot| shoot.manage(replicas > 0));
-            },
-        )
+        let follow = move |namespace: &str, name: &str, replicas| {
+            let shoot = shoots.iter().find(|shoot| shoot.namespace == namespace);
+            if let Some(shoot) = shoot.filter(|_| name == KCM) {
+                shoot.run_controllers(replicas > 0);
+            }
+        };
+        Kubelets::start_with(self.seed.store(), &[DEPLOYMENTS], PODS, follow)
     }
 }

@@ -18,7 +18,7 @@ pub struct ScaledDependent {
     pub ignored: bool,
 }
 
-/// Which way a write goes.
+/// What a write does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WriteKind {
     /// To 0.
@@ -47,6 +47,23 @@ impl ScaledDependent {
         }
     }
 
+    /// The same with these replicas and this memory.
+    fn with(&self, replicas: i64, memory: Option<String>) -> Self {
+        Self {
+            replicas,
+            memory,
+            ..self.clone()
+        }
+    }
+
+    /// The same with a marker, or without.
+    fn marked(&self, marker: bool) -> Self {
+        Self {
+            marker,
+            ..self.clone()
+        }
+    }
+
     /// The remembered replicas, if they can be used (rules of D-31 to D-33).
     pub fn remembered(&self) -> Option<i64> {
         let text = self.memory.as_deref()?;
@@ -70,81 +87,50 @@ impl std::fmt::Display for ScaledDependent {
     }
 }
 
-/// Which way the watchdog's write goes.
+/// What the watchdog's write does.
 ///
 /// # Errors
 /// When it is none that it may ever make: what it breaks.
-pub fn way(before: &Value, after: &Value) -> Result<WriteKind, String> {
+pub fn write_kind(before: &Value, after: &Value) -> Result<WriteKind, String> {
     if rest(before) != rest(after) {
         return Err("it changes more than replicas and its own annotations".into());
     }
-    let (was, is) = (ScaledDependent::of(before), ScaledDependent::of(after));
-    let (allowed, way, otherwise) = match (was.replicas, is.replicas) {
+    let [was, is] = [before, after].map(ScaledDependent::of);
+    let (allowed, kind, otherwise) = match (was.replicas, is.replicas) {
         _ if was.ignored && was.marker => (
-            ScaledDependent {
-                marker: false,
-                ..was
-            },
+            was.marked(false),
             WriteKind::HandsOff,
             "it touches what is to be ignored, and not its marker alone",
         ),
         _ if was.ignored => return Err("it touches what is to be ignored".into()),
         (1.., 0) => {
-            let kept = was
-                .memory
-                .clone()
-                .filter(|_| was.marker && was.remembered().is_some());
-            let memory = Some(kept.unwrap_or_else(|| was.replicas.to_string()));
-            let down = ScaledDependent {
-                replicas: 0,
-                memory,
-                marker: true,
-                ..was
-            };
+            let held = was.marker && was.remembered().is_some();
+            let kept = was.memory.clone().filter(|_| held);
+            let memory = kept.unwrap_or_else(|| was.replicas.to_string());
             (
-                down,
+                was.with(0, Some(memory)).marked(true),
                 WriteKind::Down,
                 "the memory is lost, wrong or overwritten, or the marker is missing",
             )
         }
-        (0, 1..) => {
-            let replicas = was.remembered().unwrap_or(1);
-            let up = ScaledDependent {
-                replicas,
-                memory: None,
-                marker: false,
-                ..was
-            };
-            (
-                up,
-                WriteKind::Up,
-                "it does not restore what is remembered, or leaves annotations",
-            )
-        }
+        (0, 1..) => (
+            was.with(was.remembered().unwrap_or(1), None).marked(false),
+            WriteKind::Up,
+            "it does not restore what is remembered, or leaves annotations",
+        ),
         (1.., 1..) if was.marker => (
-            ScaledDependent {
-                memory: None,
-                marker: false,
-                ..was
-            },
+            was.with(was.replicas, None).marked(false),
             WriteKind::Up,
             "more than the marker and the memory are taken away",
         ),
         (0, 0) if !was.marker && was.remembered().is_some() => (
-            ScaledDependent {
-                marker: true,
-                ..was
-            },
+            was.marked(true),
             WriteKind::Marked,
             "more than the marker is written back",
         ),
         _ => return Err("there was nothing to write".into()),
     };
-    if is == allowed {
-        Ok(way)
-    } else {
-        Err(otherwise.into())
-    }
+    (is == allowed).then_some(kind).ok_or(otherwise.into())
 }
 
 /// The same for a kind that is scaled by a request of its own, which comes after the annotations on
@@ -152,22 +138,17 @@ pub fn way(before: &Value, after: &Value) -> Result<WriteKind, String> {
 ///
 /// # Errors
 /// When it is none that it may ever make: what it breaks.
-pub fn way_in_two(before: &Value, after: &Value) -> Result<WriteKind, String> {
-    let (was, is) = (ScaledDependent::of(before), ScaledDependent::of(after));
-    let announced = ScaledDependent {
-        memory: Some(was.replicas.to_string()),
-        marker: true,
-        ..was.clone()
-    };
-    let raised = ScaledDependent {
-        replicas: was.remembered().unwrap_or(1),
-        ..was.clone()
-    };
+pub fn write_kind_in_two(before: &Value, after: &Value) -> Result<WriteKind, String> {
+    let [was, is] = [before, after].map(ScaledDependent::of);
+    let announced = was
+        .with(was.replicas, Some(was.replicas.to_string()))
+        .marked(true);
+    let raised = was.with(was.remembered().unwrap_or(1), was.memory.clone());
     match was.replicas {
-        _ if was.ignored || rest(before) != rest(after) => way(before, after),
+        _ if was.ignored || rest(before) != rest(after) => write_kind(before, after),
         1.. if !was.marker && is == announced => Ok(WriteKind::Down),
         0 if is == raised => Ok(WriteKind::Up),
-        _ => way(before, after),
+        _ => write_kind(before, after),
     }
 }
 
@@ -209,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn each_write_goes_its_way_or_is_wrong() {
+    fn each_write_is_of_a_kind_or_wrong() {
         let unannotated = json!({"metadata": {"name": "x", "resourceVersion": "1"}, "spec": {"replicas": 3, "paused": false}});
         let ignored = |replicas| object(replicas, json!({IGNORE: "true"}));
         let ignored_and_marked = object(0, json!({IGNORE: "true", PROTECTED: ""}));
@@ -320,7 +301,7 @@ mod tests {
             ),
         ];
         for (what, before, after, expected) in cases {
-            assert_eq!(way(&before, &after).ok(), expected, "{what}");
+            assert_eq!(write_kind(&before, &after).ok(), expected, "{what}");
         }
         for (memory, replicas) in [
             ("3", 3),
@@ -332,7 +313,7 @@ mod tests {
             ("2147483648", 1),
         ] {
             assert_eq!(
-                way(&marked(0, memory), &free(replicas)),
+                write_kind(&marked(0, memory), &free(replicas)),
                 Ok(WriteKind::Up),
                 "{memory:?}"
             );
@@ -350,7 +331,7 @@ mod tests {
         ];
         let ways = path
             .windows(2)
-            .map(|step| way_in_two(&step[0], &step[1]))
+            .map(|step| write_kind_in_two(&step[0], &step[1]))
             .collect::<Vec<_>>();
         assert_eq!(
             ways,
@@ -367,7 +348,7 @@ mod tests {
             ("something else is restored", marked(0, "3"), marked(2, "3")),
             ("nothing is written", marked(3, "3"), marked(3, "3")),
         ] {
-            assert!(way_in_two(&before, &after).is_err(), "{what}");
+            assert!(write_kind_in_two(&before, &after).is_err(), "{what}");
         }
     }
 }

@@ -1,5 +1,6 @@
 //! One replica: a process that is started again whenever it ends, as a Deployment does.
 
+use std::fs::{File, metadata, remove_file};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,12 +13,12 @@ use testbed::log::tail;
 use testbed::{eventually_within, page};
 use tokio::time::{Instant, sleep};
 
-use crate::oracle::ledger::ViolationKind;
+use crate::oracle::violations::ViolationKind;
 use crate::pace::ELECTION;
 use crate::world::SoakWorld;
 
-/// How often it is looked whether the process still runs.
-const LOOK: Duration = Duration::from_millis(100);
+/// How often it is checked whether the process still runs.
+const POLL_INTERVAL: Duration = Duration::from_millis(100);
 /// Gardener grants the pod so long for its end (rule 85); the rest is for a busy machine.
 const END: Duration = Duration::from_secs(8);
 /// Between the end of a process and the start of the next one.
@@ -25,8 +26,8 @@ const RESTART: Duration = Duration::from_millis(500);
 /// For so long a disturbance can be why a leader steps down.
 const EXCUSE: Duration = Duration::from_secs(20);
 
-/// A log that has grown larger is emptied when it has been looked through: hours of it would fill
-/// the memory.
+/// A log that has grown larger is emptied when it has been searched: hours of it would fill the
+/// memory.
 const MAX_LOG: u64 = 16 << 20;
 /// So many of the last lines of a log are evidence.
 const LINES: usize = 30;
@@ -55,13 +56,10 @@ pub(super) struct AgentProcess {
 
 impl AgentReplica {
     /// It is at work from now on, or is not.
-    fn at_work(&self, at_work: bool) {
-        self.world
-            .oracle
-            .disturbances
-            .lock()
-            .at_work
-            .insert(self.name, at_work.then(Instant::now));
+    fn set_at_work(&self, at_work: bool) {
+        let mut disturbances = self.world.oracle.disturbances();
+        let since = at_work.then(Instant::now);
+        disturbances.at_work.insert(self.name, since);
     }
 
     /// Which of its processes runs now, or ran last.
@@ -85,23 +83,18 @@ impl AgentReplica {
 
     /// Starts the process.
     pub fn start(&self) -> Result<()> {
-        let serial = self.serial() + 1;
-        let process = Some(
-            Start {
-                log: self.log_of(serial),
-                ..self.start.clone()
-            }
-            .run()?,
-        );
+        let (serial, mut start) = (self.serial() + 1, self.start.clone());
+        start.log = self.log_of(serial);
+        let process = Some(start.run()?);
         *self.state.lock() = AgentProcess {
             process,
             serial,
             disturbed: Some(Instant::now()),
             ..AgentProcess::default()
         };
-        self.at_work(true);
-        if self.start.kind == Kind::Weeder {
-            self.world.oracle.disturbances.lock().weeder_started = Instant::now();
+        self.set_at_work(true);
+        if start.kind == Kind::Weeder {
+            self.world.oracle.disturbances().weeder_started = Instant::now();
         }
         Ok(())
     }
@@ -114,45 +107,38 @@ impl AgentReplica {
     /// Starts the process again whenever it ends, and judges its end.
     pub async fn keep(&self) -> Result<()> {
         loop {
-            sleep(LOOK).await;
-            let ended = self
-                .state
-                .lock()
-                .process
-                .as_mut()
-                .map(|agent| agent.ended())
-                .transpose()?
-                .flatten();
+            sleep(POLL_INTERVAL).await;
+            let ended = match &mut self.state.lock().process {
+                Some(agent) => agent.ended()?,
+                None => None,
+            };
             let Some(status) = ended else { continue };
-            self.at_work(false);
+            self.set_at_work(false);
             // If all of this machine stood still, that is known by then.
             sleep(RESTART).await;
             self.judge_end(status.code());
             self.state.lock().process = None;
             sleep(RESTART).await;
+            let mut configs_good = self.world.configs_good.subscribe();
             // The sender is a field of the world.
-            self.world
-                .configs_good
-                .subscribe()
-                .wait_for(|good| *good)
-                .await
-                .ok();
+            configs_good.wait_for(|good| *good).await.ok();
             self.start()?;
         }
     }
 
     fn judge_end(&self, code: Option<i32>) {
+        let oracle = &self.world.oracle;
         let AgentProcess {
             sent, disturbed, ..
         } = *self.state.lock();
         let disturbed = disturbed.is_some_and(|at| at.elapsed() < EXCUSE);
-        let excused = disturbed || self.world.oracle.reading(Instant::now()).lag > ELECTION[2];
+        let excused = disturbed || oracle.snapshot(Instant::now()).lag > ELECTION[2];
         match (sent, code) {
             (Some(Signal::SIGKILL), None) | (Some(Signal::SIGTERM), Some(0)) => {}
             // Asked to end at the moment at which it lost the lead.
             (Some(Signal::SIGTERM), Some(1)) if excused => {}
             (None, Some(1)) if excused && !tail(&self.log(), 1, "leadership lost").is_empty() => {
-                self.world.oracle.ledger.count("leaders that stepped down");
+                oracle.violations.count("leaders that stepped down");
             }
             // It was started at the moment at which its config was made unreadable, and rightly
             // refuses to begin.
@@ -160,49 +146,39 @@ impl AgentReplica {
                 if !*self.world.configs_good.borrow() && self.metrics_address().is_err() => {}
             (sent, code) => self.failed(&format!("ended with {code:?} after {sent:?}")),
         }
-        self.inspect();
+        self.search_log();
     }
 
     /// The process did what none may do; the last lines of its log are the evidence.
     fn failed(&self, why: &str) {
-        let story: Vec<String> = tail(&self.log(), LINES, "")
-            .lines()
-            .map(str::to_owned)
-            .collect();
-        self.world
-            .oracle
-            .ledger
-            .found(ViolationKind::ProcessFailures, self.name, why, &story);
+        let log = tail(&self.log(), LINES, "");
+        let lines: Vec<String> = log.lines().map(str::to_owned).collect();
+        let violations = &self.world.oracle.violations;
+        violations.found(ViolationKind::ProcessFailures, self.name, why, &lines);
     }
 
-    /// Looks through the log of the process for what must never stand there.
-    pub fn inspect(&self) {
+    /// Searches the log of the process for what must never stand there.
+    pub fn search_log(&self) {
         let log = self.log();
+        let token = format!("soak-{}-token", self.name);
         // A panic, and tokens: the shoots', its own, and how those of a real API server begin.
-        for word in [
-            "panicked",
-            "soak-probe-token",
-            &format!("soak-{}-token", self.name),
-            "eyJhbGci",
-        ] {
+        for word in ["panicked", "soak-probe-token", &token, "eyJhbGci"] {
             let line = tail(&log, 1, word);
             if !line.is_empty() {
                 self.failed(&format!("{word} in its log: {line}"));
             }
         }
-        if std::fs::metadata(&log).is_ok_and(|log| log.len() > MAX_LOG)
-            && self.metrics_address().is_ok()
-        {
+        let is_large = metadata(&log).is_ok_and(|log| log.len() > MAX_LOG);
+        if is_large && self.metrics_address().is_ok() {
             // It is written to at its end, wherever that is.
-            let emptied = std::fs::File::options()
-                .write(true)
-                .open(&log)
-                .and_then(|file| file.set_len(0));
-            emptied.unwrap_or_else(|error| eprintln!("{}: {error}", log.display()));
+            let file = File::options().write(true).open(&log);
+            if let Err(error) = file.and_then(|file| file.set_len(0)) {
+                eprintln!("{}: {error}", log.display());
+            }
         }
         // The files of those before are evidence no more.
         for old in 1..self.serial().saturating_sub(2) {
-            std::fs::remove_file(self.log_of(old)).ok();
+            remove_file(self.log_of(old)).ok();
         }
     }
 
@@ -231,29 +207,30 @@ impl AgentReplica {
 
     /// Suspends it for a while.
     pub async fn suspend(&self, time: Duration) {
-        self.at_work(false);
-        self.world.oracle.disturbances.lock().suspended = Some(Instant::now());
+        let note = |at_work| {
+            self.set_at_work(at_work);
+            self.world.oracle.disturbances().suspended = Some(Instant::now());
+        };
+        note(false);
         self.signal(Signal::SIGSTOP);
         sleep(time).await;
         self.signal(Signal::SIGCONT);
-        self.at_work(true);
-        self.world.oracle.disturbances.lock().suspended = Some(Instant::now());
+        note(true);
     }
 
     /// Sends a signal, of which the oracle knows only if it ends the process.
     pub fn signal(&self, signal: Signal) {
         let ends = matches!(signal, Signal::SIGKILL | Signal::SIGTERM);
         if ends {
-            self.at_work(false);
+            self.set_at_work(false);
         }
         let mut state = self.state.lock();
         state.disturbed = Some(Instant::now());
         state.sent = Some(signal).filter(|_| ends).or(state.sent);
         // One that has just ended, or is about to be started again, cannot be disturbed.
-        state
-            .process
-            .as_ref()
-            .and_then(|process| process.signal(signal).ok());
+        if let Some(process) = &state.process {
+            process.signal(signal).ok();
+        }
     }
 
     /// Where it serves its metrics, as its log says.
@@ -262,9 +239,10 @@ impl AgentReplica {
     /// When it has not (yet).
     pub fn metrics_address(&self) -> Result<String> {
         let state = &mut *self.state.lock();
-        let known = state.address.clone();
-        let address =
-            known.map_or_else(|| page::address(&self.log_of(state.serial), "/metrics"), Ok)?;
+        let address = match state.address.take() {
+            Some(known) => known,
+            None => page::address(&self.log_of(state.serial), "/metrics")?,
+        };
         Ok(state.address.insert(address).clone())
     }
 }

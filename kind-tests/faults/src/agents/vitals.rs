@@ -7,7 +7,7 @@ use testbed::page::{Metrics, get};
 use testbed::usage::status;
 
 use super::replica::AgentReplica;
-use crate::oracle::growth::{ProcessKey, Used};
+use crate::oracle::leaks::{ProcessKey, Used};
 
 /// The pages are made from memory, at once.
 const ANSWER: Duration = Duration::from_secs(10);

@@ -75,11 +75,12 @@ pub struct DisturbanceSnapshot {
 impl DisturbanceSnapshot {
     /// How old the finding may be that a write rests on.
     pub fn finding_age(&self) -> Duration {
-        (if self.suspended {
+        let age = if self.suspended {
             SUSPENDED_FINDING_AGE
         } else {
             FINDING_AGE
-        }) + self.lag
+        };
+        age + self.lag
     }
 }
 
@@ -107,29 +108,23 @@ impl Disturbances {
         }
     }
 
-    /// How it is.
-    pub fn read(&self, now: Instant) -> DisturbanceSnapshot {
+    /// How it is at this moment.
+    pub fn at(&self, now: Instant) -> DisturbanceSnapshot {
         let seed_since = self.seed.clear_since(now);
         let both =
             |agents: Option<Instant>| Some(seed_since?.max(agents.filter(|from| *from <= now)?));
         let since = |agent: &'static str| {
-            let replicas = self
-                .at_work
-                .iter()
-                .filter(move |(name, _)| name.starts_with(agent));
-            replicas.map(|(_, since)| *since)
+            let replicas = self.at_work.iter();
+            let of_agent = replicas.filter(move |(name, _)| name.starts_with(agent));
+            of_agent.map(|(_, since)| *since)
         };
         // Whoever is not at work may have led.
         let led = |agent| {
-            Some(
-                since(agent)
-                    .collect::<Option<Vec<_>>>()?
-                    .into_iter()
-                    .max()?
-                    + HAND_OVER,
-            )
+            let all_since: Option<Vec<_>> = since(agent).collect();
+            Some(all_since?.into_iter().max()? + HAND_OVER)
         };
         let watched = since("prober").flatten().min();
+        let (lag, at) = self.lag;
         DisturbanceSnapshot {
             seed_since,
             clear_since: both(led("prober")),
@@ -137,10 +132,10 @@ impl Disturbances {
             weeding_since: both(led("weeder")),
             weeder_started: self.weeder_started,
             suspended: self.suspended.is_some_and(|at| now - at < MEMORY),
-            lag: if now - self.lag.1 > MEMORY {
+            lag: if now - at > MEMORY {
                 Duration::ZERO
             } else {
-                self.lag.0
+                lag
             },
         }
     }
@@ -180,13 +175,13 @@ mod tests {
         let mut disturbances = Disturbances::new(now);
         // Whether it is guarded, and whether somebody leads, at these seconds.
         let mut read =
-            |since: [Option<u64>; 2], seed_ill: bool, seconds: &[u64]| -> Vec<(bool, bool)> {
+            |since: [Option<u64>; 2], seed_fails: bool, seconds: &[u64]| -> Vec<(bool, bool)> {
                 disturbances.at_work = ["prober-a", "prober-b"]
                     .into_iter()
                     .zip(since.map(|since| since.map(at)))
                     .collect();
-                disturbances.seed.on = seed_ill.into();
-                let readings = seconds.iter().map(|second| disturbances.read(at(*second)));
+                disturbances.seed.on = seed_fails.into();
+                let readings = seconds.iter().map(|second| disturbances.at(at(*second)));
                 readings
                     .map(|reading| {
                         (
@@ -219,11 +214,11 @@ mod tests {
         disturbances.lag(Duration::from_secs(2), now);
         disturbances.lag(Duration::from_millis(5), now + Duration::from_secs(1));
         assert_eq!(
-            disturbances.read(now + Duration::from_secs(1)).lag,
+            disturbances.at(now + Duration::from_secs(1)).lag,
             Duration::from_secs(2)
         );
         assert_eq!(
-            disturbances.read(now + MEMORY + Duration::from_secs(1)).lag,
+            disturbances.at(now + MEMORY + Duration::from_secs(1)).lag,
             Duration::ZERO
         );
         assert_eq!(disturbances.worst_lag, Duration::from_secs(2));

@@ -5,7 +5,7 @@
 
 pub mod clock;
 pub mod judge;
-pub mod plane;
+pub mod pods;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
@@ -14,8 +14,8 @@ use faults::writes::ScaledDependent;
 use tokio::time::Instant;
 
 use self::clock::NodeClock;
-use self::judge::{Episode, Sample};
-use self::plane::ControlPlanePods;
+use self::judge::{Episode, LastingCondition, Sample};
+use self::pods::ControlPlanePods;
 use super::disturbances::Disturbance;
 use super::truth::{BLUR, Judgement, LeaseTruth, TOLERANCE};
 use crate::pace::{BEAT, FINDING_AGE, GRACE, WELL};
@@ -62,7 +62,7 @@ pub struct ShootRecord {
     pub wanted: BTreeMap<&'static str, i64>,
     /// The token that it is probed by.
     pub token: String,
-    pub plane: ControlPlanePods,
+    pub pods: ControlPlanePods,
     /// What keeps the shoot's API server from answering the watchdog.
     pub api: Disturbance,
     /// Since when its Cluster says that it must not be probed.
@@ -80,8 +80,8 @@ pub struct ShootRecord {
     /// When somebody else last brought a dependent up: it goes down again with the next look, which
     /// nothing hastens.
     raised_at: Option<Instant>,
-    exposed_since: Option<Instant>,
-    stuck_since: Option<Instant>,
+    exposed: LastingCondition,
+    stuck: LastingCondition,
     episode: Option<Episode>,
 }
 
@@ -94,7 +94,7 @@ impl ShootRecord {
             dependents: BTreeMap::new(),
             wanted: BTreeMap::new(),
             token: String::new(),
-            plane: ControlPlanePods::new(from),
+            pods: ControlPlanePods::new(from),
             api: Disturbance::clear_from(from),
             stopped_since: None,
             paused_since: None,
@@ -104,8 +104,8 @@ impl ShootRecord {
             samples: VecDeque::new(),
             events: VecDeque::new(),
             raised_at: None,
-            exposed_since: None,
-            stuck_since: None,
+            exposed: LastingCondition::default(),
+            stuck: LastingCondition::default(),
             episode: None,
         }
     }
@@ -119,14 +119,23 @@ impl ShootRecord {
     pub fn others_wrote(
         &mut self,
         name: &str,
-        was: &ScaledDependent,
-        is: &ScaledDependent,
+        was: ScaledDependent,
+        is: ScaledDependent,
         now: Instant,
     ) {
-        self.note(now, format!("others write {name}: {was} -> {is}"));
-        if is.replicas > was.replicas {
-            self.raised_at = Some(now);
+        let ready = was.ready;
+        if was
+            != (ScaledDependent {
+                ready,
+                ..is.clone()
+            })
+        {
+            self.note(now, format!("others write {name}: {was} -> {is}"));
+            if is.replicas > was.replicas {
+                self.raised_at = Some(now);
+            }
         }
+        self.dependents.insert(name.to_owned(), is);
     }
 
     /// Which nodes count, or the grace, have changed: the watchdog may judge by the old or the new
@@ -154,10 +163,10 @@ impl ShootRecord {
 
     /// What happened lately, a line each.
     pub fn story(&self, start: Instant) -> Vec<String> {
-        self.events
-            .iter()
-            .map(|(at, event)| format!("{:8.2} s  {event}", (*at - start).as_secs_f64()))
-            .collect()
+        let line = |(at, event): &(Instant, String)| {
+            format!("{:8.2} s  {event}", (*at - start).as_secs_f64())
+        };
+        self.events.iter().map(line).collect()
     }
 
     /// The leases that count now.
@@ -167,10 +176,8 @@ impl ShootRecord {
         let in_doubt = |until: Option<Instant>| {
             until.is_none_or(|until| now + BLUR < until + BEAT + TOLERANCE)
         };
-        let evidence = self
-            .away
-            .filter(|(_, until)| in_doubt(*until))
-            .map_or(now, |(from, _)| from);
+        let away = self.away.filter(|(_, until)| in_doubt(*until));
+        let evidence = away.map_or(now, |(from, _)| from);
         let counted = self.nodes.values().filter(|node| node.counts);
         let lease = |node: &NodeState| LeaseTruth {
             silent: now.saturating_duration_since(node.renewed),
@@ -184,69 +191,56 @@ impl ShootRecord {
 
     /// Whether an outage beyond doubt, which any replica has seen, lies less than [`WELL`] before
     /// this moment.
-    fn was_ill_lately(&self, at: Instant) -> bool {
-        let from = at - (WELL - FINDING_AGE);
+    fn was_in_outage_lately(&self, at: Instant) -> bool {
+        let span = at - (WELL - FINDING_AGE)..=at;
         let mut failing_since = None;
-        self.samples
+        let mut lately = self
+            .samples
             .iter()
-            .filter(|sample| sample.at >= from && sample.at <= at)
-            .any(|sample| {
-                let fails = sample.answers && !sample.judgement.may_up;
-                failing_since = fails.then(|| failing_since.unwrap_or(sample.at));
-                // A look was made in so long a time.
-                failing_since.is_some_and(|since| sample.at - since >= FINDING_AGE)
-            })
+            .filter(|sample| span.contains(&sample.at));
+        lately.any(|sample| {
+            let fails = sample.answers && !sample.judgement.may_up;
+            failing_since = fails.then(|| failing_since.unwrap_or(sample.at));
+            // A probe was made in so long a time.
+            failing_since.is_some_and(|since| sample.at - since >= FINDING_AGE)
+        })
     }
 
     /// Whether it has been judged so for so long.
     pub fn judged_for(&self, time: Duration, so: impl Fn(&Judgement) -> bool) -> bool {
-        let Some(last) = self.samples.back() else {
-            return false;
-        };
-        let from = last.at - time;
-        self.samples.front().is_some_and(|first| first.at < from)
-            && self
-                .samples
-                .iter()
-                .rev()
-                .take_while(|sample| sample.at >= from)
-                .all(|sample| so(&sample.judgement))
+        let ends = self.samples.front().zip(self.samples.back());
+        ends.is_some_and(|(first, last)| {
+            let from = last.at - time;
+            let mut recent = self.samples.iter().filter(|sample| sample.at >= from);
+            first.at < from && recent.all(|sample| so(&sample.judgement))
+        })
     }
 
     /// Whether all that can be taken down is.
     fn is_safe(&self) -> bool {
-        self.dependents
-            .values()
-            .all(|dependent| dependent.ignored || dependent.replicas == 0)
+        let mut dependents = self.dependents.values();
+        dependents.all(|dependent| dependent.ignored || dependent.replicas == 0)
     }
 
     /// Whether nothing is left to be restored.
     fn is_restored(&self) -> bool {
-        self.dependents
-            .values()
-            .all(|dependent| dependent.ignored || (dependent.replicas > 0 && !dependent.marker))
+        let mut dependents = self.dependents.values();
+        dependents.all(|one| one.ignored || (one.replicas > 0 && !one.marker))
     }
 
     /// Why the shoot is not idle; none when it is.
     pub fn why_not_idle(&self, now: Instant) -> Option<String> {
-        let silent = self
-            .nodes
-            .iter()
-            .find(|(_, node)| node.cut || now - node.renewed > 2 * BEAT);
-        let held = self.dependents.iter().find(|(_, dependent)| {
-            dependent.replicas == 0
-                || dependent.marker
-                || dependent.ignored
-                || dependent.ready != dependent.replicas
-        });
-        silent
-            .map(|(name, _)| format!("{name} does not renew its lease"))
-            .or_else(|| {
-                held.map(|(name, dependent)| {
-                    format!("{name} is at {dependent}, {} ready", dependent.ready)
-                })
-            })
-            .or_else(|| self.plane.why_not_idle())
+        let is_silent = |node: &NodeState| node.cut || now - node.renewed > 2 * BEAT;
+        let is_scaled = |one: &ScaledDependent| {
+            one.replicas == 0 || one.marker || one.ignored || one.ready != one.replicas
+        };
+        if let Some((name, _)) = self.nodes.iter().find(|(_, node)| is_silent(node)) {
+            return Some(format!("{name} does not renew its lease"));
+        }
+        if let Some((name, one)) = self.dependents.iter().find(|(_, one)| is_scaled(one)) {
+            return Some(format!("{name} is at {one}, {} ready", one.ready));
+        }
+        self.pods.why_not_idle()
     }
 }
 

@@ -14,14 +14,14 @@ use tokio::time::Instant;
 /// be complete after it (probeTimeout).
 const SPAN: Duration = Duration::from_secs(2);
 
-/// When the threads of some processes were looked at lately, and how long each had waited until
+/// When the threads of some processes were measured lately, and how long each had waited until
 /// then.
 #[derive(Debug, Default)]
 pub struct Starvation(HashMap<PathBuf, VecDeque<(Instant, Duration)>>);
 
 impl Starvation {
-    /// Looks at the threads of these processes: the longest that one of them has waited lately.
-    pub fn look(&mut self, processes: impl Iterator<Item = u32>, now: Instant) -> Duration {
+    /// Measures the threads of these processes: the longest that one of them has waited lately.
+    pub fn measure(&mut self, processes: impl Iterator<Item = u32>, now: Instant) -> Duration {
         let mut seen = HashMap::new();
         for thread in processes.flat_map(threads) {
             let Some(total) = waited(&thread) else {
@@ -54,7 +54,7 @@ fn waited(thread: &Path) -> Option<Duration> {
     ))
 }
 
-/// The kernel counts a wait when it is over, so the first one kept is the last look before the
+/// The kernel counts a wait when it is over, so the first one kept is the last one before the
 /// span.
 fn take(waits: &mut VecDeque<(Instant, Duration)>, total: Duration, now: Instant) {
     waits.push_back((now, total));
@@ -97,10 +97,10 @@ mod tests {
     #[test]
     fn the_threads_of_a_process_are_found() {
         let mut starvation = Starvation::default();
-        starvation.look(std::iter::once(std::process::id()), Instant::now());
+        starvation.measure(std::iter::once(std::process::id()), Instant::now());
         assert!(!starvation.0.is_empty());
         assert_eq!(
-            starvation.look(std::iter::empty(), Instant::now()),
+            starvation.measure(std::iter::empty(), Instant::now()),
             Duration::ZERO
         );
         assert!(

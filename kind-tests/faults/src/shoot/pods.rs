@@ -6,7 +6,7 @@ use serde_json::json;
 use testbed::crash_loop::{PodHealth, ROLE, pod, slice, status};
 
 use super::SoakShoot;
-use crate::oracle::record::plane::SERVICES;
+use crate::oracle::record::pods::SERVICES;
 
 /// What the kubelets of pods that need each Service say when these crash.
 const CRASHES: [PodHealth; 2] = [PodHealth::Waiting, PodHealth::Terminated];
@@ -40,7 +40,7 @@ impl SoakShoot {
     pub fn recreate_pods(&self) {
         for (service, (_, role)) in SERVICES.iter().enumerate() {
             let (pods, ready) = {
-                let plane = &self.record().plane;
+                let plane = &self.record().pods;
                 (plane.pods_of(service), plane.services[service].0)
             };
             if pods.is_empty() {
@@ -63,7 +63,8 @@ impl SoakShoot {
 
     /// A Service becomes ready or not. It counts as ready for as long as it may be seen so.
     pub fn turn(&self, service: usize, ready: bool) {
-        let turned = || self.know(|record, now| record.plane.services[service] = (ready, now));
+        let turned =
+            || self.update_record(|record, now| record.pods.services[service] = (ready, now));
         if ready {
             turned();
         }
@@ -79,7 +80,7 @@ impl SoakShoot {
     /// The pods that need a Service begin to crash, or are back by themselves.
     pub fn crash(&self, service: usize, crashes: bool) {
         // The store must not be used while the record is locked.
-        let pods = self.record().plane.pods_of(service);
+        let pods = self.record().pods.pods_of(service);
         let state = if crashes {
             CRASHES[service]
         } else {

@@ -1,19 +1,19 @@
 //! The shoot whose control plane is real: kube-apiserver behind a relay, and
-//! kube-controller-manager, which runs while its Deployment has replicas and gives nodes up.
+//! kube-controller-manager, which runs while its Deployment has replicas and marks nodes Unknown.
 
 use std::collections::BTreeSet;
 
 use anyhow::Result;
 use parking_lot::Mutex;
-use serde_json::json;
+use serde_json::{Value, json};
 use testbed::Bed;
 use testbed::control_plane::ControllerManager;
 use testbed::gardener::shoot_access;
 use testbed::relay::Relay;
 use testbed::seed::ControlPlane;
 
-use super::{ShootApi, SoakShoot};
-use crate::oracle::ledger::Violations;
+use super::{NODES, ShootApi, SoakShoot};
+use crate::oracle::violations::Violations;
 use crate::pace::GRACE;
 
 /// A real control plane.
@@ -38,36 +38,27 @@ impl Real {
         })
     }
 
-    /// The nodes that kube-controller-manager has given up and whose kubelets have not said
+    /// The nodes that kube-controller-manager has marked Unknown and whose kubelets have not said
     /// otherwise.
-    async fn given_up(&self) -> Result<Vec<String>> {
-        let nodes = self.plane.api().get("/api/v1/nodes").await?;
-        let unknown = |node: &&serde_json::Value| {
+    async fn unknown_nodes(&self) -> Result<Vec<String>> {
+        let list = self.plane.api().get(NODES.collection).await?;
+        let is_unknown = |node: &Value| {
             let conditions = node["status"]["conditions"].as_array();
-            conditions.is_some_and(|all| {
-                all.iter()
-                    .any(|one| one["type"] == "Ready" && one["status"] == "Unknown")
-            })
+            conditions
+                .into_iter()
+                .flatten()
+                .any(|condition| condition["type"] == "Ready" && condition["status"] == "Unknown")
         };
-        let nodes = nodes["items"]
-            .as_array()
-            .into_iter()
-            .flatten()
-            .filter(unknown);
-        Ok(nodes
-            .map(|node| {
-                node["metadata"]["name"]
-                    .as_str()
-                    .unwrap_or_default()
-                    .to_owned()
-            })
-            .collect())
+        let nodes = list["items"].as_array().into_iter().flatten();
+        let unknown = nodes.filter(|node| is_unknown(node));
+        let names = unknown.filter_map(|node| node["metadata"]["name"].as_str());
+        Ok(names.map(str::to_owned).collect())
     }
 }
 
 impl SoakShoot {
     /// Runs its kube-controller-manager, or ends it, if it has a real one.
-    pub fn manage(&self, running: bool) {
+    pub fn run_controllers(&self, running: bool) {
         if let ShootApi::Real(real) = &*self.api
             && let Err(error) = real.manager.lock().set_running(running)
         {
@@ -75,21 +66,21 @@ impl SoakShoot {
         }
     }
 
-    /// Counts the nodes that a real kube-controller-manager gives up, and lets those be ready again
-    /// that renew.
-    pub async fn census(&self, lost: &mut BTreeSet<String>, ledger: &Violations) {
+    /// Counts the nodes that a real kube-controller-manager marks Unknown, and lets those be ready
+    /// again that renew.
+    pub async fn check_nodes(&self, lost: &mut BTreeSet<String>, violations: &Violations) {
         let ShootApi::Real(real) = &*self.api else {
             return;
         };
         // It may not answer at this moment.
-        for name in real.given_up().await.unwrap_or_default() {
+        for name in real.unknown_nodes().await.unwrap_or_default() {
             if lost.insert(name.clone()) {
-                ledger.count("nodes that the real kube-controller-manager gave up");
-                self.note(format!("kube-controller-manager gives {name} up"));
+                violations.count("nodes that the real kube-controller-manager gave up");
+                self.note(format!("kube-controller-manager marks {name} Unknown"));
             }
             let cut = self.record().nodes.get(&name).is_none_or(|node| node.cut);
             let ready = json!({"status": {"conditions": [{"type": "Ready", "status": "True", "reason": "KubeletReady"}]}});
-            if !cut && self.api.patch("nodes", &name, &ready).await.is_ok() {
+            if !cut && self.api.patch(NODES, &name, &ready).await.is_ok() {
                 lost.remove(&name);
             }
         }

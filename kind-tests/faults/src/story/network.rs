@@ -21,7 +21,7 @@ const CONSEQUENCES: Duration = Duration::from_millis(500);
 /// What an API server in memory does to the probes; one that throttles asks for so many seconds.
 fn injected_faults(seconds: u32) -> [(&'static str, InjectedFault); 19] {
     let all = |fault| InjectedFault::Answers(When::any(), fault);
-    let leases = |fault| InjectedFault::Answers(When::verb("list", LEASES), fault);
+    let leases = |fault| InjectedFault::Answers(When::verb("list", LEASES.name), fault);
     let nodes = |fault| InjectedFault::Answers(When::verb("list", "nodes"), fault);
     let pause = Duration::from_millis(200);
     // A list of something else, under the name of the list of leases.

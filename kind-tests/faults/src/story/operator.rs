@@ -3,17 +3,17 @@
 use anyhow::Result;
 use rand::RngExt;
 use serde_json::{Value, json};
-use testbed::gardener::{self, IGNORE, PROTECTED, REPLICAS};
+use testbed::gardener::{IGNORE, PROTECTED, REPLICAS};
 
 use super::actor::Actor;
-use crate::shoot::{CA, DEPLOYMENTS, KCM, MCM, SoakShoot};
+use crate::shoot::{CA, DEPENDENTS, DEPLOYMENTS, SoakShoot};
 
 /// Memories that somebody writes by hand.
 const MEMORIES: [&str; 9] = ["foo", "0", "-1", "", "1.5", "+2", "3", "2147483648", " 2"];
 
 /// Somebody edits a dependent by hand.
 pub(super) async fn operator(shoot: &SoakShoot, actor: &mut Actor) -> Result<()> {
-    let name = actor.pick([KCM, MCM, CA]);
+    let name = actor.pick(DEPENDENTS);
     // A dependent that is gone stays so.
     let patch = |patch: Value| {
         drop(
@@ -63,11 +63,7 @@ pub(super) async fn operator(shoot: &SoakShoot, actor: &mut Actor) -> Result<()>
                 .wait(if name == CA { 1.0..=8.0 } else { 0.0..=1.0 })
                 .await;
             shoot.note(format!("{name} is recreated"));
-            shoot.seed.create(gardener::deployment(
-                &shoot.namespace,
-                name,
-                shoot.wanted(name),
-            ))?;
+            shoot.create_deployment(name)?;
         }
         _ => {
             let (what, change) = actor.pick([
@@ -85,10 +81,10 @@ pub(super) async fn operator(shoot: &SoakShoot, actor: &mut Actor) -> Result<()>
 
 /// gardenlet reconciles: it keeps the replicas of what carries the marker (rule 90), and writes its
 /// own otherwise.
-pub(super) async fn reconcile(shoot: &SoakShoot, actor: &mut Actor) -> Result<()> {
+pub(super) fn reconcile(shoot: &SoakShoot, actor: &mut Actor) -> Result<()> {
     shoot.note("gardenlet reconciles");
     let revision = actor.rng.random::<u64>().to_string();
-    for name in [KCM, MCM, CA] {
+    for name in DEPENDENTS {
         let wanted = shoot.wanted(name);
         shoot.change_deployment(name, |object| {
             object["metadata"]["annotations"]["example.org/checksum"] = json!(revision);

@@ -13,7 +13,6 @@ use tokio::time::Instant;
 use super::actor::Actor;
 use super::injected_fault::InjectedFault;
 use crate::agents::{Agents, prober_config, weeder_config};
-use crate::oracle::Oracle;
 use crate::pace::{HAND_OVER, WINDOW};
 use crate::world::SoakWorld;
 
@@ -28,9 +27,9 @@ pub struct SeedFaults<'a> {
     pub actor: Actor,
 }
 
-/// The seed's illnesses, each with the seconds that it takes at most where no agent may lose the
+/// The seed's faults, each with the seconds that it takes at most where no agent may lose the
 /// lead: it does when it cannot renew its Lease for 7 s.
-fn injected_faults(may_cost_the_lead: bool) -> [(&'static str, f64, InjectedFault); 15] {
+fn seed_faults(may_cost_the_lead: bool) -> [(&'static str, f64, InjectedFault); 15] {
     let writes = |request: &Request| {
         request.is_write()
             && (request.resource.starts_with("deployments.apps") || request.resource == "pods")
@@ -97,31 +96,27 @@ impl SeedFaults<'_> {
 
     /// The seed fails now and then, for so long that it may cost an agent the lead, or not.
     pub async fn seed(mut self, long: bool) {
-        let Oracle {
-            ledger,
-            disturbances,
-            ..
-        } = &*self.world.oracle;
+        let oracle = &self.world.oracle;
         while self.another(12.0..=30.0).await {
-            let (name, most, injected) = self.actor.pick(injected_faults(long));
+            let (name, most, injected) = self.actor.pick(seed_faults(long));
             let lasts = !matches!(injected, InjectedFault::Moment(_));
             let time = self.actor.seconds(if long {
                 0.5..=11.0
             } else {
                 0.2..=most.max(0.2)
             });
-            ledger.count("seed faults");
+            oracle.violations.count("seed faults");
             self.note_all(&format!("SEED: {name}"));
-            disturbances.lock().seed.begin();
+            oracle.disturbances().seed.begin();
             let lasting = async {
                 self.agents.0.iter().for_each(|replica| replica.disturb());
                 self.actor.pause(time).await;
                 self.agents.0.iter().for_each(|replica| replica.disturb());
             };
             injected.during(&self.world.seed, lasting).await;
-            self.note_all("SEED: well again");
+            self.note_all("SEED: as before");
             let recovery = if long && lasts { HAND_OVER } else { RECOVERY };
-            disturbances.lock().seed.end(Instant::now() + recovery);
+            oracle.disturbances().seed.end(Instant::now() + recovery);
         }
     }
 
@@ -129,7 +124,7 @@ impl SeedFaults<'_> {
     pub async fn processes(mut self) {
         while self.another(10.0..=24.0).await {
             let replica = self.actor.pick(&self.agents.0);
-            self.world.oracle.ledger.count("process faults");
+            self.world.oracle.violations.count("process faults");
             let (term, kill, stop) = (Signal::SIGTERM, Signal::SIGKILL, Signal::SIGSTOP);
             let (signal, from, to) = self.actor.pick([
                 (term, 0.0, 0.0),
@@ -150,11 +145,7 @@ impl SeedFaults<'_> {
 
     /// Configs change, some of them into something that must be refused.
     pub async fn configs(mut self) -> Result<()> {
-        let Oracle {
-            ledger,
-            disturbances,
-            ..
-        } = &*self.world.oracle;
+        let oracle = &self.world.oracle;
         while self.another(15.0..=35.0).await {
             let changes = [
                 ("probeInterval", true, Kind::Prober, prober_config("3s")),
@@ -178,18 +169,18 @@ impl SeedFaults<'_> {
                 ),
             ];
             let (what, good, kind, text) = self.actor.pick(changes);
-            ledger.count("config changes");
+            oracle.violations.count("config changes");
             self.note_all(&format!("CONFIG: {what}"));
             self.world.configs_good.send_replace(good);
             self.agents.configure(kind, &text)?;
             if good && kind == Kind::Weeder {
-                disturbances.lock().weeder_started = Instant::now();
+                oracle.disturbances().weeder_started = Instant::now();
             }
             self.actor.wait(3.0..=10.0).await;
             self.note_all("CONFIG: as before");
             self.agents.configure_as_usual()?;
             self.world.configs_good.send_replace(true);
-            disturbances.lock().weeder_started = Instant::now();
+            oracle.disturbances().weeder_started = Instant::now();
         }
         Ok(())
     }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::ShootStory;
-use crate::oracle::record::plane::SERVICES;
+use crate::oracle::record::pods::SERVICES;
 use crate::pace::WINDOW;
 
 impl ShootStory {
@@ -29,7 +29,7 @@ impl ShootStory {
                 shoot.crash(service, false);
                 continue;
             }
-            world.oracle.ledger.count("Services that went down");
+            world.oracle.violations.count("Services that went down");
             shoot.turn(service, false);
             actor.wait(0.5..=3.0).await;
             shoot.crash(service, true);

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use anyhow::{Result, ensure};
 use faults::fences::Fences;
-use faults::writes::{ScaledDependent, WriteKind, way, way_in_two};
+use faults::writes::{ScaledDependent, WriteKind, write_kind, write_kind_in_two};
 use parking_lot::Mutex;
 use testbed::api::{ObservedWrite, Record, Store};
 use tokio::time::Instant;
@@ -58,7 +58,11 @@ impl WriteLedger {
 
     fn enter(&mut self, kind: &ScaledKind, seen: &ObservedWrite<'_>, request: &Record) {
         *self.changes.entry(kind.name).or_default() += 1;
-        let judge = if kind.changes == 4 { way_in_two } else { way };
+        let judge = if kind.changes == 4 {
+            write_kind_in_two
+        } else {
+            write_kind
+        };
         let way = match seen.before {
             Some(before) if !seen.deleted => judge(before, seen.after),
             _ => Err("it is created or deleted".to_owned()),

@@ -35,8 +35,8 @@ impl NodeClock {
         self.off_until = Some(now + MEMORY);
     }
 
-    /// Goes on by a beat.
-    pub fn go_on(&mut self) {
+    /// Advances by a beat.
+    pub fn advance(&mut self) {
         self.skew += self.drift * i32::try_from(BEAT.as_secs()).unwrap_or(1);
     }
 

@@ -2,14 +2,14 @@
 
 use std::time::Duration;
 
-use faults::writes::{ScaledDependent, WriteKind, way};
+use faults::writes::{ScaledDependent, WriteKind, write_kind};
 use serde_json::Value;
 use tokio::time::Instant;
 
 use super::{NodeState, SAMPLES, ShootRecord, keep};
 use crate::oracle::disturbances::DisturbanceSnapshot;
-use crate::oracle::ledger::ViolationKind;
 use crate::oracle::truth::{Judgement, judge};
+use crate::oracle::violations::ViolationKind;
 use crate::pace::{BEAT, BUSY, CLEAN, DOWN_LIMIT, STOP_DEADLINE, UP_LIMIT};
 
 /// An outage that is in doubt for so long is over.
@@ -49,9 +49,8 @@ pub struct Episode {
 impl Episode {
     /// Whether all was at 0 before the first node's end.
     pub fn met_in_time(&self) -> bool {
-        self.safe_at
-            .zip(self.first_end)
-            .is_some_and(|(safe, end)| safe <= end)
+        let ends = self.safe_at.zip(self.first_end);
+        ends.is_some_and(|(safe, end)| safe <= end)
     }
 
     /// From its being beyond doubt to all being at 0.
@@ -60,10 +59,11 @@ impl Episode {
     }
 
     /// A clean outage must be met before the first node's end.
-    fn finding(&self) -> Option<Violation> {
-        let latency = self
-            .latency()
-            .filter(|latency| self.clean && !self.met_in_time() && *latency > LATE + self.lag)?;
+    fn violation(&self) -> Option<Violation> {
+        let latency = self.latency()?;
+        if !self.clean || self.met_in_time() || latency <= LATE + self.lag {
+            return None;
+        }
         let [latency, lag] = [latency, self.lag].map(|time| time.as_secs_f64());
         let text = format!(
             "all was at 0 {latency:.1} s after the outage was beyond doubt, on a machine {lag:.1} s late"
@@ -84,42 +84,32 @@ pub struct WatchdogWrite<'a> {
 }
 
 impl ShootRecord {
-    /// Looks at the shoot as it is now, about ten times a second: what is found, and the outage
-    /// that is over.
+    /// Judges the shoot as it is now, about ten times a second: what is found, and the outage that
+    /// is over.
     pub fn tick(
         &mut self,
         disturbances: DisturbanceSnapshot,
         now: Instant,
     ) -> (Vec<Violation>, Option<Episode>) {
-        let (judgement, api) = self.look(disturbances, now);
+        let (judgement, api) = self.sample(disturbances, now);
         // Since when nothing has kept any prober from knowing and protecting, and the leader from
         // restoring.
         let left_alone = self.stopped_since.is_some() || self.paused_since.is_some();
         let able = |since: Option<Instant>| {
-            let both = since.zip(api).filter(|_| !left_alone);
-            both.map(|(since, api)| since.max(api).max(self.watched_from))
-                .filter(|able| *able <= now)
+            let able = since?.max(api?).max(self.watched_from);
+            (!left_alone && able <= now).then_some(able)
         };
-        let (guarded, led) = (
-            able(disturbances.guarded_since),
-            able(disturbances.clear_since),
-        );
-        let over = self.follow(judgement, guarded, disturbances.lag, now);
+        let guarded = able(disturbances.guarded_since);
+        let led = able(disturbances.clear_since);
+        let lag = disturbances.lag;
+        let over = self.follow(judgement, guarded, lag, now);
         let exposed = judgement.must_down && guarded.is_some() && !self.is_safe();
-        let exposed = lasted(
-            &mut self.exposed_since,
-            exposed,
-            DOWN_LIMIT + disturbances.lag,
-            now,
-        );
         let stuck = judgement.must_up && led.is_some() && !self.is_restored();
-        let stuck = lasted(
-            &mut self.stuck_since,
-            stuck,
-            UP_LIMIT + disturbances.lag,
-            now,
-        );
-        let missed = [
+        let exposed = self.exposed.lasted(exposed, DOWN_LIMIT + lag, now);
+        let stuck = self.stuck.lasted(stuck, UP_LIMIT + lag, now);
+        let mut found = self.pods.tick(disturbances, now);
+        found.extend(over.and_then(|over| over.violation()));
+        for (kind, lasted, what, lacking) in [
             (
                 ViolationKind::MissedOutages,
                 exposed,
@@ -132,58 +122,46 @@ impl ShootRecord {
                 "healthy",
                 "not all is restored",
             ),
-        ];
-        let missed = missed
-            .into_iter()
-            .filter_map(|(kind, late, what, lacking)| {
-                Some((
-                    kind,
-                    format!(
-                        "{what} for {:.1} s with complete answers at hand, and {lacking}",
-                        late?.as_secs_f64()
-                    ),
-                ))
-            });
-        let late = over.and_then(|over| over.finding());
-        let findings: Vec<Violation> = missed
-            .chain(late)
-            .chain(self.plane.tick(disturbances, now))
-            .collect();
-        for (_, text) in &findings {
+        ] {
+            if let Some(seconds) = lasted.map(|lasted| lasted.as_secs_f64()) {
+                let text = format!(
+                    "{what} for {seconds:.1} s with complete answers at hand, and {lacking}"
+                );
+                found.push((kind, text));
+            }
+        }
+        for (_, text) in &found {
             self.note(now, format!("ORACLE: {text}"));
         }
-        (findings, over)
+        (found, over)
     }
 
-    /// Judges by how it is now, and remembers that.
-    fn look(
+    /// Judges by how it is now, and remembers that. Also since when the API server has answered.
+    fn sample(
         &mut self,
         disturbances: DisturbanceSnapshot,
         now: Instant,
     ) -> (Judgement, Option<Instant>) {
-        let since = disturbances
-            .guarded_since
-            .unwrap_or(now)
-            .max(self.watched_from);
-        let mut judgement = judge(&self.leases(since, now), self.grace);
-        if now < self.unsettled_until {
-            judgement = Judgement {
+        let guarded = disturbances.guarded_since.unwrap_or(now);
+        let judgement = if now < self.unsettled_until {
+            Judgement {
                 may_down: true,
                 may_up: true,
-                must_down: false,
-                must_up: false,
-            };
-        }
+                ..Judgement::default()
+            }
+        } else {
+            judge(
+                &self.leases(guarded.max(self.watched_from), now),
+                self.grace,
+            )
+        };
         let api = self.api.clear_since(now);
-        keep(
-            &mut self.samples,
-            SAMPLES,
-            Sample {
-                at: now,
-                judgement,
-                answers: api.is_some(),
-            },
-        );
+        let sample = Sample {
+            at: now,
+            judgement,
+            answers: api.is_some(),
+        };
+        keep(&mut self.samples, SAMPLES, sample);
         (judgement, api)
     }
 
@@ -197,10 +175,8 @@ impl ShootRecord {
     ) -> Option<Episode> {
         if !judgement.must_down {
             let over = self.episode.take_if(|episode| now - episode.last > PAUSE)?;
-            self.note(
-                now,
-                format!("outage over, all at 0 after {:.1?}", over.latency()),
-            );
+            let latency = over.latency();
+            self.note(now, format!("outage over, all at 0 after {latency:.1?}"));
             return Some(over);
         }
         let undisturbed = lag < BUSY && self.raised_at.is_none_or(|raised| now - raised >= CLEAN);
@@ -209,10 +185,8 @@ impl ShootRecord {
             let counted = self.nodes.values().filter(|node| node.counts);
             let first_end = counted.map(|node| node.renewed + self.grace).min();
             let clean = able.is_some_and(|able| now - able >= CLEAN) && !safe && undisturbed;
-            self.note(
-                now,
-                format!("outage beyond doubt{}", if clean { ", clean" } else { "" }),
-            );
+            let and_clean = if clean { ", clean" } else { "" };
+            self.note(now, format!("outage beyond doubt{and_clean}"));
             self.episode = Some(Episode {
                 began: now,
                 last: now,
@@ -242,16 +216,13 @@ impl ShootRecord {
         disturbances: DisturbanceSnapshot,
         now: Instant,
     ) -> Option<Violation> {
-        let (was, is) = (
-            ScaledDependent::of(write.before),
-            ScaledDependent::of(write.after),
-        );
-        self.note(
-            now,
-            format!("the watchdog writes {}: {was} -> {is}", write.name),
-        );
-        let (kind, text) = self.judge_write(write, &was, disturbances, now).err()?;
-        let text = format!("{} {text}", write.name);
+        let name = write.name;
+        let [was, is] = [write.before, write.after].map(ScaledDependent::of);
+        self.note(now, format!("the watchdog writes {name}: {was} -> {is}"));
+        let judged = self.judge_write(write, &was, disturbances, now);
+        self.dependents.insert(name.to_owned(), is);
+        let (kind, text) = judged.err()?;
+        let text = format!("{name} {text}");
         self.note(now, format!("ORACLE: {text}"));
         Some((kind, text))
     }
@@ -263,32 +234,13 @@ impl ShootRecord {
         disturbances: DisturbanceSnapshot,
         now: Instant,
     ) -> Result<(), Violation> {
-        let way = way(write.before, write.after).map_err(|why| {
-            (
-                ViolationKind::WrongMemories,
-                format!("is written wrongly: {why}"),
-            )
+        let kind = write_kind(write.before, write.after).map_err(|why| {
+            let text = format!("is written wrongly: {why}");
+            (ViolationKind::WrongMemories, text)
         })?;
         let arrived = write.arrived;
-        let deadline = STOP_DEADLINE + disturbances.lag;
-        for (since, what) in [
-            (self.stopped_since, "must not be probed"),
-            (self.paused_since, "is paused"),
-        ] {
-            // What the seed cannot tell is not known; what was seen of it before counts for a
-            // minute (D-27).
-            let known = since
-                .zip(disturbances.seed_since)
-                .map(|(since, seed)| since.max(seed));
-            if let Some(known) = known.filter(|known| arrived > *known + deadline) {
-                let late = (arrived - known).as_secs_f64();
-                return Err((
-                    ViolationKind::DisobedientWrites,
-                    format!("is written {late:.1} s after the shoot {what}"),
-                ));
-            }
-        }
-        let (right, kind, what): (fn(&Judgement) -> bool, _, _) = match way {
+        self.judge_obedience(arrived, disturbances)?;
+        let (is_right, wrong, what): (fn(&Judgement) -> bool, _, _) = match kind {
             WriteKind::HandsOff => return Ok(()),
             WriteKind::Down | WriteKind::Marked => (
                 |judgement| judgement.may_down,
@@ -301,87 +253,100 @@ impl ShootRecord {
                 "restored during an outage",
             ),
         };
-        self.look(disturbances, now);
-        if let Some(leaderless) = &write.leaderless {
-            let why = self.judge_leaderless(way, was, arrived);
-            why.map_err(|why| {
-                (
-                    ViolationKind::LeaderlessWrites,
-                    format!("{why}, and {leaderless}"),
-                )
-            })?;
+        self.sample(disturbances, now);
+        if let Some(leaderless) = &write.leaderless
+            && let Some(why) = self.needs_lead(kind, was, arrived)
+        {
+            let text = format!("{why}, and {leaderless}");
+            return Err((ViolationKind::LeaderlessWrites, text));
         }
-        // The last complete look that it can rest on was made while the API server last answered.
-        let answered = self
-            .samples
-            .iter()
-            .rev()
-            .find(|sample| sample.at <= arrived && sample.answers);
+        // The last complete probe that it can rest on was made while the API server last answered.
+        let mut latest = self.samples.iter().rev();
+        let answered = latest.find(|sample| sample.at <= arrived && sample.answers);
         let from = answered.map_or(arrived, |sample| sample.at) - disturbances.finding_age();
-        let mut window = self
-            .samples
-            .iter()
-            .filter(|sample| sample.at >= from)
-            .peekable();
-        if window.peek().is_none() || window.any(|sample| right(&sample.judgement)) {
+        let recent = self.samples.iter().filter(|sample| sample.at >= from);
+        let judged: Vec<bool> = recent.map(|sample| is_right(&sample.judgement)).collect();
+        if judged.is_empty() || judged.contains(&true) {
             return Ok(());
         }
-        let silent: Vec<String> = self
-            .nodes
-            .iter()
+        let nodes = self.nodes.iter();
+        let silent: Vec<String> = nodes
             .map(|(name, node)| node_line(name, node, now))
             .collect();
-        Err((kind, format!("is {what}; {}", silent.join(", "))))
+        Err((wrong, format!("is {what}; {}", silent.join(", "))))
     }
 
-    /// Whether a prober may write so without the lead (D-50): it protects, and restores what
-    /// carries the marker when the shoot has been well for long.
-    fn judge_leaderless(
+    /// Whether a shoot that must be left alone was left alone by the time this arrived.
+    fn judge_obedience(
         &self,
-        way: WriteKind,
+        arrived: Instant,
+        disturbances: DisturbanceSnapshot,
+    ) -> Result<(), Violation> {
+        for (since, what) in [
+            (self.stopped_since, "must not be probed"),
+            (self.paused_since, "is paused"),
+        ] {
+            // What the seed cannot tell is not known; what was seen of it before counts for a
+            // minute (D-27).
+            let Some((since, seed)) = since.zip(disturbances.seed_since) else {
+                continue;
+            };
+            let late = arrived.saturating_duration_since(since.max(seed));
+            if late > STOP_DEADLINE + disturbances.lag {
+                let late = late.as_secs_f64();
+                let text = format!("is written {late:.1} s after the shoot {what}");
+                return Err((ViolationKind::DisobedientWrites, text));
+            }
+        }
+        Ok(())
+    }
+
+    /// Why a prober may not write so without the lead (D-50): it protects, and restores what
+    /// carries the marker when the shoot has been well for long.
+    fn needs_lead(
+        &self,
+        kind: WriteKind,
         was: &ScaledDependent,
         arrived: Instant,
-    ) -> Result<(), &'static str> {
-        match way {
-            WriteKind::Down | WriteKind::HandsOff => Ok(()),
-            WriteKind::Marked => Err("gets its marker back"),
-            WriteKind::Up if was.replicas > 0 => Err("is repaired"),
-            WriteKind::Up if !was.marker => Err("is restored without carrying the marker"),
-            WriteKind::Up if self.was_ill_lately(arrived) => {
-                Err("is restored soon after an outage")
-            }
-            WriteKind::Up => Ok(()),
+    ) -> Option<&'static str> {
+        match kind {
+            WriteKind::Down | WriteKind::HandsOff => None,
+            WriteKind::Marked => Some("gets its marker back"),
+            WriteKind::Up if was.replicas > 0 => Some("is repaired"),
+            WriteKind::Up if !was.marker => Some("is restored without carrying the marker"),
+            WriteKind::Up => self
+                .was_in_outage_lately(arrived)
+                .then_some("is restored soon after an outage"),
         }
     }
 }
 
-/// For how long a condition has lasted, once it has for longer than the limit; reported once, then
-/// counted again.
-fn lasted(
-    since: &mut Option<Instant>,
-    holds: bool,
-    limit: Duration,
-    now: Instant,
-) -> Option<Duration> {
-    let begin = since.filter(|_| holds).unwrap_or(now);
-    let lasted = Some(now - begin).filter(|lasted| *lasted > limit);
-    *since = holds.then_some(if lasted.is_some() { now } else { begin });
-    lasted
+/// Since when a condition has held.
+#[derive(Debug, Default)]
+pub struct LastingCondition(Option<Instant>);
+
+impl LastingCondition {
+    /// For how long it has lasted, once it has for longer than the limit; reported once, then
+    /// counted again.
+    fn lasted(&mut self, holds: bool, limit: Duration, now: Instant) -> Option<Duration> {
+        let begin = self.0.filter(|_| holds).unwrap_or(now);
+        let lasted = Some(now - begin).filter(|lasted| *lasted > limit);
+        self.0 = holds.then_some(if lasted.is_some() { now } else { begin });
+        lasted
+    }
 }
 
 fn node_line(name: &str, node: &NodeState, now: Instant) -> String {
     let silent = now.saturating_duration_since(node.renewed);
-    let words = [
+    let mut line = format!("{name} silent for {:.1} s", silent.as_secs_f64());
+    for (holds, words) in [
         (node.clock.differs(), " (skewed)"),
         (!node.counts, " (does not count)"),
         (node.cut && silent > BEAT, " (cut)"),
-    ];
-    let words: String = words
-        .iter()
-        .filter(|(holds, _)| *holds)
-        .map(|(_, word)| *word)
-        .collect();
-    format!("{name} silent for {:.1} s{words}", silent.as_secs_f64())
+    ] {
+        line += if holds { words } else { "" };
+    }
+    line
 }
 
 #[cfg(test)]

@@ -33,7 +33,7 @@ impl Tale {
             .dependents
             .insert("kcm".into(), ScaledDependent::of(&free(2)));
         let since = Some(start);
-        let clear = Disturbances::new(start).read(start);
+        let clear = Disturbances::new(start).at(start);
         let disturbances = DisturbanceSnapshot {
             clear_since: since,
             guarded_since: since,
@@ -479,8 +479,8 @@ fn a_late_answer_is_distinguished_from_one_in_time() {
     let raised = |record: &mut ShootRecord, now| {
         record.others_wrote(
             "kcm",
-            &ScaledDependent::of(&free(0)),
-            &ScaledDependent::of(&free(2)),
+            ScaledDependent::of(&free(0)),
+            ScaledDependent::of(&free(2)),
             now,
         )
     };

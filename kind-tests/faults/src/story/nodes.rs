@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::actor::Actor;
 use super::some_nodes;
-use crate::shoot::{MACHINES, SoakShoot};
+use crate::shoot::{MACHINES, NODES, NodeResource, SoakShoot};
 
 /// Clocks are off, step, or drift, for a while.
 pub(super) async fn clocks(shoot: &SoakShoot, actor: &mut Actor) -> Result<()> {
@@ -42,18 +42,16 @@ pub(super) async fn uncounted(shoot: &SoakShoot, actor: &mut Actor) -> Result<()
         [("True", "Full"), ("False", "Enough")].map(|(is, why)| condition("DiskPressure", is, why));
     let [begun, done] = ["ReadyForUpdate", "UpdateSuccessful"]
         .map(|reason| condition("InPlaceUpdate", "True", reason));
-    let states = [
-        ("nodes", full, enough),
-        ("nodes", begun, done),
-        ("nodes", unmanaged(json!("1")), unmanaged(Value::Null)),
-        (MACHINES, phase("Failed"), phase("Running")),
-        (MACHINES, phase("Terminating"), phase("Running")),
-    ];
-    let (resource, bad, good) = actor.pick(states);
-    shoot.note(format!(
-        "{resource} do not count: {}: {bad}",
-        nodes.join(", ")
-    ));
+    // On the nodes, or none: on the Machines.
+    let node = Some(NODES);
+    let (resource, bad, good) = actor.pick([
+        (node, full, enough),
+        (node, begun, done),
+        (node, unmanaged(json!("1")), unmanaged(Value::Null)),
+        (None, phase("Failed"), phase("Running")),
+        (None, phase("Terminating"), phase("Running")),
+    ]);
+    shoot.note(format!("{} do not count: {bad}", nodes.join(", ")));
     set_counting(shoot, &nodes, resource, &bad, false).await?;
     actor.wait(2.0..=12.0).await;
     shoot.note("all nodes count again");
@@ -74,18 +72,18 @@ pub(super) async fn node_set(shoot: &SoakShoot, actor: &mut Actor) -> Result<()>
 async fn set_counting(
     shoot: &SoakShoot,
     nodes: &[String],
-    resource: &str,
+    resource: Option<NodeResource>,
     patch: &Value,
     counts: bool,
 ) -> Result<()> {
-    shoot.know(|record, now| record.unsettle(now));
+    shoot.update_record(|record, now| record.unsettle(now));
     shoot.change_nodes(nodes, |node, _| node.counts = counts);
     for name in nodes {
         match resource {
-            MACHINES => drop(shoot.seed.patch(MACHINES, &shoot.namespace, name, patch)?),
-            _ => shoot.api.patch(resource, name, patch).await?,
+            Some(resource) => shoot.api.patch(resource, name, patch).await?,
+            None => drop(shoot.seed.patch(MACHINES, &shoot.namespace, name, patch)?),
         }
     }
-    shoot.know(|record, now| record.unsettle(now));
+    shoot.update_record(|record, now| record.unsettle(now));
     Ok(())
 }

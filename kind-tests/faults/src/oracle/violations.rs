@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use clap::ValueEnum;
-use parking_lot::Mutex;
+use parking_lot::{Mutex, MutexGuard};
 use tokio::time::Instant;
 
 /// What the oracle can find. clap knows all of them, by the names that the summary has.
@@ -40,16 +40,16 @@ pub enum ViolationKind {
     ForbiddenRequests,
 }
 
-/// What was found and counted.
+/// What was found and counted, since when.
 #[derive(Debug)]
 pub struct Violations {
     pub start: Instant,
-    pub pages: Mutex<Pages>,
+    totals: Mutex<RunTotals>,
 }
 
 #[derive(Debug, Default)]
-pub struct Pages {
-    pub found: BTreeMap<ViolationKind, u64>,
+pub struct RunTotals {
+    found: BTreeMap<ViolationKind, u64>,
     /// The first things found that are not printed yet: where, and what with all that happened
     /// there.
     pub evidence: Vec<(String, String)>,
@@ -62,27 +62,38 @@ pub struct Pages {
 const SHOWN: u64 = 20;
 
 impl Violations {
+    /// None before this moment.
+    pub fn new(start: Instant) -> Self {
+        Self {
+            start,
+            totals: Mutex::default(),
+        }
+    }
+
+    pub fn totals(&self) -> MutexGuard<'_, RunTotals> {
+        self.totals.lock()
+    }
+
     /// Counts one more.
     pub fn count(&self, what: &'static str) {
-        *self.pages.lock().counts.entry(what).or_default() += 1;
+        *self.totals().counts.entry(what).or_default() += 1;
     }
 
     /// Something was found.
     pub fn found(&self, kind: ViolationKind, place: &str, text: &str, story: &[String]) {
         let at = self.start.elapsed().as_secs_f64();
-        let mut pages = self.pages.lock();
-        *pages.found.entry(kind).or_default() += 1;
-        if pages.all() <= SHOWN {
-            let evidence = format!(
-                "{at:.1} s, {place}: {kind:?}: {text}; what happened:\n    {}",
-                story.join("\n    ")
-            );
-            pages.evidence.push((place.to_owned(), evidence));
+        let mut totals = self.totals();
+        *totals.found.entry(kind).or_default() += 1;
+        if totals.all() <= SHOWN {
+            let story = story.join("\n    ");
+            let evidence =
+                format!("{at:.1} s, {place}: {kind:?}: {text}; what happened:\n    {story}");
+            totals.evidence.push((place.to_owned(), evidence));
         }
     }
 }
 
-impl Pages {
+impl RunTotals {
     /// How much of this kind was found.
     pub fn total(&self, kind: ViolationKind) -> u64 {
         self.found.get(&kind).copied().unwrap_or_default()
@@ -97,7 +108,7 @@ impl Pages {
     pub fn slowest(&self) -> Option<[u64; 3]> {
         let mut all = self.latencies.clone();
         all.sort_unstable();
-        let at = |part: usize| all.get(all.len().checked_sub(1)? * part / 100).copied();
-        Some([at(50)?, at(99)?, at(100)?])
+        let last = all.len().checked_sub(1)?;
+        Some([50, 99, 100].map(|part| all[last * part / 100]))
     }
 }

@@ -10,7 +10,7 @@ use tokio::time::Instant;
 
 use super::judge::Violation;
 use crate::oracle::disturbances::DisturbanceSnapshot;
-use crate::oracle::ledger::ViolationKind;
+use crate::oracle::violations::ViolationKind;
 use crate::pace::{HAND_OVER, WINDOW};
 
 /// The Services, each with the role of the pods that need it.
@@ -90,7 +90,7 @@ impl ControlPlanePods {
     }
 
     /// Whether a pod may be deleted.
-    pub fn may_go(
+    pub fn may_be_deleted(
         &self,
         name: &str,
         disturbances: DisturbanceSnapshot,

@@ -11,8 +11,8 @@ use std::collections::BTreeMap;
 /// `resident_kib` of memory.
 pub type Used = BTreeMap<&'static str, u64>;
 
-/// What growth is none. Measured idle, after unneeded connections were cut, a process uses the
-/// same; a shoot's connection that is replaced just then is two for a moment.
+/// What is no leak. Measured idle, after unneeded connections were cut, a process uses the same; a
+/// shoot's connection that is replaced just then is two for a moment.
 const ALLOWED: [(&str, u64); 4] = [("tasks", 3), ("sockets", 3), ("files", 3), ("threads", 1)];
 /// Of memory, what an allocator keeps after a burst: a tenth more, and 3 MiB. A leading prober was
 /// seen to use up to 2.6 MiB more after ten minutes.
@@ -24,38 +24,37 @@ pub type ProcessKey = (&'static str, usize, bool);
 
 /// What the processes used after each round, as far as they lived.
 #[derive(Debug, Default)]
-pub struct Growths(BTreeMap<ProcessKey, Vec<Used>>);
+pub struct MeasuredUsage(BTreeMap<ProcessKey, Vec<Used>>);
 
-impl Growths {
-    /// Takes in what a process used after a round.
-    pub fn measured(&mut self, process: ProcessKey, used: Used) {
+impl MeasuredUsage {
+    /// Adds what a process used after a round.
+    pub fn add(&mut self, process: ProcessKey, used: Used) {
         self.0.entry(process).or_default().push(used);
     }
 
-    /// The processes that were measured more than once, with what they used each time.
-    pub fn comparable(&self) -> impl Iterator<Item = (&ProcessKey, &Vec<Used>)> {
-        self.0.iter().filter(|(_, times)| times.len() > 1)
+    /// What the processes that were measured more than once used at first and at last.
+    pub fn comparable(&self) -> impl Iterator<Item = (ProcessKey, &Used, &Used)> {
+        self.0
+            .iter()
+            .filter_map(|(process, times)| match times.as_slice() {
+                [first, .., last] => Some((*process, first, last)),
+                _ => None,
+            })
     }
 
     /// What has grown: a replica's name, and what of it.
-    pub fn grown(&self) -> Vec<(&'static str, String)> {
-        let mut grown = Vec::new();
-        for ((name, ..), times) in self.comparable() {
-            let (Some(first), Some(last)) = (times.first(), times.last()) else {
-                continue;
-            };
+    pub fn leaks(&self) -> Vec<(&'static str, String)> {
+        let mut leaks = Vec::new();
+        for ((name, ..), first, last) in self.comparable() {
             for (what, was) in first {
-                let allowed = ALLOWED
-                    .iter()
-                    .find(|(name, _)| name == what)
-                    .map(|(_, allowed)| *allowed);
-                let limit = was + allowed.unwrap_or(was / MEMORY_SHARE + MEMORY_KIB);
-                if let Some(is) = last.get(what).filter(|is| **is > limit) {
-                    grown.push((*name, format!("{what}: {was} at first, {is} at last")));
+                let allowed = ALLOWED.into_iter().find(|(name, _)| name == what);
+                let more = allowed.map_or(was / MEMORY_SHARE + MEMORY_KIB, |(_, more)| more);
+                if let Some(is) = last.get(what).filter(|is| **is > was + more) {
+                    leaks.push((name, format!("{what}: {was} at first, {is} at last")));
                 }
             }
         }
-        grown
+        leaks
     }
 }
 
@@ -75,12 +74,12 @@ mod tests {
     }
 
     fn after(last: &[(&'static str, u64)]) -> Vec<String> {
-        let mut growths = Growths::default();
-        growths.measured(("prober-a", 3, true), sound());
+        let mut usage = MeasuredUsage::default();
+        usage.add(("prober-a", 3, true), sound());
         let mut used = sound();
         used.extend(last.iter().copied());
-        growths.measured(("prober-a", 3, true), used);
-        growths.grown().into_iter().map(|(_, text)| text).collect()
+        usage.add(("prober-a", 3, true), used);
+        usage.leaks().into_iter().map(|(_, text)| text).collect()
     }
 
     #[test]
@@ -108,22 +107,22 @@ mod tests {
     }
 
     #[test]
-    fn only_the_same_process_in_the_same_office_is_compared() {
-        let mut growths = Growths::default();
+    fn only_the_same_process_is_compared_and_only_while_it_leads_or_does_not() {
+        let mut usage = MeasuredUsage::default();
         for (name, serial, leads, tasks) in [
             ("prober-a", 3, true, 146),
             ("prober-a", 4, true, 500),
             ("prober-b", 3, true, 500),
             ("prober-a", 3, false, 500),
         ] {
-            growths.measured((name, serial, leads), [("tasks", tasks)].into());
+            usage.add((name, serial, leads), [("tasks", tasks)].into());
         }
-        assert_eq!(growths.comparable().count(), 0);
-        growths.measured(("prober-a", 3, true), sound());
+        assert_eq!(usage.comparable().count(), 0);
+        usage.add(("prober-a", 3, true), sound());
         assert_eq!(
-            growths
+            usage
                 .comparable()
-                .map(|(process, _)| *process)
+                .map(|(process, ..)| process)
                 .collect::<Vec<_>>(),
             [("prober-a", 3, true)]
         );
