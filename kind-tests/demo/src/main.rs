@@ -3,7 +3,7 @@
 //!
 //! ```text
 //!            ┌── world: a seed and three shoots in memory ──┐
-//!  story ──cues──►       with kubelets, node lifecycle      ◄──TLS── the real dependency-watchdog, as two processes
+//!  story ─steps──►       with kubelets, node lifecycle      ◄──TLS── the real dependency-watchdog, as two processes
 //!    ▲       └──────────────────┬───────────────────────────┘
 //!    └────────── scene ◄────────┘
 //!    └─ what changed ─► record ─► screen ─► pictures
@@ -70,7 +70,7 @@ async fn main() -> ExitCode {
     )
 }
 
-/// Plays, and shows the probers' logs unless every claim holds.
+/// Runs it, and shows the probers' logs unless every claim holds.
 async fn show(binary: &Path) -> Result<bool> {
     let folder = tempfile::Builder::new()
         .prefix("dependency-watchdog-demo-")
@@ -84,7 +84,7 @@ async fn show(binary: &Path) -> Result<bool> {
         probers::SHORTENED,
         folder.path().display()
     );
-    let held = play(binary, folder.path()).await;
+    let held = run(binary, folder.path()).await;
     if !matches!(held, Ok(true)) {
         // From here on the folder is the reader's.
         for log in probers::logs(&folder.keep()) {
@@ -98,9 +98,9 @@ async fn show(binary: &Path) -> Result<bool> {
     held
 }
 
-/// Builds the stage, steps through the play until it is over, and tells the claims. Whether all
+/// Builds the world, goes through the story until it is over, and prints the claims. Whether all
 /// hold.
-async fn play(binary: &Path, folder: &Path) -> Result<bool> {
+async fn run(binary: &Path, folder: &Path) -> Result<bool> {
     let mut world = DemoWorld::build().await?;
     let mut probers = Probers::start(binary, folder, &world.seed)?;
     let (mut story, mut screen) = (DemoStory::new(world.scene()), Screen::open());

@@ -10,7 +10,7 @@ use testbed::api::MemoryApi;
 
 use crate::scene::REPLICAS;
 
-/// Gardener's times that are shortened, for the audience.
+/// Gardener's times that are shortened, for viewers.
 pub const SHORTENED: &str = "probeInterval 10s (30s in Gardener), initialDelay 5s (30s), machine-controller-manager's delay 10s (30s)";
 
 /// The log of each.

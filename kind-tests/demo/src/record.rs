@@ -1,11 +1,13 @@
-//! What has happened in the play: what the audience sees, and the facts that cues and claims rest
-//! on, each by its name.
+//! What has happened in the demo: what viewers read, and the facts that steps and claims depend on,
+//! each by its name.
 
 use std::collections::BTreeMap;
 
 #[derive(Default)]
 pub struct DemoRecord {
-    /// What the audience reads, and when, oldest first. All times are seconds since the beginning.
+    /// The time of what happens now. All times are seconds since the beginning.
+    pub now: f64,
+    /// What viewers read, and when, oldest first.
     pub events: Vec<(f64, String)>,
     /// Moments and counts.
     pub numbers: BTreeMap<String, f64>,
@@ -13,16 +15,16 @@ pub struct DemoRecord {
 }
 
 impl DemoRecord {
-    /// Says something to the audience; see [`DemoRecord::filled_in`].
-    pub fn tell(&mut self, at: f64, text: &str) {
-        self.events.push((at, self.filled_in(text)));
+    /// Says something to viewers; see [`DemoRecord::filled_in`].
+    pub fn tell(&mut self, text: &str) {
+        self.events.push((self.now, self.filled_in(text)));
     }
 
     /// Notes a moment and tells of it when it is so for the first time.
-    pub fn tell_once(&mut self, at: f64, name: &str, is_so: bool, text: &str) {
+    pub fn tell_once(&mut self, name: &str, is_so: bool, text: &str) {
         if is_so && !self.has(name) {
-            self.note(name, at);
-            self.tell(at, text);
+            self.note(name, self.now);
+            self.tell(text);
         }
     }
 
@@ -87,23 +89,20 @@ impl DemoRecord {
             } else {
                 self.number(from)
             };
-            return from
-                .zip(self.number(to))
-                .map_or("no time".to_owned(), |(from, to)| {
-                    format!("{:.1}s", to - from)
-                });
+            return match (from, self.number(to)) {
+                (Some(from), Some(to)) => format!("{:.1}s", to - from),
+                _ => "no time".to_owned(),
+            };
         }
         if let Some(moment) = name.strip_prefix("at ") {
-            return self
-                .number(moment)
-                .map_or("never".to_owned(), |at| format!("at {at:.1}s"));
+            let at = self.number(moment);
+            return at.map_or("never".to_owned(), |at| format!("at {at:.1}s"));
         }
-        let count = self.number(name).map(|count| count.to_string());
-        self.words
-            .get(name)
-            .cloned()
-            .or(count)
-            .unwrap_or_else(|| "unknown".to_owned())
+        match (self.words.get(name), self.number(name)) {
+            (Some(word), _) => word.clone(),
+            (None, Some(count)) => count.to_string(),
+            (None, None) => "unknown".to_owned(),
+        }
     }
 }
 
@@ -118,7 +117,8 @@ mod tests {
             ..DemoRecord::default()
         };
         for (at, is_so) in [(3.0, false), (4.0, true), (5.0, true)] {
-            record.tell_once(at, "killed", is_so, "{leader} is killed {at killed}.");
+            record.now = at;
+            record.tell_once("killed", is_so, "{leader} is killed {at killed}.");
         }
         assert_eq!(
             (record.number("killed"), record.events),

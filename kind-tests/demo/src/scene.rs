@@ -1,4 +1,4 @@
-//! One moment of the play, as values, and the numbers that it is played with.
+//! One moment of the demo, as values, and the numbers that it runs with.
 
 use testbed::gardener::{CA, KCM, MCM};
 use testbed::seed::Dependent;
@@ -31,7 +31,7 @@ pub struct Scene {
     pub now: f64,
     /// The replica that the Lease names.
     pub leader: Option<&'static str>,
-    /// Whether every replica has looked at every shoot.
+    /// Whether every replica has probed every shoot.
     pub watched: bool,
     /// The one that is cut off, the one that moves, and the healthy one.
     pub shoots: [ShootScene; 3],
@@ -39,15 +39,15 @@ pub struct Scene {
 
 #[derive(Default)]
 pub struct ShootScene {
-    /// What the audience calls it.
+    /// What viewers know it by.
     pub name: &'static str,
     /// Seconds since each node last renewed its lease.
     pub ages: Vec<f64>,
     /// In the order of [`DEPENDENTS`].
     pub dependents: [Dependent; 3],
-    /// Seconds until kube-controller-manager gives up the next node; `None` while it is at rest.
+    /// Seconds until kube-controller-manager marks the next node Unknown; `None` while it does not run.
     pub countdown: Option<f64>,
-    /// How many nodes it has given up.
+    /// How many nodes it has marked Unknown.
     pub given_up: usize,
 }
 

@@ -1,4 +1,4 @@
-//! What the audience sees: each event as a line and, on a terminal, below them the clusters as they
+//! What viewers see: each event as a line and, on a terminal, below them the clusters as they
 //! are now.
 
 use anstream::{AutoStream, ColorChoice};
@@ -16,7 +16,7 @@ const PLAIN: &str = "\x1b[0m";
 /// How many lines stand below the events.
 const BELOW: usize = 6;
 
-/// The audience's side.
+/// What is printed.
 pub struct Screen {
     /// Whether the clusters are shown, drawn again in place: on a terminal that can do so, unless
     /// NO_COLOR is set.
@@ -33,7 +33,7 @@ impl Screen {
         }
     }
 
-    /// The play as far as it has gone, as text that follows what was shown before.
+    /// The demo as far as it has gone, as text that follows what was shown before.
     pub fn show(&mut self, record: &DemoRecord, scene: &Scene) -> String {
         let events = record.events[self.printed..]
             .iter()
@@ -212,7 +212,8 @@ mod tests {
             },
         );
         for (text, up) in [("first", ""), ("second", "\x1b[6A")] {
-            record.tell(1.0, text);
+            record.now = 1.0;
+            record.tell(text);
             let shown = screen.show(&record, &Scene::default());
             assert!(
                 shown.starts_with(&format!("{up}   1.0s  {text}\x1b[K\n")),

@@ -2,6 +2,7 @@
 
 use anyhow::Result;
 use testbed::gardener::{KCM, MCM};
+use testbed::seed::Dependent;
 
 use crate::probers::Probers;
 use crate::record::DemoRecord;
@@ -10,19 +11,19 @@ use crate::scene::{
 };
 use crate::world::DemoWorld;
 
-/// How long the play goes on when all is as before, in seconds: it is to stay so.
-const CURTAIN: f64 = 3.0;
+/// How long the demo goes on when all is as before, in seconds: it is to stay so.
+const AFTERWARDS: f64 = 3.0;
 /// How long a replica that does not lead waits for the leader after its verdict, in seconds.
 const PATIENCE: f64 = 1.5;
 /// How far what is noted may be off, in seconds: a step of the story.
 const STEP: f64 = 0.1;
 /// Something that is done to the world once: its name, when it is due, and what is said of it.
-type Cue = (&'static str, fn(&DemoRecord) -> Option<f64>, &'static str);
+type Step = (&'static str, fn(&DemoRecord) -> Option<f64>, &'static str);
 
-const CUES: [Cue; 6] = [
+const STEPS: [Step; 6] = [
     (
         "cut",
-        // One round of renewals, so that the audience sees leases renewed. An odd number: nodes
+        // One round of renewals, so that viewers see leases renewed. An odd number: nodes
         // renew at even ones.
         |record| Some(record.number("watched")?.max(11.0)),
         "cut-off, moving: the network between nodes and API server breaks. The nodes themselves run on unharmed.",
@@ -52,14 +53,14 @@ const CUES: [Cue; 6] = [
     ),
     (
         "time is up",
-        // The first looks are spread over half of initialDelay, and nothing of the play takes
+        // The first probes are spread over half of initialDelay, and nothing of the demo takes
         // longer than the rest.
         |record| Some(if record.has("watched") { 115.0 } else { 20.0 }),
         "Time is up, and what should come next has not come.",
     ),
 ];
 
-/// The play as far as it has gone.
+/// The demo as far as it has gone.
 pub struct DemoStory {
     pub record: DemoRecord,
     /// The world as it was at the last step.
@@ -79,34 +80,35 @@ impl DemoStory {
         }
         let text = "Three clusters (Gardener calls them shoots) run; their control planes live in one seed. Two replicas of \
                     the prober start.";
-        record.tell(0.0, text);
+        record.tell(text);
         Self { record, scene }
     }
 
     pub fn is_over(&self) -> bool {
         self.record
             .number("restored")
-            .is_some_and(|restored| self.scene.now >= restored + CURTAIN)
+            .is_some_and(|restored| self.scene.now >= restored + AFTERWARDS)
             || self.record.has("time is up")
     }
 
-    /// Notes what has changed and gives the cues that are due.
+    /// Notes what has changed and takes the steps that are due.
     pub fn step(&mut self, world: &mut DemoWorld, probers: &mut Probers) -> Result<()> {
         let before = std::mem::replace(&mut self.scene, world.scene());
         let (record, now) = (&mut self.record, self.scene.now);
-        see_cut_off(record, now, &before.shoots[0], &self.scene.shoots[0]);
+        record.now = now;
+        see_cut_off(record, &before.shoots[0], &self.scene.shoots[0]);
         see_probers(record, &self.scene);
-        for (name, due, text) in CUES {
+        for (name, due, text) in STEPS {
             if record.has(name) || due(record).is_none_or(|due| now < due) {
                 continue;
             }
-            record.tell_once(now, name, true, text);
+            record.tell_once(name, true, text);
             match name {
                 "cut" => foresee(record, world.cut()),
                 "migrated" => world.migrate()?,
                 "taken down" => world.take_down()?,
                 "killed" => probers.kill(record.word("leader")),
-                "healed" => world.heal(),
+                "healed" => world.reconnect(),
                 _ => {}
             }
         }
@@ -123,18 +125,17 @@ fn foresee(record: &mut DemoRecord, scene: Scene) {
         .collect::<Vec<_>>();
     renewed.sort_by(f64::total_cmp);
     let verdict = renewed[NEEDED - 1] + EXPIRED;
-    // kube-controller-manager gives up the first node, and the last.
+    // kube-controller-manager marks the first node Unknown, and the last.
     record.note("first end", renewed[0] + GRACE);
     record.note("last end", renewed[NODES - 1] + GRACE);
     // Enough leases are expired; and then a replica may act that does not lead.
     record.note("verdict", verdict);
     record.note("patience over", verdict + PATIENCE - STEP);
     let text = "cut-off: kube-controller-manager gives up nodes silent for {grace}s, the first {at first end}.";
-    record.tell(scene.now, text);
+    record.tell(text);
 }
 
 fn see_probers(record: &mut DemoRecord, scene: &Scene) {
-    let now = scene.now;
     if let Some(leader) = scene.leader {
         let other = if leader == REPLICAS[0] {
             REPLICAS[1]
@@ -145,73 +146,51 @@ fn see_probers(record: &mut DemoRecord, scene: &Scene) {
         record.words.entry("other").or_insert(other.to_owned());
         record.words.insert("leading", leader.to_owned());
         let text = "{leader} got the Lease, so it leads. The other one watches the same shoots, and stands by.";
-        record.tell_once(now, "led", true, text);
+        record.tell_once("led", true, text);
         let is_other = record.word("other") == leader;
-        record.tell_once(
-            now,
-            "took over",
-            is_other,
-            "{leading} leads now: the Lease of the dead leader has run out.",
-        );
+        let text = "{leading} leads now: the Lease of the dead leader has run out.";
+        record.tell_once("took over", is_other, text);
     }
     let text =
         "Both have taken their first look at every shoot: all nodes renew their leases every 10s.";
-    record.tell_once(now, "watched", scene.watched && record.has("led"), text);
+    record.tell_once("watched", scene.watched && record.has("led"), text);
 }
 
-fn see_cut_off(record: &mut DemoRecord, now: f64, before: &ShootScene, shoot: &ShootScene) {
+fn see_cut_off(record: &mut DemoRecord, before: &ShootScene, shoot: &ShootScene) {
     for ((name, old), new) in before.deployments().zip(&shoot.dependents) {
         let (way, text) = match (old.replicas, new.replicas) {
-            (1.., 0) => (
-                "down",
-                scaled_down(
-                    record,
-                    now,
-                    name,
-                    old.replicas,
-                    new.memory.as_deref().unwrap_or_default(),
-                ),
-            ),
+            (1.., 0) => ("down", scaled_down(record, name, old.replicas, new)),
             (0, 1..) => ("up", format!("cut-off: {name} 0 -> {}.", new.replicas)),
             _ => continue,
         };
-        record.note(way, now);
-        record.note(format!("{} {way}", initials(name)), now);
+        record.note(way, record.now);
+        record.note(format!("{} {way}", initials(name)), record.now);
         *record.numbers.entry(format!("times {way}")).or_default() += 1.0;
-        record.tell(now, &text);
+        record.tell(&text);
     }
     let text = "cut-off: kube-controller-manager's pods are gone, {resting..first end} before the first node's end.";
-    record.tell_once(now, "resting", shoot.countdown.is_none(), text);
+    record.tell_once("resting", shoot.countdown.is_none(), text);
     let (expired, healed) = (shoot.expired(), record.has("healed"));
     let text = format!(
         "cut-off: {expired} of {NODES} leases are expired: the network is at fault, not the nodes. Somebody must act."
     );
-    record.tell_once(now, "expired", expired >= NEEDED, &text);
+    record.tell_once("expired", expired >= NEEDED, &text);
     let text = format!(
         "cut-off: {} of {NODES} nodes have renewed their leases, which turns the verdict.",
         NODES - expired
     );
-    record.tell_once(now, "enough back", healed && expired < NEEDED, &text);
+    record.tell_once("enough back", healed && expired < NEEDED, &text);
     let whole =
         healed && record.number("times up") >= Some(DEPENDENTS.len() as f64) && shoot.is_whole();
-    record.tell_once(
-        now,
-        "restored",
-        whole,
-        "cut-off: everything is as it was before the outage.",
-    );
+    let text = "cut-off: everything is as it was before the outage.";
+    record.tell_once("restored", whole, text);
 }
 
 /// Notes that a Deployment is at 0 now, and who led then. What is to be said of it.
-fn scaled_down(
-    record: &mut DemoRecord,
-    now: f64,
-    name: &str,
-    replicas: i64,
-    memory: &str,
-) -> String {
+fn scaled_down(record: &mut DemoRecord, name: &str, replicas: i64, new: &Dependent) -> String {
+    let memory = new.memory.as_deref().unwrap_or_default();
     let text = "cut-off: the leader has done nothing for {verdict..down}. {other}, which does not lead, acts in its place:";
-    record.tell_once(now, "down", true, text);
+    record.tell_once("down", true, text);
     let leading = record.word("leading").to_owned();
     record.words.insert("led then", leading);
     record.note(

@@ -1,10 +1,10 @@
 //! What can only be counted at the end, mostly from the API servers' logs of requests.
 
-use testbed::api::Record as Request;
+use testbed::api::{MemoryApi, Record as Request};
 
 use crate::record::DemoRecord;
 use crate::scene::{DEPENDENTS, Scene, initials};
-use crate::world::DemoWorld;
+use crate::world::{DemoShoot, DemoWorld};
 
 /// From one second after the migration on nobody should ask that shoot anything: a removed probe
 /// ends within 1 s.
@@ -12,67 +12,20 @@ const REMOVAL: f64 = 1.0;
 
 /// Adds it to what has happened.
 pub fn tally(record: &mut DemoRecord, world: &DemoWorld, scene: &Scene) {
-    let [_, moving, healthy] = &world.shoots;
-    let (seed, to_moving, to_healthy) = (
-        world.seed.requests(),
-        moving.api.requests(),
-        healthy.api.requests(),
-    );
-    let migrated = record.number("migrated").unwrap_or(f64::INFINITY);
-    let at = |request: &Request| request.at.map_or(0.0, |at| world.seconds(at));
-    let scales =
-        |request: &Request| request.is_write() && request.resource.starts_with("deployments.apps");
-    let writes_of = |name: &str| seed.count(|request| scales(request) && request.user == name);
-    let writes_in = |namespace: &str| {
-        seed.count(|request| request.is_write() && request.namespace == namespace)
-    };
-    let apis = world.shoots.each_ref().map(|shoot| &shoot.api);
-    let refused = |request: &Request| request.status == Some(403);
+    tally_requests(record, world);
+    let [cut_off, moving, healthy] = &scene.shoots;
+    let dependents = moving.dependents.iter();
+    let moving_at_0 = dependents.filter(|one| one.is_free_at(0)).count();
     for (name, count) in [
-        ("writes of the leader", writes_of(record.word("leader"))),
-        ("writes of the other", writes_of(record.word("other"))),
-        (
-            "requests before",
-            to_moving.count(|request| at(request) < migrated),
-        ),
-        (
-            "requests after",
-            to_moving.count(|request| at(request) > migrated + REMOVAL),
-        ),
-        (
-            "writes to moving",
-            writes_in(&moving.namespace) + to_moving.count(Request::is_write),
-        ),
-        (
-            "writes to healthy",
-            writes_in(&healthy.namespace) + to_healthy.count(Request::is_write),
-        ),
-        ("requests to healthy", to_healthy.count(|_| true)),
-        (
-            "refusals",
-            apis.into_iter()
-                .chain([&world.seed])
-                .map(|api| api.requests().count(refused))
-                .sum(),
-        ),
-        ("given up in cut-off", scene.shoots[0].given_up),
-        ("given up in healthy", scene.shoots[2].given_up),
-        ("whole", usize::from(scene.shoots[0].is_whole())),
-        (
-            "moving at 0",
-            scene.shoots[1]
-                .dependents
-                .iter()
-                .filter(|one| one.is_free_at(0))
-                .count(),
-        ),
+        ("given up in cut-off", cut_off.given_up),
+        ("given up in healthy", healthy.given_up),
+        ("whole", usize::from(cut_off.is_whole())),
+        ("moving at 0", moving_at_0),
     ] {
         record.note(name, count as f64);
     }
-    let states: Vec<String> = scene.shoots[0]
-        .deployments()
-        .map(|(name, one)| format!("{name} {one}"))
-        .collect();
+    let states = cut_off.deployments();
+    let states: Vec<String> = states.map(|(name, one)| format!("{name} {one}")).collect();
     record.words.extend([
         ("states", states.join(", ")),
         ("minutes", format!("{:.1}", scene.now / 60.0)),
@@ -81,12 +34,42 @@ pub fn tally(record: &mut DemoRecord, world: &DemoWorld, scene: &Scene) {
     let did_not_act = events
         .iter()
         .filter(|event| event["reason"] == "LeaderDidNotAct");
-    tally_events(
-        record,
-        &did_not_act
-            .filter_map(|event| event["message"].as_str())
-            .collect::<Vec<_>>(),
-    );
+    let messages = did_not_act.filter_map(|event| event["message"].as_str());
+    tally_events(record, &messages.collect::<Vec<_>>());
+}
+
+fn tally_requests(record: &mut DemoRecord, world: &DemoWorld) {
+    let [_, moving, healthy] = &world.shoots;
+    let [seed, to_moving, to_healthy] =
+        [&world.seed, &moving.api, &healthy.api].map(MemoryApi::requests);
+    let migrated = record.number("migrated").unwrap_or(f64::INFINITY);
+    let at = |request: &Request| request.at.map_or(0.0, |at| world.seconds(at));
+    let scales =
+        |request: &Request| request.is_write() && request.resource.starts_with("deployments.apps");
+    let writes_of = |name: &str| seed.count(|request| scales(request) && request.user == name);
+    let writes_in = |shoot: &DemoShoot| {
+        seed.count(|request| request.is_write() && request.namespace == shoot.namespace)
+            + shoot.api.requests().count(Request::is_write)
+    };
+    let before = to_moving.count(|request| at(request) < migrated);
+    let after = to_moving.count(|request| at(request) > migrated + REMOVAL);
+    let apis = world.shoots.iter().map(|shoot| &shoot.api);
+    let refused = |request: &Request| request.status == Some(403);
+    let refusals = apis
+        .chain([&world.seed])
+        .map(|api| api.requests().count(refused));
+    for (name, count) in [
+        ("writes of the leader", writes_of(record.word("leader"))),
+        ("writes of the other", writes_of(record.word("other"))),
+        ("requests before", before),
+        ("requests after", after),
+        ("writes to moving", writes_in(moving)),
+        ("writes to healthy", writes_in(healthy)),
+        ("requests to healthy", to_healthy.count(|_| true)),
+        ("refusals", refusals.sum()),
+    ] {
+        record.note(name, count as f64);
+    }
 }
 
 /// The Events that say that a leader did not act, and of each Deployment those that name the
@@ -95,19 +78,14 @@ fn tally_events(record: &mut DemoRecord, did_not_act: &[&str]) {
     record.note("Events", did_not_act.len() as f64);
     for (name, _) in DEPENDENTS {
         let names_leader = format!("/{name}: The leader ({}_", record.word("leader"));
-        let of_leader = did_not_act
-            .iter()
-            .filter(|message| message.contains(&names_leader));
-        record.note(
-            format!("Events of {}", initials(name)),
-            of_leader.count() as f64,
-        );
+        let events = did_not_act.iter();
+        let count = events.filter(|text| text.contains(&names_leader)).count();
+        record.note(format!("Events of {}", initials(name)), count as f64);
     }
-    record.words.extend(
-        did_not_act
-            .last()
-            .map(|message| ("Event", (*message).to_owned())),
-    );
+    let last = did_not_act.last();
+    record
+        .words
+        .extend(last.map(|text| ("Event", (*text).to_owned())));
 }
 
 #[cfg(test)]

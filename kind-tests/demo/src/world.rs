@@ -1,4 +1,4 @@
-//! The stage: a seed, three shoots, and what the probers would find there in a Gardener landscape.
+//! A seed, three shoots, and what the probers would find there in a Gardener landscape.
 
 use std::time::Duration;
 
@@ -45,7 +45,7 @@ pub struct DemoShoot {
 }
 
 impl DemoWorld {
-    /// Builds everything; from then on leases are renewed, and the time of the play runs.
+    /// Builds everything; from then on leases are renewed, and the time of the demo runs.
     pub async fn build() -> Result<Self> {
         let authority = Authority::new()?;
         let seed = MemoryApi::start(&authority, Options::default()).await?;
@@ -117,7 +117,7 @@ impl DemoWorld {
         self.scene()
     }
 
-    pub fn heal(&self) {
+    pub fn reconnect(&self) {
         self.shoots[..2]
             .iter()
             .for_each(|shoot| shoot.nodes.heal_all());

@@ -18,7 +18,7 @@ use crate::world::SoakWorld;
 
 /// Within this time all must be idle: the way back, and a hand-over before it.
 const LIMIT: Duration = Duration::from_secs(60);
-/// How long it must last until it counts, so that flows, looks and deletions that were under way
+/// How long it must last until it counts, so that flows, probes and deletions that were under way
 /// are over.
 const QUIET: Duration = Duration::from_secs(4);
 const POLL_INTERVAL: Duration = Duration::from_millis(200);

@@ -20,7 +20,7 @@ use tokio::time::{Instant, sleep, timeout};
 use crate::agents::Agents;
 use crate::options::Sabotage;
 use crate::oracle::violations::ViolationKind;
-use crate::pace::{ELECTION, SUSPENDED_FINDING_AGE};
+use crate::pace::{ELECTION, SUSPENDED_PROBE_AGE};
 use crate::shoot::{KCM, ShootApi, SoakShoot};
 use crate::story::{be_away, injected_fault::InjectedFault};
 use crate::world::SoakWorld;
@@ -55,7 +55,7 @@ pub async fn act(world: &SoakWorld, agents: &Agents, wanted: Sabotage) -> Result
             };
             // Nothing that could be right must lie so near that a probe may rest on it, also if an
             // agent is suspended meanwhile.
-            let long = beyond_doubt(world) + SUSPENDED_FINDING_AGE;
+            let long = beyond_doubt(world) + SUSPENDED_PROBE_AGE;
             while !shoot
                 .record()
                 .judged_for(long, |judgement| !judgement.may_down)
@@ -147,7 +147,7 @@ async fn act_wrongly(world: &SoakWorld, agents: &Agents, wanted: Sabotage) -> Re
 
 /// How long it must have been so, that nothing can rest on its having been otherwise.
 fn beyond_doubt(world: &SoakWorld) -> Duration {
-    world.oracle.snapshot(Instant::now()).finding_age() + MARGIN
+    world.oracle.snapshot(Instant::now()).probe_age() + MARGIN
 }
 
 /// What is written, once that is wrong beyond doubt.

@@ -1,7 +1,7 @@
 //! What happens, chosen by chance: to each shoot, to its Services, to the seed, to the processes
 //! and their configs.
 //!
-//! Here the story of a shoot: outages and healing, with small disturbances before, within and
+//! Here the story of a shoot: outages and their ends, with small disturbances before, within and
 //! after. Each act undoes what it has done, and ends early when the round is over.
 
 pub mod actor;
@@ -150,7 +150,7 @@ fn some_nodes(shoot: &SoakShoot, actor: &mut Actor, probability: f64) -> Vec<Str
 
 /// A shoot's API server is away for its nodes too, as when its etcd is started again: nobody is
 /// answered, and no lease is renewed. All this time passes, also when the round is over: one that
-/// is away for a moment only may stay unnoticed between two looks, and for that nothing is
+/// is away for a moment only may stay unnoticed between two probes, and for that nothing is
 /// promised.
 pub async fn be_away(shoot: &SoakShoot, api: &MemoryApi, injected: InjectedFault, time: Duration) {
     let away = async {

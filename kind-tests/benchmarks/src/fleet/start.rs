@@ -17,7 +17,7 @@ use crate::report::{BenchmarkReport, Spread, progress};
 
 /// How often `/readyz` is requested.
 const POLL_INTERVAL: Duration = Duration::from_millis(1);
-/// It is given up after this.
+/// It must be ready within this time.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// What is started.

@@ -21,7 +21,7 @@ use crate::course::{Course, seconds, turns_up};
 use crate::fleet::fill::DEPENDENTS;
 use crate::writes::{DeploymentWrite, writes};
 
-/// How often kube-controller-manager looks at the nodes (its --node-monitor-period). It sees a
+/// How often kube-controller-manager checks the nodes (its --node-monitor-period). It sees a
 /// renewal up to so much later, and gives a node up so much later again.
 const MONITOR_PERIOD: TimeDelta = TimeDelta::seconds(5);
 /// How long a pod takes to go, and to come, in milliseconds.

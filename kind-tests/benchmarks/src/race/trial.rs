@@ -12,7 +12,7 @@ use crate::report::BenchmarkReport;
 use crate::writes::{DeploymentWrite, WrittenBy};
 
 /// What a process that is started again needs beside a kubelet's beat of watching: a second until
-/// it is started, a second that is watched longer, and four to begin, to look and to write.
+/// it is started, a second that is watched longer, and four to begin, to probe and to write.
 const START: f64 = 6.0;
 /// The same for one that has watched for long enough when the verdict falls.
 const SETTLED: f64 = 2.0;
@@ -118,7 +118,7 @@ impl FaultOutcome {
 pub struct Trial {
     /// Its number in this run.
     pub number: usize,
-    /// The lane that it ran in.
+    /// The number of the shoot that it ran in.
     pub lane: usize,
     /// How many nodes the shoot had.
     pub nodes: usize,

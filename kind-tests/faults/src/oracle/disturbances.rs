@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use crate::pace::{FINDING_AGE, HAND_OVER, ON_GUARD, SUSPENDED_FINDING_AGE};
+use crate::pace::{HAND_OVER, ON_GUARD, PROBE_AGE, SUSPENDED_PROBE_AGE};
 
 /// Faults of one kind. Several may be on at once.
 #[derive(Clone, Copy, Debug)]
@@ -74,11 +74,11 @@ pub struct DisturbanceSnapshot {
 
 impl DisturbanceSnapshot {
     /// How old the finding may be that a write rests on.
-    pub fn finding_age(&self) -> Duration {
+    pub fn probe_age(&self) -> Duration {
         let age = if self.suspended {
-            SUSPENDED_FINDING_AGE
+            SUSPENDED_PROBE_AGE
         } else {
-            FINDING_AGE
+            PROBE_AGE
         };
         age + self.lag
     }

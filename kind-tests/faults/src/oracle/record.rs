@@ -18,9 +18,9 @@ use self::judge::{Episode, LastingCondition, Sample};
 use self::pods::ControlPlanePods;
 use super::disturbances::Disturbance;
 use super::truth::{BLUR, Judgement, LeaseTruth, TOLERANCE};
-use crate::pace::{BEAT, FINDING_AGE, GRACE, WELL};
+use crate::pace::{BEAT, GRACE, PROBE_AGE, WELL};
 
-/// How much of the past is kept: more than any finding's age, and than a replica that does not lead
+/// How much of the past is kept: more than any probe\'s age, and than a replica that does not lead
 /// waits before it restores, at ten samples a second and one more for each write.
 const SAMPLES: usize = 1000;
 const EVENTS: usize = 70;
@@ -77,7 +77,7 @@ pub struct ShootRecord {
     unsettled_until: Instant,
     samples: VecDeque<Sample>,
     events: VecDeque<(Instant, String)>,
-    /// When somebody else last brought a dependent up: it goes down again with the next look, which
+    /// When somebody else last brought a dependent up: it goes down again with the next probe, which
     /// nothing hastens.
     raised_at: Option<Instant>,
     exposed: LastingCondition,
@@ -141,7 +141,7 @@ impl ShootRecord {
     /// Which nodes count, or the grace, have changed: the watchdog may judge by the old or the new
     /// for a while.
     pub fn unsettle(&mut self, now: Instant) {
-        self.unsettled_until = now + FINDING_AGE;
+        self.unsettled_until = now + PROBE_AGE;
     }
 
     /// The API server goes away, for its nodes too.
@@ -192,7 +192,7 @@ impl ShootRecord {
     /// Whether an outage beyond doubt, which any replica has seen, lies less than [`WELL`] before
     /// this moment.
     fn was_in_outage_lately(&self, at: Instant) -> bool {
-        let span = at - (WELL - FINDING_AGE)..=at;
+        let span = at - (WELL - PROBE_AGE)..=at;
         let mut failing_since = None;
         let mut lately = self
             .samples
@@ -202,7 +202,7 @@ impl ShootRecord {
             let fails = sample.answers && !sample.judgement.may_up;
             failing_since = fails.then(|| failing_since.unwrap_or(sample.at));
             // A probe was made in so long a time.
-            failing_since.is_some_and(|since| sample.at - since >= FINDING_AGE)
+            failing_since.is_some_and(|since| sample.at - since >= PROBE_AGE)
         })
     }
 

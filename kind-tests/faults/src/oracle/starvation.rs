@@ -65,7 +65,7 @@ fn take(waits: &mut VecDeque<(Instant, Duration)>, total: Duration, now: Instant
 
 fn lately(waits: &VecDeque<(Instant, Duration)>) -> Duration {
     let [first, last] =
-        [waits.front(), waits.back()].map(|look| look.map_or(Duration::ZERO, |(_, total)| *total));
+        [waits.front(), waits.back()].map(|wait| wait.map_or(Duration::ZERO, |(_, total)| *total));
     last.saturating_sub(first)
 }
 
@@ -77,19 +77,19 @@ mod tests {
     fn waits_are_added_up_for_two_seconds() {
         let (begin, ms) = (Instant::now(), Duration::from_millis);
         let mut waits = VecDeque::new();
-        let looks = [
+        let measurements = [
             (0, 5000, 0),
             (100, 5300, 300),
             (1000, 8300, 3300),
             (2200, 8310, 3010),
             (4500, 8310, 0),
         ];
-        for (at, total, expected) in looks {
+        for (at, total, expected) in measurements {
             take(&mut waits, ms(total), begin + ms(at));
             assert_eq!(
                 lately(&waits),
                 ms(expected),
-                "at {at} ms; what was before the first look does not count"
+                "at {at} ms; what was before the first measurement does not count"
             );
         }
     }

@@ -8,9 +8,9 @@ use chrono::TimeDelta;
 use tokio::time::Instant;
 
 use crate::oracle::truth::TOLERANCE;
-use crate::pace::{BEAT, FINDING_AGE};
+use crate::pace::{BEAT, PROBE_AGE};
 
-/// After a clock was off, its stamps are doubted for so long: by then all that a look can notice
+/// After a clock was off, its stamps are doubted for so long: by then all that a probe can notice
 /// has been noticed.
 const MEMORY: Duration = Duration::from_secs(30);
 
@@ -44,9 +44,9 @@ impl NodeClock {
     pub fn stamp(&mut self) -> TimeDelta {
         self.last = self.skew;
         self.stamped.insert(self.last);
-        // A clock that is put back by more than this makes stamps that lie before the last look,
+        // A clock that is put back by more than this makes stamps that lie before the last probe,
         // whenever that was, by more than the tolerance: a step, and the watchdog measures again.
-        let noticed = self.last + span(FINDING_AGE + TOLERANCE);
+        let noticed = self.last + span(PROBE_AGE + TOLERANCE);
         self.stamped.retain(|ahead| *ahead <= noticed);
         self.last
     }
@@ -66,7 +66,7 @@ impl NodeClock {
     ///
     /// It measures how far a clock differs by the smallest distance that it has seen between a
     /// stamp and its coming (D-21). One that was put back a little may still be measured by how it
-    /// was before: only a renewal that comes soon after a look gives the step away, so this can
+    /// was before: only a renewal that comes soon after a probe gives the step away, so this can
     /// last for as long as the process lives.
     pub fn early(&self, threshold: Duration) -> Duration {
         let early = self

@@ -263,7 +263,7 @@ impl ShootRecord {
         // The last complete probe that it can rest on was made while the API server last answered.
         let mut latest = self.samples.iter().rev();
         let answered = latest.find(|sample| sample.at <= arrived && sample.answers);
-        let from = answered.map_or(arrived, |sample| sample.at) - disturbances.finding_age();
+        let from = answered.map_or(arrived, |sample| sample.at) - disturbances.probe_age();
         let recent = self.samples.iter().filter(|sample| sample.at >= from);
         let judged: Vec<bool> = recent.map(|sample| is_right(&sample.judgement)).collect();
         if judged.is_empty() || judged.contains(&true) {

@@ -1,4 +1,4 @@
-//! What the weeder sees of a shoot's control plane: two Services, and pods that crash-loop while
+//! What the weeder observes of a shoot's control plane: two Services, and pods that crash-loop while
 //! the one that they need is down; and the judgement of what is deleted and what is not.
 
 use std::collections::BTreeMap;
@@ -120,7 +120,7 @@ impl ControlPlanePods {
         ))
     }
 
-    /// Looks for pods that should have been deleted.
+    /// The pods that should have been deleted.
     pub fn tick(&mut self, disturbances: DisturbanceSnapshot, now: Instant) -> Vec<Violation> {
         let mut findings = Vec::new();
         for (name, pod) in &mut self.pods {

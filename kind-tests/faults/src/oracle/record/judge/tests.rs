@@ -12,8 +12,8 @@ use crate::pace::GRACE;
 
 const BEAT_S: f64 = 2.0;
 
-/// A shoot of three nodes whose time is made up.
-struct Tale {
+/// A shoot of three nodes whose time is simulated.
+struct JudgedShoot {
     record: ShootRecord,
     start: Instant,
     now: f64,
@@ -22,7 +22,7 @@ struct Tale {
     over: Vec<Episode>,
 }
 
-impl Tale {
+impl JudgedShoot {
     fn new() -> Self {
         let start = Instant::now();
         let mut record = ShootRecord::new(start);
@@ -134,20 +134,20 @@ impl Tale {
     }
 }
 
-fn healthy() -> Tale {
-    Tale::new().go(20.0)
+fn healthy() -> JudgedShoot {
+    JudgedShoot::new().go(20.0)
 }
 
 /// All nodes have been cut off for so long.
-fn outage(seconds: f64) -> Tale {
+fn outage(seconds: f64) -> JudgedShoot {
     healthy().cut(true).go(seconds)
 }
 
 /// The same, and all is at 0.
-fn held_down(seconds: f64) -> Tale {
-    let mut tale = outage(seconds);
-    assert_eq!(tale.down(), None);
-    tale
+fn held_down(seconds: f64) -> JudgedShoot {
+    let mut shoot = outage(seconds);
+    assert_eq!(shoot.down(), None);
+    shoot
 }
 
 fn free(replicas: i64) -> Value {
@@ -160,12 +160,13 @@ fn held() -> Value {
 
 #[test]
 fn an_outage_that_is_answered_and_ends_well_is_right() {
-    let mut tale = held_down(6.5).go(20.0).cut(false).go(2.5);
-    assert_eq!(tale.up(), None);
-    let tale = tale.go(60.0);
-    assert_eq!(tale.found, []);
+    let mut shoot = held_down(6.5).go(20.0).cut(false).go(2.5);
+    assert_eq!(shoot.up(), None);
+    let shoot = shoot.go(60.0);
+    assert_eq!(shoot.found, []);
     assert_eq!(
-        tale.over
+        shoot
+            .over
             .iter()
             .map(|over| (over.met_in_time(), over.clean))
             .collect::<Vec<_>>(),
@@ -176,12 +177,13 @@ fn an_outage_that_is_answered_and_ends_well_is_right() {
 #[test]
 fn a_scale_down_is_wrong_unless_the_nodes_were_silent_for_long_enough_while_the_api_server_was_there()
  {
-    let unanswered = |tale: Tale| {
-        tale.with(|record, _| record.api.begin())
+    let unanswered = |shoot: JudgedShoot| {
+        shoot
+            .with(|record, _| record.api.begin())
             .cut(false)
             .go(20.0)
     };
-    for (what, mut tale, right) in [
+    for (what, mut shoot, right) in [
         ("it is healthy", healthy(), false),
         ("it is too early", outage(3.0), false),
         (
@@ -236,7 +238,7 @@ fn a_scale_down_is_wrong_unless_the_nodes_were_silent_for_long_enough_while_the_
         ),
     ] {
         assert_eq!(
-            tale.down(),
+            shoot.down(),
             (!right).then_some(ViolationKind::WrongScaleDowns),
             "{what}"
         );
@@ -267,8 +269,12 @@ fn a_clock_that_was_put_back_a_little_allows_a_scale_down_earlier_by_just_so_muc
         ("it was right all the time", 0, 4.9, false),
         ("that step is seen", 20_000, 4.9, false),
     ] {
-        let tale = Tale::new().with(set(ahead)).go(10.0).with(set(0)).go(50.0);
-        let down = tale.cut(true).with(renew).go(silent).down();
+        let shoot = JudgedShoot::new()
+            .with(set(ahead))
+            .go(10.0)
+            .with(set(0))
+            .go(50.0);
+        let down = shoot.cut(true).with(renew).go(silent).down();
         assert_eq!(
             down,
             (!right).then_some(ViolationKind::WrongScaleDowns),
@@ -292,13 +298,13 @@ fn a_restore_during_an_outage_is_wrong() {
 
 #[test]
 fn what_is_not_done_is_found_if_it_could_have_been() {
-    let unled = |mut tale: Tale| {
-        tale.disturbances.clear_since = None;
-        tale
+    let unled = |mut shoot: JudgedShoot| {
+        shoot.disturbances.clear_since = None;
+        shoot
     };
     let mut unwatched = outage(0.0);
     unwatched.disturbances.guarded_since = None;
-    for (what, tale, found) in [
+    for (what, shoot, found) in [
         (
             "an outage",
             outage(30.0),
@@ -343,7 +349,7 @@ fn what_is_not_done_is_found_if_it_could_have_been() {
             None,
         ),
     ] {
-        assert_eq!(tale.found, Vec::from_iter(found), "{what}");
+        assert_eq!(shoot.found, Vec::from_iter(found), "{what}");
     }
 }
 
@@ -357,7 +363,7 @@ fn who_does_not_lead_may_protect_and_restores_what_is_held_when_it_has_been_well
         Some("b does not lead".to_owned()),
         Some(ViolationKind::LeaderlessWrites),
     );
-    for (what, mut tale, [before, after], who, found) in [
+    for (what, mut shoot, [before, after], who, found) in [
         (
             "it protects",
             outage(6.5),
@@ -423,7 +429,7 @@ fn who_does_not_lead_may_protect_and_restores_what_is_held_when_it_has_been_well
         ),
     ] {
         assert_eq!(
-            tale.written(before, after, 0.0, who.clone()),
+            shoot.written(before, after, 0.0, who.clone()),
             found,
             "{what}"
         );
@@ -451,11 +457,11 @@ fn a_write_for_a_shoot_that_must_be_left_alone_is_found() {
 
 #[test]
 fn a_late_answer_is_distinguished_from_one_in_time() {
-    let answered = |tale: Tale, after: f64| {
-        let mut tale = tale.go(after);
-        assert_eq!(tale.down(), None);
-        let tale = tale.go(1.0).cut(false).go(10.0);
-        (tale.over[0], tale.found)
+    let answered = |shoot: JudgedShoot, after: f64| {
+        let mut shoot = shoot.go(after);
+        assert_eq!(shoot.down(), None);
+        let shoot = shoot.go(1.0).cut(false).go(10.0);
+        (shoot.over[0], shoot.found)
     };
     let (in_time, found) = answered(outage(7.0), 0.0);
     assert_eq!((in_time.met_in_time(), found.as_slice()), (true, &[][..]));
