@@ -41,11 +41,11 @@ pub struct Executor {
     /// The nodes, where they are listed beside the leases.
     nodes: Option<AbortOnDropHandle<Result<Input, ProbeError>>>,
     verifying: Work<Option<Verified>>,
-    slots: Vec<Slot>,
+    dependents: Vec<DependentWork>,
 }
 
 /// What is under way for one dependent.
-struct Slot {
+struct DependentWork {
     request: Work<Done>,
     /// For a write that is still to be decided on.
     permit: Option<OwnedSemaphorePermit>,
@@ -101,7 +101,7 @@ impl Executor {
             budget: Budget::starting_now(Duration::ZERO),
             nodes: None,
             verifying: Fuse::terminated(),
-            slots: Vec::new(),
+            dependents: Vec::new(),
         }
     }
 
@@ -142,7 +142,7 @@ impl Executor {
                 let at = order.dependent;
                 let (writer, namespace) = (Arc::clone(&self.writer), self.namespace.clone());
                 let resource = config.dependent(at).resource.clone();
-                let permit = self.slot(at).permit.take();
+                let permit = self.work(at).permit.take();
                 self.begin(at, async move {
                     let written = writer.write(&resource, &namespace, &order).await;
                     drop(permit);
@@ -150,8 +150,8 @@ impl Executor {
                 });
             }
             Action::Cancel(at) => {
-                let slot = self.slot(at);
-                (slot.request, slot.permit) = (Fuse::terminated(), None);
+                let work = self.work(at);
+                (work.request, work.permit) = (Fuse::terminated(), None);
             }
             Action::Report(_) => {}
         }
@@ -214,9 +214,9 @@ impl Executor {
         }
         tokio::select! {
             biased;
-            (slot, done) = done(&mut self.slots) => {
-                slot.permit = done.permit;
-                slot.error = done.error.or(slot.error.take());
+            (work, done) = done(&mut self.dependents) => {
+                work.permit = done.permit;
+                work.error = done.error.or(work.error.take());
                 Ok(done.input)
             }
             (client, listed) = &mut self.probing => {
@@ -229,23 +229,23 @@ impl Executor {
 
     /// How the last request for a dependent failed, unless that was taken already.
     pub fn take_error(&mut self, at: DependentId) -> Option<WriteError> {
-        self.slot(at).error.take()
+        self.work(at).error.take()
     }
 
     fn begin(&mut self, at: DependentId, request: impl Future<Output = Done> + Send + 'static) {
-        let slot = self.slot(at);
-        (slot.request, slot.permit) = (request.boxed().fuse(), None);
+        let work = self.work(at);
+        (work.request, work.permit) = (request.boxed().fuse(), None);
     }
 
-    fn slot(&mut self, at: DependentId) -> &mut Slot {
-        if self.slots.len() <= at.0 {
-            self.slots.resize_with(at.0 + 1, || Slot {
+    fn work(&mut self, at: DependentId) -> &mut DependentWork {
+        if self.dependents.len() <= at.0 {
+            self.dependents.resize_with(at.0 + 1, || DependentWork {
                 request: Fuse::terminated(),
                 permit: None,
                 error: None,
             });
         }
-        &mut self.slots[at.0]
+        &mut self.dependents[at.0]
     }
 }
 
@@ -253,15 +253,15 @@ async fn nodes(client: &mut Client, budget: Budget) -> Result<Input, ProbeError>
     Ok(Input::Nodes(client.nodes(budget).await?.items))
 }
 
-/// Waits until a request is done, that of the first slot first; for ever while none is under way.
-async fn done(slots: &mut [Slot]) -> (&mut Slot, Done) {
+/// Waits until a request is done, that of the first dependent first; for ever while none is under way.
+async fn done(dependents: &mut [DependentWork]) -> (&mut DependentWork, Done) {
     let (at, done) = poll_fn(|context| {
-        let polled = slots
+        let polled = dependents
             .iter_mut()
-            .map(|slot| slot.request.poll_unpin(context));
+            .map(|work| work.request.poll_unpin(context));
         let done = polled.enumerate().find(|(_, done)| done.is_ready());
         done.map_or(Poll::Pending, |(at, done)| done.map(|done| (at, done)))
     })
     .await;
-    (&mut slots[at], done)
+    (&mut dependents[at], done)
 }

@@ -36,12 +36,10 @@ pub struct Manager {
     probes: HashMap<String, Running>,
 }
 
-type HeldDown = Vec<ResourceRef>;
-
 struct Running {
     uid: String,
     cancel: CancellationToken,
-    task: AbortOnDropHandle<HeldDown>,
+    task: AbortOnDropHandle<Vec<ResourceRef>>,
 }
 
 impl Manager {
@@ -166,9 +164,9 @@ async fn restarted_on_panic<P>(
     probe: impl Fn() -> P,
     panics: &Counter,
     cancelled: &CancellationToken,
-) -> HeldDown
+) -> Vec<ResourceRef>
 where
-    P: Future<Output = HeldDown>,
+    P: Future<Output = Vec<ResourceRef>>,
 {
     let fresh = || Backoff::new(Duration::from_secs(1), MAX_RESTART_WAIT);
     let mut backoff = fresh();
@@ -185,7 +183,7 @@ where
         }
         let wait = sleep(backoff.wait());
         if cancelled.run_until_cancelled(wait).await.is_none() {
-            return HeldDown::new();
+            return Vec::new();
         }
     }
 }

@@ -162,25 +162,24 @@ fn report(shared: &Shared, change: &StandingChange) {
     } = change;
     let (why, category) = (owner.sentence(), owner.why.map(<&str>::from));
     let standing = owner.standing.into_str();
-    let (events, about) = (&shared.events, namespace_reference(namespace));
-    let warn = |message: &str| tracing::warn!(namespace, standing, category, why, "{message}");
-    match owner.standing {
-        Ownership::Elsewhere { .. } => {
-            warn("shoot belongs to another seed, nothing is written for it");
-            let message = format!("The shoot belongs to another seed: {why}");
-            events.warning(&about, "OwnedElsewhere", message);
-        }
-        Ownership::Unresolved(_) => {
-            warn("owner record cannot be resolved, nothing is written for the shoot");
-            let message = format!("Nothing is written for the shoot: {why}");
-            events.warning(&about, "OwnerUnresolved", message);
-        }
-        Ownership::Unproven(_) => {
-            warn("owner record cannot be resolved yet, nothing is restored meanwhile")
-        }
-        Ownership::Doubted => {
-            warn("owner record names another seed, nothing is written until it is checked again")
-        }
+    let about = namespace_reference(namespace);
+    let (message, event) = match owner.standing {
+        Ownership::Elsewhere { .. } => (
+            "shoot belongs to another seed, nothing is written for it",
+            Some(("OwnedElsewhere", "The shoot belongs to another seed")),
+        ),
+        Ownership::Unresolved(_) => (
+            "owner record cannot be resolved, nothing is written for the shoot",
+            Some(("OwnerUnresolved", "Nothing is written for the shoot")),
+        ),
+        Ownership::Unproven(_) => (
+            "owner record cannot be resolved yet, nothing is restored meanwhile",
+            None,
+        ),
+        Ownership::Doubted => (
+            "owner record names another seed, nothing is written until it is checked again",
+            None,
+        ),
         Ownership::Ours if before.is_lost() => {
             tracing::info!(
                 namespace,
@@ -189,10 +188,15 @@ fn report(shared: &Shared, change: &StandingChange) {
                 "shoot is ours again, it is probed from now on"
             );
             let message = format!("The shoot belongs to this seed again: {why}");
-            events.normal(&about, "OwnedAgain", message);
+            return shared.events.normal(&about, "OwnedAgain", message);
         }
-        Ownership::Ours => tracing::debug!(namespace, standing, why, "shoot is ours"),
-        Ownership::NotChecked => {}
+        Ownership::Ours => return tracing::debug!(namespace, standing, why, "shoot is ours"),
+        Ownership::NotChecked => return,
+    };
+    tracing::warn!(namespace, standing, category, why, "{message}");
+    if let Some((reason, what)) = event {
+        let message = format!("{what}: {why}");
+        shared.events.warning(&about, reason, message);
     }
 }
 

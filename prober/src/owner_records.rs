@@ -8,7 +8,7 @@ use parking_lot::Mutex;
 use prober_core::config::OwnerCheck;
 use prober_core::moment::Moment;
 use prober_core::owner::{Answer, OwnerRecord, Ownership, Question, Unresolved};
-use serde::{Serialize, Serializer};
+use serde::Serialize;
 use tokio::sync::Notify;
 
 /// At most so many characters of a record's value are repeated.
@@ -61,7 +61,6 @@ pub struct StandingChange {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct OwnerStatus {
-    #[serde(serialize_with = "as_word")]
     pub standing: Ownership,
     /// What was asked for; none before the first check, or if the Cluster does not say.
     #[serde(flatten)]
@@ -72,10 +71,6 @@ pub struct OwnerStatus {
     /// Why it could not be resolved.
     #[serde(rename = "category", skip_serializing_if = "Option::is_none")]
     pub why: Option<Unresolved>,
-}
-
-fn as_word<S: Serializer>(standing: &Ownership, serializer: S) -> Result<S::Ok, S::Error> {
-    serializer.serialize_str(standing.into_str())
 }
 
 impl OwnerStatus {

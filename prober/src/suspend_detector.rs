@@ -3,11 +3,12 @@
 //! together: nothing may be written on either.
 
 use std::pin::pin;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
 use chrono::{DateTime, TimeDelta, Utc};
+use parking_lot::Mutex;
 use prober_core::moment::Moment;
 use tokio::time::sleep;
 
@@ -67,7 +68,7 @@ impl SuspendDetector {
     /// When the last suspension ended. One that has just ended is noticed by calling this, whoever
     /// runs first.
     pub fn resumed(&self) -> Moment {
-        let mut ticks = self.ticks.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut ticks = self.ticks.lock();
         ticks.tick(self.clock.now(), Utc::now());
         ticks.resumed
     }

@@ -21,7 +21,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::timeout;
 
 use crate::seed::Seed;
-use crate::seed::dependent::Kind;
+use crate::seed::dependent::ScalableKind;
 use crate::suspend_detector::SuspendDetector;
 
 const PROTECTIVE_WRITES_IN_FLIGHT: usize = 32;
@@ -198,7 +198,7 @@ impl Writer {
         let PlannedWrite { base, write } = &order.change;
         let written = async {
             let (kind, api) = self.api(resource, namespace)?;
-            let target = Target {
+            let target = DependentWriter {
                 api,
                 name: &resource.name,
                 params: PatchParams::apply(FIELD_MANAGER),
@@ -229,7 +229,7 @@ impl Writer {
         &self,
         resource: &ResourceRef,
         namespace: &str,
-    ) -> Result<(Kind, Api<DynamicObject>), WriteError> {
+    ) -> Result<(ScalableKind, Api<DynamicObject>), WriteError> {
         let view = self.seed.dependent(resource);
         let kind = view.as_ref().and_then(|view| view.kind());
         let kind = kind.ok_or(WriteError::SeedUnknown)?;
@@ -249,7 +249,7 @@ async fn bounded<T>(
         .inspect_err(|error| tracing::debug!(%resource, category = error.category(), error = %error, "request for a resource failed"))
 }
 
-struct Target<'a> {
+struct DependentWriter<'a> {
     api: Api<DynamicObject>,
     name: &'a str,
     params: PatchParams,
@@ -257,7 +257,7 @@ struct Target<'a> {
     order: &'a Order,
 }
 
-impl Target<'_> {
+impl DependentWriter<'_> {
     /// Patches annotations, and replicas where given; returns the new resourceVersion.
     async fn patch(&self, version: &str, replicas: Option<i32>) -> Result<String, WriteError> {
         let PlannedWrite { base, write } = &self.order.change;

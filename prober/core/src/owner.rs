@@ -22,7 +22,8 @@ use super::{scaled, span};
 use crate::config::OwnerCheck;
 
 /// What the owner record of a shoot comes to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, IntoStaticStr, VariantNames)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, IntoStaticStr, VariantNames, Serialize)]
+#[serde(into = "&'static str")]
 #[strum(serialize_all = "snake_case", const_into_str)]
 pub enum Ownership {
     Ours,

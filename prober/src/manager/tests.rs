@@ -85,7 +85,7 @@ async fn a_probe_that_panics_starts_again_and_harms_no_other() {
         let run = runs.get(began.borrow().len() - 1);
         async move {
             let Some((calm, _)) = run else {
-                return HeldDown::new();
+                return Vec::new();
             };
             sleep(*calm).await;
             panic!("on purpose")
@@ -93,7 +93,7 @@ async fn a_probe_that_panics_starts_again_and_harms_no_other() {
     };
     let well = || async {
         sleep(10 * CALM).await;
-        HeldDown::new()
+        Vec::new()
     };
     let start = Instant::now();
     let sick = restarted_on_panic(sick, &panics, &cancelled);

@@ -32,7 +32,7 @@ const MAX_KIND_WAIT: Duration = Duration::from_secs(60);
 
 pub struct DependentView {
     pub resource: ResourceRef,
-    kind: OnceLock<Kind>,
+    kind: OnceLock<ScalableKind>,
     /// Whether discovery has answered that there is no such kind, or none that can be scaled.
     no_such_kind: AtomicBool,
     view: Arc<View<Replicas>>,
@@ -57,13 +57,13 @@ impl Replicas {
 }
 
 #[derive(Clone, Debug)]
-pub struct Kind {
+pub struct ScalableKind {
     api: ApiResource,
     /// Whether the replicas are written at `spec.replicas`; otherwise by the scale subresource.
     pub replicas_in_spec: bool,
 }
 
-impl Kind {
+impl ScalableKind {
     pub fn api(&self, client: &Client, namespace: &str) -> Api<DynamicObject> {
         Api::namespaced_with(client.clone(), namespace, &self.api)
     }
@@ -96,7 +96,7 @@ impl DependentView {
     }
 
     /// None while it is not known.
-    pub fn kind(&self) -> Option<&Kind> {
+    pub fn kind(&self) -> Option<&ScalableKind> {
         self.kind.get()
     }
 
@@ -175,7 +175,7 @@ impl DependentView {
     }
 
     /// Finds out how the kind is addressed; tries until it is known.
-    async fn resolve(&self, client: &Client) -> Kind {
+    async fn resolve(&self, client: &Client) -> ScalableKind {
         let ResourceRef {
             api_version, kind, ..
         } = &self.resource;
@@ -184,7 +184,7 @@ impl DependentView {
         if (group, version) == ("apps", "v1")
             && ["Deployment", "StatefulSet", "ReplicaSet"].contains(&kind.as_str())
         {
-            return Kind {
+            return ScalableKind {
                 api: ApiResource::from_gvk(&gvk),
                 replicas_in_spec: true,
             };
@@ -198,7 +198,7 @@ impl DependentView {
                         .iter()
                         .any(|(subresource, _)| subresource.plural == "scale");
                     if scalable && capabilities.scope == Scope::Namespaced {
-                        return Kind {
+                        return ScalableKind {
                             api,
                             replicas_in_spec: false,
                         };

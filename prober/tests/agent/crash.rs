@@ -6,7 +6,7 @@ use testbed::PATIENCE;
 use testbed::api::{Fault, When};
 use tokio::time::timeout;
 
-use super::world::{CA, CONFIG, MCM, World, at, held, scales};
+use super::world::{CA, CONFIG, MCM, ProberWorld, at, held, scales};
 
 /// The writes of an outage and of its end: three down, three up.
 const WRITES: u64 = 6;
@@ -14,7 +14,7 @@ const WRITES: u64 = 6;
 /// Kills the prober when it makes its write number `fatal`, counted from 1, which then meets
 /// `fault`.
 async fn killed_at(fatal: u64, fault: Fault) {
-    let mut world = World::running().await;
+    let mut world = ProberWorld::running().await;
     world.change(MCM, |object| object["spec"]["replicas"] = json!(2));
     world.change(CA, |object| object["spec"]["replicas"] = json!(3));
     let id = world
@@ -35,7 +35,7 @@ async fn killed_at(fatal: u64, fault: Fault) {
     world.end().await;
 }
 
-async fn take_over(world: &mut World, fault: testbed::api::FaultId) {
+async fn take_over(world: &mut ProberWorld, fault: testbed::api::FaultId) {
     timeout(PATIENCE, world.seed.faults().met(fault, 1))
         .await
         .expect("the fatal write");

@@ -7,7 +7,7 @@ use testbed::PATIENCE;
 use testbed::api::{Fault, When};
 use tokio::time::Instant;
 
-use super::world::{CA, CONFIG, KCM, MCM, NAMESPACE, World, at, held, scales};
+use super::world::{CA, CONFIG, KCM, MCM, NAMESPACE, ProberWorld, at, held, scales};
 
 /// Writes to one dependent.
 fn writes_to(name: &'static str) -> When {
@@ -17,7 +17,7 @@ fn writes_to(name: &'static str) -> When {
 #[tokio::test]
 async fn a_conflict_is_decided_again_and_written_again() {
     // Fault 38
-    let world = World::running().await;
+    let world = ProberWorld::running().await;
     world.change(MCM, |object| object["spec"]["replicas"] = json!(3));
     let id = world
         .seed
@@ -32,7 +32,7 @@ async fn a_conflict_is_decided_again_and_written_again() {
 #[tokio::test]
 async fn a_write_meets_what_others_wrote_in_between() {
     // The view has not seen the other's write yet: the API server itself refuses ours.
-    let world = World::running().await;
+    let world = ProberWorld::running().await;
     let store = world.seed.store().clone();
     let other = When::matches(move |record| {
         if record.is_write() && record.name == MCM {
@@ -65,7 +65,7 @@ async fn a_write_meets_what_others_wrote_in_between() {
 #[tokio::test]
 async fn a_write_that_fails_is_tried_three_times_and_again_with_the_next_probe() {
     // What fails stops neither siblings nor later levels.
-    let world = World::running().await;
+    let world = ProberWorld::running().await;
     let id = world
         .seed
         .faults()
@@ -91,7 +91,7 @@ async fn a_write_whose_answer_is_lost_is_not_done_twice() {
             "scaleDown: {level: 0}",
             "scaleDown: {level: 0, timeout: 500ms}",
         );
-        let world = World::running_with(&config).await;
+        let world = ProberWorld::running_with(&config).await;
         world.change(MCM, |object| object["spec"]["replicas"] = json!(2));
         world.seed.faults().add(writes_to(MCM).once(), fault);
         world.nodes.cut_all();
@@ -106,7 +106,7 @@ async fn a_write_whose_answer_is_lost_is_not_done_twice() {
 #[tokio::test]
 async fn dependents_that_cannot_be_listed_are_reported_in_an_outage_and_held_down_as_soon_as_they_can()
  {
-    let mut world = World::new().await;
+    let mut world = ProberWorld::new().await;
     let unlisted = world
         .seed
         .faults()
@@ -123,7 +123,7 @@ async fn dependents_that_cannot_be_listed_are_reported_in_an_outage_and_held_dow
 #[tokio::test]
 async fn a_seed_that_is_merely_slow_gets_the_time_it_needs_from_protection() {
     // Longer than the first answer is waited for, and less than the dependents' timeout of 30 s.
-    let world = World::running().await;
+    let world = ProberWorld::running().await;
     let slow = world
         .seed
         .faults()
@@ -140,7 +140,7 @@ async fn a_write_that_hangs_ends_with_the_dependents_timeout() {
         "scaleDown: {level: 0}",
         "scaleDown: {level: 0, timeout: 300ms}",
     );
-    let world = World::running_with(&config).await;
+    let world = ProberWorld::running_with(&config).await;
     world
         .seed
         .faults()
@@ -153,7 +153,7 @@ async fn a_write_that_hangs_ends_with_the_dependents_timeout() {
 #[tokio::test]
 async fn protection_waits_little_for_connections_that_the_network_has_forgotten() {
     // Far less than the dependents' timeout of 30 s: the nodes do not wait for it either.
-    let world = World::running().await;
+    let world = ProberWorld::running().await;
     world.nodes.cut_all();
     world.until([held("1"), held("1"), held("1")]).await;
     world.nodes.heal_all();
@@ -176,7 +176,7 @@ async fn protection_waits_little_for_connections_that_the_network_has_forgotten(
 #[tokio::test]
 async fn a_seed_that_asks_for_time_does_not_get_all_of_it_from_protection() {
     // Fault 2: kube-controller-manager's grace does not wait for Retry-After.
-    let world = World::running().await;
+    let world = ProberWorld::running().await;
     world
         .seed
         .faults()
@@ -188,7 +188,7 @@ async fn a_seed_that_asks_for_time_does_not_get_all_of_it_from_protection() {
 
 #[tokio::test]
 async fn an_event_says_why_a_write_was_refused() {
-    let mut world = World::running().await;
+    let mut world = ProberWorld::running().await;
     let reason = "admission webhook \"freeze.example.org\" denied the request:\n  no scaling during the freeze";
     let status = json!({ "apiVersion": "v1", "kind": "Status", "status": "Failure", "code": 403, "reason": "Forbidden", "message": reason });
     let headers = vec![("content-type".to_owned(), "application/json".to_owned())];
@@ -222,7 +222,7 @@ async fn an_event_says_why_a_write_was_refused() {
 
 #[tokio::test]
 async fn a_right_that_is_missing_on_one_dependent_stops_no_other_on_the_way_down() {
-    let mut world = World::running().await;
+    let mut world = ProberWorld::running().await;
     world.seed.faults().add(writes_to(MCM), Fault::status(403));
     world.nodes.cut_all();
     world.until([held("1"), at(1), held("1")]).await;
@@ -231,7 +231,7 @@ async fn a_right_that_is_missing_on_one_dependent_stops_no_other_on_the_way_down
 
 #[tokio::test]
 async fn a_dependent_that_fails_on_the_way_up_holds_back_the_later_levels() {
-    let world = World::running().await;
+    let world = ProberWorld::running().await;
     world.nodes.cut_all();
     world.until([held("1"), held("1"), held("1")]).await;
     let id = world.seed.faults().add(writes_to(MCM), Fault::status(500));
@@ -249,7 +249,7 @@ async fn a_dependent_that_fails_on_the_way_up_holds_back_the_later_levels() {
 #[tokio::test]
 async fn without_the_machines_nothing_is_concluded() {
     // D-27: never known is not "no machines".
-    let mut world = World::new().await;
+    let mut world = ProberWorld::new().await;
     world.seed.faults().add(
         When::verb("list", "machines.machine.sapcloud.io"),
         Fault::status(500),
@@ -270,7 +270,7 @@ async fn without_the_machines_nothing_is_concluded() {
 
 #[tokio::test]
 async fn broken_watches_of_the_seed_change_nothing_and_are_restarted() {
-    let world = World::running().await;
+    let world = ProberWorld::running().await;
     for _ in 0..5 {
         world.seed.store().break_watches();
         world.seed.store().compact();
@@ -285,7 +285,7 @@ async fn broken_watches_of_the_seed_change_nothing_and_are_restarted() {
 
 #[tokio::test]
 async fn a_seed_that_cannot_be_reached_at_the_start_is_tried_until_it_can() {
-    let mut world = World::new().await;
+    let mut world = ProberWorld::new().await;
     world.seed.set_network(testbed::api::Network::Refused);
     world.start(CONFIG);
     tokio::time::timeout(

@@ -9,11 +9,11 @@ use testbed::gardener;
 use tokio::time::{Instant, timeout};
 
 use super::log::SHOOT_TOKEN;
-use super::world::{CA, CONFIG, KCM, LEASES, MCM, NAMESPACE, World, at, held};
+use super::world::{CA, CONFIG, KCM, LEASES, MCM, NAMESPACE, ProberWorld, at, held};
 
 #[tokio::test]
 async fn a_healthy_shoot_costs_one_request_a_probe_and_the_seed_none() {
-    let world = World::running().await;
+    let world = ProberWorld::running().await;
     let (seed, shoot) = (
         world.seed.requests().total(),
         world.shoot.requests().total(),
@@ -28,7 +28,7 @@ async fn a_healthy_shoot_costs_one_request_a_probe_and_the_seed_none() {
 
 #[tokio::test]
 async fn nothing_is_written_while_fewer_than_the_fraction_are_lost() {
-    let world = World::running().await;
+    let world = ProberWorld::running().await;
     world.nodes.cut([0]);
     world.probes(8).await;
     assert_eq!(world.seed.requests().writes(), 0);
@@ -45,7 +45,7 @@ async fn nothing_is_written_while_fewer_than_the_fraction_are_lost() {
 
 #[tokio::test]
 async fn a_shoot_that_cannot_be_asked_is_not_scaled_in_either_direction() {
-    let world = World::running().await;
+    let world = ProberWorld::running().await;
     let id = world.shoot.faults().add(When::any(), Fault::status(503));
     let refused = async |count: u64| {
         timeout(PATIENCE, world.shoot.faults().met(id, count))
@@ -70,7 +70,7 @@ async fn a_shoot_that_cannot_be_asked_is_not_scaled_in_either_direction() {
 #[tokio::test]
 async fn a_shoot_that_asks_for_time_gets_it() {
     // Fault 1
-    let world = World::running().await;
+    let world = ProberWorld::running().await;
     world
         .shoot
         .faults()
@@ -97,7 +97,7 @@ async fn a_shoot_that_asks_for_time_gets_it() {
 async fn probes_are_an_interval_and_its_jitter_apart() {
     // The time that a probe takes does not count, as long as no lease asks for an earlier probe:
     // 1.3 s, and a tenth for a busy machine.
-    let world = World::running_with(&format!("{CONFIG}backoffJitterFactor: 0.5\n")).await;
+    let world = ProberWorld::running_with(&format!("{CONFIG}backoffJitterFactor: 0.5\n")).await;
     world.apply(gardener::cluster(NAMESPACE, Some("40s")));
     world.shoot.faults().add(
         When::request("GET", LEASES),
@@ -124,7 +124,7 @@ async fn probes_are_an_interval_and_its_jitter_apart() {
 #[tokio::test]
 async fn an_operators_word_is_heeded_and_taken_back() {
     // Rule 67
-    let world = World::running().await;
+    let world = ProberWorld::running().await;
     let ignore = |value: serde_json::Value| {
         move |object: &mut serde_json::Value| object["metadata"]["annotations"] = value
     };
@@ -143,7 +143,7 @@ async fn an_operators_word_is_heeded_and_taken_back() {
 
 #[tokio::test]
 async fn a_leftover_marker_is_removed_and_the_replicas_stay() {
-    let world = World::running().await;
+    let world = ProberWorld::running().await;
     world.change(KCM, |object| {
         object["spec"]["replicas"] = json!(2);
         object["metadata"]["annotations"] =
@@ -156,7 +156,7 @@ async fn a_leftover_marker_is_removed_and_the_replicas_stay() {
 
 #[tokio::test]
 async fn first_looks_are_spread_over_the_first_half_of_the_initial_delay() {
-    let mut world = World::new().await;
+    let mut world = ProberWorld::new().await;
     let kubeconfig = world.shoot.kubeconfig(SHOOT_TOKEN);
     for number in 0..20 {
         let namespace = format!("shoot--p--{number}");
@@ -196,7 +196,7 @@ async fn first_looks_are_spread_over_the_first_half_of_the_initial_delay() {
 
 #[tokio::test]
 async fn only_what_was_held_down_comes_back_if_the_config_says_so() {
-    let world = World::running_with(&format!("{CONFIG}restoreOnlyHeldDown: true\n")).await;
+    let world = ProberWorld::running_with(&format!("{CONFIG}restoreOnlyHeldDown: true\n")).await;
     world.change(KCM, |object| object["spec"]["replicas"] = json!(0));
     world.hold_down(MCM, "2");
     world.until([at(0), at(2), at(1)]).await;

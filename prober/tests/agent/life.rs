@@ -7,7 +7,7 @@ use testbed::PATIENCE;
 use testbed::gardener;
 use tokio::time::{Instant, timeout, timeout_at};
 
-use super::world::{CA, CONFIG, KCM, LEASES, MCM, NAMESPACE, World, at, held};
+use super::world::{CA, CONFIG, KCM, LEASES, MCM, NAMESPACE, ProberWorld, at, held};
 
 /// What passes before the absence of something is believed: three probes at the interval of these
 /// tests.
@@ -15,7 +15,7 @@ const QUIET: Duration = Duration::from_secs(3);
 
 /// Whether the shoot is left alone for a while; an answer under way when this begins may still
 /// arrive.
-async fn is_left_alone(world: &World) -> bool {
+async fn is_left_alone(world: &ProberWorld) -> bool {
     let settled = Instant::now() + Duration::from_secs(1);
     let late = |record: &testbed::api::Record| record.at.is_some_and(|at| at > settled);
     let more = world
@@ -37,7 +37,7 @@ async fn a_shoot_that_leaves_is_left_alone_and_what_it_held_down_stays() {
         json!(null),
     ];
     futures::future::join_all(changes.map(async |change| {
-        let world = World::running().await;
+        let world = ProberWorld::running().await;
         world.nodes.cut_all();
         world.until([held("1"), held("1"), held("1")]).await;
         if change.is_null() {
@@ -75,7 +75,7 @@ async fn a_removed_probe_writes_no_more_than_what_is_in_flight() {
         "scaleUp: {level: 1}",
         "scaleUp: {level: 1, initialDelay: 1s}",
     );
-    let world = World::running_with(&config).await;
+    let world = ProberWorld::running_with(&config).await;
     world.hold_down(KCM, "1");
     world.hold_down(MCM, "1");
     world.writes(1).await;
@@ -91,7 +91,7 @@ async fn a_prober_that_is_asked_to_stop_in_mid_flow_stops_at_once_and_the_next_o
         "scaleDown: {level: 1}",
         "scaleDown: {level: 1, initialDelay: 25s}",
     );
-    let mut world = World::running_with(&config).await;
+    let mut world = ProberWorld::running_with(&config).await;
     world.nodes.cut_all();
     world.until([at(1), held("1"), held("1")]).await;
     world.stop().await;
@@ -116,7 +116,7 @@ async fn a_prober_that_is_asked_to_stop_in_mid_flow_stops_at_once_and_the_next_o
 
 #[tokio::test]
 async fn a_start_in_mid_outage_brings_nothing_up() {
-    let mut world = World::new().await;
+    let mut world = ProberWorld::new().await;
     for name in [KCM, MCM] {
         world.hold_down(name, "2");
     }
@@ -139,7 +139,7 @@ async fn a_start_in_mid_outage_brings_nothing_up() {
 
 #[tokio::test]
 async fn before_the_end_of_the_initial_delay_it_looks_and_does_not_write() {
-    let mut world = World::new().await;
+    let mut world = ProberWorld::new().await;
     world.hold_down(KCM, "1");
     let begin = Instant::now();
     world.start(&CONFIG.replace("initialDelay: 0s", "initialDelay: 3s"));
@@ -165,7 +165,7 @@ async fn before_the_end_of_the_initial_delay_it_looks_and_does_not_write() {
 #[tokio::test]
 async fn a_grace_that_changes_is_applied_by_the_running_probe() {
     // D-10
-    let world = World::running().await;
+    let world = ProberWorld::running().await;
     world.change_shoot(|shoot| {
         shoot["spec"]["kubernetes"]["kubeControllerManager"]["nodeMonitorGracePeriod"] = json!("5m")
     });
@@ -183,7 +183,7 @@ async fn a_grace_that_changes_is_applied_by_the_running_probe() {
 #[tokio::test]
 async fn a_shoot_that_cannot_be_understood_keeps_its_probe_and_harms_no_other() {
     // D-13
-    let world = World::running().await;
+    let world = ProberWorld::running().await;
     for (number, broken) in [json!({"apiVersion": 8}), json!("text"), json!(null)]
         .into_iter()
         .enumerate()
@@ -202,7 +202,7 @@ async fn a_shoot_that_cannot_be_understood_keeps_its_probe_and_harms_no_other() 
 #[tokio::test]
 async fn a_cluster_that_was_replaced_is_probed_again() {
     // Fault 62
-    let world = World::running().await;
+    let world = ProberWorld::running().await;
     world.delete_cluster();
     world.apply(gardener::cluster(NAMESPACE, Some("4s")));
     world.probes(2).await;
@@ -213,7 +213,7 @@ async fn a_cluster_that_was_replaced_is_probed_again() {
 
 #[tokio::test]
 async fn a_shoot_is_probed_once_its_control_plane_is_made() {
-    let mut world = World::new().await;
+    let mut world = ProberWorld::new().await;
     world.change_shoot(|shoot| {
         shoot["status"]["lastOperation"] = json!({"type": "Restore", "state": "Processing"})
     });
@@ -226,7 +226,7 @@ async fn a_shoot_is_probed_once_its_control_plane_is_made() {
 
 /// Gardener begins to move the control plane from one seed to another, which stays at work
 /// meanwhile; this Cluster is on `seed`.
-fn migrate_live(world: &World, seed: &str) {
+fn migrate_live(world: &ProberWorld, seed: &str) {
     let shoot = json!({
         "spec": {"seedName": "target"},
         "status": {"seedName": "source", "lastOperation": {"type": "LiveMigrate", "state": "Processing", "progress": 10}},
@@ -238,14 +238,14 @@ fn migrate_live(world: &World, seed: &str) {
 }
 
 /// From now on the target is responsible.
-fn hand_over(world: &World) {
+fn hand_over(world: &ProberWorld) {
     change_cluster(
         world,
         json!({"spec": {"shoot": {"status": {"seedName": "target"}}}}),
     );
 }
 
-fn change_cluster(world: &World, patch: serde_json::Value) {
+fn change_cluster(world: &ProberWorld, patch: serde_json::Value) {
     world
         .seed
         .store()
@@ -255,7 +255,7 @@ fn change_cluster(world: &World, patch: serde_json::Value) {
 
 #[tokio::test]
 async fn the_source_of_a_live_migration_protects_until_it_hands_over() {
-    let mut world = World::running().await;
+    let mut world = ProberWorld::running().await;
     migrate_live(&world, "source");
     world.nodes.cut_all();
     world.until([held("1"), held("1"), held("1")]).await;
@@ -275,7 +275,7 @@ async fn the_source_of_a_live_migration_protects_until_it_hands_over() {
 
 #[tokio::test]
 async fn the_target_of_a_live_migration_waits_until_it_is_handed_over() {
-    let mut world = World::new().await;
+    let mut world = ProberWorld::new().await;
     migrate_live(&world, "target");
     world.hold_down(KCM, "2");
     world.start(CONFIG);
@@ -289,7 +289,7 @@ async fn the_target_of_a_live_migration_waits_until_it_is_handed_over() {
 #[tokio::test]
 async fn without_machines_only_nodes_that_renew_bring_back_what_is_held_down() {
     // D-55, D-59
-    let mut world = World::running().await;
+    let mut world = ProberWorld::running().await;
     migrate_live(&world, "source");
     world.nodes.cut_all();
     world.until([held("1"), held("1"), held("1")]).await;

@@ -8,10 +8,10 @@ use testbed::api::{Fault, When};
 use testbed::gardener;
 use tokio::time::{sleep, timeout};
 
-use super::world::{CA, CONFIG, KCM, MCM, NAMESPACE, World, at, held};
+use super::world::{CA, CONFIG, KCM, MCM, NAMESPACE, ProberWorld, at, held};
 
 pub struct Served {
-    pub world: World,
+    pub world: ProberWorld,
     pub metrics: String,
     pub health: String,
 }
@@ -22,17 +22,17 @@ impl Served {
     }
 
     pub async fn start_with(flags: &[&str]) -> Self {
-        let served = Self::serve(World::new().await, flags).await;
+        let served = Self::serve(ProberWorld::new().await, flags).await;
         served.world.probes(3).await;
         served
     }
 
     /// A prober that may not have begun to probe.
-    pub async fn serve(world: World, flags: &[&str]) -> Self {
+    pub async fn serve(world: ProberWorld, flags: &[&str]) -> Self {
         Self::serve_with(world, CONFIG, flags).await
     }
 
-    pub async fn serve_with(mut world: World, config: &str, flags: &[&str]) -> Self {
+    pub async fn serve_with(mut world: ProberWorld, config: &str, flags: &[&str]) -> Self {
         let [metrics, health] = [world.address(), world.address()];
         world.servers = vec![
             format!("--metrics-bind-address={metrics}"),
@@ -115,7 +115,7 @@ async fn health_and_readiness_are_served() {
 #[tokio::test]
 async fn a_seed_that_knows_no_machines_is_as_one_that_has_none() {
     // D-55
-    let world = World::new().await;
+    let world = ProberWorld::new().await;
     let groups = r#"{"kind": "APIGroupList", "apiVersion": "v1", "groups": [{"name": "apps", "versions": []}]}"#;
     let groups = Fault::Answer {
         code: 200,
@@ -153,7 +153,7 @@ async fn a_prober_that_cannot_list_something_it_works_by_shows_that_it_is_blind(
         "deployments.apps",
         "clusters.extensions.gardener.cloud",
     ];
-    let world = World::new().await;
+    let world = ProberWorld::new().await;
     let refused = RESOURCES.map(|resource| {
         world
             .seed
@@ -199,7 +199,7 @@ async fn a_prober_that_cannot_list_something_it_works_by_shows_that_it_is_blind(
 
 #[tokio::test]
 async fn a_kind_that_does_not_exist_makes_no_prober_blind() {
-    let world = World::new().await;
+    let world = ProberWorld::new().await;
     let config = format!(
         "{CONFIG}- ref: {{kind: Nothing, name: n, apiVersion: none.example.org/v1}}\n  optional: true\n  scaleUp: {{}}\n  scaleDown: {{}}\n"
     );

@@ -7,11 +7,11 @@ use testbed::gardener;
 use testbed::kubelets::READY_AFTER;
 use tokio::time::Instant;
 
-use super::world::{CA, CONFIG, KCM, MCM, NAMESPACE, World, at, held};
+use super::world::{CA, CONFIG, KCM, MCM, NAMESPACE, ProberWorld, at, held};
 
 #[tokio::test]
 async fn an_outage_takes_all_down_and_its_end_brings_all_back() {
-    let world = World::running().await;
+    let world = ProberWorld::running().await;
     world.change(MCM, |object| object["spec"]["replicas"] = json!(2));
     world.nodes.cut_all();
     world.until([held("1"), held("2"), held("1")]).await;
@@ -26,7 +26,7 @@ async fn an_outage_takes_all_down_and_its_end_brings_all_back() {
 
 #[tokio::test]
 async fn a_later_level_of_a_scale_down_waits_for_one_that_cannot_be_written_but_not_for_ever() {
-    let world = World::running().await;
+    let world = ProberWorld::running().await;
     world.delete(MCM);
     world.nodes.cut_all();
     world.until([held("1"), at(0), held("1")]).await;
@@ -36,7 +36,7 @@ async fn a_later_level_of_a_scale_down_waits_for_one_that_cannot_be_written_but_
 
 #[tokio::test]
 async fn a_mandatory_dependent_that_is_missing_holds_back_the_later_levels_of_a_scale_up() {
-    let world = World::running().await;
+    let world = ProberWorld::running().await;
     world.delete(MCM);
     world.hold_down(KCM, "2");
     world.hold_down(CA, "1");
@@ -51,7 +51,8 @@ async fn a_mandatory_dependent_that_is_missing_holds_back_the_later_levels_of_a_
 #[tokio::test]
 async fn an_optional_dependent_that_is_missing_is_no_obstacle() {
     let world =
-        World::running_with(&CONFIG.replace("scaleUp: {level: 2}", "scaleUp: {level: 0}")).await;
+        ProberWorld::running_with(&CONFIG.replace("scaleUp: {level: 2}", "scaleUp: {level: 0}"))
+            .await;
     world.delete(CA);
     world.nodes.cut_all();
     world.until([held("1"), held("1"), at(0)]).await;
@@ -66,7 +67,7 @@ async fn a_kind_that_does_not_exist_holds_back_the_later_levels_of_a_scale_up_on
         "kind: Deployment, name: machine-controller-manager",
         "kind: Depoyment, name: machine-controller-manager",
     );
-    let world = World::running_with(&config).await;
+    let world = ProberWorld::running_with(&config).await;
     world.nodes.cut_all();
     world.until([held("1"), at(1), held("1")]).await;
     world.nodes.heal_all();
@@ -79,7 +80,7 @@ async fn a_kind_that_does_not_exist_holds_back_the_later_levels_of_a_scale_up_on
 #[tokio::test]
 async fn a_level_that_never_gets_ready_does_not_stop_the_way_up() {
     // Rule 69
-    let world = World::running().await;
+    let world = ProberWorld::running().await;
     world.nodes.cut_all();
     world.until([held("1"), held("1"), held("1")]).await;
     world.change(KCM, |object| {
@@ -94,7 +95,7 @@ async fn a_level_that_never_gets_ready_does_not_stop_the_way_up() {
 #[tokio::test]
 async fn one_candidate_brings_back_what_is_held_down_and_nothing_else() {
     // D-20
-    let mut world = World::new().await;
+    let mut world = ProberWorld::new().await;
     for node in &world.nodes.names()[1..] {
         world
             .seed
@@ -125,7 +126,7 @@ async fn a_relapse_abandons_the_way_up_before_its_next_write() {
         "scaleUp: {level: 1}",
         "scaleUp: {level: 1, initialDelay: 20s}",
     );
-    let world = World::running_with(&config).await;
+    let world = ProberWorld::running_with(&config).await;
     world.nodes.cut_all();
     world.until([held("1"), held("1"), held("1")]).await;
     world.nodes.heal_all();
@@ -139,7 +140,7 @@ async fn a_relapse_abandons_the_way_up_before_its_next_write() {
 #[tokio::test]
 async fn recovery_must_last_where_the_config_says_so() {
     // D-22
-    let mut world = World::new().await;
+    let mut world = ProberWorld::new().await;
     world.hold_down(KCM, "1");
     world.start(&format!("{CONFIG}scaleUpStabilization: 3s\n"));
     world.probes(1).await;
@@ -162,7 +163,7 @@ async fn a_recovery_abandons_the_way_down() {
         "scaleDown: {level: 1}",
         "scaleDown: {level: 1, initialDelay: 20s}",
     );
-    let world = World::running_with(&config).await;
+    let world = ProberWorld::running_with(&config).await;
     world.nodes.cut_all();
     world.until([at(1), held("1"), held("1")]).await;
     world.nodes.heal_all();

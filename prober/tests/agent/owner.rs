@@ -9,7 +9,7 @@ use testbed::dns::{Dns, Reply};
 use tokio::time::{Instant, timeout};
 
 use super::operations::Served;
-use super::world::{CA, CONFIG, KCM, MCM, NAMESPACE, World, at, held};
+use super::world::{CA, CONFIG, KCM, MCM, NAMESPACE, ProberWorld, at, held};
 
 const ALL_HELD: [&str; 3] = ["1", "1", "1"];
 
@@ -36,7 +36,7 @@ pub const IMPATIENT: &str = "tolerance: 2s";
 const TOLERANCE: Duration = Duration::from_secs(2);
 
 /// The seed `here`, with the shoot's internal domain.
-fn placed(world: World) -> World {
+fn placed(world: ProberWorld) -> ProberWorld {
     let clusters = "clusters.extensions.gardener.cloud";
     let place = |cluster: &mut Value| {
         cluster["spec"]["seed"] = json!({"metadata": {"name": "here", "uid": "an-id"}});
@@ -51,8 +51,8 @@ fn placed(world: World) -> World {
     world
 }
 
-async fn world() -> World {
-    placed(World::new().await)
+async fn world() -> ProberWorld {
+    placed(ProberWorld::new().await)
 }
 
 pub async fn dns(reply: Reply) -> Dns {
@@ -95,15 +95,15 @@ async fn until_checked(served: &Served) {
     served.until_metric(ours, |count| count > before).await;
 }
 
-async fn all_held(world: &World) {
+async fn all_held(world: &ProberWorld) {
     world.until(ALL_HELD.map(held)).await;
 }
 
-async fn all_up(world: &World) {
+async fn all_up(world: &ProberWorld) {
     world.until([at(1), at(1), at(1)]).await;
 }
 
-fn dependents(world: &World) -> [super::world::Dependent; 3] {
+fn dependents(world: &ProberWorld) -> [super::world::ReplicaState; 3] {
     [KCM, MCM, CA].map(|name| world.dependent(name))
 }
 
@@ -218,7 +218,10 @@ async fn a_record_that_changes_in_mid_outage_ends_all_writing_until_it_is_ours_a
     let (_, page) = served
         .get(&format!("{}/", served.health), "text/html")
         .await;
-    assert!(page.contains("It belongs to another seed"), "{page}");
+    assert!(
+        page.contains("the prober neither probes nor writes it"),
+        "{page}"
+    );
 
     dns.say(Reply::text("here"));
     all_up(&served.world).await;
@@ -363,7 +366,7 @@ async fn the_section_is_applied_while_the_prober_runs() {
 #[tokio::test]
 async fn without_a_domain_in_the_cluster_nothing_is_asked_and_nothing_is_known() {
     let dns = dns(Reply::text("here")).await;
-    let served = Served::serve_with(World::new().await, &config(&dns, IMPATIENT), &[]).await;
+    let served = Served::serve_with(ProberWorld::new().await, &config(&dns, IMPATIENT), &[]).await;
     until_owner(&served, 503, "the Cluster does not say").await;
     assert_eq!(dns.asked(), Vec::<String>::new());
     served.world.end().await;

@@ -5,13 +5,13 @@ use serde_json::json;
 use testbed::api::{Fault, When};
 use testbed::gardener;
 
-use super::world::{CA, KCM, MCM, NAMESPACE, World, at, held};
+use super::world::{CA, KCM, MCM, NAMESPACE, ProberWorld, at, held};
 
 const DEPLOYMENTS: &str = "deployments.apps";
 
 /// At the moment at which the first write to machine-controller-manager arrives, it is deleted;
 /// then `successor` is made.
-fn replace_at_the_first_write(world: &World, successor: Option<i64>) {
+fn replace_at_the_first_write(world: &ProberWorld, successor: Option<i64>) {
     let store = world.seed.store().clone();
     let first =
         store.get(DEPLOYMENTS, NAMESPACE, MCM).expect("it exists")["metadata"]["uid"].clone();
@@ -36,7 +36,7 @@ fn replace_at_the_first_write(world: &World, successor: Option<i64>) {
 
 #[tokio::test]
 async fn a_successor_of_the_same_name_is_remembered_by_its_own_replicas() {
-    let world = World::running().await;
+    let world = ProberWorld::running().await;
     replace_at_the_first_write(&world, Some(4));
     world.nodes.cut_all();
     world.until([held("1"), held("4"), held("1")]).await;
@@ -47,7 +47,7 @@ async fn a_successor_of_the_same_name_is_remembered_by_its_own_replicas() {
 
 #[tokio::test]
 async fn a_successor_does_not_inherit_what_was_remembered_of_the_one_before() {
-    let world = World::running().await;
+    let world = ProberWorld::running().await;
     world.change(MCM, |object| object["spec"]["replicas"] = json!(3));
     world.nodes.cut_all();
     world.until([held("1"), held("3"), held("1")]).await;
@@ -61,7 +61,7 @@ async fn a_successor_does_not_inherit_what_was_remembered_of_the_one_before() {
 
 #[tokio::test]
 async fn one_that_goes_away_at_its_write_stops_no_other_and_continues_when_it_is_back() {
-    let world = World::running().await;
+    let world = ProberWorld::running().await;
     replace_at_the_first_write(&world, None);
     world.nodes.cut_all();
     world.until_it_is(KCM, held("1")).await;

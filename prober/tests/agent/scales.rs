@@ -6,7 +6,7 @@ use testbed::api::{Fault, Resource, Rule, When};
 use testbed::gardener;
 
 use super::log::SEED_TOKEN;
-use super::world::{CONFIG, KCM, MCM, NAMESPACE, World, held};
+use super::world::{CONFIG, KCM, MCM, NAMESPACE, ProberWorld, held};
 
 const SCALERS: &str = "scalers.bed.example.org";
 const SCALER: &str = "ref: {kind: Scaler, name: scaler, apiVersion: bed.example.org/v1}";
@@ -14,8 +14,8 @@ const SCALER: &str = "ref: {kind: Scaler, name: scaler, apiVersion: bed.example.
 const OTHER: &str = "shoot--p--a";
 
 /// A world in which the shoot and another one have a Scaler that the config names too.
-async fn world() -> (World, String) {
-    let world = World::new().await;
+async fn world() -> (ProberWorld, String) {
+    let world = ProberWorld::new().await;
     let scalers = Resource::custom("bed.example.org/v1", "scalers", "Scaler").with_status();
     world.seed.store().register(scalers.with_scale());
     let mut user = gardener::seed_prober();
@@ -45,7 +45,7 @@ fn reads(namespace: &'static str) -> When {
 }
 
 /// Waits until the shoot's scaler is at 0.
-async fn goes_down(world: &World) {
+async fn goes_down(world: &ProberWorld) {
     let down = world.seed.store().wait_for(|store| {
         (store.get(SCALERS, NAMESPACE, "scaler")?["spec"]["replicas"] == 0).then_some(())
     });

@@ -13,11 +13,11 @@ use tracing_subscriber::layer::SubscriberExt;
 
 use super::operations::Served;
 use super::owner::{self, config, dns};
-use super::world::World;
+use super::world::ProberWorld;
 
 #[tokio::test]
 async fn a_shoot_that_hosts_itself_is_neither_probed_nor_asked_about_nor_reported() {
-    let world = World::new().await;
+    let world = ProberWorld::new().await;
     world.delete_cluster();
     let mut cluster = gardener::cluster("kube-system", None);
     cluster["spec"]["shoot"]["spec"]["provider"]["workers"][0]["controlPlane"] = json!({});

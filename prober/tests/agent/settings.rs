@@ -5,11 +5,11 @@ use prober_core::options::{GARDEN, PAUSE, RESTORE_ONLY_HELD_DOWN, SCALE_UP_STABI
 use serde_json::{Value, json};
 
 use super::operations::Served;
-use super::world::{CA, CONFIG, KCM, MCM, NAMESPACE, World, at, held};
+use super::world::{CA, CONFIG, KCM, MCM, NAMESPACE, ProberWorld, at, held};
 
 #[tokio::test]
 async fn a_pause_on_garden_stops_every_write_unless_the_shoots_namespace_says_otherwise() {
-    let world = World::new().await;
+    let world = ProberWorld::new().await;
     world.annotate(GARDEN, PAUSE, json!("true"));
     let served = Served::serve(world, &[]).await;
     let world = &served.world;
@@ -37,7 +37,7 @@ async fn a_pause_on_garden_stops_every_write_unless_the_shoots_namespace_says_ot
 
 #[tokio::test]
 async fn what_is_restored_is_set_for_a_seed_and_for_a_shoot() {
-    let mut world = World::new().await;
+    let mut world = ProberWorld::new().await;
     world.annotate(GARDEN, RESTORE_ONLY_HELD_DOWN, json!("true"));
     world.change(KCM, |object| object["spec"]["replicas"] = json!(0));
     world.hold_down(MCM, "2");
@@ -52,7 +52,7 @@ async fn what_is_restored_is_set_for_a_seed_and_for_a_shoot() {
 
 #[tokio::test]
 async fn how_long_a_recovery_must_last_is_set_for_a_seed_and_for_a_shoot() {
-    let mut world = World::new().await;
+    let mut world = ProberWorld::new().await;
     world.annotate(GARDEN, SCALE_UP_STABILIZATION, json!("1h"));
     world.hold_down(KCM, "1");
     world.start(CONFIG);
@@ -65,7 +65,7 @@ async fn how_long_a_recovery_must_last_is_set_for_a_seed_and_for_a_shoot() {
 
 #[tokio::test]
 async fn a_value_that_cannot_be_read_is_reported_and_what_garden_sets_holds() {
-    let world = World::new().await;
+    let world = ProberWorld::new().await;
     world.annotate(GARDEN, PAUSE, json!("true"));
     world.annotate(NAMESPACE, PAUSE, json!("not for now"));
     world.hold_down(KCM, "1");

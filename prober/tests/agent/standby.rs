@@ -11,7 +11,7 @@ use testbed::gardener;
 use tokio::time::timeout;
 
 use super::log::STANDBY_TOKEN;
-use super::world::{CONFIG, LEASES, NAMESPACE, World, at, held, scales};
+use super::world::{CONFIG, LEASES, NAMESPACE, ProberWorld, at, held, scales};
 
 const STANDBY: &str = "system:serviceaccount:garden:standby";
 const LOCK: (&str, &str, &str) = (
@@ -28,7 +28,7 @@ const ELECTION: [&str; 4] = [
 ];
 
 struct Pair {
-    world: World,
+    world: ProberWorld,
     /// The name of the leader in the election.
     leader: String,
     /// The standby's connections to the shoot.
@@ -39,10 +39,10 @@ struct Pair {
 impl Pair {
     /// Both have seen the leases change.
     async fn start() -> Self {
-        Self::of(World::new().await).await
+        Self::of(ProberWorld::new().await).await
     }
 
-    async fn of(mut world: World) -> Self {
+    async fn of(mut world: ProberWorld) -> Self {
         world.seed.access().grant(
             STANDBY_TOKEN,
             User {
@@ -208,7 +208,7 @@ async fn a_standby_protects_a_shoot_that_its_leader_cannot_see_and_the_leader_re
 
 #[tokio::test]
 async fn beside_a_leader_that_acts_a_standby_writes_nothing_in_a_whole_outage_and_its_recovery() {
-    let world = World::new().await;
+    let world = ProberWorld::new().await;
     // So that the leader has its time also on a busy machine.
     world.apply(gardener::cluster(NAMESPACE, Some("12s")));
     let pair = Pair::of(world).await;
@@ -231,7 +231,7 @@ async fn beside_a_leader_that_acts_a_standby_writes_nothing_in_a_whole_outage_an
 
 #[tokio::test]
 async fn a_standby_of_a_seed_that_wants_none_to_protect_leaves_an_outage_to_the_leader() {
-    let world = World::new().await;
+    let world = ProberWorld::new().await;
     world.annotate(GARDEN, STANDBY_PROTECTS, json!("false"));
     let mut pair = Pair::of(world).await;
     pair.world.kill().await;

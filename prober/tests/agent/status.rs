@@ -11,7 +11,7 @@ use testbed::api::{Fault, When};
 
 use super::log::SEED_TOKEN;
 use super::operations::Served;
-use super::world::{CONFIG, KCM, NAMESPACE, World, at, held};
+use super::world::{CONFIG, KCM, NAMESPACE, ProberWorld, at, held};
 
 async fn shown(served: &Served) -> Value {
     let (status, body) = served
@@ -190,7 +190,7 @@ async fn a_replica_that_waits_says_who_leads() {
         "--enable-leader-election=true",
         "--leader-election-namespace=garden",
     ];
-    let world = World::new().await;
+    let world = ProberWorld::new().await;
     let spec = json!({
         "holderIdentity": "another", "leaseDurationSeconds": 15, "renewTime": "2020-01-01T00:00:00.000000Z", "leaseTransitions": 0,
     });
@@ -214,7 +214,7 @@ async fn a_replica_that_waits_says_who_leads() {
 
 #[tokio::test]
 async fn whether_a_shoot_is_paused_is_not_known_while_namespaces_may_not_be_read() {
-    let world = World::new().await;
+    let world = ProberWorld::new().await;
     let folder = tempfile::tempdir().expect("a folder");
     let file = folder.path().join("kubeconfig");
     std::fs::write(&file, world.seed.kubeconfig(SEED_TOKEN)).expect("a file");

@@ -10,7 +10,7 @@ use tokio::time::{Instant, timeout};
 
 use super::log::SHOOT_TOKEN;
 use super::operations::Served;
-use super::world::{CA, KCM, MCM, NAMESPACE, World, at, held, scales};
+use super::world::{CA, KCM, MCM, NAMESPACE, ProberWorld, at, held, scales};
 
 /// At most so many protective writes are in flight at once, by the specification.
 const IN_FLIGHT: usize = 32;
@@ -20,7 +20,7 @@ const ANSWER: Duration = Duration::from_millis(50);
 #[tokio::test]
 async fn a_prober_asked_to_stop_while_a_shoot_asks_for_time_stops_at_once() {
     // Fault 1: the wait of a 429 can be cancelled.
-    let mut world = World::running().await;
+    let mut world = ProberWorld::running().await;
     let id = world.shoot.faults().add(When::any(), Fault::throttle(600));
     timeout(PATIENCE, world.shoot.faults().met(id, 1))
         .await
@@ -37,7 +37,7 @@ async fn a_prober_asked_to_stop_while_a_shoot_asks_for_time_stops_at_once() {
 #[tokio::test]
 async fn an_operators_word_that_comes_between_decision_and_write_is_heeded() {
     // Fault 45: it is there when the write arrives, and no watch has shown it.
-    let world = World::running().await;
+    let world = ProberWorld::running().await;
     let store = world.seed.store().clone();
     let word = When::matches(move |record| {
         if record.is_write() && record.name == MCM {
@@ -65,7 +65,7 @@ async fn an_operators_word_that_comes_between_decision_and_write_is_heeded() {
 async fn hundred_shoots_that_fail_at_once_are_held_down_with_a_bounded_number_of_writes_at_once() {
     // Fault 53. They share one API server here, which changes nothing for the seed.
     const SHOOTS: usize = 100;
-    let world = World::new().await;
+    let world = ProberWorld::new().await;
     let namespace = |number: usize| format!("shoot--p--s{number}");
     for number in 0..SHOOTS {
         for node in world.nodes.names() {
@@ -139,7 +139,7 @@ async fn hundred_shoots_that_fail_at_once_are_held_down_with_a_bounded_number_of
 #[tokio::test]
 async fn a_conflict_that_may_not_be_looked_into_is_left_to_the_next_probe() {
     // Without the right to get a Deployment.
-    let mut world = World::running().await;
+    let mut world = ProberWorld::running().await;
     let gets = world
         .seed
         .faults()

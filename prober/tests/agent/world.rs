@@ -49,7 +49,7 @@ dependentResourceInfos:
   scaleDown: {level: 0}
 ";
 
-pub struct World {
+pub struct ProberWorld {
     pub seed: MemoryApi,
     pub shoot: MemoryApi,
     pub nodes: Nodes,
@@ -63,7 +63,7 @@ pub struct World {
     probers: Vec<(CancellationToken, JoinHandle<anyhow::Result<()>>)>,
 }
 
-impl World {
+impl ProberWorld {
     /// An address on loopback that nobody else is given.
     pub fn address(&mut self) -> SocketAddr {
         let held = hold_port(0).expect("a free port");
@@ -248,12 +248,12 @@ impl World {
         });
     }
 
-    pub fn dependent(&self, name: &str) -> Dependent {
+    pub fn dependent(&self, name: &str) -> ReplicaState {
         dependent(self.seed.store(), name).expect("it exists")
     }
 
     /// Waits until the dependents KCM, MCM and CA are as wanted.
-    pub async fn until(&self, wanted: [Dependent; 3]) {
+    pub async fn until(&self, wanted: [ReplicaState; 3]) {
         let reached = self.seed.store().wait_for(|store| {
             let found = [KCM, MCM, CA].map(|name| dependent(store, name).unwrap_or_default());
             (found == wanted).then_some(())
@@ -267,7 +267,7 @@ impl World {
     }
 
     /// Waits until one Deployment is as wanted.
-    pub async fn until_it_is(&self, name: &str, wanted: Dependent) {
+    pub async fn until_it_is(&self, name: &str, wanted: ReplicaState) {
         let reached = self
             .seed
             .store()
@@ -343,37 +343,37 @@ fn answered(record: &Record) -> bool {
 
 /// What matters of a dependent.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Dependent {
+pub struct ReplicaState {
     pub replicas: i64,
     pub memory: Option<String>,
     pub marker: bool,
 }
 
 /// As an untouched dependent is.
-pub fn at(replicas: i64) -> Dependent {
-    Dependent {
+pub fn at(replicas: i64) -> ReplicaState {
+    ReplicaState {
         replicas,
-        ..Dependent::default()
+        ..ReplicaState::default()
     }
 }
 
 /// As a dependent is that is held down.
-pub fn held(memory: &str) -> Dependent {
-    Dependent {
+pub fn held(memory: &str) -> ReplicaState {
+    ReplicaState {
         replicas: 0,
         memory: Some(memory.to_owned()),
         marker: true,
     }
 }
 
-fn dependent(store: &Store, name: &str) -> Option<Dependent> {
+fn dependent(store: &Store, name: &str) -> Option<ReplicaState> {
     let object = store.get(DEPLOYMENTS, NAMESPACE, name)?;
     let annotation = |key: &str| {
         object["metadata"]["annotations"][key]
             .as_str()
             .map(str::to_owned)
     };
-    Some(Dependent {
+    Some(ReplicaState {
         replicas: object["spec"]["replicas"].as_i64().unwrap_or(1),
         memory: annotation(REPLICAS),
         marker: annotation(PROTECTED).is_some(),

@@ -12,7 +12,7 @@ use prober_core::replicas::Observed;
 use tokio::sync::{Semaphore, mpsc, watch};
 use tokio_util::task::AbortOnDropHandle;
 
-use super::Kind;
+use super::ScalableKind;
 use crate::seed::within;
 
 /// The limit of a try, and the waits after the first ones.
@@ -25,7 +25,7 @@ const AT_ONCE: usize = 16;
 /// Reads the scales of one kind.
 pub struct ScaleReader {
     client: Client,
-    kind: Kind,
+    kind: ScalableKind,
     changes: mpsc::Sender<Key>,
     permits: Semaphore,
 }
@@ -56,7 +56,7 @@ impl ScaleReading {
 
 impl ScaleReader {
     /// What was read goes to `changes`.
-    pub fn new(client: Client, kind: Kind, changes: mpsc::Sender<Key>) -> Arc<Self> {
+    pub fn new(client: Client, kind: ScalableKind, changes: mpsc::Sender<Key>) -> Arc<Self> {
         Arc::new(Self {
             client,
             kind,
