@@ -28,7 +28,7 @@ const CHUNK: usize = 2048;
 /// One client in its steady state: connected, all leases known.
 pub struct ProbeBench {
     runtime: Runtime,
-    engine: ShootClient<KnownSecret>,
+    client: ShootClient<KnownSecret>,
     book: LeaseClocks,
     /// Dropped last: the client's connection ends before its server, which gives the same answers
     /// again and again, in a thread of its own, so that nothing it does is counted as its client's.
@@ -80,7 +80,7 @@ impl ProbeBench {
             .enable_all()
             .build()
             .expect("a runtime");
-        let engine = {
+        let client = {
             let _inside = runtime.enter();
             let known = KnownSecret(Arc::new(KubeconfigSecret {
                 kubeconfig: Some(kubeconfig),
@@ -89,7 +89,7 @@ impl ProbeBench {
         };
         let mut probing = Self {
             runtime,
-            engine,
+            client,
             book: LeaseClocks::default(),
             _server: (api, apart),
         };
@@ -103,7 +103,7 @@ impl ProbeBench {
     pub fn leases(&mut self) -> usize {
         self.runtime.block_on(async {
             let budget = Budget::starting_now(Duration::from_secs(10));
-            let seen = self.engine.leases(budget).await.expect("a complete answer");
+            let seen = self.client.leases(budget).await.expect("a complete answer");
             let count = seen.items.len();
             self.book.observe(&seen.times, seen.items.iter(), GRACE);
             count
@@ -114,7 +114,7 @@ impl ProbeBench {
     pub fn nodes(&mut self) -> usize {
         self.runtime.block_on(async {
             let budget = Budget::starting_now(Duration::from_secs(10));
-            self.engine
+            self.client
                 .nodes(budget)
                 .await
                 .expect("a complete answer")

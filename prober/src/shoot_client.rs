@@ -27,7 +27,7 @@ use prober_core::verdict::NodeRecord;
 use tokio::time::{Instant, timeout, timeout_at};
 
 use self::connection::{ApiConnection, ApiResponse};
-use self::error::{Cause, ProbeError, ProbeStage};
+use self::error::{Cause, ProbeError, ProbeStep};
 use self::kubeconfig::{KubeconfigError, ShootAccess};
 use self::resources::Resources;
 use self::wire::{ItemList, NodeList};
@@ -94,7 +94,7 @@ pub struct Listing<T> {
 }
 
 struct ListRequest {
-    stage: ProbeStage,
+    stage: ProbeStep,
     /// With the query.
     path: &'static str,
     /// The most bytes of all pages together.
@@ -103,20 +103,20 @@ struct ListRequest {
 
 /// In one page unless the API server wants it otherwise.
 const LEASES: ListRequest = ListRequest {
-    stage: ProbeStage::Leases,
+    stage: ProbeStep::Leases,
     path: "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases",
     limit: MAX_ANSWER,
 };
 /// In pages small enough to be read beside those of other shoots ([`resources`]): kubectl's 500
 /// nodes come to 5 MB.
 const NODES: ListRequest = ListRequest {
-    stage: ProbeStage::Nodes,
+    stage: ProbeStep::Nodes,
     path: "/api/v1/nodes?limit=200",
     limit: MAX_NODES,
 };
 
 #[derive(Clone, Copy)]
-struct ApiRequest<'a> {
+struct GetRequest<'a> {
     /// With the query.
     path: &'a str,
     /// The most bytes of the answer.
@@ -168,15 +168,15 @@ impl<S: Secrets + Sync> ShootClient<S> {
     /// Begins a probe: lists the leases of all nodes, after `/version` where that is due.
     pub async fn leases(&mut self, budget: Budget) -> Result<Listing<LeaseList>, ProbeError> {
         self.renew_connection()
-            .map_err(|cause| self.failed(ProbeStage::Kubeconfig, cause))?;
+            .map_err(|cause| self.failed(ProbeStep::Kubeconfig, cause))?;
         if self.needs_version {
-            let request = ApiRequest {
+            let request = GetRequest {
                 path: "/version",
                 limit: MAX_VERSION,
                 budget,
             };
             let answer = self.get(request).await;
-            answer.map_err(|cause| self.failed(ProbeStage::Version, cause))?;
+            answer.map_err(|cause| self.failed(ProbeStep::Version, cause))?;
             self.needs_version = false;
         }
         self.list(&LEASES, budget).await
@@ -210,7 +210,7 @@ impl<S: Secrets + Sync> ShootClient<S> {
         self.needs_version = true;
     }
 
-    fn failed(&mut self, stage: ProbeStage, cause: Cause) -> ProbeError {
+    fn failed(&mut self, stage: ProbeStep, cause: Cause) -> ProbeError {
         self.needs_version = true;
         if cause.may_be_stale_connection() {
             self.connection = None;
@@ -241,7 +241,7 @@ impl<S: Secrets + Sync> ShootClient<S> {
         let mut first_sent = None;
         let mut items = L::default();
         for _ in 0..MAX_PAGES {
-            let request = ApiRequest {
+            let request = GetRequest {
                 path: &path,
                 limit: left.min(MAX_ANSWER),
                 budget,
@@ -263,7 +263,7 @@ impl<S: Secrets + Sync> ShootClient<S> {
 
     /// One request, and another one with the Secret read again when the credentials are not
     /// accepted.
-    async fn get(&mut self, request: ApiRequest<'_>) -> Result<ApiResponse, Cause> {
+    async fn get(&mut self, request: GetRequest<'_>) -> Result<ApiResponse, Cause> {
         match self.request(request).await {
             Err(Cause::Unauthorized) => {
                 let secret = timeout_at(request.budget.deadline, self.secrets.reread())
@@ -280,7 +280,7 @@ impl<S: Secrets + Sync> ShootClient<S> {
     }
 
     /// One request; on a kept connection up to two. The connection that has answered is kept.
-    async fn request(&mut self, request: ApiRequest<'_>) -> Result<ApiResponse, Cause> {
+    async fn request(&mut self, request: GetRequest<'_>) -> Result<ApiResponse, Cause> {
         let connection = match self.connection.take() {
             Some(connection) => connection,
             None => self.connect(request.budget)?,
@@ -294,7 +294,7 @@ impl<S: Secrets + Sync> ShootClient<S> {
     async fn hedged(
         &self,
         connection: ApiConnection,
-        request: ApiRequest<'_>,
+        request: GetRequest<'_>,
     ) -> Result<ConnectionAttempt, Cause> {
         let is_kept = connection.answered;
         let mut first = pin!(attempt(connection, request));
@@ -340,7 +340,7 @@ impl<S: Secrets + Sync> ShootClient<S> {
     }
 }
 
-async fn attempt(mut connection: ApiConnection, request: ApiRequest<'_>) -> ConnectionAttempt {
+async fn attempt(mut connection: ApiConnection, request: GetRequest<'_>) -> ConnectionAttempt {
     let answer = connection.get(request.path, request.limit).await;
     (connection, answer)
 }

@@ -533,6 +533,12 @@ fn without_its_section_no_owner_record_is_checked_and_with_it_the_rest_has_defau
 }
 
 #[test]
+fn an_owner_check_that_is_no_object_is_refused() {
+    let said = "ownerCheck: 5: expected an object";
+    assert_eq!(errors(&minimal("ownerCheck: 5")), [said]);
+}
+
+#[test]
 fn an_owner_check_that_makes_no_sense_is_refused_with_its_field_and_value() {
     let check = |words: &str| {
         minimal(&format!(
@@ -566,7 +572,6 @@ fn an_owner_check_that_makes_no_sense_is_refused_with_its_field_and_value() {
             "ownerCheck.value",
             "{{seedUID}}",
         ),
-        (minimal("ownerCheck: 5"), "ownerCheck", "an object"),
         (check("interval: 999ms"), "ownerCheck.interval", "999ms"),
         (check("timeout: 0s"), "ownerCheck.timeout", "0s"),
         (

@@ -340,7 +340,7 @@ mod tests {
     use strum::VariantNames;
 
     use super::*;
-    use crate::shoot_client::error::ProbeStage;
+    use crate::shoot_client::error::ProbeStep;
     use prober_core::lease::LeaseState;
     use prober_core::lifecycle::{StopReason, WaitReason};
     use prober_core::options::Source;
@@ -351,7 +351,7 @@ mod tests {
     fn the_words_that_operators_search_for_are_these() {
         assert_eq!(Direction::VARIANTS, ["up", "down"]);
         assert_eq!(
-            ProbeStage::VARIANTS,
+            ProbeStep::VARIANTS,
             ["kubeconfig", "version", "leases", "nodes", "machines"]
         );
         assert_eq!(

@@ -17,7 +17,7 @@ use prober_core::shoot::{Environment, Report};
 
 use super::shoot_statuses::{Failure, StatusHandle};
 use crate::driver::{Driver, Reporter};
-use crate::shoot_client::error::{Cause, ProbeError, ProbeStage};
+use crate::shoot_client::error::{Cause, ProbeError, ProbeStep};
 use crate::write::WriteError;
 
 /// Reports in the shoot's status, the log, metrics and Events.
@@ -38,7 +38,7 @@ impl Reporter for AgentReporter {
             Report::Found => driver.probe_complete(),
             // The probe was complete but for them.
             Report::MachinesUnknown => {
-                let (stage, cause) = (ProbeStage::Machines, Cause::SeedUnknown("Machines"));
+                let (stage, cause) = (ProbeStep::Machines, Cause::SeedUnknown("Machines"));
                 Self::probe_failed(driver, &ProbeError { stage, cause });
             }
             Report::Begun(direction) => {

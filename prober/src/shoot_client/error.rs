@@ -13,7 +13,7 @@ use super::wire::DecodeError;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, IntoStaticStr, VariantNames)]
 #[strum(serialize_all = "snake_case", const_into_str)]
-pub enum ProbeStage {
+pub enum ProbeStep {
     Kubeconfig,
     Version,
     Leases,
@@ -25,7 +25,7 @@ pub enum ProbeStage {
 #[derive(Debug, thiserror::Error)]
 #[error("{stage}: {cause}", stage = .stage.into_str())]
 pub struct ProbeError {
-    pub stage: ProbeStage,
+    pub stage: ProbeStep,
     #[source]
     pub cause: Cause,
 }

@@ -217,10 +217,10 @@ async fn a_secret_that_is_rotated_in_the_middle_of_a_probe_counts_from_the_next_
     shoot.healthy().await;
     shoot.asked();
     let budget = Budget::starting_now(shoot.timeout);
-    shoot.engine.leases(budget).await.expect("leases");
+    shoot.client.leases(budget).await.expect("leases");
     shoot.api.access().grant("new-token", shoot_probe());
     shoot.secret.set(&shoot.api.kubeconfig("new-token"));
-    shoot.engine.nodes(budget).await.expect("nodes");
+    shoot.client.nodes(budget).await.expect("nodes");
     let connections = |shoot: &TestShoot| shoot.api.connections().accepted;
     assert_eq!(
         connections(&shoot),

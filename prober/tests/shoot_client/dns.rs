@@ -150,7 +150,7 @@ async fn of_several_addresses_one_that_swallows_everything_keeps_no_probe_from_t
         queued.push(stream.expect("a place in the queue"));
     }
     let answer = shoot
-        .engine
+        .client
         .leases(Budget::starting_now(Duration::from_secs(12)))
         .await;
     assert_eq!(answer.expect("a complete answer").items.len(), 3);

@@ -248,14 +248,14 @@ async fn a_kept_connection_that_answers_while_a_new_one_is_silent_or_fails_is_us
             .api
             .faults()
             .add(When::request("GET", LEASES).once(), second.clone());
-        let (api, engine, clock) = (&shoot.api, &mut shoot.engine, shoot.clock);
+        let (api, client, clock) = (&shoot.api, &mut shoot.client, shoot.clock);
         let asked_again = async {
             api.faults().met(hedge, 1).await;
             late.cancel();
             clock.now()
         };
         let budget = Budget::starting_now(Duration::from_secs(20));
-        let (seen, asked_again) = tokio::join!(engine.leases(budget), asked_again);
+        let (seen, asked_again) = tokio::join!(client.leases(budget), asked_again);
         let seen = seen.expect("a complete answer");
         assert!(
             asked_again - seen.times.sent >= HEDGE,

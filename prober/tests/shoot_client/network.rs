@@ -240,7 +240,7 @@ async fn a_proxy_that_is_away_is_no_connection() {
 }
 
 #[tokio::test]
-async fn engines_do_not_share_connections() {
+async fn clients_do_not_share_connections() {
     let mut shoot = TestShoot::start().await;
     shoot.healthy().await;
     let resources = Arc::clone(&shoot.resources);

@@ -1,4 +1,4 @@
-//! A shoot's API server with a few nodes, and an engine that probes it.
+//! A shoot's API server with a few nodes, and a client that probes it.
 
 use std::future::Future;
 use std::sync::{Arc, Mutex};
@@ -28,7 +28,7 @@ const LEEWAY: Duration = Duration::from_secs(5);
 pub struct TestShoot {
     pub api: MemoryApi,
     pub secret: Secret,
-    pub engine: ShootClient<Secret>,
+    pub client: ShootClient<Secret>,
     pub clock: Clock,
     pub resources: Arc<Resources>,
     /// What one probe may take.
@@ -115,11 +115,11 @@ impl TestShoot {
         secret.set(&api.kubeconfig(TOKEN));
         let clock = Clock::start();
         let resources = Arc::new(Resources::of_system());
-        let engine = ShootClient::new(clock, Arc::clone(&resources), secret.clone());
+        let client = ShootClient::new(clock, Arc::clone(&resources), secret.clone());
         let shoot = Self {
             api,
             secret,
-            engine,
+            client,
             clock,
             resources,
             timeout: Duration::from_secs(2),
@@ -131,7 +131,7 @@ impl TestShoot {
     /// Probes with others of what all shoots share from now on.
     pub fn share(&mut self, resources: &Arc<Resources>) {
         self.resources = Arc::clone(resources);
-        self.engine = ShootClient::new(self.clock, Arc::clone(resources), self.secret.clone());
+        self.client = ShootClient::new(self.clock, Arc::clone(resources), self.secret.clone());
     }
 
     /// Adds nodes with their leases.
@@ -152,15 +152,15 @@ impl TestShoot {
     /// Probes; the leases.
     pub async fn leases(&mut self) -> Result<Listing<LeaseList>, ProbeError> {
         let budget = Budget::starting_now(self.timeout);
-        checked(self.timeout, self.engine.leases(budget)).await
+        checked(self.timeout, self.client.leases(budget)).await
     }
 
     /// Probes; the leases and the nodes.
     pub async fn nodes(&mut self) -> Result<Listing<Vec<NodeRecord>>, ProbeError> {
         let budget = Budget::starting_now(self.timeout);
         let probe = async {
-            self.engine.leases(budget).await?;
-            self.engine.nodes(budget).await
+            self.client.leases(budget).await?;
+            self.client.nodes(budget).await
         };
         checked(self.timeout, probe).await
     }

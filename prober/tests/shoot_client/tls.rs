@@ -13,9 +13,9 @@ async fn nothing_older_than_tls_1_2_is_offered_to_a_shoot() {
     let url = format!("https://{}", listener.local_addr().expect("an address"));
     let secret = Secret::default();
     secret.set(&shoot.api.kubeconfig_at(&url, TOKEN));
-    let mut engine = ShootClient::new(shoot.clock, shoot.resources.clone(), secret);
+    let mut client = ShootClient::new(shoot.clock, shoot.resources.clone(), secret);
     let (answer, message) = tokio::join!(
-        engine.leases(Budget::starting_now(shoot.timeout)),
+        client.leases(Budget::starting_now(shoot.timeout)),
         hello::hear(&listener)
     );
     let message = message.expect("a message");

@@ -197,22 +197,26 @@ fn an_operator_without_the_values_it_needs_is_one_error_that_names_service_and_s
     assert_eq!(of("").len(), 2, "key and operator");
 }
 
+/// The fields of one requirement that are refused, and what is expected of them.
+fn refused(key: &str, operator: &str, values: &[&str]) -> Vec<(String, String)> {
+    let requirement = format!("{{key: {key:?}, operator: {operator:?}, values: {values:?}}}");
+    let refused = super::parse(&with_selectors(&format!(
+        "[{{matchExpressions: [{requirement}]}}]"
+    )))
+    .err();
+    let path = "servicesAndDependantSelectors.kube-apiserver.podSelectors[0].matchExpressions[0].";
+    let errors = refused.iter().flat_map(ConfigError::fields);
+    errors
+        .map(|error| (error.field.replace(path, ""), error.expected.clone()))
+        .collect()
+}
+
+fn error(field: &str, expected: &str) -> Vec<(String, String)> {
+    vec![(field.to_owned(), expected.to_owned())]
+}
+
 #[test]
-fn requirements_are_checked_as_the_api_server_does() {
-    let check = |key: &str, operator: &str, values: &[&str]| -> Vec<(String, String)> {
-        let requirement = format!("{{key: {key:?}, operator: {operator:?}, values: {values:?}}}");
-        let refused = super::parse(&with_selectors(&format!(
-            "[{{matchExpressions: [{requirement}]}}]"
-        )))
-        .err();
-        let path =
-            "servicesAndDependantSelectors.kube-apiserver.podSelectors[0].matchExpressions[0].";
-        let errors = refused.iter().flat_map(ConfigError::fields);
-        errors
-            .map(|error| (error.field.replace(path, ""), error.expected.clone()))
-            .collect()
-    };
-    let error = |field: &str, expected: &str| vec![(field.to_owned(), expected.to_owned())];
+fn keys_of_requirements_are_checked_as_the_api_server_does() {
     for key in [
         "app",
         "example.org/app",
@@ -221,7 +225,7 @@ fn requirements_are_checked_as_the_api_server_does() {
         &"a".repeat(63),
         &format!("{}/a", "a".repeat(253)),
     ] {
-        assert_eq!(check(key, "Exists", &[]), vec![], "{key}");
+        assert_eq!(refused(key, "Exists", &[]), vec![], "{key}");
     }
     let long_prefix = format!("{}/a", "a".repeat(254));
     for key in [
@@ -239,30 +243,37 @@ fn requirements_are_checked_as_the_api_server_does() {
         &long_prefix,
     ] {
         assert_eq!(
-            check(key, "Exists", &[]),
+            refused(key, "Exists", &[]),
             error("key", "a label key, as app or example.org/app"),
             "{key}"
         );
     }
+}
+
+#[test]
+fn operators_and_values_are_checked_as_the_api_server_does() {
     let value = "a label value: at most 63 letters, digits, '-', '_' and '.', the first and last a letter or digit";
     for operator in ["In", "NotIn"] {
         assert_eq!(
-            check("k", operator, &[]),
+            refused("k", operator, &[]),
             error(
                 "values",
                 "at least one value with the operators In and NotIn"
             )
         );
-        assert_eq!(check("k", operator, &["", "a", "A.b_c-9"]), vec![]);
-        assert_eq!(check("k", operator, &["a", "-"]), error("values[1]", value));
+        assert_eq!(refused("k", operator, &["", "a", "A.b_c-9"]), vec![]);
         assert_eq!(
-            check("k", operator, &[&"a".repeat(64)]),
+            refused("k", operator, &["a", "-"]),
+            error("values[1]", value)
+        );
+        assert_eq!(
+            refused("k", operator, &[&"a".repeat(64)]),
             error("values[0]", value)
         );
     }
     for operator in ["Exists", "DoesNotExist"] {
         assert_eq!(
-            check("k", operator, &["a"]),
+            refused("k", operator, &["a"]),
             error(
                 "values",
                 "no values with the operators Exists and DoesNotExist"
@@ -271,7 +282,7 @@ fn requirements_are_checked_as_the_api_server_does() {
     }
     for operator in ["in", "Gt", "", "notin"] {
         assert_eq!(
-            check("k", operator, &[]),
+            refused("k", operator, &[]),
             error("operator", "In, NotIn, Exists or DoesNotExist")
         );
     }
