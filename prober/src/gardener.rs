@@ -82,7 +82,7 @@ fn internal_domain(addresses: &Value) -> Option<String> {
 }
 
 /// Reads a `core.gardener.cloud/v1beta1` Shoot, or says why it cannot be understood.
-pub fn shoot(shoot: &Value) -> Result<Shoot, String> {
+fn shoot(shoot: &Value) -> Result<Shoot, String> {
     for text in ["apiVersion", "kind"] {
         at::<String>(shoot, text)?;
     }

@@ -4,7 +4,6 @@
 mod encode;
 mod sampler;
 
-use std::fmt;
 use std::str::FromStr;
 
 use strum::{Display, EnumString, VariantNames};
@@ -33,14 +32,6 @@ impl Default for Level {
 
 impl Level {
     pub const DEBUG: Self = Self::Verbose(1);
-
-    /// The `n` of the most detailed lines written; 0 when no details are.
-    pub fn verbosity(self) -> u32 {
-        match self {
-            Self::Panic | Self::Error | Self::Info => 0,
-            Self::Verbose(verbosity) => verbosity,
-        }
-    }
 }
 
 impl FromStr for Level {
@@ -59,18 +50,6 @@ impl FromStr for Level {
                 }
                 _ => Err("expected debug, info, error, panic or a whole number above 0".into()),
             },
-        }
-    }
-}
-
-impl fmt::Display for Level {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Panic => f.write_str("panic"),
-            Self::Error => f.write_str("error"),
-            Self::Info => f.write_str("info"),
-            Self::Verbose(1) => f.write_str("debug"),
-            Self::Verbose(verbosity) => write!(f, "{verbosity}"),
         }
     }
 }

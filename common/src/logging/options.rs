@@ -9,7 +9,7 @@ use go_compat::zap::{Encoder, Level, StackLevel, TimeEncoding};
 pub struct ZapOptions {
     /// The least severe lines written: debug, info, error, panic, or a number above 0 for ever more
     /// detail.
-    #[arg(long = "zap-log-level", value_name = "level", default_value_t)]
+    #[arg(long = "zap-log-level", value_name = "level", default_value = "debug")]
     pub level: Level,
     /// How lines are written: json or console. With --zap-devel the default is console.
     #[arg(long = "zap-encoder", value_name = "encoder", value_parser = flag::word::<Encoder>, default_value = "json")]
@@ -39,6 +39,6 @@ impl ZapOptions {
     /// Whether repeated lines are left out after the first hundred of a second: not for a
     /// developer, and not from verbosity 2 on (rule 9).
     pub(super) fn samples(&self) -> bool {
-        !self.devel && self.level.verbosity() < 2
+        !self.devel && !matches!(self.level, Level::Verbose(2..))
     }
 }

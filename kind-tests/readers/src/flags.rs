@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use anyhow::{Error, Result, bail, ensure};
 use common::flags::{Agent, AgentArgs, CommandLine, UsageError, parse};
+use common::logging::Level;
 use serde_json::json;
 
 use crate::{Go, Input, Source, durations, is_one_line};
@@ -171,7 +172,7 @@ impl Input for Words {
                     .map_err(Error::msg)?;
                 // zap counts down for more detail. Beyond 128 its eight bits wrap, so that more
                 // detail is less or none: not repeated here.
-                if args.zap.level.verbosity() > 128 {
+                if matches!(args.zap.level, Level::Verbose(129..)) {
                     read["zap-log-level"] = ours["zap-log-level"].clone();
                 }
                 ensure!(read == ours, "Go: {read}, we: {ours}");
@@ -224,6 +225,11 @@ fn written(args: &AgentArgs) -> Vec<String> {
         ..
     } = args;
     let span = |duration: Duration| format!("{}ns", duration.as_nanos());
+    let level = match zap.level {
+        Level::DEBUG => "debug".to_owned(),
+        Level::Verbose(verbosity) => verbosity.to_string(),
+        named => format!("{named:?}").to_lowercase(),
+    };
     let words = [
         ("config-file", args.config_file.display().to_string()),
         ("kubeconfig", args.kubeconfig.display().to_string()),
@@ -244,7 +250,7 @@ fn written(args: &AgentArgs) -> Vec<String> {
         ("dry-run", args.dry_run.to_string()),
         ("metrics-per-shoot", args.metrics_per_shoot.to_string()),
         ("zap-devel", zap.devel.to_string()),
-        ("zap-log-level", zap.level.to_string()),
+        ("zap-log-level", level),
         ("zap-stacktrace-level", zap.stacktrace_level.to_string()),
         ("zap-time-encoding", zap.time_encoding.to_string()),
     ];

@@ -32,7 +32,7 @@ pub struct ProbeError {
 
 impl ProbeError {
     /// What of it matters for when to probe again.
-    pub fn failure(&self) -> ProbeFailure {
+    pub(crate) fn failure(&self) -> ProbeFailure {
         match &self.cause {
             Cause::Throttled { retry_after } => ProbeFailure::Throttled(retry_after.map(span)),
             cause if cause.is_no_answer() => ProbeFailure::Unanswered,
@@ -97,7 +97,7 @@ impl Cause {
     }
 
     /// Whether a kept connection may be to blame, so that a fresh one is worth a second attempt.
-    pub const fn may_be_stale_connection(&self) -> bool {
+    pub(super) const fn may_be_stale_connection(&self) -> bool {
         matches!(
             self,
             Self::Timeout | Self::Connect(_) | Self::Tls(_) | Self::Dns(_) | Self::Broken(_)
@@ -105,7 +105,7 @@ impl Cause {
     }
 
     /// Whether the API server may have been away: nothing came back that shows otherwise (D-54).
-    pub const fn is_no_answer(&self) -> bool {
+    const fn is_no_answer(&self) -> bool {
         matches!(
             self,
             Self::Timeout | Self::Dns(_) | Self::Connect(_) | Self::Broken(_) | Self::Server(_)

@@ -71,8 +71,7 @@ fn write_object<'a>(pairs: impl Iterator<Item = (&'a str, &'a Value)>) -> Vec<u8
 }
 
 fn encode_time(time: DateTime<Utc>, encoding: TimeEncoding) -> Value {
-    let nanos =
-        || i128::from(time.timestamp()) * 1_000_000_000 + i128::from(time.timestamp_subsec_nanos());
+    let nanos = time.timestamp_nanos_opt().unwrap_or(i64::MAX);
     match encoding {
         TimeEncoding::Rfc3339 => time.to_rfc3339_opts(SecondsFormat::Secs, true).into(),
         TimeEncoding::Rfc3339Nano => {
@@ -87,8 +86,8 @@ fn encode_time(time: DateTime<Utc>, encoding: TimeEncoding) -> Value {
             .into()
         }
         TimeEncoding::Iso8601 => time.to_rfc3339_opts(SecondsFormat::Millis, true).into(),
-        TimeEncoding::Epoch => (nanos() as f64 / 1e9).into(),
-        TimeEncoding::Millis => (nanos() as f64 / 1e6).into(),
-        TimeEncoding::Nanos => i64::try_from(nanos()).unwrap_or(i64::MAX).into(),
+        TimeEncoding::Epoch => (nanos as f64 / 1e9).into(),
+        TimeEncoding::Millis => (nanos as f64 / 1e6).into(),
+        TimeEncoding::Nanos => nanos.into(),
     }
 }
