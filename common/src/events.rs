@@ -10,8 +10,8 @@
 
 mod recorder;
 
-use chrono::{DateTime, Utc};
 use k8s_openapi::api::core::v1::ObjectReference;
+use k8s_openapi::jiff::Timestamp;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::registry::Registry;
 use rustix::system::uname;
@@ -37,7 +37,7 @@ struct Note {
     severity: &'static str,
     reason: &'static str,
     message: String,
-    at: DateTime<Utc>,
+    at: Timestamp,
 }
 
 impl Events {
@@ -56,21 +56,19 @@ impl Events {
 
     fn queue() -> (Self, mpsc::Receiver<Note>) {
         let (queue, notes) = mpsc::channel(QUEUE);
-        (
-            Self {
-                queue: Some(queue),
-                lost: Counter::default(),
-            },
-            notes,
-        )
+        let events = Self {
+            queue: Some(queue),
+            lost: Counter::default(),
+        };
+        (events, notes)
     }
 
-    /// Reports something that went as it should.
+    /// Reports a success.
     pub fn normal(&self, about: &ObjectReference, reason: &'static str, message: String) {
         self.send(about, "Normal", reason, message);
     }
 
-    /// Reports something that somebody should look at.
+    /// Reports something that needs attention.
     pub fn warning(&self, about: &ObjectReference, reason: &'static str, message: String) {
         self.send(about, "Warning", reason, message);
     }
@@ -88,7 +86,7 @@ impl Events {
             severity,
             reason,
             message,
-            at: Utc::now(),
+            at: Timestamp::now(),
         };
         if queue.try_send(note).is_err() {
             self.lost.inc();
@@ -102,13 +100,12 @@ impl Events {
     }
 }
 
-/// What an Event about a namespace is about.
+/// What an Event about a namespace refers to.
 pub fn namespace_reference(name: &str) -> ObjectReference {
-    let text = |text: &str| Some(text.to_owned());
     ObjectReference {
-        api_version: text("v1"),
-        kind: text("Namespace"),
-        name: text(name),
+        api_version: Some("v1".to_owned()),
+        kind: Some("Namespace".to_owned()),
+        name: Some(name.to_owned()),
         ..ObjectReference::default()
     }
 }

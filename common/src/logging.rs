@@ -6,7 +6,7 @@
 //! ```
 //!
 //! A line holds level, ts, logger, msg, error and then the fields of the event and of the spans
-//! round it (the inner one wins). The logger is `dwd` for what both agents share and
+//! around it (the inner one wins). The logger is `dwd` for what both agents share and
 //! `dwd.cluster-controller` or `dwd.endpoints-controller` for an agent's own; an event whose target
 //! begins with `dwd` names its logger itself. Of other crates only warnings and errors are written,
 //! at every level: their details are not ours to explain, and might hold what no log should.
@@ -25,7 +25,7 @@ use tracing_subscriber::Layer;
 use tracing_subscriber::layer::{Context, SubscriberExt};
 use tracing_subscriber::registry::LookupSpan;
 
-use fields::Fields;
+use fields::EventFields;
 pub use fields::with_causes;
 pub use go_compat::zap::Level;
 pub use options::ZapOptions;
@@ -131,7 +131,7 @@ where
         context: Context<'_, R>,
     ) {
         if let Some(span) = context.span(id) {
-            let mut fields = Fields::default();
+            let mut fields = EventFields::default();
             attributes.record(&mut fields);
             span.extensions_mut().insert(fields);
         }
@@ -139,7 +139,7 @@ where
 
     fn on_record(&self, id: &span::Id, values: &span::Record<'_>, context: Context<'_, R>) {
         if let Some(span) = context.span(id)
-            && let Some(fields) = span.extensions_mut().get_mut::<Fields>()
+            && let Some(fields) = span.extensions_mut().get_mut::<EventFields>()
         {
             values.record(fields);
         }
@@ -147,13 +147,13 @@ where
 
     fn on_event(&self, event: &Event<'_>, context: Context<'_, R>) {
         let now = (self.now)();
-        let mut fields = Fields::default();
+        let mut fields = EventFields::default();
         for span in context
             .event_scope(event)
             .into_iter()
             .flat_map(|scope| scope.from_root())
         {
-            if let Some(inherited) = span.extensions().get::<Fields>() {
+            if let Some(inherited) = span.extensions().get::<EventFields>() {
                 fields.extend(inherited);
             }
         }
@@ -175,7 +175,7 @@ where
             time: now,
             logger: &logger,
             message: &fields.message,
-            fields: fields.pairs(),
+            fields: fields.iter().collect(),
         };
         (self.sink)(line.encode(self.options.effective_encoder(), self.options.time_encoding));
     }

@@ -1,7 +1,7 @@
 //! `/metrics`: what is counted, for Prometheus.
 //!
-//! Metrics are registered once, at start, and looked at when they are asked for. They are written
-//! in OpenMetrics, or in Prometheus' older text format for those who do not ask for OpenMetrics.
+//! Metrics are registered once, at start, and encoded at each scrape: in OpenMetrics, or in
+//! Prometheus' older text format for clients that do not accept OpenMetrics.
 
 mod computed;
 mod process;
@@ -30,7 +30,7 @@ const TEXT: &str = "text/plain; version=0.0.4; charset=utf-8";
 /// `dwd_build_info`.
 pub fn registry() -> Registry {
     let mut registry = Registry::default();
-    registry.register_collector(Box::new(process::ProcessCollector::new()));
+    process::register(&mut registry);
     // A number of tasks that only grows is a leak.
     register_computed(
         &mut registry,

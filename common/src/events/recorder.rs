@@ -4,11 +4,11 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use chrono::{DateTime, SecondsFormat, Utc};
 use k8s_openapi::api::authorization::v1::SelfSubjectAccessReview;
-use k8s_openapi::api::core::v1::ObjectReference;
-use kube::api::{ApiResource, DynamicObject, Patch, PatchParams, PostParams};
-use kube::core::GroupVersionKind;
+use k8s_openapi::api::core::v1::{Event, EventSource, ObjectReference};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
+use k8s_openapi::jiff::Timestamp;
+use kube::api::{Patch, PatchParams, PostParams};
 use kube::{Api, Client};
 use prometheus_client::metrics::counter::Counter;
 use serde_json::json;
@@ -19,9 +19,10 @@ use tokio_util::task::AbortOnDropHandle;
 
 use super::{Events, Note, host};
 
-/// What Events are from.
+/// The source of the Events.
 const COMPONENT: &str = "dependency-watchdog";
-const KNOWN: usize = 512;
+/// How many Events are remembered, in case they repeat.
+const REMEMBERED: usize = 512;
 /// After this time without an answer an attempt is given up.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(5);
 /// Attempts to write an Event, and the pause between them.
@@ -42,9 +43,9 @@ pub struct Recorder {
     self_reference: ObjectReference,
     notes: mpsc::Receiver<Note>,
     lost: Counter,
-    /// How many of the lost ones the log has.
-    said: u64,
-    known: Known,
+    /// How many of the lost ones were logged.
+    logged: u64,
+    written: WrittenEvents,
     /// Whether Events may be written in other namespaces than self_reference's; none while that is
     /// not known.
     everywhere: Option<bool>,
@@ -55,20 +56,17 @@ impl Recorder {
     /// process may not write any are written about `self_reference`, and name the object.
     pub fn new(client: Client, self_reference: ObjectReference) -> (Events, Self) {
         let (events, notes) = Events::queue();
-        let (lost, known) = (events.lost.clone(), Known::default());
-        (
-            events,
-            Self {
-                client,
-                host: host(),
-                self_reference,
-                notes,
-                lost,
-                said: 0,
-                known,
-                everywhere: None,
-            },
-        )
+        let recorder = Self {
+            client,
+            host: host(),
+            self_reference,
+            notes,
+            lost: events.lost.clone(),
+            logged: 0,
+            written: WrittenEvents::default(),
+            everywhere: None,
+        };
+        (events, recorder)
     }
 
     /// Writes Events beside some work and ends with it, up to [`DRAIN_LIMIT`] later for those that
@@ -101,13 +99,10 @@ impl Recorder {
     }
 
     fn report_dropped(&mut self) {
-        let lost = self.lost.get();
-        if lost > self.said {
-            tracing::warn!(
-                count = lost - self.said,
-                "Events were not written, because too many waited"
-            );
-            self.said = lost;
+        let count = self.lost.get() - self.logged;
+        if count > 0 {
+            tracing::warn!(count, "Events were not written, because too many waited");
+            self.logged += count;
         }
     }
 
@@ -115,52 +110,38 @@ impl Recorder {
         if note.about.namespace != self.self_reference.namespace
             && !self.may_write_everywhere().await
         {
-            note.message = format!("{}: {}", named(&note.about), note.message);
+            note.message = format!("{}: {}", describe(&note.about), note.message);
             note.about = self.self_reference.clone();
         }
         shorten(&mut note.message, MAX_MESSAGE);
         for attempt in 1.. {
-            let error = match timeout(REQUEST_TIMEOUT, self.write(&note)).await {
-                Ok(Ok(())) => return,
-                Ok(Err(error)) => error,
-                Err(_) if attempt < ATTEMPTS => continue,
-                Err(elapsed) => return self.lose(&note, &elapsed),
+            let written = timeout(REQUEST_TIMEOUT, self.write(&note)).await;
+            let Err(error) = written.unwrap_or_else(|late| Err(kube::Error::Service(late.into())))
+            else {
+                return;
             };
             let refused = matches!(&error, kube::Error::Api(status) if status.code < 500 && status.code != 429);
-            if refused || attempt >= ATTEMPTS {
-                return self.lose(&note, &error);
+            if refused || attempt == ATTEMPTS {
+                self.lost.inc();
+                self.logged += 1;
+                let (reason, event) = (note.reason, note.message);
+                let error: &dyn std::error::Error = &error;
+                tracing::warn!(reason, event, error, "Event could not be written");
+                return;
             }
             sleep(PAUSE).await;
         }
     }
 
-    fn lose(&mut self, note: &Note, error: &(dyn std::error::Error + 'static)) {
-        self.lost.inc();
-        self.said += 1;
-        tracing::warn!(
-            reason = note.reason,
-            event = note.message,
-            error,
-            "Event could not be written"
-        );
-    }
-
     async fn write(&mut self, note: &Note) -> Result<(), kube::Error> {
         let namespace = note.about.namespace.as_deref().unwrap_or("default");
-        let kind = ApiResource::from_gvk(&GroupVersionKind::gvk("", "v1", "Event"));
-        let api: Api<DynamicObject> = Api::namespaced_with(self.client.clone(), namespace, &kind);
+        let api: Api<Event> = Api::namespaced(self.client.clone(), namespace);
         let (mut first, mut count) = (note.at, 1);
-        if let Some(written) = self.known.find(note) {
+        if let Some(written) = self.written.find(note) {
             (first, count) = (written.first, written.count.saturating_add(1));
-            let patch = json!({"count": count, "lastTimestamp": stamp(note.at)});
-            match api
-                .patch(
-                    &written.name,
-                    &PatchParams::default(),
-                    &Patch::Merge(&patch),
-                )
-                .await
-            {
+            let patch = json!({"count": count, "lastTimestamp": Time(note.at)});
+            let (params, patch) = (PatchParams::default(), Patch::Merge(patch));
+            match api.patch(&written.name, &params, &patch).await {
                 Ok(_) => {
                     written.count = count;
                     return Ok(());
@@ -170,40 +151,46 @@ impl Recorder {
                 Err(error) => return Err(error),
             }
         }
-        let mut name = note.about.name.clone().unwrap_or_default();
-        shorten(&mut name, MAX_NAME);
-        let name = format!(
-            "{}.{:x}",
-            name.trim_end_matches(['.', '-']),
-            note.at.timestamp_nanos_opt().unwrap_or_default()
-        );
-        let event = DynamicObject::new(&name, &kind)
-            .within(namespace)
-            .data(json!({
-                "involvedObject": note.about,
-                "type": note.severity,
-                "reason": note.reason,
-                "message": note.message,
-                "source": {"component": COMPONENT, "host": self.host},
-                "reportingComponent": COMPONENT,
-                "reportingInstance": self.host,
-                "firstTimestamp": stamp(first),
-                "lastTimestamp": stamp(note.at),
-                "count": count,
-            }));
+        let event = self.event(note, first, count);
         match api.create(&PostParams::default(), &event).await {
             Ok(_) => {}
             // An earlier attempt succeeded, and its answer got lost.
             Err(kube::Error::Api(status)) if status.code == 409 => {}
             Err(error) => return Err(error),
         }
-        self.known.keep(Written {
+        self.written.keep(WrittenEvent {
             note: note.clone(),
-            name,
+            name: event.metadata.name.unwrap_or_default(),
             first,
             count,
         });
         Ok(())
+    }
+
+    fn event(&self, note: &Note, first: Timestamp, count: i32) -> Event {
+        let mut name = note.about.name.clone().unwrap_or_default();
+        shorten(&mut name, MAX_NAME);
+        let object = name.trim_end_matches(['.', '-']);
+        Event {
+            metadata: ObjectMeta {
+                name: Some(format!("{object}.{:x}", note.at.as_nanosecond())),
+                ..ObjectMeta::default()
+            },
+            involved_object: note.about.clone(),
+            type_: Some(note.severity.to_owned()),
+            reason: Some(note.reason.to_owned()),
+            message: Some(note.message.clone()),
+            source: Some(EventSource {
+                component: Some(COMPONENT.to_owned()),
+                host: Some(self.host.clone()),
+            }),
+            reporting_component: Some(COMPONENT.to_owned()),
+            reporting_instance: Some(self.host.clone()),
+            first_timestamp: Some(Time(first)),
+            last_timestamp: Some(Time(note.at)),
+            count: Some(count),
+            ..Event::default()
+        }
     }
 
     /// Asks once, so that no request is ever made that is known to be forbidden.
@@ -226,68 +213,57 @@ impl Recorder {
     }
 }
 
-struct Written {
+struct WrittenEvent {
     note: Note,
     name: String,
-    first: DateTime<Utc>,
+    first: Timestamp,
     count: i32,
 }
 
 /// The Events that were written last, the latest at the end.
 #[derive(Default)]
-struct Known(VecDeque<Written>);
+struct WrittenEvents(VecDeque<WrittenEvent>);
 
-impl Known {
+impl WrittenEvents {
     /// The Event that `note` repeats; it counts as the latest from now on.
-    fn find(&mut self, note: &Note) -> Option<&mut Written> {
-        let index = self
-            .0
-            .iter()
-            .position(|written| same(&written.note, note))?;
+    fn find(&mut self, note: &Note) -> Option<&mut WrittenEvent> {
+        let repeats = |written: &WrittenEvent| subject(&written.note) == subject(note);
+        let index = self.0.iter().position(repeats)?;
         let written = self.0.remove(index)?;
         self.0.push_back(written);
         self.0.back_mut()
     }
 
-    fn keep(&mut self, written: Written) {
-        self.0.retain(|old| !same(&old.note, &written.note));
-        if self.0.len() == KNOWN {
+    fn keep(&mut self, written: WrittenEvent) {
+        self.0
+            .retain(|old| subject(&old.note) != subject(&written.note));
+        if self.0.len() == REMEMBERED {
             self.0.pop_front();
         }
         self.0.push_back(written);
     }
 }
 
-/// Whether two Events say the same of the same object, whatever its version.
-fn same(one: &Note, other: &Note) -> bool {
-    let who = |note: &Note| {
-        (
-            note.about.uid.clone(),
-            note.about.kind.clone(),
-            note.about.namespace.clone(),
-            note.about.name.clone(),
-        )
-    };
-    (one.severity, one.reason, &one.message) == (other.severity, other.reason, &other.message)
-        && who(one) == who(other)
+/// What two Events have in common that say the same about the same object, whatever its version.
+fn subject(note: &Note) -> impl PartialEq {
+    let about = &note.about;
+    (
+        (note.severity, note.reason, &note.message),
+        (&about.uid, &about.kind, &about.namespace, &about.name),
+    )
 }
 
 /// An object, for a person: kind, namespace and name.
-fn named(about: &ObjectReference) -> String {
-    let part = |part: &Option<String>| part.clone().unwrap_or_default();
+fn describe(about: &ObjectReference) -> String {
+    let [kind, name] = [&about.kind, &about.name].map(|part| part.as_deref().unwrap_or_default());
     match &about.namespace {
-        Some(namespace) => format!("{} {namespace}/{}", part(&about.kind), part(&about.name)),
-        None => format!("{} {}", part(&about.kind), part(&about.name)),
+        Some(namespace) => format!("{kind} {namespace}/{name}"),
+        None => format!("{kind} {name}"),
     }
 }
 
 fn shorten(text: &mut String, longest: usize) {
     text.truncate(text.floor_char_boundary(longest));
-}
-
-/// Kubernetes' Time.
-fn stamp(at: DateTime<Utc>) -> String {
-    at.to_rfc3339_opts(SecondsFormat::Secs, true)
 }
 
 #[cfg(test)]
@@ -304,15 +280,19 @@ mod tests {
             severity: "Normal",
             reason: "Test",
             message: message.into(),
-            at: Utc::now(),
+            at: Timestamp::now(),
         }
     }
 
-    fn written(message: &str) -> Written {
-        Written {
+    fn same(one: &Note, other: &Note) -> bool {
+        subject(one) == subject(other)
+    }
+
+    fn written(message: &str) -> WrittenEvent {
+        WrittenEvent {
             note: note(message),
             name: message.into(),
-            first: Utc::now(),
+            first: Timestamp::now(),
             count: 1,
         }
     }
@@ -320,7 +300,7 @@ mod tests {
     #[test]
     fn an_event_repeats_another_when_all_but_time_and_version_are_the_same() {
         let (one, mut other) = (note("a"), note("a"));
-        other.at += chrono::TimeDelta::seconds(1);
+        other.at += k8s_openapi::jiff::SignedDuration::from_secs(1);
         other.about.resource_version = Some("7".into());
         assert!(same(&one, &other));
         assert!(!same(&one, &note("b")));
@@ -344,15 +324,15 @@ mod tests {
 
     #[test]
     fn of_too_many_different_events_the_one_not_seen_for_longest_is_forgotten() {
-        let mut known = Known::default();
-        for number in 0..KNOWN {
-            known.keep(written(&number.to_string()));
+        let mut events = WrittenEvents::default();
+        for number in 0..REMEMBERED {
+            events.keep(written(&number.to_string()));
         }
-        assert!(known.find(&note("0")).is_some());
-        known.keep(written("one more"));
-        assert_eq!(known.0.len(), KNOWN);
-        assert!(known.find(&note("0")).is_some());
-        assert!(known.find(&note("1")).is_none());
+        assert!(events.find(&note("0")).is_some());
+        events.keep(written("one more"));
+        assert_eq!(events.0.len(), REMEMBERED);
+        assert!(events.find(&note("0")).is_some());
+        assert!(events.find(&note("1")).is_none());
     }
 
     #[test]

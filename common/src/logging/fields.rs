@@ -13,83 +13,74 @@ use crate::status_message::StatusMessage;
 /// key twice.
 const RESERVED: [&str; 5] = ["level", "ts", "logger", "caller", "stacktrace"];
 
-/// Key and value, in the order they were recorded; a key recorded again keeps its place and takes
-/// the new value.
+/// Key and value, in the order of a line: zap writes the error first, the others as they were
+/// recorded. A key recorded again keeps its place and takes the new value.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Fields {
+pub(crate) struct EventFields {
     pub(crate) message: String,
-    /// With its causes.
-    error: Option<Value>,
-    others: Vec<(String, Value)>,
+    values: Vec<(String, Value)>,
 }
 
-impl Fields {
+impl EventFields {
     pub(crate) fn extend(&mut self, span: &Self) {
-        if span.error.is_some() {
-            self.error.clone_from(&span.error);
-        }
-        for (key, value) in &span.others {
+        for (key, value) in &span.values {
             self.set(key, value.clone());
         }
     }
 
-    /// In the order of a line.
-    pub(crate) fn pairs(&self) -> Vec<(&str, &Value)> {
-        let error = self.error.iter().map(|error| ("error", error));
-        error
-            .chain(self.others.iter().map(|(key, value)| (key.as_str(), value)))
-            .collect()
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (&str, &Value)> {
+        self.values.iter().map(|(key, value)| (key.as_str(), value))
     }
 
     fn set(&mut self, key: &str, value: Value) {
-        match self.others.iter_mut().find(|(known, _)| known == key) {
+        match self.values.iter_mut().find(|(known, _)| known == key) {
             Some((_, known)) => *known = value,
-            None => self.others.push((key.to_owned(), value)),
+            None if key == "error" => self.values.insert(0, (key.to_owned(), value)),
+            None => self.values.push((key.to_owned(), value)),
         }
     }
 
-    fn record(&mut self, field: &Field, value: Value) {
-        match (field.name(), value) {
+    fn record(&mut self, field: &Field, value: impl Into<Value>) {
+        match (field.name(), value.into()) {
             ("message", Value::String(text)) => self.message = text,
-            ("error", text @ Value::String(_)) => self.error = Some(text),
             (name, value) if RESERVED.contains(&name) => self.set(&format!("fields.{name}"), value),
             (name, value) => self.set(name.strip_prefix("r#").unwrap_or(name), value),
         }
     }
 }
 
-impl Visit for Fields {
+impl Visit for EventFields {
     fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
-        self.record(field, Value::String(format!("{value:?}")));
+        self.record(field, format!("{value:?}"));
     }
 
     fn record_str(&mut self, field: &Field, value: &str) {
-        self.record(field, Value::String(value.to_owned()));
+        self.record(field, value);
     }
 
     fn record_bool(&mut self, field: &Field, value: bool) {
-        self.record(field, Value::Bool(value));
+        self.record(field, value);
     }
 
     fn record_i64(&mut self, field: &Field, value: i64) {
-        self.record(field, value.into());
+        self.record(field, value);
     }
 
     fn record_u64(&mut self, field: &Field, value: u64) {
-        self.record(field, value.into());
+        self.record(field, value);
     }
 
     fn record_f64(&mut self, field: &Field, value: f64) {
-        // JSON has no word for an infinite number; zap writes them as strings too.
-        let number = serde_json::Number::from_f64(value);
-        self.record(
-            field,
-            number.map_or_else(|| value.to_string().into(), Value::Number),
-        );
+        if value.is_finite() {
+            self.record(field, value);
+        } else {
+            // JSON cannot express it; zap writes a string, too.
+            self.record(field, value.to_string());
+        }
     }
 
     fn record_error(&mut self, field: &Field, value: &(dyn Error + 'static)) {
-        self.record(field, Value::String(with_causes(value)));
+        self.record(field, with_causes(value));
     }
 }
 

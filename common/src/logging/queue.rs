@@ -17,10 +17,10 @@ const MAX_BYTES: usize = 4 * 1024 * 1024;
 /// process.
 #[derive(Clone)]
 #[must_use = "lines still queued are written by `flush`"]
-pub struct Logging(Arc<Shared>);
+pub struct Logging(Arc<LogQueue>);
 
 #[derive(Default)]
-struct Shared {
+struct LogQueue {
     queue: Mutex<Queue>,
     /// Notified when there is something to write, and when all is written.
     changed: Condvar,
@@ -43,7 +43,7 @@ impl Queue {
 
 impl Logging {
     pub(super) fn start(target: impl Write + Send + 'static) -> io::Result<Self> {
-        let shared = Arc::<Shared>::default();
+        let shared = Arc::<LogQueue>::default();
         let writer = Arc::clone(&shared);
         // Nobody joins it: it may hang in a write for ever, and the process must be able to end.
         // `flush` waits for its work instead.
@@ -73,7 +73,7 @@ impl Logging {
     }
 }
 
-fn write_all(shared: &Shared, mut target: impl Write) {
+fn write_all(shared: &LogQueue, mut target: impl Write) {
     loop {
         let mut queue = shared.queue.lock();
         queue.writing = false;

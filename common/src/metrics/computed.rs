@@ -1,32 +1,44 @@
-//! Gauges that are computed when they are asked for.
+//! Metrics that are computed when they are scraped.
 
 use std::fmt;
 
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
-use prometheus_client::metrics::MetricType;
 use prometheus_client::metrics::gauge::ConstGauge;
 use prometheus_client::registry::Registry;
 
-struct Computed<V> {
+struct Computed<C> {
     name: &'static str,
     help: &'static str,
-    value: V,
+    compute: C,
 }
 
-/// Shows what `value` answers, at once and from memory; nothing while it answers none.
+/// A gauge of what `value` returns, at once and from memory; not shown while it is none.
 pub fn register_computed(
     registry: &mut Registry,
     name: &'static str,
     help: &'static str,
     value: impl Fn() -> Option<u64> + Send + Sync + 'static,
 ) {
-    registry.register_collector(Box::new(Computed { name, help, value }));
+    register_metric(registry, name, help, move || value().map(ConstGauge::new));
+}
+
+pub(super) fn register_metric<M: EncodeMetric + 'static>(
+    registry: &mut Registry,
+    name: &'static str,
+    help: &'static str,
+    compute: impl Fn() -> Option<M> + Send + Sync + 'static,
+) {
+    registry.register_collector(Box::new(Computed {
+        name,
+        help,
+        compute,
+    }));
 }
 
 /// `dwd_seed_known`: whether what an agent works by is known. An agent that is blind does nothing,
-/// and nothing else shows it. A replica that waits for the lead watches, too, and shows what is so
-/// for it.
+/// and nothing else shows it. A replica that waits for leadership watches, too, and shows it as
+/// well.
 pub fn register_seed_known(
     registry: &mut Registry,
     is_known: impl Fn() -> bool + Send + Sync + 'static,
@@ -37,22 +49,18 @@ pub fn register_seed_known(
     });
 }
 
-impl<V> fmt::Debug for Computed<V> {
+impl<C> fmt::Debug for Computed<C> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name)
     }
 }
 
-impl<V: Fn() -> Option<u64> + Send + Sync + 'static> Collector for Computed<V> {
+impl<M: EncodeMetric, C: Fn() -> Option<M> + Send + Sync + 'static> Collector for Computed<C> {
     fn encode(&self, mut encoder: DescriptorEncoder) -> fmt::Result {
-        let Some(value) = (self.value)() else {
+        let Some(metric) = (self.compute)() else {
             return Ok(());
         };
-        ConstGauge::new(value).encode(encoder.encode_descriptor(
-            self.name,
-            self.help,
-            None,
-            MetricType::Gauge,
-        )?)
+        let kind = metric.metric_type();
+        metric.encode(encoder.encode_descriptor(self.name, self.help, None, kind)?)
     }
 }
