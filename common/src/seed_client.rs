@@ -8,7 +8,9 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use anyhow::{Context, Result, anyhow, bail};
 use http::Uri;
+use http::uri::Authority;
 use hyper_util::client::proxy::matcher::Matcher;
 use kube::config::{KubeConfigOptions, Kubeconfig, KubeconfigError};
 use kube::{Client, Config};
@@ -26,60 +28,32 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 /// is gone.
 const READ_TIMEOUT: Duration = Duration::from_secs(240);
 
-#[derive(Debug, thiserror::Error)]
-pub enum Error {
-    #[error("kubeconfig {0}")]
-    Kubeconfig(String, #[source] Box<KubeconfigError>),
-    /// A kubeconfig file is no YAML of a kubeconfig. The parser's message would quote its lines,
-    /// credentials included.
-    #[error("kubeconfig {0}: it is not YAML of a kubeconfig")]
-    Unreadable(String),
-    /// The URL itself may carry a password.
-    #[error("kubeconfig {0}: its proxy-url is none of a proxy")]
-    Proxy(String),
-    /// Neither a file nor a cluster around.
-    #[error("no --kubeconfig, no KUBECONFIG, not in a cluster, no $HOME/.kube/config")]
-    Nowhere,
-    #[error("cannot make a client")]
-    Client(#[source] Box<kube::Error>),
-}
-
-impl Error {
-    fn of(what: String, error: KubeconfigError) -> Self {
-        match error {
-            KubeconfigError::Parse(_) => Self::Unreadable(what),
-            error => Self::Kubeconfig(what, Box::new(error)),
-        }
-    }
-}
-
 /// Finds out where the seed is, in the order of rule 10: the flag, `KUBECONFIG`, the cluster around
 /// this pod, `$HOME/.kube/config`. Sends nothing yet; every request is counted.
 ///
 /// # Errors
 /// When nothing is found, or what is found cannot be used.
-pub async fn connect(kubeconfig: Option<&Path>, counter: &RequestCounter) -> Result<Client, Error> {
-    let access = Access::read(kubeconfig).await?;
+pub async fn connect(kubeconfig: Option<&Path>, counter: &RequestCounter) -> Result<Client> {
+    let access = SeedAccess::read(kubeconfig).await?;
     let namespace = access.config.default_namespace.clone();
-    let connections = Connections::new(access, kubeconfig.map(Path::to_owned), counter.clone());
-    let connections = Arc::new(connections.map_err(|error| Error::Client(Box::new(error)))?);
-    Ok(Client::new(
-        service_fn(move |request| Arc::clone(&connections).send(request)),
-        namespace,
-    ))
+    let connections = Connections::new(access, kubeconfig.map(Path::to_owned), counter.clone())
+        .context("cannot make a client")?;
+    let connections = Arc::new(connections);
+    let send = service_fn(move |request| Arc::clone(&connections).send(request));
+    Ok(Client::new(send, namespace))
 }
 
 /// How to get to the seed, as it was read last.
 #[derive(Clone)]
-struct Access {
+struct SeedAccess {
     config: Config,
     /// In the place of [`Config::proxy_url`], for which kube compares NO_PROXY with the proxy
     /// instead of the server.
     proxies: Arc<Matcher>,
 }
 
-impl Access {
-    async fn read(kubeconfig: Option<&Path>) -> Result<Self, Error> {
+impl SeedAccess {
+    async fn read(kubeconfig: Option<&Path>) -> Result<Self> {
         if let Some(path) = kubeconfig {
             return Self::from_file(path).await;
         }
@@ -95,19 +69,27 @@ impl Access {
         let home = std::env::var_os("HOME").map(|home| Path::new(&home).join(".kube/config"));
         match home.filter(|path| path.exists()) {
             Some(path) => Self::from_file(&path).await,
-            None => Err(Error::Nowhere),
+            None => {
+                bail!("no --kubeconfig, no KUBECONFIG, not in a cluster, no $HOME/.kube/config")
+            }
         }
     }
 
-    async fn from_file(path: &Path) -> Result<Self, Error> {
+    async fn from_file(path: &Path) -> Result<Self> {
         Self::new(&path.display().to_string(), Kubeconfig::read_from(path)).await
     }
 
     async fn new(
         what: &str,
-        kubeconfig: Result<Kubeconfig, KubeconfigError>,
-    ) -> Result<Self, Error> {
-        let failed = |error| Error::of(what.to_owned(), error);
+        kubeconfig: std::result::Result<Kubeconfig, KubeconfigError>,
+    ) -> Result<Self> {
+        let failed = |error| match error {
+            // The parser's message would quote the file's lines, credentials included.
+            KubeconfigError::Parse(_) => {
+                anyhow!("kubeconfig {what}: it is not YAML of a kubeconfig")
+            }
+            error => anyhow!(error).context(format!("kubeconfig {what}")),
+        };
         let kubeconfig = kubeconfig.map_err(failed)?;
         // As Go: without a proxy of its own the environment's counts, and NO_PROXY with it (rule
         // 42).
@@ -119,54 +101,44 @@ impl Access {
             .await
             .map_err(failed)?;
         if own.is_some() && proxies.intercept(&config.cluster_url).is_none() {
-            return Err(Error::Proxy(what.to_owned()));
+            // The URL itself may carry a password.
+            bail!("kubeconfig {what}: its proxy-url is none of a proxy");
         }
         Ok(Self {
             config: tuned(config),
             proxies: Arc::new(proxies),
         })
     }
-
-    /// Where the API server is, for a metric: without the user and the password that a URL may
-    /// carry.
-    fn host(&self) -> String {
-        host(&self.config.cluster_url)
-    }
 }
 
-fn tuned(mut config: Config) -> Config {
-    config.connect_timeout = Some(CONNECT_TIMEOUT);
-    config.read_timeout = Some(READ_TIMEOUT);
-    config.reset_reader_on_write = true;
-    // Whoever asks decides when to ask again: a watch, a flow and an election differ in it.
-    config.default_retry = false;
-    config
+fn tuned(config: Config) -> Config {
+    Config {
+        connect_timeout: Some(CONNECT_TIMEOUT),
+        read_timeout: Some(READ_TIMEOUT),
+        reset_reader_on_write: true,
+        // The caller decides when to retry: a watch, a flow and an election differ in it.
+        default_retry: false,
+        ..config
+    }
 }
 
 /// The proxy of the cluster that the current context names.
 fn own_proxy(kubeconfig: &Kubeconfig) -> Option<String> {
     let current = kubeconfig.current_context.as_deref()?;
-    let context = kubeconfig
-        .contexts
-        .iter()
-        .find(|context| context.name == current)?
-        .context
-        .as_ref()?;
-    let cluster = kubeconfig
-        .clusters
-        .iter()
-        .find(|cluster| cluster.name == context.cluster)?
-        .cluster
-        .as_ref()?;
-    cluster.proxy_url.clone().filter(|proxy| !proxy.is_empty())
+    let mut contexts = kubeconfig.contexts.iter();
+    let context = contexts.find(|context| context.name == current)?;
+    let cluster_name = &context.context.as_ref()?.cluster;
+    let mut clusters = kubeconfig.clusters.iter();
+    let cluster = clusters.find(|cluster| cluster.name == *cluster_name)?;
+    let proxy = cluster.cluster.as_ref()?.proxy_url.clone();
+    proxy.filter(|proxy| !proxy.is_empty())
 }
 
+/// Where the API server is, for a metric: without the user and the password that a URL may carry.
 fn host(server: &Uri) -> String {
-    let port = server
-        .port()
-        .map(|port| format!(":{port}"))
-        .unwrap_or_default();
-    server.host().unwrap_or_default().to_owned() + &port
+    let authority = server.authority().map_or("", Authority::as_str);
+    let (_, host) = authority.rsplit_once('@').unwrap_or(("", authority));
+    host.to_owned()
 }
 
 #[cfg(test)]

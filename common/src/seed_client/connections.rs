@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use http::header::RETRY_AFTER;
@@ -14,11 +15,10 @@ use kube::core::response::StatusDetails;
 use kube::{Client, Config};
 use tokio::sync::Mutex;
 use tokio::time::{Instant, timeout};
-use tokio_util::sync::CancellationToken;
 
-use super::Access;
 use super::plugin::redact_exec_error;
 use super::transport::client;
+use super::{SeedAccess, host};
 use crate::metrics::RequestCounter;
 
 /// The shortest time after which whoever waits for an answer gives up is 1 s (rule 80); a little
@@ -51,39 +51,39 @@ const REREAD_PAUSE: Duration = Duration::from_secs(1);
 pub(super) struct Connections {
     kubeconfig: Option<PathBuf>,
     counter: RequestCounter,
-    current: Mutex<Current>,
+    current: Mutex<Arc<CurrentClient>>,
 }
 
-struct Current {
-    access: Access,
+struct CurrentClient {
+    access: SeedAccess,
     client: Client,
-    host: String,
     since: Instant,
-    /// Cancelled when a request of this very client was given up, or could not get to the seed.
-    outdated: CancellationToken,
+    /// Set when a request of this very client was given up, or could not get to the seed.
+    outdated: AtomicBool,
 }
 
-impl Current {
-    fn new(access: Access) -> Result<Self, kube::Error> {
-        let (client, host) = (client(&access).map_err(redact_exec_error)?, access.host());
-        Ok(Self {
+impl CurrentClient {
+    fn new(access: SeedAccess, client: Client) -> Arc<Self> {
+        Arc::new(Self {
             access,
             client,
-            host,
             since: Instant::now(),
-            outdated: CancellationToken::new(),
+            outdated: AtomicBool::new(false),
         })
+    }
+
+    fn connect(access: SeedAccess) -> Result<Arc<Self>, kube::Error> {
+        let client = client(&access).map_err(redact_exec_error)?;
+        Ok(Self::new(access, client))
     }
 }
 
 /// A request on its way. When it is over, it is counted: answered, failed, or given up by whoever
 /// waited for it.
-struct Pending {
-    since: Instant,
-    client_since: Instant,
-    outdated: CancellationToken,
+struct PendingRequest {
+    client: Arc<CurrentClient>,
     counter: RequestCounter,
-    host: String,
+    since: Instant,
     method: Method,
     /// Whether there was an answer or an error. Also with an error the connections have dealt with
     /// it themselves.
@@ -91,22 +91,28 @@ struct Pending {
     status: Option<StatusCode>,
 }
 
-impl Pending {
-    fn ends(mut self, answer: &kube::Result<Response<Body>>) {
-        (self.ended, self.status) = (true, answer.as_ref().ok().map(Response::status));
-        let failed =
-            self.status == Some(StatusCode::UNAUTHORIZED) || answer.as_ref().is_err_and(is_connect);
-        if failed && self.client_since.elapsed() >= REREAD_PAUSE {
-            self.outdated.cancel();
+impl PendingRequest {
+    fn end(mut self, answer: &kube::Result<Response<Body>>) {
+        self.ended = true;
+        let failed = match answer {
+            Ok(answer) => {
+                self.status = Some(answer.status());
+                answer.status() == StatusCode::UNAUTHORIZED
+            }
+            Err(error) => is_connect(error),
+        };
+        if failed && self.client.since.elapsed() >= REREAD_PAUSE {
+            self.client.outdated.store(true, Ordering::Relaxed);
         }
     }
 }
 
-impl Drop for Pending {
+impl Drop for PendingRequest {
     fn drop(&mut self) {
-        self.counter.count(&self.host, &self.method, self.status);
+        let host = host(&self.client.access.config.cluster_url);
+        self.counter.count(&host, &self.method, self.status);
         if !self.ended && self.since.elapsed() >= GIVEN_UP_AFTER {
-            self.outdated.cancel();
+            self.client.outdated.store(true, Ordering::Relaxed);
         }
     }
 }
@@ -140,33 +146,33 @@ async fn with_retry_after(answer: Response<Body>) -> kube::Result<Response<Body>
         return Ok(answer);
     };
     let body = answer.into_body().collect().await?.to_bytes();
-    let plain = || {
-        Status::failure(String::from_utf8_lossy(&body).trim(), code.as_str())
-            .with_code(code.as_u16())
-    };
-    let mut status = serde_json::from_slice(&body).unwrap_or_else(|_| plain());
-    let none = StatusDetails {
+    let mut status = serde_json::from_slice(&body).unwrap_or_else(|_| {
+        let message = String::from_utf8_lossy(&body);
+        Status::failure(message.trim(), code.as_str()).with_code(code.as_u16())
+    });
+    let mut details = status.details.unwrap_or_else(|| StatusDetails {
         name: String::new(),
         group: String::new(),
         kind: String::new(),
         uid: String::new(),
         causes: Vec::new(),
         retry_after_seconds: 0,
-    };
-    status.details.get_or_insert(none).retry_after_seconds = seconds;
+    });
+    details.retry_after_seconds = seconds;
+    status.details = Some(details);
     Err(kube::Error::Api(Box::new(status)))
 }
 
 impl Connections {
     pub(super) fn new(
-        access: Access,
+        access: SeedAccess,
         kubeconfig: Option<PathBuf>,
         counter: RequestCounter,
     ) -> Result<Self, kube::Error> {
         Ok(Self {
             kubeconfig,
             counter,
-            current: Mutex::new(Current::new(access)?),
+            current: Mutex::new(CurrentClient::connect(access)?),
         })
     }
 
@@ -174,59 +180,58 @@ impl Connections {
         self: Arc<Self>,
         request: Request<Body>,
     ) -> kube::Result<Response<Body>> {
-        let (client, pending) = {
-            let mut current = self.current.lock().await;
-            if current.outdated.is_cancelled() {
-                self.renew(&mut current).await;
-            }
-            let pending = Pending {
-                since: Instant::now(),
-                client_since: current.since,
-                outdated: current.outdated.clone(),
-                counter: self.counter.clone(),
-                host: current.host.clone(),
-                method: request.method().clone(),
-                ended: false,
-                status: None,
-            };
-            (current.client.clone(), pending)
+        let client = self.current_client().await;
+        let pending = PendingRequest {
+            client: Arc::clone(&client),
+            counter: self.counter.clone(),
+            since: Instant::now(),
+            method: request.method().clone(),
+            ended: false,
+            status: None,
         };
-        let answer = if begins_a_watch(&request) {
-            let limited = timeout(WATCH_START, client.send(request)).await;
+        let is_watch = begins_a_watch(&request);
+        let send = client.client.send(request);
+        let answer = if is_watch {
+            let limited = timeout(WATCH_START, send).await;
             limited.map_err(|elapsed| kube::Error::Service(elapsed.into()))?
         } else {
-            client.send(request).await
+            send.await
         };
-        pending.ends(&answer);
+        pending.end(&answer);
         with_retry_after(answer.map_err(redact_exec_error)?).await
     }
 
-    async fn renew(&self, current: &mut Current) {
-        (current.since, current.outdated) = (Instant::now(), CancellationToken::new());
-        let access = match Access::read(self.kubeconfig.as_deref()).await {
-            Ok(access) => access,
-            Err(error) => {
-                let error: &dyn std::error::Error = &error;
-                tracing::warn!(
-                    error,
-                    "how to get to the seed cannot be read again, what was known of it stays in use"
-                );
-                current.access.clone()
-            }
-        };
-        if has_plugin(&access.config) && access.config.root_cert == current.access.config.root_cert
-        {
-            return;
+    async fn current_client(&self) -> Arc<CurrentClient> {
+        let mut current = self.current.lock().await;
+        if current.outdated.load(Ordering::Relaxed) {
+            *current = self.renewed(&current).await;
         }
-        match Current::new(access) {
-            Ok(renewed) => *current = renewed,
-            Err(error) => {
-                let error: &dyn std::error::Error = &error;
-                tracing::warn!(
-                    error,
-                    "no new connections to the seed can be made, the ones there are stay in use"
-                );
+        Arc::clone(&current)
+    }
+
+    async fn renewed(&self, known: &CurrentClient) -> Arc<CurrentClient> {
+        let access = SeedAccess::read(self.kubeconfig.as_deref()).await;
+        let access = access.unwrap_or_else(|error| {
+            tracing::warn!(
+                error = &*error,
+                "how to get to the seed cannot be read again, what was known of it stays in use"
+            );
+            known.access.clone()
+        });
+        let keeps_connections =
+            has_plugin(&access.config) && access.config.root_cert == known.access.config.root_cert;
+        if !keeps_connections {
+            match CurrentClient::connect(access) {
+                Ok(client) => return client,
+                Err(error) => {
+                    let error: &dyn std::error::Error = &error;
+                    tracing::warn!(
+                        error,
+                        "no new connections to the seed can be made, the ones there are stay in use"
+                    );
+                }
             }
         }
+        CurrentClient::new(known.access.clone(), known.client.clone())
     }
 }

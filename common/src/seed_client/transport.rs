@@ -20,7 +20,7 @@ use tokio::net::TcpStream;
 use tower::util::BoxCloneSyncService;
 use tower::{BoxError, ServiceBuilder, ServiceExt};
 
-use super::Access;
+use super::SeedAccess;
 
 /// A connection on which nothing came for this time is probed ...
 const KEEPALIVE_IDLE: Duration = Duration::from_secs(10);
@@ -42,11 +42,12 @@ const READ_AT_ONCE: usize = 32 << 10;
 ///
 /// # Errors
 /// When certificates, keys, credentials or the proxy cannot be used.
-pub(super) fn client(access: &Access) -> Result<Client, kube::Error> {
+pub(super) fn client(access: &SeedAccess) -> Result<Client, kube::Error> {
     let config = &access.config;
     let tcp = tcp(HttpConnector::new(), config.connect_timeout);
-    let mut connector =
-        TimeoutConnector::new(config.rustls_https_connector_with_connector(way(access, tcp)?)?);
+    let mut connector = TimeoutConnector::new(
+        config.rustls_https_connector_with_connector(proxy_connector(access, tcp)?)?,
+    );
     connector.set_connect_timeout(config.connect_timeout);
     connector.set_read_timeout(config.read_timeout);
     connector.set_write_timeout(config.write_timeout);
@@ -65,11 +66,11 @@ pub(super) fn client(access: &Access) -> Result<Client, kube::Error> {
 }
 
 /// What the connection to the server goes over: TCP, or a proxy, itself reached by TCP or TLS.
-type Way = BoxCloneSyncService<Uri, MaybeHttpsStream<TokioIo<TcpStream>>, BoxError>;
+type ProxyConnector = BoxCloneSyncService<Uri, MaybeHttpsStream<TokioIo<TcpStream>>, BoxError>;
 
-fn way(access: &Access, tcp: HttpConnector) -> Result<Way, kube::Error> {
+fn proxy_connector(access: &SeedAccess, tcp: HttpConnector) -> Result<ProxyConnector, kube::Error> {
     let Some(proxy) = access.proxies.intercept(&access.config.cluster_url) else {
-        return Ok(Way::new(
+        return Ok(ProxyConnector::new(
             tcp.map_response(MaybeHttpsStream::Http)
                 .map_err(BoxError::from),
         ));
@@ -84,14 +85,14 @@ fn way(access: &Access, tcp: HttpConnector) -> Result<Way, kube::Error> {
             if let Some(credentials) = proxy.basic_auth() {
                 tunnel = tunnel.with_auth(credentials.clone());
             }
-            Ok(Way::new(tunnel.map_err(BoxError::from)))
+            Ok(ProxyConnector::new(tunnel.map_err(BoxError::from)))
         }
         Some("socks5" | "socks5h") => {
             let mut socks = SocksV5::new(url, tcp);
             if let Some((user, password)) = proxy.raw_auth() {
                 socks = socks.with_auth(user.to_owned(), password.to_owned());
             }
-            Ok(Way::new(
+            Ok(ProxyConnector::new(
                 socks
                     .map_response(MaybeHttpsStream::Http)
                     .map_err(BoxError::from),

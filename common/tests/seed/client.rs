@@ -271,7 +271,7 @@ async fn no_error_of_a_kubeconfig_quotes_it() {
         let file = folder.path().join("kubeconfig");
         std::fs::write(&file, &text).unwrap();
         let error = match connect(Some(&file), &RequestCounter::default()).await {
-            Err(error) => anyhow::Error::from(error),
+            Err(error) => error,
             Ok(client) => match client.apiserver_version().await {
                 Err(error) => error.into(),
                 Ok(_) => continue,
@@ -324,7 +324,7 @@ async fn an_exec_plugin_that_fails_says_why_and_shows_no_secret() {
     ] {
         std::fs::write(&file, with_plugin(script)).unwrap();
         let error = match connect(Some(&file), &RequestCounter::default()).await {
-            Err(error) => anyhow::Error::from(error),
+            Err(error) => error,
             Ok(client) => client.apiserver_version().await.unwrap_err().into(),
         };
         let said = format!("{error:#} {error:?}");
@@ -471,12 +471,8 @@ async fn a_proxy_that_is_none_is_an_error_that_does_not_show_its_password() {
         server.kubeconfig("other").replace("    server:", &proxy),
     )
     .unwrap();
-    let error = anyhow::Error::from(
-        connect(Some(&file), &RequestCounter::default())
-            .await
-            .err()
-            .expect("an error"),
-    );
+    let connected = connect(Some(&file), &RequestCounter::default()).await;
+    let error = connected.err().expect("an error");
     let said = format!("{error:#} {error:?}");
     assert!(
         said.contains("proxy-url") && !said.contains(TOKEN),
