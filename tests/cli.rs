@@ -10,7 +10,7 @@ use testbed::api::{Fault, MemoryApi, Network, Options, Rule, User, When};
 use testbed::authority::Authority;
 use testbed::dns::{Dns, Reply};
 use testbed::gardener::{self, KCM};
-use testbed::memory::{Nodes, ShootPlan};
+use testbed::memory::{MemoryNodes, MemoryShootPlan};
 use tokio::process::Command;
 
 const NAMESPACE: &str = "shoot--dev--one";
@@ -22,7 +22,7 @@ const REMEMBERED: &str = "dependency-watchdog.gardener.cloud/replicas";
 struct World {
     seed: MemoryApi,
     shoot: MemoryApi,
-    nodes: Nodes,
+    nodes: MemoryNodes,
     files: TempDir,
 }
 
@@ -40,10 +40,10 @@ impl World {
         let shoot = MemoryApi::start(&authority, Options::default())
             .await
             .expect("a shoot");
-        let plan = ShootPlan {
+        let plan = MemoryShootPlan {
             namespace: NAMESPACE,
             nodes,
-            ..ShootPlan::default()
+            ..MemoryShootPlan::default()
         };
         let nodes = plan.furnish(seed.store(), &shoot).expect("an empty seed");
         let files = tempfile::tempdir().expect("a folder");

@@ -9,7 +9,7 @@ use testbed::api::{Fault, MemoryApi, Network, Options, Record, Rule, User, When}
 use testbed::authority::Authority;
 use testbed::gardener::{self, CA, IGNORE, KCM, MCM, PROTECTED, REPLICAS};
 use testbed::kubelets::Kubelets;
-use testbed::memory::{Nodes, ShootPlan};
+use testbed::memory::{MemoryNodes, MemoryShootPlan};
 use tokio::process::Command;
 
 const ONE: &str = "shoot--dev--one";
@@ -22,7 +22,7 @@ const ORDER: [&str; 3] = [KCM, MCM, CA];
 /// A seed with two healthy shoots.
 struct World {
     seed: MemoryApi,
-    shoots: [(MemoryApi, Nodes); 2],
+    shoots: [(MemoryApi, MemoryNodes); 2],
     _kubelets: Kubelets,
     files: TempDir,
 }
@@ -42,10 +42,10 @@ impl World {
             seed.store()
                 .create(gardener::namespace(namespace))
                 .expect("a namespace");
-            let plan = ShootPlan {
+            let plan = MemoryShootPlan {
                 namespace,
                 token,
-                ..ShootPlan::default()
+                ..MemoryShootPlan::default()
             };
             let nodes = plan.furnish(seed.store(), &shoot).expect("an empty seed");
             shoots.push((shoot, nodes));

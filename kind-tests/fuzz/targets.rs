@@ -5,26 +5,32 @@
 use std::process::exit;
 use std::sync::LazyLock;
 
-use readers::hold;
-use readers::lists::{Answer, Leases, List, Nodes};
+use readers::check_bytes;
+use readers::lists::{AnyAnswer, DamagedList, LeaseLists, NodeLists};
 
-type Target = fn(&[u8]);
+type FuzzTarget = fn(&[u8]);
 
-const TARGETS: [(&str, Target); 8] = [
-    ("answers", hold::<Answer>),
-    ("clusters", hold::<readers::clusters::Raw>),
-    ("durations", hold::<readers::durations::Text>),
-    ("flags", hold::<readers::flags::Words>),
-    ("kubeconfig", hold::<readers::kubeconfig::Kubeconfig>),
+const TARGETS: [(&str, FuzzTarget); 8] = [
+    ("answers", check_bytes::<AnyAnswer>),
+    ("clusters", check_bytes::<readers::clusters::Raw>),
+    ("durations", check_bytes::<readers::durations::DurationText>),
+    ("flags", check_bytes::<readers::flags::FlagWords>),
+    ("kubeconfig", check_bytes::<readers::kubeconfig::Kubeconfig>),
     ("lists", |bytes| {
-        hold::<List<Leases>>(bytes);
-        hold::<List<Nodes>>(bytes);
+        check_bytes::<DamagedList<LeaseLists>>(bytes);
+        check_bytes::<DamagedList<NodeLists>>(bytes);
     }),
-    ("prober_config", hold::<readers::prober_config::Prober>),
-    ("weeder_config", hold::<readers::weeder_config::Weeder>),
+    (
+        "prober_config",
+        check_bytes::<readers::prober_config::ProberFile>,
+    ),
+    (
+        "weeder_config",
+        check_bytes::<readers::weeder_config::WeederFile>,
+    ),
 ];
 
-static TARGET: LazyLock<Target> = LazyLock::new(|| {
+static TARGET: LazyLock<FuzzTarget> = LazyLock::new(|| {
     let named = std::env::var("FUZZ_TARGET").ok();
     let found = TARGETS
         .iter()

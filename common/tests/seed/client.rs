@@ -87,7 +87,10 @@ async fn nothing_older_than_tls_1_2_is_offered_to_a_seed() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("https://{}", listener.local_addr().unwrap());
     let client = client(&server.kubeconfig_at(&url, TOKEN)).await;
-    let (answer, message) = tokio::join!(client.apiserver_version(), hello::hear(&listener));
+    let (answer, message) = tokio::join!(
+        client.apiserver_version(),
+        hello::read_client_hello(&listener)
+    );
     assert!(answer.is_err());
     assert_eq!(
         hello::versions(&message.unwrap()),

@@ -13,19 +13,19 @@ pub mod weeder;
 
 use anyhow::{Result, ensure};
 use testbed::ProberConfig;
-use testbed::agent::{Agent, Kind};
+use testbed::agent::{AgentKind, RunningAgent};
 
 use self::synthetic::{FleetPlan, USUAL_GRACE};
 
 /// Starts a prober for synthetic shoots: with Gardener's own configuration, or with short times
 /// where the grace period is not the usual one.
-fn start_prober(kubeconfig: &str, plan: &FleetPlan) -> Result<Agent> {
+fn start_prober(kubeconfig: &str, plan: &FleetPlan) -> Result<RunningAgent> {
     let short = (plan.grace != USUAL_GRACE).then(|| ProberConfig::default().text());
-    Agent::alone(Kind::Prober, kubeconfig, short.as_deref(), &[])
+    RunningAgent::alone(AgentKind::Prober, kubeconfig, short.as_deref(), &[])
 }
 
 /// Ends an agent, which must end well.
-async fn end(agent: Agent) -> Result<()> {
+async fn end(agent: RunningAgent) -> Result<()> {
     let status = agent.terminate().await?;
     ensure!(status.success(), "the agent ended with {status}");
     Ok(())

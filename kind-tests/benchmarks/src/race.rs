@@ -29,7 +29,7 @@ use chrono::TimeDelta;
 use clap::{Args, Parser};
 use futures::future::{join_all, try_join_all};
 use rand::RngExt;
-use testbed::{Bed, ProberConfig, Seed, Shoot, with_bed};
+use testbed::{ProberConfig, SeedCluster, ShootCluster, Testbed, with_bed};
 use tokio::time::sleep;
 
 use crate::fleet::fill::fill_seed;
@@ -121,7 +121,7 @@ pub fn merge(options: &Merge) -> Result<()> {
 
 /// Runs a benchmark with random numbers from this seed, or from one that is drawn, on control
 /// planes of its own.
-fn seeded<F>(seed: Option<u64>, benchmark: impl FnOnce(&'static Bed, u64) -> F) -> Result<()>
+fn seeded<F>(seed: Option<u64>, benchmark: impl FnOnce(&'static Testbed, u64) -> F) -> Result<()>
 where
     F: Future<Output = Result<()>>,
 {
@@ -205,8 +205,8 @@ pub fn run(options: RaceOptions) -> Result<()> {
 
 /// The shoots that race, each with some nodes and all as in quiet times.
 async fn start_shoots(
-    bed: &'static Bed,
-    seed: &Arc<Seed>,
+    bed: &'static Testbed,
+    seed: &Arc<SeedCluster>,
     count: u32,
     grace: Duration,
     random_seed: u64,
@@ -215,7 +215,7 @@ async fn start_shoots(
     progress(format!("starting {count} API servers"));
     let mut shoots = try_join_all((1..=count).map(async |number| {
         let name = format!("{}{number}", shoot::NAME);
-        let shoot = Shoot::create(bed, seed, &name, shoot::plan(grace)).await?;
+        let shoot = ShootCluster::create(bed, seed, &name, shoot::plan(grace)).await?;
         RaceShoot::new(number, shoot, &programs, grace, random_seed).await
     }))
     .await?;
@@ -225,12 +225,12 @@ async fn start_shoots(
 
 /// So many probers; the initial delay of the first is over.
 async fn start_probers(
-    seed: &Arc<Seed>,
+    seed: &Arc<SeedCluster>,
     shoots: &[RaceShoot],
     config: &ProberConfig,
     count: usize,
 ) -> Result<ProberReplicas> {
-    let shoots: Vec<&Shoot> = shoots.iter().map(|raced| &raced.shoot).collect();
+    let shoots: Vec<&ShootCluster> = shoots.iter().map(|raced| &raced.shoot).collect();
     let mut replicas = ProberReplicas::create(seed, &shoots, config, count).await?;
     if count > 0 {
         replicas.start(1).await?;

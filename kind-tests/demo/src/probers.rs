@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Result, bail};
 use testbed::ProberConfig;
-use testbed::agent::{Agent, Kind, Start};
+use testbed::agent::{AgentKind, AgentStart, RunningAgent};
 use testbed::api::MemoryApi;
 
 use crate::scene::REPLICAS;
@@ -19,7 +19,7 @@ pub fn logs(folder: &Path) -> [PathBuf; 2] {
 }
 
 /// The replicas of the prober that run, by name. Dropping it kills them.
-pub struct Probers(BTreeMap<&'static str, Agent>);
+pub struct Probers(BTreeMap<&'static str, RunningAgent>);
 
 impl Probers {
     /// Starts all at once; whoever creates the Lease first leads. Configuration, kubeconfigs and
@@ -35,8 +35,8 @@ impl Probers {
             ..ProberConfig::default()
         };
         let start = |name| {
-            let mut start = Start::new(
-                Kind::Prober,
+            let mut start = AgentStart::new(
+                AgentKind::Prober,
                 folder,
                 name,
                 &seed.kubeconfig(name),

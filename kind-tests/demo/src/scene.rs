@@ -1,7 +1,7 @@
 //! One moment of the demo, as values, and the numbers that it runs with.
 
 use testbed::gardener::{CA, KCM, MCM};
-use testbed::seed::Dependent;
+use testbed::seed::ReplicaState;
 
 /// Kubernetes' default for `nodeMonitorGracePeriod`, in seconds: silent for so long, a node is
 /// given up.
@@ -44,7 +44,7 @@ pub struct ShootScene {
     /// Seconds since each node last renewed its lease.
     pub ages: Vec<f64>,
     /// In the order of [`DEPENDENTS`].
-    pub dependents: [Dependent; 3],
+    pub dependents: [ReplicaState; 3],
     /// Seconds until kube-controller-manager marks the next node Unknown; `None` while it does not run.
     pub countdown: Option<f64>,
     /// How many nodes it has marked Unknown.
@@ -53,7 +53,7 @@ pub struct ShootScene {
 
 impl ShootScene {
     /// The Deployments with their names.
-    pub fn deployments(&self) -> impl Iterator<Item = (&'static str, &Dependent)> {
+    pub fn deployments(&self) -> impl Iterator<Item = (&'static str, &ReplicaState)> {
         DEPENDENTS
             .into_iter()
             .map(|(name, _)| name)

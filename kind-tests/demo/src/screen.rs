@@ -127,17 +127,17 @@ fn countdown(shoot: &ShootScene) -> String {
 
 #[cfg(test)]
 mod tests {
-    use testbed::seed::Dependent;
+    use testbed::seed::ReplicaState;
 
     use super::*;
     use crate::scene::{DEPENDENTS, NODES};
 
     #[test]
     fn leases_replicas_and_the_countdown_are_shown_below_the_events() {
-        let up = DEPENDENTS.map(|(_, replicas)| Dependent {
+        let up = DEPENDENTS.map(|(_, replicas)| ReplicaState {
             replicas,
             ready: replicas,
-            ..Dependent::default()
+            ..ReplicaState::default()
         });
         let shoots = [
             ("cut-off", 34.0, None),

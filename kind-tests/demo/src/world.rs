@@ -9,8 +9,8 @@ use testbed::api::{MemoryApi, Options, User};
 use testbed::authority::Authority;
 use testbed::gardener;
 use testbed::kubelets::Kubelets;
-use testbed::memory::{LeaseRenewer, Nodes, ShootPlan};
-use testbed::seed::Dependent;
+use testbed::memory::{LeaseRenewer, MemoryNodes, MemoryShootPlan};
+use testbed::seed::ReplicaState;
 use tokio::time::Instant;
 
 use crate::lifecycle::NodeLifecycle;
@@ -40,7 +40,7 @@ pub struct DemoShoot {
     /// The namespace of its control plane in the seed.
     pub namespace: String,
     pub api: MemoryApi,
-    nodes: Nodes,
+    nodes: MemoryNodes,
     lifecycle: NodeLifecycle,
 }
 
@@ -154,13 +154,13 @@ impl DemoShoot {
         let api = MemoryApi::start(authority, Options::default()).await?;
         let namespace = format!("shoot--demo--{name}");
         seed.store().create(gardener::namespace(&namespace))?;
-        let plan = ShootPlan {
+        let plan = MemoryShootPlan {
             namespace: &namespace,
             nodes: NODES,
             renewer: LeaseRenewer::default(),
             grace: None,
             deployments: &DEPENDENTS,
-            ..ShootPlan::default()
+            ..MemoryShootPlan::default()
         };
         let nodes = plan.furnish(seed.store(), &api)?;
         Ok(Self {
@@ -191,7 +191,7 @@ impl DemoShoot {
                 .get(DEPLOYMENTS, &self.namespace, name)
                 .unwrap_or_default()
         };
-        let dependents = DEPENDENTS.map(|(name, _)| Dependent::of(&dependent(name)));
+        let dependents = DEPENDENTS.map(|(name, _)| ReplicaState::of(&dependent(name)));
         let countdown = self.lifecycle.step(dependents[0].ready > 0, &ages, now);
         ShootScene {
             name: self.name,

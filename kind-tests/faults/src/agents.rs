@@ -10,7 +10,7 @@ use std::time::Duration;
 use anyhow::Result;
 use parking_lot::Mutex;
 use testbed::ProberConfig;
-use testbed::agent::{Kind, Start};
+use testbed::agent::{AgentKind, AgentStart};
 use testbed::gardener;
 
 use self::replica::AgentReplica;
@@ -34,7 +34,7 @@ pub fn prober_config(interval: &'static str) -> String {
 
 /// The weeder's config with this watchDuration.
 pub fn weeder_config(window: Duration) -> String {
-    Kind::Weeder.config().replace(
+    AgentKind::Weeder.config().replace(
         "watchDuration: 5m0s",
         &format!("watchDuration: {}s", window.as_secs()),
     )
@@ -43,7 +43,7 @@ pub fn weeder_config(window: Duration) -> String {
 impl Agents {
     /// None runs yet.
     pub fn new(world: &Arc<SoakWorld>, binary: &Path) -> Result<Self> {
-        let folder = testbed::leash::folder("soak")?;
+        let folder = testbed::reaper::folder("soak")?;
         let election = ["lease-duration", "renew-deadline", "retry-period"]
             .into_iter()
             .zip(ELECTION);
@@ -52,19 +52,19 @@ impl Agents {
             .collect();
         let replica = |(name, kind)| {
             let (mut user, args) = match kind {
-                Kind::Prober => (
+                AgentKind::Prober => (
                     gardener::seed_prober(),
                     &["--kube-api-qps=50.0", "--kube-api-burst=200"][..],
                 ),
-                Kind::Weeder => (gardener::seed_weeder(), &["--zap-log-level=INFO"][..]),
+                AgentKind::Weeder => (gardener::seed_weeder(), &["--zap-log-level=INFO"][..]),
             };
             // The same rights under a name of its own, so that the log of requests tells replicas
             // apart.
             user.name = String::from(name);
             let token = format!("soak-{name}-token");
             world.seed.access().grant(&token, user);
-            let start = Start::new(kind, &folder, name, &world.seed.kubeconfig(&token), "")?;
-            let start = Start {
+            let start = AgentStart::new(kind, &folder, name, &world.seed.kubeconfig(&token), "")?;
+            let start = AgentStart {
                 binary: Some(binary.to_owned()),
                 ..start
             }
@@ -78,9 +78,9 @@ impl Agents {
             }))
         };
         let all = [
-            ("prober-a", Kind::Prober),
-            ("prober-b", Kind::Prober),
-            ("weeder", Kind::Weeder),
+            ("prober-a", AgentKind::Prober),
+            ("prober-b", AgentKind::Prober),
+            ("weeder", AgentKind::Weeder),
         ];
         let new = Self(all.into_iter().map(replica).collect::<Result<_>>()?);
         new.configure_as_usual()?;
@@ -88,21 +88,21 @@ impl Agents {
     }
 
     /// The replicas of one agent.
-    pub fn of(&self, kind: Kind) -> impl Iterator<Item = &Arc<AgentReplica>> {
+    pub fn of(&self, kind: AgentKind) -> impl Iterator<Item = &Arc<AgentReplica>> {
         self.0
             .iter()
             .filter(move |replica| replica.start.kind == kind)
     }
 
     /// Writes the config files of one agent.
-    pub fn configure(&self, kind: Kind, text: &str) -> Result<()> {
+    pub fn configure(&self, kind: AgentKind, text: &str) -> Result<()> {
         self.of(kind)
             .try_for_each(|replica| Ok(std::fs::write(&replica.start.config, text)?))
     }
 
     /// Writes all of them.
     pub fn configure_as_usual(&self) -> Result<()> {
-        self.configure(Kind::Prober, &prober_config("2s"))?;
-        self.configure(Kind::Weeder, &weeder_config(WINDOW))
+        self.configure(AgentKind::Prober, &prober_config("2s"))?;
+        self.configure(AgentKind::Weeder, &weeder_config(WINDOW))
     }
 }

@@ -12,7 +12,7 @@ use anyhow::{Result, bail, ensure};
 use futures::future::{OptionFuture, join_all};
 use testbed::api::{MemoryApi, Options};
 use testbed::authority::Authority;
-use testbed::{Bed, KubeApi};
+use testbed::{Testbed, KubeApi};
 use tokio::net::TcpStream;
 use tokio::signal::ctrl_c;
 use tokio::sync::watch;
@@ -48,7 +48,7 @@ const NODE_INTERVAL: Duration = Duration::from_millis(500);
 ///
 /// # Errors
 /// When something was found, or the soak itself failed.
-pub async fn run(bed: &Bed, options: &SoakOptions) -> Result<()> {
+pub async fn run(bed: &Testbed, options: &SoakOptions) -> Result<()> {
     println!("soak: {options:?}");
     let world = Arc::new(SoakWorld::build(options, bed).await?);
     let agents = Arc::new(Agents::new(&world, &options.binary)?);

@@ -9,7 +9,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail};
 use nix::sys::signal::Signal;
 use serde_json::{Value, json};
-use testbed::agent::Kind;
+use testbed::agent::AgentKind;
 use testbed::api::Network;
 use testbed::gardener::{PROTECTED, REPLICAS};
 use testbed::{KubeApi, PATIENCE, eventually};
@@ -93,7 +93,7 @@ async fn leak(agents: &Agents) -> Result<Vec<TcpStream>> {
 async fn hold_up(world: &SoakWorld, agents: &Agents) {
     let signal = |signal| {
         agents
-            .of(Kind::Prober)
+            .of(AgentKind::Prober)
             .for_each(|replica| replica.signal(signal))
     };
     signal(Signal::SIGSTOP);
@@ -112,9 +112,9 @@ async fn act_wrongly(world: &SoakWorld, agents: &Agents, wanted: Sabotage) -> Re
     let shoot = &world.shoots[0];
     let place = |resource: &str| format!("/{resource}/namespaces/{}", shoot.namespace);
     let agent = if wanted == Sabotage::Deletion {
-        Kind::Weeder
+        AgentKind::Weeder
     } else {
-        Kind::Prober
+        AgentKind::Prober
     };
     eventually("the sabotage", async || {
         // One that will not lose the lead before it has written.

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use testbed::api::{MemoryApi, Store};
 use testbed::gardener::{self, PROBE};
 pub use testbed::gardener::{CA, KCM, MCM};
-use testbed::renewers::{LeaseRenewers, Leases, stamp};
+use testbed::renewers::{LeaseRenewers, LeaseWriter, stamp};
 use testbed::shoot;
 use tokio::time::{Instant, timeout};
 
@@ -31,7 +31,7 @@ pub const DEPENDENTS: [&str; 3] = [KCM, MCM, CA];
 pub enum ShootApi {
     /// In memory.
     Memory(MemoryApi),
-    /// A real one, behind a relay.
+    /// A real one, behind a proxy.
     Real(Box<Real>),
 }
 
@@ -223,7 +223,7 @@ impl SoakShoot {
         match &*self.api {
             ShootApi::Memory(api) => api.kubeconfig(&token),
             ShootApi::Real(real) => {
-                let url = format!("https://{}", real.relay.address());
+                let url = format!("https://{}", real.proxy.address());
                 real.plane.kubeconfig(&url, &token)
             }
         }
@@ -317,7 +317,7 @@ struct RecordedRenewals {
     api: Arc<ShootApi>,
 }
 
-impl Leases for RecordedRenewals {
+impl LeaseWriter for RecordedRenewals {
     /// By the clock in the record, which drifts too.
     async fn renew(&self, name: &str, _: TimeDelta) -> bool {
         let (ahead, before) = {

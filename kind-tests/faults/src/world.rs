@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use rand::RngExt;
-use testbed::Bed;
+use testbed::Testbed;
 use testbed::api::{MemoryApi, Options};
 use testbed::authority::Authority;
 use testbed::gardener;
@@ -39,7 +39,7 @@ pub struct SoakWorld {
 
 impl SoakWorld {
     /// Builds it, with everything idle and no Cluster yet.
-    pub async fn build(options: &SoakOptions, bed: &Bed) -> Result<Self> {
+    pub async fn build(options: &SoakOptions, bed: &Testbed) -> Result<Self> {
         let (now, mut rng) = (Instant::now(), rng(options.seed, "world"));
         let authority = Authority::new()?;
         let server = |history, requests_kept| {

@@ -8,7 +8,7 @@ use anyhow::{Context, Error, Result};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 
-use crate::{Go, Input, Source};
+use crate::{Choices, GoProgram, ReaderInput};
 
 /// The seed of a run that names none: the same inputs each time.
 const SEED: u64 = 1;
@@ -25,11 +25,11 @@ const ATTEMPTS: usize = 4096;
 ///
 /// # Errors
 /// The smallest input found that fails, and how; or that there is no Go program to ask.
-pub fn campaign<I: Input>(cases: usize) -> Result<()> {
+pub fn campaign<I: ReaderInput>(cases: usize) -> Result<()> {
     let first: u64 = setting("DIFFERENTIAL_SEED")?.unwrap_or(SEED);
     let span = Duration::from_secs(setting("DIFFERENTIAL_SECONDS")?.unwrap_or(0));
     let begin = SystemTime::now();
-    let mut go = Go::start()?;
+    let mut go = GoProgram::start()?;
     let mut seed = first;
     loop {
         let mut random = StdRng::seed_from_u64(seed);
@@ -55,8 +55,8 @@ pub fn campaign<I: Input>(cases: usize) -> Result<()> {
     Ok(())
 }
 
-fn tried<I: Input>(bytes: &[u8], go: &mut Go) -> Result<()> {
-    let input = I::make(&mut Source::new(bytes));
+fn tried<I: ReaderInput>(bytes: &[u8], go: &mut GoProgram) -> Result<()> {
+    let input = I::make(&mut Choices::new(bytes));
     input
         .check()
         .and_then(|()| input.compare(go))
@@ -65,7 +65,7 @@ fn tried<I: Input>(bytes: &[u8], go: &mut Go) -> Result<()> {
 
 /// How the simplest input fails that is like this one: pieces of its bytes are left out or zero,
 /// the larger ones first.
-fn smallest<I: Input>(mut bytes: Vec<u8>, mut failure: Error, go: &mut Go) -> Error {
+fn smallest<I: ReaderInput>(mut bytes: Vec<u8>, mut failure: Error, go: &mut GoProgram) -> Error {
     let (mut attempts, mut size) = (0, bytes.len());
     while size > 0 && attempts < ATTEMPTS {
         let mut at = 0;

@@ -13,7 +13,7 @@ use testbed::objects::items;
 
 use crate::durations::{self, nanos};
 use crate::yaml::template;
-use crate::{Go, Input, Source, is_one_line};
+use crate::{Choices, GoProgram, ReaderInput, is_one_line};
 
 /// The seed that the Cluster is on.
 const SEED: &str = "here";
@@ -27,7 +27,7 @@ static TEMPLATE: LazyLock<Value> =
 
 /// A shoot with some of its fields, now and then with something else in one, or with a name in
 /// another case, which is then another field.
-fn spoilt(source: &mut Source<'_>, value: Value) -> Value {
+fn spoilt(source: &mut Choices<'_>, value: Value) -> Value {
     if source.below(25) == 24 {
         return odd(source);
     }
@@ -51,7 +51,7 @@ fn spoilt(source: &mut Source<'_>, value: Value) -> Value {
     }
 }
 
-fn odd(source: &mut Source<'_>) -> Value {
+fn odd(source: &mut Choices<'_>) -> Value {
     let odd = [
         json!(source.any::<i64>()),
         json!(source.any::<f32>()),
@@ -69,8 +69,8 @@ fn odd(source: &mut Source<'_>) -> Value {
     source.pick(&[&all[..], &odd].concat())
 }
 
-impl Input for Raw {
-    fn make(source: &mut Source<'_>) -> Self {
+impl ReaderInput for Raw {
+    fn make(source: &mut Choices<'_>) -> Self {
         if let Some(bytes) = source.raw() {
             return Self(serde_json::from_slice(bytes).unwrap_or_default());
         }
@@ -107,7 +107,7 @@ impl Input for Raw {
         Ok(())
     }
 
-    fn compare(&self, go: &mut Go) -> Result<()> {
+    fn compare(&self, go: &mut GoProgram) -> Result<()> {
         let cluster = cluster(json!({"shoot": self.0}))?;
         match (go.ask("shoot", self.0.clone())?, cluster.spec.shoot) {
             (Ok(go), Some(Ok(shoot))) => {

@@ -7,7 +7,7 @@ use common::document::{ConfigError, Loaded};
 use serde_json::Value;
 
 use crate::yaml::File;
-use crate::{Answer, is_one_line};
+use crate::{GoAnswer, is_one_line};
 
 /// Far more than the largest file needs, even instrumented on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -64,7 +64,7 @@ fn is_refusal(error: &ConfigError, template: &Value) -> Result<()> {
 /// and that are refused here on purpose; `shown` is our config in the words of the Go program.
 pub fn agree<C>(
     File { text, is_spilt }: &File,
-    go: Answer,
+    go: GoAnswer,
     ours: Result<Loaded<C>, ConfigError>,
     surprises: fn(&Value) -> Vec<String>,
     shown: impl FnOnce(&C) -> Result<Value>,

@@ -4,17 +4,17 @@ use anyhow::{Result, ensure};
 use common_core::duration::GoDuration;
 use serde_json::{Value, json};
 
-use crate::{Go, Input, Source, is_one_line};
+use crate::{Choices, GoProgram, ReaderInput, is_one_line};
 
 /// What may be a duration.
 #[derive(Debug)]
-pub struct Text(String);
+pub struct DurationText(String);
 
 const LIMITS: &str = "(9223372036854775807|9223372036854775808|9223372036854775809|2562047|2562048|\
     153722867280|922337203685477580|0|00|18446744073709551616)";
 
 /// Durations as people write them, with their numbers at every limit, and near misses.
-pub fn text(source: &mut Source<'_>) -> String {
+pub fn text(source: &mut Choices<'_>) -> String {
     match source.below(10) {
         0..6 => whole(source),
         6..8 => {
@@ -26,7 +26,7 @@ pub fn text(source: &mut Source<'_>) -> String {
     }
 }
 
-fn whole(source: &mut Source<'_>) -> String {
+fn whole(source: &mut Choices<'_>) -> String {
     let mut text = source.text("[-+]?");
     for _ in 0..=source.below(4) {
         text += &source.weighted(&[(4, "[0-9]{1,3}"), (1, "[0-9]{0,24}"), (1, LIMITS)]);
@@ -47,8 +47,8 @@ pub fn nanos(written: &Value) -> i64 {
     read.map_or(0, GoDuration::as_nanos)
 }
 
-impl Input for Text {
-    fn make(source: &mut Source<'_>) -> Self {
+impl ReaderInput for DurationText {
+    fn make(source: &mut Choices<'_>) -> Self {
         Self(source.raw_text().unwrap_or_else(|| text(source)))
     }
 
@@ -65,7 +65,7 @@ impl Input for Text {
         Ok(())
     }
 
-    fn compare(&self, go: &mut Go) -> Result<()> {
+    fn compare(&self, go: &mut GoProgram) -> Result<()> {
         let ours = self
             .0
             .parse::<GoDuration>()

@@ -10,11 +10,11 @@ use common::flags::{Agent, AgentArgs, CommandLine, UsageError, parse};
 use common::logging::Level;
 use serde_json::json;
 
-use crate::{Go, Input, Source, durations, is_one_line};
+use crate::{Choices, GoProgram, ReaderInput, durations, is_one_line};
 
 /// A command line behind `prober`.
 #[derive(Debug)]
-pub struct Words(Vec<String>);
+pub struct FlagWords(Vec<String>);
 
 /// The last two the Go original does not have.
 const FLAGS: &str = "(config-file|kubeconfig|metrics-bind-addr|health-bind-addr|pprof-bind-addr|\
@@ -63,7 +63,7 @@ const ZAP: Values = &[
     (1, "[a-zA-Z0-9]{0,9}"),
 ];
 
-fn word(source: &mut Source<'_>) -> String {
+fn word(source: &mut Choices<'_>) -> String {
     match source.below(17) {
         0..10 => {
             let name = source.text(FLAGS);
@@ -85,7 +85,7 @@ fn word(source: &mut Source<'_>) -> String {
     }
 }
 
-fn any_value(source: &mut Source<'_>) -> String {
+fn any_value(source: &mut Choices<'_>) -> String {
     match source.pick(&[
         Some(TEXT),
         Some(BOOLEAN),
@@ -99,7 +99,7 @@ fn any_value(source: &mut Source<'_>) -> String {
     }
 }
 
-fn value_for(source: &mut Source<'_>, name: &str) -> String {
+fn value_for(source: &mut Choices<'_>, name: &str) -> String {
     let values = match name {
         "concurrent-reconciles" | "kube-api-burst" => INTEGER,
         "kube-api-qps" => NUMBER,
@@ -112,8 +112,8 @@ fn value_for(source: &mut Source<'_>, name: &str) -> String {
     source.weighted(values)
 }
 
-impl Input for Words {
-    fn make(source: &mut Source<'_>) -> Self {
+impl ReaderInput for FlagWords {
+    fn make(source: &mut Choices<'_>) -> Self {
         Self(source.list(5, word))
     }
 
@@ -164,7 +164,7 @@ impl Input for Words {
         }
     }
 
-    fn compare(&self, go: &mut Go) -> Result<()> {
+    fn compare(&self, go: &mut GoProgram) -> Result<()> {
         match (go.ask("flags", json!(self.0))?, self.parse()) {
             (Ok(mut read), Ok(CommandLine::Run(Agent::Prober, args))) => {
                 let ours = go
@@ -206,7 +206,7 @@ impl Input for Words {
     }
 }
 
-impl Words {
+impl FlagWords {
     fn parse(&self) -> Result<CommandLine, UsageError> {
         parse(
             iter::once("prober")

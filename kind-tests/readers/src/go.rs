@@ -8,15 +8,15 @@ use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
 
 /// The value Go reads, or the words in which it refuses.
-pub type Answer = Result<Value, String>;
+pub type GoAnswer = Result<Value, String>;
 
 /// A running program that answers for Go's libraries. It ends when this is dropped.
-pub struct Go {
+pub struct GoProgram {
     child: Child,
     answers: BufReader<ChildStdout>,
 }
 
-impl Go {
+impl GoProgram {
     /// Builds the program, unless that is done, and starts it.
     ///
     /// # Errors
@@ -41,7 +41,7 @@ impl Go {
     ///
     /// # Errors
     /// When the program does not answer.
-    pub fn ask(&mut self, about: &str, asked: Value) -> Result<Answer> {
+    pub fn ask(&mut self, about: &str, asked: Value) -> Result<GoAnswer> {
         let question = json!({"about": about, "asked": asked});
         let questions = self
             .child
@@ -60,7 +60,7 @@ impl Go {
     }
 }
 
-impl Drop for Go {
+impl Drop for GoProgram {
     fn drop(&mut self) {
         // It ends with its standard input, which this closes.
         let _ = self.child.wait();

@@ -10,7 +10,7 @@ use prober::shoot_client::kubeconfig::{KubeconfigError, ShootAccess};
 use serde_json::{Value, json};
 
 use crate::yaml::template;
-use crate::{Input, Source, in_yaml, is_one_line};
+use crate::{Choices, ReaderInput, in_yaml, is_one_line};
 
 /// A kubeconfig.
 #[derive(Debug)]
@@ -35,8 +35,8 @@ const ACTS: [&str; 7] = [
 static TEMPLATE: LazyLock<Value> =
     LazyLock::new(|| template(include_str!("../templates/kubeconfig.yaml")));
 
-impl Input for Kubeconfig {
-    fn make(source: &mut Source<'_>) -> Self {
+impl ReaderInput for Kubeconfig {
+    fn make(source: &mut Choices<'_>) -> Self {
         match source.raw() {
             Some(bytes) => Self::Bytes(bytes.to_owned()),
             None => Self::Parts(source.filled(&TEMPLATE)),

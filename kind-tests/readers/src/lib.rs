@@ -35,13 +35,13 @@ use std::fmt::Debug;
 use anyhow::{Result, ensure};
 
 pub use campaign::campaign;
-pub use go::{Answer, Go};
-pub use source::Source;
+pub use go::{GoAnswer, GoProgram};
+pub use source::Choices;
 
 /// Something that one of our readers is given.
-pub trait Input: Debug + Sized {
+pub trait ReaderInput: Debug + Sized {
     /// Makes one out of bytes, whatever they are.
-    fn make(source: &mut Source<'_>) -> Self;
+    fn make(source: &mut Choices<'_>) -> Self;
 
     /// Whether all holds that must hold of our reading, whatever the input is.
     ///
@@ -55,7 +55,7 @@ pub trait Input: Debug + Sized {
     ///
     /// # Errors
     /// How the two differ, or that Go does not answer.
-    fn compare(&self, _go: &mut Go) -> Result<()> {
+    fn compare(&self, _go: &mut GoProgram) -> Result<()> {
         Ok(())
     }
 }
@@ -64,8 +64,8 @@ pub trait Input: Debug + Sized {
 ///
 /// # Panics
 /// When something does not hold.
-pub fn hold<I: Input>(bytes: &[u8]) {
-    let input = I::make(&mut Source::new(bytes));
+pub fn check_bytes<I: ReaderInput>(bytes: &[u8]) {
+    let input = I::make(&mut Choices::new(bytes));
     let held = input.check();
     assert!(held.is_ok(), "{held:?}\n{input:#?}");
 }

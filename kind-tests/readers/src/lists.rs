@@ -18,18 +18,18 @@ use testbed::api::protobuf::wire::{MEDIA_TYPE as PROTOBUF, bytes, text};
 use testbed::objects::items;
 
 use crate::yaml::template;
-use crate::{Go, Input, Source, is_one_line};
+use crate::{Choices, GoProgram, ReaderInput, is_one_line};
 
 const JSON: &str = "application/json";
 const POOL: &str = "worker.gardener.cloud/pool";
 const NOT_MANAGED: &str = "node.machine.sapcloud.io/not-managed-by-mcm";
 
 /// A kind of lists.
-pub trait Listed: Debug {
+pub trait ListedKind: Debug {
     /// A list with one item, whose texts are patterns.
     fn template() -> &'static Value;
 
-    /// An item in protobuf, as the test bed's API server in memory writes it, with much that is not
+    /// An item in protobuf, as the testbed's API server in memory writes it, with much that is not
     /// known here.
     fn protobuf(item: &Value) -> Vec<u8>;
 
@@ -54,17 +54,17 @@ fn word(value: &Value) -> &str {
 
 /// Lists of leases.
 #[derive(Debug)]
-pub struct Leases;
+pub struct LeaseLists;
 
 /// Lists of nodes.
 #[derive(Debug)]
-pub struct Nodes;
+pub struct NodeLists;
 
 static LEASES: LazyLock<Value> =
     LazyLock::new(|| template(include_str!("../templates/leases.yaml")));
 static NODES: LazyLock<Value> = LazyLock::new(|| template(include_str!("../templates/nodes.yaml")));
 
-impl Listed for Leases {
+impl ListedKind for LeaseLists {
     fn template() -> &'static Value {
         &LEASES
     }
@@ -101,7 +101,7 @@ fn moment(at: DateTime<Utc>) -> String {
         .to_owned()
 }
 
-impl Listed for Nodes {
+impl ListedKind for NodeLists {
     fn template() -> &'static Value {
         &NODES
     }
@@ -140,7 +140,7 @@ impl Listed for Nodes {
 
 /// A list by what it holds, and how its bytes are damaged.
 #[derive(Debug)]
-pub struct List<T> {
+pub struct DamagedList<T> {
     whole: Value,
     unknown: Vec<u8>,
     /// After how many bytes it is cut off.
@@ -160,7 +160,7 @@ enum Damage {
     Repeat(u8),
 }
 
-impl<T: Listed> List<T> {
+impl<T: ListedKind> DamagedList<T> {
     /// In either form.
     fn bodies(&self) -> [(&'static str, Vec<u8>); 2] {
         let meta = bytes(
@@ -221,14 +221,14 @@ fn envelope(version: &str, kind: &str, object: &[u8]) -> Vec<u8> {
     .concat()
 }
 
-impl<T: Listed> Input for List<T> {
-    fn make(source: &mut Source<'_>) -> Self {
+impl<T: ListedKind> ReaderInput for DamagedList<T> {
+    fn make(source: &mut Choices<'_>) -> Self {
         let damages = (0..=source.below(3)).map(|_| source.any()).collect();
         let whole = source.filled(T::template());
         Self {
             damages,
             whole,
-            unknown: source.list(4, Source::any),
+            unknown: source.list(4, Choices::any),
             cut: source.below(10_000),
             read_as: PhantomData,
         }
@@ -252,10 +252,10 @@ impl<T: Listed> Input for List<T> {
         Ok(())
     }
 
-    /// What Go writes is read as it was meant, and what the test bed writes Go reads so, too. A
+    /// What Go writes is read as it was meant, and what the testbed writes Go reads so, too. A
     /// damaged list is refused or read as Go reads it: to refuse what Go takes is always safe, not
     /// knowing is never evidence. And Go looks into every field, we into those that are read here.
-    fn compare(&self, go: &mut Go) -> Result<()> {
+    fn compare(&self, go: &mut GoProgram) -> Result<()> {
         let [json, protobuf] =
             rewritten(go, "json", self.whole.to_string().as_bytes())?.map_err(Error::msg)?;
         let holds = held::<T>(&serde_json::from_slice(&json)?);
@@ -264,7 +264,7 @@ impl<T: Listed> Input for List<T> {
         let of_the_bed = held::<T>(&serde_json::from_slice(&of_the_bed)?);
         ensure!(
             holds == of_the_bed,
-            "Go holds {holds}, and {of_the_bed} from the test bed's protobuf"
+            "Go holds {holds}, and {of_the_bed} from the testbed's protobuf"
         );
         for (form, content_type, body) in [("json", JSON, json), ("protobuf", PROTOBUF, protobuf)] {
             let ours = T::read(content_type, &body).with_context(|| format!("as {form}"))?;
@@ -287,7 +287,7 @@ impl<T: Listed> Input for List<T> {
 }
 
 /// What matters of a list in JSON.
-fn held<T: Listed>(list: &Value) -> Value {
+fn held<T: ListedKind>(list: &Value) -> Value {
     page(
         word(&list["metadata"]["continue"]),
         items(&list["items"]).map(T::held),
@@ -295,7 +295,7 @@ fn held<T: Listed>(list: &Value) -> Value {
 }
 
 /// Both forms of the list that Go reads in one of them, or the words in which it refuses.
-fn rewritten(go: &mut Go, form: &str, bytes: &[u8]) -> Result<Result<[Vec<u8>; 2], String>> {
+fn rewritten(go: &mut GoProgram, form: &str, bytes: &[u8]) -> Result<Result<[Vec<u8>; 2], String>> {
     let body = |text: &Value| BASE64_STANDARD.decode(word(text)).unwrap_or_default();
     let answer = go.ask("list", json!({form: BASE64_STANDARD.encode(bytes)}))?;
     Ok(answer.map(|forms| [body(&forms["json"]), body(&forms["protobuf"])]))
@@ -303,23 +303,23 @@ fn rewritten(go: &mut Go, form: &str, bytes: &[u8]) -> Result<Result<[Vec<u8>; 2
 
 /// An answer as it came.
 #[derive(Debug)]
-pub struct Answer(Vec<u8>);
+pub struct AnyAnswer(Vec<u8>);
 
-impl Input for Answer {
-    fn make(source: &mut Source<'_>) -> Self {
+impl ReaderInput for AnyAnswer {
+    fn make(source: &mut Choices<'_>) -> Self {
         Self(source.rest().to_owned())
     }
 
     fn check(&self) -> Result<()> {
-        is_bounded::<Leases>(JSON, &self.0)?;
-        is_bounded::<Nodes>(JSON, &self.0)?;
+        is_bounded::<LeaseLists>(JSON, &self.0)?;
+        is_bounded::<NodeLists>(JSON, &self.0)?;
         for body in [
             &self.0,
             &envelope("v1", "LeaseList", &self.0),
             &envelope("v1", "NodeList", &self.0),
         ] {
-            is_bounded::<Leases>(PROTOBUF, body)?;
-            is_bounded::<Nodes>(PROTOBUF, body)?;
+            is_bounded::<LeaseLists>(PROTOBUF, body)?;
+            is_bounded::<NodeLists>(PROTOBUF, body)?;
         }
         Ok(())
     }
@@ -327,7 +327,7 @@ impl Input for Answer {
 
 /// A list that is taken has no more in it than its bytes can say; one that is refused is refused in
 /// a few words.
-fn is_bounded<T: Listed>(content_type: &str, body: &[u8]) -> Result<()> {
+fn is_bounded<T: ListedKind>(content_type: &str, body: &[u8]) -> Result<()> {
     let page = match T::read(content_type, body) {
         Ok(page) => page,
         Err(refusal) => return is_one_line(&refusal.to_string()),

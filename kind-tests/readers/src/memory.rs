@@ -8,7 +8,7 @@ use prober_core::replicas::{IGNORE_SCALING, Marks, Observed, REPLICAS, scale_up}
 use prober_core::verdict::Scope;
 use serde_json::json;
 
-use crate::{Go, Input, Source};
+use crate::{Choices, GoProgram, ReaderInput};
 
 /// What stands in the two annotations.
 #[derive(Debug)]
@@ -20,15 +20,15 @@ pub struct Annotations {
 const MEMORY: &str = "([-+]?[0-9]{1,12}|[-+]?[0-9]{1,10}|-?[0-9]{15,20}|214748364[5-9]|[-+ _.0-9xobe]{0,8}|\\PC{0,4})";
 const IGNORE: &str = "((1|t|T|true|TRUE|True|0|f|F|false|FALSE|False|tRUE|yes|on| true|true )|[tTrRuUeE1]{0,4}|\\PC{0,4})";
 
-impl Input for Annotations {
-    fn make(source: &mut Source<'_>) -> Self {
+impl ReaderInput for Annotations {
+    fn make(source: &mut Choices<'_>) -> Self {
         Self {
             memory: source.text(MEMORY),
             ignore: source.text(IGNORE),
         }
     }
 
-    fn compare(&self, go: &mut Go) -> Result<()> {
+    fn compare(&self, go: &mut GoProgram) -> Result<()> {
         let answer = go
             .ask("integer", json!(self.memory))?
             .ok()

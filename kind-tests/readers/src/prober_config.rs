@@ -11,11 +11,11 @@ use serde_json::{Value, json};
 use crate::config::{agree, read};
 use crate::durations::nanos;
 use crate::yaml::{File, template};
-use crate::{Go, Input, Source, in_yaml};
+use crate::{Choices, GoProgram, ReaderInput, in_yaml};
 
 /// A file.
 #[derive(Debug)]
-pub struct Prober(File);
+pub struct ProberFile(File);
 
 static TEMPLATE: LazyLock<Value> =
     LazyLock::new(|| template(include_str!("../templates/prober_config.yaml")));
@@ -24,8 +24,8 @@ static TEMPLATE: LazyLock<Value> =
 const SPELLINGS: &str = "([kK][uU][bB]e[cC]onfig[sS]ecretName: [a-z]{4}\n){1,4}\
     dependentResourceInfos: \\[\\{ref: \\{kind: Deployment, name: a, apiVersion: v1\\}, scaleUp: \\{\\}, scaleDown: \\{\\}\\}\\]\n";
 
-impl Input for Prober {
-    fn make(source: &mut Source<'_>) -> Self {
+impl ReaderInput for ProberFile {
+    fn make(source: &mut Choices<'_>) -> Self {
         let mut file = File::make(source, &TEMPLATE);
         if !file.is_spilt && source.percent(25) {
             file.text = source.text(SPELLINGS);
@@ -69,7 +69,7 @@ impl Input for Prober {
         Ok(())
     }
 
-    fn compare(&self, go: &mut Go) -> Result<()> {
+    fn compare(&self, go: &mut GoProgram) -> Result<()> {
         // The Go original checks no owner records.
         if self.0.text.to_lowercase().contains("ownercheck") {
             return Ok(());

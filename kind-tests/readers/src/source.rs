@@ -11,9 +11,9 @@ use regex_syntax::hir::{Class, Hir, HirKind, Repetition};
 use serde_json::{Map, Value, json};
 
 /// The bytes that decide what an input is like.
-pub struct Source<'a>(Unstructured<'a>);
+pub struct Choices<'a>(Unstructured<'a>);
 
-impl<'a> Source<'a> {
+impl<'a> Choices<'a> {
     /// What these bytes decide.
     pub fn new(bytes: &'a [u8]) -> Self {
         Self(Unstructured::new(bytes))
@@ -186,14 +186,14 @@ mod tests {
     #[test]
     fn a_text_is_what_its_pattern_matches() {
         for byte in 0..=255 {
-            let text = Source::new(&[byte; 256]).text("(a|bc\\.){2}[0-9-]{1,3}é?");
+            let text = Choices::new(&[byte; 256]).text("(a|bc\\.){2}[0-9-]{1,3}é?");
             let rest = text
                 .trim_end_matches('é')
                 .trim_end_matches(|c: char| c.is_ascii_digit() || c == '-');
             assert_eq!(rest.replace("bc.", "a"), "aa", "{text}");
         }
         assert_eq!(
-            Source::new(&[]).text("(x|y){3}[b-d]{2,9}\\PC?"),
+            Choices::new(&[]).text("(x|y){3}[b-d]{2,9}\\PC?"),
             "xxxbb",
             "the simplest, once the bytes are used up"
         );
@@ -201,7 +201,7 @@ mod tests {
 
     #[test]
     fn what_begins_with_a_hash_is_taken_as_it_stands() {
-        assert_eq!(Source::new(b"#5s").raw_text().as_deref(), Some("5s"));
-        assert_eq!(Source::new(b"5s").raw_text(), None);
+        assert_eq!(Choices::new(b"#5s").raw_text().as_deref(), Some("5s"));
+        assert_eq!(Choices::new(b"5s").raw_text(), None);
     }
 }

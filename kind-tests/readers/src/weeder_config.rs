@@ -12,19 +12,19 @@ use weeder_core::selector::{Selector, is_label_value};
 
 use crate::config::{agree, read};
 use crate::durations::nanos;
-use crate::selectors::{self, Pod, pods};
+use crate::selectors::{self, PodLabels, pods};
 use crate::yaml::{File, template};
-use crate::{Go, Input, Source};
+use crate::{Choices, GoProgram, ReaderInput};
 
 /// A file.
 #[derive(Debug)]
-pub struct Weeder(File);
+pub struct WeederFile(File);
 
 static TEMPLATE: LazyLock<Value> =
     LazyLock::new(|| template(include_str!("../templates/weeder_config.yaml")));
 
-impl Input for Weeder {
-    fn make(source: &mut Source<'_>) -> Self {
+impl ReaderInput for WeederFile {
+    fn make(source: &mut Choices<'_>) -> Self {
         let mut file = File::make(source, &TEMPLATE);
         if !file.is_spilt && source.percent(25) {
             file.text = selectors::file(source);
@@ -67,7 +67,7 @@ impl Input for Weeder {
         Ok(())
     }
 
-    fn compare(&self, go: &mut Go) -> Result<()> {
+    fn compare(&self, go: &mut GoProgram) -> Result<()> {
         let pods = pods();
         let answer = go.ask("weeder", json!({"text": self.0.text, "pods": pods}))?;
         agree(&self.0, answer, parse(&self.0.text), surprises, |config| {
@@ -88,7 +88,7 @@ fn selectors_of(config: &Config) -> Vec<&Selector> {
 
 /// Whether requests ask for what each selector matches, and for no less by what several have in
 /// common.
-fn is_asked_for(config: &Config, pods: &[Pod], go: &mut Go) -> Result<()> {
+fn is_asked_for(config: &Config, pods: &[PodLabels], go: &mut GoProgram) -> Result<()> {
     let common = config.common_selector();
     let in_common = if common.is_nothing() {
         String::new()
@@ -118,7 +118,7 @@ fn is_asked_for(config: &Config, pods: &[Pod], go: &mut Go) -> Result<()> {
 }
 
 /// Which pods an API server lists when it is asked for this selector.
-fn listed(go: &mut Go, selector: &Selector, pods: &[Pod]) -> Result<String> {
+fn listed(go: &mut GoProgram, selector: &Selector, pods: &[PodLabels]) -> Result<String> {
     match go.ask("query", json!({"text": selector.to_string(), "pods": pods}))? {
         Ok(Value::String(listed)) => Ok(listed),
         other => bail!("{selector} is refused: {other:?}"),
@@ -126,7 +126,7 @@ fn listed(go: &mut Go, selector: &Selector, pods: &[Pod]) -> Result<String> {
 }
 
 /// A 1 for each pod that is selected and a 0 for each other, as the Go program answers.
-fn selected(selector: &Selector, pods: &[Pod]) -> String {
+fn selected(selector: &Selector, pods: &[PodLabels]) -> String {
     pods.iter()
         .map(|pod| if selector.matches(pod) { '1' } else { '0' })
         .collect()
@@ -165,7 +165,7 @@ fn surprises(go: &Value) -> Vec<String> {
 }
 
 /// What we read, in the words of the Go program.
-fn shown(config: &Config, pods: &[Pod]) -> Value {
+fn shown(config: &Config, pods: &[PodLabels]) -> Value {
     let services = config.services.iter().map(|service| {
         let selected = service
             .selectors

@@ -5,11 +5,11 @@ use std::{iter, slice};
 
 use serde_json::Value;
 
-use crate::{Source, durations};
+use crate::{Choices, durations};
 
 /// A value as it may stand in a file.
 #[derive(Clone, Debug, Default)]
-struct Yaml {
+struct YamlValue {
     /// On one line.
     flow: String,
     /// On lines of its own, if that is how it is written.
@@ -22,7 +22,7 @@ struct Yaml {
 /// below the first letter of its key.
 const STYLES: usize = 4;
 
-impl Yaml {
+impl YamlValue {
     fn scalar(text: String) -> Self {
         Self {
             flow: text,
@@ -115,7 +115,7 @@ const ODD: &str = "(1:30|190:20:30|2001-12-14|2001-12-14t21:59:43\\.10-05:00|<<|
     |123456789012345678901234567890)";
 
 /// A scalar in any spelling that somebody may think of.
-fn scalar(source: &mut Source<'_>) -> String {
+fn scalar(source: &mut Choices<'_>) -> String {
     if source.below(19) == 18 {
         return duration(source);
     }
@@ -142,7 +142,7 @@ fn plain(text: String) -> String {
 }
 
 /// Any duration that has no meaning of its own in YAML.
-fn duration(source: &mut Source<'_>) -> String {
+fn duration(source: &mut Choices<'_>) -> String {
     let text = durations::text(source);
     let is_plain = !text.is_empty()
         && text
@@ -159,28 +159,28 @@ fn duration(source: &mut Source<'_>) -> String {
 }
 
 /// Anything at all, a few levels deep.
-fn any_yaml(source: &mut Source<'_>, depth: usize) -> Yaml {
+fn any_yaml(source: &mut Choices<'_>, depth: usize) -> YamlValue {
     let deeper = depth.saturating_sub(1);
     match if depth == 0 { 0 } else { source.below(4) } {
-        0..2 => Yaml::scalar(scalar(source)),
-        2 => Yaml::list(
+        0..2 => YamlValue::scalar(scalar(source)),
+        2 => YamlValue::list(
             &source.list(3, |source| any_yaml(source, deeper)),
             source.below(STYLES),
         ),
-        _ => Yaml::map(
+        _ => YamlValue::map(
             &source.list(3, |source| (any_key(source), any_yaml(source, deeper))),
             source.below(STYLES),
         ),
     }
 }
 
-fn any_key(source: &mut Source<'_>) -> String {
+fn any_key(source: &mut Choices<'_>) -> String {
     source.weighted(&[(4, WORD), (1, INTEGER), (1, BOOLEAN), (1, "'[a-z ]{0,3}'")])
 }
 
 /// A value in any style, whose texts are scalars as they stand in the file: its fields in any
 /// order, now and then one twice, one unknown, or something else in its place.
-fn dressed(source: &mut Source<'_>, value: &Value) -> Yaml {
+fn dressed(source: &mut Choices<'_>, value: &Value) -> YamlValue {
     if source.below(24) == 23 {
         return any_yaml(source, 2);
     }
@@ -197,21 +197,21 @@ fn dressed(source: &mut Source<'_>, value: &Value) -> Yaml {
                 let place = source.below(entries.len() + 1);
                 entries.insert(place, (any_key(source), any_yaml(source, 2)));
             }
-            Yaml::map(&without_merging(entries), source.below(STYLES))
+            YamlValue::map(&without_merging(entries), source.below(STYLES))
         }
         Value::Array(items) => {
             let items: Vec<_> = items.iter().map(|item| dressed(source, item)).collect();
-            Yaml::list(&items, source.below(STYLES))
+            YamlValue::list(&items, source.below(STYLES))
         }
         value if source.below(10) < 9 => {
-            Yaml::scalar(plain(value.as_str().unwrap_or_default().to_owned()))
+            YamlValue::scalar(plain(value.as_str().unwrap_or_default().to_owned()))
         }
-        _ => Yaml::scalar(scalar(source)),
+        _ => YamlValue::scalar(scalar(source)),
     }
 }
 
 /// A field's name, at times in another case or in quotes.
-fn key(source: &mut Source<'_>, name: &str) -> String {
+fn key(source: &mut Choices<'_>, name: &str) -> String {
     match source.below(16) {
         0..12 => name.to_owned(),
         12 => name.to_uppercase(),
@@ -223,7 +223,7 @@ fn key(source: &mut Source<'_>, name: &str) -> String {
 
 /// Leaves out what would be one field twice, in different case: the one that does not count is not
 /// looked at here, and Go merges sections (exceptions for a file that nobody means to write).
-fn without_merging(mut entries: Vec<(String, Yaml)>) -> Vec<(String, Yaml)> {
+fn without_merging(mut entries: Vec<(String, YamlValue)>) -> Vec<(String, YamlValue)> {
     let mut spellings = HashMap::new();
     entries.retain(|(key, _)| {
         let name = key.trim_matches(['\'', '"']).to_owned();
@@ -235,7 +235,7 @@ fn without_merging(mut entries: Vec<(String, Yaml)>) -> Vec<(String, Yaml)> {
     entries
 }
 
-/// A template for [`Source::filled`] out of a file, in which these names stand for patterns.
+/// A template for [`Choices::filled`] out of a file, in which these names stand for patterns.
 pub fn template(file: &str) -> Value {
     let names = [
         ("WORD", WORD),
@@ -262,7 +262,7 @@ pub struct File {
 impl File {
     /// A document like a template, what surrounds it and what may be spilt over it; or a text as it
     /// stands.
-    pub fn make(source: &mut Source<'_>, template: &Value) -> Self {
+    pub fn make(source: &mut Choices<'_>, template: &Value) -> Self {
         if let Some(text) = source.raw_text() {
             return Self {
                 text,

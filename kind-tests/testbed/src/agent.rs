@@ -10,24 +10,24 @@ use anyhow::{Context, Result};
 use nix::sys::signal::Signal;
 use serde_json::Value;
 
-use crate::leash;
 use crate::log::lines;
 use crate::page::SERVED;
 use crate::process::{Process, Program};
+use crate::reaper;
 
 /// What Gardener grants an agent to end (rule 85).
 pub const GRACE: Duration = Duration::from_secs(5);
 
 /// One of the two agents.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum AgentKind {
     /// The prober.
     Prober,
     /// The weeder.
     Weeder,
 }
 
-impl Kind {
+impl AgentKind {
     /// The word on the command line.
     pub fn name(self) -> &'static str {
         match self {
@@ -81,9 +81,9 @@ pub fn binary() -> Result<PathBuf> {
 
 /// How an agent is started, once or again and again.
 #[derive(Clone, Debug)]
-pub struct Start {
+pub struct AgentStart {
     /// Which one.
-    pub kind: Kind,
+    pub kind: AgentKind,
     /// The program; none: [`binary`].
     pub binary: Option<PathBuf>,
     /// Its config file.
@@ -98,10 +98,10 @@ pub struct Start {
     pub environment: Vec<(String, String)>,
 }
 
-impl Start {
+impl AgentStart {
     /// Writes the files of an agent into a folder, each under its name.
     pub fn new(
-        kind: Kind,
+        kind: AgentKind,
         folder: &Path,
         name: &str,
         kubeconfig: &str,
@@ -129,7 +129,7 @@ impl Start {
     }
 
     /// Starts it.
-    pub fn run(&self) -> Result<Agent> {
+    pub fn run(&self) -> Result<RunningAgent> {
         let mut args = vec![
             self.kind.name().to_owned(),
             format!("--config-file={}", self.config.display()),
@@ -145,7 +145,7 @@ impl Start {
         args.extend(self.args.iter().cloned());
         let path = self.binary.clone().map_or_else(binary, Ok)?;
         let (environment, log) = (self.environment.clone(), self.log.clone());
-        Ok(Agent {
+        Ok(RunningAgent {
             process: Program {
                 name: self.kind.name().to_owned(),
                 path,
@@ -159,12 +159,12 @@ impl Start {
 }
 
 /// A running agent. Dropping it kills it.
-pub struct Agent {
+pub struct RunningAgent {
     pub(crate) process: Process,
 }
 
 /// What it is as any program.
-impl Deref for Agent {
+impl Deref for RunningAgent {
     type Target = Process;
 
     fn deref(&self) -> &Process {
@@ -172,22 +172,22 @@ impl Deref for Agent {
     }
 }
 
-impl DerefMut for Agent {
+impl DerefMut for RunningAgent {
     fn deref_mut(&mut self) -> &mut Process {
         &mut self.process
     }
 }
 
-impl Agent {
+impl RunningAgent {
     /// Starts an agent with files of its own and this config, Gardener's if none is given.
     pub fn alone(
-        kind: Kind,
+        kind: AgentKind,
         kubeconfig: &str,
         config: Option<&str>,
         args: &[String],
     ) -> Result<Self> {
-        let folder = leash::folder(kind.name())?;
-        Start::new(
+        let folder = reaper::folder(kind.name())?;
+        AgentStart::new(
             kind,
             &folder,
             kind.name(),

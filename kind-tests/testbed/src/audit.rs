@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-/// What is written: every request, without bodies, but those of the test bed itself and of the API
+/// What is written: every request, without bodies, but those of the testbed itself and of the API
 /// server's own loops.
 pub const POLICY: &str = r#"apiVersion: audit.k8s.io/v1
 kind: Policy

@@ -16,10 +16,10 @@ use rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
 pub struct Authority {
     issuer: Arc<CertifiedIssuer<'static, KeyPair>>,
     /// The newest TLS set-up: many servers that say the same share it.
-    newest: Arc<Mutex<Option<Shared>>>,
+    newest: Arc<Mutex<Option<SharedTls>>>,
 }
 
-type Shared = (Serving, Arc<ServerConfig>);
+type SharedTls = (Serving, Arc<ServerConfig>);
 
 /// What a serving certificate says.
 #[derive(Clone, Debug, PartialEq)]

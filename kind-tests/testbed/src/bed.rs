@@ -15,26 +15,26 @@ use crate::control_plane::{ApiServer, Baseline, Etcd, ForNodes};
 use crate::go_programs;
 use crate::prober::{Prober, ProberConfig};
 use crate::secrets;
-use crate::seed::{ControlPlane, Idle, Loan, Seed};
+use crate::seed::{ControlPlane, Idle, Loan, SeedCluster};
 use crate::stalls::tolerating_stalls;
 
 /// One runtime for the whole process: what a scenario leaves to the next ones must not end with
 /// that scenario.
 static RUNTIME: LazyLock<Runtime> =
     LazyLock::new(|| Runtime::new().expect("a runtime needs nothing but threads"));
-static BED: OnceCell<Bed> = OnceCell::const_new();
+static BED: OnceCell<Testbed> = OnceCell::const_new();
 
 /// API servers that start at once: each keeps a core busy for some seconds.
 const STARTS: usize = 2;
 
 /// What the scenarios of a test process share.
-pub struct Bed {
+pub struct Testbed {
     local: OnceCell<Local>,
     starts: Semaphore,
     serial: AtomicUsize,
     idle: Mutex<Vec<ControlPlane>>,
     idle_seeds: Arc<Mutex<Vec<Idle>>>,
-    shared: tokio::sync::Mutex<Option<Arc<Seed>>>,
+    shared: tokio::sync::Mutex<Option<Arc<SeedCluster>>>,
     /// Kubeconfigs of clusters that somebody else has started: SEED_KUBECONFIG and
     /// SHOOT_KUBECONFIG.
     given: Option<(String, String)>,
@@ -50,19 +50,19 @@ struct Local {
 
 /// Runs a scenario on the shared runtime; once more where it fails and this machine stood still
 /// meanwhile.
-pub fn scenario(act: impl AsyncFn(&'static Bed) -> Result<()>) -> Result<()> {
+pub fn scenario(act: impl AsyncFn(&'static Testbed) -> Result<()>) -> Result<()> {
     RUNTIME.block_on(tolerating_stalls(async || lent(&act).await))
 }
 
 /// Runs something on the shared runtime, once.
-pub fn with_bed(act: impl AsyncFnOnce(&'static Bed) -> Result<()>) -> Result<()> {
+pub fn with_bed(act: impl AsyncFnOnce(&'static Testbed) -> Result<()>) -> Result<()> {
     RUNTIME.block_on(lent(act))
 }
 
-/// Does something with the test bed. It fails also when any program under test has leaked a
+/// Does something with the testbed. It fails also when any program under test has leaked a
 /// credential so far.
-async fn lent(act: impl AsyncFnOnce(&'static Bed) -> Result<()>) -> Result<()> {
-    let bed = BED.get_or_try_init(async || Bed::new()).await?;
+async fn lent(act: impl AsyncFnOnce(&'static Testbed) -> Result<()>) -> Result<()> {
+    let bed = BED.get_or_try_init(async || Testbed::new()).await?;
     let turn = if bed.is_given() {
         Some(bed.turn.acquire().await?)
     } else {
@@ -76,8 +76,8 @@ async fn lent(act: impl AsyncFnOnce(&'static Bed) -> Result<()>) -> Result<()> {
     }
 }
 
-/// Runs a scenario on the test bed's own control planes alone; on given clusters it says `why` not.
-pub fn own_scenario(why: &str, act: impl AsyncFn(&'static Bed) -> Result<()>) -> Result<()> {
+/// Runs a scenario on the testbed's own control planes alone; on given clusters it says `why` not.
+pub fn own_scenario(why: &str, act: impl AsyncFn(&'static Testbed) -> Result<()>) -> Result<()> {
     scenario(async |bed| {
         if bed.is_given() {
             eprintln!("skipped: {why}");
@@ -87,7 +87,7 @@ pub fn own_scenario(why: &str, act: impl AsyncFn(&'static Bed) -> Result<()>) ->
     })
 }
 
-impl Bed {
+impl Testbed {
     fn new() -> Result<Self> {
         // Whoever installed one before us is welcome.
         let _ = rustls::crypto::ring::default_provider().install_default();
@@ -138,12 +138,12 @@ impl Bed {
         Ok(self.local().await?.programs.clone())
     }
 
-    /// The authority that signs the certificates of the test bed's servers.
+    /// The authority that signs the certificates of the testbed's servers.
     pub async fn authority(&self) -> Result<&Authority> {
         Ok(&self.local().await?.authority)
     }
 
-    /// Lets etcd forget all that was before now, for every control plane of the test bed.
+    /// Lets etcd forget all that was before now, for every control plane of the testbed.
     ///
     /// # Errors
     /// When it does not do so.
@@ -151,12 +151,12 @@ impl Bed {
         self.local().await?.etcd.compact().await
     }
 
-    /// A control plane of the test bed's own.
+    /// A control plane of the testbed's own.
     pub async fn start_control_plane(&self, role: &str) -> Result<ControlPlane> {
         Ok(self.start_with_prefix(role).await?.0)
     }
 
-    /// A control plane of the test bed's own, and what its keys in etcd begin with.
+    /// A control plane of the testbed's own, and what its keys in etcd begin with.
     async fn start_with_prefix(&self, role: &str) -> Result<(ControlPlane, String)> {
         let etcd = &self.local().await?.etcd;
         let _start = self.starts.acquire().await?;
@@ -164,7 +164,7 @@ impl Bed {
         Ok((self.start(etcd, &name, None).await?, name))
     }
 
-    /// A control plane of the test bed's own, for real kubelets.
+    /// A control plane of the testbed's own, for real kubelets.
     pub async fn start_for_nodes(&self, role: &str, nodes: &ForNodes) -> Result<ControlPlane> {
         let etcd = &self.local().await?.etcd;
         self.start(etcd, role, Some(nodes)).await
@@ -208,7 +208,7 @@ impl Bed {
 
     /// The seed that ordinary scenarios share, with one prober at work on it. Another one where
     /// that prober has ended, as it does when it cannot renew its Lease for long enough.
-    pub async fn seed(&'static self) -> Result<Arc<Seed>> {
+    pub async fn seed(&'static self) -> Result<Arc<SeedCluster>> {
         let mut shared = self.shared.lock().await;
         if let Some(seed) = shared.as_ref().filter(|seed| seed.is_probed()) {
             return Ok(seed.clone());
@@ -221,7 +221,7 @@ impl Bed {
     }
 
     /// A seed for one scenario alone, with no prober yet.
-    pub async fn own_seed(&'static self) -> Result<Arc<Seed>> {
+    pub async fn own_seed(&'static self) -> Result<Arc<SeedCluster>> {
         if self.is_given() {
             // Two probers on one seed would fight: the shared one ends with its seed.
             *self.shared.lock().await = None;
@@ -230,27 +230,27 @@ impl Bed {
     }
 
     /// A seed that an earlier scenario had, as it was before, or a new one.
-    async fn prepared_seed(&'static self) -> Result<Seed> {
+    async fn prepared_seed(&'static self) -> Result<SeedCluster> {
         if let Some((seed, _)) = &self.given {
-            return Seed::prepare(ControlPlane::given(seed).await?).await;
+            return SeedCluster::prepare(ControlPlane::given(seed).await?).await;
         }
         let idle = self.idle_seeds.lock().pop();
         let seed = match idle {
             Some(seed) => {
                 seed.baseline.restore().await?;
                 // Its answers are as new as what they list.
-                Seed::equip(&seed.plane).await?;
+                SeedCluster::equip(&seed.plane).await?;
                 seed
             }
             None => {
                 let (plane, prefix) = self.start_with_prefix("seed").await?;
-                Seed::equip(&plane).await?;
+                SeedCluster::equip(&plane).await?;
                 Idle {
                     plane,
                     baseline: Baseline::of(&self.local().await?.etcd, &prefix).await?,
                 }
             }
         };
-        Seed::begin(seed.plane.clone(), Some(Loan::new(&self.idle_seeds, seed))).await
+        SeedCluster::begin(seed.plane.clone(), Some(Loan::new(&self.idle_seeds, seed))).await
     }
 }

@@ -23,11 +23,11 @@ pub use etcd::Etcd;
 const TRIES: usize = 3;
 
 /// Keeps a port from being given to anybody who asks for a free one, as long as this lives.
-/// Connections to it are refused, and a program in Go can listen there: it says SO_REUSEADDR, too.
+/// Connections to it are refused, and a program in Go can listen there: it sets SO_REUSEADDR, too.
 ///
 /// # Errors
 /// When somebody has it.
-pub fn hold_port(port: u16) -> Result<TcpSocket> {
+pub fn reserve_port(port: u16) -> Result<TcpSocket> {
     let socket = TcpSocket::new_v4()?;
     socket.set_reuseaddr(true)?;
     socket

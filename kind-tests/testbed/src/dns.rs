@@ -1,4 +1,4 @@
-//! A DNS server on loopback that says of every name what a test wants.
+//! A DNS server on loopback that answers every query as a test wants.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
@@ -23,9 +23,9 @@ use tokio::sync::watch;
 pub enum Reply {
     /// TXT records, each of several strings.
     Text(Vec<Vec<String>>),
-    /// The same, cut off unless the query comes over TCP.
+    /// TXT records, truncated unless the query comes over TCP.
     CutOff(Vec<Vec<String>>),
-    /// Cut off, also over TCP.
+    /// Truncated, also over TCP.
     CutOffAlways,
     /// NXDOMAIN.
     NoName,
@@ -53,12 +53,12 @@ impl Reply {
 /// Ends when it is dropped.
 pub struct Dns {
     address: SocketAddr,
-    script: Script,
-    _server: Server<Script>,
+    script: DnsScript,
+    _server: Server<DnsScript>,
 }
 
 #[derive(Clone)]
-struct Script {
+struct DnsScript {
     reply: Arc<Mutex<Reply>>,
     /// The names that were asked for, lower case, in the order of the queries.
     asked: watch::Sender<Vec<String>>,
@@ -67,7 +67,7 @@ struct Script {
 impl Dns {
     /// A server that answers in this way at a port of its own, over UDP and TCP.
     pub async fn start(reply: Reply) -> Result<Self> {
-        let script = Script {
+        let script = DnsScript {
             reply: Arc::new(Mutex::new(reply)),
             asked: watch::Sender::default(),
         };
@@ -83,12 +83,12 @@ impl Dns {
         })
     }
 
-    /// Where it is asked.
+    /// Where it listens.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Answers in this way from now on.
+    /// Changes the answer to later queries.
     pub fn say(&self, reply: Reply) {
         *self.script.reply.lock() = reply;
     }
@@ -98,7 +98,7 @@ impl Dns {
         self.script.asked.borrow().clone()
     }
 
-    /// Waits for so many more queries.
+    /// Waits for `count` more queries.
     pub async fn queries(&self, count: usize) {
         let mut asked = self.script.asked.subscribe();
         let wanted = asked.borrow().len() + count;
@@ -117,7 +117,7 @@ async fn sockets() -> Result<(UdpSocket, TcpListener)> {
 }
 
 #[async_trait]
-impl RequestHandler for Script {
+impl RequestHandler for DnsScript {
     async fn handle_request<R: ResponseHandler, T: Time>(
         &self,
         request: &Request,

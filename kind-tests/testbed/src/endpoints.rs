@@ -9,7 +9,7 @@ use parking_lot::{Mutex, MutexGuard};
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
-use crate::kube_api::{Change, KubeApi};
+use crate::kube_api::{KubeApi, ObjectChange};
 use crate::objects::{items, name};
 use crate::wait::eventually;
 
@@ -57,7 +57,7 @@ impl EndpointWatch {
         self.endpoints.lock()
     }
 
-    /// Waits until so many are ready. From then on it is counted what is lost.
+    /// Waits until `count` are ready, and counts from then on what is lost.
     pub async fn all_ready(&self, count: usize) -> Result<()> {
         eventually("all endpoints are ready", async || {
             let mut endpoints = self.get();
@@ -85,10 +85,10 @@ impl ReadyEndpoints {
         self.slices.values().flatten()
     }
 
-    fn apply(&mut self, change: &Change, now: Instant) {
+    fn apply(&mut self, change: &ObjectChange, now: Instant) {
         match change {
-            Change::Gone(slice) => drop(self.slices.remove(name(slice))),
-            Change::Set(slice) => {
+            ObjectChange::Gone(slice) => drop(self.slices.remove(name(slice))),
+            ObjectChange::Set(slice) => {
                 let pods = items(&slice["endpoints"]).filter_map(|endpoint| {
                     let pod = endpoint["targetRef"]["name"].as_str()?;
                     Some((pod.to_owned(), endpoint["conditions"]["ready"] == true))
@@ -137,7 +137,7 @@ mod tests {
         let at = |second| begin + Duration::from_secs(second);
         let slice = |name: &str, ready: &[(&str, bool)]| {
             let endpoint = |(pod, ready): &(&str, bool)| json!({"targetRef": {"name": pod}, "conditions": {"ready": ready}});
-            Change::Set(
+            ObjectChange::Set(
                 json!({"metadata": {"name": name}, "endpoints": ready.iter().map(endpoint).collect::<Vec<_>>()}),
             )
         };
@@ -148,10 +148,15 @@ mod tests {
             (2, slice("x", &[("a", false), ("b", false)]), 0, 0),
             (5, slice("y", &[("c", true)]), 1, 3),
             (6, slice("x", &[("b", true)]), 2, 3),
-            (7, Change::Gone(json!({"metadata": {"name": "y"}})), 1, 3),
+            (
+                7,
+                ObjectChange::Gone(json!({"metadata": {"name": "y"}})),
+                1,
+                3,
+            ),
             (
                 8,
-                Change::Set(json!({"metadata": {"name": "x"}, "endpoints": null})),
+                ObjectChange::Set(json!({"metadata": {"name": "x"}, "endpoints": null})),
                 0,
                 3,
             ),

@@ -32,7 +32,7 @@ pub const PROBE_USER: &str = "system:serviceaccount:kube-system:dependency-watch
 pub const CLUSTERS: &str = "/apis/extensions.gardener.cloud/v1alpha1/clusters";
 /// The API of Machines.
 pub const MACHINES: &str = "/apis/machine.sapcloud.io/v1alpha1";
-/// The API of the test bed's own custom resource with a scale subresource.
+/// The API of the testbed's own custom resource with a scale subresource.
 pub const SCALERS: &str = "/apis/bed.example.org/v1";
 
 /// The Secret that holds a shoot's kubeconfig (rule 87).

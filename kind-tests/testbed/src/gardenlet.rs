@@ -13,9 +13,9 @@ use serde_json::{Value, json};
 use crate::gardener::PROBE_SECRET;
 use crate::go_programs;
 use crate::installation::install;
-use crate::leash;
-use crate::objects::{self, Objects};
-use crate::shoot::Shoot;
+use crate::objects::{self, Manifests};
+use crate::reaper;
+use crate::shoot::ShootCluster;
 
 /// gardenlet, as far as it concerns the watchdog.
 pub struct Gardenlet {
@@ -40,25 +40,30 @@ impl Gardenlet {
     pub async fn built() -> Result<Self> {
         Ok(Self {
             program: go_programs::built("gardenlet").await?.join("gardenlet"),
-            folder: leash::folder("gardenlet")?,
+            folder: reaper::folder("gardenlet")?,
         })
     }
 
     /// The objects of both agents in a seed.
-    pub async fn seed(&self) -> Result<Objects> {
+    pub async fn seed(&self) -> Result<Manifests> {
         objects::read(&self.run(&["seed"]).await?)
     }
 
     /// The prober's Secret on the seed, which leads to this server, and its roles in the shoot.
-    pub async fn access(&self, namespace: &str, server: &str, authority: &str) -> Result<Objects> {
+    pub async fn access(
+        &self,
+        namespace: &str,
+        server: &str,
+        authority: &str,
+    ) -> Result<Manifests> {
         let file = self.file(&format!("{namespace}-ca"), authority)?;
         objects::read(&self.run(&["shoot", namespace, server, &file]).await?)
     }
 
-    /// Gives the prober access to a shoot as Gardener does, instead of the test bed's; its roles in
+    /// Gives the prober access to a shoot as Gardener does, instead of the testbed's; its roles in
     /// the shoot.
-    pub async fn give_access(&self, shoot: &Shoot) -> Result<Objects> {
-        let server = format!("https://{}", shoot.relay.address());
+    pub async fn give_access(&self, shoot: &ShootCluster) -> Result<Manifests> {
+        let server = format!("https://{}", shoot.proxy.address());
         let mut objects = self
             .access(&shoot.namespace, &server, shoot.plane.authority())
             .await?;
@@ -86,7 +91,7 @@ impl Gardenlet {
     }
 
     /// What the care controller finds in a shoot.
-    pub async fn findings(&self, shoot: &Shoot) -> Result<CareFindings> {
+    pub async fn findings(&self, shoot: &ShootCluster) -> Result<CareFindings> {
         let seed = self.file("seed-kubeconfig", shoot.seed.plane().admin_kubeconfig())?;
         let own = self.file(
             &format!("{}-kubeconfig", shoot.namespace),

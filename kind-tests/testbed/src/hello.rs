@@ -9,7 +9,7 @@ use tokio::net::TcpListener;
 ///
 /// # Errors
 /// When no client comes, or it says nothing.
-pub async fn hear(listener: &TcpListener) -> io::Result<Vec<u8>> {
+pub async fn read_client_hello(listener: &TcpListener) -> io::Result<Vec<u8>> {
     let (mut stream, _) = listener.accept().await?;
     let mut message = vec![0; 5];
     stream.read_exact(&mut message).await?;

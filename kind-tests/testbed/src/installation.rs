@@ -4,22 +4,22 @@
 use anyhow::{Context, Result};
 use serde_json::Value;
 
-pub use crate::agent::Agent;
+pub use crate::agent::RunningAgent;
 use crate::agent::binary;
-use crate::objects::{Objects, get, path};
+use crate::objects::{Manifests, get, path};
 use crate::page::SERVED;
 use crate::process::Process;
-use crate::{KubeApi, Seed};
+use crate::{KubeApi, SeedCluster};
 
 /// Where the Deployments mount the config.
 const CONFIG: &str = "/etc/dependency-watchdog/config";
 
-/// Puts accounts, roles, bindings and ConfigMaps into a seed; what the test bed has brought under
+/// Puts accounts, roles, bindings and ConfigMaps into a seed; what the testbed has brought under
 /// the same names is replaced.
 ///
 /// # Errors
 /// When the API server refuses.
-pub async fn install(api: &KubeApi, objects: &Objects) -> Result<()> {
+pub async fn install(api: &KubeApi, objects: &Manifests) -> Result<()> {
     for object in objects.values() {
         let kind = object["kind"].as_str().unwrap_or_default();
         if kind.ends_with("Role")
@@ -37,7 +37,7 @@ pub async fn install(api: &KubeApi, objects: &Objects) -> Result<()> {
 ///
 /// # Errors
 /// When there is no such Deployment.
-pub fn container<'a>(objects: &'a Objects, deployment: &str) -> Result<&'a Value> {
+pub fn container<'a>(objects: &'a Manifests, deployment: &str) -> Result<&'a Value> {
     Ok(
         &get(objects, &format!("Deployment garden/{deployment}"))?["spec"]["template"]["spec"]["containers"]
             [0],
@@ -48,7 +48,7 @@ pub fn container<'a>(objects: &'a Objects, deployment: &str) -> Result<&'a Value
 ///
 /// # Errors
 /// When there is no such Deployment.
-pub fn command(objects: &Objects, deployment: &str) -> Result<Vec<String>> {
+pub fn command(objects: &Manifests, deployment: &str) -> Result<Vec<String>> {
     let words = container(objects, deployment)?["command"]
         .as_array()
         .context("no command")?;
@@ -62,7 +62,7 @@ pub fn command(objects: &Objects, deployment: &str) -> Result<Vec<String>> {
 ///
 /// # Errors
 /// When it mounts none.
-pub fn config<'a>(objects: &'a Objects, deployment: &str) -> Result<&'a str> {
+pub fn config<'a>(objects: &'a Manifests, deployment: &str) -> Result<&'a str> {
     let spec =
         &get(objects, &format!("Deployment garden/{deployment}"))?["spec"]["template"]["spec"];
     let mounted = &spec["containers"][0]["volumeMounts"][0];
@@ -78,15 +78,15 @@ pub fn config<'a>(objects: &'a Objects, deployment: &str) -> Result<&'a str> {
         .context("no dep-config.yaml")
 }
 
-impl Agent {
+impl RunningAgent {
     /// Starts what a Deployment says, with the token of its ServiceAccount, and serves on ports of
     /// its own choice. `change` may shorten the config's times.
     ///
     /// # Errors
     /// When the objects lack something, or it cannot be started.
     pub async fn installed(
-        seed: &Seed,
-        objects: &Objects,
+        seed: &SeedCluster,
+        objects: &Manifests,
         deployment: &str,
         change: impl FnOnce(&str) -> String,
     ) -> Result<Self> {
@@ -95,7 +95,7 @@ impl Agent {
             .as_str()
             .context("no account")?;
         let token = seed.api().token("garden", account).await?;
-        let folder = crate::leash::folder(deployment)?;
+        let folder = crate::reaper::folder(deployment)?;
         std::fs::write(
             folder.join("dep-config.yaml"),
             change(config(objects, deployment)?),

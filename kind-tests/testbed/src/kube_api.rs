@@ -1,4 +1,4 @@
-//! A Kubernetes API as its paths and JSON values: the test bed speaks to many kinds and needs a
+//! A Kubernetes API as its paths and JSON values: the testbed speaks to many kinds and needs a
 //! type for none.
 
 use std::pin::pin;
@@ -34,7 +34,7 @@ pub struct KubeApi {
 
 /// A change that a watch reports.
 #[derive(Clone, Debug)]
-pub enum Change {
+pub enum ObjectChange {
     /// The object is there, in this state.
     Set(Value),
     /// The object is gone; this was its last state.
@@ -43,7 +43,7 @@ pub enum Change {
 
 /// A kubeconfig with a bearer token, which nothing may print from now on.
 pub fn kubeconfig(server: &str, authority: &str, token: &str) -> String {
-    secrets::all().hold(token);
+    secrets::all().register(token);
     crate::api::kubeconfig(server, authority, token)
 }
 
@@ -70,7 +70,7 @@ impl KubeApi {
         let mut config =
             Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await?;
         config.connect_timeout = Some(Duration::from_secs(5));
-        // Watches of the test bed end when the test does; requests have a deadline of their own.
+        // Watches of the testbed end when the test does; requests have a deadline of their own.
         config.read_timeout = None;
         Ok(Self {
             client: Client::try_from(config)?,
@@ -86,7 +86,7 @@ impl KubeApi {
         })
     }
 
-    /// The same, as another user. Needs the right to act as others.
+    /// A client that impersonates another user, which needs the right to.
     pub fn acting_as(&self, user: &str) -> Self {
         Self {
             client: self.client.clone(),
@@ -209,7 +209,7 @@ impl KubeApi {
 
     /// Follows a collection until an error or the caller's end: first what is there, then every
     /// change, in order.
-    pub async fn follow(&self, path: &str, mut seen: impl FnMut(Change)) -> Result<()> {
+    pub async fn follow(&self, path: &str, mut seen: impl FnMut(ObjectChange)) -> Result<()> {
         // Without a version a watch begins with what is there.
         let mut version = String::new();
         loop {
@@ -221,8 +221,10 @@ impl KubeApi {
             let mut stream = pin!(answered(self.client.request_events::<Value>(request)).await?);
             while let Some(event) = stream.next().await {
                 let change = match event? {
-                    WatchEvent::Added(object) | WatchEvent::Modified(object) => Change::Set(object),
-                    WatchEvent::Deleted(object) => Change::Gone(object),
+                    WatchEvent::Added(object) | WatchEvent::Modified(object) => {
+                        ObjectChange::Set(object)
+                    }
+                    WatchEvent::Deleted(object) => ObjectChange::Gone(object),
                     WatchEvent::Bookmark(bookmark) => {
                         version = bookmark.metadata.resource_version;
                         continue;
@@ -231,7 +233,7 @@ impl KubeApi {
                         anyhow::bail!("watch of {path}: {}", status.message)
                     }
                 };
-                let (Change::Set(object) | Change::Gone(object)) = &change;
+                let (ObjectChange::Set(object) | ObjectChange::Gone(object)) = &change;
                 metadata(object, "resourceVersion").clone_into(&mut version);
                 seen(change);
             }
@@ -240,7 +242,7 @@ impl KubeApi {
 
     /// Follows a collection for good. A watch that breaks, because the server is stopped or the
     /// version too old, is restarted a moment later with what is there.
-    pub async fn keep_following(&self, path: &str, mut seen: impl FnMut(Change)) {
+    pub async fn keep_following(&self, path: &str, mut seen: impl FnMut(ObjectChange)) {
         loop {
             let _ = self.follow(path, &mut seen).await;
             sleep(RESTART_PAUSE).await;
@@ -257,7 +259,7 @@ impl KubeApi {
         let token = answer["status"]["token"]
             .as_str()
             .context("no token in the answer")?;
-        secrets::all().hold(token);
+        secrets::all().register(token);
         Ok(token.into())
     }
 }

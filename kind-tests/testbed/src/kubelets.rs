@@ -23,7 +23,7 @@ pub struct Pods<K> {
 }
 
 impl<K: Clone + Eq + Hash> Pods<K> {
-    /// Pods that take so long unless an annotation says otherwise.
+    /// Pods that take `usual` to start or end, unless an annotation says otherwise.
     pub fn new(usual: Duration) -> Self {
         Self {
             usual,
@@ -82,8 +82,8 @@ impl Kubelets {
         Self::start_with(store, resources, usual, |_, _, _| {})
     }
 
-    /// The same, and tells namespace, name and replicas of each resource before its pods have
-    /// followed.
+    /// [`Kubelets::start`], calling `tell` with namespace, name and replicas of each resource before
+    /// its pods have followed.
     pub fn start_with(
         store: &Store,
         resources: &'static [&str],

@@ -1,11 +1,11 @@
-//! The test bed: Gardener's world on loopback, real where it matters, with no container engine.
+//! The testbed: Gardener's world on loopback, real where it matters, with no container engine.
 //!
 //! ```text
 //!            etcd (one, in memory)
 //!              |        |
 //!   seed API server   shoot API servers <---- nodes: leases renewed, cut, skewed, healed
 //!     |   |   ^          ^     ^
-//!     |   |   |        relay   +------------- kube-controller-manager (gives nodes up, writes endpoints)
+//!     |   |   |        proxy   +------------- kube-controller-manager (gives nodes up, writes endpoints)
 //!     |   |   |          ^     '------------- machine-controller-manager, in the scenarios with VMs
 //!     |   |   +--- dependency-watchdog prober: the real binary, with Gardener's RBAC and arguments
 //!     |   +------- kubelets: a stand-in that lets readyReplicas follow replicas
@@ -14,11 +14,11 @@
 //!
 //! What needs no real control plane has a seed and shoots in memory instead ([`api`]).
 //!
-//! [`Bed`] holds what all scenarios of a test process share, [`Seed`] is a control plane with
-//! Gardener's resources and roles, [`Shoot`] is one cluster whose control plane lives in a
+//! [`Testbed`] holds what all scenarios of a test process share, [`SeedCluster`] is a control plane with
+//! Gardener's resources and roles, [`ShootCluster`] is one cluster whose control plane lives in a
 //! namespace of a seed. What Gardener itself deploys, and what it finds, is said by its own code
 //! ([`gardenlet`]). Everything that is started ends with the test process, however that ends
-//! ([`leash`]), and whatever the programs under test say is searched for credentials ([`secrets`]).
+//! ([`reaper`]), and whatever the programs under test say is searched for credentials ([`secrets`]).
 
 pub mod agent;
 pub mod api;
@@ -36,7 +36,6 @@ pub mod hello;
 pub mod installation;
 pub mod kube_api;
 pub mod kubelets;
-pub mod leash;
 pub mod log;
 pub mod memory;
 pub mod objects;
@@ -44,7 +43,8 @@ pub mod page;
 pub mod pod;
 pub mod prober;
 pub mod process;
-pub mod relay;
+pub mod proxy;
+pub mod reaper;
 pub mod renewers;
 pub mod secrets;
 pub mod seed;
@@ -54,13 +54,13 @@ mod stalls;
 pub mod usage;
 pub mod wait;
 
-pub use bed::{Bed, own_scenario, scenario, with_bed};
+pub use bed::{Testbed, own_scenario, scenario, with_bed};
 pub use endpoints::EndpointWatch;
 pub use kube_api::KubeApi;
-pub use pod::Pod;
+pub use pod::DeploymentPod;
 pub use prober::{Prober, ProberConfig};
-pub use seed::Seed;
-pub use service::Service;
-pub use shoot::{Shoot, ShootPlan};
+pub use seed::SeedCluster;
+pub use service::WebService;
+pub use shoot::{ShootCluster, ShootPlan};
 pub use stalls::{tolerating_stalls, unique};
 pub use wait::{PATIENCE, eventually, eventually_within};

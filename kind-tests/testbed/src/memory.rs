@@ -3,5 +3,5 @@
 mod nodes;
 mod shoot;
 
-pub use nodes::{LeaseRenewer, Nodes};
-pub use shoot::ShootPlan;
+pub use nodes::{LeaseRenewer, MemoryNodes};
+pub use shoot::MemoryShootPlan;

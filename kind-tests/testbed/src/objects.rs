@@ -10,14 +10,14 @@ use serde_json::Value;
 
 /// Objects by kind, namespace and name, such as `Role
 /// garden/gardener.cloud:dependency-watchdog-prober`.
-pub type Objects = BTreeMap<String, Value>;
+pub type Manifests = BTreeMap<String, Value>;
 
 /// Reads a stream of YAML documents.
 ///
 /// # Errors
 /// When it is none, or an object is there twice.
-pub fn read(text: &str) -> Result<Objects> {
-    let mut objects = Objects::new();
+pub fn read(text: &str) -> Result<Manifests> {
+    let mut objects = Manifests::new();
     for object in serde_saphyr::from_multiple::<Value>(text)? {
         if object.is_null() {
             continue;
@@ -67,7 +67,7 @@ pub fn key(object: &Value) -> Result<String> {
 ///
 /// # Errors
 /// When it is not among them.
-pub fn get<'a>(objects: &'a Objects, key: &str) -> Result<&'a Value> {
+pub fn get<'a>(objects: &'a Manifests, key: &str) -> Result<&'a Value> {
     objects
         .get(key)
         .with_context(|| format!("no {key} among {:#?}", objects.keys()))

@@ -38,7 +38,7 @@ pub async fn get(address: &str, path: &str, patience: Duration) -> Result<(u16, 
     spawn_blocking(move || get_blocking(&address, &path, patience)).await?
 }
 
-/// The same for who cannot await: it is also asked where a program is dropped.
+/// [`get`] for callers that cannot await, such as a `Drop`.
 pub(crate) fn get_blocking(address: &str, path: &str, patience: Duration) -> Result<(u16, String)> {
     let mut stream = TcpStream::connect_timeout(&address.parse()?, patience)?;
     stream.set_read_timeout(Some(patience))?;
@@ -71,7 +71,7 @@ pub fn address(log: &Path, path: &str) -> Result<String> {
 
 /// `/metrics`, read.
 #[derive(Debug, Default, PartialEq)]
-pub struct Metrics {
+pub struct ScrapedMetrics {
     /// Types by name.
     pub types: BTreeMap<String, String>,
     /// Label names by metric, of those that have a sample.
@@ -80,7 +80,7 @@ pub struct Metrics {
     pub values: BTreeMap<String, f64>,
 }
 
-impl Metrics {
+impl ScrapedMetrics {
     /// Reads Prometheus' text format.
     ///
     /// # Errors
@@ -139,8 +139,8 @@ fn metrics_name(types: &BTreeMap<String, String>, series: &str) -> String {
 ///
 /// # Errors
 /// When it serves none (yet).
-pub async fn metrics(log: &Path) -> Result<Metrics> {
+pub async fn metrics(log: &Path) -> Result<ScrapedMetrics> {
     let (status, body) = page(log, "/metrics").await?;
     anyhow::ensure!(status == 200, "{status}: {body}");
-    Metrics::read(&body)
+    ScrapedMetrics::read(&body)
 }

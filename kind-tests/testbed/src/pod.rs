@@ -9,20 +9,24 @@ use tokio::task::JoinSet;
 use tokio::time::sleep;
 
 use crate::control_plane::ControllerManager;
-use crate::shoot::Shoot;
+use crate::shoot::ShootCluster;
 
-/// How often it looks at the Deployment.
+/// How often it checks the Deployment.
 const TICK: Duration = Duration::from_millis(50);
 
 /// A controller manager and who starts and stops it. Dropping it ends both.
-pub struct Pod {
+pub struct DeploymentPod {
     program: Arc<Mutex<ControllerManager>>,
     _kubelet: JoinSet<()>,
 }
 
-impl Pod {
+impl DeploymentPod {
     /// Lets a Deployment of a shoot's control plane have this program.
-    pub fn start(shoot: &Shoot, deployment: &'static str, program: ControllerManager) -> Self {
+    pub fn start(
+        shoot: &ShootCluster,
+        deployment: &'static str,
+        program: ControllerManager,
+    ) -> Self {
         let program = Arc::new(Mutex::new(program));
         let mut kubelet = JoinSet::new();
         let (held, seed, namespace) =

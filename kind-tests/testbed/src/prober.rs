@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use anyhow::Result;
 use serde_json::{Value, json};
 
-use crate::agent::{Agent, Kind, Start};
-use crate::seed::Seed;
+use crate::agent::{AgentKind, AgentStart, RunningAgent};
+use crate::seed::SeedCluster;
 
 static SERIAL: AtomicUsize = AtomicUsize::new(0);
 
@@ -58,7 +58,7 @@ impl ProberConfig {
 
     /// The file's content: Gardener's with these times and dependents.
     pub fn text(&self) -> String {
-        let gardeners = Kind::Prober.config();
+        let gardeners = AgentKind::Prober.config();
         if self.unchanged {
             return gardeners.to_owned();
         }
@@ -98,15 +98,15 @@ pub fn dependent(api_version: &str, kind: &str, name: &str, up: i64, down: i64) 
 }
 
 /// A running prober. Dropping it kills it.
-pub type Prober = Agent;
+pub type Prober = RunningAgent;
 
 impl Prober {
     /// Starts a prober on a seed.
-    pub async fn start(seed: &Seed, config: ProberConfig) -> Result<Self> {
+    pub async fn start(seed: &SeedCluster, config: ProberConfig) -> Result<Self> {
         let name = format!("prober-{}", SERIAL.fetch_add(1, Ordering::Relaxed));
         let kubeconfig = seed.prober_kubeconfig().await?;
-        let start = Start::new(
-            Kind::Prober,
+        let start = AgentStart::new(
+            AgentKind::Prober,
             seed.folder(),
             &name,
             &kubeconfig,

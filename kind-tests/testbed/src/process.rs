@@ -5,13 +5,13 @@ use std::path::{Path, PathBuf};
 use std::process::{ExitStatus, Stdio};
 use std::time::Duration;
 
-use anyhow::{Context, Result, anyhow};
+use anyhow::{Context, Result};
 use nix::sys::signal::{Signal, kill, killpg};
 use nix::unistd::Pid;
 use tokio::process::{Child, Command};
 
 use crate::log::tail;
-use crate::{leash, secrets};
+use crate::{reaper, secrets};
 
 /// How a program is started, once or again and again.
 #[derive(Clone)]
@@ -43,43 +43,28 @@ impl Program {
     /// # Errors
     /// When it cannot be started.
     pub fn start(&self) -> Result<Process> {
-        let Self {
-            name,
-            path,
-            args,
-            environment,
-            log,
-        } = self;
-        let output = File::options()
-            .create(true)
-            .append(true)
-            .open(log)
-            .with_context(|| format!("cannot open {}", log.display()))?;
-        let mut command = Command::new(path);
+        let log = File::options().create(true).append(true).open(&self.log);
+        let log = log.with_context(|| format!("cannot open {}", self.log.display()))?;
+        let mut command = Command::new(&self.path);
         for name in ["HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"] {
             command.env_remove(name).env_remove(name.to_lowercase());
         }
         let child = command
-            .args(args)
+            .args(&self.args)
             .stdin(Stdio::null())
-            .stdout(output.try_clone()?)
-            .stderr(output)
+            .stdout(log.try_clone()?)
+            .stderr(log)
             .env_remove("KUBECONFIG")
-            .envs(environment.iter().cloned())
+            .envs(self.environment.iter().cloned())
             .process_group(0)
             .kill_on_drop(true)
             .spawn()
-            .with_context(|| format!("cannot start {}", path.display()))?;
-        let pid = child
-            .id()
-            .and_then(|id| i32::try_from(id).ok())
-            .ok_or_else(|| anyhow!("{name} has no process id"))?;
-        leash::hold(pid)?;
-        let tested = path
-            .file_stem()
-            .is_some_and(|name| name == "dependency-watchdog");
+            .with_context(|| format!("cannot start {}", self.path.display()))?;
+        let pid = child.id().context("it has ended")?.try_into()?;
+        reaper::register(pid)?;
+        let tested = self.path.file_stem() == Some("dependency-watchdog".as_ref());
         if tested {
-            secrets::all().watch(log);
+            secrets::all().watch(&self.log);
         }
         Ok(Process {
             program: self.clone(),
@@ -130,6 +115,11 @@ impl Process {
         Ok(self.child.try_wait()?)
     }
 
+    /// Whether it has not ended.
+    pub fn is_running(&mut self) -> bool {
+        matches!(self.ended(), Ok(None))
+    }
+
     /// Waits for its end.
     pub async fn end(&mut self, deadline: Duration) -> Result<ExitStatus> {
         let ended = tokio::time::timeout(deadline, self.child.wait()).await;
@@ -151,13 +141,13 @@ impl Process {
 
 impl Drop for Process {
     fn drop(&mut self) {
-        if matches!(self.child.try_wait(), Ok(None)) {
+        if self.is_running() {
             if self.tested {
                 secrets::all().search_pages(&self.program.log);
             }
             // It may end at this very moment; then there is nothing left to kill.
             let _ = killpg(self.pid, Signal::SIGKILL);
         }
-        leash::free(self.pid.as_raw());
+        reaper::release(self.pid.as_raw());
     }
 }

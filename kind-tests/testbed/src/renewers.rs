@@ -17,8 +17,8 @@ const LONGEST_RETRY: f64 = 0.7;
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// A way to write leases.
-pub trait Leases: Clone + Send + Sync + 'static {
-    /// Renews the lease of a node, by a clock that is so far ahead of ours. Whether it need not be
+pub trait LeaseWriter: Clone + Send + Sync + 'static {
+    /// Renews the lease of a node, by a clock that is ahead of ours. Whether it need not be
     /// tried again before the next beat.
     fn renew(&self, node: &str, ahead: TimeDelta) -> impl Future<Output = bool> + Send;
 }
@@ -29,20 +29,20 @@ pub struct LeaseRenewers<L> {
     leases: L,
     beat: Duration,
     names: Vec<String>,
-    pulses: Vec<watch::Sender<Pulse>>,
+    pulses: Vec<watch::Sender<RenewerState>>,
     /// Whoever renews holds it for reading.
     renewals: Arc<RwLock<()>>,
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Pulse {
+struct RenewerState {
     cut: bool,
     skew: TimeDelta,
     /// From when on it beats.
     begin: Instant,
 }
 
-impl<L: Leases> LeaseRenewers<L> {
+impl<L: LeaseWriter> LeaseRenewers<L> {
     /// None yet; each will renew once in a beat.
     pub fn new(leases: L, beat: Duration) -> Self {
         let beat = beat.max(Duration::from_millis(1));
@@ -57,7 +57,7 @@ impl<L: Leases> LeaseRenewers<L> {
 
     /// A node renews from now on, first after `phase`, on the current runtime.
     pub fn join(&mut self, name: &str, phase: Duration, skew: TimeDelta) {
-        let (pulse, pulses) = watch::channel(Pulse {
+        let (pulse, pulses) = watch::channel(RenewerState {
             cut: false,
             skew,
             begin: Instant::now() + phase,
@@ -131,7 +131,7 @@ impl<L: Leases> LeaseRenewers<L> {
         drop(self.renewals.write().await);
     }
 
-    fn change(&self, nodes: impl IntoIterator<Item = usize>, change: impl Fn(&mut Pulse)) {
+    fn change(&self, nodes: impl IntoIterator<Item = usize>, change: impl Fn(&mut RenewerState)) {
         for pulse in nodes.into_iter().filter_map(|at| self.pulses.get(at)) {
             pulse.send_modify(&change);
         }
@@ -139,11 +139,11 @@ impl<L: Leases> LeaseRenewers<L> {
 }
 
 /// One node's renewer, which ends when the sender of its pulse is dropped.
-async fn renewer<L: Leases>(
+async fn renewer<L: LeaseWriter>(
     leases: L,
     name: String,
     beat: Duration,
-    mut pulse: watch::Receiver<Pulse>,
+    mut pulse: watch::Receiver<RenewerState>,
     renewals: Arc<RwLock<()>>,
 ) {
     let mut begin = pulse.borrow_and_update().begin;
@@ -152,7 +152,7 @@ async fn renewer<L: Leases>(
         tokio::select! {
             () = sleep_until(next) => {
                 let renewal = renewals.read().await;
-                let Pulse { cut, skew, .. } = *pulse.borrow();
+                let RenewerState { cut, skew, .. } = *pulse.borrow();
                 let done = cut || timeout(PATIENCE, leases.renew(&name, skew)).await.unwrap_or(false);
                 drop(renewal);
                 let now = Instant::now();
@@ -179,7 +179,7 @@ async fn renewer<L: Leases>(
     }
 }
 
-/// What a clock that is so far ahead of ours says now, as a lease has it.
+/// The time of a clock that is ahead of ours, as a lease has it.
 pub fn stamp(ahead: TimeDelta) -> String {
     (Utc::now() + ahead).to_rfc3339_opts(SecondsFormat::Micros, true)
 }
@@ -199,7 +199,7 @@ mod tests {
         away: Arc<AtomicBool>,
     }
 
-    impl Leases for Notes {
+    impl LeaseWriter for Notes {
         async fn renew(&self, node: &str, ahead: TimeDelta) -> bool {
             let renewal = (
                 node.to_owned(),
@@ -270,7 +270,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn who_cannot_renew_tries_again_soon_and_then_less_often_up_to_seven_tenths_of_a_beat() {
-        let (notes, _hearts) = two();
+        let (notes, _renewers) = two();
         notes.away.store(true, Ordering::Relaxed);
         assert_eq!(
             notes.after(27, "a").await,
@@ -281,7 +281,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn who_leaves_and_whose_hearts_are_dropped_renews_no_more() {
+    async fn who_leaves_and_whose_renewers_are_dropped_renews_no_more() {
         let (notes, mut renewers) = two();
         renewers.leave("a");
         assert_eq!(renewers.names(), ["b"]);

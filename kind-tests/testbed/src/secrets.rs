@@ -1,8 +1,8 @@
-//! No credential is ever leaked: every token that the test bed makes is known here, and all that
+//! No credential is ever leaked: every token that the testbed makes is known here, and all that
 //! the programs under test write and serve is searched for pieces of them, by every scenario.
 //!
 //! ```text
-//! tokens -> hold --.
+//! tokens -> register --.
 //! logs of the programs under test, their pages when they end, Events --search--> leaks --> every scenario fails
 //! ```
 

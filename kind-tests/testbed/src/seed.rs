@@ -15,27 +15,27 @@ use tokio::task::JoinSet;
 use tokio::time::Instant;
 
 pub use crate::kubelets::READY_AFTER;
-pub use journal::{Dependent, Entry, IGNORE, Journal, MARKER, MEMORY};
+pub use journal::{IGNORE, Journal, JournalEntry, MARKER, MEMORY, ReplicaState};
 pub(crate) use loan::{Idle, Loan};
 pub use plane::ControlPlane;
 
-use crate::agent::Agent;
+use crate::agent::RunningAgent;
 use crate::audit::{Asked, Mark};
 use crate::gardener::{CLUSTERS, GARDEN, MACHINES, PROBER, PROBER_USER, definitions, seed_access};
-use crate::kube_api::{Change, KubeApi};
+use crate::kube_api::{KubeApi, ObjectChange};
 use crate::kubelets::Pods;
-use crate::leash;
 use crate::objects::path;
+use crate::reaper;
 use crate::secrets;
 use crate::wait::eventually;
 
 /// A seed.
-pub struct Seed {
+pub struct SeedCluster {
     plane: ControlPlane,
     journal: Arc<Journal>,
     folder: PathBuf,
     mark: Mark,
-    prober: Mutex<Option<Agent>>,
+    prober: Mutex<Option<RunningAgent>>,
     log: Mutex<PathBuf>,
     _tasks: JoinSet<()>,
     /// The last to be dropped: nothing of the seed is at work any more when somebody else gets its
@@ -53,7 +53,7 @@ const DEPENDENTS: [&str; 3] = [
 /// What an API server creates by itself, some time after it is ready.
 const SYSTEM: [&str; 4] = ["default", "kube-node-lease", "kube-public", "kube-system"];
 
-impl Seed {
+impl SeedCluster {
     /// Makes a seed out of a control plane.
     pub async fn prepare(plane: ControlPlane) -> Result<Self> {
         Self::equip(&plane).await?;
@@ -100,7 +100,7 @@ impl Seed {
             mark: plane.mark(),
             plane,
             journal,
-            folder: leash::folder("prober")?,
+            folder: reaper::folder("prober")?,
             prober: Mutex::default(),
             log: Mutex::default(),
             _tasks: tasks,
@@ -141,16 +141,14 @@ impl Seed {
     }
 
     /// Keeps a prober at work as long as there is this seed.
-    pub fn keep(&self, prober: Agent) {
+    pub fn keep(&self, prober: RunningAgent) {
         *self.prober.lock() = Some(prober);
     }
 
     /// Whether the prober that is kept is still at work.
     pub fn is_probed(&self) -> bool {
         let mut prober = self.prober.lock();
-        prober
-            .as_mut()
-            .is_some_and(|prober| matches!(prober.ended(), Ok(None)))
+        prober.as_mut().is_some_and(|prober| prober.is_running())
     }
 
     /// The log of the prober that was started last.
@@ -196,7 +194,7 @@ async fn follow(
     pods: Arc<Mutex<Pods<String>>>,
 ) {
     let observe = |change| {
-        if let Change::Set(object) = &change
+        if let ObjectChange::Set(object) = &change
             && let Ok(path) = path(object)
         {
             pods.lock().observe(&path, object, Instant::now());

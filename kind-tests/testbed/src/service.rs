@@ -22,7 +22,7 @@ const NAME: &str = "web";
 const PODS: &str = "/api/v1/namespaces/default/pods";
 
 /// The Service of one shoot. Dropping it ends the watch.
-pub struct Service {
+pub struct WebService {
     api: KubeApi,
     /// Each is named for its node.
     pods: BTreeSet<String>,
@@ -31,7 +31,7 @@ pub struct Service {
     endpoints: EndpointWatch,
 }
 
-impl Service {
+impl WebService {
     /// Creates it, with no pod yet.
     pub async fn create(api: &KubeApi) -> Result<Self> {
         let service = json!({
@@ -50,7 +50,7 @@ impl Service {
         })
     }
 
-    /// Creates it with pods on these nodes, see [`Service::run_on`].
+    /// Creates it with pods on these nodes, see [`WebService::run_on`].
     pub async fn over(api: &KubeApi, nodes: &[String]) -> Result<Self> {
         let mut service = Self::create(api).await?;
         service.run_on(nodes).await?;

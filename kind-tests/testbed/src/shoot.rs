@@ -1,4 +1,4 @@
-//! A shoot: its nodes and its own API server behind a relay, and its control plane in a namespace
+//! A shoot: its nodes and its own API server behind a proxy, and its control plane in a namespace
 //! of a seed.
 
 mod assertions;
@@ -18,10 +18,10 @@ pub use cluster::Body;
 pub use nodes::{LEASES, Nodes, labelled, renew_time, renew_times};
 
 use crate::audit::Mark;
-use crate::bed::Bed;
+use crate::bed::Testbed;
 use crate::gardener::{self, MACHINES, shoot_access};
-use crate::relay::Relay;
-use crate::seed::{ControlPlane, Seed};
+use crate::proxy::TcpProxy;
+use crate::seed::{ControlPlane, SeedCluster};
 use crate::stalls::unique;
 
 /// What a shoot is made with.
@@ -64,16 +64,16 @@ impl Default for ShootPlan {
 }
 
 /// A shoot of a scenario.
-pub struct Shoot {
-    bed: &'static Bed,
+pub struct ShootCluster {
+    bed: &'static Testbed,
     /// The seed with its control plane.
-    pub seed: Arc<Seed>,
+    pub seed: Arc<SeedCluster>,
     /// Its namespace on the seed, which is the name of its Cluster too.
     pub namespace: String,
     /// Its own control plane.
     pub plane: ControlPlane,
     /// What the prober's requests pass.
-    pub relay: Relay,
+    pub proxy: TcpProxy,
     /// Its nodes.
     pub nodes: Nodes,
     body: Body,
@@ -82,28 +82,28 @@ pub struct Shoot {
     seed_mark: Mark,
 }
 
-impl Shoot {
+impl ShootCluster {
     /// Makes a shoot on a seed. `name` is the scenario's own.
     pub async fn create(
-        bed: &'static Bed,
-        seed: &Arc<Seed>,
+        bed: &'static Testbed,
+        seed: &Arc<SeedCluster>,
         name: &str,
         plan: ShootPlan,
     ) -> Result<Self> {
         Self::create_at(bed.lend().await?, bed, seed, name, plan).await
     }
 
-    /// The same with a control plane that others may share; each has nodes of its own by its
+    /// Makes a shoot on a control plane that others may share; each has nodes of its own by its
     /// Machines.
     pub async fn create_at(
         plane: ControlPlane,
-        bed: &'static Bed,
-        seed: &Arc<Seed>,
+        bed: &'static Testbed,
+        seed: &Arc<SeedCluster>,
         name: &str,
         plan: ShootPlan,
     ) -> Result<Self> {
         plane.api().create_all(&shoot_access()).await?;
-        let relay = Relay::start(plane.address()).await?;
+        let proxy = TcpProxy::start(plane.address()).await?;
         let beat = (plan.grace / 4).min(Duration::from_secs(10));
         let mut nodes =
             Nodes::none(plane.api().clone(), &plan.node_prefix, plan.grace, beat).await?;
@@ -122,7 +122,7 @@ impl Shoot {
             mark: plane.mark(),
             seed_mark: seed.plane().mark(),
             plane,
-            relay,
+            proxy,
             nodes,
             body,
             forbidden: plan.forbidden,

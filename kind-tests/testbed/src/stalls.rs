@@ -8,8 +8,8 @@ use anyhow::Result;
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
-/// How often the clock is looked at.
-const LOOK: Duration = Duration::from_millis(100);
+/// How often the clock is read.
+const INTERVAL: Duration = Duration::from_millis(100);
 /// A stall that counts: as long as what the scenarios leave between a leader's renew deadline and
 /// the end of its Lease.
 const LONG: Duration = Duration::from_secs(2);
@@ -22,13 +22,13 @@ tokio::task_local! {
     static ATTEMPT: u32;
 }
 
-static SEEN: Mutex<Seen> = Mutex::new(Seen {
-    looked: None,
+static STALLS: Mutex<Stalls> = Mutex::new(Stalls {
+    observed_until: None,
     stalls: Vec::new(),
 });
 
-struct Seen {
-    looked: Option<Instant>,
+struct Stalls {
+    observed_until: Option<Instant>,
     /// When each ended, and how long it was.
     stalls: Vec<(Instant, Duration)>,
 }
@@ -44,7 +44,9 @@ pub fn unique(name: &str) -> String {
 /// Does something; once more where it fails and this machine stood still meanwhile for longer than
 /// any program could make up for.
 pub async fn tolerating_stalls<T>(act: impl AsyncFn() -> Result<T>) -> Result<T> {
-    watch();
+    static OBSERVER: Once = Once::new();
+    let now = Instant::now();
+    OBSERVER.call_once(|| drop(std::thread::spawn(move || observe(now))));
     for attempt in 1..ATTEMPTS {
         let begin = Instant::now();
         let error = match ATTEMPT.scope(attempt, act()).await {
@@ -59,26 +61,20 @@ pub async fn tolerating_stalls<T>(act: impl AsyncFn() -> Result<T>) -> Result<T>
     ATTEMPT.scope(ATTEMPTS, act()).await
 }
 
-/// Looks from now on, for as long as the process lives.
-fn watch() {
-    static BEGUN: Once = Once::new();
-    let now = Instant::now();
-    BEGUN.call_once(|| drop(std::thread::spawn(move || look(now))));
-}
-
-/// A thread of its own is late only where the machine is.
-fn look(mut last: Instant) {
+/// Observes the clock for as long as the process lives. A thread of its own is late only where the
+/// machine is.
+fn observe(mut last: Instant) {
     loop {
         #[expect(
             clippy::disallowed_methods,
             reason = "it runs beside the runtime, not on it"
         )]
-        std::thread::sleep(LOOK);
+        std::thread::sleep(INTERVAL);
         let now = Instant::now();
-        let mut seen = SEEN.lock();
-        seen.looked = Some(now);
-        if now - last > LOOK + LONG {
-            seen.stalls.push((now, now - last));
+        let mut log = STALLS.lock();
+        log.observed_until = Some(now);
+        if now - last > INTERVAL + LONG {
+            log.stalls.push((now, now - last));
         }
         last = now;
     }
@@ -87,17 +83,11 @@ fn look(mut last: Instant) {
 /// The longest that has ended since then.
 async fn longest_since(begin: Instant) -> Option<Duration> {
     let now = Instant::now();
-    loop {
-        // One that has just ended is known after the next look.
-        tokio::time::sleep(LOOK).await;
-        let seen = SEEN.lock();
-        if seen.looked > Some(now) {
-            return seen
-                .stalls
-                .iter()
-                .filter(|(end, _)| *end >= begin)
-                .map(|(_, long)| *long)
-                .max();
-        }
+    // One that has just ended is known a moment later.
+    while STALLS.lock().observed_until <= Some(now) {
+        tokio::time::sleep(INTERVAL).await;
     }
+    let log = STALLS.lock();
+    let stalls = log.stalls.iter().filter(|(end, _)| *end >= begin);
+    stalls.map(|(_, long)| *long).max()
 }

@@ -5,35 +5,35 @@ use std::time::Duration;
 use anyhow::{Result, anyhow};
 use tokio::time::{Instant, sleep, timeout_at};
 
-/// How often a condition is looked at. Short against the seconds that scenarios take, long against
+/// How often a condition is checked. Short against the seconds that scenarios take, long against
 /// a request on loopback.
 const PAUSE: Duration = Duration::from_millis(50);
 /// How long what should become so is waited for. Far more than anything takes, also on a machine
 /// that does much at once: it is waited in full only where something is wrong.
 pub const PATIENCE: Duration = Duration::from_secs(180);
-/// How much longer than the deadline a look that has begun may take. Requests on a busy machine
+/// How much longer than the deadline a check that has begun may take. Requests on a busy machine
 /// take a second at times.
-const LAST_LOOK: Duration = Duration::from_secs(5);
+const LAST_CHECK: Duration = Duration::from_secs(5);
 
-/// Looks again and again until `look` succeeds; after [`PATIENCE`] fails with what was awaited and
-/// what was last seen instead. A look that never ends is dropped a little later.
-pub async fn eventually<T>(what: &str, look: impl AsyncFnMut() -> Result<T>) -> Result<T> {
-    eventually_within(what, PATIENCE, look).await
+/// Checks again and again until `check` succeeds; after [`PATIENCE`] fails with what was awaited and
+/// what was last seen instead. A check that never ends is dropped a little later.
+pub async fn eventually<T>(what: &str, check: impl AsyncFnMut() -> Result<T>) -> Result<T> {
+    eventually_within(what, PATIENCE, check).await
 }
 
-/// The same where it matters how long it takes.
+/// [`eventually`] where it matters how long it takes.
 pub async fn eventually_within<T>(
     what: &str,
     deadline: Duration,
-    mut look: impl AsyncFnMut() -> Result<T>,
+    mut check: impl AsyncFnMut() -> Result<T>,
 ) -> Result<T> {
     let end = Instant::now() + deadline;
     let mut seen = anyhow!("nothing");
     loop {
-        match timeout_at(end + LAST_LOOK, look()).await {
+        match timeout_at(end + LAST_CHECK, check()).await {
             Ok(Ok(value)) => return Ok(value),
             Ok(Err(error)) => seen = error,
-            Err(_) => seen = seen.context("the last look did not end; before that"),
+            Err(_) => seen = seen.context("the last check did not end; before that"),
         }
         if Instant::now() >= end {
             return Err(anyhow!(

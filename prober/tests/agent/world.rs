@@ -11,11 +11,11 @@ use tempfile::TempDir;
 use testbed::PATIENCE;
 use testbed::api::{MemoryApi, Options, Record, Store};
 use testbed::authority::Authority;
-use testbed::control_plane::hold_port;
+use testbed::control_plane::reserve_port;
 use testbed::gardener::{self, PROTECTED, REPLICAS};
 pub use testbed::gardener::{CA, KCM, MCM};
 use testbed::kubelets::Kubelets;
-use testbed::memory::{Nodes, ShootPlan};
+use testbed::memory::{MemoryNodes, MemoryShootPlan};
 use tokio::net::TcpSocket;
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
@@ -52,7 +52,7 @@ dependentResourceInfos:
 pub struct ProberWorld {
     pub seed: MemoryApi,
     pub shoot: MemoryApi,
-    pub nodes: Nodes,
+    pub nodes: MemoryNodes,
     _kubelets: Kubelets,
     files: TempDir,
     /// The flags that say where the prober serves; nowhere, unless changed before it starts.
@@ -66,7 +66,7 @@ pub struct ProberWorld {
 impl ProberWorld {
     /// An address on loopback that nobody else is given.
     pub fn address(&mut self) -> SocketAddr {
-        let held = hold_port(0).expect("a free port");
+        let held = reserve_port(0).expect("a free port");
         let address = held.local_addr().expect("an address");
         self.held.push(held);
         address
@@ -87,10 +87,10 @@ impl ProberWorld {
         let (seed, shoot) = (start().await, start().await);
         log::listen();
         seed.access().grant(SEED_TOKEN, gardener::seed_prober());
-        let plan = ShootPlan {
+        let plan = MemoryShootPlan {
             namespace: NAMESPACE,
             token: SHOOT_TOKEN,
-            ..ShootPlan::default()
+            ..MemoryShootPlan::default()
         };
         let nodes = plan.furnish(seed.store(), &shoot).expect("an empty seed");
         let kubelets = Kubelets::start(seed.store(), &[DEPLOYMENTS], Duration::ZERO);

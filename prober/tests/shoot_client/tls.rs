@@ -16,7 +16,7 @@ async fn nothing_older_than_tls_1_2_is_offered_to_a_shoot() {
     let mut client = ShootClient::new(shoot.clock, shoot.resources.clone(), secret);
     let (answer, message) = tokio::join!(
         client.leases(Budget::starting_now(shoot.timeout)),
-        hello::hear(&listener)
+        hello::read_client_hello(&listener)
     );
     let message = message.expect("a message");
     assert!(answer.is_err());

@@ -7,7 +7,7 @@ use std::time::Duration;
 use common::flags::{CommandLine, parse};
 use tempfile::TempDir;
 use testbed::api::{Fault, When};
-use testbed::control_plane::hold_port;
+use testbed::control_plane::reserve_port;
 use tokio::net::TcpSocket;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
@@ -34,7 +34,7 @@ impl Process {
         let path = |name: &str| files.path().join(name);
         std::fs::write(path("config.yaml"), gardeners("")).unwrap();
         std::fs::write(path("kubeconfig"), seed.server.kubeconfig(TOKEN)).unwrap();
-        let ports = [0, 0].map(|any| hold_port(any).unwrap());
+        let ports = [0, 0].map(|any| reserve_port(any).unwrap());
         let [metrics, health] = [&ports[0], &ports[1]].map(|port| port.local_addr().unwrap());
         let words = [
             "weeder".to_owned(),

@@ -16,8 +16,8 @@ use hyper_util::rt::TokioExecutor;
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
 use rustls::{ClientConfig, RootCertStore};
-use testbed::leash;
 use testbed::process::Process;
+use testbed::reaper;
 use testbed::shoot::LEASES;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, MissedTickBehavior, interval_at};
@@ -50,7 +50,7 @@ pub fn start(shoots: &SyntheticShoots, period: Duration) -> Result<Process> {
         format!("--authority={}", shoots.authority.pem()),
     ];
     args.extend(shoots.urls());
-    let log = leash::folder(name)?.join("log");
+    let log = reaper::folder(name)?.join("log");
     Process::start(name, &std::env::current_exe()?, &args, &log)
 }
 

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use anyhow::{Result, ensure};
 use clap::Args;
-use testbed::Bed;
+use testbed::Testbed;
 use testbed::audit::Asked;
 use testbed::usage::Usage;
 use tokio::try_join;
@@ -34,7 +34,7 @@ pub struct HealthyOptions {
 }
 
 /// Runs it.
-pub async fn run(bed: &'static Bed, options: HealthyOptions) -> Result<()> {
+pub async fn run(bed: &'static Testbed, options: HealthyOptions) -> Result<()> {
     let HealthyOptions {
         plan,
         foreign_secrets,

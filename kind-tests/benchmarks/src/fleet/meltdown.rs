@@ -8,10 +8,10 @@ use anyhow::{Context, Result, ensure};
 use futures::stream::{self, StreamExt, TryStreamExt};
 use serde_json::json;
 use testbed::audit::Mark;
-use testbed::seed::{Dependent, MARKER, MEMORY};
+use testbed::seed::{MARKER, MEMORY, ReplicaState};
 use testbed::shoot::KCM;
 use testbed::usage::Usage;
-use testbed::{Bed, Seed, eventually};
+use testbed::{SeedCluster, Testbed, eventually};
 use tokio::time::Instant;
 
 use super::fill::{DEPENDENTS, fill_seed, namespace, replicas};
@@ -28,7 +28,7 @@ const PODS_TAKE: u32 = 1000;
 const IN_FLIGHT: usize = 32;
 
 /// Runs it.
-pub async fn run(bed: &'static Bed, plan: FleetPlan) -> Result<()> {
+pub async fn run(bed: &'static Testbed, plan: FleetPlan) -> Result<()> {
     let FleetPlan { shoots, nodes, .. } = plan;
     let seed = bed.own_seed().await?;
     let fleet = fill_seed(seed.api(), plan, 0, Some(PODS_TAKE)).await?;
@@ -67,7 +67,7 @@ pub async fn run(bed: &'static Bed, plan: FleetPlan) -> Result<()> {
     let mut report = BenchmarkReport::new("meltdown", what);
     add_protection(&mut report, &courses, &down)?;
     let last = up.last().map(|write| seconds(reconnected, write.answered));
-    let count = |is_so: fn(&Dependent, i64) -> bool| others(&seed, shoots, is_so).len() as f64;
+    let count = |is_so: fn(&ReplicaState, i64) -> bool| others(&seed, shoots, is_so).len() as f64;
     report.add([
         ("conflicts", (conflicts + more_conflicts) as f64),
         ("restored_after", last.unwrap_or(f64::NAN)),
@@ -118,7 +118,7 @@ fn add_protection(
 }
 
 /// The same writes by a client that has nothing to wait for.
-async fn compare(seed: &Seed, shoots: usize, report: &mut BenchmarkReport) -> Result<()> {
+async fn compare(seed: &SeedCluster, shoots: usize, report: &mut BenchmarkReport) -> Result<()> {
     progress("the same writes by a bare client");
     let write = |(shoot, name): (usize, &'static str)| async move {
         let annotations = json!({MARKER: "", MEMORY: replicas(shoot, name).to_string()});
@@ -146,7 +146,11 @@ async fn compare(seed: &Seed, shoots: usize, report: &mut BenchmarkReport) -> Re
 /// The prober's writes since then that the API server took, in order, of which each Deployment has
 /// one, and how many it refused for a conflict. The audit log may tell of the last a little later
 /// than a watch.
-async fn written(seed: &Seed, mark: &Mark, shoots: usize) -> Result<(Vec<DeploymentWrite>, usize)> {
+async fn written(
+    seed: &SeedCluster,
+    mark: &Mark,
+    shoots: usize,
+) -> Result<(Vec<DeploymentWrite>, usize)> {
     eventually("each Deployment was written to", async || {
         let log = seed.asked_since(mark);
         let tried = log
@@ -165,10 +169,10 @@ async fn written(seed: &Seed, mark: &Mark, shoots: usize) -> Result<(Vec<Deploym
 
 /// Waits until all Deployments are so; the condition also gets the usual replicas.
 async fn until(
-    seed: &Seed,
+    seed: &SeedCluster,
     shoots: usize,
     what: &str,
-    condition: impl Fn(&Dependent, i64) -> bool,
+    condition: impl Fn(&ReplicaState, i64) -> bool,
 ) -> Result<()> {
     eventually(what, async || {
         let others = others(seed, shoots, &condition);
@@ -185,10 +189,10 @@ async fn until(
 
 /// The Deployments that are not so, or are gone.
 fn others(
-    seed: &Seed,
+    seed: &SeedCluster,
     shoots: usize,
-    is_so: impl Fn(&Dependent, i64) -> bool,
-) -> Vec<(String, &'static str, Option<Dependent>)> {
+    is_so: impl Fn(&ReplicaState, i64) -> bool,
+) -> Vec<(String, &'static str, Option<ReplicaState>)> {
     let states = seed.journal().states();
     let states = states.borrow();
     let other = |(shoot, name): (usize, &'static str)| {

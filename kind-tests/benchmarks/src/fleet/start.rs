@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use anyhow::{Result, ensure};
 use clap::Args;
-use testbed::Bed;
-use testbed::agent::{Agent, Kind, binary};
+use testbed::Testbed;
+use testbed::agent::{AgentKind, RunningAgent, binary};
 use testbed::page::get;
 use tokio::time::{Instant, sleep, timeout};
 
@@ -31,7 +31,7 @@ pub struct StartOptions {
 }
 
 /// Runs it.
-pub async fn run(bed: &'static Bed, options: StartOptions) -> Result<()> {
+pub async fn run(bed: &'static Testbed, options: StartOptions) -> Result<()> {
     let StartOptions { plan, times } = options;
     let size = std::fs::metadata(binary()?)?.len() as f64 / f64::from(1 << 20);
     let seed = bed.own_seed().await?;
@@ -66,8 +66,8 @@ async fn starts(kubeconfig: &str, times: usize) -> Result<Spread> {
     for _ in 0..times {
         let address = TcpListener::bind("127.0.0.1:0")?.local_addr()?.to_string();
         let begin = Instant::now();
-        let prober = Agent::alone(
-            Kind::Prober,
+        let prober = RunningAgent::alone(
+            AgentKind::Prober,
             kubeconfig,
             None,
             &[format!("--health-bind-addr={address}")],

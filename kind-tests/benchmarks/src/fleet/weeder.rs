@@ -9,13 +9,13 @@ use chrono::{DateTime, Utc};
 use clap::Args;
 use futures::future::try_join_all;
 use serde_json::{Value, json};
-use testbed::agent::{Agent, Kind};
+use testbed::agent::{AgentKind, RunningAgent};
 use testbed::audit::Asked;
 use testbed::crash_loop::{PodHealth, ROLE, pod, slice, status};
 use testbed::gardener::{self, GARDEN, WEEDER, WEEDER_USER, weeder_access};
 use testbed::page::page;
 use testbed::usage::Usage;
-use testbed::{Bed, Seed, eventually};
+use testbed::{SeedCluster, Testbed, eventually};
 use tokio::time::{Instant, interval, sleep_until};
 
 use super::end;
@@ -59,7 +59,7 @@ pub struct WeederOptions {
 }
 
 /// Runs it.
-pub async fn run(bed: &'static Bed, options: WeederOptions) -> Result<()> {
+pub async fn run(bed: &'static Testbed, options: WeederOptions) -> Result<()> {
     let WeederOptions {
         shoots,
         at_once,
@@ -159,10 +159,10 @@ fn report(options: &WeederOptions, asked: &[Asked], usage: Usage) -> BenchmarkRe
 
 /// Starts a weeder and waits until it is ready, which it is when it knows the seed's Services and
 /// pods, and leads.
-async fn start(seed: &Seed) -> Result<Agent> {
+async fn start(seed: &SeedCluster) -> Result<RunningAgent> {
     let (token, plane) = (seed.api().token(GARDEN, WEEDER).await?, seed.plane());
     let kubeconfig = plane.kubeconfig(&plane.url(), &token);
-    let weeder = Agent::alone(Kind::Weeder, &kubeconfig, None, &[])?;
+    let weeder = RunningAgent::alone(AgentKind::Weeder, &kubeconfig, None, &[])?;
     eventually("the weeder is ready", async || {
         let (status, body) = page(weeder.log_file(), "/readyz").await?;
         ensure!(status == 200, "{body}");
@@ -175,7 +175,7 @@ async fn start(seed: &Seed) -> Result<Agent> {
 
 /// Waits until a weeder has logged so many lines like that, which have this word in quotes.
 async fn logged(
-    weeder: &Agent,
+    weeder: &RunningAgent,
     word: &str,
     count: usize,
     is_it: impl Fn(&Value) -> bool,
@@ -195,7 +195,7 @@ async fn logged(
 /// Brings the Service back in these shoots, or takes it away, in all at once. Returns each one's
 /// namespace and when that was sent.
 async fn set_ready(
-    seed: &Seed,
+    seed: &SeedCluster,
     shoots: Range<usize>,
     ready: bool,
 ) -> Result<Vec<(String, DateTime<Utc>)>> {
@@ -213,7 +213,7 @@ async fn set_ready(
 }
 
 /// Lets the pods that need the Service crash.
-async fn crash(seed: &Seed, shoots: Range<usize>) -> Result<()> {
+async fn crash(seed: &SeedCluster, shoots: Range<usize>) -> Result<()> {
     let crashed = json!({"status": status(PodHealth::Waiting)});
     let paths = shoots.map(|shoot| {
         let namespace = namespace(shoot);
@@ -226,7 +226,7 @@ async fn crash(seed: &Seed, shoots: Range<usize>) -> Result<()> {
 
 /// Brings the Service back in these shoots, all at once. Returns for each after how many seconds
 /// the pod's DELETE came, and makes a new pod.
-async fn recover(seed: &Seed, shoots: Range<usize>) -> Result<Vec<f64>> {
+async fn recover(seed: &SeedCluster, shoots: Range<usize>) -> Result<Vec<f64>> {
     let mark = seed.plane().mark();
     let sent = set_ready(seed, shoots.clone(), true).await?;
     let late = eventually("all pods that waited are deleted", async || {

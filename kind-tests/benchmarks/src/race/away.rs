@@ -18,7 +18,7 @@ use clap::Args;
 use futures::future::try_join_all;
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
-use testbed::{ProberConfig, Shoot, ShootPlan};
+use testbed::{ProberConfig, ShootCluster, ShootPlan};
 use tokio::time::sleep;
 
 use super::replicas::ProberReplicas;
@@ -63,13 +63,13 @@ pub fn run(options: AwayOptions) -> Result<()> {
                 node_prefix: name.clone(),
                 ..plan(GRACE)
             };
-            let mut shoot = Shoot::create_at(plane.clone(), bed, &seed, &name, plan).await?;
+            let mut shoot = ShootCluster::create_at(plane.clone(), bed, &seed, &name, plan).await?;
             let (count, beat) = (random.random_range(NODES), shoot.nodes.beat());
             let phase = || beat.mul_f64(random.random());
             shoot.set_nodes(count, phase).await?;
             shoots.push(shoot);
         }
-        let probed: Vec<&Shoot> = shoots.iter().collect();
+        let probed: Vec<&ShootCluster> = shoots.iter().collect();
         let config = ProberConfig::gardener();
         let mut replicas = ProberReplicas::create(&seed, &probed, &config, REPLICAS).await?;
         replicas.start(REPLICAS).await?;

@@ -10,9 +10,9 @@ use chrono::{DateTime, Utc};
 use serde_json::{Value, json};
 use testbed::control_plane::ControllerManager;
 use testbed::gardener::node;
-use testbed::kube_api::Change;
+use testbed::kube_api::ObjectChange;
 use testbed::shoot::KCM;
-use testbed::{KubeApi, Shoot, eventually};
+use testbed::{KubeApi, ShootCluster, eventually};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::sleep;
@@ -44,7 +44,7 @@ pub struct RaceObserver {
 
 impl RaceObserver {
     /// Begins; kube-controller-manager starts as soon as its Deployment has replicas.
-    pub fn of(shoot: &Shoot, programs: &Path, grace: Duration) -> Result<Self> {
+    pub fn of(shoot: &ShootCluster, programs: &Path, grace: Duration) -> Result<Self> {
         let seen = watch::Sender::default();
         let api = shoot.plane.api().clone();
         let mut controllers = ControllerPod {
@@ -102,7 +102,9 @@ async fn follow_nodes(api: KubeApi, seen: watch::Sender<RaceObservation>) {
     loop {
         let _ = api
             .follow(NODES, |change| {
-                let Change::Set(node) = change else { return };
+                let ObjectChange::Set(node) = change else {
+                    return;
+                };
                 let name = node["metadata"]["name"].as_str().unwrap_or_default();
                 if name == SENTINEL {
                     let is_tainted = any(&node["spec"]["taints"], |taint| {

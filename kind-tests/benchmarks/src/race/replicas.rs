@@ -7,11 +7,11 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 use chrono::{DateTime, Utc};
 use futures::future::try_join_all;
-use testbed::agent::{Agent, Kind};
+use testbed::agent::{AgentKind, RunningAgent};
 use testbed::audit::Mark;
 use testbed::gardener::{GARDEN, PROBE, PROBE_SECRET, PROBER, prober_access};
-use testbed::relay::{Path, Relay};
-use testbed::{ProberConfig, Seed, Shoot, eventually};
+use testbed::proxy::{ProxyMode, TcpProxy};
+use testbed::{ProberConfig, SeedCluster, ShootCluster, eventually};
 use tokio::time::sleep;
 
 use super::leader_fault::LeaderFault;
@@ -24,7 +24,7 @@ const NAMES: [&str; 2] = ["a", "b"];
 
 /// One or two replicas.
 pub struct ProberReplicas {
-    seed: Arc<Seed>,
+    seed: Arc<SeedCluster>,
     config: String,
     all: Vec<RaceReplica>,
     mark: Mark,
@@ -32,10 +32,10 @@ pub struct ProberReplicas {
 
 struct RaceReplica {
     name: &'static str,
-    seed: Relay,
-    shoots: Vec<Relay>,
+    seed: TcpProxy,
+    shoots: Vec<TcpProxy>,
     /// What is dropped is killed.
-    process: Option<Agent>,
+    process: Option<RunningAgent>,
 }
 
 /// What was done to a leader.
@@ -49,8 +49,8 @@ pub struct Hit {
 impl ProberReplicas {
     /// So many, for these shoots. None runs yet.
     pub async fn create(
-        seed: &Arc<Seed>,
-        shoots: &[&Shoot],
+        seed: &Arc<SeedCluster>,
+        shoots: &[&ShootCluster],
         config: &ProberConfig,
         count: usize,
     ) -> Result<Self> {
@@ -102,8 +102,11 @@ impl ProberReplicas {
                 let running = leader.process.as_ref();
                 running.context("it does not run")?.pause(true)?;
             }
-            LeaderFault::ShootsCut => leader.shoots.iter().for_each(|way| way.set(Path::Stalled)),
-            LeaderFault::SeedCut => leader.seed.set(Path::Stalled),
+            LeaderFault::ShootsCut => leader
+                .shoots
+                .iter()
+                .for_each(|way| way.set(ProxyMode::Stalled)),
+            LeaderFault::SeedCut => leader.seed.set(ProxyMode::Stalled),
             LeaderFault::Restarted => {
                 leader.process = None;
                 sleep(KUBELET).await;
@@ -129,7 +132,7 @@ impl ProberReplicas {
         let ends = matches!(hit.fault, LeaderFault::Stopped | LeaderFault::SeedCut);
         for replica in &mut self.all {
             let ways = replica.shoots.iter().chain([&replica.seed]);
-            ways.for_each(|way| way.set(Path::Open));
+            ways.for_each(|way| way.set(ProxyMode::Open));
             replica
                 .process
                 .take_if(|_| ends && replica.name == hit.replica);
@@ -140,12 +143,16 @@ impl ProberReplicas {
 
 impl RaceReplica {
     /// Lets a replica into the seed and the shoots.
-    async fn create(seed: &Seed, shoots: &[&Shoot], name: &'static str) -> Result<Self> {
+    async fn create(
+        seed: &SeedCluster,
+        shoots: &[&ShootCluster],
+        name: &'static str,
+    ) -> Result<Self> {
         seed.api()
             .create_all(&prober_access(&account(name)))
             .await?;
         let ways = shoots.iter().map(async |shoot| {
-            let way = Relay::start(shoot.plane.address()).await?;
+            let way = TcpProxy::start(shoot.plane.address()).await?;
             let token = shoot.plane.api().token("kube-system", PROBE).await?;
             let kubeconfig = shoot.kubeconfig(way.address(), &token);
             shoot.write_secret_named(&secret(name), &kubeconfig).await?;
@@ -154,17 +161,17 @@ impl RaceReplica {
         Ok(Self {
             name,
             shoots: try_join_all(ways).await?,
-            seed: Relay::start(seed.plane().address()).await?,
+            seed: TcpProxy::start(seed.plane().address()).await?,
             process: None,
         })
     }
 
-    async fn start(&mut self, seed: &Seed, config: &str) -> Result<()> {
+    async fn start(&mut self, seed: &SeedCluster, config: &str) -> Result<()> {
         let token = seed.api().token(GARDEN, &account(self.name)).await?;
         let url = format!("https://{}", self.seed.address());
         let kubeconfig = seed.plane().kubeconfig(&url, &token);
         let config = config.replace(PROBE_SECRET, &secret(self.name));
-        let process = Agent::alone(Kind::Prober, &kubeconfig, Some(&config), &[])?;
+        let process = RunningAgent::alone(AgentKind::Prober, &kubeconfig, Some(&config), &[])?;
         seed.set_log(process.log_file().to_owned());
         self.process = Some(process);
         Ok(())
@@ -176,7 +183,7 @@ fn account(replica: &str) -> String {
 }
 
 /// The first replica reads the usual Secret, which healthy shoots beside the race have too; another
-/// one of its own, which leads through relays of its own.
+/// one of its own, which leads through proxies of its own.
 fn secret(replica: &str) -> String {
     if replica == NAMES[0] {
         PROBE_SECRET.to_owned()

@@ -12,7 +12,7 @@ use rand::{RngExt, SeedableRng};
 use testbed::audit::Mark;
 use testbed::seed::READY_AFTER;
 use testbed::shoot::CA;
-use testbed::{Service, Shoot, ShootPlan, eventually};
+use testbed::{ShootCluster, ShootPlan, WebService, eventually};
 use tokio::time::{Instant, sleep};
 
 use super::observer::RaceObserver;
@@ -40,9 +40,9 @@ const RAISED_BEFORE_END: TimeDelta = TimeDelta::seconds(8);
 /// A shoot in which outages are raced.
 pub struct RaceShoot {
     number: u32,
-    pub shoot: Shoot,
+    pub shoot: ShootCluster,
     observer: RaceObserver,
-    service: Service,
+    service: WebService,
     pub grace: Duration,
     pub random: StdRng,
 }
@@ -51,7 +51,7 @@ impl RaceShoot {
     /// Of a shoot without nodes. The random numbers follow from its own and `random_seed`.
     pub async fn new(
         number: u32,
-        shoot: Shoot,
+        shoot: ShootCluster,
         programs: &Path,
         grace: Duration,
         random_seed: u64,
@@ -59,7 +59,7 @@ impl RaceShoot {
         Ok(Self {
             number,
             observer: RaceObserver::of(&shoot, programs, grace)?,
-            service: Service::create(shoot.plane.api()).await?,
+            service: WebService::create(shoot.plane.api()).await?,
             shoot,
             grace,
             random: StdRng::seed_from_u64(random_seed.wrapping_add(number.into())),
@@ -232,6 +232,6 @@ pub fn plan(grace: Duration) -> ShootPlan {
 }
 
 /// Waits until every node has renewed within a beat.
-pub async fn are_fresh(shoot: &Shoot) -> Result<()> {
+pub async fn are_fresh(shoot: &ShootCluster) -> Result<()> {
     shoot.leases_younger_than(shoot.nodes.beat() + LATE).await
 }

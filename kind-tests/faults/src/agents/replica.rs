@@ -8,7 +8,7 @@ use std::time::Duration;
 use anyhow::{Result, ensure};
 use nix::sys::signal::Signal;
 use parking_lot::Mutex;
-use testbed::agent::{Agent, Kind, Start};
+use testbed::agent::{RunningAgent, AgentKind, AgentStart};
 use testbed::log::tail;
 use testbed::{eventually_within, page};
 use tokio::time::{Instant, sleep};
@@ -35,7 +35,7 @@ const LINES: usize = 30;
 /// A replica.
 pub struct AgentReplica {
     pub name: &'static str,
-    pub start: Start,
+    pub start: AgentStart,
     pub(super) world: Arc<SoakWorld>,
     pub(super) state: Mutex<AgentProcess>,
 }
@@ -43,7 +43,7 @@ pub struct AgentReplica {
 /// What its process is like; none has run yet by default.
 #[derive(Default)]
 pub(super) struct AgentProcess {
-    process: Option<Agent>,
+    process: Option<RunningAgent>,
     /// How many processes there have been.
     serial: usize,
     /// What we have sent that ends it.
@@ -93,7 +93,7 @@ impl AgentReplica {
             ..AgentProcess::default()
         };
         self.set_at_work(true);
-        if start.kind == Kind::Weeder {
+        if start.kind == AgentKind::Weeder {
             self.world.oracle.disturbances().weeder_started = Instant::now();
         }
         Ok(())

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
-use testbed::page::{Metrics, get};
+use testbed::page::{ScrapedMetrics, get};
 use testbed::usage::status;
 
 use super::replica::AgentReplica;
@@ -30,7 +30,7 @@ impl Vitals {
         let id = replica.id().context("it does not run")?;
         let (code, text) = get(&replica.metrics_address()?, "/metrics", ANSWER).await?;
         ensure!(code == 200, "/metrics: {code}");
-        let values = Metrics::read(&text)?.values;
+        let values = ScrapedMetrics::read(&text)?.values;
         let value = |series: &str| values.get(series).map_or(0, |value| *value as u64);
         let files = std::fs::read_dir(format!("/proc/{id}/fd"))?
             .filter_map(|entry| std::fs::read_link(entry.ok()?.path()).ok());

@@ -1,4 +1,4 @@
-//! The shoot whose control plane is real: kube-apiserver behind a relay, and
+//! The shoot whose control plane is real: kube-apiserver behind a proxy, and
 //! kube-controller-manager, which runs while its Deployment has replicas and marks nodes Unknown.
 
 use std::collections::BTreeSet;
@@ -6,10 +6,10 @@ use std::collections::BTreeSet;
 use anyhow::Result;
 use parking_lot::Mutex;
 use serde_json::{Value, json};
-use testbed::Bed;
+use testbed::Testbed;
 use testbed::control_plane::ControllerManager;
 use testbed::gardener::shoot_access;
-use testbed::relay::Relay;
+use testbed::proxy::TcpProxy;
 use testbed::seed::ControlPlane;
 
 use super::{NODES, ShootApi, SoakShoot};
@@ -19,21 +19,21 @@ use crate::pace::GRACE;
 /// A real control plane.
 pub struct Real {
     pub plane: ControlPlane,
-    pub relay: Relay,
+    pub proxy: TcpProxy,
     manager: Mutex<ControllerManager>,
 }
 
 impl Real {
     /// Starts one, without kube-controller-manager.
-    pub async fn start(bed: &Bed) -> Result<Self> {
+    pub async fn start(bed: &Testbed) -> Result<Self> {
         let plane = bed.start_control_plane("soak").await?;
         plane.api().create_all(&shoot_access()).await?;
-        let relay = Relay::start(plane.address()).await?;
+        let proxy = TcpProxy::start(plane.address()).await?;
         let manager =
             ControllerManager::new(&bed.programs().await?, plane.admin_kubeconfig(), GRACE)?;
         Ok(Self {
             plane,
-            relay,
+            proxy,
             manager: Mutex::new(manager),
         })
     }

@@ -7,7 +7,7 @@ use bytes::Bytes;
 use rand::RngExt;
 use testbed::api::{Fault, MemoryApi, Network, When};
 use testbed::gardener::PROBE_SECRET;
-use testbed::relay::Path;
+use testbed::proxy::ProxyMode;
 
 use super::actor::Actor;
 use super::be_away;
@@ -111,11 +111,16 @@ pub(super) async fn api_fault(shoot: &SoakShoot, actor: &mut Actor) -> Result<()
             }
         }
         ShootApi::Real(real) => {
-            let path = actor.pick([Path::Stalled, Path::Refused, Path::Reset, Path::HalfOpen]);
+            let path = actor.pick([
+                ProxyMode::Stalled,
+                ProxyMode::Refused,
+                ProxyMode::Reset,
+                ProxyMode::HalfOpen,
+            ]);
             begin(shoot, format!("the way to the API server is {path:?}"));
-            real.relay.set(path);
+            real.proxy.set(path);
             actor.pause(time).await;
-            real.relay.set(Path::Open);
+            real.proxy.set(ProxyMode::Open);
             Duration::ZERO
         }
     };

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use anyhow::Result;
 use nix::sys::signal::Signal;
-use testbed::agent::Kind;
+use testbed::agent::AgentKind;
 use testbed::api::{Fault, MemoryApi, Network, Record as Request, When};
 use tokio::time::Instant;
 
@@ -148,23 +148,23 @@ impl SeedFaults<'_> {
         let oracle = &self.world.oracle;
         while self.another(15.0..=35.0).await {
             let changes = [
-                ("probeInterval", true, Kind::Prober, prober_config("3s")),
+                ("probeInterval", true, AgentKind::Prober, prober_config("3s")),
                 (
                     "the prober's is bad",
                     false,
-                    Kind::Prober,
+                    AgentKind::Prober,
                     "probeInterval: 30".to_owned(),
                 ),
                 (
                     "watchDuration",
                     true,
-                    Kind::Weeder,
+                    AgentKind::Weeder,
                     weeder_config(WINDOW - Duration::from_secs(1)),
                 ),
                 (
                     "the weeder's is bad",
                     false,
-                    Kind::Weeder,
+                    AgentKind::Weeder,
                     "watchDuration: -1s".to_owned(),
                 ),
             ];
@@ -173,7 +173,7 @@ impl SeedFaults<'_> {
             self.note_all(&format!("CONFIG: {what}"));
             self.world.configs_good.send_replace(good);
             self.agents.configure(kind, &text)?;
-            if good && kind == Kind::Weeder {
+            if good && kind == AgentKind::Weeder {
                 oracle.disturbances().weeder_started = Instant::now();
             }
             self.actor.wait(3.0..=10.0).await;

@@ -8,7 +8,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, ensure};
 use chrono::{DateTime, TimeDelta, Utc};
 use futures::future::try_join_all;
-use testbed::agent::{Agent, Start};
+use testbed::agent::{AgentStart, RunningAgent};
 use testbed::api::Record;
 use testbed::{PATIENCE, eventually_within, tolerating_stalls};
 use tokio::time::{Instant, interval};
@@ -22,7 +22,12 @@ struct WallClock(PathBuf);
 
 impl WallClock {
     /// Starts a prober by a clock that is so many seconds ahead.
-    fn start(world: &KillWorld, user: &str, seconds: i64, election: bool) -> Result<(Self, Agent)> {
+    fn start(
+        world: &KillWorld,
+        user: &str,
+        seconds: i64,
+        election: bool,
+    ) -> Result<(Self, RunningAgent)> {
         let clock = Self(world.folder.join(format!("clock-{user}")));
         clock.set(seconds)?;
         // The library that sets the clock of one process, made by the compiler that Rust itself
@@ -44,7 +49,7 @@ impl WallClock {
         let environment = pairs
             .map(|(name, path)| (name.to_owned(), path.display().to_string()))
             .into();
-        let agent = Start {
+        let agent = AgentStart {
             environment,
             ..world.prober(user, election)?
         }

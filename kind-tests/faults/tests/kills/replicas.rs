@@ -7,7 +7,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, ensure};
 use nix::sys::signal::Signal;
 use testbed::PATIENCE;
-use testbed::agent::{Agent, Start};
+use testbed::agent::{AgentStart, RunningAgent};
 use testbed::api::{Fault, FaultId, MemoryApi, Record, When};
 use tokio::sync::{Mutex, watch};
 use tokio::time::{interval, timeout};
@@ -22,14 +22,14 @@ pub const LEASES: &str = "leases.coordination.k8s.io";
 const END: Duration = Duration::from_secs(15);
 
 /// Waits until a replica has ended by itself, which it must do with this exit code.
-async fn ends_with(code: i32, replica: &mut Agent) -> Result<()> {
+async fn ends_with(code: i32, replica: &mut RunningAgent) -> Result<()> {
     let ended = replica.end(END).await?.code().context("it was killed")?;
     ensure!(ended == code, "exit code {ended}\n{}", replica.tail(25));
     Ok(())
 }
 
 /// Asks a replica to end, which it must do well.
-pub async fn terminate(mut replica: Agent) -> Result<()> {
+pub async fn terminate(mut replica: RunningAgent) -> Result<()> {
     replica.signal(Signal::SIGTERM)?;
     ends_with(0, &mut replica).await
 }
@@ -45,8 +45,8 @@ pub struct KilledReplicas<'a> {
     /// late, when this is cancelled.
     late: CancellationToken,
     suspends: bool,
-    all: Mutex<Vec<(&'static str, Agent)>>,
-    suspended: Mutex<Option<(&'static str, Agent)>>,
+    all: Mutex<Vec<(&'static str, RunningAgent)>>,
+    suspended: Mutex<Option<(&'static str, RunningAgent)>>,
     hit: watch::Sender<bool>,
     /// Cancelled as soon as the story comes to its orderly end.
     ending: CancellationToken,
@@ -59,7 +59,7 @@ impl<'a> KilledReplicas<'a> {
         kill: Option<Kill>,
         suspends: bool,
         user: &'static str,
-        start: Start,
+        start: AgentStart,
     ) -> Result<Self> {
         let (ending, late) = (CancellationToken::new(), CancellationToken::new());
         let trap = kill.as_ref().map(|Kill { point, applied }| {
@@ -105,7 +105,7 @@ impl<'a> KilledReplicas<'a> {
     }
 
     /// Starts another one as soon as the first one has begun to take the lead.
-    pub async fn join(&self, user: &'static str, start: Start) -> Result<()> {
+    pub async fn join(&self, user: &'static str, start: AgentStart) -> Result<()> {
         // Who kills waits until there is a second one.
         let mut all = self.all.lock().await;
         requests(self.seed, 1, "the Lease is asked for", |record| {

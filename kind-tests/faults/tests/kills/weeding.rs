@@ -5,11 +5,11 @@ use std::sync::Arc;
 use anyhow::{Context, Result, ensure};
 use parking_lot::Mutex;
 use serde_json::json;
-use testbed::agent::{Kind as Agent, Start};
+use testbed::agent::{AgentKind as RunningAgent, AgentStart};
 use testbed::api::{Record, User};
 use testbed::crash_loop::{PodHealth, ROLE, pod, slice};
 use testbed::gardener::seed_weeder;
-use testbed::{PATIENCE, leash};
+use testbed::{PATIENCE, reaper};
 use tokio::time::timeout;
 
 use crate::explorer::{Kill, Told, explore};
@@ -60,9 +60,9 @@ async fn tell(kill: Option<Kill>) -> Result<Told> {
     }
     seed.store()
         .create(slice(NAMESPACE, "kube-apiserver", false))?;
-    let folder = leash::folder("kills")?;
-    let start = Start::new(
-        Agent::Weeder,
+    let folder = reaper::folder("kills")?;
+    let start = AgentStart::new(
+        RunningAgent::Weeder,
         &folder,
         USERS[0],
         &seed.kubeconfig(USERS[0]),

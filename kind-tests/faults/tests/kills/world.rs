@@ -7,17 +7,17 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use parking_lot::Mutex;
-use testbed::agent::{Kind as Agent, Start};
+use testbed::agent::{AgentKind as RunningAgent, AgentStart};
 use testbed::api::{MemoryApi, Options, Record, Resource, Rule};
 use testbed::authority::Authority;
 pub use testbed::gardener::{CA, KCM, MCM};
 use testbed::gardener::{deployment, seed_prober};
 use testbed::kubelets::Kubelets;
-use testbed::memory::{Nodes, ShootPlan};
+use testbed::memory::{MemoryNodes, MemoryShootPlan};
 use testbed::prober::{ProberConfig, dependent};
-use testbed::seed::Dependent;
+use testbed::seed::ReplicaState;
 use testbed::shoot::LEASES;
-use testbed::{PATIENCE, leash};
+use testbed::{PATIENCE, reaper};
 use tokio::time::timeout;
 
 use crate::ledger::WriteLedger;
@@ -93,7 +93,7 @@ pub const KINDS: [ScaledKind; 3] = [
 pub struct KillWorld {
     pub seed: MemoryApi,
     pub shoot: MemoryApi,
-    pub nodes: Nodes,
+    pub nodes: MemoryNodes,
     pub folder: PathBuf,
     pub config: ProberConfig,
     /// What became of the dependents so far.
@@ -152,10 +152,10 @@ impl KillWorld {
             (object["apiVersion"], object["kind"]) = (kind.api_version.into(), kind.kind.into());
             store.create(object)?;
         }
-        let plan = ShootPlan {
+        let plan = MemoryShootPlan {
             namespace: NAMESPACE,
             deployments: &[],
-            ..ShootPlan::default()
+            ..MemoryShootPlan::default()
         };
         let nodes = plan.furnish(store, &shoot)?;
         let ledger = WriteLedger::open(store, kinds);
@@ -168,7 +168,7 @@ impl KillWorld {
             ],
             Duration::ZERO,
         );
-        let folder = leash::folder("kills")?;
+        let folder = reaper::folder("kills")?;
         let dependents = kinds.iter().map(|kind| {
             dependent(
                 kind.api_version,
@@ -197,9 +197,9 @@ impl KillWorld {
     }
 
     /// How a replica of the prober is started.
-    pub fn prober(&self, user: &str, election: bool) -> Result<Start> {
-        let start = Start::new(
-            Agent::Prober,
+    pub fn prober(&self, user: &str, election: bool) -> Result<AgentStart> {
+        let start = AgentStart::new(
+            RunningAgent::Prober,
             &self.folder,
             user,
             &self.seed.kubeconfig(user),
@@ -214,12 +214,12 @@ impl KillWorld {
     }
 
     /// Waits until every dependent is so.
-    async fn all(&self, what: &str, so: impl Fn(&ScaledKind, &Dependent) -> bool) -> Result<()> {
+    async fn all(&self, what: &str, so: impl Fn(&ScaledKind, &ReplicaState) -> bool) -> Result<()> {
         let reached = self.seed.store().wait_for(|store| {
             let right = |kind: &ScaledKind| {
                 store
                     .get(kind.resource, NAMESPACE, kind.name)
-                    .is_some_and(|object| so(kind, &Dependent::of(&object)))
+                    .is_some_and(|object| so(kind, &ReplicaState::of(&object)))
             };
             self.kinds.iter().all(right).then_some(())
         });

@@ -6,11 +6,11 @@ use crate::tools::{chart, overlay};
 use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
 use testbed::audit::Asked;
-use testbed::installation::{Agent, install};
+use testbed::installation::{RunningAgent, install};
 use testbed::objects::get;
 use testbed::page::{address, metrics};
 use testbed::shoot::{CA, KCM, MCM};
-use testbed::{Seed, Shoot, ShootPlan, eventually, scenario};
+use testbed::{SeedCluster, ShootCluster, ShootPlan, eventually, scenario};
 
 /// What an outage leaves of the usual three, at their usual replicas.
 const DOWN: [(&str, &str); 3] = [(KCM, "2"), (MCM, "1"), (CA, "1")];
@@ -33,7 +33,7 @@ fn quick(config: &str) -> String {
 }
 
 /// What an agent has asked for, none of which was refused.
-fn requests_within_rights(seed: &Seed, account: &str) -> Result<Vec<Asked>> {
+fn requests_within_rights(seed: &SeedCluster, account: &str) -> Result<Vec<Asked>> {
     let user = format!("system:serviceaccount:garden:{account}");
     let asked = seed.asked_by(&user);
     ensure!(!asked.is_empty(), "{account} has asked for nothing");
@@ -121,9 +121,9 @@ fn the_installation_protects_and_every_query_of_alerts_and_dashboard_finds_data(
         ])?;
         let seed = bed.own_seed().await?;
         install(seed.api(), &objects).await?;
-        let shoot = Shoot::create(bed, &seed, "installed", ShootPlan::default()).await?;
+        let shoot = ShootCluster::create(bed, &seed, "installed", ShootPlan::default()).await?;
         // One that cannot be probed, one whose Cluster says nothing, one that lacks a controller.
-        let mute = Shoot::create(
+        let mute = ShootCluster::create(
             bed,
             &seed,
             "mute",
@@ -142,15 +142,15 @@ fn the_installation_protects_and_every_query_of_alerts_and_dashboard_finds_data(
             deployments: vec![(KCM, 1)],
             ..ShootPlan::default()
         };
-        let partial = Shoot::create(bed, &seed, "partial", partial).await?;
+        let partial = ShootCluster::create(bed, &seed, "partial", partial).await?;
         // A lease without a node, a node without a good Machine: these do not count.
         shoot
             .set_machine_phase(&shoot.nodes.names()[2], "Failed")
             .await?;
 
         let jobs = ["dependency-watchdog-prober", "dependency-watchdog-weeder"];
-        let prober = Agent::installed(&seed, &objects, jobs[0], quick).await?;
-        let weeder = Agent::installed(&seed, &objects, jobs[1], quick).await?;
+        let prober = RunningAgent::installed(&seed, &objects, jobs[0], quick).await?;
+        let weeder = RunningAgent::installed(&seed, &objects, jobs[1], quick).await?;
         let mut targets = Vec::new();
         for (job, agent) in [(jobs[0], &prober), (jobs[1], &weeder)] {
             let address = eventually("metrics are served", async || {
@@ -159,7 +159,7 @@ fn the_installation_protects_and_every_query_of_alerts_and_dashboard_finds_data(
             .await?;
             targets.push((job, vec![address]));
         }
-        let folder = testbed::leash::folder("prometheus")?;
+        let folder = testbed::reaper::folder("prometheus")?;
         let prometheus = Prometheus::start(&folder, &targets, rules(&objects)?)?;
         eventually("both agents are scraped", async || {
             ensure!(prometheus.query("up == 1").await?.len() == 2);
@@ -231,11 +231,13 @@ fn the_trial_reports_an_outage_and_writes_nothing() -> Result<()> {
         let objects = overlay("trial")?;
         let seed = bed.own_seed().await?;
         install(seed.api(), &objects).await?;
-        let shoot = Shoot::create(bed, &seed, "trial", ShootPlan::default()).await?;
+        let shoot = ShootCluster::create(bed, &seed, "trial", ShootPlan::default()).await?;
         let prober =
-            Agent::installed(&seed, &objects, "dependency-watchdog-prober-trial", quick).await?;
+            RunningAgent::installed(&seed, &objects, "dependency-watchdog-prober-trial", quick)
+                .await?;
         let weeder =
-            Agent::installed(&seed, &objects, "dependency-watchdog-weeder-trial", quick).await?;
+            RunningAgent::installed(&seed, &objects, "dependency-watchdog-weeder-trial", quick)
+                .await?;
         shoot.after_probes(2).await?;
         let from = shoot.history().len();
         shoot.nodes.cut_all();

@@ -7,7 +7,7 @@ use crate::tools::overlay;
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 use testbed::gardenlet::Gardenlet;
-use testbed::objects::{Objects, get};
+use testbed::objects::{Manifests, get};
 use testbed::scenario;
 
 /// What Gardener says otherwise than we do. Its ConfigMaps are immutable and named by their
@@ -66,7 +66,7 @@ fn unsaid(theirs: &Value, ours: &Value, place: &str, found: &mut BTreeSet<String
 }
 
 /// Our counterpart of an object of Gardener's: a ConfigMap of ours is not named by its content.
-fn counterpart<'a>(ours: &'a Objects, key: &str) -> Result<&'a Value> {
+fn counterpart<'a>(ours: &'a Manifests, key: &str) -> Result<&'a Value> {
     match key.starts_with("ConfigMap") {
         true => get(
             ours,
@@ -116,7 +116,8 @@ fn we_install_all_that_gardener_deploys_and_grant_nothing_more() -> Result<()> {
                 );
             }
         }
-        let grants = |objects: &Objects| objects.keys().filter(|key| key.contains("Role")).count();
+        let grants =
+            |objects: &Manifests| objects.keys().filter(|key| key.contains("Role")).count();
         assert_eq!((grants(&ours), gardeners.len()), (grants(&gardeners), 18));
         Ok(())
     })

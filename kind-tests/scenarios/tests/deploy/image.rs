@@ -15,7 +15,7 @@ use testbed::gardener::PROBE;
 use testbed::installation::{command, config};
 use testbed::page::{SERVED, page};
 use testbed::process::Process;
-use testbed::{Shoot, ShootPlan, agent, eventually, scenario};
+use testbed::{ShootCluster, ShootPlan, agent, eventually, scenario};
 
 /// Where a kubelet puts the credentials of a pod.
 const ACCOUNT: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
@@ -69,9 +69,9 @@ fn the_program_needs_nothing_but_itself_and_the_libraries_it_links() -> Result<(
         let objects = overlay("plain")?;
         let deployment = "dependency-watchdog-prober";
         let seed = bed.own_seed().await?;
-        let shoot = Shoot::create(bed, &seed, "image", ShootPlan::default()).await?;
+        let shoot = ShootCluster::create(bed, &seed, "image", ShootPlan::default()).await?;
 
-        let root = testbed::leash::folder("root")?;
+        let root = testbed::reaper::folder("root")?;
         let words = command(&objects, deployment)?;
         let program = agent::binary()?;
         put(&root, &program, Path::new(&words[0]))?;
@@ -106,7 +106,7 @@ fn the_program_needs_nothing_but_itself_and_the_libraries_it_links() -> Result<(
 
         // Shoots are reached by name.
         let token = shoot.plane.api().token("kube-system", PROBE).await?;
-        let address = shoot.relay.address();
+        let address = shoot.proxy.address();
         let named = shoot.kubeconfig(address, &token).replace(
             &format!("    server: https://{address}"),
             &format!(
@@ -137,7 +137,7 @@ fn the_program_needs_nothing_but_itself_and_the_libraries_it_links() -> Result<(
         args.push(root.display().to_string());
         args.extend(words);
         args.extend(SERVED.map(Into::into));
-        let log = testbed::leash::folder("image-log")?.join("log");
+        let log = testbed::reaper::folder("image-log")?.join("log");
         seed.set_log(log.clone());
         let mut process = Process::start("image", Path::new("env"), &args, &log)?;
         eventually("it is ready", async || {

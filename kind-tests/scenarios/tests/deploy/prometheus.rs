@@ -7,7 +7,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, ensure};
 use reqwest::Url;
 use serde_json::{Value, json};
-use testbed::objects::{Objects, get};
+use testbed::objects::{Manifests, get};
 use testbed::page;
 use testbed::process::Process;
 
@@ -20,7 +20,7 @@ const ANSWER: Duration = Duration::from_secs(60);
 ///
 /// # Errors
 /// When there is no PrometheusRule.
-pub fn rules(objects: &Objects) -> Result<&Value> {
+pub fn rules(objects: &Manifests) -> Result<&Value> {
     Ok(&get(objects, "PrometheusRule garden/dependency-watchdog")?["spec"])
 }
 
@@ -28,7 +28,7 @@ pub fn rules(objects: &Objects) -> Result<&Value> {
 ///
 /// # Errors
 /// When there is no PrometheusRule.
-pub fn alerts(objects: &Objects) -> Result<Vec<&Value>> {
+pub fn alerts(objects: &Manifests) -> Result<Vec<&Value>> {
     let groups = rules(objects)?["groups"].as_array().context("no groups")?;
     let alerts: Vec<&Value> = groups
         .iter()

@@ -7,9 +7,9 @@ use crate::tools::{CHART, EVERYTHING, chart, good, helm, kustomize, overlay, ove
 use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
 use testbed::installation::{command, config, container};
-use testbed::objects::{Objects, get};
+use testbed::objects::{Manifests, get};
 
-fn same(chart: &Objects, overlay: &Objects) -> Result<()> {
+fn same(chart: &Manifests, overlay: &Manifests) -> Result<()> {
     ensure!(
         chart.keys().eq(overlay.keys()),
         "{:#?} and {:#?}",
@@ -270,7 +270,7 @@ fn monitoring_alone_is_what_monitoring_adds() -> Result<()> {
         overlay("plain")?,
         overlay("monitoring")?,
     );
-    let added: Objects = with
+    let added: Manifests = with
         .into_iter()
         .filter(|(key, _)| !plain.contains_key(key))
         .collect();

@@ -10,7 +10,7 @@ use anyhow::{Context, Result, ensure};
 use serde_json::json;
 use testbed::page::{SERVED, address};
 use testbed::shoot::{CA, KCM, MCM};
-use testbed::{Prober, ProberConfig, Shoot, ShootPlan, eventually, scenario};
+use testbed::{Prober, ProberConfig, ShootCluster, ShootPlan, eventually, scenario};
 
 /// What is looked at: a name, the window's width, the reader's scheme. GitHub shows a README's
 /// pictures about as wide as that one.
@@ -33,10 +33,10 @@ fn the_status_page_is_readable_everywhere_and_shows_an_outage() -> Result<()> {
             ..ProberConfig::default()
         };
         let prober = Prober::start(&seed, config).await?;
-        let shoot = Shoot::create(bed, &seed, "page", ShootPlan::default()).await?;
+        let shoot = ShootCluster::create(bed, &seed, "page", ShootPlan::default()).await?;
         shoot.after_probes(2).await?;
         let url = format!("http://{}/statusz", address(prober.log_file(), "/statusz")?);
-        let browser = Browser::start(&testbed::leash::folder("browser")?).await?;
+        let browser = Browser::start(&testbed::reaper::folder("browser")?).await?;
         let pictures = repository::path("kind-tests/artefacts/status-page");
 
         // Whatever the window, all of it is seen without moving sideways, and what is written can

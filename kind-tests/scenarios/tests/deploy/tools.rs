@@ -6,7 +6,7 @@ use std::process::{Command, Output, Stdio};
 use anyhow::{Context, Result, bail, ensure};
 use serde_json::Value;
 use tempfile::TempDir;
-use testbed::objects::{self, Objects};
+use testbed::objects::{self, Manifests};
 
 use crate::repository;
 
@@ -85,7 +85,7 @@ pub fn helm(args: &[&str]) -> Result<Output> {
 ///
 /// # Errors
 /// When helm refuses.
-pub fn chart(args: &[&str]) -> Result<Objects> {
+pub fn chart(args: &[&str]) -> Result<Manifests> {
     template(&repository::path(CHART), args)
 }
 
@@ -93,7 +93,7 @@ pub fn chart(args: &[&str]) -> Result<Objects> {
 ///
 /// # Errors
 /// When helm refuses.
-pub fn template(chart: &Path, args: &[&str]) -> Result<Objects> {
+pub fn template(chart: &Path, args: &[&str]) -> Result<Manifests> {
     let chart = chart.to_string_lossy();
     let mut all = vec![
         "template",
@@ -109,7 +109,7 @@ pub fn template(chart: &Path, args: &[&str]) -> Result<Objects> {
 ///
 /// # Errors
 /// When kustomize refuses.
-pub fn overlay(name: &str) -> Result<Objects> {
+pub fn overlay(name: &str) -> Result<Manifests> {
     kustomize(&repository::path("deploy/kustomize/overlays").join(name))
 }
 
@@ -117,7 +117,7 @@ pub fn overlay(name: &str) -> Result<Objects> {
 ///
 /// # Errors
 /// When kustomize refuses.
-pub fn kustomize(folder: &Path) -> Result<Objects> {
+pub fn kustomize(folder: &Path) -> Result<Manifests> {
     objects::read(&good(
         program("kustomize")?.arg("build").arg(folder).output()?,
     )?)

@@ -14,9 +14,9 @@ use anyhow::Result;
 use chrono::TimeDelta;
 use serde_json::{Value, json};
 use testbed::objects::items;
-use testbed::renewers::{LeaseRenewers, Leases};
+use testbed::renewers::{LeaseRenewers, LeaseWriter};
 use testbed::shoot::{LEASES, labelled};
-use testbed::{KubeApi, gardener, leash};
+use testbed::{KubeApi, gardener, reaper};
 use tokio::sync::Mutex;
 use tokio::task::JoinSet;
 use tokio::time::sleep;
@@ -38,7 +38,7 @@ pub struct Cloud {
 
 /// The VMs that have a kubelet.
 struct Vms {
-    kubelets: LeaseRenewers<Kubelet>,
+    kubelets: LeaseRenewers<VmKubelet>,
     /// Whether there is no way from the nodes to the API server.
     cut: bool,
     broken: BTreeSet<String>,
@@ -49,8 +49,8 @@ struct Vms {
 impl Cloud {
     /// No VM yet; the nodes join the shoot with this API and renew leases that last for `grace`.
     pub fn start(api: KubeApi, grace: Duration) -> Result<Self> {
-        let folder = leash::folder("vms")?;
-        let kubelet = Kubelet {
+        let folder = reaper::folder("vms")?;
+        let kubelet = VmKubelet {
             api: api.clone(),
             grace,
         };
@@ -177,18 +177,18 @@ fn names(folder: &Path) -> Result<BTreeSet<String>> {
 
 /// What a kubelet does once in a beat.
 #[derive(Clone)]
-struct Kubelet {
+struct VmKubelet {
     api: KubeApi,
     grace: Duration,
 }
 
-impl Leases for Kubelet {
+impl LeaseWriter for VmKubelet {
     async fn renew(&self, name: &str, ahead: TimeDelta) -> bool {
         self.beat(name, ahead).await.is_ok()
     }
 }
 
-impl Kubelet {
+impl VmKubelet {
     /// Registers the node where there is none, renews its lease, and corrects conditions that
     /// others have set meanwhile.
     async fn beat(&self, name: &str, ahead: TimeDelta) -> Result<()> {

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use parking_lot::{Mutex, MutexGuard};
 use testbed::KubeApi;
-use testbed::kube_api::Change;
+use testbed::kube_api::ObjectChange;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep};
 
@@ -23,19 +23,19 @@ const PAUSE: Duration = Duration::from_millis(200);
 
 /// A Machine came to be in a phase.
 #[derive(Clone)]
-pub struct Step {
+pub struct MachineStep {
     pub at: Instant,
     pub machine: String,
     pub phase: String,
 }
 
 /// All steps so far, in order.
-pub struct Journal {
-    steps: Arc<Mutex<Vec<Step>>>,
+pub struct MachineJournal {
+    steps: Arc<Mutex<Vec<MachineStep>>>,
     _watch: JoinSet<()>,
 }
 
-impl Journal {
+impl MachineJournal {
     /// Begins to watch the collection `machines`.
     pub fn start(api: KubeApi, machines: String) -> Self {
         let steps = Arc::new(Mutex::new(Vec::new()));
@@ -55,7 +55,7 @@ impl Journal {
         }
     }
 
-    pub fn steps(&self) -> Vec<Step> {
+    pub fn steps(&self) -> Vec<MachineStep> {
         lock(&self.steps).clone()
     }
 
@@ -89,19 +89,19 @@ impl Journal {
     }
 }
 
-fn lock(steps: &Mutex<Vec<Step>>) -> MutexGuard<'_, Vec<Step>> {
+fn lock(steps: &Mutex<Vec<MachineStep>>) -> MutexGuard<'_, Vec<MachineStep>> {
     steps.lock()
 }
 
-fn write(steps: &mut Vec<Step>, change: &Change) {
+fn write(steps: &mut Vec<MachineStep>, change: &ObjectChange) {
     let (object, phase) = match change {
-        Change::Set(object) => (
+        ObjectChange::Set(object) => (
             object,
             object["status"]["currentStatus"]["phase"]
                 .as_str()
                 .unwrap_or("new"),
         ),
-        Change::Gone(object) => (object, GONE),
+        ObjectChange::Gone(object) => (object, GONE),
     };
     let machine = object["metadata"]["name"].as_str().unwrap_or_default();
     if steps
@@ -109,7 +109,7 @@ fn write(steps: &mut Vec<Step>, change: &Change) {
         .rfind(|step| step.machine == machine)
         .is_none_or(|last| last.phase != phase)
     {
-        steps.push(Step {
+        steps.push(MachineStep {
             at: Instant::now(),
             machine: machine.into(),
             phase: phase.into(),

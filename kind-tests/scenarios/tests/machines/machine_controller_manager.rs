@@ -8,7 +8,7 @@ use anyhow::{Context, Result};
 use serde_json::Value;
 use testbed::control_plane::{ControllerManager, free_ports};
 use testbed::process::Program;
-use testbed::{go_programs, leash};
+use testbed::{go_programs, reaper};
 
 async fn programs() -> Result<PathBuf> {
     go_programs::built("machine-controller-manager").await
@@ -37,7 +37,7 @@ pub async fn machine_controller_manager(
 ) -> Result<ControllerManager> {
     let (programs, folder) = (
         programs().await?,
-        leash::folder("machine-controller-manager")?,
+        reaper::folder("machine-controller-manager")?,
     );
     let file = |name: &str, text: &str| -> Result<String> {
         let path = folder.join(name);

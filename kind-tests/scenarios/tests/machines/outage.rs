@@ -10,8 +10,8 @@ use testbed::gardener::PAUSE;
 use testbed::own_scenario;
 
 use crate::journal::{FAILED, GONE, UNKNOWN};
-use crate::story::Story;
-use crate::world::{DOWN, UP, World};
+use crate::story::MachineStory;
+use crate::world::{DOWN, MachineWorld, UP};
 
 const COUNT: usize = 3;
 /// Over when machine-controller-manager looks at an unhealthy machine for the second time: 5 s
@@ -21,13 +21,13 @@ const HEALTH_TIMEOUT: Duration = Duration::from_secs(3);
 #[test]
 fn an_outage_costs_healthy_machines_without_the_watchdog_and_with_it_only_one_that_is_really_broken()
 -> Result<()> {
-    own_scenario("needs control planes of the test bed's own", async |bed| {
+    own_scenario("needs control planes of the testbed's own", async |bed| {
         println!(
             "\nTwo clusters of three machines each, every part real but the VMs, start. This takes most of a minute."
         );
         let (watched, paused) = tokio::try_join!(
-            World::create(bed, "watched", COUNT, HEALTH_TIMEOUT),
-            World::create(bed, "paused", COUNT, HEALTH_TIMEOUT)
+            MachineWorld::create(bed, "watched", COUNT, HEALTH_TIMEOUT),
+            MachineWorld::create(bed, "paused", COUNT, HEALTH_TIMEOUT)
         )?;
         let namespace = format!("/api/v1/namespaces/{}", paused.shoot.namespace);
         paused
@@ -45,7 +45,7 @@ fn an_outage_costs_healthy_machines_without_the_watchdog_and_with_it_only_one_th
         let begin = [&watched, &paused].map(|world| (world.names(), world.machines.steps().len()));
         let [(ours, from), (theirs, from_there)] = &begin;
 
-        let mut story = Story::begin([("watched", &watched), ("paused", &paused)]);
+        let mut story = MachineStory::begin([("watched", &watched), ("paused", &paused)]);
         story.tell(
             "\"watched\" is protected by dependency-watchdog; in \"paused\" it may only look on.",
         );

@@ -7,8 +7,8 @@ use anyhow::{Context, Result, ensure};
 use testbed::own_scenario;
 
 use crate::journal::{FAILED, GONE};
-use crate::story::Story;
-use crate::world::World;
+use crate::story::MachineStory;
+use crate::world::MachineWorld;
 
 const COUNT: usize = 3;
 const HEALTH_TIMEOUT: Duration = Duration::from_secs(3);
@@ -17,15 +17,15 @@ const PRESERVE: &str = "node.machine.sapcloud.io/preserve";
 
 #[test]
 fn a_failed_machine_that_is_preserved_is_no_candidate() -> Result<()> {
-    own_scenario("needs control planes of the test bed's own", async |bed| {
-        let world = World::create(bed, "preserved", COUNT, HEALTH_TIMEOUT).await?;
+    own_scenario("needs control planes of the testbed's own", async |bed| {
+        let world = MachineWorld::create(bed, "preserved", COUNT, HEALTH_TIMEOUT).await?;
         let (names, begin) = (world.names(), world.shoot.history().len());
         let mut names = names.iter();
         let (preserved, other) = (
             names.next().context("no machine")?,
             names.next().context("no other machine")?,
         );
-        let mut story = Story::begin([("preserved", &world)]);
+        let mut story = MachineStory::begin([("preserved", &world)]);
         story.tell(&format!(
             "{preserved} is to be preserved when it fails, and breaks."
         ));

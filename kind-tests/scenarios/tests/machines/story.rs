@@ -5,10 +5,10 @@ use testbed::eventually;
 use tokio::time::Instant;
 
 use crate::journal::{FAILED, GONE, RUNNING, UNKNOWN};
-use crate::world::World;
+use crate::world::MachineWorld;
 
 /// Tells what happens in some shoots.
-pub struct Story<'a> {
+pub struct MachineStory<'a> {
     begin: Instant,
     shown: Vec<Shown<'a>>,
 }
@@ -16,15 +16,15 @@ pub struct Story<'a> {
 /// A shoot, and how much of it has been shown.
 struct Shown<'a> {
     name: &'static str,
-    world: &'a World,
+    world: &'a MachineWorld,
     steps: usize,
     entries: usize,
 }
 
-impl<'a> Story<'a> {
+impl<'a> MachineStory<'a> {
     /// Begins now; what was before is not shown.
-    pub fn begin(worlds: impl IntoIterator<Item = (&'static str, &'a World)>) -> Self {
-        let shown = |(name, world): (&'static str, &'a World)| {
+    pub fn begin(worlds: impl IntoIterator<Item = (&'static str, &'a MachineWorld)>) -> Self {
+        let shown = |(name, world): (&'static str, &'a MachineWorld)| {
             let (steps, entries) = (world.machines.steps().len(), world.shoot.history().len());
             Shown {
                 name,

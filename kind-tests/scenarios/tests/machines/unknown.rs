@@ -10,8 +10,8 @@ use testbed::shoot::MCM;
 use tokio::time::Instant;
 
 use crate::journal::{FAILED, UNKNOWN};
-use crate::story::Story;
-use crate::world::{DOWN, UP, World};
+use crate::story::MachineStory;
+use crate::world::{DOWN, MachineWorld, UP};
 
 const COUNT: usize = 5;
 /// Long enough that machine-controller-manager's first look at its end, a minute after the one at
@@ -21,15 +21,15 @@ const HEALTH_TIMEOUT: Duration = Duration::from_secs(30);
 #[test]
 fn what_was_unknown_before_an_outage_is_given_up_right_after_it_unless_its_node_is_back()
 -> Result<()> {
-    own_scenario("needs control planes of the test bed's own", async |bed| {
-        let world = World::create(bed, "unknown", COUNT, HEALTH_TIMEOUT).await?;
+    own_scenario("needs control planes of the testbed's own", async |bed| {
+        let world = MachineWorld::create(bed, "unknown", COUNT, HEALTH_TIMEOUT).await?;
         let (all, begin) = (world.names(), world.machines.steps().len());
         let mut names = all.iter();
         let (returning, broken) = (
             names.next().context("no machine")?,
             names.next().context("no other machine")?,
         );
-        let mut story = Story::begin([("unknown", &world)]);
+        let mut story = MachineStory::begin([("unknown", &world)]);
         story.tell("Two of five nodes are silent: no outage.");
         world.cloud.break_down(returning).await;
         world.cloud.break_down(broken).await;
@@ -70,7 +70,7 @@ fn what_was_unknown_before_an_outage_is_given_up_right_after_it_unless_its_node_
         world.cloud.mend(returning).await;
         world.cloud.heal().await;
         story
-            .until("the one that stays silent is given up", async || {
+            .until("the one that stays silent is marked Failed", async || {
                 ensure!(
                     world.machines.ever(0, &[FAILED]).contains(broken),
                     "{:?}",
@@ -84,10 +84,10 @@ fn what_was_unknown_before_an_outage_is_given_up_right_after_it_unless_its_node_
             world
                 .machines
                 .since(broken, FAILED)
-                .context("not given up")?,
+                .context("not marked Failed")?,
         );
         let after = given_up.saturating_duration_since(back);
-        story.tell(&format!("{broken} was given up {after:.1?} after {MCM} was scaled up; its time-out is {HEALTH_TIMEOUT:?}."));
+        story.tell(&format!("{broken} was marked Failed {after:.1?} after {MCM} was scaled up; its time-out is {HEALTH_TIMEOUT:?}."));
         // Half of it: if the clock had begun again, it would have been all of it.
         ensure!(
             after < HEALTH_TIMEOUT / 2,
@@ -107,7 +107,7 @@ fn what_was_unknown_before_an_outage_is_given_up_right_after_it_unless_its_node_
         let failed = world.machines.ever(0, &[FAILED]);
         ensure!(
             failed.len() == 1,
-            "given up: {failed:?}\n{}",
+            "marked Failed: {failed:?}\n{}",
             world.story().await
         );
         world.end().await
@@ -115,7 +115,7 @@ fn what_was_unknown_before_an_outage_is_given_up_right_after_it_unless_its_node_
 }
 
 /// When machine-controller-manager was scaled up last.
-fn returned(world: &World) -> Result<Instant> {
+fn returned(world: &MachineWorld) -> Result<Instant> {
     let history = world.shoot.history();
     let mut states = history.iter().filter(|entry| entry.name == MCM).rev();
     let mut last = states.next().context("no machine-controller-manager")?;

@@ -11,11 +11,14 @@ use serde_json::{Value, json};
 use testbed::control_plane::ControllerManager;
 use testbed::gardener::MACHINES;
 use testbed::shoot::{CA, KCM, MCM};
-use testbed::{Bed, Pod, Prober, ProberConfig, Seed, Service, Shoot, ShootPlan, eventually};
+use testbed::{
+    DeploymentPod, Prober, ProberConfig, SeedCluster, ShootCluster, ShootPlan, Testbed, WebService,
+    eventually,
+};
 use tokio::sync::OnceCell;
 
 use crate::cloud::{Cloud, POOL};
-use crate::journal::{Journal, RUNNING, Step};
+use crate::journal::{MachineJournal, MachineStep, RUNNING};
 use crate::machine_controller_manager::{machine_controller_manager, machine_definitions};
 
 /// Half of the grace in Gardener, where a kubelet renews every 10 s: here every 5 s.
@@ -25,19 +28,19 @@ pub const DOWN: [(&str, &str); 3] = [(KCM, "1"), (MCM, "1"), (CA, "1")];
 /// And at other times.
 pub const UP: [(&str, i64); 3] = [(KCM, 1), (MCM, 1), (CA, 1)];
 
-static SEED: OnceCell<Arc<Seed>> = OnceCell::const_new();
+static SEED: OnceCell<Arc<SeedCluster>> = OnceCell::const_new();
 
 /// The seed of all scenarios here. Its Machines are machine-controller-manager's own, and it has a
 /// prober.
-async fn seed(bed: &'static Bed) -> Result<Arc<Seed>> {
+async fn seed(bed: &'static Testbed) -> Result<Arc<SeedCluster>> {
     let prepare = async || {
         let plane = bed.start_control_plane("seed").await?;
-        // Before the test bed's own definition of Machines, which then finds its place taken.
+        // Before the testbed's own definition of Machines, which then finds its place taken.
         plane
             .api()
             .create_all(&machine_definitions().await?)
             .await?;
-        let seed = Seed::prepare(plane).await?;
+        let seed = SeedCluster::prepare(plane).await?;
         let config = ProberConfig {
             interval: "15s",
             initial_delay: "15s",
@@ -51,18 +54,18 @@ async fn seed(bed: &'static Bed) -> Result<Arc<Seed>> {
 }
 
 /// A shoot with machines.
-pub struct World {
-    pub shoot: Shoot,
+pub struct MachineWorld {
+    pub shoot: ShootCluster,
     pub cloud: Cloud,
-    pub machines: Journal,
-    kube_controller_manager: Pod,
-    machine_controller_manager: Pod,
+    pub machines: MachineJournal,
+    kube_controller_manager: DeploymentPod,
+    machine_controller_manager: DeploymentPod,
 }
 
-impl World {
+impl MachineWorld {
     /// Makes a shoot and waits until `count` machines run.
     pub async fn create(
-        bed: &'static Bed,
+        bed: &'static Testbed,
         name: &str,
         count: usize,
         health_timeout: Duration,
@@ -73,7 +76,7 @@ impl World {
             deployments: UP.into(),
             ..ShootPlan::default()
         };
-        let shoot = Shoot::create(bed, &seed(bed).await?, name, plan).await?;
+        let shoot = ShootCluster::create(bed, &seed(bed).await?, name, plan).await?;
         let cloud = Cloud::start(shoot.plane.api().clone(), GRACE)?;
         order(&shoot, count).await?;
         let (seed, plane) = (
@@ -90,12 +93,12 @@ impl World {
         )
         .await?;
         let world = Self {
-            machines: Journal::start(
+            machines: MachineJournal::start(
                 shoot.seed.api().clone(),
                 machines(&shoot.namespace, "machines"),
             ),
-            kube_controller_manager: Pod::start(&shoot, KCM, kcm),
-            machine_controller_manager: Pod::start(&shoot, MCM, mcm),
+            kube_controller_manager: DeploymentPod::start(&shoot, KCM, kcm),
+            machine_controller_manager: DeploymentPod::start(&shoot, MCM, mcm),
             shoot,
             cloud,
         };
@@ -117,9 +120,9 @@ impl World {
     }
 
     /// A Service with a ready endpoint on each node that there is now.
-    pub async fn service(&self) -> Result<Service> {
+    pub async fn service(&self) -> Result<WebService> {
         let api = self.shoot.plane.api();
-        Service::over(api, &api.names("/api/v1/nodes").await?).await
+        WebService::over(api, &api.names("/api/v1/nodes").await?).await
     }
 
     /// The Machines of this shoot, by name.
@@ -163,7 +166,7 @@ impl World {
     pub async fn story(&self) -> String {
         let steps = self.machines.steps();
         let begin = steps.first().map(|step| step.at);
-        let line = |step: &Step| {
+        let line = |step: &MachineStep| {
             let seconds = begin
                 .map(|begin| (step.at - begin).as_secs_f64())
                 .unwrap_or_default();
@@ -212,7 +215,7 @@ fn machines(namespace: &str, plural: &str) -> String {
 }
 
 /// Orders machines, as Gardener does for a worker pool.
-async fn order(shoot: &Shoot, count: usize) -> Result<()> {
+async fn order(shoot: &ShootCluster, count: usize) -> Result<()> {
     let (api, namespace) = (shoot.seed.api(), shoot.namespace.as_str());
     let metadata = json!({"name": POOL, "namespace": namespace});
     let user_data = STANDARD.encode("no VM reads it");

@@ -4,7 +4,7 @@ use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
-use testbed::leash;
+use testbed::reaper;
 use tokio::process::Command;
 
 use crate::commands::{run, said};
@@ -51,7 +51,7 @@ pub async fn digest(archive: &Path) -> Result<String> {
 
 /// An image with a shell, `nc` and `httpd`, which sleeps.
 pub async fn tool() -> Result<PathBuf> {
-    let root = leash::folder("tool")?;
+    let root = reaper::folder("tool")?;
     std::fs::create_dir(root.join("bin"))?;
     std::fs::copy("/usr/bin/busybox", root.join("bin/busybox"))?;
     for name in ["sh", "date", "sleep", "true", "httpd", "nc"] {
@@ -62,7 +62,7 @@ pub async fn tool() -> Result<PathBuf> {
 
 /// An image of kube-controller-manager.
 pub async fn controller_manager(programs: &Path) -> Result<PathBuf> {
-    let root = leash::folder("kube-controller-manager")?;
+    let root = reaper::folder("kube-controller-manager")?;
     std::fs::copy(
         programs.join("kube-controller-manager"),
         root.join("kube-controller-manager"),
@@ -71,7 +71,7 @@ pub async fn controller_manager(programs: &Path) -> Result<PathBuf> {
 }
 
 async fn build(name: &str, root: &Path, command: &str) -> Result<PathBuf> {
-    let folder = leash::folder("image")?;
+    let folder = reaper::folder("image")?;
     let (file, archive) = (folder.join("Containerfile"), folder.join("image.tar"));
     std::fs::write(
         &file,

@@ -6,13 +6,13 @@ use std::path::{Path, PathBuf};
 use anyhow::{Result, ensure};
 use serde_json::Value;
 use testbed::gardener::GARDEN;
-use testbed::{eventually, go_programs, leash};
+use testbed::{eventually, go_programs, reaper};
 use tokio::process::Command;
 
 use crate::commands::{run, said};
 use crate::images::PRODUCT;
 use crate::policies::Policies;
-use crate::world::World;
+use crate::world::NodeWorld;
 
 /// Both Deployments.
 pub const AGENTS: [&str; 2] = ["dependency-watchdog-prober", "dependency-watchdog-weeder"];
@@ -28,7 +28,7 @@ pub struct Installation {
 impl Installation {
     /// Installs by kustomize, removes that, and installs by the chart; the NetworkPolicies hold
     /// from then on.
-    pub async fn of(world: &World) -> Result<Self> {
+    pub async fn of(world: &NodeWorld) -> Result<Self> {
         let tools = go_programs::built("deployment-tools").await?;
         let file = kustomized(&tools.join("kustomize")).await?;
         no_warning(&world.kubectl(&["apply", "--filename", &file]).await?)?;
@@ -49,7 +49,7 @@ impl Installation {
 
         let installation = Self {
             helm: tools.join("helm"),
-            home: leash::folder("helm")?,
+            home: reaper::folder("helm")?,
         };
         installation.upgrade(world, &[]).await?;
         ready(world).await?;
@@ -57,7 +57,7 @@ impl Installation {
     }
 
     /// Installs or changes the chart's release.
-    pub async fn upgrade(&self, world: &World, more: &[&str]) -> Result<()> {
+    pub async fn upgrade(&self, world: &NodeWorld, more: &[&str]) -> Result<()> {
         let chart = crate::images::repository().join("deploy/helm/dependency-watchdog");
         let mut command = Command::new(&self.helm);
         command
@@ -77,7 +77,7 @@ impl Installation {
 
 /// The manifests of the overlay `plain` with the image's name, in a file.
 async fn kustomized(kustomize: &Path) -> Result<String> {
-    let folder = leash::folder("kustomize")?;
+    let folder = reaper::folder("kustomize")?;
     let repository = crate::images::repository();
     std::fs::create_dir(folder.join("deploy"))?;
     for (from, to) in [("deploy/kustomize", "deploy"), ("config", ".")] {
@@ -109,7 +109,7 @@ fn no_warning((_, said): &(String, String)) -> Result<()> {
 
 /// Waits until all replicas are ready and both agents have a leader; no probe of a kubelet's may
 /// have failed on the way.
-async fn ready(world: &World) -> Result<()> {
+async fn ready(world: &NodeWorld) -> Result<()> {
     let api = world.seed.api();
     for name in AGENTS {
         eventually("the agent is ready and has a leader", async || {
@@ -168,7 +168,7 @@ async fn ready(world: &World) -> Result<()> {
 }
 
 /// The pod that leads.
-pub async fn leader(world: &World, agent: &str) -> Result<String> {
+pub async fn leader(world: &NodeWorld, agent: &str) -> Result<String> {
     let lease = format!(
         "/apis/coordination.k8s.io/v1/namespaces/{GARDEN}/leases/{}",
         agent.replace("dependency-watchdog", "dwd") + "-leader-election"
@@ -191,7 +191,7 @@ static INSTALLED: tokio::sync::OnceCell<(Installation, Policies)> =
     tokio::sync::OnceCell::const_new();
 
 /// The installation that all tests share.
-pub async fn installed(world: &'static World) -> Result<&'static (Installation, Policies)> {
+pub async fn installed(world: &'static NodeWorld) -> Result<&'static (Installation, Policies)> {
     INSTALLED
         .get_or_try_init(async || {
             world.shoot.publish().await?;

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result};
 use testbed::kube_api::kubeconfig;
 use testbed::process::{Process, Program};
-use testbed::{eventually, leash};
+use testbed::{eventually, reaper};
 
 use crate::commands::run;
 
@@ -30,7 +30,7 @@ pub struct Spec<'a> {
 }
 
 /// A running machine.
-pub struct Machine {
+pub struct NodeMachine {
     name: String,
     _process: Process,
     pid: String,
@@ -58,7 +58,7 @@ pub async fn bridge() -> Result<()> {
         .map(drop)
 }
 
-impl Machine {
+impl NodeMachine {
     /// Starts one. Its node is registered, not yet ready.
     pub async fn start(spec: Spec<'_>, programs: &Path) -> Result<Self> {
         let Spec {
@@ -68,7 +68,7 @@ impl Machine {
             authority,
             images,
         } = spec;
-        let folder = leash::folder(name)?;
+        let folder = reaper::folder(name)?;
         let write = |file: &str, text: &str| {
             std::fs::write(folder.join(file), text).with_context(|| file.to_owned())
         };

@@ -29,10 +29,10 @@ use testbed::{eventually, scenario};
 
 use crate::commands::run;
 use crate::installation::{AGENTS, installed, leader};
-use crate::outages::{Change, outage};
-use crate::renewals::Renewals;
-use crate::weeding::{Shape, weeded};
-use crate::world::World;
+use crate::outages::{ProberChange, outage};
+use crate::renewals::ObservedRenewals;
+use crate::weeding::{CrashShape, weeded};
+use crate::world::NodeWorld;
 
 #[test]
 fn the_image_repeats_and_holds_a_program_for_nobody_and_no_shell() -> Result<()> {
@@ -52,7 +52,7 @@ fn the_image_repeats_and_holds_a_program_for_nobody_and_no_shell() -> Result<()>
             std::fs::metadata(first)?.len() as f64 / 1e6
         );
 
-        let world = World::get(bed).await?;
+        let world = NodeWorld::get(bed).await?;
         installed(world).await?;
         let pod = leader(world, AGENTS[0]).await?;
         let shell = world
@@ -98,7 +98,7 @@ fn the_image_repeats_and_holds_a_program_for_nobody_and_no_shell() -> Result<()>
 fn network_policies_let_through_what_kubelets_prometheus_and_operators_do_and_no_more() -> Result<()>
 {
     scenario(async |bed| {
-        let world = World::get(bed).await?;
+        let world = NodeWorld::get(bed).await?;
         installed(world).await?;
         let pods = world
             .seed
@@ -137,11 +137,15 @@ fn network_policies_let_through_what_kubelets_prometheus_and_operators_do_and_no
 fn no_node_is_given_up_and_no_service_loses_an_endpoint_whatever_happens_to_the_prober()
 -> Result<()> {
     scenario(async |bed| {
-        let world = World::get(bed).await?;
+        let world = NodeWorld::get(bed).await?;
         let (installation, _) = installed(world).await?;
         let marks = [&world.seed, &world.shoot.plane].map(|plane| plane.mark());
         let mut beside = Some(&world.unprotected);
-        for change in [Change::LeaderKilled, Change::Restarted, Change::Upgraded] {
+        for change in [
+            ProberChange::LeaderKilled,
+            ProberChange::Restarted,
+            ProberChange::Upgraded,
+        ] {
             outage(world, installation, change, beside.take()).await?;
         }
         let asked = [
@@ -167,9 +171,9 @@ fn no_node_is_given_up_and_no_service_loses_an_endpoint_whatever_happens_to_the_
 fn pods_are_ready_soon_after_their_service_and_do_not_wait_for_their_kubelets_back_off()
 -> Result<()> {
     scenario(async |bed| {
-        let world = World::get(bed).await?;
+        let world = NodeWorld::get(bed).await?;
         installed(world).await?;
-        let all = Shape::ALL.map(async |shape| -> Result<()> {
+        let all = CrashShape::ALL.map(async |shape| -> Result<()> {
             let (with, without) = weeded(world.seed.api(), shape)
                 .await
                 .with_context(|| format!("{shape:?}"))?;
@@ -187,9 +191,10 @@ fn pods_are_ready_soon_after_their_service_and_do_not_wait_for_their_kubelets_ba
 fn real_kubelets_renew_their_leases_about_every_ten_seconds_under_load_and_when_they_restart()
 -> Result<()> {
     scenario(async |bed| {
-        let world = World::get(bed).await?;
-        let [seed, spare] = [world.seed.api(), world.unprotected.plane.api()].map(Renewals::of);
-        let after = async |renewals: &Renewals, node: &str, count: usize| {
+        let world = NodeWorld::get(bed).await?;
+        let [seed, spare] =
+            [world.seed.api(), world.unprotected.plane.api()].map(ObservedRenewals::of);
+        let after = async |renewals: &ObservedRenewals, node: &str, count: usize| {
             let spacings = eventually("there are renewals", async || {
                 let spacings = renewals.spacings(node);
                 ensure!(spacings.len() >= count, "{spacings:.1?}");

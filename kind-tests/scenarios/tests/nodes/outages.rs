@@ -10,8 +10,8 @@ use testbed::shoot::renew_times;
 use tokio::time::Instant;
 
 use crate::installation::{AGENTS, Installation, leader};
-use crate::shoot::Shoot;
-use crate::world::World;
+use crate::shoot::NodeShoot;
+use crate::world::NodeWorld;
 
 /// When something happens to the prober: shortly before the verdict, which falls when leases are 30
 /// s old (three quarters of 40 s).
@@ -26,7 +26,7 @@ const RENEWED: Duration = Duration::from_millis(12_500);
 
 /// What happens to the prober meanwhile.
 #[derive(Clone, Copy, Debug)]
-pub enum Change {
+pub enum ProberChange {
     /// Its leader's container is killed.
     LeaderKilled,
     /// `kubectl rollout restart`.
@@ -35,8 +35,8 @@ pub enum Change {
     Upgraded,
 }
 
-impl Change {
-    async fn happen(self, world: &World, installation: &Installation) -> Result<()> {
+impl ProberChange {
+    async fn happen(self, world: &NodeWorld, installation: &Installation) -> Result<()> {
         let prober = AGENTS[0];
         match self {
             Self::LeaderKilled => kill(world, &leader(world, prober).await?).await,
@@ -62,13 +62,13 @@ impl Change {
 /// Cuts the nodes off until kube-controller-manager would have given them up, and lets them in
 /// again; the shoots beside it are cut off as well.
 pub async fn outage(
-    world: &World,
+    world: &NodeWorld,
     installation: &Installation,
-    change: Change,
-    beside: Option<&Shoot>,
+    change: ProberChange,
+    beside: Option<&NodeShoot>,
 ) -> Result<()> {
     let shoot = &world.shoot;
-    let all: Vec<&Shoot> = beside.into_iter().chain([shoot]).collect();
+    let all: Vec<&NodeShoot> = beside.into_iter().chain([shoot]).collect();
     eventually("all nodes renew their leases", async || {
         let ages = ages(shoot).await?;
         ensure!(ages.iter().all(|age| *age < RENEWED), "{ages:?}");
@@ -91,7 +91,7 @@ pub async fn outage(
     silent_for(shoot, GIVEN_UP).await?;
     if let Some(other) = beside {
         eventually(
-            "all nodes without the watchdog are given up, and the Service has no endpoint",
+            "all nodes without the watchdog are marked Unknown, and the Service has no endpoint",
             async || {
                 let (unknown, ready) = (other.unknown().await?, other.endpoints.get().ready());
                 ensure!(
@@ -120,7 +120,7 @@ pub async fn outage(
     Ok(())
 }
 
-async fn replicas(shoot: &Shoot, what: &str, is: impl Fn((i64, i64)) -> bool) -> Result<()> {
+async fn replicas(shoot: &NodeShoot, what: &str, is: impl Fn((i64, i64)) -> bool) -> Result<()> {
     eventually(what, async || {
         let replicas = shoot.replicas().await?;
         ensure!(replicas.iter().all(|counts| is(*counts)), "{replicas:?}");
@@ -130,7 +130,7 @@ async fn replicas(shoot: &Shoot, what: &str, is: impl Fn((i64, i64)) -> bool) ->
 }
 
 /// Waits until no lease of the shoot's nodes is younger.
-async fn silent_for(shoot: &Shoot, age: Duration) -> Result<()> {
+async fn silent_for(shoot: &NodeShoot, age: Duration) -> Result<()> {
     eventually("leases are old", async || {
         let silence = silence(shoot).await?;
         ensure!(silence >= age, "{silence:?}");
@@ -140,19 +140,19 @@ async fn silent_for(shoot: &Shoot, age: Duration) -> Result<()> {
 }
 
 /// The age of the newest lease.
-async fn silence(shoot: &Shoot) -> Result<Duration> {
+async fn silence(shoot: &NodeShoot) -> Result<Duration> {
     ages(shoot).await?.into_iter().min().context("no lease")
 }
 
 /// How long ago the nodes renewed their leases.
-async fn ages(shoot: &Shoot) -> Result<Vec<Duration>> {
+async fn ages(shoot: &NodeShoot) -> Result<Vec<Duration>> {
     let renewed = renew_times(shoot.plane.api()).await?;
     let age = |time: DateTime<Utc>| (Utc::now() - time).to_std().unwrap_or_default();
     Ok(renewed.into_values().map(age).collect())
 }
 
 /// Kills the container of a pod, as the kernel does for lack of memory.
-async fn kill(world: &World, pod: &str) -> Result<()> {
+async fn kill(world: &NodeWorld, pod: &str) -> Result<()> {
     let ctr = ["ctr", "--namespace", "k8s.io"];
     let machine = &world.seed_machine;
     for id in machine

@@ -11,8 +11,8 @@ use testbed::gardener::GARDEN;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
-use crate::machine::Machine;
-use crate::world::World;
+use crate::machine::NodeMachine;
+use crate::world::NodeWorld;
 
 /// What enforces them.
 pub struct Policies {
@@ -21,7 +21,7 @@ pub struct Policies {
 
 impl Policies {
     /// Enforces them as they are now, for whichever pods they select, until the process ends.
-    pub async fn enforce(world: &'static World) -> Result<Self> {
+    pub async fn enforce(world: &'static NodeWorld) -> Result<Self> {
         let api = world.seed.api();
         let policies = format!("/apis/networking.k8s.io/v1/namespaces/{GARDEN}/networkpolicies");
         let policies = api.list(&policies).await?;
@@ -101,7 +101,7 @@ fn ports(rules: &Value, protocol: &str) -> Vec<String> {
 }
 
 /// Puts the addresses of the pods that each policy selects into its sets.
-async fn select(api: &KubeApi, machine: &Machine, policies: &[Value]) -> Result<()> {
+async fn select(api: &KubeApi, machine: &NodeMachine, policies: &[Value]) -> Result<()> {
     let mut commands = String::new();
     for (index, policy) in policies.iter().enumerate() {
         let app = policy["spec"]["podSelector"]["matchLabels"]["app"]
@@ -127,6 +127,6 @@ async fn select(api: &KubeApi, machine: &Machine, policies: &[Value]) -> Result<
     nft(machine, &commands).await
 }
 
-async fn nft(machine: &Machine, commands: &str) -> Result<()> {
+async fn nft(machine: &NodeMachine, commands: &str) -> Result<()> {
     machine.run(&["nft", commands]).await.map(drop)
 }

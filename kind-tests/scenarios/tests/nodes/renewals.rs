@@ -6,25 +6,25 @@ use std::sync::Arc;
 use chrono::{DateTime, Utc};
 use parking_lot::Mutex;
 use testbed::KubeApi;
-use testbed::kube_api::Change;
+use testbed::kube_api::ObjectChange;
 use testbed::objects::name;
 use testbed::shoot::{LEASES, renew_time};
 use tokio::task::JoinHandle;
 
 /// The renewals that were seen, by node.
-pub struct Renewals {
+pub struct ObservedRenewals {
     seen: Arc<Mutex<BTreeMap<String, Vec<DateTime<Utc>>>>>,
     _watch: JoinHandle<()>,
 }
 
-impl Renewals {
+impl ObservedRenewals {
     /// Watches the Leases of a cluster's nodes.
     pub fn of(api: &KubeApi) -> Self {
         let seen = Arc::new(Mutex::new(BTreeMap::<String, Vec<_>>::new()));
         let (api, observed) = (api.clone(), seen.clone());
         let watch = async move {
             let observe = |change| {
-                if let Change::Set(lease) = change
+                if let ObjectChange::Set(lease) = change
                     && let Some(time) = renew_time(&lease)
                 {
                     let mut seen = observed.lock();

@@ -9,27 +9,27 @@ use futures::future::try_join_all;
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 use testbed::gardener::{self, CA, KCM, MCM, PROBE, shoot_access};
-use testbed::kube_api::{Change, kubeconfig};
+use testbed::kube_api::{ObjectChange, kubeconfig};
 use testbed::objects::{items, name};
-use testbed::seed::{ControlPlane, Dependent};
+use testbed::seed::{ControlPlane, ReplicaState};
 use testbed::{EndpointWatch, KubeApi, eventually};
 use tokio::task::JoinHandle;
 
 use crate::images::{CONTROLLER_MANAGER, TOOL};
-use crate::machine::Machine;
+use crate::machine::NodeMachine;
 use crate::workloads::{create_namespace, deployment, service};
 
 /// What the prober scales.
 pub const DEPENDENTS: [&str; 3] = [KCM, MCM, CA];
 
 /// A shoot.
-pub struct Shoot {
+pub struct NodeShoot {
     /// Its namespace on the seed.
     pub namespace: &'static str,
     /// Its control plane.
     pub plane: ControlPlane,
     /// Its machines.
-    pub machines: Vec<Machine>,
+    pub machines: Vec<NodeMachine>,
     /// What its Service's EndpointSlices say.
     pub endpoints: EndpointWatch,
     seed: KubeApi,
@@ -38,13 +38,13 @@ pub struct Shoot {
     _watch: JoinHandle<()>,
 }
 
-impl Shoot {
+impl NodeShoot {
     /// Makes one whose nodes are registered, with no access for the prober.
     pub async fn create(
         seed: &KubeApi,
         namespace: &'static str,
         plane: ControlPlane,
-        machines: Vec<Machine>,
+        machines: Vec<NodeMachine>,
     ) -> Result<Self> {
         create_namespace(seed, namespace).await?;
         let secret = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": KCM, "namespace": namespace},
@@ -61,7 +61,7 @@ impl Shoot {
         }
         let api = plane.api();
         api.create_all(&shoot_access()).await?;
-        let nodes: Vec<&str> = machines.iter().map(Machine::name).collect();
+        let nodes: Vec<&str> = machines.iter().map(NodeMachine::name).collect();
         for node in &nodes {
             eventually("the node's kubelet registers it", async || {
                 api.get(&format!("/api/v1/nodes/{node}")).await
@@ -128,11 +128,11 @@ impl Shoot {
                 "/apis/apps/v1/namespaces/{}/deployments/{name}",
                 self.namespace
             );
-            let Dependent {
+            let ReplicaState {
                 replicas: desired,
                 ready,
                 ..
-            } = Dependent::of(&self.seed.get(&path).await?);
+            } = ReplicaState::of(&self.seed.get(&path).await?);
             replicas.push((desired, ready));
         }
         Ok(replicas)
@@ -152,7 +152,7 @@ impl Shoot {
 
 async fn follow_nodes(api: KubeApi, unknown: Arc<Mutex<BTreeSet<String>>>) {
     let observe = |change| {
-        if let Change::Set(node) = change
+        if let ObjectChange::Set(node) = change
             && is_unknown(&node)
         {
             unknown.lock().insert(name(&node).to_owned());

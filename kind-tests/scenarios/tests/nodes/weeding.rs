@@ -17,7 +17,7 @@ const SERVICE: &str = "etcd-main-client";
 
 /// How a pod goes on without its Service.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Shape {
+pub enum CrashShape {
     /// It ends at once.
     AtOnce,
     /// It ends after 6 s.
@@ -30,7 +30,7 @@ pub enum Shape {
     ReadyBefore,
 }
 
-impl Shape {
+impl CrashShape {
     /// All of them.
     pub const ALL: [Self; 5] = [
         Self::AtOnce,
@@ -76,7 +76,7 @@ impl Shape {
 }
 
 /// How long the pods took to get ready after their Service was, with the weeder and without.
-pub async fn weeded(api: &KubeApi, shape: Shape) -> Result<(Duration, Duration)> {
+pub async fn weeded(api: &KubeApi, shape: CrashShape) -> Result<(Duration, Duration)> {
     let namespace = shape.namespace();
     create_namespace(api, &namespace).await?;
     eventually("there is a ServiceAccount", async || {
@@ -105,7 +105,7 @@ pub async fn weeded(api: &KubeApi, shape: Shape) -> Result<(Duration, Duration)>
         let patch = json!({"spec": {"replicas": replicas}});
         api.merge(&format!("{deployments}/etcd-main"), &patch).await
     };
-    let was_ready = shape == Shape::ReadyBefore;
+    let was_ready = shape == CrashShape::ReadyBefore;
     let etcd = deployment(&namespace, "etcd-main", "main", i64::from(was_ready), etcd);
     api.create(&etcd).await?;
     for (name, role) in [

@@ -10,47 +10,47 @@ use testbed::control_plane::ForNodes;
 use testbed::gardener::{self, CLUSTERS, GARDEN, MACHINES};
 use testbed::process::Process;
 use testbed::seed::ControlPlane;
-use testbed::{Bed, KubeApi, eventually, go_programs, leash};
+use testbed::{KubeApi, Testbed, eventually, go_programs, reaper};
 use tokio::process::Command;
 use tokio::sync::OnceCell;
 use tokio::try_join;
 
 use crate::commands::said;
 use crate::images;
-use crate::machine::{self, CONTROL_PLANES, Machine, Spec};
-use crate::shoot::Shoot;
+use crate::machine::{self, CONTROL_PLANES, NodeMachine, Spec};
+use crate::shoot::NodeShoot;
 
 /// The API servers' ports: those that the NetworkPolicies let the agents reach.
 const PORTS: [u16; 3] = [6443, 8443, 9443];
 
 /// All of it.
-pub struct World {
+pub struct NodeWorld {
     /// The seed.
     pub seed: ControlPlane,
     /// Its machine.
-    pub seed_machine: Machine,
+    pub seed_machine: NodeMachine,
     /// A kubeconfig file for its administrator.
     pub kubeconfig: PathBuf,
     /// The shoot that the watchdog protects.
-    pub shoot: Shoot,
+    pub shoot: NodeShoot,
     /// The same without its protection.
-    pub unprotected: Shoot,
+    pub unprotected: NodeShoot,
     programs: PathBuf,
     /// A machine beside the unprotected shoot's, which nothing is done to but to restart its
     /// kubelet.
-    pub spare: Machine,
+    pub spare: NodeMachine,
     _processes: Vec<Process>,
 }
 
-static WORLD: OnceCell<World> = OnceCell::const_new();
+static WORLD: OnceCell<NodeWorld> = OnceCell::const_new();
 
-impl World {
+impl NodeWorld {
     /// The world that all tests share.
-    pub async fn get(bed: &'static Bed) -> Result<&'static Self> {
+    pub async fn get(bed: &'static Testbed) -> Result<&'static Self> {
         WORLD.get_or_try_init(async || Self::start(bed).await).await
     }
 
-    async fn start(bed: &'static Bed) -> Result<Self> {
+    async fn start(bed: &'static Testbed) -> Result<Self> {
         machine::bridge().await?;
         let nodes = |port: usize, services: u8, nodes: &[&str]| ForNodes {
             address: SocketAddrV4::new(CONTROL_PLANES, PORTS[port]),
@@ -73,7 +73,7 @@ impl World {
             images::controller_manager(&controllers),
         )?;
 
-        let folder = leash::folder("seed")?;
+        let folder = reaper::folder("seed")?;
         let kubeconfig = folder.join("kubeconfig");
         std::fs::write(&kubeconfig, seed.admin_kubeconfig())?;
         std::fs::write(folder.join("authority.pem"), seed.authority())?;
@@ -115,7 +115,7 @@ impl World {
                         authority: &authority,
                         images,
                     };
-                    Machine::start(spec, &programs).await
+                    NodeMachine::start(spec, &programs).await
                 }
             };
         let (seed_machine, workers, others, spare) = try_join!(
@@ -139,8 +139,8 @@ impl World {
         prepare(seed.api()).await?;
         processes.push(proxy(&programs, &folder, &seed_machine)?);
         Ok(Self {
-            shoot: Shoot::create(seed.api(), "shoot--node--kept", shoot, workers).await?,
-            unprotected: Shoot::create(seed.api(), "shoot--node--lost", unprotected, others)
+            shoot: NodeShoot::create(seed.api(), "shoot--node--kept", shoot, workers).await?,
+            unprotected: NodeShoot::create(seed.api(), "shoot--node--lost", unprotected, others)
                 .await?,
             seed,
             seed_machine,
@@ -187,7 +187,7 @@ async fn prepare(seed: &KubeApi) -> Result<()> {
 }
 
 /// kube-proxy, in the machine's network.
-fn proxy(programs: &Path, folder: &Path, machine: &Machine) -> Result<Process> {
+fn proxy(programs: &Path, folder: &Path, machine: &NodeMachine) -> Result<Process> {
     let config = json!({
         "apiVersion": "kubeproxy.config.k8s.io/v1alpha1", "kind": "KubeProxyConfiguration",
         "mode": "nftables", "clusterCIDR": "10.77.10.0/24", "hostnameOverride": "seed",

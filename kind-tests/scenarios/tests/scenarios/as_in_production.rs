@@ -12,24 +12,27 @@ use std::time::Duration;
 use anyhow::{Context, Result, ensure};
 use testbed::control_plane::ControllerManager;
 use testbed::shoot::{Body, CA, KCM, MCM};
-use testbed::{Bed, Pod, Prober, ProberConfig, Seed, Service, Shoot, ShootPlan, own_scenario};
+use testbed::{
+    DeploymentPod, Prober, ProberConfig, SeedCluster, ShootCluster, ShootPlan, Testbed, WebService,
+    own_scenario,
+};
 
 use crate::end_alone;
 
 const GRACE: Duration = Duration::from_secs(40);
 
 /// kube-controller-manager, which gives nodes up.
-async fn manager(bed: &Bed, shoot: &Shoot) -> Result<Pod> {
+async fn manager(bed: &Testbed, shoot: &ShootCluster) -> Result<DeploymentPod> {
     let manager = ControllerManager::new(
         &bed.programs().await?,
         shoot.plane.admin_kubeconfig(),
         GRACE,
     )?;
-    Ok(Pod::start(shoot, KCM, manager))
+    Ok(DeploymentPod::start(shoot, KCM, manager))
 }
 
 /// Waits until this is so: a pod follows its Deployment a moment later.
-async fn runs(shoot: &Shoot, manager: &Pod, wanted: bool) -> Result<()> {
+async fn runs(shoot: &ShootCluster, manager: &DeploymentPod, wanted: bool) -> Result<()> {
     shoot
         .eventually(
             "kube-controller-manager follows its Deployment",
@@ -43,7 +46,7 @@ async fn runs(shoot: &Shoot, manager: &Pod, wanted: bool) -> Result<()> {
 }
 
 /// What all nodes say of being Ready.
-async fn all_are(shoot: &Shoot, wanted: &str) -> Result<()> {
+async fn all_are(shoot: &ShootCluster, wanted: &str) -> Result<()> {
     let ready = shoot.nodes.readiness().await?;
     ensure!(
         ready.iter().all(|ready| ready == wanted),
@@ -54,12 +57,12 @@ async fn all_are(shoot: &Shoot, wanted: &str) -> Result<()> {
 }
 
 async fn shoot(
-    bed: &'static Bed,
-    seed: &Arc<Seed>,
+    bed: &'static Testbed,
+    seed: &Arc<SeedCluster>,
     name: &str,
     nodes: usize,
     body: Body,
-) -> Result<Shoot> {
+) -> Result<ShootCluster> {
     let plan = ShootPlan {
         nodes,
         grace: GRACE,
@@ -67,19 +70,19 @@ async fn shoot(
         body,
         ..ShootPlan::default()
     };
-    Shoot::create(bed, seed, name, plan).await
+    ShootCluster::create(bed, seed, name, plan).await
 }
 
 /// A Service over all nodes, whose endpoints are ready.
-async fn service(shoot: &Shoot) -> Result<Service> {
-    Service::over(shoot.plane.api(), shoot.nodes.names()).await
+async fn service(shoot: &ShootCluster) -> Result<WebService> {
+    WebService::over(shoot.plane.api(), shoot.nodes.names()).await
 }
 
 #[test]
 fn with_gardeners_values_no_node_and_no_endpoint_is_given_up_where_without_protection_all_are()
 -> Result<()> {
     own_scenario(
-        "needs a kube-controller-manager of the test bed's own",
+        "needs a kube-controller-manager of the testbed's own",
         async |bed| {
             let seed = bed.own_seed().await?;
             let protected = shoot(bed, &seed, "protected", 5, Body::default()).await?;
@@ -106,10 +109,10 @@ fn with_gardeners_values_no_node_and_no_endpoint_is_given_up_where_without_prote
             runs(&alone, &other, true).await?;
 
             alone
-                .eventually("all nodes are given up", async || {
+                .eventually("all nodes are marked Unknown", async || {
                     all_are(&protected, "True")
                         .await
-                        .context("given up in spite of all")?;
+                        .context("marked Unknown in spite of all")?;
                     all_are(&alone, "Unknown").await?;
                     let ready = other_service.endpoints().ready();
                     ensure!(ready == 0, "{ready} endpoints are still ready");

@@ -12,14 +12,14 @@ use std::sync::Arc;
 
 use anyhow::{Context, Result, ensure};
 use testbed::control_plane::Etcd;
-use testbed::{Bed, PATIENCE};
+use testbed::{PATIENCE, Testbed};
 use tokio::sync::watch;
 use tokio::time::{Instant, timeout};
 
-use self::kubelet::{BACK_OFF, Container, Kubelet, Phase};
+use self::kubelet::{BACK_OFF, CrashingContainer, Kubelet, Phase};
 use crate::weeder::ground::Ground;
 use crate::weeder::on_ground;
-use crate::weeder::plane::{ETCD, Plane, State};
+use crate::weeder::plane::{ETCD, Plane, PodPhase};
 
 /// The restarts until the back-off in which etcd returns: one after its liveness probe has failed.
 /// That one has no etcd, and ends after 20 s.
@@ -63,13 +63,13 @@ fn when_etcd_returns_kube_apiserver_starts_at_once_with_the_weeder_and_after_its
 #[derive(Debug)]
 struct Return {
     /// The container that was in back-off when etcd returned.
-    before: Container,
+    before: CrashingContainer,
     /// When it was to be restarted.
     due: Instant,
     /// When etcd accepted connections again.
     etcd: Instant,
     /// The container that answers.
-    after: Container,
+    after: CrashingContainer,
     /// When it was ready.
     ready: Instant,
 }
@@ -89,7 +89,7 @@ impl fmt::Display for Return {
 
 /// The outage of one shoot's etcd, in which the weeder, if there is one, deletes so many pods.
 async fn outage(
-    bed: &'static Bed,
+    bed: &'static Testbed,
     ground: &Arc<Ground>,
     name: &str,
     deleted: usize,
@@ -99,7 +99,7 @@ async fn outage(
     let kubelet = Kubelet::new(&plane, &shoot).await?;
     let mut containers = kubelet.containers();
     let story = async {
-        plane.all("main", State::Ready).await?;
+        plane.all("main", PodPhase::Ready).await?;
         until(&mut containers, "API server", |container| {
             container.phase == Phase::Ready
         })
@@ -119,13 +119,13 @@ async fn outage(
 async fn away_and_back(
     plane: &Plane,
     etcd: &mut Etcd,
-    containers: &mut watch::Receiver<Option<Container>>,
+    containers: &mut watch::Receiver<Option<CrashingContainer>>,
 ) -> Result<Return> {
     let pods = plane.pods("apiserver").await?;
     etcd.kill().await?;
-    plane.all("main", State::NotReady).await?;
+    plane.all("main", PodPhase::NotReady).await?;
     plane.service(ETCD, false).await?;
-    let is_in_back_off = |container: &Container| {
+    let is_in_back_off = |container: &CrashingContainer| {
         matches!(container.phase, Phase::Ended(_)) && container.restarts == RESTARTS
     };
     let before = until(containers, "back-off", is_in_back_off).await?;
@@ -139,7 +139,7 @@ async fn away_and_back(
 
     etcd.start_again().await?;
     let returned = Instant::now();
-    plane.all("main", State::Ready).await?;
+    plane.all("main", PodPhase::Ready).await?;
     let after = until(containers, "API server", |container| {
         container.phase == Phase::Ready
     })
@@ -155,10 +155,10 @@ async fn away_and_back(
 
 /// Waits until the container is so.
 async fn until(
-    containers: &mut watch::Receiver<Option<Container>>,
+    containers: &mut watch::Receiver<Option<CrashingContainer>>,
     what: &str,
-    is: impl Fn(&Container) -> bool,
-) -> Result<Container> {
+    is: impl Fn(&CrashingContainer) -> bool,
+) -> Result<CrashingContainer> {
     let found = timeout(
         PATIENCE,
         containers.wait_for(|container| container.as_ref().is_some_and(&is)),

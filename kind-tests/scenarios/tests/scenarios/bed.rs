@@ -1,4 +1,4 @@
-//! The test bed itself: what the other scenarios take for granted.
+//! The testbed itself: what the other scenarios take for granted.
 
 use std::process::Stdio;
 use std::time::Duration;
@@ -146,7 +146,7 @@ fn what_a_test_process_has_started_ends_with_it_however_that_ends() -> Result<()
 #[ignore = "a part of the test above"]
 fn started_by_the_test_above() -> Result<()> {
     scenario(async |_| {
-        let folder = testbed::leash::folder("leash")?;
+        let folder = testbed::reaper::folder("leash")?;
         let mut process = testbed::process::Process::start(
             "sleeper",
             std::path::Path::new("sleep"),

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use testbed::authority::Authority;
 use testbed::gardener::PROBE;
 use testbed::log::lines;
-use testbed::{Shoot, ShootPlan, scenario};
+use testbed::{ShootCluster, ShootPlan, scenario};
 
 use crate::{end_of_outage, goes_down, shoot};
 
@@ -21,15 +21,15 @@ const QUIET: Duration = Duration::from_secs(3);
 /// Data of a Secret, each with the category of the probe's failure and what the log says of it. Two
 /// in a row differ in the category: the log has a line only where it changes.
 async fn unusable(
-    shoot: &Shoot,
+    shoot: &ShootCluster,
     exec: &str,
 ) -> Result<[(Option<Value>, &'static str, &'static str); 7]> {
     let encoded = |kubeconfig: &str| Some(json!({"kubeconfig": STANDARD.encode(kubeconfig)}));
-    let with_token = |token: &str| shoot.kubeconfig(shoot.relay.address(), token);
+    let with_token = |token: &str| shoot.kubeconfig(shoot.proxy.address(), token);
     let good = shoot.plane.api().token("kube-system", PROBE).await?;
     let stranger = Authority::new()?.pem();
     let untrusted = testbed::kube_api::kubeconfig(
-        &format!("https://{}", shoot.relay.address()),
+        &format!("https://{}", shoot.proxy.address()),
         &stranger,
         &good,
     );
@@ -37,7 +37,7 @@ async fn unusable(
         "exec:\n      apiVersion: client.authentication.k8s.io/v1\n      command: touch\n      args: [{exec}]\n"
     );
     // The file holds a good token: using it would look like success.
-    let file = testbed::leash::folder("token")?.join("token");
+    let file = testbed::reaper::folder("token")?.join("token");
     std::fs::write(&file, &good)?;
     Ok([
         (Some(json!({"other": ""})), "kubeconfig", "no key"),
@@ -65,14 +65,14 @@ async fn unusable(
 }
 
 /// The failures of this shoot's probes that the log has.
-pub fn failures(shoot: &Shoot) -> Vec<Value> {
+pub fn failures(shoot: &ShootCluster) -> Vec<Value> {
     let mut failures = lines(&shoot.seed.log(), "probe not complete");
     failures.retain(|line| line.to_string().contains(&shoot.namespace));
     failures
 }
 
 /// Waits until the last one is such a one.
-async fn fails(shoot: &Shoot, category: &str, word: &str) -> Result<()> {
+async fn fails(shoot: &ShootCluster, category: &str, word: &str) -> Result<()> {
     shoot
         .eventually(
             &format!("a failure of the category {category}: {word}"),
@@ -109,8 +109,8 @@ fn a_secret_that_is_missing_or_cannot_be_used_changes_nothing_and_a_good_one_is_
         shoot.nodes.cut_all();
         shoot.leases_older_than(LONG).await?;
         fails(&shoot, "no_secret", "").await?;
-        ensure!(shoot.relay.connections() == 0);
-        let trace = testbed::leash::folder("exec")?.join("it-ran");
+        ensure!(shoot.proxy.connections() == 0);
+        let trace = testbed::reaper::folder("exec")?.join("it-ran");
         for (data, category, word) in unusable(&shoot, &trace.display().to_string()).await? {
             match data {
                 Some(data) => shoot.write_secret_data(data).await?,

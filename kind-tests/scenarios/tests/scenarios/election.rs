@@ -7,14 +7,14 @@ pub mod register;
 use anyhow::{Context, Result, ensure};
 use chrono::{DateTime, TimeDelta, Utc};
 use serde_json::Value;
-use testbed::agent::Agent;
+use testbed::agent::RunningAgent;
 use testbed::api::{Fault, MemoryApi, Options, When};
 use testbed::gardener::GARDEN;
 use testbed::page::metrics;
-use testbed::relay::{Path, Relay};
-use testbed::{Bed, Prober, Seed, Shoot, ShootPlan, eventually, scenario};
+use testbed::proxy::{ProxyMode, TcpProxy};
+use testbed::{Prober, SeedCluster, ShootCluster, ShootPlan, Testbed, eventually, scenario};
 
-use self::go::Go;
+use self::go::GoReplica;
 use self::register::Register;
 use crate::instruments::served;
 use crate::{
@@ -41,12 +41,12 @@ const TOLERANT: [&str; 3] = [
 ];
 const TOLERANT_DURATION: TimeDelta = TimeDelta::seconds(10);
 
-async fn prober(seed: &Seed, args: &[&str]) -> Result<Prober> {
+async fn prober(seed: &SeedCluster, args: &[&str]) -> Result<Prober> {
     Prober::start(seed, with_args(args)).await
 }
 
 /// Waits until an agent says that it leads; its identity.
-pub async fn leading(agent: &Agent) -> Result<String> {
+pub async fn leading(agent: &RunningAgent) -> Result<String> {
     eventually("the agent leads", async || {
         identity(agent).with_context(|| format!("it does not say so:\n{}", agent.tail(5)))
     })
@@ -54,7 +54,7 @@ pub async fn leading(agent: &Agent) -> Result<String> {
 }
 
 /// By which name an agent leads; none while it does not.
-pub fn identity(agent: &Agent) -> Option<String> {
+pub fn identity(agent: &RunningAgent) -> Option<String> {
     let lines = agent.log("\"leading\"");
     lines
         .iter()
@@ -63,7 +63,7 @@ pub fn identity(agent: &Agent) -> Option<String> {
         .map(Into::into)
 }
 
-/// Waits until a prober that has lost the lead ends, which it must do with 1.
+/// Waits until a prober that has lost leadership ends, which it must do with 1.
 pub async fn ends_with_1(prober: &mut Prober) -> Result<()> {
     let status = eventually("the prober ends", async || {
         prober.ended()?.context("it runs")
@@ -74,7 +74,7 @@ pub async fn ends_with_1(prober: &mut Prober) -> Result<()> {
 }
 
 /// Nothing was asked of the Lease but what Gardener's role grants, and nothing was forbidden.
-fn requests_within_rights(bed: &Bed, seed: &Seed) -> Result<()> {
+fn requests_within_rights(bed: &Testbed, seed: &SeedCluster) -> Result<()> {
     let asked = seed.asked();
     let leases: Vec<_> = asked
         .iter()
@@ -101,7 +101,7 @@ fn requests_within_rights(bed: &Bed, seed: &Seed) -> Result<()> {
 }
 
 /// When dependents were written, by the audit log.
-fn written(seed: &Seed) -> Vec<DateTime<Utc>> {
+fn written(seed: &SeedCluster) -> Vec<DateTime<Utc>> {
     let asked = seed.asked();
     let patches = asked
         .iter()
@@ -114,7 +114,7 @@ fn when_the_leader_is_held_up_or_killed_another_replica_leads_in_time_and_acts()
     scenario(async |bed| {
         let seed = bed.own_seed().await?;
         let register = Register::of(&seed);
-        let shoot = Shoot::create(bed, &seed, "elected", ShootPlan::default()).await?;
+        let shoot = ShootCluster::create(bed, &seed, "elected", ShootPlan::default()).await?;
         let mut first = prober(&seed, &QUICK).await?;
         let one = leading(&first).await?;
         let second = prober(&seed, &[&QUICK[..], &["--metrics-per-shoot"]].concat()).await?;
@@ -179,7 +179,7 @@ fn a_leader_that_is_asked_to_end_gives_the_lease_up_after_its_work_and_the_other
     scenario(async |bed| {
         let seed = bed.own_seed().await?;
         let register = Register::of(&seed);
-        let shoot = Shoot::create(bed, &seed, "handed-over", ShootPlan::default()).await?;
+        let shoot = ShootCluster::create(bed, &seed, "handed-over", ShootPlan::default()).await?;
         let first = prober(&seed, &SLOW).await?;
         let one = leading(&first).await?;
         let second = prober(&seed, &SLOW).await?;
@@ -231,16 +231,16 @@ fn a_leader_that_cannot_renew_ends_with_1_before_the_other_replica_leads() -> Re
         trouble.faults().add(When::any(), Fault::status(500));
         let mut known: Vec<String> = Vec::new();
         for trial in ["stalled", "half-open", "refused", "500"] {
-            let relay = Relay::start(seed.plane().address()).await?;
-            let mut first = prober_behind(&seed, &relay, &TOLERANT).await?;
+            let proxy = TcpProxy::start(seed.plane().address()).await?;
+            let mut first = prober_behind(&seed, &proxy, &TOLERANT).await?;
             known.push(leading(&first).await?);
             let second = prober(&seed, &TOLERANT).await?;
             register.renewals(4).await?;
             match trial {
-                "stalled" => relay.set(Path::Stalled),
-                "half-open" => relay.set(Path::HalfOpen),
-                "refused" => relay.set(Path::Refused),
-                _ => relay.redirect(trouble.address()),
+                "stalled" => proxy.set(ProxyMode::Stalled),
+                "half-open" => proxy.set(ProxyMode::HalfOpen),
+                "refused" => proxy.set(ProxyMode::Refused),
+                _ => proxy.redirect(trouble.address()),
             }
             ends_with_1(&mut first).await.context(trial)?;
             let ended = Utc::now();
@@ -276,7 +276,7 @@ fn a_replica_in_go_and_one_of_ours_never_lead_both_whichever_comes_first_and_how
         let register = Register::of(&seed);
 
         // Go leads, ours waits for longer than a Lease lasts without renewals.
-        let go = Go::start(bed, &seed, "go-1").await?;
+        let go = GoReplica::start(bed, &seed, "go-1").await?;
         go.leading().await?;
         let ours = prober(&seed, &QUICK).await?;
         register.renewals(8).await?;
@@ -293,7 +293,7 @@ fn a_replica_in_go_and_one_of_ours_never_lead_both_whichever_comes_first_and_how
         ensure!(before.holder.is_empty(), "{before:?} {entry:?}");
 
         // Ours leads, Go waits.
-        let go = Go::start(bed, &seed, "go-2").await?;
+        let go = GoReplica::start(bed, &seed, "go-2").await?;
         register.renewals(8).await?;
         ensure!(go.said("leading").is_none(), "both lead");
         // Ours gives it up.
@@ -320,7 +320,7 @@ fn a_replica_in_go_and_one_of_ours_never_lead_both_whichever_comes_first_and_how
         ensure!(waited >= DURATION, "{waited}");
 
         // Ours is killed.
-        let go = Go::start(bed, &seed, "go-3").await?;
+        let go = GoReplica::start(bed, &seed, "go-3").await?;
         register.renewals(4).await?;
         ensure!(go.said("leading").is_none(), "both lead");
         ours.kill().await?;

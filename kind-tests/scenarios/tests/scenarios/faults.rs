@@ -9,9 +9,9 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use nix::sys::signal::Signal;
-use testbed::relay::{Path, Relay};
+use testbed::proxy::{ProxyMode, TcpProxy};
 use testbed::shoot::{CA, KCM, MCM};
-use testbed::{Shoot, ShootPlan, own_scenario, scenario};
+use testbed::{ShootCluster, ShootPlan, own_scenario, scenario};
 
 use self::restarts::{kill, plan, start_again};
 use crate::{PATIENT, end_alone, has_turned, logs, prober_behind, turn, writes};
@@ -20,7 +20,7 @@ use crate::{PATIENT, end_alone, has_turned, logs, prober_behind, turn, writes};
 fn a_watch_that_died_in_silence_costs_neither_the_memory_nor_the_way_back() -> Result<()> {
     scenario(async |bed| {
         let seed = bed.own_seed().await?;
-        let shoot = Shoot::create(
+        let shoot = ShootCluster::create(
             bed,
             &seed,
             "silent-watches",
@@ -30,13 +30,13 @@ fn a_watch_that_died_in_silence_costs_neither_the_memory_nor_the_way_back() -> R
             },
         )
         .await?;
-        let relay = Relay::start(seed.plane().address()).await?;
-        let prober = prober_behind(&seed, &relay, &PATIENT).await?;
+        let proxy = TcpProxy::start(seed.plane().address()).await?;
+        let prober = prober_behind(&seed, &proxy, &PATIENT).await?;
         shoot.after_probes(2).await?;
 
         // The network forgets the connections of all watches, and what changes from now on is not
         // shown.
-        relay.freeze();
+        proxy.freeze();
         shoot.scale(MCM, 3).await?;
         shoot.nodes.cut_all();
         let down = [(KCM, "2"), (MCM, "3"), (CA, "1")];
@@ -51,7 +51,7 @@ fn a_watch_that_died_in_silence_costs_neither_the_memory_nor_the_way_back() -> R
 }
 
 /// While the seed is away the outage begins, or ends, for long enough to be noticed.
-async fn unseen_turn(shoot: &Shoot, cut: bool) -> Result<()> {
+async fn unseen_turn(shoot: &ShootCluster, cut: bool) -> Result<()> {
     turn(shoot, cut);
     if cut {
         return shoot.leases_older_than(Duration::from_secs(8)).await;
@@ -66,20 +66,20 @@ fn a_seed_that_stands_still_restarts_or_whose_answers_are_lost_is_caught_up_with
         "needs an API server that may be stopped and killed",
         async |bed| {
             let seed = bed.own_seed().await?;
-            let shoot = Shoot::create(bed, &seed, "seed-away", plan()).await?;
-            let relay = Relay::start(seed.plane().address()).await?;
-            let mut prober = prober_behind(&seed, &relay, &PATIENT).await?;
+            let shoot = ShootCluster::create(bed, &seed, "seed-away", plan()).await?;
+            let proxy = TcpProxy::start(seed.plane().address()).await?;
+            let mut prober = prober_behind(&seed, &proxy, &PATIENT).await?;
             let server = seed.plane().server().context("own")?;
             shoot.after_probes(2).await?;
 
             for cut in [true, false] {
                 let begin = shoot.history().len();
-                relay.set(Path::HalfOpen);
+                proxy.set(ProxyMode::HalfOpen);
                 unseen_turn(&shoot, cut).await?;
                 // A write without an answer.
                 logs(&prober, "resource cannot be scaled", "").await?;
-                relay.cut();
-                relay.set(Path::Open);
+                proxy.cut();
+                proxy.set(ProxyMode::Open);
                 has_turned(&shoot, cut, begin).await?;
             }
             for cut in [true, false] {

@@ -3,7 +3,7 @@
 use anyhow::{Result, ensure};
 use testbed::audit::Asked;
 use testbed::page::metrics;
-use testbed::{Prober, ProberConfig, Shoot, ShootPlan, own_scenario};
+use testbed::{Prober, ProberConfig, ShootCluster, ShootPlan, own_scenario};
 use tokio::time::Instant;
 
 use crate::{alone, end_alone};
@@ -17,7 +17,7 @@ fn a_healthy_probe_is_one_request_on_a_kept_connection_and_none_to_the_seed() ->
         };
         let (shoot, prober) = alone(bed, "frugal", plan, ProberConfig::default()).await?;
         let (begin, before) = (shoot.history().len(), shoot.asked().len());
-        let (turns, (up, down)) = (shoot.relay.turns(), shoot.relay.bytes());
+        let (turns, (up, down)) = (shoot.proxy.turns(), shoot.proxy.bytes());
         let (mark, since) = (shoot.seed.plane().mark(), Instant::now());
         shoot.after_probes(10).await?;
         let requests: Vec<_> = shoot.asked().into_iter().skip(before).collect();
@@ -34,13 +34,13 @@ fn a_healthy_probe_is_one_request_on_a_kept_connection_and_none_to_the_seed() ->
         );
         connected(&shoot, &prober, 1).await?;
         // One more may be under way; another connection takes two.
-        let (turns, slack) = (usize::try_from(shoot.relay.turns() - turns)?, 1 + 2 * again);
+        let (turns, slack) = (usize::try_from(shoot.proxy.turns() - turns)?, 1 + 2 * again);
         ensure!(
             turns.abs_diff(requests.len()) <= slack,
             "{turns} turns for {} requests",
             requests.len()
         );
-        let bytes = shoot.relay.bytes();
+        let bytes = shoot.proxy.bytes();
         ensure!(bytes.0 > up && bytes.1 > down, "no bytes: {bytes:?}");
 
         let of_seed = shoot.seed.asked_since(&mark);
@@ -54,7 +54,7 @@ fn a_healthy_probe_is_one_request_on_a_kept_connection_and_none_to_the_seed() ->
 
         // A kept connection that dies costs a new one and no verdict.
         for _ in 0..3 {
-            shoot.relay.cut();
+            shoot.proxy.cut();
             shoot.after_probes(2).await?;
         }
         connected(&shoot, &prober, 1 + 3).await?;
@@ -65,7 +65,7 @@ fn a_healthy_probe_is_one_request_on_a_kept_connection_and_none_to_the_seed() ->
 
 /// Requests beside the complete probes: what was asked again on another connection since an answer
 /// came too late or a cut took it, and what is under way.
-async fn asked_again(shoot: &Shoot, prober: &Prober) -> Result<usize> {
+async fn asked_again(shoot: &ShootCluster, prober: &Prober) -> Result<usize> {
     let complete = metrics(prober.log_file())
         .await?
         .value("dwd_probes_total{stage=\"leases\",result=\"complete\"}")?;
@@ -78,9 +78,9 @@ async fn asked_again(shoot: &Shoot, prober: &Prober) -> Result<usize> {
 }
 
 /// The prober made this many connections: none but those, and one for each request on another one.
-async fn connected(shoot: &Shoot, prober: &Prober, usual: usize) -> Result<()> {
+async fn connected(shoot: &ShootCluster, prober: &Prober, usual: usize) -> Result<()> {
     let (connections, most) = (
-        usize::try_from(shoot.relay.connections())?,
+        usize::try_from(shoot.proxy.connections())?,
         usual + asked_again(shoot, prober).await?,
     );
     ensure!(

@@ -5,15 +5,15 @@ use std::collections::BTreeSet;
 
 use anyhow::{Result, ensure};
 use serde_json::Value;
-use testbed::agent::Kind;
+use testbed::agent::AgentKind;
 use testbed::audit::Asked;
 use testbed::gardener::{PROBER, WEEDER, seed_access, shoot_access, weeder_access};
 use testbed::gardenlet::{CareFindings, Gardenlet};
-use testbed::installation::{Agent, command, config, install};
-use testbed::objects::{Objects, get, key};
+use testbed::installation::{RunningAgent, command, config, install};
+use testbed::objects::{Manifests, get, key};
 use testbed::page::metrics;
 use testbed::shoot::{CA, KCM, MCM};
-use testbed::{Shoot, ShootPlan, eventually, own_scenario};
+use testbed::{ShootCluster, ShootPlan, eventually, own_scenario};
 
 use crate::rbac::rights::strip;
 use crate::weeder::ground::Ground;
@@ -41,7 +41,7 @@ const UNNEEDED_BY_WEEDER: [(&str, &[&str]); 3] = [
 ];
 
 /// Whether a role that Gardener deploys grants this.
-fn is_granted(objects: &Objects, asked: &Asked) -> bool {
+fn is_granted(objects: &Manifests, asked: &Asked) -> bool {
     let names = |rule: &Value, field: &str, word: &str| {
         rule[field]
             .as_array()
@@ -57,7 +57,7 @@ fn is_granted(objects: &Objects, asked: &Asked) -> bool {
 }
 
 /// What was asked for that no role of Gardener's grants.
-fn beyond(objects: &Objects, asked: &[Asked]) -> BTreeSet<String> {
+fn beyond(objects: &Manifests, asked: &[Asked]) -> BTreeSet<String> {
     let ungranted = asked.iter().filter(|asked| !is_granted(objects, asked));
     let what = |asked: &Asked| {
         if asked.resource.is_empty() {
@@ -82,7 +82,7 @@ fn requests_within_rights(asked: &[Asked]) -> Result<()> {
 }
 
 /// The prober's PATCHes of a shoot's Deployments so far, by name; there are no other writes.
-fn patches(shoot: &Shoot) -> Result<Vec<String>> {
+fn patches(shoot: &ShootCluster) -> Result<Vec<String>> {
     let asked = shoot
         .asked_of_seed()
         .into_iter()
@@ -103,13 +103,13 @@ fn patches(shoot: &Shoot) -> Result<Vec<String>> {
 fn with_gardeners_own_objects_the_prober_patches_once_a_scaling_and_gardeners_care_controller_sees_it()
 -> Result<()> {
     own_scenario(
-        "needs audit logs, and control planes of the test bed's own",
+        "needs audit logs, and control planes of the testbed's own",
         async |bed| {
             let gardenlet = Gardenlet::built().await?;
             let seed = bed.own_seed().await?;
             let objects = gardenlet.seed().await?;
             install(seed.api(), &objects).await?;
-            let shoot = Shoot::create(
+            let shoot = ShootCluster::create(
                 bed,
                 &seed,
                 "gardeners",
@@ -127,7 +127,7 @@ fn with_gardeners_own_objects_the_prober_patches_once_a_scaling_and_gardeners_ca
                 &[("nodes", &["get"]), ("leases", &["get"])],
             )
             .await?;
-            let prober = Agent::installed(&seed, &objects, PROBER, str::to_owned).await?;
+            let prober = RunningAgent::installed(&seed, &objects, PROBER, str::to_owned).await?;
             shoot.after_probes(1).await?;
             finds_nothing(&gardenlet.findings(&shoot).await?);
 
@@ -188,7 +188,7 @@ fn with_gardeners_own_objects_the_weeder_deletes_and_is_refused_nothing() -> Res
         let objects = gardenlet.seed().await?;
         install(ground.seed.api(), &objects).await?;
         strip(ground.seed.api(), &weeder_access(), &UNNEEDED_BY_WEEDER).await?;
-        let weeder = Agent::installed(&ground.seed, &objects, WEEDER, str::to_owned).await?;
+        let weeder = RunningAgent::installed(&ground.seed, &objects, WEEDER, str::to_owned).await?;
         eventually("the weeder leads", async || {
             ensure!(!weeder.log("\"leading\"").is_empty(), "{}", weeder.tail(5));
             Ok(())
@@ -212,7 +212,7 @@ fn finds_nothing(found: &CareFindings) {
 }
 
 /// These roles and bindings of ours are Gardener's, and Gardener has no others.
-fn same_roles(gardeners: &Objects, ours: &[Value]) -> Result<()> {
+fn same_roles(gardeners: &Manifests, ours: &[Value]) -> Result<()> {
     let grants = |object: &Value| object["rules"].is_array() || object["roleRef"].is_object();
     let ours: Vec<&Value> = ours.iter().filter(|object| grants(object)).collect();
     for object in &ours {
@@ -239,7 +239,7 @@ fn what_the_test_bed_and_the_folder_config_take_for_gardeners_is_gardeners() -> 
     own_scenario("needs Go, and is the same on all clusters", async |_| {
         let gardenlet = Gardenlet::built().await?;
         let objects = gardenlet.seed().await?;
-        for kind in [Kind::Prober, Kind::Weeder] {
+        for kind in [AgentKind::Prober, AgentKind::Weeder] {
             let name = format!("dependency-watchdog-{}", kind.name());
             assert_eq!(config(&objects, &name)?, kind.config());
             let command = command(&objects, &name)?;

@@ -5,16 +5,16 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use anyhow::{Context, Result, ensure};
-use testbed::page::{Metrics, metrics};
+use testbed::page::{ScrapedMetrics, metrics};
 
 use crate::{answers, shows};
 
 /// What the document says of an agent's metrics.
-fn documented(agent: &str) -> Result<Metrics> {
+fn documented(agent: &str) -> Result<ScrapedMetrics> {
     let text = std::fs::read_to_string(
         Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/metrics.md"),
     )?;
-    let mut metrics = Metrics::default();
+    let mut metrics = ScrapedMetrics::default();
     let mut section = "";
     for line in text.lines() {
         section = line.strip_prefix("## ").unwrap_or(section);
@@ -43,11 +43,11 @@ fn documented(agent: &str) -> Result<Metrics> {
 }
 
 /// What is served is what the document says, in names, types and labels.
-fn as_documented(served: &Metrics, agent: &str) -> Result<()> {
+fn as_documented(served: &ScrapedMetrics, agent: &str) -> Result<()> {
     let mut documented = documented(agent)?;
     // Only a dry run has these.
     documented.types.remove("dwd_dry_run_writes_total");
-    let differ = |a: &Metrics, b: &Metrics| -> Vec<_> {
+    let differ = |a: &ScrapedMetrics, b: &ScrapedMetrics| -> Vec<_> {
         let those = a
             .types
             .iter()

@@ -4,9 +4,9 @@ use anyhow::{Context, Result, ensure};
 use serde_json::json;
 use testbed::gardener::{SCALERS, more_access};
 use testbed::prober::dependent;
-use testbed::seed::Dependent;
+use testbed::seed::ReplicaState;
 use testbed::shoot::KCM;
-use testbed::{Prober, ProberConfig, Shoot, ShootPlan, objects, scenario};
+use testbed::{Prober, ProberConfig, ShootCluster, ShootPlan, objects, scenario};
 
 use crate::{ORDERLY, logs};
 
@@ -26,7 +26,7 @@ fn a_stateful_set_and_a_custom_resource_are_scaled_like_a_deployment() -> Result
             forbidden: true,
             ..ShootPlan::default()
         };
-        let shoot = Shoot::create(bed, &seed, "kinds", plan).await?;
+        let shoot = ShootCluster::create(bed, &seed, "kinds", plan).await?;
         shoot
             .create_workload("apps/v1", "StatefulSet", "machines", 3)
             .await?;
@@ -53,8 +53,9 @@ fn a_stateful_set_and_a_custom_resource_are_scaled_like_a_deployment() -> Result
             path("/apis/apps/v1", "statefulsets/machines"),
             path(SCALERS, "scalers/autoscaler"),
         ];
-        let state =
-            async |index: usize| anyhow::Ok(Dependent::of(&seed.api().get(&paths[index]).await?));
+        let state = async |index: usize| {
+            anyhow::Ok(ReplicaState::of(&seed.api().get(&paths[index]).await?))
+        };
         let held_down = async |count: usize| {
             for (index, memory) in ["2", "3", "4"].into_iter().enumerate().take(count) {
                 let state = state(index).await?;

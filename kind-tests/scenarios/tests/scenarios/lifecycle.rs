@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use anyhow::Result;
 use testbed::shoot::Body;
-use testbed::{Bed, Shoot, ShootPlan, scenario};
+use testbed::{ShootCluster, ShootPlan, Testbed, scenario};
 
 use crate::{UP, goes_down, healthy, through_an_outage};
 
@@ -13,7 +13,11 @@ const LONG: Duration = Duration::from_secs(4);
 
 /// In mid-outage a change ends the probing: from then on nothing is asked and nothing written, also
 /// when the nodes come back.
-async fn stops(bed: &'static Bed, name: &str, change: impl FnOnce(&mut Body)) -> Result<Shoot> {
+async fn stops(
+    bed: &'static Testbed,
+    name: &str,
+    change: impl FnOnce(&mut Body),
+) -> Result<ShootCluster> {
     let mut shoot = healthy(bed, name, ShootPlan::default()).await?;
     goes_down(&shoot).await?;
     shoot.change(change).await?;

@@ -32,10 +32,10 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use testbed::page::{metrics, page};
-use testbed::relay::Relay;
-use testbed::seed::Entry;
+use testbed::proxy::TcpProxy;
+use testbed::seed::JournalEntry;
 use testbed::shoot::{CA, KCM, MCM};
-use testbed::{Bed, Prober, ProberConfig, Seed, Shoot, ShootPlan, eventually};
+use testbed::{Prober, ProberConfig, SeedCluster, ShootCluster, ShootPlan, Testbed, eventually};
 
 /// What an outage leaves of the usual three, at their usual replicas.
 const DOWN: [(&str, &str); 3] = [(KCM, "2"), (MCM, "1"), (CA, "1")];
@@ -60,12 +60,12 @@ const PATIENT: [&str; 2] = [
 ];
 
 /// A shoot on the shared seed.
-async fn shoot(bed: &'static Bed, name: &str, plan: ShootPlan) -> Result<Shoot> {
-    Shoot::create(bed, &bed.seed().await?, name, plan).await
+async fn shoot(bed: &'static Testbed, name: &str, plan: ShootPlan) -> Result<ShootCluster> {
+    ShootCluster::create(bed, &bed.seed().await?, name, plan).await
 }
 
 /// A shoot on the shared seed that has been seen healthy.
-async fn healthy(bed: &'static Bed, name: &str, plan: ShootPlan) -> Result<Shoot> {
+async fn healthy(bed: &'static Testbed, name: &str, plan: ShootPlan) -> Result<ShootCluster> {
     let shoot = shoot(bed, name, plan).await?;
     shoot.after_probes(2).await?;
     Ok(shoot)
@@ -73,12 +73,12 @@ async fn healthy(bed: &'static Bed, name: &str, plan: ShootPlan) -> Result<Shoot
 
 /// A shoot on a seed of its own, and the prober there, which has seen it healthy.
 async fn alone(
-    bed: &'static Bed,
+    bed: &'static Testbed,
     name: &str,
     plan: ShootPlan,
     config: ProberConfig,
-) -> Result<(Shoot, Prober)> {
-    let shoot = Shoot::create(bed, &bed.own_seed().await?, name, plan).await?;
+) -> Result<(ShootCluster, Prober)> {
+    let shoot = ShootCluster::create(bed, &bed.own_seed().await?, name, plan).await?;
     let prober = Prober::start(&shoot.seed, config).await?;
     shoot.after_probes(2).await?;
     Ok((shoot, prober))
@@ -86,7 +86,7 @@ async fn alone(
 
 /// Ends a scenario on a seed of its own, on which these agents are still at work: before another
 /// scenario has the seed.
-async fn end_alone(shoot: Shoot, agents: impl Sized) -> Result<()> {
+async fn end_alone(shoot: ShootCluster, agents: impl Sized) -> Result<()> {
     drop(agents);
     shoot.end().await
 }
@@ -99,22 +99,22 @@ fn with_args(args: &[&str]) -> ProberConfig {
     }
 }
 
-/// Starts a prober that reaches its seed through a relay.
-async fn prober_behind(seed: &Seed, relay: &Relay, args: &[&str]) -> Result<Prober> {
+/// Starts a prober that reaches its seed through a proxy.
+async fn prober_behind(seed: &SeedCluster, proxy: &TcpProxy, args: &[&str]) -> Result<Prober> {
     let direct = seed.prober_kubeconfig().await?;
     let file = seed
         .folder()
-        .join(format!("kubeconfig-through-{}", relay.address()));
+        .join(format!("kubeconfig-through-{}", proxy.address()));
     std::fs::write(
         &file,
-        direct.replace(&seed.plane().url(), &format!("https://{}", relay.address())),
+        direct.replace(&seed.plane().url(), &format!("https://{}", proxy.address())),
     )?;
     let kubeconfig = format!("--kubeconfig={}", file.display());
     Prober::start(seed, with_args(&[args, &[kubeconfig.as_str()]].concat())).await
 }
 
 /// An outage begins, or ends.
-fn turn(shoot: &Shoot, cut: bool) {
+fn turn(shoot: &ShootCluster, cut: bool) {
     if cut {
         shoot.nodes.cut_all()
     } else {
@@ -124,7 +124,7 @@ fn turn(shoot: &Shoot, cut: bool) {
 
 /// The usual three are held down after its beginning, or come back after its end, and since this
 /// entry of the history none went the other way.
-async fn has_turned(shoot: &Shoot, cut: bool, begin: usize) -> Result<()> {
+async fn has_turned(shoot: &ShootCluster, cut: bool, begin: usize) -> Result<()> {
     // The journal is asked, which learns of it later where the seed was away.
     let journal = async || {
         let states = shoot.states();
@@ -144,13 +144,13 @@ async fn has_turned(shoot: &Shoot, cut: bool, begin: usize) -> Result<()> {
     shoot
         .eventually(if cut { "all held down" } else { "all restored" }, journal)
         .await?;
-    let down = |entry: &Entry| {
+    let down = |entry: &JournalEntry| {
         entry
             .state
             .as_ref()
             .is_some_and(|state| state.replicas == 0)
     };
-    let strays: Vec<Entry> = shoot
+    let strays: Vec<JournalEntry> = shoot
         .writes_since(begin)
         .into_iter()
         .filter(|entry| down(entry) != cut)
@@ -160,38 +160,38 @@ async fn has_turned(shoot: &Shoot, cut: bool, begin: usize) -> Result<()> {
 }
 
 /// An outage begins, and the usual three are held down.
-async fn goes_down(shoot: &Shoot) -> Result<()> {
+async fn goes_down(shoot: &ShootCluster) -> Result<()> {
     shoot.nodes.cut_all();
     shoot.held_down(&DOWN).await
 }
 
 /// The outage ends, and the usual three come back.
-async fn comes_back(shoot: &Shoot) -> Result<()> {
+async fn comes_back(shoot: &ShootCluster) -> Result<()> {
     shoot.nodes.heal_all();
     shoot.free_at(&UP).await
 }
 
 /// In an outage all go down, and after it they come back.
-async fn through_an_outage(shoot: &Shoot) -> Result<()> {
+async fn through_an_outage(shoot: &ShootCluster) -> Result<()> {
     goes_down(shoot).await?;
     comes_back(shoot).await
 }
 
 /// The scenario ends with its outage.
-async fn end_of_outage(shoot: Shoot) -> Result<()> {
+async fn end_of_outage(shoot: ShootCluster) -> Result<()> {
     comes_back(&shoot).await?;
     shoot.end().await
 }
 
 /// Since this entry of the shoot's history the usual three came back in their order.
-fn came_back_in_order(shoot: &Shoot, begin: usize) -> Result<()> {
+fn came_back_in_order(shoot: &ShootCluster, begin: usize) -> Result<()> {
     let order = shoot.order(begin, |state| state.replicas > 0);
     ensure!(order == [KCM, MCM, CA], "{order:?}\n{}", shoot.story());
     Ok(())
 }
 
 /// Waits for so many writes to the dependents since this entry of the shoot's history.
-async fn writes(shoot: &Shoot, begin: usize, count: usize) -> Result<()> {
+async fn writes(shoot: &ShootCluster, begin: usize, count: usize) -> Result<()> {
     shoot
         .eventually("writes", async || {
             let written = shoot.writes_since(begin).len();

@@ -6,7 +6,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, ensure};
 use testbed::dns::{Dns, Reply};
 use testbed::shoot::Body;
-use testbed::{Bed, Prober, ProberConfig, Seed, Shoot, ShootPlan, own_scenario};
+use testbed::{Prober, ProberConfig, SeedCluster, ShootCluster, ShootPlan, Testbed, own_scenario};
 
 use crate::{DOWN, UP, came_back_in_order, end_alone, goes_down, shows};
 
@@ -17,10 +17,10 @@ const LONG: Duration = Duration::from_secs(4);
 
 /// The shoot on the old seed, which has all Machines, and on the new one.
 async fn on_two_seeds(
-    bed: &'static Bed,
+    bed: &'static Testbed,
     name: &str,
     body: impl Fn(&'static str) -> Body,
-) -> Result<(Shoot, Shoot)> {
+) -> Result<(ShootCluster, ShootCluster)> {
     let (old_seed, new_seed) = (bed.own_seed().await?, bed.own_seed().await?);
     let plane = bed.lend().await?;
     let plan = |seed, nodes| ShootPlan {
@@ -29,20 +29,20 @@ async fn on_two_seeds(
         ..ShootPlan::default()
     };
     // What makes a shoot removes the nodes that are there, so the one that has none is the first.
-    let new = Shoot::create_at(plane.clone(), bed, &new_seed, name, plan(NEW, 0)).await?;
-    let old = Shoot::create_at(plane, bed, &old_seed, name, plan(OLD, 3)).await?;
+    let new = ShootCluster::create_at(plane.clone(), bed, &new_seed, name, plan(NEW, 0)).await?;
+    let old = ShootCluster::create_at(plane, bed, &old_seed, name, plan(OLD, 3)).await?;
     Ok((old, new))
 }
 
 /// From now on the new seed has Machines for the nodes.
-async fn add_machines(old: &Shoot, new: &Shoot) -> Result<()> {
+async fn add_machines(old: &ShootCluster, new: &ShootCluster) -> Result<()> {
     for node in old.nodes.names() {
         new.add_machine(node, node).await?;
     }
     Ok(())
 }
 
-async fn prober(seed: &Seed, lines: &str) -> Result<Prober> {
+async fn prober(seed: &SeedCluster, lines: &str) -> Result<Prober> {
     Prober::start(
         seed,
         ProberConfig {
@@ -54,14 +54,14 @@ async fn prober(seed: &Seed, lines: &str) -> Result<Prober> {
 }
 
 /// Waits until a prober says this of its only shoot.
-async fn finds(shoot: &Shoot, prober: &Prober, series: &str) -> Result<()> {
+async fn finds(shoot: &ShootCluster, prober: &Prober, series: &str) -> Result<()> {
     shows(prober.log_file(), series, 1.0..=1.0)
         .await
         .with_context(|| shoot.story())
 }
 
 /// Both end. They share an API server, which the old one gives back.
-async fn end(old: Shoot, new: &Shoot, probers: (Prober, Prober)) -> Result<()> {
+async fn end(old: ShootCluster, new: &ShootCluster, probers: (Prober, Prober)) -> Result<()> {
     new.delete_cluster().await?;
     end_alone(old, probers).await
 }
@@ -102,7 +102,7 @@ fn a_live_migration_is_protected_by_the_source_until_the_target_takes_over() -> 
         source.free_at(&UP).await?;
         let begin = source.history().len();
         target.untouched_since(at_target)?;
-        ensure!(target.relay.connections() == 0, "{}", target.story());
+        ensure!(target.proxy.connections() == 0, "{}", target.story());
 
         source.change(handed_over).await?;
         source.silent_for(LONG).await?;

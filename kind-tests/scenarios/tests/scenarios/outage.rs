@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use testbed::log::lines;
 use testbed::seed::READY_AFTER;
 use testbed::shoot::{CA, KCM, MCM};
-use testbed::{Prober, ProberConfig, Shoot, ShootPlan, eventually, scenario};
+use testbed::{Prober, ProberConfig, ShootCluster, ShootPlan, eventually, scenario};
 use tokio::time::Instant;
 
 use crate::{
@@ -80,7 +80,7 @@ fn an_outage_takes_all_to_zero_in_order_and_recovery_brings_them_back_in_order()
 }
 
 /// kube-controller-manager was at 0 before it could give up the first node.
-fn in_time(shoot: &Shoot, cut: Instant) -> Result<()> {
+fn in_time(shoot: &ShootCluster, cut: Instant) -> Result<()> {
     let zero = shoot.history().into_iter().rfind(|entry| {
         entry.name == KCM
             && entry.at > cut

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use nix::sys::signal::Signal;
-use testbed::relay::Path;
-use testbed::{Shoot, ShootPlan, own_scenario, scenario};
+use testbed::proxy::ProxyMode;
+use testbed::{ShootCluster, ShootPlan, own_scenario, scenario};
 use tokio::time::Instant;
 
 use crate::credentials::failures;
@@ -14,14 +14,19 @@ use crate::{UP, goes_down, healthy};
 /// Twice the grace: every lease would have been expired for long.
 const LONG: Duration = Duration::from_secs(12);
 /// Two in a row differ in what the prober finds: its log has a line only where that changes.
-const WAYS: [Path; 4] = [Path::Refused, Path::Stalled, Path::Reset, Path::HalfOpen];
+const WAYS: [ProxyMode; 4] = [
+    ProxyMode::Refused,
+    ProxyMode::Stalled,
+    ProxyMode::Reset,
+    ProxyMode::HalfOpen,
+];
 
 /// The prober's way is lost in one way after the other; a probe meets each, and nothing is written.
-async fn out_of_reach(shoot: &Shoot, ways: &[Path]) -> Result<()> {
+async fn out_of_reach(shoot: &ShootCluster, ways: &[ProxyMode]) -> Result<()> {
     let begin = shoot.history().len();
     for way in ways {
         let before = failures(shoot).len();
-        shoot.relay.set(*way);
+        shoot.proxy.set(*way);
         shoot
             .eventually(&format!("a probe that fails: {way:?}"), async || {
                 let more = failures(shoot).len() - before;
@@ -49,7 +54,7 @@ fn an_api_server_that_cannot_be_reached_is_no_outage() -> Result<()> {
         out_of_reach(&shoot, &WAYS[1..]).await?;
         shoot.nodes.heal_all();
         shoot.leases_younger_than(Duration::from_secs(3)).await?;
-        shoot.relay.set(Path::Open);
+        shoot.proxy.set(ProxyMode::Open);
         shoot.after_probes(3).await?;
         shoot.untouched_since(begin)?;
 
@@ -62,7 +67,7 @@ fn an_api_server_that_cannot_be_reached_is_no_outage() -> Result<()> {
         shoot.leases_younger_than(Duration::from_secs(3)).await?;
         out_of_reach(&shoot, &WAYS[1..]).await?;
         shoot.untouched_since(begin)?;
-        shoot.relay.set(Path::Open);
+        shoot.proxy.set(ProxyMode::Open);
         shoot.free_at(&UP).await?;
         shoot.end().await
     })

@@ -5,14 +5,14 @@ use std::process::{Output, Stdio};
 use anyhow::{Result, ensure};
 use testbed::agent::binary;
 use testbed::gardener::PAUSE;
-use testbed::{PATIENCE, ProberConfig, Shoot, ShootPlan, scenario, secrets};
+use testbed::{PATIENCE, ProberConfig, ShootCluster, ShootPlan, scenario, secrets};
 use tokio::process::Command;
 use tokio::time::timeout;
 
 use crate::{DOWN, UP, came_back_in_order, end_of_outage, goes_down, healthy};
 
 /// Runs `restore` for a shoot, as the seed's administrator.
-async fn restore(shoot: &Shoot, words: &[&str]) -> Result<Output> {
+async fn restore(shoot: &ShootCluster, words: &[&str]) -> Result<Output> {
     let file = |end: &str| {
         shoot
             .seed

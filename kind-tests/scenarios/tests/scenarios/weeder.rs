@@ -7,18 +7,18 @@ pub mod plane;
 
 use anyhow::{Result, bail, ensure};
 use serde_json::json;
-use testbed::agent::Agent;
-use testbed::{Bed, own_scenario};
+use testbed::agent::RunningAgent;
+use testbed::{Testbed, own_scenario};
 
 use self::ground::{Ground, NODE, no_window};
-use self::plane::{API, ETCD, Plane, State};
+use self::plane::{API, ETCD, Plane, PodPhase};
 use crate::PATIENT;
 
-/// Runs a scenario on the test bed's own control plane; on clusters with kubelets of their own
+/// Runs a scenario on the testbed's own control plane; on clusters with kubelets of their own
 /// nobody can play them.
-pub fn on_ground(act: impl AsyncFn(&'static Bed) -> Result<()>) -> Result<()> {
+pub fn on_ground(act: impl AsyncFn(&'static Testbed) -> Result<()>) -> Result<()> {
     own_scenario(
-        "needs a control plane without kubelets, of the test bed's own",
+        "needs a control plane without kubelets, of the testbed's own",
         act,
     )
 }
@@ -33,7 +33,9 @@ fn etcd_back_restarts_kube_apiserver_and_kube_apiserver_back_restarts_its_depend
         let metadata = json!({"name": "none", "namespace": plane.namespace});
         let budget = json!({"apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "metadata": metadata, "spec": {"maxUnavailable": 0, "selector": selector}});
         plane.api().create(&budget).await?;
-        plane.all("controller-manager", State::Terminated).await?;
+        plane
+            .all("controller-manager", PodPhase::Terminated)
+            .await?;
         let (servers, managers) = (
             plane.outage(None).await?,
             plane.pods("controller-manager").await?,
@@ -43,7 +45,7 @@ fn etcd_back_restarts_kube_apiserver_and_kube_apiserver_back_restarts_its_depend
             plane.pods("controller-manager").await? == managers,
             "what they need is not back yet"
         );
-        plane.all("apiserver", State::Ready).await?;
+        plane.all("apiserver", PodPhase::Ready).await?;
         plane.replaced("controller-manager", &managers).await?;
         plane.end(2).await
     })
@@ -53,18 +55,18 @@ fn etcd_back_restarts_kube_apiserver_and_kube_apiserver_back_restarts_its_depend
 fn a_service_scaled_to_zero_and_back_restarts_its_dependants_on_the_way_back_only() -> Result<()> {
     on_ground(async |bed| {
         let plane = Plane::create(bed, "zero", 1).await?;
-        plane.all("apiserver", State::NotReady).await?;
+        plane.all("apiserver", PodPhase::NotReady).await?;
         plane.unready(API).await?;
-        plane.all("apiserver", State::Ready).await?;
+        plane.all("apiserver", PodPhase::Ready).await?;
         plane.service(API, true).await?;
         plane.scale("apiserver", 0).await?;
         plane.left_alone(API).await?;
-        plane.all("controller-manager", State::Crashing).await?;
+        plane.all("controller-manager", PodPhase::Crashing).await?;
         let managers = plane.pods("controller-manager").await?;
         plane.scale("apiserver", 1).await?;
-        plane.all("apiserver", State::NotReady).await?;
+        plane.all("apiserver", PodPhase::NotReady).await?;
         ensure!(plane.ground.deletes(&plane.namespace).is_empty());
-        plane.all("apiserver", State::Ready).await?;
+        plane.all("apiserver", PodPhase::Ready).await?;
         plane.replaced("controller-manager", &managers).await?;
         plane.end(1).await
     })
@@ -106,7 +108,7 @@ const ROUNDS: usize = 20;
 
 /// While the weeder is held up, etcd recovers and a crash-looping pod is replaced by a healthy one
 /// of the same name.
-async fn replaced_during_a_stop(plane: &Plane, weeder: &Agent) -> Result<()> {
+async fn replaced_during_a_stop(plane: &Plane, weeder: &RunningAgent) -> Result<()> {
     let path = plane.path("/api/v1", "pods/namesake");
     let labels = json!({"gardener.cloud/role": "controlplane", "role": "apiserver"});
     let owner = json!({"apiVersion": "apps/v1", "kind": "StatefulSet", "name": "s", "uid": "none-such", "controller": true});
@@ -116,17 +118,17 @@ async fn replaced_during_a_stop(plane: &Plane, weeder: &Agent) -> Result<()> {
         "spec": {"nodeName": NODE, "containers": [{"name": "c", "image": "example.org/c"}]},
     });
     plane.api().delete(&path).await?;
-    plane.all("main", State::NotReady).await?;
+    plane.all("main", PodPhase::NotReady).await?;
     plane.service(ETCD, false).await?;
     no_window(weeder).await?;
     plane.api().create(&pod).await?;
-    plane.set("namesake", State::Crashing).await?;
+    plane.set("namesake", PodPhase::Crashing).await?;
     weeder.pause(true)?;
-    plane.all("main", State::Ready).await?;
+    plane.all("main", PodPhase::Ready).await?;
     plane.service(ETCD, true).await?;
     plane.api().delete(&path).await?;
     plane.api().create(&pod).await?;
-    plane.set("namesake", State::Ready).await?;
+    plane.set("namesake", PodPhase::Ready).await?;
     let uid = plane.api().get(&path).await?["metadata"]["uid"].clone();
     weeder.pause(false)?;
     plane.barrier().await?;

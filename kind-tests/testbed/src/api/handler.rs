@@ -12,16 +12,16 @@ use crate::api::{
     discovery,
     faults::Fault,
     objects,
-    reply::{Answer, Closed, Reply, Wire, accepts_protobuf, endless},
+    reply::{ApiAnswer, ApiReply, Closed, Wire, accepts_protobuf, endless},
     requests::Record,
-    route::{ApiRequest, Route, Target},
-    shared::Shared,
+    route::{ApiRequest, ApiTarget, Route},
+    shared::ServerState,
     status::{self, ApiError, nowhere, of_code},
 };
 
 /// Answers one request, faults included. An error ends the connection.
 pub(crate) async fn answer(
-    shared: &Shared,
+    shared: &ServerState,
     connection: u64,
     request: Request<Received>,
 ) -> Result<Response<Wire>, Closed> {
@@ -40,11 +40,11 @@ pub(crate) async fn answer(
 }
 
 async fn with_fault(
-    shared: &Shared,
+    shared: &ServerState,
     request: &ApiRequest,
     body: Received,
     fault: Option<Fault>,
-) -> Result<Reply, Closed> {
+) -> Result<ApiReply, Closed> {
     let in_protobuf = accepts_protobuf(&request.headers, shared.options.json_only);
     match &fault {
         Some(Fault::Stall) => pending().await,
@@ -56,22 +56,22 @@ async fn with_fault(
     Ok(match fault {
         Some(Fault::Status { code, retry_after }) => {
             let error = scripted(code, retry_after);
-            Reply::error(&error, in_protobuf.unwrap_or_default())
+            ApiReply::error(&error, in_protobuf.unwrap_or_default())
         }
         Some(Fault::Answer {
             code,
             headers,
             body,
-        }) => Reply::whole(code, JSON, body).with_headers(headers),
+        }) => ApiReply::whole(code, JSON, body).with_headers(headers),
         Some(Fault::Endless { bytes, pause }) => endless(bytes, pause),
         Some(Fault::Oversized(bytes)) => {
             let filler = "x".repeat(bytes.saturating_sub(30));
-            Reply::json(200, &json!({"kind": "List", "filler": filler}))
+            ApiReply::json(200, &json!({"kind": "List", "filler": filler}))
         }
         fault => {
             let reply = match in_protobuf {
-                Ok(in_protobuf) => Reply::of(authorised(shared, request, body), in_protobuf),
-                Err(error) => Reply::error(&error, false),
+                Ok(in_protobuf) => ApiReply::of(authorised(shared, request, body), in_protobuf),
+                Err(error) => ApiReply::error(&error, false),
             };
             match (fault, shared.options.chunk) {
                 (Some(Fault::StallAfter), _) => pending().await,
@@ -81,7 +81,7 @@ async fn with_fault(
                 )),
                 (Some(Fault::Truncate), _) => reply.half(),
                 (Some(Fault::Slow { bytes, pause }), _) => reply.in_pieces(bytes).slowly(pause),
-                (_, Some(bytes)) => Reply {
+                (_, Some(bytes)) => ApiReply {
                     length: None,
                     ..reply.in_pieces(bytes)
                 },
@@ -99,20 +99,24 @@ fn scripted(code: u16, retry_after: Option<u32>) -> ApiError {
     }
 }
 
-fn authorised(shared: &Shared, request: &ApiRequest, body: Received) -> Result<Answer, ApiError> {
+fn authorised(
+    shared: &ServerState,
+    request: &ApiRequest,
+    body: Received,
+) -> Result<ApiAnswer, ApiError> {
     let user = request
         .user
         .as_ref()
         .ok_or_else(|| of_code(401, "Unauthorized"))?;
     match &request.route {
-        Route::Version => Ok(Answer::Json(200, discovery::version())),
+        Route::Version => Ok(ApiAnswer::Json(200, discovery::version())),
         Route::Resources(group, version) => {
             let found = discovery::resources(&shared.store.resources(), group, version);
-            Ok(Answer::Json(200, found.ok_or_else(nowhere)?))
+            Ok(ApiAnswer::Json(200, found.ok_or_else(nowhere)?))
         }
         Route::SelfReview if request.record.method == "POST" => {
             let asked = read_json(&request.headers, JSON, body)?;
-            Ok(Answer::Json(201, review(user, asked)))
+            Ok(ApiAnswer::Json(201, review(user, asked)))
         }
         Route::Resource(target) => {
             user.check(&narrowed(request, target)?)?;
@@ -127,7 +131,7 @@ fn authorised(shared: &Shared, request: &ApiRequest, body: Received) -> Result<A
 }
 
 /// What the rules are asked. A list narrowed to one name is a matter of that name, as in RBAC.
-fn narrowed(request: &ApiRequest, target: &Target) -> Result<Record, ApiError> {
+fn narrowed(request: &ApiRequest, target: &ApiTarget) -> Result<Record, ApiError> {
     let mut wanted = request.record.clone();
     if wanted.name.is_empty() {
         let filter = request.query.list(target)?.filter;

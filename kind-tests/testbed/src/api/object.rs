@@ -10,7 +10,7 @@ use crate::objects;
 
 /// One version of one object. Versions are immutable; a write makes a new one.
 #[derive(Debug)]
-pub(crate) struct Object {
+pub(crate) struct StoredObject {
     pub resource: Arc<Resource>,
     pub revision: u64,
     pub value: Value,
@@ -19,7 +19,7 @@ pub(crate) struct Object {
     protobuf: OnceLock<Option<Bytes>>,
 }
 
-impl Object {
+impl StoredObject {
     pub fn new(resource: Arc<Resource>, revision: u64, value: Value) -> Self {
         Self {
             resource,

@@ -6,21 +6,22 @@ use serde_json::Value;
 use crate::api::{
     content::{JSON, MERGE_PATCH, Received, read_json},
     object::merge,
-    reply::Answer,
-    route::{ApiRequest, Target},
+    reply::ApiAnswer,
+    route::{ApiRequest, ApiTarget},
     scale,
-    shared::Shared,
+    shared::ServerState,
     status::{self, ApiError, bad_request, nowhere, of_code},
+    store::Store,
     watching,
 };
 
 pub(crate) fn serve(
-    shared: &Shared,
+    shared: &ServerState,
     request: &ApiRequest,
-    target: &Target,
+    target: &ApiTarget,
     body: Received,
-) -> Result<Answer, ApiError> {
-    let Target {
+) -> Result<ApiAnswer, ApiError> {
+    let ApiTarget {
         resource,
         namespace,
         name,
@@ -40,61 +41,78 @@ pub(crate) fn serve(
         return Err(bad_request("dry runs are not offered here"));
     }
     let read = |media_type| read_json(&request.headers, media_type, body);
-    let client = Some(&request.record);
     Ok(match (verb, subresource.as_str()) {
         ("list", _) => {
             let query = request.query.list(target)?;
             match shared.computed.page(resource, &query) {
-                Some(page) => Answer::Messages(resource.clone(), page),
-                None => Answer::List(resource.clone(), store.page(resource, &query)?),
+                Some(page) => ApiAnswer::Messages(resource.clone(), page),
+                None => ApiAnswer::List(resource.clone(), store.page(resource, &query)?),
             }
         }
         ("watch", "") => {
             let list = request.query.list(target)?;
-            Answer::Watch(watching::watch(shared, resource, &request.query, list)?)
+            ApiAnswer::Watch(watching::watch(shared, resource, &request.query, list)?)
         }
         ("get", "scale") => {
             let object = store.get_object(resource, namespace, name)?;
-            Answer::Json(200, scale::read(&object)?)
+            ApiAnswer::Json(200, scale::read(&object)?)
         }
-        ("get", _) => Answer::Object(200, store.get_object(resource, namespace, name)?),
-        ("create", "") if name.is_empty() => Answer::Object(
-            201,
-            store.create_in(resource, namespace, read(JSON)?, client)?,
-        ),
-        ("update" | "patch", _) if !name.is_empty() => {
-            let is_patch = verb == "patch";
-            let sent = read(if is_patch { MERGE_PATCH } else { JSON })?;
-            let change = |object: &mut Value| match is_patch {
-                true => merge(object, &sent),
-                false => *object = sent,
-            };
-            if subresource == "scale" {
-                let scale =
-                    scale::write(store, resource, namespace, name, &request.record, change)?;
-                Answer::Json(200, scale)
-            } else {
-                let written = store.update_in(resource, namespace, name, client, change)?;
-                Answer::Object(200, written)
-            }
+        ("get", _) => ApiAnswer::Object(200, store.get_object(resource, namespace, name)?),
+        ("create", "") if name.is_empty() => {
+            let client = Some(&request.record);
+            let created = store.create_in(resource, namespace, read(JSON)?, client)?;
+            ApiAnswer::Object(201, created)
         }
-        ("delete", "") => {
-            let preconditions = read(JSON)?["preconditions"].take();
-            let preconditions = serde_json::from_value(preconditions).unwrap_or_default();
-            let (object, is_gone) =
-                store.delete_in(resource, namespace, name, &preconditions, client)?;
-            if !is_gone {
-                return Ok(Answer::Object(200, object));
-            }
-            let mut details = status::details(&resource.group, &resource.plural, name);
-            object.metadata("uid").clone_into(&mut details.uid);
-            Answer::Json(200, status::body(&Status::success().with_details(details)))
+        ("update", _) if !name.is_empty() => {
+            let sent = read(JSON)?;
+            change(store, request, target, |object| *object = sent)?
         }
+        ("patch", _) if !name.is_empty() => {
+            let patch = read(MERGE_PATCH)?;
+            change(store, request, target, |object| merge(object, &patch))?
+        }
+        ("delete", "") => delete(store, request, target, read(JSON)?)?,
         _ => {
-            return Err(of_code(
-                405,
-                "the server does not allow this method on the requested resource",
-            ));
+            let why = "the server does not allow this method on the requested resource";
+            return Err(of_code(405, why));
         }
     })
+}
+
+/// Changes an object or its scale.
+fn change(
+    store: &Store,
+    request: &ApiRequest,
+    target: &ApiTarget,
+    change: impl FnOnce(&mut Value),
+) -> Result<ApiAnswer, ApiError> {
+    let (resource, record) = (&target.resource, &request.record);
+    let (namespace, name) = (&target.namespace, &target.name);
+    if target.subresource == "scale" {
+        let scale = scale::write(store, resource, namespace, name, record, change)?;
+        return Ok(ApiAnswer::Json(200, scale));
+    }
+    let changed = store.update_in(resource, namespace, name, Some(record), change)?;
+    Ok(ApiAnswer::Object(200, changed))
+}
+
+fn delete(
+    store: &Store,
+    request: &ApiRequest,
+    target: &ApiTarget,
+    mut options: Value,
+) -> Result<ApiAnswer, ApiError> {
+    let (resource, name) = (&target.resource, &target.name);
+    let preconditions = options["preconditions"].take();
+    let preconditions = serde_json::from_value(preconditions).unwrap_or_default();
+    let client = Some(&request.record);
+    let (object, is_gone) =
+        store.delete_in(resource, &target.namespace, name, &preconditions, client)?;
+    if !is_gone {
+        return Ok(ApiAnswer::Object(200, object));
+    }
+    let mut details = status::details(&resource.group, &resource.plural, name);
+    object.metadata("uid").clone_into(&mut details.uid);
+    let success = Status::success().with_details(details);
+    Ok(ApiAnswer::Json(200, status::body(&success)))
 }

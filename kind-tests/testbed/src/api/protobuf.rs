@@ -35,7 +35,7 @@ pub(crate) fn encode_object(resource: &Resource, value: &Value) -> Option<Bytes>
     speaks(resource).then(|| messages::encode(&resource.kind, value).into())
 }
 
-/// A whole response body with one object, of which this is the message.
+/// A whole response body with the message of one object.
 pub(crate) fn object_body(resource: &Resource, message: &[u8]) -> Bytes {
     envelope(&resource.api_version(), &resource.kind, message).into()
 }

@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 
 use crate::api::{
     content::JSON,
-    object::Object,
+    object::StoredObject,
     protobuf,
     resource::Resource,
     status::{self, ApiError, of_code},
@@ -30,17 +30,17 @@ pub type Wire = UnsyncBoxBody<Bytes, Closed>;
 pub struct Closed;
 
 /// What is answered, in whatever form.
-pub(crate) enum Answer {
+pub(crate) enum ApiAnswer {
     Json(u16, Value),
-    Object(u16, Arc<Object>),
-    List(Arc<Resource>, ListPage<Arc<Object>>),
+    Object(u16, Arc<StoredObject>),
+    List(Arc<Resource>, ListPage<Arc<StoredObject>>),
     /// A list of messages in protobuf, the only form it is offered in.
     Messages(Arc<Resource>, ListPage<Bytes>),
     Watch(BoxStream<'static, Bytes>),
 }
 
 /// An answer before it meets the wire.
-pub(crate) struct Reply {
+pub(crate) struct ApiReply {
     pub code: u16,
     pub headers: HeaderMap,
     /// Of the whole body, where it is said beforehand.
@@ -86,30 +86,32 @@ fn offered(entry: &str, json_only: bool) -> Option<(f32, bool)> {
     (known && q > 0.0 && !parameters.contains_key("as")).then_some((q, in_protobuf))
 }
 
-impl Reply {
-    pub fn of(answer: Result<Answer, ApiError>, in_protobuf: bool) -> Self {
+impl ApiReply {
+    pub fn of(answer: Result<ApiAnswer, ApiError>, in_protobuf: bool) -> Self {
         let protobuf = |code, body| Self::whole(code, protobuf::MEDIA_TYPE, body);
         match answer {
-            Ok(Answer::Json(code, value)) => Self::json(code, &value),
-            Ok(Answer::Object(code, object)) => match object.protobuf() {
+            Ok(ApiAnswer::Json(code, value)) => Self::json(code, &value),
+            Ok(ApiAnswer::Object(code, object)) => match object.protobuf() {
                 Some(message) if in_protobuf => {
                     protobuf(code, protobuf::object_body(&object.resource, message))
                 }
                 _ => Self::whole(code, JSON, object.json()),
             },
-            Ok(Answer::List(resource, page)) if in_protobuf && protobuf::speaks(&resource) => {
+            Ok(ApiAnswer::List(resource, page)) if in_protobuf && protobuf::speaks(&resource) => {
                 let page = page.map(|object| object.protobuf().cloned().unwrap_or_default());
                 protobuf(200, protobuf::list_body(&resource, &page))
             }
-            Ok(Answer::List(resource, page)) => Self::whole(200, JSON, list_json(&resource, page)),
-            Ok(Answer::Messages(resource, page)) if in_protobuf => {
+            Ok(ApiAnswer::List(resource, page)) => {
+                Self::whole(200, JSON, list_json(&resource, page))
+            }
+            Ok(ApiAnswer::Messages(resource, page)) if in_protobuf => {
                 protobuf(200, protobuf::list_body(&resource, &page))
             }
-            Ok(Answer::Messages(..)) => {
+            Ok(ApiAnswer::Messages(..)) => {
                 let error = of_code(406, "a computed list is offered in protobuf only");
                 Self::error(&error, false)
             }
-            Ok(Answer::Watch(lines)) => Self::pieces(lines),
+            Ok(ApiAnswer::Watch(lines)) => Self::pieces(lines),
             Err(error) => Self::error(&error, in_protobuf),
         }
     }
@@ -174,7 +176,7 @@ impl Reply {
         self
     }
 
-    /// In pieces of so many bytes.
+    /// In pieces of this size.
     pub fn in_pieces(mut self, bytes: usize) -> Self {
         let split = move |mut body: Bytes| {
             let next = move || {
@@ -216,7 +218,7 @@ impl Reply {
     }
 }
 
-fn list_json(resource: &Resource, page: ListPage<Arc<Object>>) -> Bytes {
+fn list_json(resource: &Resource, page: ListPage<Arc<StoredObject>>) -> Bytes {
     let mut metadata = json!({"resourceVersion": page.revision.to_string()});
     if let Some((token, left)) = &page.rest {
         (metadata["continue"], metadata["remainingItemCount"]) = (json!(token), json!(left));
@@ -230,9 +232,9 @@ fn list_json(resource: &Resource, page: ListPage<Arc<Object>>) -> Bytes {
 }
 
 /// Spaces without end.
-pub(crate) fn endless(bytes: usize, pause: Duration) -> Reply {
+pub(crate) fn endless(bytes: usize, pause: Duration) -> ApiReply {
     let piece = Bytes::from(vec![b' '; bytes.max(1)]);
-    Reply::pieces(stream::repeat(piece)).slowly(pause)
+    ApiReply::pieces(stream::repeat(piece)).slowly(pause)
 }
 
 #[cfg(test)]

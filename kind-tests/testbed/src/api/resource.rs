@@ -57,21 +57,21 @@ impl Resource {
         }
     }
 
-    /// The same, at cluster scope.
+    /// At cluster scope.
     #[must_use]
     pub fn cluster_wide(mut self) -> Self {
         self.namespaced = false;
         self
     }
 
-    /// The same, with a status subresource.
+    /// With a status subresource.
     #[must_use]
     pub fn with_status(mut self) -> Self {
         self.status = true;
         self
     }
 
-    /// The same, with a scale subresource.
+    /// With a scale subresource.
     #[must_use]
     pub fn with_scale(mut self) -> Self {
         self.scale = true;

@@ -31,7 +31,7 @@ pub(crate) enum Route {
     /// Group and version; the group is empty for the core.
     Resources(String, String),
     SelfReview,
-    Resource(Target),
+    Resource(ApiTarget),
     /// A path in the manner of resources, of a resource nobody registered: its full name.
     UnknownResource(String),
     Nowhere,
@@ -39,7 +39,7 @@ pub(crate) enum Route {
 
 /// A resource, a collection in it, or one object.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Target {
+pub(crate) struct ApiTarget {
     pub resource: Arc<Resource>,
     pub namespace: String,
     pub name: String,
@@ -123,7 +123,7 @@ fn route(store: &Store, path: &str) -> Route {
         return Route::UnknownResource(full_name(group, plural, ""));
     };
     let [namespace, name, subresource] = [namespace, name, subresource].map(str::to_owned);
-    Route::Resource(Target {
+    Route::Resource(ApiTarget {
         resource,
         namespace,
         name,
@@ -166,7 +166,7 @@ impl Query {
     }
 
     /// The list that the parameters ask for.
-    pub fn list(&self, target: &Target) -> Result<ListQuery, ApiError> {
+    pub fn list(&self, target: &ApiTarget) -> Result<ListQuery, ApiError> {
         let limit = match self.get("limit") {
             "" => 0,
             limit => limit

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use crate::api::{
-    object::{Object, merge},
+    object::{StoredObject, merge},
     requests::Record,
     resource::Resource,
     status::{ApiError, of_code},
@@ -40,7 +40,7 @@ pub(crate) fn write(
 }
 
 /// The scale of an object.
-pub(crate) fn read(object: &Object) -> Result<Value, ApiError> {
+pub(crate) fn read(object: &StoredObject) -> Result<Value, ApiError> {
     if object.value["spec"]["replicas"].is_null() {
         let why =
             "Internal error occurred: the spec replicas field \".spec.replicas\" does not exist";

@@ -27,7 +27,7 @@ use crate::api::{
     handler,
     reply::{Closed, Wire},
     requests::Requests,
-    shared::{ConnectionCounts, Network, Options, Shared},
+    shared::{ConnectionCounts, Network, Options, ServerState},
     store::Store,
 };
 use crate::authority::Authority;
@@ -39,7 +39,7 @@ const REBIND_PAUSE: Duration = Duration::from_millis(50);
 
 /// A running API server. Dropping it stops it; [`MemoryApi::shutdown`] also waits until it has.
 pub struct MemoryApi {
-    shared: Arc<Shared>,
+    shared: Arc<ServerState>,
     authority: Authority,
     address: SocketAddr,
     task: JoinHandle<()>,
@@ -57,7 +57,7 @@ impl MemoryApi {
             .await
             .context("cannot listen on loopback")?;
         let address = listener.local_addr()?;
-        let shared = Arc::new(Shared::new(options));
+        let shared = Arc::new(ServerState::new(options));
         let admin = User::admin("admin");
         shared.tokens.grant(&shared.options.admin_token, admin);
         let stop = CancellationToken::new();
@@ -104,7 +104,7 @@ impl MemoryApi {
         self.kubeconfig_at(&self.url(), token)
     }
 
-    /// A kubeconfig for a way to the server of one's own choice (a relay, a wrong host).
+    /// A kubeconfig for a way to the server of one's own choice (a proxy, a wrong host).
     pub fn kubeconfig_at(&self, url: &str, token: &str) -> String {
         kubeconfig(url, &self.authority.pem(), token)
     }
@@ -166,7 +166,7 @@ pub fn kubeconfig(url: &str, authority: &str, token: &str) -> String {
 
 /// Accepts connections until it is stopped, as the network lets it.
 async fn listen(
-    shared: Arc<Shared>,
+    shared: Arc<ServerState>,
     listener: TcpListener,
     address: SocketAddr,
     tls: TlsAcceptor,
@@ -206,7 +206,7 @@ async fn listen(
 
 /// Serves one connection until either side ends it, or it is cut.
 async fn connection(
-    shared: Arc<Shared>,
+    shared: Arc<ServerState>,
     stream: TcpStream,
     tls: TlsAcceptor,
     (number, cut): (u64, CancellationToken),

@@ -72,7 +72,7 @@ pub enum Network {
     Silent,
 }
 
-pub(crate) struct Shared {
+pub(crate) struct ServerState {
     pub store: Store,
     pub tokens: Tokens,
     pub computed: ComputedLists,
@@ -85,7 +85,7 @@ pub(crate) struct Shared {
     pub cut: Mutex<CancellationToken>,
 }
 
-impl Shared {
+impl ServerState {
     pub fn new(options: Options) -> Self {
         let resources = [Resource::built_in(), options.resources.clone()].concat();
         Self {

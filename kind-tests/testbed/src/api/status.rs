@@ -45,7 +45,7 @@ fn about(resource: &Resource, name: &str, code: u16, message: String) -> ApiErro
         .boxed()
 }
 
-/// Asks to wait for so many seconds.
+/// Asks the client to retry after some seconds.
 pub(crate) fn retry_after(mut error: ApiError, seconds: u32) -> ApiError {
     error.details = Some(StatusDetails {
         retry_after_seconds: seconds,

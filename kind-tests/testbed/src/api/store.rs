@@ -23,7 +23,7 @@ use serde_json::Value;
 use tokio::sync::watch;
 
 use crate::api::{
-    object::{Object, merge},
+    object::{StoredObject, merge},
     resource::Resource,
     selector::Filter,
     status::{ApiError, not_found, of_code},
@@ -36,7 +36,7 @@ use observe::Observer;
 
 /// Namespace and name; the namespace of cluster-scoped objects is empty.
 type ObjectKey = (String, String);
-type Table = BTreeMap<ObjectKey, Arc<Object>>;
+type Table = BTreeMap<ObjectKey, Arc<StoredObject>>;
 type Tables = BTreeMap<Arc<Resource>, Table>;
 
 /// The objects of one API server.
@@ -73,9 +73,9 @@ struct StoreState {
 #[derive(Clone, Debug)]
 pub(crate) struct StoredChange {
     pub revision: u64,
-    pub before: Option<Arc<Object>>,
+    pub before: Option<Arc<StoredObject>>,
     /// The version written; of a deletion, the last one under the deletion's revision.
-    pub after: Arc<Object>,
+    pub after: Arc<StoredObject>,
     pub deleted: bool,
 }
 
@@ -248,12 +248,16 @@ impl Store {
         resource: &Resource,
         namespace: &str,
         name: &str,
-    ) -> Result<Arc<Object>, ApiError> {
+    ) -> Result<Arc<StoredObject>, ApiError> {
         self.lock().found(resource, namespace, name)
     }
 
     /// Objects that match, with the revision they belong to: where a watch begins.
-    pub(crate) fn matching(&self, resource: &Resource, filter: &Filter) -> (u64, Vec<Arc<Object>>) {
+    pub(crate) fn matching(
+        &self,
+        resource: &Resource,
+        filter: &Filter,
+    ) -> (u64, Vec<Arc<StoredObject>>) {
         let state = self.lock();
         (state.revision, matching(&state.tables[resource], filter))
     }
@@ -329,7 +333,7 @@ impl StoreState {
         resource: &Resource,
         namespace: &str,
         name: &str,
-    ) -> Result<Arc<Object>, ApiError> {
+    ) -> Result<Arc<StoredObject>, ApiError> {
         let found = self.tables[resource].get(&(namespace.to_owned(), name.to_owned()));
         found.cloned().ok_or_else(|| not_found(resource, name))
     }
@@ -342,7 +346,7 @@ fn key(object: &Value) -> ObjectKey {
     )
 }
 
-fn matching(table: &Table, filter: &Filter) -> Vec<Arc<Object>> {
+fn matching(table: &Table, filter: &Filter) -> Vec<Arc<StoredObject>> {
     let from = (filter.namespace.clone().unwrap_or_default(), String::new());
     let inside = |place: &String| filter.namespace.as_ref().is_none_or(|one| one == place);
     let objects = table

@@ -11,11 +11,11 @@ use tokio::sync::watch;
 use tokio::time::{Instant, Interval, MissedTickBehavior, interval_at, sleep_until};
 
 use crate::api::{
-    object::Object,
+    object::StoredObject,
     resource::Resource,
     route::Query,
     selector::Filter,
-    shared::Shared,
+    shared::ServerState,
     status::{self, ApiError, bad_request},
     store::{ListQuery, Store, StoredChange},
 };
@@ -23,7 +23,7 @@ use crate::api::{
 /// How long a watch lives that names no time; a real server picks 30 to 60 minutes.
 const DEFAULT_LIFE: Duration = Duration::from_secs(30 * 60);
 
-struct Watch {
+struct OpenWatch {
     store: Store,
     resource: Arc<Resource>,
     filter: Filter,
@@ -40,7 +40,7 @@ struct Watch {
 
 /// Opens a watch of what a list is about; each item is one or more whole lines.
 pub(crate) fn watch(
-    shared: &Shared,
+    shared: &ServerState,
     resource: &Arc<Resource>,
     query: &Query,
     list: ListQuery,
@@ -50,7 +50,7 @@ pub(crate) fn watch(
     let (now, interval) = (Instant::now(), shared.options.bookmark_interval);
     let mut bookmarks = interval_at(now + interval, interval);
     bookmarks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    let mut watch = Watch {
+    let mut watch = OpenWatch {
         store: shared.store.clone(),
         resource: resource.clone(),
         filter: list.filter,
@@ -70,11 +70,11 @@ pub(crate) fn watch(
             watch.seen = version.parse().map_err(refuse)?;
         }
     }
-    let next = async |mut watch: Watch| watch.next().await.map(|lines| (lines, watch));
+    let next = async |mut watch: OpenWatch| watch.next().await.map(|lines| (lines, watch));
     Ok(stream::unfold(watch, next).boxed())
 }
 
-impl Watch {
+impl OpenWatch {
     /// What there is, as additions.
     fn list(&mut self) {
         let (revision, objects) = self.store.matching(&self.resource, &self.filter);
@@ -121,7 +121,7 @@ impl Watch {
 
     /// A change as those see it who know only what matches: it may make an object appear or vanish.
     fn observe(&mut self, change: &StoredChange) {
-        let matches = |object: &Arc<Object>| self.filter.matches(&object.value);
+        let matches = |object: &Arc<StoredObject>| self.filter.matches(&object.value);
         let event = match (
             change.before.as_ref().is_some_and(matches),
             !change.deleted && matches(&change.after),
@@ -134,7 +134,7 @@ impl Watch {
         self.send_event(event, &change.after);
     }
 
-    fn send_event(&mut self, event: &str, object: &Object) {
+    fn send_event(&mut self, event: &str, object: &StoredObject) {
         let head = format!(r#"{{"type":"{event}","object":"#);
         self.ready
             .extend([head.as_bytes(), &object.json(), b"}\n"].concat());

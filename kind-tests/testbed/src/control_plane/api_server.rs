@@ -1,7 +1,7 @@
 //! kube-apiserver, with RBAC enforced and an audit log.
 
 use std::net::{Ipv4Addr, SocketAddrV4};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use crate::authority::{Authority, Serving};
@@ -12,11 +12,11 @@ use rcgen::KeyPair;
 use super::{Etcd, TRIES, free_ports};
 use crate::audit::{Audit, POLICY};
 use crate::kube_api::{KubeApi, kubeconfig};
-use crate::leash;
 use crate::process::Process;
+use crate::reaper;
 use crate::wait::eventually;
 
-/// The bearer token of the test bed itself, a cluster administrator. Valid on loopback for as long
+/// The bearer token of the testbed itself, a cluster administrator. Valid on loopback for as long
 /// as a test runs.
 const ADMIN_TOKEN: &str = "administrator-of-the-test-bed";
 
@@ -76,11 +76,36 @@ fn on_loopback() -> Vec<String> {
     ]
 }
 
+/// Writes the files of an API server, and returns the arguments that name them.
+fn files(folder: &Path, authority: &Authority, nodes: Option<&ForNodes>) -> Result<Vec<String>> {
+    let (certificate, key) = authority.sign(&nodes.map(ForNodes::serving).unwrap_or_default())?;
+    let accounts = KeyPair::generate()?;
+    let mut tokens = format!("{ADMIN_TOKEN},admin,admin,system:masters\n");
+    for node in nodes.iter().flat_map(|nodes| &nodes.nodes) {
+        let token = kubelet_token(node);
+        tokens += &format!("{token},system:node:{node},{node},system:nodes\n");
+    }
+    let files = [
+        ("tls-cert-file", certificate.pem()),
+        ("tls-private-key-file", key.serialize_pem()),
+        ("service-account-signing-key-file", accounts.serialize_pem()),
+        ("service-account-key-file", accounts.public_key_pem()),
+        ("token-auth-file", tokens),
+        ("audit-policy-file", POLICY.to_owned()),
+    ];
+    let write = |(flag, text): (&str, String)| {
+        let path = folder.join(flag);
+        std::fs::write(&path, text).with_context(|| format!("cannot write {}", path.display()))?;
+        Ok(format!("--{flag}={}", path.display()))
+    };
+    files.into_iter().map(write).collect()
+}
+
 /// A running kube-apiserver.
 pub struct ApiServer {
     process: Mutex<Arc<Process>>,
     api: KubeApi,
-    /// A kubeconfig for the test bed's administrator.
+    /// A kubeconfig for the testbed's administrator.
     pub(crate) admin: String,
     /// What it was asked.
     pub(crate) audit: Audit,
@@ -97,36 +122,16 @@ impl ApiServer {
         name: &str,
         nodes: Option<&ForNodes>,
     ) -> Result<Self> {
-        let folder = leash::folder(name)?;
-        let (certificate, key) =
-            authority.sign(&nodes.map(ForNodes::serving).unwrap_or_default())?;
-        let accounts = KeyPair::generate()?;
-        let file = |file: &str, text: &str| -> Result<PathBuf> {
-            let path = folder.join(file);
-            std::fs::write(&path, text)
-                .with_context(|| format!("cannot write {}", path.display()))?;
-            Ok(path)
-        };
-        let (certificate, key) = (
-            file("tls.crt", &certificate.pem())?,
-            file("tls.key", &key.serialize_pem())?,
-        );
-        let signing = file("accounts.key", &accounts.serialize_pem())?;
-        let verifying = file("accounts.pub", &accounts.public_key_pem())?;
-        let kubelets = nodes.iter().flat_map(|nodes| &nodes.nodes);
-        let kubelets = kubelets.map(|node| {
-            format!(
-                "{},system:node:{node},{node},system:nodes\n",
-                kubelet_token(node)
-            )
-        });
-        let tokens = format!(
-            "{ADMIN_TOKEN},admin,admin,system:masters\n{}",
-            kubelets.collect::<String>()
-        );
-        let tokens = file("tokens.csv", &tokens)?;
-        let policy = file("audit-policy.yaml", POLICY)?;
+        let folder = reaper::folder(name)?;
         let audit = folder.join("audit.log");
+        let mut fixed = files(&folder, authority, nodes)?;
+        fixed.extend([
+            format!("--etcd-servers={}", etcd.url()),
+            format!("--etcd-prefix=/{name}"),
+            "--service-account-issuer=https://kubernetes.default.svc".into(),
+            format!("--audit-log-path={}", audit.display()),
+        ]);
+        fixed.extend(nodes.map_or_else(on_loopback, ForNodes::args));
 
         let mut last = String::new();
         for attempt in 0..TRIES {
@@ -134,20 +139,8 @@ impl ApiServer {
                 Some(nodes) => nodes.address,
                 None => SocketAddrV4::new(Ipv4Addr::LOCALHOST, free_ports::<1>()?[0]),
             };
-            let mut args = nodes.map_or_else(on_loopback, ForNodes::args);
-            args.extend([
-                format!("--etcd-servers={}", etcd.url()),
-                format!("--etcd-prefix=/{name}"),
-                format!("--secure-port={}", address.port()),
-                format!("--tls-cert-file={}", certificate.display()),
-                format!("--tls-private-key-file={}", key.display()),
-                format!("--token-auth-file={}", tokens.display()),
-                "--service-account-issuer=https://kubernetes.default.svc".into(),
-                format!("--service-account-signing-key-file={}", signing.display()),
-                format!("--service-account-key-file={}", verifying.display()),
-                format!("--audit-policy-file={}", policy.display()),
-                format!("--audit-log-path={}", audit.display()),
-            ]);
+            let mut args = fixed.clone();
+            args.push(format!("--secure-port={}", address.port()));
             let log = folder.join(format!("log-{attempt}"));
             let mut process = Process::start(name, &programs.join("kube-apiserver"), &args, &log)?;
             let admin = kubeconfig(&format!("https://{address}"), &authority.pem(), ADMIN_TOKEN);

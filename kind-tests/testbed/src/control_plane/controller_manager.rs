@@ -8,9 +8,9 @@ use nix::sys::signal::Signal;
 use tokio::net::TcpSocket;
 use tokio::time::Instant;
 
-use super::hold_port;
-use crate::leash;
+use super::reserve_port;
 use crate::process::{Process, Program};
+use crate::reaper;
 
 /// Kubernetes' default terminationGracePeriodSeconds.
 const TERMINATION_GRACE: Duration = Duration::from_secs(30);
@@ -28,7 +28,7 @@ impl ControllerManager {
     /// write endpoints, for the cluster of `kubeconfig`; a node whose lease is older than `grace`
     /// is marked Unknown.
     pub fn new(programs: &Path, kubeconfig: &str, grace: Duration) -> Result<Self> {
-        let folder = leash::folder("kube-controller-manager")?;
+        let folder = reaper::folder("kube-controller-manager")?;
         let path = folder.join("kubeconfig");
         std::fs::write(&path, kubeconfig)?;
         let args = vec![
@@ -55,7 +55,7 @@ impl ControllerManager {
 
     /// Prepares the programs of one pod, which listen on these ports.
     pub fn of(programs: Vec<Program>, ports: &[u16]) -> Result<Self> {
-        let ports = ports.iter().map(|port| hold_port(*port));
+        let ports = ports.iter().map(|port| reserve_port(*port));
         Ok(Self {
             programs,
             processes: Vec::new(),
@@ -87,21 +87,14 @@ impl ControllerManager {
 
     /// Whether all of it runs.
     pub fn is_running(&mut self) -> bool {
-        !self.processes.is_empty()
-            && self
-                .processes
-                .iter_mut()
-                .all(|process| matches!(process.ended(), Ok(None)))
+        !self.processes.is_empty() && self.processes.iter_mut().all(Process::is_running)
     }
 
     /// The last lines that its parts have said.
     pub fn tail(&self, lines: usize) -> String {
         let tail =
             |part: &Program| format!("{}:\n{}", part.name, crate::log::tail(&part.log, lines, ""));
-        self.programs
-            .iter()
-            .map(tail)
-            .collect::<Vec<_>>()
-            .join("\n")
+        let tails: Vec<String> = self.programs.iter().map(tail).collect();
+        tails.join("\n")
     }
 }

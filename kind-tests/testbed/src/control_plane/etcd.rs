@@ -8,10 +8,10 @@ use nix::sys::signal::Signal;
 use serde_json::json;
 use tokio::net::{TcpSocket, TcpStream};
 
-use super::{TRIES, free_ports, hold_port};
+use super::{TRIES, free_ports, reserve_port};
 use crate::kube_api::KubeApi;
-use crate::leash;
 use crate::process::Process;
+use crate::reaper;
 use crate::wait::eventually;
 
 /// A running etcd.
@@ -31,7 +31,7 @@ impl Etcd {
         for _ in 0..TRIES {
             let ports = free_ports()?;
             let [url, peer] = ports.map(|port| format!("http://127.0.0.1:{port}"));
-            let folder = leash::folder("etcd")?;
+            let folder = reaper::folder("etcd")?;
             let args = [
                 // Nothing here outlives the test: waiting for the disk would protect nothing.
                 "--unsafe-no-fsync".into(),
@@ -82,7 +82,7 @@ impl Etcd {
         self.held = self
             .ports
             .into_iter()
-            .map(hold_port)
+            .map(reserve_port)
             .collect::<Result<_>>()?;
         Ok(())
     }

@@ -7,7 +7,7 @@ use serde_json::json;
 
 use crate::api::Store;
 use crate::gardener::{lease, node};
-use crate::renewers::{LeaseRenewers, Leases, stamp};
+use crate::renewers::{LeaseRenewers, LeaseWriter, stamp};
 
 /// How nodes renew their leases.
 #[derive(Clone, Debug)]
@@ -31,9 +31,9 @@ impl Default for LeaseRenewer {
 /// beats / n late.
 ///
 /// Dropping it stops the renewals; the objects stay.
-pub type Nodes = LeaseRenewers<Store>;
+pub type MemoryNodes = LeaseRenewers<Store>;
 
-impl Nodes {
+impl MemoryNodes {
     /// Creates `count` nodes named `PREFIX-0`, `PREFIX-1`, ... with a fresh lease each, and starts
     /// their renewers on the current runtime.
     pub fn start(store: &Store, prefix: &str, count: usize, renewer: LeaseRenewer) -> Self {
@@ -55,7 +55,7 @@ impl Nodes {
     }
 }
 
-impl Leases for Store {
+impl LeaseWriter for Store {
     async fn renew(&self, node: &str, ahead: TimeDelta) -> bool {
         let renewed = json!(stamp(ahead));
         // A lease that a test has deleted stays deleted.

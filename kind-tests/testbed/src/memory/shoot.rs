@@ -5,11 +5,11 @@ use std::time::Duration;
 
 use crate::api::{ApiError, MemoryApi, Store};
 use crate::gardener::{self, CA, KCM, MCM};
-use crate::memory::{LeaseRenewer, Nodes};
+use crate::memory::{LeaseRenewer, MemoryNodes};
 
 /// What a shoot is made with. The default has a short grace, for tests.
 #[derive(Clone, Debug)]
-pub struct ShootPlan<'a> {
+pub struct MemoryShootPlan<'a> {
     /// Its namespace in the seed.
     pub namespace: &'a str,
     /// The token by which it is probed.
@@ -24,7 +24,7 @@ pub struct ShootPlan<'a> {
     pub deployments: &'a [(&'a str, i64)],
 }
 
-impl Default for ShootPlan<'_> {
+impl Default for MemoryShootPlan<'_> {
     fn default() -> Self {
         Self {
             namespace: "shoot--p--s",
@@ -40,14 +40,14 @@ impl Default for ShootPlan<'_> {
     }
 }
 
-impl ShootPlan<'_> {
+impl MemoryShootPlan<'_> {
     /// Makes it out of an API server, and creates what belongs to it in the seed, its Cluster last.
     ///
     /// # Errors
     /// When one of its objects is there already.
-    pub fn furnish(&self, seed: &Store, api: &MemoryApi) -> Result<Nodes, ApiError> {
+    pub fn furnish(&self, seed: &Store, api: &MemoryApi) -> Result<MemoryNodes, ApiError> {
         api.access().grant(self.token, gardener::shoot_probe());
-        let nodes = Nodes::start(api.store(), "node", self.nodes, self.renewer.clone());
+        let nodes = MemoryNodes::start(api.store(), "node", self.nodes, self.renewer.clone());
         for node in nodes.names() {
             seed.create(gardener::machine(self.namespace, node))?;
         }

@@ -21,12 +21,12 @@ const SHORTEST: usize = 12;
 /// Credentials, and where they were found although they must be nowhere.
 #[derive(Default)]
 pub struct Credentials {
-    state: Mutex<State>,
+    state: Mutex<CredentialState>,
     listening: OnceLock<()>,
 }
 
 #[derive(Default)]
-pub(crate) struct State {
+pub(crate) struct CredentialState {
     pieces: HashSet<[u8; PIECE]>,
     /// Those that are too short to be cut into pieces.
     short: BTreeSet<Vec<u8>>,
@@ -43,19 +43,19 @@ impl Credentials {
     /// These tokens may stand nowhere.
     pub fn of(tokens: &[&str]) -> Self {
         let credentials = Self::default();
-        tokens.iter().for_each(|token| credentials.hold(token));
+        tokens.iter().for_each(|token| credentials.register(token));
         credentials
     }
 
     /// From now on this token, also in base64, may stand nowhere.
-    pub fn hold(&self, token: &str) {
+    pub fn register(&self, token: &str) {
         let token = token.as_bytes();
         if token.len() < SHORTEST {
             return;
         }
         let mut state = self.state();
         state.insert(token);
-        // In base64 a text looks different by where among three bytes it begins; the ends depend on
+        // In base64 a text is different by where among three bytes it begins; the ends depend on
         // what stands beside it.
         for shift in 0..3 {
             let shifted: Vec<u8> = [&[0; 3][..shift], token].concat();
@@ -92,9 +92,9 @@ impl Credentials {
         L: Layer<Registry> + Send + Sync,
     {
         self.listening.get_or_init(|| {
-            let hear = move |line: Vec<u8>| self.search("a line of the log", &line);
+            let search = move |line: Vec<u8>| self.search("a line of the log", &line);
             tracing_subscriber::registry()
-                .with(layer(Box::new(hear)))
+                .with(layer(Box::new(search)))
                 .init();
         });
     }
@@ -104,12 +104,12 @@ impl Credentials {
         self.state().leaks.clone()
     }
 
-    pub(crate) fn state(&self) -> MutexGuard<'_, State> {
+    pub(crate) fn state(&self) -> MutexGuard<'_, CredentialState> {
         self.state.lock()
     }
 }
 
-impl State {
+impl CredentialState {
     fn insert(&mut self, token: &[u8]) {
         if token.len() < PIECE + STEP {
             self.short.insert(token.into());

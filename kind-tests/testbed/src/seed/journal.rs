@@ -11,12 +11,12 @@ use serde_json::Value;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-use crate::kube_api::Change;
+use crate::kube_api::ObjectChange;
 use crate::objects::metadata;
 
-/// A resource that the prober scales, as far as scenarios look at it.
+/// A resource that the prober scales, as far as scenarios read it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Dependent {
+pub struct ReplicaState {
     /// spec.replicas.
     pub replicas: i64,
     /// status.readyReplicas.
@@ -27,7 +27,7 @@ pub struct Dependent {
     pub marker: Option<String>,
 }
 
-impl Dependent {
+impl ReplicaState {
     /// Reads an object.
     pub fn of(object: &Value) -> Self {
         let annotation = |key: &str| {
@@ -57,7 +57,7 @@ impl Dependent {
     }
 }
 
-impl fmt::Display for Dependent {
+impl fmt::Display for ReplicaState {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(out, "{}/{} ready", self.replicas, self.ready)?;
         if let Some(memory) = &self.memory {
@@ -72,7 +72,7 @@ impl fmt::Display for Dependent {
 
 /// One state of one resource.
 #[derive(Clone, Debug)]
-pub struct Entry {
+pub struct JournalEntry {
     /// When the watch showed it.
     pub at: Instant,
     /// Its namespace.
@@ -80,27 +80,27 @@ pub struct Entry {
     /// Its name.
     pub name: String,
     /// Its state, or none when it was deleted.
-    pub state: Option<Dependent>,
+    pub state: Option<ReplicaState>,
 }
 
 /// All entries of a seed.
 #[derive(Default)]
 pub struct Journal {
-    entries: Mutex<Vec<Entry>>,
+    entries: Mutex<Vec<JournalEntry>>,
     /// The last states of what is there.
     states: watch::Sender<States>,
 }
 
 /// States by namespace and name.
-pub type States = BTreeMap<(String, String), Dependent>;
+pub type States = BTreeMap<(String, String), ReplicaState>;
 
 impl Journal {
-    pub(super) fn write(&self, change: &Change) {
+    pub(super) fn write(&self, change: &ObjectChange) {
         let (object, state) = match change {
-            Change::Set(object) => (object, Some(Dependent::of(object))),
-            Change::Gone(object) => (object, None),
+            ObjectChange::Set(object) => (object, Some(ReplicaState::of(object))),
+            ObjectChange::Gone(object) => (object, None),
         };
-        let entry = Entry {
+        let entry = JournalEntry {
             at: Instant::now(),
             namespace: metadata(object, "namespace").to_owned(),
             name: metadata(object, "name").to_owned(),
@@ -109,7 +109,7 @@ impl Journal {
         let mut entries = self.entries.lock();
         let key = (entry.namespace.clone(), entry.name.clone());
         // A watch that is restarted tells what is known, and a write that changes none of what is
-        // looked at is no entry.
+        // read is no entry.
         self.states.send_if_modified(|states| {
             let before = match &entry.state {
                 Some(state) => states.insert(key, state.clone()),
@@ -129,7 +129,7 @@ impl Journal {
     }
 
     /// The last states in one namespace, by name.
-    pub fn states_in(&self, namespace: &str) -> BTreeMap<String, Dependent> {
+    pub fn states_in(&self, namespace: &str) -> BTreeMap<String, ReplicaState> {
         let states = self.states.borrow();
         let inside = states.iter().filter(|((place, _), _)| place == namespace);
         inside
@@ -138,7 +138,7 @@ impl Journal {
     }
 
     /// The entries of one namespace.
-    pub fn of(&self, namespace: &str) -> Vec<Entry> {
+    pub fn of(&self, namespace: &str) -> Vec<JournalEntry> {
         let entries = self.entries.lock();
         entries
             .iter()

@@ -10,7 +10,7 @@ use tokio::time::{Instant, sleep};
 use crate::kube_api::KubeApi;
 use crate::kubelets::{Pods, ready};
 
-/// How often it looks whether a change is due.
+/// How often it checks whether a change is due.
 const TICK: Duration = Duration::from_millis(25);
 /// Writes in flight: enough for a seed on which hundreds of Deployments change at once.
 const IN_FLIGHT: usize = 16;

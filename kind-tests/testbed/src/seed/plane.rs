@@ -1,4 +1,4 @@
-//! A control plane that the test bed administers: one of its own, or one that somebody else has
+//! A control plane that the testbed administers: one of its own, or one that somebody else has
 //! started.
 
 use std::net::SocketAddr;
@@ -26,7 +26,7 @@ pub struct ControlPlane {
 }
 
 impl ControlPlane {
-    /// One of the test bed's own.
+    /// One of the testbed's own.
     pub async fn own(server: ApiServer) -> Result<Self> {
         let plane = Self::given(&server.admin).await?;
         Ok(Self {
@@ -38,24 +38,14 @@ impl ControlPlane {
     /// The current cluster of an administrator's kubeconfig.
     pub async fn given(admin: &str) -> Result<Self> {
         let config = Kubeconfig::from_yaml(admin)?;
-        let current = config
-            .current_context
-            .clone()
-            .context("the kubeconfig has no current-context")?;
-        let context = config
-            .contexts
-            .iter()
-            .find(|context| context.name == current);
-        let context = context
-            .and_then(|context| context.context.clone())
-            .context("no such context")?;
-        let cluster = config
-            .clusters
-            .iter()
-            .find(|cluster| cluster.name == context.cluster);
-        let cluster = cluster
-            .and_then(|cluster| cluster.cluster.clone())
-            .context("no such cluster")?;
+        let mut contexts = config.contexts.iter();
+        let context =
+            contexts.find(|context| Some(&context.name) == config.current_context.as_ref());
+        let context = context.and_then(|context| context.context.as_ref());
+        let name = &context.context("no current context")?.cluster;
+        let cluster = config.clusters.iter().find(|cluster| cluster.name == *name);
+        let cluster = cluster.and_then(|cluster| cluster.cluster.clone());
+        let cluster = cluster.context("no such cluster")?;
         let authority = match (
             &cluster.certificate_authority_data,
             &cluster.certificate_authority,
@@ -114,7 +104,7 @@ impl ControlPlane {
     }
 
     /// A kubeconfig for a bearer token that reaches this control plane at `url`, which may be a
-    /// relay's.
+    /// proxy's.
     pub fn kubeconfig(&self, url: &str, token: &str) -> String {
         let text = kubeconfig(url, &self.authority, token);
         match &self.host {
@@ -126,32 +116,29 @@ impl ControlPlane {
         }
     }
 
-    /// The API server, where it is the test bed's own.
+    /// The API server, where it is the testbed's own.
     pub fn server(&self) -> Option<&ApiServer> {
         self.server.as_deref()
     }
 
     /// The end of its audit log.
     pub fn mark(&self) -> Mark {
-        self.server
-            .as_ref()
+        self.server()
             .map(|server| server.audit.mark())
             .unwrap_or_default()
     }
 
     /// What its audit log says since then; nothing where there is none.
     pub fn asked(&self, mark: &Mark) -> Vec<Asked> {
-        self.server
-            .as_ref()
+        self.server()
             .map(|server| server.audit.since(mark))
             .unwrap_or_default()
     }
 
     /// What a user asked since then.
     pub fn asked_by(&self, user: &str, mark: &Mark) -> Vec<Asked> {
-        self.asked(mark)
-            .into_iter()
-            .filter(|asked| asked.user == user)
-            .collect()
+        let mut asked = self.asked(mark);
+        asked.retain(|asked| asked.user == user);
+        asked
     }
 }

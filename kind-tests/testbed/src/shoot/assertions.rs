@@ -7,40 +7,40 @@ use std::time::Duration;
 use anyhow::{Context, Result, ensure};
 use tokio::time::Instant;
 
-use super::Shoot;
+use super::ShootCluster;
 use crate::audit::Asked;
 use crate::gardener::PROBE_USER;
 use crate::log::tail;
 use crate::objects::name;
-use crate::seed::{Dependent, Entry};
+use crate::seed::{JournalEntry, ReplicaState};
 use crate::wait::eventually;
 
-impl Shoot {
+impl ShootCluster {
     /// The states of the Deployments.
-    pub async fn dependents(&self) -> Result<BTreeMap<String, Dependent>> {
+    pub async fn dependents(&self) -> Result<BTreeMap<String, ReplicaState>> {
         let deployments = self.seed.api().list(&self.deployments()).await?;
-        let state = |object| (name(object).to_owned(), Dependent::of(object));
+        let state = |object| (name(object).to_owned(), ReplicaState::of(object));
         Ok(deployments.iter().map(state).collect())
     }
 
     /// The last states that the journal knows, without a request.
-    pub fn states(&self) -> BTreeMap<String, Dependent> {
+    pub fn states(&self) -> BTreeMap<String, ReplicaState> {
         self.seed.journal().states_in(&self.namespace)
     }
 
     /// The state of one Deployment.
-    pub async fn dependent(&self, name: &str) -> Result<Dependent> {
+    pub async fn dependent(&self, name: &str) -> Result<ReplicaState> {
         let state = self.dependents().await?.remove(name);
         state.with_context(|| format!("there is no {name}"))
     }
 
     /// What happened to the Deployments, from the beginning.
-    pub fn history(&self) -> Vec<Entry> {
+    pub fn history(&self) -> Vec<JournalEntry> {
         self.seed.journal().of(&self.namespace)
     }
 
     /// The names of resources in the order in which they first came to be so, from `from` on.
-    pub fn order(&self, from: usize, so: impl Fn(&Dependent) -> bool) -> Vec<String> {
+    pub fn order(&self, from: usize, so: impl Fn(&ReplicaState) -> bool) -> Vec<String> {
         let mut order = Vec::new();
         for entry in self.history().into_iter().skip(from) {
             if entry.state.as_ref().is_some_and(&so) && !order.contains(&entry.name) {
@@ -63,10 +63,10 @@ impl Shoot {
     }
 
     /// Probes so far: lists of leases that were answered, or where there is no audit log, requests
-    /// through the relay.
+    /// through the proxy.
     pub fn probes(&self) -> usize {
         if self.plane.server().is_none() {
-            return usize::try_from(self.relay.turns()).unwrap_or(usize::MAX);
+            return usize::try_from(self.proxy.turns()).unwrap_or(usize::MAX);
         }
         let is_probe = |asked: &&Asked| asked.resource == "leases" && asked.code == 200;
         self.asked().iter().filter(is_probe).count()
@@ -84,9 +84,9 @@ impl Shoot {
         .await
     }
 
-    /// Waits until no connection and no byte has come from the prober for so long.
+    /// Waits until no connection and no byte has come from the prober for this long.
     pub async fn silent_for(&self, quiet: Duration) -> Result<()> {
-        let traffic = || (self.relay.connections(), self.relay.bytes());
+        let traffic = || (self.proxy.connections(), self.proxy.bytes());
         let (mut last, mut since) = (traffic(), Instant::now());
         self.eventually("the prober leaves this shoot alone", async || {
             if traffic() != last {
@@ -126,7 +126,7 @@ impl Shoot {
         .await
     }
 
-    /// Waits until these Deployments are at so many replicas, with no trace of the prober.
+    /// Waits until these Deployments have their replicas back, with no trace of the prober.
     pub async fn free_at(&self, replicas: &[(&str, i64)]) -> Result<()> {
         self.all("all restored", replicas, |state, replicas| {
             state.is_free_at(*replicas)
@@ -138,7 +138,7 @@ impl Shoot {
         &self,
         what: &str,
         wanted: &[(&str, T)],
-        is: impl Fn(&Dependent, &T) -> bool,
+        is: impl Fn(&ReplicaState, &T) -> bool,
     ) -> Result<()> {
         self.eventually(what, async || {
             // The history must have it, too.
@@ -155,12 +155,12 @@ impl Shoot {
 
     /// The writes to replicas, memories and markers since this entry of the history. That pods
     /// follow is none.
-    pub fn writes_since(&self, from: usize) -> Vec<Entry> {
-        let wanted = |entry: &Entry| {
+    pub fn writes_since(&self, from: usize) -> Vec<JournalEntry> {
+        let wanted = |entry: &JournalEntry| {
             entry
                 .state
                 .clone()
-                .map(|state| Dependent { ready: 0, ..state })
+                .map(|state| ReplicaState { ready: 0, ..state })
         };
         let mut last = BTreeMap::new();
         let mut writes = Vec::new();
@@ -207,8 +207,8 @@ impl Shoot {
             "--- {}\n{} connections, {:?} bytes\nlast requests to the shoot:\n{}\nhistory:\n{}\nthe prober's log about it:\n{}\n\
              the end of the log, kept as {kept}:\n{}",
             self.namespace,
-            self.relay.connections(),
-            self.relay.bytes(),
+            self.proxy.connections(),
+            self.proxy.bytes(),
             recent.join("\n"),
             lines(&self.history()),
             tail(&log, 25, &self.namespace),
@@ -226,8 +226,8 @@ impl Shoot {
     }
 }
 
-fn lines(entries: &[Entry]) -> String {
-    let line = |entry: &Entry| {
+fn lines(entries: &[JournalEntry]) -> String {
+    let line = |entry: &JournalEntry| {
         let seconds = (entry.at - entries[0].at).as_secs_f64();
         let state = match &entry.state {
             Some(state) => state.to_string(),

@@ -9,13 +9,13 @@ use base64::engine::general_purpose::STANDARD;
 use chrono::TimeDelta;
 use serde_json::{Value, json};
 
-use super::{Body, Shoot};
+use super::{Body, ShootCluster};
 use crate::gardener::{self, CLUSTERS, PROBE, PROBE_SECRET, shoot_access};
 use crate::objects::path;
-use crate::seed::Dependent;
+use crate::seed::ReplicaState;
 use crate::wait::eventually;
 
-impl Shoot {
+impl ShootCluster {
     /// Creates a resource with replicas and waits until they are ready.
     pub async fn create_workload(
         &self,
@@ -32,7 +32,7 @@ impl Shoot {
         let (api, path) = (self.seed.api(), path(&object)?);
         api.create(&object).await?;
         eventually("the pods of a new resource are ready", async || {
-            let state = Dependent::of(&api.get(&path).await?);
+            let state = ReplicaState::of(&api.get(&path).await?);
             ensure!(state.ready == replicas, "{name}: {state}");
             Ok(())
         })
@@ -47,7 +47,7 @@ impl Shoot {
         self.set_machine_phase(name, "Running").await
     }
 
-    /// Lets nodes leave or join, with their Machines, until there are so many. Who joins renews
+    /// Lets nodes leave or join, with their Machines, until there are `count`. Who joins renews
     /// first after a phase of its own.
     pub async fn set_nodes(
         &mut self,
@@ -80,7 +80,7 @@ impl Shoot {
     /// Writes the Secret with a new token, as Gardener's token requestor does several times a day.
     pub async fn renew_secret(&self) -> Result<()> {
         let token = self.plane.api().token("kube-system", PROBE).await?;
-        self.write_secret(&self.kubeconfig(self.relay.address(), &token))
+        self.write_secret(&self.kubeconfig(self.proxy.address(), &token))
             .await
     }
 

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use crate::gardener;
 use crate::kube_api::KubeApi;
 use crate::objects::{items, name};
-use crate::renewers::{LeaseRenewers, Leases, stamp};
+use crate::renewers::{LeaseRenewers, LeaseWriter, stamp};
 
 const NODES: &str = "/api/v1/nodes";
 /// The collection of the nodes' leases.
@@ -172,7 +172,7 @@ pub fn renew_time(lease: &Value) -> Option<DateTime<Utc>> {
     Some(stamp.ok()?.to_utc())
 }
 
-impl Leases for KubeApi {
+impl LeaseWriter for KubeApi {
     async fn renew(&self, node: &str, ahead: TimeDelta) -> bool {
         let renewal = json!({"spec": {"renewTime": stamp(ahead)}});
         self.merge(&format!("{LEASES}/{node}"), &renewal)

@@ -9,26 +9,26 @@ use testbed::authority::Authority;
 /// No answer of a healthy server takes this long.
 pub const DEADLINE: Duration = Duration::from_secs(20);
 
-pub struct Bed {
+pub struct ApiBed {
     pub server: MemoryApi,
     pub http: reqwest::Client,
     pub token: String,
 }
 
-pub struct Answer {
+pub struct TestAnswer {
     pub code: u16,
     pub headers: reqwest::header::HeaderMap,
     pub body: Vec<u8>,
 }
 
-impl Answer {
+impl TestAnswer {
     pub fn json(&self) -> Value {
         serde_json::from_slice(&self.body)
             .unwrap_or_else(|error| panic!("{error}: {:?}", String::from_utf8_lossy(&self.body)))
     }
 }
 
-impl Bed {
+impl ApiBed {
     pub async fn start() -> Self {
         Self::with(Options::default()).await
     }
@@ -60,17 +60,20 @@ impl Bed {
             .bearer_auth(&self.token)
     }
 
-    pub async fn send(&self, request: reqwest::RequestBuilder) -> Result<Answer, reqwest::Error> {
+    pub async fn send(
+        &self,
+        request: reqwest::RequestBuilder,
+    ) -> Result<TestAnswer, reqwest::Error> {
         let response = request.send().await?;
         let (code, headers) = (response.status().as_u16(), response.headers().clone());
-        Ok(Answer {
+        Ok(TestAnswer {
             code,
             headers,
             body: response.bytes().await?.to_vec(),
         })
     }
 
-    async fn write(&self, method: &str, kind: &str, path: &str, body: &Value) -> Answer {
+    async fn write(&self, method: &str, kind: &str, path: &str, body: &Value) -> TestAnswer {
         self.send(
             self.request(method, path)
                 .header("content-type", kind)
@@ -80,24 +83,24 @@ impl Bed {
         .unwrap()
     }
 
-    pub async fn get(&self, path: &str) -> Answer {
+    pub async fn get(&self, path: &str) -> TestAnswer {
         self.send(self.request("GET", path)).await.unwrap()
     }
 
-    pub async fn put(&self, path: &str, body: &Value) -> Answer {
+    pub async fn put(&self, path: &str, body: &Value) -> TestAnswer {
         self.write("PUT", "application/json", path, body).await
     }
 
-    pub async fn post(&self, path: &str, body: &Value) -> Answer {
+    pub async fn post(&self, path: &str, body: &Value) -> TestAnswer {
         self.write("POST", "application/json", path, body).await
     }
 
-    pub async fn patch(&self, path: &str, body: &Value) -> Answer {
+    pub async fn patch(&self, path: &str, body: &Value) -> TestAnswer {
         self.write("PATCH", "application/merge-patch+json", path, body)
             .await
     }
 
-    pub async fn delete(&self, path: &str, body: &Value) -> Answer {
+    pub async fn delete(&self, path: &str, body: &Value) -> TestAnswer {
         self.write("DELETE", "application/json", path, body).await
     }
 }

@@ -4,12 +4,12 @@ use serde_json::json;
 use testbed::api::{Fault, Network, When};
 use testbed::gardener;
 
-use crate::client::{Bed, DEADLINE};
+use crate::client::{ApiBed, DEADLINE};
 
 const KCM: &str = "/apis/apps/v1/namespaces/n/deployments/kube-controller-manager";
 
-async fn bed() -> Bed {
-    let bed = Bed::start().await;
+async fn bed() -> ApiBed {
+    let bed = ApiBed::start().await;
     bed.server
         .store()
         .create(gardener::deployment("n", "kube-controller-manager", 2))
@@ -17,7 +17,7 @@ async fn bed() -> Bed {
     bed
 }
 
-fn replicas(bed: &Bed) -> i64 {
+fn replicas(bed: &ApiBed) -> i64 {
     bed.server
         .store()
         .get("deployments.apps", "n", "kube-controller-manager")

@@ -1,6 +1,6 @@
 use serde_json::{Value, json};
 
-use crate::client::Bed;
+use crate::client::ApiBed;
 
 fn names(list: &Value) -> Vec<&str> {
     list["items"]
@@ -15,8 +15,8 @@ fn node(name: &str, pool: &str) -> Value {
     json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": name, "labels": {"pool": pool}}})
 }
 
-async fn bed() -> Bed {
-    let bed = Bed::start().await;
+async fn bed() -> ApiBed {
+    let bed = ApiBed::start().await;
     for (at, name) in ["a", "b", "c", "d", "e"].into_iter().enumerate() {
         bed.server
             .store()

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use serde_json::json;
 use testbed::api::protobuf;
 
-use crate::client::Bed;
+use crate::client::ApiBed;
 
 const BOTH: &str = "application/vnd.kubernetes.protobuf,application/json;q=0.9";
 
@@ -68,7 +68,7 @@ fn number(message: &[u8], number: u64) -> u64 {
         .1
 }
 
-async fn raw(bed: &Bed, path: &str, kind: &str) -> Vec<u8> {
+async fn raw(bed: &ApiBed, path: &str, kind: &str) -> Vec<u8> {
     let answer = bed
         .send(bed.request("GET", path).header("accept", BOTH))
         .await
@@ -84,7 +84,7 @@ async fn raw(bed: &Bed, path: &str, kind: &str) -> Vec<u8> {
 
 #[tokio::test]
 async fn computed_lists_come_page_by_page_and_are_asked_for_each_time() {
-    let bed = Bed::start().await;
+    let bed = ApiBed::start().await;
     let asked = AtomicU64::new(0);
     bed.server.computed().set("nodes", move || {
         let moment = asked.fetch_add(1, Ordering::Relaxed);
@@ -135,7 +135,7 @@ async fn computed_lists_come_page_by_page_and_are_asked_for_each_time() {
 
 #[tokio::test]
 async fn errors_come_in_the_accepted_form() {
-    let bed = Bed::start().await;
+    let bed = ApiBed::start().await;
     let status = raw(&bed, "/api/v1/nodes/none", "Status").await;
     assert_eq!(
         (text(&status, 2), text(&status, 4), number(&status, 6)),

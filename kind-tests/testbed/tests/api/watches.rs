@@ -3,7 +3,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use testbed::api::Options;
 
-use crate::client::{Bed, DEADLINE};
+use crate::client::{ApiBed, DEADLINE};
 
 fn secret(name: &str, label: &str) -> Value {
     json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": name, "namespace": "n", "labels": {"l": label}}})
@@ -15,7 +15,7 @@ struct Lines {
 }
 
 impl Lines {
-    async fn open(bed: &Bed, query: &str) -> Self {
+    async fn open(bed: &ApiBed, query: &str) -> Self {
         let response = bed
             .request(
                 "GET",
@@ -63,7 +63,7 @@ fn event(kind: &str, name: &str) -> (String, String) {
 
 #[tokio::test]
 async fn a_watch_without_version_begins_with_what_there_is() {
-    let bed = Bed::start().await;
+    let bed = ApiBed::start().await;
     let store = bed.server.store();
     store.create(secret("a", "x")).unwrap();
     let mut lines = Lines::open(&bed, "").await;
@@ -78,7 +78,7 @@ async fn a_watch_without_version_begins_with_what_there_is() {
 
 #[tokio::test]
 async fn objects_that_come_to_match_or_cease_to_are_added_and_deleted() {
-    let bed = Bed::start().await;
+    let bed = ApiBed::start().await;
     let store = bed.server.store();
     store.create(secret("a", "no")).unwrap();
     let version = store.revision();
@@ -96,7 +96,7 @@ async fn objects_that_come_to_match_or_cease_to_are_added_and_deleted() {
 
 #[tokio::test]
 async fn a_short_history_forgets_old_versions() {
-    let bed = Bed::with(Options {
+    let bed = ApiBed::with(Options {
         history: 2,
         ..Options::default()
     })
@@ -114,7 +114,7 @@ async fn a_short_history_forgets_old_versions() {
 
 #[tokio::test]
 async fn watches_end_when_broken_or_out_of_time() {
-    let bed = Bed::start().await;
+    let bed = ApiBed::start().await;
     let mut lines = Lines::open(&bed, "&timeoutSeconds=0").await;
     assert_eq!(lines.next().await, None);
     let mut lines = Lines::open(&bed, "").await;
@@ -124,7 +124,7 @@ async fn watches_end_when_broken_or_out_of_time() {
 
 #[tokio::test]
 async fn only_watches_that_allow_them_get_bookmarks() {
-    let bed = Bed::with(Options {
+    let bed = ApiBed::with(Options {
         bookmark_interval: Duration::from_millis(1),
         ..Options::default()
     })

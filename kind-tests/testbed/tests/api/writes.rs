@@ -2,12 +2,12 @@ use serde_json::json;
 use testbed::api::{Options, Resource, Rule, User};
 use testbed::gardener;
 
-use crate::client::Bed;
+use crate::client::ApiBed;
 
 const KCM: &str = "/apis/apps/v1/namespaces/shoot--demo--a/deployments/kube-controller-manager";
 
-async fn bed() -> Bed {
-    let bed = Bed::start().await;
+async fn bed() -> ApiBed {
+    let bed = ApiBed::start().await;
     bed.server
         .store()
         .create(gardener::deployment(
@@ -141,7 +141,7 @@ async fn a_put_needs_the_newest_version_and_leases_need_one_at_all() {
 #[tokio::test]
 async fn replicas_are_read_and_written_through_scale() {
     let widget = Resource::custom("example.org/v1", "widgets", "Widget").with_scale();
-    let bed = Bed::with(Options {
+    let bed = ApiBed::with(Options {
         resources: vec![widget],
         ..Options::default()
     })

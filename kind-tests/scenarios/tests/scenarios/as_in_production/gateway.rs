@@ -7,10 +7,10 @@ use std::time::Duration;
 
 use anyhow::{Result, bail, ensure};
 use chrono::TimeDelta;
-use testbed::relay::{Path, Relay};
-use testbed::renewers::{LeaseRenewers, Leases};
+use testbed::proxy::{ProxyMode, TcpProxy};
+use testbed::renewers::{LeaseRenewers, LeaseWriter};
 use testbed::shoot::{Body, CA, KCM, MCM};
-use testbed::{KubeApi, Prober, ProberConfig, Shoot, own_scenario};
+use testbed::{KubeApi, Prober, ProberConfig, ShootCluster, own_scenario};
 use tokio::time::{Instant, sleep_until};
 
 use super::{all_are, manager, shoot};
@@ -30,7 +30,7 @@ struct Ways {
     noticed: Arc<OnceLock<Instant>>,
 }
 
-impl Leases for Ways {
+impl LeaseWriter for Ways {
     async fn renew(&self, node: &str, ahead: TimeDelta) -> bool {
         let noticed = async {
             match self.noticed.get() {
@@ -48,7 +48,7 @@ impl Leases for Ways {
 
 /// For how long a Deployment was at 0 replicas, where it was taken down and brought back once since
 /// this entry of the history.
-fn at_zero(shoot: &Shoot, name: &str, from: usize) -> Result<Duration> {
+fn at_zero(shoot: &ShootCluster, name: &str, from: usize) -> Result<Duration> {
     let writes: Vec<_> = shoot
         .writes_since(from)
         .into_iter()
@@ -64,11 +64,11 @@ fn at_zero(shoot: &Shoot, name: &str, from: usize) -> Result<Duration> {
 fn a_gateway_that_dies_with_most_nodes_takes_a_shoot_down_until_its_kubelets_notice_and_no_node_is_given_up()
 -> Result<()> {
     own_scenario(
-        "needs a kube-controller-manager of the test bed's own",
+        "needs a kube-controller-manager of the testbed's own",
         async |bed| {
             let seed = bed.own_seed().await?;
             let shoot = shoot(bed, &seed, "gateway", 3, Body::default()).await?;
-            let gateway = Relay::start(shoot.plane.address()).await?;
+            let gateway = TcpProxy::start(shoot.plane.address()).await?;
             let through = shoot.plane.admin_kubeconfig().replace(
                 &shoot.plane.url(),
                 &format!("https://{}", gateway.address()),
@@ -89,7 +89,7 @@ fn a_gateway_that_dies_with_most_nodes_takes_a_shoot_down_until_its_kubelets_not
             shoot.after_probes(1).await?;
 
             let begin = shoot.history().len();
-            gateway.set(Path::Stalled);
+            gateway.set(ProxyMode::Stalled);
             ensure!(
                 ways.noticed.set(Instant::now() + UNTIL_NOTICED).is_ok(),
                 "it dies once"

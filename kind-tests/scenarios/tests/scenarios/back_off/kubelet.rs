@@ -9,14 +9,14 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use nix::sys::signal::Signal;
-use testbed::control_plane::{ApiServer, hold_port};
+use testbed::control_plane::{ApiServer, reserve_port};
 use testbed::seed::ControlPlane;
 use testbed::{PATIENCE, eventually};
 use tokio::net::{TcpSocket, TcpStream};
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep, sleep_until};
 
-use crate::weeder::plane::{Plane, State};
+use crate::weeder::plane::{Plane, PodPhase};
 
 /// kube-apiserver's role among the pods of a control plane.
 const ROLE: &str = "apiserver";
@@ -33,7 +33,7 @@ const FAILURES: u32 = 3;
 
 /// The container of the pod that is there now.
 #[derive(Clone, Debug)]
-pub struct Container {
+pub struct CrashingContainer {
     /// The pod's name and UID.
     pub pod: (String, String),
     /// How often it was restarted.
@@ -59,7 +59,7 @@ pub struct Kubelet<'a> {
     server: &'a ApiServer,
     /// The server's port, which must stay its own while it is away.
     _port: TcpSocket,
-    reports: watch::Sender<Option<Container>>,
+    reports: watch::Sender<Option<CrashingContainer>>,
 }
 
 impl<'a> Kubelet<'a> {
@@ -80,13 +80,13 @@ impl<'a> Kubelet<'a> {
             plane,
             shoot,
             server,
-            _port: hold_port(shoot.address().port())?,
+            _port: reserve_port(shoot.address().port())?,
             reports: watch::Sender::new(None),
         })
     }
 
     /// What becomes of the container.
-    pub fn containers(&self) -> watch::Receiver<Option<Container>> {
+    pub fn containers(&self) -> watch::Receiver<Option<CrashingContainer>> {
         self.reports.subscribe()
     }
 
@@ -116,7 +116,7 @@ impl<'a> Kubelet<'a> {
     /// Starts the container again and again.
     async fn keep_running(&self, pod: &(String, String)) -> Result<Infallible> {
         let mut wait = Duration::ZERO;
-        let mut container = Container {
+        let mut container = CrashingContainer {
             pod: pod.clone(),
             restarts: 0,
             started: Instant::now(),
@@ -129,7 +129,7 @@ impl<'a> Kubelet<'a> {
             if !wait.is_zero() {
                 sleep_until(due).await;
                 self.plane
-                    .report(&container.pod.0, State::Crashing, container.restarts)
+                    .report(&container.pod.0, PodPhase::Crashing, container.restarts)
                     .await?;
             }
             container.restarts += 1;
@@ -138,7 +138,7 @@ impl<'a> Kubelet<'a> {
     }
 
     /// Runs the container until it ends, or is ended because it was ready and is no longer alive.
-    async fn run_once(&self, container: &mut Container) -> Result<()> {
+    async fn run_once(&self, container: &mut CrashingContainer) -> Result<()> {
         container.started = Instant::now();
         let mut process = self.server.run()?;
         self.report(container, Phase::Starting).await?;
@@ -168,12 +168,12 @@ impl<'a> Kubelet<'a> {
     }
 
     /// Writes the pod's status on the seed, and reports it to whoever waits for it.
-    async fn report(&self, container: &mut Container, phase: Phase) -> Result<()> {
+    async fn report(&self, container: &mut CrashingContainer, phase: Phase) -> Result<()> {
         container.phase = phase;
         let state = match phase {
-            Phase::Starting => State::NotReady,
-            Phase::Ready => State::Ready,
-            Phase::Ended(_) => State::Terminated,
+            Phase::Starting => PodPhase::NotReady,
+            Phase::Ready => PodPhase::Ready,
+            Phase::Ended(_) => PodPhase::Terminated,
         };
         self.plane
             .report(&container.pod.0, state, container.restarts)

@@ -7,18 +7,18 @@ use chrono::{DateTime, Utc};
 use nix::sys::signal::Signal;
 use testbed::log::tail;
 use testbed::process::Process;
-use testbed::{Bed, PATIENCE, Seed, eventually};
+use testbed::{PATIENCE, SeedCluster, Testbed, eventually};
 
 use super::LEASE;
 
 /// A running replica with the times of ours.
-pub struct Go {
+pub struct GoReplica {
     process: Process,
     log: PathBuf,
 }
 
-impl Go {
-    pub async fn start(bed: &Bed, seed: &Seed, identity: &str) -> Result<Self> {
+impl GoReplica {
+    pub async fn start(bed: &Testbed, seed: &SeedCluster, identity: &str) -> Result<Self> {
         let program = bed.programs().await?.join("client-go-election");
         let kubeconfig = seed.folder().join(format!("kubeconfig-{identity}"));
         std::fs::write(&kubeconfig, seed.prober_kubeconfig().await?)?;

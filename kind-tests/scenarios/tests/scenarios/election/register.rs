@@ -5,15 +5,15 @@ use std::sync::Arc;
 use anyhow::{Context, Result, ensure};
 use chrono::{DateTime, Utc};
 use parking_lot::Mutex;
-use testbed::kube_api::Change;
-use testbed::{Seed, eventually};
+use testbed::kube_api::ObjectChange;
+use testbed::{SeedCluster, eventually};
 use tokio::task::JoinSet;
 
 use crate::LEASES;
 
 /// One state of the Lease.
 #[derive(Clone, Debug)]
-pub struct Entry {
+pub struct LeaseEntry {
     pub holder: String,
     pub acquired: DateTime<Utc>,
     pub renewed: DateTime<Utc>,
@@ -21,18 +21,20 @@ pub struct Entry {
 
 /// All states of the Lease, in order.
 pub struct Register {
-    entries: Arc<Mutex<Vec<Entry>>>,
+    entries: Arc<Mutex<Vec<LeaseEntry>>>,
     _task: JoinSet<()>,
 }
 
 impl Register {
-    pub fn of(seed: &Seed) -> Self {
+    pub fn of(seed: &SeedCluster) -> Self {
         let entries = Arc::new(Mutex::new(Vec::new()));
         let mut task = JoinSet::new();
         let (api, book) = (seed.api().clone(), entries.clone());
         task.spawn(async move {
             let note = |change| {
-                let Change::Set(lease) = change else { return };
+                let ObjectChange::Set(lease) = change else {
+                    return;
+                };
                 let time = |field: &str| {
                     lease["spec"][field]
                         .as_str()
@@ -43,7 +45,7 @@ impl Register {
                     .as_str()
                     .unwrap_or_default()
                     .to_owned();
-                let entry = Entry {
+                let entry = LeaseEntry {
                     holder,
                     acquired: time("acquireTime"),
                     renewed: time("renewTime"),
@@ -59,7 +61,7 @@ impl Register {
         }
     }
 
-    fn all(&self) -> Vec<Entry> {
+    fn all(&self) -> Vec<LeaseEntry> {
         self.entries.lock().clone()
     }
 
@@ -72,7 +74,7 @@ impl Register {
 
     /// Waits until a replica holds the Lease other than these; returns its first entry and the last
     /// one before it.
-    pub async fn next(&self, known: &[&str]) -> Result<(Entry, Option<Entry>)> {
+    pub async fn next(&self, known: &[&str]) -> Result<(LeaseEntry, Option<LeaseEntry>)> {
         eventually("another leader", async || {
             let all = self.all();
             let first = all.iter().position(|entry| {
@@ -87,7 +89,7 @@ impl Register {
         .await
     }
 
-    /// Waits for renewals of the one who leads.
+    /// Waits for renewals of the leader.
     pub async fn renewals(&self, count: usize) -> Result<()> {
         let begin = self.all().len();
         eventually("renewals", async || {

@@ -9,7 +9,7 @@ use std::time::Duration;
 use anyhow::{Result, ensure};
 use testbed::authority::{Authority, Serving};
 use testbed::usage::Usage;
-use testbed::{ProberConfig, Shoot, ShootPlan, own_scenario};
+use testbed::{ProberConfig, ShootCluster, ShootPlan, own_scenario};
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
@@ -129,7 +129,8 @@ fn a_hostile_api_server_costs_neither_memory_nor_a_verdict_nor_other_shoots() ->
             )
             .await?;
             let other =
-                Shoot::create(bed, &shoot.seed, "hostile-other", ShootPlan::default()).await?;
+                ShootCluster::create(bed, &shoot.seed, "hostile-other", ShootPlan::default())
+                    .await?;
             other.after_probes(2).await?;
             let before = Usage::of(prober.id())?.most;
             let begin = shoot.history().len();
@@ -173,7 +174,7 @@ fn a_hostile_api_server_costs_neither_memory_nor_a_verdict_nor_other_shoots() ->
             let mut last = None;
             for (what, script) in scripts {
                 let hostile = Hostile::start(bed.authority().await?, script).await?;
-                shoot.relay.redirect(hostile.address);
+                shoot.proxy.redirect(hostile.address);
                 // From the first one on there is an outage, of which nobody can tell.
                 shoot.nodes.cut_all();
                 shoot
@@ -193,7 +194,7 @@ fn a_hostile_api_server_costs_neither_memory_nor_a_verdict_nor_other_shoots() ->
             through_an_outage(&other).await?;
             shoot.untouched_since(begin)?;
             drop(last);
-            shoot.relay.redirect(shoot.plane.address());
+            shoot.proxy.redirect(shoot.plane.address());
             shoot.held_down(&DOWN).await?;
             comes_back(&shoot).await?;
             other.end().await?;

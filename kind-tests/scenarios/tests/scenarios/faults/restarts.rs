@@ -3,14 +3,14 @@
 
 use anyhow::{Context, Result, ensure};
 use nix::sys::signal::Signal;
-use testbed::{Seed, ShootPlan, own_scenario};
+use testbed::{SeedCluster, ShootPlan, own_scenario};
 
 use crate::weeder::ground::{Ground, no_window};
 use crate::weeder::on_ground;
 use crate::weeder::plane::Plane;
 use crate::{PATIENT, alone, end_alone, shows, through_an_outage, with_args};
 
-pub fn kill(seed: &Seed) -> Result<()> {
+pub fn kill(seed: &SeedCluster) -> Result<()> {
     seed.plane()
         .server()
         .context("own")?
@@ -18,12 +18,12 @@ pub fn kill(seed: &Seed) -> Result<()> {
         .signal(Signal::SIGKILL)
 }
 
-pub async fn start_again(seed: &Seed) -> Result<()> {
+pub async fn start_again(seed: &SeedCluster) -> Result<()> {
     seed.plane().server().context("own")?.start_again().await
 }
 
 /// How often the Clusters have been listed.
-fn lists(seed: &Seed) -> usize {
+fn lists(seed: &SeedCluster) -> usize {
     seed.asked()
         .iter()
         .filter(|asked| asked.verb == "list" && asked.resource == "clusters" && asked.code == 200)

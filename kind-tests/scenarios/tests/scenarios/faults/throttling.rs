@@ -6,7 +6,7 @@ use anyhow::{Result, ensure};
 use serde_json::{Value, json};
 use testbed::gardener::{PROBE_USER, PROBER_USER};
 use testbed::kube_api::KubeApi;
-use testbed::{ProberConfig, Shoot, ShootPlan, eventually, own_scenario};
+use testbed::{ProberConfig, ShootCluster, ShootPlan, eventually, own_scenario};
 use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 
@@ -204,7 +204,7 @@ fn a_seed_that_rejects_writes_by_priority_and_fairness_is_asked_again_until_all_
 }
 
 /// How many writes the seed has answered with 429.
-fn rejected(shoot: &Shoot) -> usize {
+fn rejected(shoot: &ShootCluster) -> usize {
     shoot
         .asked_of_seed()
         .iter()

@@ -5,17 +5,17 @@ use std::time::Duration;
 use anyhow::{Context, Result, ensure};
 use testbed::gardener::{GARDEN, seed_access, shoot_access, weeder_access};
 use testbed::shoot::KCM;
-use testbed::{Prober, Seed, Shoot, ShootPlan, eventually, scenario};
+use testbed::{Prober, SeedCluster, ShootCluster, ShootPlan, eventually, scenario};
 
 use super::rights::Rights;
 use crate::election::{ends_with_1, leading};
 use crate::weeder::ground::Ground;
 use crate::weeder::on_ground;
-use crate::weeder::plane::{Plane, State};
+use crate::weeder::plane::{Plane, PodPhase};
 use crate::{DOWN, LEASES, QUICK, UP, alone, end_alone, logs, shows, with_args};
 
 /// How many Events in garden have this reason.
-async fn events(seed: &Seed, reason: &str) -> Result<usize> {
+async fn events(seed: &SeedCluster, reason: &str) -> Result<usize> {
     let events = seed
         .api()
         .get(&format!("/api/v1/namespaces/{GARDEN}/events"))
@@ -119,7 +119,7 @@ fn a_prober_that_loses_a_right_says_so_and_goes_on_once_it_has_it_again() -> Res
 fn a_prober_that_may_not_take_the_lease_waits_and_says_so() -> Result<()> {
     scenario(async |bed| {
         let seed = bed.own_seed().await?;
-        let shoot = Shoot::create(
+        let shoot = ShootCluster::create(
             bed,
             &seed,
             "lease-rights",
@@ -184,7 +184,7 @@ fn a_weeder_that_may_not_delete_says_so_and_deletes_in_the_same_window_once_it_m
         let plane = Plane::on(&ground, "rights", 1).await?;
         rights.without("pods", &["delete"]).await?;
         let servers = plane.outage(None).await?;
-        plane.all("main", State::Ready).await?;
+        plane.all("main", PodPhase::Ready).await?;
         shows(
             weeder.log_file(),
             "dwd_weeder_deletions_total{result=\"forbidden\"}",

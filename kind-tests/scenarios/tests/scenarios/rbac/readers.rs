@@ -3,10 +3,10 @@
 
 use anyhow::{Context, Result, ensure};
 use futures::future::try_join_all;
-use testbed::agent::Agent;
+use testbed::agent::RunningAgent;
 use testbed::gardener::{seed_access, weeder_access};
 use testbed::page::metrics;
-use testbed::{Prober, Seed, Shoot, ShootPlan, eventually, scenario};
+use testbed::{Prober, SeedCluster, ShootCluster, ShootPlan, eventually, scenario};
 
 use super::rights::Rights;
 use crate::weeder::ground::Ground;
@@ -41,7 +41,7 @@ const READ: [(&str, Option<&str>, &str); 5] = [
 const COMPLETE: &str = "dwd_probes_total{stage=\"leases\",result=\"complete\"}";
 
 /// Waits until an agent's log says which resource may not be listed or watched.
-async fn says(agent: &Agent, verb: &str, resource: &str) -> Result<()> {
+async fn says(agent: &RunningAgent, verb: &str, resource: &str) -> Result<()> {
     let forbidden = format!("cannot {verb} resource");
     let named = |line: &serde_json::Value| {
         line.to_string()
@@ -73,7 +73,7 @@ struct Account<'a> {
 impl<'a> Account<'a> {
     async fn without(
         rights: &'a Rights<'a>,
-        seed: &Seed,
+        seed: &SeedCluster,
         verb: &str,
         resource: &str,
     ) -> Result<Self> {
@@ -122,7 +122,7 @@ impl<'a> Account<'a> {
 fn what_a_prober_may_not_list_or_watch_it_says() -> Result<()> {
     scenario(async |bed| {
         let seed = bed.own_seed().await?;
-        let shoot = Shoot::create(
+        let shoot = ShootCluster::create(
             bed,
             &seed,
             "unread",

@@ -5,7 +5,7 @@ use chrono::{DateTime, Utc};
 
 use super::ground::Ground;
 use super::on_ground;
-use super::plane::{ETCD, Plane, State};
+use super::plane::{ETCD, Plane, PodPhase};
 use crate::QUICK;
 use crate::election::register::Register;
 use crate::election::{identity, leading};
@@ -28,7 +28,7 @@ fn when_the_leader_is_killed_or_ends_the_other_weeder_leads_and_weeds() -> Resul
         // etcd comes back while nobody leads.
         let servers = plane.outage(Some(&first)).await?;
         first.kill().await?;
-        plane.all("main", State::Ready).await?;
+        plane.all("main", PodPhase::Ready).await?;
         plane.service(ETCD, true).await?;
         plane.replaced("apiserver", &servers).await?;
         let two = leading(&second).await?;

@@ -8,12 +8,12 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use anyhow::{Result, ensure};
 use serde_json::json;
-use testbed::agent::{Agent, Kind, Start};
+use testbed::agent::{AgentKind, AgentStart, RunningAgent};
 use testbed::audit::Asked;
 use testbed::gardener::{GARDEN, WEEDER, weeder_access};
 use testbed::log::tail;
 use testbed::process::Process;
-use testbed::{Bed, Seed, eventually};
+use testbed::{SeedCluster, Testbed, eventually};
 use tokio::sync::Mutex;
 
 use crate::election::leading;
@@ -28,16 +28,16 @@ pub struct Ground {
     weeders: AtomicUsize,
     _controllers: Process,
     /// The last to be dropped, since another scenario has it then.
-    pub seed: Arc<Seed>,
+    pub seed: Arc<SeedCluster>,
 }
 
 /// What ordinary scenarios share.
-static SHARED: Mutex<Option<(Arc<Ground>, Agent)>> = Mutex::const_new(None);
+static SHARED: Mutex<Option<(Arc<Ground>, RunningAgent)>> = Mutex::const_new(None);
 
 impl Ground {
     /// The ground with one weeder that ordinary scenarios share. Another one where that weeder has
     /// ended.
-    pub async fn shared(bed: &'static Bed) -> Result<Arc<Self>> {
+    pub async fn shared(bed: &'static Testbed) -> Result<Arc<Self>> {
         let mut shared = SHARED.lock().await;
         if let Some((ground, weeder)) = &mut *shared
             && weeder.ended()?.is_none()
@@ -51,7 +51,7 @@ impl Ground {
     }
 
     /// A ground for one scenario, with no weeder yet.
-    pub async fn own(bed: &'static Bed) -> Result<Arc<Self>> {
+    pub async fn own(bed: &'static Testbed) -> Result<Arc<Self>> {
         let seed = bed.own_seed().await?;
         seed.api().create_all(&weeder_access()).await?;
         let node = json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": NODE, "labels": {"bed": "weeder"}}});
@@ -79,7 +79,7 @@ impl Ground {
     }
 
     /// Starts a weeder with Gardener's arguments and these.
-    pub async fn weeder(&self, args: &[&str]) -> Result<Agent> {
+    pub async fn weeder(&self, args: &[&str]) -> Result<RunningAgent> {
         let serial = self.weeders.fetch_add(1, Ordering::Relaxed);
         let token = self.seed.api().token(GARDEN, WEEDER).await?;
         let kubeconfig = self
@@ -87,18 +87,18 @@ impl Ground {
             .plane()
             .kubeconfig(&self.seed.plane().url(), &token);
         let name = format!("weeder-{serial}");
-        let start = Start::new(
-            Kind::Weeder,
+        let start = AgentStart::new(
+            AgentKind::Weeder,
             self.seed.folder(),
             &name,
             &kubeconfig,
-            Kind::Weeder.config(),
+            AgentKind::Weeder.config(),
         )?;
         start.with(args.iter().copied()).run()
     }
 
     /// Starts one and waits until it leads and watches.
-    pub async fn leader(&self, args: &[&str]) -> Result<Agent> {
+    pub async fn leader(&self, args: &[&str]) -> Result<RunningAgent> {
         let weeder = self.weeder(args).await?;
         leading(&weeder).await?;
         self.watched().await?;
@@ -166,6 +166,6 @@ impl Ground {
 }
 
 /// Waits until a weeder knows of every outage: no window is open.
-pub async fn no_window(weeder: &Agent) -> Result<()> {
+pub async fn no_window(weeder: &RunningAgent) -> Result<()> {
     shows(weeder.log_file(), "dwd_weeder_windows_open", 0.0..=0.0).await
 }

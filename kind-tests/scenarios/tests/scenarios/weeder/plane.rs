@@ -6,9 +6,9 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
-use testbed::agent::Agent;
+use testbed::agent::RunningAgent;
 use testbed::kube_api::KubeApi;
-use testbed::{Bed, eventually, gardener, unique};
+use testbed::{Testbed, eventually, gardener, unique};
 
 use super::ground::{Ground, NODE, no_window};
 
@@ -19,7 +19,7 @@ pub const API: &str = "kube-apiserver";
 
 /// How a pod is.
 #[derive(Clone, Copy, PartialEq)]
-pub enum State {
+pub enum PodPhase {
     Ready,
     NotReady,
     /// It waits in CrashLoopBackOff, and its kubelet says so.
@@ -37,7 +37,7 @@ pub struct Plane {
 
 impl Plane {
     /// A control plane on the shared ground.
-    pub async fn create(bed: &'static Bed, name: &str, etcd: usize) -> Result<Self> {
+    pub async fn create(bed: &'static Testbed, name: &str, etcd: usize) -> Result<Self> {
         Self::on(&Ground::shared(bed).await?, name, etcd).await
     }
 
@@ -113,7 +113,7 @@ impl Plane {
     }
 
     /// All pods of a role are so.
-    pub async fn all(&self, role: &str, state: State) -> Result<()> {
+    pub async fn all(&self, role: &str, state: PodPhase) -> Result<()> {
         for (name, _) in self.pods(role).await? {
             self.set(&name, state).await?;
         }
@@ -121,12 +121,12 @@ impl Plane {
     }
 
     /// A pod is so.
-    pub async fn set(&self, name: &str, state: State) -> Result<()> {
+    pub async fn set(&self, name: &str, state: PodPhase) -> Result<()> {
         self.report(name, state, 9).await
     }
 
     /// A pod is so, and its container has been restarted so often.
-    pub async fn report(&self, name: &str, state: State, restarts: u32) -> Result<()> {
+    pub async fn report(&self, name: &str, state: PodPhase, restarts: u32) -> Result<()> {
         let path = format!("{}/{name}/status", self.path("/api/v1", "pods"));
         self.api()
             .merge(&path, &json!({"status": status(state, restarts)}))
@@ -175,19 +175,19 @@ impl Plane {
 
     /// etcd becomes unready, and kube-apiserver crash-loops; its pods. A weeder that has opened a
     /// window before is to know of the former first.
-    pub async fn outage(&self, weeder: Option<&Agent>) -> Result<Vec<(String, String)>> {
-        self.all("main", State::NotReady).await?;
+    pub async fn outage(&self, weeder: Option<&RunningAgent>) -> Result<Vec<(String, String)>> {
+        self.all("main", PodPhase::NotReady).await?;
         self.unready(ETCD).await?;
         if let Some(weeder) = weeder {
             no_window(weeder).await?;
         }
-        self.all("apiserver", State::Crashing).await?;
+        self.all("apiserver", PodPhase::Crashing).await?;
         self.pods("apiserver").await
     }
 
     /// etcd is ready again, and these pods of kube-apiserver are replaced.
     pub async fn recovery(&self, servers: &[(String, String)]) -> Result<()> {
-        self.all("main", State::Ready).await?;
+        self.all("main", PodPhase::Ready).await?;
         self.replaced("apiserver", servers).await.map(drop)
     }
 
@@ -272,7 +272,7 @@ impl Plane {
             .filter(|(name, _)| name != "namesake")
             .collect();
         for (name, _) in &own {
-            self.set(name, State::Crashing).await?;
+            self.set(name, PodPhase::Crashing).await?;
         }
         eventually("the barrier's deletion", async || {
             let pods = self.pods("apiserver").await?;
@@ -284,16 +284,18 @@ impl Plane {
 }
 
 /// What a kubelet says of a pod.
-fn status(state: State, restarts: u32) -> Value {
+fn status(state: PodPhase, restarts: u32) -> Value {
     static ADDRESSES: AtomicU32 = AtomicU32::new(1);
     let number = ADDRESSES.fetch_add(1, Ordering::Relaxed);
     let ip = format!("10.1.{}.{}", number / 250, number % 250 + 1);
     let container = match state {
-        State::Crashing => json!({"waiting": {"reason": "CrashLoopBackOff"}}),
-        State::Terminated => json!({"terminated": {"exitCode": 1, "reason": "Error"}}),
-        State::Ready | State::NotReady => json!({"running": {"startedAt": "2026-01-01T00:00:00Z"}}),
+        PodPhase::Crashing => json!({"waiting": {"reason": "CrashLoopBackOff"}}),
+        PodPhase::Terminated => json!({"terminated": {"exitCode": 1, "reason": "Error"}}),
+        PodPhase::Ready | PodPhase::NotReady => {
+            json!({"running": {"startedAt": "2026-01-01T00:00:00Z"}})
+        }
     };
-    let ready = state == State::Ready;
+    let ready = state == PodPhase::Ready;
     json!({
         "phase": "Running", "podIP": ip, "podIPs": [{"ip": ip}],
         "conditions": [{"type": "Ready", "status": if ready { "True" } else { "False" }}],

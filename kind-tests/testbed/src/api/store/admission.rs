@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::api::{
-    object::{Object, merge},
+    object::{StoredObject, merge},
     requests::Record,
     resource::Resource,
     status::{ApiError, bad_request, check_precondition, conflict, invalid},
@@ -25,7 +25,7 @@ const FIXED: [&str; 7] = [
 /// test may change the status and the deletion, whatever the version is.
 pub(super) fn admit(
     resource: &Resource,
-    old: &Object,
+    old: &StoredObject,
     new: &mut Value,
     client: Option<&Record>,
 ) -> Result<(), ApiError> {
@@ -70,7 +70,7 @@ pub(super) fn admit(
     Ok(())
 }
 
-fn restore(new: &mut Value, old: &Object, fixed: &[&str]) {
+fn restore(new: &mut Value, old: &StoredObject, fixed: &[&str]) {
     for key in fixed {
         set_or_remove(&mut new["metadata"], key, &old.value["metadata"][*key]);
     }

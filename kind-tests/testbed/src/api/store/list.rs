@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::{Store, matching};
 use crate::api::{
-    object::Object,
+    object::StoredObject,
     resource::Resource,
     selector::Filter,
     status::{ApiError, bad_request, of_code},
@@ -72,11 +72,11 @@ pub(super) struct ListSnapshot {
     id: u64,
     revision: u64,
     resource: Arc<Resource>,
-    objects: Vec<Arc<Object>>,
+    objects: Vec<Arc<StoredObject>>,
 }
 
 impl ListSnapshot {
-    fn page(&self, start: usize, limit: usize) -> ListPage<Arc<Object>> {
+    fn page(&self, start: usize, limit: usize) -> ListPage<Arc<StoredObject>> {
         let token = |end| format!("{}.{end}", self.id);
         ListPage::of(&self.objects, start, limit, self.revision, token)
     }
@@ -87,7 +87,7 @@ impl Store {
         &self,
         resource: &Arc<Resource>,
         query: &ListQuery,
-    ) -> Result<ListPage<Arc<Object>>, ApiError> {
+    ) -> Result<ListPage<Arc<StoredObject>>, ApiError> {
         let mut state = self.lock();
         if !query.token.is_empty() {
             let (id, start) =

@@ -13,7 +13,7 @@ use super::{
     key,
 };
 use crate::api::{
-    object::{Object, merge},
+    object::{StoredObject, merge},
     requests::Record,
     resource::Resource,
     status::{ApiError, already_exists, bad_request, check_precondition},
@@ -28,7 +28,7 @@ impl Store {
         namespace: &str,
         mut value: Value,
         client: Option<&Record>,
-    ) -> Result<Arc<Object>, ApiError> {
+    ) -> Result<Arc<StoredObject>, ApiError> {
         let state = self.lock();
         set_type(resource, &mut value)?;
         if !metadata(&value, "resourceVersion").is_empty() {
@@ -58,7 +58,7 @@ impl Store {
         name: &str,
         client: Option<&Record>,
         change: impl FnOnce(&mut Value),
-    ) -> Result<Arc<Object>, ApiError> {
+    ) -> Result<Arc<StoredObject>, ApiError> {
         let state = self.lock();
         let old = state.found(resource, namespace, name)?;
         let mut value = old.value.clone();
@@ -86,7 +86,7 @@ impl Store {
         name: &str,
         preconditions: &Preconditions,
         client: Option<&Record>,
-    ) -> Result<(Arc<Object>, bool), ApiError> {
+    ) -> Result<(Arc<StoredObject>, bool), ApiError> {
         let state = self.lock();
         let old = state.found(resource, namespace, name)?;
         let check = |field, wanted: &Option<String>, is: &str| {
@@ -113,14 +113,14 @@ impl Store {
         &self,
         mut state: MutexGuard<'_, StoreState>,
         resource: &Arc<Resource>,
-        before: Option<Arc<Object>>,
+        before: Option<Arc<StoredObject>>,
         mut value: Value,
         deleted: bool,
         client: Option<&Record>,
-    ) -> Arc<Object> {
+    ) -> Arc<StoredObject> {
         let revision = state.revision + 1;
         value["metadata"]["resourceVersion"] = json!(revision.to_string());
-        let after = Arc::new(Object::new(resource.clone(), revision, value));
+        let after = Arc::new(StoredObject::new(resource.clone(), revision, value));
         let table = state.tables.entry(resource.clone()).or_default();
         if deleted {
             table.remove(&key(&after.value));

@@ -1,4 +1,4 @@
-//! A relay in front of a shoot's API server: it counts what passes and can hold it up in the ways a
+//! A proxy in front of a shoot's API server: it counts what passes and can hold it up in the ways a
 //! network does.
 
 use std::net::SocketAddr;
@@ -11,9 +11,9 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
-/// What the relay does with connections, old and new.
+/// What the proxy does with connections, old and new.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Path {
+pub enum ProxyMode {
     /// Bytes pass in both directions.
     Open,
     /// New connections are accepted and nothing ever passes; old ones stay open and stand still. A
@@ -29,7 +29,7 @@ pub enum Path {
 }
 
 #[derive(Default)]
-struct Counters {
+struct ProxyCounters {
     accepted: AtomicU64,
     requests: AtomicU64,
     up: AtomicU64,
@@ -37,8 +37,8 @@ struct Counters {
 }
 
 #[derive(Clone, Copy)]
-struct Route {
-    path: Path,
+struct ProxyRoute {
+    path: ProxyMode,
     target: SocketAddr,
     /// Grows when every open connection is to be closed.
     epoch: u64,
@@ -46,28 +46,28 @@ struct Route {
     frozen: u64,
 }
 
-/// A TCP relay on a free port of 127.0.0.1. Dropping it closes everything.
-pub struct Relay {
+/// A TCP proxy on a free port of 127.0.0.1. Dropping it closes everything.
+pub struct TcpProxy {
     address: SocketAddr,
-    route: watch::Sender<Route>,
-    counters: Arc<Counters>,
+    route: watch::Sender<ProxyRoute>,
+    counters: Arc<ProxyCounters>,
     _task: JoinSet<()>,
 }
 
-impl Relay {
-    /// Relays to `target`.
+impl TcpProxy {
+    /// Proxies to `target`.
     pub async fn start(target: SocketAddr) -> Result<Self> {
         let listener = TcpListener::bind(("127.0.0.1", 0))
             .await
             .context("no port for a relay")?;
         let address = listener.local_addr()?;
-        let (route, receiver) = watch::channel(Route {
-            path: Path::Open,
+        let (route, receiver) = watch::channel(ProxyRoute {
+            path: ProxyMode::Open,
             target,
             epoch: 0,
             frozen: 0,
         });
-        let counters = Arc::new(Counters::default());
+        let counters = Arc::new(ProxyCounters::default());
         let _task = JoinSet::from_iter([accept(listener, receiver, counters.clone())]);
         Ok(Self {
             address,
@@ -83,7 +83,7 @@ impl Relay {
     }
 
     /// Changes what happens to connections, those that are open included.
-    pub fn set(&self, path: Path) {
+    pub fn set(&self, path: ProxyMode) {
         self.route.send_modify(|route| route.path = path);
     }
 
@@ -126,7 +126,11 @@ impl Relay {
     }
 }
 
-async fn accept(listener: TcpListener, mut route: watch::Receiver<Route>, counters: Arc<Counters>) {
+async fn accept(
+    listener: TcpListener,
+    mut route: watch::Receiver<ProxyRoute>,
+    counters: Arc<ProxyCounters>,
+) {
     let Ok(address) = listener.local_addr() else {
         return;
     };
@@ -134,7 +138,7 @@ async fn accept(listener: TcpListener, mut route: watch::Receiver<Route>, counte
     let mut connections = JoinSet::new();
     loop {
         let now = *route.borrow_and_update();
-        if now.path == Path::Refused {
+        if now.path == ProxyMode::Refused {
             listener = None;
         } else if listener.is_none() {
             // The port was ours a moment ago; tokio's listeners set SO_REUSEADDR, so what lingers
@@ -158,7 +162,11 @@ async fn accept(listener: TcpListener, mut route: watch::Receiver<Route>, counte
     }
 }
 
-async fn carry(mut client: TcpStream, mut route: watch::Receiver<Route>, counters: Arc<Counters>) {
+async fn carry(
+    mut client: TcpStream,
+    mut route: watch::Receiver<ProxyRoute>,
+    counters: Arc<ProxyCounters>,
+) {
     let begin = *route.borrow_and_update();
     let mut server: Option<TcpStream> = None;
     let (mut up, mut down) = (vec![0; 16 * 1024], vec![0; 16 * 1024]);
@@ -166,13 +174,13 @@ async fn carry(mut client: TcpStream, mut route: watch::Receiver<Route>, counter
     loop {
         let now = *route.borrow_and_update();
         match now.path {
-            Path::Refused => return,
-            Path::Reset => {
+            ProxyMode::Refused => return,
+            ProxyMode::Reset => {
                 let _ = client.set_zero_linger();
                 return;
             }
             _ if now.epoch != begin.epoch => return,
-            path if path == Path::Stalled || now.frozen != begin.frozen => {
+            path if path == ProxyMode::Stalled || now.frozen != begin.frozen => {
                 if route.changed().await.is_err() {
                     return;
                 }
@@ -210,7 +218,7 @@ async fn carry(mut client: TcpStream, mut route: watch::Receiver<Route>, counter
                 Ok(count) if count > 0 => {
                     answered = true;
                     counters.down.fetch_add(count as u64, Ordering::Relaxed);
-                    if now.path == Path::Open && client.write_all(&down[..count]).await.is_err() { return }
+                    if now.path == ProxyMode::Open && client.write_all(&down[..count]).await.is_err() { return }
                 }
                 _ => return,
             },

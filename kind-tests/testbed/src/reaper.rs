@@ -15,15 +15,15 @@ use anyhow::{Context, Result};
 use parking_lot::Mutex;
 
 const SCRIPT: &str = r#"
-held=
+registered=
 while read -r what value; do
   case $what in
-    hold) held="$held $value" ;;
-    free) rest=; for group in $held; do [ "$group" = "$value" ] || rest="$rest $group"; done; held=$rest ;;
+    register) registered="$registered $value" ;;
+    release) rest=; for group in $registered; do [ "$group" = "$value" ] || rest="$rest $group"; done; registered=$rest ;;
     folder) set -- "$@" "$value" ;;
   esac
 done
-for group in $held; do kill -s KILL -- "-$group" 2>/dev/null; done
+for group in $registered; do kill -s KILL -- "-$group" 2>/dev/null; done
 for folder; do rm -rf -- "$folder"; done
 "#;
 
@@ -48,20 +48,20 @@ static PIPE: LazyLock<Result<Mutex<std::process::ChildStdin>, String>> = LazyLoc
 fn tell(line: &str) -> Result<()> {
     let pipe = PIPE
         .as_ref()
-        .map_err(|error| anyhow::anyhow!("cannot start the leash: {error}"))?;
+        .map_err(|error| anyhow::anyhow!("cannot start the reaper: {error}"))?;
     let mut pipe = pipe.lock();
-    writeln!(pipe, "{line}").context("the leash is gone")
+    writeln!(pipe, "{line}").context("the reaper is gone")
 }
 
 /// From now on this process group is killed when the test process ends.
-pub fn hold(group: i32) -> Result<()> {
-    tell(&format!("hold {group}"))
+pub fn register(group: i32) -> Result<()> {
+    tell(&format!("register {group}"))
 }
 
 /// This process group has ended.
-pub fn free(group: i32) {
-    // Without a leash there is nothing to be freed from.
-    let _ = tell(&format!("free {group}"));
+pub fn release(group: i32) {
+    // Without a reaper there is nothing to be released from.
+    let _ = tell(&format!("release {group}"));
 }
 
 /// A new folder, in memory where the machine has a memory file system; it goes with the test
