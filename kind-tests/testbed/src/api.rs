@@ -19,6 +19,7 @@ mod discovery;
 mod faults;
 pub mod full_size;
 mod handler;
+mod list_page;
 mod object;
 mod objects;
 pub mod protobuf;

@@ -8,8 +8,9 @@ use bytes::Bytes;
 use chrono::Utc;
 use parking_lot::Mutex;
 
+use crate::api::list_page::ListPage;
 use crate::api::resource::Resource;
-use crate::api::store::{ListPage, ListQuery};
+use crate::api::store::ListQuery;
 
 type Compute = dyn Fn() -> Vec<Bytes> + Send + Sync;
 

@@ -9,7 +9,7 @@ use serde_json::Value;
 
 pub(crate) use self::wire::MEDIA_TYPE;
 use self::wire::{envelope, number, push, text};
-use crate::api::{resource::Resource, status, store::ListPage};
+use crate::api::{list_page::ListPage, resource::Resource, status};
 
 /// Field 2 of every list kind holds its items.
 const ITEMS: u64 = 2;

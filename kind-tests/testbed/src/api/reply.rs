@@ -14,11 +14,11 @@ use serde_json::{Value, json};
 
 use crate::api::{
     content::JSON,
+    list_page::ListPage,
     object::StoredObject,
     protobuf,
     resource::Resource,
     status::{self, ApiError, of_code},
-    store::ListPage,
 };
 
 /// The body of an answer.

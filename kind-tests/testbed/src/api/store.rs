@@ -30,7 +30,7 @@ use crate::api::{
 };
 use crate::objects::{metadata, name};
 
-pub(crate) use list::{ListPage, ListQuery};
+pub(crate) use list::ListQuery;
 pub use observe::ObservedWrite;
 use observe::Observer;
 
