@@ -6,7 +6,7 @@ pub(crate) mod object;
 use chrono::TimeDelta;
 use common_core::duration::{GoDuration, GoDurationError};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use prober_core::gardener::{LastOperation, Shoot, Worker};
+use prober_core::gardener::{GardenerShoot, LastOperation, Worker};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value};
@@ -30,7 +30,7 @@ pub struct Cluster {
 pub struct ClusterSpec {
     /// The embedded shoot, absent, or why it cannot be understood.
     #[serde(default, deserialize_with = "embedded_shoot")]
-    pub shoot: Option<Result<Shoot, String>>,
+    pub shoot: Option<Result<GardenerShoot, String>>,
     /// The embedded Seed: the one that this Cluster is on.
     #[serde(default, deserialize_with = "embedded_seed")]
     pub seed: SeedRef,
@@ -45,7 +45,7 @@ pub struct SeedRef {
 
 fn embedded_shoot<'de, D: Deserializer<'de>>(
     deserializer: D,
-) -> Result<Option<Result<Shoot, String>>, D::Error> {
+) -> Result<Option<Result<GardenerShoot, String>>, D::Error> {
     let raw = Option::<Value>::deserialize(deserializer)?;
     Ok(raw.map(|raw| shoot(&raw).map_err(|error| error.chars().take(SHOWN_OF_ERROR).collect())))
 }
@@ -82,7 +82,7 @@ fn internal_domain(addresses: &Value) -> Option<String> {
 }
 
 /// Reads a `core.gardener.cloud/v1beta1` Shoot, or says why it cannot be understood.
-fn shoot(shoot: &Value) -> Result<Shoot, String> {
+fn shoot(shoot: &Value) -> Result<GardenerShoot, String> {
     for text in ["apiVersion", "kind"] {
         at::<String>(shoot, text)?;
     }
@@ -92,7 +92,7 @@ fn shoot(shoot: &Value) -> Result<Shoot, String> {
     )?;
     let workers: Vec<Value> = at(shoot, "spec.provider.workers")?;
     let operation: Option<Value> = at(shoot, "status.lastOperation")?;
-    Ok(Shoot {
+    Ok(GardenerShoot {
         deletion_timestamp: at(shoot, "metadata.deletionTimestamp")?,
         hibernation_enabled: at(shoot, "spec.hibernation.enabled")?,
         node_monitor_grace: grace.map(|text| positive_duration(&text)).transpose()?,

@@ -100,7 +100,7 @@ impl Manager {
                 reason = reason.into_str(),
                 "shoot is not probed yet"
             ),
-            (Some(Ok(shoot)), Some(Lifecycle::Probe(_))) if !is_probed => {
+            (Some(Ok(shoot)), Some(Lifecycle::Probe)) if !is_probed => {
                 let now = self.shared.clock.now();
                 let delay = span(self.shared.config.borrow().initial_delay);
                 let start = Start {

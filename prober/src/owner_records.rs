@@ -7,7 +7,7 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 use prober_core::config::OwnerCheck;
 use prober_core::moment::Moment;
-use prober_core::owner::{Answer, OwnerRecord, Ownership, Question, Unresolved};
+use prober_core::owner::{OwnerAnswer, OwnerRecord, Ownership, Question, Unresolved};
 use serde::Serialize;
 use tokio::sync::Notify;
 
@@ -247,7 +247,7 @@ impl OwnerRecords {
         &self,
         namespace: &str,
         question: Option<Question>,
-        answer: Answer,
+        answer: OwnerAnswer,
         sent: Moment,
         now: Moment,
         chance: f64,

@@ -170,7 +170,7 @@ impl ReadOnlyProber {
         mut progress: impl FnMut(&ProbeStatus),
     ) -> Option<ProbeStatus> {
         let cluster = self.cluster(namespace)?;
-        let Some(Lifecycle::Probe(_)) = cluster.lifecycle else {
+        let Some(Lifecycle::Probe) = cluster.lifecycle else {
             return None;
         };
         let (shared, deadline) = (self.shared(Role::DryRun), Instant::now() + limit);

@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 use anyhow::{Context, Result, bail, ensure};
 use common_core::duration::GoDuration;
 use prober::gardener::{Cluster, Machine};
-use prober_core::gardener::Shoot;
+use prober_core::gardener::GardenerShoot;
 use prober_core::lifecycle::{Lifecycle, lifecycle, settings};
 use serde_json::{Map, Value, from_value, json};
 use testbed::objects::items;
@@ -132,7 +132,7 @@ fn cluster(spec: Value) -> Result<Cluster> {
 }
 
 /// Whether what becomes of a shoot follows from its fields.
-fn follows(raw: &Value, shoot: &Shoot, seed: Option<&str>) -> Result<()> {
+fn follows(raw: &Value, shoot: &GardenerShoot, seed: Option<&str>) -> Result<()> {
     let at = |path: &str| raw.pointer(path).unwrap_or(&Value::Null);
     let named = |path: &str| at(path).as_str().filter(|name| !name.is_empty());
     ensure!(raw.is_object(), "taken for a shoot");
@@ -148,7 +148,7 @@ fn follows(raw: &Value, shoot: &Shoot, seed: Option<&str>) -> Result<()> {
     let on_seed = named("/status/seedName").or(named("/spec/seedName"));
     let is_elsewhere = on_seed.is_some_and(|name| name != SEED);
     match lifecycle(shoot, seed) {
-        Lifecycle::Probe(settings) => {
+        Lifecycle::Probe => {
             ensure!(workers > 0 && !is_deleted && !hibernates && !is_elsewhere);
             ensure!(at("/status/hibernated") != &json!(true));
             let is_finished = at("/status/lastOperation/state") == "Succeeded";
@@ -158,6 +158,7 @@ fn follows(raw: &Value, shoot: &Shoot, seed: Option<&str>) -> Result<()> {
                 _ => false,
             };
             ensure!(is_probed, "{operation}");
+            let settings = settings(shoot);
             let mut pools = settings.pool_conditions.values();
             ensure!(pools.all(|conditions| !conditions.is_empty()));
         }
@@ -203,7 +204,7 @@ fn gos(shoot: &Value) -> Value {
 }
 
 /// What matters of a shoot as we read it.
-fn ours(shoot: &Shoot) -> Value {
+fn ours(shoot: &GardenerShoot) -> Value {
     let grace = shoot
         .node_monitor_grace
         .and_then(|grace| grace.num_nanoseconds());

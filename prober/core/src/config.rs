@@ -9,7 +9,7 @@ use common_core::duration::GoDuration;
 use serde::{Serialize, Serializer};
 use strum::EnumString;
 
-use crate::owner::Template;
+use crate::template::Template;
 
 /// What stands at the top.
 #[derive(Clone, Debug, PartialEq, Serialize)]

@@ -8,26 +8,26 @@ use chrono::TimeDelta;
 
 use super::moment::Moment;
 use super::replicas::{DependentState, Observed};
-use super::scaling::Step;
-use crate::config::{Config, DependentId, ResourceRef};
+use super::step::Step;
+use crate::config::{Dependent, DependentId, ResourceRef};
 
-/// For so long a view may show what was before the newest state that was seen: a watch without a
-/// byte is given up after four minutes, and what it showed counts for one more (D-27). Whatever is
-/// older then is that of a seed that was restored from a backup.
+/// The longest that a view may lag behind the newest state that was seen: a watch without a byte is
+/// closed after four minutes, and what it showed counts for one more (D-27). An older state after
+/// that is one of a seed that was restored from a backup.
 const LONGEST_LAG: TimeDelta = TimeDelta::minutes(5);
 
 /// A state of the resource, and when it was first seen here.
-type Seen = (Arc<Observed>, Moment);
+type FirstSeen = (Arc<Observed>, Moment);
 
 #[derive(Clone, Debug, Hash)]
 pub struct DependentRecord {
     pub resource: ResourceRef,
     state: DependentState,
     /// The newest state that was seen: a view may lag behind the answer to a write.
-    newest: Option<Seen>,
+    newest: Option<FirstSeen>,
     /// The last known state of a resource of which an answer said that it does not exist any more,
     /// and when.
-    gone: Option<Seen>,
+    gone: Option<FirstSeen>,
     /// Whether the marker was seen on the resource since it was last up without.
     was_held_down: bool,
     /// When this state was first seen here, or none was known (D-52).
@@ -41,9 +41,9 @@ pub struct DependentRecord {
 }
 
 impl DependentRecord {
-    fn new(resource: ResourceRef) -> Self {
+    pub(crate) fn new(dependent: &Dependent) -> Self {
         Self {
-            resource,
+            resource: dependent.resource.clone(),
             state: DependentState::Unknown,
             newest: None,
             gone: None,
@@ -193,59 +193,18 @@ impl DependentRecord {
 }
 
 /// The dependents of one shoot, in the config's order.
-#[derive(Clone, Debug, Hash)]
-pub(crate) struct Dependents(Vec<DependentRecord>);
-
-impl Dependents {
-    pub(crate) fn new(config: &Config) -> Self {
-        let resources = config
-            .dependents
-            .iter()
-            .map(|dependent| &dependent.resource);
-        Self(resources.cloned().map(DependentRecord::new).collect())
-    }
-
-    /// Whether a config names the same resources in the same order.
-    pub(crate) fn are_those_of(&self, config: &Config) -> bool {
-        self.iter().map(|known| &known.resource).eq(config
-            .dependents
-            .iter()
-            .map(|dependent| &dependent.resource))
-    }
-
-    /// Applies a changed config: what it names as before stays known.
-    pub(crate) fn reload(&mut self, config: &Config) {
-        let before = std::mem::replace(self, Self::new(config));
-        for known in before.0 {
-            if let Some(same) = self.iter_mut().find(|new| new.resource == known.resource) {
-                *same = known;
-            }
-        }
-    }
-
-    pub(crate) fn ids(&self) -> impl Iterator<Item = DependentId> + use<> {
-        (0..self.0.len()).map(DependentId)
-    }
-
-    pub(crate) fn iter(&self) -> std::slice::Iter<'_, DependentRecord> {
-        self.0.iter()
-    }
-
-    pub(crate) fn iter_mut(&mut self) -> std::slice::IterMut<'_, DependentRecord> {
-        self.0.iter_mut()
-    }
-}
+pub(crate) type Dependents = Vec<DependentRecord>;
 
 impl Index<DependentId> for Dependents {
     type Output = DependentRecord;
 
     fn index(&self, id: DependentId) -> &DependentRecord {
-        &self.0[id.0]
+        &self[id.0]
     }
 }
 
 impl IndexMut<DependentId> for Dependents {
     fn index_mut(&mut self, id: DependentId) -> &mut DependentRecord {
-        &mut self.0[id.0]
+        &mut self[id.0]
     }
 }

@@ -5,7 +5,7 @@ use serde::Deserialize;
 
 /// What is read of a `core.gardener.cloud/v1beta1` Shoot.
 #[derive(Clone, Debug)]
-pub struct Shoot {
+pub struct GardenerShoot {
     pub deletion_timestamp: Option<DateTime<Utc>>,
     pub hibernation_enabled: bool,
     /// Above 0.
@@ -18,7 +18,13 @@ pub struct Shoot {
     pub internal_domain: Option<String>,
 }
 
-impl Shoot {
+impl GardenerShoot {
+    pub(crate) fn last_operation_succeeded(&self) -> bool {
+        self.last_operation
+            .as_ref()
+            .is_some_and(|operation| operation.state == OperationState::Succeeded)
+    }
+
     /// The name of the seed whose gardenlet, and whose watchdog, looks after it (Gardener's
     /// GetResponsibleSeedName): while its control plane moves that is the one that it moves from.
     /// None where none is named.

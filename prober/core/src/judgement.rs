@@ -176,7 +176,8 @@ impl Judge {
     }
 
     pub fn judge(&self, rules: &Rules<'_>) -> Finding {
-        let by @ Criteria { now, grace, .. } = self.criteria(rules);
+        let by = self.criteria(rules);
+        let Criteria { now, grace, .. } = by;
         let candidates = match &self.nodes {
             Some((_, nodes)) => {
                 Candidates::by_nodes(&self.leases, &self.machines, nodes, rules.pool_conditions)
@@ -185,13 +186,7 @@ impl Judge {
         };
         let nodes_known = self.nodes.is_some();
         let tally = candidates.tally(by);
-        let verdict = match tally.verdict(rules.fraction) {
-            _ if self.has_moved_away(by) => self.verdict_without_machines(by, rules.fraction),
-            _ if tally.candidates == 0 && by.renewed_after.is_some() => {
-                self.verdict_without_candidates(by, rules.fraction)
-            }
-            verdict => verdict,
-        };
+        let verdict = self.verdict(tally, by, rules.fraction);
         let clocks = candidates.clocks();
         let is_expired = |clock: &LeaseClock| clock.state(by) == LeaseState::Expired;
         Finding {
@@ -248,31 +243,28 @@ impl Judge {
             .filter(move |clock| !clock.is_silent_for(ABANDONED, by))
     }
 
-    /// Holds, but for what is held down: that comes back when enough of the nodes are seen to renew
-    /// (D-59).
-    fn verdict_without_machines(&self, by: Criteria, fraction: f64) -> Verdict {
-        let renewed = || {
-            Tally::of(self.recently_renewed(by).map(|clock| clock.state(by)))
-                .verdict(fraction)
-                .is_up()
-        };
-        if by.renewed_after.is_some() && renewed() {
-            Verdict::ScaleUpHeldDown
-        } else {
-            Verdict::HoldNoMachines
+    /// What follows from the leases that count, but where it is unknown which do.
+    fn verdict(&self, tally: Tally, by: Criteria, fraction: f64) -> Verdict {
+        let proof_wanted = by.renewed_after.is_some();
+        if self.has_moved_away(by) {
+            // What is held down comes back when enough of the nodes are seen to renew (D-59).
+            let renewed = Tally::of(self.recently_renewed(by).map(|clock| clock.state(by)));
+            return if proof_wanted && renewed.verdict(fraction).is_up() {
+                Verdict::ScaleUpHeldDown
+            } else {
+                Verdict::HoldNoMachines
+            };
         }
-    }
-
-    /// While anything is held down, that no node counts any more proves nothing: then those that
-    /// Machines back are judged (D-59).
-    fn verdict_without_candidates(&self, by: Criteria, fraction: f64) -> Verdict {
-        match Candidates::by_machines(&self.leases, &self.machines)
-            .tally(by)
-            .verdict(fraction)
-        {
-            Verdict::ScaleDown => Verdict::HoldUndecided,
-            verdict => verdict,
+        if proof_wanted && tally.candidates == 0 {
+            // That no node counts any more proves nothing: those that Machines back are judged
+            // (D-59).
+            let backed = Candidates::by_machines(&self.leases, &self.machines).tally(by);
+            return match backed.verdict(fraction) {
+                Verdict::ScaleDown => Verdict::HoldUndecided,
+                verdict => verdict,
+            };
         }
+        tally.verdict(fraction)
     }
 
     fn criteria(&self, rules: &Rules<'_>) -> Criteria {

@@ -29,7 +29,7 @@ use super::sorted::position;
 const DEFAULT_BEAT: TimeDelta = TimeDelta::seconds(10);
 /// How far an observed offset may be off for reasons other than a differing clock (D-21).
 const TOLERANCE: TimeDelta = TimeDelta::seconds(1);
-/// `offset` grows by one part in so many of the time between two changes (D-21): three times what
+/// `offset` grows by this part of the time between two changes (D-21): three times what
 /// crystals and ntpd do to clocks, so that a clock that was put back by 10 s is forgiven in 50
 /// minutes, and a verdict comes 1.6 s late at most for it.
 const FORGIVEN_IN: i32 = 300;
@@ -58,7 +58,7 @@ impl Grace {
     /// When a lease counts as expired: 0.75 of the period (rule 47), to be earlier than
     /// kube-controller-manager.
     pub fn threshold(self) -> TimeDelta {
-        TimeDelta::nanoseconds(self.0.num_nanoseconds().unwrap_or(i64::MAX) / 4 * 3)
+        self.0 / 4 * 3
     }
 
     /// For how long a stamp can be doubted at most, and silence be the API server's own: a beat, of
@@ -91,16 +91,8 @@ impl Grace {
         self.beat(None) / 2
     }
 
-    pub fn share(
-        self,
-        GraceShare {
-            basis_points,
-            at_most,
-        }: GraceShare,
-    ) -> TimeDelta {
-        at_most.min(TimeDelta::nanoseconds(
-            self.0.num_nanoseconds().unwrap_or(i64::MAX) / 10_000 * i64::from(basis_points),
-        ))
+    pub fn share(self, share: GraceShare) -> TimeDelta {
+        share.at_most.min(self.0 / 10_000 * share.basis_points)
     }
 
     /// The interval of a kubelet's renewals: a quarter of the lease's own duration, at most a
@@ -114,7 +106,7 @@ impl Grace {
     }
 }
 
-/// When a lease counts as expired, and when its node is given up.
+/// When a lease counts as expired, and when its node is marked Unknown.
 impl Serialize for Grace {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut shown = serializer.serialize_struct("Grace", 2)?;

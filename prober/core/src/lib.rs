@@ -24,6 +24,8 @@ mod scaling;
 mod schedule;
 pub mod shoot;
 mod sorted;
+mod step;
+pub mod template;
 pub mod verdict;
 pub mod zones;
 
@@ -36,7 +38,7 @@ pub fn span(duration: std::time::Duration) -> TimeDelta {
     TimeDelta::from_std(duration).unwrap_or(TimeDelta::MAX)
 }
 
-/// A share of a span, or so many times it; to the microsecond.
+/// A share or a multiple of a span, to the microsecond.
 pub(crate) fn scaled(span: TimeDelta, share: f64) -> TimeDelta {
     TimeDelta::microseconds((span.num_microseconds().unwrap_or(i64::MAX) as f64 * share) as i64)
 }
@@ -46,7 +48,7 @@ pub fn in_seconds(span: TimeDelta) -> f64 {
     span.num_milliseconds() as f64 / 1000.0
 }
 
-/// The same for serde.
+/// Serializes as seconds, to the millisecond.
 fn as_seconds<S: Serializer>(span: &TimeDelta, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.serialize_f64(in_seconds(*span))
 }

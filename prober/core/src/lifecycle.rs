@@ -7,11 +7,11 @@ use super::lease::Grace;
 use super::span;
 use super::verdict::PoolConditions;
 use crate::config::Config;
-use crate::gardener::{OperationState, OperationType, Shoot};
+use crate::gardener::{GardenerShoot, OperationType, Worker};
 
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Lifecycle {
-    Probe(ShootSettings),
+    Probe,
     /// A running probe ends and none starts.
     Stop(StopReason),
     /// No probe starts; a running one goes on as it was.
@@ -63,7 +63,7 @@ pub enum WaitReason {
 impl Lifecycle {
     pub const fn as_str(&self) -> &'static str {
         match self {
-            Self::Probe(_) => "probed",
+            Self::Probe => "probed",
             Self::Stop(reason) => reason.into_str(),
             Self::Wait(reason) => reason.into_str(),
         }
@@ -72,42 +72,35 @@ impl Lifecycle {
 
 /// `seed` is the name of the seed that the shoot's Cluster is on; where none is known the shoot is
 /// taken for ours.
-pub fn lifecycle(shoot: &Shoot, seed: Option<&str>) -> Lifecycle {
+pub fn lifecycle(shoot: &GardenerShoot, seed: Option<&str>) -> Lifecycle {
     let elsewhere = seed
         .zip(shoot.responsible_seed())
         .is_some_and(|(here, responsible)| here != responsible);
-    let operation = shoot.last_operation.as_ref();
-    let migrates = operation.is_some_and(|operation| operation.kind == OperationType::Migrate);
-    let stops = [
-        (shoot.deletion_timestamp.is_some(), StopReason::Deleting),
-        (
-            shoot
-                .workers
-                .iter()
-                .any(|worker| worker.hosts_control_plane),
-            StopReason::SelfHosted,
-        ),
-        (shoot.hibernation_enabled, StopReason::Hibernated),
-        (elsewhere || migrates, StopReason::Migrating),
-        (shoot.workers.is_empty(), StopReason::Workerless),
-    ];
-    if let Some((_, reason)) = stops.into_iter().find(|(stops, _)| *stops) {
-        return Lifecycle::Stop(reason);
-    }
-    if shoot.is_hibernated {
-        return Lifecycle::Wait(WaitReason::WakingUp);
-    }
-    let ready = operation.is_some_and(|operation| match operation.kind {
-        OperationType::Reconcile | OperationType::LiveMigrate => true,
-        OperationType::Create | OperationType::Restore => {
-            operation.state == OperationState::Succeeded
-        }
-        OperationType::Migrate | OperationType::Other => false,
-    });
-    if ready {
-        Lifecycle::Probe(settings(shoot))
+    let operation = shoot
+        .last_operation
+        .as_ref()
+        .map_or(OperationType::Other, |operation| operation.kind);
+    let hosts_itself = |worker: &Worker| worker.hosts_control_plane;
+    if shoot.deletion_timestamp.is_some() {
+        Lifecycle::Stop(StopReason::Deleting)
+    } else if shoot.workers.iter().any(hosts_itself) {
+        Lifecycle::Stop(StopReason::SelfHosted)
+    } else if shoot.hibernation_enabled {
+        Lifecycle::Stop(StopReason::Hibernated)
+    } else if elsewhere || operation == OperationType::Migrate {
+        Lifecycle::Stop(StopReason::Migrating)
+    } else if shoot.workers.is_empty() {
+        Lifecycle::Stop(StopReason::Workerless)
+    } else if shoot.is_hibernated {
+        Lifecycle::Wait(WaitReason::WakingUp)
     } else {
-        Lifecycle::Wait(WaitReason::NotYetReconciled)
+        match operation {
+            OperationType::Reconcile | OperationType::LiveMigrate => Lifecycle::Probe,
+            OperationType::Create | OperationType::Restore if shoot.last_operation_succeeded() => {
+                Lifecycle::Probe
+            }
+            _ => Lifecycle::Wait(WaitReason::NotYetReconciled),
+        }
     }
 }
 
@@ -115,19 +108,20 @@ pub fn lifecycle(shoot: &Shoot, seed: Option<&str>) -> Lifecycle {
 /// reconciled, which finished control planes are, or its last operation has succeeded longer ago
 /// than `delay`, since that may have made it or woken it up. `now` is by our clock; what is absent
 /// or in the future tells nothing.
-pub fn is_in_operation(shoot: &Shoot, delay: TimeDelta, now: DateTime<Utc>) -> bool {
-    shoot.last_operation.as_ref().is_some_and(|operation| {
-        let long_over = || {
-            operation
-                .last_update_time
-                .is_some_and(|updated| updated <= now && now - updated > delay)
-        };
-        operation.state != OperationState::Succeeded || long_over()
-    })
+pub fn is_in_operation(shoot: &GardenerShoot, delay: TimeDelta, now: DateTime<Utc>) -> bool {
+    let Some(operation) = &shoot.last_operation else {
+        return false;
+    };
+    let long_over = || {
+        operation
+            .last_update_time
+            .is_some_and(|updated| updated <= now && now - updated > delay)
+    };
+    !shoot.last_operation_succeeded() || long_over()
 }
 
 /// The settings of a shoot, also of one that waits: a running probe applies them.
-pub fn settings(shoot: &Shoot) -> ShootSettings {
+pub fn settings(shoot: &GardenerShoot) -> ShootSettings {
     // An empty list means the default one (rule 35), which is what a pool that is not in the map
     // gets.
     let own = shoot

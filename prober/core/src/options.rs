@@ -57,21 +57,17 @@ impl fmt::Display for Refused {
 impl Overrides {
     pub fn of(annotations: &BTreeMap<String, String>) -> Self {
         let mut refused = Vec::new();
+        let mut boolean = |annotation| read(annotations, annotation, flag::boolean, &mut refused);
         Self {
-            pause: read(annotations, PAUSE, flag::boolean, &mut refused),
-            restore_only_held_down: read(
-                annotations,
-                RESTORE_ONLY_HELD_DOWN,
-                flag::boolean,
-                &mut refused,
-            ),
+            pause: boolean(PAUSE),
+            restore_only_held_down: boolean(RESTORE_ONLY_HELD_DOWN),
+            standby_protects: boolean(STANDBY_PROTECTS),
             scale_up_stabilization: read(
                 annotations,
                 SCALE_UP_STABILIZATION,
                 flag::duration,
                 &mut refused,
             ),
-            standby_protects: read(annotations, STANDBY_PROTECTS, flag::boolean, &mut refused),
             refused,
         }
     }
@@ -117,27 +113,22 @@ pub struct Sourced<T> {
 }
 
 impl<T> Sourced<T> {
-    const fn of_config(value: T) -> Self {
-        Self {
-            value,
-            from: Source::Config,
-        }
-    }
-
-    /// This, unless one of the namespaces sets it; the first that does wins.
-    fn unless_set(
-        self,
-        by: [(Option<&Overrides>, Source); 2],
+    /// What the first of the namespaces sets that sets it, or else the default.
+    fn resolve(
+        value: T,
+        from: Source,
+        namespaces: [(Option<&Overrides>, Source); 2],
         set: fn(&Overrides) -> Option<T>,
     ) -> Self {
-        by.into_iter()
+        namespaces
+            .into_iter()
             .find_map(|(overrides, from)| {
                 Some(Self {
                     value: set(overrides?)?,
                     from,
                 })
             })
-            .unwrap_or(self)
+            .unwrap_or(Self { value, from })
     }
 }
 
@@ -154,39 +145,36 @@ impl ResolvedOptions {
     /// What `garden` and the shoot's own namespace set, if they set anything.
     pub fn resolve(config: &Config, garden: Option<&Overrides>, own: Option<&Overrides>) -> Self {
         let by = [(own, Source::Namespace), (garden, Source::Garden)];
+        let flag = |value, set| Sourced::resolve(value, Source::Config, by, set);
         Self {
-            pause: Sourced {
-                value: false,
-                from: Source::Default,
-            }
-            .unless_set(by, |set| set.pause),
-            restore_only_held_down: Sourced::of_config(config.restore_only_held_down)
-                .unless_set(by, |set| set.restore_only_held_down),
-            scale_up_stabilization: Sourced::of_config(config.scale_up_stabilization)
-                .unless_set(by, |set| set.scale_up_stabilization),
-            standby_protects: Sourced::of_config(config.standby_protects)
-                .unless_set(by, |set| set.standby_protects),
+            pause: Sourced::resolve(false, Source::Default, by, |set| set.pause),
+            restore_only_held_down: flag(config.restore_only_held_down, |set| {
+                set.restore_only_held_down
+            }),
+            standby_protects: flag(config.standby_protects, |set| set.standby_protects),
+            scale_up_stabilization: Sourced::resolve(
+                config.scale_up_stabilization,
+                Source::Config,
+                by,
+                |set| set.scale_up_stabilization,
+            ),
         }
     }
 
     /// All of them, by the names of the config's keys.
     pub fn shown(&self) -> [ShownOption; 4] {
-        let boolean = |setting, Sourced { value, from }: Sourced<bool>| ShownOption {
+        let shown = |setting, value: &dyn ToString, from| ShownOption {
             setting,
             value: value.to_string(),
             from,
         };
+        let flag = |setting, flag: Sourced<bool>| shown(setting, &flag.value, flag.from);
         let Sourced { value, from } = self.scale_up_stabilization;
-        let value = GoDuration::from_std(value).to_string();
         [
-            boolean("pause", self.pause),
-            boolean("restoreOnlyHeldDown", self.restore_only_held_down),
-            ShownOption {
-                setting: "scaleUpStabilization",
-                value,
-                from,
-            },
-            boolean("standbyProtects", self.standby_protects),
+            flag("pause", self.pause),
+            flag("restoreOnlyHeldDown", self.restore_only_held_down),
+            shown("scaleUpStabilization", &GoDuration::from_std(value), from),
+            flag("standbyProtects", self.standby_protects),
         ]
     }
 

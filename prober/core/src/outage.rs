@@ -5,8 +5,6 @@
 //!                                           '--> status page, `status`, `explain` <--'
 //! ```
 
-use std::fmt::Write;
-
 use chrono::{DateTime, SubsecRound, TimeDelta, Utc};
 use common_core::span::span;
 use serde::{Deserialize, Serialize};
@@ -31,7 +29,7 @@ const BLIP: TimeDelta = TimeDelta::seconds(25);
 /// More writes are left out, as where somebody else keeps writing, and more nodes.
 const LISTED: usize = 40;
 
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Outage {
     pub namespace: String,
@@ -43,7 +41,7 @@ pub struct Outage {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub verdict: Option<Judged>,
     /// What this process wrote.
-    pub writes: Vec<Written>,
+    pub writes: Vec<OutageWrite>,
     pub held_down: Vec<HeldDown>,
     /// Nodes whose leases were not renewed for the whole grace since: without protection they would
     /// have been marked Unknown.
@@ -56,12 +54,12 @@ pub struct Outage {
     /// When the verdict last turned to "up".
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub recovered: Option<DateTime<Utc>>,
-    /// When the last controller was restored; where none was, when the nodes recovered or nobody
-    /// looked any more.
+    /// When the last controller was restored; where none was, when the nodes recovered or the probe
+    /// ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ended: Option<DateTime<Utc>>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub end: Option<End>,
+    pub end: Option<OutageEnd>,
 }
 
 /// The numbers behind a verdict.
@@ -78,7 +76,7 @@ pub struct Judged {
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Written {
+pub struct OutageWrite {
     pub at: DateTime<Utc>,
     pub kind: String,
     pub name: String,
@@ -116,7 +114,7 @@ pub struct OverdueNode {
 )]
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case", const_into_str)]
-pub enum End {
+pub enum OutageEnd {
     Restored,
     /// The nodes recovered before anything was held down.
     NothingHeldDown,
@@ -156,14 +154,16 @@ impl Outage {
         if open.is_none()
             && (verdict == Some(Verdict::ScaleDown) || is_held && !(is_up && by.paused))
         {
-            *open = Some(Box::new(Self::begin(by, verdict)));
+            *open = Some(Box::new(Self::begin(by)));
         }
         let outage = open.as_mut()?;
-        outage.update(by, verdict);
+        outage.update(by);
         match is_up {
             // A watch may be faster than the answer to the last write.
-            true if !is_held && by.shoot.scaling().is_none() => outage.end(End::Restored, by.wall),
-            true if is_held && by.paused => outage.end(End::Paused, by.wall),
+            true if !is_held && by.shoot.scaling().is_none() => {
+                outage.end(OutageEnd::Restored, by.wall)
+            }
+            true if is_held && by.paused => outage.end(OutageEnd::Paused, by.wall),
             _ => return None,
         }
         open.take()
@@ -171,7 +171,7 @@ impl Outage {
 
     /// Ends the record of a shoot that is not probed any more.
     pub fn probe_ended(open: &mut Option<Box<Self>>, wall: DateTime<Utc>) -> Option<Box<Self>> {
-        open.as_mut()?.end(End::ProbeEnded, wall);
+        open.as_mut()?.end(OutageEnd::ProbeEnded, wall);
         open.take()
     }
 
@@ -183,11 +183,10 @@ impl Outage {
         wall: DateTime<Utc>,
     ) {
         if self.writes.len() < LISTED {
-            let (at, (kind, name)) = (stamp(wall), words(resource));
-            self.writes.push(Written {
-                at,
-                kind,
-                name,
+            self.writes.push(OutageWrite {
+                at: to_millis(wall),
+                kind: resource.kind.clone(),
+                name: resource.name.clone(),
                 from: change.base.replicas,
                 to: change.replicas(),
                 as_leader,
@@ -195,98 +194,81 @@ impl Outage {
         }
     }
 
-    fn begin(by: &Snapshot<'_>, verdict: Option<Verdict>) -> Self {
-        let fell = verdict == Some(Verdict::ScaleDown);
+    fn begin(by: &Snapshot<'_>) -> Self {
+        let fell = by.shoot.verdict() == Some(Verdict::ScaleDown);
+        let unknown = by.shoot.finding().map_or(0, |finding| finding.past_grace);
         Self {
             namespace: by.namespace.to_owned(),
-            began: stamp(by.wall),
+            began: to_millis(by.wall),
             found_held_down: !fell,
-            verdict: None,
-            writes: Vec::new(),
-            held_down: Vec::new(),
-            nodes: Vec::new(),
-            overdue_nodes: 0,
-            unknown_before: by
-                .shoot
-                .finding()
-                .filter(|_| fell)
-                .map_or(0, |finding| finding.past_grace),
-            recovered: None,
-            ended: None,
-            end: None,
+            unknown_before: if fell { unknown } else { 0 },
+            ..Self::default()
         }
     }
 
-    fn update(&mut self, by: &Snapshot<'_>, verdict: Option<Verdict>) {
-        let at = stamp(by.wall);
-        for known in by.shoot.dependents() {
-            let (kind, name) = words(&known.resource);
-            let listed = self
-                .held_down
-                .iter_mut()
-                .find(|held| (&held.kind, &held.name) == (&kind, &name));
-            match (listed, known.is_last_known_held_down()) {
-                (Some(held), true) => held.until = None,
-                (Some(held), false) => held.until = held.until.or(Some(at)),
-                (None, true) => {
-                    let returns_to = known
-                        .observed()
-                        .and_then(|observed| observed.marks.remembered());
-                    self.held_down.push(HeldDown {
-                        kind,
-                        name,
-                        from: at,
-                        until: None,
-                        returns_to,
-                    });
-                }
-                (None, false) => {}
+    fn update(&mut self, by: &Snapshot<'_>) {
+        let at = to_millis(by.wall);
+        for dependent in by.shoot.dependents() {
+            self.follow_dependent(dependent, at);
+        }
+        let Some(verdict) = by.shoot.verdict() else {
+            return;
+        };
+        if verdict == Verdict::ScaleDown {
+            self.recovered = None;
+        } else if verdict.is_up() {
+            self.recovered.get_or_insert(at);
+        }
+        if let Some(finding) = by.shoot.finding() {
+            self.follow_nodes(finding, by);
+        }
+    }
+
+    fn follow_dependent(&mut self, dependent: &DependentRecord, at: DateTime<Utc>) {
+        let resource = &dependent.resource;
+        let held_down = dependent.is_last_known_held_down();
+        let listed = self
+            .held_down
+            .iter_mut()
+            .find(|held| held.kind == resource.kind && held.name == resource.name);
+        match listed {
+            Some(held) if held_down => held.until = None,
+            Some(held) => {
+                held.until.get_or_insert(at);
             }
-        }
-        match verdict {
-            Some(Verdict::ScaleDown) => self.recovered = None,
-            Some(verdict) if verdict.is_up() => self.recovered = self.recovered.or(Some(at)),
-            _ => {}
-        }
-        if let Some(finding) = by.shoot.finding().filter(|_| verdict.is_some()) {
-            self.judge(finding, by);
+            None if held_down => self.held_down.push(HeldDown {
+                kind: resource.kind.clone(),
+                name: resource.name.clone(),
+                from: at,
+                until: None,
+                returns_to: dependent
+                    .observed()
+                    .and_then(|observed| observed.marks.remembered()),
+            }),
+            None => {}
         }
     }
 
-    fn judge(&mut self, finding: &Finding, by: &Snapshot<'_>) {
-        let Finding {
-            tally,
-            fraction,
-            grace,
-            past_grace,
-            ..
-        } = *finding;
+    fn follow_nodes(&mut self, finding: &Finding, by: &Snapshot<'_>) {
+        let grace = finding.grace.period();
         if finding.verdict == Verdict::ScaleDown && self.verdict.is_none() {
-            let (candidates, expired, grace_seconds) =
-                (tally.candidates, tally.expired, in_seconds(grace.period()));
             self.verdict = Some(Judged {
-                at: stamp(by.wall),
-                candidates,
-                expired,
-                fraction,
-                grace_seconds,
+                at: to_millis(by.wall),
+                candidates: finding.tally.candidates,
+                expired: finding.tally.expired,
+                fraction: finding.fraction,
+                grace_seconds: in_seconds(grace),
             });
         }
-        self.overdue_nodes = self
-            .overdue_nodes
-            .max(past_grace.saturating_sub(self.unknown_before));
-        let expired = finding
-            .leases
-            .iter()
-            .filter(|lease| lease.state == LeaseState::Expired && lease.age >= grace.period());
-        for lease in expired {
-            let unknown_at =
-                stamp(by.wall - (by.now - finding.judged_at + lease.age) + grace.period());
+        let overdue = finding.past_grace.saturating_sub(self.unknown_before);
+        self.overdue_nodes = self.overdue_nodes.max(overdue);
+        for lease in &finding.leases {
+            let age_now = by.now - finding.judged_at + lease.age;
+            let unknown_at = to_millis(by.wall - age_now + grace);
+            let overdue = lease.state == LeaseState::Expired && lease.age >= grace;
+            let counts = self.found_held_down || unknown_at >= self.began;
             let listed = self.nodes.iter().any(|node| node.name == lease.node);
-            if !listed
-                && self.nodes.len() < LISTED
-                && (self.found_held_down || unknown_at >= self.began)
-            {
+            if overdue && counts && !listed && self.nodes.len() < LISTED {
                 self.nodes.push(OverdueNode {
                     name: lease.node.clone(),
                     unknown_at,
@@ -296,19 +278,17 @@ impl Outage {
     }
 
     /// What a reload dropped is held down still.
-    fn end(&mut self, end: End, wall: DateTime<Utc>) {
-        let restored = self
-            .held_down
-            .iter()
-            .map(|held| held.until)
-            .collect::<Option<Vec<_>>>();
-        let (end, ended) = match (end, restored) {
-            (End::Restored, Some(restored)) => match restored.into_iter().max() {
-                Some(last) => (End::Restored, last),
-                None => (End::NothingHeldDown, stamp(wall)),
-            },
-            (End::Restored | End::ProbeEnded, None) => (End::StillHeldDown, stamp(wall)),
-            (end, _) => (end, stamp(wall)),
+    fn end(&mut self, end: OutageEnd, wall: DateTime<Utc>) {
+        let now = to_millis(wall);
+        let all_back = self.held_down.iter().all(|held| held.until.is_some());
+        let last_back = self.held_down.iter().filter_map(|held| held.until).max();
+        let (end, ended) = match (end, last_back) {
+            (OutageEnd::Restored | OutageEnd::ProbeEnded, _) if !all_back => {
+                (OutageEnd::StillHeldDown, now)
+            }
+            (OutageEnd::Restored, None) => (OutageEnd::NothingHeldDown, now),
+            (OutageEnd::Restored, Some(last)) => (end, last),
+            _ => (end, now),
         };
         // A replica that does not lead may find so only after the leader has restored all.
         self.recovered = self.recovered.map(|recovered| recovered.min(ended));
@@ -335,78 +315,62 @@ impl Outage {
 
     /// All of it but when and where it began, for people.
     pub fn sentence(&self) -> String {
-        let mut text = String::new();
-        // Writing to a String does not fail.
-        let _ = match &self.verdict {
+        let mut text = match &self.verdict {
             Some(Judged {
                 candidates,
                 expired,
                 ..
-            }) => write!(text, "{expired} of {candidates} leases expired"),
-            None => write!(text, "begun before this process could tell"),
+            }) => format!("{expired} of {candidates} leases expired"),
+            None => "begun before this process could tell".to_owned(),
         };
         if !self.held_down.is_empty() {
-            let found = if self.found_held_down {
-                "found held down"
+            text += if self.found_held_down {
+                ", found held down"
             } else {
-                "held down"
+                ", held down"
             };
-            let by = match self.acted() {
+            text += match self.acted() {
                 Some("leader") => " (written as the leader)",
                 Some(_) => " (written without the lead)",
                 None => " (written by others)",
             };
             let held: Vec<_> = self.held_down.iter().map(HeldDown::sentence).collect();
-            let _ = write!(text, ", {found}{by}: {}", held.join(", "));
+            text = format!("{text}: {}", held.join(", "));
         }
         if self.overdue_nodes > 0 {
-            let (count, first) = (
-                self.overdue_nodes,
-                self.nodes.iter().map(|node| node.unknown_at).min(),
+            text += &format!(
+                "; without protection {} nodes would have been Unknown",
+                self.overdue_nodes
             );
-            let from = first
-                .map(|first| format!(" from {} on", first.format("%H:%M:%S UTC")))
-                .unwrap_or_default();
-            let _ = write!(
-                text,
-                "; without protection {count} nodes would have been Unknown{from}"
-            );
-        }
-        let _ = match (self.end.map(<&str>::from), self.ended) {
-            (Some(end), Some(ended)) => {
-                write!(
-                    text,
-                    "; {} after {}",
-                    end.replace('_', " "),
-                    span((ended - self.began).num_seconds())
-                )
+            if let Some(first) = self.nodes.iter().map(|node| node.unknown_at).min() {
+                text += &first.format(" from %H:%M:%S UTC on").to_string();
             }
-            _ => write!(text, "; not over yet"),
-        };
-        text
+        }
+        match (self.end, self.ended) {
+            (Some(end), Some(ended)) => {
+                let end = end.into_str().replace('_', " ");
+                let lasted = span((ended - self.began).num_seconds());
+                format!("{text}; {end} after {lasted}")
+            }
+            _ => text + "; not over yet",
+        }
     }
 }
 
 impl HeldDown {
     fn sentence(&self) -> String {
-        let time = self
-            .until
-            .map(|until| format!(" for {}", span((until - self.from).num_seconds())))
-            .unwrap_or_default();
-        let unread = if self.returns_to.is_none() {
-            " (its replicas annotation cannot be read)"
-        } else {
-            ""
-        };
-        format!("{}{time}{unread}", self.name)
+        let mut text = self.name.clone();
+        if let Some(until) = self.until {
+            text += &format!(" for {}", span((until - self.from).num_seconds()));
+        }
+        if self.returns_to.is_none() {
+            text += " (its replicas annotation cannot be read)";
+        }
+        text
     }
 }
 
 /// Milliseconds are enough to tell what came first.
-fn stamp(at: DateTime<Utc>) -> DateTime<Utc> {
+fn to_millis(at: DateTime<Utc>) -> DateTime<Utc> {
     at.trunc_subsecs(3)
-}
-
-fn words(resource: &ResourceRef) -> (String, String) {
-    (resource.kind.clone(), resource.name.clone())
 }

@@ -10,16 +10,16 @@
 //! Not knowing is never evidence: what cannot be resolved changes nothing for as long as is
 //! tolerated, and then stops every write.
 
-mod template;
+use std::time::Duration;
 
-use chrono::TimeDelta;
+use common_core::backoff::doubling;
 use serde::Serialize;
 use strum::{IntoStaticStr, VariantNames};
 
-pub use self::template::{Facts, Template};
 use super::moment::Moment;
 use super::{scaled, span};
 use crate::config::OwnerCheck;
+use crate::template::{Facts, is_dns_name};
 
 /// What the owner record of a shoot comes to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, IntoStaticStr, VariantNames, Serialize)]
@@ -112,30 +112,30 @@ impl Question {
     /// None if the Cluster does not say what it takes, or makes no DNS name of it.
     pub fn of(check: &OwnerCheck, facts: &Facts) -> Option<Self> {
         let (name, ours) = (check.name.fill(facts)?, check.value.fill(facts)?);
-        template::is_dns_name(&name).then_some(Self { name, ours })
+        is_dns_name(&name).then_some(Self { name, ours })
     }
 
     /// What the values of the TXT records come to.
-    pub fn judge(&self, records: &[String]) -> Answer {
+    pub fn judge(&self, records: &[String]) -> OwnerAnswer {
         match records {
-            [] => Answer::Unresolved(Unresolved::NoRecord),
+            [] => OwnerAnswer::Unresolved(Unresolved::NoRecord),
             [first, others @ ..] if others.iter().any(|other| other != first) => {
-                Answer::Unresolved(Unresolved::Ambiguous)
+                OwnerAnswer::Unresolved(Unresolved::Ambiguous)
             }
-            [value, ..] if *value == self.ours => Answer::Ours,
-            [value, ..] => Answer::Elsewhere(value.clone()),
+            [value, ..] if *value == self.ours => OwnerAnswer::Ours,
+            [value, ..] => OwnerAnswer::Elsewhere(value.clone()),
         }
     }
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Answer {
+pub enum OwnerAnswer {
     Ours,
     Elsewhere(String),
     Unresolved(Unresolved),
 }
 
-impl Answer {
+impl OwnerAnswer {
     /// The result of a check, for its metric.
     pub const fn as_str(&self) -> &'static str {
         match self {
@@ -148,7 +148,7 @@ impl Answer {
 
 /// After a check that failed, and after the first that says "elsewhere", the next one follows so
 /// soon.
-const AGAIN_AFTER: TimeDelta = TimeDelta::seconds(1);
+const AGAIN_AFTER: Duration = Duration::from_secs(1);
 /// So much of the wait between two checks is left out at random, so that shoots do not move in
 /// step.
 const JITTER: f64 = 0.1;
@@ -161,13 +161,13 @@ pub struct OwnerRecord {
     asked: Option<Moment>,
     /// When the next check is due; while one is under way, when that was.
     next: Moment,
-    known: Option<Known>,
+    resolved: Option<Resolved>,
     failing: Option<Failing>,
 }
 
 /// What the last check said that resolved it.
 #[derive(Clone, Debug)]
-struct Known {
+struct Resolved {
     /// Another value than ours.
     elsewhere: Option<String>,
     /// When it was sent.
@@ -190,7 +190,7 @@ impl OwnerRecord {
             began: now,
             asked: None,
             next: now,
-            known: None,
+            resolved: None,
             failing: None,
         }
     }
@@ -201,7 +201,7 @@ impl OwnerRecord {
 
     /// When the last check was sent that resolved it.
     pub fn resolved_at(&self) -> Option<Moment> {
-        self.known.as_ref().map(|known| known.sent)
+        Some(self.resolved.as_ref()?.sent)
     }
 
     /// A check is sent.
@@ -213,14 +213,16 @@ impl OwnerRecord {
     /// something else confirms nothing.
     pub fn ask_again(&mut self, now: Moment) {
         self.next = self.next.min(now);
-        if let Some(known) = self.known.as_mut().filter(|known| known.in_a_row < 2) {
-            known.in_a_row = 0;
+        if let Some(resolved) = &mut self.resolved
+            && resolved.in_a_row < 2
+        {
+            resolved.in_a_row = 0;
         }
     }
 
     /// The value that names another owner, if the last check that resolved it said so.
     pub fn elsewhere(&self) -> Option<&str> {
-        self.known.as_ref()?.elsewhere.as_deref()
+        self.resolved.as_ref()?.elsewhere.as_deref()
     }
 
     pub fn standing(&self, check: &OwnerCheck, now: Moment) -> Ownership {
@@ -230,16 +232,10 @@ impl OwnerRecord {
         if now >= self.tolerated_until(check) {
             return Ownership::Unresolved(why);
         }
-        match &self.known {
-            Some(Known {
-                elsewhere: None, ..
-            }) => Ownership::Ours,
-            Some(Known {
-                sent,
-                in_a_row: 2..,
-                ..
-            }) => Ownership::Elsewhere {
-                checked: self.failing.is_none().then_some(*sent),
+        match &self.resolved {
+            Some(resolved) if resolved.elsewhere.is_none() => Ownership::Ours,
+            Some(resolved) if resolved.in_a_row >= 2 => Ownership::Elsewhere {
+                checked: self.failing.is_none().then_some(resolved.sent),
             },
             Some(_) => Ownership::Doubted,
             None if self.failing.is_none()
@@ -255,7 +251,7 @@ impl OwnerRecord {
     pub fn turns_at(&self, check: &OwnerCheck, now: Moment) -> Option<Moment> {
         let first = self
             .first_check_ends(check)
-            .filter(|_| self.known.is_none());
+            .filter(|_| self.resolved.is_none());
         first
             .into_iter()
             .chain([self.tolerated_until(check)])
@@ -264,13 +260,13 @@ impl OwnerRecord {
     }
 
     fn first_check_ends(&self, check: &OwnerCheck) -> Option<Moment> {
-        self.asked.map(|asked| asked + span(check.timeout))
+        Some(self.asked? + span(check.timeout))
     }
 
     /// The tolerance counts from the first check that failed, or from the end of one that has not
     /// come to its end.
     fn tolerated_until(&self, check: &OwnerCheck) -> Moment {
-        let since = match (&self.known, self.failing) {
+        let since = match (&self.resolved, self.failing) {
             (None, _) => self.began,
             (Some(_), Some(failing)) => failing.since,
             (Some(_), None) => self.next + span(check.timeout),
@@ -282,58 +278,56 @@ impl OwnerRecord {
     /// to 1.
     pub fn answered(
         &mut self,
-        answer: Answer,
+        answer: OwnerAnswer,
         sent: Moment,
         check: &OwnerCheck,
         now: Moment,
         chance: f64,
     ) {
-        let interval = span(check.interval);
         let wait = match answer {
-            Answer::Unresolved(why) => self.failed(why, sent).min(interval),
-            Answer::Ours => self.known(None, sent, interval),
-            Answer::Elsewhere(value) => self.known(Some(value), sent, interval),
+            OwnerAnswer::Unresolved(why) => self.failed(why, sent, check),
+            OwnerAnswer::Ours => self.resolved(None, sent, check),
+            OwnerAnswer::Elsewhere(value) => self.resolved(Some(value), sent, check),
         };
-        self.next = now + scaled(wait, 1.0 - JITTER * chance);
+        self.next = now + scaled(span(wait), 1.0 - JITTER * chance);
     }
 
-    fn failed(&mut self, why: Unresolved, sent: Moment) -> TimeDelta {
-        let before = self.failing.unwrap_or(Failing {
+    fn failed(&mut self, why: Unresolved, sent: Moment, check: &OwnerCheck) -> Duration {
+        let failing = self.failing.get_or_insert(Failing {
             since: sent,
             why,
             times: 0,
         });
-        let times = before.times.saturating_add(1);
-        self.failing = Some(Failing {
-            why,
-            times,
-            ..before
-        });
-        AGAIN_AFTER * (1 << (times - 1).min(20))
+        failing.why = why;
+        failing.times = failing.times.saturating_add(1);
+        doubling(AGAIN_AFTER, failing.times, check.interval)
     }
 
-    fn known(&mut self, elsewhere: Option<String>, sent: Moment, interval: TimeDelta) -> TimeDelta {
-        // Two that are not in a row confirm nothing; what was confirmed stays so.
-        let confirms = |known: &&Known| self.failing.is_none() || known.in_a_row >= 2;
-        let same = self
-            .known
-            .as_ref()
-            .filter(|known| known.elsewhere.is_some() == elsewhere.is_some())
-            .filter(confirms);
-        let in_a_row = same.map_or(0, |known| known.in_a_row).saturating_add(1);
+    fn resolved(
+        &mut self,
+        elsewhere: Option<String>,
+        sent: Moment,
+        check: &OwnerCheck,
+    ) -> Duration {
+        let failed_before = self.failing.take().is_some();
+        let before = match &self.resolved {
+            Some(before) if before.elsewhere.is_some() != elsewhere.is_some() => 0,
+            // Two that are not in a row confirm nothing; what was confirmed stays so.
+            Some(before) if failed_before && before.in_a_row < 2 => 0,
+            Some(before) => before.in_a_row,
+            None => 0,
+        };
+        let in_a_row = before.saturating_add(1);
         let unconfirmed = elsewhere.is_some() && in_a_row < 2;
-        (self.known, self.failing) = (
-            Some(Known {
-                elsewhere,
-                sent,
-                in_a_row,
-            }),
-            None,
-        );
+        self.resolved = Some(Resolved {
+            elsewhere,
+            sent,
+            in_a_row,
+        });
         if unconfirmed {
-            AGAIN_AFTER.min(interval)
+            AGAIN_AFTER.min(check.interval)
         } else {
-            interval
+            check.interval
         }
     }
 }

@@ -94,7 +94,7 @@ impl Marks {
 pub struct Write {
     /// Its marks as they are then.
     pub marks: Marks,
-    /// None: they stay.
+    /// None keeps them.
     pub replicas: Option<i32>,
     /// The memory was unusable, so that 1 is used: to be logged and counted.
     pub used_default_replicas: bool,
@@ -136,16 +136,21 @@ impl PlannedWrite {
     }
 }
 
-/// What an operator who says `ignore-scaling` gets in either direction: no marker, so that
-/// gardenlet reconciles the resource; memory and replicas stay (rule 67).
-fn hands_off(marks: &Marks) -> Option<Write> {
-    marks.held_down.then(|| Write {
+/// What an operator who says `ignore-scaling` gets in either direction: no marker, so that gardenlet
+/// reconciles the resource (rule 67).
+fn ignored(marks: &Marks) -> Option<Write> {
+    marks.held_down.then(|| set_marker(marks, false))
+}
+
+/// The write that only sets or removes the marker; memory and replicas stay.
+fn set_marker(marks: &Marks, held_down: bool) -> Write {
+    Write {
         marks: Marks {
-            held_down: false,
+            held_down,
             ..marks.clone()
         },
         ..Write::default()
-    })
+    }
 }
 
 /// The write that takes a resource to 0 and remembers its replicas; none when there is nothing to
@@ -155,31 +160,24 @@ fn hands_off(marks: &Marks) -> Option<Write> {
 pub fn scale_down(observed: &Observed, was_held_down: bool) -> Option<Write> {
     let marks = &observed.marks;
     if marks.ignored {
-        return hands_off(marks);
+        return ignored(marks);
     }
     if observed.replicas <= 0 {
         let lost = was_held_down && !marks.held_down && marks.remembered().is_some();
-        return lost.then(|| Write {
-            marks: Marks {
-                held_down: true,
-                ..marks.clone()
-            },
-            ..Write::default()
-        });
+        return lost.then(|| set_marker(marks, true));
     }
     let remembered = marks.held_down && marks.remembered().is_some();
-    let memory = if remembered {
+    let replicas = if remembered {
         marks.replicas.clone()
     } else {
         Some(observed.replicas.to_string())
     };
-    let marks = Marks {
-        replicas: memory,
-        held_down: true,
-        ignored: false,
-    };
     Some(Write {
-        marks,
+        marks: Marks {
+            replicas,
+            held_down: true,
+            ignored: false,
+        },
         replicas: Some(0),
         used_default_replicas: false,
     })
@@ -190,7 +188,7 @@ pub fn scale_down(observed: &Observed, was_held_down: bool) -> Option<Write> {
 pub fn scale_up(observed: &Observed, scope: Scope, only_held_down: bool) -> Option<Write> {
     let marks = &observed.marks;
     if marks.ignored {
-        return hands_off(marks);
+        return ignored(marks);
     }
     if observed.replicas > 0 {
         return marks.held_down.then(Write::default);

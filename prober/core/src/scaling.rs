@@ -12,9 +12,9 @@ use chrono::TimeDelta;
 use super::dependent::{DependentRecord, Dependents};
 use super::moment::Moment;
 use super::plan::{Direction, levels};
-use super::replicas::PlannedWrite;
 use super::retry::Retry;
 use super::span;
+use super::step::Stage;
 use crate::config::{Config, DependentId};
 
 /// How long a level waits at most for the pods of the one before it (rule 69).
@@ -26,56 +26,6 @@ pub(crate) struct Scaling {
     pub direction: Direction,
     /// None: no level waits for another.
     pub ordering_deadline: Option<Moment>,
-}
-
-/// How far a scaling has come with one dependent.
-#[derive(Clone, Debug, Default, Hash)]
-pub(crate) struct Step {
-    pub stage: Stage,
-    pub retry: Retry,
-    pub began: Moment,
-    /// Whether its initial delay was waited (D-18).
-    pub delayed: bool,
-    pub written: bool,
-}
-
-#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
-pub(crate) enum Stage {
-    /// No scaling is under way, or it has not come to this level.
-    #[default]
-    Closed,
-    /// It is to be decided on, from this moment on.
-    Due(Moment),
-    AwaitingPermit,
-    /// It is being read from the API server, since what was known of it was out of date.
-    Reading,
-    /// This is under way since that moment.
-    Writing(PlannedWrite, Moment),
-    /// It is where it should be; since when, if its replicas were written and it is not known to be
-    /// ready yet.
-    Done(Option<Moment>),
-    Failed,
-}
-
-impl Stage {
-    /// Whether something is under way that can be cancelled.
-    pub(crate) fn is_under_way(&self) -> bool {
-        matches!(
-            self,
-            Self::AwaitingPermit | Self::Reading | Self::Writing(..)
-        )
-    }
-
-    fn is_settled(&self) -> bool {
-        matches!(self, Self::Closed | Self::Done(None) | Self::Failed)
-    }
-}
-
-impl Step {
-    /// Is due from a moment on.
-    pub(crate) fn begin(&mut self, from: Moment) {
-        (self.stage, self.began) = (Stage::Due(from), from);
-    }
 }
 
 impl DependentRecord {

@@ -3,8 +3,8 @@
 //! reports, and decides nothing.
 //!
 //! ```text
-//! leases, nodes, failures --> judge --> finding --> which way? --> scaling, level by level --> ask for a permit --> write
-//! dependents, Cluster, pause, lead, answers -----------^------------------^--------------------------^
+//! leases, nodes, failures --> judge --> verdict --> up or down? --> scaling, level by level --> permit --> write
+//! dependents, Cluster, pause, lead, answers ------------^------------------^---------------------^
 //! ```
 //!
 //! Each decision is made on what is known at that moment, and a write once its permit is there:
@@ -27,7 +27,7 @@ pub use self::interface::{
 use self::markers::Markers;
 use self::owner::OwnerState;
 use self::permission::Permission;
-use self::probing::{ProbeStage, Probing, StartupJitter};
+use self::probing::{ProbeStage, ProbeState, StartupJitter};
 use self::standby::{Standby, Verification};
 use self::verdicts::Verdicts;
 use self::writing::ScalingState;
@@ -39,12 +39,14 @@ use super::moment::{Moment, RequestTimes};
 use super::plan::Direction;
 use super::replicas::{DependentState, scale_up};
 use super::scaled;
-use super::scaling::Stage;
 use super::schedule::Failures;
+use super::step::Stage;
 use super::verdict::{Scope, Verdict};
 use crate::config::{Config, DependentId, ResourceRef};
 use crate::lifecycle::ShootSettings;
 
+/// The machine. Each part has its own file; what an input leads to is read from [`Shoot::input`]
+/// downwards.
 #[derive(Clone, Debug)]
 pub struct Shoot {
     start: Start,
@@ -53,7 +55,7 @@ pub struct Shoot {
     settings: ShootSettings,
     judge: Judge,
     dependents: Dependents,
-    probing: Probing,
+    probing: ProbeState,
     verdicts: Verdicts,
     markers: Markers,
     permission: Permission,
@@ -75,7 +77,18 @@ struct Context<'a> {
     changed: Option<DependentId>,
 }
 
-impl Context<'_> {
+impl<'a> Context<'a> {
+    fn new(env: &'a Environment<'a>, now: Moment) -> Self {
+        Self {
+            env,
+            now,
+            actions: Vec::new(),
+            wake: None,
+            reprobe_requested: false,
+            changed: None,
+        }
+    }
+
     fn wake_at(&mut self, moment: Moment) {
         if moment > self.now {
             self.wake = Some(self.wake.map_or(moment, |wake| wake.min(moment)));
@@ -99,8 +112,13 @@ impl Shoot {
             config: Arc::clone(env.config),
             settings: env.settings.clone(),
             judge: Judge::default(),
-            dependents: Dependents::new(env.config),
-            probing: Probing::new(env.chance),
+            dependents: env
+                .config
+                .dependents
+                .iter()
+                .map(DependentRecord::new)
+                .collect(),
+            probing: ProbeState::new(env.chance),
             verdicts: Verdicts::default(),
             markers: Markers::default(),
             permission: Permission::default(),
@@ -115,19 +133,13 @@ impl Shoot {
     }
 
     pub fn input(&mut self, input: Input, env: &Environment<'_>, now: Moment) -> Vec<Action> {
-        let mut cx = Context {
-            env,
-            now,
-            actions: Vec::new(),
-            wake: None,
-            reprobe_requested: false,
-            changed: None,
-        };
+        let mut cx = Context::new(env, now);
         let reloaded = self.reload(&mut cx);
         let settings_changed = self.settings != *env.settings;
         self.follow_owner(&mut cx);
         self.observe(env, now);
         self.update_permission(reloaded || settings_changed, &mut cx);
+        self.apply(input, &mut cx);
         if reloaded {
             self.probing.jitter = StartupJitter::new(env.chance);
             self.probing
@@ -137,34 +149,37 @@ impl Shoot {
             self.settings.clone_from(env.settings);
             self.probing.next = now;
         }
-        match input {
-            Input::Woken => {}
-            Input::Leases(times, leases) => self.on_leases(times, &leases, &mut cx),
-            Input::Nodes(nodes) => {
-                self.judge.set_nodes(nodes);
-                self.complete(self.judge.judge(&self.rules(env)), &mut cx);
-            }
-            Input::NodesConfirmed => {
-                let finding = Finding {
-                    verdict: Verdict::ScaleUpHeldDown,
-                    judged_at: now,
-                    ..self.judge.judge(&self.rules(env))
-                };
-                self.complete(finding, &mut cx);
-            }
-            #[cfg(test)]
-            Input::Found(finding) => self.complete(finding, &mut cx),
-            Input::Failed(failure) => self.on_failure(failure, &mut cx),
-            Input::Verified(verified) => self.on_verified(verified, &mut cx),
-            Input::Permitted(dependent) => self.on_permitted(dependent, &mut cx),
-            Input::Read(dependent, result) => self.on_read(dependent, result, &mut cx),
-            Input::Written(dependent, result) => self.on_written(dependent, result, &mut cx),
-        }
         self.update_leader_grace(&cx);
         self.act(&mut cx);
         self.probe_if_due(&mut cx);
         self.wake = cx.wake;
         cx.actions
+    }
+
+    fn apply(&mut self, input: Input, cx: &mut Context<'_>) {
+        match input {
+            Input::Woken => {}
+            Input::Leases(times, leases) => self.on_leases(times, &leases, cx),
+            Input::Nodes(nodes) => {
+                self.judge.set_nodes(nodes);
+                self.complete(self.judge.judge(&self.rules(cx.env)), cx);
+            }
+            Input::NodesConfirmed => {
+                let finding = Finding {
+                    verdict: Verdict::ScaleUpHeldDown,
+                    judged_at: cx.now,
+                    ..self.judge.judge(&self.rules(cx.env))
+                };
+                self.complete(finding, cx);
+            }
+            #[cfg(test)]
+            Input::Found(finding) => self.complete(finding, cx),
+            Input::Failed(failure) => self.on_failure(failure, cx),
+            Input::Verified(verified) => self.on_verified(verified, cx),
+            Input::Permitted(dependent) => self.on_permitted(dependent, cx),
+            Input::Read(dependent, result) => self.on_read(dependent, result, cx),
+            Input::Written(dependent, result) => self.on_written(dependent, result, cx),
+        }
     }
 
     /// When [`Input::Woken`] is wanted, if nothing else happens before; none while a probe is under
@@ -182,9 +197,17 @@ impl Shoot {
             return false;
         }
         self.config = Arc::clone(config);
-        if !self.dependents.are_those_of(config) {
+        let new: Dependents = config.dependents.iter().map(DependentRecord::new).collect();
+        let resources = new.iter().map(|dependent| &dependent.resource);
+        if !resources.eq(self.dependents.iter().map(|known| &known.resource)) {
             self.abandon(cx);
-            self.dependents.reload(config);
+            let before = std::mem::replace(&mut self.dependents, new);
+            for known in before {
+                let mut same = self.dependents.iter_mut();
+                if let Some(same) = same.find(|new| new.resource == known.resource) {
+                    *same = known;
+                }
+            }
         }
         true
     }
@@ -297,7 +320,11 @@ impl Shoot {
     }
 
     fn holds_down(&self) -> bool {
-        self.held_down().next().is_some()
+        self.dependents.iter().any(DependentRecord::is_held_down)
+    }
+
+    fn dependent_ids(&self) -> impl Iterator<Item = DependentId> + use<> {
+        (0..self.dependents.len()).map(DependentId)
     }
 
     pub fn dependent(&self, id: DependentId) -> &DependentRecord {

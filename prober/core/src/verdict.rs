@@ -171,7 +171,7 @@ impl Verdict {
     }
 }
 
-/// Whether so many expired leases of so many candidates mean an outage: float64 division and
+/// Whether this many expired leases among the candidates mean an outage: float64 division and
 /// comparison, exactly Go's.
 pub fn fails(expired: usize, candidates: usize, fraction: f64) -> bool {
     expired as f64 / candidates as f64 >= fraction
@@ -292,7 +292,7 @@ impl<'a> Candidates<'a> {
         Tally::of(self.clocks().map(|clock| clock.state(by)))
     }
 
-    /// None yet, with room for so many of these leases.
+    /// Empty, with room for `count` leases.
     fn new(leases: &LeaseClocks, count: usize) -> Self {
         let mut candidates = Self {
             leases: Vec::with_capacity(count),

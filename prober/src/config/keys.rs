@@ -10,7 +10,7 @@ use common::config_object;
 use common::document::ConfigValue;
 use common_core::duration::GoDuration;
 use prober_core::config::{Config, Dependent, OwnerCheck, ResourceRef, ScaleInfo};
-use prober_core::owner::Template;
+use prober_core::template::Template;
 
 /// The least wait between two probes, and between two checks of an owner record: less would hammer
 /// every API server of the seed (D-9), or a DNS server that all shoots share.
@@ -143,7 +143,7 @@ fn owner_check(value: &ConfigValue<'_>) -> Option<OwnerCheck> {
 
 fn template(
     value: &ConfigValue<'_>,
-    parse: fn(&str) -> Result<Template, String>,
+    parse: fn(&str) -> Result<Template, &'static str>,
 ) -> Option<Template> {
     parse(&value.text()?)
         .map_err(|expected| value.refuse(expected))

@@ -12,7 +12,7 @@ fn cluster(shoot: Value) -> Cluster {
     .expect("a Cluster")
 }
 
-fn understood(shoot: Value) -> Shoot {
+fn understood(shoot: Value) -> GardenerShoot {
     cluster(shoot)
         .spec
         .shoot

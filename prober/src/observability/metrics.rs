@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use prober_core::config::ResourceRef;
-use prober_core::outage::{End, Outage};
+use prober_core::outage::{Outage, OutageEnd};
 use prober_core::plan::Direction;
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
@@ -106,7 +106,7 @@ impl WriteLabels {
 }
 
 impl OutageLabels {
-    fn new(end: End, is_blip: bool) -> Self {
+    fn new(end: OutageEnd, is_blip: bool) -> Self {
         Self {
             end: end.into_str(),
             blip: if is_blip { "true" } else { "false" },
@@ -263,7 +263,10 @@ impl ProbeMetrics {
 impl OutageMetrics {
     fn register(registry: &mut Registry) -> Self {
         let ended: Family<OutageLabels, Counter> = Family::default();
-        for end in End::VARIANTS.iter().filter(|end| **end != End::Other) {
+        for end in OutageEnd::VARIANTS
+            .iter()
+            .filter(|end| **end != OutageEnd::Other)
+        {
             drop(ended.get_or_create(&OutageLabels::new(*end, false)));
             drop(ended.get_or_create(&OutageLabels::new(*end, true)));
         }

@@ -9,7 +9,7 @@ use k8s_openapi::api::core::v1::ObjectReference;
 use prober_core::config::{DependentId, ResourceRef};
 use prober_core::judgement::Finding;
 use prober_core::options::ResolvedOptions;
-use prober_core::outage::{End, Outage, SCHEMA, Snapshot};
+use prober_core::outage::{Outage, OutageEnd, SCHEMA, Snapshot};
 use prober_core::owner::Ownership;
 use prober_core::plan::Direction;
 use prober_core::replicas::PlannedWrite;
@@ -349,7 +349,7 @@ impl Driver<AgentReporter> {
             self.shared.metrics.outages.ended(&outage);
             let (events, about) = (&self.shared.events, namespace_reference(&self.namespace));
             match outage.end {
-                Some(End::Restored | End::NothingHeldDown) => {
+                Some(OutageEnd::Restored | OutageEnd::NothingHeldDown) => {
                     events.normal(&about, "OutageEnded", outage.sentence())
                 }
                 _ => events.warning(&about, "OutageEnded", outage.sentence()),

@@ -100,10 +100,10 @@ pub(crate) struct StatusHandle {
 
 impl From<&ClusterState> for ShootState {
     fn from(cluster: &ClusterState) -> Self {
-        match (&cluster.lifecycle, &cluster.shoot) {
-            (Some(Lifecycle::Probe(_)), _) => Self::Probed,
-            (Some(Lifecycle::Stop(reason)), _) => Self::Stopped(*reason),
-            (Some(Lifecycle::Wait(reason)), _) => Self::Waiting(*reason),
+        match (cluster.lifecycle, &cluster.shoot) {
+            (Some(Lifecycle::Probe), _) => Self::Probed,
+            (Some(Lifecycle::Stop(reason)), _) => Self::Stopped(reason),
+            (Some(Lifecycle::Wait(reason)), _) => Self::Waiting(reason),
             (None, Some(Err(error))) => Self::Unreadable(error.clone()),
             (None, _) => Self::NoShoot,
         }

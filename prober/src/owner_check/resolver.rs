@@ -13,7 +13,7 @@ use hickory_resolver::proto::op::ResponseCode;
 use hickory_resolver::proto::rr::{RData, RecordType};
 use hickory_resolver::system_conf::read_system_conf;
 use prober_core::config::OwnerCheck;
-use prober_core::owner::{Answer, Question, Unresolved};
+use prober_core::owner::{OwnerAnswer, Question, Unresolved};
 use tokio::time::timeout;
 
 /// Clones share it.
@@ -36,14 +36,14 @@ impl Resolver {
     }
 
     /// The answer to a question, where the Cluster says enough for one.
-    pub async fn ask(&self, question: Option<&Question>) -> Answer {
+    pub async fn ask(&self, question: Option<&Question>) -> OwnerAnswer {
         let Some(question) = question else {
-            return Answer::Unresolved(Unresolved::Unknown);
+            return OwnerAnswer::Unresolved(Unresolved::Unknown);
         };
         match timeout(self.limit, self.records(&question.name)).await {
             Ok(Ok(records)) => question.judge(&records),
-            Ok(Err(why)) => Answer::Unresolved(why),
-            Err(_) => Answer::Unresolved(Unresolved::Timeout),
+            Ok(Err(why)) => OwnerAnswer::Unresolved(why),
+            Err(_) => OwnerAnswer::Unresolved(Unresolved::Timeout),
         }
     }
 

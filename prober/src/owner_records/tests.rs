@@ -1,4 +1,5 @@
-use prober_core::owner::{Template, Unresolved};
+use prober_core::owner::Unresolved;
+use prober_core::template::Template;
 
 use super::*;
 use crate::config;
@@ -23,7 +24,7 @@ fn records(check: &OwnerCheck, namespaces: &[&str]) -> OwnerRecords {
     records
 }
 
-fn answer(records: &OwnerRecords, namespace: &str, answer: Answer, second: f64) {
+fn answer(records: &OwnerRecords, namespace: &str, answer: OwnerAnswer, second: f64) {
     records.answered(namespace, None, answer, at(second), at(second), 0.0);
 }
 
@@ -51,14 +52,14 @@ fn the_most_overdue_check_is_next_and_none_is_under_way_twice() {
     assert_eq!(due(&records, 1.0).as_deref(), Some("a"));
     assert_eq!(due(&records, 1.0).as_deref(), Some("b"));
     assert_eq!(due(&records, 1.0), None);
-    answer(&records, "a", Answer::Ours, 1.5);
+    answer(&records, "a", OwnerAnswer::Ours, 1.5);
     assert_eq!(
         (due(&records, 31.4), records.due("a")),
         (None, Some(at(31.5)))
     );
     assert_eq!(due(&records, 31.5).as_deref(), Some("a"));
     records.update("b", false, at(32.0));
-    answer(&records, "b", Answer::Ours, 32.0);
+    answer(&records, "b", OwnerAnswer::Ours, 32.0);
     assert_eq!(
         (records.due("b"), records.status("b", at(32.0))),
         (None, None)
@@ -69,10 +70,15 @@ fn the_most_overdue_check_is_next_and_none_is_under_way_twice() {
 fn a_change_of_standing_is_reported_once_and_also_when_time_alone_brings_it() {
     let records = records(&check("tolerance: 60s"), &["a"]);
     assert_eq!(changes(&records, 1.0), []);
-    answer(&records, "a", Answer::Ours, 1.0);
+    answer(&records, "a", OwnerAnswer::Ours, 1.0);
     assert_eq!(changes(&records, 1.0), [("a".to_owned(), "ours")]);
     assert_eq!(changes(&records, 1.0), []);
-    answer(&records, "a", Answer::Unresolved(Unresolved::Server), 10.0);
+    answer(
+        &records,
+        "a",
+        OwnerAnswer::Unresolved(Unresolved::Server),
+        10.0,
+    );
     assert_eq!(
         (
             changes(&records, 69.9),
@@ -81,8 +87,18 @@ fn a_change_of_standing_is_reported_once_and_also_when_time_alone_brings_it() {
         (vec![], Some(at(70.0)))
     );
     assert_eq!(changes(&records, 70.0), [("a".to_owned(), "unresolved")]);
-    answer(&records, "a", Answer::Elsewhere("there".to_owned()), 71.0);
-    answer(&records, "a", Answer::Elsewhere("there".to_owned()), 72.0);
+    answer(
+        &records,
+        "a",
+        OwnerAnswer::Elsewhere("there".to_owned()),
+        71.0,
+    );
+    answer(
+        &records,
+        "a",
+        OwnerAnswer::Elsewhere("there".to_owned()),
+        72.0,
+    );
     assert_eq!(changes(&records, 72.0), [("a".to_owned(), "elsewhere")]);
 }
 
@@ -94,8 +110,18 @@ fn a_section_that_asks_for_something_else_begins_again_and_any_other_goes_on() {
         ..check("")
     };
     let records = records(&one, &["a"]);
-    answer(&records, "a", Answer::Elsewhere("there".to_owned()), 1.0);
-    answer(&records, "a", Answer::Elsewhere("there".to_owned()), 2.0);
+    answer(
+        &records,
+        "a",
+        OwnerAnswer::Elsewhere("there".to_owned()),
+        1.0,
+    );
+    answer(
+        &records,
+        "a",
+        OwnerAnswer::Elsewhere("there".to_owned()),
+        2.0,
+    );
     assert_eq!(changes(&records, 2.0), [("a".to_owned(), "elsewhere")]);
     records.apply(Some(&sooner), std::iter::empty(), at(3.0));
     assert!(records.standing("a", &sooner, at(3.0)).is_lost());
@@ -128,7 +154,7 @@ fn an_answer_is_of_the_shoot_and_the_question_that_it_was_sent_for() {
     let records = records(&check(""), &["a"]);
     records.update("a", false, at(5.0));
     records.update("a", true, at(6.0));
-    answer(&records, "a", Answer::Ours, 5.5);
+    answer(&records, "a", OwnerAnswer::Ours, 5.5);
     assert_eq!(
         records.standing("a", &check(""), at(7.0)),
         Ownership::NotChecked,
@@ -143,7 +169,7 @@ fn an_answer_is_of_the_shoot_and_the_question_that_it_was_sent_for() {
         records.answered(
             "a",
             Some(question),
-            Answer::Elsewhere("there".to_owned()),
+            OwnerAnswer::Elsewhere("there".to_owned()),
             at(second),
             at(second),
             0.0,
@@ -163,9 +189,9 @@ fn an_answer_is_of_the_shoot_and_the_question_that_it_was_sent_for() {
 fn that_a_shoot_is_ours_is_unproven_after_a_suspension_until_it_was_checked_again() {
     let (check, records) = (check(""), records(&check(""), &["a"]));
     let standing = |second| records.standing_since(at(20.0), "a", &check, at(second));
-    answer(&records, "a", Answer::Ours, 10.0);
+    answer(&records, "a", OwnerAnswer::Ours, 10.0);
     assert_eq!(standing(21.0), Ownership::Unproven(Unresolved::Suspended));
-    answer(&records, "a", Answer::Ours, 22.0);
+    answer(&records, "a", OwnerAnswer::Ours, 22.0);
     assert_eq!(standing(22.0), Ownership::Ours);
 }
 

@@ -1,9 +1,9 @@
 //! What a Cluster says of its shoot.
 
 use kube::ResourceExt;
-use prober_core::gardener::Shoot;
+use prober_core::gardener::GardenerShoot;
 use prober_core::lifecycle::{Lifecycle, ShootSettings, StopReason, lifecycle, settings};
-use prober_core::owner::Facts;
+use prober_core::template::Facts;
 
 use crate::gardener::{Cluster, ClusterSpec, SeedRef};
 
@@ -14,7 +14,7 @@ pub struct ClusterState {
     /// The seed that it is on.
     pub seed: SeedRef,
     /// The embedded shoot, absent, or why it cannot be understood.
-    pub shoot: Option<Result<Shoot, String>>,
+    pub shoot: Option<Result<GardenerShoot, String>>,
     /// None if the shoot is absent or cannot be understood.
     pub lifecycle: Option<Lifecycle>,
     pub settings: ShootSettings,
@@ -60,7 +60,7 @@ impl ClusterState {
         }
     }
 
-    pub fn readable(&self) -> Option<&Shoot> {
+    pub fn readable(&self) -> Option<&GardenerShoot> {
         self.shoot.as_ref()?.as_ref().ok()
     }
 }

@@ -30,11 +30,11 @@ pub struct LeaseRecord<'a> {
 #[derive(Clone, Debug, Default)]
 pub struct LeaseList {
     names: String,
-    entries: Vec<Entry>,
+    entries: Vec<PackedLease>,
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Entry {
+struct PackedLease {
     /// Where the name ends in the text; it begins where the one before it ends.
     name_end: usize,
     uid: LeaseUid,
@@ -43,7 +43,7 @@ struct Entry {
 }
 
 impl LeaseList {
-    /// Makes room for so many more leases, and for so many bytes of names.
+    /// Makes room for `count` more leases, whose names take `names` bytes.
     pub fn reserve(&mut self, count: usize, names: usize) {
         self.entries.reserve(count);
         self.names.reserve(names);
@@ -57,7 +57,7 @@ impl LeaseList {
             duration_seconds,
         } = lease;
         self.names.push_str(name);
-        self.entries.push(Entry {
+        self.entries.push(PackedLease {
             name_end: self.names.len(),
             uid,
             renew_time,
@@ -76,7 +76,7 @@ impl LeaseList {
     pub fn iter(&self) -> impl ExactSizeIterator<Item = LeaseRecord<'_>> {
         let mut begin = 0;
         self.entries.iter().map(
-            move |&Entry {
+            move |&PackedLease {
                       name_end,
                       uid,
                       renew_time,

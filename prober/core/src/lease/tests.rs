@@ -10,7 +10,7 @@ fn shown(probes: &[(f64, f64)]) -> LeaseClock {
     let ((first, stamp), further) = probes
         .split_first()
         .map(|(first, further)| (*first, further))
-        .expect("a look");
+        .expect("a probe");
     let mut clock = LeaseClock::new(&times(first), wall(stamp), Some(40));
     let mut before = at(first);
     for &(seconds, stamp) in further {
@@ -192,7 +192,7 @@ fn a_stepped_clock_is_noticed_while_the_clocks_differ() {
     let tolerated = shown(&[before.as_slice(), &[(30.0, 19.0 - offset)]].concat());
     assert!(
         (at(19.0)..at(19.001)).contains(&tolerated.renewed(GRACE)),
-        "19 s is no more than 1 s before the look at 20 s"
+        "19 s is no more than 1 s before the probe at 20 s"
     );
     let stepped = shown(&[before.as_slice(), &[(30.0, 18.999 - offset)]].concat());
     assert_eq!(stepped.renewed(GRACE), at(20.0));
@@ -300,7 +300,7 @@ fn a_clock_that_steps_forward_is_followed_at_once() {
 }
 
 #[test]
-fn the_look_that_showed_the_old_value_counts_from_its_request() {
+fn the_probe_that_showed_the_old_value_counts_from_its_request() {
     let mut clock = shown(&[(0.0, -1.0), (10.0, 9.5)]);
     let slow = RequestTimes {
         sent: at(20.0),
@@ -412,7 +412,7 @@ fn a_lease_that_went_away_is_forgotten_and_starts_again() {
 fn known<'a>(lists: &'a [Vec<(&'a str, f64)>]) -> BTreeMap<&'a str, LeaseClock> {
     let mut clocks = BTreeMap::new();
     for (number, list) in lists.iter().enumerate() {
-        let (times, looked) = (
+        let (times, probed) = (
             times(10.0 * number as f64),
             at(10.0 * (number as f64 - 1.0)),
         );
@@ -420,7 +420,7 @@ fn known<'a>(lists: &'a [Vec<(&'a str, f64)>]) -> BTreeMap<&'a str, LeaseClock> 
         for &(name, stamp) in list {
             let clock = match before.remove(name) {
                 Some(mut clock) => {
-                    LeaseClock::observe(&mut clock, &times, looked, wall(stamp), Some(40), GRACE);
+                    LeaseClock::observe(&mut clock, &times, probed, wall(stamp), Some(40), GRACE);
                     clock
                 }
                 None => LeaseClock::new(&times, wall(stamp), Some(40)),

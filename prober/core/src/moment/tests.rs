@@ -2,7 +2,7 @@ use super::*;
 use crate::tests::scene::{at, span, times, wall};
 
 #[test]
-fn a_stamp_is_placed_by_what_the_wall_clock_says_during_the_look() {
+fn a_stamp_is_placed_by_what_the_wall_clock_says_during_the_probe() {
     assert_eq!(times(100.0).place(wall(95.0)), at(95.0));
     let ahead = RequestTimes {
         wall: wall(160.0),

@@ -1,5 +1,6 @@
 use super::*;
 use crate::config::OnLoss;
+use crate::template::Template;
 use crate::tests::scene::{at, owner_check};
 
 fn check() -> OwnerCheck {
@@ -15,16 +16,16 @@ fn facts() -> Facts {
     }
 }
 
-fn elsewhere() -> Answer {
-    Answer::Elsewhere("there".to_owned())
+fn elsewhere() -> OwnerAnswer {
+    OwnerAnswer::Elsewhere("there".to_owned())
 }
 
-fn failed() -> Answer {
-    Answer::Unresolved(Unresolved::Server)
+fn failed() -> OwnerAnswer {
+    OwnerAnswer::Unresolved(Unresolved::Server)
 }
 
 /// A record whose checks, each sent at that second and answered at once, said this.
-fn record(answers: impl IntoIterator<Item = (f64, Answer)>) -> OwnerRecord {
+fn record(answers: impl IntoIterator<Item = (f64, OwnerAnswer)>) -> OwnerRecord {
     let mut record = OwnerRecord::new(at(0.0));
     for (second, answer) in answers {
         record.answered(answer, at(second), &check(), at(second), 0.0);
@@ -45,15 +46,18 @@ fn a_record_that_says_our_value_is_ours_and_any_other_value_is_not() {
     let judged = |records: &[&str]| {
         question.judge(&records.iter().map(ToString::to_string).collect::<Vec<_>>())
     };
-    assert_eq!(judged(&["here"]), Answer::Ours);
-    assert_eq!(judged(&["here", "here"]), Answer::Ours);
+    assert_eq!(judged(&["here"]), OwnerAnswer::Ours);
+    assert_eq!(judged(&["here", "here"]), OwnerAnswer::Ours);
     assert_eq!(judged(&["there", "there"]), elsewhere());
     for odd in ["Here", "here ", "\"here\"", ""] {
-        assert_eq!(judged(&[odd]), Answer::Elsewhere(odd.to_owned()));
+        assert_eq!(judged(&[odd]), OwnerAnswer::Elsewhere(odd.to_owned()));
     }
-    assert_eq!(judged(&[]), Answer::Unresolved(Unresolved::NoRecord));
+    assert_eq!(judged(&[]), OwnerAnswer::Unresolved(Unresolved::NoRecord));
     for records in [["here", "there"], ["there", "elsewhere"]] {
-        assert_eq!(judged(&records), Answer::Unresolved(Unresolved::Ambiguous));
+        assert_eq!(
+            judged(&records),
+            OwnerAnswer::Unresolved(Unresolved::Ambiguous)
+        );
     }
 }
 
@@ -161,7 +165,7 @@ fn before_the_first_check_is_over_nothing_is_known_for_as_long_as_it_may_take() 
 fn a_record_that_was_never_resolved_is_tolerated_from_the_beginning() {
     let record = record([
         (0.5, failed()),
-        (200.0, Answer::Unresolved(Unresolved::NoName)),
+        (200.0, OwnerAnswer::Unresolved(Unresolved::NoName)),
     ]);
     assert_eq!(
         record.standing(&check(), at(299.9)),
@@ -176,7 +180,7 @@ fn a_record_that_was_never_resolved_is_tolerated_from_the_beginning() {
 #[test]
 fn failures_are_tolerated_from_the_first_one_on() {
     for (answer, standing) in [
-        (Answer::Ours, Ownership::Ours),
+        (OwnerAnswer::Ours, Ownership::Ours),
         (elsewhere(), Ownership::Doubted),
     ] {
         let record = record([(0.0, answer), (30.0, failed()), (31.0, failed())]);
@@ -188,9 +192,9 @@ fn failures_are_tolerated_from_the_first_one_on() {
         assert_eq!(record.turns_at(&check(), at(40.0)), Some(at(330.0)));
     }
     let again = record([
-        (0.0, Answer::Ours),
+        (0.0, OwnerAnswer::Ours),
         (30.0, failed()),
-        (100.0, Answer::Ours),
+        (100.0, OwnerAnswer::Ours),
         (130.0, failed()),
     ]);
     assert_eq!(again.standing(&check(), at(400.0)), Ownership::Ours);
@@ -198,7 +202,7 @@ fn failures_are_tolerated_from_the_first_one_on() {
 
 #[test]
 fn a_process_that_did_not_run_for_longer_than_is_tolerated_knows_nothing_any_more() {
-    let record = record([(0.0, Answer::Ours)]);
+    let record = record([(0.0, OwnerAnswer::Ours)]);
     // The next check was due at 30 s, and would have been over 2 s later.
     assert_eq!(record.standing(&check(), at(331.9)), Ownership::Ours);
     assert_eq!(
@@ -209,7 +213,7 @@ fn a_process_that_did_not_run_for_longer_than_is_tolerated_knows_nothing_any_mor
 
 #[test]
 fn elsewhere_is_confirmed_by_two_checks_in_a_row() {
-    let standing = |answers: Vec<(f64, Answer)>| record(answers).standing(&check(), at(70.0));
+    let standing = |answers: Vec<(f64, OwnerAnswer)>| record(answers).standing(&check(), at(70.0));
     let confirmed = |second| Ownership::Elsewhere {
         checked: Some(at(second)),
     };
@@ -222,14 +226,14 @@ fn elsewhere_is_confirmed_by_two_checks_in_a_row() {
     assert_eq!(
         standing(vec![
             (0.0, elsewhere()),
-            (1.0, Answer::Elsewhere("third".to_owned()))
+            (1.0, OwnerAnswer::Elsewhere("third".to_owned()))
         ]),
         confirmed(1.0)
     );
     assert_eq!(
         standing(vec![
             (0.0, elsewhere()),
-            (1.0, Answer::Ours),
+            (1.0, OwnerAnswer::Ours),
             (2.0, elsewhere())
         ]),
         unconfirmed
@@ -265,7 +269,7 @@ fn elsewhere_is_confirmed_by_two_checks_in_a_row() {
         standing(vec![
             (0.0, elsewhere()),
             (1.0, elsewhere()),
-            (2.0, Answer::Ours)
+            (2.0, OwnerAnswer::Ours)
         ]),
         Ownership::Ours
     );
@@ -275,8 +279,8 @@ fn elsewhere_is_confirmed_by_two_checks_in_a_row() {
 fn checks_are_an_interval_apart_and_sooner_while_they_fail() {
     let mut record = OwnerRecord::new(at(0.0));
     let mut now = 0.0;
-    let mut waits = |answers: &[Answer], chance: f64| {
-        let wait = |answer: &Answer| {
+    let mut waits = |answers: &[OwnerAnswer], chance: f64| {
+        let wait = |answer: &OwnerAnswer| {
             record.answered(answer.clone(), at(now), &check(), at(now), chance);
             let wait = (record.next() - at(now)).as_seconds_f64();
             now += wait;
@@ -284,8 +288,11 @@ fn checks_are_an_interval_apart_and_sooner_while_they_fail() {
         };
         answers.iter().map(wait).collect::<Vec<_>>()
     };
-    assert_eq!(waits(&[Answer::Ours, Answer::Ours], 0.0), [30.0, 30.0]);
-    assert_eq!(waits(&[Answer::Ours], 1.0), [27.0]);
+    assert_eq!(
+        waits(&[OwnerAnswer::Ours, OwnerAnswer::Ours], 0.0),
+        [30.0, 30.0]
+    );
+    assert_eq!(waits(&[OwnerAnswer::Ours], 1.0), [27.0]);
     assert_eq!(
         waits(
             &[
@@ -301,7 +308,7 @@ fn checks_are_an_interval_apart_and_sooner_while_they_fail() {
         ),
         [1.0, 2.0, 4.0, 8.0, 16.0, 30.0, 30.0]
     );
-    assert_eq!(waits(&[Answer::Ours, failed()], 0.0), [30.0, 1.0]);
+    assert_eq!(waits(&[OwnerAnswer::Ours, failed()], 0.0), [30.0, 1.0]);
     assert_eq!(
         waits(&[elsewhere(), elsewhere(), elsewhere()], 0.0),
         [1.0, 30.0, 30.0]

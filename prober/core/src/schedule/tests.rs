@@ -125,7 +125,7 @@ fn without_anything_to_wait_for_the_interval_counts_from_the_end_of_the_probe() 
 }
 
 #[test]
-fn the_next_look_is_when_the_verdict_can_fall_if_that_is_earlier() {
+fn the_next_probe_is_when_the_verdict_can_fall_if_that_is_earlier() {
     assert_eq!(
         next_probe(&ScheduleInputs {
             verdict_possible: Some(at(20.0)),
@@ -300,7 +300,7 @@ proptest! {
                     prop_assert_ne!(verdict(chosen(mask), before, fraction), Verdict::ScaleDown, "{:b}", mask);
                 }
                 let falls = |mask| verdict(chosen(mask), expiry, fraction) == Verdict::ScaleDown;
-                prop_assert!(choices.into_iter().any(falls), "no look is wasted");
+                prop_assert!(choices.into_iter().any(falls), "no probe is wasted");
             }
             None => {
                 for mask in choices {
@@ -311,7 +311,7 @@ proptest! {
     }
 
     #[test]
-    fn the_next_look_is_always_ahead_and_never_further_than_the_interval(
+    fn the_next_probe_is_always_ahead_and_never_further_than_the_interval(
         now in 0.0..1e6_f64,
         interval in 1.0..100.0_f64,
         possible in prop::option::of(-100.0..100.0_f64),

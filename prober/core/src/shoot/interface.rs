@@ -117,7 +117,7 @@ pub enum Action {
     Read(DependentId, Duration),
     /// Write a dependent with the permit that is there; then [`Input::Written`].
     Write(Order),
-    /// Give up whatever is under way for a dependent, its permit included.
+    /// Cancel whatever is under way for a dependent, its permit included.
     Cancel(DependentId),
     /// Log it, count it, publish it.
     Report(Report),
@@ -144,7 +144,7 @@ pub enum Report {
     /// A scaling is given up: the verdict has turned, operators want nothing written, or the probe
     /// is not wanted any more.
     Abandoned(Direction),
-    /// A scaling has ended: so many were written, so many could not be.
+    /// A scaling has ended: how many dependents were written, and how many could not be.
     Ended(Direction, usize, usize),
     /// A dependent was written, or had been without an answer; `turn` is how long ago it was its
     /// turn.

@@ -19,7 +19,7 @@ const REPROBES_PER_MINUTE: usize = 3;
 
 /// The probe that is under way, and when the next one is due.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Probing {
+pub(super) struct ProbeState {
     pub stage: ProbeStage,
     pub next: Moment,
     pub requests: ReprobeRequests,
@@ -41,7 +41,7 @@ pub(super) enum ProbeStage {
     Nodes,
 }
 
-impl Probing {
+impl ProbeState {
     pub(super) fn new(chance: f64) -> Self {
         Self {
             jitter: StartupJitter::new(chance),

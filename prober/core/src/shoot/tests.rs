@@ -31,7 +31,7 @@ use crate::lease::{LeaseRecord, LeaseUid};
 use crate::outage::{Outage, Snapshot};
 use crate::replicas::{Marks, Observed};
 use crate::retry::Refusal;
-use crate::tests::scene::{Scene, at, dependent, env, running, span, times, wall};
+use crate::tests::scene::{OwnedEnvironment, at, dependent, env, running, span, times, wall};
 use crate::verdict::{BackedNodes, NodeCondition, NodeRecord};
 
 /// The places of the two dependents: machine-controller-manager goes down first,
@@ -61,7 +61,7 @@ enum Api {
 /// done at once.
 struct Rig {
     shoot: Shoot,
-    env: Scene,
+    env: OwnedEnvironment,
     now: Moment,
     api: Api,
     /// The interval of the renewals, and between which moments there are none.
@@ -124,7 +124,7 @@ fn held(memory: &str) -> Observed {
     }
 }
 
-fn two() -> Scene {
+fn two() -> OwnedEnvironment {
     let mut env = env([
         dependent("machine-controller-manager", 1, 0),
         dependent("kube-controller-manager", 0, 1),
@@ -141,13 +141,13 @@ impl Rig {
 
     /// The same with a replica that does not lead.
     fn standby() -> Self {
-        Self::with(Scene {
+        Self::with(OwnedEnvironment {
             leads: false,
             ..two()
         })
     }
 
-    fn with(env: Scene) -> Self {
+    fn with(env: OwnedEnvironment) -> Self {
         Self::starting(
             Start {
                 eligible: Moment::START,
@@ -157,7 +157,7 @@ impl Rig {
         )
     }
 
-    fn starting(start: Start, env: Scene) -> Self {
+    fn starting(start: Start, env: OwnedEnvironment) -> Self {
         Self {
             shoot: Shoot::new(start, &env.env(), Moment::START),
             env,
@@ -480,7 +480,7 @@ impl Rig {
 
     /// What the last probe said.
     fn verdict(&self) -> Verdict {
-        self.verdicts.last().expect("a look").1
+        self.verdicts.last().expect("a probe").1
     }
 
     fn reported(&self, report: &Report) -> bool {

@@ -9,12 +9,13 @@ use crate::config::DependentId;
 use crate::moment::Moment;
 use crate::replicas::{DependentState, Observed, PlannedWrite, scale_down, scale_up};
 use crate::retry::Refusal;
-use crate::scaling::{Levels, Scaling, Stage, Step};
+use crate::scaling::{Levels, Scaling};
 use crate::schedule::Failures;
 use crate::span;
+use crate::step::{Stage, Step};
 use crate::verdict::Scope;
 
-/// For so long after the verdict probes follow each other closely while a scale-down is under way
+/// How long after the verdict probes follow each other closely while a scale-down is under way
 /// (D-57).
 const CLOSE_PROBES: TimeDelta = TimeDelta::seconds(10);
 
@@ -68,7 +69,7 @@ impl Shoot {
         let Some(scaling) = self.scaling.current else {
             return;
         };
-        for id in self.dependents.ids() {
+        for id in self.dependent_ids() {
             if self.dependents[id].step.stage.is_under_way() {
                 cx.actions.push(Action::Cancel(id));
             }
@@ -94,7 +95,7 @@ impl Shoot {
             return self.report_dry_run(direction, scope, cx);
         }
         let mut due = Vec::new();
-        for id in self.dependents.ids() {
+        for id in self.dependent_ids() {
             if self.is_due(id, direction, scope, cx) {
                 due.push(id);
             }
@@ -170,7 +171,7 @@ impl Shoot {
         if cx.env.paused == Some(true) || !self.is_owner(direction, cx) {
             return;
         }
-        for id in self.dependents.ids() {
+        for id in self.dependent_ids() {
             let Some(change) = self.intends(id, direction, scope, cx) else {
                 continue;
             };
@@ -207,7 +208,7 @@ impl Shoot {
             self.probing.again_soon(cx.now);
         }
         loop {
-            for id in self.dependents.ids() {
+            for id in self.dependent_ids() {
                 self.step(scaling, id, cx);
             }
             let levels = &mut self.scaling.levels;

@@ -11,21 +11,21 @@ use std::fmt::{self, Debug};
 use std::hash::{BuildHasherDefault, Hash, Hasher};
 
 /// What happens in a model.
-pub trait Model {
+pub trait Explorable {
     /// All that matters at one moment. Equal states must be indistinguishable by what follows.
-    type State: Clone + Eq + Hash + Debug;
+    type Vertex: Clone + Eq + Hash + Debug;
     /// What leads from one state to the next.
-    type Action: Copy + Debug;
+    type Edge: Copy + Debug;
 
     /// Tells `to` every action that is possible in a state and what comes of it: a state, or which
     /// invariant it breaks.
-    fn steps(&self, state: &Self::State, to: impl FnMut(Self::Action, Result<Self::State, String>));
+    fn steps(&self, state: &Self::Vertex, to: impl FnMut(Self::Edge, Result<Self::Vertex, String>));
 
     /// What must hold in a state.
     ///
     /// # Errors
     /// Which invariant is broken.
-    fn check(&self, state: &Self::State) -> Result<(), String>;
+    fn check(&self, state: &Self::Vertex) -> Result<(), String>;
 }
 
 /// What an exploration came to.
@@ -59,9 +59,9 @@ impl fmt::Display for Counterexample {
 
 /// A state, the place of the one it was first reached from, and by which action; and how far away
 /// it is.
-struct Visit<M: Model> {
-    state: M::State,
-    from: Option<(usize, M::Action)>,
+struct Visit<M: Explorable> {
+    state: M::Vertex,
+    from: Option<(usize, M::Edge)>,
     depth: usize,
 }
 
@@ -108,14 +108,14 @@ impl Hasher for Quick {
 /// # Panics
 /// When there are more states: then the model is not as small as it was meant to be, and nothing is
 /// proven.
-pub fn explore<M: Model>(model: &M, start: M::State, limit: usize) -> Explored {
+pub fn explore<M: Explorable>(model: &M, start: M::Vertex, limit: usize) -> Explored {
     let mut visits: Vec<Visit<M>> = vec![Visit {
         state: start.clone(),
         from: None,
         depth: 0,
     }];
     let mut broken = model.check(&start).err().map(|broken| (0, None, broken));
-    let mut known: HashSet<M::State, BuildHasherDefault<Quick>> = HashSet::from_iter([start]);
+    let mut known: HashSet<M::Vertex, BuildHasherDefault<Quick>> = HashSet::from_iter([start]);
     let (mut next, mut actions) = (0, 0);
     while broken.is_none() && next < visits.len() {
         let (state, depth) = (visits[next].state.clone(), visits[next].depth);
@@ -156,7 +156,7 @@ pub fn explore<M: Model>(model: &M, start: M::State, limit: usize) -> Explored {
     }
 }
 
-fn way<M: Model>(visits: &[Visit<M>], mut at: usize, last: Option<M::Action>) -> Vec<String> {
+fn way<M: Explorable>(visits: &[Visit<M>], mut at: usize, last: Option<M::Edge>) -> Vec<String> {
     let mut way = vec![match last {
         Some(action) => format!("{:?}  --{action:?}-->  broken", visits[at].state),
         None => format!("{:?}", visits[at].state),
@@ -178,9 +178,9 @@ mod tests {
         forbidden: u8,
     }
 
-    impl Model for Counter {
-        type State = u8;
-        type Action = char;
+    impl Explorable for Counter {
+        type Vertex = u8;
+        type Edge = char;
 
         fn steps(&self, state: &u8, mut to: impl FnMut(char, Result<u8, String>)) {
             if *state < 9 {

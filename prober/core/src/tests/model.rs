@@ -21,10 +21,10 @@ use std::sync::Arc;
 
 use chrono::TimeDelta;
 
-use self::object::{Edit, Object};
-use self::replica::{Opinion, Replica, Request};
+use self::object::{Edit, ModelObject};
+use self::replica::{ModelReplica, Opinion, Request};
 use crate::moment::Moment;
-use crate::tests::explore::Model;
+use crate::tests::explore::Explorable;
 
 /// How much may still go wrong or change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -41,7 +41,7 @@ struct Left {
 
 /// Who leads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-enum Leader {
+enum LeadHolder {
     Nobody,
     Replica(usize),
     /// A replica of the Go original.
@@ -50,28 +50,28 @@ enum Leader {
 
 /// What goes on around the machines.
 #[derive(Clone, Debug, Hash)]
-struct World {
-    object: Object,
+struct ModelWorld {
+    object: ModelObject,
     outage: bool,
     paused: bool,
     /// When the shoot was last paused, or no longer.
     freed: Moment,
     now: Moment,
-    leader: Leader,
-    replicas: [Option<Replica>; 2],
+    leader: LeadHolder,
+    replicas: [Option<ModelReplica>; 2],
     requests: Vec<Request>,
     left: Left,
 }
 
 /// A world among those that were visited, distinguished by a hash: the worlds themselves are large.
 #[derive(Clone)]
-struct State {
-    world: Arc<World>,
+struct WorldState {
+    world: Arc<ModelWorld>,
     digest: (u64, u64),
 }
 
-impl From<World> for State {
-    fn from(world: World) -> Self {
+impl From<ModelWorld> for WorldState {
+    fn from(world: ModelWorld) -> Self {
         let hash = |seed: u8| {
             let mut hasher = DefaultHasher::new();
             (seed, &world).hash(&mut hasher);
@@ -84,23 +84,23 @@ impl From<World> for State {
     }
 }
 
-impl PartialEq for State {
+impl PartialEq for WorldState {
     fn eq(&self, other: &Self) -> bool {
         self.digest == other.digest
     }
 }
 
-impl Eq for State {}
+impl Eq for WorldState {}
 
-impl Hash for State {
+impl Hash for WorldState {
     fn hash<H: Hasher>(&self, state: &mut H) {
         self.digest.hash(state);
     }
 }
 
-impl std::fmt::Debug for State {
+impl std::fmt::Debug for WorldState {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let World {
+        let ModelWorld {
             object,
             outage,
             paused,
@@ -133,7 +133,7 @@ impl std::fmt::Debug for State {
     dead_code,
     reason = "what the fields say is shown with a counterexample"
 )]
-enum Step {
+enum ModelStep {
     OutageTurns,
     Edit(Edit),
     TimeGoesOn,
@@ -161,11 +161,11 @@ struct Machines {
     disagree: bool,
 }
 
-impl World {
+impl ModelWorld {
     /// The replicas run, and the nodes are well.
-    fn start(leader: Leader, left: Left) -> Result<Self, String> {
+    fn start(leader: LeadHolder, left: Left) -> Result<Self, String> {
         let mut world = Self {
-            object: Object::running(2),
+            object: ModelObject::running(2),
             outage: false,
             paused: false,
             freed: Moment::START,
@@ -188,7 +188,7 @@ impl World {
             .replicas
             .iter()
             .flatten()
-            .filter_map(Replica::next)
+            .filter_map(ModelReplica::next)
             .filter(|&next| next > self.now)
             .min();
         let Some(next) = next else { return Ok(false) };
@@ -215,20 +215,20 @@ impl World {
     }
 }
 
-impl Model for Machines {
-    type State = State;
-    type Action = Step;
+impl Explorable for Machines {
+    type Vertex = WorldState;
+    type Edge = ModelStep;
 
-    fn steps(&self, state: &State, mut to: impl FnMut(Step, Result<State, String>)) {
+    fn steps(&self, state: &WorldState, mut to: impl FnMut(ModelStep, Result<WorldState, String>)) {
         let world = &*state.world;
-        let mut step = |step: Step, change: &dyn Fn(&mut World) -> Result<(), String>| {
+        let mut step = |step: ModelStep, change: &dyn Fn(&mut ModelWorld) -> Result<(), String>| {
             let mut next = world.clone();
             let result = change(&mut next);
-            to(step, result.map(|()| State::from(next)));
+            to(step, result.map(|()| WorldState::from(next)));
         };
         let left = world.left;
         if left.turns > 0 {
-            step(Step::OutageTurns, &|next| {
+            step(ModelStep::OutageTurns, &|next| {
                 next.outage = !next.outage;
                 next.left.turns -= 1;
                 Ok(())
@@ -236,7 +236,7 @@ impl Model for Machines {
         }
         if left.edits > 0 {
             for edit in Edit::ALL {
-                step(Step::Edit(edit), &|next| {
+                step(ModelStep::Edit(edit), &|next| {
                     next.left.edits -= 1;
                     next.edit(edit);
                     Ok(())
@@ -244,13 +244,13 @@ impl Model for Machines {
             }
         }
         if left.ticks > 0 {
-            step(Step::TimeGoesOn, &|next| {
+            step(ModelStep::TimeGoesOn, &|next| {
                 next.left.ticks -= 1;
                 next.go_on().map(drop)
             });
         }
-        if world.leader == Leader::Go && world.object.go_has_work(world.outage) {
-            step(Step::Go, &|next| {
+        if world.leader == LeadHolder::Go && world.object.go_has_work(world.outage) {
+            step(ModelStep::Go, &|next| {
                 next.object.go_works(next.outage);
                 Ok(())
             });
@@ -259,16 +259,16 @@ impl Model for Machines {
             self.replica_steps(world, by, &mut step);
         }
         for (place, request) in world.requests.iter().enumerate() {
-            step(Step::Arrives(place), &|next| next.deliver(place, true));
+            step(ModelStep::Arrives(place), &|next| next.deliver(place, true));
             if left.losses > 0 || !request.awaited {
                 let paid = u8::from(request.awaited);
                 if request.awaited {
-                    step(Step::ArrivesButNoAnswerDoes(place), &|next| {
+                    step(ModelStep::ArrivesButNoAnswerDoes(place), &|next| {
                         next.left.losses -= paid;
                         next.deliver(place, false)
                     });
                 }
-                step(Step::IsLost(place), &|next| {
+                step(ModelStep::IsLost(place), &|next| {
                     next.left.losses -= paid;
                     next.lose(place)
                 });
@@ -276,7 +276,7 @@ impl Model for Machines {
         }
     }
 
-    fn check(&self, state: &State) -> Result<(), String> {
+    fn check(&self, state: &WorldState) -> Result<(), String> {
         state.world.object.check()?;
         calm::comes_right(&state.world, *self)
     }
@@ -285,55 +285,55 @@ impl Model for Machines {
 impl Machines {
     fn replica_steps(
         &self,
-        world: &World,
+        world: &ModelWorld,
         by: usize,
-        step: &mut impl FnMut(Step, &dyn Fn(&mut World) -> Result<(), String>),
+        step: &mut impl FnMut(ModelStep, &dyn Fn(&mut ModelWorld) -> Result<(), String>),
     ) {
         let Some(replica) = &world.replicas[by] else {
-            return step(Step::Starts(by), &|next| next.start_replica(by));
+            return step(ModelStep::Starts(by), &|next| next.start_replica(by));
         };
-        if world.leader == Leader::Nobody {
-            step(Step::Leads(by), &|next| next.lead(by));
+        if world.leader == LeadHolder::Nobody {
+            step(ModelStep::Leads(by), &|next| next.lead(by));
         }
         if world.left.crashes > 0 {
-            step(Step::Crashes(by), &|next| {
+            step(ModelStep::Crashes(by), &|next| {
                 next.left.crashes -= 1;
                 next.crash(by);
                 Ok(())
             });
         }
         if !replica.has_observed(&world.object) {
-            step(Step::Observes(by), &|next| next.observe(by));
+            step(ModelStep::Observes(by), &|next| next.observe(by));
         }
         let lossy = world.left.losses > 0;
         if replica.is_probing() {
             let opinion = world.opinion(by, *self);
-            step(Step::Probes(by, opinion), &|next| {
+            step(ModelStep::Probes(by, opinion), &|next| {
                 next.probe(by, Some(opinion))
             });
             if lossy {
-                step(Step::ProbeFails(by), &|next| {
+                step(ModelStep::ProbeFails(by), &|next| {
                     next.left.losses -= 1;
                     next.probe(by, None)
                 });
             }
         }
         if replica.awaits_permit() {
-            step(Step::IsPermitted(by), &|next| next.permit(by));
+            step(ModelStep::IsPermitted(by), &|next| next.permit(by));
         }
         if replica.reads() {
-            step(Step::Reads(by), &|next| next.read(by, true));
+            step(ModelStep::Reads(by), &|next| next.read(by, true));
             if lossy {
-                step(Step::ReadFails(by), &|next| {
+                step(ModelStep::ReadFails(by), &|next| {
                     next.left.losses -= 1;
                     next.read(by, false)
                 });
             }
         }
         if replica.verifies() {
-            step(Step::Verifies(by), &|next| next.verify(by, true));
+            step(ModelStep::Verifies(by), &|next| next.verify(by, true));
             if lossy {
-                step(Step::VerifyFails(by), &|next| {
+                step(ModelStep::VerifyFails(by), &|next| {
                     next.left.losses -= 1;
                     next.verify(by, false)
                 });

@@ -12,10 +12,11 @@ use crate::lease::{Criteria, Grace, LeaseClocks, LeaseRecord, LeaseState, LeaseU
 use crate::lifecycle::ShootSettings;
 use crate::moment::{Moment, RequestTimes};
 use crate::options::ResolvedOptions;
-use crate::owner::{Ownership, Template};
+use crate::owner::Ownership;
 use crate::plan::ByDirection;
 use crate::replicas::{DependentState, Observed};
 use crate::shoot::Environment;
+use crate::template::Template;
 use crate::verdict::{BackedNodes, PoolConditions};
 
 /// Kubernetes' default before 1.32, with which a lease expires after 30 s.
@@ -141,7 +142,7 @@ pub fn running(replicas: i32) -> Observed {
 
 /// An [`Environment`] that keeps what it shows.
 #[derive(Clone, Debug)]
-pub struct Scene {
+pub struct OwnedEnvironment {
     pub config: Arc<Config>,
     pub settings: ShootSettings,
     pub options: ResolvedOptions,
@@ -158,7 +159,7 @@ pub struct Scene {
     pub chance: f64,
 }
 
-impl Scene {
+impl OwnedEnvironment {
     pub fn env(&self) -> Environment<'_> {
         Environment {
             config: &self.config,
@@ -181,7 +182,7 @@ impl Scene {
 
 /// The environment of a shoot whose replica leads and knows its seed; all dependents run.
 /// Gardener's intervals.
-pub fn env(dependents: impl IntoIterator<Item = Dependent>) -> Scene {
+pub fn env(dependents: impl IntoIterator<Item = Dependent>) -> OwnedEnvironment {
     let config = Config {
         kubeconfig_secret_name: "secret".into(),
         probe_interval: Duration::from_secs(30),
@@ -196,7 +197,7 @@ pub fn env(dependents: impl IntoIterator<Item = Dependent>) -> Scene {
         owner_check: None,
         dependents: dependents.into_iter().collect(),
     };
-    Scene {
+    OwnedEnvironment {
         options: ResolvedOptions::resolve(&config, None, None),
         dependents: config
             .dependents

@@ -42,7 +42,7 @@ pub enum Away {
 }
 
 #[derive(Clone)]
-pub struct World {
+pub struct SimulatedWorld {
     pub nodes: usize,
     /// The first so many nodes carry a condition that excludes them.
     pub excluded: usize,
@@ -73,7 +73,7 @@ pub struct World {
     pub until: Seconds,
 }
 
-impl Default for World {
+impl Default for SimulatedWorld {
     fn default() -> Self {
         Self {
             nodes: 3,
@@ -99,13 +99,13 @@ impl Default for World {
 }
 
 /// The renewals of one node: when the API server took each, and its stamp.
-pub struct Node {
+pub struct SimulatedNode {
     pub name: String,
     renewals: Vec<(Seconds, Seconds)>,
     next: usize,
 }
 
-impl Node {
+impl SimulatedNode {
     pub fn new(number: usize, renewals: Vec<(Seconds, Seconds)>) -> Self {
         Self {
             name: format!("node-{number:04}"),
@@ -161,16 +161,16 @@ impl Run {
     }
 }
 
-impl World {
+impl SimulatedWorld {
     fn run(&self, seed: u64) -> Run {
         let mut rng = StdRng::seed_from_u64(seed);
         let away = self.away(&mut rng);
-        let mut nodes: Vec<Node> = (0..self.nodes)
+        let mut nodes: Vec<SimulatedNode> = (0..self.nodes)
             .map(|number| self.node(number, &away, &mut rng))
             .collect();
         let machines: Arc<BackedNodes> =
             Arc::new(nodes.iter().map(|node| Some(node.name.as_str())).collect());
-        let record = |(number, node): (usize, &Node)| NodeRecord {
+        let record = |(number, node): (usize, &SimulatedNode)| NodeRecord {
             name: node.name.clone(),
             not_managed_by_mcm: number < self.excluded,
             ..NodeRecord::default()
@@ -178,7 +178,7 @@ impl World {
         let records: Vec<NodeRecord> = nodes.iter().enumerate().map(record).collect();
         let mut last: Vec<Seconds> = nodes[self.excluded..]
             .iter()
-            .map(Node::last_renewal)
+            .map(SimulatedNode::last_renewal)
             .collect();
         last.sort_by(f64::total_cmp);
         let mut run = Run {
@@ -293,7 +293,7 @@ impl World {
     }
 
     /// A kubelet's beat, and while the API server is away none; then within 7 s.
-    pub fn node(&self, number: usize, away: &[Range<Seconds>], rng: &mut StdRng) -> Node {
+    pub fn node(&self, number: usize, away: &[Range<Seconds>], rng: &mut StdRng) -> SimulatedNode {
         let (base, mut t) = (
             (self.skew)(rng.random()),
             -120.0 + rng.random_range(0.0..BEAT_S),
@@ -317,11 +317,11 @@ impl World {
             }
             t = taken + BEAT_S * (1.0 + rng.random::<f64>() * self.jitter);
         }
-        Node::new(number, renewals)
+        SimulatedNode::new(number, renewals)
     }
 }
 
-pub fn leases(nodes: &mut [Node], t: Seconds) -> LeaseList {
+pub fn leases(nodes: &mut [SimulatedNode], t: Seconds) -> LeaseList {
     let mut leases = LeaseList::default();
     for node in nodes {
         let renew_time = Some(wall(node.stamp(t)));
@@ -349,9 +349,9 @@ fn runs() -> u64 {
     }
 }
 
-fn healthy_rows() -> Vec<(String, World)> {
-    let world = World::default;
-    let mut rows: Vec<(String, World)> = Vec::new();
+fn healthy_rows() -> Vec<(String, SimulatedWorld)> {
+    let world = SimulatedWorld::default;
+    let mut rows: Vec<(String, SimulatedWorld)> = Vec::new();
     let skews: [(i32, Skew); 10] = [
         (-60, |_| -60.0),
         (-30, |_| -30.0),
@@ -367,7 +367,7 @@ fn healthy_rows() -> Vec<(String, World)> {
     for (skew, draw) in skews {
         rows.push((
             format!("nodes' clocks {skew:+}"),
-            World {
+            SimulatedWorld {
                 skew: draw,
                 ..world()
             },
@@ -380,7 +380,7 @@ fn healthy_rows() -> Vec<(String, World)> {
         for by in [
             -60.0, -31.0, -25.0, -19.0, -10.0, -5.0, -3.0, 3.0, 10.0, 60.0,
         ] {
-            let world = World {
+            let world = SimulatedWorld {
                 skew: draw,
                 step: Some((600.0, by)),
                 ..world()
@@ -392,28 +392,28 @@ fn healthy_rows() -> Vec<(String, World)> {
     rows.extend([
         (
             "ours off by 60".into(),
-            World {
+            SimulatedWorld {
                 ours: 60.0,
                 ..world()
             },
         ),
         (
             "ours off by -35".into(),
-            World {
+            SimulatedWorld {
                 ours: -35.0,
                 ..world()
             },
         ),
         (
             "gaps of 90 and 45 s".into(),
-            World {
+            SimulatedWorld {
                 gaps: gaps(),
                 ..world()
             },
         ),
         (
             "gaps, nodes -60".into(),
-            World {
+            SimulatedWorld {
                 gaps: gaps(),
                 skew: |_| -60.0,
                 ..world()
@@ -421,14 +421,14 @@ fn healthy_rows() -> Vec<(String, World)> {
         ),
         (
             "answers take up to 10 s".into(),
-            World {
+            SimulatedWorld {
                 slow: 10.0,
                 ..world()
             },
         ),
         (
             "beats jitter 4 %, renewals delayed up to 9 s".into(),
-            World {
+            SimulatedWorld {
                 jitter: 0.04,
                 lag: 9.0,
                 ..world()
@@ -436,21 +436,21 @@ fn healthy_rows() -> Vec<(String, World)> {
         ),
         (
             "drift 1/1000".into(),
-            World {
+            SimulatedWorld {
                 drift: 0.001,
                 ..world()
             },
         ),
         (
             "drift -1/1000".into(),
-            World {
+            SimulatedWorld {
                 drift: -0.001,
                 ..world()
             },
         ),
         (
             "API server away at the start, 5 s".into(),
-            World {
+            SimulatedWorld {
                 away: Away::During(-200.0..5.0),
                 initial_delay: 0.0,
                 ..world()
@@ -458,7 +458,7 @@ fn healthy_rows() -> Vec<(String, World)> {
         ),
         (
             "API server away at the start, 40 s".into(),
-            World {
+            SimulatedWorld {
                 away: Away::During(-200.0..40.0),
                 ..world()
             },
@@ -467,7 +467,7 @@ fn healthy_rows() -> Vec<(String, World)> {
     for away in [10.0, 15.0, 20.0, 25.0, 30.0, 35.0, 45.0, 60.0, 90.0, 600.0] {
         rows.push((
             format!("API server away for all, {away} s"),
-            World {
+            SimulatedWorld {
                 away: Away::Once(away),
                 ..world()
             },
@@ -475,13 +475,13 @@ fn healthy_rows() -> Vec<(String, World)> {
     }
     rows.push((
         "API server flaps for 4 minutes (no promise)".into(),
-        World {
+        SimulatedWorld {
             away: Away::Flapping,
             ..world()
         },
     ));
     for away in [20.0, 30.0, 45.0, 90.0] {
-        let frozen = World {
+        let frozen = SimulatedWorld {
             away: Away::Once(away),
             frozen: true,
             ..world()
@@ -503,7 +503,7 @@ fn no_healthy_shoot_is_scaled_down_whatever_happens_to_clocks_answers_and_its_ap
             simulated += runs;
             let count = (0..runs)
                 .filter(|seed| {
-                    World {
+                    SimulatedWorld {
                         nodes,
                         ..world.clone()
                     }
@@ -533,12 +533,12 @@ fn no_healthy_shoot_is_scaled_down_whatever_happens_to_clocks_answers_and_its_ap
 
 /// Outages at random moments: each a name, a world, and how many seconds late a scale-down may be
 /// at most.
-fn outages() -> Vec<(&'static str, World, Seconds)> {
-    let world = || World {
+fn outages() -> Vec<(&'static str, SimulatedWorld, Seconds)> {
+    let world = || SimulatedWorld {
         until: 1100.0,
-        ..World::default()
+        ..SimulatedWorld::default()
     };
-    let put_back = |by: f64| World {
+    let put_back = |by: f64| SimulatedWorld {
         skew: |_| 15.0,
         step: Some((300.0, -by)),
         ..world()
@@ -547,7 +547,7 @@ fn outages() -> Vec<(&'static str, World, Seconds)> {
         ("clocks agree", world(), 0.01),
         (
             "nodes uniform +-3",
-            World {
+            SimulatedWorld {
                 skew: |draw| draw * 6.0 - 3.0,
                 ..world()
             },
@@ -555,7 +555,7 @@ fn outages() -> Vec<(&'static str, World, Seconds)> {
         ),
         (
             "nodes -60",
-            World {
+            SimulatedWorld {
                 skew: |_| -60.0,
                 ..world()
             },
@@ -563,7 +563,7 @@ fn outages() -> Vec<(&'static str, World, Seconds)> {
         ),
         (
             "nodes +8",
-            World {
+            SimulatedWorld {
                 skew: |_| 8.0,
                 ..world()
             },
@@ -571,7 +571,7 @@ fn outages() -> Vec<(&'static str, World, Seconds)> {
         ),
         (
             "nodes +60",
-            World {
+            SimulatedWorld {
                 skew: |_| 60.0,
                 ..world()
             },
@@ -579,7 +579,7 @@ fn outages() -> Vec<(&'static str, World, Seconds)> {
         ),
         (
             "3 of 5 nodes +60",
-            World {
+            SimulatedWorld {
                 skew: |draw| if draw < 0.6 { 60.0 } else { 0.0 },
                 ..world()
             },
@@ -587,7 +587,7 @@ fn outages() -> Vec<(&'static str, World, Seconds)> {
         ),
         (
             "ours +60",
-            World {
+            SimulatedWorld {
                 ours: 60.0,
                 ..world()
             },
@@ -595,7 +595,7 @@ fn outages() -> Vec<(&'static str, World, Seconds)> {
         ),
         (
             "drift 1/1000",
-            World {
+            SimulatedWorld {
                 drift: 0.001,
                 ..world()
             },
@@ -606,7 +606,7 @@ fn outages() -> Vec<(&'static str, World, Seconds)> {
         ("nodes +15, put back by 25 at 300", put_back(25.0), 8.5),
         (
             "nodes 0, put back by 5 at 300",
-            World {
+            SimulatedWorld {
                 step: Some((300.0, -5.0)),
                 ..world()
             },
@@ -614,7 +614,7 @@ fn outages() -> Vec<(&'static str, World, Seconds)> {
         ),
         (
             "every kept connection dies, answers in 0.02 s",
-            World {
+            SimulatedWorld {
                 hedge: 0.5,
                 latency: 0.02,
                 ..world()
@@ -623,7 +623,7 @@ fn outages() -> Vec<(&'static str, World, Seconds)> {
         ),
         (
             "every kept connection dies, answers in 0.3 s",
-            World {
+            SimulatedWorld {
                 hedge: 0.5,
                 latency: 0.3,
                 ..world()
@@ -633,7 +633,7 @@ fn outages() -> Vec<(&'static str, World, Seconds)> {
         // What is slower, or fails, is not bounded, only measured (limits.md).
         (
             "answers take 1 s",
-            World {
+            SimulatedWorld {
                 latency: 1.0,
                 ..world()
             },
@@ -641,7 +641,7 @@ fn outages() -> Vec<(&'static str, World, Seconds)> {
         ),
         (
             "answers take 1.9 s",
-            World {
+            SimulatedWorld {
                 latency: 1.9,
                 ..world()
             },
@@ -649,31 +649,31 @@ fn outages() -> Vec<(&'static str, World, Seconds)> {
         ),
         (
             "answers take 3 s",
-            World {
+            SimulatedWorld {
                 latency: 3.0,
                 ..world()
             },
             f64::MAX,
         ),
         (
-            "2 % of all looks fail",
-            World {
+            "2 % of all probes fail",
+            SimulatedWorld {
                 flaky: 0.02,
                 ..world()
             },
             f64::MAX,
         ),
         (
-            "5 % of all looks fail",
-            World {
+            "5 % of all probes fail",
+            SimulatedWorld {
                 flaky: 0.05,
                 ..world()
             },
             f64::MAX,
         ),
         (
-            "30 % of all looks fail",
-            World {
+            "30 % of all probes fail",
+            SimulatedWorld {
                 flaky: 0.3,
                 ..world()
             },
@@ -690,7 +690,7 @@ fn an_outage_is_seen_the_moment_it_can_be_but_for_what_clocks_that_are_off_take(
             let (mut late, mut lost, mut probes, mut minutes) = (vec![], 0, 0, 0.0);
             for seed in 0..runs() {
                 let cut = 900.0 + StdRng::seed_from_u64(seed).random_range(0.0..60.0);
-                let run = World {
+                let run = SimulatedWorld {
                     nodes,
                     excluded,
                     cut: Some(cut),
@@ -713,7 +713,7 @@ fn an_outage_is_seen_the_moment_it_can_be_but_for_what_clocks_that_are_off_take(
                 late.iter().filter(|late| **late < -1.0).count(),
             );
             println!(
-                "{name:>34} n={nodes:<3} excluded={excluded}: {median:.2} {worst:.2} s late; lost {lost}; early {early}; {:.2} looks a minute",
+                "{name:>34} n={nodes:<3} excluded={excluded}: {median:.2} {worst:.2} s late; lost {lost}; early {early}; {:.2} probes a minute",
                 probes as f64 / minutes
             );
             assert!(worst <= bound, "{name}, {nodes} nodes: {worst} s late");
@@ -724,14 +724,14 @@ fn an_outage_is_seen_the_moment_it_can_be_but_for_what_clocks_that_are_off_take(
 
 #[test]
 fn clocks_that_were_put_back_unseen_or_run_slow_make_no_outage_seem_older_for_ever() {
-    let world = || World {
+    let world = || SimulatedWorld {
         until: 4200.0,
-        ..World::default()
+        ..SimulatedWorld::default()
     };
     let rows = [
         (
             "put back by 3",
-            World {
+            SimulatedWorld {
                 skew: |_| 15.0,
                 step: Some((300.0, -3.0)),
                 ..world()
@@ -739,7 +739,7 @@ fn clocks_that_were_put_back_unseen_or_run_slow_make_no_outage_seem_older_for_ev
         ),
         (
             "put back by 8",
-            World {
+            SimulatedWorld {
                 skew: |_| 15.0,
                 step: Some((300.0, -8.0)),
                 ..world()
@@ -747,7 +747,7 @@ fn clocks_that_were_put_back_unseen_or_run_slow_make_no_outage_seem_older_for_ev
         ),
         (
             "a thousandth too slow",
-            World {
+            SimulatedWorld {
                 skew: |_| 15.0,
                 drift: -0.001,
                 ..world()
@@ -759,7 +759,7 @@ fn clocks_that_were_put_back_unseen_or_run_slow_make_no_outage_seem_older_for_ev
         for seed in 0..runs() {
             let cut = 3900.0 + StdRng::seed_from_u64(seed).random_range(0.0..60.0);
             earliest = earliest.min(
-                World {
+                SimulatedWorld {
                     cut: Some(cut),
                     ..world.clone()
                 }
@@ -775,12 +775,12 @@ fn clocks_that_were_put_back_unseen_or_run_slow_make_no_outage_seem_older_for_ev
 #[test]
 fn a_process_that_starts_in_mid_outage_never_finds_the_nodes_well_and_protects_soon() {
     for age in [0.0, 10.0, 20.0, 29.0, 35.0, 100.0] {
-        let world = World {
+        let world = SimulatedWorld {
             nodes: 5,
             cut: Some(-age),
             until: 200.0,
             initial_delay: 0.0,
-            ..World::default()
+            ..SimulatedWorld::default()
         };
         let mut worst: Seconds = 0.0;
         for seed in 0..runs() * 4 {
@@ -802,18 +802,18 @@ fn a_process_that_starts_in_mid_outage_never_finds_the_nodes_well_and_protects_s
 }
 
 #[test]
-fn a_healthy_shoot_is_looked_at_about_three_times_a_minute() {
+fn a_healthy_shoot_is_probed_about_three_times_a_minute() {
     for nodes in [2, 5, 100] {
-        let run = World {
+        let run = SimulatedWorld {
             nodes,
             until: 7200.0,
-            ..World::default()
+            ..SimulatedWorld::default()
         }
         .run(1);
         let per_minute = run.probes as f64 / run.ended * 60.0;
         assert!(
             (1.6..=3.6).contains(&per_minute),
-            "{nodes} nodes: {per_minute} looks a minute"
+            "{nodes} nodes: {per_minute} probes a minute"
         );
     }
 }
@@ -823,11 +823,11 @@ fn shoots_that_begin_together_do_not_stay_in_step() {
     // Where each of a hundred shoots is in its rhythm after an hour, in tenths of the longest gap.
     let mut tenths = [0; 10];
     for seed in 0..100 {
-        let run = World {
+        let run = SimulatedWorld {
             nodes: 2,
             until: 3600.0,
             initial_delay: 0.0,
-            ..World::default()
+            ..SimulatedWorld::default()
         };
         let phase = run.phase(seed);
         tenths[(phase * 10.0) as usize % 10] += 1;
@@ -838,7 +838,7 @@ fn shoots_that_begin_together_do_not_stay_in_step() {
     );
 }
 
-impl World {
+impl SimulatedWorld {
     /// How far into the longest gap between probes the first probe is that is due at the end, as a
     /// share of it.
     fn phase(&self, seed: u64) -> f64 {
@@ -869,7 +869,7 @@ impl World {
                     shoot.input(Input::Leases(times, leases), &env.env(), t);
                 }
             }
-            t = shoot.next().expect("a look is due");
+            t = shoot.next().expect("a probe is due");
         }
         (t - at(self.until)).as_seconds_f64() / span(19.0).as_seconds_f64()
     }

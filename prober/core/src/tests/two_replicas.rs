@@ -12,8 +12,8 @@ use std::time::Duration;
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 
-use super::scene::{Scene, dependent, env, running, wall};
-use super::simulation::{Node, Seconds, World, at, leases};
+use super::scene::{OwnedEnvironment, dependent, env, running, wall};
+use super::simulation::{Seconds, SimulatedNode, SimulatedWorld, at, leases};
 use crate::config::{Dependent, DependentId};
 use crate::moment::RequestTimes;
 use crate::plan::ByDirection;
@@ -48,10 +48,10 @@ struct Trouble {
     lost: f64,
 }
 
-struct Replica {
+struct SimulatedReplica {
     shoot: Option<Shoot>,
     starts_at: Seconds,
-    env: Scene,
+    env: OwnedEnvironment,
     view: Vec<Observed>,
     view_is_due: Seconds,
     reloads_at: Option<Seconds>,
@@ -61,7 +61,7 @@ struct Life {
     rng: StdRng,
     trouble: Trouble,
     t: Seconds,
-    replicas: [Replica; 2],
+    replicas: [SimulatedReplica; 2],
     names: [&'static str; 3],
     objects: Vec<Observed>,
     /// When the pods of what was taken down have ended.
@@ -72,7 +72,7 @@ struct Life {
     dependents: Vec<Dependent>,
     version: u64,
     until: Seconds,
-    nodes: Vec<Node>,
+    nodes: Vec<SimulatedNode>,
     machines: Arc<BackedNodes>,
     log: Vec<String>,
     wrong: Vec<String>,
@@ -99,7 +99,7 @@ fn silences(rng: &mut StdRng) -> Vec<(Seconds, Seconds)> {
     silences
 }
 
-fn node(number: usize, silences: &[(Seconds, Seconds)], rng: &mut StdRng) -> Node {
+fn node(number: usize, silences: &[(Seconds, Seconds)], rng: &mut StdRng) -> SimulatedNode {
     let (mut t, mut renewals) = (-60.0 + rng.random_range(0.0..10.0), vec![]);
     while t < LIFE_S + 60.0 {
         while let Some(silence) = silences
@@ -111,7 +111,7 @@ fn node(number: usize, silences: &[(Seconds, Seconds)], rng: &mut StdRng) -> Nod
         renewals.push((t, t));
         t += 10.0 + rng.random_range(0.0..0.4);
     }
-    Node::new(number, renewals)
+    SimulatedNode::new(number, renewals)
 }
 
 impl Life {
@@ -135,7 +135,7 @@ impl Life {
     /// The replicas, of which the first one leads, start at these moments.
     fn of(
         trouble: Trouble,
-        nodes: Vec<Node>,
+        nodes: Vec<SimulatedNode>,
         starts: [Seconds; 2],
         until: Seconds,
         rng: StdRng,
@@ -146,10 +146,10 @@ impl Life {
                 ..running(2)
             })
             .into();
-        let replica = |leads, starts_at| Replica {
+        let replica = |leads, starts_at| SimulatedReplica {
             shoot: None,
             starts_at,
-            env: Scene {
+            env: OwnedEnvironment {
                 leads,
                 leader_silent_from: trouble.nobody_leads.then(|| at(0.0)),
                 ..env(dependents())
@@ -194,7 +194,7 @@ impl Life {
         self.log.push(format!("{:.2} {what}", self.t));
     }
 
-    fn env(&mut self, by: usize) -> Scene {
+    fn env(&mut self, by: usize) -> OwnedEnvironment {
         let replica = &mut self.replicas[by];
         if !self.trouble.lag || self.t >= replica.view_is_due {
             replica.view.clone_from(&self.objects);
@@ -265,7 +265,7 @@ impl Life {
                 Input::Leases(times, leases(&mut self.nodes, t))
             }
             Action::ListNodes => {
-                let record = |node: &Node| NodeRecord {
+                let record = |node: &SimulatedNode| NodeRecord {
                     name: node.name.clone(),
                     ..NodeRecord::default()
                 };
@@ -526,7 +526,7 @@ impl Life {
                 self.lead();
                 continue;
             }
-            let wanted = |replica: &Replica| {
+            let wanted = |replica: &SimulatedReplica| {
                 let next = replica.shoot.as_ref().map(|shoot| {
                     shoot.next().map_or(self.until, |next| {
                         next.elapsed_since_start().as_seconds_f64()
@@ -674,18 +674,18 @@ fn wrong_lives(name: &str, lives: u64, live: impl Fn(u64) -> (Vec<String>, Vec<S
 
 #[test]
 fn nothing_is_brought_back_in_mid_outage_however_clocks_and_starts_differ() {
-    let world = || World {
+    let world = || SimulatedWorld {
         until: 440.0,
-        ..World::default()
+        ..SimulatedWorld::default()
     };
-    let skewed = |skew| World { skew, ..world() };
-    let put_back = |skew, by: Seconds| World {
+    let skewed = |skew| SimulatedWorld { skew, ..world() };
+    let put_back = |skew, by: Seconds| SimulatedWorld {
         step: Some((300.0, -by)),
         ..skewed(skew)
     };
     type Starts = fn(Seconds) -> [Seconds; 2];
     let long: Starts = |_| [0.0, 0.0];
-    let rows: [(&str, World, Starts); 12] = [
+    let rows: [(&str, SimulatedWorld, Starts); 12] = [
         ("clocks agree", world(), long),
         ("the leader started 60 s before", world(), |cut| {
             [cut - 60.0, 0.0]
@@ -743,7 +743,7 @@ fn nothing_is_brought_back_in_mid_outage_however_clocks_and_starts_differ() {
             wrong += wrong_lives(name, 6, |seed| {
                 let mut rng = StdRng::seed_from_u64(seed * 31 + nodes as u64);
                 let cut = 350.0 + rng.random_range(0.0..30.0);
-                let world = World {
+                let world = SimulatedWorld {
                     nodes,
                     cut: Some(cut),
                     ..world.clone()

@@ -462,7 +462,7 @@ fn undecided_leases_hold_what_depends_on_them() {
 }
 
 #[test]
-fn nodes_are_looked_at_only_when_they_can_change_what_is_done() {
+fn nodes_are_listed_only_when_they_can_change_what_is_done() {
     let allowed = |expired, undecided| Tally {
         candidates: 5,
         expired,

@@ -139,7 +139,7 @@ fn what_a_later_version_says_of_an_outage_can_be_read() {
     let outage: Outage = serde_json::from_value(later).unwrap();
     assert_eq!(
         (outage.end, outage.seconds()),
-        (Some(prober_core::outage::End::Other), Some(90.0))
+        (Some(prober_core::outage::OutageEnd::Other), Some(90.0))
     );
     assert_eq!(
         serde_json::from_value::<Outage>(serde_json::to_value(&outage).unwrap()).unwrap(),

@@ -5,7 +5,7 @@ use super::*;
 
 /// A replica that begins to lead beside a shoot whose kube-controller-manager is up and whose
 /// machine-controller-manager is held down.
-fn begun() -> Scene {
+fn begun() -> OwnedEnvironment {
     let mut env = two();
     env.dependents = vec![
         DependentState::Present(Arc::new(held("1"))),

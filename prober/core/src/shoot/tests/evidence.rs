@@ -13,7 +13,7 @@ fn alone() -> Rig {
 }
 
 #[test]
-fn what_others_bring_up_in_mid_outage_is_looked_at_and_taken_down_at_once() {
+fn what_others_bring_up_in_mid_outage_is_probed_for_and_taken_down_at_once() {
     for raised in [131.0, 134.0, 137.0] {
         let mut rig = Rig::leader().in_outage();
         rig.run(raised);
@@ -30,7 +30,7 @@ fn what_others_bring_up_in_mid_outage_is_looked_at_and_taken_down_at_once() {
 }
 
 #[test]
-fn who_keeps_writing_a_resource_costs_a_look_a_second_and_from_the_fourth_on_one_in_10_s() {
+fn who_keeps_writing_a_resource_costs_a_probe_a_second_and_from_the_fourth_on_one_in_10_s() {
     let mut rig = alone();
     let mut reported = vec![];
     for tenth in 1..350 {
@@ -46,7 +46,7 @@ fn who_keeps_writing_a_resource_costs_a_look_a_second_and_from_the_fourth_on_one
 }
 
 #[test]
-fn no_write_rests_on_a_look_that_was_sent_before_its_resource_was_seen_so() {
+fn no_write_rests_on_a_probe_that_was_sent_before_its_resource_was_seen_so() {
     let mut rig = alone();
     rig.api = Api::Hangs;
     rig.settings_changed();
@@ -105,7 +105,7 @@ fn an_older_sighting_never_replaces_a_newer_state_and_versions_are_numbers() {
 }
 
 #[test]
-fn a_write_that_waited_for_the_seed_rests_on_a_look_that_was_sent_since() {
+fn a_write_that_waited_for_the_seed_rests_on_a_probe_that_was_sent_since() {
     let mut rig = Rig::leader().in_outage();
     rig.env.seed_since.down = None;
     rig.run(133.0);
@@ -177,7 +177,7 @@ fn a_view_that_shows_an_older_version_for_long_is_that_of_a_seed_that_was_restor
 }
 
 #[test]
-fn a_write_of_a_process_that_was_suspended_rests_on_a_look_that_was_sent_since() {
+fn a_write_of_a_process_that_was_suspended_rests_on_a_probe_that_was_sent_since() {
     let mut rig = Rig::leader().in_outage();
     rig.holds_permits = true;
     rig.run(131.0);

@@ -5,8 +5,8 @@ use crate::owner::Ownership;
 
 #[test]
 fn what_becomes_allowed_rests_on_a_later_probe_and_not_on_the_old_verdict() {
-    type Change = fn(&mut Scene);
-    let kept: [(&str, Change, Change); 4] = [
+    type EnvChange = fn(&mut OwnedEnvironment);
+    let kept: [(&str, EnvChange, EnvChange); 4] = [
         (
             "a pause is lifted",
             |env| env.paused = Some(true),
@@ -96,7 +96,7 @@ fn a_standby_whose_nodes_renew_during_its_patience_writes_nothing() {
 #[test]
 fn probes_follow_each_other_closely_while_a_scale_down_runs() {
     for leads in [true, false] {
-        let mut rig = Rig::with(Scene { leads, ..two() }).in_outage();
+        let mut rig = Rig::with(OwnedEnvironment { leads, ..two() }).in_outage();
         rig.pods_linger = true;
         rig.run(140.0);
         let (first, ..) = rig.writes()[0];
@@ -182,7 +182,7 @@ fn a_step_of_a_restore_wants_an_answer_since_its_turn() {
 #[test]
 fn after_failed_probes_in_an_outage_every_replica_asks_again_within_5_s() {
     for leads in [true, false] {
-        let mut rig = Rig::with(Scene { leads, ..two() }).in_outage();
+        let mut rig = Rig::with(OwnedEnvironment { leads, ..two() }).in_outage();
         rig.run(150.0);
         rig.api = Api::Fails(ProbeFailure::Unanswered);
         rig.run(200.0);
@@ -230,7 +230,7 @@ fn a_scale_down_that_has_begun_waits_for_an_answer_since_a_reload_but_not_for_lo
     let gained = |rig: &mut Rig| rig.env.leads = true;
     let reloaded = |rig: &mut Rig| rig.reloaded();
     for (leads, restart) in [(true, reloaded as fn(&mut Rig)), (false, gained)] {
-        let mut rig = Rig::with(Scene {
+        let mut rig = Rig::with(OwnedEnvironment {
             leads,
             leader_silent_from: Some(at(0.0)),
             ..two()
@@ -286,7 +286,7 @@ fn after_the_last_protective_write_a_probe_follows_within_a_second() {
 
 #[test]
 fn a_standby_reads_the_seed_during_its_patience_and_not_long_before() {
-    let mut env = Scene {
+    let mut env = OwnedEnvironment {
         leads: false,
         ..two()
     };

@@ -3,7 +3,7 @@
 use chrono::{DateTime, Utc};
 
 use super::*;
-use crate::outage::End;
+use crate::outage::OutageEnd;
 
 /// Seconds since the start, to the millisecond.
 fn second(at: DateTime<Utc>) -> f64 {
@@ -64,7 +64,7 @@ fn a_leader_records_its_outage_from_the_verdict_to_the_last_restore() {
     );
     assert_eq!(
         (outage.end, outage.ended),
-        (Some(End::Restored), held.until)
+        (Some(OutageEnd::Restored), held.until)
     );
     assert!(
         outage.recovered >= Some(wall(200.0)) && outage.recovered <= outage.ended,
@@ -125,7 +125,7 @@ fn an_outage_whose_nodes_are_back_within_25_s_is_a_blip() {
         rig.run(200.0);
         assert_eq!(
             (only(&rig).end, only(&rig).is_blip()),
-            (Some(End::Restored), blip),
+            (Some(OutageEnd::Restored), blip),
             "back at {back} s"
         );
     }
@@ -204,7 +204,7 @@ fn a_process_that_starts_in_mid_outage_begins_with_what_it_finds_held_down() {
     rig.run(100.0);
     assert_eq!(
         (only(&rig).end, only(&rig).writes.len()),
-        (Some(End::Restored), 2)
+        (Some(OutageEnd::Restored), 2)
     );
     let told = only(&rig).sentence();
     assert!(
@@ -230,11 +230,11 @@ fn a_replica_that_writes_nothing_records_what_others_did() {
     let outage = only(&rig);
     assert_eq!(
         (outage.end, outage.acted(), outage.ended),
-        (Some(End::Restored), None, Some(wall(201.0)))
+        (Some(OutageEnd::Restored), None, Some(wall(201.0)))
     );
     assert_eq!(
         outage.recovered, outage.ended,
-        "it looks less often than the leader"
+        "it probes less often than the leader"
     );
     assert!(
         outage.sentence().contains("held down (written by others)"),
@@ -260,7 +260,7 @@ fn the_last_write_is_in_the_record_also_when_a_watch_is_faster_than_its_answer()
     rig.input(Input::Written(MCM, Ok(Arc::new(rig.seen(MCM)))));
     assert_eq!(
         (only(&rig).end, only(&rig).writes.len()),
-        (Some(End::Restored), 4)
+        (Some(OutageEnd::Restored), 4)
     );
 }
 
@@ -276,7 +276,7 @@ fn a_standby_that_acts_is_recorded_as_such() {
 
 #[test]
 fn an_outage_in_which_nothing_was_held_down_ends_with_its_nodes() {
-    let mut rig = Rig::with(Scene {
+    let mut rig = Rig::with(OwnedEnvironment {
         dry_run: true,
         ..two()
     })
@@ -286,7 +286,7 @@ fn an_outage_in_which_nothing_was_held_down_ends_with_its_nodes() {
     rig.run(190.0);
     assert_eq!(
         (only(&rig).end, only(&rig).ended),
-        (Some(End::NothingHeldDown), only(&rig).recovered)
+        (Some(OutageEnd::NothingHeldDown), only(&rig).recovered)
     );
 }
 
@@ -298,7 +298,7 @@ fn a_pause_ends_the_record_when_the_nodes_are_back_and_its_end_begins_another() 
     rig.run(200.0);
     rig.renewed();
     rig.run(260.0);
-    assert_eq!(only(&rig).end, Some(End::Paused));
+    assert_eq!(only(&rig).end, Some(OutageEnd::Paused));
     assert_eq!(
         (rig.outage.as_ref(), only(&rig).held_down[KCM.0].until),
         (None, None)
@@ -309,7 +309,7 @@ fn a_pause_ends_the_record_when_the_nodes_are_back_and_its_end_begins_another() 
         panic!("{:?}", rig.outages)
     };
     assert!(
-        after.found_held_down && after.end == Some(End::Restored),
+        after.found_held_down && after.end == Some(OutageEnd::Restored),
         "{after:?}"
     );
 }
@@ -323,14 +323,14 @@ fn a_probe_that_ends_leaves_what_it_holds_down_still_held_down() {
     };
     let mut rig = Rig::leader().in_outage();
     rig.run(160.0);
-    assert_eq!(ended(rig), Some(End::StillHeldDown));
-    let mut rig = Rig::with(Scene {
+    assert_eq!(ended(rig), Some(OutageEnd::StillHeldDown));
+    let mut rig = Rig::with(OwnedEnvironment {
         dry_run: true,
         ..two()
     })
     .in_outage();
     rig.run(160.0);
-    assert_eq!(ended(rig), Some(End::ProbeEnded));
+    assert_eq!(ended(rig), Some(OutageEnd::ProbeEnded));
 }
 
 #[test]
@@ -344,7 +344,7 @@ fn what_a_reload_drops_while_it_is_held_down_was_not_restored() {
     rig.run(190.0);
     assert_eq!(
         (only(&rig).end, only(&rig).held_down[MCM.0].until),
-        (Some(End::StillHeldDown), None)
+        (Some(OutageEnd::StillHeldDown), None)
     );
 }
 

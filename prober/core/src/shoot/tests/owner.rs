@@ -15,8 +15,8 @@ fn confirmed(second: f64) -> Ownership {
     }
 }
 
-fn around_with(on_loss: OnLoss, owner: Ownership) -> Scene {
-    let mut env = Scene {
+fn env_with(on_loss: OnLoss, owner: Ownership) -> OwnedEnvironment {
+    let mut env = OwnedEnvironment {
         owner: Some(owner),
         ..two()
     };
@@ -24,13 +24,13 @@ fn around_with(on_loss: OnLoss, owner: Ownership) -> Scene {
     env
 }
 
-fn owned() -> Scene {
-    around_with(OnLoss::StandDown, Ownership::Ours)
+fn owned() -> OwnedEnvironment {
+    env_with(OnLoss::StandDown, Ownership::Ours)
 }
 
 /// A shoot that belongs elsewhere and is to be passivated, at rest until the checks are confirmed.
 fn passivating() -> Rig {
-    Rig::with(around_with(OnLoss::Passivate, ELSEWHERE))
+    Rig::with(env_with(OnLoss::Passivate, ELSEWHERE))
 }
 
 impl Rig {
@@ -63,7 +63,7 @@ fn a_shoot_that_is_ours_is_protected_and_restored_as_ever() {
 
 #[test]
 fn nothing_is_written_before_the_first_check_is_over() {
-    let mut rig = Rig::with(around_with(OnLoss::StandDown, Ownership::NotChecked)).in_outage();
+    let mut rig = Rig::with(env_with(OnLoss::StandDown, Ownership::NotChecked)).in_outage();
     rig.run(150.0);
     assert_eq!(rig.writes(), []);
     assert_eq!(
@@ -78,7 +78,7 @@ fn nothing_is_written_before_the_first_check_is_over() {
 
 #[test]
 fn while_a_first_check_fails_the_leader_protects_and_nothing_else_is_done() {
-    let unproven = || around_with(OnLoss::StandDown, Ownership::Unproven(Unresolved::Timeout));
+    let unproven = || env_with(OnLoss::StandDown, Ownership::Unproven(Unresolved::Timeout));
     let mut leader = Rig::with(unproven()).in_outage();
     leader.run(160.0);
     assert_eq!(orders(&leader), [down(MCM), down(KCM)]);
@@ -89,7 +89,7 @@ fn while_a_first_check_fails_the_leader_protects_and_nothing_else_is_done() {
     leader.run(310.0);
     assert_eq!(leader.writes().len(), 4);
 
-    let mut standby = Rig::with(Scene {
+    let mut standby = Rig::with(OwnedEnvironment {
         leads: false,
         ..unproven()
     })
@@ -134,7 +134,7 @@ fn one_odd_answer_holds_writes_back_and_costs_no_more() {
 
 #[test]
 fn a_replica_that_does_not_lead_has_no_second_write_because_the_record_has_changed() {
-    let mut rig = Rig::with(Scene {
+    let mut rig = Rig::with(OwnedEnvironment {
         leads: false,
         ..owned()
     })
@@ -167,7 +167,7 @@ fn a_restore_is_given_up_when_the_shoot_is_lost() {
     let held = [held("2"), held("3")]
         .map(|observed| DependentState::Present(Arc::new(observed)))
         .into();
-    let mut rig = Rig::with(Scene {
+    let mut rig = Rig::with(OwnedEnvironment {
         dependents: held,
         ..owned()
     });
@@ -217,9 +217,9 @@ fn probing_starts_afresh_when_the_shoot_is_ours_again() {
     let held = [held("2"), held("3")]
         .map(|observed| DependentState::Present(Arc::new(observed)))
         .into();
-    let mut healthy = Rig::with(Scene {
+    let mut healthy = Rig::with(OwnedEnvironment {
         dependents: held,
-        ..around_with(OnLoss::StandDown, UNRESOLVED)
+        ..env_with(OnLoss::StandDown, UNRESOLVED)
     });
     healthy.run(500.0);
     healthy.owner(Ownership::Ours);
@@ -232,7 +232,7 @@ fn probing_starts_afresh_when_the_shoot_is_ours_again() {
     assert_eq!(orders(&healthy), [(KCM, Some(3)), (MCM, Some(2))]);
 
     // Silence is believed only once it was watched for a renewal's time.
-    let mut silent = Rig::with(around_with(OnLoss::StandDown, UNRESOLVED)).in_outage();
+    let mut silent = Rig::with(env_with(OnLoss::StandDown, UNRESOLVED)).in_outage();
     silent.run(500.0);
     silent.owner(Ownership::Ours);
     silent.run(600.0);
@@ -296,13 +296,13 @@ fn nothing_is_passivated_unless_all_says_so() {
     );
     silent(&mut passivating(), ELSEWHERE, "checks fail since it was");
     silent(
-        &mut Rig::with(around_with(OnLoss::StandDown, ELSEWHERE)),
+        &mut Rig::with(env_with(OnLoss::StandDown, ELSEWHERE)),
         confirmed(9.0),
         "the config does not want it",
     );
     for (change, why) in [
         (
-            (|env| env.leads = false) as fn(&mut Scene),
+            (|env| env.leads = false) as fn(&mut OwnedEnvironment),
             "this replica does not lead",
         ),
         (|env| env.paused = Some(true), "it is paused"),

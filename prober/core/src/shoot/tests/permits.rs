@@ -71,7 +71,7 @@ fn a_verdict_that_turns_gives_up_what_waits_for_a_permit() {
 }
 
 #[test]
-fn a_scale_down_goes_on_while_looks_fail_and_a_scale_up_waits() {
+fn a_scale_down_goes_on_while_probes_fail_and_a_scale_up_waits() {
     let mut rig = asking();
     rig.api = Api::Fails(ProbeFailure::Other);
     rig.run(131.5);
@@ -101,7 +101,7 @@ fn a_scale_down_goes_on_while_looks_fail_and_a_scale_up_waits() {
 }
 
 #[test]
-fn after_a_conflict_the_resource_is_read_looked_at_and_decided_on_again() {
+fn after_a_conflict_the_resource_is_read_probed_for_and_decided_on_again() {
     let mut rig = Rig::leader().in_outage();
     rig.holds_writes = true;
     rig.run(131.0);
@@ -129,7 +129,7 @@ fn after_a_conflict_the_resource_is_read_looked_at_and_decided_on_again() {
     );
     assert!(
         rig.orders()[1].judged_at > at(131.0),
-        "looked at after it was read"
+        "probed after it was read"
     );
     assert_eq!(rig.seen(MCM).marks.replicas.as_deref(), Some("2"));
 }

@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn a_leader_looks_twice_a_beat_while_anything_is_held_down_and_a_standby_does_not() {
+fn a_leader_probes_twice_a_beat_while_anything_is_held_down_and_a_standby_does_not() {
     let mut leader = Rig::leader().in_outage();
     leader.run(250.0);
     assert!(
@@ -34,7 +34,7 @@ fn whoever_gains_the_lead_does_so_from_then_on() {
 }
 
 #[test]
-fn a_leader_does_so_also_while_looks_fail() {
+fn a_leader_does_so_also_while_probes_fail() {
     let mut rig = Rig::leader().in_outage();
     rig.run(140.0);
     rig.api = Api::Fails(ProbeFailure::Unanswered);
@@ -47,7 +47,7 @@ fn a_leader_does_so_also_while_looks_fail() {
 }
 
 #[test]
-fn nodes_are_not_listed_at_each_of_these_looks_before_a_lease_is_renewed() {
+fn nodes_are_not_listed_at_each_of_these_probes_before_a_lease_is_renewed() {
     let mut rig = Rig::leader().in_outage();
     rig.run(260.0);
     let (probes, lists) = (rig.probes(140.0).len(), rig.when(&Action::ListNodes, 140.0));

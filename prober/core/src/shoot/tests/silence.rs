@@ -8,7 +8,7 @@ use crate::zones::LostZone;
 const UNDECIDED: Verdict = Verdict::HoldUndecided;
 
 #[test]
-fn after_a_long_time_without_a_look_old_leases_prove_nothing_for_a_beat_and_a_second() {
+fn after_a_long_time_without_a_probe_old_leases_prove_nothing_for_a_beat_and_a_second() {
     for renewed in [true, false] {
         let mut rig = Rig::leader();
         rig.silent(104.0);
@@ -57,7 +57,7 @@ fn first_write(before: f64, failure: ProbeFailure) -> f64 {
 }
 
 #[test]
-fn a_look_without_an_answer_makes_silence_count_again_if_the_looks_around_it_are_far_apart() {
+fn a_probe_without_an_answer_makes_silence_count_again_if_the_probes_around_it_are_far_apart() {
     assert_eq!(
         first_write(119.0, ProbeFailure::Unanswered),
         144.001,

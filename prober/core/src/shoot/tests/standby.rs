@@ -59,7 +59,7 @@ fn a_standby_leaves_the_first_writes_to_the_leader_also_when_the_initial_delay_e
         eligible: at(100.0),
         in_operation: false,
     };
-    let mut env = Scene {
+    let mut env = OwnedEnvironment {
         leads: false,
         ..two()
     };
@@ -110,7 +110,7 @@ fn a_standby_keeps_the_order_of_the_levels() {
 
 #[test]
 fn a_standby_has_less_patience_where_nodes_are_given_up_sooner() {
-    let mut env = Scene {
+    let mut env = OwnedEnvironment {
         leads: false,
         ..two()
     };
@@ -193,7 +193,7 @@ fn each_outage_is_verified_for_itself() {
 /// A standby whose leader takes machine-controller-manager down at this moment. Before its own
 /// verdict it does not restore that.
 fn beside_a_leader(acts: f64) -> Rig {
-    let mut env = Scene {
+    let mut env = OwnedEnvironment {
         leads: false,
         ..two()
     };
@@ -293,7 +293,7 @@ fn a_standby_repairs_nothing() {
 
 #[test]
 fn standby_protects_off_means_that_a_standby_neither_protects_nor_restores() {
-    let mut env = Scene {
+    let mut env = OwnedEnvironment {
         leads: false,
         ..two()
     };
@@ -311,7 +311,7 @@ fn standby_protects_off_means_that_a_standby_neither_protects_nor_restores() {
 
 /// A standby beside a healthy shoot with these dependents.
 fn recovering(mcm: Observed, kcm: Observed, stabilization: u64) -> Rig {
-    let mut env = Scene {
+    let mut env = OwnedEnvironment {
         leads: false,
         ..two()
     };
@@ -341,7 +341,7 @@ fn a_standby_restores_in_order_once_up_was_said_for_a_minute() {
 }
 
 #[test]
-fn a_standby_restores_nothing_by_fewer_than_three_looks() {
+fn a_standby_restores_nothing_by_fewer_than_three_probes() {
     let mut rig = recovering(held("3"), held("2"), 0);
     rig.input(Input::Woken);
     rig.api = Api::Fails(ProbeFailure::Other);
@@ -360,7 +360,7 @@ fn a_standby_restores_nothing_by_fewer_than_three_looks() {
 }
 
 #[test]
-fn a_look_that_does_not_say_up_lets_a_standbys_minute_begin_again() {
+fn a_probe_that_does_not_say_up_lets_a_standbys_minute_begin_again() {
     let mut rig = recovering(held("3"), held("2"), 0);
     rig.run(40.0);
     let down = Finding {

@@ -2,7 +2,7 @@
 
 use super::*;
 
-fn start(in_operation: bool, env: Scene) -> Rig {
+fn start(in_operation: bool, env: OwnedEnvironment) -> Rig {
     Rig::starting(
         Start {
             eligible: Moment::START,
@@ -12,7 +12,7 @@ fn start(in_operation: bool, env: Scene) -> Rig {
     )
 }
 
-fn all_held_down() -> Scene {
+fn all_held_down() -> OwnedEnvironment {
     let mut env = two();
     env.dependents = vec![DependentState::Present(Arc::new(held("1"))); 2];
     env
@@ -57,9 +57,9 @@ fn nothing_is_restored_before_the_end_of_the_initial_delay() {
 }
 
 #[test]
-fn first_looks_are_spread_and_those_at_shoots_that_are_held_down_are_not() {
-    let first = |in_operation, env: Scene| {
-        let mut rig = start(in_operation, Scene { chance: 0.5, ..env });
+fn first_probes_are_spread_and_those_at_shoots_that_are_held_down_are_not() {
+    let first = |in_operation, env: OwnedEnvironment| {
+        let mut rig = start(in_operation, OwnedEnvironment { chance: 0.5, ..env });
         rig.run(20.0);
         rig.probes(0.0)[0]
     };
@@ -71,7 +71,7 @@ fn first_looks_are_spread_and_those_at_shoots_that_are_held_down_are_not() {
 
 #[test]
 fn a_replica_that_gains_the_lead_before_its_first_probes_still_spreads_them() {
-    let mut env = Scene {
+    let mut env = OwnedEnvironment {
         chance: 0.5,
         leads: false,
         ..two()

@@ -22,7 +22,7 @@ impl Hash for Shoot {
             wake,
         } = self;
         (dependents, markers, permission, owner, standby, wake).hash(state);
-        let Probing {
+        let ProbeState {
             stage,
             next,
             requests,

@@ -4,7 +4,7 @@ use super::*;
 
 /// A shoot that gives its nodes up after 3 s, in an outage; it is not known whether it is paused.
 fn hasty(leads: bool) -> Rig {
-    let mut env = Scene {
+    let mut env = OwnedEnvironment {
         leads,
         paused: None,
         ..two()
@@ -41,7 +41,7 @@ fn while_a_pause_is_unknown_a_standby_does_nothing() {
 
 #[test]
 fn while_a_pause_is_unknown_restores_wait() {
-    let mut env = Scene {
+    let mut env = OwnedEnvironment {
         paused: None,
         ..two()
     };
@@ -109,7 +109,7 @@ fn what_a_dry_run_would_write_is_known_by_name_whatever_a_reload_drops() {
     };
     let mut rig = Rig::starting(
         start,
-        Scene {
+        OwnedEnvironment {
             dry_run: true,
             ..two()
         },

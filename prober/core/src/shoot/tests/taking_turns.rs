@@ -33,7 +33,7 @@ fn a_standby_takes_down_once_in_an_outage_what_a_leader_with_another_config_brin
 }
 
 #[test]
-fn hold_and_failed_looks_are_no_turn_of_the_verdict() {
+fn hold_and_failed_probes_are_no_turn_of_the_verdict() {
     let mut rig = undone();
     rig.run(150.0);
     rig.api = Api::Fails(ProbeFailure::Unanswered);

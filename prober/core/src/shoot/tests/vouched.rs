@@ -7,7 +7,7 @@ fn vouched(machines: Observed, manager: Observed) -> Rig {
     let dependents = [machines, manager]
         .map(|observed| DependentState::Present(Arc::new(observed)))
         .into();
-    let mut rig = Rig::with(Scene {
+    let mut rig = Rig::with(OwnedEnvironment {
         dependents,
         ..two()
     });

@@ -1,46 +1,46 @@
 //! From wherever the model has come to: when nothing goes wrong any more, does everything come
 //! right? Also when nobody leads.
 
-use super::replica::Replica;
-use super::{Leader, Machines, World};
+use super::replica::ModelReplica;
+use super::{LeadHolder, Machines, ModelWorld};
 
 /// So long it may take: the standby's 60 s of "up", its probes, and its initialDelay.
 const LIMIT_S: i64 = 200;
 
 /// Lets time go on without further trouble: with the replicas that there are and the one that
 /// leads, and without any leader.
-pub fn comes_right(world: &World, machines: Machines) -> Result<(), String> {
+pub fn comes_right(world: &ModelWorld, machines: Machines) -> Result<(), String> {
     // Replicas that disagree for ever are never idle.
     if machines.disagree
         || world.paused
-        || world.leader == Leader::Go && world.object.go_has_work(world.outage)
+        || world.leader == LeadHolder::Go && world.object.go_has_work(world.outage)
     {
         return Ok(());
     }
-    if world.leader != Leader::Go {
+    if world.leader != LeadHolder::Go {
         let mut led = world.clone();
-        if led.leader == Leader::Nobody {
+        if led.leader == LeadHolder::Nobody {
             if led.replicas[0].is_none() {
                 led.start_replica(0)?;
             }
             led.lead(0)?;
         }
-        led.settle(machines, World::check_idle)?;
+        led.settle(machines, ModelWorld::check_idle)?;
     }
     // Nobody leads, or the leader hangs: the others take down what is up, and restore what carries
     // the marker.
     let mut alone = world.clone();
     match alone.leader {
-        Leader::Replica(by) => alone.crash(by),
-        Leader::Nobody | Leader::Go => alone.leader = Leader::Nobody,
+        LeadHolder::Replica(by) => alone.crash(by),
+        LeadHolder::Nobody | LeadHolder::Go => alone.leader = LeadHolder::Nobody,
     }
     if alone.replicas.iter().all(Option::is_none) {
         alone.start_replica(1)?;
     }
-    alone.settle(machines, World::check_protected)
+    alone.settle(machines, ModelWorld::check_protected)
 }
 
-impl World {
+impl ModelWorld {
     /// Lets time go on until nothing is wrong any more.
     fn settle(
         &mut self,
@@ -109,14 +109,14 @@ impl World {
     }
 
     fn leader_saw_a_marker(&self) -> bool {
-        matches!(self.leader, Leader::Replica(by) if self.replicas[by].as_ref().is_some_and(Replica::saw_a_marker))
+        matches!(self.leader, LeadHolder::Replica(by) if self.replicas[by].as_ref().is_some_and(ModelReplica::saw_a_marker))
     }
 
     fn has_written_as_standby(&self) -> bool {
         self.replicas
             .iter()
             .flatten()
-            .any(Replica::has_written_as_standby)
+            .any(ModelReplica::has_written_as_standby)
     }
 
     /// The same where nobody leads.

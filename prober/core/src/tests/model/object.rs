@@ -4,18 +4,18 @@ use crate::replicas::{Marks, Observed, Write};
 
 /// Its state, and how it came about.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Object {
+pub struct ModelObject {
     /// What is shown to all.
     pub shown: Observed,
     /// What ran when it was first held down, as long as nobody else has touched the annotations.
     owed: Option<i32>,
     /// Whether a Go replica still has the second of its two writes to make.
-    go: Option<Go>,
+    go: Option<GoSecondWrite>,
 }
 
 /// A Go replica's second write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-enum Go {
+enum GoSecondWrite {
     ScalesDown,
     TakesTheMarker,
 }
@@ -48,7 +48,7 @@ impl Edit {
     ];
 }
 
-impl Object {
+impl ModelObject {
     pub fn running(replicas: i32) -> Self {
         Self {
             shown: crate::tests::scene::running(replicas),
@@ -159,18 +159,18 @@ impl Object {
         let (replicas, mut marks) = (self.shown.replicas, self.shown.marks.clone());
         self.owed = None;
         match self.go.take() {
-            Some(Go::ScalesDown) => self.change(0, marks),
-            Some(Go::TakesTheMarker) => {
+            Some(GoSecondWrite::ScalesDown) => self.change(0, marks),
+            Some(GoSecondWrite::TakesTheMarker) => {
                 marks.held_down = false;
                 self.change(replicas, marks);
             }
             None if outage => {
-                self.go = Some(Go::ScalesDown);
+                self.go = Some(GoSecondWrite::ScalesDown);
                 (marks.replicas, marks.held_down) = (Some(replicas.to_string()), true);
                 self.change(replicas, marks);
             }
             None => {
-                self.go = Some(Go::TakesTheMarker);
+                self.go = Some(GoSecondWrite::TakesTheMarker);
                 let replicas = self.remembered().unwrap_or(1);
                 self.change(replicas, marks);
             }

@@ -2,8 +2,8 @@
 
 use std::sync::{Arc, LazyLock};
 
-use super::object::Object;
-use super::{Leader, World, seconds};
+use super::object::ModelObject;
+use super::{LeadHolder, ModelWorld, seconds};
 use crate::config::DependentId;
 use crate::dependent::DependentRecord;
 use crate::judgement::Finding;
@@ -12,11 +12,11 @@ use crate::plan::ByDirection;
 use crate::replicas::{DependentState, Observed, PlannedWrite};
 use crate::retry::Refusal;
 use crate::shoot::{Action, Input, Order, ProbeFailure, Shoot, Start, Verified};
-use crate::tests::scene::{Scene, dependent, env};
+use crate::tests::scene::{OwnedEnvironment, dependent, env};
 use crate::verdict::Verdict;
 
 /// What is the same for all.
-static AROUND: LazyLock<Scene> =
+static COMMON: LazyLock<OwnedEnvironment> =
     LazyLock::new(|| env([dependent("machine-controller-manager", 0, 0)]));
 
 /// Its place in the config.
@@ -31,7 +31,7 @@ pub enum Opinion {
 
 /// What is under way for its dependent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-enum Slot {
+enum ModelSlot {
     Idle,
     AwaitingPermit,
     Permitted,
@@ -41,7 +41,7 @@ enum Slot {
 
 /// One replica of the prober.
 #[derive(Clone, Hash)]
-pub struct Replica {
+pub struct ModelReplica {
     machine: Shoot,
     /// What its watch has shown last.
     view: Observed,
@@ -51,7 +51,7 @@ pub struct Replica {
     /// When the probe that is under way was sent.
     probing: Option<Moment>,
     verifying: bool,
-    slot: Slot,
+    slot: ModelSlot,
     memo: Memo,
 }
 
@@ -67,7 +67,7 @@ struct Memo {
     known: (i32, crate::replicas::Marks, Option<Moment>),
 }
 
-impl std::fmt::Debug for Replica {
+impl std::fmt::Debug for ModelReplica {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let Self {
             machine,
@@ -104,12 +104,12 @@ pub struct Request {
     pub awaited: bool,
 }
 
-impl Replica {
+impl ModelReplica {
     pub fn next(&self) -> Option<Moment> {
         self.machine.next()
     }
 
-    pub fn has_observed(&self, object: &Object) -> bool {
+    pub fn has_observed(&self, object: &ModelObject) -> bool {
         self.view == object.shown
     }
 
@@ -118,11 +118,11 @@ impl Replica {
     }
 
     pub fn awaits_permit(&self) -> bool {
-        self.slot == Slot::AwaitingPermit
+        self.slot == ModelSlot::AwaitingPermit
     }
 
     pub fn reads(&self) -> bool {
-        self.slot == Slot::Reading
+        self.slot == ModelSlot::Reading
     }
 
     pub fn verifies(&self) -> bool {
@@ -148,11 +148,11 @@ impl Replica {
     }
 }
 
-impl World {
-    fn env(&self, by: usize) -> Scene {
+impl ModelWorld {
+    fn env(&self, by: usize) -> OwnedEnvironment {
         let replica = self.replicas[by].as_ref().expect("a replica that runs");
-        let mut env = AROUND.clone();
-        env.leads = self.leader == Leader::Replica(by);
+        let mut env = COMMON.clone();
+        env.leads = self.leader == LeadHolder::Replica(by);
         env.seed_since = ByDirection {
             up: Some(replica.clusters_read),
             down: Some(replica.seed_since),
@@ -169,7 +169,7 @@ impl World {
             eligible: self.now,
             in_operation: true,
         };
-        let mut first = AROUND.clone();
+        let mut first = COMMON.clone();
         first.dependents = vec![DependentState::Present(Arc::new(view.clone()))];
         first.spread = seconds(0);
         let memo = Memo {
@@ -179,14 +179,14 @@ impl World {
             known: (view.replicas, view.marks.clone(), Some(self.now)),
         };
         let machine = Shoot::new(start, &first.env(), self.now);
-        let replica = Replica {
+        let replica = ModelReplica {
             machine,
             view,
             seed_since: self.now,
             clusters_read: self.now,
             probing: None,
             verifying: false,
-            slot: Slot::Idle,
+            slot: ModelSlot::Idle,
             memo,
         };
         self.replicas[by] = Some(replica);
@@ -200,13 +200,13 @@ impl World {
             .iter_mut()
             .filter(|request| request.by == by)
             .for_each(|request| request.awaited = false);
-        if self.leader == Leader::Replica(by) {
-            self.leader = Leader::Nobody;
+        if self.leader == LeadHolder::Replica(by) {
+            self.leader = LeadHolder::Nobody;
         }
     }
 
     pub fn lead(&mut self, by: usize) -> Result<(), String> {
-        self.leader = Leader::Replica(by);
+        self.leader = LeadHolder::Replica(by);
         self.replica(by).clusters_read = self.now;
         self.wake(by)
     }
@@ -260,13 +260,13 @@ impl World {
     }
 
     pub fn permit(&mut self, by: usize) -> Result<(), String> {
-        self.replica(by).slot = Slot::Permitted;
+        self.replica(by).slot = ModelSlot::Permitted;
         self.feed(by, Input::Permitted(ONLY))
     }
 
     pub fn read(&mut self, by: usize, answered: bool) -> Result<(), String> {
         let (shown, now) = (self.object.shown.clone(), self.now);
-        self.replica(by).slot = Slot::Idle;
+        self.replica(by).slot = ModelSlot::Idle;
         if !answered {
             return self.feed(by, Input::Read(ONLY, Err(Refusal::NoAnswer)));
         }
@@ -326,7 +326,7 @@ impl World {
         }
         let shown = self.object.shown.clone();
         let replica = self.replica(by);
-        replica.slot = Slot::Idle;
+        replica.slot = ModelSlot::Idle;
         let result = match (answered, fresh) {
             (false, _) => Err(Refusal::Timeout),
             (true, false) => Err(Refusal::Conflict),
@@ -344,11 +344,11 @@ impl World {
         if !awaited {
             return Ok(());
         }
-        self.replica(by).slot = Slot::Idle;
+        self.replica(by).slot = ModelSlot::Idle;
         self.feed(by, Input::Written(ONLY, Err(Refusal::Timeout)))
     }
 
-    fn replica(&mut self, by: usize) -> &mut Replica {
+    fn replica(&mut self, by: usize) -> &mut ModelReplica {
         self.replicas[by].as_mut().expect("a replica that runs")
     }
 
@@ -360,10 +360,10 @@ impl World {
                 Action::ListLeases { .. } => replica.probing = Some(now),
                 Action::ListNodes => return Err("nodes are listed for no probe".into()),
                 Action::Verify => replica.verifying = true,
-                Action::AcquirePermit(..) => replica.slot = Slot::AwaitingPermit,
-                Action::Read(..) => replica.slot = Slot::Reading,
+                Action::AcquirePermit(..) => replica.slot = ModelSlot::AwaitingPermit,
+                Action::Read(..) => replica.slot = ModelSlot::Reading,
                 Action::Cancel(_) => {
-                    replica.slot = Slot::Idle;
+                    replica.slot = ModelSlot::Idle;
                     self.requests
                         .iter_mut()
                         .filter(|request| request.by == by)
@@ -381,7 +381,7 @@ impl World {
         let (now, paused, leads, freed) = (
             self.now,
             self.paused,
-            self.leader == Leader::Replica(by),
+            self.leader == LeadHolder::Replica(by),
             self.freed,
         );
         let replica = self.replica(by);
@@ -392,7 +392,7 @@ impl World {
             ..
         } = order;
         let PlannedWrite { base, write } = &change;
-        if replica.slot != Slot::Permitted {
+        if replica.slot != ModelSlot::Permitted {
             return Err("written without a permit".into());
         }
         if paused {
@@ -435,7 +435,7 @@ impl World {
                 }
             }
         }
-        replica.slot = Slot::Writing;
+        replica.slot = ModelSlot::Writing;
         self.requests.push(Request {
             by,
             change,

@@ -6,14 +6,14 @@ const LIMIT: usize = 5_000_000;
 
 /// Everything that is explored: nothing breaks, and at least so many states were visited; else the
 /// model would not reach what it should.
-fn holds(name: &str, machines: Machines, leader: Leader, mut left: Left, least: usize) {
+fn holds(name: &str, machines: Machines, leader: LeadHolder, mut left: Left, least: usize) {
     // The long form: time goes on further.
     if std::env::var("MODEL").is_ok_and(|form| form == "long") {
         left.ticks += 1;
     }
     let explored = explore(
         &machines,
-        World::start(leader, left).expect("a start").into(),
+        ModelWorld::start(leader, left).expect("a start").into(),
         LIMIT,
     );
     println!(
@@ -40,7 +40,7 @@ fn nothing_is_lost_when_the_leader_dies_at_any_step() {
     holds(
         "leader dies",
         AGREE,
-        Leader::Replica(0),
+        LeadHolder::Replica(0),
         Left {
             turns: 1,
             crashes: 1,
@@ -52,11 +52,11 @@ fn nothing_is_lost_when_the_leader_dies_at_any_step() {
 }
 
 #[test]
-fn nothing_is_lost_when_requests_answers_and_looks_are() {
+fn nothing_is_lost_when_requests_answers_and_probes_are() {
     holds(
         "losses",
         AGREE,
-        Leader::Replica(0),
+        LeadHolder::Replica(0),
         Left {
             turns: 1,
             losses: 1,
@@ -72,7 +72,7 @@ fn nothing_is_lost_whoever_else_writes() {
     holds(
         "edits",
         AGREE,
-        Leader::Replica(0),
+        LeadHolder::Replica(0),
         Left {
             turns: 1,
             edits: 1,
@@ -88,7 +88,7 @@ fn nothing_is_lost_when_the_verdict_turns_back() {
     holds(
         "turns",
         AGREE,
-        Leader::Replica(0),
+        LeadHolder::Replica(0),
         Left {
             turns: 2,
             ticks: 2,
@@ -103,7 +103,7 @@ fn a_go_leader_and_ours_harm_nothing() {
     holds(
         "a Go leader",
         AGREE,
-        Leader::Go,
+        LeadHolder::Go,
         Left {
             turns: 1,
             ticks: 1,
@@ -119,7 +119,7 @@ fn replicas_that_see_things_differently_do_not_fight() {
     holds(
         "disagreement",
         disagree,
-        Leader::Replica(0),
+        LeadHolder::Replica(0),
         Left {
             edits: 1,
             ticks: 1,
@@ -131,7 +131,7 @@ fn replicas_that_see_things_differently_do_not_fight() {
     holds(
         "a long disagreement",
         disagree,
-        Leader::Replica(0),
+        LeadHolder::Replica(0),
         Left { ticks: 4, ..QUIET },
         500,
     );
