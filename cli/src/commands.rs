@@ -40,17 +40,17 @@ pub(crate) enum Cli {
 pub(crate) struct SeedArgs {
     /// How to reach the seed; without it $KUBECONFIG, the pod's service account, ~/.kube/config
     #[arg(long, value_name = "PATH")]
-    pub(crate) kubeconfig: Option<PathBuf>,
+    pub kubeconfig: Option<PathBuf>,
     /// The prober's config file; without it the ConfigMap that the prober on the seed has mounted,
     /// else Gardener's config
     #[arg(long, value_name = "PATH")]
-    pub(crate) config_file: Option<PathBuf>,
+    pub config_file: Option<PathBuf>,
     /// The namespace of the watchdog's Deployments and Leases
     #[arg(long, value_name = "NAME", default_value = "garden")]
-    pub(crate) garden_namespace: String,
+    pub garden_namespace: String,
     /// The format of the answer
     #[arg(short, long, value_name = "FORMAT", default_value = "table")]
-    pub(crate) output: Format,
+    pub output: Format,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -64,57 +64,57 @@ pub(crate) enum Format {
 #[derive(Debug, Args)]
 pub(crate) struct ExplainArgs {
     /// The shoot's namespace on the seed, as shoot--project--name
-    pub(crate) namespace: String,
+    pub namespace: String,
     #[command(flatten)]
-    pub(crate) seed: SeedArgs,
+    pub seed: SeedArgs,
     /// Probe only once, though one probe may decide nothing: in an outage the stamps must be
     /// watched for some ten seconds
     #[arg(long)]
-    pub(crate) once: bool,
+    pub once: bool,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct ProbeArgs {
     /// The shoot's namespace on the seed, as shoot--project--name
-    pub(crate) namespace: String,
+    pub namespace: String,
     #[command(flatten)]
-    pub(crate) seed: SeedArgs,
+    pub seed: SeedArgs,
     /// How long to probe at most; leases whose stamps cannot be believed must be watched for a
     /// quarter of the grace
     #[arg(long, value_name = "DURATION", default_value = "1m", value_parser = duration)]
-    pub(crate) timeout: Duration,
+    pub timeout: Duration,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct RestoreArgs {
     /// The shoot's namespace on the seed, as shoot--project--name
     #[arg(required_unless_present = "all", conflicts_with = "all")]
-    pub(crate) namespace: Option<String>,
+    pub namespace: Option<String>,
     /// Every shoot with a controller that carries the watchdog's marker
     #[arg(long)]
-    pub(crate) all: bool,
+    pub all: bool,
     /// Restore; without it only show what would be written
     #[arg(long)]
-    pub(crate) yes: bool,
+    pub yes: bool,
     /// Do not probe: pause the shoot, so that the prober leaves it alone, and restore what carries
     /// the marker
     #[arg(long)]
-    pub(crate) force: bool,
+    pub force: bool,
     #[command(flatten)]
-    pub(crate) seed: SeedArgs,
+    pub seed: SeedArgs,
     /// How long to probe at most; leases whose stamps cannot be believed must be watched for a
     /// quarter of the grace
     #[arg(long, value_name = "DURATION", default_value = "1m", value_parser = duration)]
-    pub(crate) timeout: Duration,
+    pub timeout: Duration,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct CheckConfigArgs {
     /// The config file
-    pub(crate) file: PathBuf,
+    pub file: PathBuf,
     /// Whose config it is; without it what the file's keys say
     #[arg(long, value_name = "AGENT")]
-    pub(crate) agent: Option<Agent>,
+    pub agent: Option<Agent>,
 }
 
 fn duration(text: &str) -> Result<Duration, String> {

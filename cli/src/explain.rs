@@ -8,7 +8,7 @@ use kube::api::DynamicObject;
 use kube::core::GroupVersionKind;
 use kube::discovery::pinned_kind;
 use kube::{Api, Client};
-use prober::{Fact, OwnerStatus, ProbeStatus, ShootState, Tone, WatchScope};
+use prober::{Fact, OwnerStatus, ProbeStatus, ShootState, Tone, WatchScope, list};
 use prober_core::config::ResourceRef;
 use prober_core::options::{GARDEN, ShownOption};
 use prober_core::replicas::{DependentState, MELTDOWN_PROTECTION_ACTIVE};
@@ -18,7 +18,7 @@ use crate::commands::ExplainArgs;
 use crate::outages::{self, ObservedOutages};
 use crate::output::{self, count, lines, paint, table};
 use crate::probe::{self, is_clear, probe_until};
-use crate::seed::SeedReader;
+use crate::seed::{SeedReader, ShootSummary};
 use crate::{leader, why};
 
 /// How long one probe may take, its connection included.
@@ -27,17 +27,9 @@ const ONE_PROBE: Duration = Duration::from_secs(15);
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Explanation {
-    namespace: String,
-    state: ShootState,
+    #[serde(flatten)]
+    shoot: ShootSummary,
     because: String,
-    /// None when the namespaces cannot be read.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    paused: Option<bool>,
-    /// What its owner record says, asked for from here; none where the config has no ownerCheck.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    owner: Option<OwnerStatus>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    machines: Option<usize>,
     /// What holds for it besides the config file, and from where; none when the namespaces cannot
     /// be read.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -76,28 +68,26 @@ struct ExplainedDependent {
 pub(crate) async fn run(args: ExplainArgs) -> anyhow::Result<()> {
     let namespace = args.namespace;
     let seed = SeedReader::open(&args.seed, WatchScope::Shoot(namespace.clone())).await?;
-    let state = ShootState::from(&*seed.cluster(&namespace)?);
+    let cluster = seed.cluster(&namespace)?;
     let prober = &seed.prober;
+    let owner = prober.owner(&namespace).await;
+    let shoot = seed.summary(namespace, &cluster, owner);
+    let namespace = shoot.namespace.clone();
     let options = prober.options(&namespace);
     let mut explanation = Explanation {
-        because: state.meaning(),
-        state,
-        paused: prober.paused(&namespace),
-        owner: prober.owner(&namespace).await,
-        machines: prober.machines(&namespace),
+        because: shoot.state.meaning(),
+        shoot,
         settings: options.map(|options| options.shown()),
-        refused: seed.refused(|refused_by| refused_by == namespace || refused_by == GARDEN),
+        refused: seed.refused(|other| other == namespace || other == GARDEN),
         dependents: dependents(&seed, &namespace).await,
         probe: None,
         outages: None,
         config_from: seed.config_from,
-        namespace,
     };
-    let namespace = &explanation.namespace;
     let limit = if args.once {
         ONE_PROBE
     } else {
-        ONE_PROBE + prober.longest_doubt(namespace)
+        ONE_PROBE + prober.longest_doubt(&namespace)
     };
     let enough = |probe: &ProbeStatus| {
         if args.once {
@@ -106,10 +96,10 @@ pub(crate) async fn run(args: ExplainArgs) -> anyhow::Result<()> {
             is_enough(probe)
         }
     };
-    explanation.probe = probe_until(&seed.prober, namespace, limit, enough).await;
+    explanation.probe = probe_until(prober, &namespace, limit, enough).await;
     let (client, garden) = (&seed.client, &args.seed.garden_namespace);
     let leader = leader::read(client, garden, leader::PROBER).await.holder;
-    explanation.outages = outages::read(client, garden, leader.as_deref(), Some(namespace)).await;
+    explanation.outages = outages::read(client, garden, leader.as_deref(), Some(&namespace)).await;
     output::write(&explanation, args.seed.output, || explanation.text())
 }
 
@@ -182,7 +172,7 @@ impl Explanation {
         text.push_str(&format!("\n{dependents}\n"));
         text.push_str(&match &self.probe {
             Some(probe) => probe::text(probe),
-            None if self.state == ShootState::Probed => {
+            None if self.shoot.state == ShootState::Probed => {
                 "The shoot could not be probed.\n".to_owned()
             }
             None => "Its leases are not read, since it is not probed.\n".to_owned(),
@@ -195,10 +185,10 @@ impl Explanation {
 
     fn facts(&self) -> Vec<Fact> {
         let mut facts = vec![
-            Fact::new(Tone::Soft, "Namespace", &self.namespace),
-            self.state.fact(),
+            Fact::new(Tone::Soft, "Namespace", &self.shoot.namespace),
+            self.shoot.state.fact(),
         ];
-        match self.paused {
+        match self.shoot.paused {
             Some(true) => facts.push(Fact::paused()),
             Some(false) => {}
             None => facts.push(Fact::new(
@@ -207,16 +197,15 @@ impl Explanation {
                 "could not be read: may namespaces be listed and watched?",
             )),
         }
-        facts.extend(self.owner.as_ref().map(OwnerStatus::fact));
-        let machines = match self.machines {
+        facts.extend(self.shoot.owner.as_ref().map(OwnerStatus::fact));
+        let machines = match self.shoot.machines {
             Some(count) => format!("{count} that back nodes"),
             None => "could not be read".to_owned(),
         };
         facts.push(Fact::new(Tone::Soft, "Machines", machines));
         facts.push(Fact::new(Tone::Soft, "Config", &self.config_from));
         if let Some(settings) = &self.settings {
-            let settings = settings.each_ref().map(ToString::to_string).join(", ");
-            facts.push(Fact::new(Tone::Soft, "Settings", settings));
+            facts.push(Fact::new(Tone::Soft, "Settings", list(settings)));
         }
         let refused = self.refused.iter();
         facts.extend(refused.map(|refused| Fact::new(Tone::Warn, "Refused", refused)));

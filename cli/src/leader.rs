@@ -18,7 +18,7 @@ pub(crate) struct LeaseHolder {
     lease: &'static str,
     /// None when nobody leads, or the Lease cannot be read.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) holder: Option<String>,
+    pub holder: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     renewed: Option<DateTime<Utc>>,
     #[serde(skip_serializing_if = "Option::is_none")]

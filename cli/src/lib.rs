@@ -31,6 +31,7 @@ mod status;
 mod why;
 
 use std::ffi::OsString;
+use std::iter;
 use std::process::ExitCode;
 
 use clap::Parser;
@@ -59,15 +60,8 @@ pub fn run(words: &[OsString]) -> Option<ExitCode> {
     } else {
         words.to_vec()
     };
-    Some(
-        match Cli::try_parse_from(std::iter::once(program).chain(words)) {
-            Ok(command) => execute(command),
-            Err(error) => {
-                let _ = error.print();
-                ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2))
-            }
-        },
-    )
+    // Ends the process with 2 where they are wrong, with 0 after help.
+    Some(execute(Cli::parse_from(iter::once(program).chain(words))))
 }
 
 fn execute(command: Cli) -> ExitCode {

@@ -8,11 +8,12 @@ use common::metrics::{RequestCounter, registry};
 use kube::api::{DynamicObject, ListParams};
 use kube::discovery::ApiResource;
 use kube::{Api, Client};
-use prober::WatchScope;
 use prober::gardener::Cluster;
 use prober::read_only::ReadOnlyProber;
 use prober::seed::ClusterState;
+use prober::{OwnerStatus, ShootState, WatchScope};
 use prober_core::config::Config;
+use serde::Serialize;
 
 use crate::commands::SeedArgs;
 use crate::config;
@@ -21,11 +22,28 @@ use crate::output::Progress;
 /// How long the seed's objects may take to be read: a large seed has tens of thousands of Machines.
 const READ_TIMEOUT: Duration = Duration::from_secs(30);
 
+/// What is known of a shoot that is not probed from here.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct ShootSummary {
+    pub namespace: String,
+    pub state: ShootState,
+    /// Nodes that usable Machines back; none when the Machines cannot be read.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub machines: Option<usize>,
+    /// None when the namespaces cannot be read.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub paused: Option<bool>,
+    /// What its owner record says, asked for from here; none where the config has no ownerCheck.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub owner: Option<OwnerStatus>,
+}
+
 pub(crate) struct SeedReader {
-    pub(crate) client: Client,
-    pub(crate) config: Config,
-    pub(crate) config_from: String,
-    pub(crate) prober: ReadOnlyProber,
+    pub client: Client,
+    pub config: Config,
+    pub config_from: String,
+    pub prober: ReadOnlyProber,
 }
 
 impl SeedReader {
@@ -61,6 +79,21 @@ impl SeedReader {
         self.prober.cluster(namespace).with_context(|| {
             format!("there is no Cluster {namespace:?} on this seed; `dependency-watchdog status` lists all there are")
         })
+    }
+
+    pub(crate) fn summary(
+        &self,
+        namespace: String,
+        cluster: &ClusterState,
+        owner: Option<OwnerStatus>,
+    ) -> ShootSummary {
+        ShootSummary {
+            state: cluster.into(),
+            machines: self.prober.machines(&namespace),
+            paused: self.prober.paused(&namespace),
+            owner,
+            namespace,
+        }
     }
 
     /// The annotations of some namespaces whose values are refused, in words.

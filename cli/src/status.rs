@@ -1,8 +1,7 @@
 //! `status`: every shoot of the seed.
 
 use prober::read_only::ReadOnlyProber;
-use prober::seed::ClusterState;
-use prober::{OwnerStatus, ShootState, Tone, WatchScope};
+use prober::{Tone, WatchScope, list};
 use prober_core::options::{ResolvedOptions, ShownOption, Source};
 use prober_core::owner::Ownership;
 use prober_core::replicas::DependentState;
@@ -12,7 +11,7 @@ use crate::commands::SeedArgs;
 use crate::leader::{self, LeaseHolder};
 use crate::outages::{self, ObservedOutages};
 use crate::output::{self, paint, table};
-use crate::seed::SeedReader;
+use crate::seed::{SeedReader, ShootSummary};
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -35,17 +34,8 @@ struct SeedStatus {
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct ShootRow {
-    namespace: String,
-    state: ShootState,
-    /// Nodes that usable Machines back; none when the Machines cannot be read.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    machines: Option<usize>,
-    /// None when the namespaces cannot be read.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    paused: Option<bool>,
-    /// What its owner record says, asked for from here; none where the config has no ownerCheck.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    owner: Option<OwnerStatus>,
+    #[serde(flatten)]
+    shoot: ShootSummary,
     /// What annotations set, on the shoot's namespace or on `garden`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     settings: Vec<ShownOption>,
@@ -73,7 +63,7 @@ pub(crate) async fn run(args: SeedArgs) -> anyhow::Result<()> {
     let mut owners = prober.owners(&namespaces).await;
     let shoots = clusters.into_iter().map(|(namespace, cluster)| {
         let owner = owners.remove(&namespace);
-        ShootRow::new(namespace, &cluster, owner, prober)
+        ShootRow::new(seed.summary(namespace, &cluster, owner), prober)
     });
     let shoots = shoots.collect();
     let read = |lease| leader::read(&seed.client, garden, lease);
@@ -98,14 +88,9 @@ fn overruled(options: Option<ResolvedOptions>) -> Vec<ShownOption> {
 }
 
 impl ShootRow {
-    fn new(
-        namespace: String,
-        cluster: &ClusterState,
-        owner: Option<OwnerStatus>,
-        prober: &ReadOnlyProber,
-    ) -> Self {
+    fn new(shoot: ShootSummary, prober: &ReadOnlyProber) -> Self {
         let mut dependents = DependentNames::default();
-        for (dependent, state) in prober.dependents(&namespace) {
+        for (dependent, state) in prober.dependents(&shoot.namespace) {
             let names = match &state {
                 DependentState::Absent => continue,
                 DependentState::Unknown | DependentState::NoSuchKind => &mut dependents.unknown,
@@ -123,13 +108,9 @@ impl ShootRow {
             names.push(dependent.resource.name.clone());
         }
         Self {
-            state: cluster.into(),
-            machines: prober.machines(&namespace),
-            paused: prober.paused(&namespace),
-            owner,
-            settings: overruled(prober.options(&namespace)),
+            settings: overruled(prober.options(&shoot.namespace)),
+            shoot,
             dependents,
-            namespace,
         }
     }
 
@@ -142,10 +123,10 @@ impl ShootRow {
             (true, true) => "-".to_owned(),
             (true, false) => "?".to_owned(),
         };
-        let machines = self.machines.map(|count| count.to_string());
+        let machines = self.shoot.machines.map(|count| count.to_string());
         [
-            self.namespace.clone(),
-            <&str>::from(&self.state).to_owned(),
+            self.shoot.namespace.clone(),
+            <&str>::from(&self.shoot.state).to_owned(),
             machines.unwrap_or_else(|| "?".to_owned()),
             held_down,
             paint(Tone::Warn, &self.notes().join("; ")),
@@ -154,10 +135,11 @@ impl ShootRow {
 
     fn notes(&self) -> Vec<String> {
         let mut notes = Vec::new();
-        if self.paused.is_none() {
+        if self.shoot.paused.is_none() {
             notes.push("paused or not: could not be read".to_owned());
         }
         if let Some(owner) = self
+            .shoot
             .owner
             .as_ref()
             .filter(|owner| owner.standing != Ownership::Ours)
@@ -194,11 +176,8 @@ impl SeedStatus {
             format!("Config: {}", self.config_from),
         ];
         if !self.seed_settings.is_empty() {
-            let settings: Vec<_> = self.seed_settings.iter().map(ToString::to_string).collect();
-            lines.push(format!(
-                "Settings: {}",
-                paint(Tone::Warn, &settings.join(", "))
-            ));
+            let settings = list(&self.seed_settings);
+            lines.push(format!("Settings: {}", paint(Tone::Warn, &settings)));
         }
         let refused = self.refused.iter();
         lines.extend(refused.map(|refused| format!("Refused: {}", paint(Tone::Warn, refused))));
@@ -221,6 +200,8 @@ impl SeedStatus {
 
 #[cfg(test)]
 mod tests {
+    use prober::ShootState;
+
     use super::*;
 
     fn note(paused: Option<bool>, settings: &[(&'static str, &str, Source)]) -> String {
@@ -230,11 +211,13 @@ mod tests {
             from,
         };
         let row = ShootRow {
-            namespace: "shoot--a--b".into(),
-            state: ShootState::Probed,
-            machines: Some(3),
-            paused,
-            owner: None,
+            shoot: ShootSummary {
+                namespace: "shoot--a--b".into(),
+                state: ShootState::Probed,
+                machines: Some(3),
+                paused,
+                owner: None,
+            },
             settings: settings.iter().map(shown).collect(),
             dependents: DependentNames::default(),
         };

@@ -39,7 +39,7 @@ pub use self::fence::Fence;
 use self::record::{ObservedLease, held_by, holder, released};
 use self::role::Election;
 pub use self::role::Role;
-pub use self::role::RoleStatus;
+pub use self::role::{RoleName, RoleStatus};
 use crate::events::Events;
 use crate::flags::LeaderElection;
 

@@ -42,7 +42,7 @@ pub mod suspend_detector;
 pub mod write;
 
 pub use agent::run;
-pub use observability::facts::{Fact, Tone, describe_verdict, lease_cells};
+pub use observability::facts::{Fact, Tone, describe_verdict, lease_cells, list};
 pub use observability::shoot_statuses::ShootState;
 pub use observability::status::ProbeStatus;
 pub use owner_records::OwnerStatus;

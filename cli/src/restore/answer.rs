@@ -13,30 +13,30 @@ use crate::output::{lines, paint, plain, table};
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct RestoreAnswer {
-    pub(crate) shoots: Vec<ShootRestore>,
-    pub(crate) config_from: String,
+    pub shoots: Vec<ShootRestore>,
+    pub config_from: String,
 }
 
 #[derive(Default, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct ShootRestore {
-    pub(crate) namespace: String,
-    pub(crate) state: &'static str,
+    pub namespace: String,
+    pub state: &'static str,
     /// None when the namespaces cannot be read. A pause binds the prober, and not this command.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) paused: Option<bool>,
+    pub paused: Option<bool>,
     /// None when it was not probed, or could not be.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) verdict: Option<Verdict>,
-    pub(crate) steps: Vec<PlannedStep>,
+    pub verdict: Option<Verdict>,
+    pub steps: Vec<PlannedStep>,
     /// Whether all of it was written.
-    pub(crate) restored: bool,
+    pub restored: bool,
     /// The command that ends the pause which `--force` needs.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) unpause: Option<String>,
+    pub unpause: Option<String>,
     /// Why it is not restored, or would not be.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) problem: Option<String>,
+    pub problem: Option<String>,
 }
 
 impl ShootRestore {

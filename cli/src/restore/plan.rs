@@ -15,11 +15,11 @@ use crate::why;
 pub(crate) struct PlannedStep {
     level: i32,
     #[serde(flatten)]
-    pub(crate) resource: ResourceRef,
+    pub resource: ResourceRef,
     #[serde(skip_serializing_if = "Option::is_none")]
     replicas: Option<i32>,
     /// Whether anything of it is written: its replicas, or only its annotations.
-    pub(crate) writes: bool,
+    pub writes: bool,
     /// To how many replicas it comes back; none when they stay as they are.
     #[serde(skip_serializing_if = "Option::is_none")]
     restored_to: Option<i32>,
@@ -27,12 +27,12 @@ pub(crate) struct PlannedStep {
     delay_seconds: f64,
     because: String,
     /// Its state could not be read, so that it may be held down or not.
-    pub(crate) unknown: bool,
+    pub unknown: bool,
     /// What became of it; none when it was not its turn.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) outcome: Option<String>,
+    pub outcome: Option<String>,
     #[serde(skip)]
-    pub(crate) failed: bool,
+    pub failed: bool,
 }
 
 /// The steps of all dependents, by level.

@@ -1,6 +1,7 @@
 //! What part this replica plays in the election, and who leads as far as it has seen.
 
 use serde::Serialize;
+use strum::IntoStaticStr;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
@@ -36,14 +37,27 @@ pub struct Election {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct RoleStatus {
-    /// `leading`, `waiting`, `alone` or `dry run`.
-    pub role: &'static str,
+    pub role: RoleName,
     /// This replica's name in the election.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub identity: Option<String>,
     /// The leader's name; none when nobody leads, or there is no election.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub leader: Option<String>,
+}
+
+/// What a replica is at present, in a word.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, IntoStaticStr, Serialize)]
+#[serde(rename_all = "lowercase")]
+#[strum(serialize_all = "lowercase", const_into_str)]
+pub enum RoleName {
+    Leading,
+    Waiting,
+    #[default]
+    Alone,
+    #[serde(rename = "dry run")]
+    #[strum(to_string = "dry run")]
+    DryRun,
 }
 
 impl Role {
@@ -54,10 +68,14 @@ impl Role {
                 status.identity = Some(identity.clone());
                 let leader = election.borrow().leader.clone();
                 status.leader = Some(leader).filter(|leader| !leader.is_empty());
-                if self.leads() { "leading" } else { "waiting" }
+                if self.leads() {
+                    RoleName::Leading
+                } else {
+                    RoleName::Waiting
+                }
             }
-            Self::Alone => "alone",
-            Self::DryRun => "dry run",
+            Self::Alone => RoleName::Alone,
+            Self::DryRun => RoleName::DryRun,
         };
         status
     }

@@ -5,6 +5,7 @@ use common_core::span::span;
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
 use super::{ProcessStatus, Status};
+use crate::leader_election::RoleName;
 
 /// How often the page reloads itself, in seconds.
 const REFRESH: u32 = 10;
@@ -20,6 +21,7 @@ pub(super) fn render(process: &ProcessStatus, status: &impl Status) -> Markup {
         uptime_seconds,
         role,
     } = process;
+    let role_name = role.role.into_str();
     html! {
         (DOCTYPE)
         html lang="en" {
@@ -34,14 +36,14 @@ pub(super) fn render(process: &ProcessStatus, status: &impl Status) -> Markup {
                 header {
                     h1 { "dependency-watchdog " (agent) }
                     p {
-                        strong.tag.(role.role.replace(' ', "-")) { (role.role) }
+                        strong.tag.(role_name.replace(' ', "-")) { (role_name) }
                         " version " (version) ", up for " (span(*uptime_seconds as i64)) ", "
                         (timestamp(*now))
                     }
                     @match (role.role, &role.leader) {
-                        ("waiting", Some(leader)) => p.note { "Another replica leads: " code { (leader) } ". " (status.without_lead()) },
-                        ("waiting", None) => p.note { "No replica leads at present. " (status.without_lead()) },
-                        ("dry run", _) => p.note { "Nothing is written: what would be written is only said and counted." },
+                        (RoleName::Waiting, Some(leader)) => p.note { "Another replica leads: " code { (leader) } ". " (status.without_lead()) },
+                        (RoleName::Waiting, None) => p.note { "No replica leads at present. " (status.without_lead()) },
+                        (RoleName::DryRun, _) => p.note { "Nothing is written: what would be written is only said and counted." },
                         _ => {}
                     }
                 }

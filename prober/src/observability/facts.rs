@@ -13,7 +13,6 @@ use prober_core::verdict::{Tally, Verdict};
 use prober_core::zones::LostZone;
 use strum::IntoStaticStr;
 
-use super::report::excluded;
 use super::shoot_statuses::{Failure, ShootState};
 use super::status::{Found, ProbeStatus};
 use crate::owner_records::OwnerStatus;
@@ -33,6 +32,12 @@ pub struct Fact {
     pub name: &'static str,
     pub text: String,
     pub tone: Tone,
+}
+
+/// As in `one, two`.
+pub fn list(items: impl IntoIterator<Item: ToString>) -> String {
+    let items = items.into_iter().map(|item| item.to_string());
+    items.collect::<Vec<_>>().join(", ")
 }
 
 impl Fact {
@@ -177,7 +182,7 @@ impl Found {
         let _ = write!(leases, "), probed {}", ago(self.seconds_ago));
         facts.push(Fact::new(Tone::Soft, "Leases", leases));
 
-        let not_counted = excluded(&self.finding.excluded);
+        let not_counted = excluded(&self.finding);
         if !not_counted.is_empty() {
             facts.push(Fact::new(Tone::Soft, "Excluded", not_counted));
         }
@@ -194,6 +199,12 @@ impl Found {
         }
         facts
     }
+}
+
+/// As in `no_node: 2, not_managed: 1`.
+pub(super) fn excluded(finding: &Finding) -> String {
+    let counts = finding.excluded.iter();
+    list(counts.map(|(reason, count)| format!("{reason}: {count}")))
 }
 
 /// As in `scale_up: the nodes reach their API server`.

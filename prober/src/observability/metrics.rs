@@ -21,18 +21,18 @@ const OUTAGE_BUCKETS: [f64; 10] = [
 
 #[derive(Clone, Debug)]
 pub struct Metrics {
-    pub(crate) probes: ProbeMetrics,
+    pub probes: ProbeMetrics,
     scale_operations: Family<(WriteLabels, ResultLabel), Counter>,
     dry_run_writes: Family<WriteLabels, Counter>,
     decision_to_write: Family<DirectionLabel, Histogram>,
-    pub(crate) memory_fallbacks: Counter,
-    pub(crate) not_ready: Counter,
-    pub(crate) abandoned_flows: DirectionCounter,
-    pub(crate) probes_ended_while_held_down: Counter,
-    pub(crate) protected_without_lead: DirectionCounter,
-    pub(crate) outages: OutageMetrics,
-    pub(crate) owners: OwnerMetrics,
-    pub(crate) panics: Counter,
+    pub memory_fallbacks: Counter,
+    pub not_ready: Counter,
+    pub abandoned_flows: DirectionCounter,
+    pub probes_ended_while_held_down: Counter,
+    pub protected_without_lead: DirectionCounter,
+    pub outages: OutageMetrics,
+    pub owners: OwnerMetrics,
+    pub panics: Counter,
 }
 
 #[derive(Clone, Debug)]
@@ -51,7 +51,7 @@ pub(crate) struct OutageMetrics {
 #[derive(Clone, Debug)]
 pub(crate) struct OwnerMetrics {
     checks: Family<ResultLabel, Counter>,
-    pub(crate) prevented: DirectionCounter,
+    pub prevented: DirectionCounter,
 }
 
 /// A counter for each direction.

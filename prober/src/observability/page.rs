@@ -1,5 +1,7 @@
 //! The prober's status for people.
 
+use std::collections::BTreeMap;
+
 use common::status::{TIMESTAMP, ago, table, timestamp};
 use common_core::span::span;
 use maud::{Markup, html};
@@ -9,28 +11,17 @@ use prober_core::outage::Outage;
 use prober_core::verdict::Tally;
 
 use super::age_bar::age_bar;
-use super::facts::{Fact, Tone, lease_cells};
-use super::status::{Concern, ProbeStatus, ProberStatus, ShootEntry};
+use super::facts::{Fact, Tone, lease_cells, list};
+use super::status::{ProbeStatus, ProberStatus, ShootEntry};
 
 /// Longer lists are behind a summary.
 const FOLD: usize = 30;
-
-/// What is counted at the top, and how it is marked.
-const CONCERNS: [(Concern, &str, Tone); 7] = [
-    (Concern::HeldDown, "held down", Tone::Bad),
-    (Concern::Outage, "in an outage", Tone::Bad),
-    (Concern::LostZone, "with a lost zone", Tone::Warn),
-    (Concern::Failing, "probes failing", Tone::Warn),
-    (Concern::NotOurs, "not ours, or not known to be", Tone::Warn),
-    (Concern::Paused, "paused", Tone::Warn),
-    (Concern::Unclear, "unclear", Tone::Warn),
-];
 
 pub(super) fn body(status: &ProberStatus) -> Markup {
     let (troubled, quiet): (Vec<_>, Vec<_>) = status
         .shoots
         .iter()
-        .partition(|shoot| shoot.concern() != Concern::None);
+        .partition(|shoot| shoot.concern().is_some());
     let (newest, older) = status.outages.split_at(status.outages.len().min(FOLD));
     html! {
         @if let Some(what) = status.unknown { p.note { "The seed's " (what) " are not known at present: nothing is concluded without them." } }
@@ -56,19 +47,15 @@ pub(super) fn body(status: &ProberStatus) -> Markup {
 }
 
 fn tiles(status: &ProberStatus) -> Markup {
-    let count = |concern| {
-        status
-            .shoots
-            .iter()
-            .filter(|shoot| shoot.concern() == concern)
-            .count()
-    };
-    let concerns = CONCERNS.map(|(concern, label, tone)| (count(concern), label, tone));
+    let mut concerns = BTreeMap::new();
+    for concern in status.shoots.iter().filter_map(ShootEntry::concern) {
+        concerns.entry(concern.urgency).or_insert((0, concern)).0 += 1;
+    }
     html! {
         ul.tiles {
             li { b { (status.shoots.len()) } "shoots" }
             @for (state, count) in &status.shoots_by_state { li { b { (count) } (state.replace('_', " ")) } }
-            @for (count, label, tone) in concerns.into_iter().filter(|(count, ..)| *count > 0) { li.(tone.into_str()) { b { (count) } (label) } }
+            @for (count, concern) in concerns.values() { li.(concern.tone.into_str()) { b { (count) } (concern.label) } }
         }
     }
 }
@@ -103,9 +90,8 @@ fn all_facts(probe: &ProbeStatus) -> Vec<Fact> {
     if probe.paused {
         facts.push(Fact::paused());
     }
-    let settings: Vec<_> = probe.settings.iter().map(ToString::to_string).collect();
-    if !settings.is_empty() {
-        facts.push(Fact::new(Tone::Soft, "Settings", settings.join(", ")));
+    if !probe.settings.is_empty() {
+        facts.push(Fact::new(Tone::Soft, "Settings", list(&probe.settings)));
     }
     facts.extend(probe.held_down.iter().map(|held| {
         let since = held.since.format(TIMESTAMP);

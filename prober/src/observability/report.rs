@@ -1,6 +1,5 @@
 //! What happens to one shoot, as it is reported: in its status, the log, metrics and Events.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use chrono::{DateTime, Utc};
@@ -8,13 +7,14 @@ use common::events::namespace_reference;
 use k8s_openapi::api::core::v1::ObjectReference;
 use prober_core::config::{DependentId, ResourceRef};
 use prober_core::judgement::Finding;
-use prober_core::options::ResolvedOptions;
+use prober_core::options::{ResolvedOptions, ShownOption};
 use prober_core::outage::{Outage, OutageEnd, SCHEMA, Snapshot};
 use prober_core::owner::Ownership;
 use prober_core::plan::Direction;
 use prober_core::replicas::PlannedWrite;
 use prober_core::shoot::{Environment, Report};
 
+use super::facts::{excluded, list};
 use super::shoot_statuses::{Failure, StatusHandle};
 use crate::driver::{Driver, Reporter};
 use crate::shoot_client::error::{Cause, ProbeError, ProbeStep};
@@ -22,7 +22,7 @@ use crate::write::WriteError;
 
 /// Reports in the shoot's status, the log, metrics and Events.
 pub(crate) struct AgentReporter {
-    pub(crate) status: StatusHandle,
+    pub status: StatusHandle,
 }
 
 impl Reporter for AgentReporter {
@@ -139,13 +139,8 @@ impl AgentReporter {
             );
         }
         let others = |options: ResolvedOptions| {
-            let others = options
-                .overruled()
-                .filter(|option| option.setting != "pause");
-            others
-                .map(|option| option.to_string())
-                .collect::<Vec<_>>()
-                .join(", ")
+            let is_other = |option: &ShownOption| option.setting != "pause";
+            list(options.overruled().filter(is_other))
         };
         let settings = others(options);
         if settings != before.map(others).unwrap_or_default() {
@@ -221,7 +216,7 @@ impl Driver<AgentReporter> {
                     undecided = finding.tally.undecided,
                     fraction = finding.fraction,
                     nodes_listed = finding.nodes_known,
-                    excluded = excluded(&finding.excluded),
+                    excluded = excluded(finding),
                     "probe complete"
                 )
             };
@@ -391,14 +386,5 @@ impl Driver<AgentReporter> {
 }
 
 fn lost_zones(finding: &Finding) -> String {
-    let zones = finding.lost_zones.iter().map(|lost| lost.zone.as_str());
-    zones.collect::<Vec<_>>().join(", ")
-}
-
-/// As in `no_node: 2, not_managed: 1`.
-pub(super) fn excluded(counts: &BTreeMap<&str, usize>) -> String {
-    let counts = counts
-        .iter()
-        .map(|(reason, count)| format!("{reason}: {count}"));
-    counts.collect::<Vec<_>>().join(", ")
+    list(finding.lost_zones.iter().map(|lost| &lost.zone))
 }

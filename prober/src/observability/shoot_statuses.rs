@@ -32,17 +32,17 @@ const IN_ALL: usize = 500;
 /// The status of each shoot. Cheap to clone; all clones share it.
 #[derive(Clone, Debug)]
 pub struct ShootStatuses {
-    pub(super) clock: Clock,
+    pub clock: Clock,
     /// Whether metrics distinguish shoots.
-    pub(super) per_shoot: bool,
-    pub(super) table: Arc<Mutex<StatusTable>>,
-    pub(crate) owners: OwnerRecords,
+    pub per_shoot: bool,
+    pub table: Arc<Mutex<StatusTable>>,
+    pub owners: OwnerRecords,
 }
 
 #[derive(Debug, Default)]
 pub(super) struct StatusTable {
-    pub(super) states: HashMap<String, ShootState>,
-    pub(super) probed: HashMap<String, ShootStatus>,
+    pub states: HashMap<String, ShootState>,
+    pub probed: HashMap<String, ShootStatus>,
     /// The newest first.
     outages: VecDeque<Outage>,
 }
@@ -64,23 +64,23 @@ pub enum ShootState {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ShootStatus {
     /// When the next probe is due; while one is under way, when that was.
-    pub(crate) due: Moment,
+    pub due: Moment,
     /// When the last probe was complete, or the first probe was due.
-    pub(crate) complete: Moment,
-    pub(crate) paused: bool,
+    pub complete: Moment,
+    pub paused: bool,
     /// What the owner record says; none while none is checked.
-    pub(crate) owner: Option<Ownership>,
+    pub owner: Option<Ownership>,
     /// What holds for it, and from where; none while that is not known.
-    pub(crate) options: Option<ResolvedOptions>,
+    pub options: Option<ResolvedOptions>,
     /// What carries the meltdown marker, and since when this process has seen it.
-    pub(crate) held_down: BTreeMap<ResourceRef, Moment>,
+    pub held_down: BTreeMap<ResourceRef, Moment>,
     /// What the last complete probe found; none before the first.
-    pub(crate) finding: Option<Arc<Finding>>,
+    pub finding: Option<Arc<Finding>>,
     /// Why the last probe was not complete; none when it was.
-    pub(crate) failure: Option<Failure>,
-    pub(crate) scaling: Option<Direction>,
-    pub(crate) outage: Option<Box<Outage>>,
-    pub(crate) intended: Vec<Intended>,
+    pub failure: Option<Failure>,
+    pub scaling: Option<Direction>,
+    pub outage: Option<Box<Outage>>,
+    pub intended: Vec<Intended>,
 }
 
 #[derive(Clone, Debug, Serialize)]

@@ -16,6 +16,7 @@ use prober_core::verdict::Verdict;
 use serde::Serialize;
 use serde_json::Value;
 
+use super::facts::Tone;
 use super::page;
 use super::shoot_statuses::{Failure, ShootState, ShootStatus, ShootStatuses};
 use crate::clock::Clock;
@@ -26,15 +27,15 @@ use crate::owner_records::OwnerStatus;
 #[serde(rename_all = "camelCase")]
 pub(crate) struct ProberStatus {
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) unknown: Option<&'static str>,
-    pub(crate) shoots_by_state: BTreeMap<&'static str, usize>,
+    pub unknown: Option<&'static str>,
+    pub shoots_by_state: BTreeMap<&'static str, usize>,
     /// Every shoot; those that need attention first, then by name.
-    pub(crate) shoots: Vec<ShootEntry>,
+    pub shoots: Vec<ShootEntry>,
     /// The newest first.
-    pub(crate) outages: Vec<Outage>,
+    pub outages: Vec<Outage>,
     /// The config in force, defaults included, as a config file would say it.
-    pub(crate) config: Value,
-    pub(crate) config_refused: bool,
+    pub config: Value,
+    pub config_refused: bool,
     /// Whether a replica that does not lead protects the shoots whose own namespaces say nothing of
     /// it.
     #[serde(skip)]
@@ -44,13 +45,13 @@ pub(crate) struct ProberStatus {
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct ShootEntry {
-    pub(crate) namespace: String,
-    pub(crate) state: ShootState,
+    pub namespace: String,
+    pub state: ShootState,
     /// What its owner record says; none while none is checked.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) owner: Option<OwnerStatus>,
+    pub owner: Option<OwnerStatus>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) probe: Option<ProbeStatus>,
+    pub probe: Option<ProbeStatus>,
 }
 
 #[derive(Clone, Debug, Serialize)]
@@ -93,52 +94,60 @@ pub struct Found {
     pub finding: Finding,
 }
 
-/// Why a shoot needs attention, most urgent first.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Concern {
-    HeldDown,
-    Outage,
-    LostZone,
-    Failing,
-    NotOurs,
-    Paused,
-    Unclear,
-    None,
+/// Why a shoot needs attention.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Concern {
+    /// 0 is the most urgent.
+    pub urgency: usize,
+    pub label: &'static str,
+    pub tone: Tone,
 }
 
 impl ShootEntry {
-    pub(super) fn concern(&self) -> Concern {
-        let probe = self.probe.as_ref();
+    /// The most urgent one.
+    pub(super) fn concern(&self) -> Option<Concern> {
+        let owner = self.owner.as_ref();
+        let is_lost = owner.is_some_and(|owner| owner.standing.is_lost());
+        let probe = self.probe.as_ref().filter(|_| !is_lost);
         let finding = probe.and_then(|probe| Some(&probe.found.as_ref()?.finding));
-        let has_left = |owner: &OwnerStatus| owner.standing.is_lost();
+        let verdict = finding.map(|finding| finding.verdict);
+        let holds = verdict.is_some_and(|verdict| verdict.aim().is_none());
         let no_shoot = matches!(self.state, ShootState::NoShoot | ShootState::Unreadable(_));
+        let is_failing = probe.is_some_and(|probe| probe.failure.is_some());
+        let has_held_down = probe.is_some_and(|probe| !probe.held_down.is_empty());
+        let has_lost_zone = finding.is_some_and(|finding| !finding.lost_zones.is_empty());
         let concerns = [
-            (self.owner.as_ref().is_some_and(has_left), Concern::NotOurs),
+            (has_held_down, "held down", Tone::Bad),
             (
-                probe.is_some_and(|probe| !probe.held_down.is_empty()),
-                Concern::HeldDown,
+                verdict == Some(Verdict::ScaleDown),
+                "in an outage",
+                Tone::Bad,
+            ),
+            (has_lost_zone, "with a lost zone", Tone::Warn),
+            (is_failing, "probes failing", Tone::Warn),
+            (is_lost, "not ours, or not known to be", Tone::Warn),
+            (
+                probe.is_some_and(|probe| probe.paused),
+                "paused",
+                Tone::Warn,
             ),
             (
-                finding.is_some_and(|finding| finding.verdict == Verdict::ScaleDown),
-                Concern::Outage,
+                holds || self.probe.is_none() && no_shoot,
+                "unclear",
+                Tone::Warn,
             ),
-            (
-                finding.is_some_and(|finding| !finding.lost_zones.is_empty()),
-                Concern::LostZone,
-            ),
-            (
-                probe.is_some_and(|probe| probe.failure.is_some()),
-                Concern::Failing,
-            ),
-            (probe.is_some_and(|probe| probe.paused), Concern::Paused),
-            (
-                finding.is_some_and(|finding| finding.verdict.aim().is_none()),
-                Concern::Unclear,
-            ),
-            (probe.is_none() && no_shoot, Concern::Unclear),
         ];
-        let first = concerns.into_iter().find(|(applies, _)| *applies);
-        first.map_or(Concern::None, |(_, concern)| concern)
+        let urgency = concerns.iter().position(|(applies, ..)| *applies)?;
+        let (_, label, tone) = concerns[urgency];
+        Some(Concern {
+            urgency,
+            label,
+            tone,
+        })
+    }
+
+    fn urgency(&self) -> usize {
+        self.concern().map_or(usize::MAX, |concern| concern.urgency)
     }
 }
 
@@ -168,7 +177,7 @@ impl ProberStatus {
                 probe: status.map(|status| ProbeStatus::new(status, clock)),
             });
         }
-        shoots.sort_by(|a, b| (a.concern(), &a.namespace).cmp(&(b.concern(), &b.namespace)));
+        shoots.sort_by(|a, b| (a.urgency(), &a.namespace).cmp(&(b.urgency(), &b.namespace)));
         Self {
             unknown,
             shoots_by_state,
