@@ -111,15 +111,13 @@ impl SeedAccess {
     }
 }
 
-fn tuned(config: Config) -> Config {
-    Config {
-        connect_timeout: Some(CONNECT_TIMEOUT),
-        read_timeout: Some(READ_TIMEOUT),
-        reset_reader_on_write: true,
-        // The caller decides when to retry: a watch, a flow and an election differ in it.
-        default_retry: false,
-        ..config
-    }
+fn tuned(mut config: Config) -> Config {
+    config.connect_timeout = Some(CONNECT_TIMEOUT);
+    config.read_timeout = Some(READ_TIMEOUT);
+    config.reset_reader_on_write = true;
+    // The caller decides when to retry: a watch, a flow and an election differ in it.
+    config.default_retry = false;
+    config
 }
 
 /// The proxy of the cluster that the current context names.

@@ -12,7 +12,7 @@ use anyhow::{Result, bail, ensure};
 use futures::future::{OptionFuture, join_all};
 use testbed::api::{MemoryApi, Options};
 use testbed::authority::Authority;
-use testbed::{Testbed, KubeApi};
+use testbed::{KubeApi, Testbed};
 use tokio::net::TcpStream;
 use tokio::signal::ctrl_c;
 use tokio::sync::watch;

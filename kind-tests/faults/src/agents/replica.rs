@@ -8,7 +8,7 @@ use std::time::Duration;
 use anyhow::{Result, ensure};
 use nix::sys::signal::Signal;
 use parking_lot::Mutex;
-use testbed::agent::{RunningAgent, AgentKind, AgentStart};
+use testbed::agent::{AgentKind, AgentStart, RunningAgent};
 use testbed::log::tail;
 use testbed::{eventually_within, page};
 use tokio::time::{Instant, sleep};

@@ -148,7 +148,12 @@ impl SeedFaults<'_> {
         let oracle = &self.world.oracle;
         while self.another(15.0..=35.0).await {
             let changes = [
-                ("probeInterval", true, AgentKind::Prober, prober_config("3s")),
+                (
+                    "probeInterval",
+                    true,
+                    AgentKind::Prober,
+                    prober_config("3s"),
+                ),
                 (
                     "the prober's is bad",
                     false,
