@@ -15,7 +15,7 @@ use crate::seed::SeedReader;
 pub(crate) const FAILURES: u32 = 3;
 
 #[derive(Serialize)]
-struct ProbedShoot {
+struct ProbeAnswer {
     namespace: String,
     #[serde(flatten)]
     probe: ProbeStatus,
@@ -37,7 +37,7 @@ pub(crate) async fn run(args: ProbeArgs) -> anyhow::Result<()> {
         )
     };
     let clear = is_clear(&probe);
-    let answer = ProbedShoot { namespace, probe };
+    let answer = ProbeAnswer { namespace, probe };
     output::write(&answer, args.seed.output, || text(&answer.probe))?;
     anyhow::ensure!(clear, "no verdict within {:?}", args.timeout);
     Ok(())

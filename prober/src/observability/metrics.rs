@@ -36,27 +36,27 @@ pub struct Metrics {
 }
 
 #[derive(Clone, Debug)]
-pub(crate) struct ProbeMetrics {
+pub struct ProbeMetrics {
     ended: Family<ProbeLabels, Counter>,
     duration: Histogram,
     throttles: Counter,
 }
 
 #[derive(Clone, Debug)]
-pub(crate) struct OutageMetrics {
+pub struct OutageMetrics {
     ended: Family<OutageLabels, Counter>,
     duration: Histogram,
 }
 
 #[derive(Clone, Debug)]
-pub(crate) struct OwnerMetrics {
+pub struct OwnerMetrics {
     checks: Family<ResultLabel, Counter>,
     pub prevented: DirectionCounter,
 }
 
 /// A counter for each direction.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct DirectionCounter(Family<DirectionLabel, Counter>);
+pub struct DirectionCounter(Family<DirectionLabel, Counter>);
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct ProbeLabels {

@@ -35,7 +35,7 @@ pub struct ShootStatuses {
     pub clock: Clock,
     /// Whether metrics distinguish shoots.
     pub per_shoot: bool,
-    pub table: Arc<Mutex<StatusTable>>,
+    pub(super) table: Arc<Mutex<StatusTable>>,
     pub owners: OwnerRecords,
 }
 
