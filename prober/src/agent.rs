@@ -184,7 +184,7 @@ async fn work(
         // out of date.
         let filled = tokio::time::timeout(FILL_WAIT, seed.filled());
         if let Some(Err(_)) = shutdown.run_until_cancelled(filled).await {
-            tracing::warn!("not all of the seed's objects are known yet, starting all the same");
+            tracing::warn!("not all of the seed's objects are known yet, starting anyway");
         }
         let manager = Manager::new(shared.clone());
         manager.run(changes, shutdown.clone()).await;

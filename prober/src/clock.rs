@@ -43,7 +43,7 @@ impl Clock {
     }
 
     /// Waits until then; for ever where that is none.
-    pub async fn reach(&self, moment: Option<Moment>) {
+    pub(crate) async fn reach(&self, moment: Option<Moment>) {
         match moment {
             Some(moment) => sleep_until(self.instant(moment)).await,
             None => std::future::pending().await,
@@ -51,7 +51,7 @@ impl Clock {
     }
 
     /// Of a request that was sent at `sent` and whose answer is complete now.
-    pub fn request_times(&self, sent: Moment) -> RequestTimes {
+    pub(crate) fn request_times(&self, sent: Moment) -> RequestTimes {
         let received = self.now();
         RequestTimes {
             sent,

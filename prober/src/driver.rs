@@ -24,7 +24,7 @@ use crate::shared::Shared;
 use crate::shoot_client::error::ProbeError;
 use crate::write::WriteError;
 
-pub trait Reporter: Sized {
+pub(crate) trait Reporter: Sized {
     /// Called before each input, with what the machine decides by.
     fn prepare(&mut self, env: &mut Environment<'_>);
 
@@ -34,7 +34,7 @@ pub trait Reporter: Sized {
     fn probe_failed(driver: &mut Driver<Self>, error: &ProbeError);
 }
 
-pub struct Driver<R> {
+pub(crate) struct Driver<R> {
     pub namespace: String,
     pub shared: Shared,
     pub config: Arc<Config>,
@@ -156,7 +156,7 @@ impl<R: Reporter> Driver<R> {
     }
 
     /// The same, until then at most, where no agent looks for suspensions.
-    pub async fn step_until(&mut self, until: Instant) {
+    pub(crate) async fn step_until(&mut self, until: Instant) {
         let suspend_detector = self.shared.suspend_detector.clone();
         tokio::select! {
             () = self.step() => {}

@@ -29,7 +29,7 @@ type Work<T> = Fuse<BoxFuture<'static, T>>;
 pub struct Executor {
     namespace: String,
     uid: String,
-    /// Whether a person vouches for the nodes, so that nothing is probed.
+    /// Whether a person has said that the nodes are healthy, so that nothing is probed.
     pub skip_probes: bool,
     seed: Arc<Seed>,
     writer: Arc<Writer>,
@@ -228,7 +228,7 @@ impl Executor {
     }
 
     /// How the last request for a dependent failed, unless that was taken already.
-    pub fn take_error(&mut self, at: DependentId) -> Option<WriteError> {
+    pub(crate) fn take_error(&mut self, at: DependentId) -> Option<WriteError> {
         self.work(at).error.take()
     }
 

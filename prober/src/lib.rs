@@ -24,21 +24,21 @@
 pub mod agent;
 pub mod clock;
 pub mod config;
-pub mod driver;
-pub mod executor;
+mod driver;
+mod executor;
 pub mod gardener;
 pub mod manager;
 mod observability;
 pub mod owner_check;
-pub mod owner_records;
+mod owner_records;
 pub mod read_only;
-pub mod refused_settings;
+mod refused_settings;
 pub mod restore;
 pub mod seed;
 pub mod shared;
 pub mod shoot;
 pub mod shoot_client;
-pub mod suspend_detector;
+mod suspend_detector;
 pub mod write;
 
 pub use agent::run;

@@ -31,7 +31,7 @@ const MAX_RESTART_WAIT: Duration = Duration::from_secs(60);
 /// A probe that went on for so long before it panicked starts again soon, whatever happened before.
 const CALM: Duration = Duration::from_secs(3600);
 
-pub struct Manager {
+pub(crate) struct Manager {
     shared: Shared,
     probes: HashMap<String, Running>,
 }

@@ -26,7 +26,7 @@ use crate::owner_records::{Round, StandingChange};
 use crate::seed::Seed;
 use crate::shared::Shared;
 
-/// So many checks are under way at once: at least, and at most.
+/// How many checks may be under way at once: at least, and at most.
 const IN_FLIGHT: (usize, usize) = (32, 1024);
 
 /// Checks for as long as the config wants it, until cancelled.
@@ -118,7 +118,7 @@ fn question(seed: &Seed, check: &OwnerCheck, namespace: &str) -> Option<Question
 }
 
 /// Checks each of these shoots, for the command line.
-pub async fn check_all(
+pub(crate) async fn check_all(
     seed: &Seed,
     check: &OwnerCheck,
     namespaces: &[String],

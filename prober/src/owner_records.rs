@@ -160,7 +160,7 @@ impl OwnerRecords {
 
     /// The same for a process that was suspended until `resumed`: that a shoot is ours is unproven
     /// until it was checked again, since it may have moved meanwhile.
-    pub fn standing_since(
+    pub(crate) fn standing_since(
         &self,
         resumed: Moment,
         namespace: &str,
@@ -203,7 +203,7 @@ impl OwnerRecords {
     }
 
     /// The standings of the shoots that are checked.
-    pub fn standings(&self, now: Moment) -> Vec<Ownership> {
+    pub(crate) fn standings(&self, now: Moment) -> Vec<Ownership> {
         let checks = self.checks.lock();
         let all = checks.iter().flat_map(|Checks { check, shoots }| {
             shoots
@@ -214,7 +214,7 @@ impl OwnerRecords {
     }
 
     /// Goes through all shoots. Of the checks that are due at most `room` begin.
-    pub fn next_round(&self, now: Moment, room: usize) -> Round {
+    pub(crate) fn next_round(&self, now: Moment, room: usize) -> Round {
         let mut checks = self.checks.lock();
         let Some(Checks { check, shoots }) = &mut *checks else {
             return Round::default();

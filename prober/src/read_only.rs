@@ -1,5 +1,4 @@
-//! The prober of the command line: the same views, the same probe and the same verdict, and no way
-//! to write.
+//! The prober of the command line: views, probe and verdict are those of the agent.
 
 use std::collections::{BTreeSet, HashMap};
 use std::num::NonZeroU32;
@@ -47,16 +46,16 @@ pub struct ReadOnlyProber {
 
 impl ReadOnlyProber {
     /// Reads what there is. Kinds that do not exist, or objects that may not be listed, stay
-    /// unknown after `patience`.
+    /// unknown after `limit`.
     pub async fn start(
         client: Client,
         config: Config,
         watch_scope: WatchScope,
-        patience: Duration,
+        limit: Duration,
     ) -> Self {
         let seed = Arc::new(Seed::new(client, watch_scope));
         let watches = seed.watch(&config, None, |_, _| {});
-        let _ = timeout(patience, seed.filled()).await;
+        let _ = timeout(limit, seed.filled()).await;
         Self {
             config,
             seed,

@@ -220,28 +220,27 @@ impl Reporter for RestoreReporter {
 
     fn report(driver: &mut Driver<Self>, report: Report, refused: Option<WriteError>) {
         let resource = |at: DependentId| driver.config.dependent(at).resource.clone();
-        let event = match report {
+        let mut happened = |event| driver.reporter.events.push_back(event);
+        match report {
             Report::Written {
                 dependent, change, ..
-            } => RestoreEvent::Written {
+            } => happened(RestoreEvent::Written {
                 resource: resource(dependent),
                 before: change.base.replicas,
                 after: change.replicas(),
                 used_default_replicas: change.write.used_default_replicas,
-            },
+            }),
             Report::NotScaled(at, Direction::Up, reason) => {
                 let error = WriteError::not_scaled(reason, &resource(at), refused);
-                RestoreEvent::Failed(resource(at), error)
+                happened(RestoreEvent::Failed(resource(at), error));
             }
-            Report::NotReady(at) => RestoreEvent::NotReady(resource(at)),
-            Report::KeepsChanging(at) => RestoreEvent::KeepsChanging(resource(at)),
+            Report::NotReady(at) => happened(RestoreEvent::NotReady(resource(at))),
+            Report::KeepsChanging(at) => happened(RestoreEvent::KeepsChanging(resource(at))),
             Report::MachinesUnknown => {
                 driver.reporter.failure = Some("the seed's Machines are not known".to_owned());
-                return;
             }
             Report::Ended(Direction::Up, ..) => {
                 driver.reporter.end.get_or_insert(Ok(()));
-                return;
             }
             Report::Abandoned(_) | Report::Begun(Direction::Down) => {
                 let stopped = match driver.verdict() {
@@ -249,7 +248,6 @@ impl Reporter for RestoreReporter {
                     _ => Stopped::NotProbed,
                 };
                 driver.reporter.end.get_or_insert(Err(stopped));
-                return;
             }
             // A dry run's, and those of a scaling down that never begins here.
             Report::Found
@@ -257,9 +255,8 @@ impl Reporter for RestoreReporter {
             | Report::NotOwner(_)
             | Report::Ended(Direction::Down, ..)
             | Report::NotScaled(_, Direction::Down, _)
-            | Report::WouldWrite(..) => return,
-        };
-        driver.reporter.events.push_back(event);
+            | Report::WouldWrite(..) => {}
+        }
     }
 
     fn probe_failed(driver: &mut Driver<Self>, error: &ProbeError) {

@@ -5,7 +5,7 @@ pub mod cluster;
 pub mod dependent;
 pub mod secret;
 mod verify;
-pub mod wakers;
+pub(crate) mod wakers;
 pub mod watch_scope;
 pub mod watches;
 

@@ -43,7 +43,7 @@ impl Ticks {
         if gap > SUSPENDED {
             tracing::warn!(
                 gap_s = gap.num_seconds(),
-                "this process stood still: it looks again before it writes anything"
+                "this process was suspended: it probes again before it writes anything"
             );
             self.resumed = now;
         }
@@ -67,7 +67,7 @@ impl SuspendDetector {
 
     /// When the last suspension ended. One that has just ended is noticed by calling this, whoever
     /// runs first.
-    pub fn resumed(&self) -> Moment {
+    pub(crate) fn resumed(&self) -> Moment {
         let mut ticks = self.ticks.lock();
         ticks.tick(self.clock.now(), Utc::now());
         ticks.resumed
@@ -80,10 +80,10 @@ impl SuspendDetector {
         }
     }
 
-    /// Does something that rests on what was found out at `since`, such as a write that may first
+    /// Does something that rests on what was observed at `since`, such as a write that may first
     /// wait for a connection. None when there was a suspension between the two, or is one before it
     /// is done; it is then dropped.
-    pub async fn run_unless_suspended<T>(
+    pub(crate) async fn run_unless_suspended<T>(
         &self,
         since: Moment,
         act: impl Future<Output = T>,

@@ -41,7 +41,7 @@ pub enum WriteError {
     #[error("this process does not lead")]
     NotLeading,
     /// This process was suspended since the probe that the write rests on (fault 26).
-    #[error("this process stood still")]
+    #[error("this process was suspended")]
     Suspended,
     #[error("no matches for kind {:?} in version {:?}", .0.kind, .0.api_version)]
     NoSuchKind(ResourceRef),
@@ -68,7 +68,11 @@ pub enum WriteError {
 
 impl WriteError {
     /// Why a dependent was not scaled; `refused` is how the last request for it ended.
-    pub fn not_scaled(reason: Reason, resource: &ResourceRef, refused: Option<Self>) -> Self {
+    pub(crate) fn not_scaled(
+        reason: Reason,
+        resource: &ResourceRef,
+        refused: Option<Self>,
+    ) -> Self {
         match reason {
             Reason::Missing => Self::Missing,
             Reason::Unknown => Self::SeedUnknown,

@@ -18,7 +18,7 @@ use tokio::time::timeout;
 
 /// Clones share it.
 #[derive(Clone)]
-pub struct Resolver {
+pub(crate) struct Resolver {
     /// One for each server: the first that resolves a name counts, whatever others say. None where
     /// there are no servers to ask.
     resolvers: Vec<TokioResolver>,

@@ -38,12 +38,12 @@ impl From<Cluster> for ClusterState {
 impl ClusterState {
     /// Whether the probe that was started for the Cluster of this UID is still wanted. A shoot that
     /// cannot be understood keeps its probe (D-13).
-    pub fn wants_probe(&self, uid: &str) -> bool {
+    pub(crate) fn wants_probe(&self, uid: &str) -> bool {
         self.uid == uid && !matches!(self.lifecycle, Some(Lifecycle::Stop(_)))
     }
 
     /// Whether no seed can own it but itself, so that no owner record is checked.
-    pub fn is_self_hosted(&self) -> bool {
+    pub(crate) fn is_self_hosted(&self) -> bool {
         self.lifecycle == Some(Lifecycle::Stop(StopReason::SelfHosted))
     }
 

@@ -64,7 +64,7 @@ impl SecretView {
 const UNKNOWN: Cause = Cause::SeedUnknown("Secrets");
 
 #[derive(Clone)]
-pub struct ShootSecret {
+pub(crate) struct ShootSecret {
     pub seed: Arc<Seed>,
     pub namespace: String,
 }

@@ -38,7 +38,7 @@ impl Wakers {
         self.tasks.lock().len()
     }
 
-    pub fn wake_all(&self) {
+    pub(crate) fn wake_all(&self) {
         self.tasks
             .lock()
             .values()
@@ -76,7 +76,7 @@ impl Wakers {
 }
 
 impl Registration {
-    pub async fn woken(&self) {
+    pub(crate) async fn woken(&self) {
         self.notify.notified().await;
     }
 }

@@ -25,7 +25,7 @@ impl WatchScope {
         }
     }
 
-    pub fn dynamic(
+    pub(crate) fn dynamic(
         &self,
         client: Client,
         kind: &ApiResource,

@@ -101,7 +101,7 @@ impl Seed {
 
     /// Starts the watches of what a changed config names, and ends those of what it no longer names.
     /// Returns the dependents among the latter.
-    pub fn follow_config(
+    pub(crate) fn follow_config(
         &self,
         config: &Config,
         watches: &mut SeedWatches,

@@ -23,7 +23,7 @@ const MAX_WAIT: Duration = Duration::from_secs(5);
 const AT_ONCE: usize = 16;
 
 /// Reads the scales of one kind.
-pub struct ScaleReader {
+pub(crate) struct ScaleReader {
     client: Client,
     kind: ScalableKind,
     changes: mpsc::Sender<Key>,
