@@ -45,7 +45,7 @@ fn times(seconds: i64) -> RequestTimes {
 }
 
 /// A shoot that was probed before.
-pub struct ProbedShoot {
+pub struct SteadyShoot {
     pub judge: Judge,
     pub nodes: Vec<NodeRecord>,
     pub protobuf: Vec<u8>,
@@ -53,7 +53,7 @@ pub struct ProbedShoot {
     pub times: RequestTimes,
 }
 
-impl ProbedShoot {
+impl SteadyShoot {
     pub fn new(count: usize) -> Self {
         let mut judge = Judge::default();
         let names: Vec<_> = (0..count).map(bodies::name).collect();
@@ -108,12 +108,12 @@ fn observe(judge: &mut Judge, times: RequestTimes, body: &[u8]) {
 }
 
 /// Judges by all that is known at the last probe.
-pub fn judge(shoot: &ProbedShoot) -> Finding {
+pub fn judge(shoot: &SteadyShoot) -> Finding {
     shoot.judge.judge(&rules())
 }
 
 /// All that a healthy probe computes, from the body of the answer to the finding.
-fn probe(shoot: &mut ProbedShoot) -> Finding {
+fn probe(shoot: &mut SteadyShoot) -> Finding {
     observe(&mut shoot.judge, shoot.times, &shoot.protobuf);
     assert!(!shoot.judge.wants_nodes(&rules(), true, None));
     judge(shoot)
@@ -156,8 +156,8 @@ pub const PIECES: [NamedPiece; 10] = [
 ];
 
 /// The largest cluster that Kubernetes supports.
-fn large() -> ProbedShoot {
-    ProbedShoot::new(5_000)
+fn large() -> SteadyShoot {
+    SteadyShoot::new(5_000)
 }
 
 fn on<T: 'static, R>(mut ground: T, mut work: impl FnMut(&mut T) -> R + 'static) -> Piece {
@@ -191,7 +191,7 @@ fn copying(body: Vec<u8>) -> Piece {
 
 /// The body alternates, so that every probe shows renewed leases.
 fn probing(count: usize) -> Piece {
-    let shoot = ProbedShoot::new(count);
+    let shoot = SteadyShoot::new(count);
     let other = bodies::leases_protobuf(count, shoot.times.wall - TimeDelta::seconds(20));
     on((shoot, other), |(shoot, other)| {
         std::mem::swap(&mut shoot.protobuf, other);

@@ -93,6 +93,7 @@ pub struct Listing<T> {
     pub items: T,
 }
 
+/// A list, and how it is requested.
 struct ListRequest {
     stage: ProbeStep,
     /// With the query.
@@ -291,6 +292,8 @@ impl<S: Secrets + Sync> ShootClient<S> {
         answer
     }
 
+    /// Sends a request that a kept connection does not answer soon on a new one as well, and takes
+    /// the first complete answer (D-58).
     async fn hedged(
         &self,
         connection: ApiConnection,

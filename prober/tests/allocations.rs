@@ -9,14 +9,14 @@ mod work;
 
 use allocation_counter::{AllocationInfo, measure};
 use probing::ProbeBench;
-use work::ProbedShoot;
+use work::SteadyShoot;
 
 /// 5,000 nodes in their steady state.
 const LARGE: usize = 5_000;
 
 #[test]
 fn decoding_leases_allocates_the_names_the_entries_and_the_version_only() {
-    let shoot = ProbedShoot::new(LARGE);
+    let shoot = SteadyShoot::new(LARGE);
     let mut leases = None;
     let info = measure(|| leases = Some(work::decode(bodies::PROTOBUF, &shoot.protobuf)));
     assert_eq!(leases.map(|leases| leases.len()), Some(LARGE));
@@ -25,7 +25,7 @@ fn decoding_leases_allocates_the_names_the_entries_and_the_version_only() {
 
 #[test]
 fn leases_that_are_known_are_taken_in_without_any_allocation() {
-    let mut shoot = ProbedShoot::new(LARGE);
+    let mut shoot = SteadyShoot::new(LARGE);
     let leases = work::decode(bodies::PROTOBUF, &shoot.protobuf);
     let info = measure(|| shoot.judge.observe(shoot.times, leases.iter(), work::GRACE));
     assert_eq!(work::judge(&shoot).tally.candidates, LARGE);
@@ -36,8 +36,8 @@ fn leases_that_are_known_are_taken_in_without_any_allocation() {
 fn a_verdict_allocates_the_same_few_tables_for_any_number_of_nodes() {
     for count in [10, LARGE] {
         for shoot in [
-            ProbedShoot::new(count),
-            ProbedShoot::new(count).with_nodes(),
+            SteadyShoot::new(count),
+            SteadyShoot::new(count).with_nodes(),
         ] {
             let info = measure(|| assert_eq!(work::judge(&shoot).tally.candidates, count));
             // The names of the 20 oldest leases are kept for people.
