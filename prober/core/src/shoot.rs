@@ -27,7 +27,7 @@ pub use self::interface::{
 use self::markers::Markers;
 use self::owner::OwnerState;
 use self::permission::Permission;
-use self::probing::{ProbeStage, ProbeState, StartupJitter};
+use self::probing::{ProbePhase, ProbeState, StartupJitter};
 use self::standby::{Standby, Verification};
 use self::verdicts::Verdicts;
 use self::writing::ScalingState;
@@ -185,7 +185,7 @@ impl Shoot {
     /// When [`Input::Woken`] is wanted, if nothing else happens before; none while a probe is under
     /// way and nothing else is due.
     pub fn next(&self) -> Option<Moment> {
-        let probes = self.probing.stage == ProbeStage::Idle && !self.owner.stood_down;
+        let probes = self.probing.phase == ProbePhase::Idle && !self.owner.stood_down;
         let probe = probes.then(|| self.due());
         probe.into_iter().chain(self.wake).min()
     }
@@ -242,7 +242,7 @@ impl Shoot {
             .judge
             .wants_nodes(&rules, self.is_settled(cx.env), good_since)
         {
-            self.probing.stage = ProbeStage::Nodes;
+            self.probing.phase = ProbePhase::Nodes;
             cx.actions.push(Action::ListNodes);
         } else {
             self.complete(self.judge.judge(&rules), cx);

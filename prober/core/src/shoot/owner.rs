@@ -38,7 +38,7 @@ impl Shoot {
         // A probe that is under way will be answered, and what was seen of the dependents stays
         // seen. A replica that does not lead has the one write that it had (D-50), however often
         // the record changes.
-        self.probing.stage = before.probing.stage;
+        self.probing.phase = before.probing.phase;
         self.dependents = before.dependents;
         self.scaling.begun = before.scaling.begun;
         self.permission.was_paused = before.permission.was_paused;

@@ -20,7 +20,7 @@ const REPROBES_PER_MINUTE: usize = 3;
 /// The probe that is under way, and when the next one is due.
 #[derive(Clone, Debug, Default)]
 pub(super) struct ProbeState {
-    pub stage: ProbeStage,
+    pub phase: ProbePhase,
     pub next: Moment,
     pub requests: ReprobeRequests,
     pub jitter: StartupJitter,
@@ -34,7 +34,7 @@ pub(super) struct ProbeState {
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub(super) enum ProbeStage {
+pub(super) enum ProbePhase {
     #[default]
     Idle,
     Leases,
@@ -81,17 +81,17 @@ impl ProbeState {
 
     fn begin(&mut self, now: Moment) {
         self.requests.probed(now);
-        (self.stage, self.began) = (ProbeStage::Leases, now);
+        (self.phase, self.began) = (ProbePhase::Leases, now);
     }
 
     pub(super) fn complete(&mut self, now: Moment) {
-        self.stage = ProbeStage::Idle;
+        self.phase = ProbePhase::Idle;
         (self.failures, self.throttled_until, self.completed) = (0, None, now);
         self.jitter.probe_completed();
     }
 
     pub(super) fn fail(&mut self, failure: ProbeFailure, now: Moment) {
-        self.stage = ProbeStage::Idle;
+        self.phase = ProbePhase::Idle;
         self.failures = self.failures.saturating_add(1);
         self.throttled_until = match failure {
             ProbeFailure::Throttled(retry_after) => Some(now + rest(retry_after)),
@@ -201,7 +201,7 @@ impl Shoot {
 
     /// Probes if it is time.
     pub(super) fn probe_if_due(&mut self, cx: &mut Context<'_>) {
-        if self.probing.stage != ProbeStage::Idle || self.owner.stood_down {
+        if self.probing.phase != ProbePhase::Idle || self.owner.stood_down {
             return;
         }
         if cx.reprobe_requested

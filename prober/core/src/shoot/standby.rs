@@ -3,7 +3,7 @@
 
 use chrono::TimeDelta;
 
-use super::probing::ProbeStage;
+use super::probing::ProbePhase;
 use super::verdicts::UpSince;
 use super::{Action, Context, Direction, Environment, Shoot, Verdict, Verified};
 use crate::config::DependentId;
@@ -170,7 +170,7 @@ impl Shoot {
     fn confirms(&mut self, verified: Verified, cx: &mut Context<'_>) -> bool {
         let allowed = verified.is_ours && !verified.is_paused && verified.standby_protects;
         // The next probe may have listed the leases and not yet the nodes.
-        let comparable = self.probing.stage != ProbeStage::Nodes;
+        let comparable = self.probing.phase != ProbePhase::Nodes;
         if !allowed || !comparable || self.verdict() != Some(Verdict::ScaleDown) {
             return false;
         }

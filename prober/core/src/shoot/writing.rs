@@ -223,6 +223,11 @@ impl Shoot {
             }
             return false;
         }
+        self.finish(direction, cx);
+        true
+    }
+
+    fn finish(&mut self, direction: Direction, cx: &mut Context<'_>) {
         let count = |wanted: fn(&Step) -> bool| {
             let steps = self.dependents.iter().map(|dependent| &dependent.step);
             steps.filter(|step| wanted(step)).count()
@@ -235,18 +240,17 @@ impl Shoot {
             at: cx.now,
             in_full: failed == 0,
         });
-        if direction == Direction::Down && failed > 0 {
-            self.scaling.failures = self.scaling.failures.saturating_add(1);
-            let failures = Failures {
-                in_a_row: self.scaling.failures,
-                urgent: true,
-            };
-            self.probing
-                .no_later_than(self.scheduled(Some(failures), cx));
-        } else {
+        if direction == Direction::Up || failed == 0 {
             self.scaling.failures = 0;
+            return;
         }
-        true
+        self.scaling.failures = self.scaling.failures.saturating_add(1);
+        let failures = Failures {
+            in_a_row: self.scaling.failures,
+            urgent: true,
+        };
+        self.probing
+            .no_later_than(self.scheduled(Some(failures), cx));
     }
 
     fn step(&mut self, scaling: Scaling, id: DependentId, cx: &mut Context<'_>) {

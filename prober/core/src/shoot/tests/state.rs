@@ -23,7 +23,7 @@ impl Hash for Shoot {
         } = self;
         (dependents, markers, permission, owner, standby, wake).hash(state);
         let ProbeState {
-            stage,
+            phase,
             next,
             requests,
             jitter: _,
@@ -32,7 +32,7 @@ impl Hash for Shoot {
             completed,
             throttled_until,
         } = probing;
-        (stage, next, requests, failures).hash(state);
+        (phase, next, requests, failures).hash(state);
         (began, completed, throttled_until).hash(state);
         let Verdicts {
             last,
