@@ -26,7 +26,7 @@ pub fn initials(name: &str) -> String {
 }
 
 #[derive(Default)]
-pub struct Scene {
+pub struct DemoScene {
     /// Seconds since the beginning.
     pub now: f64,
     /// The replica that the Lease names.

@@ -4,7 +4,7 @@
 use anstream::{AutoStream, ColorChoice};
 
 use crate::record::DemoRecord;
-use crate::scene::{EXPIRED, GRACE, REPLICAS, Scene, ShootScene, initials};
+use crate::scene::{DemoScene, EXPIRED, GRACE, REPLICAS, ShootScene, initials};
 
 /// The sequences that begin a style, and the one that ends it.
 const DIM: &str = "\x1b[2m";
@@ -34,7 +34,7 @@ impl Screen {
     }
 
     /// The demo as far as it has gone, as text that follows what was shown before.
-    pub fn show(&mut self, record: &DemoRecord, scene: &Scene) -> String {
+    pub fn show(&mut self, record: &DemoRecord, scene: &DemoScene) -> String {
         let events = record.events[self.printed..]
             .iter()
             .map(|(at, text)| format!("{at:>6.1}s  {text}"));
@@ -58,7 +58,7 @@ impl Screen {
 }
 
 /// The moment.
-fn view(record: &DemoRecord, scene: &Scene) -> [String; BELOW] {
+fn view(record: &DemoRecord, scene: &DemoScene) -> [String; BELOW] {
     let replicas = REPLICAS.map(|name| match scene.leader {
         _ if record.has("killed") && record.word("leader") == name => format!("{name} was killed"),
         Some(leader) if leader == name => format!("{name} leads"),
@@ -144,10 +144,10 @@ mod tests {
             ("moving", 30.0, Some(10.0)),
             ("healthy", 5.0, Some(35.0)),
         ];
-        let mut scene = Scene {
+        let mut scene = DemoScene {
             now: 34.5,
             leader: Some(REPLICAS[0]),
-            ..Scene::default()
+            ..DemoScene::default()
         };
         scene.shoots = shoots.map(|(name, age, countdown)| ShootScene {
             name,
@@ -214,7 +214,7 @@ mod tests {
         for (text, up) in [("first", ""), ("second", "\x1b[6A")] {
             record.now = 1.0;
             record.tell(text);
-            let shown = screen.show(&record, &Scene::default());
+            let shown = screen.show(&record, &DemoScene::default());
             assert!(
                 shown.starts_with(&format!("{up}   1.0s  {text}\x1b[K\n")),
                 "{shown:?}"

@@ -7,7 +7,7 @@ use testbed::seed::Dependent;
 use crate::probers::Probers;
 use crate::record::DemoRecord;
 use crate::scene::{
-    DEPENDENTS, EXPIRED, GRACE, NEEDED, NODES, REPLICAS, Scene, ShootScene, initials,
+    DEPENDENTS, DemoScene, EXPIRED, GRACE, NEEDED, NODES, REPLICAS, ShootScene, initials,
 };
 use crate::world::DemoWorld;
 
@@ -64,11 +64,11 @@ const STEPS: [Step; 6] = [
 pub struct DemoStory {
     pub record: DemoRecord,
     /// The world as it was at the last step.
-    pub scene: Scene,
+    pub scene: DemoScene,
 }
 
 impl DemoStory {
-    pub fn new(scene: Scene) -> Self {
+    pub fn new(scene: DemoScene) -> Self {
         let mut record = DemoRecord::default();
         for (name, number) in [
             ("nodes", NODES as f64),
@@ -117,7 +117,7 @@ impl DemoStory {
 }
 
 /// What follows from when the nodes that are cut off renewed last.
-fn foresee(record: &mut DemoRecord, scene: Scene) {
+fn foresee(record: &mut DemoRecord, scene: DemoScene) {
     let mut renewed = scene.shoots[0]
         .ages
         .iter()
@@ -135,7 +135,7 @@ fn foresee(record: &mut DemoRecord, scene: Scene) {
     record.tell(text);
 }
 
-fn see_probers(record: &mut DemoRecord, scene: &Scene) {
+fn see_probers(record: &mut DemoRecord, scene: &DemoScene) {
     if let Some(leader) = scene.leader {
         let other = if leader == REPLICAS[0] {
             REPLICAS[1]

@@ -3,7 +3,7 @@
 use testbed::api::{MemoryApi, Record as Request};
 
 use crate::record::DemoRecord;
-use crate::scene::{DEPENDENTS, Scene, initials};
+use crate::scene::{DEPENDENTS, DemoScene, initials};
 use crate::world::{DemoShoot, DemoWorld};
 
 /// From one second after the migration on nobody should ask that shoot anything: a removed probe
@@ -11,7 +11,7 @@ use crate::world::{DemoShoot, DemoWorld};
 const REMOVAL: f64 = 1.0;
 
 /// Adds it to what has happened.
-pub fn tally(record: &mut DemoRecord, world: &DemoWorld, scene: &Scene) {
+pub fn tally(record: &mut DemoRecord, world: &DemoWorld, scene: &DemoScene) {
     tally_requests(record, world);
     let [cut_off, moving, healthy] = &scene.shoots;
     let dependents = moving.dependents.iter();

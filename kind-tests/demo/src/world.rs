@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use anyhow::Result;
-use chrono::{DateTime, Utc};
+use chrono::Utc;
 use serde_json::{Value, json};
 use testbed::api::{MemoryApi, Options, User};
 use testbed::authority::Authority;
@@ -11,10 +11,11 @@ use testbed::gardener;
 use testbed::kubelets::Kubelets;
 use testbed::memory::{LeaseRenewer, MemoryNodes, MemoryShootPlan};
 use testbed::seed::ReplicaState;
+use testbed::shoot::renew_time;
 use tokio::time::Instant;
 
 use crate::lifecycle::NodeLifecycle;
-use crate::scene::{DEPENDENTS, NODES, REPLICAS, Scene, ShootScene};
+use crate::scene::{DEPENDENTS, DemoScene, NODES, REPLICAS, ShootScene};
 
 /// How long pods take to become ready or to be gone: between 1 and 2 s, as small pods on an idle
 /// node do.
@@ -81,7 +82,7 @@ impl DemoWorld {
     }
 
     /// What there is to see now, after the node lifecycle controllers have acted.
-    pub fn scene(&mut self) -> Scene {
+    pub fn scene(&mut self) -> DemoScene {
         let now = self.seconds(Instant::now());
         // The holder is the host's name and a random part; after a leader's sudden death for some
         // time still the dead one.
@@ -93,7 +94,7 @@ impl DemoWorld {
         let holder = lease["spec"]["holderIdentity"]
             .as_str()
             .and_then(|holder| holder.split('_').next());
-        Scene {
+        DemoScene {
             now,
             leader: REPLICAS.into_iter().find(|name| Some(*name) == holder),
             // Each keeps one connection to each.
@@ -110,7 +111,7 @@ impl DemoWorld {
 
     /// The network between the nodes of two shoots and their API servers breaks. What there is to
     /// see then.
-    pub fn cut(&mut self) -> Scene {
+    pub fn cut(&mut self) -> DemoScene {
         self.shoots[..2]
             .iter()
             .for_each(|shoot| shoot.nodes.cut_all());
@@ -205,8 +206,6 @@ impl DemoShoot {
 
 /// Seconds since a lease was renewed.
 fn age(lease: &Value) -> f64 {
-    let stamp = lease["spec"]["renewTime"]
-        .as_str()
-        .and_then(|text| text.parse::<DateTime<Utc>>().ok());
-    stamp.map_or(0.0, |stamp| (Utc::now() - stamp).as_seconds_f64())
+    let renewed = renew_time(lease);
+    renewed.map_or(0.0, |renewed| (Utc::now() - renewed).as_seconds_f64())
 }

@@ -16,6 +16,7 @@ use faults::writes::ScaledDependent;
 use parking_lot::{Mutex, MutexGuard};
 use serde_json::Value;
 use testbed::api::{Fault, MemoryApi, ObservedWrite, Record as Request, When};
+use testbed::objects::{metadata, name};
 use tokio::time::Instant;
 
 use self::disturbances::{DisturbanceSnapshot, Disturbances};
@@ -89,8 +90,7 @@ impl Oracle {
 
     /// Takes in a change of an object, and judges it when the watchdog made it.
     fn changed(&self, write: &ObservedWrite<'_>, now: Instant) {
-        let metadata = |key: &str| write.after["metadata"][key].as_str().unwrap_or_default();
-        let (namespace, name) = (metadata("namespace"), metadata("name"));
+        let (namespace, name) = (metadata(write.after, "namespace"), name(write.after));
         let record = self.records.get(namespace).map(|record| record.lock());
         match (write.resource.plural.as_str(), write.request, record) {
             ("leases", Some(request), _) => self.fences.lock().lease(write.after, request, now),

@@ -72,7 +72,7 @@ pub async fn run(bed: &Testbed, options: &SoakOptions) -> Result<()> {
     let mut usage = MeasuredUsage::default();
     for number in 0..options.rounds() {
         let (end, over) = watch::channel(false);
-        let round = Round {
+        let round = SoakRound {
             world: &world,
             agents: &agents,
             options,
@@ -111,7 +111,7 @@ pub async fn run(bed: &Testbed, options: &SoakOptions) -> Result<()> {
 }
 
 /// A round of faults.
-struct Round<'a> {
+struct SoakRound<'a> {
     world: &'a Arc<SoakWorld>,
     agents: &'a Agents,
     options: &'a SoakOptions,
@@ -119,7 +119,7 @@ struct Round<'a> {
     over: watch::Receiver<bool>,
 }
 
-impl Round<'_> {
+impl SoakRound<'_> {
     fn actor(&self, name: &str) -> Actor {
         let name = format!("{name}, round {}", self.number);
         Actor::new(self.options.seed, &name, self.over.clone())

@@ -13,6 +13,7 @@ use serde_json::{Value, json};
 use testbed::api::{MemoryApi, Store};
 use testbed::gardener::{self, PROBE};
 pub use testbed::gardener::{CA, KCM, MCM};
+use testbed::objects::name;
 use testbed::renewers::{LeaseRenewers, LeaseWriter, stamp};
 use testbed::shoot;
 use tokio::time::{Instant, timeout};
@@ -63,10 +64,9 @@ impl ShootApi {
             Self::Real(real) => {
                 real.plane.api().create(&object).await?;
                 // The status of a new object does not count.
-                let (status, name) = (&object["status"], object["metadata"]["name"].as_str());
-                if let Some(name) = name.filter(|_| !status.is_null()) {
-                    let patch = json!({"status": status});
-                    self.patch(resource, name, &patch).await?;
+                if !object["status"].is_null() {
+                    let patch = json!({"status": object["status"]});
+                    self.patch(resource, name(&object), &patch).await?;
                 }
             }
         }

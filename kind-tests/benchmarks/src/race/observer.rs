@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 use testbed::control_plane::ControllerManager;
 use testbed::gardener::node;
 use testbed::kube_api::ObjectChange;
+use testbed::objects::{items, name};
 use testbed::shoot::KCM;
 use testbed::{KubeApi, ShootCluster, eventually};
 use tokio::sync::watch;
@@ -21,7 +22,7 @@ const NODES: &str = "/api/v1/nodes";
 /// A node that is not ready, and that no Machine backs. kube-controller-manager taints it in its
 /// first round; that shows that it watches the nodes.
 const SENTINEL: &str = "sentinel";
-/// How long a watch that broke waits before it begins again.
+/// How long kube-controller-manager is left alone that did not start or end.
 const PAUSE: Duration = Duration::from_millis(200);
 
 /// What was observed of one shoot since the beginning of the last outage.
@@ -99,31 +100,20 @@ impl RaceObserver {
 }
 
 async fn follow_nodes(api: KubeApi, seen: watch::Sender<RaceObservation>) {
-    loop {
-        let _ = api
-            .follow(NODES, |change| {
-                let ObjectChange::Set(node) = change else {
-                    return;
-                };
-                let name = node["metadata"]["name"].as_str().unwrap_or_default();
-                if name == SENTINEL {
-                    let is_tainted = any(&node["spec"]["taints"], |taint| {
-                        taint["effect"] == "NoExecute"
-                    });
-                    seen.send_modify(|seen| seen.at_work = is_tainted);
-                } else if any(&node["status"]["conditions"], |one| {
-                    one["type"] == "Ready" && one["status"] == "Unknown"
-                }) {
-                    seen.send_modify(|seen| seen.unknown.extend([name.to_owned()]));
-                }
-            })
-            .await;
-        sleep(PAUSE).await;
-    }
-}
-
-fn any(list: &Value, is_it: impl Fn(&Value) -> bool) -> bool {
-    list.as_array().is_some_and(|list| list.iter().any(is_it))
+    let observe = |change| {
+        let ObjectChange::Set(node) = change else {
+            return;
+        };
+        let is_unknown = |one: &Value| one["type"] == "Ready" && one["status"] == "Unknown";
+        if name(&node) == SENTINEL {
+            let mut taints = items(&node["spec"]["taints"]);
+            let is_tainted = taints.any(|taint| taint["effect"] == "NoExecute");
+            seen.send_modify(|seen| seen.at_work = is_tainted);
+        } else if items(&node["status"]["conditions"]).any(is_unknown) {
+            seen.send_modify(|seen| seen.unknown.extend([name(&node).to_owned()]));
+        }
+    };
+    api.keep_following(NODES, observe).await;
 }
 
 /// A shoot's kube-controller-manager, which runs as its Deployment wants it: SIGTERM comes at once

@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use testbed::Testbed;
 use testbed::control_plane::ControllerManager;
 use testbed::gardener::shoot_access;
+use testbed::objects::{items, name};
 use testbed::proxy::TcpProxy;
 use testbed::seed::ControlPlane;
 
@@ -41,18 +42,12 @@ impl Real {
     /// The nodes that kube-controller-manager has marked Unknown and whose kubelets have not said
     /// otherwise.
     async fn unknown_nodes(&self) -> Result<Vec<String>> {
-        let list = self.plane.api().get(NODES.collection).await?;
-        let is_unknown = |node: &Value| {
-            let conditions = node["status"]["conditions"].as_array();
-            conditions
-                .into_iter()
-                .flatten()
-                .any(|condition| condition["type"] == "Ready" && condition["status"] == "Unknown")
-        };
-        let nodes = list["items"].as_array().into_iter().flatten();
-        let unknown = nodes.filter(|node| is_unknown(node));
-        let names = unknown.filter_map(|node| node["metadata"]["name"].as_str());
-        Ok(names.map(str::to_owned).collect())
+        let nodes = self.plane.api().list(NODES.collection).await?;
+        let is_unknown = |one: &Value| one["type"] == "Ready" && one["status"] == "Unknown";
+        let unknown = nodes
+            .iter()
+            .filter(|node| items(&node["status"]["conditions"]).any(is_unknown));
+        Ok(unknown.map(|node| name(node).to_owned()).collect())
     }
 }
 

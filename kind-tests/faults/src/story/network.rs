@@ -5,6 +5,7 @@ use std::time::Duration;
 use anyhow::Result;
 use bytes::Bytes;
 use rand::RngExt;
+use serde_json::json;
 use testbed::api::{Fault, MemoryApi, Network, When};
 use testbed::gardener::PROBE_SECRET;
 use testbed::proxy::ProxyMode;
@@ -17,6 +18,8 @@ use crate::shoot::{LEASES, ShootApi, SoakShoot};
 
 /// After a fault the next probe is under way within an interval of 3 s with its jitter, or a retry.
 const CONSEQUENCES: Duration = Duration::from_millis(500);
+
+const THROTTLES: &str = "it throttles";
 
 /// What an API server in memory does to the probes; one that throttles asks for so many seconds.
 fn injected_faults(seconds: u32) -> [(&'static str, InjectedFault); 19] {
@@ -34,7 +37,7 @@ fn injected_faults(seconds: u32) -> [(&'static str, InjectedFault); 19] {
         body,
     };
     [
-        ("it throttles", all(Fault::throttle(seconds))),
+        (THROTTLES, all(Fault::throttle(seconds))),
         ("server error", all(Fault::status(503))),
         ("its storage is initializing", leases(Fault::status(500))),
         ("leases are forbidden", leases(Fault::status(403))),
@@ -83,7 +86,7 @@ fn end(shoot: &SoakShoot, consequences: Duration) {
 /// The API server fails for a while, in one of many ways.
 pub(super) async fn api_fault(shoot: &SoakShoot, actor: &mut Actor) -> Result<()> {
     let time = actor.seconds(1.0..=8.0);
-    let consequences = match &*shoot.api {
+    match &*shoot.api {
         ShootApi::Memory(api) => {
             let seconds = actor.rng.random_range(1..=3);
             let (name, injected) = actor.pick(injected_faults(seconds));
@@ -92,23 +95,10 @@ pub(super) async fn api_fault(shoot: &SoakShoot, actor: &mut Actor) -> Result<()
                 strike(api);
                 return Ok(());
             }
-            let throttles = matches!(
-                injected,
-                InjectedFault::Answers(
-                    _,
-                    Fault::Status {
-                        retry_after: Some(_),
-                        ..
-                    }
-                )
-            );
             begin(shoot, name);
             injected.during(api, actor.pause(time)).await;
-            if throttles {
-                Duration::from_secs(seconds.into())
-            } else {
-                Duration::ZERO
-            }
+            let throttled = if name == THROTTLES { seconds } else { 0 };
+            end(shoot, Duration::from_secs(throttled.into()));
         }
         ShootApi::Real(real) => {
             let path = actor.pick([
@@ -121,10 +111,9 @@ pub(super) async fn api_fault(shoot: &SoakShoot, actor: &mut Actor) -> Result<()
             real.proxy.set(path);
             actor.pause(time).await;
             real.proxy.set(ProxyMode::Open);
-            Duration::ZERO
+            end(shoot, Duration::ZERO);
         }
-    };
-    end(shoot, consequences);
+    }
     Ok(())
 }
 
@@ -197,27 +186,24 @@ pub(super) async fn bad_secret(shoot: &SoakShoot, actor: &mut Actor) -> Result<(
         "no key",
     ]);
     begin(shoot, format!("the Secret is bad: {what}"));
-    let written = match what {
-        "gone" => shoot
-            .seed
-            .delete("secrets", &shoot.namespace, PROBE_SECRET)
-            .map(drop)
-            .map_err(Into::into),
-        "empty" => shoot.write_secret(""),
-        "nonsense" => shoot.write_secret("{neither: YAML nor"),
-        "an exec plugin" => shoot.write_secret(&good.replace("    token:", exec)),
-        "another server" => {
-            shoot.write_secret(&good.replace("https://127.0.0.1:", "https://127.0.0.2:"))
+    let spoil = || -> Result<()> {
+        let (seed, namespace) = (&shoot.seed, &shoot.namespace);
+        match what {
+            "gone" => drop(seed.delete("secrets", namespace, PROBE_SECRET)?),
+            "empty" => shoot.write_secret("")?,
+            "nonsense" => shoot.write_secret("{neither: YAML nor")?,
+            "an exec plugin" => shoot.write_secret(&good.replace("    token:", exec))?,
+            "another server" => {
+                shoot.write_secret(&good.replace("https://127.0.0.1:", "https://127.0.0.2:"))?
+            }
+            _ => {
+                let data = json!({"data": {"kubeconfig": null, "other": "eA=="}});
+                drop(seed.patch("secrets", namespace, PROBE_SECRET, &data)?);
+            }
         }
-        _ => {
-            let data = serde_json::json!({"data": {"kubeconfig": null, "other": "eA=="}});
-            shoot
-                .seed
-                .patch("secrets", &shoot.namespace, PROBE_SECRET, &data)
-                .map(drop)
-                .map_err(Into::into)
-        }
+        Ok(())
     };
+    let written = spoil();
     actor.wait(0.5..=6.0).await;
     let restored = shoot.write_secret(&good);
     end(shoot, Duration::ZERO);
