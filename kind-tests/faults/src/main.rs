@@ -1,4 +1,4 @@
-//! Random faults for minutes or hours against the real watchdog, judged by an oracle of its own.
+//! Random faults for minutes or hours against the real watchdog, judged by an independent oracle.
 //!
 //! ```text
 //!   story: an actor for each shoot (outages, clocks, API faults, operators, gardenlet, life cycle), for the Services that its
@@ -9,7 +9,7 @@
 //!     |                                     |                                             |
 //!     | when did each node really renew?    | every write, as it is made                  | /proc, /metrics, logs
 //!     v                                     v                                             v
-//!   oracle: record (one per shoot): truth -> must, may --> judge --> ledger <------------ idle: vitals, growth
+//!   oracle: record (one per shoot): truth -> must, may --> judge --> violations <-------- idle: vitals, leaks
 //! ```
 //! The oracle shares no code with the watchdog. Exit code 0: nothing was found; 1: something was,
 //! with its evidence; 2: the command line is wrong.

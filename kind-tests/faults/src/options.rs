@@ -29,7 +29,7 @@ pub enum Sabotage {
     Leak,
 }
 
-/// Random faults against the real watchdog, judged by an oracle of its own
+/// Random faults against the real watchdog, judged by an independent oracle
 #[derive(Clone, Debug, PartialEq, Eq, Parser)]
 pub struct SoakOptions {
     /// The dependency-watchdog under test

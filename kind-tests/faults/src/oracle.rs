@@ -1,5 +1,5 @@
-//! The oracle: it observes all that happens on the seed at the moment at which it happens, and what
-//! the nodes do, and judges both.
+//! The oracle: it observes every write on the seed at the moment at which it is made, and what the
+//! nodes do, and judges both.
 
 pub mod disturbances;
 pub mod leaks;

@@ -1,9 +1,7 @@
-//! The ground on which all happens: the seed, the shoots, and those who act in a real landscape and
-//! are not built here.
+//! The seed, the shoots, and stand-ins for those who act in a real landscape and are not built here.
 //!
-//! The seed is in memory. That is what shows most: each of its writes is shown to the oracle at the
-//! moment at which it is made, in order and with the state before, and every fault can be made at
-//! any moment.
+//! The seed is in memory: the oracle observes each write at the moment at which it is made, in order
+//! and with the state before, and every fault can be injected at any moment.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -21,7 +21,7 @@ const LATE: Duration = Duration::from_millis(1500);
 /// What the oracle finds.
 pub type Violation = (ViolationKind, String);
 
-/// The oracle's view at one moment.
+/// What the oracle knew at one moment.
 #[derive(Clone, Copy, Debug)]
 pub struct Sample {
     pub at: Instant,
