@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 use testbed::gardener::{KCM, MCM};
-use testbed::seed::Dependent;
+use testbed::seed::ReplicaState;
 
 use crate::probers::Probers;
 use crate::record::DemoRecord;
@@ -189,7 +189,7 @@ fn see_cut_off(record: &mut DemoRecord, before: &ShootScene, shoot: &ShootScene)
 }
 
 /// Notes that a Deployment is at 0 now, and who led then. What is to be said of it.
-fn scaled_down(record: &mut DemoRecord, name: &str, replicas: i64, new: &Dependent) -> String {
+fn scaled_down(record: &mut DemoRecord, name: &str, replicas: i64, new: &ReplicaState) -> String {
     let memory = new.memory.as_deref().unwrap_or_default();
     let text = "cut-off: the leader has done nothing for {verdict..down}. {other}, which does not lead, acts in its place:";
     record.tell_once("down", true, text);

@@ -14,7 +14,7 @@ use crate::api::{
     objects,
     reply::{ApiAnswer, ApiReply, Closed, Wire, accepts_protobuf, endless},
     requests::Record,
-    route::{ApiRequest, ApiTarget, Route},
+    route::{ApiTarget, IncomingRequest, Route},
     shared::ServerState,
     status::{self, ApiError, nowhere, of_code},
 };
@@ -27,7 +27,7 @@ pub(crate) async fn answer(
 ) -> Result<Response<Wire>, Closed> {
     let (head, body) = request.into_parts();
     let user = shared.tokens.user(&head.headers);
-    let mut request = ApiRequest::read(&shared.store, connection, user, head);
+    let mut request = IncomingRequest::read(&shared.store, connection, user, head);
     shared.requests.arrived(&mut request.record);
     shared.until_not_silent().await;
     let fault = shared.faults.meet(&request.record);
@@ -41,7 +41,7 @@ pub(crate) async fn answer(
 
 async fn with_fault(
     shared: &ServerState,
-    request: &ApiRequest,
+    request: &IncomingRequest,
     body: Received,
     fault: Option<Fault>,
 ) -> Result<ApiReply, Closed> {
@@ -101,7 +101,7 @@ fn scripted(code: u16, retry_after: Option<u32>) -> ApiError {
 
 fn authorised(
     shared: &ServerState,
-    request: &ApiRequest,
+    request: &IncomingRequest,
     body: Received,
 ) -> Result<ApiAnswer, ApiError> {
     let user = request
@@ -131,7 +131,7 @@ fn authorised(
 }
 
 /// What the rules are asked. A list narrowed to one name is a matter of that name, as in RBAC.
-fn narrowed(request: &ApiRequest, target: &ApiTarget) -> Result<Record, ApiError> {
+fn narrowed(request: &IncomingRequest, target: &ApiTarget) -> Result<Record, ApiError> {
     let mut wanted = request.record.clone();
     if wanted.name.is_empty() {
         let filter = request.query.list(target)?.filter;

@@ -7,7 +7,7 @@ use crate::api::{
     content::{JSON, MERGE_PATCH, Received, read_json},
     object::merge,
     reply::ApiAnswer,
-    route::{ApiRequest, ApiTarget},
+    route::{ApiTarget, IncomingRequest},
     scale,
     shared::ServerState,
     status::{self, ApiError, bad_request, nowhere, of_code},
@@ -17,7 +17,7 @@ use crate::api::{
 
 pub(crate) fn serve(
     shared: &ServerState,
-    request: &ApiRequest,
+    request: &IncomingRequest,
     target: &ApiTarget,
     body: Received,
 ) -> Result<ApiAnswer, ApiError> {
@@ -82,7 +82,7 @@ pub(crate) fn serve(
 /// Changes an object or its scale.
 fn change(
     store: &Store,
-    request: &ApiRequest,
+    request: &IncomingRequest,
     target: &ApiTarget,
     change: impl FnOnce(&mut Value),
 ) -> Result<ApiAnswer, ApiError> {
@@ -98,7 +98,7 @@ fn change(
 
 fn delete(
     store: &Store,
-    request: &ApiRequest,
+    request: &IncomingRequest,
     target: &ApiTarget,
     mut options: Value,
 ) -> Result<ApiAnswer, ApiError> {

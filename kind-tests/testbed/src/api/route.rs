@@ -16,7 +16,7 @@ use crate::api::{
 };
 
 /// Everything about a request but its body.
-pub(crate) struct ApiRequest {
+pub(crate) struct IncomingRequest {
     pub user: Option<Arc<User>>,
     pub route: Route,
     pub query: Query,
@@ -46,7 +46,7 @@ pub(crate) struct ApiTarget {
     pub subresource: String,
 }
 
-impl ApiRequest {
+impl IncomingRequest {
     /// Reads the head of a request.
     pub fn read(store: &Store, connection: u64, user: Option<Arc<User>>, head: Parts) -> Self {
         let route = route(store, head.uri.path());
