@@ -37,7 +37,7 @@ pub struct View<V> {
     /// Names the objects in logs.
     resource: &'static str,
     may_be_absent: bool,
-    objects: RwLock<Objects<V>>,
+    objects: RwLock<ByNamespace<V>>,
     state: watch::Sender<ViewState>,
 }
 
@@ -45,7 +45,7 @@ pub struct View<V> {
 pub type Namespaced<V> = HashMap<String, Arc<V>>;
 
 /// Whoever was handed a namespace keeps it as it was: it is copied before it changes.
-type Objects<V> = HashMap<String, Arc<Namespaced<V>>>;
+type ByNamespace<V> = HashMap<String, Arc<Namespaced<V>>>;
 
 #[derive(Clone, Copy, Debug, Default)]
 struct ViewState {
@@ -195,7 +195,7 @@ impl<V> View<V> {
 
     /// Applies a complete list; the keys of what it may have changed.
     fn replace(&self, listed: Listed<V>) -> Vec<Key> {
-        let objects: Objects<V> = listed
+        let objects: ByNamespace<V> = listed
             .into_iter()
             .map(|(namespace, names)| {
                 let known = self.all_in(&namespace);
@@ -315,7 +315,7 @@ impl<V: Send + Sync> ChangeHandler<V> for ViewWriter<'_, V> {
     }
 }
 
-fn entries<V>(objects: &Objects<V>) -> impl Iterator<Item = (Key, &Arc<V>)> {
+fn entries<V>(objects: &ByNamespace<V>) -> impl Iterator<Item = (Key, &Arc<V>)> {
     objects.iter().flat_map(|(namespace, names)| {
         names.iter().map(|(name, object)| {
             let key = Key {

@@ -18,7 +18,7 @@ use weeder_core::window::{WindowChange, WindowEvent};
 
 use crate::delete::{DeleteResult, delete, log_dry_run};
 use crate::heartbeat::{HEARTBEAT, Heartbeat};
-use crate::metrics::Metrics;
+use crate::metrics::WeederMetrics;
 use crate::status::Activity;
 use crate::watches::Watches;
 
@@ -26,7 +26,7 @@ use crate::watches::Watches;
 #[derive(Clone, Debug, Default)]
 pub struct Instruments {
     /// For `/metrics`.
-    pub metrics: Metrics,
+    pub metrics: WeederMetrics,
     /// For `/healthz` and `/readyz`.
     pub heartbeat: Heartbeat,
     /// For `/statusz`.

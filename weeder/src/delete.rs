@@ -12,7 +12,7 @@ use strum::{IntoStaticStr, VariantNames};
 use tokio::time::timeout;
 use weeder_core::deletion::{Deletion, Outcome};
 
-use crate::pod::Pod;
+use crate::pod::PrunedPod;
 
 /// A DELETE without an answer is given up after this time and retried: it does no harm twice.
 const TIMEOUT: Duration = Duration::from_secs(10);
@@ -67,7 +67,7 @@ impl DeleteResult {
 /// Deletes a pod with its own grace period, if it is the one that was judged and has not changed
 /// since. Nothing is sent through a closed fence.
 pub async fn delete(client: Client, fence: &Fence, deletion: &Deletion) -> DeleteResult {
-    let api: Api<Pod> = Api::namespaced(client, &deletion.pod.namespace);
+    let api: Api<PrunedPod> = Api::namespaced(client, &deletion.pod.namespace);
     let params = DeleteParams::default().preconditions(Preconditions {
         uid: Some(deletion.uid.clone()),
         resource_version: Some(deletion.resource_version.clone()),

@@ -10,23 +10,23 @@ use weeder_core::window::{CloseReason, OpenReason, WindowChange};
 use crate::delete::DeleteResult;
 
 /// A counter for each value of a label.
-type Counters = Family<[(&'static str, &'static str); 1], Counter>;
+type LabelledCounters = Family<[(&'static str, &'static str); 1], Counter>;
 
 /// The weeder's metrics. Clones share the numbers.
 #[derive(Clone, Debug, Default)]
-pub struct Metrics {
-    opened: Counters,
-    closed: Counters,
+pub struct WeederMetrics {
+    opened: LabelledCounters,
+    closed: LabelledCounters,
     pub windows_open: Gauge,
-    deletions: Counters,
+    deletions: LabelledCounters,
     pub namespaces: Gauge,
-    restarts: Counters,
-    unreadable: Counters,
+    restarts: LabelledCounters,
+    unreadable: LabelledCounters,
 }
 
 const WATCHED: &[&str] = &["endpointslices", "pods"];
 
-impl Metrics {
+impl WeederMetrics {
     pub fn register(&self, registry: &mut Registry) {
         let help = "Services whose crash-looping dependants are being deleted";
         registry.register("dwd_weeder_windows_open", help, self.windows_open.clone());
@@ -99,7 +99,7 @@ impl Metrics {
     }
 }
 
-fn increment(counters: &Counters, label: &'static str, value: &'static str) {
+fn increment(counters: &LabelledCounters, label: &'static str, value: &'static str) {
     counters.get_or_create(&[(label, value)]).inc();
 }
 
@@ -112,7 +112,7 @@ mod tests {
     #[test]
     fn every_metric_is_documented_and_every_documented_metric_exists() {
         let mut registry = Registry::default();
-        Metrics::default().register(&mut registry);
+        WeederMetrics::default().register(&mut registry);
         let mut text = String::new();
         prometheus_client::encoding::text::encode(&mut text, &registry).unwrap();
         let described = text

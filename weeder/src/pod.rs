@@ -6,7 +6,7 @@ use serde::Deserialize;
 use weeder_core::pod::{PodSpec, PodStatus};
 
 #[derive(Clone, Debug, Default, Deserialize)]
-pub struct Pod {
+pub struct PrunedPod {
     #[serde(default)]
     pub metadata: ObjectMeta,
     #[serde(default, deserialize_with = "null_as_default")]
@@ -15,4 +15,4 @@ pub struct Pod {
     pub status: PodStatus,
 }
 
-common::resource!(Pod, NamespaceResourceScope, "", "v1", "Pod", "pods");
+common::resource!(PrunedPod, NamespaceResourceScope, "", "v1", "Pod", "pods");

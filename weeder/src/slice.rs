@@ -22,13 +22,13 @@ pub struct Endpoint {
     #[serde(deserialize_with = "null_as_default")]
     addresses: Vec<String>,
     #[serde(deserialize_with = "null_as_default")]
-    conditions: Conditions,
+    conditions: EndpointConditions,
     target_ref: Option<TargetRef>,
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
-struct Conditions {
+struct EndpointConditions {
     ready: Option<bool>,
 }
 

@@ -13,8 +13,8 @@ use weeder_core::config::Config;
 use weeder_core::readiness::Slice;
 use weeder_core::verdict::{DeletionCandidate, judge};
 
-use crate::metrics::Metrics;
-use crate::pod::Pod;
+use crate::metrics::WeederMetrics;
+use crate::pod::PrunedPod;
 use crate::slice::{EndpointSlice, SERVICE_NAME};
 
 /// Changes that may wait to be applied; more of them hold up the watch.
@@ -30,7 +30,7 @@ pub struct Watches {
 }
 
 impl Watches {
-    pub fn start(client: &Client, config: &Arc<Config>, metrics: &Metrics) -> Self {
+    pub fn start(client: &Client, config: &Arc<Config>, metrics: &WeederMetrics) -> Self {
         let (slice_changes, slices) = ChangeForwarder::new("endpointslices", metrics);
         let (pod_changes, pods) = ChangeForwarder::new("pods", metrics);
         let mut tasks = JoinSet::new();
@@ -69,8 +69,9 @@ async fn watch_pods(
         return std::future::pending().await;
     }
     let selected = watcher::Config::default().labels(&selector.to_string());
-    let api: Api<DeserializeGuard<Pod>> = Api::all(client);
-    let prune = move |pod: Pod| judge(&pod.metadata, &pod.spec, &pod.status, &config.services);
+    let api: Api<DeserializeGuard<PrunedPod>> = Api::all(client);
+    let prune =
+        move |pod: PrunedPod| judge(&pod.metadata, &pod.spec, &pod.status, &config.services);
     reflect(api, selected, prune, changes).await;
 }
 
@@ -80,11 +81,11 @@ struct ChangeForwarder<V> {
     /// Names the objects in logs and metrics.
     resource: &'static str,
     changes: mpsc::Sender<Change<V>>,
-    metrics: Metrics,
+    metrics: WeederMetrics,
 }
 
 impl<V> ChangeForwarder<V> {
-    fn new(resource: &'static str, metrics: &Metrics) -> (Self, mpsc::Receiver<Change<V>>) {
+    fn new(resource: &'static str, metrics: &WeederMetrics) -> (Self, mpsc::Receiver<Change<V>>) {
         let (changes, receiver) = mpsc::channel(CHANGES);
         let metrics = metrics.clone();
         let forwarder = Self {

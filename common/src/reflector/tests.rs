@@ -30,12 +30,12 @@ fn client(answers: Vec<(u16, String)>) -> Client {
 
 /// Keeps what is observed, and counts what cannot be decoded.
 #[derive(Default)]
-struct Observed {
+struct RecordedChanges {
     changes: Vec<Change<String>>,
     unreadable: usize,
 }
 
-impl ChangeHandler<String> for &mut Observed {
+impl ChangeHandler<String> for &mut RecordedChanges {
     fn resource(&self) -> &'static str {
         "configmaps"
     }
@@ -51,9 +51,9 @@ impl ChangeHandler<String> for &mut Observed {
 
 /// What is observed with these answers, which are a list first. Of a ConfigMap its UID is kept;
 /// those without one are of no interest.
-async fn observed(answers: Vec<(u16, String)>) -> Observed {
+async fn observed(answers: Vec<(u16, String)>) -> RecordedChanges {
     let api: Api<DeserializeGuard<ConfigMap>> = Api::all(client(answers));
-    let mut observed = Observed::default();
+    let mut observed = RecordedChanges::default();
     let prune = |object: ConfigMap| object.metadata.uid;
     let reflect = reflect(api, Config::default(), prune, &mut observed);
     assert!(timeout(LIST_TIMEOUT / 2, reflect).await.is_err());

@@ -62,12 +62,12 @@ pub async fn serve(mut rules: Vec<Rule>) -> Arc<MemoryApi> {
     Arc::new(server)
 }
 
-pub struct Bed {
+pub struct ElectionBed {
     pub server: Arc<MemoryApi>,
     pub client: Client,
 }
 
-impl Bed {
+impl ElectionBed {
     /// With the rights of rule 83.
     pub async fn start() -> Self {
         Self::with(vec![]).await
@@ -117,12 +117,12 @@ impl Bed {
     }
 
     /// A replica whose work is to wait for its end.
-    pub fn replica(&self, identity: &str, settings: LeaderElection) -> Replica {
+    pub fn replica(&self, identity: &str, settings: LeaderElection) -> ElectionReplica {
         let (events, recorder) = self.recorder();
         let (elector, fence) = self.candidate_that_reports(identity, settings, events);
         let stop = CancellationToken::new();
         let task = tokio::spawn(recorder.beside(campaign(elector, stop.clone().cancelled_owned())));
-        Replica { fence, stop, task }
+        ElectionReplica { fence, stop, task }
     }
 
     /// The spec of the Lease; null when there is none.
@@ -186,13 +186,13 @@ impl Bed {
     }
 }
 
-pub struct Replica {
+pub struct ElectionReplica {
     pub fence: Fence,
     pub stop: CancellationToken,
     pub task: JoinHandle<Result<(), common::leader_election::Lost>>,
 }
 
-impl Replica {
+impl ElectionReplica {
     pub async fn leads(&self) {
         soon(self.fence.opened()).await;
     }

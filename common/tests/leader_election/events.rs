@@ -5,7 +5,7 @@ use k8s_openapi::api::core::v1::ObjectReference;
 use serde_json::Value;
 use testbed::api::{Fault, Record, Rule, When};
 
-use crate::bed::{Bed, GARDEN, LEASE, LEASES, quick, soon};
+use crate::bed::{ElectionBed, GARDEN, LEASE, LEASES, quick, soon};
 
 const SHOOT: &str = "shoot--a--b";
 
@@ -21,14 +21,14 @@ fn deployment() -> ObjectReference {
 }
 
 /// The Events of a namespace, the oldest first.
-fn written(bed: &Bed, namespace: &str) -> Vec<Value> {
+fn written(bed: &ElectionBed, namespace: &str) -> Vec<Value> {
     let mut events = bed.server.store().list("events", Some(namespace));
     events.sort_by_key(|event| event["metadata"]["name"].as_str().map(str::to_owned));
     events
 }
 
 /// Waits for answered requests for Events.
-async fn answered(bed: &Bed, count: usize) {
+async fn answered(bed: &ElectionBed, count: usize) {
     let answered = |record: &&Record| record.resource == "events" && record.status.is_some();
     soon(
         bed.server
@@ -40,7 +40,7 @@ async fn answered(bed: &Bed, count: usize) {
 
 #[tokio::test]
 async fn the_beginning_and_the_end_of_leadership_are_reported_on_the_lease() {
-    let bed = Bed::start().await;
+    let bed = ElectionBed::start().await;
     let replica = bed.replica("one", quick());
     replica.leads().await;
     let uid = bed.server.store().get(LEASES, GARDEN, LEASE).unwrap()["metadata"]["uid"].clone();
@@ -76,7 +76,7 @@ async fn the_beginning_and_the_end_of_leadership_are_reported_on_the_lease() {
 
 #[tokio::test]
 async fn repetitions_are_counted_in_one_event_and_one_that_was_forgotten_is_written_again() {
-    let bed = Bed::start().await;
+    let bed = ElectionBed::start().await;
     let (events, recorder) = bed.recorder();
     let lease = reference(GARDEN, LEASE);
     let work = async {
@@ -113,7 +113,7 @@ async fn repetitions_are_counted_in_one_event_and_one_that_was_forgotten_is_writ
 
 #[tokio::test]
 async fn where_events_are_not_allowed_they_go_home_and_name_the_object() {
-    let bed = Bed::start().await;
+    let bed = ElectionBed::start().await;
     let (events, recorder) = bed.recorder();
     recorder
         .beside(async {
@@ -139,7 +139,7 @@ async fn where_events_are_not_allowed_they_go_home_and_name_the_object() {
 
 #[tokio::test]
 async fn where_events_are_allowed_they_stand_beside_their_object() {
-    let bed = Bed::with(vec![Rule::new("create,patch", "events")]).await;
+    let bed = ElectionBed::with(vec![Rule::new("create,patch", "events")]).await;
     let (events, recorder) = bed.recorder();
     recorder
         .beside(async {
@@ -157,7 +157,7 @@ async fn where_events_are_allowed_they_stand_beside_their_object() {
 
 #[tokio::test]
 async fn an_event_that_is_refused_is_lost_and_counted_and_the_next_one_is_written() {
-    let bed = Bed::start().await;
+    let bed = ElectionBed::start().await;
     bed.server
         .faults()
         .add(When::verb("create", "events").once(), Fault::status(403));
@@ -176,7 +176,7 @@ async fn an_event_that_is_refused_is_lost_and_counted_and_the_next_one_is_writte
 
 #[tokio::test]
 async fn an_api_server_that_swallows_events_holds_up_neither_the_work_nor_its_end() {
-    let bed = Bed::start().await;
+    let bed = ElectionBed::start().await;
     bed.server
         .faults()
         .add(When::verb("create", "events"), Fault::Stall);
@@ -202,7 +202,7 @@ async fn an_api_server_that_swallows_events_holds_up_neither_the_work_nor_its_en
 #[tokio::test]
 async fn as_many_events_as_a_large_seed_brings_at_once_are_all_written() {
     const COUNT: usize = 900;
-    let bed = Bed::start().await;
+    let bed = ElectionBed::start().await;
     let (events, recorder) = bed.recorder();
     for number in 0..COUNT {
         events.normal(&reference(GARDEN, LEASE), "Test", number.to_string());

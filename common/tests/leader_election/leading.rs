@@ -9,11 +9,11 @@ use testbed::PATIENCE;
 use testbed::api::{Fault, When};
 use tokio::time::Instant;
 
-use crate::bed::{Bed, GARDEN, LEASE, LEASES, quick, soon};
+use crate::bed::{ElectionBed, GARDEN, LEASE, LEASES, quick, soon};
 
 #[tokio::test]
 async fn a_leader_renews_by_put_alone_and_needs_no_reads() {
-    let bed = Bed::start().await;
+    let bed = ElectionBed::start().await;
     let replica = bed.replica("one", quick());
     replica.leads().await;
     let first = bed.lease();
@@ -38,7 +38,7 @@ async fn a_leader_renews_by_put_alone_and_needs_no_reads() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_leader_whose_work_computes_for_long_renews_all_the_same() {
-    let bed = Bed::start().await;
+    let bed = ElectionBed::start().await;
     let (elector, fence) = bed.candidate("one", quick());
     #[expect(
         clippy::disallowed_methods,
@@ -59,7 +59,7 @@ async fn a_leader_whose_work_computes_for_long_renews_all_the_same() {
 
 #[tokio::test]
 async fn the_lease_is_kept_until_the_work_has_ended() {
-    let bed = Bed::start().await;
+    let bed = ElectionBed::start().await;
     let (elector, fence) = bed.candidate("one", quick());
     let work = async {
         fence.opened().await;
@@ -73,7 +73,7 @@ async fn the_lease_is_kept_until_the_work_has_ended() {
 
 #[tokio::test]
 async fn a_campaign_that_is_dropped_ends_the_renewals() {
-    let bed = Bed::start().await;
+    let bed = ElectionBed::start().await;
     let replica = bed.replica("one", quick());
     replica.leads().await;
     bed.asked("update", 1).await;
@@ -90,7 +90,7 @@ async fn a_campaign_that_is_dropped_ends_the_renewals() {
 
 #[tokio::test]
 async fn a_lease_that_is_given_up_says_so_in_client_gos_words() {
-    let bed = Bed::start().await;
+    let bed = ElectionBed::start().await;
     let replica = bed.replica("one", quick());
     replica.leads().await;
     bed.asked("update", 1).await;
@@ -111,7 +111,7 @@ async fn a_lease_that_is_given_up_says_so_in_client_gos_words() {
 
 #[tokio::test]
 async fn somebody_elses_change_of_the_lease_costs_neither_the_lead_nor_the_change() {
-    let bed = Bed::start().await;
+    let bed = ElectionBed::start().await;
     let replica = bed.replica("one", quick());
     replica.leads().await;
     let patch = json!({"metadata": {"labels": {"a": "b"}}, "spec": {"preferredHolder": "x"}});
@@ -136,7 +136,7 @@ async fn somebody_elses_change_of_the_lease_costs_neither_the_lead_nor_the_chang
 
 #[tokio::test]
 async fn a_leader_whose_lease_is_deleted_makes_it_again_and_leads_on() {
-    let bed = Bed::start().await;
+    let bed = ElectionBed::start().await;
     let replica = bed.replica("one", quick());
     replica.leads().await;
     for round in 2..4 {
@@ -162,7 +162,7 @@ async fn a_leader_survives_failures_that_are_shorter_than_its_deadline() {
         Fault::Garbage,
         Fault::Truncate,
     ] {
-        let bed = Bed::start().await;
+        let bed = ElectionBed::start().await;
         let replica = bed.replica("one", quick());
         replica.leads().await;
         let id = bed
@@ -183,7 +183,7 @@ async fn a_leader_survives_failures_that_are_shorter_than_its_deadline() {
 async fn a_lease_is_given_up_even_when_the_end_comes_in_the_middle_of_a_renewal() {
     // Of the renewal that never gets its answer, the server has applied nothing, or all.
     for fault in [Fault::Stall, Fault::StallAfter] {
-        let bed = Bed::start().await;
+        let bed = ElectionBed::start().await;
         let replica = bed.replica("one", quick());
         replica.leads().await;
         let id = bed
@@ -203,7 +203,7 @@ async fn a_lease_is_given_up_even_when_the_end_comes_in_the_middle_of_a_renewal(
 
 #[tokio::test]
 async fn a_lease_is_given_up_although_the_answer_to_that_gets_lost() {
-    let bed = Bed::start().await;
+    let bed = ElectionBed::start().await;
     // No renewal comes before the end.
     let replica = bed.replica(
         "one",
@@ -223,7 +223,7 @@ async fn a_lease_is_given_up_although_the_answer_to_that_gets_lost() {
 
 #[tokio::test]
 async fn the_end_does_not_wait_for_long_for_an_api_server_that_does_not_answer() {
-    let bed = Bed::start().await;
+    let bed = ElectionBed::start().await;
     let replica = bed.replica("one", quick());
     replica.leads().await;
     bed.server.set_network(testbed::api::Network::Silent);

@@ -6,10 +6,10 @@ use testbed::api::{Fault, Network, When};
 use tokio::sync::oneshot::error::TryRecvError;
 use tokio::time::Instant;
 
-use crate::bed::{Bed, GARDEN, LEASE, LEASES, quick, soon};
+use crate::bed::{ElectionBed, GARDEN, LEASE, LEASES, quick, soon};
 
 /// When the last request that renewed the Lease came.
-fn last_renewal(bed: &Bed) -> Instant {
+fn last_renewal(bed: &ElectionBed) -> Instant {
     let requests = bed.server.requests().all();
     let good = |record: &&testbed::api::Record| {
         record.resource == LEASES
@@ -34,7 +34,7 @@ async fn a_leader_that_cannot_renew_stops_at_its_deadline() {
         Fault::Garbage,
     ];
     for fault in faults {
-        let bed = Bed::start().await;
+        let bed = ElectionBed::start().await;
         let replica = bed.replica("one", quick());
         replica.leads().await;
         bed.asked("update", 2).await;
@@ -57,7 +57,7 @@ async fn a_leader_that_cannot_renew_stops_at_its_deadline() {
 
 #[tokio::test]
 async fn a_leader_behind_a_silent_network_stops_before_another_can_lead() {
-    let bed = Bed::start().await;
+    let bed = ElectionBed::start().await;
     let one = bed.replica("one", quick());
     one.leads().await;
     bed.asked("update", 2).await;
@@ -77,7 +77,7 @@ async fn a_leader_behind_a_silent_network_stops_before_another_can_lead() {
 
 #[tokio::test]
 async fn a_leader_that_finds_another_holder_stops_at_once() {
-    let bed = Bed::start().await;
+    let bed = ElectionBed::start().await;
     let replica = bed.replica("one", quick());
     replica.leads().await;
     bed.server
@@ -101,7 +101,7 @@ async fn a_leader_that_finds_another_holder_stops_at_once() {
 
 #[tokio::test]
 async fn a_process_that_was_held_up_beyond_its_deadline_renews_nothing() {
-    let bed = Bed::start().await;
+    let bed = ElectionBed::start().await;
     let (mut elector, fence) = bed.candidate("one", quick());
     soon(elector.acquire()).await;
     let before = bed.server.requests().total();
@@ -116,7 +116,7 @@ async fn a_process_that_was_held_up_beyond_its_deadline_renews_nothing() {
 
 #[tokio::test]
 async fn work_ends_with_the_lead() {
-    let bed = Bed::start().await;
+    let bed = ElectionBed::start().await;
     let (elector, fence) = bed.candidate("one", quick());
     let (work, mut ended) = tokio::sync::oneshot::channel::<()>();
     let campaign = campaign(elector, async move {

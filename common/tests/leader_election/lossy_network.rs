@@ -22,7 +22,7 @@ use crate::bed::{GARDEN, LEASE, LEASES, TOKEN};
 
 /// How the network treats what is sent.
 #[derive(Clone, Copy, Debug)]
-pub struct Conditions {
+pub struct NetworkConditions {
     /// The longest time that a request or an answer is under way; three of four take at most a
     /// twentieth of it.
     pub longest: Duration,
@@ -47,11 +47,11 @@ enum Fate {
 #[derive(Clone)]
 pub struct LossyNetwork {
     pub server: Arc<MemoryApi>,
-    state: Arc<Mutex<State>>,
+    state: Arc<Mutex<NetworkState>>,
 }
 
-struct State {
-    conditions: Conditions,
+struct NetworkState {
+    conditions: NetworkConditions,
     rng: StdRng,
     log: Vec<String>,
     start: Instant,
@@ -66,8 +66,8 @@ pub struct Link {
 }
 
 impl LossyNetwork {
-    pub fn new(server: Arc<MemoryApi>, seed: u64, conditions: Conditions) -> Self {
-        let state = State {
+    pub fn new(server: Arc<MemoryApi>, seed: u64, conditions: NetworkConditions) -> Self {
+        let state = NetworkState {
             conditions,
             rng: StdRng::seed_from_u64(seed),
             log: Vec::new(),
@@ -79,7 +79,7 @@ impl LossyNetwork {
         }
     }
 
-    pub fn set(&self, conditions: Conditions) {
+    pub fn set(&self, conditions: NetworkConditions) {
         self.state().conditions = conditions;
     }
 
@@ -112,7 +112,7 @@ impl LossyNetwork {
         self.state().log.join("\n")
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, NetworkState> {
         self.state.lock().unwrap()
     }
 
@@ -143,14 +143,14 @@ impl LossyNetwork {
     }
 }
 
-impl State {
+impl NetworkState {
     fn time(&mut self, longest: Duration) -> Duration {
         let longest = u64::try_from(longest.as_millis()).unwrap();
         Duration::from_millis(self.rng.random_range(0..=longest))
     }
 
     fn fate(&mut self) -> Fate {
-        let Conditions {
+        let NetworkConditions {
             longest, losses, ..
         } = self.conditions;
         if self.rng.random_bool(losses) {

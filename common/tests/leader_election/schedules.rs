@@ -22,8 +22,8 @@ use testbed::api::{Fault, When};
 use tokio::runtime::Builder;
 use tokio::time::{Instant, sleep, timeout};
 
-use crate::bed::{Bed, GARDEN, LEASE, LEASES, serve};
-use crate::lossy_network::{Conditions, Link, LossyNetwork};
+use crate::bed::{ElectionBed, GARDEN, LEASE, LEASES, serve};
+use crate::lossy_network::{Link, LossyNetwork, NetworkConditions};
 
 const REPLICAS: usize = 3;
 const LEASE_DURATION: Duration = Duration::from_secs(4);
@@ -40,12 +40,12 @@ const TROUBLE: Duration = Duration::from_secs(8);
 /// Longer than a few requests take when the network is good.
 const MOMENT: Duration = Duration::from_millis(500);
 
-const ROUGH: Conditions = Conditions {
+const ROUGH: NetworkConditions = NetworkConditions {
     longest: Duration::from_secs(6),
     losses: 0.05,
     versions: true,
 };
-const GOOD: Conditions = Conditions {
+const GOOD: NetworkConditions = NetworkConditions {
     longest: Duration::from_millis(50),
     losses: 0.0,
     versions: true,
@@ -53,7 +53,7 @@ const GOOD: Conditions = Conditions {
 
 /// What the election rests on; each can be left out to show that it is needed.
 #[derive(Clone, Copy, Debug)]
-struct Rules {
+struct ScheduleRules {
     /// A PUT names the version that it rests on.
     versions: bool,
     renew_deadline: Duration,
@@ -62,7 +62,7 @@ struct Rules {
 }
 
 /// With the longest deadline that the flags allow.
-const OURS: Rules = Rules {
+const OURS: ScheduleRules = ScheduleRules {
     versions: true,
     renew_deadline: LEASE_DURATION,
     kept: true,
@@ -80,7 +80,7 @@ fn settings(renew_deadline: Duration) -> LeaderElection {
 
 struct Schedule {
     network: LossyNetwork,
-    rules: Rules,
+    rules: ScheduleRules,
     end: Instant,
     fences: RefCell<Vec<Fence>>,
     /// How often somebody came to lead.
@@ -89,7 +89,7 @@ struct Schedule {
 }
 
 impl Schedule {
-    async fn start(seed: u64, rules: Rules) -> Self {
+    async fn start(seed: u64, rules: ScheduleRules) -> Self {
         let server = serve(vec![]).await;
         let rng = Mutex::new(StdRng::seed_from_u64(seed));
         server.faults().add(
@@ -99,7 +99,7 @@ impl Schedule {
         let network = LossyNetwork::new(
             server,
             seed,
-            Conditions {
+            NetworkConditions {
                 versions: rules.versions,
                 ..ROUGH
             },
@@ -231,7 +231,7 @@ impl Schedule {
         self.network.set(GOOD);
         // What is still under way arrives.
         sleep(2 * ROUGH.longest).await;
-        let bed = Bed::behind(&self.network);
+        let bed = ElectionBed::behind(&self.network);
         let (mut last, _) = bed.candidate("last", settings(LEASE_DURATION));
         let leads = timeout(LEASE_DURATION + MOMENT, last.acquire()).await;
         assert!(
@@ -254,7 +254,7 @@ fn on_paused_clock<T>(act: impl Future<Output = T>) -> T {
         .block_on(act)
 }
 
-fn run(seed: u64, rules: Rules) -> Schedule {
+fn run(seed: u64, rules: ScheduleRules) -> Schedule {
     println!("seed {seed}");
     on_paused_clock(async {
         let schedule = Schedule::start(seed, rules).await;
@@ -270,7 +270,7 @@ fn seeds() -> std::ops::Range<u64> {
 }
 
 /// Shows that there is a schedule on which two lead.
-fn breaks(rules: Rules) {
+fn breaks(rules: ScheduleRules) {
     let schedule = seeds()
         .map(|seed| run(seed, rules))
         .find(|schedule| schedule.overlaps.get() > 0);
@@ -311,7 +311,7 @@ fn a_seed_repeats_its_schedule() {
 
 #[test]
 fn without_versions_two_lead() {
-    breaks(Rules {
+    breaks(ScheduleRules {
         versions: false,
         ..OURS
     });
@@ -319,7 +319,7 @@ fn without_versions_two_lead() {
 
 #[test]
 fn a_deadline_longer_than_the_lease_lets_two_lead() {
-    breaks(Rules {
+    breaks(ScheduleRules {
         renew_deadline: LEASE_DURATION + RETRY_PERIOD,
         ..OURS
     });
@@ -329,7 +329,7 @@ fn a_deadline_longer_than_the_lease_lets_two_lead() {
 fn somebody_who_deletes_the_lease_can_make_two_lead_for_a_while() {
     // As with client-go: who has not seen the last renewal knows nothing of it. What the two write
     // names its version.
-    breaks(Rules {
+    breaks(ScheduleRules {
         kept: false,
         ..OURS
     });
@@ -337,10 +337,10 @@ fn somebody_who_deletes_the_lease_can_make_two_lead_for_a_while() {
 
 #[tokio::test(start_paused = true)]
 async fn a_fence_that_counted_from_the_answer_would_be_open_for_too_long() {
-    let bed = Bed::behind(&LossyNetwork::new(
+    let bed = ElectionBed::behind(&LossyNetwork::new(
         serve(vec![]).await,
         0,
-        Conditions {
+        NetworkConditions {
             longest: Duration::ZERO,
             ..GOOD
         },
@@ -383,7 +383,7 @@ fn whoever_leads_no_more_is_followed_in_time() {
 /// Leaders that are stopped or killed, one after the other.
 async fn followed(seed: u64) {
     let network = LossyNetwork::new(serve(vec![]).await, seed, GOOD);
-    let bed = Bed::behind(&network);
+    let bed = ElectionBed::behind(&network);
     let mut replicas: Vec<_> = (0..REPLICAS)
         .map(|number| bed.replica(&number.to_string(), settings(LEASE_DURATION)))
         .collect();

@@ -11,11 +11,11 @@ use tokio::time::Instant;
 use tracing::instrument::WithSubscriber;
 use tracing_subscriber::layer::SubscriberExt;
 
-use crate::bed::{Bed, GARDEN, LEASE, LEASES, quick, soon};
+use crate::bed::{ElectionBed, GARDEN, LEASE, LEASES, quick, soon};
 
 #[tokio::test]
 async fn a_lease_that_does_not_exist_is_created() {
-    let bed = Bed::start().await;
+    let bed = ElectionBed::start().await;
     let replica = bed.replica("one", quick());
     replica.leads().await;
     let lease = bed.lease();
@@ -39,7 +39,7 @@ async fn a_lease_that_does_not_exist_is_created() {
 
 #[tokio::test]
 async fn a_candidate_whose_creation_was_not_answered_leads_by_it() {
-    let bed = Bed::start().await;
+    let bed = ElectionBed::start().await;
     bed.server
         .faults()
         .add(When::verb("create", LEASES).once(), Fault::CloseAfter);
@@ -51,7 +51,7 @@ async fn a_candidate_whose_creation_was_not_answered_leads_by_it() {
 
 #[tokio::test]
 async fn of_two_candidates_one_leads_and_the_other_watches() {
-    let bed = Bed::start().await;
+    let bed = ElectionBed::start().await;
     let (one, two) = (bed.replica("one", quick()), bed.replica("two", quick()));
     bed.asked("watch", 1).await;
     bed.asked("update", 20).await;
@@ -70,7 +70,7 @@ async fn of_two_candidates_one_leads_and_the_other_watches() {
 
 #[tokio::test]
 async fn a_lease_that_is_given_up_is_taken_at_once_by_the_one_that_waits() {
-    let bed = Bed::start().await;
+    let bed = ElectionBed::start().await;
     let slow = || {
         let mut slow = quick();
         (slow.lease_duration, slow.renew_deadline, slow.retry_period) =
@@ -93,7 +93,7 @@ async fn a_lease_that_is_given_up_is_taken_at_once_by_the_one_that_waits() {
 
 #[tokio::test]
 async fn a_dead_leader_is_followed_when_its_lease_has_expired_and_no_sooner() {
-    let bed = Bed::start().await;
+    let bed = ElectionBed::start().await;
     let one = bed.replica("one", quick());
     one.leads().await;
     let two = bed.replica("two", quick());
@@ -115,7 +115,7 @@ async fn a_dead_leader_is_followed_when_its_lease_has_expired_and_no_sooner() {
 #[tokio::test]
 async fn a_holder_whose_clock_is_wrong_is_left_alone_for_its_lease_duration_as_seen_from_here() {
     for stamp in ["1999-01-01T00:00:00.000000Z", "2999-01-01T00:00:00.000000Z"] {
-        let bed = Bed::start().await;
+        let bed = ElectionBed::start().await;
         bed.hold("other", 2, stamp);
         let begin = Instant::now();
         let replica = bed.replica("one", quick());
@@ -134,7 +134,7 @@ async fn a_holder_whose_clock_is_wrong_is_left_alone_for_its_lease_duration_as_s
 
 #[tokio::test]
 async fn a_lease_that_vanishes_while_another_holds_it_is_made_again_only_after_his_time() {
-    let bed = Bed::start().await;
+    let bed = ElectionBed::start().await;
     bed.hold("other", 2, "2026-01-01T00:00:00.000000Z");
     let begin = Instant::now();
     let replica = bed.replica("one", quick());
@@ -157,7 +157,7 @@ async fn a_lease_that_vanishes_while_another_holds_it_is_made_again_only_after_h
 
 #[tokio::test]
 async fn a_holder_that_makes_a_vanished_lease_again_is_respected() {
-    let bed = Bed::start().await;
+    let bed = ElectionBed::start().await;
     bed.hold("other", 2, "2026-01-01T00:00:00.000000Z");
     let replica = bed.replica("one", quick());
     bed.asked("watch", 1).await;
@@ -182,7 +182,7 @@ async fn a_holder_that_makes_a_vanished_lease_again_is_respected() {
 #[tokio::test]
 async fn without_a_watch_the_lease_is_looked_at_in_the_rhythm_of_the_retry_period() {
     for fault in [Fault::status(500), Fault::Stall, Fault::CloseBefore] {
-        let bed = Bed::start().await;
+        let bed = ElectionBed::start().await;
         bed.server
             .faults()
             .add(When::verb("watch", LEASES), fault.clone());
@@ -203,7 +203,7 @@ async fn without_a_watch_the_lease_is_looked_at_in_the_rhythm_of_the_retry_perio
 
 #[tokio::test]
 async fn broken_watches_and_forgotten_versions_do_not_hide_a_free_lease() {
-    let bed = Bed::start().await;
+    let bed = ElectionBed::start().await;
     let one = bed.replica("one", quick());
     one.leads().await;
     let two = bed.replica("two", quick());
@@ -222,7 +222,7 @@ async fn broken_watches_and_forgotten_versions_do_not_hide_a_free_lease() {
 
 #[tokio::test]
 async fn a_candidate_that_never_led_leaves_the_lease_as_it_is() {
-    let bed = Bed::start().await;
+    let bed = ElectionBed::start().await;
     bed.hold("other", 3600, "2026-01-01T00:00:00.000000Z");
     let before = bed.server.store().get(LEASES, GARDEN, LEASE);
     let replica = bed.replica("one", quick());
@@ -234,7 +234,7 @@ async fn a_candidate_that_never_led_leaves_the_lease_as_it_is() {
 
 #[tokio::test]
 async fn a_lease_that_cannot_be_read_is_logged_with_the_causes() {
-    let bed = Bed::start().await;
+    let bed = ElectionBed::start().await;
     bed.server
         .faults()
         .add(When::verb("get", LEASES).once(), Fault::CloseBefore);

@@ -36,7 +36,7 @@ fn answered(record: &Record, verb: &str) -> bool {
     record.verb == verb && record.resource == "secrets" && record.status == Some(200)
 }
 
-struct Bed {
+struct ViewBed {
     server: MemoryApi,
     view: Arc<View<()>>,
     changes: mpsc::Receiver<Key>,
@@ -44,7 +44,7 @@ struct Bed {
     task: JoinHandle<()>,
 }
 
-impl Bed {
+impl ViewBed {
     /// A view of all Secrets, filled with one; `url` leads to the server.
     async fn start(server: MemoryApi, url: &str) -> Self {
         let secret = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"namespace": "a", "name": "one"}});
@@ -115,7 +115,7 @@ impl Bed {
 async fn what_a_view_has_handed_out_stays_as_it_was_and_is_the_same_until_something_changes() {
     let server = server(Options::default()).await;
     let url = server.url();
-    let mut bed = Bed::start(server, &url).await;
+    let mut bed = ViewBed::start(server, &url).await;
     let before = bed.view.all_in("a");
     assert!(
         Arc::ptr_eq(&before, &bed.view.all_in("a")),
@@ -159,7 +159,7 @@ async fn a_bookmark_changes_nothing() {
     };
     let server = server(options).await;
     let url = server.url();
-    let mut bed = Bed::start(server, &url).await;
+    let mut bed = ViewBed::start(server, &url).await;
     // A watch of our own that begins now is notified no sooner than the view's.
     let own: Api<Secret> = Api::all(client(&bed.server.kubeconfig(TOKEN)).await);
     let version = bed.server.store().revision().to_string();
@@ -203,7 +203,7 @@ async fn an_error_inside_of_a_watch_restarts_it() {
     // Fault 9: an ERROR event that says 410, and bytes that are no event.
     let server = server(Options::default()).await;
     let url = server.url();
-    let mut bed = Bed::start(server, &url).await;
+    let mut bed = ViewBed::start(server, &url).await;
     for round in 2..4 {
         if round == 2 {
             let pod = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"namespace": "a", "name": "p"}});
@@ -269,7 +269,7 @@ async fn a_watch_that_is_silent_for_four_minutes_is_restarted() {
     let url = format!("https://{}", listener.local_addr().unwrap());
     let frozen = Arc::new(AtomicBool::new(false));
     let relay = tokio::spawn(relay(listener, server.address(), frozen.clone()));
-    let mut bed = Bed::start(server, &url).await;
+    let mut bed = ViewBed::start(server, &url).await;
     // What comes through the watch shows that it has begun.
     bed.server
         .store()
@@ -312,7 +312,7 @@ async fn a_watch_without_an_event_or_a_bookmark_goes_on_as_if_nothing_had_been()
     })
     .await;
     let url = server.url();
-    let mut bed = Bed::start(server, &url).await;
+    let mut bed = ViewBed::start(server, &url).await;
     let live_since = bed.view.live_since();
     for watches in 1..4 {
         bed.asked("watch", watches).await;
@@ -384,7 +384,7 @@ fn nothing() -> Fault {
 async fn a_watch_that_ends_as_soon_as_it_is_open_is_broken_and_opened_again_after_growing_waits() {
     let server = server(Options::default()).await;
     let url = server.url();
-    let mut bed = Bed::start(server, &url).await;
+    let mut bed = ViewBed::start(server, &url).await;
     let empty = bed
         .server
         .faults()
@@ -421,7 +421,7 @@ async fn an_api_server_that_asks_for_time_gets_it_and_the_watch_goes_on_without_
     for (retry_after, expected) in [(Some("7"), 7), (None, 10), (Some("3600"), 60)] {
         let server = server(Options::default()).await;
         let url = server.url();
-        let mut bed = Bed::start(server, &url).await;
+        let mut bed = ViewBed::start(server, &url).await;
         let headers = retry_after
             .map(|seconds| ("retry-after".to_owned(), seconds.to_owned()))
             .into_iter()
@@ -462,7 +462,7 @@ async fn an_api_server_that_asks_for_time_gets_it_and_the_watch_goes_on_without_
 async fn an_ordinary_end_of_a_watch_interrupts_nothing() {
     let server = server(Options::default()).await;
     let url = server.url();
-    let mut bed = Bed::start(server, &url).await;
+    let mut bed = ViewBed::start(server, &url).await;
     let (live_since, read_at) = (bed.view.live_since(), bed.view.read_at());
     for round in 2..4 {
         let metadata = json!({"namespace": "a", "name": round.to_string()});

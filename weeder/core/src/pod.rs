@@ -10,14 +10,14 @@ pub struct PodSpec {
     #[serde(deserialize_with = "null_as_default")]
     pub restart_policy: RestartPolicy,
     #[serde(deserialize_with = "null_as_default")]
-    pub containers: Vec<Container>,
+    pub containers: Vec<ContainerSpec>,
     #[serde(deserialize_with = "null_as_default")]
-    pub init_containers: Vec<Container>,
+    pub init_containers: Vec<ContainerSpec>,
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
-pub struct Container {
+pub struct ContainerSpec {
     pub name: String,
     /// Overrules the pod's. Its rules for exit codes are not read: a container that only they
     /// restart is left alone.

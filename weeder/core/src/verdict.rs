@@ -4,7 +4,7 @@
 use kube_core::ObjectMeta;
 
 use crate::config::{Service, ServiceName};
-use crate::pod::{Container, ContainerStatus, PodSpec, PodStatus, RestartPolicy};
+use crate::pod::{ContainerSpec, ContainerStatus, PodSpec, PodStatus, RestartPolicy};
 use crate::selector::Labels;
 
 const CRASH_LOOP: &str = "CrashLoopBackOff";
@@ -116,7 +116,7 @@ fn crash_loop(spec: &PodSpec, status: &PodStatus) -> Option<CrashLoop> {
 /// restarted at once. `policy` holds for containers without one of their own.
 fn restarted(
     statuses: &[ContainerStatus],
-    containers: &[Container],
+    containers: &[ContainerSpec],
     policy: RestartPolicy,
 ) -> impl Iterator<Item = Termination> {
     statuses.iter().filter_map(move |status| {

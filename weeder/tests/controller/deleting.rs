@@ -12,11 +12,11 @@ use weeder::delete::{DeleteResult, delete};
 use weeder_core::deletion::{Deletion, Outcome};
 
 use crate::log::hear;
-use crate::seed::{Seed, healthy, pod};
+use crate::seed::{WeederSeed, healthy, pod};
 
 /// A seed with one pod, and the deletion of it as it is now.
-async fn seed() -> (Seed, Deletion) {
-    let seed = Seed::start().await;
+async fn seed() -> (WeederSeed, Deletion) {
+    let seed = WeederSeed::start().await;
     seed.apply(pod("a", "p", "apiserver"));
     let stored = seed.server.store().get("pods", "a", "p").unwrap();
     let [uid, resource_version] = ["uid", "resourceVersion"]

@@ -4,11 +4,11 @@ use common::leader_election::Role;
 use serde_json::json;
 use testbed::api::{Fault, Network, When};
 
-use crate::seed::{ETCD, SLICES, Seed, healthy, pod, soon};
+use crate::seed::{ETCD, SLICES, WeederSeed, healthy, pod, soon};
 
 #[tokio::test]
 async fn a_watch_that_ends_is_begun_again() {
-    let seed = Seed::start().await;
+    let seed = WeederSeed::start().await;
     let weeder = seed.start_weeder().await;
     seed.recover("a", ETCD);
     seed.settle().await;
@@ -21,7 +21,7 @@ async fn a_watch_that_ends_is_begun_again() {
 
 #[tokio::test]
 async fn after_a_broken_watch_only_changed_endpoints_open_a_window() {
-    let seed = Seed::start().await;
+    let seed = WeederSeed::start().await;
     // Another deletion for the same owner shows another window.
     let weeder = seed
         .start_weeder_with("maxDeletionsPerOwner: 1", Role::Alone)
@@ -52,7 +52,7 @@ async fn after_a_broken_watch_only_changed_endpoints_open_a_window() {
 
 #[tokio::test]
 async fn a_watch_that_goes_on_where_it_was_cut_misses_nothing_and_invents_nothing() {
-    let seed = Seed::start().await;
+    let seed = WeederSeed::start().await;
     let weeder = seed
         .start_weeder_with("maxDeletionsPerOwner: 1", Role::Alone)
         .await;
@@ -75,7 +75,7 @@ async fn a_watch_that_goes_on_where_it_was_cut_misses_nothing_and_invents_nothin
 
 #[tokio::test]
 async fn an_expired_watch_is_followed_by_a_list_and_no_false_recovery() {
-    let seed = Seed::start().await;
+    let seed = WeederSeed::start().await;
     let weeder = seed
         .start_weeder_with("maxDeletionsPerOwner: 1", Role::Alone)
         .await;
@@ -98,7 +98,7 @@ async fn an_expired_watch_is_followed_by_a_list_and_no_false_recovery() {
 
 #[tokio::test]
 async fn throttling_and_server_errors_are_overcome_while_the_window_is_open() {
-    let seed = Seed::start().await;
+    let seed = WeederSeed::start().await;
     let weeder = seed.start_weeder().await;
     let faults = seed.server.faults();
     let of = |name: &'static str| {
@@ -120,7 +120,7 @@ async fn throttling_and_server_errors_are_overcome_while_the_window_is_open() {
 
 #[tokio::test]
 async fn what_is_forbidden_is_not_asked_for_again_and_again() {
-    let seed = Seed::start().await;
+    let seed = WeederSeed::start().await;
     let weeder = seed.start_weeder().await;
     seed.server.faults().add(
         When::matches(|record| record.verb == "delete" && record.name == "p"),
@@ -138,7 +138,7 @@ async fn what_is_forbidden_is_not_asked_for_again_and_again() {
 
 #[tokio::test]
 async fn an_object_that_cannot_be_understood_harms_no_other() {
-    let seed = Seed::start().await;
+    let seed = WeederSeed::start().await;
     let mut broken = pod("a", "broken", "apiserver");
     broken["status"]["containerStatuses"] = json!("text");
     seed.apply(broken.clone());
@@ -156,7 +156,7 @@ async fn an_object_that_cannot_be_understood_harms_no_other() {
 
 #[tokio::test]
 async fn an_outage_longer_than_the_window_ends_quietly_and_the_next_recovery_works() {
-    let seed = Seed::start().await;
+    let seed = WeederSeed::start().await;
     let weeder = seed
         .start_weeder_with("watchDuration: 5s", Role::Alone)
         .await;
@@ -183,7 +183,7 @@ async fn an_outage_longer_than_the_window_ends_quietly_and_the_next_recovery_wor
 
 #[tokio::test]
 async fn a_pod_that_got_well_during_an_outage_is_not_deleted_when_its_service_is_seen_first() {
-    let seed = Seed::start().await;
+    let seed = WeederSeed::start().await;
     let weeder = seed.start_weeder().await;
     seed.apply(pod("a", "p", "apiserver"));
     seed.slice("a", ETCD, &[("endpoint", false)]);
@@ -209,7 +209,7 @@ async fn a_pod_that_got_well_during_an_outage_is_not_deleted_when_its_service_is
 
 #[tokio::test]
 async fn an_open_window_deletes_nothing_while_its_service_is_not_seen() {
-    let seed = Seed::start().await;
+    let seed = WeederSeed::start().await;
     let weeder = seed.start_weeder().await;
     seed.recover("a", ETCD);
     seed.settle().await;

@@ -6,11 +6,11 @@ use common::leader_election::Role;
 use serde_json::json;
 use testbed::api::{Fault, Network, When};
 
-use crate::seed::{ETCD, Seed, pod, soon};
+use crate::seed::{ETCD, WeederSeed, pod, soon};
 
 #[tokio::test]
 async fn windows_and_deletions_are_counted() {
-    let seed = Seed::start().await;
+    let seed = WeederSeed::start().await;
     let weeder = seed.start_weeder().await;
     let of = |name: &'static str| {
         When::matches(move |record| record.verb == "delete" && record.name == name)
@@ -58,7 +58,7 @@ async fn windows_and_deletions_are_counted() {
 
 #[tokio::test]
 async fn broken_watches_and_unreadable_objects_are_counted() {
-    let seed = Seed::start().await;
+    let seed = WeederSeed::start().await;
     let mut broken = pod("a", "broken", "apiserver");
     broken["status"] = json!(8);
     seed.apply(broken);
@@ -79,7 +79,7 @@ async fn broken_watches_and_unreadable_objects_are_counted() {
 
 #[tokio::test]
 async fn it_is_ready_once_all_is_known_and_live_without_any_api_server() {
-    let seed = Seed::start().await;
+    let seed = WeederSeed::start().await;
     seed.server.set_network(Network::Refused);
     let weeder = seed.start_weeder_with("", Role::Alone).await;
     let heartbeat = &weeder.instruments.heartbeat;

@@ -7,12 +7,12 @@ use common::flags::LeaderElection;
 use common::leader_election::LeaderElector;
 use testbed::api::Record;
 
-use crate::seed::{ETCD, Seed, pod};
+use crate::seed::{ETCD, WeederSeed, pod};
 
 #[tokio::test]
 async fn without_leadership_all_is_watched_and_nothing_deleted_and_with_it_each_ready_service_opens_a_window()
  {
-    let seed = Seed::start().await;
+    let seed = WeederSeed::start().await;
     let settings = LeaderElection {
         enabled: true,
         namespace: "garden".to_owned(),
@@ -50,7 +50,7 @@ async fn without_leadership_all_is_watched_and_nothing_deleted_and_with_it_each_
 
 #[tokio::test]
 async fn nothing_is_deleted_after_the_end() {
-    let seed = Seed::start().await;
+    let seed = WeederSeed::start().await;
     let weeder = seed.start_weeder().await;
     seed.recover("a", ETCD);
     seed.settle().await;

@@ -6,14 +6,14 @@ use serde_json::{Value, json};
 use testbed::api::{Fault, When};
 use tokio::time::Instant;
 
-use crate::seed::{ETCD, Seed, healthy, pod, soon, terminated};
+use crate::seed::{ETCD, WeederSeed, healthy, pod, soon, terminated};
 
 /// How long a DELETE is held up for something to happen meanwhile: well below the weeder's patience
 /// of 10 s.
 const MEANWHILE: Duration = Duration::from_secs(5);
 
 /// Lets a DELETE of a crash-looping pod be under way, whose answer takes a while.
-async fn a_slow_delete(seed: &Seed, pod: Value) {
+async fn a_slow_delete(seed: &WeederSeed, pod: Value) {
     seed.server
         .faults()
         .add(When::verb("delete", "pods").once(), Fault::Delay(MEANWHILE));
@@ -30,7 +30,7 @@ async fn a_slow_delete(seed: &Seed, pod: Value) {
 
 #[tokio::test]
 async fn only_crash_looping_pods_are_deleted_also_when_they_begin_to_crash_later() {
-    let seed = Seed::start().await;
+    let seed = WeederSeed::start().await;
     let weeder = seed.start_weeder().await;
     seed.apply(pod("a", "crashing", "apiserver"));
     seed.apply(healthy("a", "well", "apiserver"));
@@ -45,7 +45,7 @@ async fn only_crash_looping_pods_are_deleted_also_when_they_begin_to_crash_later
 
 #[tokio::test]
 async fn a_pod_that_crashes_in_an_init_container_is_deleted() {
-    let seed = Seed::start().await;
+    let seed = WeederSeed::start().await;
     let weeder = seed.start_weeder().await;
     let mut init = pod("a", "p", "apiserver");
     init["status"] = json!({"initContainerStatuses": init["status"]["containerStatuses"]});
@@ -57,7 +57,7 @@ async fn a_pod_that_crashes_in_an_init_container_is_deleted() {
 
 #[tokio::test]
 async fn a_pod_whose_container_stays_terminated_for_a_second_is_deleted() {
-    let seed = Seed::start().await;
+    let seed = WeederSeed::start().await;
     let weeder = seed.start_weeder().await;
     seed.recover("a", ETCD);
     seed.settle().await;
@@ -74,7 +74,7 @@ async fn a_pod_whose_container_stays_terminated_for_a_second_is_deleted() {
 
 #[tokio::test]
 async fn a_pod_whose_container_ended_before_its_watch_and_window_began_is_deleted() {
-    let seed = Seed::start().await;
+    let seed = WeederSeed::start().await;
     seed.apply(terminated("a", "p", 7, 0));
     let weeder = seed.start_weeder().await;
     seed.recover("a", ETCD);
@@ -84,7 +84,7 @@ async fn a_pod_whose_container_ended_before_its_watch_and_window_began_is_delete
 
 #[tokio::test]
 async fn what_is_restarted_at_once_or_has_ended_well_is_left_alone() {
-    let seed = Seed::start().await;
+    let seed = WeederSeed::start().await;
     let weeder = seed.start_weeder().await;
     seed.recover("a", ETCD);
     let mut done = terminated("a", "done", 3, 0);
@@ -108,7 +108,7 @@ async fn what_is_restarted_at_once_or_has_ended_well_is_left_alone() {
 
 #[tokio::test]
 async fn a_kubelet_that_restarts_the_container_before_the_delete_arrives_wins() {
-    let seed = Seed::start().await;
+    let seed = WeederSeed::start().await;
     let weeder = seed.start_weeder().await;
     a_slow_delete(&seed, terminated("a", "p", 1, 1)).await;
     seed.apply(healthy("a", "p", "apiserver"));
@@ -123,7 +123,7 @@ async fn a_kubelet_that_restarts_the_container_before_the_delete_arrives_wins() 
 
 #[tokio::test]
 async fn pods_that_nobody_makes_again_or_that_end_already_are_left_alone() {
-    let seed = Seed::start().await;
+    let seed = WeederSeed::start().await;
     let weeder = seed.start_weeder().await;
     let mut bare = pod("a", "bare", "apiserver");
     bare["metadata"]["ownerReferences"] = json!([]);
@@ -146,7 +146,7 @@ async fn pods_that_nobody_makes_again_or_that_end_already_are_left_alone() {
 
 #[tokio::test]
 async fn a_new_pod_of_the_same_name_survives_a_delete_that_was_meant_for_the_old_one() {
-    let seed = Seed::start().await;
+    let seed = WeederSeed::start().await;
     let weeder = seed.start_weeder().await;
     a_slow_delete(&seed, pod("a", "p", "apiserver")).await;
     seed.server.store().delete("pods", "a", "p").unwrap();
@@ -160,7 +160,7 @@ async fn a_new_pod_of_the_same_name_survives_a_delete_that_was_meant_for_the_old
 
 #[tokio::test]
 async fn a_pod_that_gets_well_while_its_delete_is_on_the_way_is_left_alone() {
-    let seed = Seed::start().await;
+    let seed = WeederSeed::start().await;
     let weeder = seed.start_weeder().await;
     a_slow_delete(&seed, pod("a", "p", "apiserver")).await;
     seed.apply(healthy("a", "p", "apiserver"));
@@ -175,7 +175,7 @@ async fn a_pod_that_gets_well_while_its_delete_is_on_the_way_is_left_alone() {
 
 #[tokio::test]
 async fn a_delete_whose_answer_was_lost_counts() {
-    let seed = Seed::start().await;
+    let seed = WeederSeed::start().await;
     let weeder = seed
         .start_weeder_with(
             "maxDeletionsPerOwner: 1",
@@ -200,7 +200,7 @@ async fn a_delete_whose_answer_was_lost_counts() {
 
 #[tokio::test]
 async fn a_pod_that_somebody_else_has_deleted_is_done_with() {
-    let seed = Seed::start().await;
+    let seed = WeederSeed::start().await;
     let weeder = seed.start_weeder().await;
     a_slow_delete(&seed, pod("a", "p", "apiserver")).await;
     seed.server.store().delete("pods", "a", "p").unwrap();
@@ -212,7 +212,7 @@ async fn a_pod_that_somebody_else_has_deleted_is_done_with() {
 
 #[tokio::test]
 async fn a_limit_holds_for_each_owner_and_window() {
-    let seed = Seed::start().await;
+    let seed = WeederSeed::start().await;
     let weeder = seed
         .start_weeder_with(
             "maxDeletionsPerOwner: 1",

@@ -13,9 +13,9 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 use crate::log::{self, TOKEN};
-use crate::seed::{ETCD, SLICES, Seed, gardeners, pod, soon};
+use crate::seed::{ETCD, SLICES, WeederSeed, gardeners, pod, soon};
 
-struct Process {
+struct WeederProcess {
     task: JoinHandle<anyhow::Result<()>>,
     stop: CancellationToken,
     files: TempDir,
@@ -24,12 +24,12 @@ struct Process {
     health: String,
 }
 
-impl Process {
-    fn start(seed: &Seed) -> Self {
+impl WeederProcess {
+    fn start(seed: &WeederSeed) -> Self {
         Self::start_with(seed, &[])
     }
 
-    fn start_with(seed: &Seed, flags: &[&str]) -> Self {
+    fn start_with(seed: &WeederSeed, flags: &[&str]) -> Self {
         let files = tempfile::tempdir().unwrap();
         let path = |name: &str| files.path().join(name);
         std::fs::write(path("config.yaml"), gardeners("")).unwrap();
@@ -97,9 +97,9 @@ impl Process {
 }
 
 /// A process that leads and knows all.
-async fn started() -> (Seed, Process) {
-    let seed = Seed::start().await;
-    let process = Process::start(&seed);
+async fn started() -> (WeederSeed, WeederProcess) {
+    let seed = WeederSeed::start().await;
+    let process = WeederProcess::start(&seed);
     seed.watched(1).await;
     process
         .shows(r#"leader_election_master_status{name="dwd-weeder-leader-election"} 1"#)
@@ -127,12 +127,12 @@ async fn metrics_health_and_readiness_are_served() {
 #[tokio::test]
 async fn a_weeder_that_cannot_list_something_it_works_by_shows_that_it_is_blind() {
     for resource in ["pods", SLICES] {
-        let seed = Seed::start().await;
+        let seed = WeederSeed::start().await;
         let refused = seed
             .server
             .faults()
             .add(When::verb("list", resource), Fault::status(503));
-        let process = Process::start(&seed);
+        let process = WeederProcess::start(&seed);
         soon("a refused list", seed.server.faults().met(refused, 1)).await;
         process
             .shows(r#"leader_election_master_status{name="dwd-weeder-leader-election"} 1"#)
@@ -146,8 +146,8 @@ async fn a_weeder_that_cannot_list_something_it_works_by_shows_that_it_is_blind(
 
 #[tokio::test]
 async fn a_dry_run_says_what_it_would_delete_once_and_writes_nothing() {
-    let seed = Seed::start().await;
-    let process = Process::start_with(&seed, &["--dry-run"]);
+    let seed = WeederSeed::start().await;
+    let process = WeederProcess::start_with(&seed, &["--dry-run"]);
     seed.watched(1).await;
     seed.apply(pod("a", "p", "apiserver"));
     seed.recover("a", ETCD);

@@ -2,18 +2,18 @@
 
 use common::leader_election::Role;
 
-use crate::seed::{ETCD, SLICES, Seed, pod, soon};
+use crate::seed::{ETCD, SLICES, WeederSeed, pod, soon};
 
 /// The metric of first windows, which only a start opens.
 const STARTED: &str = r#"dwd_weeder_windows_opened_total{reason="start"}"#;
 
-fn lists(seed: &Seed) -> usize {
+fn lists(seed: &WeederSeed) -> usize {
     seed.server.requests().count(|record| record.verb == "list")
 }
 
 #[tokio::test]
 async fn another_limit_is_applied_in_an_open_window_and_nothing_is_listed_again() {
-    let seed = Seed::start().await;
+    let seed = WeederSeed::start().await;
     let weeder = seed
         .start_weeder_with("maxDeletionsPerOwner: 1", Role::Alone)
         .await;
@@ -30,7 +30,7 @@ async fn another_limit_is_applied_in_an_open_window_and_nothing_is_listed_again(
 
 #[tokio::test]
 async fn other_selectors_are_applied_without_first_windows_and_open_windows_go_on() {
-    let seed = Seed::start().await;
+    let seed = WeederSeed::start().await;
     let weeder = seed.start_weeder().await;
     seed.recover("a", ETCD);
     seed.settle().await;

@@ -23,18 +23,18 @@ pub const SLICES: &str = "endpointslices.discovery.k8s.io";
 pub const ETCD: &str = "etcd-main-client";
 pub const API: &str = "kube-apiserver";
 
-pub struct Seed {
+pub struct WeederSeed {
     pub server: MemoryApi,
 }
 
-pub struct Weeder {
+pub struct RunningWeeder {
     task: JoinHandle<()>,
     cancel: CancellationToken,
     configs: watch::Sender<Arc<weeder_core::config::Config>>,
     pub instruments: Instruments,
 }
 
-impl Weeder {
+impl RunningWeeder {
     /// Asks it to end and waits until it has. It has shown no credential.
     pub async fn end(self) {
         log::check(&self.shown().join("\n"));
@@ -108,7 +108,7 @@ pub async fn soon<T>(what: &str, future: impl Future<Output = T>) -> T {
         .unwrap_or_else(|_| panic!("awaited in vain: {what}"))
 }
 
-impl Seed {
+impl WeederSeed {
     pub async fn start() -> Self {
         rustls::crypto::ring::default_provider()
             .install_default()
@@ -131,12 +131,12 @@ impl Seed {
     }
 
     /// Gardener's config with another watchDuration, and these lines.
-    pub async fn start_weeder_with(&self, lines: &str, role: Role) -> Weeder {
+    pub async fn start_weeder_with(&self, lines: &str, role: Role) -> RunningWeeder {
         let (configs, receiver) = watch::channel(config(&gardeners(lines)));
         let (cancel, instruments) = (CancellationToken::new(), Instruments::default());
         let controller = Controller::new(self.client().await, receiver, role, instruments.clone());
         let task = tokio::spawn(controller.run(cancel.clone()));
-        Weeder {
+        RunningWeeder {
             task,
             cancel,
             configs,
@@ -145,7 +145,7 @@ impl Seed {
     }
 
     /// A weeder that has begun to watch.
-    pub async fn start_weeder(&self) -> Weeder {
+    pub async fn start_weeder(&self) -> RunningWeeder {
         let weeder = self.start_weeder_with("", Role::Alone).await;
         self.watched(1).await;
         weeder

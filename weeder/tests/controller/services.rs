@@ -1,10 +1,10 @@
 //! Which Services' recoveries are acted upon.
 
-use crate::seed::{API, ETCD, Seed, pod};
+use crate::seed::{API, ETCD, WeederSeed, pod};
 
 #[tokio::test]
 async fn a_recovery_restarts_the_dependants_of_that_service_only() {
-    let seed = Seed::start().await;
+    let seed = WeederSeed::start().await;
     let weeder = seed.start_weeder().await;
     seed.apply(pod("a", "kube-apiserver-1", "apiserver"));
     seed.apply(pod("a", "kube-controller-manager-1", "controller-manager"));
@@ -32,7 +32,7 @@ async fn a_recovery_restarts_the_dependants_of_that_service_only() {
 
 #[tokio::test]
 async fn other_services_and_slices_without_a_service_are_not_acted_upon() {
-    let seed = Seed::start().await;
+    let seed = WeederSeed::start().await;
     let weeder = seed.start_weeder().await;
     seed.apply(pod("a", "p", "apiserver"));
     seed.recover("a", "etcd-events-client");
@@ -50,7 +50,7 @@ async fn other_services_and_slices_without_a_service_are_not_acted_upon() {
 
 #[tokio::test]
 async fn a_service_at_zero_endpoints_is_not_ready_and_opens_a_window_on_the_way_back() {
-    let seed = Seed::start().await;
+    let seed = WeederSeed::start().await;
     let weeder = seed.start_weeder().await;
     seed.slice("a", API, &[("one", true)]);
     seed.slice("a", API, &[("one", false)]);
@@ -69,7 +69,7 @@ async fn a_service_at_zero_endpoints_is_not_ready_and_opens_a_window_on_the_way_
 
 #[tokio::test]
 async fn one_ready_member_of_three_is_enough() {
-    let seed = Seed::start().await;
+    let seed = WeederSeed::start().await;
     let weeder = seed.start_weeder().await;
     seed.apply(pod("a", "p", "apiserver"));
     seed.slice("a", ETCD, &[("0", false), ("1", false), ("2", false)]);
@@ -80,7 +80,7 @@ async fn one_ready_member_of_three_is_enough() {
 
 #[tokio::test]
 async fn two_slices_of_a_service_are_one_recovery() {
-    let seed = Seed::start().await;
+    let seed = WeederSeed::start().await;
     let weeder = seed.start_weeder().await;
     for pods in ["p", "q"] {
         seed.apply(pod("a", pods, "apiserver"));
@@ -96,7 +96,7 @@ async fn two_slices_of_a_service_are_one_recovery() {
 
 #[tokio::test]
 async fn while_a_service_is_down_its_dependants_are_left_alone() {
-    let seed = Seed::start().await;
+    let seed = WeederSeed::start().await;
     let weeder = seed.start_weeder().await;
     seed.recover("a", ETCD);
     seed.apply(pod("a", "before", "apiserver"));

@@ -3,12 +3,12 @@
 use testbed::api::Record;
 use tokio::time::Instant;
 
-use crate::seed::{API, ETCD, SLICES, Seed, healthy, pod, soon};
+use crate::seed::{API, ETCD, SLICES, WeederSeed, healthy, pod, soon};
 
 const SHOOTS: usize = 300;
 
 /// Each shoot has two Services and four pods.
-fn fill(seed: &Seed) {
+fn fill(seed: &WeederSeed) {
     for shoot in 0..SHOOTS {
         let namespace = format!("shoot--garden--{shoot}");
         seed.slice(&namespace, ETCD, &[("etcd-main-0", true)]);
@@ -22,7 +22,7 @@ fn fill(seed: &Seed) {
 
 #[tokio::test]
 async fn a_start_costs_few_requests_and_none_that_is_forbidden() {
-    let seed = Seed::start().await;
+    let seed = WeederSeed::start().await;
     fill(&seed);
     let weeder = seed.start_weeder().await;
     seed.settle().await;
@@ -49,7 +49,7 @@ async fn a_start_costs_few_requests_and_none_that_is_forbidden() {
 
 #[tokio::test]
 async fn the_api_server_is_asked_for_no_more_than_the_selectors_need() {
-    let seed = Seed::start().await;
+    let seed = WeederSeed::start().await;
     let weeder = seed.start_weeder().await;
     let lists = seed.server.requests().all();
     let query = |resource: &str| {
@@ -81,7 +81,7 @@ async fn the_api_server_is_asked_for_no_more_than_the_selectors_need() {
 
 #[tokio::test]
 async fn a_recovery_is_acted_upon_at_once_while_the_first_windows_of_a_large_seed_open() {
-    let seed = Seed::start().await;
+    let seed = WeederSeed::start().await;
     fill(&seed);
     for shoot in 0..SHOOTS {
         seed.apply(pod(

@@ -19,12 +19,12 @@ const ETCD: &str = "etcd";
 const API: &str = "api";
 
 /// A seed in which time passes only as a test says.
-struct Seed {
+struct TestSeed {
     namespaces: Namespaces,
     now: Instant,
 }
 
-impl Seed {
+impl TestSeed {
     /// A seed without slices and pods on which this process leads.
     fn leading(limit: Option<u32>) -> Self {
         let mut seed = Self::waiting(limit);

@@ -128,9 +128,9 @@ fn selectors_of_nothing_have_no_say_in_what_is_common() {
 
 /// A requirement as its author wrote it, and what it means, word for word from Kubernetes'
 /// documentation.
-type Written = (String, &'static str, Vec<String>);
+type WrittenExpression = (String, &'static str, Vec<String>);
 
-fn holds((key, operator, values): &Written, labels: &Labels) -> bool {
+fn holds((key, operator, values): &WrittenExpression, labels: &Labels) -> bool {
     let label = labels.get(key);
     match *operator {
         "In" => label.is_some_and(|label| values.contains(label)),
@@ -140,13 +140,13 @@ fn holds((key, operator, values): &Written, labels: &Labels) -> bool {
     }
 }
 
-fn selects(selector: &[Written], labels: &Labels) -> bool {
+fn selects(selector: &[WrittenExpression], labels: &Labels) -> bool {
     selector
         .iter()
         .all(|requirement| holds(requirement, labels))
 }
 
-fn made(selector: &[Written]) -> Selector {
+fn made(selector: &[WrittenExpression]) -> Selector {
     Selector::all_of(
         selector
             .iter()
@@ -155,7 +155,7 @@ fn made(selector: &[Written]) -> Selector {
 }
 
 /// Reads a `labelSelector` back.
-fn read(text: &str) -> Vec<Written> {
+fn read(text: &str) -> Vec<WrittenExpression> {
     let mut rest = text;
     let mut requirements = Vec::new();
     while !rest.is_empty() {
@@ -187,7 +187,7 @@ fn read(text: &str) -> Vec<Written> {
     requirements
 }
 
-fn any_requirement() -> impl Strategy<Value = Written> {
+fn any_requirement() -> impl Strategy<Value = WrittenExpression> {
     let values = || prop::collection::vec(prop::sample::select(vec!["", "a", "b", "c"]), 1..3);
     let values = move || {
         values().prop_map(|values| values.into_iter().map(str::to_owned).collect::<Vec<_>>())
@@ -202,7 +202,7 @@ fn any_requirement() -> impl Strategy<Value = Written> {
         .prop_map(|(key, (operator, values))| (key.to_owned(), operator, values))
 }
 
-fn any_selector() -> impl Strategy<Value = Vec<Written>> {
+fn any_selector() -> impl Strategy<Value = Vec<WrittenExpression>> {
     prop::collection::vec(any_requirement(), 0..4)
 }
 

@@ -4,7 +4,7 @@ use super::*;
 
 #[test]
 fn a_deleted_pod_is_not_deleted_again_and_its_successor_is() {
-    let mut seed = Seed::leading(None);
+    let mut seed = TestSeed::leading(None);
     seed.slice("s", ETCD, &["e"]);
     seed.pod("a", "1", &[ETCD]);
     assert_eq!(seed.deleted(), ["1"]);
@@ -19,7 +19,7 @@ fn a_deleted_pod_is_not_deleted_again_and_its_successor_is() {
 
 #[test]
 fn the_end_of_a_deletion_says_nothing_about_the_successor_of_the_pod() {
-    let mut seed = Seed::leading(None);
+    let mut seed = TestSeed::leading(None);
     seed.slice("s", ETCD, &["e"]);
     seed.pod("a", "1", &[ETCD]);
     let first = seed.due();
@@ -30,7 +30,7 @@ fn the_end_of_a_deletion_says_nothing_about_the_successor_of_the_pod() {
 
 #[test]
 fn a_pod_that_was_gone_or_replaced_is_done_with() {
-    let mut seed = Seed::leading(None);
+    let mut seed = TestSeed::leading(None);
     seed.slice("s", ETCD, &["e"]);
     seed.pod("a", "1", &[ETCD]);
     assert_eq!(seed.deletes(Outcome::Gone), ["1"]);
@@ -40,7 +40,7 @@ fn a_pod_that_was_gone_or_replaced_is_done_with() {
 
 #[test]
 fn failures_are_tried_again_after_growing_waits_while_the_window_is_open() {
-    let mut seed = Seed::leading(None);
+    let mut seed = TestSeed::leading(None);
     seed.slice("s", ETCD, &["e"]);
     seed.pod("a", "1", &[ETCD]);
     assert_eq!(seed.deletes(Outcome::Retry(None)), ["1"]);
@@ -62,7 +62,7 @@ fn failures_are_tried_again_after_growing_waits_while_the_window_is_open() {
 
 #[test]
 fn the_api_server_says_how_long_to_wait_and_a_new_window_does_not() {
-    let mut seed = Seed::leading(None);
+    let mut seed = TestSeed::leading(None);
     seed.slice("s", ETCD, &["e"]);
     seed.pod("a", "1", &[ETCD]);
     assert_eq!(seed.deletes(Outcome::Retry(Some(40 * SECOND))), ["1"]);
@@ -75,7 +75,7 @@ fn the_api_server_says_how_long_to_wait_and_a_new_window_does_not() {
 
 #[test]
 fn what_was_refused_is_retried_seldom_and_at_once_after_a_change_of_the_pod_or_in_another_window() {
-    let mut seed = Seed::leading(None);
+    let mut seed = TestSeed::leading(None);
     seed.slice("s", ETCD, &["e"]);
     seed.pod("a", "1", &[ETCD]);
     assert_eq!(seed.deletes(Outcome::Refused), ["1"]);
@@ -93,7 +93,7 @@ fn what_was_refused_is_retried_seldom_and_at_once_after_a_change_of_the_pod_or_i
 
 #[test]
 fn a_right_that_is_given_back_in_mid_window_is_used_in_the_same_window() {
-    let mut seed = Seed::leading(Some(1));
+    let mut seed = TestSeed::leading(Some(1));
     seed.slice("s", ETCD, &["e"]);
     seed.pod("a", "1", &[ETCD]);
     for _ in 0..4 {
@@ -110,7 +110,7 @@ fn a_right_that_is_given_back_in_mid_window_is_used_in_the_same_window() {
 
 #[test]
 fn the_wait_after_a_refusal_grows_with_refusals_alone() {
-    let mut seed = Seed::leading(None);
+    let mut seed = TestSeed::leading(None);
     seed.slice("s", ETCD, &["e"]);
     seed.pod("a", "1", &[ETCD]);
     for (outcome, wait) in [
@@ -126,7 +126,7 @@ fn the_wait_after_a_refusal_grows_with_refusals_alone() {
 
 #[test]
 fn each_owner_loses_at_most_so_many_pods_in_one_window() {
-    let mut seed = Seed::leading(Some(2));
+    let mut seed = TestSeed::leading(Some(2));
     seed.slice("s", ETCD, &["e"]);
     for uid in ["1", "2", "3"] {
         seed.pod("a", uid, &[ETCD]);
@@ -148,7 +148,7 @@ fn each_owner_loses_at_most_so_many_pods_in_one_window() {
 
 #[test]
 fn deletions_that_did_not_happen_do_not_count() {
-    let mut seed = Seed::leading(Some(1));
+    let mut seed = TestSeed::leading(Some(1));
     seed.slice("s", ETCD, &["e"]);
     seed.pod("a", "1", &[ETCD]);
     seed.pod("b", "2", &[ETCD]);
@@ -162,7 +162,7 @@ fn deletions_that_did_not_happen_do_not_count() {
 
 #[test]
 fn a_deletion_that_may_have_happened_stays_counted_and_can_be_tried_again() {
-    let mut seed = Seed::leading(Some(1));
+    let mut seed = TestSeed::leading(Some(1));
     seed.slice("s", ETCD, &["e"]);
     seed.pod("a", "1", &[ETCD]);
     seed.pod("b", "2", &[ETCD]);
@@ -188,7 +188,7 @@ fn a_deletion_that_may_have_happened_stays_counted_and_can_be_tried_again() {
 
 #[test]
 fn what_an_answer_that_was_lost_counts_for_one_pod_it_does_not_count_for_its_successor() {
-    let mut seed = Seed::leading(Some(2));
+    let mut seed = TestSeed::leading(Some(2));
     seed.slice("s", ETCD, &["e"]);
     seed.pod("a", "1", &[ETCD]);
     assert_eq!(seed.deletes(Outcome::Unknown), ["1"]);
@@ -200,10 +200,10 @@ fn what_an_answer_that_was_lost_counts_for_one_pod_it_does_not_count_for_its_suc
 
 #[test]
 fn a_pod_that_has_changed_is_deleted_only_as_the_watch_shows_it_then() {
-    let mut seed = Seed::leading(Some(1));
+    let mut seed = TestSeed::leading(Some(1));
     seed.slice("s", ETCD, &["e"]);
     let show =
-        |seed: &mut Seed, version| seed.show("a", candidate_at(version, "1", "owner", &[ETCD]));
+        |seed: &mut TestSeed, version| seed.show("a", candidate_at(version, "1", "owner", &[ETCD]));
     show(&mut seed, "1");
     assert_eq!(seed.deletes(Outcome::Changed), ["1"]);
     seed.pass(60 * SECOND);
@@ -228,7 +228,7 @@ fn a_pod_that_has_changed_is_deleted_only_as_the_watch_shows_it_then() {
 #[test]
 fn a_pod_that_gets_well_and_crashes_again_is_not_sent_before_its_delete_has_ended_and_counts_once()
 {
-    let mut seed = Seed::leading(Some(1));
+    let mut seed = TestSeed::leading(Some(1));
     seed.slice("s", ETCD, &["e"]);
     seed.pod("a", "1", &[ETCD]);
     let first = seed.due();
@@ -249,7 +249,7 @@ fn a_pod_that_gets_well_and_crashes_again_is_not_sent_before_its_delete_has_ende
 
 #[test]
 fn a_pod_that_waits_for_two_services_has_the_room_of_either() {
-    let mut seed = Seed::leading(Some(1));
+    let mut seed = TestSeed::leading(Some(1));
     seed.slice("s", ETCD, &["e"]);
     seed.pod("a", "1", &[ETCD, API]);
     assert_eq!(seed.deleted(), ["1"]);
@@ -261,7 +261,7 @@ fn a_pod_that_waits_for_two_services_has_the_room_of_either() {
 
 #[test]
 fn deletions_in_flight_are_bounded_and_the_rest_follows() {
-    let mut seed = Seed::leading(None);
+    let mut seed = TestSeed::leading(None);
     for number in 0..MAX_IN_FLIGHT {
         seed.pod(
             &format!("one/{number:03}"),
@@ -291,7 +291,7 @@ fn deletions_in_flight_are_bounded_and_the_rest_follows() {
 
 #[test]
 fn what_waits_for_room_is_not_sent_once_its_window_has_closed() {
-    let mut seed = Seed::leading(None);
+    let mut seed = TestSeed::leading(None);
     for number in 0..=MAX_IN_FLIGHT {
         seed.pod(&format!("{number:03}"), &format!("{number}"), &[ETCD]);
     }
@@ -305,7 +305,7 @@ fn what_waits_for_room_is_not_sent_once_its_window_has_closed() {
 
 #[test]
 fn an_outage_longer_than_the_window_ends_in_nothing() {
-    let mut seed = Seed::leading(None);
+    let mut seed = TestSeed::leading(None);
     seed.slice("s", ETCD, &["e"]);
     seed.pod("a", "1", &[ETCD]);
     let flying = seed.due();
@@ -318,7 +318,7 @@ fn an_outage_longer_than_the_window_ends_in_nothing() {
 
 #[test]
 fn pods_are_known_again_after_a_list_and_those_that_cannot_be_read_stay() {
-    let mut seed = Seed::leading(None);
+    let mut seed = TestSeed::leading(None);
     seed.pod("a", "1", &[ETCD]);
     seed.pod("b", "2", &[ETCD]);
     seed.pod("c", "3", &[ETCD]);
@@ -335,7 +335,7 @@ fn pods_are_known_again_after_a_list_and_those_that_cannot_be_read_stay() {
 
 #[test]
 fn a_deletion_that_did_not_happen_makes_no_room_in_a_later_window() {
-    let mut seed = Seed::leading(Some(1));
+    let mut seed = TestSeed::leading(Some(1));
     seed.slice("s", ETCD, &["e"]);
     seed.pod("a", "1", &[ETCD]);
     let first = seed.due();
@@ -350,7 +350,7 @@ fn a_deletion_that_did_not_happen_makes_no_room_in_a_later_window() {
 
 #[test]
 fn recoveries_go_before_first_windows_when_there_is_not_room_for_all() {
-    let mut seed = Seed::waiting(None);
+    let mut seed = TestSeed::waiting(None);
     seed.namespaces.lead(seed.now);
     seed.list_slices(&[("first/s", slice(ETCD, &["e"]))]);
     seed.list_pods(&[]);
@@ -373,7 +373,7 @@ fn recoveries_go_before_first_windows_when_there_is_not_room_for_all() {
 
 #[test]
 fn open_windows_are_counted() {
-    let mut seed = Seed::leading(None);
+    let mut seed = TestSeed::leading(None);
     seed.slice("one/s", ETCD, &["e"]);
     seed.slice("two/s", ETCD, &["e"]);
     assert_eq!(

@@ -10,7 +10,7 @@ use proptest::prelude::*;
 use super::*;
 
 #[derive(Clone, Debug)]
-enum Step {
+enum ModelStep {
     /// A slice of a namespace and Service is there, ready or not.
     Slice(usize, usize, usize, bool),
     SliceGone(usize, usize, usize),
@@ -27,25 +27,25 @@ enum Step {
     Pass(Duration),
 }
 
-fn any_step() -> impl Strategy<Value = Step> {
+fn any_step() -> impl Strategy<Value = ModelStep> {
     let services = prop::sample::select(vec![vec![0], vec![1], vec![0, 1]]);
     prop_oneof![
-        4 => (0..2usize, 0..2usize, 0..2usize, any::<bool>()).prop_map(|(n, s, i, ready)| Step::Slice(n, s, i, ready)),
-        1 => (0..2usize, 0..2usize, 0..2usize).prop_map(|(n, s, i)| Step::SliceGone(n, s, i)),
-        3 => (0..2usize, 0..3usize, services, prop::option::of(1..3i32)).prop_map(|(n, p, s, restarts)| Step::Pod(n, p, s, restarts)),
-        2 => (0..2usize, 0..3usize, 1..3i32).prop_map(|(n, p, restarts)| Step::Terminated(n, p, restarts)),
-        1 => (0..2usize, 0..3usize).prop_map(|(n, p)| Step::PodGone(n, p)),
-        1 => Just(Step::Lost),
-        2 => Just(Step::Relist),
-        2 => (1..12u32).prop_map(|tenths| Step::Pass(WATCH_DURATION * tenths / 10)),
-        2 => (1..12u32).prop_map(|tenths| Step::Pass(SECOND * tenths / 10)),
+        4 => (0..2usize, 0..2usize, 0..2usize, any::<bool>()).prop_map(|(n, s, i, ready)| ModelStep::Slice(n, s, i, ready)),
+        1 => (0..2usize, 0..2usize, 0..2usize).prop_map(|(n, s, i)| ModelStep::SliceGone(n, s, i)),
+        3 => (0..2usize, 0..3usize, services, prop::option::of(1..3i32)).prop_map(|(n, p, s, restarts)| ModelStep::Pod(n, p, s, restarts)),
+        2 => (0..2usize, 0..3usize, 1..3i32).prop_map(|(n, p, restarts)| ModelStep::Terminated(n, p, restarts)),
+        1 => (0..2usize, 0..3usize).prop_map(|(n, p)| ModelStep::PodGone(n, p)),
+        1 => Just(ModelStep::Lost),
+        2 => Just(ModelStep::Relist),
+        2 => (1..12u32).prop_map(|tenths| ModelStep::Pass(WATCH_DURATION * tenths / 10)),
+        2 => (1..12u32).prop_map(|tenths| ModelStep::Pass(SECOND * tenths / 10)),
     ]
 }
 
 /// The Services that steps name by their index.
 const SERVICES: [&str; 2] = [ETCD, API];
 
-struct Pod {
+struct ModelPod {
     uid: String,
     services: Vec<usize>,
     /// After how many restarts it is terminated, and since when; none: it is reported to
@@ -53,7 +53,7 @@ struct Pod {
     terminated: Option<(i32, Instant)>,
 }
 
-impl Pod {
+impl ModelPod {
     fn candidate(&self) -> DeletionCandidate {
         let services: Vec<_> = self.services.iter().map(|&index| SERVICES[index]).collect();
         match self.terminated {
@@ -64,17 +64,17 @@ impl Pod {
 }
 
 #[derive(Default)]
-struct Model {
+struct DeletionModel {
     slices: BTreeMap<(usize, usize, usize), bool>,
     /// Since when each Service has been ready.
     ready: BTreeMap<(usize, usize), Instant>,
-    pods: BTreeMap<(usize, usize), Pod>,
+    pods: BTreeMap<(usize, usize), ModelPod>,
     sent: HashSet<String>,
     /// What is known may not be true any more.
     lost: bool,
 }
 
-impl Model {
+impl DeletionModel {
     fn settle(&mut self, now: Instant) {
         for namespace in 0..2 {
             for service in 0..2 {
@@ -97,7 +97,7 @@ impl Model {
                 .get(&(namespace, service))
                 .is_some_and(|since| now - *since < WATCH_DURATION)
         };
-        let is_due = |((namespace, _), pod): &(&(usize, usize), &Pod)| {
+        let is_due = |((namespace, _), pod): &(&(usize, usize), &ModelPod)| {
             let crash_loops = pod
                 .terminated
                 .is_none_or(|(_, since)| now - since >= SECOND);
@@ -133,47 +133,47 @@ proptest! {
         steps in prop::collection::vec(any_step(), 0..60),
         outcomes in prop::collection::vec(prop::sample::select(vec![Outcome::Deleted, Outcome::Gone]), 1..5),
     ) {
-        let mut seed = Seed::leading(None);
-        let mut model = Model::default();
+        let mut seed = TestSeed::leading(None);
+        let mut model = DeletionModel::default();
         for (number, step) in steps.into_iter().enumerate() {
             match step {
-                Step::Slice(namespace, service, index, ready) => {
+                ModelStep::Slice(namespace, service, index, ready) => {
                     let key = (namespace, service, index);
                     seed.namespaces.apply_slices(Change::Applied(self::key(&slice_name(key)), slice_of(service, ready)), seed.now);
                     model.slices.insert(key, ready);
                 }
-                Step::SliceGone(namespace, service, index) => {
+                ModelStep::SliceGone(namespace, service, index) => {
                     let key = (namespace, service, index);
                     seed.namespaces.apply_slices(Change::Gone(self::key(&slice_name(key))), seed.now);
                     model.slices.remove(&key);
                 }
-                Step::Pod(namespace, name, services, restarts) => {
+                ModelStep::Pod(namespace, name, services, restarts) => {
                     let terminated = restarts.map(|restarts| (restarts, seed.now));
-                    let pod = Pod { uid: format!("{number:03}"), services, terminated };
+                    let pod = ModelPod { uid: format!("{number:03}"), services, terminated };
                     seed.show(&format!("n{namespace}/{name}"), pod.candidate());
                     model.pods.insert((namespace, name), pod);
                 }
-                Step::Terminated(namespace, name, restarts) => {
+                ModelStep::Terminated(namespace, name, restarts) => {
                     let Some(pod) = model.pods.get_mut(&(namespace, name)) else { continue };
                     let since = pod.terminated.filter(|(before, _)| *before == restarts).map_or(seed.now, |(_, since)| since);
                     pod.terminated = Some((restarts, since));
                     seed.show(&format!("n{namespace}/{name}"), pod.candidate());
                 }
-                Step::PodGone(namespace, pod) => {
+                ModelStep::PodGone(namespace, pod) => {
                     seed.pod_is_fine(&format!("n{namespace}/{pod}"));
                     model.pods.remove(&(namespace, pod));
                 }
-                Step::Lost => {
+                ModelStep::Lost => {
                     seed.namespaces.apply_slices(Change::Lost, seed.now);
                     model.lost = true;
                 }
-                Step::Relist => {
+                ModelStep::Relist => {
                     model.lost = false;
                     let slices: Vec<_> = model.slices.iter().map(|(key, ready)| (slice_name(*key), slice_of(key.1, *ready))).collect();
                     let slices = slices.iter().map(|(name, slice)| (name.as_str(), Some(slice.clone())));
                     seed.namespaces.apply_slices(Change::Listed(listed(slices)), seed.now);
                 }
-                Step::Pass(time) => seed.pass(time),
+                ModelStep::Pass(time) => seed.pass(time),
             }
             model.settle(seed.now);
             let deleted = seed.deletes(outcomes[number % outcomes.len()]);

@@ -5,7 +5,7 @@ use super::*;
 #[test]
 fn pods_that_were_crash_looping_before_their_watch_broke_are_not_deleted_until_they_are_listed_again()
  {
-    let mut seed = Seed::leading(None);
+    let mut seed = TestSeed::leading(None);
     seed.pod("a", "1", &[ETCD]);
     seed.pod("b", "2", &[ETCD]);
     seed.slice("s", ETCD, &[]);
@@ -24,7 +24,7 @@ fn pods_that_were_crash_looping_before_their_watch_broke_are_not_deleted_until_t
 
 #[test]
 fn an_open_window_deletes_nothing_while_nobody_can_say_whether_its_service_is_ready() {
-    let mut seed = Seed::leading(None);
+    let mut seed = TestSeed::leading(None);
     seed.slice("s", ETCD, &["e"]);
     seed.namespaces.apply_slices(Change::Lost, seed.now);
     seed.pod("a", "1", &[ETCD]);
@@ -38,7 +38,7 @@ fn an_open_window_deletes_nothing_while_nobody_can_say_whether_its_service_is_re
 
 #[test]
 fn a_window_keeps_its_time_while_nothing_is_seen_and_goes_on_afterwards() {
-    let mut seed = Seed::leading(None);
+    let mut seed = TestSeed::leading(None);
     seed.slice("s", ETCD, &["e"]);
     seed.namespaces.apply_slices(Change::Lost, seed.now);
     seed.pod("a", "1", &[ETCD]);
@@ -56,7 +56,7 @@ fn a_window_keeps_its_time_while_nothing_is_seen_and_goes_on_afterwards() {
 
 #[test]
 fn a_retry_waits_for_sight_without_turning_in_circles() {
-    let mut seed = Seed::leading(None);
+    let mut seed = TestSeed::leading(None);
     seed.slice("s", ETCD, &["e"]);
     seed.pod("a", "1", &[ETCD]);
     assert_eq!(seed.deletes(Outcome::Retry(None)), ["1"]);

@@ -6,7 +6,7 @@ const OVER: WindowChange = WindowChange::Closed(CloseReason::Over);
 
 #[test]
 fn another_limit_holds_at_once_and_counts_what_was_deleted_before() {
-    let mut seed = Seed::leading(Some(1));
+    let mut seed = TestSeed::leading(Some(1));
     seed.slice("s", ETCD, &["e"]);
     for uid in ["1", "2", "3"] {
         seed.pod(uid, uid, &[ETCD]);
@@ -20,7 +20,7 @@ fn another_limit_holds_at_once_and_counts_what_was_deleted_before() {
 
 #[test]
 fn another_watch_duration_holds_for_windows_that_open_later() {
-    let mut seed = Seed::leading(None);
+    let mut seed = TestSeed::leading(None);
     seed.slice("s", ETCD, &["e"]);
     assert_eq!(seed.events(), [(ETCD, OPENED)]);
     let shorter = Config {
@@ -38,7 +38,7 @@ fn another_watch_duration_holds_for_windows_that_open_later() {
 
 #[test]
 fn services_that_remain_keep_their_windows_and_get_no_others() {
-    let mut seed = Seed::leading(Some(1));
+    let mut seed = TestSeed::leading(Some(1));
     seed.slice("old/s", ETCD, &["e"]);
     assert_eq!(seed.events(), [(ETCD, OPENED)]);
     seed.pass(WATCH_DURATION / 2);
@@ -74,7 +74,7 @@ fn services_that_remain_keep_their_windows_and_get_no_others() {
 
 #[test]
 fn a_service_that_is_added_opens_a_window_when_it_is_seen_to_become_ready_and_not_before() {
-    let mut seed = Seed::leading(None);
+    let mut seed = TestSeed::leading(None);
     seed.namespaces
         .reconfigure(config(&["etcd", "api", "one", "two"], None));
     // Once more, before anything was listed.
@@ -92,7 +92,7 @@ fn a_service_that_is_added_opens_a_window_when_it_is_seen_to_become_ready_and_no
 
 #[test]
 fn a_service_that_recovers_while_the_config_changes_has_recovered() {
-    let mut seed = Seed::leading(None);
+    let mut seed = TestSeed::leading(None);
     seed.slice("s", ETCD, &[]);
     seed.namespaces.reconfigure(config(&["etcd"], None));
     seed.list_pods(&[]);
@@ -102,7 +102,7 @@ fn a_service_that_recovers_while_the_config_changes_has_recovered() {
 
 #[test]
 fn a_service_that_is_dropped_takes_its_window_along() {
-    let mut seed = Seed::leading(None);
+    let mut seed = TestSeed::leading(None);
     seed.slice("s", API, &["e"]);
     seed.pod("a", "1", &[API]);
     assert_eq!(seed.deletes(Outcome::Retry(None)), ["1"]);
@@ -123,7 +123,7 @@ fn a_service_that_is_dropped_takes_its_window_along() {
 
 #[test]
 fn nothing_is_deleted_under_a_new_config_before_all_was_listed_under_it() {
-    let mut seed = Seed::leading(None);
+    let mut seed = TestSeed::leading(None);
     seed.slice("s", ETCD, &["e"]);
     seed.namespaces.reconfigure(config(&["etcd"], None));
     seed.pod("a", "1", &[ETCD]);
@@ -136,7 +136,7 @@ fn nothing_is_deleted_under_a_new_config_before_all_was_listed_under_it() {
 
 #[test]
 fn a_config_that_changes_before_the_first_list_takes_nothing_from_the_start() {
-    let mut seed = Seed::waiting(None);
+    let mut seed = TestSeed::waiting(None);
     seed.namespaces.lead(seed.now);
     seed.namespaces
         .reconfigure(config(&["etcd", "other"], None));

@@ -6,7 +6,7 @@ const HALF: Duration = Duration::from_millis(500);
 
 #[test]
 fn a_pod_is_deleted_when_its_container_has_been_terminated_for_a_second() {
-    let mut seed = Seed::leading(None);
+    let mut seed = TestSeed::leading(None);
     seed.slice("s", ETCD, &["e"]);
     seed.show("a", terminated("1", &[("c", 1)], &[ETCD]));
     assert!(seed.deleted().is_empty());
@@ -21,7 +21,7 @@ fn a_pod_is_deleted_when_its_container_has_been_terminated_for_a_second() {
 
 #[test]
 fn the_second_begins_when_the_termination_is_first_seen_and_not_with_the_window() {
-    let mut seed = Seed::leading(None);
+    let mut seed = TestSeed::leading(None);
     seed.show("a", terminated("1", &[("c", 1)], &[ETCD]));
     seed.show("b", terminated("2", &[("c", 1)], &[ETCD]));
     assert!(seed.due().is_empty());
@@ -41,7 +41,7 @@ fn the_second_begins_when_the_termination_is_first_seen_and_not_with_the_window(
 
 #[test]
 fn a_container_that_is_restarted_within_the_second_keeps_its_pod() {
-    let mut seed = Seed::leading(None);
+    let mut seed = TestSeed::leading(None);
     seed.slice("s", ETCD, &["e"]);
     for restarts in 1..5 {
         seed.show("a", terminated("1", &[("c", restarts)], &[ETCD]));
@@ -56,7 +56,7 @@ fn a_container_that_is_restarted_within_the_second_keeps_its_pod() {
 
 #[test]
 fn another_change_of_the_pod_does_not_begin_the_second_again_and_another_end_does() {
-    let mut seed = Seed::leading(None);
+    let mut seed = TestSeed::leading(None);
     seed.slice("s", ETCD, &["e"]);
     seed.show("a", terminated("1", &[("c", 1)], &[ETCD]));
     seed.pass(HALF);
@@ -78,7 +78,7 @@ fn another_change_of_the_pod_does_not_begin_the_second_again_and_another_end_doe
 
 #[test]
 fn another_pod_of_the_same_name_has_a_second_of_its_own() {
-    let mut seed = Seed::leading(None);
+    let mut seed = TestSeed::leading(None);
     seed.slice("s", ETCD, &["e"]);
     seed.show("a", terminated("1", &[("c", 1)], &[ETCD]));
     seed.pass(HALF);
@@ -90,7 +90,7 @@ fn another_pod_of_the_same_name_has_a_second_of_its_own() {
 
 #[test]
 fn of_several_containers_the_one_that_ended_first_counts() {
-    let mut seed = Seed::leading(None);
+    let mut seed = TestSeed::leading(None);
     seed.slice("s", ETCD, &["e"]);
     seed.show("a", terminated("1", &[("c", 1)], &[ETCD]));
     seed.pass(HALF);
@@ -102,7 +102,7 @@ fn of_several_containers_the_one_that_ended_first_counts() {
 
 #[test]
 fn a_crash_loop_that_is_reported_meanwhile_is_believed_at_once() {
-    let mut seed = Seed::leading(None);
+    let mut seed = TestSeed::leading(None);
     seed.slice("s", ETCD, &["e"]);
     seed.show("a", terminated("1", &[("c", 1)], &[ETCD]));
     assert!(seed.due().is_empty());
@@ -112,7 +112,7 @@ fn a_crash_loop_that_is_reported_meanwhile_is_believed_at_once() {
 
 #[test]
 fn a_kubelet_that_restarts_the_container_while_the_delete_is_under_way_wins() {
-    let mut seed = Seed::leading(None);
+    let mut seed = TestSeed::leading(None);
     seed.show("a", terminated("1", &[("c", 1)], &[ETCD]));
     seed.pass(SECOND);
     seed.slice("s", ETCD, &["e"]);
@@ -131,7 +131,7 @@ fn a_kubelet_that_restarts_the_container_while_the_delete_is_under_way_wins() {
 
 #[test]
 fn a_new_window_ends_the_wait_after_a_failure_and_not_the_second() {
-    let mut seed = Seed::leading(None);
+    let mut seed = TestSeed::leading(None);
     seed.slice("s", ETCD, &["e"]);
     seed.pod("a", "1", &[ETCD]);
     assert_eq!(seed.deletes(Outcome::Refused), ["1"]);
@@ -148,7 +148,7 @@ fn a_new_window_ends_the_wait_after_a_failure_and_not_the_second() {
 
 #[test]
 fn nothing_is_due_while_pods_are_not_seen_and_the_second_goes_on() {
-    let mut seed = Seed::leading(None);
+    let mut seed = TestSeed::leading(None);
     seed.slice("s", ETCD, &["e"]);
     seed.show("a", terminated("1", &[("c", 1)], &[ETCD]));
     seed.namespaces.apply_pods(Change::Lost, seed.now);

@@ -4,7 +4,7 @@ use super::*;
 
 #[test]
 fn a_recovery_deletes_at_once_what_waited_for_it() {
-    let mut seed = Seed::leading(None);
+    let mut seed = TestSeed::leading(None);
     seed.pod("a", "1", &[ETCD]);
     seed.pod("b", "2", &[API]);
     seed.slice("s", ETCD, &[]);
@@ -16,7 +16,7 @@ fn a_recovery_deletes_at_once_what_waited_for_it() {
 
 #[test]
 fn a_slice_created_ready_is_a_recovery_and_one_created_not_ready_is_none() {
-    let mut seed = Seed::leading(None);
+    let mut seed = TestSeed::leading(None);
     seed.slice("s", ETCD, &["e"]);
     seed.slice("t", API, &[]);
     assert_eq!(seed.events(), [(ETCD, OPENED)]);
@@ -24,7 +24,7 @@ fn a_slice_created_ready_is_a_recovery_and_one_created_not_ready_is_none() {
 
 #[test]
 fn a_pod_that_crashes_while_the_window_is_open_is_deleted_and_one_that_crashes_later_is_not() {
-    let mut seed = Seed::leading(None);
+    let mut seed = TestSeed::leading(None);
     seed.slice("s", ETCD, &["e"]);
     assert!(seed.deleted().is_empty());
     seed.pass(WATCH_DURATION - SECOND);
@@ -37,7 +37,7 @@ fn a_pod_that_crashes_while_the_window_is_open_is_deleted_and_one_that_crashes_l
 
 #[test]
 fn the_window_closes_when_the_service_stops_being_ready_and_the_next_recovery_opens_a_full_one() {
-    let mut seed = Seed::leading(None);
+    let mut seed = TestSeed::leading(None);
     seed.slice("s", ETCD, &["e"]);
     assert_eq!(seed.events(), [(ETCD, OPENED)]);
     seed.pass(WATCH_DURATION - SECOND);
@@ -60,7 +60,7 @@ fn the_window_closes_when_the_service_stops_being_ready_and_the_next_recovery_op
 
 #[test]
 fn a_service_that_stays_ready_opens_nothing_whatever_its_endpoints_do() {
-    let mut seed = Seed::leading(None);
+    let mut seed = TestSeed::leading(None);
     seed.slice("s", ETCD, &["e"]);
     assert_eq!(seed.events(), [(ETCD, OPENED)]);
     seed.slice("s", ETCD, &["e", "f"]);
@@ -71,7 +71,7 @@ fn a_service_that_stays_ready_opens_nothing_whatever_its_endpoints_do() {
 
 #[test]
 fn a_ready_service_opens_one_window_soon_after_the_start() {
-    let mut seed = Seed::waiting(None);
+    let mut seed = TestSeed::waiting(None);
     seed.namespaces.lead(seed.now);
     seed.list_slices(&[("s", slice(ETCD, &["e"])), ("t", slice(API, &[]))]);
     seed.list_pods(&[]);
@@ -94,7 +94,7 @@ fn a_ready_service_opens_one_window_soon_after_the_start() {
 
 #[test]
 fn a_service_that_fails_and_recovers_before_its_first_window_opens_is_not_kept_waiting() {
-    let mut seed = Seed::waiting(None);
+    let mut seed = TestSeed::waiting(None);
     seed.namespaces.lead(seed.now);
     seed.list_slices(&[("s", slice(ETCD, &["e"]))]);
     assert!(seed.events().is_empty());
@@ -107,7 +107,7 @@ fn a_service_that_fails_and_recovers_before_its_first_window_opens_is_not_kept_w
 
 #[test]
 fn without_leadership_nothing_opens_and_with_it_each_ready_service_opens_once() {
-    let mut seed = Seed::waiting(None);
+    let mut seed = TestSeed::waiting(None);
     seed.list_slices(&[("s", slice(ETCD, &[]))]);
     seed.list_pods(&[]);
     seed.pod("a", "1", &[ETCD]);
@@ -127,7 +127,7 @@ fn without_leadership_nothing_opens_and_with_it_each_ready_service_opens_once() 
 
 #[test]
 fn a_broken_watch_opens_a_window_only_where_other_endpoints_are_ready() {
-    let mut seed = Seed::leading(None);
+    let mut seed = TestSeed::leading(None);
     seed.slice("one/s", ETCD, &["e"]);
     seed.slice("two/s", ETCD, &["f"]);
     seed.slice("three/s", ETCD, &[]);
@@ -149,7 +149,7 @@ fn a_broken_watch_opens_a_window_only_where_other_endpoints_are_ready() {
 
 #[test]
 fn slices_that_vanished_while_nothing_was_seen_close_their_window() {
-    let mut seed = Seed::leading(None);
+    let mut seed = TestSeed::leading(None);
     seed.slice("s", ETCD, &["e"]);
     assert_eq!(seed.events(), [(ETCD, OPENED)]);
     seed.list_slices(&[]);
@@ -162,7 +162,7 @@ fn slices_that_vanished_while_nothing_was_seen_close_their_window() {
 
 #[test]
 fn a_changed_service_found_after_blindness_gets_a_full_window_in_place_of_the_old_one() {
-    let mut seed = Seed::leading(Some(1));
+    let mut seed = TestSeed::leading(Some(1));
     seed.slice("s", ETCD, &["e"]);
     seed.pod("a", "1", &[ETCD]);
     assert_eq!(seed.deleted(), ["1"]);
@@ -182,7 +182,7 @@ fn a_changed_service_found_after_blindness_gets_a_full_window_in_place_of_the_ol
 
 #[test]
 fn all_is_seen_from_the_lists_of_both_kinds_until_a_watch_breaks() {
-    let mut seed = Seed::waiting(None);
+    let mut seed = TestSeed::waiting(None);
     assert!(!seed.namespaces.observes());
     seed.list_slices(&[]);
     assert!(!seed.namespaces.observes());
@@ -196,7 +196,7 @@ fn all_is_seen_from_the_lists_of_both_kinds_until_a_watch_breaks() {
 
 #[test]
 fn a_flapping_service_leaves_nothing_behind() {
-    let mut seed = Seed::leading(None);
+    let mut seed = TestSeed::leading(None);
     for _ in 0..1000 {
         seed.slice("s", ETCD, &["e"]);
         seed.pod("a", "1", &[ETCD]);
@@ -215,7 +215,7 @@ fn a_flapping_service_leaves_nothing_behind() {
 
 #[test]
 fn unknown_slices_and_pods_that_go_are_nothing_to_remember() {
-    let mut seed = Seed::leading(None);
+    let mut seed = TestSeed::leading(None);
     seed.namespaces
         .apply_slices(Change::Gone(key("s")), seed.now);
     seed.pod_is_fine("a");
