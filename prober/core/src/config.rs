@@ -33,13 +33,13 @@ pub struct Config {
     pub node_monitor_grace: Duration,
     /// In (0, 1].
     pub node_lease_failure_fraction: f64,
-    /// D-22.
+    /// How long every probe must say "up" before anything is restored (D-22).
     #[serde(serialize_with = "as_in_go")]
     pub scale_up_stabilization: Duration,
     /// Where this is false, whatever is configured and found at 0 is restored, as the Go original
     /// does (rule 63).
     pub restore_only_held_down: bool,
-    /// D-50.
+    /// Whether a replica that does not lead protects when the leader does not act (D-50).
     pub standby_protects: bool,
     pub owner_check: Option<OwnerCheck>,
     /// In the file's order; at least one, no resource twice.

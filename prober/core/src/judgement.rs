@@ -135,7 +135,7 @@ impl Judge {
     }
 
     /// Notes a probe that as a whole got no answer.
-    pub fn note_unanswered(&mut self) {
+    pub(crate) fn note_unanswered(&mut self) {
         self.unanswered = true;
     }
 

@@ -69,7 +69,7 @@ impl Grace {
 
     /// How far apart probes may be so that doubt never delays a verdict: a renewal that is seen
     /// within this time has been watched for a beat and the tolerance before it expires.
-    pub fn longest_gap(self) -> TimeDelta {
+    pub(crate) fn longest_gap(self) -> TimeDelta {
         self.threshold() - self.longest_doubt()
     }
 
@@ -82,7 +82,7 @@ impl Grace {
     /// How far apart the complete probes around one without an answer may lie so that the silence
     /// of all leases cannot be the API server's own (D-54): what is left of the threshold after the
     /// time in which kubelets renew, 0.7 of a beat beyond a whole one.
-    pub fn longest_silence(self) -> TimeDelta {
+    pub(crate) fn longest_silence(self) -> TimeDelta {
         self.threshold() - self.beat(None) * 17 / 10 - TOLERANCE
     }
 
@@ -243,12 +243,12 @@ impl LeaseClock {
     }
 
     /// The earliest moment at which this lease counts as expired unless it is renewed.
-    pub fn expires(&self, by: Criteria) -> Moment {
+    pub(crate) fn expires(&self, by: Criteria) -> Moment {
         (self.renewed(by.grace) + by.grace.threshold()).max(self.certain_from(by))
     }
 
     /// Whether it is certain that the lease has not been renewed for `span`.
-    pub fn is_silent_for(&self, span: TimeDelta, by: Criteria) -> bool {
+    pub(crate) fn is_silent_for(&self, span: TimeDelta, by: Criteria) -> bool {
         self.renewed(by.grace) + span <= by.now && self.certain_from(by) <= by.now
     }
 

@@ -68,7 +68,7 @@ const HEAD_START: GraceShare = GraceShare {
 /// The ordering deadline: until when a later level of a scale-down may wait for an earlier one. It
 /// is shortly before the oldest candidate that has not yet reached its full grace does. None when
 /// all have reached it: then nothing waits any more.
-pub fn ordering_deadline<'a>(
+pub(crate) fn ordering_deadline<'a>(
     candidates: impl IntoIterator<Item = &'a LeaseClock>,
     now: Moment,
     grace: Grace,

@@ -30,18 +30,18 @@ pub struct Observed {
 impl Observed {
     /// Whether it is as the other: the same resource with the same replicas and annotations of
     /// ours, whatever its pods do (D-52).
-    pub fn is_same_state(&self, other: &Self) -> bool {
+    pub(crate) fn is_same_state(&self, other: &Self) -> bool {
         (&self.uid, self.replicas, &self.marks) == (&other.uid, other.replicas, &other.marks)
     }
 
     /// Whether the other is the same resource in a state that is not newer.
-    pub fn is_no_older_than(&self, other: &Self) -> bool {
+    pub(crate) fn is_no_older_than(&self, other: &Self) -> bool {
         self.uid == other.uid && !self.is_older_than(other)
     }
 
     /// Whether this is certain to be an older state of the resource than `other`. Kubernetes' own
     /// storage numbers its versions.
-    pub fn is_older_than(&self, other: &Self) -> bool {
+    pub(crate) fn is_older_than(&self, other: &Self) -> bool {
         let number = |observed: &Self| observed.resource_version.parse::<u64>().ok();
         self.uid == other.uid
             && matches!((number(self), number(other)), (Some(this), Some(other)) if this < other)

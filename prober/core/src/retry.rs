@@ -37,7 +37,7 @@ const PROTECTIVE_ANSWER: Duration = Duration::from_secs(5);
 const MAX_THROTTLE: Duration = Duration::from_secs(1);
 
 #[derive(Clone, Debug, Default, Hash)]
-pub struct Retry {
+pub(crate) struct Retry {
     /// The dependent's own, for each attempt.
     timeout: Duration,
     /// The longest wait for the first answer of an attempt.
@@ -52,7 +52,7 @@ pub struct Retry {
 }
 
 impl Retry {
-    pub fn new(direction: Direction, timeout: Duration) -> Self {
+    pub(crate) fn new(direction: Direction, timeout: Duration) -> Self {
         let patience = match direction {
             Direction::Down => timeout.min(PROTECTIVE_ANSWER),
             Direction::Up => timeout,
@@ -67,7 +67,7 @@ impl Retry {
         }
     }
 
-    pub fn limit(&self) -> Duration {
+    pub(crate) fn limit(&self) -> Duration {
         if self.is_patient() {
             self.left
         } else {
@@ -79,7 +79,7 @@ impl Retry {
         self.left < self.timeout
     }
 
-    pub fn failed(&mut self, change: PlannedWrite, refusal: Refusal) {
+    pub(crate) fn failed(&mut self, change: PlannedWrite, refusal: Refusal) {
         if matches!(refusal, Refusal::Timeout | Refusal::NoAnswer) {
             self.unanswered = Some(change);
         }
@@ -87,12 +87,12 @@ impl Retry {
 
     /// What was written although no answer came, if that is why there is nothing to do with the
     /// resource as it is `now`.
-    pub fn landed(&mut self, now: &Observed) -> Option<PlannedWrite> {
+    pub(crate) fn landed(&mut self, now: &Observed) -> Option<PlannedWrite> {
         self.unanswered.take().filter(|change| change.is_done(now))
     }
 
     /// The pause before the next try; none when this was the last.
-    pub fn pause_after(&mut self, refusal: Refusal) -> Option<Duration> {
+    pub(crate) fn pause_after(&mut self, refusal: Refusal) -> Option<Duration> {
         match refusal {
             Refusal::Conflict | Refusal::Superseded if self.conflicts < CONFLICTS => {
                 self.conflicts += 1

@@ -42,7 +42,7 @@ use super::scaled;
 use super::schedule::Failures;
 use super::step::Stage;
 use super::verdict::{Scope, Verdict};
-use crate::config::{Config, DependentId, ResourceRef};
+use crate::config::{Config, Dependent, DependentId, ResourceRef};
 use crate::lifecycle::ShootSettings;
 
 /// The machine. Each part has its own file; what an input leads to is read from [`Shoot::input`]
@@ -190,24 +190,25 @@ impl Shoot {
         probe.into_iter().chain(self.wake).min()
     }
 
-    /// Applies a changed config. True if it is another one.
+    /// Applies a changed config: what it names as before stays known. True if it is another one.
     fn reload(&mut self, cx: &mut Context<'_>) -> bool {
         let config = cx.env.config;
         if Arc::ptr_eq(config, &self.config) {
             return false;
         }
         self.config = Arc::clone(config);
-        let new: Dependents = config.dependents.iter().map(DependentRecord::new).collect();
-        let resources = new.iter().map(|dependent| &dependent.resource);
-        if !resources.eq(self.dependents.iter().map(|known| &known.resource)) {
+        let dependents = &config.dependents;
+        let named = dependents.iter().map(|dependent| &dependent.resource);
+        if !named.eq(self.dependents.iter().map(|known| &known.resource)) {
             self.abandon(cx);
-            let before = std::mem::replace(&mut self.dependents, new);
-            for known in before {
-                let mut same = self.dependents.iter_mut();
-                if let Some(same) = same.find(|new| new.resource == known.resource) {
-                    *same = known;
-                }
-            }
+            let record = |dependent: &Dependent| {
+                let mut known = self.dependents.iter();
+                known
+                    .find(|known| known.resource == dependent.resource)
+                    .cloned()
+                    .unwrap_or_else(|| DependentRecord::new(dependent))
+            };
+            self.dependents = dependents.iter().map(record).collect();
         }
         true
     }

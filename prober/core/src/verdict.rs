@@ -60,7 +60,7 @@ impl NodeRecord {
     /// Which nodes it is most likely to be lost together with: those of its zone, else of its pool.
     /// It is shown to people, and whoever owns the shoot chooses it: what no label can be is no
     /// name.
-    pub fn failure_zone(&self) -> Option<&str> {
+    pub(crate) fn failure_zone(&self) -> Option<&str> {
         let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
         let is_label =
             |name: &&str| (1..=MAX_LABEL).contains(&name.len()) && name.bytes().all(plain);
@@ -236,14 +236,14 @@ impl<'a> FromIterator<Option<&'a str>> for BackedNodes {
 }
 
 #[derive(Debug, Default)]
-pub struct Candidates<'a> {
+pub(crate) struct Candidates<'a> {
     pub leases: Vec<(&'a str, &'a LeaseClock)>,
     pub excluded: BTreeMap<Exclusion, usize>,
 }
 
 impl<'a> Candidates<'a> {
     /// The leases that Machines allow: all that could be candidates, whatever the nodes say.
-    pub fn by_machines(leases: &'a LeaseClocks, machines: &BackedNodes) -> Self {
+    pub(crate) fn by_machines(leases: &'a LeaseClocks, machines: &BackedNodes) -> Self {
         let mut candidates = Self::new(leases, leases.len());
         let mut backed = machines.nodes.iter().map(|node| &**node).peekable();
         for (name, clock) in leases.iter() {
@@ -259,7 +259,7 @@ impl<'a> Candidates<'a> {
     }
 
     /// The leases of the nodes that pass every filter (rules 44 to 46).
-    pub fn by_nodes(
+    pub(crate) fn by_nodes(
         leases: &'a LeaseClocks,
         machines: &BackedNodes,
         nodes: &[NodeRecord],
@@ -283,12 +283,12 @@ impl<'a> Candidates<'a> {
         candidates
     }
 
-    pub fn clocks(&self) -> impl Iterator<Item = &'a LeaseClock> + Clone {
+    pub(crate) fn clocks(&self) -> impl Iterator<Item = &'a LeaseClock> + Clone {
         self.leases.iter().map(|(_, clock)| *clock)
     }
 
     /// The states of the leases, counted.
-    pub fn tally(&self, by: Criteria) -> Tally {
+    pub(crate) fn tally(&self, by: Criteria) -> Tally {
         Tally::of(self.clocks().map(|clock| clock.state(by)))
     }
 
@@ -340,7 +340,7 @@ fn exclusion(node: &NodeRecord, is_backed: bool, conditions: &PoolConditions) ->
 
 /// Whether the nodes must be known: only then can they change what is done. `settled` says that
 /// nothing is held down, marked or at 0, so that a scale-up would write nothing.
-pub fn nodes_matter(allowed: Tally, settled: bool) -> bool {
+pub(crate) fn nodes_matter(allowed: Tally, settled: bool) -> bool {
     allowed.expired + allowed.undecided > 0 || !settled
 }
 

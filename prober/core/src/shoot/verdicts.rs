@@ -43,16 +43,16 @@ impl Verdicts {
             finding.lost_zones.clone_from(&last.lost_zones);
         }
         let direction = finding.verdict.aim().map(|(direction, _)| direction);
-        let before = self.up.take().unwrap_or(UpSince {
-            at: finding.judged_at,
-            probes: 0,
-        });
-        if direction == Some(Direction::Up) {
-            self.up = Some(UpSince {
-                probes: before.probes.saturating_add(1),
-                ..before
+        self.up = (direction == Some(Direction::Up)).then(|| {
+            let UpSince { at, probes } = self.up.unwrap_or(UpSince {
+                at: finding.judged_at,
+                probes: 0,
             });
-        }
+            UpSince {
+                at,
+                probes: probes.saturating_add(1),
+            }
+        });
         let turns = direction.is_some() && direction != self.direction;
         if turns {
             self.direction = direction;
