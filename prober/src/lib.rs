@@ -5,7 +5,7 @@
 //! matter, the nodes.
 //!
 //! ```text
-//! seed API --watch--> Cluster --lifecycle--> one task per shoot (manager, shoot)
+//! seed API --watch--> Cluster --lifecycle--> one task per shoot (manager, shoot, driver)
 //!          --watch--> Secret, Machines, dependents: pruned, in memory (seed)
 //!                                  |
 //! shoot API <--shoot_client- probe: leases [, nodes]

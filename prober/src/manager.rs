@@ -20,10 +20,10 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 use tracing::Instrument;
 
-use crate::driver::Driver;
 use crate::observability::shoot_statuses::ShootState;
 use crate::seed::ClusterState;
 use crate::shared::Shared;
+use crate::shoot;
 
 /// The longest wait before a probe that has panicked starts again: one that always does so panics
 /// at most once a minute.
@@ -124,8 +124,8 @@ impl Manager {
         let (name, state) = (namespace.to_owned(), Arc::clone(cluster));
         let task = async move {
             let probe = || {
-                let driver = Driver::start(shared.clone(), &name, Arc::clone(&state), start);
-                driver.run(cancelled.clone())
+                let (shared, state) = (shared.clone(), Arc::clone(&state));
+                shoot::run(shared, &name, state, start, cancelled.clone())
             };
             restarted_on_panic(probe, &shared.metrics.panics, &cancelled).await
         };

@@ -26,13 +26,20 @@ impl Driver<AgentReporter> {
         driver.update_status();
         driver
     }
+}
 
-    /// Probes until cancelled; returns what the shoot's machine holds down then.
-    pub async fn run(mut self, cancelled: CancellationToken) -> Vec<ResourceRef> {
-        while cancelled.run_until_cancelled(self.step()).await.is_some() {
-            self.update_status();
-        }
-        self.probe_ended();
-        self.machine.held_down().cloned().collect()
+/// Probes a shoot until cancelled; returns what is held down then.
+pub async fn run(
+    shared: Shared,
+    namespace: &str,
+    cluster: Arc<ClusterState>,
+    start: Start,
+    cancelled: CancellationToken,
+) -> Vec<ResourceRef> {
+    let mut driver = Driver::start(shared, namespace, cluster, start);
+    while cancelled.run_until_cancelled(driver.step()).await.is_some() {
+        driver.update_status();
     }
+    driver.probe_ended();
+    driver.machine.held_down().cloned().collect()
 }
