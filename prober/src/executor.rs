@@ -26,7 +26,7 @@ type Client = ShootClient<ShootSecret>;
 /// What is under way, if anything: never done while nothing is.
 type Work<T> = Fuse<BoxFuture<'static, T>>;
 
-pub struct Executor {
+pub(crate) struct Executor {
     namespace: String,
     uid: String,
     /// Whether a person has said that the nodes are healthy, so that nothing is probed.

@@ -41,7 +41,7 @@ struct CheckedShoot {
 
 /// What is to be done now, and when to call again.
 #[derive(Debug, Default)]
-pub struct Round {
+pub(crate) struct Round {
     /// What has changed since the round before.
     pub changes: Vec<StandingChange>,
     /// The shoots to be checked, the most overdue first; their checks count as under way.

@@ -103,7 +103,7 @@ async fn all_up(world: &ProberWorld) {
     world.until([at(1), at(1), at(1)]).await;
 }
 
-fn dependents(world: &ProberWorld) -> [super::world::ReplicaState; 3] {
+fn dependents(world: &ProberWorld) -> [super::world::DependentReplicas; 3] {
     [KCM, MCM, CA].map(|name| world.dependent(name))
 }
 

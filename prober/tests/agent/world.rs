@@ -248,12 +248,12 @@ impl ProberWorld {
         });
     }
 
-    pub fn dependent(&self, name: &str) -> ReplicaState {
+    pub fn dependent(&self, name: &str) -> DependentReplicas {
         dependent(self.seed.store(), name).expect("it exists")
     }
 
     /// Waits until the dependents KCM, MCM and CA are as wanted.
-    pub async fn until(&self, wanted: [ReplicaState; 3]) {
+    pub async fn until(&self, wanted: [DependentReplicas; 3]) {
         let reached = self.seed.store().wait_for(|store| {
             let found = [KCM, MCM, CA].map(|name| dependent(store, name).unwrap_or_default());
             (found == wanted).then_some(())
@@ -267,7 +267,7 @@ impl ProberWorld {
     }
 
     /// Waits until one Deployment is as wanted.
-    pub async fn until_it_is(&self, name: &str, wanted: ReplicaState) {
+    pub async fn until_it_is(&self, name: &str, wanted: DependentReplicas) {
         let reached = self
             .seed
             .store()
@@ -343,37 +343,37 @@ fn answered(record: &Record) -> bool {
 
 /// What matters of a dependent.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct ReplicaState {
+pub struct DependentReplicas {
     pub replicas: i64,
     pub memory: Option<String>,
     pub marker: bool,
 }
 
 /// As an untouched dependent is.
-pub fn at(replicas: i64) -> ReplicaState {
-    ReplicaState {
+pub fn at(replicas: i64) -> DependentReplicas {
+    DependentReplicas {
         replicas,
-        ..ReplicaState::default()
+        ..DependentReplicas::default()
     }
 }
 
 /// As a dependent is that is held down.
-pub fn held(memory: &str) -> ReplicaState {
-    ReplicaState {
+pub fn held(memory: &str) -> DependentReplicas {
+    DependentReplicas {
         replicas: 0,
         memory: Some(memory.to_owned()),
         marker: true,
     }
 }
 
-fn dependent(store: &Store, name: &str) -> Option<ReplicaState> {
+fn dependent(store: &Store, name: &str) -> Option<DependentReplicas> {
     let object = store.get(DEPLOYMENTS, NAMESPACE, name)?;
     let annotation = |key: &str| {
         object["metadata"]["annotations"][key]
             .as_str()
             .map(str::to_owned)
     };
-    Some(ReplicaState {
+    Some(DependentReplicas {
         replicas: object["spec"]["replicas"].as_i64().unwrap_or(1),
         memory: annotation(REPLICAS),
         marker: annotation(PROTECTED).is_some(),
