@@ -19,7 +19,6 @@ use std::time::Duration;
 
 use futures::StreamExt;
 use kube::api::{ListParams, WatchEvent, WatchParams};
-use kube::core::error_boundary::InvalidObject;
 use kube::core::{DeserializeGuard, Status};
 use kube::runtime::watcher::Config;
 use kube::{Api, Resource, ResourceExt};
@@ -116,6 +115,9 @@ struct Reflector<K, P, H> {
     /// Whether the kind was found to be absent.
     absent: bool,
 }
+
+/// An object could not be decoded, which the log says already.
+struct Unreadable;
 
 #[derive(Debug, thiserror::Error)]
 enum WatchError {
@@ -284,7 +286,7 @@ where
                 match self.decode(&key, object) {
                     Ok(Some(value)) => Some(Change::Applied(key, value)),
                     Ok(None) => Some(Change::Gone(key)),
-                    Err(_) => None,
+                    Err(Unreadable) => None,
                 }
             }
             WatchEvent::Deleted(object) => Some(Change::Gone(key_of(&object))),
@@ -315,7 +317,7 @@ where
                 let kept = match self.decode(&key, object) {
                     Ok(None) => continue,
                     Ok(value) => value,
-                    Err(_) => None,
+                    Err(Unreadable) => None,
                 };
                 let names = listed.entry(key.namespace).or_default();
                 names.insert(key.name, kept);
@@ -341,18 +343,21 @@ where
         &mut self,
         Key { namespace, name }: &Key,
         object: DeserializeGuard<K>,
-    ) -> Result<Option<V>, InvalidObject> {
-        let object = object.0.inspect_err(|error| {
-            tracing::warn!(
-                what = self.handler.resource(),
-                namespace,
-                name,
-                error = error.to_string(),
-                "object cannot be understood, what was known of it stays"
-            );
-            self.handler.unreadable();
-        })?;
-        Ok((self.prune)(object))
+    ) -> Result<Option<V>, Unreadable> {
+        match object.0 {
+            Ok(object) => Ok((self.prune)(object)),
+            Err(error) => {
+                tracing::warn!(
+                    what = self.handler.resource(),
+                    namespace,
+                    name,
+                    error = error.to_string(),
+                    "object cannot be understood, what was known of it stays"
+                );
+                self.handler.unreadable();
+                Err(Unreadable)
+            }
+        }
     }
 
     /// The watch works, and what has happened since the last one is here: the API server sends that
