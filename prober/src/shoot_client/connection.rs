@@ -19,7 +19,7 @@ use tokio::time::Instant;
 use self::connector::{Connector, connector};
 use super::error::Cause;
 use super::kubeconfig::{KubeconfigError, ShootAccess};
-use super::resources::{LargeBodyPermit, ORDINARY_BODY, Resources};
+use super::resources::{ORDINARY_BODY, Resources, STEP, Steps};
 use crate::clock::Clock;
 
 const ACCEPTED: HeaderValue =
@@ -50,7 +50,7 @@ pub struct ApiResponse {
     pub sent: Moment,
     content_type: Option<HeaderValue>,
     pub body: Vec<u8>,
-    _permit: LargeBodyPermit,
+    _steps: Steps,
 }
 
 impl ApiResponse {
@@ -108,13 +108,13 @@ impl ApiConnection {
         self.answered = true;
         check(&response)?;
         let content_type = response.headers().get(CONTENT_TYPE).cloned();
-        let (body, permit) = self.read(response.into_body(), limit).await?;
+        let (body, steps) = self.read(response.into_body(), limit).await?;
         self.last_length = body.len();
         Ok(ApiResponse {
             sent,
             content_type,
             body,
-            _permit: permit,
+            _steps: steps,
         })
     }
 
@@ -127,11 +127,7 @@ impl ApiConnection {
 
     /// Reads the whole body. A kube-apiserver does not declare the length of a list; then that of
     /// the last one is a guess at it.
-    async fn read(
-        &self,
-        mut incoming: Incoming,
-        limit: usize,
-    ) -> Result<(Vec<u8>, LargeBodyPermit), Cause> {
+    async fn read(&self, mut incoming: Incoming, limit: usize) -> Result<(Vec<u8>, Steps), Cause> {
         let declared = usize::try_from(incoming.size_hint().lower()).unwrap_or(usize::MAX);
         if declared > limit {
             return Err(Cause::TooLarge(limit));
@@ -142,7 +138,7 @@ impl ApiConnection {
             declared => declared,
         };
         let mut body = Vec::with_capacity(likely.min(limit).min(ORDINARY_BODY));
-        let mut permit = None;
+        let mut steps = None;
         while let Some(frame) = incoming.frame().await {
             // Trailers say nothing here.
             let Ok(chunk) = frame.map_err(|error| Cause::of(&error, false))?.into_data() else {
@@ -152,13 +148,19 @@ impl ApiConnection {
             if length > limit {
                 return Err(Cause::TooLarge(limit));
             }
-            if length > ORDINARY_BODY && permit.is_none() {
-                permit = self.resources.large_body().await;
-                body.reserve_exact(limit - body.len());
+            if body.capacity() < length && length <= ORDINARY_BODY {
+                let capacity = (2 * body.capacity()).clamp(length, ORDINARY_BODY);
+                body.reserve_exact(capacity - body.len());
+            }
+            // Never by what is only declared: who sends nothing takes nothing from others.
+            while length > body.capacity().max(ORDINARY_BODY) {
+                self.resources.add_step(&mut steps).await;
+                let capacity = body.capacity().max(ORDINARY_BODY) + STEP;
+                body.reserve_exact(capacity - body.len());
             }
             body.extend_from_slice(&chunk);
         }
-        Ok((body, permit))
+        Ok((body, steps))
     }
 }
 

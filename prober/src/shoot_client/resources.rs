@@ -1,5 +1,5 @@
-//! What the clients of all shoots share: how names are resolved, and whose turn it is to read a
-//! large answer. A shoot that is hostile, or out of reach, takes no more of either than leaves
+//! What the clients of all shoots share: how names are resolved, and how much memory large answers
+//! may take together. A shoot that is hostile, or out of reach, takes no more of either than leaves
 //! enough for the others.
 
 use std::io;
@@ -17,17 +17,22 @@ use tokio::net::lookup_host;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 /// Bodies up to this size are read at the same time: 7,000 leases of 300 bytes, or a page of 200
-/// nodes of 10 kB. Of larger ones, which no honest API server sends, one at a time.
+/// nodes of 10 kB.
 pub(super) const ORDINARY_BODY: usize = 2 << 20;
+/// Larger ones grow by steps of this size.
+pub(super) const STEP: usize = 1 << 20;
+/// The steps that all bodies have together: enough for one of the largest, which no honest API
+/// server sends.
+const STEPS: usize = 8;
 
-/// Held until a large body is decoded.
-pub(super) type LargeBodyPermit = Option<OwnedSemaphorePermit>;
+/// The steps that a body has; held until it is decoded.
+pub(super) type Steps = Option<OwnedSemaphorePermit>;
 
 pub struct Resources {
     /// `None` if the system's DNS servers are not known; then the C library resolves names, and
     /// blocks a thread for each until it gives up.
     resolver: Option<TokioResolver>,
-    large_body: Arc<Semaphore>,
+    steps: Arc<Semaphore>,
 }
 
 impl Resources {
@@ -51,14 +56,19 @@ impl Resources {
     fn with(resolver: Option<TokioResolver>) -> Self {
         Self {
             resolver,
-            large_body: Arc::new(Semaphore::new(1)),
+            steps: Arc::new(Semaphore::new(STEPS)),
         }
     }
 
-    /// Waits for its turn; for as long as its probe may take.
-    pub(super) async fn large_body(&self) -> LargeBodyPermit {
+    /// Waits for one more step; for as long as the probe may take.
+    pub(super) async fn add_step(&self, steps: &mut Steps) {
         // Never closed.
-        Arc::clone(&self.large_body).acquire_owned().await.ok()
+        if let Ok(step) = Arc::clone(&self.steps).acquire_owned().await {
+            match steps {
+                Some(steps) => steps.merge(step),
+                None => *steps = Some(step),
+            }
+        }
     }
 
     /// The addresses of a host, by a lookup that ends when its probe does.
