@@ -110,12 +110,12 @@ async fn read_status(client: &Client, namespace: &str, pod: &Pod) -> anyhow::Res
 fn health_port(pod: &Pod) -> u16 {
     let containers = pod.spec.iter().flat_map(|spec| &spec.containers);
     let words = containers.flat_map(|container| container.command.iter().chain(&container.args));
-    let addresses = words.flatten().filter_map(|word| {
+    let mut addresses = words.flatten().filter_map(|word| {
         let flag = word.trim_start_matches('-');
         flag.strip_prefix("health-bind-addr")
     });
     let port = addresses
-        .last()
+        .next_back()
         .and_then(|address| address.rsplit_once(':')?.1.parse().ok());
     port.unwrap_or(9644)
 }
