@@ -18,9 +18,9 @@ const PATIENCE: f64 = 1.5;
 /// How far what is noted may be off, in seconds: a step of the story.
 const STEP: f64 = 0.1;
 /// Something that is done to the world once: its name, when it is due, and what is said of it.
-type Step = (&'static str, fn(&DemoRecord) -> Option<f64>, &'static str);
+type DemoStep = (&'static str, fn(&DemoRecord) -> Option<f64>, &'static str);
 
-const STEPS: [Step; 6] = [
+const STEPS: [DemoStep; 6] = [
     (
         "cut",
         // One round of renewals, so that viewers see leases renewed. An odd number: nodes
