@@ -42,9 +42,10 @@ mod suspend_detector;
 pub mod write;
 
 pub use agent::run;
-pub use observability::facts::{Fact, Tone, describe_verdict, lease_cells, list};
+pub use observability::facts::{Fact, describe_verdict, lease_cells, list};
 pub use observability::shoot_statuses::ShootState;
 pub use observability::status::ProbeStatus;
+pub use observability::tone::Tone;
 pub use owner_records::OwnerStatus;
 pub use seed::watch_scope::WatchScope;
 

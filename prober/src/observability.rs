@@ -15,3 +15,4 @@ mod page;
 pub(crate) mod report;
 pub(crate) mod shoot_statuses;
 pub(crate) mod status;
+pub(crate) mod tone;

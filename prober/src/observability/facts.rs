@@ -11,21 +11,11 @@ use prober_core::owner::Ownership;
 use prober_core::shoot::Intended;
 use prober_core::verdict::{Tally, Verdict};
 use prober_core::zones::LostZone;
-use strum::IntoStaticStr;
 
 use super::shoot_statuses::{Failure, ShootState};
 use super::status::{Found, ProbeStatus};
+use super::tone::Tone;
 use crate::owner_records::OwnerStatus;
-
-/// How urgent something is: a class on the page, a colour on a terminal.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, IntoStaticStr)]
-#[strum(serialize_all = "snake_case", const_into_str)]
-pub enum Tone {
-    Soft,
-    Good,
-    Warn,
-    Bad,
-}
 
 #[derive(Clone, Debug)]
 pub struct Fact {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use common::status::{TIMESTAMP, ago, table, timestamp};
+use common::status::{Status, TIMESTAMP, ago, table, timestamp};
 use common_core::span::span;
 use maud::{Markup, html};
 use prober_core::in_seconds;
@@ -11,13 +11,28 @@ use prober_core::outage::Outage;
 use prober_core::verdict::Tally;
 
 use super::age_bar::age_bar;
-use super::facts::{Fact, Tone, lease_cells, list};
+use super::facts::{Fact, lease_cells, list};
 use super::status::{ProbeStatus, ProberStatus, ShootEntry};
+use super::tone::Tone;
 
 /// Longer lists are behind a summary.
 const FOLD: usize = 30;
 
-pub(super) fn body(status: &ProberStatus) -> Markup {
+impl Status for ProberStatus {
+    fn body(&self) -> Markup {
+        body(self)
+    }
+
+    fn without_lead(&self) -> &'static str {
+        if self.standby_protects {
+            "The leader acts first; this one probes all shoots, too, and protects those for which the leader does not act."
+        } else {
+            "This one probes all shoots, too, and writes nothing, since standbyProtects is false."
+        }
+    }
+}
+
+fn body(status: &ProberStatus) -> Markup {
     let (troubled, quiet): (Vec<_>, Vec<_>) = status
         .shoots
         .iter()

@@ -4,8 +4,6 @@
 use std::collections::BTreeMap;
 
 use chrono::{DateTime, SubsecRound, Utc};
-use common::status::Status;
-use maud::Markup;
 use prober_core::config::Config;
 use prober_core::judgement::Finding;
 use prober_core::moment::Moment;
@@ -16,9 +14,8 @@ use prober_core::verdict::Verdict;
 use serde::Serialize;
 use serde_json::Value;
 
-use super::facts::Tone;
-use super::page;
 use super::shoot_statuses::{Failure, ShootState, ShootStatus, ShootStatuses};
+use super::tone::Tone;
 use crate::clock::Clock;
 use crate::config;
 use crate::owner_records::OwnerStatus;
@@ -39,7 +36,7 @@ pub(crate) struct ProberStatus {
     /// Whether a replica that does not lead protects the shoots whose own namespaces say nothing of
     /// it.
     #[serde(skip)]
-    standby_protects: bool,
+    pub standby_protects: bool,
 }
 
 #[derive(Clone, Debug, Serialize)]
@@ -218,20 +215,6 @@ impl ProbeStatus {
                 finding: Finding::clone(&finding),
             }),
             failure: status.failure,
-        }
-    }
-}
-
-impl Status for ProberStatus {
-    fn body(&self) -> Markup {
-        page::body(self)
-    }
-
-    fn without_lead(&self) -> &'static str {
-        if self.standby_protects {
-            "The leader acts first; this one probes all shoots, too, and protects those for which the leader does not act."
-        } else {
-            "This one probes all shoots, too, and writes nothing, since standbyProtects is false."
         }
     }
 }
