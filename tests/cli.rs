@@ -19,14 +19,14 @@ const PROTECTED: &str = "dependency-watchdog.gardener.cloud/meltdown-protection-
 const REMEMBERED: &str = "dependency-watchdog.gardener.cloud/replicas";
 
 /// A seed with one healthy shoot.
-struct World {
+struct OneShootSeed {
     seed: MemoryApi,
     shoot: MemoryApi,
     nodes: MemoryNodes,
     files: TempDir,
 }
 
-impl World {
+impl OneShootSeed {
     /// With three nodes.
     async fn new() -> Self {
         Self::with_nodes(3).await
@@ -119,7 +119,7 @@ fn text(output: &Output) -> String {
 
 #[tokio::test]
 async fn status_lists_every_shoot_with_what_is_held_down() {
-    let world = World::new().await;
+    let world = OneShootSeed::new().await;
     world
         .seed
         .store()
@@ -154,7 +154,7 @@ async fn status_lists_every_shoot_with_what_is_held_down() {
 
 #[tokio::test]
 async fn a_proxy_of_the_environment_is_used_for_the_seed_unless_no_proxy_names_it() {
-    let world = World::new().await;
+    let world = OneShootSeed::new().await;
     let kubeconfig = world.files.path().join("kubeconfig");
     let words = [
         "status",
@@ -175,7 +175,7 @@ async fn a_proxy_of_the_environment_is_used_for_the_seed_unless_no_proxy_names_i
 
 #[tokio::test]
 async fn status_in_the_probers_own_pod_shows_all_but_who_leads_the_weeders() {
-    let world = World::new().await;
+    let world = OneShootSeed::new().await;
     world.hold_down(KCM);
     // What the pod has: its service account's rights, and the config as a file.
     world
@@ -235,7 +235,7 @@ async fn status_in_the_probers_own_pod_shows_all_but_who_leads_the_weeders() {
 
 #[tokio::test]
 async fn status_reads_no_secrets_and_says_in_a_few_words_what_it_may_not_read() {
-    let world = World::new().await;
+    let world = OneShootSeed::new().await;
     world.hold_down(KCM);
     let rules = json!([
         {"apiGroups": ["extensions.gardener.cloud"], "resources": ["clusters"], "verbs": ["get", "list", "watch"]},
@@ -288,7 +288,7 @@ async fn status_reads_no_secrets_and_says_in_a_few_words_what_it_may_not_read() 
 
 #[tokio::test]
 async fn explain_says_why_a_controller_is_at_0_and_what_the_leases_say() {
-    let world = World::new().await;
+    let world = OneShootSeed::new().await;
     world.hold_down(KCM);
     let shown = text(&world.run(&["explain", NAMESPACE]).await);
     assert!(
@@ -311,7 +311,7 @@ async fn explain_says_why_a_controller_is_at_0_and_what_the_leases_say() {
 
 #[tokio::test]
 async fn status_and_explain_say_which_setting_comes_from_where() {
-    let world = World::new().await;
+    let world = OneShootSeed::new().await;
     let set = |namespace: &str, settings: &[(&str, &str)]| {
         let mut object = gardener::namespace(namespace);
         for (setting, value) in settings {
@@ -380,7 +380,7 @@ async fn status_and_explain_say_which_setting_comes_from_where() {
 
 #[tokio::test]
 async fn explain_looks_until_the_verdict_is_decided_and_once_where_that_is_asked_for() {
-    let world = World::new().await;
+    let world = OneShootSeed::new().await;
     world.hold_down(KCM);
     world.nodes.cut_all();
     let verdict = |json: &Value| {
@@ -423,7 +423,7 @@ async fn explain_looks_until_the_verdict_is_decided_and_once_where_that_is_asked
 
 #[tokio::test]
 async fn explain_names_a_zone_that_is_lost_while_the_shoot_is_not() {
-    let world = World::with_nodes(5).await;
+    let world = OneShootSeed::with_nodes(5).await;
     for (number, node) in world.nodes.names().iter().enumerate() {
         let zone = if number < 2 { "eu-1a" } else { "eu-1b" };
         let labelled = |object: &mut Value| {
@@ -458,7 +458,7 @@ async fn explain_names_a_zone_that_is_lost_while_the_shoot_is_not() {
 
 #[tokio::test]
 async fn status_and_explain_show_outages_as_the_replica_that_leads_has_observed_them() {
-    let world = World::new().await;
+    let world = OneShootSeed::new().await;
     let apply = |object: Value| world.seed.store().apply(object).expect("an object");
     let config = world.files.path().join("config.yaml");
     let gardeners = Path::new(env!("CARGO_MANIFEST_DIR")).join("config/prober.yaml");
@@ -535,7 +535,7 @@ async fn status_and_explain_show_outages_as_the_replica_that_leads_has_observed_
 
 #[tokio::test]
 async fn explain_works_when_the_shoot_is_out_of_reach_and_when_there_is_none() {
-    let world = World::new().await;
+    let world = OneShootSeed::new().await;
     world.shoot.set_network(Network::Refused);
     let shown = text(&world.run(&["explain", NAMESPACE]).await);
     assert!(shown.contains("nothing is concluded"), "{shown}");
@@ -550,7 +550,7 @@ async fn explain_works_when_the_shoot_is_out_of_reach_and_when_there_is_none() {
 
 #[tokio::test]
 async fn a_seed_that_cannot_be_read_is_an_error_and_not_a_seed_without_shoots() {
-    let world = World::new().await;
+    let world = OneShootSeed::new().await;
     world.seed.set_network(Network::Refused);
     for words in [
         &["status"][..],
@@ -604,7 +604,7 @@ async fn an_exec_plugin_that_fails_is_reported_without_its_credentials() {
 
 #[tokio::test]
 async fn probe_says_the_verdict_of_a_healthy_shoot_and_of_an_outage_and_writes_nothing() {
-    let world = World::new().await;
+    let world = OneShootSeed::new().await;
     let shown = text(&world.run(&["probe", NAMESPACE]).await);
     assert!(
         shown.contains("scale_up: the nodes reach their API server")
@@ -629,7 +629,7 @@ async fn probe_says_the_verdict_of_a_healthy_shoot_and_of_an_outage_and_writes_n
 
 #[tokio::test]
 async fn the_config_is_that_of_the_prober_on_the_seed_unless_another_is_given() {
-    let world = World::new().await;
+    let world = OneShootSeed::new().await;
     let config = "kubeConfigSecretName: shoot-access-dependency-watchdog-probe\nrestoreOnlyHeldDown: true\ndependentResourceInfos:\n\
                   - ref: {kind: Deployment, name: kube-controller-manager, apiVersion: apps/v1}\n  scaleUp: {level: 0}\n  scaleDown: {level: 0}\n";
     let metadata = |name: &str| json!({ "name": name, "namespace": "garden" });
@@ -756,7 +756,7 @@ async fn help_of_an_operators_command_is_shown_like_that_of_an_agent() {
 
 #[tokio::test]
 async fn status_explain_and_restore_ask_for_the_owner_record_where_the_config_wants_it() {
-    let world = World::new().await;
+    let world = OneShootSeed::new().await;
     world.hold_down(KCM);
     let dns = Dns::start(Reply::text("here")).await.expect("a DNS server");
     let check = format!(

@@ -20,14 +20,14 @@ const PAUSE: &str = "dependency-watchdog.gardener.cloud/pause";
 const ORDER: [&str; 3] = [KCM, MCM, CA];
 
 /// A seed with two healthy shoots.
-struct World {
+struct TwoShootSeed {
     seed: MemoryApi,
     shoots: [(MemoryApi, MemoryNodes); 2],
     _kubelets: Kubelets,
     files: TempDir,
 }
 
-impl World {
+impl TwoShootSeed {
     async fn new() -> Self {
         let authority = Authority::new().expect("an authority");
         let server = async || {
@@ -176,7 +176,7 @@ fn stderr(output: &Output) -> String {
 
 #[tokio::test]
 async fn it_shows_what_it_would_do_and_writes_nothing_before_it_is_asked_to() {
-    let world = World::new().await;
+    let world = TwoShootSeed::new().await;
     let idle = world.run(&[ONE]).await;
     assert!(
         idle.status.success() && stdout(&idle).contains("Nothing to restore."),
@@ -214,7 +214,7 @@ async fn it_shows_what_it_would_do_and_writes_nothing_before_it_is_asked_to() {
 
 #[tokio::test]
 async fn what_is_held_down_comes_back_in_order_and_to_what_is_remembered() {
-    let world = World::new().await;
+    let world = TwoShootSeed::new().await;
     world.hold_down(ONE);
     let output = world.run(&[ONE, "--yes"]).await;
     assert!(output.status.success(), "{output:?}");
@@ -231,7 +231,7 @@ async fn what_is_held_down_comes_back_in_order_and_to_what_is_remembered() {
 
 #[tokio::test]
 async fn in_an_outage_it_refuses_unless_forced_and_then_pauses_the_shoot_first() {
-    let world = World::new().await;
+    let world = TwoShootSeed::new().await;
     world.hold_down(ONE);
     world.outage().await;
     let refused = world.run(&[ONE, "--yes"]).await;
@@ -266,7 +266,7 @@ async fn in_an_outage_it_refuses_unless_forced_and_then_pauses_the_shoot_first()
 
 #[tokio::test]
 async fn a_shoot_that_cannot_be_paused_is_not_restored() {
-    let world = World::new().await;
+    let world = TwoShootSeed::new().await;
     world.hold_down(ONE);
     world
         .seed
@@ -283,7 +283,7 @@ async fn a_shoot_that_cannot_be_paused_is_not_restored() {
 
 #[tokio::test]
 async fn of_all_shoots_one_that_cannot_be_asked_keeps_no_other_from_coming_back() {
-    let world = World::new().await;
+    let world = TwoShootSeed::new().await;
     world.hold_down(ONE);
     world.hold_down(TWO);
     world.shoots[0].0.set_network(Network::Refused);
@@ -305,7 +305,7 @@ async fn of_all_shoots_one_that_cannot_be_asked_keeps_no_other_from_coming_back(
 
 #[tokio::test]
 async fn a_controller_that_may_not_be_written_is_reported_and_holds_back_those_of_later_levels() {
-    let world = World::new().await;
+    let world = TwoShootSeed::new().await;
     world.hold_down(ONE);
     let of_machines = |record: &Record| record.verb == "patch" && record.name == MCM;
     world
@@ -333,7 +333,7 @@ async fn a_controller_that_may_not_be_written_is_reported_and_holds_back_those_o
 
 #[tokio::test]
 async fn a_controller_that_was_changed_in_the_meantime_is_read_again_and_restored() {
-    let world = World::new().await;
+    let world = TwoShootSeed::new().await;
     world.hold_down(ONE);
     world.seed.faults().add(
         When::verb("patch", DEPLOYMENTS).times(2),
@@ -346,7 +346,7 @@ async fn a_controller_that_was_changed_in_the_meantime_is_read_again_and_restore
 
 #[tokio::test]
 async fn ignore_scaling_keeps_the_replicas_and_takes_the_marker() {
-    let world = World::new().await;
+    let world = TwoShootSeed::new().await;
     world.hold_down(ONE);
     world.change(ONE, MCM, |object| {
         object["metadata"]["annotations"][IGNORE] = "true".into()
@@ -361,7 +361,7 @@ async fn ignore_scaling_keeps_the_replicas_and_takes_the_marker() {
 
 #[tokio::test]
 async fn a_shoot_that_is_not_probed_comes_back_only_when_it_is_named_and_forced() {
-    let world = World::new().await;
+    let world = TwoShootSeed::new().await;
     world.hold_down(ONE);
     // Not the watchdog's doing.
     world.change(ONE, CA, |object| {
@@ -395,7 +395,7 @@ async fn a_shoot_that_is_not_probed_comes_back_only_when_it_is_named_and_forced(
 
 #[tokio::test]
 async fn with_the_rights_that_the_document_names_nothing_is_forbidden() {
-    let world = World::new().await;
+    let world = TwoShootSeed::new().await;
     world.hold_down(ONE);
     let read = json!(["get", "list", "watch"]);
     let rules = json!([
@@ -425,7 +425,7 @@ async fn with_the_rights_that_the_document_names_nothing_is_forbidden() {
 
 #[tokio::test]
 async fn it_needs_one_namespace_or_all_of_them() {
-    let world = World::new().await;
+    let world = TwoShootSeed::new().await;
     for words in [&["--yes"][..], &[ONE, "--all"]] {
         assert_eq!(world.run(words).await.status.code(), Some(2), "{words:?}");
     }

@@ -164,7 +164,7 @@ struct CurrentStatus {
 
 impl Machine {
     /// The node that this machine backs, unless the machine is Failed or Terminating (rule 44).
-    pub fn usable_node(&self) -> Option<&str> {
+    pub(crate) fn usable_node(&self) -> Option<&str> {
         let gone = matches!(
             self.status.current_status.phase.as_deref(),
             Some("Failed" | "Terminating")

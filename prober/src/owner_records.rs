@@ -51,7 +51,7 @@ pub(crate) struct Round {
 }
 
 #[derive(Debug)]
-pub struct StandingChange {
+pub(crate) struct StandingChange {
     pub namespace: String,
     pub before: Ownership,
     pub owner: OwnerStatus,

@@ -22,21 +22,21 @@ const TIMEOUT: Duration = Duration::from_secs(10);
 #[strum(serialize_all = "snake_case", const_into_str)]
 pub enum DeleteResult {
     Deleted,
-    /// 404.
+    /// Answered with 404.
     NotFound,
     /// 409: another pod has the name now.
     Replaced,
     /// 409: the pod has changed since it was judged.
     Changed,
-    /// 429.
+    /// Answered with 429.
     Throttled(Option<Duration>),
-    /// 401.
+    /// Answered with 401.
     Unauthorized,
     /// 409 for any other reason.
     Conflict,
-    /// 5xx.
+    /// Answered with 5xx.
     Server,
-    /// 403.
+    /// Answered with 403.
     Forbidden,
     /// Any other 4xx.
     Refused,
@@ -95,7 +95,7 @@ pub async fn delete(client: Client, fence: &Fence, deletion: &Deletion) -> Delet
 }
 
 /// Logs which pod would be deleted.
-pub fn log_dry_run(deletion: &Deletion) -> DeleteResult {
+pub(crate) fn log_dry_run(deletion: &Deletion) -> DeleteResult {
     let Deletion { pod, uid, .. } = deletion;
     let (namespace, pod) = (&pod.namespace, &pod.name);
     tracing::info!(

@@ -8,7 +8,7 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 
 /// The controller's loop turns at least this often, even when nothing happens.
-pub const HEARTBEAT: Duration = Duration::from_secs(5);
+pub(crate) const HEARTBEAT: Duration = Duration::from_secs(5);
 /// After this time without a turn it hangs: six heartbeats, and less than a liveness probe's usual
 /// three failures in 30 s.
 const STALLED: Duration = Duration::from_secs(30);

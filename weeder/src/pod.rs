@@ -6,7 +6,7 @@ use serde::Deserialize;
 use weeder_core::pod::{PodSpec, PodStatus};
 
 #[derive(Clone, Debug, Default, Deserialize)]
-pub struct PrunedPod {
+pub(crate) struct PrunedPod {
     #[serde(default)]
     pub metadata: ObjectMeta,
     #[serde(default, deserialize_with = "null_as_default")]

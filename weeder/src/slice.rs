@@ -6,10 +6,10 @@ use serde::Deserialize;
 use weeder_core::config::Config;
 use weeder_core::readiness::Slice;
 
-pub const SERVICE_NAME: &str = "kubernetes.io/service-name";
+pub(crate) const SERVICE_NAME: &str = "kubernetes.io/service-name";
 
 #[derive(Clone, Debug, Default, Deserialize)]
-pub struct EndpointSlice {
+pub(crate) struct EndpointSlice {
     #[serde(default)]
     pub metadata: ObjectMeta,
     #[serde(default, deserialize_with = "null_as_default")]
@@ -18,7 +18,7 @@ pub struct EndpointSlice {
 
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
-pub struct Endpoint {
+pub(crate) struct Endpoint {
     #[serde(deserialize_with = "null_as_default")]
     addresses: Vec<String>,
     #[serde(deserialize_with = "null_as_default")]

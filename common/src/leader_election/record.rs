@@ -18,7 +18,7 @@ fn holder_of(spec: &LeaseSpec) -> &str {
 
 /// The spec after `identity` renewed it, or took it over; the default is that of a Lease that does
 /// not exist yet.
-pub fn held_by(
+pub(crate) fn held_by(
     mut spec: LeaseSpec,
     identity: &str,
     lease_duration: Duration,
@@ -78,7 +78,7 @@ impl ObservedLease {
 
     /// Until when another replica leads, at least; none when `identity` may renew the Lease or take
     /// over. Also right when the Lease was deleted: its last holder may still believe that it leads.
-    pub fn held_until(&self, identity: &str, now: Instant) -> Option<Instant> {
+    pub(crate) fn held_until(&self, identity: &str, now: Instant) -> Option<Instant> {
         if ["", identity].contains(&self.holder()) {
             return None;
         }

@@ -17,7 +17,7 @@ const MAX_BYTES: usize = 4 * 1024 * 1024;
 /// process.
 #[derive(Clone)]
 #[must_use = "lines still queued are written by `flush`"]
-pub struct Logging(Arc<LogQueue>);
+pub(crate) struct Logging(Arc<LogQueue>);
 
 #[derive(Default)]
 struct LogQueue {

@@ -14,7 +14,7 @@ use crate::verdict::DeletionCandidate;
 use crate::window::{OpenReason, WindowEvent, admit};
 
 /// At most this many DELETEs are in flight at once, as the prober's protective writes.
-pub const MAX_IN_FLIGHT: usize = 32;
+pub(crate) const MAX_IN_FLIGHT: usize = 32;
 
 /// What is known of all namespaces, and which pods to delete because of it.
 ///

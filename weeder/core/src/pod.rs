@@ -86,7 +86,7 @@ impl RestartPolicy {
 
 impl PodStatus {
     /// Why containers wait, init containers included.
-    pub fn waiting_reasons(&self) -> impl Iterator<Item = &str> {
+    pub(crate) fn waiting_reasons(&self) -> impl Iterator<Item = &str> {
         let containers = self
             .container_statuses
             .iter()

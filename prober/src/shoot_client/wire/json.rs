@@ -36,7 +36,7 @@ impl From<serde_json::Error> for JsonError {
     }
 }
 
-pub fn read_list<L: ItemList>(body: &[u8], list: &mut L) -> Result<ListMeta, DecodeError> {
+pub(crate) fn read_list<L: ItemList>(body: &[u8], list: &mut L) -> Result<ListMeta, DecodeError> {
     let JsonObject(page): JsonObject<JsonList<'_, L>> =
         serde_json::from_slice(body).map_err(JsonError::from)?;
     if let Some(refusal) = page.items.refusal {
@@ -68,7 +68,7 @@ pub trait JsonItems<'de>: Default {
 /// An array, read item by item: there may be any number of them. Go writes an empty list as null if
 /// it was never filled.
 #[derive(Default)]
-pub struct JsonArray<L> {
+pub(crate) struct JsonArray<L> {
     pub kept: L,
     /// Why no more is kept.
     refusal: Option<DecodeError>,

@@ -25,7 +25,7 @@ pub enum ProtobufError {
     Text,
 }
 
-pub fn read_list<L: ItemList>(body: &[u8], items: &mut L) -> Result<ListMeta, DecodeError> {
+pub(crate) fn read_list<L: ItemList>(body: &[u8], items: &mut L) -> Result<ListMeta, DecodeError> {
     let list = open(L::KIND, body)?;
     let count = count_items(list)?;
     check_count(items.count() + count)?;
@@ -190,7 +190,7 @@ impl<'a> FieldValue<'a> {
     }
 
     /// Negative ones come with all 64 bits; what is above 32 does not count.
-    pub fn int32(self) -> Result<i32, ProtobufError> {
+    pub(crate) fn int32(self) -> Result<i32, ProtobufError> {
         self.number().map(|number| number as i32)
     }
 }

@@ -10,7 +10,7 @@ use proptest::prelude::*;
 use super::*;
 
 #[derive(Clone, Debug)]
-enum ModelStep {
+enum ModelEvent {
     /// A slice of a namespace and Service is there, ready or not.
     Slice(usize, usize, usize, bool),
     SliceGone(usize, usize, usize),
@@ -27,18 +27,18 @@ enum ModelStep {
     Pass(Duration),
 }
 
-fn any_step() -> impl Strategy<Value = ModelStep> {
+fn any_step() -> impl Strategy<Value = ModelEvent> {
     let services = prop::sample::select(vec![vec![0], vec![1], vec![0, 1]]);
     prop_oneof![
-        4 => (0..2usize, 0..2usize, 0..2usize, any::<bool>()).prop_map(|(n, s, i, ready)| ModelStep::Slice(n, s, i, ready)),
-        1 => (0..2usize, 0..2usize, 0..2usize).prop_map(|(n, s, i)| ModelStep::SliceGone(n, s, i)),
-        3 => (0..2usize, 0..3usize, services, prop::option::of(1..3i32)).prop_map(|(n, p, s, restarts)| ModelStep::Pod(n, p, s, restarts)),
-        2 => (0..2usize, 0..3usize, 1..3i32).prop_map(|(n, p, restarts)| ModelStep::Terminated(n, p, restarts)),
-        1 => (0..2usize, 0..3usize).prop_map(|(n, p)| ModelStep::PodGone(n, p)),
-        1 => Just(ModelStep::Lost),
-        2 => Just(ModelStep::Relist),
-        2 => (1..12u32).prop_map(|tenths| ModelStep::Pass(WATCH_DURATION * tenths / 10)),
-        2 => (1..12u32).prop_map(|tenths| ModelStep::Pass(SECOND * tenths / 10)),
+        4 => (0..2usize, 0..2usize, 0..2usize, any::<bool>()).prop_map(|(n, s, i, ready)| ModelEvent::Slice(n, s, i, ready)),
+        1 => (0..2usize, 0..2usize, 0..2usize).prop_map(|(n, s, i)| ModelEvent::SliceGone(n, s, i)),
+        3 => (0..2usize, 0..3usize, services, prop::option::of(1..3i32)).prop_map(|(n, p, s, restarts)| ModelEvent::Pod(n, p, s, restarts)),
+        2 => (0..2usize, 0..3usize, 1..3i32).prop_map(|(n, p, restarts)| ModelEvent::Terminated(n, p, restarts)),
+        1 => (0..2usize, 0..3usize).prop_map(|(n, p)| ModelEvent::PodGone(n, p)),
+        1 => Just(ModelEvent::Lost),
+        2 => Just(ModelEvent::Relist),
+        2 => (1..12u32).prop_map(|tenths| ModelEvent::Pass(WATCH_DURATION * tenths / 10)),
+        2 => (1..12u32).prop_map(|tenths| ModelEvent::Pass(SECOND * tenths / 10)),
     ]
 }
 
@@ -137,43 +137,43 @@ proptest! {
         let mut model = DeletionModel::default();
         for (number, step) in steps.into_iter().enumerate() {
             match step {
-                ModelStep::Slice(namespace, service, index, ready) => {
+                ModelEvent::Slice(namespace, service, index, ready) => {
                     let key = (namespace, service, index);
                     seed.namespaces.apply_slices(Change::Applied(self::key(&slice_name(key)), slice_of(service, ready)), seed.now);
                     model.slices.insert(key, ready);
                 }
-                ModelStep::SliceGone(namespace, service, index) => {
+                ModelEvent::SliceGone(namespace, service, index) => {
                     let key = (namespace, service, index);
                     seed.namespaces.apply_slices(Change::Gone(self::key(&slice_name(key))), seed.now);
                     model.slices.remove(&key);
                 }
-                ModelStep::Pod(namespace, name, services, restarts) => {
+                ModelEvent::Pod(namespace, name, services, restarts) => {
                     let terminated = restarts.map(|restarts| (restarts, seed.now));
                     let pod = ModelPod { uid: format!("{number:03}"), services, terminated };
                     seed.show(&format!("n{namespace}/{name}"), pod.candidate());
                     model.pods.insert((namespace, name), pod);
                 }
-                ModelStep::Terminated(namespace, name, restarts) => {
+                ModelEvent::Terminated(namespace, name, restarts) => {
                     let Some(pod) = model.pods.get_mut(&(namespace, name)) else { continue };
                     let since = pod.terminated.filter(|(before, _)| *before == restarts).map_or(seed.now, |(_, since)| since);
                     pod.terminated = Some((restarts, since));
                     seed.show(&format!("n{namespace}/{name}"), pod.candidate());
                 }
-                ModelStep::PodGone(namespace, pod) => {
+                ModelEvent::PodGone(namespace, pod) => {
                     seed.pod_is_fine(&format!("n{namespace}/{pod}"));
                     model.pods.remove(&(namespace, pod));
                 }
-                ModelStep::Lost => {
+                ModelEvent::Lost => {
                     seed.namespaces.apply_slices(Change::Lost, seed.now);
                     model.lost = true;
                 }
-                ModelStep::Relist => {
+                ModelEvent::Relist => {
                     model.lost = false;
                     let slices: Vec<_> = model.slices.iter().map(|(key, ready)| (slice_name(*key), slice_of(key.1, *ready))).collect();
                     let slices = slices.iter().map(|(name, slice)| (name.as_str(), Some(slice.clone())));
                     seed.namespaces.apply_slices(Change::Listed(listed(slices)), seed.now);
                 }
-                ModelStep::Pass(time) => seed.pass(time),
+                ModelEvent::Pass(time) => seed.pass(time),
             }
             model.settle(seed.now);
             let deleted = seed.deletes(outcomes[number % outcomes.len()]);
