@@ -15,6 +15,7 @@
 //! Requests are those that Gardener's role grants: create; get, update and watch of the one Lease
 //! by its name.
 
+mod election;
 mod fence;
 mod record;
 mod role;
@@ -35,9 +36,9 @@ use tokio::time::{Instant, sleep, sleep_until, timeout, timeout_at};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 
+use self::election::Election;
 pub use self::fence::Fence;
 use self::record::{ObservedLease, held_by, holder, released};
-use self::role::Election;
 pub use self::role::Role;
 pub use self::role::{RoleName, RoleStatus};
 use crate::events::Events;

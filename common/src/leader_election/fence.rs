@@ -5,7 +5,7 @@ use std::time::Duration;
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until};
 
-use super::role::Election;
+use super::election::Election;
 
 /// Says whether this process may write: whether it leads, and its last renewal is fresh enough.
 #[derive(Clone, Debug)]

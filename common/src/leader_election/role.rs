@@ -5,6 +5,7 @@ use strum::IntoStaticStr;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
+use super::election::Election;
 use super::fence::Fence;
 
 /// Cheap to clone; all clones follow the election.
@@ -20,18 +21,6 @@ pub enum Role {
     Alone,
     /// It writes nothing, and so needs no leadership.
     DryRun,
-}
-
-/// The election as this replica last saw it.
-#[derive(Clone, Debug, Default)]
-pub struct Election {
-    /// Until when this replica leads unless it renews; none when it does not lead.
-    pub(super) leads_until: Option<Instant>,
-    /// Empty when nobody holds the Lease.
-    pub(super) leader: String,
-    /// When the leader will have missed two renewals unless it makes one; none if no Lease was
-    /// seen.
-    pub(super) leader_silent_from: Option<Instant>,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
