@@ -84,8 +84,8 @@ impl SourceFile {
             .any(|part| ["tests", "benches", "tests.rs"].contains(&part))
     }
 
-    /// The folder of the crate that it belongs to, and whether it is one of the crate's own tests or
-    /// benchmarks, which use the crate as anybody else does.
+    /// The folder of the crate that it belongs to, and whether it is one of the crate's own tests
+    /// or benchmarks, which use the crate as anybody else does.
     fn home(&self) -> (&str, bool) {
         let folder = Path::new(&self.path)
             .ancestors()

@@ -74,7 +74,7 @@ impl<T> ConfigFile<T> {
         self.reporter = Some((events, self_reference));
     }
 
-    /// Says whether the file as it is now is refused, so that an older one is in force.
+    /// Returns whether the file as it is now is refused, so that an older one is in force.
     pub fn refused(&self) -> impl Fn() -> bool + Clone + Send + Sync + 'static {
         let refused = self.refused.clone();
         move || refused.get() != 0

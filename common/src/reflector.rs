@@ -1,4 +1,5 @@
-//! Lists and watches all objects of one kind that a selector matches, as client-go's Reflector does.
+//! Lists and watches all objects of one kind that a selector matches, as client-go's Reflector
+//! does.
 //!
 //! ```text
 //! API server --list, watch--> Reflector --Change--> ChangeHandler::handle

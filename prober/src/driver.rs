@@ -48,8 +48,8 @@ pub(crate) struct Driver<R> {
     wakers: Registration,
 }
 
-/// The Machines of a shoot as seen last, and the nodes that they back. Healthy shoots keep theirs, so
-/// that their nodes need not be put in order for each input.
+/// The Machines of a shoot as seen last, and the nodes that they back. Healthy shoots keep theirs,
+/// so that their nodes need not be put in order for each input.
 #[derive(Default)]
 struct BackedMachines(Arc<Namespaced<Option<String>>>, Arc<BackedNodes>);
 

@@ -253,7 +253,8 @@ async fn nodes(client: &mut Client, budget: Budget) -> Result<Input, ProbeError>
     Ok(Input::Nodes(client.nodes(budget).await?.items))
 }
 
-/// Waits until a request is done, that of the first dependent first; for ever while none is under way.
+/// Waits until a request is done, that of the first dependent first; for ever while none is under
+/// way.
 async fn done(dependents: &mut [DependentWork]) -> (&mut DependentWork, Done) {
     let (at, done) = poll_fn(|context| {
         let polled = dependents

@@ -11,7 +11,7 @@ use prober_core::owner::{OwnerAnswer, OwnerRecord, Ownership, Question, Unresolv
 use serde::Serialize;
 use tokio::sync::Notify;
 
-/// At most so many characters of a record's value are repeated.
+/// How many characters of a record's value are repeated at most.
 const SHOWN_OF_VALUE: usize = 100;
 
 /// Clones share the records.
@@ -101,8 +101,8 @@ impl OwnerStatus {
 }
 
 impl OwnerRecords {
-    /// Applies what the config says now, for these shoots. Earlier results stay if the same is asked
-    /// for, if in another way; otherwise they count for nothing.
+    /// Applies what the config says now, for these shoots. Earlier results stay if the same is
+    /// asked for, if in another way; otherwise they count for nothing.
     pub fn apply(
         &self,
         check: Option<&OwnerCheck>,
@@ -253,7 +253,8 @@ impl OwnerRecords {
         chance: f64,
     ) {
         let mut checks = self.checks.lock();
-        // An answer to a check that was sent for an earlier shoot of this name is not about this one.
+        // An answer to a check that was sent for an earlier shoot of this name is not about this
+        // one.
         if let Some(Checks { check, shoots }) = &mut *checks
             && let Some(shoot) = shoots.get_mut(namespace)
             && shoot.record.began <= sent

@@ -191,8 +191,8 @@ impl<S: Secrets + Sync> ShootClient<S> {
         })
     }
 
-    /// Applies a changed Secret, which then holds for the whole probe; retires a connection that has
-    /// reached its age.
+    /// Applies a changed Secret, which then holds for the whole probe; retires a connection that
+    /// has reached its age.
     fn renew_connection(&mut self) -> Result<(), Cause> {
         let current = self.secrets.current()?;
         let is_old = self
@@ -317,8 +317,8 @@ impl<S: Secrets + Sync> ShootClient<S> {
         Ok(match select(first, second).await {
             Either::Left((done, second)) if may_be_stale(&done) => second.await,
             Either::Right((failed @ (_, Err(_)), first)) => {
-                // Whether the kept connection still lives is unknown. It is not waited for until the
-                // probe's end, since the next probe begins with a new one.
+                // Whether the kept connection still lives is unknown. It is not waited for until
+                // the probe's end, since the next probe begins with a new one.
                 timeout(budget.connect(), first)
                     .await
                     .ok()

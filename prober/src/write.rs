@@ -211,9 +211,9 @@ impl Writer {
             };
             let version = base.resource_version.as_str();
             match write.replicas {
-                // Two writes: the remembered replicas must outlive whatever happens between them, so
-                // their write is the first on the way down and the last on the way up. What is left
-                // half done is mended after the next probe.
+                // Two writes: the remembered replicas must outlive whatever happens between them,
+                // so their write is the first on the way down and the last on the way up. What is
+                // left half done is mended after the next probe.
                 Some(0) if !kind.replicas_in_spec => {
                     let version = target.patch(version, None).await?;
                     target.patch_scale(&version, 0).await

@@ -1,4 +1,5 @@
-//! The controller: applies what the watches observe to the core, and sends the deletions that are due.
+//! The controller: applies what the watches observe to the core, and sends the deletions that are
+//! due.
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -65,8 +66,8 @@ impl Controller {
         }
     }
 
-    /// Runs until cancelled. Watches whether this replica leads or not, and deletes while it leads. A
-    /// change of the config is applied without a restart: what is known stays known, and windows
+    /// Runs until cancelled. Watches whether this replica leads or not, and deletes while it leads.
+    /// A change of the config is applied without a restart: what is known stays known, and windows
     /// that are open go on.
     pub async fn run(mut self, cancelled: CancellationToken) {
         let mut leads = false;

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-/// The wait after so many failures in a row: `first` after the first one, twice as long after each
-/// further one, at most `longest`.
+/// the wait after this many failures in a row: `first` after the first one, twice as long after
+/// each further one, at most `longest`.
 pub fn doubling(first: Duration, failures: u32, longest: Duration) -> Duration {
     first
         .saturating_mul(1 << failures.saturating_sub(1).min(16))

@@ -7,7 +7,7 @@ use tokio::time::{Instant, sleep_until};
 
 use super::election::Election;
 
-/// Says whether this process may write: whether it leads, and its last renewal is fresh enough.
+/// Whether this process may write: it leads, and its last renewal is fresh enough.
 #[derive(Clone, Debug)]
 pub struct Fence(watch::Receiver<Election>);
 

@@ -52,7 +52,8 @@ pub fn released(spec: LeaseSpec, now: MicroTime) -> LeaseSpec {
 }
 
 /// The Lease as a candidate has observed it. Whether its holder still lives is judged by when we
-/// last saw the record change, on our own monotonic clock, so that no other machine's clock matters.
+/// last saw the record change, on our own monotonic clock, so that no other machine's clock
+/// matters.
 #[derive(Debug, Default)]
 pub struct ObservedLease {
     spec: LeaseSpec,
@@ -77,7 +78,8 @@ impl ObservedLease {
     }
 
     /// Until when another replica leads, at least; none when `identity` may renew the Lease or take
-    /// over. Also right when the Lease was deleted: its last holder may still believe that it leads.
+    /// over. Also right when the Lease was deleted: its last holder may still believe that it
+    /// leads.
     pub(crate) fn held_until(&self, identity: &str, now: Instant) -> Option<Instant> {
         if ["", identity].contains(&self.holder()) {
             return None;

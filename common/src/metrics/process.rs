@@ -1,5 +1,5 @@
-//! The process itself, under the names that every Prometheus client library uses. The kernel is asked
-//! at each scrape.
+//! The process itself, under the names that every Prometheus client library uses. The kernel is
+//! asked at each scrape.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 

@@ -38,7 +38,7 @@ const USER_TIMEOUT: Duration = Duration::from_secs(24);
 /// came.
 const READ_AT_ONCE: usize = 32 << 10;
 
-/// A client of which no connection is open yet.
+/// A client without an open connection.
 ///
 /// # Errors
 /// When certificates, keys, credentials or the proxy cannot be used.

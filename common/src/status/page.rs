@@ -87,7 +87,7 @@ pub fn table(
     }
 }
 
-/// A moment that is so many seconds away: `in 5s`, `5s ago`.
+/// A moment some seconds away: `in 5s`, `5s ago`.
 pub fn ago(seconds: i64) -> String {
     if seconds < 0 {
         format!("in {}", span(-seconds))

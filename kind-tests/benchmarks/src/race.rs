@@ -59,8 +59,8 @@ pub struct RaceOptions {
     /// Where the random numbers begin; drawn when absent
     #[arg(long)]
     seed: Option<u64>,
-    /// Seconds after which a node is marked Unknown; with fewer than 40 the prober probes more often than
-    /// in production
+    /// Seconds after which a node is marked Unknown; with fewer than 40 the prober probes more
+    /// often than in production
     #[arg(long, default_value_t = GRACE.as_secs(), value_parser = clap::value_parser!(u64).range(4..))]
     grace: u64,
     /// Healthy shoots of 100 nodes that the same prober probes

@@ -5,7 +5,8 @@ use crate::record::DemoRecord;
 /// How wide the summary is printed.
 const WIDTH: usize = 100;
 
-/// What must be so ([`DemoRecord::holds`]) for a claim, and what it says ([`DemoRecord::filled_in`]).
+/// What must be so ([`DemoRecord::holds`]) for a claim, and what it says
+/// ([`DemoRecord::filled_in`]).
 const CLAIMS: [(&str, &str); 15] = [
     // The leader was killed, and the other replica saved the nodes in its place.
     (

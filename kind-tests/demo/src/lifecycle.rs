@@ -3,9 +3,9 @@
 
 use crate::scene::GRACE;
 
-/// What its node lifecycle controller would do: mark nodes Unknown that were silent for too long. It
-/// works only while a kube-controller-manager pod of that shoot is ready, and one that starts knows
-/// nothing of the silence before.
+/// What its node lifecycle controller would do: mark nodes Unknown that were silent for too long.
+/// It works only while a kube-controller-manager pod of that shoot is ready, and one that starts
+/// knows nothing of the silence before.
 #[derive(Default)]
 pub struct NodeLifecycle {
     /// When it last did not work, in seconds of the demo.

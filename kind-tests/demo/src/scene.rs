@@ -45,7 +45,8 @@ pub struct ShootScene {
     pub ages: Vec<f64>,
     /// In the order of [`DEPENDENTS`].
     pub dependents: [ReplicaState; 3],
-    /// Seconds until kube-controller-manager marks the next node Unknown; `None` while it does not run.
+    /// Seconds until kube-controller-manager marks the next node Unknown; `None` while it does not
+    /// run.
     pub countdown: Option<f64>,
     /// How many nodes it has marked Unknown.
     pub given_up: usize,

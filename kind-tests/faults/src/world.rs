@@ -1,7 +1,8 @@
-//! The seed, the shoots, and stand-ins for those who act in a real landscape and are not built here.
+//! The seed, the shoots, and stand-ins for those who act in a real landscape and are not built
+//! here.
 //!
-//! The seed is in memory: the oracle observes each write at the moment at which it is made, in order
-//! and with the state before, and every fault can be injected at any moment.
+//! The seed is in memory: the oracle observes each write at the moment at which it is made, in
+//! order and with the state before, and every fault can be injected at any moment.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -20,7 +20,8 @@ impl<'a> Choices<'a> {
     }
 
     /// All that follows, if it begins with `#`: so that an input can also be given as it stands.
-    /// The files in kind-tests/fuzz/corpus are, and what libFuzzer makes of them with its dictionaries.
+    /// The files in kind-tests/fuzz/corpus are, and what libFuzzer makes of them with its
+    /// dictionaries.
     pub fn raw(&mut self) -> Option<&'a [u8]> {
         (self.0.peek_bytes(1) == Some(b"#")).then(|| &self.rest()[1..])
     }

@@ -82,8 +82,8 @@ impl Kubelets {
         Self::start_with(store, resources, usual, |_, _, _| {})
     }
 
-    /// [`Kubelets::start`], calling `tell` with namespace, name and replicas of each resource before
-    /// its pods have followed.
+    /// [`Kubelets::start`], calling `tell` with namespace, name and replicas of each resource
+    /// before its pods have followed.
     pub fn start_with(
         store: &Store,
         resources: &'static [&str],

@@ -14,11 +14,12 @@
 //!
 //! What needs no real control plane has a seed and shoots in memory instead ([`api`]).
 //!
-//! [`Testbed`] holds what all scenarios of a test process share, [`SeedCluster`] is a control plane with
-//! Gardener's resources and roles, [`ShootCluster`] is one cluster whose control plane lives in a
-//! namespace of a seed. What Gardener itself deploys, and what it finds, is said by its own code
-//! ([`gardenlet`]). Everything that is started ends with the test process, however that ends
-//! ([`reaper`]), and whatever the programs under test say is searched for credentials ([`secrets`]).
+//! [`Testbed`] holds what all scenarios of a test process share, [`SeedCluster`] is a control plane
+//! with Gardener's resources and roles, [`ShootCluster`] is one cluster whose control plane lives
+//! in a namespace of a seed. What Gardener itself deploys, and what it finds, is said by its own
+//! code ([`gardenlet`]). Everything that is started ends with the test process, however that ends
+//! ([`reaper`]), and whatever the programs under test say is searched for credentials
+//! ([`secrets`]).
 
 pub mod agent;
 pub mod api;

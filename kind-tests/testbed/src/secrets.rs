@@ -1,5 +1,5 @@
-//! No credential is ever leaked: every token that the testbed makes is known here, and all that
-//! the programs under test write and serve is searched for pieces of them, by every scenario.
+//! No credential is ever leaked: every token that the testbed makes is known here, and all that the
+//! programs under test write and serve is searched for pieces of them, by every scenario.
 //!
 //! ```text
 //! tokens -> register --.

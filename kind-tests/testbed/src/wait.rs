@@ -15,8 +15,8 @@ pub const PATIENCE: Duration = Duration::from_secs(180);
 /// take a second at times.
 const LAST_CHECK: Duration = Duration::from_secs(5);
 
-/// Checks again and again until `check` succeeds; after [`PATIENCE`] fails with what was awaited and
-/// what was last seen instead. A check that never ends is dropped a little later.
+/// Checks again and again until `check` succeeds; after [`PATIENCE`] fails with what was awaited
+/// and what was last seen instead. A check that never ends is dropped a little later.
 pub async fn eventually<T>(what: &str, check: impl AsyncFnMut() -> Result<T>) -> Result<T> {
     eventually_within(what, PATIENCE, check).await
 }

@@ -34,7 +34,7 @@ pub struct DependentRecord {
     since: Option<Moment>,
     /// Which scaling of ours brought this state about.
     by: Option<u64>,
-    /// When this replica last wrote it without the lead, if its own verdict has not turned since
+    /// When this replica last wrote it without leading, if its own verdict has not turned since
     /// (D-50).
     pub(crate) written_as_standby: Option<Moment>,
     pub(crate) step: Step,
@@ -55,7 +55,7 @@ impl DependentRecord {
         }
     }
 
-    /// Takes in what the view shows. Says whether a marker is seen that was not there before.
+    /// Applies what the view shows. Returns whether a marker is seen that was not there before.
     pub(crate) fn observe(&mut self, seen: DependentState, now: Moment) -> bool {
         let DependentState::Present(observed) = seen else {
             self.state = seen;
@@ -79,8 +79,8 @@ impl DependentRecord {
         self.adopt(observed, None, now)
     }
 
-    /// Takes in what a read shows, which no view is newer than. Says whether a marker is seen that
-    /// was not there before.
+    /// Applies what a read shows, which no view is newer than. Returns whether a marker is seen
+    /// that was not there before.
     pub(crate) fn read(&mut self, read: DependentState, now: Moment) -> bool {
         if let DependentState::Present(observed) = &read {
             self.newest

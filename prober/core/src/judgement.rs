@@ -139,7 +139,7 @@ impl Judge {
         self.unanswered = true;
     }
 
-    /// Takes in the Machines. Says whether they are others than before.
+    /// Applies the Machines. Returns whether they have changed.
     pub fn set_machines(&mut self, machines: Arc<BackedNodes>) -> bool {
         let changed = self.machines != machines;
         self.machines = machines;

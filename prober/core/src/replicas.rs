@@ -136,8 +136,8 @@ impl PlannedWrite {
     }
 }
 
-/// What an operator who says `ignore-scaling` gets in either direction: no marker, so that gardenlet
-/// reconciles the resource (rule 67).
+/// What an operator who says `ignore-scaling` gets in either direction: no marker, so that
+/// gardenlet reconciles the resource (rule 67).
 fn ignored(marks: &Marks) -> Option<Write> {
     marks.held_down.then(|| set_marker(marks, false))
 }

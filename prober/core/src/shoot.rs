@@ -213,7 +213,7 @@ impl Shoot {
         true
     }
 
-    /// Takes in how the dependents are. A marker that appears while a write of this replica is
+    /// Applies how the dependents are. A marker that appears while a write of this replica is
     /// under way is most likely its own: a watch may be faster than an answer.
     fn observe(&mut self, env: &Environment<'_>, now: Moment) {
         if let Some(paused) = env.paused {

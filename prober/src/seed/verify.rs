@@ -15,7 +15,8 @@ use prober_core::shoot::Verified;
 use super::{ClusterState, GARDEN, Seed, within};
 use crate::gardener::{Cluster, Machine};
 
-/// How long each of the requests may take; together they may take as long as a standby waits, 1.5 s.
+/// How long each of the requests may take; together they may take as long as a standby waits, 1.5
+/// s.
 const LIMIT: Duration = Duration::from_secs(1);
 
 impl Seed {

@@ -99,8 +99,8 @@ impl Seed {
         watches
     }
 
-    /// Starts the watches of what a changed config names, and ends those of what it no longer names.
-    /// Returns the dependents among the latter.
+    /// Starts the watches of what a changed config names, and ends those of what it no longer
+    /// names. Returns the dependents among the latter.
     pub(crate) fn follow_config(
         &self,
         config: &Config,

@@ -3,7 +3,7 @@
 use common_core::null::null_as_default;
 use serde::Deserialize;
 
-/// Says which containers are restarted.
+/// Returns which containers are restarted.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct PodSpec {

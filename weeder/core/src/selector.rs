@@ -71,8 +71,8 @@ impl fmt::Display for Selector {
     }
 }
 
-/// What one of the alternatives allows on this key; none when that is nothing. The API server cannot
-/// be asked for a label that is absent or has one of a few values: then the key is left out.
+/// What one of the alternatives allows on this key; none when that is nothing. The API server
+/// cannot be asked for a label that is absent or has one of a few values: then the key is left out.
 fn any_on_key(key: &str, alternatives: &[Vec<Expression>]) -> Option<Vec<Expression>> {
     let allows = |label: Option<&str>| {
         let label = label.map(|label| (key.to_owned(), label.to_owned()));

@@ -64,8 +64,8 @@ pub fn shoot(shoots: &SyntheticShoots, number: usize, pods_take: Option<u32>) ->
     objects
 }
 
-/// Starts synthetic shoots and fills a seed with them through its API, and with so many Secrets that
-/// are none of the prober's business.
+/// Starts synthetic shoots and fills a seed with them through its API, and with so many Secrets
+/// that are none of the prober's business.
 pub async fn fill_seed(
     api: &KubeApi,
     plan: FleetPlan,

@@ -1,5 +1,5 @@
-//! When the nodes of synthetic shoots renew their leases, as a function of the time: no renewal is ever
-//! carried out.
+//! When the nodes of synthetic shoots renew their leases, as a function of the time: no renewal is
+//! ever carried out.
 //!
 //! Node i of n renews in the i-th of n equal parts of a beat, somewhere in that part, and each
 //! shoot begins its beats at a moment of its own. So the moment at which a verdict can fall is
@@ -18,8 +18,8 @@ pub struct RenewalSchedule {
     pub outage: Option<NodeOutage>,
 }
 
-/// From `cut` on no node reaches its API server; from `reconnected` on each renews again when its phase
-/// wants it.
+/// From `cut` on no node reaches its API server; from `reconnected` on each renews again when its
+/// phase wants it.
 #[derive(Clone, Copy, Debug)]
 pub struct NodeOutage {
     pub cut: DateTime<Utc>,
@@ -27,8 +27,8 @@ pub struct NodeOutage {
 }
 
 impl RenewalSchedule {
-    /// The schedule of this shoot, of `nodes` nodes that renew once in `beat`: the same in every run
-    /// and process.
+    /// The schedule of this shoot, of `nodes` nodes that renew once in `beat`: the same in every
+    /// run and process.
     pub fn new(shoot: usize, nodes: usize, beat: TimeDelta) -> Self {
         let beat = (beat.as_seconds_f64() * 1e6) as i64;
         let mut random = StdRng::seed_from_u64(shoot as u64);

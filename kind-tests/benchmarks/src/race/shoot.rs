@@ -1,5 +1,5 @@
-//! One shoot of the race, with a real API server and a real kube-controller-manager of its own, that
-//! goes through one outage after another.
+//! One shoot of the race, with a real API server and a real kube-controller-manager of its own,
+//! that goes through one outage after another.
 
 use std::path::Path;
 use std::time::Duration;

@@ -77,8 +77,8 @@ pub struct ShootRecord {
     unsettled_until: Instant,
     samples: VecDeque<Sample>,
     events: VecDeque<(Instant, String)>,
-    /// When somebody else last brought a dependent up: it goes down again with the next probe, which
-    /// nothing hastens.
+    /// When somebody else last brought a dependent up: it goes down again with the next probe,
+    /// which nothing hastens.
     raised_at: Option<Instant>,
     exposed: LastingCondition,
     stuck: LastingCondition,

@@ -101,8 +101,8 @@ impl Requests {
         self.log.send_modify(|log| log.records.clear());
     }
 
-    /// Waits until `condition` finds something in the kept requests; it is checked now and after every
-    /// request and answer. No deadline.
+    /// Waits until `condition` finds something in the kept requests; it is checked now and after
+    /// every request and answer. No deadline.
     pub async fn wait_for<T>(
         &self,
         mut condition: impl FnMut(&VecDeque<Record>) -> Option<T>,

@@ -194,7 +194,7 @@ impl Shoot {
         }
     }
 
-    /// Takes a scaling as far as it goes now. Says whether that was its end.
+    /// Advances a scaling as far as it goes now. Returns whether it has ended.
     fn advance(&mut self, cx: &mut Context<'_>) -> bool {
         let Some(scaling) = self.scaling.current else {
             return false;

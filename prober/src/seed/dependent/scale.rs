@@ -30,8 +30,8 @@ pub(crate) struct ScaleReader {
     permits: Semaphore,
 }
 
-/// An object whose scale is read until that succeeds. Dropped when the object changes or goes, which
-/// ends the reading.
+/// An object whose scale is read until that succeeds. Dropped when the object changes or goes,
+/// which ends the reading.
 pub struct ScaleReading {
     latest: watch::Receiver<Latest>,
     _task: AbortOnDropHandle<()>,

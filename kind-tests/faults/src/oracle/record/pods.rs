@@ -1,5 +1,5 @@
-//! What the weeder observes of a shoot's control plane: two Services, and pods that crash-loop while
-//! the one that they need is down; and the judgement of what is deleted and what is not.
+//! What the weeder observes of a shoot's control plane: two Services, and pods that crash-loop
+//! while the one that they need is down; and the judgement of what is deleted and what is not.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
