@@ -11,7 +11,7 @@ const CLAIMS: [(&str, &str); 15] = [
     // The leader was killed, and the other replica saved the nodes in its place.
     (
         "cut < first end < last end < healed",
-        "cut-off's {nodes} nodes were unheard for {cut..healed}: the first would have been lost {at first end}, all \
+        "cut-off's {nodes} nodes were cut off for {cut..healed}: the first would have been lost {at first end}, all \
          {at last end}.",
     ),
     (
@@ -31,7 +31,7 @@ const CLAIMS: [(&str, &str); 15] = [
     ),
     (
         "times down = 3, cut < MCM down < KCM down, cut < CA down < KCM down",
-        "Scaled to 0, first who replaces machines, then who gives nodes up: machine-controller-manager {..MCM down}, \
+        "Scaled to 0, first who replaces machines, then who marks nodes Unknown: machine-controller-manager {..MCM down}, \
          cluster-autoscaler {..CA down}, kube-controller-manager {..KCM down}.",
     ),
     (
@@ -44,8 +44,8 @@ const CLAIMS: [(&str, &str); 15] = [
          kube-controller-manager {KCM memory}.",
     ),
     (
-        "given up in cut-off = 0, given up in healthy = 0",
-        "Nodes given up, whose pods would have left every Service: {given up in cut-off} in cut-off, {given up in healthy} in healthy.",
+        "Unknown in cut-off = 0, Unknown in healthy = 0",
+        "Nodes marked Unknown, whose pods would have left every Service: {Unknown in cut-off} in cut-off, {Unknown in healthy} in healthy.",
     ),
     // All came back, in order.
     (
@@ -97,7 +97,7 @@ pub fn summary(claims: &[(bool, String)]) -> String {
         text += &format!("  {verdict} {}\n", wrapped(claim).join("\n         "));
     }
     text + &match claims.iter().filter(|(holds, _)| !holds).count() {
-        0 => "\nThe rescue worked, without the leader: no node was given up, no endpoint lost, no machine replaced.\n".to_owned(),
+        0 => "\nThe rescue worked, without the leader: no node became Unknown, no endpoint lost, no machine replaced.\n".to_owned(),
         failed => format!("\nThe rescue did NOT work: {failed} of {} checks failed.\n", claims.len()),
     }
 }
@@ -122,7 +122,7 @@ mod tests {
     const GOOD: &str = "nodes 5, needed 3, patience 1.5, cut 12, migrated 24, killed 33.5, verdict 35.5, patience over 36.9, \
         down 37, MCM down 37, CA down 37, KCM down 38.7, times down 3, KCM memory 2, MCM memory 1, CA memory 1, resting 40.2, \
         first end 43, took over 47, last end 51.5, healed 58, enough back 63, up 68, KCM up 68, MCM up 79.6, CA up 81.2, \
-        times up 3, restored 82.7, whole 1, given up in cut-off 0, given up in healthy 0, writes of the leader 0, \
+        times up 3, restored 82.7, whole 1, Unknown in cut-off 0, Unknown in healthy 0, writes of the leader 0, \
         writes of the other 6, Events 3, Events of KCM 1, Events of MCM 1, Events of CA 1, requests to healthy 6, \
         writes to healthy 0, requests before 3, requests after 0, writes to moving 0, moving at 0 3, refusals 0, exit code 0";
 
@@ -204,8 +204,13 @@ mod tests {
             ("scaled down twice", "times down", 4.0, &[5]),
             ("too late", "resting", 43.5, &[6]),
             ("a wrong memory", "KCM memory", 1.0, &[7]),
-            ("a node given up", "given up in cut-off", 1.0, &[8]),
-            ("a healthy node given up", "given up in healthy", 1.0, &[8]),
+            ("a node marked Unknown", "Unknown in cut-off", 1.0, &[8]),
+            (
+                "a healthy node marked Unknown",
+                "Unknown in healthy",
+                1.0,
+                &[8],
+            ),
             ("nobody leads any more", "took over", f64::NAN, &[3, 9]),
             (
                 "a new leader in time proves nothing",
@@ -259,7 +264,7 @@ mod tests {
         );
         assert_eq!(summary(&claims), expected);
         assert!(summary(&claims[..1]).ends_with(
-            "word or two\n\nThe rescue worked, without the leader: no node was given up, no endpoint lost, no machine replaced.\n"
+            "word or two\n\nThe rescue worked, without the leader: no node became Unknown, no endpoint lost, no machine replaced.\n"
         ));
     }
 }

@@ -11,7 +11,7 @@ pub struct NodeLifecycle {
     /// When it last did not work, in seconds of the demo.
     rested: f64,
     /// How many nodes were Unknown at the same time, at most.
-    pub given_up: usize,
+    pub unknown_nodes: usize,
 }
 
 impl NodeLifecycle {
@@ -23,8 +23,8 @@ impl NodeLifecycle {
             return None;
         }
         let silences = ages.iter().map(|age| age.min(now - self.rested));
-        self.given_up = self
-            .given_up
+        self.unknown_nodes = self
+            .unknown_nodes
             .max(silences.clone().filter(|silence| *silence >= GRACE).count());
         silences
             .max_by(f64::total_cmp)
@@ -37,10 +37,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nodes_are_given_up_by_a_controller_that_works_and_knows_nothing_of_the_silence_before_it_started()
+    fn nodes_are_marked_unknown_by_a_controller_that_works_and_knows_nothing_of_the_silence_before_it_started()
      {
         let mut controller = NodeLifecycle::default();
-        for (at, works, ages, countdown, given_up) in [
+        for (at, works, ages, countdown, unknown_nodes) in [
             (39.0, true, [19.0, 39.0], Some(1.0), 0),
             (90.0, false, [70.0, 90.0], None, 0),
             (129.0, true, [3.0, 129.0], Some(1.0), 0),
@@ -48,7 +48,7 @@ mod tests {
             (132.0, true, [6.0, 1.0], Some(34.0), 1),
         ] {
             assert_eq!(controller.step(works, &ages, at), countdown, "at {at}");
-            assert_eq!(controller.given_up, given_up, "at {at}");
+            assert_eq!(controller.unknown_nodes, unknown_nodes, "at {at}");
         }
     }
 }

@@ -4,7 +4,7 @@ use testbed::gardener::{CA, KCM, MCM};
 use testbed::seed::ReplicaState;
 
 /// Kubernetes' default for `nodeMonitorGracePeriod`, in seconds: silent for so long, a node is
-/// given up.
+/// marked Unknown.
 pub const GRACE: f64 = 40.0;
 /// The prober calls a lease expired after three quarters of the grace period (rule 47), in seconds.
 pub const EXPIRED: f64 = 30.0;
@@ -49,7 +49,7 @@ pub struct ShootScene {
     /// run.
     pub countdown: Option<f64>,
     /// How many nodes it has marked Unknown.
-    pub given_up: usize,
+    pub unknown_nodes: usize,
 }
 
 impl ShootScene {

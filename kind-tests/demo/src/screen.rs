@@ -95,7 +95,7 @@ fn shoot(shoot: &ShootScene) -> String {
 }
 
 /// A lease's age. It turns yellow when the prober calls it expired, and red when the node may be
-/// given up.
+/// marked Unknown.
 fn lease(age: f64) -> String {
     let style = match age {
         GRACE.. => RED,
@@ -106,20 +106,24 @@ fn lease(age: f64) -> String {
 }
 
 fn countdown(shoot: &ShootScene) -> String {
-    let ShootScene { name, given_up, .. } = shoot;
+    let ShootScene {
+        name,
+        unknown_nodes,
+        ..
+    } = shoot;
     match shoot.countdown {
-        _ if *given_up > 0 => format!(
-            "{RED}{name}: {given_up} nodes were GIVEN UP, their machines will be replaced{PLAIN}"
+        _ if *unknown_nodes > 0 => format!(
+            "{RED}{name}: {unknown_nodes} nodes are UNKNOWN, their machines will be replaced{PLAIN}"
         ),
         None => format!(
-            "{CYAN}{name}: kube-controller-manager is at rest, no node can be given up{PLAIN}"
+            "{CYAN}{name}: kube-controller-manager is at 0, no node can be marked Unknown{PLAIN}"
         ),
         Some(left) if left > GRACE - EXPIRED => {
             format!("{DIM}{name}: the oldest lease has {left:.0}s left{PLAIN}")
         }
         Some(left) => {
             format!(
-                "{RED}{name}: in {left:.1}s kube-controller-manager gives up the first node and its endpoints{PLAIN}"
+                "{RED}{name}: in {left:.1}s kube-controller-manager marks the first node Unknown{PLAIN}"
             )
         }
     }
@@ -158,7 +162,7 @@ mod tests {
                 Default::default()
             },
             countdown,
-            given_up: 0,
+            unknown_nodes: 0,
         });
         let mut record = DemoRecord::default();
         record.words.insert("leader", REPLICAS[0].to_owned());
@@ -166,7 +170,7 @@ mod tests {
         let expected = [
             "",
             "  34.5s  prober-a was killed, prober-b stands by",
-            "cut-off: kube-controller-manager is at rest, no node can be given up",
+            "cut-off: kube-controller-manager is at 0, no node can be marked Unknown",
             "cut-off    34s   33s   32s   31s   30s  KCM 0/0  MCM 0/0  CA 0/0",
             "moving     30s   29s   28s   27s   26s  KCM 2/2  MCM 1/1  CA 1/1",
             "healthy     5s    4s    3s    2s    1s  KCM 2/2  MCM 1/1  CA 1/1",
@@ -182,10 +186,10 @@ mod tests {
         for (age, expected) in [(29.0, GREEN), (30.0, YELLOW), (40.0, RED)] {
             assert!(lease(age).starts_with(expected), "{age}");
         }
-        let countdown = |left, given_up| {
+        let countdown = |left, unknown_nodes| {
             countdown(&ShootScene {
                 countdown: Some(left),
-                given_up,
+                unknown_nodes,
                 ..ShootScene::default()
             })
         };
@@ -195,11 +199,9 @@ mod tests {
         );
         assert_eq!(
             countdown(5.0, 0),
-            format!(
-                "{RED}: in 5.0s kube-controller-manager gives up the first node and its endpoints{PLAIN}"
-            )
+            format!("{RED}: in 5.0s kube-controller-manager marks the first node Unknown{PLAIN}")
         );
-        assert!(countdown(-1.0, 2).starts_with(&format!("{RED}: 2 nodes were GIVEN UP")));
+        assert!(countdown(-1.0, 2).starts_with(&format!("{RED}: 2 nodes are UNKNOWN")));
     }
 
     #[test]

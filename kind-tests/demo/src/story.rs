@@ -49,7 +49,7 @@ const STEPS: [DemoStep; 6] = [
     ),
     (
         "healed",
-        // Time for a controller that is awake to give up the last node. An odd number, as above.
+        // Time for a controller that is running to mark the last node Unknown. An odd number, as above.
         |record| Some(record.number("last end")? + 3.0),
         "cut-off, moving: the network is back. Each node renews its lease at its next beat.",
     ),
@@ -133,7 +133,7 @@ fn foresee(record: &mut DemoRecord, scene: DemoScene) {
     // Enough leases are expired; and then a replica may act that does not lead.
     record.note("verdict", verdict);
     record.note("patience over", verdict + PATIENCE - STEP);
-    let text = "cut-off: kube-controller-manager gives up nodes silent for {grace}s, the first {at first end}.";
+    let text = "cut-off: kube-controller-manager marks nodes Unknown after {grace}s of silence, the first {at first end}.";
     record.tell(text);
 }
 
@@ -153,8 +153,7 @@ fn see_probers(record: &mut DemoRecord, scene: &DemoScene) {
         let text = "{leading} leads now: the Lease of the dead leader has run out.";
         record.tell_once("took over", is_other, text);
     }
-    let text =
-        "Both have taken their first look at every shoot: all nodes renew their leases every 10s.";
+    let text = "Both have probed every shoot: all nodes renew their leases every 10s.";
     record.tell_once("watched", scene.watched && record.has("led"), text);
 }
 
@@ -200,7 +199,7 @@ fn scaled_down(record: &mut DemoRecord, name: &str, replicas: i64, new: &Replica
         memory.parse().unwrap_or(f64::NAN),
     );
     let why = match name {
-        KCM => "nobody gives up nodes now",
+        KCM => "nobody marks nodes Unknown now",
         MCM => "nobody replaces machines now",
         _ => "nobody adds or removes machines now",
     };

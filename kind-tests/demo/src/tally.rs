@@ -17,8 +17,8 @@ pub fn tally(record: &mut DemoRecord, world: &DemoWorld, scene: &DemoScene) {
     let dependents = moving.dependents.iter();
     let moving_at_0 = dependents.filter(|one| one.is_free_at(0)).count();
     for (name, count) in [
-        ("given up in cut-off", cut_off.given_up),
-        ("given up in healthy", healthy.given_up),
+        ("Unknown in cut-off", cut_off.unknown_nodes),
+        ("Unknown in healthy", healthy.unknown_nodes),
         ("whole", usize::from(cut_off.is_whole())),
         ("moving at 0", moving_at_0),
     ] {

@@ -199,7 +199,7 @@ impl DemoShoot {
             ages,
             dependents,
             countdown,
-            given_up: self.lifecycle.given_up,
+            unknown_nodes: self.lifecycle.unknown_nodes,
         }
     }
 }
