@@ -12,6 +12,7 @@ use prober_core::verdict::Tally;
 
 use super::age_bar::age_bar;
 use super::facts::{Fact, lease_cells, list};
+use super::shoot_statuses::ShootState;
 use super::status::{ProbeStatus, ProberStatus, ShootEntry};
 use super::tone::Tone;
 
@@ -84,7 +85,10 @@ fn folded(is_long: bool, summary: &str, content: Markup) -> Markup {
 }
 
 fn card(shoot: &ShootEntry) -> Markup {
-    let mut facts = vec![shoot.state.fact()];
+    let mut facts = Vec::new();
+    if shoot.state != ShootState::Probed {
+        facts.push(shoot.state.fact());
+    }
     facts.extend(shoot.owner.iter().map(|owner| owner.fact()));
     facts.extend(shoot.probe.iter().flat_map(all_facts));
     let finding = shoot
@@ -139,15 +143,14 @@ fn leases(finding: &Finding) -> Markup {
             html! { code { (node) } },
             html! { (age) },
             bar,
-            html! { span.(tone.into_str()) { (state) } },
-            html! { (clock) },
+            html! { span.(tone.into_str()) { (state) } @if !clock.is_empty() { ", clock " (clock) } },
         ]
     });
     let marks = format!("Marks at {expired_after}s and {unknown_after}s");
     let caption = format!(
         "Oldest leases as of that probe; expired after {expired_after}s, marked Unknown by kube-controller-manager after {unknown_after}s"
     );
-    table(&caption, &["Node", "Age", &marks, "State", "Clock"], rows)
+    table(&caption, &["Node", "Age", &marks, "State"], rows)
 }
 
 fn shoots(shoots: &[&ShootEntry]) -> Markup {
