@@ -12,3 +12,10 @@ pub struct Election {
     /// seen.
     pub(super) leader_silent_from: Option<Instant>,
 }
+
+impl Election {
+    /// Whether this replica surely leads now.
+    pub(super) fn leads(&self) -> bool {
+        self.leads_until.is_some_and(|until| Instant::now() < until)
+    }
+}

@@ -33,8 +33,7 @@ impl Fence {
 
     /// Whether a write may be sent now.
     pub fn is_open(&self) -> bool {
-        let leads_until = self.0.borrow().leads_until;
-        leads_until.is_some_and(|until| Instant::now() < until)
+        self.0.borrow().leads()
     }
 
     /// Waits until it opens; for ever when the elector is gone.

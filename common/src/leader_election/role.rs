@@ -71,7 +71,10 @@ impl Role {
 
     /// Whether it acts first: it leads, or needs no leadership.
     pub fn leads(&self) -> bool {
-        matches!(self, Self::DryRun) || self.write_fence().is_open()
+        match self {
+            Self::Candidate { election, .. } => election.borrow().leads(),
+            Self::Alone | Self::DryRun => true,
+        }
     }
 
     /// Waits until it leads.
