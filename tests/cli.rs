@@ -117,6 +117,12 @@ fn text(output: &Output) -> String {
     text
 }
 
+/// The line that begins so.
+fn line<'a>(shown: &'a str, name: &str) -> &'a str {
+    let mut lines = shown.lines();
+    lines.find(|line| line.starts_with(name)).expect(shown)
+}
+
 #[tokio::test]
 async fn status_lists_every_shoot_with_what_is_held_down() {
     let world = OneShootSeed::new().await;
@@ -127,13 +133,7 @@ async fn status_lists_every_shoot_with_what_is_held_down() {
         .expect("a Cluster");
     world.hold_down(KCM);
     let shown = text(&world.run(&["status"]).await);
-    let line = |name: &str| {
-        shown
-            .lines()
-            .find(|line| line.starts_with(name))
-            .unwrap_or_else(|| panic!("{shown}"))
-            .to_owned()
-    };
+    let line = |name| line(&shown, name);
     assert_eq!(
         line(NAMESPACE).split_whitespace().collect::<Vec<_>>(),
         [NAMESPACE, "probed", "3", KCM]
@@ -205,13 +205,7 @@ async fn status_in_the_probers_own_pod_shows_all_but_who_leads_the_weeders() {
         text(&explained).contains("held down by the watchdog"),
         "{explained:?}"
     );
-    let line = |name: &str| {
-        shown
-            .lines()
-            .find(|line| line.starts_with(name))
-            .unwrap_or_else(|| panic!("{shown}"))
-            .to_owned()
-    };
+    let line = |name| line(&shown, name);
     assert_eq!(
         line(NAMESPACE).split_whitespace().collect::<Vec<_>>(),
         [NAMESPACE, "probed", "3", KCM]
@@ -261,13 +255,7 @@ async fn status_reads_no_secrets_and_says_in_a_few_words_what_it_may_not_read() 
         "{errors}"
     );
     let shown = text(&output);
-    let line = |name: &str| {
-        shown
-            .lines()
-            .find(|line| line.starts_with(name))
-            .unwrap_or_else(|| panic!("{shown}"))
-            .to_owned()
-    };
+    let line = |name| line(&shown, name);
     assert_eq!(
         line(NAMESPACE).split_whitespace().collect::<Vec<_>>(),
         [NAMESPACE, "probed", "3", KCM]

@@ -1,7 +1,7 @@
 use std::time::Duration;
 
 use super::*;
-use crate::tests::scene::{GRACE, at, dependent, span, times, wall};
+use crate::tests::scene::{GRACE, at, dependent, renewed, span};
 
 fn names(dependents: &[Dependent], direction: Direction) -> Vec<Vec<&str>> {
     let name = |id: DependentId| dependents[id.0].resource.name.as_str();
@@ -46,19 +46,6 @@ fn levels_need_be_neither_positive_nor_dense() {
         "in the file's order within a level"
     );
     assert!(levels(&[], Direction::Up).is_empty());
-}
-
-/// A lease that was seen to change and was last renewed then.
-fn renewed(seconds: f64) -> LeaseClock {
-    let mut clock = LeaseClock::new(&times(seconds - 10.0), wall(seconds - 10.0), Some(40));
-    clock.observe(
-        &times(seconds),
-        at(seconds - 10.0),
-        wall(seconds),
-        Some(40),
-        GRACE,
-    );
-    clock
 }
 
 #[test]

@@ -2,20 +2,7 @@ use proptest::prelude::*;
 
 use super::super::verdict::{Tally, Verdict};
 use super::*;
-use crate::tests::scene::{GRACE, at, criteria, span, times, wall};
-
-/// A lease that was seen to change and was last renewed then.
-fn renewed(seconds: f64) -> LeaseClock {
-    let mut clock = LeaseClock::new(&times(seconds - 10.0), wall(seconds - 10.0), Some(40));
-    clock.observe(
-        &times(seconds),
-        at(seconds - 10.0),
-        wall(seconds),
-        Some(40),
-        GRACE,
-    );
-    clock
-}
+use crate::tests::scene::{GRACE, at, criteria, renewed, span, times, wall};
 
 /// A lease with this stamp, first seen then, and never seen to change.
 fn unwatched(stamp: f64, seen: f64) -> LeaseClock {

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use crate::config::{Config, Dependent, OnLoss, OwnerCheck, ResourceRef, ScaleInfo};
 use crate::judgement::{Finding, Judge, Rules};
-use crate::lease::{Criteria, Grace, LeaseClocks, LeaseRecord, LeaseState, LeaseUid};
+use crate::lease::{Criteria, Grace, LeaseClock, LeaseClocks, LeaseRecord, LeaseState, LeaseUid};
 use crate::lifecycle::ShootSettings;
 use crate::moment::{Moment, RequestTimes};
 use crate::options::ResolvedOptions;
@@ -69,6 +69,19 @@ pub fn times(seconds: f64) -> RequestTimes {
         received: at(seconds),
         wall: wall(seconds),
     }
+}
+
+/// A lease that was seen to change and was last renewed then.
+pub fn renewed(seconds: f64) -> LeaseClock {
+    let mut clock = LeaseClock::new(&times(seconds - 10.0), wall(seconds - 10.0), Some(40));
+    clock.observe(
+        &times(seconds),
+        at(seconds - 10.0),
+        wall(seconds),
+        Some(40),
+        GRACE,
+    );
+    clock
 }
 
 /// A kubelet's lease with this stamp.
