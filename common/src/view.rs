@@ -71,7 +71,7 @@ impl ViewState {
         self.live.filter(|_| self.is_known())
     }
 
-    fn read_at(&self) -> Option<Instant> {
+    fn listed_at(&self) -> Option<Instant> {
         let interrupted = self.live > self.listed;
         self.listed
             .filter(|_| self.answered == self.requested && !interrupted)
@@ -138,21 +138,21 @@ impl<V> View<V> {
 
     /// When everything was read last; none while a re-list is to come, or the watch went on after
     /// an interruption without one.
-    pub fn read_at(&self) -> Option<Instant> {
-        self.state.borrow().read_at()
+    pub fn listed_at(&self) -> Option<Instant> {
+        self.state.borrow().listed_at()
     }
 
     /// Requests a re-list each time that the watch goes on after an interruption without one, for
     /// as long as it is polled.
-    pub async fn reread_after_interruptions(&self) {
+    pub async fn relist_after_interruptions(&self) {
         let wanted = |state: &ViewState| {
             state.requested == state.answered
                 && state.live_since().is_some()
-                && state.read_at().is_none()
+                && state.listed_at().is_none()
         };
         let mut states = self.state.subscribe();
         while states.wait_for(wanted).await.is_ok() {
-            self.reread();
+            self.relist();
         }
     }
 
@@ -170,7 +170,7 @@ impl<V> View<V> {
 
     /// Requests a re-list. A list that is under way is not interrupted, nor does it count: however
     /// often this is asked, one list follows another. The view stays live meanwhile.
-    pub fn reread(&self) {
+    pub fn relist(&self) {
         self.state.send_modify(|state| state.requested += 1);
     }
 
@@ -348,7 +348,7 @@ mod tests {
     }
 
     fn is_read(view: &View<()>) -> bool {
-        view.read_at().is_some()
+        view.listed_at().is_some()
     }
 
     fn restarts(writer: &mut ViewWriter<'_, ()>) -> bool {
@@ -360,7 +360,7 @@ mod tests {
         let view = View::<()>::new("secrets");
         let mut writer = writer(&view);
         writer.list_begins();
-        view.reread();
+        view.relist();
         writer.handle(Change::Listed(Listed::new())).await;
         assert!(
             !is_read(&view) && view.live_since().is_some(),
@@ -377,7 +377,7 @@ mod tests {
         let mut writer = writer(&view);
         lists(&mut writer).await;
         let live_since = view.live_since();
-        (0..3).for_each(|_| view.reread());
+        (0..3).for_each(|_| view.relist());
         assert!(!is_read(&view) && restarts(&mut writer));
         lists(&mut writer).await;
         assert!(is_read(&view) && !restarts(&mut writer));
@@ -389,7 +389,7 @@ mod tests {
         let view = View::<()>::new("secrets");
         let mut writer = writer(&view);
         writer.list_begins();
-        view.reread();
+        view.relist();
         writer.handle(Change::Lost).await;
         assert!(!is_read(&view));
         lists(&mut writer).await;
@@ -439,12 +439,12 @@ mod tests {
             );
         }
         assert!(!restarts(&mut writer), "nobody needs it read again");
-        assert!(view.reread_after_interruptions().now_or_never().is_none());
+        assert!(view.relist_after_interruptions().now_or_never().is_none());
         assert!(restarts(&mut writer));
         lists(&mut writer).await;
         assert!(is_read(&view));
         assert!(
-            view.reread_after_interruptions().now_or_never().is_none() && !restarts(&mut writer),
+            view.relist_after_interruptions().now_or_never().is_none() && !restarts(&mut writer),
             "once"
         );
     }

@@ -195,7 +195,7 @@ async fn work(
         shared.role.elected().await;
         // Who gains leadership restores in a shoot only after its Cluster was read again. The tasks
         // are woken now and by that.
-        seed.clusters.reread();
+        seed.clusters.relist();
     };
     let wakes = seed.clusters.each_time_live(|| seed.wakers.wake_all());
     let follow = follow_config(&shared, file, configs, &mut watches);

@@ -65,7 +65,7 @@ impl Shared {
             .live_since()
             .map(|since| clock.moment(since).max(resumed));
         // Whoever gains leadership restores only by Clusters that it has read since.
-        let read = seed.clusters.read_at().map(|at| clock.moment(at));
+        let read = seed.clusters.listed_at().map(|at| clock.moment(at));
         let owner = |check| {
             self.owners()
                 .standing_since(resumed, namespace, check, clock.now())

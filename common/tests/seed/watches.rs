@@ -450,7 +450,7 @@ async fn an_api_server_that_asks_for_time_gets_it_and_the_watch_goes_on_without_
         bed.view.live().await;
         tokio::time::resume();
         assert_eq!(
-            (bed.count("list"), bed.view.read_at()),
+            (bed.count("list"), bed.view.listed_at()),
             (1, None),
             "known again, and not by a list"
         );
@@ -463,7 +463,7 @@ async fn an_ordinary_end_of_a_watch_interrupts_nothing() {
     let server = server(Options::default()).await;
     let url = server.url();
     let mut bed = ViewBed::start(server, &url).await;
-    let (live_since, read_at) = (bed.view.live_since(), bed.view.read_at());
+    let (live_since, listed_at) = (bed.view.live_since(), bed.view.listed_at());
     for round in 2..4 {
         let metadata = json!({"namespace": "a", "name": round.to_string()});
         bed.server
@@ -476,10 +476,14 @@ async fn an_ordinary_end_of_a_watch_interrupts_nothing() {
     }
     bed.server.store().delete("secrets", "a", "one").unwrap();
     assert_eq!(bed.change().await, "one");
-    assert!(live_since.is_some() && read_at.is_some());
+    assert!(live_since.is_some() && listed_at.is_some());
     assert_eq!(
-        (bed.view.live_since(), bed.view.read_at(), bed.count("list")),
-        (live_since, read_at, 1)
+        (
+            bed.view.live_since(),
+            bed.view.listed_at(),
+            bed.count("list")
+        ),
+        (live_since, listed_at, 1)
     );
     bed.end().await;
 }

@@ -87,8 +87,8 @@ impl Seed {
         // Whoever regains the seed restores only by Clusters that were read since.
         let (clusters, stop) = (Arc::clone(&self.clusters), ended.clone());
         tasks.spawn(async move {
-            let rereads = clusters.reread_after_interruptions();
-            stop.run_until_cancelled(rereads).await.unwrap_or_default()
+            let relists = clusters.relist_after_interruptions();
+            stop.run_until_cancelled(relists).await.unwrap_or_default()
         });
         let mut watches = SeedWatches {
             tasks,
