@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-/// the wait after this many failures in a row: `first` after the first one, twice as long after
+/// The wait after this many failures in a row: `first` after the first one, twice as long after
 /// each further one, at most `longest`.
 pub fn doubling(first: Duration, failures: u32, longest: Duration) -> Duration {
     first

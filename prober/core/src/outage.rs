@@ -338,8 +338,9 @@ impl Outage {
             text = format!("{text}: {}", held.join(", "));
         }
         if self.overdue_nodes > 0 {
+            let plural = if self.overdue_nodes == 1 { "" } else { "s" };
             text += &format!(
-                "; without protection {} nodes would have been Unknown",
+                "; without protection {} node{plural} would have been Unknown",
                 self.overdue_nodes
             );
             if let Some(first) = self.nodes.iter().map(|node| node.unknown_at).min() {

@@ -54,8 +54,8 @@ fn warn_of_kind(entry: &str, dependent: &Dependent, root: &ConfigValue<'_>) {
     }
 }
 
-/// D-35: each second waited in a scale-down is a second less until kube-controller-manager gives
-/// the nodes up.
+/// D-35: each second waited in a scale-down is a second less until kube-controller-manager marks
+/// the nodes Unknown.
 fn warn_of_delay(entry: &str, dependent: &Dependent, window: Duration, root: &ConfigValue<'_>) {
     let delay = dependent.scale_down.initial_delay;
     if delay.is_zero() {
@@ -69,6 +69,6 @@ fn warn_of_delay(entry: &str, dependent: &Dependent, window: Duration, root: &Co
     let [delay, window] = [delay, window].map(GoDuration::from_std);
     root.warn(format!(
         "{entry}.scaleDown.initialDelay: {delay} of the {window} at most between the verdict and the moment when \
-         kube-controller-manager gives the nodes up: {consequence}"
+         kube-controller-manager marks the nodes Unknown: {consequence}"
     ));
 }

@@ -208,7 +208,15 @@ fn a_process_that_starts_in_mid_outage_begins_with_what_it_finds_held_down() {
     );
     let told = only(&rig).sentence();
     assert!(
-        told.starts_with("3 of 3 leases expired, found held down (written as the leader): "),
+        told.starts_with("3 of 3 leases expired, found held down (written as the leader): ")
+            && told.contains("; without protection 3 nodes would have been Unknown from "),
+        "{told}"
+    );
+    let mut of_one_node = only(&rig).clone();
+    of_one_node.overdue_nodes = 1;
+    let told = of_one_node.sentence();
+    assert!(
+        told.contains(" 1 node would have been Unknown from "),
         "{told}"
     );
 }
