@@ -136,7 +136,7 @@ impl<V> View<V> {
         self.state.borrow().live_since()
     }
 
-    /// When everything was read last; none while a re-list is to come, or the watch went on after
+    /// When everything was listed last; none while a re-list is to come, or the watch went on after
     /// an interruption without one.
     pub fn listed_at(&self) -> Option<Instant> {
         self.state.borrow().listed_at()
@@ -347,7 +347,7 @@ mod tests {
         writer.handle(Change::Listed(Listed::new())).await;
     }
 
-    fn is_read(view: &View<()>) -> bool {
+    fn is_listed(view: &View<()>) -> bool {
         view.listed_at().is_some()
     }
 
@@ -363,12 +363,12 @@ mod tests {
         view.relist();
         writer.handle(Change::Listed(Listed::new())).await;
         assert!(
-            !is_read(&view) && view.live_since().is_some(),
+            !is_listed(&view) && view.live_since().is_some(),
             "older, but all there is"
         );
         assert!(restarts(&mut writer));
         lists(&mut writer).await;
-        assert!(is_read(&view) && !restarts(&mut writer));
+        assert!(is_listed(&view) && !restarts(&mut writer));
     }
 
     #[tokio::test]
@@ -378,9 +378,9 @@ mod tests {
         lists(&mut writer).await;
         let live_since = view.live_since();
         (0..3).for_each(|_| view.relist());
-        assert!(!is_read(&view) && restarts(&mut writer));
+        assert!(!is_listed(&view) && restarts(&mut writer));
         lists(&mut writer).await;
-        assert!(is_read(&view) && !restarts(&mut writer));
+        assert!(is_listed(&view) && !restarts(&mut writer));
         assert_eq!(view.live_since(), live_since, "nothing was missed");
     }
 
@@ -391,9 +391,9 @@ mod tests {
         writer.list_begins();
         view.relist();
         writer.handle(Change::Lost).await;
-        assert!(!is_read(&view));
+        assert!(!is_listed(&view));
         lists(&mut writer).await;
-        assert!(is_read(&view) && !restarts(&mut writer));
+        assert!(is_listed(&view) && !restarts(&mut writer));
     }
 
     #[tokio::test(start_paused = true)]
@@ -434,15 +434,15 @@ mod tests {
             sleep(Duration::from_secs(1)).await;
             writer.handle(Change::Watched).await;
             assert_eq!(
-                (view.live_since() > live_since, is_read(&view)),
+                (view.live_since() > live_since, is_listed(&view)),
                 (interrupts, !interrupts)
             );
         }
-        assert!(!restarts(&mut writer), "nobody needs it read again");
+        assert!(!restarts(&mut writer), "nobody needs it listed again");
         assert!(view.relist_after_interruptions().now_or_never().is_none());
         assert!(restarts(&mut writer));
         lists(&mut writer).await;
-        assert!(is_read(&view));
+        assert!(is_listed(&view));
         assert!(
             view.relist_after_interruptions().now_or_never().is_none() && !restarts(&mut writer),
             "once"

@@ -65,7 +65,7 @@ impl Shared {
             .live_since()
             .map(|since| clock.moment(since).max(resumed));
         // Whoever gains leadership restores only by Clusters that it has read since.
-        let read = seed.clusters.listed_at().map(|at| clock.moment(at));
+        let listed = seed.clusters.listed_at().map(|at| clock.moment(at));
         let owner = |check| {
             self.owners()
                 .standing_since(resumed, namespace, check, clock.now())
@@ -77,7 +77,7 @@ impl Shared {
             leads: role.leads(),
             dry_run: role.is_dry_run(),
             seed_since: ByDirection {
-                up: live.zip(read).map(|(live, read)| live.max(read)),
+                up: live.zip(listed).map(|(live, listed)| live.max(listed)),
                 down: live,
             },
             leader_silent_from: role.leader_silent_from().map(|at| clock.moment(at)),
