@@ -4,6 +4,7 @@ use std::process::ExitCode;
 
 use common::document::{ConfigError, Contents};
 use common::flags::Agent;
+use common_core::plural::plural;
 use prober::Tone;
 
 use crate::commands::CheckConfigArgs;
@@ -42,7 +43,7 @@ pub(crate) fn run(args: &CheckConfigArgs) -> ExitCode {
         report(&file, error);
     }
     let (name, count) = (agent.name(), warnings.len());
-    let plural = if count == 1 { "" } else { "s" };
+    let plural = plural(count);
     anstream::println!("{file}: {verdict} as the {name}'s config, {count} warning{plural}");
     code
 }

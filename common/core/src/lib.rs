@@ -12,4 +12,5 @@ pub mod change;
 pub mod duration;
 pub mod flag;
 pub mod null;
+pub mod plural;
 pub mod span;

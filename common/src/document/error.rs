@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use common_core::plural::plural;
 use go_compat::yaml::Location;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -83,7 +84,7 @@ pub(super) fn position(place: Location) -> String {
 }
 
 fn listed(file: &str, errors: &[FieldError]) -> String {
-    let plural = if errors.len() == 1 { "" } else { "s" };
+    let plural = plural(errors.len());
     let place = |error: &FieldError| {
         error
             .place

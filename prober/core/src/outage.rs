@@ -6,6 +6,7 @@
 //! ```
 
 use chrono::{DateTime, SubsecRound, TimeDelta, Utc};
+use common_core::plural::plural;
 use common_core::span::span;
 use serde::{Deserialize, Serialize};
 use strum::{IntoStaticStr, VariantArray};
@@ -338,7 +339,7 @@ impl Outage {
             text = format!("{text}: {}", held.join(", "));
         }
         if self.overdue_nodes > 0 {
-            let plural = if self.overdue_nodes == 1 { "" } else { "s" };
+            let plural = plural(self.overdue_nodes);
             text += &format!(
                 "; without protection {} node{plural} would have been Unknown",
                 self.overdue_nodes
