@@ -155,26 +155,20 @@ async fn ages(shoot: &NodeShoot) -> Result<Vec<Duration>> {
 async fn kill(world: &NodeWorld, pod: &str) -> Result<()> {
     let ctr = ["ctr", "--namespace", "k8s.io"];
     let machine = &world.seed_machine;
+    let of_pod = format!(
+        "labels.\"io.kubernetes.pod.name\"=={pod},labels.\"io.cri-containerd.kind\"==container"
+    );
     for id in machine
-        .run(&[&ctr[..], &["containers", "list", "--quiet"]].concat())
+        .run(&[&ctr[..], &["containers", "list", "--quiet", &of_pod]].concat())
         .await?
         .lines()
     {
-        let info = machine
-            .run(&[&ctr[..], &["containers", "info", id]].concat())
-            .await?;
-        let info: serde_json::Value = serde_json::from_str(&info)?;
-        let labels = &info["Labels"];
-        if labels["io.kubernetes.pod.name"] == pod
-            && labels["io.cri-containerd.kind"] == "container"
-        {
-            let kill = machine
-                .run(&[&ctr[..], &["tasks", "kill", "--signal", "SIGKILL", id]].concat())
-                .await;
-            // One that has ended before is still listed.
-            if kill.is_ok() {
-                return Ok(());
-            }
+        let kill = machine
+            .run(&[&ctr[..], &["tasks", "kill", "--signal", "SIGKILL", id]].concat())
+            .await;
+        // One that has ended before is still listed.
+        if kill.is_ok() {
+            return Ok(());
         }
     }
     anyhow::bail!("no container of {pod} runs")
