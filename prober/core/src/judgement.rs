@@ -102,7 +102,7 @@ pub struct Judge {
     leases: LeaseClocks,
     machines: Arc<BackedNodes>,
     /// The nodes as listed last, and for which probe; kept while they matter.
-    nodes: Option<(Moment, Vec<NodeRecord>)>,
+    nodes: Option<(RequestTimes, Vec<NodeRecord>)>,
     last: Option<RequestTimes>,
     /// Whether a probe since then got no answer at all.
     unanswered: bool,
@@ -147,13 +147,15 @@ impl Judge {
     }
 
     pub fn set_nodes(&mut self, nodes: Vec<NodeRecord>) {
-        self.nodes = self.last.map(|times| (times.sent, nodes));
+        self.nodes = self.last.map(|times| (times, nodes));
     }
 
     /// Whether the nodes are to be listed before the last probe is judged. Those of an earlier
     /// probe that was sent since `good_since` do while every lease that Machines allow is expired:
-    /// then no node can change the verdict but by being counted or not (D-53). What is known of the
-    /// nodes is forgotten when they do not matter.
+    /// then no node can change the verdict but by being counted or not (D-53). For half a beat they
+    /// also do while no lease is renewed: probes that follow each other closely (D-57) would list
+    /// them again and again, just when all shoots of a seed may do so. What is known of the nodes
+    /// is forgotten when they do not matter.
     pub fn wants_nodes(
         &mut self,
         rules: &Rules<'_>,
@@ -161,18 +163,25 @@ impl Judge {
         good_since: Option<Moment>,
     ) -> bool {
         let by = self.criteria(rules);
-        let allowed = Candidates::by_machines(&self.leases, &self.machines).tally(by);
+        let candidates = Candidates::by_machines(&self.leases, &self.machines);
+        let allowed = candidates.tally(by);
         if self.has_moved_away(by) || !nodes_matter(allowed, settled) {
             self.nodes = None;
             return false;
         }
-        let good = |at: Moment| {
-            good_since.is_some_and(|since| at >= since) && allowed.expired == allowed.candidates
+        let unrenewed_since = |listed: &RequestTimes| {
+            let mut clocks = candidates.clocks();
+            by.now - listed.sent < by.grace.recovery_gap()
+                && clocks.all(|clock| !clock.changed_since(listed.received))
+        };
+        let good = |listed: &RequestTimes| {
+            good_since.is_some_and(|since| listed.sent >= since)
+                && (allowed.expired == allowed.candidates || unrenewed_since(listed))
         };
         !self
             .nodes
             .as_ref()
-            .is_some_and(|(at, _)| *at == self.judged_at() || good(*at))
+            .is_some_and(|(listed, _)| listed.sent == self.judged_at() || good(listed))
     }
 
     pub fn judge(&self, rules: &Rules<'_>) -> Finding {

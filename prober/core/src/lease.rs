@@ -215,6 +215,11 @@ impl LeaseClock {
         }
     }
 
+    /// Whether a later probe than one that was answered then has first shown this stamp.
+    pub(crate) fn changed_since(&self, received: Moment) -> bool {
+        self.seen > received
+    }
+
     /// How far the node's clock is behind ours (negative: ahead), beyond what the beat and the
     /// tolerance explain; zero while they agree.
     pub fn skew(&self, grace: Grace) -> TimeDelta {

@@ -73,7 +73,9 @@ pub struct SyntheticShoots {
 /// What is known of a shoot beside its server.
 struct Probes {
     renewals: RenewalSchedule,
+    /// Lists of leases, and of nodes.
     count: u64,
+    node_lists: u64,
     /// When the prober's schedule wants the next one.
     due: Option<DateTime<Utc>>,
     /// See [`Measured`].
@@ -106,16 +108,21 @@ impl SyntheticShoots {
             let probes = Arc::new(Mutex::new(Probes {
                 renewals: RenewalSchedule::new(shoot, plan.nodes, grace / 4),
                 count: 0,
+                node_lists: 0,
                 due: None,
                 late: Vec::new(),
             }));
-            let (probed, leases, nodes) = (probes.clone(), leases.clone(), nodes.clone());
+            let (probed, leases) = (probes.clone(), leases.clone());
             api.computed().set("leases.coordination.k8s.io", move || {
                 let renewed = probed.lock().answer(Utc::now(), grace);
                 let leases = leases.iter().zip(renewed);
                 leases.map(|(lease, at)| lease.renewed(at)).collect()
             });
-            api.computed().set("nodes", move || nodes.to_vec());
+            let (probed, nodes) = (probes.clone(), nodes.clone());
+            api.computed().set("nodes", move || {
+                probed.lock().node_lists += 1;
+                nodes.to_vec()
+            });
             all.push((api, probes));
         }
         Ok(Self {
@@ -168,6 +175,12 @@ impl SyntheticShoots {
     pub fn probes(&self) -> Vec<u64> {
         let probes = self.all.iter().map(|(_, probes)| probes.lock().count);
         probes.collect()
+    }
+
+    /// How often the nodes of all were listed so far.
+    pub fn node_lists(&self) -> u64 {
+        let lists = self.all.iter().map(|(_, probes)| probes.lock().node_lists);
+        lists.sum()
     }
 
     /// Probes, requests, connections and bytes so far.

@@ -62,6 +62,27 @@ fn nodes_are_not_listed_at_each_of_these_probes_before_a_lease_is_renewed() {
 }
 
 #[test]
+fn probes_that_follow_each_other_closely_list_nodes_again_when_a_lease_is_renewed() {
+    let mut rig = Rig::leader().in_outage();
+    // Their leases expire over nine seconds.
+    (rig.nodes, rig.machines) = (90, machines(90));
+    rig.holds_writes = true;
+    rig.run(134.5);
+    let probes = rig.probes(130.0);
+    let lists = |rig: &Rig| rig.when(&Action::ListNodes, 130.0);
+    assert!(
+        probes.len() >= 4 && lists(&rig) == probes[..1],
+        "probes at {probes:?}, nodes at {:?}",
+        lists(&rig)
+    );
+    let expired = rig.shoot.finding().expect("a finding").tally.expired;
+    assert!((60..90).contains(&expired), "{expired} expired");
+    rig.spared = 1;
+    rig.run(135.5);
+    assert_eq!(lists(&rig).last(), rig.probes(134.5).first());
+}
+
+#[test]
 fn nodes_are_listed_as_soon_as_a_lease_is_renewed() {
     let mut rig = Rig::leader().in_outage();
     rig.run(200.0);
