@@ -153,9 +153,10 @@ impl Judge {
     /// Whether the nodes are to be listed before the last probe is judged. Those of an earlier
     /// probe that was sent since `good_since` do while every lease that Machines allow is expired:
     /// then no node can change the verdict but by being counted or not (D-53). For half a beat they
-    /// also do while no lease is renewed: probes that follow each other closely (D-57) would list
-    /// them again and again, just when all shoots of a seed may do so. What is known of the nodes
-    /// is forgotten when they do not matter.
+    /// also do while no lease is seen to change: probes that follow each other closely (D-57) would
+    /// list them again and again, just when all shoots of a seed may do so. What else changes of a
+    /// node is then noticed that much later. What is known of the nodes is forgotten when they do
+    /// not matter.
     pub fn wants_nodes(
         &mut self,
         rules: &Rules<'_>,

@@ -215,7 +215,7 @@ impl LeaseClock {
         }
     }
 
-    /// Whether a later probe than one that was answered then has first shown this stamp.
+    /// Whether this stamp was first seen by a later probe than the one answered at `received`.
     pub(crate) fn changed_since(&self, received: Moment) -> bool {
         self.seen > received
     }

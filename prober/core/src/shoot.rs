@@ -238,7 +238,7 @@ impl Shoot {
             return self.on_failure(ProbeFailure::Other, cx);
         };
         self.judge.set_machines(Arc::clone(machines));
-        let good_since = self.nodes_good_since(cx.now);
+        let good_since = self.nodes_good_since(cx);
         if self
             .judge
             .wants_nodes(&rules, self.is_settled(cx.env), good_since)

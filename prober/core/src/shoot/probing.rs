@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use chrono::TimeDelta;
 
-use super::{Action, Context, Environment, ProbeFailure, Report, Shoot, Start};
+use super::{Action, Context, Direction, Environment, ProbeFailure, Report, Shoot, Start};
 use crate::moment::Moment;
 use crate::schedule::{Failures, ScheduleInputs, next_probe, rest};
 use crate::{scaled, span};
@@ -188,14 +188,20 @@ impl Shoot {
 
     /// Since when nodes that were listed may still be judged by (D-53); none when they are to be
     /// listed for each probe.
-    pub(super) fn nodes_good_since(&self, now: Moment) -> Option<Moment> {
+    pub(super) fn nodes_good_since(&self, cx: &Context<'_>) -> Option<Moment> {
         self.verdicts.is_down().then(|| {
-            let changes = [self.probing.requests.last(), self.permission.since.down];
+            let changes = [
+                self.probing.requests.last(),
+                self.permission.since.down,
+                cx.env.seed_since.down,
+                self.writes_from(Direction::Down, cx.env)
+                    .filter(|&from| from <= cx.now),
+            ];
             changes
                 .into_iter()
                 .flatten()
                 .chain([self.permission.unchanged_since])
-                .fold(now - span(self.config.probe_interval), Moment::max)
+                .fold(cx.now - span(self.config.probe_interval), Moment::max)
         })
     }
 

@@ -61,25 +61,38 @@ fn nodes_are_not_listed_at_each_of_these_probes_before_a_lease_is_renewed() {
     );
 }
 
-#[test]
-fn probes_that_follow_each_other_closely_list_nodes_again_when_a_lease_is_renewed() {
+/// In an outage, while probes follow each other closely and leases expire over nine seconds.
+fn probed_closely() -> Rig {
     let mut rig = Rig::leader().in_outage();
-    // Their leases expire over nine seconds.
     (rig.nodes, rig.machines) = (90, machines(90));
     rig.holds_writes = true;
     rig.run(134.5);
-    let probes = rig.probes(130.0);
-    let lists = |rig: &Rig| rig.when(&Action::ListNodes, 130.0);
+    rig
+}
+
+#[test]
+fn probes_that_follow_each_other_closely_list_nodes_once() {
+    let rig = probed_closely();
+    let (probes, lists) = (rig.probes(130.0), rig.when(&Action::ListNodes, 130.0));
     assert!(
-        probes.len() >= 4 && lists(&rig) == probes[..1],
-        "probes at {probes:?}, nodes at {:?}",
-        lists(&rig)
+        probes.len() >= 4 && lists == probes[..1],
+        "probes at {probes:?}, nodes at {lists:?}"
     );
     let expired = rig.shoot.finding().expect("a finding").tally.expired;
     assert!((60..90).contains(&expired), "{expired} expired");
-    rig.spared = 1;
-    rig.run(135.5);
-    assert_eq!(lists(&rig).last(), rig.probes(134.5).first());
+}
+
+#[test]
+fn they_list_them_again_when_a_lease_is_renewed_or_the_seed_is_known_again() {
+    for change in [(|rig: &mut Rig| rig.spared = 1) as fn(&mut Rig), |rig| {
+        rig.env.seed_since.down = Some(rig.now)
+    }] {
+        let mut rig = probed_closely();
+        change(&mut rig);
+        rig.run(135.5);
+        let lists = rig.when(&Action::ListNodes, 134.5);
+        assert_eq!(lists, rig.probes(134.5)[..1]);
+    }
 }
 
 #[test]
