@@ -15,7 +15,7 @@ use testbed::{SeedCluster, Testbed, eventually};
 use tokio::time::Instant;
 
 use super::fill::{DEPENDENTS, fill_seed, namespace, replicas};
-use super::synthetic::{FleetPlan, SyntheticShoots};
+use super::synthetic::FleetPlan;
 use super::{end, start_prober};
 use crate::course::{Course, seconds};
 use crate::report::{BenchmarkReport, Spread, progress};
@@ -40,7 +40,7 @@ pub async fn run(bed: &'static Testbed, plan: FleetPlan) -> Result<()> {
     // Three times is past the initial delay.
     fleet.probed(3, shoots).await?;
     let healthy = Usage::of(prober.id())?;
-    let (probes, node_lists) = counts(&fleet);
+    let counts = fleet.counts();
 
     progress("all nodes lose their way, shoot by shoot within a second");
     let mark = seed.plane().mark();
@@ -50,7 +50,7 @@ pub async fn run(bed: &'static Testbed, plan: FleetPlan) -> Result<()> {
     })
     .await?;
     let molten = Usage::of(prober.id())?;
-    let (molten_probes, molten_node_lists) = counts(&fleet);
+    let [probes, node_lists, ..] = fleet.counts_since(counts);
     let (down, conflicts) = written(&seed, &mark, shoots).await?;
 
     progress("all nodes are back");
@@ -68,6 +68,7 @@ pub async fn run(bed: &'static Testbed, plan: FleetPlan) -> Result<()> {
     );
     let mut report = BenchmarkReport::new("meltdown", what);
     add_protection(&mut report, &courses, &down)?;
+    let each = |count: u64| count as f64 / shoots as f64;
     let last = up.last().map(|write| seconds(reconnected, write.answered));
     let count = |is_so: fn(&ReplicaState, i64) -> bool| others(&seed, shoots, is_so).len() as f64;
     report.add([
@@ -78,22 +79,14 @@ pub async fn run(bed: &'static Testbed, plan: FleetPlan) -> Result<()> {
             count(|state, _| state.memory.is_none() && state.marker.is_none()),
         ),
         ("lost", count(|state, usual| state.replicas == usual)),
-        ("probes", (molten_probes - probes) as f64 / shoots as f64),
-        (
-            "node_lists",
-            (molten_node_lists - node_lists) as f64 / shoots as f64,
-        ),
+        ("probes", each(probes)),
+        ("node_lists", each(node_lists)),
         ("cpu", (molten.cpu - healthy.cpu).as_secs_f64()),
         ("healthy_most", healthy.most),
         ("most", molten.most),
     ]);
     compare(&seed, shoots, &mut report).await?;
     report.print()
-}
-
-/// How often all shoots were probed so far, and how often their nodes were listed.
-fn counts(fleet: &SyntheticShoots) -> (u64, u64) {
-    (fleet.probes().iter().sum(), fleet.node_lists())
 }
 
 /// How soon all was at 0.

@@ -177,21 +177,23 @@ impl SyntheticShoots {
         probes.collect()
     }
 
-    /// How often the nodes of all were listed so far.
-    pub fn node_lists(&self) -> u64 {
-        let lists = self.all.iter().map(|(_, probes)| probes.lock().node_lists);
-        lists.sum()
-    }
-
-    /// Probes, requests, connections and bytes so far.
-    fn counts(&self) -> [u64; 4] {
+    /// Probes, lists of nodes, requests, connections and bytes so far.
+    pub fn counts(&self) -> [u64; 5] {
         let sum = |of: fn(&MemoryApi) -> u64| self.all.iter().map(|(api, _)| of(api)).sum();
+        let node_lists = self.all.iter().map(|(_, probes)| probes.lock().node_lists);
         [
             self.probes().iter().sum(),
+            node_lists.sum(),
             sum(|api| api.requests().total()),
             sum(|api| api.connections().handshakes),
             sum(|api| api.requests().bytes()),
         ]
+    }
+
+    /// The same since they were these.
+    pub fn counts_since(&self, before: [u64; 5]) -> [u64; 5] {
+        let now = self.counts();
+        std::array::from_fn(|count| now[count] - before[count])
     }
 
     /// By how much each probe was late, since this was last asked.
@@ -223,9 +225,9 @@ impl SyntheticShoots {
         self.take_late();
         let (before, used) = (self.counts(), Usage::of(process)?);
         sleep(Duration::from_secs(seconds)).await;
-        let (usage, after, late) = (Usage::of(process)?, self.counts(), self.take_late());
-        let [probes, requests, connections, bytes] =
-            std::array::from_fn(|count| after[count] - before[count]);
+        let usage = Usage::of(process)?;
+        let [probes, _, requests, connections, bytes] = self.counts_since(before);
+        let late = self.take_late();
         ensure!(probes >= shoots as u64, "{probes} probes are too few");
         let usage = Usage {
             cpu: usage.cpu - used.cpu,
