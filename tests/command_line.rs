@@ -238,6 +238,24 @@ fn without_a_way_to_the_seed_it_ends_with_the_cause() {
 }
 
 #[test]
+fn the_soft_limit_of_open_files_is_raised_to_the_hard_one() {
+    let output = Command::new("sh")
+        .args(["-c", "ulimit -Sn 100; ulimit -Hn 4000; exec \"$0\" \"$@\""])
+        .arg(env!("CARGO_BIN_EXE_dependency-watchdog"))
+        .args(["prober", "--kubeconfig=/no/such/kubeconfig"])
+        .arg(format!("--config-file={GARDENERS_CONFIG}"))
+        .stdin(Stdio::null())
+        .output()
+        .expect("a shell");
+    let log = stderr(&output);
+    let raised = log
+        .lines()
+        .find(|line| line.contains("limit of open files raised"));
+    let raised = raised.unwrap_or_else(|| panic!("{log}"));
+    assert!(raised.contains("\"from\":100,\"to\":4000"), "{raised}");
+}
+
+#[test]
 fn a_signal_ends_it_in_time_even_when_the_seed_is_out_of_reach() {
     // Port 1 of the loopback: nobody listens there.
     let kubeconfig = file(

@@ -13,10 +13,11 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use futures::{FutureExt, Stream, StreamExt};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::task::JoinError;
 use tokio_util::sync::CancellationToken;
-use tracing::{error, info};
+use tracing::{error, info, warn};
 
 use crate::flags::{self, Agent, AgentArgs, CommandLine, UsageError};
 use crate::logging;
@@ -67,6 +68,7 @@ where
             .build()?;
         let code = runtime.block_on(async {
             let signals = signals()?;
+            raise_open_files_limit();
             let shutdown = CancellationToken::new();
             let work = start(agent, args, shutdown.clone());
             anyhow::Ok(supervise(agent, work, &shutdown, signals).await)
@@ -103,6 +105,31 @@ fn log_panics() {
             place, thread, "panic"
         );
     }));
+}
+
+/// Raises the soft limit of open files to the hard one, as Go's runtime does at its start: each
+/// probed shoot keeps a connection, and the usual soft limit of 1,024 is there for programs that
+/// call select(2).
+fn raise_open_files_limit() {
+    let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
+    if current == maximum {
+        return;
+    }
+    let raised = Rlimit {
+        current: maximum,
+        maximum,
+    };
+    match setrlimit(Resource::Nofile, raised) {
+        Ok(()) => info!(from = current, to = maximum, "limit of open files raised"),
+        Err(error) => {
+            let error: &dyn std::error::Error = &error;
+            warn!(
+                error,
+                limit = current,
+                "limit of open files cannot be raised"
+            );
+        }
+    }
 }
 
 /// The signals that ask the process to end, by name.
