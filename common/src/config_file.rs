@@ -39,7 +39,7 @@ impl<T> ConfigFile<T> {
     /// # Errors
     /// When it cannot be read or is wrong; then every wrong field is named.
     pub fn open(path: &Path, load: Load<T>) -> Result<(T, Self), ConfigError> {
-        let read = Contents::of(path)?;
+        let read = Contents::of_regular(path)?;
         let Loaded { config, warnings } = load(&read)?;
         let file = Self {
             path: path.to_owned(),
@@ -85,7 +85,7 @@ impl<T> ConfigFile<T> {
     pub async fn next(&mut self) -> T {
         loop {
             sleep(POLL_INTERVAL).await;
-            let read = Contents::of(&self.path);
+            let read = Contents::of_regular(&self.path);
             if read.as_ref().ok() == self.read.as_ref() {
                 continue;
             }
@@ -212,6 +212,41 @@ mod tests {
             &registry,
             "dwd_config_reloads_total{result=\"taken\"} 1"
         ));
+    }
+
+    #[test]
+    fn a_named_pipe_in_place_of_the_file_is_refused_without_a_wait() {
+        let mounted = Mounted::new("number: 1");
+        let (_, mut file) = ConfigFile::open(&mounted.file(), number).unwrap();
+        std::fs::remove_file(mounted.file()).unwrap();
+        let made = std::process::Command::new("mkfifo")
+            .arg(mounted.file())
+            .status();
+        assert!(made.unwrap().success());
+        let path = mounted.file();
+        let (sender, receiver) = std::sync::mpsc::channel();
+        // A thread of its own, which a read of the pipe would hold for ever.
+        std::thread::spawn(move || {
+            let runtime = tokio::runtime::Builder::new_current_thread()
+                .enable_time()
+                .start_paused(true)
+                .build()
+                .unwrap();
+            let changed = runtime
+                .block_on(async { tokio::time::timeout(POLL_INTERVAL * 3, file.next()).await })
+                .is_ok();
+            let refused = ConfigFile::open(&path, number).err();
+            sender.send((changed, file.refused()(), refused)).unwrap();
+        });
+        let (changed, refused, error) = receiver
+            .recv_timeout(Duration::from_secs(30))
+            .expect("an answer");
+        assert_eq!((changed, refused), (false, true));
+        let error = error.expect("refused").to_string();
+        assert!(
+            error.ends_with("config.yaml: not a regular file"),
+            "{error}"
+        );
     }
 
     #[tokio::test(start_paused = true)]

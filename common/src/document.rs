@@ -16,10 +16,13 @@ mod key;
 mod value;
 
 use std::cell::RefCell;
-use std::io::Read;
+use std::fs::{File, OpenOptions};
+use std::io::{Error, ErrorKind, Read};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
 use go_compat::yaml;
+use rustix::fs::OFlags;
 
 pub use error::{ConfigError, FieldError};
 pub use key::ConfigKey;
@@ -64,12 +67,29 @@ impl From<&str> for Contents {
 }
 
 impl Contents {
+    /// Reads whatever the path names, as long as it takes: a person may name a pipe.
     pub fn of(path: &Path) -> Result<Self, ConfigError> {
+        Self::read(path, File::open(path))
+    }
+
+    /// Reads a regular file and refuses all else without a wait: nobody may ever write to a named
+    /// pipe.
+    pub fn of_regular(path: &Path) -> Result<Self, ConfigError> {
+        let opened = OpenOptions::new()
+            .read(true)
+            .custom_flags(OFlags::NONBLOCK.bits() as i32)
+            .open(path);
+        let regular = opened.and_then(|opened| match opened.metadata()?.is_file() {
+            true => Ok(opened),
+            false => Err(Error::new(ErrorKind::InvalidInput, "not a regular file")),
+        });
+        Self::read(path, regular)
+    }
+
+    fn read(path: &Path, opened: std::io::Result<File>) -> Result<Self, ConfigError> {
         let file = path.display().to_string();
         let mut bytes = Vec::new();
-        match std::fs::File::open(path)
-            .and_then(|opened| opened.take(MAX_BYTES + 1).read_to_end(&mut bytes))
-        {
+        match opened.and_then(|opened| opened.take(MAX_BYTES + 1).read_to_end(&mut bytes)) {
             Ok(_) => Ok(Self { file, bytes }),
             Err(source) => Err(ConfigError::Read { file, source }),
         }
