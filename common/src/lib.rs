@@ -5,6 +5,7 @@
 //! args -> flags::parse -> AgentArgs -> process::run --starts--> an agent
 //! file -> document::Contents -> ConfigValue -> (the agent's own config) | ConfigError with every error in it
 //! tracing -> logging -> zap's JSON lines on stderr
+//! transport: how connections to API servers are made, for seed_client and for shoots
 //! agent_runtime: /metrics, /healthz, /readyz, /statusz, and
 //! seed_client -> Client -> reflector (lists and watches) -> view: what is known of the seed
 //!                      '-> leader_election -> Fence: whether this replica may write
@@ -36,4 +37,5 @@ pub mod reflector;
 pub mod seed_client;
 pub mod status;
 pub mod status_message;
+pub mod transport;
 pub mod view;

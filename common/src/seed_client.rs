@@ -2,7 +2,6 @@
 
 mod connections;
 mod plugin;
-mod transport;
 
 use std::path::Path;
 use std::sync::Arc;
@@ -11,13 +10,20 @@ use std::time::Duration;
 use anyhow::{Context, Result, anyhow, bail};
 use http::Uri;
 use http::uri::Authority;
+use hyper_timeout::TimeoutConnector;
+use hyper_util::client::legacy;
+use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::client::proxy::matcher::Matcher;
+use hyper_util::rt::TokioExecutor;
+use kube::client::{Body, ConfigExt};
 use kube::config::{KubeConfigOptions, Kubeconfig, KubeconfigError};
 use kube::{Client, Config};
-use tower::service_fn;
+use rustls::pki_types::ServerName;
+use tower::{BoxError, ServiceBuilder, service_fn};
 
 use self::connections::Connections;
 use crate::metrics::RequestCounter;
+use crate::transport::{Connector, ServerRoute, proxies};
 
 /// After this time without a connection an attempt is given up.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
@@ -27,6 +33,11 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 /// connection within 30 s; this is for a proxy that answers the kernel's probes for a server that
 /// is gone.
 const READ_TIMEOUT: Duration = Duration::from_secs(240);
+
+/// What a connection reads at once, and keeps for reading while its watch is quiet: two TLS
+/// records. Left to itself hyper lets it grow to 408 KiB on each connection over which a long list
+/// came.
+const READ_AT_ONCE: usize = 32 << 10;
 
 /// Finds out where the seed is, in the order of rule 10: the flag, `KUBECONFIG`, the cluster around
 /// this pod, `$HOME/.kube/config`. Sends nothing yet; every request is counted.
@@ -62,8 +73,8 @@ impl SeedAccess {
         }
         if let Ok(config) = Config::incluster() {
             return Ok(Self {
-                config: tuned(config),
-                proxies: Arc::new(Matcher::from_env()),
+                config,
+                proxies: Arc::new(proxies(None)),
             });
         }
         let home = std::env::var_os("HOME").map(|home| Path::new(&home).join(".kube/config"));
@@ -91,12 +102,8 @@ impl SeedAccess {
             error => anyhow!(error).context(format!("kubeconfig {what}")),
         };
         let kubeconfig = kubeconfig.map_err(failed)?;
-        // As Go: without a proxy of its own the environment's counts, and NO_PROXY with it (rule
-        // 42).
         let own = own_proxy(&kubeconfig);
-        let proxies = own.as_ref().map_or_else(Matcher::from_env, |proxy| {
-            Matcher::builder().all(proxy.as_str()).build()
-        });
+        let proxies = proxies(own.as_deref());
         let config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default())
             .await
             .map_err(failed)?;
@@ -105,19 +112,48 @@ impl SeedAccess {
             bail!("kubeconfig {what}: its proxy-url is none of a proxy");
         }
         Ok(Self {
-            config: tuned(config),
+            config,
             proxies: Arc::new(proxies),
         })
     }
-}
 
-fn tuned(mut config: Config) -> Config {
-    config.connect_timeout = Some(CONNECT_TIMEOUT);
-    config.read_timeout = Some(READ_TIMEOUT);
-    config.reset_reader_on_write = true;
-    // The caller decides when to retry: a watch, a flow and an election differ in it.
-    config.default_retry = false;
-    config
+    /// A client without an open connection, of kube's own layers. A log line for each failed
+    /// request, which kube adds to them, is left out: whoever asked says what failed. So are
+    /// repetitions: the caller decides when to retry, since a watch, a flow and an election differ
+    /// in it.
+    fn client(&self) -> Result<Client, kube::Error> {
+        let config = &self.config;
+        let mut connector = TimeoutConnector::new(self.connector()?);
+        connector.set_read_timeout(Some(READ_TIMEOUT));
+        connector.set_write_timeout(config.write_timeout);
+        connector.set_reset_reader_on_write(true);
+        let stack = ServiceBuilder::new()
+            .layer(config.base_uri_layer())
+            .option_layer(config.auth_layer()?)
+            .layer(config.extra_headers_layer()?)
+            .map_err(BoxError::from)
+            .service(
+                legacy::Client::builder(TokioExecutor::new())
+                    .http1_max_buf_size(READ_AT_ONCE)
+                    .build::<_, Body>(connector),
+            );
+        Ok(Client::new(stack, config.default_namespace.clone()))
+    }
+
+    fn connector(&self) -> Result<Connector, kube::Error> {
+        let server_name = self.config.tls_server_name.clone();
+        let server_name = server_name.map(ServerName::try_from).transpose();
+        let route = ServerRoute {
+            server: &self.config.cluster_url,
+            proxies: &self.proxies,
+            tls: self.config.rustls_client_config()?,
+            server_name: server_name.map_err(|error| kube::Error::Service(error.into()))?,
+            limit: CONNECT_TIMEOUT,
+        };
+        route
+            .connector(HttpConnector::new())
+            .map_err(|error| kube::Error::Service(error.into()))
+    }
 }
 
 /// The proxy of the cluster that the current context names.

@@ -17,7 +17,6 @@ use tokio::sync::Mutex;
 use tokio::time::{Instant, timeout};
 
 use super::plugin::redact_exec_error;
-use super::transport::client;
 use super::{SeedAccess, host};
 use crate::metrics::RequestCounter;
 
@@ -73,7 +72,7 @@ impl CurrentClient {
     }
 
     fn connect(access: SeedAccess) -> Result<Arc<Self>, kube::Error> {
-        let client = client(&access).map_err(redact_exec_error)?;
+        let client = access.client().map_err(redact_exec_error)?;
         Ok(Self::new(access, client))
     }
 }

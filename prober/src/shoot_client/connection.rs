@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
+use common::transport::Connector;
 use http::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderValue, RETRY_AFTER, USER_AGENT};
 use http::uri::PathAndQuery;
 use http::{Request, Response, StatusCode, Uri};
@@ -16,7 +17,7 @@ use hyper_util::rt::TokioExecutor;
 use prober_core::moment::Moment;
 use tokio::time::Instant;
 
-use self::connector::{Connector, connector};
+use self::connector::connector;
 use super::error::Cause;
 use super::kubeconfig::{KubeconfigError, ShootAccess};
 use super::resources::{ORDINARY_BODY, Resources, STEP, Steps};
