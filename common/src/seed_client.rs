@@ -23,7 +23,7 @@ use tower::{BoxError, ServiceBuilder, service_fn};
 
 use self::connections::Connections;
 use crate::metrics::RequestCounter;
-use crate::transport::{Connector, ServerRoute, proxies};
+use crate::transport::{Connector, ServerRoute, head_arrived, proxies};
 
 /// After this time without a connection an attempt is given up.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
@@ -132,6 +132,7 @@ impl SeedAccess {
             .option_layer(config.auth_layer()?)
             .layer(config.extra_headers_layer()?)
             .map_err(BoxError::from)
+            .map_response(head_arrived)
             .service(
                 legacy::Client::builder(TokioExecutor::new())
                     .http1_max_buf_size(READ_AT_ONCE)

@@ -4,7 +4,11 @@
 //! TCP to the host, or [TCP, with TLS where its URL says https] to a proxy and CONNECT or SOCKS --> TLS with the host
 //! ```
 //!
+//! Above all of that the bytes are bounded that come before the head of an answer.
+//!
 //! kube's builder makes its TCP connector itself and takes no other one.
+
+mod head_limit;
 
 use std::io;
 use std::sync::Arc;
@@ -26,6 +30,9 @@ use tokio::time::timeout;
 use tower::util::BoxCloneSyncService;
 use tower::{BoxError, Service, ServiceExt, service_fn};
 
+use self::head_limit::HeadLimited;
+pub use self::head_limit::head_arrived;
+
 /// A connection on which nothing came for this time is probed ...
 const KEEPALIVE_IDLE: Duration = Duration::from_secs(10);
 /// ... and again after each such time ...
@@ -39,8 +46,10 @@ const USER_TIMEOUT: Duration = Duration::from_secs(24);
 
 /// TCP, or TLS to a proxy.
 type ToProxy = MaybeHttpsStream<TokioIo<TcpStream>>;
-/// What is connected: plain or TLS to a proxy, and TLS through that.
-type Connection = MaybeHttpsStream<ToProxy>;
+/// TLS through that, or plain HTTP to the seed.
+type ToServer = TokioIo<MaybeHttpsStream<ToProxy>>;
+/// What is connected.
+type Connection = TokioIo<HeadLimited<ToServer>>;
 type Connect<C> = BoxCloneSyncService<Uri, C, BoxError>;
 pub type Connector = Connect<Connection>;
 
@@ -93,9 +102,10 @@ impl ServerRoute<'_> {
         // Cloned with each request, also on a kept connection.
         let https = Arc::new(https.enable_http1().wrap_connector(to_host));
         Ok(Connector::new(service_fn(move |server: Uri| {
-            let connected = timeout(limit, HttpsConnector::clone(&https).oneshot(server));
-            connected
-                .map(|connected| connected.unwrap_or_else(|late| Err(io::Error::from(late).into())))
+            timeout(limit, HttpsConnector::clone(&https).oneshot(server)).map(|connected| {
+                let connected = connected.unwrap_or_else(|late| Err(io::Error::from(late).into()));
+                connected.map(|stream| TokioIo::new(HeadLimited::new(TokioIo::new(stream))))
+            })
         })))
     }
 

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use common::logging::with_causes;
 use common::metrics::{Registry, RequestCounter};
 use common::seed_client::connect;
 use futures::future::join_all;
@@ -12,7 +13,7 @@ use testbed::PATIENCE;
 use testbed::api::{Fault, FaultId, MemoryApi, Options, When};
 use testbed::authority::Authority;
 use testbed::hello;
-use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, copy_bidirectional};
+use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader, copy_bidirectional};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
@@ -416,6 +417,28 @@ async fn what_a_seed_asks_for_in_a_header_is_in_the_error() {
             Some(3)
         );
     }
+}
+
+#[tokio::test]
+async fn a_seed_that_floods_with_1xx_responses_is_given_up() {
+    let server = server(Options::default()).await;
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    let flood = tokio::spawn(async move {
+        let (mut stream, _) = listener.accept().await.unwrap();
+        stream.read_u8().await.unwrap();
+        while stream
+            .write_all(b"HTTP/1.1 100 Continue\r\n\r\n")
+            .await
+            .is_ok()
+        {}
+    });
+    let client = client(&server.kubeconfig_at(&url, TOKEN)).await;
+    let answer = timeout(PATIENCE, client.apiserver_version()).await;
+    let error = answer.expect("it is given up").unwrap_err();
+    let limit = "more than 262144 bytes came before the head of an answer";
+    assert!(with_causes(&error).ends_with(limit), "{error:?}");
+    flood.await.unwrap();
 }
 
 /// Leads every CONNECT to `to`, and says how the first one began.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use common::transport::Connector;
+use common::transport::{Connector, head_arrived};
 use http::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderValue, RETRY_AFTER, USER_AGENT};
 use http::uri::PathAndQuery;
 use http::{Request, Response, StatusCode, Uri};
@@ -105,6 +105,7 @@ impl ApiConnection {
             .client
             .request(request)
             .await
+            .map(head_arrived)
             .map_err(|error| Cause::of(&error, error.is_connect()))?;
         self.answered = true;
         check(&response)?;

@@ -1,6 +1,7 @@
 //! Several API servers that mean harm together.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use prober::clock::Clock;
@@ -111,4 +112,47 @@ async fn hostile_shoots_have_a_bounded_share_of_memory_and_keep_no_ordinary_answ
         .faults()
         .add(When::request("GET", LEASES), leases(6 * MIB));
     shoot.healthy().await;
+}
+
+/// An API server that answers with 1xx responses without an end; counts them.
+async fn flooding(tls: TlsAcceptor, listener: TcpListener, sent: Arc<AtomicUsize>) {
+    const INTERIM: &[u8] = b"HTTP/1.1 103 Early Hints\r\n\r\n";
+    let mut connections = JoinSet::new();
+    while let Ok((stream, _)) = listener.accept().await {
+        let (tls, sent) = (tls.clone(), Arc::clone(&sent));
+        connections.spawn(async move {
+            let mut stream = tls.accept(stream).await?;
+            stream.read_u8().await?;
+            loop {
+                stream.write_all(INTERIM).await?;
+                sent.fetch_add(INTERIM.len(), Ordering::Relaxed);
+            }
+            #[expect(unreachable_code, reason = "names the error")]
+            Ok::<_, std::io::Error>(())
+        });
+    }
+}
+
+#[tokio::test]
+async fn a_flood_of_1xx_responses_is_given_up() {
+    let mut shoot = TestShoot::start().await;
+    let authority = Authority::new().expect("an authority");
+    let tls = TlsAcceptor::from(authority.serve(&Serving::default()).expect("a certificate"));
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let url = format!("https://{}", listener.local_addr().expect("an address"));
+    let sent = Arc::new(AtomicUsize::new(0));
+    let server = tokio::spawn(flooding(tls, listener, Arc::clone(&sent)));
+    shoot
+        .secret
+        .set(&testbed::api::kubeconfig(&url, &authority.pem(), TOKEN));
+    shoot.timeout = Duration::from_secs(60);
+    let error = shoot.leases().await.expect_err("no answer");
+    assert_eq!(
+        error.to_string(),
+        "version: the connection broke: more than 262144 bytes came before the head of an answer"
+    );
+    server.abort();
+    // What the sockets hold of it is sent, too.
+    let sent = sent.load(Ordering::Relaxed);
+    assert!(sent < 16 * MIB, "{sent} bytes");
 }
