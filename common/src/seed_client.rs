@@ -8,8 +8,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, Result, anyhow, bail};
-use http::Uri;
-use http::uri::Authority;
 use hyper_timeout::TimeoutConnector;
 use hyper_util::client::legacy;
 use hyper_util::client::legacy::connect::HttpConnector;
@@ -23,10 +21,7 @@ use tower::{BoxError, ServiceBuilder, service_fn};
 
 use self::connections::Connections;
 use crate::metrics::RequestCounter;
-use crate::transport::{Connector, ServerRoute, head_arrived, proxies};
-
-/// After this time without a connection an attempt is given up.
-const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+use crate::transport::{CONNECT_TIMEOUT, Connector, ServerRoute, head_arrived, proxies};
 
 /// After this time without a byte a connection is given up: longer than a watch lasts, since one of
 /// a kind that nobody changes may have neither an event nor a bookmark. The kernel notices a dead
@@ -167,30 +162,4 @@ fn own_proxy(kubeconfig: &Kubeconfig) -> Option<String> {
     let cluster = clusters.find(|cluster| cluster.name == *cluster_name)?;
     let proxy = cluster.cluster.as_ref()?.proxy_url.clone();
     proxy.filter(|proxy| !proxy.is_empty())
-}
-
-/// Where the API server is, for a metric: without the user and the password that a URL may carry.
-fn host(server: &Uri) -> String {
-    let authority = server.authority().map_or("", Authority::as_str);
-    let (_, host) = authority.rsplit_once('@').unwrap_or(("", authority));
-    host.to_owned()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_host_of_a_metric_shows_no_credentials() {
-        for (server, shown) in [
-            (
-                "https://user:secret@seed.example:6443/path",
-                "seed.example:6443",
-            ),
-            ("https://10.0.0.1", "10.0.0.1"),
-            ("https://[::1]:443", "[::1]:443"),
-        ] {
-            assert_eq!(host(&server.parse().unwrap()), shown);
-        }
-    }
 }

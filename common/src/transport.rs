@@ -16,6 +16,7 @@ use std::time::Duration;
 
 use futures::FutureExt;
 use http::Uri;
+use http::uri::Authority;
 use hyper_rustls::{
     FixedServerNameResolver, HttpsConnector, HttpsConnectorBuilder, MaybeHttpsStream,
 };
@@ -32,6 +33,10 @@ use tower::{BoxError, Service, ServiceExt, service_fn};
 
 use self::head_limit::HeadLimited;
 pub use self::head_limit::head_arrived;
+
+/// The longest that connecting may take, TLS included. Each address of a name gets an equal part of
+/// it: of two, one that swallows everything leaves half for the other.
+pub const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// A connection on which nothing came for this time is probed ...
 const KEEPALIVE_IDLE: Duration = Duration::from_secs(10);
@@ -70,6 +75,15 @@ pub struct ServerRoute<'a> {
 #[error("the proxy is neither http, https nor socks5")]
 pub struct UnusableProxy;
 
+/// A connection that could not be made. hyper's own words, "client error (Connect)", do not say to
+/// where.
+#[derive(Debug, thiserror::Error)]
+#[error("no connection to {address}")]
+struct NoConnection {
+    address: Arc<str>,
+    source: BoxError,
+}
+
 /// The proxies to a server. As in Go, the environment's count, and NO_PROXY with them, if the
 /// kubeconfig names none (rule 42). kube compares NO_PROXY with the proxy instead of the server.
 pub fn proxies(of_kubeconfig: Option<&str>) -> Matcher {
@@ -92,6 +106,7 @@ impl ServerRoute<'_> {
             + 'static,
     {
         let limit = self.limit;
+        let address: Arc<str> = host(self.server).into();
         let to_host = self.to_host(Connect::new(kept_alive(tcp, limit).map_err(boxed)))?;
         let mut https = HttpsConnectorBuilder::new()
             .with_tls_config(self.tls)
@@ -102,9 +117,12 @@ impl ServerRoute<'_> {
         // Cloned with each request, also on a kept connection.
         let https = Arc::new(https.enable_http1().wrap_connector(to_host));
         Ok(Connector::new(service_fn(move |server: Uri| {
+            let address = Arc::clone(&address);
             timeout(limit, HttpsConnector::clone(&https).oneshot(server)).map(|connected| {
                 let connected = connected.unwrap_or_else(|late| Err(io::Error::from(late).into()));
-                connected.map(|stream| TokioIo::new(HeadLimited::new(TokioIo::new(stream))))
+                connected
+                    .map(|stream| TokioIo::new(HeadLimited::new(TokioIo::new(stream))))
+                    .map_err(|source| NoConnection { address, source }.into())
             })
         })))
     }
@@ -138,6 +156,13 @@ impl ServerRoute<'_> {
             _ => Err(UnusableProxy),
         }
     }
+}
+
+/// The address of a server: without the user and the password that a URL may carry.
+pub(crate) fn host(server: &Uri) -> String {
+    let authority = server.authority().map_or("", Authority::as_str);
+    let (_, host) = authority.rsplit_once('@').unwrap_or(("", authority));
+    host.to_owned()
 }
 
 fn boxed(error: impl Into<BoxError>) -> BoxError {
@@ -218,13 +243,27 @@ mod tests {
         }
         let resolver =
             service_fn(move |_: Name| ready(Ok::<_, io::Error>([dead, good].into_iter())));
-        let limit = Duration::from_secs(1);
-        let connected = kept_alive(HttpConnector::new_with_resolver(resolver), limit)
-            .oneshot("http://seed.example".parse().unwrap());
-        let connection = timeout(limit, connected)
+        let tcp = HttpConnector::new_with_resolver(resolver);
+        let connected =
+            kept_alive(tcp, CONNECT_TIMEOUT).oneshot("http://seed.example".parse().unwrap());
+        let connection = timeout(Duration::from_secs(2), connected)
             .await
-            .expect("half of the time is left")
+            .expect("the next one within a second or two")
             .unwrap();
         assert_eq!(connection.inner().peer_addr().unwrap(), good);
+    }
+
+    #[test]
+    fn the_address_of_a_server_shows_no_credentials() {
+        for (server, shown) in [
+            (
+                "https://user:secret@seed.example:6443/path",
+                "seed.example:6443",
+            ),
+            ("https://10.0.0.1", "10.0.0.1"),
+            ("https://[::1]:443", "[::1]:443"),
+        ] {
+            assert_eq!(host(&server.parse().unwrap()), shown);
+        }
     }
 }

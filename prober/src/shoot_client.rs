@@ -19,6 +19,7 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
+use common::transport::CONNECT_TIMEOUT;
 use futures::FutureExt;
 use futures::future::{Either, select};
 use prober_core::lease::LeaseList;
@@ -40,8 +41,6 @@ const CONNECTION_LIFE: Duration = Duration::from_secs(600);
 /// then is sent on another one as well (D-58), so that half a second is left of the second by which
 /// a probe precedes the moment it is needed at. Healthy API servers answer in milliseconds.
 const HEDGE: Duration = Duration::from_millis(500);
-/// The longest that connecting may take; like the hedge at most a quarter of probeTimeout.
-const CONNECT: Duration = Duration::from_secs(3);
 /// No honest list has more pages: Kubernetes supports 5,000 nodes.
 const MAX_PAGES: usize = 100;
 /// No honest answer is larger: 200 nodes (one page) come to 2 MB, 5,000 leases to 1.5 MB, in JSON
@@ -78,8 +77,9 @@ impl Budget {
         }
     }
 
+    /// Like the hedge at most a quarter of probeTimeout.
     fn connect(self) -> Duration {
-        CONNECT.min(self.probe_timeout / 4)
+        CONNECT_TIMEOUT.min(self.probe_timeout / 4)
     }
 
     fn hedge(self) -> Duration {

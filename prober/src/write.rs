@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use common::leader_election::Fence;
+use common::logging::with_causes;
 use common::status_message::{StatusMessage, retry_after};
 use governor::{DefaultDirectRateLimiter, Quota, RateLimiter};
 use kube::Api;
@@ -62,7 +63,7 @@ pub enum WriteError {
     Status { code: u16, said: StatusMessage },
     #[error("not done within its timeout: deadline exceeded")]
     Timeout,
-    #[error("no answer from the seed's API server: {0}")]
+    #[error("no answer from the seed's API server: {}", with_causes(.0))]
     NoAnswer(kube::Error),
 }
 
@@ -315,4 +316,25 @@ fn merge_patch(version: &str, before: &Marks, after: &Marks, replicas: Option<i3
         patch["spec"] = json!({ "replicas": replicas });
     }
     patch
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io;
+
+    use super::*;
+
+    #[derive(Debug, thiserror::Error)]
+    #[error("client error (Connect)")]
+    struct NotConnected(#[from] io::Error);
+
+    #[test]
+    fn a_write_without_an_answer_says_why() {
+        let cause = NotConnected(io::Error::other("refused by 10.0.0.1:443"));
+        let error = WriteError::from(kube::Error::Service(cause.into()));
+        assert_eq!(
+            error.to_string(),
+            "no answer from the seed's API server: ServiceError: client error (Connect): refused by 10.0.0.1:443"
+        );
+    }
 }

@@ -16,9 +16,10 @@ use kube::{Client, Config};
 use tokio::sync::Mutex;
 use tokio::time::{Instant, timeout};
 
+use super::SeedAccess;
 use super::plugin::redact_exec_error;
-use super::{SeedAccess, host};
 use crate::metrics::RequestCounter;
+use crate::transport::host;
 
 /// The shortest time after which whoever waits for an answer gives up is 1 s (rule 80); a little
 /// less, since some of it may pass before the request gets here. Whoever drops a request sooner has

@@ -420,6 +420,19 @@ async fn what_a_seed_asks_for_in_a_header_is_in_the_error() {
 }
 
 #[tokio::test]
+async fn an_error_of_connecting_names_the_address() {
+    let server = server(Options::default()).await;
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    drop(listener);
+    let url = format!("https://user:{TOKEN}@{address}");
+    let client = client(&server.kubeconfig_at(&url, TOKEN)).await;
+    let error = with_causes(&client.apiserver_version().await.unwrap_err());
+    let named = format!("client error (Connect): no connection to {address}: tcp connect error: ");
+    assert!(error.contains(&named) && !error.contains(TOKEN), "{error}");
+}
+
+#[tokio::test]
 async fn a_seed_that_floods_with_1xx_responses_is_given_up() {
     let server = server(Options::default()).await;
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
