@@ -1,21 +1,26 @@
 //! The connections to the seed, all of them replaced once a request had to be given up.
 
+mod watch_body;
+
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use bytes::Bytes;
 use http::header::RETRY_AFTER;
 use http::{Method, Request, Response, StatusCode};
 use http_body_util::BodyExt;
+use http_body_util::combinators::UnsyncBoxBody;
 use hyper_util::client::legacy;
 use kube::client::Body;
 use kube::core::Status;
 use kube::core::response::StatusDetails;
 use kube::{Client, Config};
-use tokio::sync::Mutex;
+use tokio::sync::{Mutex, watch};
 use tokio::time::{Instant, timeout};
 
+use self::watch_body::until_silent;
 use super::SeedAccess;
 use super::plugin::redact_exec_error;
 use crate::metrics::RequestCounter;
@@ -30,13 +35,15 @@ const GIVEN_UP_AFTER: Duration = Duration::from_millis(800);
 /// there is to show.
 const WATCH_START: Duration = Duration::from_secs(30);
 
+type ResponseBody = UnsyncBoxBody<Bytes, kube::Error>;
+
 /// The shortest time between two readings of how to get to the seed, while it cannot be reached.
 const REREAD_PAUSE: Duration = Duration::from_secs(1);
 
 /// Sends requests over kept connections. Whoever gives up waiting for an answer has met a
 /// connection that the network has forgotten, and what has forgotten one, a gateway or a load
 /// balancer that was replaced, has forgotten all: no request that follows is sent on any of them.
-/// What is on its way, open watches included, goes on.
+/// What is on its way goes on; an open watch only if it gives a byte within 30 s ([`watch_body`]).
 ///
 /// A single connection is not what is replaced: over HTTP/1.1, which is all that is spoken here, a
 /// request that was given up ends its own, and the pool would go on with the next one that is dead
@@ -52,6 +59,8 @@ pub(super) struct Connections {
     kubeconfig: Option<PathBuf>,
     counter: RequestCounter,
     current: Mutex<Arc<CurrentClient>>,
+    /// Changes with each request that is given up.
+    given_up: watch::Sender<()>,
 }
 
 struct CurrentClient {
@@ -83,6 +92,7 @@ impl CurrentClient {
 struct PendingRequest {
     client: Arc<CurrentClient>,
     counter: RequestCounter,
+    given_up: watch::Sender<()>,
     since: Instant,
     method: Method,
     /// Whether there was an answer or an error. Also with an error the connections have dealt with
@@ -113,6 +123,7 @@ impl Drop for PendingRequest {
         self.counter.count(&host, &self.method, self.status);
         if !self.ended && self.since.elapsed() >= GIVEN_UP_AFTER {
             self.client.outdated.store(true, Ordering::Relaxed);
+            self.given_up.send_replace(());
         }
     }
 }
@@ -173,17 +184,19 @@ impl Connections {
             kubeconfig,
             counter,
             current: Mutex::new(CurrentClient::connect(access)?),
+            given_up: watch::Sender::default(),
         })
     }
 
     pub(super) async fn send(
         self: Arc<Self>,
         request: Request<Body>,
-    ) -> kube::Result<Response<Body>> {
+    ) -> kube::Result<Response<ResponseBody>> {
         let client = self.current_client().await;
         let pending = PendingRequest {
             client: Arc::clone(&client),
             counter: self.counter.clone(),
+            given_up: self.given_up.clone(),
             since: Instant::now(),
             method: request.method().clone(),
             ended: false,
@@ -198,7 +211,14 @@ impl Connections {
             send.await
         };
         pending.end(&answer);
-        with_retry_after(answer.map_err(redact_exec_error)?).await
+        let answer = with_retry_after(answer.map_err(redact_exec_error)?).await?;
+        Ok(answer.map(|body| {
+            if is_watch {
+                ResponseBody::new(until_silent(body, self.given_up.subscribe()))
+            } else {
+                ResponseBody::new(body)
+            }
+        }))
     }
 
     async fn current_client(&self) -> Arc<CurrentClient> {

@@ -126,7 +126,7 @@ async fn kept(count: usize) -> (MemoryApi, Client) {
 }
 
 /// Sends a request that is dropped after this time, in which it has no answer.
-async fn dropped_after(server: &MemoryApi, client: &Client, lost: FaultId, time: Duration) {
+pub async fn dropped_after(server: &MemoryApi, client: &Client, lost: FaultId, time: Duration) {
     let met = async {
         server.faults().met(lost, 1).await;
         tokio::time::pause();

@@ -10,7 +10,7 @@ use common::view::{Key, View};
 use futures::{FutureExt, StreamExt};
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::Secret;
-use kube::api::{Api, WatchEvent, WatchParams};
+use kube::api::{Api, ListParams, WatchEvent, WatchParams};
 use kube::core::DeserializeGuard;
 use kube::runtime::watcher;
 use serde_json::{Value, json};
@@ -25,7 +25,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::instrument::WithSubscriber;
 use tracing_subscriber::layer::SubscriberExt;
 
-use crate::client::{TOKEN, client, server};
+use crate::client::{TOKEN, client, dropped_after, server};
 
 const LEASES: &str = "leases.coordination.k8s.io";
 
@@ -301,6 +301,48 @@ pub async fn pass(time: Duration) {
     for _ in 0..100 {
         tokio::task::yield_now().await;
     }
+}
+
+#[tokio::test]
+async fn a_watch_that_is_silent_after_a_request_was_given_up_ends_after_30_s() {
+    let server = server(Options {
+        bookmark_interval: NEVER,
+        ..Options::default()
+    })
+    .await;
+    let client = client(&server.kubeconfig(TOKEN)).await;
+    let secrets: Api<Secret> = Api::all(client.clone());
+    let leases: Api<Lease> = Api::all(client.clone());
+    let version = secrets
+        .list(&ListParams::default())
+        .await
+        .unwrap()
+        .metadata
+        .resource_version
+        .unwrap();
+    let params = WatchParams::default();
+    let mut silent = secrets.watch(&params, &version).await.unwrap().boxed();
+    let mut lively = leases.watch(&params, &version).await.unwrap().boxed();
+    let lost = server
+        .faults()
+        .add(When::request("GET", "/version").once(), Fault::Stall);
+    dropped_after(&server, &client, lost, Duration::from_secs(1)).await;
+    assert!(silent.next().now_or_never().is_none());
+    assert!(lively.next().now_or_never().is_none());
+    let lease = json!({"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": {"namespace": "a", "name": "one"}});
+    server.store().create(lease).unwrap();
+    let event = timeout(PATIENCE, lively.next()).await.expect("an event");
+    assert!(matches!(event, Some(Ok(WatchEvent::Added(_)))), "{event:?}");
+    pass(Duration::from_secs(29)).await;
+    assert!(silent.next().now_or_never().is_none(), "too early");
+    pass(Duration::from_secs(1)).await;
+    let end = timeout(PATIENCE, silent.next()).await.expect("it ends");
+    assert!(end.is_none(), "as a watch ordinarily does: {end:?}");
+    pass(Duration::from_secs(60)).await;
+    assert!(
+        lively.next().now_or_never().is_none(),
+        "its connection lives"
+    );
 }
 
 #[tokio::test]

@@ -1,0 +1,67 @@
+//! The body of an open watch, which ends early on a connection that seems to be dead.
+//!
+//! A watch may give nothing for as long as nothing happens, and so does one whose other end is gone
+//! behind a proxy that still answers the kernel. A request that was given up is the sign that tells
+//! them apart: it went the same way.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures::stream;
+use http_body_util::{BodyExt, StreamBody};
+use hyper::body::{Body, Frame};
+use tokio::sync::watch;
+use tokio::time::{Instant, sleep_until};
+
+/// A watch that gives no byte for this time after a request was given up is ended: as long as the
+/// kernel takes to give up a connection whose other end is gone.
+const SILENCE: Duration = Duration::from_secs(30);
+
+/// A watch, and what is known of its connection.
+struct WatchBody {
+    body: kube::client::Body,
+    given_up: watch::Receiver<()>,
+    /// When the first request was given up after the last byte.
+    suspect_since: Option<Instant>,
+}
+
+/// The body as it comes, until the connection seems to be dead. Then it ends as a watch ordinarily
+/// does, and whoever follows it opens another one, on another connection.
+pub(super) fn until_silent(
+    body: kube::client::Body,
+    given_up: watch::Receiver<()>,
+) -> impl Body<Data = Bytes, Error = kube::Error> + Send {
+    let watch = WatchBody {
+        body,
+        given_up,
+        suspect_since: None,
+    };
+    StreamBody::new(stream::unfold(watch, async |mut watch| {
+        let frame = watch.next().await?;
+        Some((frame, watch))
+    }))
+}
+
+impl WatchBody {
+    async fn next(&mut self) -> Option<Result<Frame<Bytes>, kube::Error>> {
+        loop {
+            let suspected = self.suspect_since.is_some();
+            let end = self.suspect_since.unwrap_or_else(Instant::now) + SILENCE;
+            tokio::select! {
+                biased;
+                frame = self.body.frame() => {
+                    self.suspect_since = None;
+                    self.given_up.mark_unchanged();
+                    return frame;
+                }
+                Ok(()) = self.given_up.changed(), if !suspected => {
+                    self.suspect_since = Some(Instant::now());
+                }
+                () = sleep_until(end), if suspected => {
+                    tracing::info!("a watch has been silent since a request was given up, opening it again");
+                    return None;
+                }
+            }
+        }
+    }
+}
