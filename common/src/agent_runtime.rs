@@ -6,6 +6,8 @@
 //!            '--> run(endpoints, work): serve /metrics, /healthz, /readyz, /statusz; campaign for leadership; end in order
 //! ```
 
+use std::time::Duration;
+
 use anyhow::Context;
 use axum::Router;
 use k8s_openapi::api::core::v1::ObjectReference;
@@ -25,6 +27,10 @@ use crate::{http, seed_client};
 /// Where controller-runtime serves metrics when the address is empty.
 const DEFAULT_METRICS_ADDRESS: &str = ":8080";
 
+/// When no request to the seed has succeeded for this time, this process is not ready: as long as
+/// what was seen of the seed counts as known, so that an outage of the seed makes it so once.
+const MAX_FAILING: Duration = Duration::from_secs(60);
+
 pub struct AgentRuntime {
     pub agent: Agent,
     /// Of the seed.
@@ -35,6 +41,7 @@ pub struct AgentRuntime {
     pub registry: Registry,
     /// What part this process plays among its replicas, and whether it may write.
     pub role: Role,
+    requests: RequestCounter,
     /// None without an election.
     elector: Option<LeaderElector>,
     /// None when nothing is written, not even Events.
@@ -111,6 +118,7 @@ impl AgentRuntime {
             self_reference,
             registry,
             role,
+            requests,
             elector,
             recorder,
             metrics,
@@ -125,9 +133,10 @@ impl AgentRuntime {
     /// When leadership is lost; the work is then dropped.
     pub async fn run<S: Status>(
         self,
-        endpoints: Endpoints<impl Fn() -> S + Send + Sync + 'static>,
+        mut endpoints: Endpoints<impl Fn() -> S + Send + Sync + 'static>,
         work: impl Future<Output = ()>,
     ) -> anyhow::Result<()> {
+        endpoints.ready.push(requests_succeed(self.requests));
         let health = health::router(endpoints.live, endpoints.ready)
             .merge(endpoints.lookups)
             .merge(status::router(
@@ -174,6 +183,21 @@ async fn listen(
 ) -> Result<Option<TcpListener>, http::BindError> {
     let address = if address.is_empty() { default } else { address };
     http::listen(flag, address).await
+}
+
+/// Passes unless all requests to the seed have failed for [`MAX_FAILING`]: a client that cannot be
+/// used any more is seen so while its watches are still open.
+fn requests_succeed(requests: RequestCounter) -> Check {
+    Check::new("requests", move || {
+        let failing = requests.failing_for();
+        if failing < MAX_FAILING {
+            return Ok(());
+        }
+        let seconds = failing.as_secs();
+        Err(format!(
+            "no request to the seed has succeeded for {seconds} s"
+        ))
+    })
 }
 
 /// Whether this replica leads, under client-go's name and label.

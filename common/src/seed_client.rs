@@ -102,8 +102,15 @@ impl SeedAccess {
         let config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default())
             .await
             .map_err(failed)?;
+        let server = &config.cluster_url;
+        let scheme = server.scheme_str();
+        if !matches!(scheme, Some("http" | "https")) || server.host().is_none_or(str::is_empty) {
+            // kube would panic with the first request. The URL itself may carry a password.
+            bail!(
+                "kubeconfig {what}: cluster.server is no URL with http:// or https:// and a host"
+            );
+        }
         if own.is_some() && proxies.intercept(&config.cluster_url).is_none() {
-            // The URL itself may carry a password.
             bail!("kubeconfig {what}: its proxy-url is none of a proxy");
         }
         Ok(Self {

@@ -1,15 +1,30 @@
 //! `rest_client_requests_total`: requests to the seed's API server, under client-go's name and
-//! labels.
+//! labels; and for how long none of them has succeeded.
+
+use std::sync::Arc;
+use std::time::Duration;
 
 use http::{Method, StatusCode};
+use parking_lot::Mutex;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::registry::Registry;
+use tokio::time::Instant;
 
 /// Counts requests by the status they were answered with. Cheap to clone; all clones count
 /// together.
 #[derive(Clone, Debug, Default)]
-pub struct RequestCounter(Family<[(&'static str, String); 3], Counter>);
+pub struct RequestCounter {
+    counts: Family<[(&'static str, String); 3], Counter>,
+    failing: Arc<Mutex<Option<FailureSpan>>>,
+}
+
+/// A time in which requests failed and none succeeded.
+#[derive(Clone, Copy, Debug)]
+struct FailureSpan {
+    first: Instant,
+    last: Instant,
+}
 
 impl RequestCounter {
     pub fn register(registry: &mut Registry) -> Self {
@@ -17,7 +32,7 @@ impl RequestCounter {
         registry.register(
             "rest_client_requests",
             "Requests to the seed's API server",
-            counter.0.clone(),
+            counter.counts.clone(),
         );
         counter
     }
@@ -31,6 +46,51 @@ impl RequestCounter {
             ("method", method.to_string()),
             ("host", host.to_owned()),
         ];
-        self.0.get_or_create(&labels).inc();
+        self.counts.get_or_create(&labels).inc();
+    }
+
+    /// Notes how a request ended. One succeeded if the API server dealt with it, whatever it said
+    /// of the object.
+    pub(crate) fn ended(&self, status: Option<StatusCode>) {
+        let succeeded = status.is_some_and(|status| {
+            !matches!(
+                status,
+                StatusCode::UNAUTHORIZED | StatusCode::TOO_MANY_REQUESTS
+            ) && !status.is_server_error()
+        });
+        let now = Instant::now();
+        let mut failing = self.failing.lock();
+        *failing = (!succeeded).then(|| FailureSpan {
+            first: failing.map_or(now, |failing| failing.first),
+            last: now,
+        });
+    }
+
+    /// The time between the first and the last request of those that failed since one succeeded: a
+    /// single one, with nothing requested since, says little.
+    pub(crate) fn failing_for(&self) -> Duration {
+        let failing = *self.failing.lock();
+        failing.map_or(Duration::ZERO, |failing| failing.last - failing.first)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn requests_fail_for_the_time_between_failures_without_a_success() {
+        let requests = RequestCounter::default();
+        let after = async |seconds, status: Option<u16>| {
+            tokio::time::advance(Duration::from_secs(seconds)).await;
+            requests.ended(status.map(|code| StatusCode::from_u16(code).unwrap()));
+            requests.failing_for().as_secs()
+        };
+        assert_eq!(after(1, Some(200)).await, 0);
+        assert_eq!(after(100, None).await, 0, "a single one");
+        assert_eq!(after(30, Some(401)).await, 30);
+        assert_eq!(after(30, Some(503)).await, 60);
+        assert_eq!(after(10, Some(429)).await, 70);
+        assert_eq!(after(10, Some(404)).await, 0, "an answer about an object");
     }
 }

@@ -12,7 +12,6 @@ use http::header::RETRY_AFTER;
 use http::{Method, Request, Response, StatusCode};
 use http_body_util::BodyExt;
 use http_body_util::combinators::UnsyncBoxBody;
-use hyper_util::client::legacy;
 use kube::client::Body;
 use kube::core::Status;
 use kube::core::response::StatusDetails;
@@ -49,9 +48,10 @@ const REREAD_PAUSE: Duration = Duration::from_secs(1);
 /// request that was given up ends its own, and the pool would go on with the next one that is dead
 /// as well.
 ///
-/// With the connections what they are made with is read again, also after one that could not be
-/// made and after credentials that were not accepted: the seed's address, its authority and the
-/// credentials may have been rotated.
+/// With the connections what they are made with is read again, also after an error that is no
+/// server's answer and after credentials that were not accepted: the seed's address, its authority
+/// and the credentials may have been rotated, and a client in which something panicked answers
+/// nothing any more.
 ///
 /// A kubeconfig with a plugin for credentials keeps its connections while its authority stays: new
 /// ones would run the plugin, and all requests would wait for it.
@@ -67,7 +67,7 @@ struct CurrentClient {
     access: SeedAccess,
     client: Client,
     since: Instant,
-    /// Set when a request of this very client was given up, or could not get to the seed.
+    /// Set when a request of this very client was given up, or had no answer that helps.
     outdated: AtomicBool,
 }
 
@@ -95,8 +95,7 @@ struct PendingRequest {
     given_up: watch::Sender<()>,
     since: Instant,
     method: Method,
-    /// Whether there was an answer or an error. Also with an error the connections have dealt with
-    /// it themselves.
+    /// Whether there was an answer or an error.
     ended: bool,
     status: Option<StatusCode>,
 }
@@ -104,14 +103,9 @@ struct PendingRequest {
 impl PendingRequest {
     fn end(mut self, answer: &kube::Result<Response<Body>>) {
         self.ended = true;
-        let failed = match answer {
-            Ok(answer) => {
-                self.status = Some(answer.status());
-                answer.status() == StatusCode::UNAUTHORIZED
-            }
-            Err(error) => is_connect(error),
-        };
-        if failed && self.client.since.elapsed() >= REREAD_PAUSE {
+        self.status = answer.as_ref().ok().map(Response::status);
+        let refused = self.status == Some(StatusCode::UNAUTHORIZED);
+        if (answer.is_err() || refused) && self.client.since.elapsed() >= REREAD_PAUSE {
             self.client.outdated.store(true, Ordering::Relaxed);
         }
     }
@@ -121,9 +115,13 @@ impl Drop for PendingRequest {
     fn drop(&mut self) {
         let host = host(&self.client.access.config.cluster_url);
         self.counter.count(&host, &self.method, self.status);
-        if !self.ended && self.since.elapsed() >= GIVEN_UP_AFTER {
+        let given_up = !self.ended && self.since.elapsed() >= GIVEN_UP_AFTER;
+        if given_up {
             self.client.outdated.store(true, Ordering::Relaxed);
             self.given_up.send_replace(());
+        }
+        if self.ended || given_up {
+            self.counter.ended(self.status);
         }
     }
 }
@@ -137,10 +135,6 @@ fn begins_a_watch(request: &Request<Body>) -> bool {
         .uri()
         .query()
         .is_some_and(|query| query.split('&').any(|part| part == "watch=true"))
-}
-
-fn is_connect(error: &kube::Error) -> bool {
-    matches!(error, kube::Error::Service(error) if error.downcast_ref::<legacy::Error>().is_some_and(legacy::Error::is_connect))
 }
 
 /// The answer, or the error that it is if it says after how long to ask again: as client-go reads
@@ -253,5 +247,61 @@ impl Connections {
             }
         }
         CurrentClient::new(known.access.clone(), known.client.clone())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::Ready;
+
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    use tokio::net::TcpListener;
+    use tower::service_fn;
+
+    use super::*;
+
+    /// A server that answers whatever comes; its kubeconfig.
+    async fn answering() -> String {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        tokio::spawn(async move {
+            while let Ok((mut stream, _)) = listener.accept().await {
+                assert!(stream.read(&mut [0; 4096]).await.unwrap() > 0);
+                let answer = b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\nconnection: close\r\n\r\n";
+                stream.write_all(answer).await.unwrap();
+            }
+        });
+        format!(
+            "current-context: c\ncontexts: [{{name: c, context: {{cluster: c}}}}]\n\
+             clusters: [{{name: c, cluster: {{server: 'http://{address}'}}}}]\n"
+        )
+    }
+
+    #[tokio::test]
+    async fn a_client_in_which_something_panicked_is_replaced() {
+        rustls::crypto::ring::default_provider()
+            .install_default()
+            .ok();
+        let folder = tempfile::TempDir::new().unwrap();
+        let file = folder.path().join("kubeconfig");
+        std::fs::write(&file, answering().await).unwrap();
+        let access = SeedAccess::read(Some(&file)).await.unwrap();
+        let connections = Connections::new(access, Some(file), RequestCounter::default());
+        let connections = Arc::new(connections.unwrap());
+        let panicking = service_fn(|_: Request<Body>| -> Ready<kube::Result<Response<Body>>> {
+            panic!("below kube's buffer")
+        });
+        {
+            let mut current = connections.current.lock().await;
+            let client = Client::new(panicking, "default");
+            *current = CurrentClient::new(current.access.clone(), client);
+        }
+        let send = || Arc::clone(&connections).send(Request::new(Body::empty()));
+        send().await.expect_err("its worker panics");
+        tokio::time::pause();
+        tokio::time::advance(REREAD_PAUSE).await;
+        tokio::time::resume();
+        send().await.expect_err("its worker is gone");
+        send().await.expect("of another client");
     }
 }

@@ -420,6 +420,35 @@ async fn what_a_seed_asks_for_in_a_header_is_in_the_error() {
 }
 
 #[tokio::test]
+async fn a_server_without_scheme_or_host_is_refused_and_what_was_known_stays() {
+    let server = server(Options::default()).await;
+    let folder = TempDir::new().unwrap();
+    let file = folder.path().join("kubeconfig");
+    let good = server.kubeconfig(TOKEN);
+    std::fs::write(&file, &good).unwrap();
+    let client = connect(Some(&file), &RequestCounter::default())
+        .await
+        .unwrap();
+    let url = server.url();
+    let address = url.strip_prefix("https://").unwrap();
+    for bad in [address, "localhost", "/path", "ftp://localhost"] {
+        std::fs::write(&file, good.replace(&url, bad)).unwrap();
+        let refused = connect(Some(&file), &RequestCounter::default()).await;
+        let error = with_causes(refused.err().expect(bad).as_ref());
+        assert!(error.contains("cluster.server"), "{error}");
+        pass(Duration::from_secs(1)).await;
+        server
+            .faults()
+            .add(When::request("GET", "/version").once(), Fault::CloseBefore);
+        client.apiserver_version().await.expect_err("no answer");
+        client
+            .apiserver_version()
+            .await
+            .expect("on another connection");
+    }
+}
+
+#[tokio::test]
 async fn an_error_of_connecting_names_the_address() {
     let server = server(Options::default()).await;
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();

@@ -102,7 +102,11 @@ impl Served {
 #[tokio::test]
 async fn health_and_readiness_are_served() {
     let served = Served::start().await;
-    for (path, line) in [("healthz", "[+]probes ok"), ("readyz", "[+]seed ok")] {
+    for (path, line) in [
+        ("healthz", "[+]probes ok"),
+        ("readyz", "[+]seed ok"),
+        ("readyz", "[+]requests ok"),
+    ] {
         let (status, body) = served
             .get(&format!("{}/{path}", served.health), "*/*")
             .await;
