@@ -1,7 +1,7 @@
 //! The client for the seed's API server.
 
 mod connections;
-mod plugin;
+mod credentials;
 
 use std::path::Path;
 use std::sync::Arc;
@@ -20,6 +20,7 @@ use rustls::pki_types::ServerName;
 use tower::{BoxError, ServiceBuilder, service_fn};
 
 use self::connections::Connections;
+use self::credentials::SeedCredentials;
 use crate::metrics::RequestCounter;
 use crate::transport::{CONNECT_TIMEOUT, Connector, ServerRoute, head_arrived, proxies};
 
@@ -43,6 +44,7 @@ pub async fn connect(kubeconfig: Option<&Path>, counter: &RequestCounter) -> Res
     let access = SeedAccess::read(kubeconfig).await?;
     let namespace = access.config.default_namespace.clone();
     let connections = Connections::new(access, kubeconfig.map(Path::to_owned), counter.clone())
+        .await
         .context("cannot make a client")?;
     let connections = Arc::new(connections);
     let send = service_fn(move |request| Arc::clone(&connections).send(request));
@@ -119,19 +121,19 @@ impl SeedAccess {
         })
     }
 
-    /// A client without an open connection, of kube's own layers. A log line for each failed
+    /// A client without an open connection, of kube's own layers, apart from `Authorization`. A log line for each failed
     /// request, which kube adds to them, is left out: whoever asked says what failed. So are
     /// repetitions: the caller decides when to retry, since a watch, a flow and an election differ
     /// in it.
-    fn client(&self) -> Result<Client, kube::Error> {
-        let config = &self.config;
-        let mut connector = TimeoutConnector::new(self.connector()?);
+    fn client(&self, credentials: &SeedCredentials) -> Result<Client, kube::Error> {
+        let mut config = self.config.clone();
+        credentials.apply(&mut config.auth_info);
+        let mut connector = TimeoutConnector::new(self.connector(&config)?);
         connector.set_read_timeout(Some(READ_TIMEOUT));
         connector.set_write_timeout(config.write_timeout);
         connector.set_reset_reader_on_write(true);
         let stack = ServiceBuilder::new()
             .layer(config.base_uri_layer())
-            .option_layer(config.auth_layer()?)
             .layer(config.extra_headers_layer()?)
             .map_err(BoxError::from)
             .map_response(head_arrived)
@@ -140,16 +142,16 @@ impl SeedAccess {
                     .http1_max_buf_size(READ_AT_ONCE)
                     .build::<_, Body>(connector),
             );
-        Ok(Client::new(stack, config.default_namespace.clone()))
+        Ok(Client::new(stack, config.default_namespace))
     }
 
-    fn connector(&self) -> Result<Connector, kube::Error> {
-        let server_name = self.config.tls_server_name.clone();
+    fn connector(&self, config: &Config) -> Result<Connector, kube::Error> {
+        let server_name = config.tls_server_name.clone();
         let server_name = server_name.map(ServerName::try_from).transpose();
         let route = ServerRoute {
-            server: &self.config.cluster_url,
+            server: &config.cluster_url,
             proxies: &self.proxies,
-            tls: self.config.rustls_client_config()?,
+            tls: config.rustls_client_config()?,
             server_name: server_name.map_err(|error| kube::Error::Service(error.into()))?,
             limit: CONNECT_TIMEOUT,
         };

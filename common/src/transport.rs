@@ -8,6 +8,7 @@
 //!
 //! kube's builder makes its TCP connector itself and takes no other one.
 
+mod credential;
 mod head_limit;
 
 use std::io;
@@ -31,6 +32,7 @@ use tokio::time::timeout;
 use tower::util::BoxCloneSyncService;
 use tower::{BoxError, Service, ServiceExt, service_fn};
 
+pub use self::credential::{basic, bearer, secret_header};
 use self::head_limit::HeadLimited;
 pub use self::head_limit::head_arrived;
 

@@ -8,20 +8,20 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::header::RETRY_AFTER;
+use http::header::{AUTHORIZATION, RETRY_AFTER};
 use http::{Method, Request, Response, StatusCode};
 use http_body_util::BodyExt;
 use http_body_util::combinators::UnsyncBoxBody;
+use kube::Client;
 use kube::client::Body;
 use kube::core::Status;
 use kube::core::response::StatusDetails;
-use kube::{Client, Config};
 use tokio::sync::{Mutex, watch};
 use tokio::time::{Instant, timeout};
 
 use self::watch_body::until_silent;
 use super::SeedAccess;
-use super::plugin::redact_exec_error;
+use super::credentials::SeedCredentials;
 use crate::metrics::RequestCounter;
 use crate::transport::host;
 
@@ -53,8 +53,8 @@ const REREAD_PAUSE: Duration = Duration::from_secs(1);
 /// and the credentials may have been rotated, and a client in which something panicked answers
 /// nothing any more.
 ///
-/// A kubeconfig with a plugin for credentials keeps its connections while its authority stays: new
-/// ones would run the plugin, and all requests would wait for it.
+/// A plugin for credentials is not run again for that while the kubeconfig asks for the same one: all
+/// requests would wait for it.
 pub(super) struct Connections {
     kubeconfig: Option<PathBuf>,
     counter: RequestCounter,
@@ -65,6 +65,7 @@ pub(super) struct Connections {
 
 struct CurrentClient {
     access: SeedAccess,
+    credentials: Arc<SeedCredentials>,
     client: Client,
     since: Instant,
     /// Set when a request of this very client was given up, or had no answer that helps.
@@ -72,18 +73,31 @@ struct CurrentClient {
 }
 
 impl CurrentClient {
-    fn new(access: SeedAccess, client: Client) -> Arc<Self> {
+    fn new(access: SeedAccess, credentials: Arc<SeedCredentials>, client: Client) -> Arc<Self> {
         Arc::new(Self {
             access,
+            credentials,
             client,
             since: Instant::now(),
             outdated: AtomicBool::new(false),
         })
     }
 
-    fn connect(access: SeedAccess) -> Result<Arc<Self>, kube::Error> {
-        let client = access.client().map_err(redact_exec_error)?;
-        Ok(Self::new(access, client))
+    async fn connect(access: SeedAccess, known: Option<&Self>) -> anyhow::Result<Arc<Self>> {
+        let credentials = match known {
+            Some(known) if same_plugin(&access, &known.access) => Arc::clone(&known.credentials),
+            _ => Arc::new(SeedCredentials::of(&access.config.auth_info).await?),
+        };
+        let client = access.client(&credentials)?;
+        Ok(Self::new(access, credentials, client))
+    }
+
+    async fn send(&self, mut request: Request<Body>) -> kube::Result<Response<Body>> {
+        let header = self.credentials.header().await;
+        if let Some(header) = header.map_err(|error| kube::Error::Service(error.into()))? {
+            request.headers_mut().insert(AUTHORIZATION, header);
+        }
+        self.client.send(request).await
     }
 }
 
@@ -126,8 +140,10 @@ impl Drop for PendingRequest {
     }
 }
 
-fn has_plugin(config: &Config) -> bool {
-    config.auth_info.exec.is_some() || config.auth_info.auth_provider.is_some()
+/// True if the credentials come from a plugin, and nothing that they depend on has changed.
+fn same_plugin(access: &SeedAccess, known: &SeedAccess) -> bool {
+    let user = |access: &SeedAccess| serde_json::to_value(&access.config.auth_info).ok();
+    access.config.auth_info.exec.is_some() && user(access) == user(known)
 }
 
 fn begins_a_watch(request: &Request<Body>) -> bool {
@@ -169,15 +185,15 @@ async fn with_retry_after(answer: Response<Body>) -> kube::Result<Response<Body>
 }
 
 impl Connections {
-    pub(super) fn new(
+    pub(super) async fn new(
         access: SeedAccess,
         kubeconfig: Option<PathBuf>,
         counter: RequestCounter,
-    ) -> Result<Self, kube::Error> {
+    ) -> anyhow::Result<Self> {
         Ok(Self {
             kubeconfig,
             counter,
-            current: Mutex::new(CurrentClient::connect(access)?),
+            current: Mutex::new(CurrentClient::connect(access, None).await?),
             given_up: watch::Sender::default(),
         })
     }
@@ -197,7 +213,7 @@ impl Connections {
             status: None,
         };
         let is_watch = begins_a_watch(&request);
-        let send = client.client.send(request);
+        let send = client.send(request);
         let answer = if is_watch {
             let limited = timeout(WATCH_START, send).await;
             limited.map_err(|elapsed| kube::Error::Service(elapsed.into()))?
@@ -205,7 +221,7 @@ impl Connections {
             send.await
         };
         pending.end(&answer);
-        let answer = with_retry_after(answer.map_err(redact_exec_error)?).await?;
+        let answer = with_retry_after(answer?).await?;
         Ok(answer.map(|body| {
             if is_watch {
                 ResponseBody::new(until_silent(body, self.given_up.subscribe()))
@@ -232,21 +248,15 @@ impl Connections {
             );
             known.access.clone()
         });
-        let keeps_connections =
-            has_plugin(&access.config) && access.config.root_cert == known.access.config.root_cert;
-        if !keeps_connections {
-            match CurrentClient::connect(access) {
-                Ok(client) => return client,
-                Err(error) => {
-                    let error: &dyn std::error::Error = &error;
-                    tracing::warn!(
-                        error,
-                        "no new connections to the seed can be made, the ones there are stay in use"
-                    );
-                }
-            }
-        }
-        CurrentClient::new(known.access.clone(), known.client.clone())
+        let connected = CurrentClient::connect(access, Some(known)).await;
+        connected.unwrap_or_else(|error| {
+            tracing::warn!(
+                error = &*error,
+                "no new connections to the seed can be made, the ones there are stay in use"
+            );
+            let credentials = Arc::clone(&known.credentials);
+            CurrentClient::new(known.access.clone(), credentials, known.client.clone())
+        })
     }
 }
 
@@ -286,7 +296,7 @@ mod tests {
         let file = folder.path().join("kubeconfig");
         std::fs::write(&file, answering().await).unwrap();
         let access = SeedAccess::read(Some(&file)).await.unwrap();
-        let connections = Connections::new(access, Some(file), RequestCounter::default());
+        let connections = Connections::new(access, Some(file), RequestCounter::default()).await;
         let connections = Arc::new(connections.unwrap());
         let panicking = service_fn(|_: Request<Body>| -> Ready<kube::Result<Response<Body>>> {
             panic!("below kube's buffer")
@@ -294,7 +304,8 @@ mod tests {
         {
             let mut current = connections.current.lock().await;
             let client = Client::new(panicking, "default");
-            *current = CurrentClient::new(current.access.clone(), client);
+            let credentials = Arc::clone(&current.credentials);
+            *current = CurrentClient::new(current.access.clone(), credentials, client);
         }
         let send = || Arc::clone(&connections).send(Request::new(Body::empty()));
         send().await.expect_err("its worker panics");

@@ -286,37 +286,112 @@ async fn no_error_of_a_kubeconfig_quotes_it() {
     }
 }
 
-/// A kubeconfig whose credentials come from a shell script, with a secret in its arguments and its
+/// A user whose credentials are what a shell script prints, with a secret in its arguments and its
 /// environment.
-fn with_plugin(script: &str) -> String {
+fn plugin_of(script: &str) -> String {
     let plugin = json!({
         "apiVersion": "client.authentication.k8s.io/v1", "command": "/bin/sh", "args": ["-c", script, "hidden-argument"],
         "env": [{ "name": "TOKEN", "value": "hidden-word" }], "interactiveMode": "Never",
     });
-    let kubeconfig = json!({
-        "apiVersion": "v1", "kind": "Config", "current-context": "seed",
-        "clusters": [{ "name": "seed", "cluster": { "server": "https://127.0.0.1:1" } }],
-        "users": [{ "name": "seed", "user": { "exec": plugin } }],
-        "contexts": [{ "name": "seed", "context": { "cluster": "seed", "user": "seed" } }],
+    format!("exec: {plugin}")
+}
+
+/// A shell script that prints an ExecCredential with this token.
+fn printing(token: &str, expires: Option<&str>) -> String {
+    let credential = json!({
+        "apiVersion": "client.authentication.k8s.io/v1", "kind": "ExecCredential",
+        "status": { "token": token, "expirationTimestamp": expires },
     });
-    kubeconfig.to_string()
+    format!("cat <<'END'\n{credential}\nEND\n")
+}
+
+/// Each way to give this token to a user, with the name that an error has for it.
+fn users_of(token: &str, folder: &TempDir) -> Vec<(&'static str, String)> {
+    let file = folder.path().join("token");
+    std::fs::write(&file, token).unwrap();
+    let oidc = json!({ "name": "oidc", "config": { "id-token": token } });
+    vec![
+        ("user.token", format!("token: {}", json!(token))),
+        ("user.tokenFile", format!("tokenFile: {}", file.display())),
+        ("id-token", format!("auth-provider: {oidc}")),
+        ("exec plugin", plugin_of(&printing(token, None))),
+        (
+            "exec plugin",
+            plugin_of(&printing(token, Some("2099-01-01T00:00:00Z"))),
+        ),
+    ]
+}
+
+#[tokio::test]
+async fn a_line_break_at_the_end_of_a_token_is_none_of_it() {
+    let server = server(Options::default()).await;
+    let kubeconfig = server.kubeconfig(TOKEN);
+    let folder = TempDir::new().unwrap();
+    for (_, user) in users_of(&format!("{TOKEN}\n"), &folder) {
+        let kubeconfig = kubeconfig.replace(&format!("token: {TOKEN}"), &user);
+        let version = client(&kubeconfig).await.apiserver_version().await;
+        assert!(version.is_ok(), "{user}: {version:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_token_that_no_header_can_carry_is_refused_by_name_and_what_was_known_stays() {
+    let server = server(Options::default()).await;
+    let kubeconfig = server.kubeconfig(TOKEN);
+    let folder = TempDir::new().unwrap();
+    let file = folder.path().join("kubeconfig");
+    std::fs::write(&file, &kubeconfig).unwrap();
+    let client = connect(Some(&file), &RequestCounter::default())
+        .await
+        .unwrap();
+    for (name, user) in users_of("s3cr3t\u{1}", &folder) {
+        let bad = kubeconfig.replace(&format!("token: {TOKEN}"), &user);
+        std::fs::write(&file, bad).unwrap();
+        let refused = connect(Some(&file), &RequestCounter::default()).await;
+        let error = refused.err().expect(name);
+        let said = format!("{error:#} {error:?}");
+        assert!(said.contains(name) && !said.contains("s3cr3t"), "{said}");
+        pass(Duration::from_secs(1)).await;
+        server
+            .faults()
+            .add(When::request("GET", "/version").once(), Fault::CloseBefore);
+        client.apiserver_version().await.expect_err("no answer");
+        client
+            .apiserver_version()
+            .await
+            .expect("with the token that was known");
+    }
+}
+
+#[tokio::test]
+async fn a_token_file_is_read_again_each_minute() {
+    let server = server(Options::default()).await;
+    let folder = TempDir::new().unwrap();
+    let file = folder.path().join("token");
+    std::fs::write(&file, format!("{TOKEN}\n")).unwrap();
+    let user = format!("tokenFile: {}", file.display());
+    let kubeconfig = server
+        .kubeconfig(TOKEN)
+        .replace(&format!("token: {TOKEN}"), &user);
+    let client = client(&kubeconfig).await;
+    for (content, accepted) in [("", true), ("expired\n", false), (TOKEN, true)] {
+        std::fs::write(&file, content).unwrap();
+        pass(Duration::from_secs(60)).await;
+        let version = client.apiserver_version().await;
+        assert_eq!(version.is_ok(), accepted, "{content}: {version:?}");
+    }
 }
 
 #[tokio::test]
 async fn an_exec_plugin_that_fails_says_why_and_shows_no_secret() {
-    rustls::crypto::ring::default_provider()
-        .install_default()
-        .ok();
+    let server = server(Options::default()).await;
     let folder = TempDir::new().unwrap();
     let (file, ran) = (folder.path().join("kubeconfig"), folder.path().join("ran"));
-    let credential = json!({
-        "apiVersion": "client.authentication.k8s.io/v1", "kind": "ExecCredential",
-        "status": { "token": TOKEN, "expirationTimestamp": "2020-01-01T00:00:00Z" },
-    });
     let fails = "echo hidden-answer; echo no login >&2; exit 3";
     let works_once = format!(
-        "if mkdir {} 2>/dev/null; then echo '{credential}'; else {fails}; fi",
-        ran.display()
+        "if mkdir {} 2>/dev/null; then {}else {fails}; fi",
+        ran.display(),
+        printing(TOKEN, Some("2020-01-01T00:00:00Z"))
     );
     for (script, expected) in [
         (fails, "exec plugin failed (exit status: 3): no login"),
@@ -326,7 +401,9 @@ async fn an_exec_plugin_that_fails_says_why_and_shows_no_secret() {
         ),
         (&works_once, "exec plugin failed (exit status: 3): no login"),
     ] {
-        std::fs::write(&file, with_plugin(script)).unwrap();
+        let kubeconfig = server.kubeconfig(TOKEN);
+        let user = plugin_of(script);
+        std::fs::write(&file, kubeconfig.replace(&format!("token: {TOKEN}"), &user)).unwrap();
         let error = match connect(Some(&file), &RequestCounter::default()).await {
             Err(error) => error,
             Ok(client) => client.apiserver_version().await.unwrap_err().into(),

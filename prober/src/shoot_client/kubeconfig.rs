@@ -3,8 +3,9 @@
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
+use common::transport::{basic, bearer, secret_header};
 use http::Uri;
-use http::header::{AUTHORIZATION, HeaderMap, HeaderName, HeaderValue};
+use http::header::{AUTHORIZATION, HeaderMap, HeaderName};
 use kube::config::{AuthInfo, Cluster, Kubeconfig};
 use secrecy::{ExposeSecret, SecretString};
 
@@ -140,33 +141,24 @@ fn identity(user: &AuthInfo) -> Result<Option<Vec<u8>>, KubeconfigError> {
 }
 
 fn headers(user: &AuthInfo) -> Result<HeaderMap, KubeconfigError> {
+    let unusable = |field| move |problem| Invalid(field, problem);
     let mut headers = HeaderMap::new();
     if let Some(token) = &user.token {
-        let token = token.expose_secret().trim();
-        if token.is_empty() {
-            return Err(Invalid("user.token", "is empty"));
-        }
-        let bearer = sensitive("user.token", &format!("Bearer {token}"))?;
-        headers.insert(AUTHORIZATION, bearer);
+        let token = bearer(token.expose_secret()).map_err(unusable("user.token"))?;
+        headers.insert(AUTHORIZATION, token);
     } else if let Some(name) = present(&user.username) {
-        let pair = format!("{name}:{}", secret(&user.password).unwrap_or_default());
-        let basic = format!("Basic {}", BASE64_STANDARD.encode(pair));
-        headers.insert(AUTHORIZATION, sensitive("user.username", &basic)?);
+        let basic = basic(name, secret(&user.password).unwrap_or_default());
+        headers.insert(AUTHORIZATION, basic.map_err(unusable("user.username"))?);
     }
     if let Some(name) = present(&user.impersonate) {
-        headers.insert(IMPERSONATE_USER, sensitive("user.as", name)?);
+        let name = secret_header(name).map_err(unusable("user.as"))?;
+        headers.insert(IMPERSONATE_USER, name);
     }
     for group in user.impersonate_groups.iter().flatten() {
-        headers.append(IMPERSONATE_GROUP, sensitive("user.as-groups", group)?);
+        let group = secret_header(group).map_err(unusable("user.as-groups"))?;
+        headers.append(IMPERSONATE_GROUP, group);
     }
     Ok(headers)
-}
-
-fn sensitive(field: &'static str, value: &str) -> Result<HeaderValue, KubeconfigError> {
-    let problem = "contains characters that an HTTP header cannot carry";
-    let mut header = HeaderValue::from_str(value).map_err(|_| Invalid(field, problem))?;
-    header.set_sensitive(true);
-    Ok(header)
 }
 
 fn url(field: &'static str, text: &str, schemes: &[&str]) -> Result<Uri, KubeconfigError> {

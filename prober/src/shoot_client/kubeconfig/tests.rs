@@ -1,4 +1,5 @@
 use base64::Engine as _;
+use http::HeaderValue;
 
 use super::*;
 

@@ -1,0 +1,262 @@
+//! Who this process is to the seed: the `Authorization` of each request, and the client certificate
+//! of a plugin.
+//!
+//! kube's own layer panics at a token with a line break at its end, and takes none from a file that
+//! ends in one.
+
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::time::Duration;
+
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
+use chrono::{DateTime, Utc};
+use http::HeaderValue;
+use kube::config::{AuthInfo, AuthProviderConfig, ExecConfig, ExecInteractiveMode};
+use secrecy::ExposeSecret;
+use serde::Deserialize;
+use serde_json::json;
+use tokio::process::Command;
+use tokio::sync::Mutex;
+use tokio::time::Instant;
+
+use crate::logging::with_causes;
+use crate::transport::{basic, bearer};
+
+/// A file with a token is read again after this time, as client-go does: the token in a pod is
+/// replaced before it expires.
+const TOKEN_FILE_LIFE: Duration = Duration::from_secs(60);
+/// A plugin is run again so long before its token expires, as kube does.
+const PLUGIN_MARGIN: Duration = Duration::from_secs(60);
+
+/// Has no `Debug`: it holds credentials.
+pub(super) struct SeedCredentials {
+    source: TokenSource,
+    identity: Option<Identity>,
+}
+
+enum TokenSource {
+    /// The same for all requests, if any.
+    Fixed(Option<HeaderValue>),
+    File(Mutex<TokenFile>),
+    Plugin(Mutex<PluginToken>),
+}
+
+struct TokenFile {
+    path: PathBuf,
+    header: HeaderValue,
+    read_at: Instant,
+}
+
+struct PluginToken {
+    plugin: Box<ExecConfig>,
+    header: Option<HeaderValue>,
+    expires: DateTime<Utc>,
+}
+
+/// A client certificate and its key, in PEM.
+struct Identity {
+    certificate: String,
+    key: String,
+}
+
+/// Why there are no credentials. Never contains one, nor what a plugin printed for programs.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum CredentialsError {
+    /// A field, and what is wrong with it.
+    #[error("{0} {1}")]
+    Unusable(&'static str, &'static str),
+    #[error("user.tokenFile {0} {1}")]
+    File(PathBuf, &'static str),
+    #[error("user.tokenFile {0} cannot be read")]
+    Unreadable(PathBuf, #[source] std::io::Error),
+    #[error("the kubeconfig's exec plugin cannot be run")]
+    NotRun(#[source] std::io::Error),
+    #[error("the kubeconfig's exec plugin failed ({0}): {1}")]
+    Failed(std::process::ExitStatus, String),
+    #[error("the kubeconfig's exec plugin printed no ExecCredential")]
+    NoCredential,
+    #[error("the kubeconfig's exec plugin printed a token that {0}")]
+    PluginToken(&'static str),
+}
+
+use CredentialsError::{Failed, File, NoCredential, NotRun, Unreadable, Unusable};
+
+/// What a plugin prints.
+#[derive(Deserialize)]
+struct ExecCredential {
+    status: ExecStatus,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct ExecStatus {
+    token: Option<String>,
+    expiration_timestamp: Option<DateTime<Utc>>,
+    client_certificate_data: Option<String>,
+    client_key_data: Option<String>,
+}
+
+impl SeedCredentials {
+    /// The credentials of a kubeconfig's user, of whose kinds the first counts that kube knows.
+    pub(super) async fn of(user: &AuthInfo) -> Result<Self, CredentialsError> {
+        let fixed = |header| TokenSource::Fixed(Some(header));
+        let unusable = |field| move |problem| Unusable(field, problem);
+        let source = if let Some(provider) = &user.auth_provider {
+            fixed(of_provider(provider)?)
+        } else if let (Some(name), Some(password)) = (&user.username, &user.password) {
+            fixed(basic(name, password.expose_secret()).map_err(unusable("user.username"))?)
+        } else if let Some(token) = &user.token {
+            fixed(bearer(token.expose_secret()).map_err(unusable("user.token"))?)
+        } else if let Some(path) = &user.token_file {
+            TokenSource::File(Mutex::new(TokenFile::open(path.into()).await?))
+        } else if let Some(plugin) = &user.exec {
+            return Self::of_plugin(plugin).await;
+        } else {
+            TokenSource::Fixed(None)
+        };
+        Ok(Self {
+            source,
+            identity: None,
+        })
+    }
+
+    async fn of_plugin(plugin: &ExecConfig) -> Result<Self, CredentialsError> {
+        let status = run(plugin).await?;
+        let header = status.header()?;
+        let source = match status.expiration_timestamp {
+            Some(expires) => TokenSource::Plugin(Mutex::new(PluginToken {
+                plugin: Box::new(plugin.clone()),
+                header,
+                expires,
+            })),
+            None => TokenSource::Fixed(header),
+        };
+        let identity = status.client_certificate_data.zip(status.client_key_data);
+        let identity = identity.map(|(certificate, key)| Identity { certificate, key });
+        Ok(Self { source, identity })
+    }
+
+    /// Replaces the plugin of a user by the client certificate that it gave, if any.
+    pub(super) fn apply(&self, user: &mut AuthInfo) {
+        user.exec = None;
+        if let Some(Identity { certificate, key }) = &self.identity {
+            user.client_certificate_data = Some(BASE64_STANDARD.encode(certificate));
+            user.client_key_data = Some(BASE64_STANDARD.encode(key).into());
+        }
+    }
+
+    /// The `Authorization` of the next request.
+    pub(super) async fn header(&self) -> Result<Option<HeaderValue>, CredentialsError> {
+        match &self.source {
+            TokenSource::Fixed(header) => Ok(header.clone()),
+            TokenSource::File(file) => Ok(Some(file.lock().await.current().await)),
+            TokenSource::Plugin(token) => token.lock().await.current().await,
+        }
+    }
+}
+
+/// The token of a provider. As client-go, kube knows none that runs a program of its own.
+fn of_provider(provider: &AuthProviderConfig) -> Result<HeaderValue, CredentialsError> {
+    const TOKEN: &str = "user.auth-provider.config.id-token";
+    if provider.name != "oidc" {
+        let problem =
+            "names a provider that is not known here (only oidc, with an id-token; see exec)";
+        return Err(Unusable("user.auth-provider.name", problem));
+    }
+    let token = provider.config.get("id-token");
+    let token = token.ok_or(Unusable(TOKEN, "is missing"))?;
+    bearer(token).map_err(|problem| Unusable(TOKEN, problem))
+}
+
+impl TokenFile {
+    async fn open(path: PathBuf) -> Result<Self, CredentialsError> {
+        Ok(Self {
+            header: Self::read(&path).await?,
+            path,
+            read_at: Instant::now(),
+        })
+    }
+
+    async fn read(path: &Path) -> Result<HeaderValue, CredentialsError> {
+        let token = tokio::fs::read_to_string(path).await;
+        let token = token.map_err(|error| Unreadable(path.to_owned(), error))?;
+        bearer(&token).map_err(|problem| File(path.to_owned(), problem))
+    }
+
+    /// The token as it was read last, if it cannot be read again.
+    async fn current(&mut self) -> HeaderValue {
+        if self.read_at.elapsed() >= TOKEN_FILE_LIFE {
+            match Self::read(&self.path).await {
+                Ok(header) => self.header = header,
+                Err(error) => {
+                    tracing::warn!(
+                        error = with_causes(&error),
+                        "cannot reload the token for the seed, keeping the previous one"
+                    );
+                }
+            }
+            self.read_at = Instant::now();
+        }
+        self.header.clone()
+    }
+}
+
+impl PluginToken {
+    async fn current(&mut self) -> Result<Option<HeaderValue>, CredentialsError> {
+        if Utc::now() + PLUGIN_MARGIN >= self.expires {
+            let status = run(&self.plugin).await?;
+            self.header = status.header()?;
+            // A plugin that names no time any more has given a token that stays.
+            let expires = status.expiration_timestamp;
+            self.expires = expires.unwrap_or(DateTime::<Utc>::MAX_UTC);
+        }
+        Ok(self.header.clone())
+    }
+}
+
+impl ExecStatus {
+    fn header(&self) -> Result<Option<HeaderValue>, CredentialsError> {
+        let header = self.token.as_deref().map(bearer).transpose();
+        header.map_err(CredentialsError::PluginToken)
+    }
+}
+
+/// Runs a plugin. Its arguments, its environment and its output may hold secrets; of its words only
+/// those for people are in an error.
+async fn run(plugin: &ExecConfig) -> Result<ExecStatus, CredentialsError> {
+    let program = plugin.command.as_ref();
+    let program = program.ok_or(Unusable("user.exec.command", "is missing"))?;
+    let interactive = plugin.interactive_mode != Some(ExecInteractiveMode::Never);
+    let mut spec = json!({ "interactive": interactive });
+    if plugin.provide_cluster_info {
+        spec["cluster"] = json!(plugin.cluster);
+    }
+    let info = json!({ "apiVersion": plugin.api_version, "kind": "ExecCredential", "spec": spec });
+    let mut command = Command::new(program);
+    command
+        .args(plugin.args.iter().flatten())
+        .env("KUBERNETES_EXEC_INFO", info.to_string())
+        .stdout(Stdio::piped())
+        .kill_on_drop(true);
+    for variable in plugin.env.iter().flatten() {
+        if let (Some(name), Some(value)) = (variable.get("name"), variable.get("value")) {
+            command.env(name, value);
+        }
+    }
+    if interactive {
+        command.stdin(Stdio::inherit()).stderr(Stdio::inherit());
+    } else {
+        command.stdin(Stdio::null()).stderr(Stdio::piped());
+    }
+    let output = command.spawn().map_err(NotRun)?.wait_with_output().await;
+    let output = output.map_err(NotRun)?;
+    if !output.status.success() {
+        let said = String::from_utf8_lossy(&output.stderr);
+        return Err(Failed(output.status, said.trim().to_owned()));
+    }
+    // The parser's message could quote it.
+    let printed: ExecCredential =
+        serde_json::from_slice(&output.stdout).map_err(|_| NoCredential)?;
+    Ok(printed.status)
+}
