@@ -7,7 +7,7 @@
 //! tracing -> logging -> zap's JSON lines on stderr
 //! transport: how connections to API servers are made, for seed_client and for shoots
 //! agent_runtime: /metrics, /healthz, /readyz, /statusz, and
-//! seed_client -> Client -> reflector (lists and watches) -> view: what is known of the seed
+//! seed_client -> Client -> objects -> reflector (lists and watches) -> view: what is known of the seed
 //!                      '-> leader_election -> Fence: whether this replica may write
 //!                      '-> events -> what people read in `kubectl describe`
 //! ```
@@ -31,6 +31,7 @@ mod http;
 pub mod leader_election;
 pub mod logging;
 pub mod metrics;
+pub mod objects;
 pub mod process;
 pub mod pruned;
 pub mod reflector;

@@ -6,6 +6,7 @@
 mod computed;
 mod process;
 mod requests;
+mod unreadable;
 
 use std::fmt::Write;
 use std::sync::Arc;
@@ -22,6 +23,7 @@ use tokio::runtime::Handle;
 
 pub use self::computed::{register_computed, register_seed_known};
 pub use self::requests::RequestCounter;
+pub use self::unreadable::UnreadableObjects;
 
 const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 const TEXT: &str = "text/plain; version=0.0.4; charset=utf-8";

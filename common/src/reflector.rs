@@ -15,20 +15,19 @@
 //! client-go, except for a server that was not reached: it may have been restored from a backup,
 //! and then a watch from a later version than it has would stay silent.
 
-use std::fmt::Debug;
 use std::time::Duration;
 
-use futures::StreamExt;
-use kube::api::{ListParams, WatchEvent, WatchParams};
-use kube::core::{DeserializeGuard, Status};
+use kube::api::{ListParams, WatchParams};
+use kube::core::Status;
 use kube::runtime::watcher::Config;
-use kube::{Api, Resource, ResourceExt};
+use kube::{Api, Resource};
 use serde::de::DeserializeOwned;
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 
 use crate::backoff::Backoff;
 use crate::change::{Change, Key, Listed, key_of};
 use crate::logging::with_causes;
+use crate::objects::{self, ObjectEvent, UnreadableObject};
 use crate::status_message::retry_after;
 
 /// The longest wait before a broken watch is restarted (D-27), unless the API server asks for more.
@@ -64,7 +63,7 @@ pub trait ChangeHandler<V>: Send {
 
     fn handle(&mut self, change: Change<V>) -> impl Future<Output = ()> + Send;
 
-    /// An object could not be decoded: what is known of it stays.
+    /// An object could not be read: what is known of it stays.
     fn unreadable(&mut self) {}
 
     /// Waits until a re-list is requested although the watch works; by default that never happens.
@@ -76,12 +75,12 @@ pub trait ChangeHandler<V>: Send {
 /// Lists and watches for as long as it is polled. `prune` says what is kept of an object; `None`:
 /// it is of no interest.
 pub async fn reflect<K, V>(
-    api: Api<DeserializeGuard<K>>,
+    api: Api<K>,
     config: Config,
     prune: impl FnMut(K) -> Option<V>,
     handler: impl ChangeHandler<V>,
 ) where
-    K: Resource + Clone + DeserializeOwned + Debug,
+    K: Resource + Clone + DeserializeOwned,
 {
     let mut reflector = Reflector {
         api,
@@ -99,7 +98,7 @@ pub async fn reflect<K, V>(
 }
 
 struct Reflector<K, P, H> {
-    api: Api<DeserializeGuard<K>>,
+    api: Api<K>,
     config: Config,
     prune: P,
     handler: H,
@@ -116,9 +115,6 @@ struct Reflector<K, P, H> {
     /// Whether the kind was found to be absent.
     absent: bool,
 }
-
-/// An object could not be decoded, which the log says already.
-struct Unreadable;
 
 #[derive(Debug, thiserror::Error)]
 enum WatchError {
@@ -159,7 +155,7 @@ impl WatchError {
 
 impl<K, V, P, H> Reflector<K, P, H>
 where
-    K: Resource + Clone + DeserializeOwned + Debug,
+    K: Resource + Clone + DeserializeOwned,
     P: FnMut(K) -> Option<V>,
     H: ChangeHandler<V>,
 {
@@ -230,7 +226,8 @@ where
             timeout: Some(WATCH_TIMEOUT),
             ..WatchParams::default()
         };
-        let mut events = self.api.watch(&params, &version).await?.boxed();
+        let api = self.api.clone();
+        let mut events = objects::watch(&api, &params, &version).await?;
         let opened = Instant::now();
         self.opened = Some(opened);
         self.version = Some(version);
@@ -252,8 +249,8 @@ where
                     continue;
                 }
             };
-            match event {
-                Some(event) => self.apply(event?, &mut works).await?,
+            match event? {
+                Some(event) => self.apply(event, &mut works).await?,
                 None if works => {
                     self.handler.handle(Change::Ended).await;
                     sleep_until(opened + MIN_WATCH).await;
@@ -265,33 +262,25 @@ where
     }
 
     /// Applies an event of a watch, which shows that the watch works.
-    async fn apply(
-        &mut self,
-        event: WatchEvent<DeserializeGuard<K>>,
-        works: &mut bool,
-    ) -> Result<(), WatchError> {
-        let version = match &event {
-            WatchEvent::Added(object)
-            | WatchEvent::Modified(object)
-            | WatchEvent::Deleted(object) => object.resource_version(),
-            WatchEvent::Bookmark(bookmark) => Some(bookmark.metadata.resource_version.clone()),
-            WatchEvent::Error(status) => return Err(kube::Error::Api(status.clone()).into()),
-        };
-        let version = known_version(version)?;
+    async fn apply(&mut self, event: ObjectEvent<K>, works: &mut bool) -> Result<(), WatchError> {
+        let version = known_version(event.version())?;
         if !std::mem::replace(works, true) {
             self.works().await;
         }
         let change = match event {
-            WatchEvent::Added(object) | WatchEvent::Modified(object) => {
+            ObjectEvent::Applied(Ok(object)) => {
                 let key = key_of(&object);
-                match self.decode(&key, object) {
-                    Ok(Some(value)) => Some(Change::Applied(key, value)),
-                    Ok(None) => Some(Change::Gone(key)),
-                    Err(Unreadable) => None,
-                }
+                Some(match (self.prune)(object) {
+                    Some(value) => Change::Applied(key, value),
+                    None => Change::Gone(key),
+                })
             }
-            WatchEvent::Deleted(object) => Some(Change::Gone(key_of(&object))),
-            WatchEvent::Bookmark(_) | WatchEvent::Error(_) => None,
+            ObjectEvent::Applied(Err(unreadable)) => {
+                self.unreadable(unreadable);
+                None
+            }
+            ObjectEvent::Deleted(key, _) => Some(Change::Gone(key)),
+            ObjectEvent::Bookmark(_) => None,
         };
         if let Some(change) = change {
             self.handler.handle(change).await;
@@ -309,56 +298,63 @@ where
             ..ListParams::default()
         };
         self.handler.list_begins();
-        let mut listed = Listed::new();
+        let (api, mut listed) = (self.api.clone(), Listed::new());
         loop {
-            let page = timeout(LIST_TIMEOUT, self.api.list(&params)).await;
+            let page = objects::list(&api, &params, |object| {
+                self.keep(object, &mut listed);
+                Ok::<_, WatchError>(())
+            });
+            let page = timeout(LIST_TIMEOUT, page).await;
             let page = page.map_err(|_| WatchError::ListTimeout)??;
-            for object in page.items {
-                let key = key_of(&object);
-                let kept = match self.decode(&key, object) {
-                    Ok(None) => continue,
-                    Ok(value) => value,
-                    Err(Unreadable) => None,
-                };
-                let names = listed.entry(key.namespace).or_default();
-                names.insert(key.name, kept);
-            }
-            params.continue_token = page.metadata.continue_.filter(|token| !token.is_empty());
-            if params.continue_token.is_none() {
-                let version = known_version(page.metadata.resource_version)?;
-                self.handler.handle(Change::Listed(listed)).await;
-                (self.listed, self.lost) = (true, false);
-                if std::mem::take(&mut self.absent) {
-                    tracing::info!(
-                        what = self.handler.resource(),
-                        "the API server has this kind now"
-                    );
-                }
+            let next = page.next.filter(|token| !token.is_empty());
+            if next.is_none() {
+                let version = known_version(page.resource_version)?;
+                self.listed(listed).await;
                 return Ok(version);
             }
+            params.continue_token = next;
         }
     }
 
-    /// What is kept of an object, if anything.
-    fn decode(
-        &mut self,
-        Key { namespace, name }: &Key,
-        object: DeserializeGuard<K>,
-    ) -> Result<Option<V>, Unreadable> {
-        match object.0 {
-            Ok(object) => Ok((self.prune)(object)),
-            Err(error) => {
-                tracing::warn!(
-                    what = self.handler.resource(),
-                    namespace,
-                    name,
-                    error = error.to_string(),
-                    "object cannot be understood, what was known of it stays"
-                );
-                self.handler.unreadable();
-                Err(Unreadable)
+    /// Adds an object of a list to those that are kept.
+    fn keep(&mut self, object: Result<K, UnreadableObject>, listed: &mut Listed<V>) {
+        let (key, kept) = match object {
+            Ok(object) => {
+                let key = key_of(&object);
+                let Some(value) = (self.prune)(object) else {
+                    return;
+                };
+                (key, Some(value))
             }
+            Err(unreadable) => (self.unreadable(unreadable), None),
+        };
+        let names = listed.entry(key.namespace).or_default();
+        names.insert(key.name, kept);
+    }
+
+    async fn listed(&mut self, listed: Listed<V>) {
+        self.handler.handle(Change::Listed(listed)).await;
+        (self.listed, self.lost) = (true, false);
+        if std::mem::take(&mut self.absent) {
+            tracing::info!(
+                what = self.handler.resource(),
+                "the API server has this kind now"
+            );
         }
+    }
+
+    /// Logs and counts an object that cannot be read. Returns its key.
+    fn unreadable(&mut self, unreadable: UnreadableObject) -> Key {
+        let UnreadableObject { key, error, .. } = unreadable;
+        tracing::warn!(
+            what = self.handler.resource(),
+            namespace = key.namespace,
+            name = key.name,
+            error,
+            "object cannot be understood, what was known of it stays"
+        );
+        self.handler.unreadable();
+        key
     }
 
     /// The watch works, and what has happened since the last one is here: the API server sends that

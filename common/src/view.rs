@@ -12,14 +12,13 @@
 //! requested.
 
 use std::collections::HashMap;
-use std::fmt::Debug;
 use std::sync::Arc;
 use std::time::Duration;
 
-use kube::core::DeserializeGuard;
 use kube::runtime::watcher;
 use kube::{Api, Resource};
 use parking_lot::RwLock;
+use prometheus_client::metrics::counter::Counter;
 use serde::de::DeserializeOwned;
 use tokio::sync::{mpsc, watch};
 use tokio::time::Instant;
@@ -27,6 +26,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::change::{Change, Listed};
 pub use crate::change::{Key, key_of};
+use crate::metrics::UnreadableObjects;
 use crate::reflector::{ChangeHandler, reflect};
 
 /// How long a view stays known while nothing is observed (D-27).
@@ -39,6 +39,7 @@ pub struct View<V> {
     may_be_absent: bool,
     objects: RwLock<ByNamespace<V>>,
     state: watch::Sender<ViewState>,
+    unreadable: Counter,
 }
 
 /// By name.
@@ -79,23 +80,23 @@ impl ViewState {
 }
 
 impl<V> View<V> {
-    pub fn new(resource: &'static str) -> Arc<Self> {
-        Arc::new(Self {
-            resource,
-            may_be_absent: false,
-            objects: RwLock::default(),
-            state: watch::Sender::default(),
-        })
+    pub fn new(resource: &'static str, unreadable: &UnreadableObjects) -> Arc<Self> {
+        Arc::new(Self::empty(resource, unreadable, false))
     }
 
     /// A view of a kind that the API server may not know: then there are none.
-    pub fn of_optional_kind(resource: &'static str) -> Arc<Self> {
-        Arc::new(Self {
+    pub fn of_optional_kind(resource: &'static str, unreadable: &UnreadableObjects) -> Arc<Self> {
+        Arc::new(Self::empty(resource, unreadable, true))
+    }
+
+    fn empty(resource: &'static str, unreadable: &UnreadableObjects, may_be_absent: bool) -> Self {
+        Self {
             resource,
-            may_be_absent: true,
+            may_be_absent,
             objects: RwLock::default(),
             state: watch::Sender::default(),
-        })
+            unreadable: unreadable.of(resource),
+        }
     }
 
     pub fn get(&self, namespace: &str, name: &str) -> Option<Arc<V>> {
@@ -216,17 +217,17 @@ impl<V> View<V> {
 
 impl<V: Send + Sync + 'static> View<V> {
     /// Keeps the view up to date until cancelled. The keys of objects that may have changed go to
-    /// `changes`. An object that cannot be decoded is never stored: what was known of it stays, and
-    /// it is logged.
+    /// `changes`. An object that cannot be read is never stored: what was known of it stays, and
+    /// it is logged and counted.
     pub async fn run<K>(
         self: Arc<Self>,
-        api: Api<DeserializeGuard<K>>,
+        api: Api<K>,
         config: watcher::Config,
         prune: impl FnMut(K) -> Option<V>,
         changes: Option<mpsc::Sender<Key>>,
         cancelled: CancellationToken,
     ) where
-        K: Resource + Clone + DeserializeOwned + Debug,
+        K: Resource + Clone + DeserializeOwned,
     {
         let writer = ViewWriter {
             view: &self,
@@ -306,6 +307,10 @@ impl<V: Send + Sync> ChangeHandler<V> for ViewWriter<'_, V> {
         }
     }
 
+    fn unreadable(&mut self) {
+        self.view.unreadable.inc();
+    }
+
     async fn relist_requested(&mut self) {
         let mut states = self.view.state.subscribe();
         // The sender is a field of the view, so the channel cannot close while we wait.
@@ -357,7 +362,7 @@ mod tests {
 
     #[tokio::test]
     async fn only_a_list_that_began_later_answers_a_request_for_one() {
-        let view = View::<()>::new("secrets");
+        let view = View::<()>::new("secrets", &UnreadableObjects::default());
         let mut writer = writer(&view);
         writer.list_begins();
         view.relist();
@@ -373,7 +378,7 @@ mod tests {
 
     #[tokio::test]
     async fn requests_for_a_list_are_answered_together() {
-        let view = View::<()>::new("secrets");
+        let view = View::<()>::new("secrets", &UnreadableObjects::default());
         let mut writer = writer(&view);
         lists(&mut writer).await;
         let live_since = view.live_since();
@@ -386,7 +391,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_list_that_broke_off_answers_nothing() {
-        let view = View::<()>::new("secrets");
+        let view = View::<()>::new("secrets", &UnreadableObjects::default());
         let mut writer = writer(&view);
         writer.list_begins();
         view.relist();
@@ -398,7 +403,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn what_was_not_observed_for_a_minute_is_unknown_also_while_it_is_listed_again() {
-        let view = View::<()>::new("secrets");
+        let view = View::<()>::new("secrets", &UnreadableObjects::default());
         let mut writer = writer(&view);
         lists(&mut writer).await;
         writer.handle(Change::Watched).await;
@@ -424,7 +429,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn an_ordinary_end_of_a_watch_is_no_interruption_and_a_break_is_one_also_without_a_list()
     {
-        let view = View::<()>::new("secrets");
+        let view = View::<()>::new("secrets", &UnreadableObjects::default());
         let mut writer = writer(&view);
         lists(&mut writer).await;
         writer.handle(Change::Watched).await;

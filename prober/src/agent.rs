@@ -61,6 +61,7 @@ pub async fn run(args: AgentArgs, shutdown: CancellationToken) -> anyhow::Result
     let seed = Arc::new(Seed::new(client.clone(), WatchScope::Seed));
     let known = Arc::clone(&seed);
     register_seed_known(registry, move || known.is_known());
+    seed.unreadable.register(registry);
     refused_settings::register(registry, Arc::clone(&seed));
     let suspend_detector = SuspendDetector::new(clock);
     let burst = u32::try_from(args.kube_api_burst)

@@ -3,6 +3,7 @@
 
 pub mod cluster;
 pub mod dependent;
+mod namespace;
 pub mod secret;
 mod verify;
 pub(crate) mod wakers;
@@ -13,6 +14,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use common::logging::with_causes;
+use common::metrics::UnreadableObjects;
 use common::view::{Key, Namespaced, View};
 use futures::future::join_all;
 use kube::Client;
@@ -46,6 +48,7 @@ pub struct Seed {
     pub wakers: Arc<Wakers>,
     verifications: Semaphore,
     watch_scope: WatchScope,
+    pub(crate) unreadable: UnreadableObjects,
 }
 
 /// What the config names.
@@ -59,15 +62,17 @@ struct Named {
 impl Seed {
     /// Knows nothing before [`Self::watch`].
     pub fn new(client: Client, watch_scope: WatchScope) -> Self {
+        let unreadable = UnreadableObjects::default();
         Self {
             client,
-            clusters: View::new("clusters"),
-            machines: View::of_optional_kind("machines"),
-            namespaces: View::new("namespaces"),
+            clusters: View::new("clusters", &unreadable),
+            machines: View::of_optional_kind("machines", &unreadable),
+            namespaces: View::new("namespaces", &unreadable),
             named: RwLock::default(),
             wakers: Arc::default(),
             verifications: Semaphore::new(VERIFICATIONS),
             watch_scope,
+            unreadable,
         }
     }
 

@@ -6,10 +6,11 @@ use std::time::Duration;
 
 use common::leader_election::Fence;
 use common::logging::with_causes;
+use common::objects;
 use common::status_message::{StatusMessage, retry_after};
 use governor::{DefaultDirectRateLimiter, Quota, RateLimiter};
-use kube::Api;
-use kube::api::{DynamicObject, Patch, PatchParams};
+use kube::api::{Patch, PatchParams};
+use kube::{Api, ResourceExt};
 use prober_core::config::ResourceRef;
 use prober_core::plan::Direction;
 use prober_core::replicas::{
@@ -22,7 +23,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::timeout;
 
 use crate::seed::Seed;
-use crate::seed::dependent::ScalableKind;
+use crate::seed::dependent::{ScalableKind, ScalableObject};
 use crate::suspend_detector::SuspendDetector;
 
 const PROTECTIVE_WRITES_IN_FLIGHT: usize = 32;
@@ -177,7 +178,7 @@ impl Writer {
     ) -> Result<DependentState, WriteError> {
         let read = async {
             let (kind, api) = self.api(resource, namespace)?;
-            let Some(object) = api.get_opt(&resource.name).await? else {
+            let Some(object) = objects::get(&api, &resource.name).await? else {
                 return Ok(DependentState::Absent);
             };
             let replicas = if kind.replicas_in_spec {
@@ -234,7 +235,7 @@ impl Writer {
         &self,
         resource: &ResourceRef,
         namespace: &str,
-    ) -> Result<(ScalableKind, Api<DynamicObject>), WriteError> {
+    ) -> Result<(ScalableKind, Api<ScalableObject>), WriteError> {
         let view = self.seed.dependent(resource);
         let kind = view.as_ref().and_then(|view| view.kind());
         let kind = kind.ok_or(WriteError::SeedUnknown)?;
@@ -255,7 +256,7 @@ async fn bounded<T>(
 }
 
 struct DependentWriter<'a> {
-    api: Api<DynamicObject>,
+    api: Api<ScalableObject>,
     name: &'a str,
     params: PatchParams,
     writer: &'a Writer,
@@ -269,7 +270,7 @@ impl DependentWriter<'_> {
         let patch = Patch::Merge(merge_patch(version, &base.marks, &write.marks, replicas));
         let request = self.api.patch(self.name, &self.params, &patch);
         let object = self.fenced(request).await?;
-        Ok(object.metadata.resource_version.unwrap_or_default())
+        Ok(object.resource_version().unwrap_or_default())
     }
 
     async fn patch_scale(&self, version: &str, replicas: i32) -> Result<String, WriteError> {

@@ -1,5 +1,6 @@
 //! Pods, pruned to what is read here. Unknown fields are skipped.
 
+use common::objects::metadata;
 use common_core::null::null_as_default;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde::Deserialize;
@@ -7,7 +8,7 @@ use weeder_core::pod::{PodSpec, PodStatus};
 
 #[derive(Clone, Debug, Default, Deserialize)]
 pub(crate) struct PrunedPod {
-    #[serde(default)]
+    #[serde(default, deserialize_with = "metadata")]
     pub metadata: ObjectMeta,
     #[serde(default, deserialize_with = "null_as_default")]
     pub spec: PodSpec,

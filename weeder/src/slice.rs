@@ -1,5 +1,6 @@
 //! EndpointSlices, pruned to what is read here. Unknown fields are skipped.
 
+use common::objects::metadata;
 use common_core::null::null_as_default;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde::Deserialize;
@@ -10,7 +11,7 @@ pub(crate) const SERVICE_NAME: &str = "kubernetes.io/service-name";
 
 #[derive(Clone, Debug, Default, Deserialize)]
 pub(crate) struct EndpointSlice {
-    #[serde(default)]
+    #[serde(default, deserialize_with = "metadata")]
     pub metadata: ObjectMeta,
     #[serde(default, deserialize_with = "null_as_default")]
     pub endpoints: Vec<Endpoint>,

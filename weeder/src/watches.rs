@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use common::change::{Change, Listed};
 use common::reflector::{ChangeHandler, reflect};
-use kube::core::DeserializeGuard;
 use kube::runtime::watcher;
 use kube::{Api, Client};
 use tokio::sync::mpsc;
@@ -52,7 +51,7 @@ async fn watch_slices(client: Client, config: Arc<Config>, changes: ChangeForwar
     let names: Vec<&str> = config.services.iter().map(|known| &*known.name).collect();
     let selector = format!("{SERVICE_NAME} in ({})", names.join(","));
     let selected = watcher::Config::default().labels(&selector);
-    let api: Api<DeserializeGuard<EndpointSlice>> = Api::all(client);
+    let api: Api<EndpointSlice> = Api::all(client);
     let prune = move |slice: EndpointSlice| slice.pruned(&config);
     reflect(api, selected, prune, changes).await;
 }
@@ -69,7 +68,7 @@ async fn watch_pods(
         return std::future::pending().await;
     }
     let selected = watcher::Config::default().labels(&selector.to_string());
-    let api: Api<DeserializeGuard<PrunedPod>> = Api::all(client);
+    let api: Api<PrunedPod> = Api::all(client);
     let prune =
         move |pod: PrunedPod| judge(&pod.metadata, &pod.spec, &pod.status, &config.services);
     reflect(api, selected, prune, changes).await;

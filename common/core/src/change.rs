@@ -10,7 +10,7 @@ pub struct Key {
     pub name: String,
 }
 
-/// All objects, by namespace and name; none for an object that cannot be decoded: what was known of
+/// All objects, by namespace and name; none for an object that cannot be read: what was known of
 /// it still holds.
 pub type Listed<V> = HashMap<String, HashMap<String, Option<V>>>;
 

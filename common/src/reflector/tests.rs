@@ -52,7 +52,7 @@ impl ChangeHandler<String> for &mut RecordedChanges {
 /// What is observed with these answers, which are a list first. Of a ConfigMap its UID is kept;
 /// those without one are of no interest.
 async fn observed(answers: Vec<(u16, String)>) -> RecordedChanges {
-    let api: Api<DeserializeGuard<ConfigMap>> = Api::all(client(answers));
+    let api: Api<ConfigMap> = Api::all(client(answers));
     let mut observed = RecordedChanges::default();
     let prune = |object: ConfigMap| object.metadata.uid;
     let reflect = reflect(api, Config::default(), prune, &mut observed);
@@ -177,6 +177,91 @@ async fn changes_are_forwarded_one_by_one_and_in_order() {
             Change::Ended
         ]
     );
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_object_is_read_however_deep_that_is_nested_which_nobody_reads() {
+    let deep = |name: &str, uid: &str| {
+        let mut object = object(name, uid);
+        object["spec"] = json!("nested");
+        object
+    };
+    let answers = vec![
+        list(&[deep("a", "1"), object("b", "1")]),
+        watch(&[
+            ("MODIFIED", deep("a", "2")),
+            ("MODIFIED", object("b", "2")),
+            ("DELETED", deep("a", "2")),
+        ]),
+    ];
+    let (begin, end) = (r#"{"a":["#, "]}");
+    let nested = [begin.repeat(100_000), end.repeat(100_000)].concat();
+    let nest = |(code, body): (u16, String)| (code, body.replace(r#""nested""#, &nested));
+    let observed = observed(answers.into_iter().map(nest).collect()).await;
+    assert_eq!(
+        observed.changes,
+        [
+            listed(&[("a", Some("1")), ("b", Some("1"))]),
+            Change::Watched,
+            Change::Applied(key("a"), "2".to_owned()),
+            Change::Applied(key("b"), "2".to_owned()),
+            Change::Gone(key("a")),
+            Change::Ended
+        ]
+    );
+    assert_eq!(observed.unreadable, 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_event_is_the_same_whichever_of_its_fields_comes_first() {
+    let event = format!(r#"{{"object": {}, "type": "ADDED"}}"#, object("a", "1"));
+    let answers = vec![list(&[]), (200, event + "\n")];
+    assert_eq!(
+        observed(answers).await.changes[2..],
+        [Change::Applied(key("a"), "1".to_owned()), Change::Ended]
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_event_that_was_cut_off_is_none_and_one_that_is_no_event_breaks_the_watch() {
+    let answers = vec![
+        list(&[]),
+        (200, r#"{"type": "ADDED", "object": {"metadata""#.to_owned()),
+        (200, "it is no JSON".to_owned()),
+        list(&[object("a", "1")]),
+    ];
+    assert_eq!(
+        observed(answers).await.changes,
+        [
+            listed(&[]),
+            Change::Watched,
+            Change::Lost,
+            Change::Lost,
+            listed(&[("a", Some("1"))])
+        ]
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_list_that_is_no_list_is_given_up() {
+    for wrong in [
+        (200, json!({"kind": "Status"}).to_string()),
+        (
+            200,
+            json!({"metadata": {"resourceVersion": "1"}}).to_string(),
+        ),
+        (200, list(&[object("a", "1")]).1.replace("]", "")),
+    ] {
+        let answers = vec![
+            page(&[object("a", "1")], "next"),
+            wrong,
+            list(&[object("b", "2")]),
+        ];
+        assert_eq!(
+            observed(answers).await.changes,
+            [Change::Lost, listed(&[("b", Some("2"))])]
+        );
+    }
 }
 
 #[tokio::test(start_paused = true)]

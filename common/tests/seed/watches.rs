@@ -6,12 +6,12 @@ use std::time::Duration;
 
 use chrono::Utc;
 use common::logging::{ZapLayer, ZapOptions};
+use common::metrics::UnreadableObjects;
 use common::view::{Key, View};
 use futures::{FutureExt, StreamExt};
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::Secret;
 use kube::api::{Api, ListParams, WatchEvent, WatchParams};
-use kube::core::DeserializeGuard;
 use kube::runtime::watcher;
 use serde_json::{Value, json};
 use testbed::PATIENCE;
@@ -49,9 +49,11 @@ impl ViewBed {
     async fn start(server: MemoryApi, url: &str) -> Self {
         let secret = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"namespace": "a", "name": "one"}});
         server.store().create(secret).unwrap();
-        let api: Api<DeserializeGuard<Secret>> =
-            Api::all(client(&server.kubeconfig_at(url, TOKEN)).await);
-        let (view, cancelled) = (View::new("secrets"), CancellationToken::new());
+        let api: Api<Secret> = Api::all(client(&server.kubeconfig_at(url, TOKEN)).await);
+        let (view, cancelled) = (
+            View::new("secrets", &UnreadableObjects::default()),
+            CancellationToken::new(),
+        );
         let (sender, changes) = mpsc::channel(64);
         let keep = |_: Secret| Some(());
         let work = Arc::clone(&view).run(
@@ -381,8 +383,11 @@ async fn a_watch_that_does_not_begin_is_given_up() {
     let lost = server
         .faults()
         .add(When::verb("watch", "secrets").once(), Fault::Stall);
-    let api: Api<DeserializeGuard<Secret>> = Api::all(client(&server.kubeconfig(TOKEN)).await);
-    let (view, cancelled) = (View::new("secrets"), CancellationToken::new());
+    let api: Api<Secret> = Api::all(client(&server.kubeconfig(TOKEN)).await);
+    let (view, cancelled) = (
+        View::new("secrets", &UnreadableObjects::default()),
+        CancellationToken::new(),
+    );
     let work = Arc::clone(&view).run(
         api,
         watcher::Config::default(),
@@ -538,8 +543,11 @@ async fn a_list_has_as_long_as_an_api_server_takes_for_it() {
         When::verb("list", "secrets").once(),
         Fault::Hold(listed.clone()),
     );
-    let api: Api<DeserializeGuard<Secret>> = Api::all(client(&server.kubeconfig(TOKEN)).await);
-    let (view, cancelled) = (View::new("secrets"), CancellationToken::new());
+    let api: Api<Secret> = Api::all(client(&server.kubeconfig(TOKEN)).await);
+    let (view, cancelled) = (
+        View::new("secrets", &UnreadableObjects::default()),
+        CancellationToken::new(),
+    );
     let work = Arc::clone(&view).run(
         api,
         watcher::Config::default(),
@@ -589,8 +597,8 @@ async fn optional(server: &MemoryApi, discovery: Fault) -> (Arc<View<()>>, JoinH
     server
         .faults()
         .add(When::request("GET", "/apis"), discovery);
-    let api: Api<DeserializeGuard<Lease>> = Api::all(client(&server.kubeconfig(TOKEN)).await);
-    let view = View::of_optional_kind("leases");
+    let api: Api<Lease> = Api::all(client(&server.kubeconfig(TOKEN)).await);
+    let view = View::of_optional_kind("leases", &UnreadableObjects::default());
     let work = Arc::clone(&view).run(
         api,
         watcher::Config::default(),
@@ -686,8 +694,11 @@ async fn the_log_has_changes_of_a_watchs_state_with_their_causes_and_not_each_at
     tracing::subscriber::set_global_default(tracing_subscriber::registry()).ok();
     let log =
         tracing_subscriber::registry().with(ZapLayer::new(ZapOptions::default(), sink, Utc::now));
-    let api: Api<DeserializeGuard<Secret>> = Api::all(client(&server.kubeconfig(TOKEN)).await);
-    let (view, cancelled) = (View::new("secrets"), CancellationToken::new());
+    let api: Api<Secret> = Api::all(client(&server.kubeconfig(TOKEN)).await);
+    let (view, cancelled) = (
+        View::new("secrets", &UnreadableObjects::default()),
+        CancellationToken::new(),
+    );
     let work = Arc::clone(&view).run(
         api,
         watcher::Config::default(),

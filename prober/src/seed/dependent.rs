@@ -6,21 +6,23 @@
 
 mod scale;
 
+use std::borrow::Cow;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use common::backoff::Backoff;
 use common::logging::with_causes;
+use common::metrics::UnreadableObjects;
+use common::objects::{if_readable, metadata};
 use common::view::{Key, View};
-use kube::api::DynamicObject;
-use kube::core::GroupVersionKind;
+use kube::core::{DynamicResourceScope, GroupVersionKind, ObjectMeta};
 use kube::discovery::{ApiResource, Scope, pinned_kind};
 use kube::runtime::watcher;
-use kube::{Api, Client, ResourceExt};
+use kube::{Api, Client, Resource, ResourceExt};
 use prober_core::config::ResourceRef;
 use prober_core::replicas::{DependentState, Marks, Observed};
-use serde_json::Value;
+use serde::Deserialize;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
@@ -64,33 +66,89 @@ pub struct ScalableKind {
 }
 
 impl ScalableKind {
-    pub fn api(&self, client: &Client, namespace: &str) -> Api<DynamicObject> {
+    pub fn api(&self, client: &Client, namespace: &str) -> Api<ScalableObject> {
         Api::namespaced_with(client.clone(), namespace, &self.api)
     }
 
     /// What an object of this kind says; `replicas` where they are not in the object's spec.
-    pub fn observe(&self, object: &DynamicObject, replicas: Option<i32>) -> Observed {
-        let count = |value: &Value| value.as_i64().and_then(|count| i32::try_from(count).ok());
+    pub fn observe(&self, object: &ScalableObject, replicas: Option<i32>) -> Observed {
         Observed {
             uid: object.uid().unwrap_or_default(),
             resource_version: object.resource_version().unwrap_or_default(),
             // An absent spec.replicas is 1, as the API server's default.
-            replicas: replicas
-                .or_else(|| count(&object.data["spec"]["replicas"]))
-                .unwrap_or(1),
-            ready: count(&object.data["status"]["readyReplicas"]).unwrap_or(0),
+            replicas: replicas.or(object.spec.replicas).unwrap_or(1),
+            ready: object.status.ready_replicas.unwrap_or(0),
             marks: Marks::of(object.metadata.annotations.as_ref()),
         }
     }
 }
 
+/// An object of any kind that can be scaled, pruned to what is read of it. Custom resources may
+/// hold anything in their spec and status.
+#[derive(Clone, Debug, Deserialize)]
+pub struct ScalableObject {
+    #[serde(deserialize_with = "metadata")]
+    metadata: ObjectMeta,
+    #[serde(default, deserialize_with = "if_readable")]
+    spec: ScalableSpec,
+    #[serde(default, deserialize_with = "if_readable")]
+    status: ScalableStatus,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+struct ScalableSpec {
+    #[serde(deserialize_with = "if_readable")]
+    replicas: Option<i32>,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct ScalableStatus {
+    #[serde(deserialize_with = "if_readable")]
+    ready_replicas: Option<i32>,
+}
+
+impl Resource for ScalableObject {
+    type DynamicType = ApiResource;
+    type Scope = DynamicResourceScope;
+
+    fn kind(kind: &ApiResource) -> Cow<'_, str> {
+        kind.kind.as_str().into()
+    }
+
+    fn group(kind: &ApiResource) -> Cow<'_, str> {
+        kind.group.as_str().into()
+    }
+
+    fn version(kind: &ApiResource) -> Cow<'_, str> {
+        kind.version.as_str().into()
+    }
+
+    fn plural(kind: &ApiResource) -> Cow<'_, str> {
+        kind.plural.as_str().into()
+    }
+
+    fn meta(&self) -> &ObjectMeta {
+        &self.metadata
+    }
+
+    fn meta_mut(&mut self) -> &mut ObjectMeta {
+        &mut self.metadata
+    }
+}
+
 impl DependentView {
-    pub fn new(resource: ResourceRef, ended: CancellationToken) -> Arc<Self> {
+    pub fn new(
+        resource: ResourceRef,
+        unreadable: &UnreadableObjects,
+        ended: CancellationToken,
+    ) -> Arc<Self> {
         Arc::new(Self {
             resource,
             kind: OnceLock::new(),
             no_such_kind: AtomicBool::new(false),
-            view: View::new("dependents"),
+            view: View::new("dependents", unreadable),
             ended,
         })
     }
@@ -158,14 +216,14 @@ impl DependentView {
             watcher::Config::default().fields(&format!("metadata.name={}", self.resource.name));
         let (view, ended) = (Arc::clone(&self.view), self.ended.clone());
         if kind.replicas_in_spec {
-            let prune = move |object: DynamicObject| {
+            let prune = move |object: ScalableObject| {
                 Some(Replicas::InSpec(Arc::new(kind.observe(&object, None))))
             };
             view.run(api, named, prune, Some(changes), ended).await;
         } else {
             let scales = ScaleReader::new(client, kind, changes.clone());
             let known = Arc::clone(&view);
-            let prune = move |object: DynamicObject| {
+            let prune = move |object: ScalableObject| {
                 let before = known.get(&object.namespace().unwrap_or_default(), &object.name_any());
                 let before = before.and_then(|before| before.observed());
                 Some(Replicas::InScale(scales.begin(object, before)))

@@ -3,10 +3,15 @@
 use std::sync::Arc;
 
 use common::logging::with_causes;
+use common::metrics::UnreadableObjects;
+use common::objects::{self, metadata};
 use common::view::View;
-use k8s_openapi::api::core::v1::Secret;
+use common_core::null::null_as_default;
+use k8s_openapi::ByteString;
+use kube::core::ObjectMeta;
 use kube::runtime::watcher;
 use kube::{Api, Client};
+use serde::Deserialize;
 use tokio_util::sync::CancellationToken;
 
 use crate::seed::Seed;
@@ -14,16 +19,33 @@ use crate::seed::watch_scope::WatchScope;
 use crate::shoot_client::error::Cause;
 use crate::shoot_client::{KubeconfigSecret, Secrets};
 
-/// The key of the Secret's data that holds the kubeconfig (rule 41).
-const KUBECONFIG: &str = "kubeconfig";
+/// A Secret, pruned to the kubeconfig (rule 41).
+#[derive(Clone, Debug, Deserialize)]
+struct PrunedSecret {
+    #[serde(deserialize_with = "metadata")]
+    metadata: ObjectMeta,
+    #[serde(default, deserialize_with = "null_as_default")]
+    data: SecretData,
+}
 
-impl From<Secret> for KubeconfigSecret {
-    fn from(secret: Secret) -> Self {
+#[derive(Clone, Debug, Default, Deserialize)]
+struct SecretData {
+    kubeconfig: Option<ByteString>,
+}
+
+common::resource!(
+    PrunedSecret,
+    NamespaceResourceScope,
+    "",
+    "v1",
+    "Secret",
+    "secrets"
+);
+
+impl From<PrunedSecret> for KubeconfigSecret {
+    fn from(secret: PrunedSecret) -> Self {
         Self {
-            kubeconfig: secret
-                .data
-                .and_then(|mut data| data.remove(KUBECONFIG))
-                .map(|bytes| bytes.0),
+            kubeconfig: secret.data.kubeconfig.map(|bytes| bytes.0),
         }
     }
 }
@@ -35,10 +57,10 @@ pub struct SecretView {
 }
 
 impl SecretView {
-    pub fn new(name: &str, ended: CancellationToken) -> Arc<Self> {
+    pub fn new(name: &str, unreadable: &UnreadableObjects, ended: CancellationToken) -> Arc<Self> {
         Arc::new(Self {
             name: name.to_owned(),
-            view: View::new("secrets"),
+            view: View::new("secrets", unreadable),
             ended,
         })
     }
@@ -50,7 +72,7 @@ impl SecretView {
         watch_scope: &WatchScope,
     ) -> impl Future<Output = ()> + Send + use<> {
         let named = watcher::Config::default().fields(&format!("metadata.name={}", self.name));
-        let prune = |secret: Secret| Some(KubeconfigSecret::from(secret));
+        let prune = |secret: PrunedSecret| Some(KubeconfigSecret::from(secret));
         Arc::clone(&self.view).run(
             watch_scope.namespaced(client),
             named,
@@ -87,8 +109,8 @@ impl Secrets for ShootSecret {
 
     async fn reread(&self) -> Result<Arc<KubeconfigSecret>, Cause> {
         let SecretView { name, .. } = &*self.view()?;
-        let api: Api<Secret> = Api::namespaced(self.seed.client.clone(), &self.namespace);
-        match api.get_opt(name).await {
+        let api: Api<PrunedSecret> = Api::namespaced(self.seed.client.clone(), &self.namespace);
+        match objects::get(&api, name).await {
             Ok(Some(secret)) => Ok(Arc::new(KubeconfigSecret::from(secret))),
             Ok(None) => Err(Cause::NoSecret),
             Err(error) => {

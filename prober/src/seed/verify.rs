@@ -4,14 +4,14 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use k8s_openapi::api::core::v1::Namespace;
+use common::objects::{self, UnreadableObject};
 use kube::api::ListParams;
-use kube::core::DeserializeGuard;
 use kube::{Api, ResourceExt};
 use prober_core::config::Config;
 use prober_core::options::{Overrides, ResolvedOptions};
 use prober_core::shoot::Verified;
 
+use super::namespace::PrunedNamespace;
 use super::{ClusterState, GARDEN, Seed, within};
 use crate::gardener::{Cluster, Machine};
 
@@ -25,17 +25,12 @@ impl Seed {
     /// protection.
     pub async fn verify(&self, config: &Config, namespace: &str, uid: &str) -> Option<Verified> {
         let _permit = self.verifications.acquire().await.ok()?;
-        let (clusters, namespaces) = (
-            Api::<Cluster>::all(self.client.clone()),
-            Api::<Namespace>::all(self.client.clone()),
-        );
-        let machines = Api::<DeserializeGuard<Machine>>::namespaced(self.client.clone(), namespace);
-        let all = ListParams::default();
+        let namespaces = Api::<PrunedNamespace>::all(self.client.clone());
         let (cluster, own, garden, machines) = tokio::try_join!(
-            within(LIMIT, clusters.get(namespace)),
-            within(LIMIT, namespaces.get_opt(namespace)),
-            within(LIMIT, namespaces.get_opt(GARDEN)),
-            within(LIMIT, machines.list(&all)),
+            within(LIMIT, self.read_cluster(namespace)),
+            within(LIMIT, objects::get(&namespaces, namespace)),
+            within(LIMIT, objects::get(&namespaces, GARDEN)),
+            within(LIMIT, self.list_machines(namespace)),
         )
         .inspect_err(|why| {
             tracing::warn!(
@@ -45,10 +40,6 @@ impl Seed {
             )
         })
         .ok()?;
-        let machines = machines
-            .items
-            .iter()
-            .map(|machine| machine.0.as_ref().ok().and_then(Machine::usable_node));
         let [own, garden] =
             [own, garden].map(|namespace| Some(Overrides::of(namespace?.annotations())));
         let options = ResolvedOptions::resolve(config, garden.as_ref(), own.as_ref());
@@ -56,7 +47,27 @@ impl Seed {
             is_ours: ClusterState::from(cluster).wants_probe(uid),
             is_paused: options.pause.value,
             standby_protects: options.standby_protects.value,
-            machines: Arc::new(machines.collect()),
+            machines: Arc::new(machines.iter().map(Option::as_deref).collect()),
         })
+    }
+
+    async fn read_cluster(&self, namespace: &str) -> kube::Result<Cluster> {
+        let api = Api::<Cluster>::all(self.client.clone());
+        let cluster = objects::get(&api, namespace).await?;
+        cluster.ok_or_else(|| kube::Error::Service("there is no such Cluster".into()))
+    }
+
+    /// The node that each Machine backs, if any.
+    async fn list_machines(&self, namespace: &str) -> kube::Result<Vec<Option<String>>> {
+        let api = Api::<Machine>::namespaced(self.client.clone(), namespace);
+        let mut machines = Vec::new();
+        let keep = |machine: Result<Machine, UnreadableObject>| -> kube::Result<()> {
+            let machine = machine.ok();
+            let node = machine.as_ref().and_then(Machine::usable_node);
+            machines.push(node.map(str::to_owned));
+            Ok(())
+        };
+        objects::list(&api, &ListParams::default(), keep).await?;
+        Ok(machines)
     }
 }

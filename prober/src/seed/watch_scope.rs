@@ -1,10 +1,11 @@
 //! Which shoots are watched: all of them, or a single one.
 
-use kube::api::DynamicObject;
-use kube::core::{DeserializeGuard, NamespaceResourceScope};
+use kube::core::NamespaceResourceScope;
 use kube::discovery::ApiResource;
 use kube::runtime::watcher;
 use kube::{Api, Client, Resource};
+
+use super::dependent::ScalableObject;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum WatchScope {
@@ -15,7 +16,7 @@ pub enum WatchScope {
 }
 
 impl WatchScope {
-    pub fn namespaced<K>(&self, client: Client) -> Api<DeserializeGuard<K>>
+    pub fn namespaced<K>(&self, client: Client) -> Api<K>
     where
         K: Resource<DynamicType = (), Scope = NamespaceResourceScope>,
     {
@@ -25,11 +26,7 @@ impl WatchScope {
         }
     }
 
-    pub(crate) fn dynamic(
-        &self,
-        client: Client,
-        kind: &ApiResource,
-    ) -> Api<DeserializeGuard<DynamicObject>> {
+    pub(crate) fn dynamic(&self, client: Client, kind: &ApiResource) -> Api<ScalableObject> {
         match self {
             Self::Seed | Self::Unprobed => Api::all_with(client, kind),
             Self::Shoot(namespace) => Api::namespaced_with(client, namespace, kind),

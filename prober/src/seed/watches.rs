@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use common::view::Key;
-use k8s_openapi::api::core::v1::Namespace;
 use kube::runtime::watcher;
 use kube::{Api, ResourceExt};
 use prober_core::config::{Config, Dependent};
@@ -14,6 +13,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::cluster::ClusterState;
 use super::dependent::DependentView;
+use super::namespace::PrunedNamespace;
 use super::secret::SecretView;
 use super::watch_scope::WatchScope;
 use super::{Named, Seed};
@@ -66,7 +66,7 @@ impl Seed {
             ended.clone(),
         ));
         let known = Arc::clone(&self.namespaces);
-        let overrides = move |namespace: Namespace| {
+        let overrides = move |namespace: PrunedNamespace| {
             let (name, overrides) = (namespace.name_any(), Overrides::of(namespace.annotations()));
             let before = known.get("", &name).unwrap_or_default();
             let refused = overrides.refused.iter();
@@ -117,7 +117,7 @@ impl Seed {
         if self.watch_scope != WatchScope::Unprobed
             && !named.secrets.as_ref().is_some_and(is_watched)
         {
-            let secrets = SecretView::new(secret, ended.child_token());
+            let secrets = SecretView::new(secret, &self.unreadable, ended.child_token());
             tasks.spawn(secrets.run(self.client.clone(), &self.watch_scope));
             if let Some(before) = named.secrets.replace(secrets) {
                 before.ended.cancel();
@@ -131,7 +131,8 @@ impl Seed {
         let dropped: Vec<_> = dependents.extract_if(.., |view| !is_named(view)).collect();
         for Dependent { resource, .. } in &config.dependents {
             if !dependents.iter().any(|view| view.resource == *resource) {
-                let view = DependentView::new(resource.clone(), ended.child_token());
+                let view =
+                    DependentView::new(resource.clone(), &self.unreadable, ended.child_token());
                 tasks.spawn(Arc::clone(&view).run(
                     self.client.clone(),
                     self.watch_scope.clone(),

@@ -7,12 +7,11 @@ use std::time::Duration;
 use common::backoff::Backoff;
 use common::view::{Key, key_of};
 use kube::Client;
-use kube::api::DynamicObject;
 use prober_core::replicas::Observed;
 use tokio::sync::{Semaphore, mpsc, watch};
 use tokio_util::task::AbortOnDropHandle;
 
-use super::ScalableKind;
+use super::{ScalableKind, ScalableObject};
 use crate::seed::within;
 
 /// The limit of a try, and the waits after the first ones.
@@ -69,7 +68,7 @@ impl ScaleReader {
     /// answer.
     pub fn begin(
         self: &Arc<Self>,
-        object: DynamicObject,
+        object: ScalableObject,
         before: Option<Arc<Observed>>,
     ) -> ScaleReading {
         let is_same = |before: &Arc<Observed>| object.metadata.uid.as_ref() == Some(&before.uid);
@@ -84,7 +83,7 @@ impl ScaleReader {
         }
     }
 
-    async fn read(self: Arc<Self>, object: DynamicObject, latest: watch::Sender<Latest>) {
+    async fn read(self: Arc<Self>, object: ScalableObject, latest: watch::Sender<Latest>) {
         let key = key_of(&object);
         let mut backoff = Backoff::jittered(FIRST_WAIT, MAX_WAIT);
         loop {
