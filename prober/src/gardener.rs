@@ -3,24 +3,21 @@
 
 pub(crate) mod object;
 
-use chrono::TimeDelta;
-use common_core::duration::{GoDuration, GoDurationError};
+use chrono::{DateTime, TimeDelta, Utc};
+use common::objects::{apart, identity, if_readable, metadata};
+use common_core::duration::GoDuration;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use prober_core::gardener::{GardenerShoot, LastOperation, Worker};
-use serde::de::DeserializeOwned;
+use prober_core::gardener::{GardenerShoot, LastOperation, OperationState, OperationType, Worker};
+use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
-use serde_json::{Map, Value};
 
-use self::object::object_or_default;
-
-/// The most characters of an error that are kept: serde repeats a value of the wrong type in full,
-/// whatever its length.
-const SHOWN_OF_ERROR: usize = 200;
+use self::object::{JsonObject, object_or_default};
 
 /// `extensions.gardener.cloud/v1alpha1` Cluster: one per shoot; its name is the shoot's namespace
 /// on the seed.
 #[derive(Clone, Debug, Deserialize)]
 pub struct Cluster {
+    #[serde(deserialize_with = "identity")]
     pub metadata: ObjectMeta,
     #[serde(default)]
     pub spec: ClusterSpec,
@@ -37,113 +34,236 @@ pub struct ClusterSpec {
 }
 
 /// The name and UID of a Seed.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(default)]
 pub struct SeedRef {
+    #[serde(deserialize_with = "text_if_any")]
     pub name: Option<String>,
+    #[serde(deserialize_with = "text_if_any")]
     pub uid: Option<String>,
 }
 
 fn embedded_shoot<'de, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<Option<Result<GardenerShoot, String>>, D::Error> {
-    let raw = Option::<Value>::deserialize(deserializer)?;
-    Ok(raw.map(|raw| shoot(&raw).map_err(|error| error.chars().take(SHOWN_OF_ERROR).collect())))
+    let shoot: Result<Option<JsonObject<ShootObject>>, String> = apart(deserializer)?;
+    let shoot = shoot.map(|shoot| shoot.map(|JsonObject(shoot)| shoot.into()));
+    Ok(shoot.transpose())
 }
 
 /// Nothing else of the Seed is read, and one that cannot be understood harms no shoot.
 fn embedded_seed<'de, D: Deserializer<'de>>(deserializer: D) -> Result<SeedRef, D::Error> {
-    let seed = Value::deserialize(deserializer)?;
-    let text = |path| {
-        seed.pointer(path)
-            .and_then(Value::as_str)
-            .filter(|text| !text.is_empty())
-            .map(str::to_owned)
+    let JsonObject(SeedObject {
+        metadata: JsonObject(seed),
+    }) = if_readable(deserializer)?;
+    Ok(seed)
+}
+
+/// The Seed as it is embedded in a Cluster.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct SeedObject {
+    #[serde(deserialize_with = "if_readable")]
+    metadata: JsonObject<SeedRef>,
+}
+
+fn text_if_any<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
+    let text: Option<String> = if_readable(deserializer)?;
+    Ok(text.filter(|text| !text.is_empty()))
+}
+
+/// A `core.gardener.cloud/v1beta1` Shoot as it is embedded in a Cluster. A null is an absence
+/// everywhere, as in Go.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct ShootObject {
+    #[serde(rename = "apiVersion")]
+    _api_version: Option<String>,
+    #[serde(rename = "kind")]
+    _kind: Option<String>,
+    #[serde(deserialize_with = "object_or_default")]
+    metadata: ShootMetadata,
+    #[serde(deserialize_with = "object_or_default")]
+    spec: ShootSpec,
+    #[serde(deserialize_with = "object_or_default")]
+    status: ObservedShoot,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct ShootMetadata {
+    deletion_timestamp: Option<DateTime<Utc>>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct ShootSpec {
+    #[serde(deserialize_with = "object_or_default")]
+    hibernation: Hibernation,
+    #[serde(deserialize_with = "object_or_default")]
+    kubernetes: KubernetesSpec,
+    #[serde(deserialize_with = "object_or_default")]
+    provider: Provider,
+    seed_name: Option<String>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Hibernation {
+    enabled: Option<bool>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct KubernetesSpec {
+    #[serde(deserialize_with = "object_or_default")]
+    kube_controller_manager: ControllerManagerSpec,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct ControllerManagerSpec {
+    #[serde(deserialize_with = "positive_duration")]
+    node_monitor_grace_period: Option<TimeDelta>,
+}
+
+fn positive_duration<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Option<TimeDelta>, D::Error> {
+    let Some(text) = Option::<String>::deserialize(deserializer)? else {
+        return Ok(None);
     };
-    Ok(SeedRef {
-        name: text("/metadata/name"),
-        uid: text("/metadata/uid"),
-    })
+    let duration: GoDuration = text.parse().map_err(D::Error::custom)?;
+    match duration.as_nanos() {
+        ..=0 => Err(D::Error::custom(format!("{text:?} is not positive"))),
+        nanos => Ok(Some(TimeDelta::nanoseconds(nanos))),
+    }
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Provider {
+    workers: Option<Vec<Option<JsonObject<WorkerSpec>>>>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct WorkerSpec {
+    name: Option<String>,
+    #[serde(deserialize_with = "object_or_default")]
+    machine_controller_manager: MachineControllerManagerSpec,
+    control_plane: Option<JsonObject<WorkerControlPlane>>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct MachineControllerManagerSpec {
+    node_conditions: Option<Vec<Option<String>>>,
+}
+
+/// Nothing of it is read.
+#[derive(Deserialize)]
+struct WorkerControlPlane {}
+
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct ObservedShoot {
+    seed_name: Option<String>,
+    hibernated: Option<bool>,
+    last_operation: Option<JsonObject<OperationObject>>,
+    #[serde(rename = "advertisedAddresses", deserialize_with = "internal_domain")]
+    internal_domain: Option<String>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct OperationObject {
+    #[serde(rename = "type")]
+    kind: Option<OperationType>,
+    state: Option<OperationState>,
+    last_update_time: Option<DateTime<Utc>>,
+}
+
+#[derive(Default, Deserialize)]
+struct AdvertisedAddress {
+    name: String,
+    url: String,
 }
 
 /// The domain of the address that is called `internal`, without its scheme and `api.`. Nothing else
 /// of the addresses is read, and what cannot be understood harms no shoot.
-fn internal_domain(addresses: &Value) -> Option<String> {
-    let internal = addresses
-        .as_array()?
-        .iter()
-        .find(|address| address["name"] == "internal")?;
-    let host = internal["url"]
-        .as_str()?
-        .strip_prefix("https://")?
-        .trim_end_matches('/');
-    host.strip_prefix("api.")
-        .filter(|domain| !domain.is_empty())
-        .map(str::to_owned)
+fn internal_domain<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
+    let addresses: Vec<ReadableAddress> = if_readable(deserializer)?;
+    let mut addresses = addresses
+        .into_iter()
+        .map(|ReadableAddress(address)| address.0);
+    let internal = addresses.find(|address| address.name == "internal");
+    Ok(internal.and_then(|internal| {
+        let host = internal.url.strip_prefix("https://")?.trim_end_matches('/');
+        let domain = host.strip_prefix("api.")?;
+        (!domain.is_empty()).then(|| domain.to_owned())
+    }))
 }
 
-/// Reads a `core.gardener.cloud/v1beta1` Shoot, or says why it cannot be understood.
-fn shoot(shoot: &Value) -> Result<GardenerShoot, String> {
-    for text in ["apiVersion", "kind"] {
-        at::<String>(shoot, text)?;
+#[derive(Deserialize)]
+#[serde(transparent)]
+struct ReadableAddress(#[serde(deserialize_with = "if_readable")] JsonObject<AdvertisedAddress>);
+
+impl From<ShootObject> for GardenerShoot {
+    fn from(shoot: ShootObject) -> Self {
+        let ShootObject {
+            metadata,
+            spec,
+            status,
+            ..
+        } = shoot;
+        let controller_manager = spec.kubernetes.kube_controller_manager;
+        let workers = spec.provider.workers.unwrap_or_default().into_iter();
+        Self {
+            deletion_timestamp: metadata.deletion_timestamp,
+            hibernation_enabled: spec.hibernation.enabled.unwrap_or_default(),
+            node_monitor_grace: controller_manager.node_monitor_grace_period,
+            // As Go reads it, a null among the pools is one with nothing set.
+            workers: workers
+                .map(|worker| worker.unwrap_or_default().0.into())
+                .collect(),
+            spec_seed_name: spec.seed_name,
+            status_seed_name: status.seed_name,
+            is_hibernated: status.hibernated.unwrap_or_default(),
+            last_operation: status
+                .last_operation
+                .map(|JsonObject(operation)| operation.into()),
+            internal_domain: status.internal_domain,
+        }
     }
-    let grace: Option<String> = at(
-        shoot,
-        "spec.kubernetes.kubeControllerManager.nodeMonitorGracePeriod",
-    )?;
-    let workers: Vec<Value> = at(shoot, "spec.provider.workers")?;
-    let operation: Option<Value> = at(shoot, "status.lastOperation")?;
-    Ok(GardenerShoot {
-        deletion_timestamp: at(shoot, "metadata.deletionTimestamp")?,
-        hibernation_enabled: at(shoot, "spec.hibernation.enabled")?,
-        node_monitor_grace: grace.map(|text| positive_duration(&text)).transpose()?,
-        workers: workers.iter().map(worker).collect::<Result<_, _>>()?,
-        spec_seed_name: at(shoot, "spec.seedName")?,
-        status_seed_name: at(shoot, "status.seedName")?,
-        is_hibernated: at(shoot, "status.hibernated")?,
-        last_operation: operation.as_ref().map(last_operation).transpose()?,
-        internal_domain: internal_domain(&at(shoot, "status.advertisedAddresses")?),
-    })
 }
 
-/// The value at a path; the default if it, or an object on the way to it, is absent or null. These
-/// are read one by one because a struct that derives `Deserialize` would also take an array, its
-/// items for its fields in order.
-fn at<T: Default + DeserializeOwned>(mut value: &Value, path: &str) -> Result<T, String> {
-    for name in path.split('.') {
-        value = match value {
-            Value::Null => break,
-            Value::Object(fields) => fields.get(name).unwrap_or(&Value::Null),
-            _ => return Err(format!("{path}: {name} is not a field of an object")),
-        };
+impl From<WorkerSpec> for Worker {
+    fn from(worker: WorkerSpec) -> Self {
+        let conditions = worker.machine_controller_manager.node_conditions;
+        let conditions = conditions.unwrap_or_default().into_iter();
+        Self {
+            name: worker.name.unwrap_or_default(),
+            node_conditions: conditions.map(Option::unwrap_or_default).collect(),
+            hosts_control_plane: worker.control_plane.is_some(),
+        }
     }
-    let read = Option::deserialize(value).map_err(|error| format!("{path}: {error}"))?;
-    Ok(read.unwrap_or_default())
 }
 
-/// Like Go, takes a null pool for one with nothing set, and a null condition for an empty text.
-fn worker(worker: &Value) -> Result<Worker, String> {
-    let conditions: Vec<Option<String>> = at(worker, "machineControllerManager.nodeConditions")?;
-    Ok(Worker {
-        name: at(worker, "name")?,
-        node_conditions: conditions
-            .into_iter()
-            .map(Option::unwrap_or_default)
-            .collect(),
-        hosts_control_plane: at::<Option<Map<_, _>>>(worker, "controlPlane")?.is_some(),
-    })
-}
-
-fn last_operation(operation: &Value) -> Result<LastOperation, String> {
-    Ok(LastOperation {
-        kind: at(operation, "type")?,
-        state: at(operation, "state")?,
-        last_update_time: at(operation, "lastUpdateTime")?,
-    })
+impl From<OperationObject> for LastOperation {
+    fn from(operation: OperationObject) -> Self {
+        Self {
+            kind: operation.kind.unwrap_or_default(),
+            state: operation.state.unwrap_or_default(),
+            last_update_time: operation.last_update_time,
+        }
+    }
 }
 
 /// `machine.sapcloud.io/v1alpha1` Machine: what backs a node.
 #[derive(Clone, Debug, Deserialize)]
 pub struct Machine {
+    #[serde(deserialize_with = "metadata")]
     pub metadata: ObjectMeta,
     #[serde(default, deserialize_with = "object_or_default")]
     pub status: MachineStatus,
@@ -175,16 +295,6 @@ impl Machine {
             .get("node")
             .filter(|_| !gone)
             .map(String::as_str)
-    }
-}
-
-fn positive_duration(text: &str) -> Result<TimeDelta, String> {
-    let duration: GoDuration = text
-        .parse()
-        .map_err(|error: GoDurationError| format!("nodeMonitorGracePeriod: {error}"))?;
-    match duration.as_nanos() {
-        ..=0 => Err(format!("nodeMonitorGracePeriod: {text:?} is not positive")),
-        nanos => Ok(TimeDelta::nanoseconds(nanos)),
     }
 }
 

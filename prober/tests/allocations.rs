@@ -7,10 +7,27 @@ mod probing;
 #[path = "../benches/work.rs"]
 mod work;
 
+use std::convert::Infallible;
+use std::sync::Arc;
+
 use allocation_counter::{AllocationInfo, measure};
+use bytes::Bytes;
+use common::metrics::UnreadableObjects;
+use common::view::View;
+use futures::stream;
+use http::{Request, Response};
+use http_body_util::StreamBody;
+use hyper::body::Frame;
+use kube::client::Body;
+use kube::runtime::watcher;
+use kube::{Api, Client};
+use prober::gardener::Cluster;
+use prober::seed::ClusterState;
 use probing::ProbeBench;
 use work::SteadyShoot;
 
+/// What hyper reads of a connection at once.
+const PIECE: usize = 16 << 10;
 /// 5,000 nodes in their steady state.
 const LARGE: usize = 5_000;
 
@@ -53,4 +70,77 @@ fn a_healthy_probe_over_tls_allocates_no_more_for_more_nodes() {
     // version), all else is hyper's and rustls'.
     assert!(few.count_total <= 45, "{few:?}");
     assert!(many.count_total <= few.count_total + 10, "{few:?} {many:?}");
+}
+
+/// A Cluster of this size, most of it many small maps that nobody reads.
+fn cluster_of_small_maps(size: usize) -> String {
+    let many = vec![r#"{"a":{"b":{}}}"#; size / 15].join(",");
+    format!(
+        r#"{{"apiVersion":"extensions.gardener.cloud/v1alpha1","kind":"Cluster","metadata":{{"name":"shoot--p--s","resourceVersion":"2"}},"spec":{{"shoot":{{"spec":{{"provider":{{"workers":[{{"name":"w","providerConfig":[{many}]}}]}}}}}}}}}}"#
+    )
+}
+
+/// A client that is answered so, whatever it asks for, and then no more.
+fn answering(answers: Vec<Bytes>) -> Client {
+    let mut answers = answers.into_iter();
+    let answer = move |_: Request<Body>| {
+        let answer = answers.next();
+        async move {
+            let Some(mut body) = answer else {
+                return std::future::pending().await;
+            };
+            let pieces = std::iter::from_fn(move || {
+                let piece = body.split_to(body.len().min(PIECE));
+                (!piece.is_empty()).then(|| Ok::<_, Infallible>(Frame::data(piece)))
+            });
+            let body = StreamBody::new(stream::iter(pieces));
+            Ok::<_, Infallible>(Response::new(body))
+        }
+    };
+    Client::new(tower::service_fn(answer), "default")
+}
+
+#[test]
+fn a_cluster_of_many_small_maps_takes_twice_its_size_at_most_while_it_is_read() {
+    for size in [1_400_000, 10_000_000] {
+        let cluster = cluster_of_small_maps(size);
+        let list = format!(
+            r#"{{"kind":"ClusterList","metadata":{{"resourceVersion":"1"}},"items":[{cluster}]}}"#
+        );
+        let event = format!("{{\"type\":\"MODIFIED\",\"object\":{cluster}}}\n");
+        let answers = vec![Bytes::from(list), Bytes::from(event)];
+        // These stay, so that what is freed was allocated here.
+        let _bodies = answers.clone();
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .expect("a runtime");
+        let info = measure(|| {
+            runtime.block_on(async {
+                let (sender, mut changes) = tokio::sync::mpsc::channel(8);
+                let view = View::new("clusters", &UnreadableObjects::default());
+                let work = Arc::clone(&view).run(
+                    Api::all(answering(answers)),
+                    watcher::Config::default(),
+                    |cluster: Cluster| Some(ClusterState::from(cluster)),
+                    Some(sender),
+                    tokio_util::sync::CancellationToken::new(),
+                );
+                let seen = async {
+                    for _ in 0..2 {
+                        changes.recv().await.expect("a change");
+                    }
+                };
+                tokio::select! {
+                    () = work => unreachable!("it is not cancelled"),
+                    () = seen => {}
+                }
+                assert!(view.get("", "shoot--p--s").is_some());
+            });
+        });
+        // Beside it there are the runtime, a block that is not full, and what is kept.
+        let most = 2 * cluster.len() as u64 + (64 << 10);
+        assert!(info.bytes_max <= most, "{info:?}");
+        assert!(info.bytes_current < 64 << 10, "{info:?}");
+    }
 }

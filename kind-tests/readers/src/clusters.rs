@@ -8,7 +8,7 @@ use common_core::duration::GoDuration;
 use prober::gardener::{Cluster, Machine};
 use prober_core::gardener::GardenerShoot;
 use prober_core::lifecycle::{Lifecycle, lifecycle, settings};
-use serde_json::{Map, Value, from_value, json};
+use serde_json::{Map, Value, from_str, json};
 use testbed::objects::items;
 
 use crate::durations::{self, nanos};
@@ -86,10 +86,8 @@ impl ReaderInput for Raw {
     fn check(&self) -> Result<()> {
         let raw = &self.0;
         // Whether these are read or refused is no matter here; that they can be, is.
-        let _ = (
-            from_value::<Cluster>(raw.clone()),
-            from_value::<Machine>(raw.clone()),
-        );
+        let text = raw.to_string();
+        let _ = (from_str::<Cluster>(&text), from_str::<Machine>(&text));
         // Whatever is embedded as a Seed harms no shoot either.
         let odd = cluster(json!({"seed": raw, "shoot": {}}))?;
         ensure!(
@@ -128,7 +126,7 @@ impl ReaderInput for Raw {
 
 fn cluster(spec: Value) -> Result<Cluster> {
     let cluster = json!({"metadata": {"name": "shoot--a--b"}, "spec": spec});
-    Ok(from_value(cluster)?)
+    Ok(from_str(&cluster.to_string())?)
 }
 
 /// Whether what becomes of a shoot follows from its fields.

@@ -92,6 +92,12 @@ pub fn cluster(namespace: &str, grace: Option<&str>) -> Value {
         "spec": {"shoot": shoot, "seed": {}, "cloudProfile": {}}})
 }
 
+/// Puts something into a Cluster that nobody reads, deeper than parsers that build a tree follow.
+pub fn nest_deeply(cluster: &mut Value) {
+    let nested = (0..150).fold(json!("the end"), |inner, _| json!({ "a": inner }));
+    cluster["spec"]["shoot"]["spec"]["provider"]["workers"][0]["providerConfig"] = nested;
+}
+
 /// The Secret with a shoot's kubeconfig.
 pub fn probe_secret(namespace: &str, kubeconfig: &str) -> Value {
     json!({"apiVersion": "v1", "kind": "Secret", "type": "Opaque", "metadata": {"name": PROBE_SECRET, "namespace": namespace},

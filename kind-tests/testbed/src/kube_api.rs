@@ -10,6 +10,7 @@ use http::{Method, Request};
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::core::{Status, WatchEvent};
 use kube::{Client, Config};
+use serde::de::{DeserializeOwned, IgnoredAny};
 use serde_json::{Value, json};
 use tokio::time::{sleep, timeout};
 
@@ -54,7 +55,7 @@ async fn answered<T>(answer: impl Future<Output = kube::Result<T>>) -> Result<T>
 }
 
 /// None where the API server refuses in this way.
-fn unless(answer: Result<Value>, refused: impl Fn(&Status) -> bool) -> Result<Option<Value>> {
+fn unless<T>(answer: Result<T>, refused: impl Fn(&Status) -> bool) -> Result<Option<T>> {
     match answer {
         Err(error) if matches!(error.downcast_ref(), Some(kube::Error::Api(status)) if refused(status)) => {
             Ok(None)
@@ -94,13 +95,13 @@ impl KubeApi {
         }
     }
 
-    async fn send(
+    async fn send<T: DeserializeOwned>(
         &self,
         method: Method,
         path: &str,
         content_type: &str,
         body: Option<&Value>,
-    ) -> Result<Value> {
+    ) -> Result<T> {
         let context = format!("{method} {path}");
         let mut request = Request::builder()
             .method(method)
@@ -151,9 +152,10 @@ impl KubeApi {
 
     /// Creates an object; one that is there already stays as it is.
     pub async fn create(&self, object: &Value) -> Result<()> {
-        let created = self.post(&collection(object)?, object).await;
+        let path = collection(object)?;
+        let created = self.send(Method::POST, &path, JSON, Some(object)).await;
         unless(created, Status::is_already_exists)
-            .map(drop)
+            .map(|_: Option<IgnoredAny>| ())
             .with_context(|| name(object).to_owned())
     }
 
@@ -197,14 +199,14 @@ impl KubeApi {
         let content_type = format!("application/{form}+json");
         self.send(Method::PATCH, path, &content_type, Some(patch))
             .await
-            .map(drop)
+            .map(|_: IgnoredAny| ())
     }
 
     /// Deletes an object or a collection; one that is not there is fine.
     pub async fn delete(&self, path: &str) -> Result<()> {
         let options = json!({"gracePeriodSeconds": 0, "propagationPolicy": "Background"});
         let deleted = self.send(Method::DELETE, path, JSON, Some(&options)).await;
-        unless(deleted, Status::is_not_found).map(drop)
+        unless(deleted, Status::is_not_found).map(|_: Option<IgnoredAny>| ())
     }
 
     /// Follows a collection until an error or the caller's end: first what is there, then every

@@ -1,15 +1,19 @@
 mod lifecycle;
 
 use prober_core::gardener::{OperationState, OperationType};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::*;
 
+/// As it comes from an API server.
+fn read(cluster: Value) -> Cluster {
+    serde_json::from_str(&cluster.to_string()).expect("a Cluster")
+}
+
 fn cluster(shoot: Value) -> Cluster {
-    serde_json::from_value(
+    read(
         json!({"metadata": {"name": "shoot--p--s"}, "spec": {"shoot": shoot, "seed": {}, "cloudProfile": {"spec": []}}}),
     )
-    .expect("a Cluster")
 }
 
 fn understood(shoot: Value) -> GardenerShoot {
@@ -32,11 +36,9 @@ fn refused(shoot: Value) -> String {
 fn a_cluster_without_a_shoot_says_so() {
     // D-13, fault 55
     assert!(cluster(Value::Null).spec.shoot.is_none());
-    let cluster: Cluster =
-        serde_json::from_value(json!({"metadata": {}, "spec": {}})).expect("a Cluster");
-    assert!(cluster.spec.shoot.is_none());
-    let cluster: Cluster = serde_json::from_value(json!({"metadata": {}})).expect("a Cluster");
-    assert!(cluster.spec.shoot.is_none());
+    for cluster in [json!({"metadata": {}, "spec": {}}), json!({"metadata": {}})] {
+        assert!(read(cluster).spec.shoot.is_none());
+    }
 }
 
 #[test]
@@ -72,6 +74,37 @@ fn a_wrong_type_harms_the_shoot_and_not_its_cluster() {
     for shoot in wrong {
         assert!(!refused(shoot.clone()).is_empty(), "{shoot}");
     }
+}
+
+#[test]
+fn a_refusal_names_the_field() {
+    let refusal = refused(json!({"spec": {"provider": {"workers": [{}, {"name": 8}]}}}));
+    assert!(
+        refusal.starts_with("spec.provider.workers[1].name: invalid type"),
+        "{refusal}"
+    );
+}
+
+#[test]
+fn a_cluster_is_read_however_deep_that_is_nested_which_nobody_reads() {
+    let cluster = json!({
+        "metadata": {"name": "a", "managedFields": "nested"},
+        "spec": {
+            "shoot": {
+                "spec": {"provider": {"infrastructureConfig": "nested", "workers": [{"name": "w1", "providerConfig": "nested"}]}},
+                "status": {"advertisedAddresses": "nested"},
+            },
+            "seed": {"metadata": {"name": "nested", "uid": "b"}},
+            "cloudProfile": "nested",
+        },
+    });
+    let (begin, end) = (r#"{"f:a":["#, "]}");
+    let nested = [begin.repeat(100_000), end.repeat(100_000)].concat();
+    let text = cluster.to_string().replace(r#""nested""#, &nested);
+    let ClusterSpec { shoot, seed } = serde_json::from_str::<Cluster>(&text).expect("it").spec;
+    let shoot = shoot.expect("a shoot").expect("a readable one");
+    assert_eq!(shoot.workers[0].name, "w1");
+    assert_eq!((seed.name, seed.uid.as_deref()), (None, Some("b")));
 }
 
 #[test]
@@ -175,10 +208,7 @@ fn the_seed_that_the_status_names_is_responsible_and_without_one_that_of_the_spe
 
 #[test]
 fn the_seed_of_a_cluster_is_known_by_its_name_and_harms_no_shoot_whatever_it_is() {
-    let with = |seed: Value| -> Cluster {
-        serde_json::from_value(json!({"metadata": {}, "spec": {"seed": seed, "shoot": {}}}))
-            .expect("a Cluster")
-    };
+    let with = |seed: Value| read(json!({"metadata": {}, "spec": {"seed": seed, "shoot": {}}}));
     assert_eq!(
         with(json!({"metadata": {"name": "a"}, "spec": 5}))
             .spec
@@ -306,10 +336,7 @@ fn the_internal_domain_and_the_seed_are_read_and_what_is_odd_harms_no_shoot() {
     ] {
         assert_eq!(domain(odd.clone()), None, "{odd}");
     }
-    let of = |seed: Value| {
-        serde_json::from_value::<Cluster>(json!({"metadata": {}, "spec": {"seed": seed}}))
-            .expect("a Cluster")
-    };
+    let of = |seed: Value| read(json!({"metadata": {}, "spec": {"seed": seed}}));
     let seed = of(json!({"metadata": {"name": "a", "uid": "b"}})).spec.seed;
     assert_eq!(
         (seed.name.as_deref(), seed.uid.as_deref()),

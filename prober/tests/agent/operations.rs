@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
+use serde_json::json;
 use testbed::PATIENCE;
 use testbed::api::{Fault, When};
 use testbed::gardener;
@@ -198,6 +199,33 @@ async fn a_prober_that_cannot_list_something_it_works_by_shows_that_it_is_blind(
         .until_metric("dwd_seed_known", |known| known >= 1.0)
         .await;
     served.world.probes(1).await;
+    served.world.end().await;
+}
+
+#[tokio::test]
+async fn an_object_that_is_nested_deeply_or_cannot_be_read_harms_no_other() {
+    let world = ProberWorld::new().await;
+    let mut deep = gardener::cluster("shoot--p--deep", None);
+    gardener::nest_deeply(&mut deep);
+    let mut machine = gardener::machine("shoot--p--deep", "broken");
+    machine["status"]["currentStatus"] = json!(8);
+    world.apply(deep.clone());
+    world.apply(machine.clone());
+    let served = Served::serve(world, &[]).await;
+    served.world.probes(2).await;
+    let unreadable = "dwd_unreadable_objects_total{resource=\"machines\"}";
+    served.until_metric(unreadable, |count| count == 1.0).await;
+    // The same in a watch.
+    deep["metadata"]["labels"] = json!({"a": "b"});
+    machine["metadata"]["labels"] = json!({"a": "b"});
+    served.world.apply(deep);
+    served.world.apply(machine);
+    served.until_metric(unreadable, |count| count == 2.0).await;
+    served.world.nodes.cut_all();
+    let all_held = [held("1"), held("1"), held("1")];
+    served.world.until(all_held).await;
+    let clusters = "dwd_unreadable_objects_total{resource=\"clusters\"}";
+    assert_eq!(served.metric(clusters).await, 0.0);
     served.world.end().await;
 }
 

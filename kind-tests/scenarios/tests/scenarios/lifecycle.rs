@@ -3,10 +3,12 @@
 use std::time::Duration;
 
 use anyhow::Result;
+use testbed::gardener::{cluster, nest_deeply};
+use testbed::objects::path;
 use testbed::shoot::Body;
-use testbed::{ShootCluster, ShootPlan, Testbed, scenario};
+use testbed::{Prober, ProberConfig, ShootCluster, ShootPlan, Testbed, scenario};
 
-use crate::{UP, goes_down, healthy, through_an_outage};
+use crate::{UP, end_alone, goes_down, healthy, through_an_outage};
 
 /// Several probe intervals.
 const LONG: Duration = Duration::from_secs(4);
@@ -81,5 +83,21 @@ fn a_hibernated_shoot_is_left_alone_until_it_has_woken_up() -> Result<()> {
         shoot.change(|body| body.hibernated = false).await?;
         shoot.free_at(&UP).await?;
         shoot.end().await
+    })
+}
+
+#[test]
+fn a_cluster_that_is_nested_deeply_harms_no_other_shoot() -> Result<()> {
+    scenario(async |bed| {
+        let seed = bed.own_seed().await?;
+        let mut deep = cluster("shoot--bed--deep", None);
+        nest_deeply(&mut deep);
+        seed.api().create(&deep).await?;
+        let shoot = ShootCluster::create(bed, &seed, "beside", ShootPlan::default()).await?;
+        let prober = Prober::start(&seed, ProberConfig::default()).await?;
+        shoot.after_probes(2).await?;
+        through_an_outage(&shoot).await?;
+        seed.api().delete(&path(&deep)?).await?;
+        end_alone(shoot, prober).await
     })
 }

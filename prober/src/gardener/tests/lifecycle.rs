@@ -1,11 +1,16 @@
 //! May a shoot be probed, by what its Cluster holds?
 
 use chrono::{DateTime, TimeDelta};
+use prober_core::gardener::GardenerShoot;
 use prober_core::lifecycle::*;
 use prober_core::verdict::PoolConditions;
 use serde_json::{Value, json};
 
-use crate::gardener;
+use super::cluster;
+
+fn shoot_of(shoot: &Value) -> Result<GardenerShoot, String> {
+    cluster(shoot.clone()).spec.shoot.expect("a shoot")
+}
 
 /// A shoot as Gardener embeds it in its Cluster.
 fn shoot(spec: Value, status: Value) -> Value {
@@ -26,7 +31,7 @@ fn of(shoot: &Value) -> Lifecycle {
 
 /// What follows from a Cluster on this seed.
 fn on(seed: &str, shoot: &Value) -> Lifecycle {
-    lifecycle(&gardener::shoot(shoot).expect("a shoot"), Some(seed))
+    lifecycle(&shoot_of(shoot).expect("a shoot"), Some(seed))
 }
 
 /// A shoot that moves from a seed to another, if these differ.
@@ -210,8 +215,7 @@ fn a_shoot_of_another_seed_is_left_alone_whatever_its_last_operation_is() {
 
 #[test]
 fn a_shoot_is_taken_for_ours_while_one_of_the_seeds_is_not_known() {
-    let shoot =
-        gardener::shoot(&moving(after("Reconcile", "Succeeded"), "a", "b")).expect("a shoot");
+    let shoot = shoot_of(&moving(after("Reconcile", "Succeeded"), "a", "b")).expect("a shoot");
     assert!(matches!(lifecycle(&shoot, None), Lifecycle::Probe));
     assert!(
         probes(&after("Reconcile", "Succeeded")),
@@ -273,7 +277,7 @@ fn the_shoots_own_grace_and_conditions_are_its_settings() {
         {"name": "plain"},
     ]);
     let shoot = changed(shoot, "/spec/provider/workers", workers);
-    let settings = settings(&gardener::shoot(&shoot).expect("a shoot"));
+    let settings = settings(&shoot_of(&shoot).expect("a shoot"));
     assert_eq!(settings.node_monitor_grace, Some(TimeDelta::seconds(80)));
     let own = vec!["DiskPressure".to_owned(), "MemoryPressure".to_owned()];
     assert_eq!(
@@ -289,7 +293,7 @@ fn a_shoot_that_waits_has_settings_all_the_same() {
         "/spec/kubernetes",
         json!({"kubeControllerManager": {"nodeMonitorGracePeriod": "50s"}}),
     );
-    let shoot = gardener::shoot(&shoot).expect("a shoot");
+    let shoot = shoot_of(&shoot).expect("a shoot");
     assert_eq!(
         lifecycle(&shoot, None),
         Lifecycle::Wait(WaitReason::NotYetReconciled)
@@ -310,7 +314,7 @@ fn a_shoot_is_in_operation_while_it_is_reconciled_and_some_time_after_any_succes
             Some(ago) => changed(shoot, "/status/lastOperation/lastUpdateTime", updated(ago)),
             None => shoot,
         };
-        let shoot = gardener::shoot(&shoot).expect("a shoot");
+        let shoot = shoot_of(&shoot).expect("a shoot");
         is_in_operation(&shoot, TimeDelta::seconds(30), now)
     };
     for state in ["Processing", "Error", "Pending", "Failed", "Aborted"] {
