@@ -44,6 +44,10 @@ const WATCH_TIMEOUT: u32 = 225;
 /// How often a kind that is absent is listed all the same: often enough that it never counts as
 /// unknown (D-27).
 const ABSENT_WAIT: Duration = Duration::from_secs(30);
+/// The most that a list may hold and the most pages it may come in, whatever the API server says:
+/// Kubernetes is made for up to 150,000 pods, and 50 Clusters come to a page.
+const MAX_LISTED: usize = 200_000;
+const MAX_PAGES: usize = 1_000;
 /// A watch that ends sooner, without an event, did not work, as for client-go ("very short watch").
 const MIN_WATCH: Duration = Duration::from_secs(1);
 
@@ -124,6 +128,10 @@ enum WatchError {
     VeryShortWatch,
     #[error("an answer has no resourceVersion")]
     NoVersion,
+    #[error("a page of the list says that it follows itself")]
+    SamePage,
+    #[error("the list has more than {MAX_LISTED} objects, or {MAX_PAGES} pages")]
+    EndlessList,
     #[error(transparent)]
     Api(#[from] kube::Error),
 }
@@ -298,11 +306,15 @@ where
             ..ListParams::default()
         };
         self.handler.list_begins();
-        let (api, mut listed) = (self.api.clone(), Listed::new());
-        loop {
+        let (api, mut listed, mut count) = (self.api.clone(), Listed::new(), 0);
+        for _ in 0..MAX_PAGES {
             let page = objects::list(&api, &params, |object| {
+                count += 1;
+                if count > MAX_LISTED {
+                    return Err(WatchError::EndlessList);
+                }
                 self.keep(object, &mut listed);
-                Ok::<_, WatchError>(())
+                Ok(())
             });
             let page = timeout(LIST_TIMEOUT, page).await;
             let page = page.map_err(|_| WatchError::ListTimeout)??;
@@ -312,8 +324,12 @@ where
                 self.listed(listed).await;
                 return Ok(version);
             }
+            if next == params.continue_token {
+                return Err(WatchError::SamePage);
+            }
             params.continue_token = next;
         }
+        Err(WatchError::EndlessList)
     }
 
     /// Adds an object of a list to those that are kept.

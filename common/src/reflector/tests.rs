@@ -243,8 +243,9 @@ async fn an_event_that_was_cut_off_is_none_and_one_that_is_no_event_breaks_the_w
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_list_that_is_no_list_is_given_up() {
+async fn a_list_that_is_no_list_or_goes_on_with_itself_is_given_up() {
     for wrong in [
+        page(&[object("a", "1")], "next"),
         (200, json!({"kind": "Status"}).to_string()),
         (
             200,
@@ -262,6 +263,16 @@ async fn a_list_that_is_no_list_is_given_up() {
             [Change::Lost, listed(&[("b", Some("2"))])]
         );
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_list_without_an_end_is_given_up() {
+    let pages = (0..=MAX_PAGES).map(|number| page(&[object("a", "1")], &number.to_string()));
+    let answers = pages.take(MAX_PAGES).chain([list(&[])]).collect();
+    assert_eq!(observed(answers).await.changes, [Change::Lost, listed(&[])]);
+    let many = vec![object("a", "1"); MAX_LISTED + 1];
+    let answers = vec![list(&many), list(&[])];
+    assert_eq!(observed(answers).await.changes, [Change::Lost, listed(&[])]);
 }
 
 #[tokio::test(start_paused = true)]

@@ -574,6 +574,52 @@ async fn a_list_has_as_long_as_an_api_server_takes_for_it() {
         .expect("no panic");
 }
 
+#[tokio::test]
+async fn a_list_that_never_ends_is_given_up_and_begun_again_after_growing_waits() {
+    let server = server(Options::default()).await;
+    let page = json!({"kind": "SecretList", "apiVersion": "v1", "metadata": {"resourceVersion": "7", "continue": "again"}, "items": []});
+    let answer = Fault::Answer {
+        code: 200,
+        headers: vec![],
+        body: page.to_string().into(),
+    };
+    let endless = server.faults().add(When::verb("list", "secrets"), answer);
+    let api: Api<Secret> = Api::all(client(&server.kubeconfig(TOKEN)).await);
+    let (view, cancelled) = (
+        View::new("secrets", &UnreadableObjects::default()),
+        CancellationToken::new(),
+    );
+    let work = Arc::clone(&view).run(
+        api,
+        watcher::Config::default(),
+        |_: Secret| Some(()),
+        None,
+        cancelled.clone(),
+    );
+    let begin = Instant::now();
+    let task = tokio::spawn(work);
+    // Each time the first page, and the one that says that it follows itself.
+    timeout(PATIENCE, server.faults().met(endless, 8))
+        .await
+        .expect("it is tried again");
+    // 0.1, 0.2 and 0.4 s, and jitter.
+    assert!(
+        begin.elapsed() >= Duration::from_millis(700),
+        "{:?}",
+        begin.elapsed()
+    );
+    assert!(!view.is_known());
+    server.faults().clear();
+    timeout(PATIENCE, view.live())
+        .await
+        .expect("it is known at last");
+    cancelled.cancel();
+    timeout(PATIENCE, task)
+        .await
+        .expect("it ends")
+        .expect("no panic");
+}
+
 /// What an API server answers whose groups are these.
 fn groups(names: &[&str]) -> Fault {
     let groups = names
