@@ -8,15 +8,14 @@
 )]
 
 use bytes::Bytes;
-use chrono::{DateTime, SecondsFormat, TimeDelta, Utc};
-use serde_json::{Value, json};
+use chrono::{DateTime, TimeDelta, Utc};
+use serde_json::json;
 pub use testbed::api::full_size::node_name as name;
-pub use testbed::api::protobuf::wire::MEDIA_TYPE as PROTOBUF;
 use testbed::api::protobuf::wire::{envelope, message, number, push, text, time};
 use testbed::api::{full_size, protobuf};
 
-/// The content type of the other form.
-pub const JSON: &str = "application/json";
+/// Go's HTTP server sends what is written to it in chunks of its buffer's size.
+pub const CHUNK: usize = 2048;
 
 const VERSION: &str = "1234567";
 
@@ -53,27 +52,13 @@ pub fn nodes(count: usize) -> Vec<Bytes> {
     (0..count).map(|at| node(at).into()).collect()
 }
 
-/// A LeaseList in protobuf.
-pub fn leases_protobuf(count: usize, read: DateTime<Utc>) -> Vec<u8> {
+/// A LeaseList.
+pub fn lease_list(count: usize, read: DateTime<Utc>) -> Vec<u8> {
     list("coordination.k8s.io/v1", "LeaseList", &leases(count, read))
 }
 
-/// A LeaseList in JSON.
-pub fn leases_json(count: usize, read: DateTime<Utc>) -> Vec<u8> {
-    let lease = |at| {
-        let mut lease: Value = full_size::lease(at);
-        lease["spec"]["renewTime"] = renewed(at, count, read)
-            .to_rfc3339_opts(SecondsFormat::Micros, true)
-            .into();
-        lease
-    };
-    let list = json!({"kind": "LeaseList", "apiVersion": "coordination.k8s.io/v1", "metadata": {"resourceVersion": VERSION},
-        "items": (0..count).map(lease).collect::<Vec<_>>()});
-    list.to_string().into_bytes()
-}
-
-/// A NodeList page in protobuf.
-pub fn nodes_protobuf(count: usize) -> Vec<u8> {
+/// A page of a NodeList.
+pub fn node_list(count: usize) -> Vec<u8> {
     list("v1", "NodeList", &nodes(count))
 }
 

@@ -22,9 +22,6 @@ use tokio::runtime::{Builder, Runtime};
 use super::bodies;
 use super::work::GRACE;
 
-/// Go's HTTP server sends what is written to it in chunks of its buffer's size.
-const CHUNK: usize = 2048;
-
 /// One client in its steady state: connected, all leases known.
 pub struct ProbeBench {
     runtime: Runtime,
@@ -60,7 +57,7 @@ impl ProbeBench {
             .build()
             .expect("a runtime");
         let options = Options {
-            chunk: Some(CHUNK),
+            chunk: Some(bodies::CHUNK),
             requests_kept: 1,
             ..Options::default()
         };

@@ -10,7 +10,7 @@ use std::hint::black_box;
 use std::sync::Arc;
 
 use chrono::{DateTime, TimeDelta};
-use prober::shoot_client::wire::{NodeList, read_page};
+use prober::shoot_client::wire::{ItemList, ListReader, ListRoom, NodeList, ReadBody};
 use prober_core::judgement::{Finding, Judge, Rules};
 use prober_core::lease::{Grace, LeaseList};
 use prober_core::moment::{Moment, RequestTimes};
@@ -48,8 +48,8 @@ fn times(seconds: i64) -> RequestTimes {
 pub struct SteadyShoot {
     pub judge: Judge,
     pub nodes: Vec<NodeRecord>,
-    pub protobuf: Vec<u8>,
-    pub json: Vec<u8>,
+    pub leases: Vec<u8>,
+    pub count: usize,
     pub times: RequestTimes,
 }
 
@@ -65,18 +65,19 @@ impl SteadyShoot {
             observe(
                 &mut judge,
                 times,
-                &bodies::leases_protobuf(count, times.wall),
+                &bodies::lease_list(count, times.wall),
+                count,
             );
         }
         let times = times(40);
-        let nodes = decode_nodes(&bodies::nodes_protobuf(count));
-        let protobuf = bodies::leases_protobuf(count, times.wall);
-        observe(&mut judge, times, &protobuf);
+        let nodes = decode::<NodeList>(&bodies::node_list(count), 0).nodes;
+        let leases = bodies::lease_list(count, times.wall);
+        observe(&mut judge, times, &leases, count);
         Self {
             judge,
             nodes,
-            protobuf,
-            json: bodies::leases_json(count, times.wall),
+            leases,
+            count,
             times,
         }
     }
@@ -88,23 +89,20 @@ impl SteadyShoot {
     }
 }
 
-/// Decodes a list of leases.
-pub fn decode(content_type: &str, body: &[u8]) -> LeaseList {
-    let mut leases = LeaseList::default();
-    read_page(content_type, body, &mut leases).expect("a page");
-    leases
+/// Decodes a page of about so many items, in the pieces that a connection gives.
+pub fn decode<L: ItemList>(body: &[u8], expected: usize) -> L {
+    let room = ListRoom::after(&L::default());
+    let mut reader = ListReader::new(expected, &room);
+    for piece in body.chunks(bodies::CHUNK) {
+        reader.feed(piece).expect("a part of a page");
+    }
+    reader.finish().expect("a page").items
 }
 
-/// Decodes a page of nodes.
-fn decode_nodes(body: &[u8]) -> Vec<NodeRecord> {
-    let mut list = NodeList::default();
-    read_page(bodies::PROTOBUF, body, &mut list).expect("a page");
-    list.nodes
-}
-
-/// Decodes a list of leases and takes it in.
-fn observe(judge: &mut Judge, times: RequestTimes, body: &[u8]) {
-    judge.observe(times, decode(bodies::PROTOBUF, body).iter(), GRACE);
+/// Decodes a list of about so many leases and takes it in.
+fn observe(judge: &mut Judge, times: RequestTimes, body: &[u8], count: usize) {
+    let leases: LeaseList = decode(body, count);
+    judge.observe(times, leases.iter(), GRACE);
 }
 
 /// Judges by all that is known at the last probe.
@@ -114,7 +112,7 @@ pub fn judge(shoot: &SteadyShoot) -> Finding {
 
 /// All that a healthy probe computes, from the body of the answer to the finding.
 fn probe(shoot: &mut SteadyShoot) -> Finding {
-    observe(&mut shoot.judge, shoot.times, &shoot.protobuf);
+    observe(&mut shoot.judge, shoot.times, &shoot.leases, shoot.count);
     assert!(!shoot.judge.wants_nodes(&rules(), true, None));
     judge(shoot)
 }
@@ -130,20 +128,16 @@ pub struct Piece {
 /// A piece's name, and what makes its ground, which is not measured.
 pub type NamedPiece = (&'static str, fn() -> Piece);
 
-pub const PIECES: [NamedPiece; 10] = [
-    ("decode 5,000 leases, protobuf", || {
-        reading(large().protobuf, |body| decode(bodies::PROTOBUF, body))
+pub const PIECES: [NamedPiece; 8] = [
+    ("decode 5,000 leases", || {
+        reading(large().leases, |body| decode::<LeaseList>(body, 5_000))
     }),
-    ("decode 5,000 leases, JSON", || {
-        reading(large().json, |body| decode(bodies::JSON, body))
+    ("copy 5,000 leases", || copying(large().leases)),
+    ("decode a page of 500 nodes", || {
+        reading(bodies::node_list(500), |body| decode::<NodeList>(body, 0))
     }),
-    ("copy 5,000 leases, protobuf", || copying(large().protobuf)),
-    ("copy 5,000 leases, JSON", || copying(large().json)),
-    ("decode a page of 500 nodes, protobuf", || {
-        reading(bodies::nodes_protobuf(500), decode_nodes)
-    }),
-    ("copy a page of 500 nodes, protobuf", || {
-        copying(bodies::nodes_protobuf(500))
+    ("copy a page of 500 nodes", || {
+        copying(bodies::node_list(500))
     }),
     ("verdict on 5,000 leases and Machines", || {
         on(large(), |shoot| judge(shoot))
@@ -192,9 +186,9 @@ fn copying(body: Vec<u8>) -> Piece {
 /// The body alternates, so that every probe shows renewed leases.
 fn probing(count: usize) -> Piece {
     let shoot = SteadyShoot::new(count);
-    let other = bodies::leases_protobuf(count, shoot.times.wall - TimeDelta::seconds(20));
+    let other = bodies::lease_list(count, shoot.times.wall - TimeDelta::seconds(20));
     on((shoot, other), |(shoot, other)| {
-        std::mem::swap(&mut shoot.protobuf, other);
+        std::mem::swap(&mut shoot.leases, other);
         probe(shoot)
     })
 }

@@ -31,7 +31,7 @@ use self::connection::{ApiConnection, ApiResponse};
 use self::error::{Cause, ProbeError, ProbeStep};
 use self::kubeconfig::{KubeconfigError, ShootAccess};
 use self::resources::Resources;
-use self::wire::{ItemList, NodeList};
+use self::wire::{DecodeError, ItemList, ListReader, ListRoom, NodeList, Page, ReadBody};
 use crate::clock::Clock;
 
 /// A connection is replaced after this time, so that load balancers and rolled API servers get
@@ -43,8 +43,7 @@ const CONNECTION_LIFE: Duration = Duration::from_secs(600);
 const HEDGE: Duration = Duration::from_millis(500);
 /// No honest list has more pages: Kubernetes supports 5,000 nodes.
 const MAX_PAGES: usize = 100;
-/// No honest answer is larger: 200 nodes (one page) come to 2 MB, 5,000 leases to 1.5 MB, in JSON
-/// to 4 MB.
+/// No honest answer is larger: 200 nodes (one page) come to 2 to 3.5 MB, 5,000 leases to 2.5 MB.
 const MAX_ANSWER: usize = 8 << 20;
 /// The limit for /version, which has some 400 bytes.
 const MAX_VERSION: usize = 64 << 10;
@@ -108,8 +107,7 @@ const LEASES: ListRequest = ListRequest {
     path: "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases",
     limit: MAX_ANSWER,
 };
-/// In pages small enough to be read beside those of other shoots ([`resources`]): kubectl's 500
-/// nodes come to 5 MB.
+/// In pages that stay within [`MAX_ANSWER`] if a node has 40 kB: kubectl's 500 nodes would not.
 const NODES: ListRequest = ListRequest {
     stage: ProbeStep::Nodes,
     path: "/api/v1/nodes?limit=200",
@@ -126,7 +124,7 @@ struct GetRequest<'a> {
 }
 
 /// A connection and the answer to a request on it.
-type ConnectionAttempt = (ApiConnection, Result<ApiResponse, Cause>);
+type ConnectionAttempt<T> = (ApiConnection, Result<ApiResponse<T>, Cause>);
 
 pub struct ShootClient<S> {
     clock: Clock,
@@ -137,6 +135,27 @@ pub struct ShootClient<S> {
     connection: Option<ApiConnection>,
     /// Whether the API server must first prove that it is reachable.
     needs_version: bool,
+    /// How many there were last: there will be about as many.
+    leases: usize,
+}
+
+/// Reads over an answer of which only the status matters.
+struct AnyBody;
+
+impl ReadBody for AnyBody {
+    type Read = ();
+
+    fn check_content_type(&self, _content_type: &str) -> Result<(), DecodeError> {
+        Ok(())
+    }
+
+    fn feed(&mut self, _piece: &[u8]) -> Result<(), DecodeError> {
+        Ok(())
+    }
+
+    fn finish(self) -> Result<(), DecodeError> {
+        Ok(())
+    }
 }
 
 impl<S: Secrets + Sync> ShootClient<S> {
@@ -148,6 +167,7 @@ impl<S: Secrets + Sync> ShootClient<S> {
             secret: None,
             connection: None,
             needs_version: true,
+            leases: 0,
         }
     }
 
@@ -176,15 +196,17 @@ impl<S: Secrets + Sync> ShootClient<S> {
                 limit: MAX_VERSION,
                 budget,
             };
-            let answer = self.get(request).await;
+            let answer = self.get(request, &|| AnyBody).await;
             answer.map_err(|cause| self.failed(ProbeStep::Version, cause))?;
             self.needs_version = false;
         }
-        self.list(&LEASES, budget).await
+        let leases: Listing<LeaseList> = self.list(&LEASES, self.leases, budget).await?;
+        self.leases = leases.items.len();
+        Ok(leases)
     }
 
     pub async fn nodes(&mut self, budget: Budget) -> Result<Listing<Vec<NodeRecord>>, ProbeError> {
-        let Listing { times, items } = self.list::<NodeList>(&NODES, budget).await?;
+        let Listing { times, items } = self.list::<NodeList>(&NODES, 0, budget).await?;
         Ok(Listing {
             times,
             items: items.nodes,
@@ -219,14 +241,16 @@ impl<S: Secrets + Sync> ShootClient<S> {
         ProbeError { stage, cause }
     }
 
-    /// Lists all pages of one snapshot; begins again once when the snapshot is gone in between.
+    /// Lists all pages of one snapshot, about `expected` items; begins again once when the snapshot
+    /// is gone in between.
     async fn list<L: ItemList>(
         &mut self,
         list: &ListRequest,
+        expected: usize,
         budget: Budget,
     ) -> Result<Listing<L>, ProbeError> {
-        let listed = match self.pages(list, budget).await {
-            Err(Cause::Gone) => self.pages(list, budget).await,
+        let listed = match self.pages(list, expected, budget).await {
+            Err(Cause::Gone) => self.pages(list, expected, budget).await,
             listed => listed,
         };
         listed.map_err(|cause| self.failed(list.stage, cause))
@@ -235,6 +259,7 @@ impl<S: Secrets + Sync> ShootClient<S> {
     async fn pages<L: ItemList>(
         &mut self,
         list: &ListRequest,
+        expected: usize,
         budget: Budget,
     ) -> Result<Listing<L>, Cause> {
         let mut path = Cow::Borrowed(list.path);
@@ -247,10 +272,13 @@ impl<S: Secrets + Sync> ShootClient<S> {
                 limit: left.min(MAX_ANSWER),
                 budget,
             };
-            let answer = self.get(request).await?;
+            let room = ListRoom::after(&items);
+            let reader = || ListReader::new(expected, &room);
+            let answer = self.get(request, &reader).await?;
             let sent = *first_sent.get_or_insert(answer.sent);
-            left -= answer.body.len();
-            let next = wire::read_page(answer.content_type(), &answer.body, &mut items)?;
+            left -= answer.length;
+            let Page { items: more, next } = answer.read;
+            items.append(more);
             let Some(token) = next else {
                 let times = self.clock.request_times(sent);
                 return Ok(Listing { times, items });
@@ -263,9 +291,13 @@ impl<S: Secrets + Sync> ShootClient<S> {
     }
 
     /// One request, and another one with the Secret read again when the credentials are not
-    /// accepted.
-    async fn get(&mut self, request: GetRequest<'_>) -> Result<ApiResponse, Cause> {
-        match self.request(request).await {
+    /// accepted. Each attempt has a reader of its own.
+    async fn get<R: ReadBody>(
+        &mut self,
+        request: GetRequest<'_>,
+        reader: &impl Fn() -> R,
+    ) -> Result<ApiResponse<R::Read>, Cause> {
+        match self.request(request, reader).await {
             Err(Cause::Unauthorized) => {
                 let secret = timeout_at(request.budget.deadline, self.secrets.reread())
                     .await
@@ -274,19 +306,24 @@ impl<S: Secrets + Sync> ShootClient<S> {
                     return Err(Cause::Unauthorized);
                 }
                 self.adopt(secret);
-                self.request(request).await
+                self.request(request, reader).await
             }
             result => result,
         }
     }
 
     /// One request; on a kept connection up to two. The connection that has answered is kept.
-    async fn request(&mut self, request: GetRequest<'_>) -> Result<ApiResponse, Cause> {
+    async fn request<R: ReadBody>(
+        &mut self,
+        request: GetRequest<'_>,
+        reader: &impl Fn() -> R,
+    ) -> Result<ApiResponse<R::Read>, Cause> {
         let connection = match self.connection.take() {
             Some(connection) => connection,
             None => self.connect(request.budget)?,
         };
-        let hedged = timeout_at(request.budget.deadline, self.hedged(connection, request));
+        let hedged = self.hedged(connection, request, reader);
+        let hedged = timeout_at(request.budget.deadline, hedged);
         let (connection, answer) = hedged.await.map_err(|_| Cause::Timeout)??;
         self.connection = Some(connection);
         answer
@@ -294,13 +331,14 @@ impl<S: Secrets + Sync> ShootClient<S> {
 
     /// Sends a request that a kept connection does not answer soon on a new one as well, and takes
     /// the first complete answer (D-58).
-    async fn hedged(
+    async fn hedged<R: ReadBody>(
         &self,
         connection: ApiConnection,
         request: GetRequest<'_>,
-    ) -> Result<ConnectionAttempt, Cause> {
+        reader: &impl Fn() -> R,
+    ) -> Result<ConnectionAttempt<R::Read>, Cause> {
         let is_kept = connection.answered;
-        let mut first = pin!(attempt(connection, request));
+        let mut first = pin!(attempt(connection, request, reader()));
         if !is_kept {
             return Ok(first.await);
         }
@@ -310,7 +348,7 @@ impl<S: Secrets + Sync> ShootClient<S> {
             early => early.is_ok(),
         };
         // Boxed, since it hardly ever happens: the probes of all shoots would have room for it.
-        let second = attempt(self.connect(budget)?, request).boxed();
+        let second = attempt(self.connect(budget)?, request, reader()).boxed();
         if first_failed {
             return Ok(second.await);
         }
@@ -333,21 +371,24 @@ impl<S: Secrets + Sync> ShootClient<S> {
         let secret = self.secret.as_ref().ok_or(Cause::NoSecret)?;
         let kubeconfig = secret.kubeconfig.as_deref();
         let access = ShootAccess::from_kubeconfig(kubeconfig.ok_or(KubeconfigError::Missing)?)?;
-        let resources = Arc::clone(&self.resources);
         Ok(ApiConnection::new(
             access,
             budget.connect(),
             self.clock,
-            resources,
+            &self.resources,
         )?)
     }
 }
 
-async fn attempt(mut connection: ApiConnection, request: GetRequest<'_>) -> ConnectionAttempt {
-    let answer = connection.get(request.path, request.limit).await;
+async fn attempt<R: ReadBody>(
+    mut connection: ApiConnection,
+    request: GetRequest<'_>,
+    reader: R,
+) -> ConnectionAttempt<R::Read> {
+    let answer = connection.get(request.path, request.limit, reader).await;
     (connection, answer)
 }
 
-fn may_be_stale((_, answer): &ConnectionAttempt) -> bool {
+fn may_be_stale<T>((_, answer): &ConnectionAttempt<T>) -> bool {
     answer.as_ref().is_err_and(Cause::may_be_stale_connection)
 }

@@ -23,6 +23,7 @@ use kube::runtime::watcher;
 use kube::{Api, Client};
 use prober::gardener::Cluster;
 use prober::seed::ClusterState;
+use prober_core::lease::LeaseList;
 use probing::ProbeBench;
 use work::SteadyShoot;
 
@@ -32,18 +33,19 @@ const PIECE: usize = 16 << 10;
 const LARGE: usize = 5_000;
 
 #[test]
-fn decoding_leases_allocates_the_names_the_entries_and_the_version_only() {
+fn decoding_leases_allocates_the_same_few_texts_and_tables_for_any_number() {
     let shoot = SteadyShoot::new(LARGE);
     let mut leases = None;
-    let info = measure(|| leases = Some(work::decode(bodies::PROTOBUF, &shoot.protobuf)));
+    let info = measure(|| leases = Some(work::decode::<LeaseList>(&shoot.leases, LARGE)));
     assert_eq!(leases.map(|leases| leases.len()), Some(LARGE));
-    assert_eq!(info.count_total, 3, "{info:?}");
+    // The names, the entries, the name that is coming, and the piece of a field.
+    assert_eq!(info.count_total, 4, "{info:?}");
 }
 
 #[test]
 fn leases_that_are_known_are_taken_in_without_any_allocation() {
     let mut shoot = SteadyShoot::new(LARGE);
-    let leases = work::decode(bodies::PROTOBUF, &shoot.protobuf);
+    let leases = work::decode::<LeaseList>(&shoot.leases, LARGE);
     let info = measure(|| shoot.judge.observe(shoot.times, leases.iter(), work::GRACE));
     assert_eq!(work::judge(&shoot).tally.candidates, LARGE);
     assert_eq!(info, AllocationInfo::default());
@@ -66,8 +68,7 @@ fn a_verdict_allocates_the_same_few_tables_for_any_number_of_nodes() {
 #[test]
 fn a_healthy_probe_over_tls_allocates_no_more_for_more_nodes() {
     let [few, many] = [10, 100].map(|count| ProbeBench::new(count).allocations(ProbeBench::leases));
-    // 35 and 40 were counted: five are ours (the path, the body, the names, the entries, the
-    // version), all else is hyper's and rustls'.
+    // Five are ours (the path, and those of decoding), all else is hyper's and rustls'.
     assert!(few.count_total <= 45, "{few:?}");
     assert!(many.count_total <= few.count_total + 10, "{few:?} {many:?}");
 }

@@ -1,26 +1,27 @@
-//! Lists of leases and nodes as an API server writes them, in either form, whole and damaged, and
-//! from one that may be anything.
+//! Lists of leases and nodes as an API server writes them, whole, in pieces and damaged, and from
+//! one that may be anything.
 
 use std::fmt::Debug;
 use std::marker::PhantomData;
 use std::sync::LazyLock;
 
-use anyhow::{Context, Error, Result, ensure};
+use anyhow::{Error, Result, ensure};
 use arbitrary::Arbitrary;
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use chrono::{DateTime, Utc};
-use prober::shoot_client::wire::{DecodeError, NodeList, read_page};
+use prober::shoot_client::wire::{
+    DecodeError, ItemList, ListReader, ListRoom, NodeList, Page, ReadBody,
+};
 use prober_core::lease::LeaseList;
 use serde_json::{Value, json};
 use testbed::api::protobuf;
-use testbed::api::protobuf::wire::{MEDIA_TYPE as PROTOBUF, bytes, text};
+use testbed::api::protobuf::wire::{bytes, text};
 use testbed::objects::items;
 
 use crate::yaml::template;
 use crate::{Choices, GoProgram, ReaderInput, is_one_line};
 
-const JSON: &str = "application/json";
 const POOL: &str = "worker.gardener.cloud/pool";
 const NOT_MANAGED: &str = "node.machine.sapcloud.io/not-managed-by-mcm";
 
@@ -36,16 +37,27 @@ pub trait ListedKind: Debug {
     /// What matters of an item.
     fn held(item: &Value) -> Value;
 
-    /// Reads a list in either form, as a [`page`].
+    /// Reads a list that comes in these pieces, as a [`page`].
     ///
     /// # Errors
     /// When it is none.
-    fn read(content_type: &str, body: &[u8]) -> Result<Value, DecodeError>;
+    fn read<'a>(pieces: impl IntoIterator<Item = &'a [u8]>) -> Result<Value, DecodeError>;
+}
+
+fn read_page<'a, L: ItemList>(
+    pieces: impl IntoIterator<Item = &'a [u8]>,
+) -> Result<Page<L>, DecodeError> {
+    let room = ListRoom::after(&L::default());
+    let mut reader = ListReader::new(0, &room);
+    for piece in pieces {
+        reader.feed(piece)?;
+    }
+    reader.finish()
 }
 
 /// What matters of a list: where the next page begins, and what matters of each item.
-fn page(next: &str, items: impl Iterator<Item = Value>) -> Value {
-    json!({"continue": next, "items": items.collect::<Vec<_>>()})
+fn page(next: Option<&str>, items: impl Iterator<Item = Value>) -> Value {
+    json!({"continue": next.unwrap_or_default(), "items": items.collect::<Vec<_>>()})
 }
 
 fn word(value: &Value) -> &str {
@@ -82,14 +94,13 @@ impl ListedKind for LeaseLists {
         json!({"name": word(&item["metadata"]["name"]), "duration": item["spec"]["leaseDurationSeconds"], "renewed": renewed})
     }
 
-    fn read(content_type: &str, body: &[u8]) -> Result<Value, DecodeError> {
-        let mut leases = LeaseList::default();
-        let next = read_page(content_type, body, &mut leases)?.unwrap_or_default();
-        let held = leases.iter().map(|lease| {
+    fn read<'a>(pieces: impl IntoIterator<Item = &'a [u8]>) -> Result<Value, DecodeError> {
+        let Page { items, next } = read_page::<LeaseList>(pieces)?;
+        let held = items.iter().map(|lease| {
             let renewed = lease.renew_time.map(moment);
             json!({"name": lease.name, "duration": lease.duration_seconds, "renewed": renewed})
         });
-        Ok(page(&next, held))
+        Ok(page(next.as_deref(), held))
     }
 }
 
@@ -111,14 +122,12 @@ impl ListedKind for NodeLists {
     }
 
     /// There is no room for conditions that do not matter: those that are not True, but for that of
-    /// an in-place update; those that no controller writes; and more than 64.
+    /// an in-place update; texts that no controller writes; and more than 64.
     fn held(item: &Value) -> Value {
         let metadata = &item["metadata"];
         let conditions = items(&item["status"]["conditions"])
-            .map(|one| ["type", "status", "reason"].map(|field| word(&one[field])));
-        let matters = |[kind, status, reason]: &[&str; 3]| {
-            (*status == "True" || *kind == "InPlaceUpdate") && kind.len().max(reason.len()) <= 1024
-        };
+            .map(|one| ["type", "status", "reason"].map(|field| short(word(&one[field]))));
+        let matters = |[kind, status, _]: &[&str; 3]| *status == "True" || *kind == "InPlaceUpdate";
         json!({
             "name": word(&metadata["name"]),
             "pool": metadata["labels"][POOL],
@@ -127,15 +136,19 @@ impl ListedKind for NodeLists {
         })
     }
 
-    fn read(content_type: &str, body: &[u8]) -> Result<Value, DecodeError> {
-        let mut list = NodeList::default();
-        let next = read_page(content_type, body, &mut list)?.unwrap_or_default();
-        let held = list.nodes.iter().map(|node| {
+    fn read<'a>(pieces: impl IntoIterator<Item = &'a [u8]>) -> Result<Value, DecodeError> {
+        let Page { items, next } = read_page::<NodeList>(pieces)?;
+        let held = items.nodes.iter().map(|node| {
             let conditions: Vec<_> = node.conditions.iter().map(|c| [&c.kind, &c.status, &c.reason]).collect();
             json!({"name": node.name, "pool": node.pool, "notManaged": node.not_managed_by_mcm, "conditions": conditions})
         });
-        Ok(page(&next, held))
+        Ok(page(next.as_deref(), held))
     }
+}
+
+/// A text, unless it is longer than any that matters.
+fn short(text: &str) -> &str {
+    if text.len() > 1024 { "" } else { text }
 }
 
 /// A list by what it holds, and how its bytes are damaged.
@@ -145,6 +158,8 @@ pub struct DamagedList<T> {
     unknown: Vec<u8>,
     /// After how many bytes it is cut off.
     cut: usize,
+    /// The lengths of the first pieces in which it comes.
+    pieces: Vec<u8>,
     damages: Vec<(u16, Damage)>,
     read_as: PhantomData<T>,
 }
@@ -161,8 +176,8 @@ enum Damage {
 }
 
 impl<T: ListedKind> DamagedList<T> {
-    /// In either form.
-    fn bodies(&self) -> [(&'static str, Vec<u8>); 2] {
+    /// In protobuf.
+    fn body(&self) -> Vec<u8> {
         let meta = bytes(
             1,
             &[
@@ -180,11 +195,19 @@ impl<T: ListedKind> DamagedList<T> {
         };
         let items: Vec<u8> = items(&self.whole["items"]).flat_map(item).collect();
         let [version, kind] = ["apiVersion", "kind"].map(|field| word(&self.whole[field]));
-        let in_protobuf = envelope(version, kind, &[unknown.clone(), meta, items].concat());
-        [
-            (JSON, self.whole.to_string().into_bytes()),
-            (PROTOBUF, in_protobuf),
-        ]
+        envelope(version, kind, &[unknown.clone(), meta, items].concat())
+    }
+
+    /// In the pieces in which it comes.
+    fn in_pieces<'a>(&self, mut body: &'a [u8]) -> Vec<&'a [u8]> {
+        let mut pieces = Vec::new();
+        for length in &self.pieces {
+            let (piece, rest) = body.split_at(body.len().min(usize::from(*length)));
+            pieces.push(piece);
+            body = rest;
+        }
+        pieces.push(body);
+        pieces
     }
 
     fn damaged(&self, body: &[u8]) -> Vec<u8> {
@@ -230,57 +253,58 @@ impl<T: ListedKind> ReaderInput for DamagedList<T> {
             whole,
             unknown: source.list(4, Choices::any),
             cut: source.below(10_000),
+            pieces: source.list(100, Choices::any),
             read_as: PhantomData,
         }
     }
 
-    /// What a list holds is what is read from either form of it; cut anywhere, it is no list;
-    /// damaged, it holds no more than its bytes.
+    /// What a list holds is what is read of it, in whatever pieces it comes; cut anywhere, it is no
+    /// list; damaged, it holds no more than its bytes.
     fn check(&self) -> Result<()> {
         let holds = held::<T>(&self.whole);
-        for (content_type, body) in self.bodies() {
-            let ours = T::read(content_type, &body)?;
-            ensure!(holds == ours, "{content_type}: {ours} instead of {holds}");
-            let cut = self.cut % body.len();
-            ensure!(
-                T::read(content_type, &body[..cut]).is_err(),
-                "{cut} of {} bytes, {content_type}",
-                body.len()
-            );
-            is_bounded::<T>(content_type, &self.damaged(&body))?;
+        let body = self.body();
+        let ours = T::read([&*body])?;
+        ensure!(holds == ours, "{ours} instead of {holds}");
+        let cut = self.cut % body.len();
+        ensure!(
+            T::read([&body[..cut]]).is_err(),
+            "{cut} of {} bytes",
+            body.len()
+        );
+        let damaged = self.damaged(&body);
+        for body in [&body, &damaged] {
+            let [whole, in_pieces] = [vec![&**body], self.in_pieces(body)].map(T::read);
+            let [whole, in_pieces] = [whole, in_pieces].map(|read| format!("{read:?}"));
+            ensure!(whole == in_pieces, "{in_pieces} instead of {whole}");
         }
-        Ok(())
+        is_bounded::<T>(&damaged)
     }
 
     /// What Go writes is read as it was meant, and what the testbed writes Go reads so, too. A
     /// damaged list is refused or read as Go reads it: to refuse what Go takes is always safe, not
     /// knowing is never evidence. And Go looks into every field, we into those that are read here.
     fn compare(&self, go: &mut GoProgram) -> Result<()> {
-        let [json, protobuf] =
+        let [json, body] =
             rewritten(go, "json", self.whole.to_string().as_bytes())?.map_err(Error::msg)?;
         let holds = held::<T>(&serde_json::from_slice(&json)?);
-        let [_, (_, of_the_bed)] = self.bodies();
-        let [of_the_bed, _] = rewritten(go, "protobuf", &of_the_bed)?.map_err(Error::msg)?;
+        let [of_the_bed, _] = rewritten(go, "protobuf", &self.body())?.map_err(Error::msg)?;
         let of_the_bed = held::<T>(&serde_json::from_slice(&of_the_bed)?);
         ensure!(
             holds == of_the_bed,
             "Go holds {holds}, and {of_the_bed} from the testbed's protobuf"
         );
-        for (form, content_type, body) in [("json", JSON, json), ("protobuf", PROTOBUF, protobuf)] {
-            let ours = T::read(content_type, &body).with_context(|| format!("as {form}"))?;
-            ensure!(holds == ours, "as {form}: Go holds {holds}, we {ours}");
-            let damaged = self.damaged(&body);
-            if let (Ok([json, _]), Ok(ours)) = (
-                rewritten(go, form, &damaged)?,
-                T::read(content_type, &damaged),
-            ) {
-                let holds = held::<T>(&serde_json::from_slice(&json)?);
-                ensure!(
-                    holds == ours,
-                    "as {form}: Go holds {holds}, we {ours} from {:?}",
-                    String::from_utf8_lossy(&damaged)
-                );
-            }
+        let ours = T::read([&*body])?;
+        ensure!(holds == ours, "Go holds {holds}, we {ours}");
+        let damaged = self.damaged(&body);
+        if let (Ok([json, _]), Ok(ours)) =
+            (rewritten(go, "protobuf", &damaged)?, T::read([&*damaged]))
+        {
+            let holds = held::<T>(&serde_json::from_slice(&json)?);
+            ensure!(
+                holds == ours,
+                "Go holds {holds}, we {ours} from {:?}",
+                String::from_utf8_lossy(&damaged)
+            );
         }
         Ok(())
     }
@@ -289,7 +313,7 @@ impl<T: ListedKind> ReaderInput for DamagedList<T> {
 /// What matters of a list in JSON.
 fn held<T: ListedKind>(list: &Value) -> Value {
     page(
-        word(&list["metadata"]["continue"]),
+        list["metadata"]["continue"].as_str(),
         items(&list["items"]).map(T::held),
     )
 }
@@ -311,15 +335,13 @@ impl ReaderInput for AnyAnswer {
     }
 
     fn check(&self) -> Result<()> {
-        is_bounded::<LeaseLists>(JSON, &self.0)?;
-        is_bounded::<NodeLists>(JSON, &self.0)?;
         for body in [
             &self.0,
             &envelope("v1", "LeaseList", &self.0),
             &envelope("v1", "NodeList", &self.0),
         ] {
-            is_bounded::<LeaseLists>(PROTOBUF, body)?;
-            is_bounded::<NodeLists>(PROTOBUF, body)?;
+            is_bounded::<LeaseLists>(body)?;
+            is_bounded::<NodeLists>(body)?;
         }
         Ok(())
     }
@@ -327,8 +349,8 @@ impl ReaderInput for AnyAnswer {
 
 /// A list that is taken has no more in it than its bytes can say; one that is refused is refused in
 /// a few words.
-fn is_bounded<T: ListedKind>(content_type: &str, body: &[u8]) -> Result<()> {
-    let page = match T::read(content_type, body) {
+fn is_bounded<T: ListedKind>(body: &[u8]) -> Result<()> {
+    let page = match T::read([body]) {
         Ok(page) => page,
         Err(refusal) => return is_one_line(&refusal.to_string()),
     };

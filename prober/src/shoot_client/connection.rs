@@ -20,9 +20,12 @@ use tokio::time::Instant;
 use self::connector::connector;
 use super::error::Cause;
 use super::kubeconfig::{KubeconfigError, ShootAccess};
-use super::resources::{ORDINARY_BODY, Resources, STEP, Steps};
+use super::resources::Resources;
+use super::wire::ReadBody;
 use crate::clock::Clock;
 
+/// JSON is the form of `/version`. A list in JSON is refused by its content type, which says more
+/// than "not acceptable".
 const ACCEPTED: HeaderValue =
     HeaderValue::from_static("application/vnd.kubernetes.protobuf,application/json;q=0.9");
 const AGENT: HeaderValue =
@@ -37,30 +40,18 @@ pub struct ApiConnection {
     server: Uri,
     headers: HeaderMap,
     clock: Clock,
-    resources: Arc<Resources>,
     pub created: Instant,
     /// Whether it was answered before, so that the TCP connection is a kept one.
     pub answered: bool,
-    /// The length of the last body: the next one will be about as long.
-    last_length: usize,
 }
 
-/// A complete answer with status 200.
-pub struct ApiResponse {
+/// What was read of a complete answer with status 200.
+pub struct ApiResponse<T> {
     /// When the request was sent.
     pub sent: Moment,
-    content_type: Option<HeaderValue>,
-    pub body: Vec<u8>,
-    _steps: Steps,
-}
-
-impl ApiResponse {
-    pub fn content_type(&self) -> &str {
-        let content_type = self.content_type.as_ref();
-        content_type
-            .and_then(|value| value.to_str().ok())
-            .unwrap_or_default()
-    }
+    /// The length of the body.
+    pub length: usize,
+    pub read: T,
 }
 
 impl ApiConnection {
@@ -69,14 +60,14 @@ impl ApiConnection {
         access: ShootAccess,
         connect_timeout: Duration,
         clock: Clock,
-        resources: Arc<Resources>,
+        resources: &Arc<Resources>,
     ) -> Result<Self, KubeconfigError> {
         let mut client = Client::builder(TokioExecutor::new());
         client
             .pool_max_idle_per_host(1)
             .pool_idle_timeout(None)
             .http1_max_buf_size(READ_AT_ONCE);
-        let connector = connector(&access, connect_timeout, &resources)?;
+        let connector = connector(&access, connect_timeout, resources)?;
         let mut headers = access.headers;
         headers.insert(ACCEPT, ACCEPTED);
         headers.insert(USER_AGENT, AGENT);
@@ -85,16 +76,19 @@ impl ApiConnection {
             server: access.server,
             headers,
             clock,
-            resources,
             created: Instant::now(),
             answered: false,
-            last_length: 0,
         })
     }
 
-    /// Gets a path of the API server, with its query: an answer of at most `limit` bytes. No
-    /// redirect is followed.
-    pub async fn get(&mut self, path: &str, limit: usize) -> Result<ApiResponse, Cause> {
+    /// Gets a path of the API server, with its query: an answer of at most `limit` bytes, which is
+    /// read as it arrives. No redirect is followed.
+    pub async fn get<R: ReadBody>(
+        &mut self,
+        path: &str,
+        limit: usize,
+        reader: R,
+    ) -> Result<ApiResponse<R::Read>, Cause> {
         let mut request = Request::new(Empty::new());
         *request.uri_mut() = self
             .uri(path)
@@ -109,15 +103,9 @@ impl ApiConnection {
             .map_err(|error| Cause::of(&error, error.is_connect()))?;
         self.answered = true;
         check(&response)?;
-        let content_type = response.headers().get(CONTENT_TYPE).cloned();
-        let (body, steps) = self.read(response.into_body(), limit).await?;
-        self.last_length = body.len();
-        Ok(ApiResponse {
-            sent,
-            content_type,
-            body,
-            _steps: steps,
-        })
+        reader.check_content_type(content_type(&response))?;
+        let (length, read) = read(response.into_body(), limit, reader).await?;
+        Ok(ApiResponse { sent, length, read })
     }
 
     fn uri(&self, path: &str) -> Result<Uri, http::Error> {
@@ -126,44 +114,35 @@ impl ApiConnection {
         parts.path_and_query = Some(PathAndQuery::try_from([prefix, path].concat())?);
         Ok(Uri::from_parts(parts)?)
     }
+}
 
-    /// Reads the whole body. A kube-apiserver does not declare the length of a list; then that of
-    /// the last one is a guess at it.
-    async fn read(&self, mut incoming: Incoming, limit: usize) -> Result<(Vec<u8>, Steps), Cause> {
-        let declared = usize::try_from(incoming.size_hint().lower()).unwrap_or(usize::MAX);
-        if declared > limit {
-            return Err(Cause::TooLarge(limit));
-        }
-        // A sixteenth more than last time, since names and numbers do not stay equally long.
-        let likely = match declared {
-            0 => self.last_length + self.last_length / 16,
-            declared => declared,
-        };
-        let mut body = Vec::with_capacity(likely.min(limit).min(ORDINARY_BODY));
-        let mut steps = None;
-        while let Some(frame) = incoming.frame().await {
-            // Trailers say nothing here.
-            let Ok(chunk) = frame.map_err(|error| Cause::of(&error, false))?.into_data() else {
-                continue;
-            };
-            let length = body.len() + chunk.len();
-            if length > limit {
-                return Err(Cause::TooLarge(limit));
-            }
-            if body.capacity() < length && length <= ORDINARY_BODY {
-                let capacity = (2 * body.capacity()).clamp(length, ORDINARY_BODY);
-                body.reserve_exact(capacity - body.len());
-            }
-            // Never by what is only declared: who sends nothing takes nothing from others.
-            while length > body.capacity().max(ORDINARY_BODY) {
-                self.resources.add_step(&mut steps).await;
-                let capacity = body.capacity().max(ORDINARY_BODY) + STEP;
-                body.reserve_exact(capacity - body.len());
-            }
-            body.extend_from_slice(&chunk);
-        }
-        Ok((body, steps))
+fn content_type(response: &Response<Incoming>) -> &str {
+    let content_type = response.headers().get(CONTENT_TYPE);
+    content_type
+        .and_then(|value| value.to_str().ok())
+        .unwrap_or_default()
+}
+
+/// Reads a body to its end, and tells its length.
+async fn read<R: ReadBody>(
+    mut body: Incoming,
+    limit: usize,
+    mut reader: R,
+) -> Result<(usize, R::Read), Cause> {
+    let too_large = || Cause::TooLarge(limit);
+    if body.size_hint().lower() > limit as u64 {
+        return Err(too_large());
     }
+    let mut left = limit;
+    while let Some(frame) = body.frame().await {
+        // Trailers say nothing here.
+        let Ok(piece) = frame.map_err(|error| Cause::of(&error, false))?.into_data() else {
+            continue;
+        };
+        left = left.checked_sub(piece.len()).ok_or_else(too_large)?;
+        reader.feed(&piece)?;
+    }
+    Ok((limit - left, reader.finish()?))
 }
 
 fn check(response: &Response<Incoming>) -> Result<(), Cause> {

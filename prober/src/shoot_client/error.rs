@@ -91,7 +91,9 @@ impl Cause {
     pub const fn category(&self) -> &'static str {
         match self {
             Self::TooManyPages(_)
-            | Self::Decode(DecodeError::TooManyItems | DecodeError::TooMuch) => "too_large",
+            | Self::Decode(
+                DecodeError::TooManyItems | DecodeError::TooMuch(_) | DecodeError::LongText,
+            ) => "too_large",
             cause => cause.into_str(),
         }
     }

@@ -1,10 +1,7 @@
-//! What the clients of all shoots share: how names are resolved, and how much memory large answers
-//! may take together. A shoot that is hostile, or out of reach, takes no more of either than leaves
-//! enough for the others.
+//! What the clients of all shoots share: how names are resolved.
 
 use std::io;
 use std::net::SocketAddr;
-use std::sync::Arc;
 use std::time::Duration;
 
 use hickory_resolver::TokioResolver;
@@ -14,25 +11,11 @@ use hickory_resolver::net::{DnsError, NetError, NoRecords};
 use hickory_resolver::proto::op::ResponseCode;
 use hickory_resolver::system_conf::read_system_conf;
 use tokio::net::lookup_host;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
-
-/// Bodies up to this size are read at the same time: 7,000 leases of 300 bytes, or a page of 200
-/// nodes of 10 kB.
-pub(super) const ORDINARY_BODY: usize = 2 << 20;
-/// Larger ones grow by steps of this size.
-pub(super) const STEP: usize = 1 << 20;
-/// The steps that all bodies have together: enough for one of the largest, which no honest API
-/// server sends.
-const STEPS: usize = 8;
-
-/// The steps that a body has; held until it is decoded.
-pub(super) type Steps = Option<OwnedSemaphorePermit>;
 
 pub struct Resources {
     /// `None` if the system's DNS servers are not known; then the C library resolves names, and
     /// blocks a thread for each until it gives up.
     resolver: Option<TokioResolver>,
-    steps: Arc<Semaphore>,
 }
 
 impl Resources {
@@ -42,7 +25,9 @@ impl Resources {
         let resolver = read_system_conf().and_then(|(config, options)| resolver(config, options));
         let resolver = resolver
             .inspect_err(|error| tracing::warn!(error = %error, "the system's DNS servers cannot be told: asking the C library"));
-        Self::with(resolver.ok())
+        Self {
+            resolver: resolver.ok(),
+        }
     }
 
     /// With these DNS servers.
@@ -50,25 +35,8 @@ impl Resources {
     /// # Errors
     /// When no resolver can be made of them.
     pub fn new(config: ResolverConfig, options: ResolverOpts) -> Result<Self, NetError> {
-        resolver(config, options).map(|resolver| Self::with(Some(resolver)))
-    }
-
-    fn with(resolver: Option<TokioResolver>) -> Self {
-        Self {
-            resolver,
-            steps: Arc::new(Semaphore::new(STEPS)),
-        }
-    }
-
-    /// Waits for one more step; for as long as the probe may take.
-    pub(super) async fn add_step(&self, steps: &mut Steps) {
-        // Never closed.
-        if let Ok(step) = Arc::clone(&self.steps).acquire_owned().await {
-            match steps {
-                Some(steps) => steps.merge(step),
-                None => *steps = Some(step),
-            }
-        }
+        let resolver = Some(resolver(config, options)?);
+        Ok(Self { resolver })
     }
 
     /// The addresses of a host, by a lookup that ends when its probe does.

@@ -4,11 +4,12 @@
 use std::time::Duration;
 
 use prober::shoot_client::error::Cause;
-use testbed::api::{Fault, Options, When};
+use testbed::api::protobuf::wire::{MEDIA_TYPE, message, text};
+use testbed::api::{Fault, When};
 
-use super::shoot::{LEASES, NODES, TestShoot, VERSION, words};
+use super::shoot::{LEASES, NODES, TestShoot, VERSION, answer, list, words};
 
-fn answer(code: u16, headers: &[(&str, &str)], body: &[u8]) -> Fault {
+fn answer_with(code: u16, headers: &[(&str, &str)], body: &[u8]) -> Fault {
     let headers = headers
         .iter()
         .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
@@ -23,7 +24,9 @@ fn answer(code: u16, headers: &[(&str, &str)], body: &[u8]) -> Fault {
 /// Whatever an API server, or something in its place, may answer, with the category of each.
 fn bad_answers() -> Vec<(Fault, &'static str)> {
     let json = ("content-type", "application/json");
+    let protobuf = ("content-type", MEDIA_TYPE);
     let nothing = Duration::ZERO;
+    let version = message(1, &[text(2, "1")]);
     vec![
         (Fault::status(401), "unauthorized"),
         (Fault::status(403), "forbidden"),
@@ -35,45 +38,34 @@ fn bad_answers() -> Vec<(Fault, &'static str)> {
         (Fault::status(504), "server"),
         (Fault::status(400), "status"),
         (Fault::status(418), "status"),
-        (answer(204, &[], b""), "status"),
-        (answer(206, &[json], b"{}"), "status"),
-        (answer(301, &[("location", VERSION)], b""), "status"),
+        (answer_with(204, &[], b""), "status"),
+        (answer_with(206, &[json], b"{}"), "status"),
+        (answer_with(301, &[("location", VERSION)], b""), "status"),
         (
-            answer(302, &[("location", "https://127.0.0.1:1/")], b""),
+            answer_with(302, &[("location", "https://127.0.0.1:1/")], b""),
             "status",
         ),
-        (answer(307, &[("location", VERSION)], b""), "status"),
+        (answer_with(307, &[("location", VERSION)], b""), "status"),
+        (
+            answer("text/html", b"<html>sign in</html>".as_slice()),
+            "decode",
+        ),
+        (answer_with(200, &[], b""), "decode"),
         (
             answer(
-                200,
-                &[("content-type", "text/html")],
-                b"<html>sign in</html>",
+                "application/json",
+                br#"{"kind":"LeaseList","metadata":{"resourceVersion":"1"},"items":[]}"#.as_slice(),
             ),
             "decode",
         ),
-        (answer(200, &[], b""), "decode"),
-        (answer(200, &[json], b""), "decode"),
-        (answer(200, &[json], b"{}"), "decode"),
+        (answer(MEDIA_TYPE, b"".as_slice()), "decode"),
+        (answer(MEDIA_TYPE, b"k8s\0".as_slice()), "decode"),
+        (list("PodList", &[version]), "decode"),
+        (list("LeaseList", &[]), "decode"),
         (
-            answer(
+            answer_with(
                 200,
-                &[json],
-                br#"{"kind":"PodList","metadata":{"resourceVersion":"1"},"items":[]}"#,
-            ),
-            "decode",
-        ),
-        (
-            answer(
-                200,
-                &[json],
-                br#"{"kind":"LeaseList","metadata":{},"items":[]}"#,
-            ),
-            "decode",
-        ),
-        (
-            answer(
-                200,
-                &[json, ("content-encoding", "gzip")],
+                &[protobuf, ("content-encoding", "gzip")],
                 b"\x1f\x8b\x08\0\0\0\0\0\0\x03",
             ),
             "decode",
@@ -183,18 +175,18 @@ async fn an_api_server_that_is_throttling_says_for_how_long() {
         (Fault::throttle(7), Some(Duration::from_secs(7))),
         (Fault::status(429), None),
         (
-            answer(429, &[("retry-after", " 5 ")], b""),
+            answer_with(429, &[("retry-after", " 5 ")], b""),
             Some(Duration::from_secs(5)),
         ),
         (
-            answer(
+            answer_with(
                 429,
                 &[("retry-after", "Wed, 21 Oct 2026 07:28:00 GMT")],
                 b"",
             ),
             None,
         ),
-        (answer(429, &[("retry-after", "-3")], b""), None),
+        (answer_with(429, &[("retry-after", "-3")], b""), None),
     ];
     let mut shoot = TestShoot::start().await;
     for (fault, expected) in cases {
@@ -218,7 +210,7 @@ async fn a_redirect_is_not_followed() {
     let location = format!("{}{LEASES}", elsewhere.api.url());
     shoot.api.faults().add(
         When::request("GET", LEASES),
-        answer(302, &[("location", &location)], b""),
+        answer_with(302, &[("location", &location)], b""),
     );
     assert_eq!(shoot.failed().await, ("leases", "status"));
     assert_eq!(
@@ -245,18 +237,13 @@ async fn one_budget_holds_for_the_whole_probe() {
 
 #[tokio::test]
 async fn a_list_that_never_ends_is_given_up() {
-    let mut shoot = TestShoot::with(Options {
-        json_only: true,
-        ..Options::default()
-    })
-    .await;
+    let mut shoot = TestShoot::start().await;
     shoot.timeout = Duration::from_secs(20);
-    let page =
-        br#"{"kind":"LeaseList","metadata":{"resourceVersion":"1","continue":"again"},"items":[]}"#;
-    shoot.api.faults().add(
-        When::request("GET", LEASES),
-        answer(200, &[("content-type", "application/json")], page),
-    );
+    let again = message(1, &[text(2, "1"), text(3, "again")]);
+    shoot
+        .api
+        .faults()
+        .add(When::request("GET", LEASES), list("LeaseList", &[again]));
     assert_eq!(shoot.failed().await, ("leases", "too_large"));
     assert_eq!(shoot.asked().len(), 1 + 100);
 }

@@ -7,7 +7,7 @@ use prober::shoot_client::Budget;
 use testbed::api::{ConnectionCounts, Fault, Options, When};
 use tokio_util::sync::CancellationToken;
 
-use super::shoot::{LEASES, NODES, TestShoot, VERSION};
+use super::shoot::{LEASES, NODES, TestShoot, VERSION, words};
 
 /// What a kept connection has not answered by then is asked on another one, too (D-58).
 const HEDGE: TimeDelta = TimeDelta::milliseconds(500);
@@ -88,34 +88,18 @@ async fn a_look_says_when_it_was_sent_and_when_it_was_answered() {
 }
 
 #[tokio::test]
-async fn a_server_that_speaks_json_only_is_understood() {
+async fn of_a_server_that_speaks_json_only_the_error_says_so() {
     let mut shoot = TestShoot::with(Options {
         json_only: true,
         ..Options::default()
     })
     .await;
-    let leases = shoot.leases().await.expect("a complete answer");
-    assert_eq!(leases.items.len(), 3);
-    let nodes = shoot.nodes().await.expect("a complete answer");
-    assert_eq!(nodes.items[0].pool.as_deref(), Some("w1"));
-}
-
-#[tokio::test]
-async fn protobuf_is_preferred_to_json() {
-    // Garbage comes under the content type of the real answer.
-    for (json_only, format) in [(false, "protobuf"), (true, "JSON")] {
-        let mut shoot = TestShoot::with(Options {
-            json_only,
-            ..Options::default()
-        })
-        .await;
-        shoot
-            .api
-            .faults()
-            .add(When::request("GET", LEASES), Fault::Garbage);
-        let error = shoot.leases().await.expect_err("garbage");
-        assert_eq!(error.cause.to_string(), format!("the {format} is broken"));
-    }
+    let error = shoot.leases().await.expect_err("no protobuf");
+    assert_eq!(words(&error), ("leases", "decode"));
+    assert_eq!(
+        error.cause.to_string(),
+        "the answer is \"application/json\", not application/vnd.kubernetes.protobuf"
+    );
 }
 
 #[tokio::test]

@@ -1,117 +1,177 @@
-//! Several API servers that mean harm together.
+//! Several API servers at once that mean harm, or have much to say.
 
+use std::future::Future;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
+use allocation_counter::measure;
+use futures::future::join_all;
 use prober::clock::Clock;
 use prober::shoot_client::resources::Resources;
 use prober::shoot_client::{Budget, ShootClient};
-use testbed::api::{Fault, When};
+use serde_json::json;
+use testbed::api::protobuf::node;
+use testbed::api::protobuf::wire::{MEDIA_TYPE, bytes, envelope, message, text};
+use testbed::api::{Fault, When, full_size};
 use testbed::authority::{Authority, Serving};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::runtime::{Builder, Runtime};
+use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio_rustls::TlsAcceptor;
 
-use super::shoot::{LEASES, Secret, TOKEN, TestShoot};
+use super::shoot::{LEASES, NODES, Secret, TOKEN, TestShoot};
 
-const MIB: usize = 1 << 20;
+const MIB: u64 = 1 << 20;
+const SHOOTS: usize = 12;
 
-/// An API server that says of its leases almost as much as it may, and never ends.
-async fn hostile(tls: TlsAcceptor, listener: TcpListener) {
-    let mut connections = JoinSet::new();
-    while let Ok((stream, _)) = listener.accept().await {
-        let tls = tls.clone();
-        connections.spawn(async move {
-            let mut stream = tls.accept(stream).await?;
-            let mut request = [0; 4096];
-            while let Ok(1..) = stream.read(&mut request).await {
-                let is_version = request.starts_with(b"GET /version");
-                let length = if is_version { 2 } else { 8 * MIB };
-                let head = format!("HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: {length}\r\n\r\n");
-                stream.write_all(head.as_bytes()).await?;
-                let pieces = if is_version { 1 } else { 127 };
-                let piece = if is_version { b"{}".to_vec() } else { vec![b' '; 64 << 10] };
-                for _ in 0..pieces {
-                    stream.write_all(&piece).await?;
-                }
-                stream.flush().await?;
+/// A list of which as much is kept as may be, beside much that is not.
+fn costly(kind: &str) -> Vec<u8> {
+    let metadata = message(1, &[text(1, &"x".repeat(1000))]);
+    let item = message(2, &[metadata, bytes(90, &vec![0; 7000])]);
+    let list = [message(1, &[text(2, "7")]), item.repeat(450)].concat();
+    envelope("v1", kind, &list)
+}
+
+/// An API server that stalls before the last byte of a list.
+struct StallingApi {
+    secret: Secret,
+    /// How often it has stalled.
+    stalls: watch::Receiver<usize>,
+    _task: JoinSet<()>,
+}
+
+impl StallingApi {
+    async fn start(path: &'static str, kind: &str) -> Self {
+        let authority = Authority::new().expect("an authority");
+        let tls = TlsAcceptor::from(authority.serve(&Serving::default()).expect("a certificate"));
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+        let url = format!("https://{}", listener.local_addr().expect("an address"));
+        let secret = Secret::default();
+        secret.set(&testbed::api::kubeconfig(&url, &authority.pem(), TOKEN));
+        let (stalled, stalls) = watch::channel(0);
+        let list: Arc<[u8]> = costly(kind).into();
+        let mut task = JoinSet::new();
+        task.spawn(async move {
+            let mut connections = JoinSet::new();
+            while let Ok((stream, _)) = listener.accept().await {
+                let (tls, list, stalled) = (tls.clone(), Arc::clone(&list), stalled.clone());
+                connections.spawn(async move { serve(stream, tls, path, &list, &stalled).await });
             }
-            Ok::<_, std::io::Error>(())
         });
+        Self {
+            secret,
+            stalls,
+            _task: task,
+        }
     }
 }
 
-/// So many hostile shoots, probed again and again until they are dropped.
-async fn probed(count: usize, resources: &Arc<Resources>) -> JoinSet<()> {
-    let authority = Authority::new().expect("an authority");
-    let tls = TlsAcceptor::from(authority.serve(&Serving::default()).expect("a certificate"));
-    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
-    let url = format!("https://{}", listener.local_addr().expect("an address"));
-    let secret = Secret::default();
-    secret.set(&testbed::api::kubeconfig(&url, &authority.pem(), TOKEN));
-    let mut tasks = JoinSet::new();
-    tasks.spawn(hostile(tls, listener));
-    for _ in 0..count {
-        let mut client = ShootClient::new(Clock::start(), Arc::clone(resources), secret.clone());
-        tasks.spawn(async move {
-            loop {
-                let _ = client
-                    .leases(Budget::starting_now(Duration::from_secs(30)))
-                    .await;
-            }
-        });
+async fn serve(
+    stream: TcpStream,
+    tls: TlsAcceptor,
+    path: &str,
+    list: &[u8],
+    stalled: &watch::Sender<usize>,
+) -> std::io::Result<()> {
+    let mut stream = tls.accept(stream).await?;
+    let mut request = [0; 4096];
+    let ordinary = envelope("v1", "LeaseList", &message(1, &[text(2, "7")]));
+    while let Ok(1..) = stream.read(&mut request).await {
+        let stalls = request.starts_with(format!("GET {path}").as_bytes());
+        let body = if stalls { list } else { &ordinary };
+        let head = format!(
+            "HTTP/1.1 200 OK\r\ncontent-type: {MEDIA_TYPE}\r\ncontent-length: {}\r\n\r\n",
+            body.len()
+        );
+        stream.write_all(head.as_bytes()).await?;
+        stream
+            .write_all(&body[..body.len() - usize::from(stalls)])
+            .await?;
+        stream.flush().await?;
+        stalled.send_modify(|count| *count += usize::from(stalls));
     }
-    tasks
+    Ok(())
+}
+
+/// A client of the same API server as if that were another shoot's.
+fn client(secret: &Secret, resources: &Arc<Resources>) -> ShootClient<Secret> {
+    ShootClient::new(Clock::start(), Arc::clone(resources), secret.clone())
+}
+
+async fn in_time<T>(done: impl Future<Output = T>) -> T {
+    tokio::time::timeout(Duration::from_secs(60), done)
+        .await
+        .expect("it is done in time")
+}
+
+fn runtime(mut builder: Builder) -> Runtime {
+    builder.enable_all().build().expect("a runtime")
+}
+
+/// A page of nodes of 17.5 kB.
+fn large_nodes(shoot: &TestShoot) {
+    let mut value = full_size::node(0);
+    value["metadata"]["annotations"]["notes"] = json!("x".repeat(7000));
+    let nodes = vec![node(&value); 200];
+    shoot.api.computed().set("nodes", move || nodes.clone());
+}
+
+#[test]
+fn hostile_shoots_have_a_bounded_share_of_memory_and_keep_no_ordinary_answer_out() {
+    for (path, kind) in [(LEASES, "LeaseList"), (NODES, "NodeList")] {
+        // In a thread of their own, so that nothing they do is counted as their clients'.
+        let servers = runtime(Builder::new_multi_thread());
+        let (mut shoot, mut hostile) = servers.block_on(async {
+            let shoot = TestShoot::start().await;
+            large_nodes(&shoot);
+            (shoot, StallingApi::start(path, kind).await)
+        });
+        shoot.timeout = Duration::from_secs(15);
+        let clients = runtime(Builder::new_current_thread());
+        let probes = async {
+            let mut probes = JoinSet::new();
+            for _ in 0..SHOOTS {
+                let mut client = client(&hostile.secret, &shoot.resources);
+                probes.spawn(async move {
+                    let budget = Budget::starting_now(Duration::from_secs(60));
+                    client.leases(budget).await?;
+                    client.nodes(budget).await
+                });
+            }
+            // What is not answered soon is asked for twice (D-58).
+            in_time(hostile.stalls.wait_for(|stalls| *stalls == 2 * SHOOTS))
+                .await
+                .expect("a server");
+            shoot.nodes().await.expect("a complete answer");
+            assert_eq!(probes.len(), SHOOTS);
+            assert!(probes.try_join_next().is_none(), "all of them still wait");
+        };
+        let most = measure(|| clients.block_on(probes)).bytes_max;
+        assert!(most <= 16 * MIB, "{kind}: {} KiB", most >> 10);
+    }
 }
 
 #[tokio::test]
-async fn hostile_shoots_have_a_bounded_share_of_memory_and_keep_no_ordinary_answer_out() {
-    let mut shoot = TestShoot::start().await;
-    let resources = Arc::clone(&shoot.resources);
-    let hostile = probed(12, &resources).await;
-    let leases = |length: usize| {
-        let mut body = br#"{"kind":"LeaseList","metadata":{"resourceVersion":"7"},"items":[{"metadata":{"name":"a"}}]}"#.to_vec();
-        body.resize(length, b' ');
-        Fault::Answer {
-            code: 200,
-            headers: vec![("content-type".to_owned(), "application/json".to_owned())],
-            body: body.into(),
-        }
+async fn shoots_whose_nodes_take_their_time_are_each_read_in_their_own() {
+    let shoot = TestShoot::start().await;
+    large_nodes(&shoot);
+    let slow = Fault::Slow {
+        bytes: 175_000,
+        pause: Duration::from_millis(100),
     };
-    let large = shoot
-        .api
-        .faults()
-        .add(When::request("GET", LEASES), leases(6 * MIB));
-    let taken = async {
-        // In time to see that it waits for them, and not for its own bytes.
-        shoot.timeout = Duration::from_secs(4);
-        loop {
-            match shoot.leases().await {
-                Ok(_) => {}
-                Err(error) if error.cause.category() == "timeout" => break,
-                Err(error) => panic!("{error}"),
-            }
-        }
-    };
-    tokio::time::timeout(Duration::from_secs(60), taken)
-        .await
-        .expect("no more is left than belongs to each");
-    shoot.api.faults().remove(large);
-    let ordinary = shoot
-        .api
-        .faults()
-        .add(When::request("GET", LEASES), leases(2 * MIB));
-    shoot.timeout = Duration::from_secs(20);
-    shoot.healthy().await;
-    shoot.api.faults().remove(ordinary);
-    drop(hostile);
-    shoot
-        .api
-        .faults()
-        .add(When::request("GET", LEASES), leases(6 * MIB));
-    shoot.healthy().await;
+    shoot.api.faults().add(When::request("GET", NODES), slow);
+    let probes = (0..SHOOTS).map(|_| async {
+        let mut client = client(&shoot.secret, &shoot.resources);
+        let budget = Budget::starting_now(Duration::from_secs(20));
+        client.leases(budget).await?;
+        client.nodes(budget).await
+    });
+    for nodes in join_all(probes).await {
+        assert_eq!(nodes.expect("a complete answer").items.len(), 200);
+    }
 }
 
 /// An API server that answers with 1xx responses without an end; counts them.
@@ -154,5 +214,5 @@ async fn a_flood_of_1xx_responses_is_given_up() {
     server.abort();
     // What the sockets hold of it is sent, too.
     let sent = sent.load(Ordering::Relaxed);
-    assert!(sent < 16 * MIB, "{sent} bytes");
+    assert!(sent < 16 << 20, "{sent} bytes");
 }

@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use serde_json::{Value, json};
+use testbed::api::protobuf::wire::{bytes, message, text};
 use testbed::api::{Fault, When};
 
-use super::shoot::{LEASES, NODES, TestShoot, words};
+use super::shoot::{LEASES, NODES, TestShoot, list, words};
 
 /// The queries of the requests for nodes.
 fn pages(shoot: &TestShoot) -> Vec<String> {
@@ -106,16 +106,18 @@ async fn a_list_that_breaks_off_between_the_pages_is_no_list() {
     assert_eq!(words(&error), ("nodes", "server"));
 }
 
-/// A page that is as long as wanted by the blanks behind it.
-fn page(kind: &str, items: &[Value], next: &str, length: usize) -> Fault {
-    let list = json!({"kind": kind, "apiVersion": "v1", "metadata": {"resourceVersion": "7", "continue": next}, "items": items});
-    let mut body = list.to_string().into_bytes();
-    body.resize(body.len().max(length), b' ');
-    Fault::Answer {
-        code: 200,
-        headers: vec![("content-type".to_owned(), "application/json".to_owned())],
-        body: body.into(),
-    }
+/// A page that is as long as wanted by a field that nobody reads.
+fn page(kind: &str, items: &[Vec<u8>], next: &str, length: usize) -> Fault {
+    let metadata = message(1, &[text(2, "7"), text(3, next)]);
+    list(
+        kind,
+        &[metadata, items.concat(), bytes(90, &vec![0; length])],
+    )
+}
+
+/// An item with a name.
+fn named(name: &str) -> Vec<u8> {
+    message(2, &[message(1, &[text(1, name)])])
 }
 
 fn continued(path: &'static str, is_continued: bool) -> When {
@@ -130,12 +132,19 @@ async fn pages_without_an_end_are_given_up_by_what_all_of_them_hold() {
     const MIB: usize = 1 << 20;
     for (kind, path, items, length, pages) in [
         ("LeaseList", LEASES, vec![], 5 * MIB / 2, 4),
-        ("LeaseList", LEASES, vec![json!({}); 8_000], 0, 3),
-        ("NodeList", NODES, vec![json!({}); 8_000], 0, 3),
+        ("LeaseList", LEASES, vec![named(""); 8_000], 0, 3),
+        ("NodeList", NODES, vec![named(""); 8_000], 0, 3),
+        (
+            "LeaseList",
+            LEASES,
+            vec![named(&"x".repeat(1000)); 400],
+            0,
+            3,
+        ),
         (
             "NodeList",
             NODES,
-            vec![json!({"metadata": {"name": "x".repeat(MIB)}}); 3],
+            vec![named(&"x".repeat(1000)); 3000],
             0,
             3,
         ),
@@ -163,14 +172,7 @@ async fn pages_without_an_end_are_given_up_by_what_all_of_them_hold() {
 async fn pages_of_nodes_may_hold_more_together_than_one_answer_may() {
     let mut shoot = TestShoot::start().await;
     shoot.timeout = Duration::from_secs(60);
-    let nodes = |next| {
-        page(
-            "NodeList",
-            &[json!({"metadata": {"name": "n"}})],
-            next,
-            5 << 20,
-        )
-    };
+    let nodes = |next| page("NodeList", &[named("n")], next, 5 << 20);
     shoot
         .api
         .faults()

@@ -4,6 +4,7 @@ use std::future::Future;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use bytes::Bytes;
 use prober::clock::Clock;
 use prober::shoot_client::KubeconfigSecret;
 use prober::shoot_client::error::{Cause, ProbeError};
@@ -12,7 +13,8 @@ use prober::shoot_client::{Budget, Listing, Secrets, ShootClient};
 use prober_core::lease::LeaseList;
 use prober_core::verdict::NodeRecord;
 use serde_json::json;
-use testbed::api::{MemoryApi, Options};
+use testbed::api::protobuf::wire::{MEDIA_TYPE, envelope};
+use testbed::api::{Fault, MemoryApi, Options};
 use testbed::authority::Authority;
 
 pub const LEASES: &str = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases";
@@ -188,6 +190,20 @@ impl TestShoot {
         self.api.requests().clear();
         paths
     }
+}
+
+/// An answer in this form.
+pub fn answer(media_type: &str, body: impl Into<Bytes>) -> Fault {
+    Fault::Answer {
+        code: 200,
+        headers: vec![("content-type".to_owned(), media_type.to_owned())],
+        body: body.into(),
+    }
+}
+
+/// An answer of this kind, with these fields.
+pub fn list(kind: &str, fields: &[Vec<u8>]) -> Fault {
+    answer(MEDIA_TYPE, envelope("v1", kind, &fields.concat()))
 }
 
 /// An error's stage and category.

@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use anyhow::Result;
-use bytes::Bytes;
 use rand::RngExt;
 use serde_json::json;
+use testbed::api::protobuf::wire::{MEDIA_TYPE, envelope, message, text};
 use testbed::api::{Fault, MemoryApi, Network, When};
 use testbed::gardener::PROBE_SECRET;
 use testbed::proxy::ProxyMode;
@@ -28,13 +28,10 @@ fn injected_faults(seconds: u32) -> [(&'static str, InjectedFault); 19] {
     let nodes = |fault| InjectedFault::Answers(When::verb("list", "nodes"), fault);
     let pause = Duration::from_millis(200);
     // A list of something else, under the name of the list of leases.
-    let body = Bytes::from_static(
-        br#"{"kind":"PodList","apiVersion":"v1","metadata":{"resourceVersion":"1"},"items":[]}"#,
-    );
     let wrong_type = Fault::Answer {
         code: 200,
-        headers: vec![("content-type".into(), "application/json".into())],
-        body,
+        headers: vec![("content-type".into(), MEDIA_TYPE.into())],
+        body: envelope("v1", "PodList", &message(1, &[text(2, "1")])).into(),
     };
     [
         (THROTTLES, all(Fault::throttle(seconds))),

@@ -51,14 +51,16 @@ pub enum Fault {
         /// Time before each piece.
         pause: Duration,
     },
-    /// 200 and a body that never ends: `bytes` spaces after each `pause`.
+    /// 200 and a body that never ends: `bytes` spaces after each `pause`, in protobuf those of a
+    /// field that nobody reads.
     Endless {
         /// Bytes in one piece.
         bytes: usize,
         /// Time before each piece.
         pause: Duration,
     },
-    /// 200 and a JSON body of this many bytes.
+    /// 200 and a body of a little more than this many bytes, most of them in a field that nobody
+    /// reads.
     Oversized(usize),
 }
 

@@ -4,7 +4,6 @@ use std::future::pending;
 
 use bytes::Bytes;
 use http::{Request, Response};
-use serde_json::json;
 
 use crate::api::{
     access::review,
@@ -12,7 +11,7 @@ use crate::api::{
     discovery,
     faults::Fault,
     objects,
-    reply::{ApiAnswer, ApiReply, Closed, Wire, accepts_protobuf, endless},
+    reply::{ApiAnswer, ApiReply, Closed, Wire, accepts_protobuf, endless, oversized},
     requests::Record,
     route::{ApiTarget, IncomingRequest, Route},
     shared::ServerState,
@@ -63,11 +62,10 @@ async fn with_fault(
             headers,
             body,
         }) => ApiReply::whole(code, JSON, body).with_headers(headers),
-        Some(Fault::Endless { bytes, pause }) => endless(bytes, pause),
-        Some(Fault::Oversized(bytes)) => {
-            let filler = "x".repeat(bytes.saturating_sub(30));
-            ApiReply::json(200, &json!({"kind": "List", "filler": filler}))
+        Some(Fault::Endless { bytes, pause }) => {
+            endless(in_protobuf.unwrap_or_default(), bytes, pause)
         }
+        Some(Fault::Oversized(bytes)) => oversized(in_protobuf.unwrap_or_default(), bytes),
         fault => {
             let reply = match in_protobuf {
                 Ok(in_protobuf) => ApiReply::of(authorised(shared, request, body), in_protobuf),

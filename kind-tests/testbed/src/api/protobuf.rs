@@ -8,7 +8,7 @@ use kube::core::Status;
 use serde_json::Value;
 
 pub(crate) use self::wire::MEDIA_TYPE;
-use self::wire::{envelope, number, push, text};
+use self::wire::{envelope, number, push, text, varint};
 use crate::api::{list_page::ListPage, resource::Resource, status};
 
 /// Field 2 of every list kind holds its items.
@@ -57,6 +57,13 @@ pub(crate) fn list_body(resource: &Resource, page: &ListPage<Bytes>) -> Bytes {
         .for_each(|item| push(&mut list, ITEMS, item));
     let kind = format!("{}List", resource.kind);
     envelope(&resource.api_version(), &kind, &list).into()
+}
+
+/// Begins a response body with a field of so many bytes that nobody reads.
+pub fn unread(bytes: usize) -> Bytes {
+    [wire::MAGIC, &varint(90 << 3 | 2), &varint(bytes as u64)]
+        .concat()
+        .into()
 }
 
 /// A whole response body with an error.

@@ -231,10 +231,33 @@ fn list_json(resource: &Resource, page: ListPage<Arc<StoredObject>>) -> Bytes {
     [head.as_bytes(), &items, b"]}"].concat().into()
 }
 
-/// Spaces without end.
-pub(crate) fn endless(bytes: usize, pause: Duration) -> ApiReply {
+/// A body without end.
+pub(crate) fn endless(in_protobuf: bool, bytes: usize, pause: Duration) -> ApiReply {
     let piece = Bytes::from(vec![b' '; bytes.max(1)]);
-    ApiReply::pieces(stream::repeat(piece)).slowly(pause)
+    let (media_type, head) = if in_protobuf {
+        (protobuf::MEDIA_TYPE, protobuf::unread(usize::MAX >> 1))
+    } else {
+        (JSON, Bytes::new())
+    };
+    let pieces = stream::iter([head]).chain(stream::repeat(piece));
+    ApiReply {
+        length: None,
+        body: pieces.map(Ok).boxed(),
+        ..ApiReply::whole(200, media_type, Bytes::new())
+    }
+    .slowly(pause)
+}
+
+/// A body of so many bytes, and a little more.
+pub(crate) fn oversized(in_protobuf: bool, bytes: usize) -> ApiReply {
+    let filler = vec![b'x'; bytes];
+    if in_protobuf {
+        let body = [&*protobuf::unread(bytes), &filler].concat();
+        ApiReply::whole(200, protobuf::MEDIA_TYPE, body.into())
+    } else {
+        let filler = String::from_utf8_lossy(&filler);
+        ApiReply::json(200, &json!({"kind": "List", "filler": filler}))
+    }
 }
 
 #[cfg(test)]

@@ -35,18 +35,33 @@ pub struct LeaseList {
 
 #[derive(Clone, Copy, Debug)]
 struct PackedLease {
-    /// Where the name ends in the text; it begins where the one before it ends.
-    name_end: usize,
+    /// Where the name ends in the text; it begins where the one before it ends. Names of 4 GiB would
+    /// be far too many.
+    name_end: u32,
     uid: LeaseUid,
     renew_time: Option<DateTime<Utc>>,
     duration_seconds: Option<i32>,
 }
 
 impl LeaseList {
-    /// Makes room for `count` more leases, whose names take `names` bytes.
-    pub fn reserve(&mut self, count: usize, names: usize) {
-        self.entries.reserve(count);
-        self.names.reserve(names);
+    /// Makes room for `count` more leases, whose names have `names` bytes. Returns how many bytes
+    /// that takes.
+    pub fn reserve(&mut self, count: usize, names: usize) -> usize {
+        let before = self.allocated();
+        self.entries.reserve_exact(count);
+        self.names.reserve_exact(names);
+        self.allocated() - before
+    }
+
+    /// True if a lease of this name needs no more memory.
+    pub fn has_room(&self, name: &str) -> bool {
+        self.entries.len() < self.entries.capacity()
+            && name.len() <= self.names.capacity() - self.names.len()
+    }
+
+    /// The bytes that the leases take, those included that are there for more.
+    pub fn allocated(&self) -> usize {
+        self.entries.capacity() * size_of::<PackedLease>() + self.names.capacity()
     }
 
     pub fn push(&mut self, lease: LeaseRecord<'_>) {
@@ -58,7 +73,7 @@ impl LeaseList {
         } = lease;
         self.names.push_str(name);
         self.entries.push(PackedLease {
-            name_end: self.names.len(),
+            name_end: self.names.len() as u32,
             uid,
             renew_time,
             duration_seconds,
@@ -82,7 +97,8 @@ impl LeaseList {
                       renew_time,
                       duration_seconds,
                   }| {
-                let name = &self.names[std::mem::replace(&mut begin, name_end)..name_end];
+                let end = name_end as usize;
+                let name = &self.names[std::mem::replace(&mut begin, end)..end];
                 LeaseRecord {
                     name,
                     uid,

@@ -1,113 +1,138 @@
 //! A Lease on the wire.
 
-use chrono::{DateTime, Utc};
-use prober_core::lease::{LeaseList, LeaseRecord};
-use serde::Deserialize;
+use chrono::DateTime;
+use prober_core::lease::{LeaseList, LeaseRecord, LeaseUid};
 
-use super::json::{JsonItems, JsonMetadata};
-use super::protobuf::{FieldValue, ProtobufError};
-use super::{DecodeError, ItemList, check_count, shortened};
-use crate::gardener::object::object_or_default;
+use super::protobuf::{FieldSchema, MessageSchema, message};
+use super::{DecodeError, ItemFields, ItemList, ListField, ListRoom, shortened};
 
 /// The length of most names of nodes, which are those of machines, in bytes.
-const NAME: usize = 64;
+const NAME_LENGTH: usize = 64;
+
+static LEASE: [FieldSchema; 3] = message(&[
+    (1, FieldSchema::Message(ListField::Metadata, &METADATA)),
+    (2, FieldSchema::Message(ListField::Spec, &SPEC)),
+]);
+static METADATA: [FieldSchema; 6] = message(&[
+    (1, FieldSchema::Text(ListField::Name)),
+    (5, FieldSchema::Text(ListField::Uid)),
+]);
+static SPEC: [FieldSchema; 5] = message(&[
+    (2, FieldSchema::Number(ListField::Duration)),
+    (4, FieldSchema::Message(ListField::RenewTime, &MICRO_TIME)),
+]);
+static MICRO_TIME: [FieldSchema; 3] = message(&[
+    (1, FieldSchema::Number(ListField::Seconds)),
+    (2, FieldSchema::Number(ListField::Nanos)),
+]);
+
+/// What matters of a lease, as far as it has come.
+#[derive(Default)]
+pub struct LeaseFields {
+    name: String,
+    uid: LeaseUid,
+    duration_seconds: Option<i32>,
+    /// Seconds and nanoseconds since 1970.
+    renewed: Option<(i64, i32)>,
+}
+
+impl ItemFields for LeaseFields {
+    /// An empty time is how Go writes its zero time, which stands for none.
+    #[inline(always)]
+    fn begin(&mut self, field: ListField, length: usize) {
+        if field == ListField::RenewTime && length > 0 {
+            self.renewed.get_or_insert_default();
+        }
+    }
+
+    /// Negative numbers come with all 64 bits; of those with 32 what is above does not count.
+    #[inline(always)]
+    fn number(&mut self, field: ListField, number: u64) {
+        match field {
+            ListField::Duration => self.duration_seconds = Some(number as i32),
+            ListField::Seconds => self.renewed.get_or_insert_default().0 = number as i64,
+            ListField::Nanos => self.renewed.get_or_insert_default().1 = number as i32,
+            _ => {}
+        }
+    }
+
+    #[inline(always)]
+    fn text(&mut self, field: ListField, text: &str) {
+        match field {
+            ListField::Name => text.clone_into(&mut self.name),
+            ListField::Uid => self.uid = text.into(),
+            _ => {}
+        }
+    }
+}
+
+impl LeaseFields {
+    fn record(&self) -> Result<LeaseRecord<'_>, DecodeError> {
+        let instant = |(seconds, nanos): (i64, i32)| {
+            let nanos = u32::try_from(nanos).ok();
+            nanos
+                .and_then(|nanos| DateTime::from_timestamp(seconds, nanos))
+                .ok_or_else(|| DecodeError::RenewTime(shortened(&self.name)))
+        };
+        Ok(LeaseRecord {
+            name: &self.name,
+            uid: self.uid,
+            renew_time: self.renewed.map(instant).transpose()?,
+            duration_seconds: self.duration_seconds,
+        })
+    }
+
+    /// Is ready for the next lease.
+    fn clear(&mut self) {
+        self.name.clear();
+        *self = Self {
+            name: std::mem::take(&mut self.name),
+            ..Self::default()
+        };
+    }
+}
 
 impl ItemList for LeaseList {
     const KIND: &'static str = "LeaseList";
+    /// Twice what the leases of 5,000 nodes take, the most that Kubernetes supports in a cluster.
+    const MAX_KEPT: usize = 1 << 20;
+
+    const ITEM: MessageSchema = &LEASE;
+
+    type Item = LeaseFields;
 
     fn count(&self) -> usize {
         self.len()
     }
 
-    fn reserve(&mut self, count: usize) {
-        self.reserve(count, count * NAME);
+    fn kept(&self) -> usize {
+        self.allocated()
     }
 
-    fn keep_protobuf(&mut self, item: FieldValue<'_>) -> Result<(), DecodeError> {
-        self.push(lease(item)?);
-        Ok(())
+    /// A sixteenth more, since nodes come and names do not stay equally long.
+    fn expect(&mut self, count: usize, room: &ListRoom) -> Result<(), DecodeError> {
+        let count = count + count / 16;
+        room.take(self.reserve(count, count * NAME_LENGTH))
     }
 
-    fn append(&mut self, page: Self) -> Result<(), DecodeError> {
-        page.iter().for_each(|lease| self.push(lease));
-        Ok(())
-    }
-}
-
-/// A message that comes twice is merged: fields of a later one win, and those that only an earlier
-/// one has stay.
-fn lease(value: FieldValue<'_>) -> Result<LeaseRecord<'_>, DecodeError> {
-    let (mut name, mut uid, mut duration_seconds, mut stamp) = ("", "", None, None);
-    for field in value.message()? {
-        match field? {
-            (1, metadata) => [name, uid] = metadata.texts([(1, name), (5, uid)])?,
-            (2, spec) => {
-                for field in spec.message()? {
-                    match field? {
-                        (2, value) => duration_seconds = Some(value.int32()?),
-                        (4, value) => timestamp(value, &mut stamp)?,
-                        _ => {}
-                    }
-                }
-            }
-            _ => {}
+    fn keep(&mut self, item: &mut LeaseFields, room: &ListRoom) -> Result<(), DecodeError> {
+        let lease = item.record()?;
+        if !self.has_room(lease.name) {
+            // By a quarter, so that little is there in vain.
+            let count = (self.len() / 4).max(64);
+            let names = (count * NAME_LENGTH).max(lease.name.len());
+            room.take(self.reserve(count, names))?;
         }
-    }
-    let instant = |(seconds, nanos): (i64, i32)| {
-        let nanos = u32::try_from(nanos).ok();
-        nanos
-            .and_then(|nanos| DateTime::from_timestamp(seconds, nanos))
-            .ok_or_else(|| DecodeError::RenewTime(shortened(name)))
-    };
-    Ok(LeaseRecord {
-        name,
-        uid: uid.into(),
-        renew_time: stamp.map(instant).transpose()?,
-        duration_seconds,
-    })
-}
-
-/// Seconds and nanoseconds since 1970. An empty message is how Go writes its zero time, which
-/// stands for none.
-fn timestamp(value: FieldValue<'_>, stamp: &mut Option<(i64, i32)>) -> Result<(), ProtobufError> {
-    for field in value.message()? {
-        let (seconds, nanos) = stamp.get_or_insert_default();
-        match field? {
-            (1, value) => *seconds = value.number()? as i64,
-            (2, value) => *nanos = value.int32()?,
-            _ => {}
-        }
-    }
-    Ok(())
-}
-
-#[derive(Default, Deserialize)]
-#[serde(default)]
-pub struct JsonLease<'a> {
-    #[serde(borrow, deserialize_with = "object_or_default")]
-    metadata: JsonMetadata<'a>,
-    #[serde(deserialize_with = "object_or_default")]
-    spec: LeaseSpec,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct LeaseSpec {
-    lease_duration_seconds: Option<i32>,
-    renew_time: Option<DateTime<Utc>>,
-}
-
-impl<'de> JsonItems<'de> for LeaseList {
-    type Item = JsonLease<'de>;
-
-    fn keep(&mut self, JsonLease { metadata, spec }: JsonLease<'de>) -> Result<(), DecodeError> {
-        check_count(self.len() + 1)?;
-        self.push(LeaseRecord {
-            name: &metadata.name,
-            uid: (&*metadata.uid).into(),
-            renew_time: spec.renew_time,
-            duration_seconds: spec.lease_duration_seconds,
-        });
+        self.push(lease);
+        item.clear();
         Ok(())
+    }
+
+    fn append(&mut self, page: Self) {
+        if self.is_empty() {
+            *self = page;
+        } else {
+            page.iter().for_each(|lease| self.push(lease));
+        }
     }
 }

@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use anyhow::{Result, ensure};
+use testbed::api::protobuf::unread;
 use testbed::authority::{Authority, Serving};
 use testbed::usage::Usage;
 use testbed::{ProberConfig, ShootCluster, ShootPlan, own_scenario};
@@ -17,11 +18,10 @@ use tokio_rustls::TlsAcceptor;
 
 use crate::{DOWN, alone, comes_back, end_alone, through_an_outage};
 
-const JSON: &str = "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n";
-/// What the prober may use beyond what it needed before: two answers of the largest size that is
-/// read (8 MiB), since what is late is asked for twice (D-58), each twice where a buffer grows, and
-/// room for what an allocator keeps. In MiB.
-const ROOM: f64 = 64.0;
+const PROTOBUF: &str = "HTTP/1.1 200 OK\r\nContent-Type: application/vnd.kubernetes.protobuf\r\n";
+/// What the prober may use beyond what it needed before: what is kept of a list (1 MiB), and room
+/// for what an allocator keeps. In MiB.
+const ROOM: f64 = 16.0;
 
 /// What every request is answered, byte for byte: no HTTP library would say most of it.
 struct Script {
@@ -87,7 +87,7 @@ async fn serve(
 }
 
 fn script(head: &str, first: Vec<u8>, then: Option<(Vec<u8>, Duration)>) -> Script {
-    let head = format!("{JSON}{head}\r\n").into_bytes();
+    let head = format!("{PROTOBUF}{head}\r\n").into_bytes();
     Script {
         first: [head, first].concat(),
         then,
@@ -139,6 +139,7 @@ fn a_hostile_api_server_costs_neither_memory_nor_a_verdict_nor_other_shoots() ->
                 "Content-Encoding: gzip\r\nContent-Length: {}\r\n",
                 bomb.len()
             );
+            let unread = unread(1 << 50).to_vec();
             let piece = vec![b' '; 1 << 16];
             let at_once = Duration::ZERO;
             let scripts = [
@@ -146,19 +147,19 @@ fn a_hostile_api_server_costs_neither_memory_nor_a_verdict_nor_other_shoots() ->
                     "a byte at a time",
                     script(
                         "Content-Length: 1000\r\n",
-                        vec![b'{'],
+                        unread.clone(),
                         Some((vec![b' '], Duration::from_millis(500))),
                     ),
                 ),
                 (
                     "without an end",
-                    script("", vec![b'{'], Some((piece.clone(), at_once))),
+                    script("", unread.clone(), Some((piece.clone(), at_once))),
                 ),
                 (
                     "of a declared size beyond all reason",
                     script(
                         "Content-Length: 1099511627776\r\n",
-                        vec![],
+                        unread,
                         Some((piece.clone(), at_once)),
                     ),
                 ),
@@ -166,7 +167,7 @@ fn a_hostile_api_server_costs_neither_memory_nor_a_verdict_nor_other_shoots() ->
                 (
                     "headers without an end",
                     Script {
-                        first: JSON.into(),
+                        first: PROTOBUF.into(),
                         then: Some((b"X-More: and more\r\n".repeat(100), at_once)),
                     },
                 ),

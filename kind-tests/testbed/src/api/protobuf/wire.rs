@@ -6,6 +6,9 @@ use chrono::{DateTime, TimeZone};
 /// The media type.
 pub const MEDIA_TYPE: &str = "application/vnd.kubernetes.protobuf";
 
+/// Begins every body.
+pub(crate) const MAGIC: &[u8] = b"k8s\0";
+
 /// A number in as few groups of seven bits as it needs.
 pub fn varint(mut value: u64) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(2);
@@ -67,7 +70,7 @@ pub fn time<Z: TimeZone>(field: u64, stamp: DateTime<Z>) -> Vec<u8> {
 /// contentEncoding (3) and contentType (4).
 pub fn envelope(api_version: &str, kind: &str, object: &[u8]) -> Vec<u8> {
     let mut body = Vec::with_capacity(object.len() + 64);
-    body.extend_from_slice(b"k8s\0");
+    body.extend_from_slice(MAGIC);
     push(
         &mut body,
         1,
