@@ -139,8 +139,8 @@ impl ListedKind for NodeLists {
     fn read<'a>(pieces: impl IntoIterator<Item = &'a [u8]>) -> Result<Value, DecodeError> {
         let Page { items, next } = read_page::<NodeList>(pieces)?;
         let held = items.nodes.iter().map(|node| {
-            let conditions: Vec<_> = node.conditions.iter().map(|c| [&c.kind, &c.status, &c.reason]).collect();
-            json!({"name": node.name, "pool": node.pool, "notManaged": node.not_managed_by_mcm, "conditions": conditions})
+            let conditions: Vec<_> = node.traits.conditions.iter().map(|c| [&c.kind, &c.status, &c.reason]).collect();
+            json!({"name": node.name, "pool": node.traits.pool, "notManaged": node.traits.not_managed_by_mcm, "conditions": conditions})
         });
         Ok(page(next.as_deref(), held))
     }

@@ -297,7 +297,10 @@ impl Judge {
         // The candidates come in the order of their nodes.
         let mut nodes = nodes.iter();
         lost(candidates.leases.iter().filter_map(|&(name, clock)| {
-            let zone = nodes.find(|node| node.name == name)?.failure_zone()?;
+            let zone = nodes
+                .find(|node| node.name == name)?
+                .traits
+                .failure_zone()?;
             Some((zone, clock.state(by)))
         }))
     }

@@ -40,19 +40,35 @@ const MAX_CONDITION_TEXT: usize = 1024;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NodeRecord {
     pub name: String,
+    /// Shared by nodes that are alike: all but a few of a large shoot.
+    pub traits: Arc<NodeTraits>,
+}
+
+impl NodeRecord {
+    pub fn new(name: &str, traits: NodeTraits) -> Self {
+        Self {
+            name: name.to_owned(),
+            traits: Arc::new(traits),
+        }
+    }
+}
+
+/// What matters of a node beside its name.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct NodeTraits {
     pub pool: Option<String>,
-    pub zone: Option<Arc<str>>,
+    pub zone: Option<String>,
     pub not_managed_by_mcm: bool,
     /// Those of `status.conditions` that can matter: the ones that are True, and that of an
     /// in-place update. No more than an honest node has.
     pub conditions: Vec<NodeCondition>,
 }
 
-impl NodeRecord {
+impl NodeTraits {
     pub fn note_label(&mut self, key: &str, value: &str) {
         match key {
             POOL_LABEL => self.pool = Some(value.to_owned()),
-            ZONE_LABEL => self.zone = Some(value.into()),
+            ZONE_LABEL => self.zone = Some(value.to_owned()),
             _ => {}
         }
     }
@@ -98,7 +114,7 @@ impl NodeRecord {
     }
 }
 
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct NodeCondition<T = String> {
     pub kind: T,
     pub status: T,
@@ -273,7 +289,10 @@ impl<'a> Candidates<'a> {
             next_lease = lease.map_or(next_lease, |at| at + 1);
             next_machine = machine.map_or(next_machine, |at| at + 1);
             with_node += usize::from(lease.is_some());
-            match (exclusion(node, machine.is_some(), conditions), lease) {
+            match (
+                exclusion(&node.traits, machine.is_some(), conditions),
+                lease,
+            ) {
                 (Some(reason), _) => candidates.exclude(reason, 1),
                 (None, None) => candidates.exclude(Exclusion::NoLease, 1),
                 (None, Some(at)) => candidates.leases.push(leases.entry(at)),
@@ -309,7 +328,7 @@ impl<'a> Candidates<'a> {
     }
 }
 
-fn exclusion(node: &NodeRecord, is_backed: bool, conditions: &PoolConditions) -> Option<Exclusion> {
+fn exclusion(node: &NodeTraits, is_backed: bool, conditions: &PoolConditions) -> Option<Exclusion> {
     if node.not_managed_by_mcm {
         return Some(Exclusion::NotManaged);
     }

@@ -92,7 +92,7 @@ impl Cause {
         match self {
             Self::TooManyPages(_)
             | Self::Decode(
-                DecodeError::TooManyItems | DecodeError::TooMuch(_) | DecodeError::LongText,
+                DecodeError::TooManyItems | DecodeError::TooMuch | DecodeError::LongText,
             ) => "too_large",
             cause => cause.into_str(),
         }

@@ -24,6 +24,9 @@ const MAGIC: &[u8] = b"k8s\0";
 /// The most items that are read from the pages of a list: four times as many nodes as Kubernetes
 /// supports in a cluster.
 const MAX_ITEMS: usize = 20_000;
+/// The most that is kept of the pages of a list, in bytes: twice what 5,000 leases or nodes take
+/// whose names have 64 bytes.
+const MAX_KEPT: usize = 1 << 20;
 
 /// What is read of an answer.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -78,8 +81,8 @@ pub enum DecodeError {
     /// More items than any honest list has, so that a small body cannot become a large table.
     #[error("the list has more than {MAX_ITEMS} items")]
     TooManyItems,
-    #[error("the items of the list hold more than the {0} bytes that are kept of one")]
-    TooMuch(usize),
+    #[error("the items of the list hold more than {MAX_KEPT} bytes that matter")]
+    TooMuch,
     #[error("a text that matters has more than {MAX_TEXT} bytes")]
     LongText,
     /// No list of an API server is without a resourceVersion.
@@ -105,8 +108,6 @@ pub trait ReadBody: Send {
 /// The items of a list; only what matters of each is kept.
 pub trait ItemList: Default + Send {
     const KIND: &'static str;
-    /// The most that is kept of the pages of a list, in bytes.
-    const MAX_KEPT: usize;
 
     const ITEM: MessageSchema;
     const LIST: MessageSchema = &message::<3>(&[
@@ -151,15 +152,13 @@ pub trait ItemFields: Default + Send {
 pub struct ListRoom {
     items: usize,
     bytes: AtomicUsize,
-    all_bytes: usize,
 }
 
 impl ListRoom {
     pub fn after<L: ItemList>(pages: &L) -> Self {
         Self {
             items: MAX_ITEMS.saturating_sub(pages.count()),
-            bytes: L::MAX_KEPT.saturating_sub(pages.kept()).into(),
-            all_bytes: L::MAX_KEPT,
+            bytes: MAX_KEPT.saturating_sub(pages.kept()).into(),
         }
     }
 
@@ -170,7 +169,7 @@ impl ListRoom {
             .fetch_update(Ordering::Relaxed, Ordering::Relaxed, less)
         {
             Ok(_) => Ok(()),
-            Err(_) => Err(DecodeError::TooMuch(self.all_bytes)),
+            Err(_) => Err(DecodeError::TooMuch),
         }
     }
 }

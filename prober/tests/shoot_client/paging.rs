@@ -141,13 +141,7 @@ async fn pages_without_an_end_are_given_up_by_what_all_of_them_hold() {
             0,
             3,
         ),
-        (
-            "NodeList",
-            NODES,
-            vec![named(&"x".repeat(1000)); 3000],
-            0,
-            3,
-        ),
+        ("NodeList", NODES, vec![named(&"x".repeat(1000)); 400], 0, 3),
     ] {
         let mut shoot = TestShoot::start().await;
         // Large bodies take their time in a debug build.

@@ -32,7 +32,7 @@ use crate::outage::{Outage, Snapshot};
 use crate::replicas::{Marks, Observed};
 use crate::retry::Refusal;
 use crate::tests::scene::{OwnedEnvironment, at, dependent, env, running, span, times, wall};
-use crate::verdict::{BackedNodes, NodeCondition, NodeRecord};
+use crate::verdict::{BackedNodes, NodeCondition, NodeRecord, NodeTraits};
 
 /// The places of the two dependents: machine-controller-manager goes down first,
 /// kube-controller-manager comes up first.
@@ -344,14 +344,11 @@ impl Rig {
             },
             Action::ListNodes => {
                 let record = |number| {
-                    let mut record = NodeRecord {
-                        name: node(number),
-                        ..NodeRecord::default()
-                    };
+                    let mut traits = NodeTraits::default();
                     self.excluded
                         .iter()
-                        .for_each(|condition| record.note_condition(condition.clone()));
-                    record
+                        .for_each(|condition| traits.note_condition(condition.clone()));
+                    NodeRecord::new(&node(number), traits)
                 };
                 let nodes = (0..self.nodes).map(record).collect();
                 self.take(Input::Nodes(nodes))

@@ -18,7 +18,7 @@ use super::scene::{dependent, env, span, wall};
 use crate::lease::{LeaseList, LeaseRecord, LeaseUid};
 use crate::moment::{Moment, RequestTimes};
 use crate::shoot::{Action, Input, ProbeFailure, Shoot, Start};
-use crate::verdict::{BackedNodes, NodeRecord};
+use crate::verdict::{BackedNodes, NodeRecord, NodeTraits};
 
 const GRACE_S: f64 = 40.0;
 const BEAT_S: f64 = 10.0;
@@ -170,10 +170,12 @@ impl SimulatedWorld {
             .collect();
         let machines: Arc<BackedNodes> =
             Arc::new(nodes.iter().map(|node| Some(node.name.as_str())).collect());
-        let record = |(number, node): (usize, &SimulatedNode)| NodeRecord {
-            name: node.name.clone(),
-            not_managed_by_mcm: number < self.excluded,
-            ..NodeRecord::default()
+        let record = |(number, node): (usize, &SimulatedNode)| {
+            let traits = NodeTraits {
+                not_managed_by_mcm: number < self.excluded,
+                ..NodeTraits::default()
+            };
+            NodeRecord::new(&node.name, traits)
         };
         let records: Vec<NodeRecord> = nodes.iter().enumerate().map(record).collect();
         let mut last: Vec<Seconds> = nodes[self.excluded..]

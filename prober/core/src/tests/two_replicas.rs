@@ -20,7 +20,7 @@ use crate::plan::ByDirection;
 use crate::replicas::{DependentState, Marks, Observed};
 use crate::retry::Refusal;
 use crate::shoot::{Action, Input, Order, ProbeFailure, Report, Shoot, Start, Verified};
-use crate::verdict::{BackedNodes, NodeRecord, Verdict};
+use crate::verdict::{BackedNodes, NodeRecord, NodeTraits, Verdict};
 
 /// How long a life lasts; for the last part of it nothing goes wrong any more.
 const LIFE_S: Seconds = 2400.0;
@@ -265,10 +265,8 @@ impl Life {
                 Input::Leases(times, leases(&mut self.nodes, t))
             }
             Action::ListNodes => {
-                let record = |node: &SimulatedNode| NodeRecord {
-                    name: node.name.clone(),
-                    ..NodeRecord::default()
-                };
+                let record =
+                    |node: &SimulatedNode| NodeRecord::new(&node.name, NodeTraits::default());
                 Input::Nodes(self.nodes.iter().map(record).collect())
             }
             Action::Verify => {

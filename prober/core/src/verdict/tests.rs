@@ -9,10 +9,23 @@ const FRACTION: f64 = 0.6;
 const UP: Verdict = Verdict::ScaleUp;
 
 fn node(name: &str) -> NodeRecord {
-    NodeRecord {
-        name: name.to_owned(),
-        ..NodeRecord::default()
-    }
+    NodeRecord::new(name, NodeTraits::default())
+}
+
+fn foreign(name: &str) -> NodeRecord {
+    let traits = NodeTraits {
+        not_managed_by_mcm: true,
+        ..NodeTraits::default()
+    };
+    NodeRecord::new(name, traits)
+}
+
+fn with_conditions(name: &str, conditions: Vec<NodeCondition>) -> NodeRecord {
+    let traits = NodeTraits {
+        conditions,
+        ..NodeTraits::default()
+    };
+    NodeRecord::new(name, traits)
 }
 
 fn in_pool(name: &str, pool: &str, conditions: &[(&str, &str)]) -> NodeRecord {
@@ -20,11 +33,12 @@ fn in_pool(name: &str, pool: &str, conditions: &[(&str, &str)]) -> NodeRecord {
         .iter()
         .map(|(kind, status)| condition(kind, status, ""))
         .collect();
-    NodeRecord {
+    let traits = NodeTraits {
         pool: Some(pool.to_owned()),
         conditions,
-        ..node(name)
-    }
+        ..NodeTraits::default()
+    };
+    NodeRecord::new(name, traits)
 }
 
 fn condition(kind: &str, status: &str, reason: &str) -> NodeCondition {
@@ -36,10 +50,7 @@ fn condition(kind: &str, status: &str, reason: &str) -> NodeCondition {
 }
 
 fn updating(name: &str, reason: &str) -> NodeRecord {
-    NodeRecord {
-        conditions: vec![condition("InPlaceUpdate", "True", reason)],
-        ..node(name)
-    }
+    with_conditions(name, vec![condition("InPlaceUpdate", "True", reason)])
 }
 
 fn backed<const N: usize>(nodes: [&str; N]) -> BackedNodes {
@@ -76,10 +87,6 @@ fn four_leases(states: [LeaseState; 4]) -> [(&'static str, LeaseState); 4] {
 #[test]
 fn nodes_that_others_manage_do_not_count() {
     // One candidate is left, and at one candidate nothing is done.
-    let foreign = |name| NodeRecord {
-        not_managed_by_mcm: true,
-        ..node(name)
-    };
     let leases = [("n1", Expired), ("n2", Expired), ("n3", Expired)];
     let judged = judge(
         &leases,
@@ -92,7 +99,7 @@ fn nodes_that_others_manage_do_not_count() {
 
 #[test]
 fn the_annotation_counts_by_its_presence_and_the_pool_comes_from_its_label() {
-    let mut node = node("n");
+    let mut node = NodeTraits::default();
     for key in [
         "zone",
         "worker.gardener.cloud/pool",
@@ -113,7 +120,7 @@ fn the_annotation_counts_by_its_presence_and_the_pool_comes_from_its_label() {
 
 #[test]
 fn only_the_conditions_that_can_matter_are_kept() {
-    let mut node = node("n");
+    let mut node = NodeTraits::default();
     for (kind, status) in [
         ("Ready", "True"),
         ("DiskPressure", "False"),
@@ -186,7 +193,7 @@ fn a_pool_of_its_own_replaces_the_default_conditions() {
     let pools = PoolConditions::from([("w1".to_owned(), vec!["PIDPressure".to_owned()])]);
     assert_eq!(
         exclusion(
-            &in_pool("n", "w1", &[("DiskPressure", "True")]),
+            &in_pool("n", "w1", &[("DiskPressure", "True")]).traits,
             true,
             &pools
         ),
@@ -194,7 +201,7 @@ fn a_pool_of_its_own_replaces_the_default_conditions() {
     );
     assert_eq!(
         exclusion(
-            &in_pool("n", "w1", &[("PIDPressure", "True")]),
+            &in_pool("n", "w1", &[("PIDPressure", "True")]).traits,
             true,
             &pools
         ),
@@ -218,7 +225,7 @@ fn the_default_conditions_exclude_when_true_and_only_then() {
             ("true", false),
             ("", false),
         ] {
-            let found = exclusion(&in_pool("n", "any", &[(kind, status)]), true, &pools);
+            let found = exclusion(&in_pool("n", "any", &[(kind, status)]).traits, true, &pools);
             assert_eq!(
                 found,
                 excluded.then_some(Exclusion::UnhealthyCondition),
@@ -228,7 +235,7 @@ fn the_default_conditions_exclude_when_true_and_only_then() {
     }
     for kind in ["MemoryPressure", "PIDPressure", "Ready", "diskpressure"] {
         assert_eq!(
-            exclusion(&in_pool("n", "any", &[(kind, "True")]), true, &pools),
+            exclusion(&in_pool("n", "any", &[(kind, "True")]).traits, true, &pools),
             None,
             "{kind}"
         );
@@ -268,21 +275,16 @@ fn nodes_in_an_in_place_update_do_not_count() {
 fn the_status_of_an_in_place_update_does_not_matter_but_its_type_does() {
     let pools = PoolConditions::new();
     for status in ["True", "False", "Unknown", ""] {
-        let node = NodeRecord {
-            conditions: vec![condition("InPlaceUpdate", status, "UpdateFailed")],
-            ..node("n")
-        };
+        let conditions = vec![condition("InPlaceUpdate", status, "UpdateFailed")];
+        let node = with_conditions("n", conditions);
         assert_eq!(
-            exclusion(&node, true, &pools),
+            exclusion(&node.traits, true, &pools),
             Some(Exclusion::InPlaceUpdate),
             "{status:?}"
         );
     }
-    let other = NodeRecord {
-        conditions: vec![condition("Ready", "True", "ReadyForUpdate")],
-        ..node("n")
-    };
-    assert_eq!(exclusion(&other, true, &pools), None);
+    let other = with_conditions("n", vec![condition("Ready", "True", "ReadyForUpdate")]);
+    assert_eq!(exclusion(&other.traits, true, &pools), None);
 }
 
 #[test]
@@ -303,12 +305,8 @@ fn leases_without_a_node_and_nodes_without_a_lease_do_not_count() {
 #[test]
 fn every_node_that_does_not_count_is_counted_by_its_reason() {
     let leases = book(four_leases([Valid; 4]));
-    let foreign = NodeRecord {
-        not_managed_by_mcm: true,
-        ..node("n1")
-    };
     let nodes = [
-        foreign,
+        foreign("n1"),
         in_pool("n2", "w", &[("DiskPressure", "True")]),
         updating("n3", "UpdateFailed"),
         node("n4"),
@@ -516,7 +514,8 @@ proptest! {
             .map(|(&number, &(not_managed_by_mcm, sick, updated))| {
                 let sick = sick.then(|| condition("DiskPressure", "True", ""));
                 let updated = updated.then(|| condition("InPlaceUpdate", "True", "UpdateFailed"));
-                NodeRecord { not_managed_by_mcm, conditions: sick.into_iter().chain(updated).collect(), ..node(&names[number]) }
+                let conditions = sick.into_iter().chain(updated).collect();
+                NodeRecord::new(&names[number], NodeTraits { not_managed_by_mcm, conditions, ..NodeTraits::default() })
             })
             .collect();
         let dependents: Vec<Observed> = dependents

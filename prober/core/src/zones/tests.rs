@@ -2,7 +2,7 @@ use std::sync::Arc;
 
 use super::super::judgement::{Judge, Rules};
 use super::super::tests::scene::{GRACE, lease, times};
-use super::super::verdict::{NodeRecord, PoolConditions, Verdict};
+use super::super::verdict::{NodeRecord, NodeTraits, PoolConditions, Verdict};
 use super::LeaseState::{Expired, Undecided, Valid};
 use super::*;
 
@@ -67,20 +67,20 @@ fn found(
 }
 
 fn in_zone(at: usize, zone: &str) -> NodeRecord {
-    NodeRecord {
-        name: format!("node-{at}"),
-        zone: Some(zone.into()),
-        pool: Some("worker".into()),
-        ..NodeRecord::default()
-    }
+    let traits = NodeTraits {
+        zone: Some(zone.to_owned()),
+        pool: Some("worker".to_owned()),
+        ..NodeTraits::default()
+    };
+    NodeRecord::new(&format!("node-{at}"), traits)
 }
 
 fn in_pool(at: usize, pool: &str) -> NodeRecord {
-    NodeRecord {
-        name: format!("node-{at}"),
-        pool: Some(pool.into()),
-        ..NodeRecord::default()
-    }
+    let traits = NodeTraits {
+        pool: Some(pool.to_owned()),
+        ..NodeTraits::default()
+    };
+    NodeRecord::new(&format!("node-{at}"), traits)
 }
 
 const OLD: f64 = 10.0;
@@ -124,16 +124,17 @@ fn nodes_that_do_not_count_are_of_no_zone() {
         ("c", NEW),
         ("c", NEW),
     ];
-    let foreign = |at, zone: &str| NodeRecord {
-        not_managed_by_mcm: at == 2,
-        ..in_zone(at, zone)
+    let foreign = |at, zone: &str| {
+        let mut node = in_zone(at, zone);
+        Arc::make_mut(&mut node.traits).not_managed_by_mcm = at == 2;
+        node
     };
     assert_eq!(found(third, foreign), (Verdict::ScaleUp, vec![]));
 }
 
 #[test]
 fn a_name_that_no_label_can_have_is_no_zone() {
-    let named = |name: &str| in_zone(0, name).failure_zone().map(str::to_owned);
+    let named = |name: &str| in_zone(0, name).traits.failure_zone().map(str::to_owned);
     assert_eq!(named("eu-west-1a").as_deref(), Some("eu-west-1a"));
     for forged in [&"x".repeat(64), "a\nVerdict: scale_up", "", "zürich"] {
         assert_eq!(
@@ -143,9 +144,10 @@ fn a_name_that_no_label_can_have_is_no_zone() {
         );
     }
     let mut node = in_pool(0, "worker");
-    node.note_label("topology.kubernetes.io/zone", "");
+    let traits = Arc::make_mut(&mut node.traits);
+    traits.note_label("topology.kubernetes.io/zone", "");
     assert_eq!(
-        node.failure_zone(),
+        traits.failure_zone(),
         Some("worker"),
         "as if there were no label"
     );

@@ -94,8 +94,6 @@ impl LeaseFields {
 
 impl ItemList for LeaseList {
     const KIND: &'static str = "LeaseList";
-    /// Twice what the leases of 5,000 nodes take, the most that Kubernetes supports in a cluster.
-    const MAX_KEPT: usize = 1 << 20;
 
     const ITEM: MessageSchema = &LEASE;
 

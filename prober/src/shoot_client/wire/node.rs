@@ -1,6 +1,9 @@
 //! A Node on the wire.
 
-use prober_core::verdict::{NodeCondition, NodeRecord};
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use prober_core::verdict::{NodeCondition, NodeRecord, NodeTraits};
 
 use super::protobuf::{FieldSchema, MessageSchema, message};
 use super::{DecodeError, ItemFields, ItemList, ListField, ListRoom};
@@ -32,13 +35,16 @@ static CONDITION: [FieldSchema; 6] = message(&[
 #[derive(Default)]
 pub struct NodeList {
     pub nodes: Vec<NodeRecord>,
+    /// Those of all nodes, each of them once.
+    traits: BTreeSet<Arc<NodeTraits>>,
     bytes: usize,
 }
 
 /// What matters of a node, as far as it has come.
 #[derive(Default)]
 pub struct NodeFields {
-    node: NodeRecord,
+    name: String,
+    traits: NodeTraits,
     /// The texts of the label, annotation or condition that is coming.
     texts: [String; 3],
 }
@@ -60,7 +66,7 @@ impl ItemFields for NodeFields {
     fn text(&mut self, field: ListField, text: &str) {
         let [first, second, third] = &mut self.texts;
         let place = match field {
-            ListField::Name => &mut self.node.name,
+            ListField::Name => &mut self.name,
             ListField::LabelKey | ListField::AnnotationKey | ListField::ConditionType => first,
             ListField::LabelValue | ListField::ConditionStatus => second,
             ListField::ConditionReason => third,
@@ -73,9 +79,9 @@ impl ItemFields for NodeFields {
     fn end(&mut self, field: ListField) {
         let [first, second, third] = &self.texts;
         match field {
-            ListField::Label => self.node.note_label(first, second),
-            ListField::Annotation => self.node.note_annotation(first),
-            ListField::Condition => self.node.note_condition(NodeCondition {
+            ListField::Label => self.traits.note_label(first, second),
+            ListField::Annotation => self.traits.note_annotation(first),
+            ListField::Condition => self.traits.note_condition(NodeCondition {
                 kind: first,
                 status: second,
                 reason: third,
@@ -87,9 +93,6 @@ impl ItemFields for NodeFields {
 
 impl ItemList for NodeList {
     const KIND: &'static str = "NodeList";
-    /// Of an honest node 500 bytes are kept, of 5,000 nodes 2.5 MB.
-    const MAX_KEPT: usize = 8 << 20;
-
     const ITEM: MessageSchema = &NODE;
 
     type Item = NodeFields;
@@ -107,34 +110,35 @@ impl ItemList for NodeList {
     }
 
     fn keep(&mut self, item: &mut NodeFields, room: &ListRoom) -> Result<(), DecodeError> {
-        let mut node = std::mem::take(&mut item.node);
-        let bytes = size(&node);
+        let NodeFields { name, traits, .. } = item;
+        let (name, traits) = (std::mem::take(name), std::mem::take(traits));
+        let known = self.traits.get(&traits).cloned();
+        let bytes = size_of::<NodeRecord>()
+            + name.len()
+            + known.as_ref().map_or_else(|| size(&traits), |_| 0);
         room.take(bytes)?;
         self.bytes += bytes;
-        // Nodes are listed by name, which mostly begins with pool and zone: neighbours share the
-        // name of their zone.
-        if let Some(before) = self.nodes.last().filter(|before| before.zone == node.zone) {
-            node.zone.clone_from(&before.zone);
-        }
-        self.nodes.push(node);
+        let traits = known.unwrap_or_else(|| traits.into());
+        self.traits.insert(Arc::clone(&traits));
+        self.nodes.push(NodeRecord { name, traits });
         Ok(())
     }
 
     fn append(&mut self, page: Self) {
         self.nodes.extend(page.nodes);
+        self.traits.extend(page.traits);
         self.bytes += page.bytes;
     }
 }
 
-fn size(node: &NodeRecord) -> usize {
-    let labels = [node.pool.as_deref(), node.zone.as_deref()];
+fn size(traits: &NodeTraits) -> usize {
+    let labels = [traits.pool.as_deref(), traits.zone.as_deref()];
     let labels = labels.into_iter().flatten().map(str::len);
-    let conditions = node
+    let conditions = traits
         .conditions
         .iter()
         .map(|condition| condition.kind.len() + condition.status.len() + condition.reason.len());
-    size_of::<NodeRecord>()
-        + node.name.len()
-        + node.conditions.capacity() * size_of::<NodeCondition>()
+    size_of::<NodeTraits>()
+        + traits.conditions.capacity() * size_of::<NodeCondition>()
         + labels.chain(conditions).sum::<usize>()
 }
