@@ -1,0 +1,602 @@
+//! A life: its events in their order, two replicas of the machine, and what answers them.
+//!
+//! ```text
+//!  events --> replica's machine --> actions --> answers, each in its time --> events
+//!    ^                                |
+//!    |                                v
+//!  mishaps, nodes, objects          oracle
+//! ```
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+use std::time::Duration;
+
+use chrono::TimeDelta;
+use rand::rngs::StdRng;
+use rand::{RngExt, SeedableRng};
+
+use super::nodes::ChaosNodes;
+use super::oracle::{Known, OracleMemory};
+use super::plan::{ChaosPlan, Leadership, Mishap};
+use super::seed::GoStep;
+use crate::config::{Config, Dependent, DependentId, OnLoss};
+use crate::moment::{Moment, RequestTimes};
+use crate::options::ResolvedOptions;
+use crate::owner::Ownership;
+use crate::plan::ByDirection;
+use crate::replicas::{DependentState, Observed, PlannedWrite};
+use crate::retry::Refusal;
+use crate::shoot::{Action, Input, Order, ProbeFailure, Report, Shoot, Start, Verified};
+use crate::tests::scene::{OwnedEnvironment, dependent, env, owner_check, running, wall};
+use crate::tests::simulation::{Seconds, at};
+use crate::verdict::NodeRecord;
+
+/// What a replica waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Awaited {
+    Probe,
+    Verification,
+    Dependent(DependentId),
+}
+
+/// A request of a replica. It is answered only if it is still waited for.
+#[derive(Clone, Copy, Debug)]
+pub struct ChaosRequest {
+    by: usize,
+    awaited: Awaited,
+    number: u64,
+}
+
+#[derive(Debug)]
+pub enum ChaosEvent {
+    Wake(usize),
+    Answer(ChaosRequest, Input),
+    /// A read or a write reaches the seed; the answer takes as long again.
+    Read(ChaosRequest, usize, Seconds),
+    Write(ChaosRequest, usize, PlannedWrite, Option<Seconds>),
+    /// A replica's view shows the seed as it is now.
+    View(usize),
+    ViewPause(usize),
+    ViewAll(usize),
+    /// The pods of a dependent that was written so often have ended, or are ready.
+    Pods(usize, u64),
+    Start(usize),
+    Resume(usize),
+    Reload(usize, Arc<Config>),
+    Mishap,
+    FlapLead,
+    Gardenlet,
+    Go(GoStep),
+    Calm,
+}
+
+pub struct ChaosReplica {
+    pub machine: Option<Shoot>,
+    pub env: OwnedEnvironment,
+    /// What it knows of each object; none while it is blind to the seed.
+    pub view: Option<Vec<DependentState>>,
+    pub awaits: HashMap<Awaited, u64>,
+    pub suspended_until: Seconds,
+    /// The nodes that are listed beside the leases, and when they are there.
+    nodes: Option<(Seconds, Vec<NodeRecord>)>,
+    pub memory: OracleMemory,
+}
+
+pub struct ChaosLife {
+    pub plan: ChaosPlan,
+    /// Draws of mishaps are apart from those of answers, so that the same happens to whatever code
+    /// is tested.
+    pub mishaps: StdRng,
+    pub answers: StdRng,
+    pub t: Seconds,
+    events: BTreeMap<(u64, u64), ChaosEvent>,
+    count: u64,
+    pub replicas: [ChaosReplica; 2],
+    pub names: Vec<&'static str>,
+    pub objects: Vec<Option<Observed>>,
+    /// How often each was written, and whether others changed what it has to come back to.
+    pub writes: Vec<u64>,
+    pub edited: Vec<bool>,
+    pub version: u64,
+    pub nodes: ChaosNodes,
+    pub config: Arc<Config>,
+    pub paused: bool,
+    leader_renewed: Seconds,
+    pub log: Vec<String>,
+    pub wrong: Vec<String>,
+    /// Writes to 0 of a scaling that is held, though most leases are valid.
+    pub in_a_hold: usize,
+}
+
+fn dependents(plan: &ChaosPlan, rng: &mut StdRng) -> Vec<Dependent> {
+    let mut dependents = vec![
+        dependent("kcm", 0, 1),
+        dependent("mcm", 1, 0),
+        dependent("ca", 2, 0),
+    ];
+    dependents[1].scale_up.initial_delay = Duration::from_secs(30);
+    dependents[2].optional = true;
+    if plan.many_dependents {
+        let mut level = || rng.random_range(-1..3);
+        dependents = ["kcm", "mcm", "ca", "dd", "ee"]
+            .map(|name| dependent(name, level(), level()))
+            .into();
+        for one in &mut dependents {
+            let mut seconds = |of: &[u64]| Duration::from_secs(of[rng.random_range(0..of.len())]);
+            one.scale_up.initial_delay = seconds(&[0, 0, 5, 30]);
+            one.scale_up.timeout = seconds(&[1, 5, 30]);
+            one.scale_down.timeout = seconds(&[1, 5, 30]);
+            one.optional = rng.random();
+        }
+    }
+    for one in &mut dependents {
+        one.scale_down.initial_delay = Duration::from_secs_f64(plan.down_delay);
+    }
+    dependents
+}
+
+fn environment(plan: &ChaosPlan, rng: &mut StdRng) -> OwnedEnvironment {
+    let mut env = env(dependents(plan, rng));
+    let config = Arc::make_mut(&mut env.config);
+    config.probe_interval = Duration::from_secs_f64(plan.interval);
+    config.initial_delay = Duration::from_secs_f64(plan.initial_delay);
+    config.node_monitor_grace = Duration::from_secs_f64(plan.grace);
+    config.node_lease_failure_fraction = plan.fraction;
+    config.restore_only_held_down = plan.only_held_down;
+    config.scale_up_stabilization = Duration::from_secs_f64(plan.stabilization);
+    if plan.has(Mishap::Owner) {
+        let on_loss = if plan.passivates {
+            OnLoss::Passivate
+        } else {
+            OnLoss::StandDown
+        };
+        config.owner_check = Some(owner_check(on_loss));
+        env.owner = Some(Ownership::Ours);
+    }
+    env.options = ResolvedOptions::resolve(&env.config, None, None);
+    env.leads = false;
+    env
+}
+
+impl ChaosLife {
+    pub fn new(seed: u64, plan: &ChaosPlan) -> Self {
+        let mut rng = StdRng::seed_from_u64(seed);
+        let env = environment(plan, &mut rng);
+        let nodes = ChaosNodes::new(plan, &mut rng);
+        let names: Vec<&'static str> = ["kcm", "mcm", "ca", "dd", "ee"]
+            .into_iter()
+            .take(env.config.dependents.len())
+            .collect();
+        let objects: Vec<_> = names
+            .iter()
+            .map(|name| {
+                Some(Observed {
+                    uid: (*name).into(),
+                    ..running(2)
+                })
+            })
+            .collect();
+        let replica = || ChaosReplica {
+            machine: None,
+            env: env.clone(),
+            view: None,
+            awaits: HashMap::new(),
+            suspended_until: 0.0,
+            nodes: None,
+            memory: OracleMemory::default(),
+        };
+        let mut life = Self {
+            mishaps: StdRng::seed_from_u64(rng.random()),
+            answers: rng,
+            t: 0.0,
+            events: BTreeMap::new(),
+            count: 0,
+            replicas: [replica(), replica()],
+            writes: vec![0; names.len()],
+            edited: vec![false; names.len()],
+            names,
+            objects,
+            version: 10,
+            log: [("silent", &nodes.silences), ("away", &nodes.away)]
+                .iter()
+                .flat_map(|(what, spans)| spans.iter().map(move |span| format!("{what} {span:?}")))
+                .collect(),
+            nodes,
+            config: env.config,
+            paused: false,
+            leader_renewed: 0.0,
+            wrong: vec![],
+            in_a_hold: 0,
+            plan: *plan,
+        };
+        life.push(0.0, ChaosEvent::Start(0));
+        if !plan.alone {
+            life.push(0.01, ChaosEvent::Start(1));
+        }
+        life.push(30.0, ChaosEvent::Mishap);
+        life.push(45.0, ChaosEvent::Gardenlet);
+        life.push(plan.calm_from(), ChaosEvent::Calm);
+        if plan.leadership == Leadership::Go {
+            life.push(33.0, ChaosEvent::Go(GoStep::Probe));
+        }
+        life
+    }
+
+    pub fn push(&mut self, t: Seconds, event: ChaosEvent) {
+        self.count += 1;
+        let microseconds = (t.max(self.t) * 1e6).ceil() as u64;
+        self.events.insert((microseconds, self.count), event);
+    }
+
+    pub fn note(&mut self, what: &str) {
+        self.log.push(format!("{:.3} {what}", self.t));
+    }
+
+    pub fn draw(&mut self, (from, to): (Seconds, Seconds)) -> Seconds {
+        self.answers.random_range(from..=to)
+    }
+
+    /// True while nothing goes wrong any more.
+    pub fn is_calm(&self) -> bool {
+        self.t >= self.plan.calm_from()
+    }
+
+    pub fn run(&mut self) {
+        let mut latest = (0, 0);
+        while let Some(((when, _), event)) = self.events.pop_first() {
+            let t = when as f64 / 1e6;
+            if t > self.plan.life {
+                break;
+            }
+            latest = (when, if latest.0 == when { latest.1 + 1 } else { 0 });
+            if latest.1 > 3000 {
+                return self.wrong.push(format!("{t:.2} a hot loop"));
+            }
+            self.t = self.t.max(t);
+            self.happens(event);
+        }
+        self.t = self.plan.life;
+        self.check_end();
+    }
+
+    fn happens(&mut self, event: ChaosEvent) {
+        match event {
+            ChaosEvent::Wake(by) => {
+                let machine = self.replicas[by].machine.as_ref();
+                if machine
+                    .and_then(Shoot::next)
+                    .is_some_and(|next| next <= at(self.t))
+                {
+                    self.feed(by, Input::Woken);
+                }
+            }
+            ChaosEvent::Answer(request, input) => self.answered(request, input),
+            ChaosEvent::Read(request, place, takes) => {
+                let state = state(self.objects[place].as_ref());
+                if let Awaited::Dependent(id) = request.awaited {
+                    self.answer(takes, request, Input::Read(id, Ok(state)));
+                }
+            }
+            ChaosEvent::Write(request, place, change, takes) => {
+                self.write_arrives(request, place, &change, takes);
+            }
+            ChaosEvent::View(by) => self.view(by),
+            ChaosEvent::ViewPause(by) => self.view_pause(by),
+            ChaosEvent::ViewAll(by) => self.view_all(by),
+            ChaosEvent::Pods(place, writes) => self.pods_follow(place, writes),
+            ChaosEvent::Start(by) => self.start(by),
+            ChaosEvent::Resume(by) => self.resume(by),
+            ChaosEvent::Reload(by, config) => self.reload(by, config),
+            ChaosEvent::Mishap => self.mishap(),
+            ChaosEvent::FlapLead => self.flap_lead(),
+            ChaosEvent::Gardenlet => self.gardenlet(),
+            ChaosEvent::Go(step) => self.go(step),
+            ChaosEvent::Calm => self.calm_down(),
+        }
+    }
+
+    /// What the replica sees now.
+    fn env(&mut self, by: usize) -> OwnedEnvironment {
+        let t = self.t;
+        let works =
+            |replica: &ChaosReplica| replica.machine.is_some() && replica.suspended_until <= t;
+        if self
+            .replicas
+            .iter()
+            .any(|replica| replica.env.leads && works(replica))
+        {
+            self.leader_renewed = (t / 2.0).floor() * 2.0;
+        }
+        let leads = self.replicas[by].env.leads;
+        let silent_from = match self.plan.leadership {
+            Leadership::Nobody => Some(Moment::START),
+            Leadership::Go => Some(at(t + 5.0)),
+            Leadership::One => (!leads).then(|| at(self.leader_renewed + 5.0)),
+        };
+        let machines = self.nodes.machines(t - 0.2);
+        let chance = self.answers.random();
+        let replica = &mut self.replicas[by];
+        let shown = |one: &Dependent| {
+            let place = self
+                .names
+                .iter()
+                .position(|name| *name == one.resource.name);
+            match &replica.view {
+                Some(view) => view[place.expect("a known name")].clone(),
+                None => DependentState::Unknown,
+            }
+        };
+        replica.env.dependents = replica.env.config.dependents.iter().map(shown).collect();
+        replica.env.machines = replica.view.is_some().then_some(machines);
+        replica.env.leader_silent_from = silent_from;
+        replica.env.chance = chance;
+        replica.env.clone()
+    }
+
+    pub fn feed(&mut self, by: usize, input: Input) {
+        if self.replicas[by].suspended_until > self.t {
+            return;
+        }
+        let env = self.env(by);
+        let Some(machine) = &mut self.replicas[by].machine else {
+            return;
+        };
+        let actions = machine.input(input, &env.env(), at(self.t));
+        if let Some(next) = machine.next() {
+            let next = next.elapsed_since_start().as_seconds_f64();
+            self.push(next.max(self.t + 2e-6), ChaosEvent::Wake(by));
+        }
+        for action in actions {
+            self.carry_out(by, action);
+        }
+    }
+
+    fn ask(&mut self, by: usize, awaited: Awaited) -> ChaosRequest {
+        self.count += 1;
+        let number = self.count;
+        self.replicas[by].awaits.insert(awaited, number);
+        ChaosRequest {
+            by,
+            awaited,
+            number,
+        }
+    }
+
+    fn is_awaited(&self, request: ChaosRequest) -> bool {
+        self.replicas[request.by].awaits.get(&request.awaited) == Some(&request.number)
+    }
+
+    fn answer(&mut self, takes: Seconds, request: ChaosRequest, input: Input) {
+        self.push(self.t + takes, ChaosEvent::Answer(request, input));
+    }
+
+    fn answered(&mut self, request: ChaosRequest, input: Input) {
+        let by = request.by;
+        let until = self.replicas[by].suspended_until;
+        if until > self.t {
+            return self.push(until + 3e-6, ChaosEvent::Answer(request, input));
+        }
+        if !self.is_awaited(request) {
+            return;
+        }
+        self.replicas[by].awaits.remove(&request.awaited);
+        if let Input::Read(id, Ok(DependentState::Present(observed))) = &input {
+            let place = self.place(by, *id);
+            self.replicas[by].memory.sees(place, Some(observed), self.t);
+        }
+        self.feed(by, input);
+    }
+
+    fn place(&self, by: usize, id: DependentId) -> usize {
+        let name = &self.replicas[by].env.config.dependent(id).resource.name;
+        let place = self.names.iter().position(|known| known == name);
+        place.expect("a known name")
+    }
+
+    fn carry_out(&mut self, by: usize, action: Action) {
+        match action {
+            Action::ListLeases { with_nodes } => self.list_leases(by, with_nodes),
+            Action::ListNodes => {
+                let request = self.ask(by, Awaited::Probe);
+                let (there, nodes) = match self.replicas[by].nodes.take() {
+                    Some(listed) => listed,
+                    None => self.list_nodes(),
+                };
+                self.answer(there - self.t, request, Input::Nodes(nodes));
+            }
+            Action::Verify => {
+                let request = self.ask(by, Awaited::Verification);
+                let verified = Verified {
+                    is_ours: true,
+                    is_paused: self.paused,
+                    standby_protects: true,
+                    machines: self.nodes.machines(self.t),
+                };
+                let fails = self.answers.random::<f64>() < self.plan.fails / 2.0;
+                let takes = self.draw(self.plan.seed);
+                self.answer(
+                    takes,
+                    request,
+                    Input::Verified((!fails).then_some(verified)),
+                );
+            }
+            Action::AcquirePermit(id, _) => {
+                let request = self.ask(by, Awaited::Dependent(id));
+                self.answer(0.0, request, Input::Permitted(id));
+            }
+            Action::Read(id, limit) => {
+                let request = self.ask(by, Awaited::Dependent(id));
+                let (takes, limit) = (self.draw(self.plan.seed), limit.as_secs_f64());
+                if takes > limit {
+                    self.answer(limit, request, Input::Read(id, Err(Refusal::Timeout)));
+                } else {
+                    let read = ChaosEvent::Read(request, self.place(by, id), takes / 2.0);
+                    self.push(self.t + takes / 2.0, read);
+                }
+            }
+            Action::Write(order) => self.send(by, order),
+            Action::Cancel(id) => drop(self.replicas[by].awaits.remove(&Awaited::Dependent(id))),
+            Action::Report(Report::Found) => self.note_finding(by),
+            Action::Report(report) => self.note(&format!("{by} {report:?}")),
+        }
+    }
+
+    fn list_leases(&mut self, by: usize, with_nodes: bool) {
+        let request = self.ask(by, Awaited::Probe);
+        self.check_probes(by);
+        if self.nodes.is_away(self.t) {
+            let takes = self.draw((0.001, 4.0));
+            return self.answer(takes, request, Input::Failed(ProbeFailure::Unanswered));
+        }
+        if !self.is_calm() && self.answers.random::<f64>() < self.plan.fails {
+            let takes = [0.002, 0.5, 5.0, 30.0][self.answers.random_range(0..4)];
+            let failure = match self.answers.random_range(0..6) {
+                0 if self.plan.throttles => {
+                    let seconds = self.answers.random_range(0..20);
+                    ProbeFailure::Throttled(Some(TimeDelta::seconds(seconds)))
+                }
+                1 => ProbeFailure::Other,
+                _ => ProbeFailure::Unanswered,
+            };
+            return self.answer(takes, request, Input::Failed(failure));
+        }
+        let takes = self.draw(self.plan.answers);
+        let received = self.t + takes;
+        let times = RequestTimes {
+            sent: at(self.t + 1e-6),
+            received: at(received),
+            wall: wall(received),
+        };
+        let leases = self.nodes.leases(self.t + takes / 2.0);
+        self.replicas[by].nodes = with_nodes.then(|| self.list_nodes());
+        self.answer(takes, request, Input::Leases(times, leases));
+    }
+
+    /// The nodes, and when they are there.
+    fn list_nodes(&mut self) -> (Seconds, Vec<NodeRecord>) {
+        let takes = self.draw(self.plan.answers);
+        (self.t + takes, self.nodes.records(self.t + takes / 2.0))
+    }
+
+    fn send(&mut self, by: usize, order: Order) {
+        let request = self.ask(by, Awaited::Dependent(order.dependent));
+        let place = self.place(by, order.dependent);
+        self.check_order(by, place, &order);
+        let takes = self.draw(self.plan.seed) / 2.0;
+        let lost = self.answers.random::<f64>() < self.plan.lost && !self.is_calm();
+        if lost {
+            let refused = Input::Written(order.dependent, Err(Refusal::Timeout));
+            self.answer(order.limit.as_secs_f64(), request, refused);
+        }
+        if !lost || self.answers.random() {
+            let answer = (!lost).then_some(takes);
+            let write = ChaosEvent::Write(request, place, order.change, answer);
+            self.push(self.t + takes, write);
+        }
+    }
+
+    /// The write is made if it is still based on what there is. One that was cancelled may be made
+    /// all the same.
+    fn write_arrives(
+        &mut self,
+        request: ChaosRequest,
+        place: usize,
+        change: &PlannedWrite,
+        takes: Option<Seconds>,
+    ) {
+        let awaited = self.is_awaited(request);
+        if !awaited && self.answers.random() {
+            return;
+        }
+        let result = self.write(request.by, place, change);
+        if let (Awaited::Dependent(id), Some(takes), true) = (request.awaited, takes, awaited) {
+            self.answer(takes, request, Input::Written(id, result));
+        }
+    }
+
+    fn view(&mut self, by: usize) {
+        if self.replicas[by].view.is_none() || self.replicas[by].machine.is_none() {
+            return;
+        }
+        self.replicas[by].view = Some(
+            self.objects
+                .iter()
+                .map(|object| state(object.as_ref()))
+                .collect(),
+        );
+        for (place, object) in self.objects.iter().enumerate() {
+            self.replicas[by]
+                .memory
+                .sees(place, object.as_ref(), self.t);
+        }
+        self.feed(by, Input::Woken);
+    }
+
+    fn view_pause(&mut self, by: usize) {
+        let (t, paused) = (self.t, self.paused);
+        let replica = &mut self.replicas[by];
+        if replica.view.is_some() {
+            if replica.env.paused == Some(true) && !paused {
+                replica.memory.free_since = t;
+            }
+            replica.env.paused = Some(paused);
+        }
+        self.feed(by, Input::Woken);
+    }
+
+    /// What the replica knows of the seed is there again.
+    pub fn view_all(&mut self, by: usize) {
+        if self.replicas[by].view.is_some() || self.replicas[by].machine.is_none() {
+            return;
+        }
+        let now = Some(at(self.t));
+        let replica = &mut self.replicas[by];
+        replica.view = Some(vec![]);
+        replica.env.seed_since = ByDirection { up: now, down: now };
+        replica.env.paused = Some(self.paused);
+        replica.memory.free_since = self.t;
+        self.view(by);
+    }
+
+    fn start(&mut self, by: usize) {
+        if self.replicas[by].machine.is_some() {
+            return;
+        }
+        let now = at(self.t);
+        let start = Start {
+            eligible: now,
+            in_operation: !self.plan.fresh,
+        };
+        let known = |object: &Option<Observed>| Known::new(object.as_ref(), self.t);
+        let replica = &mut self.replicas[by];
+        replica.suspended_until = 0.0;
+        replica.view = Some(
+            self.objects
+                .iter()
+                .map(|object| state(object.as_ref()))
+                .collect(),
+        );
+        replica.env.paused = Some(self.paused);
+        replica.env.seed_since = ByDirection {
+            up: Some(now),
+            down: Some(now),
+        };
+        replica.memory = OracleMemory {
+            known: self.objects.iter().map(known).collect(),
+            free_since: self.t,
+            changed_since: self.t,
+            ..OracleMemory::default()
+        };
+        let env = self.env(by);
+        self.replicas[by].machine = Some(Shoot::new(start, &env.env(), now));
+        self.note(&format!("{by} starts"));
+        self.elect();
+        self.feed(by, Input::Woken);
+    }
+}
+
+pub fn state(object: Option<&Observed>) -> DependentState {
+    object.map_or(DependentState::Absent, |object| {
+        DependentState::Present(Arc::new(object.clone()))
+    })
+}

@@ -1,0 +1,279 @@
+//! What goes wrong with replicas, operators and configs, and how all of it is put right.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use rand::RngExt;
+
+use super::driver::{Awaited, ChaosEvent, ChaosLife};
+use super::plan::{Leadership, Mishap};
+use crate::config::Config;
+use crate::options::ResolvedOptions;
+use crate::owner::{Ownership, Unresolved};
+use crate::plan::ByDirection;
+use crate::shoot::Input;
+use crate::tests::simulation::at;
+
+impl ChaosLife {
+    pub fn mishap(&mut self) {
+        self.elect();
+        if self.is_calm() {
+            return self.push(self.t + 5.0, ChaosEvent::Mishap);
+        }
+        let next = self.t + self.mishaps.random_range(1.0..30.0);
+        self.push(next, ChaosEvent::Mishap);
+        if self.plan.mishaps.is_empty() || self.mishaps.random::<f64>() > 0.6 {
+            return;
+        }
+        // Edits and changes of the lead are three times as frequent as others.
+        let frequent = [Mishap::Edit, Mishap::LeadFlaps];
+        let weight = |mishap: &Mishap| if frequent.contains(mishap) { 3 } else { 1 };
+        let kinds = self.plan.mishaps.iter();
+        let kinds: Vec<_> = kinds.flat_map(|kind| vec![*kind; weight(kind)]).collect();
+        let by = if self.plan.alone {
+            0
+        } else {
+            self.mishaps.random_range(0..2)
+        };
+        match kinds[self.mishaps.random_range(0..kinds.len())] {
+            Mishap::Edit => self.edit(),
+            Mishap::Pause => self.pause(),
+            Mishap::Crash => self.crash(by),
+            Mishap::Suspend => self.suspend(by),
+            Mishap::Reload => self.reload_both(),
+            Mishap::BlindToSeed => self.lose_sight(by),
+            Mishap::Recreate => self.recreate(),
+            Mishap::Owner => self.owner_changes(by),
+            Mishap::Settings => self.settings_change(),
+            Mishap::Options => self.options_change(),
+            Mishap::LeadFlaps => {
+                let (times, gap) = (
+                    self.mishaps.random_range(1..12),
+                    self.mishaps.random_range(0.2..4.0),
+                );
+                for time in 0..times {
+                    self.push(self.t + f64::from(time) * gap, ChaosEvent::FlapLead);
+                }
+            }
+        }
+    }
+
+    /// Whoever runs leads, if nobody does.
+    pub fn elect(&mut self) {
+        let vacant = !self.replicas.iter().any(|replica| replica.env.leads);
+        let t = self.t;
+        let works = self
+            .replicas
+            .iter()
+            .position(|replica| replica.machine.is_some() && replica.suspended_until <= t);
+        if let Some(by) = works.filter(|_| vacant && self.plan.leadership == Leadership::One) {
+            self.lead(by);
+            self.feed(by, Input::Woken);
+        }
+    }
+
+    fn lead(&mut self, by: usize) {
+        let replica = &mut self.replicas[by];
+        replica.env.leads = true;
+        replica.env.seed_since.up = Some(at(self.t));
+        replica.memory.changed_since = self.t;
+        self.note(&format!("{by} leads"));
+    }
+
+    pub fn flap_lead(&mut self) {
+        let from = self.replicas.iter().position(|replica| replica.env.leads);
+        if let Some(from) = from {
+            self.replicas[from].env.leads = false;
+            self.replicas[from].memory.changed_since = self.t;
+        }
+        let to = from.map_or(0, |from| 1 - from);
+        if self.replicas[to].machine.is_some() {
+            self.lead(to);
+        }
+        (0..2).for_each(|by| self.feed(by, Input::Woken));
+    }
+
+    fn pause(&mut self) {
+        self.paused = !self.paused;
+        self.note(&format!("paused: {}", self.paused));
+        for by in 0..2 {
+            let lag = self.draw((0.0, self.plan.view_lag));
+            self.push(self.t + lag, ChaosEvent::ViewPause(by));
+        }
+    }
+
+    fn crash(&mut self, by: usize) {
+        let back = self.mishaps.random_range(0.5..25.0);
+        let replica = &mut self.replicas[by];
+        if replica.machine.take().is_some() {
+            replica.awaits.clear();
+            replica.env.leads = false;
+            self.note(&format!("{by} crashes"));
+            self.push(self.t + back, ChaosEvent::Start(by));
+        }
+    }
+
+    fn suspend(&mut self, by: usize) {
+        let until = self.t + self.mishaps.random_range(1.0..60.0);
+        self.replicas[by].suspended_until = until;
+        self.note(&format!("{by} is suspended until {until:.1}"));
+        self.push(until + 2e-6, ChaosEvent::Resume(by));
+    }
+
+    pub fn resume(&mut self, by: usize) {
+        let now = at(self.t);
+        let replica = &mut self.replicas[by];
+        if replica.suspended_until > self.t {
+            return;
+        }
+        replica.memory.free_since = self.t;
+        if replica.view.is_some() {
+            replica.env.seed_since = ByDirection {
+                up: Some(now),
+                down: Some(now),
+            };
+        }
+        self.push(self.t, ChaosEvent::View(by));
+    }
+
+    fn reload_both(&mut self) {
+        let mut config = Config::clone(&self.config);
+        match self.mishaps.random_range(0..5) {
+            0 => config.dependents.reverse(),
+            1 => drop(config.dependents.pop()),
+            2 => config.dependents.swap(0, 1),
+            _ => {}
+        }
+        let config = Arc::new(config);
+        for by in 0..2 {
+            let lag = self.mishaps.random_range(0.0..40.0);
+            let lag = f64::min(lag, self.plan.calm_from() - self.t);
+            self.push(self.t + lag, ChaosEvent::Reload(by, Arc::clone(&config)));
+        }
+    }
+
+    /// What is under way for dependents that have other places now is given up.
+    pub fn reload(&mut self, by: usize, config: Arc<Config>) {
+        let replica = &mut self.replicas[by];
+        let names = |config: &Config| -> Vec<_> {
+            let resources = config.dependents.iter().map(|one| &one.resource);
+            resources.map(|resource| resource.name.clone()).collect()
+        };
+        let after = names(&config);
+        if names(&replica.env.config) != after {
+            replica
+                .awaits
+                .retain(|awaited, _| !matches!(awaited, Awaited::Dependent(_)));
+        }
+        replica.env.config = config;
+        replica.memory.changed_since = self.t;
+        self.note(&format!("{by} reloads {after:?}"));
+        self.feed(by, Input::Woken);
+    }
+
+    fn lose_sight(&mut self, by: usize) {
+        let back = self.mishaps.random_range(0.2..60.0);
+        let replica = &mut self.replicas[by];
+        replica.view = None;
+        replica.env.seed_since = ByDirection {
+            up: None,
+            down: None,
+        };
+        replica.env.paused = None;
+        self.note(&format!("{by} is blind to the seed for {back:.1} s"));
+        self.push(self.t + back, ChaosEvent::ViewAll(by));
+        self.feed(by, Input::Woken);
+    }
+
+    fn owner_changes(&mut self, by: usize) {
+        let elsewhere = |checked: bool| Ownership::Elsewhere {
+            checked: checked.then(|| at(self.t - 0.1)),
+        };
+        let before = self.replicas[by].env.owner;
+        let next = match (before, self.mishaps.random_range(0..4)) {
+            (Some(Ownership::Ours), 0 | 1) => Ownership::Doubted,
+            (Some(Ownership::Ours), 2) => Ownership::Unresolved(Unresolved::Timeout),
+            (Some(Ownership::Doubted), 0 | 1) => elsewhere(true),
+            (Some(Ownership::Elsewhere { .. }), 0) => elsewhere(false),
+            (Some(Ownership::Elsewhere { .. }), 1) => elsewhere(true),
+            _ => Ownership::Ours,
+        };
+        self.set_owner(by, next);
+        self.feed(by, Input::Woken);
+    }
+
+    fn set_owner(&mut self, by: usize, next: Ownership) {
+        let replica = &mut self.replicas[by];
+        let before = replica.env.owner.replace(next);
+        if next == Ownership::Ours && before != Some(next) {
+            replica.memory.free_since = self.t;
+        }
+        if before.is_some_and(Ownership::is_lost) && !next.is_lost() {
+            replica.memory.finding = None;
+        }
+        self.note(&format!("{by}: the owner record says {next:?}"));
+    }
+
+    fn settings_change(&mut self) {
+        self.note("settings change");
+        for by in 0..2 {
+            let replica = &mut self.replicas[by];
+            let pools = &mut replica.env.settings.pool_conditions;
+            if pools.remove("empty").is_none() {
+                pools.insert("empty".into(), vec![]);
+            }
+            replica.memory.changed_since = self.t;
+            self.feed(by, Input::Woken);
+        }
+    }
+
+    fn options_change(&mut self) {
+        let seconds = [0, 0, 20, 120][self.mishaps.random_range(0..4)];
+        let (only_held_down, protects) = (self.mishaps.random(), self.mishaps.random());
+        self.note(&format!(
+            "options: only held down {only_held_down}, standby protects {protects}, stabilization {seconds} s"
+        ));
+        for by in 0..2 {
+            let options = &mut self.replicas[by].env.options;
+            options.restore_only_held_down.value = only_held_down;
+            options.standby_protects.value = protects;
+            options.scale_up_stabilization.value = Duration::from_secs(seconds);
+            self.feed(by, Input::Woken);
+        }
+    }
+
+    /// Operators put right what they and others did.
+    pub fn calm_down(&mut self) {
+        self.note("calm");
+        self.paused = false;
+        for place in 0..self.names.len() {
+            match self.objects[place].clone() {
+                None => self.create(place),
+                Some(mut object) => {
+                    let forgotten =
+                        self.plan.only_held_down && object.replicas == 0 && !object.marks.held_down;
+                    if forgotten {
+                        (object.replicas, self.edited[place]) = (2, true);
+                    }
+                    if forgotten || object.marks.ignored {
+                        object.marks.ignored = false;
+                        self.others_put(place, "operators", object);
+                    }
+                }
+            }
+        }
+        for by in 0..2 {
+            if self.plan.has(Mishap::Owner) {
+                self.set_owner(by, Ownership::Ours);
+            }
+            self.replicas[by].env.options = ResolvedOptions::resolve(&self.config, None, None);
+            self.push(self.t, ChaosEvent::ViewAll(by));
+            self.push(self.t, ChaosEvent::ViewPause(by));
+            if self.plan.has(Mishap::Reload) {
+                let config = Arc::clone(&self.config);
+                self.push(self.t, ChaosEvent::Reload(by, config));
+            }
+            self.feed(by, Input::Woken);
+        }
+    }
+}

@@ -1,0 +1,325 @@
+//! The nodes of a chaotic life: when each exists, is excluded and renews its lease. The truth by
+//! which the oracle judges.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use rand::RngExt;
+use rand::rngs::StdRng;
+
+use super::plan::{ChaosPlan, Silences};
+use crate::lease::{LeaseList, LeaseRecord, LeaseUid};
+use crate::tests::scene::wall;
+use crate::tests::simulation::Seconds;
+use crate::verdict::{BackedNodes, NodeCondition, NodeRecord, NodeTraits};
+
+/// Later than any life.
+const FOR_GOOD: Seconds = 1e6;
+/// Renewals begin so long before a life.
+const BEFORE: Seconds = 200.0;
+
+struct ChaosNode {
+    name: String,
+    uid: String,
+    node: Range<Seconds>,
+    lease: Range<Seconds>,
+    machine: Range<Seconds>,
+    /// When a condition excludes it, and when its Machine does not back it.
+    excluded: Vec<Range<Seconds>>,
+    unbacked: Vec<Range<Seconds>>,
+    /// When the API server took each renewal, and its stamp.
+    renewals: Vec<(Seconds, Seconds)>,
+}
+
+impl ChaosNode {
+    fn renewed_by(&self, t: Seconds) -> Option<(Seconds, Seconds)> {
+        let later = self.renewals.partition_point(|(taken, _)| *taken <= t);
+        Some(self.renewals[later.checked_sub(1)?])
+    }
+
+    fn has_lease(&self, t: Seconds) -> bool {
+        self.lease.contains(&t) && self.renewed_by(t).is_some()
+    }
+
+    fn is_excluded(&self, t: Seconds) -> bool {
+        self.excluded.iter().any(|span| span.contains(&t))
+    }
+
+    fn is_backed(&self, t: Seconds) -> bool {
+        self.machine.contains(&t) && !self.unbacked.iter().any(|span| span.contains(&t))
+    }
+
+    fn is_candidate(&self, t: Seconds) -> bool {
+        let exists = self.has_lease(t) && self.node.contains(&t);
+        exists && self.is_backed(t) && !self.is_excluded(t)
+    }
+
+    /// Time since its last renewal.
+    fn age(&self, t: Seconds) -> Seconds {
+        self.renewed_by(t).map_or(FOR_GOOD, |(taken, _)| t - taken)
+    }
+}
+
+pub struct ChaosNodes {
+    nodes: Vec<ChaosNode>,
+    fraction: f64,
+    lease_duration: i32,
+    /// When no node can renew, and when nobody reaches the API server.
+    pub silences: Vec<Range<Seconds>>,
+    pub away: Vec<Range<Seconds>>,
+    /// The nodes that Machines back from each moment on.
+    machines: Vec<(Seconds, Arc<BackedNodes>)>,
+}
+
+impl ChaosNodes {
+    pub fn new(plan: &ChaosPlan, rng: &mut StdRng) -> Self {
+        let silences = silences(plan, rng);
+        let away = away(plan, rng);
+        let mut nodes = Vec::new();
+        for number in 0..rng.random_range(plan.nodes.0..plan.nodes.1) {
+            let spared = plan.spares && rng.random::<f64>() < 0.3;
+            let cuts = [if spared { &[] } else { &silences[..] }, &away].concat();
+            let churns = |rng: &mut StdRng| plan.churn && rng.random::<f64>() < 0.5;
+            let exists = if churns(rng) {
+                let from = rng.random_range(0.0..plan.life * 0.7);
+                from..from + rng.random_range(60.0..plan.life)
+            } else {
+                -BEFORE..FOR_GOOD
+            };
+            let again = exists.end + rng.random_range(5.0..200.0);
+            nodes.push(node(plan, number, exists, &cuts, rng));
+            if churns(rng) && again < plan.calm_from() {
+                let mut again = node(plan, number, again..FOR_GOOD, &cuts, rng);
+                again.uid.push_str("-again");
+                let before = nodes.last_mut().expect("just pushed");
+                before.lease.end = before.lease.end.min(again.lease.start);
+                nodes.push(again);
+            }
+        }
+        if plan.machines_go {
+            unback(plan, &mut nodes, rng);
+        }
+        Self {
+            machines: machines(&nodes),
+            nodes,
+            fraction: plan.fraction,
+            lease_duration: plan.lease_duration,
+            silences,
+            away,
+        }
+    }
+
+    pub fn is_away(&self, t: Seconds) -> bool {
+        self.away.iter().any(|away| away.contains(&t))
+    }
+
+    pub fn machines(&self, t: Seconds) -> Arc<BackedNodes> {
+        let later = self.machines.partition_point(|(from, _)| *from <= t);
+        Arc::clone(&self.machines[later.saturating_sub(1)].1)
+    }
+
+    pub fn leases(&self, t: Seconds) -> LeaseList {
+        let mut leases = LeaseList::default();
+        for node in self.nodes.iter().filter(|node| node.has_lease(t)) {
+            leases.push(LeaseRecord {
+                name: &node.name,
+                uid: LeaseUid::from(node.uid.as_str()),
+                renew_time: node.renewed_by(t).map(|(_, stamp)| wall(stamp)),
+                duration_seconds: Some(self.lease_duration),
+            });
+        }
+        leases
+    }
+
+    pub fn records(&self, t: Seconds) -> Vec<NodeRecord> {
+        let record = |node: &ChaosNode| {
+            let mut traits = NodeTraits::default();
+            if node.is_excluded(t) {
+                traits.note_condition(NodeCondition {
+                    kind: "NetworkUnavailable",
+                    status: "True",
+                    reason: "NoRouteCreated",
+                });
+            }
+            NodeRecord::new(&node.name, traits)
+        };
+        let exist = self.nodes.iter().filter(|node| node.node.contains(&t));
+        exist.map(record).collect()
+    }
+
+    /// Candidates at `t`, and how many of them were last renewed so long before.
+    pub fn tally(&self, t: Seconds, age: Seconds) -> (usize, usize) {
+        let candidates = self.nodes.iter().filter(|node| node.is_candidate(t));
+        candidates.fold((0, 0), |(all, old), node| {
+            (all + 1, old + usize::from(node.age(t) >= age))
+        })
+    }
+
+    fn is_outage_of(&self, (all, old): (usize, usize)) -> bool {
+        all >= 2 && old as f64 / all as f64 >= self.fraction
+    }
+
+    /// True if enough of them were last renewed so long before.
+    pub fn is_outage(&self, t: Seconds, age: Seconds) -> bool {
+        self.is_outage_of(self.tally(t, age))
+    }
+
+    /// The same by whichever nodes were candidates at any moment of the last seconds.
+    pub fn was_outage(&self, t: Seconds, within: Seconds, age: Seconds) -> bool {
+        let steps = (within * 4.0) as u32;
+        (0..=steps).any(|step| {
+            let then = t - f64::from(step) / 4.0;
+            let known = self
+                .nodes
+                .iter()
+                .filter(|node| node.is_candidate(then) && node.has_lease(t));
+            self.is_outage_of(known.fold((0, 0), |(all, old), node| {
+                (all + 1, old + usize::from(node.age(t) >= age))
+            }))
+        })
+    }
+
+    /// Age of the lease whose expiry turns the verdict.
+    pub fn deciding_age(&self, t: Seconds) -> Option<Seconds> {
+        let candidates = self.nodes.iter().filter(|node| node.is_candidate(t));
+        let mut ages: Vec<_> = candidates.map(|node| node.age(t)).collect();
+        ages.sort_by(|one, other| other.total_cmp(one));
+        let deciding = (1..=ages.len()).find(|&count| self.is_outage_of((ages.len(), count)))?;
+        Some(ages[deciding - 1])
+    }
+
+    /// When kube-controller-manager marks the first node that is silent at `t`.
+    pub fn first_end(&self, t: Seconds, grace: Seconds) -> Option<Seconds> {
+        let candidates = self.nodes.iter().filter(|node| node.is_candidate(t));
+        candidates
+            .map(|node| t - node.age(t) + grace)
+            .filter(|end| *end > t + 0.2)
+            .min_by(f64::total_cmp)
+    }
+}
+
+/// When no node renews; over before the calm.
+fn silences(plan: &ChaosPlan, rng: &mut StdRng) -> Vec<Range<Seconds>> {
+    let mut silences = vec![];
+    let factor = plan.grace / 40.0;
+    let mut t = 100.0 + rng.random_range(0.0..60.0) + plan.grace;
+    while plan.silences != Silences::None && t < plan.calm_from() - 100.0 {
+        let (from, to) =
+            [(5.0, 40.0), (25.0, 60.0), (60.0, 200.0), (30.0, 90.0)][rng.random_range(0..4)];
+        let end = t + rng.random_range(from..to) * factor;
+        silences.push(t..end.min(plan.calm_from()));
+        let (from, to) = match plan.silences {
+            Silences::Blips => (2.0, 15.0),
+            _ => [(2.0, 20.0), (10.0, 60.0), (30.0, 200.0)][rng.random_range(0..3)],
+        };
+        t = end + rng.random_range(from..to) * factor;
+    }
+    silences
+}
+
+fn away(plan: &ChaosPlan, rng: &mut StdRng) -> Vec<Range<Seconds>> {
+    let (mut away, mut t) = (vec![], 200.0 + rng.random_range(0.0..100.0));
+    while plan.away && t < plan.calm_from() - 100.0 {
+        let end = t + rng.random_range(1.0..60.0);
+        away.push(t..end);
+        t = end + rng.random_range(80.0..300.0);
+    }
+    away
+}
+
+fn node(
+    plan: &ChaosPlan,
+    number: usize,
+    exists: Range<Seconds>,
+    cuts: &[Range<Seconds>],
+    rng: &mut StdRng,
+) -> ChaosNode {
+    let renewals = renewals(plan, &exists, cuts, rng);
+    let mut excluded = vec![];
+    if plan.conditions && rng.random::<f64>() < 0.5 {
+        let mut from = rng.random_range(50.0..400.0);
+        while from < plan.calm_from() {
+            let to = from + rng.random_range(3.0..300.0);
+            excluded.push(from..to.min(plan.calm_from()));
+            from = to + rng.random_range(5.0..400.0);
+        }
+    }
+    let begin = renewals.first().map_or(exists.start, |(taken, _)| *taken);
+    let mut up_to = |most: Seconds| {
+        if rng.random() {
+            0.0
+        } else {
+            rng.random_range(0.0..most)
+        }
+    };
+    ChaosNode {
+        name: format!("node-{number:04}"),
+        uid: format!("uid-{number}"),
+        node: begin..exists.end,
+        lease: begin..exists.end + up_to(400.0),
+        machine: exists.start - 60.0..exists.end - up_to(20.0),
+        excluded,
+        unbacked: vec![],
+        renewals,
+    }
+}
+
+/// Renewals of a kubelet; after a cut it has reached the API server again within 7 s.
+fn renewals(
+    plan: &ChaosPlan,
+    exists: &Range<Seconds>,
+    cuts: &[Range<Seconds>],
+    rng: &mut StdRng,
+) -> Vec<(Seconds, Seconds)> {
+    let skew = (plan.skew)(rng.random());
+    let mut renewals = vec![];
+    let mut t = exists.start + rng.random_range(0.0..plan.beat);
+    while t < exists.end.min(plan.life + BEFORE) {
+        let calm = t >= plan.calm_from();
+        let mut taken = t + rng.random::<f64>() * if calm { 0.0 } else { plan.late };
+        for mut sent in [t, taken] {
+            while let Some(cut) = cuts.iter().find(|cut| cut.contains(&sent)) {
+                sent = cut.end + rng.random_range(0.0..0.7 * plan.beat);
+                (t, taken) = (sent, sent);
+            }
+        }
+        if taken < exists.end {
+            renewals.push((taken, t + skew));
+        }
+        let stretch = rng.random_range(plan.stretch.0..plan.stretch.1);
+        t = taken.max(t + plan.beat * if calm { 1.0 } else { stretch });
+    }
+    renewals
+}
+
+/// Machines are gone for some time, most of them at once.
+fn unback(plan: &ChaosPlan, nodes: &mut [ChaosNode], rng: &mut StdRng) {
+    let mut from = rng.random_range(60.0..400.0);
+    while from < plan.calm_from() - 50.0 {
+        let to = from + rng.random_range(5.0..200.0);
+        for node in &mut *nodes {
+            if rng.random::<f64>() < 0.9 {
+                let back = to + rng.random_range(0.0..10.0);
+                node.unbacked.push(from..back.min(plan.calm_from()));
+            }
+        }
+        from = to + rng.random_range(20.0..400.0);
+    }
+}
+
+fn machines(nodes: &[ChaosNode]) -> Vec<(Seconds, Arc<BackedNodes>)> {
+    let spans = nodes
+        .iter()
+        .flat_map(|node| node.unbacked.iter().chain([&node.machine]));
+    let mut changes: Vec<_> = spans.flat_map(|span| [span.start, span.end]).collect();
+    changes.sort_by(f64::total_cmp);
+    changes.dedup();
+    changes
+        .into_iter()
+        .map(|t| {
+            let backed = nodes.iter().filter(|node| node.is_backed(t));
+            let names = backed.map(|node| Some(node.name.as_str()));
+            (t, Arc::new(names.collect()))
+        })
+        .collect()
+}

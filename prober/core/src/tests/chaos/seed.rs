@@ -1,0 +1,214 @@
+//! The dependents on the seed: what the replicas and others do to them.
+
+use std::sync::Arc;
+
+use rand::RngExt;
+
+use super::driver::{ChaosEvent, ChaosLife};
+use crate::replicas::{Observed, PlannedWrite};
+use crate::retry::Refusal;
+use crate::tests::scene::running;
+
+/// What a replica of the Go original does next.
+#[derive(Clone, Copy, Debug)]
+pub enum GoStep {
+    Probe,
+    TakeDown(usize),
+    BringBack(usize),
+    /// Its second writes.
+    ScaleToZero(usize),
+    Unmark(usize),
+}
+
+impl ChaosLife {
+    /// Each replica sees it after a while.
+    pub fn put(&mut self, place: usize, object: Option<Observed>) {
+        self.version += 1;
+        self.objects[place] = object.map(|object| Observed {
+            resource_version: self.version.to_string(),
+            ..object
+        });
+        for by in 0..2 {
+            let lag = self.draw((0.0, self.plan.view_lag));
+            self.push(self.t + lag, ChaosEvent::View(by));
+        }
+    }
+
+    /// Others write it; its pods follow at once.
+    pub fn others_put(&mut self, place: usize, who: &str, mut object: Observed) {
+        object.ready = object.replicas;
+        self.writes[place] += 1;
+        let name = self.names[place];
+        self.note(&format!(
+            "{who}: {name} {} {:?}",
+            object.replicas, object.marks
+        ));
+        self.put(place, Some(object));
+    }
+
+    /// Makes a write of a replica, as the API server does.
+    pub fn write(
+        &mut self,
+        by: usize,
+        place: usize,
+        change: &PlannedWrite,
+    ) -> Result<Arc<Observed>, Refusal> {
+        let now = self.objects[place].as_ref().ok_or(Refusal::Gone)?;
+        let version = |object: &Observed| (object.uid.clone(), object.resource_version.clone());
+        if version(now) != version(&change.base) {
+            return Err(Refusal::Conflict);
+        }
+        let ready = now.ready;
+        let mut after = change.after((self.version + 1).to_string());
+        after.ready = ready;
+        self.writes[place] += 1;
+        let pods = match change.write.replicas {
+            Some(0) => Some((0.0, self.plan.pods_linger)),
+            Some(_) => Some((0.5, 8.0)),
+            None => None,
+        };
+        if let Some(pods) = pods {
+            let takes = self.draw(pods);
+            self.push(self.t + takes, ChaosEvent::Pods(place, self.writes[place]));
+        }
+        self.note(&format!(
+            "{by} writes {} {:?}",
+            self.names[place], change.write
+        ));
+        self.check_written(by, place, change, &after);
+        self.put(place, Some(after.clone()));
+        Ok(Arc::new(after))
+    }
+
+    pub fn pods_follow(&mut self, place: usize, writes: u64) {
+        if let Some(mut object) = self.objects[place].clone()
+            && self.writes[place] == writes
+        {
+            object.ready = object.replicas;
+            self.put(place, Some(object));
+        }
+    }
+
+    pub fn edit(&mut self) {
+        let place = self.mishaps.random_range(0..self.names.len());
+        let Some(mut object) = self.objects[place].clone() else {
+            return;
+        };
+        let mut edited = false;
+        match self.mishaps.random_range(0..7) {
+            0 => (object.replicas, edited) = (1, true),
+            1 => object.marks.ignored = !object.marks.ignored,
+            2 | 3 => object.replicas = 2,
+            4 => (object.marks.held_down, edited) = (false, self.plan.only_held_down),
+            5 => (object.marks.replicas, edited) = (None, true),
+            _ => (object.replicas, edited) = (0, true),
+        }
+        self.edited[place] |= edited || object.replicas != 2 && !object.marks.held_down;
+        self.others_put(place, "somebody", object);
+    }
+
+    pub fn recreate(&mut self) {
+        let place = self.mishaps.random_range(0..self.names.len());
+        if self.mishaps.random() && self.objects[place].is_some() {
+            self.note(&format!("somebody deletes {}", self.names[place]));
+            self.writes[place] += 1;
+            self.put(place, None);
+        } else {
+            self.create(place);
+        }
+    }
+
+    pub fn create(&mut self, place: usize) {
+        let uid = format!("created-{}", self.version);
+        self.others_put(place, "created", Observed { uid, ..running(2) });
+    }
+
+    /// gardenlet sets the replicas of what is not held down.
+    pub fn gardenlet(&mut self) {
+        for place in 0..self.names.len() {
+            if let Some(mut object) = self.objects[place].clone()
+                && !object.marks.held_down
+                && !object.marks.ignored
+                && object.replicas != 2
+                && self.mishaps.random::<f64>() < 0.2
+                && self.plan.has(super::plan::Mishap::Edit)
+            {
+                object.replicas = 2;
+                self.others_put(place, "gardenlet", object);
+            }
+        }
+        self.push(self.t + 47.0, ChaosEvent::Gardenlet);
+    }
+
+    /// A replica of the Go original that leads: it takes machine-controller-manager down first, and
+    /// writes each dependent twice.
+    pub fn go(&mut self, step: GoStep) {
+        let next = match step {
+            GoStep::Probe => {
+                let candidates = self.nodes.tally(self.t, 0.0).0;
+                if self.nodes.is_outage(self.t, self.plan.grace * 0.75) {
+                    self.go_takes_down(1);
+                    self.go_takes_down(2);
+                    (5.0, GoStep::TakeDown(0))
+                } else if candidates != 1 {
+                    self.go_brings_back(0);
+                    (35.0, GoStep::BringBack(1))
+                } else {
+                    (35.0, GoStep::Probe)
+                }
+            }
+            GoStep::TakeDown(place) => {
+                self.go_takes_down(place);
+                (30.0 + self.mishaps.random_range(0.0..6.0), GoStep::Probe)
+            }
+            GoStep::BringBack(place) => {
+                self.go_brings_back(place);
+                match place {
+                    2 => (20.0, GoStep::Probe),
+                    _ => (35.0, GoStep::BringBack(place + 1)),
+                }
+            }
+            GoStep::ScaleToZero(place) | GoStep::Unmark(place) => {
+                if let Some(mut object) = self.objects[place].clone() {
+                    match step {
+                        GoStep::Unmark(_) => object.marks.held_down = false,
+                        _ => object.replicas = 0,
+                    }
+                    self.others_put(place, "Go", object);
+                }
+                return;
+            }
+        };
+        self.push(self.t + next.0, ChaosEvent::Go(next.1));
+    }
+
+    fn go_takes_down(&mut self, place: usize) {
+        if let Some(mut object) = self.objects[place].clone()
+            && object.replicas > 0
+            && !object.marks.ignored
+        {
+            object.marks.replicas = Some(object.replicas.to_string());
+            object.marks.held_down = true;
+            self.go_writes_twice(place, object, GoStep::ScaleToZero(place));
+        }
+    }
+
+    fn go_brings_back(&mut self, place: usize) {
+        let Some(mut object) = self.objects[place].clone() else {
+            return;
+        };
+        if object.replicas == 0 && !object.marks.ignored {
+            object.replicas = object.marks.remembered().unwrap_or(1);
+            self.go_writes_twice(place, object, GoStep::Unmark(place));
+        } else if object.marks.held_down {
+            object.marks.held_down = false;
+            self.others_put(place, "Go", object);
+        }
+    }
+
+    fn go_writes_twice(&mut self, place: usize, object: Observed, second: GoStep) {
+        self.others_put(place, "Go", object);
+        let takes = self.mishaps.random_range(0.02..0.4);
+        self.push(self.t + takes, ChaosEvent::Go(second));
+    }
+}
