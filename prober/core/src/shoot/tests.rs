@@ -5,9 +5,11 @@
 //! 105 s, two of three leases have expired at 130.1 s, which is an outage, and the ordering
 //! deadline is 137 s.
 
+mod attacked;
 mod begun_restore;
 mod evidence;
 mod freshness;
+mod known;
 mod outages;
 mod owner;
 mod permits;
