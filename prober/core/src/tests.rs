@@ -4,6 +4,7 @@
 mod chaos;
 mod explore;
 mod model;
+mod rent;
 pub(crate) mod scene;
 mod simulation;
 mod two_replicas;

@@ -44,6 +44,9 @@ pub enum Away {
 #[derive(Clone)]
 pub struct SimulatedWorld {
     pub nodes: usize,
+    /// When the prober starts, and whether the shoot is in operation then.
+    pub start: Seconds,
+    pub in_operation: bool,
     /// The first so many nodes carry a condition that excludes them.
     pub excluded: usize,
     pub skew: Skew,
@@ -77,6 +80,8 @@ impl Default for SimulatedWorld {
     fn default() -> Self {
         Self {
             nodes: 3,
+            start: 0.0,
+            in_operation: false,
             excluded: 0,
             skew: |_| 0.0,
             step: None,
@@ -137,18 +142,20 @@ impl SimulatedNode {
 }
 
 #[derive(Default)]
-struct Run {
-    down: Option<Seconds>,
+pub struct SimulatedRun {
+    pub down: Option<Seconds>,
     up: Option<Seconds>,
-    probes: usize,
-    ended: Seconds,
+    pub probes: usize,
+    /// How often nodes were listed.
+    pub lists: usize,
+    pub ended: Seconds,
     /// When the candidates were renewed last, oldest first.
     last: Vec<Seconds>,
 }
 
-impl Run {
+impl SimulatedRun {
     /// How late the scale-down was after the moment at which it was possible.
-    fn late(&self) -> Seconds {
+    pub fn late(&self) -> Seconds {
         let needed = (1..=self.last.len())
             .find(|&count| count as f64 / self.last.len() as f64 >= 0.6)
             .expect("60 % of something");
@@ -156,13 +163,13 @@ impl Run {
     }
 
     /// Whether kube-controller-manager gave up a node first.
-    fn is_lost(&self) -> bool {
+    pub fn is_lost(&self) -> bool {
         self.down.unwrap_or(self.ended) > self.last[0] + GRACE_S
     }
 }
 
 impl SimulatedWorld {
-    fn run(&self, seed: u64) -> Run {
+    pub fn run(&self, seed: u64) -> SimulatedRun {
         let mut rng = StdRng::seed_from_u64(seed);
         let away = self.away(&mut rng);
         let mut nodes: Vec<SimulatedNode> = (0..self.nodes)
@@ -183,10 +190,10 @@ impl SimulatedWorld {
             .map(SimulatedNode::last_renewal)
             .collect();
         last.sort_by(f64::total_cmp);
-        let mut run = Run {
+        let mut run = SimulatedRun {
             last,
             ended: self.until,
-            ..Run::default()
+            ..SimulatedRun::default()
         };
 
         let mut env = env([dependent("machine-controller-manager", 0, 0)]);
@@ -195,11 +202,11 @@ impl SimulatedWorld {
         env.chance = rng.random();
         env.machines = Some(machines);
         let start = Start {
-            eligible: Moment::START,
-            in_operation: false,
+            eligible: at(self.start),
+            in_operation: self.in_operation,
         };
-        let mut shoot = Shoot::new(start, &env.env(), Moment::START);
-        let mut t = 0.0;
+        let mut shoot = Shoot::new(start, &env.env(), start.eligible);
+        let mut t = self.start;
         let mut idle = 0;
         let (mut hedged, mut nodes_take) = (false, 0.0);
         while t < self.until {
@@ -241,6 +248,7 @@ impl SimulatedWorld {
                         }
                     }
                     Action::ListNodes => {
+                        run.lists += 1;
                         t += nodes_take;
                         shoot.input(Input::Nodes(records.clone()), &env.env(), at(t))
                     }

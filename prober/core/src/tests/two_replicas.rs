@@ -35,35 +35,45 @@ const PROBED_S: Seconds = 2.5;
 const SILENT_S: Seconds = 36.0;
 
 #[derive(Clone, Copy, Default)]
-struct Trouble {
+pub struct Trouble {
     /// Operators edit the dependents, and pause the shoot.
-    edits: bool,
-    crashes: bool,
-    reloads: bool,
+    pub edits: bool,
+    pub crashes: bool,
+    pub reloads: bool,
     /// Whether views show what was written up to 3 s later.
-    lag: bool,
-    nobody_leads: bool,
+    pub lag: bool,
+    pub nobody_leads: bool,
     /// The share of probes that fail, and of writes without an answer.
-    flaky: f64,
-    lost: f64,
+    pub flaky: f64,
+    pub lost: f64,
 }
 
-struct SimulatedReplica {
-    shoot: Option<Shoot>,
-    starts_at: Seconds,
-    env: OwnedEnvironment,
+pub struct SimulatedReplica {
+    pub shoot: Option<Shoot>,
+    pub starts_at: Seconds,
+    pub env: OwnedEnvironment,
     view: Vec<Observed>,
     view_is_due: Seconds,
     reloads_at: Option<Seconds>,
 }
 
-struct Life {
+pub struct Life {
     rng: StdRng,
-    trouble: Trouble,
-    t: Seconds,
-    replicas: [SimulatedReplica; 2],
+    pub trouble: Trouble,
+    pub t: Seconds,
+    pub replicas: [SimulatedReplica; 2],
     names: [&'static str; 3],
-    objects: Vec<Observed>,
+    pub objects: Vec<Observed>,
+    /// The writes that were made: when, by whom, of what, to how many.
+    pub writes: Vec<(Seconds, usize, usize, Option<i32>)>,
+    pub conflicts: usize,
+    pub probes: usize,
+    /// How often nodes were listed.
+    pub lists: usize,
+    /// The replica whose probes get no answer.
+    pub blind: Option<usize>,
+    /// From when on nothing goes wrong any more.
+    pub calm_from: Seconds,
     /// When the pods of what was taken down have ended.
     pods_end: [Seconds; 3],
     /// Whether operators changed what it had to come back to.
@@ -71,11 +81,11 @@ struct Life {
     /// The dependents that both replicas are to have after their reloads.
     dependents: Vec<Dependent>,
     version: u64,
-    until: Seconds,
+    pub until: Seconds,
     nodes: Vec<SimulatedNode>,
     machines: Arc<BackedNodes>,
     log: Vec<String>,
-    wrong: Vec<String>,
+    pub wrong: Vec<String>,
 }
 
 fn dependents() -> Vec<Dependent> {
@@ -99,7 +109,7 @@ fn silences(rng: &mut StdRng) -> Vec<(Seconds, Seconds)> {
     silences
 }
 
-fn node(number: usize, silences: &[(Seconds, Seconds)], rng: &mut StdRng) -> SimulatedNode {
+pub fn node(number: usize, silences: &[(Seconds, Seconds)], rng: &mut StdRng) -> SimulatedNode {
     let (mut t, mut renewals) = (-60.0 + rng.random_range(0.0..10.0), vec![]);
     while t < LIFE_S + 60.0 {
         while let Some(silence) = silences
@@ -133,7 +143,7 @@ impl Life {
     }
 
     /// The replicas, of which the first one leads, start at these moments.
-    fn of(
+    pub fn of(
         trouble: Trouble,
         nodes: Vec<SimulatedNode>,
         starts: [Seconds; 2],
@@ -166,6 +176,12 @@ impl Life {
             trouble,
             t: 0.0,
             names: ["kcm", "mcm", "ca"],
+            writes: vec![],
+            conflicts: 0,
+            probes: 0,
+            lists: 0,
+            blind: None,
+            calm_from: until - CALM_S,
             pods_end: [Seconds::MAX; 3],
             edited: [false; 3],
             dependents: dependents(),
@@ -252,7 +268,8 @@ impl Life {
         Some(match action {
             Action::ListLeases { .. } => {
                 self.t += 0.001;
-                if self.rng.random::<f64>() < self.trouble.flaky {
+                self.probes += 1;
+                if self.blind == Some(by) || self.rng.random::<f64>() < self.trouble.flaky {
                     return Some(Input::Failed(ProbeFailure::Unanswered));
                 }
                 let t = self.t;
@@ -265,6 +282,7 @@ impl Life {
                 Input::Leases(times, leases(&mut self.nodes, t))
             }
             Action::ListNodes => {
+                self.lists += 1;
                 let record =
                     |node: &SimulatedNode| NodeRecord::new(&node.name, NodeTraits::default());
                 Input::Nodes(self.nodes.iter().map(record).collect())
@@ -305,6 +323,7 @@ impl Life {
         let place = self.object(by, dependent);
         let lost = self.rng.random::<f64>() < self.trouble.lost;
         if change.base.resource_version != self.objects[place].resource_version {
+            self.conflicts += 1;
             return Input::Written(dependent, Err(Refusal::Conflict));
         }
         if lost && self.rng.random() {
@@ -345,6 +364,7 @@ impl Life {
         };
         self.wrong
             .extend(wrong.map(|wrong| format!("{:.2} {name} {wrong}: {to:?}, {age:.1} s", self.t)));
+        self.writes.push((self.t, by, place, to));
         self.objects[place] = after.clone();
         for replica in &mut self.replicas {
             if self.t >= replica.view_is_due {
@@ -393,7 +413,7 @@ impl Life {
         self.put(place, object);
     }
 
-    fn put(&mut self, place: usize, mut object: Observed) {
+    pub fn put(&mut self, place: usize, mut object: Observed) {
         self.version += 1;
         (object.ready, object.resource_version) = (object.replicas, self.version.to_string());
         self.note(&format!(
@@ -504,7 +524,7 @@ impl Life {
         }
     }
 
-    fn run(&mut self) {
+    pub fn run(&mut self) {
         let mut next_trouble: Seconds = 30.0;
         while self.t < self.until {
             self.end_pods();
@@ -515,7 +535,7 @@ impl Life {
             if self.t >= next_trouble {
                 next_trouble = self.t + self.rng.random_range(3.0..40.0);
                 match self.rng.random_range(0..10) {
-                    _ if self.t >= self.until - CALM_S => self.calm_down(),
+                    _ if self.t >= self.calm_from => self.calm_down(),
                     0..5 if self.trouble.edits => self.edit(),
                     5 if self.trouble.crashes => self.crash(),
                     6 if self.trouble.reloads => self.reload(),
