@@ -140,7 +140,7 @@ fn a_start_takes_down_a_healthy_shoot_whose_clocks_are_behind_and_kubelets_slow(
     known(&taken_down, &today, &[false; 8]);
 }
 
-/// D-68: a permit that comes so late, when the nodes are well since 141 s.
+/// Old evidence: a permit that comes so late, when the nodes are well since 141 s.
 #[test]
 fn a_late_permit_takes_a_healthy_shoot_down_by_an_old_probe() {
     for leads in [true, false] {
@@ -157,7 +157,7 @@ fn a_late_permit_takes_a_healthy_shoot_down_by_an_old_probe() {
     }
 }
 
-/// D-68: the same with an attempt that is not answered.
+/// The same with an attempt that is not answered.
 #[test]
 fn a_second_attempt_takes_a_healthy_shoot_down_by_an_old_probe() {
     for leads in [true, false] {
@@ -172,7 +172,7 @@ fn a_second_attempt_takes_a_healthy_shoot_down_by_an_old_probe() {
     }
 }
 
-/// D-72: somebody raises machine-controller-manager while the write of kube-controller-manager is
+/// Somebody raises machine-controller-manager while the write of kube-controller-manager is
 /// not answered.
 #[test]
 fn what_others_raise_stays_up_while_another_write_is_not_answered() {
@@ -188,7 +188,7 @@ fn what_others_raise_stays_up_while_another_write_is_not_answered() {
     known(&written(&rig, MCM, 0).len(), &1, &2);
 }
 
-/// D-72: the same while a later level waits for its initialDelay.
+/// The same while a later level waits for its initialDelay.
 #[test]
 fn what_others_raise_stays_up_while_a_level_waits_for_its_delay() {
     let mut env = two();
@@ -201,7 +201,7 @@ fn what_others_raise_stays_up_while_a_level_waits_for_its_delay() {
     known(&written(&rig, MCM, 0).len(), &1, &2);
 }
 
-/// D-72: others take down what a restore has brought back, while a later level waits for its
+/// Others take down what a restore has brought back, while a later level waits for its
 /// initialDelay.
 #[test]
 fn what_others_take_down_stays_down_while_a_restore_waits() {
@@ -218,6 +218,6 @@ fn what_others_take_down_stays_down_while_a_restore_waits() {
             ..held("1")
         };
     });
-    rig.run(215.0);
+    rig.run(228.0);
     known(&written(&rig, KCM, 1).len(), &1, &2);
 }

@@ -13,7 +13,7 @@ use crate::tests::two_replicas::{Life, Trouble, node};
 
 /// What happens; spans of time are drawn from.
 #[derive(Clone, Copy)]
-enum Fate {
+enum LeaderFate {
     Nothing,
     /// The leader is killed so long after the cut.
     Killed(Seconds, Seconds),
@@ -46,7 +46,7 @@ enum Interference {
 
 #[derive(Clone, Copy)]
 struct Duel {
-    fate: Fate,
+    fate: LeaderFate,
     interference: Interference,
     /// How long the nodes are silent.
     silent: (Seconds, Seconds),
@@ -56,7 +56,7 @@ struct Duel {
 }
 
 const DUEL: Duel = Duel {
-    fate: Fate::Nothing,
+    fate: LeaderFate::Nothing,
     interference: Interference::Nothing,
     silent: (120.0, 240.0),
     lag: false,
@@ -159,41 +159,41 @@ impl Match {
         self.lead(1);
     }
 
-    fn meet(&mut self, fate: Fate) {
+    fn meet(&mut self, fate: LeaderFate) {
         match fate {
-            Fate::Nothing => {}
-            Fate::Killed(from, to) => {
+            LeaderFate::Nothing => {}
+            LeaderFate::Killed(from, to) => {
                 self.run_on((from, to), self.cut);
                 self.kill();
             }
-            Fate::KilledAfterWrite(from, to) => {
+            LeaderFate::KilledAfterWrite(from, to) => {
                 self.run_until(|life| !life.writes.is_empty());
                 self.run_on((from, to), self.life.t);
                 self.kill();
             }
-            Fate::Hangs => {
+            LeaderFate::Hangs => {
                 self.run(self.cut - 1.0);
                 self.stop(0, Seconds::MAX);
             }
-            Fate::Blind => {
+            LeaderFate::Blind => {
                 self.run(self.cut - 1.0);
                 self.life.blind = Some(0);
             }
-            Fate::HandsOver(from, to) => {
+            LeaderFate::HandsOver(from, to) => {
                 self.run_on((from, to), self.cut);
                 let t = self.life.t;
                 self.stop(0, t + 3.0);
                 self.run(t + 0.3);
                 self.lead(1);
             }
-            Fate::BothRestart(from, to) => {
+            LeaderFate::BothRestart(from, to) => {
                 self.run_on((from, to), self.cut);
                 let t = self.life.t;
                 (0..2).for_each(|by| self.stop(by, t + 1.0));
                 self.run(t + 3.0);
                 self.lead(0);
             }
-            Fate::ReloadsAndFails => {
+            LeaderFate::ReloadsAndFails => {
                 self.run_until(|life| !life.writes.is_empty());
                 self.life.trouble.flaky = 1.0;
                 for replica in &mut self.life.replicas {
@@ -322,8 +322,10 @@ fn play(row: &str, duel: &Duel) {
 #[test]
 #[ignore = "prints figures"]
 fn outages_with_two_replicas() {
-    use Fate::{Blind, BothRestart, HandsOver, Hangs, Killed, KilledAfterWrite, ReloadsAndFails};
     use Interference::{Fight, Pause, Raise, RaiseUnmarked};
+    use LeaderFate::{
+        Blind, BothRestart, HandsOver, Hangs, Killed, KilledAfterWrite, ReloadsAndFails,
+    };
     #[rustfmt::skip]
     let rows = [
         ("leader lives", DUEL),
