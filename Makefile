@@ -154,11 +154,15 @@ test-long: ## The long forms: more kill points, processes suspended for 5 minute
 	cargo build --package dependency-watchdog
 	KILLS=long SUSPENDED_S=300 cargo test --package faults --test kills -- --nocapture
 	SCHEDULES=5000 cargo test --release --package common --test leader_election -- schedules
-	MODEL=long cargo test --release --package prober-core --lib -- tests::model tests::simulation tests::two_replicas --nocapture --test-threads=1
+	MODEL=long cargo test --release --package prober-core --lib -- tests::chaos tests::model tests::simulation tests::two_replicas --nocapture --test-threads=1
 
 .PHONY: sabotage
 sabotage: ## Break one rule of the core at a time and show that a timeline, the model or a simulation finds it; 15 minutes, needs Python
 	@prober/sabotage
+
+.PHONY: rent
+rent: ## Switch off one rule of the core at a time, say what gets worse and keep that in prober/rent/worth.md: [RULES='name name']; 15 minutes, needs Python
+	@nice prober/rent/run $(RULES)
 
 .PHONY: book
 book: ## Build the documentation into target/book; needs mdbook

@@ -164,15 +164,18 @@ impl ChaosNodes {
         self.is_outage_of(self.tally(t, age))
     }
 
-    /// The same by whichever nodes were candidates at any moment of the last seconds.
-    pub fn was_outage(&self, t: Seconds, within: Seconds, age: Seconds) -> bool {
-        let steps = (within * 4.0) as u32;
-        (0..=steps).any(|step| {
+    /// The same by the nodes that were candidates at each moment of the last seconds: a replica
+    /// knows any of these.
+    pub fn is_outage_by(
+        &self,
+        t: Seconds,
+        within: Seconds,
+        age: Seconds,
+    ) -> impl Iterator<Item = bool> {
+        (0..=(within * 4.0) as u32).map(move |step| {
             let then = t - f64::from(step) / 4.0;
-            let known = self
-                .nodes
-                .iter()
-                .filter(|node| node.is_candidate(then) && node.has_lease(t));
+            let is_known = |node: &&ChaosNode| node.is_candidate(then) && node.has_lease(t);
+            let known = self.nodes.iter().filter(is_known);
             self.is_outage_of(known.fold((0, 0), |(all, old), node| {
                 (all + 1, old + usize::from(node.age(t) >= age))
             }))

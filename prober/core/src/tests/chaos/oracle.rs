@@ -83,8 +83,14 @@ impl ChaosPlan {
         self.fails == 0.0 && !self.away && !self.has(Mishap::Suspend)
     }
 
-    fn changes_candidates(&self) -> bool {
-        self.churn || self.conditions
+    /// How old a replica's knowledge of the candidates may be: nodes are listed again only where
+    /// they matter.
+    fn candidates_known_within(&self) -> Seconds {
+        if self.churn || self.conditions || self.machines_go {
+            (self.interval * 1.2 + 1.0).max(self.grace / 2.0)
+        } else {
+            6.0
+        }
     }
 
     const fn threshold(&self) -> Seconds {
@@ -189,14 +195,11 @@ impl ChaosLife {
         }
         let answer = plan.answers.1;
         let age = plan.threshold() - 1.8 - plan.late;
-        // Nodes are listed anew only where they matter.
-        let within = if plan.changes_candidates() {
-            plan.interval * 1.2 + 1.0
-        } else {
-            6.0
-        };
-        let justified = nodes.was_outage(sent + answer, within, age - answer)
-            || nodes.was_outage(sent, within, age);
+        let within = plan.candidates_known_within();
+        let mut outage = nodes
+            .is_outage_by(sent + answer, within, age - answer)
+            .chain(nodes.is_outage_by(sent, within, age));
+        let justified = outage.any(|outage| outage);
         let verdict = newest.map(|(_, verdict)| verdict);
         let holds = [
             Verdict::HoldUndecided,
@@ -217,10 +220,12 @@ impl ChaosLife {
     fn wrongly_up(&self, sent: Seconds) -> Option<String> {
         let plan = &self.plan;
         let skew = if plan.is_skewed() { 1.8 } else { 0.5 };
-        let churn = if plan.changes_candidates() { 6.0 } else { 0.0 };
-        let age = plan.threshold() + skew + churn;
-        let silent = |t: Seconds| self.nodes.is_outage(t, age);
-        (silent(sent) && silent(sent + plan.answers.1)).then(|| {
+        let age = plan.threshold() + skew;
+        let within = plan.candidates_known_within();
+        let mut outage = [sent, sent + plan.answers.1]
+            .into_iter()
+            .flat_map(|t| self.nodes.is_outage_by(t, within, age));
+        outage.all(|outage| outage).then(|| {
             let age = self.nodes.deciding_age(sent);
             format!("in mid-outage, with leases {age:.1?} s old")
         })
