@@ -19,6 +19,7 @@
     reason = "only this binary uses the crate: a name that needs no words gets none"
 )]
 
+pub mod access_review;
 pub mod agent_runtime;
 pub mod backoff;
 pub mod change;

@@ -3,7 +3,9 @@
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
+use std::time::Duration;
 
+use common::access_review::allowed_everywhere;
 use common::leader_election::Role;
 use common::process::propagate_panic;
 use futures::FutureExt;
@@ -43,7 +45,14 @@ pub struct Controller {
     instruments: Instruments,
     namespaces: Namespaces,
     deletions: JoinSet<(Deletion, DeleteResult)>,
+    /// At most one: whether pods may be deleted everywhere.
+    reviews: JoinSet<Option<bool>>,
+    /// When the last one began.
+    reviewed: Option<Instant>,
 }
+
+/// A review is believed for this long: as long as the longest wait after a refusal.
+const REVIEWED_FOR: Duration = Duration::from_secs(60);
 
 impl Controller {
     /// Starts to watch. In a dry run what would be deleted is only logged and counted.
@@ -63,6 +72,8 @@ impl Controller {
             role,
             instruments,
             deletions: JoinSet::new(),
+            reviews: JoinSet::new(),
+            reviewed: None,
         }
     }
 
@@ -76,7 +87,7 @@ impl Controller {
             let heartbeat = Instant::now() + HEARTBEAT;
             let next = self
                 .namespaces
-                .next()
+                .next(Instant::now().into())
                 .map_or(heartbeat, |next| heartbeat.min(next.into()));
             tokio::select! {
                 () = cancelled.cancelled() => break,
@@ -95,6 +106,7 @@ impl Controller {
                 Some(Ok((deletion, result))) = self.deletions.join_next() => {
                     self.ended(&deletion, result);
                 }
+                Some(Ok(Some(false))) = self.reviews.join_next() => self.miss_right(),
                 () = sleep_until(next) => {}
             }
             for deletion in self.namespaces.due(Instant::now().into()) {
@@ -106,6 +118,7 @@ impl Controller {
         }
         // A DELETE that is cut off may land or not; either is fine, and nobody waits 10 s for it.
         self.deletions.shutdown().await;
+        self.reviews.shutdown().await;
         self.watches.tasks.shutdown().await;
     }
 
@@ -121,7 +134,8 @@ impl Controller {
 
     async fn reconfigure(&mut self) {
         let config = Arc::clone(&self.configs.borrow_and_update());
-        self.namespaces.reconfigure(Arc::clone(&config));
+        self.namespaces
+            .reconfigure(Arc::clone(&config), Instant::now().into());
         if config.services != self.config.services {
             self.watches.tasks.shutdown().await;
             self.watches = Watches::start(&self.client, &config, &self.instruments.metrics);
@@ -148,8 +162,29 @@ impl Controller {
     fn ended(&mut self, deletion: &Deletion, result: DeleteResult) {
         self.instruments.metrics.deletion(result);
         self.instruments.activity.deletion(&deletion.pod, result);
-        let now = Instant::now().into();
-        self.namespaces.ended(deletion, result.outcome(), now);
+        let missed_right = self.namespaces.misses_right();
+        let now = Instant::now();
+        self.namespaces
+            .ended(deletion, result.outcome(), now.into());
+        if missed_right && !self.namespaces.misses_right() {
+            tracing::info!("pods can be deleted again");
+        }
+        let is_reviewed = self.namespaces.misses_right()
+            || self.reviewed.is_some_and(|then| now - then < REVIEWED_FOR);
+        if result == DeleteResult::Forbidden && !is_reviewed {
+            self.reviewed = Some(now);
+            let client = self.client.clone();
+            self.reviews
+                .spawn(async move { allowed_everywhere(&client, "delete", "pods").await });
+        }
+    }
+
+    /// No DELETE of a pod would be allowed anywhere.
+    fn miss_right(&mut self) {
+        tracing::error!(
+            "the right to delete pods is missing in all namespaces, one DELETE at a time is tried"
+        );
+        self.namespaces.miss_right(Instant::now().into());
     }
 
     fn report(&self, event: &WindowEvent) {

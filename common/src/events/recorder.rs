@@ -4,7 +4,6 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use k8s_openapi::api::authorization::v1::SelfSubjectAccessReview;
 use k8s_openapi::api::core::v1::{Event, EventSource, ObjectReference};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
 use k8s_openapi::jiff::Timestamp;
@@ -18,6 +17,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 
 use super::{Events, Note, host};
+use crate::access_review::allowed_everywhere;
 
 /// The source of the Events.
 const COMPONENT: &str = "dependency-watchdog";
@@ -198,18 +198,10 @@ impl Recorder {
         if let Some(known) = self.everywhere {
             return known;
         }
-        let review = json!({"spec": {"resourceAttributes": {"verb": "create", "resource": "events", "namespace": ""}}});
-        let Ok(review) = serde_json::from_value::<SelfSubjectAccessReview>(review) else {
-            return false;
-        };
-        let api: Api<SelfSubjectAccessReview> = Api::all(self.client.clone());
-        match timeout(REQUEST_TIMEOUT, api.create(&PostParams::default(), &review)).await {
-            Ok(Ok(review)) => *self
-                .everywhere
-                .insert(review.status.is_some_and(|status| status.allowed)),
-            // Not known: self_reference is always right.
-            Ok(Err(_)) | Err(_) => false,
-        }
+        // Not known: self_reference is always right.
+        let allowed = allowed_everywhere(&self.client, "create", "events").await;
+        self.everywhere = allowed;
+        allowed.unwrap_or(false)
     }
 }
 

@@ -22,9 +22,11 @@
 
 pub mod config;
 pub mod deletion;
+mod hold_back;
 mod namespace;
 pub mod namespaces;
 pub mod pod;
+mod queue;
 pub mod readiness;
 pub mod selector;
 mod tracked_pod;

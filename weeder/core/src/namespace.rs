@@ -3,26 +3,53 @@
 use std::collections::{BTreeMap, HashMap};
 use std::time::{Duration, Instant};
 
+use common_core::change::Key;
+
 use crate::config::{Config, ServiceName};
 use crate::deletion::{Deletion, Outcome};
+use crate::hold_back::HoldBack;
+use crate::queue::Queue;
 use crate::readiness::{Readiness, Transition};
 use crate::tracked_pod::TrackedPod;
 use crate::verdict::DeletionCandidate;
-use crate::window::{CloseReason, OpenReason, Window, WindowChange, Windows, spread};
+use crate::window::{
+    CloseReason, OpenReason, Window, WindowChange, Windows, admissions, count, spread,
+};
+
+/// At most this many DELETEs of one namespace are in flight at once: a webhook that hangs there
+/// must not take the turn of all others (D-65).
+pub(crate) const MAX_IN_FLIGHT: usize = 8;
 
 #[derive(Debug, Default)]
 pub(crate) struct Namespace {
     pub(crate) readiness: Readiness,
-    pub(crate) windows: Windows,
+    windows: Windows,
     /// By name.
-    pub(crate) pods: BTreeMap<String, TrackedPod>,
+    pods: BTreeMap<String, TrackedPod>,
+    /// The pods that a window lets be deleted later, by time.
+    waiting: Queue<Instant>,
+    /// The pods to delete now.
+    due: Queue<Rank>,
+    /// The pods whose DELETE has not ended, with their owners, by UIDs.
+    in_flight: HashMap<String, String>,
+    hold_back: HoldBack,
     /// What happened to windows and was not reported yet.
     pub(crate) events: Vec<(ServiceName, WindowChange)>,
 }
 
+/// When there is not room for all, what was not tried yet goes before what failed (D-65).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Rank {
+    reason: OpenReason,
+    has_failed: bool,
+}
+
 impl Namespace {
     pub(crate) fn is_empty(&self) -> bool {
-        self.readiness.is_empty() && self.windows.is_empty() && self.pods.is_empty()
+        self.readiness.is_empty()
+            && self.windows.is_empty()
+            && self.pods.is_empty()
+            && self.in_flight.is_empty()
     }
 
     /// Starts the windows of Services that became ready, and closes those of Services that stopped
@@ -35,6 +62,9 @@ impl Namespace {
         config: &Config,
         now: Instant,
     ) {
+        if transitions.is_empty() {
+            return;
+        }
         for Transition { service, ready } in transitions {
             if !ready {
                 self.close(service, CloseReason::NotReady);
@@ -53,10 +83,26 @@ impl Namespace {
             let window = Window::new(reason, now + delay, config.watch_duration);
             self.windows.insert(service, window);
         }
+        self.place_all(config, now);
     }
 
-    /// Forgets Services that the config does not name any more.
-    pub(crate) fn retain_services(&mut self, config: &Config) {
+    /// Starts the first windows of the Services that are ready, as this process begins to delete.
+    /// Those that became ready while it only watched have theirs already (D-66).
+    pub(crate) fn lead(&mut self, name: &str, config: &Config, now: Instant) {
+        self.windows.retain(|_, window| !window.is_over(now));
+        let ready = self.readiness.ready().into_keys();
+        let transitions = ready
+            .filter(|service| !self.windows.contains_key(service))
+            .map(|service| Transition {
+                service,
+                ready: true,
+            });
+        let transitions = transitions.collect();
+        self.follow(name, transitions, OpenReason::Start, config, now);
+    }
+
+    /// Forgets Services that the config does not name any more, and applies its limit.
+    pub(crate) fn reconfigure(&mut self, config: &Config, now: Instant) {
         self.readiness
             .retain_services(|service| config.names(service));
         let services: Vec<ServiceName> = self.windows.keys().cloned().collect();
@@ -65,6 +111,7 @@ impl Namespace {
                 self.close(service, CloseReason::Dropped);
             }
         }
+        self.place_all(config, now);
     }
 
     fn close(&mut self, service: ServiceName, reason: CloseReason) {
@@ -74,55 +121,172 @@ impl Namespace {
         }
     }
 
-    /// Opens and closes windows whose time has come.
-    pub(crate) fn advance(&mut self, now: Instant) {
+    /// Opens and closes windows whose time has come, and finds the pods whose time has.
+    pub(crate) fn advance(&mut self, config: &Config, now: Instant) {
+        let known = (self.events.len(), self.windows.len());
         self.windows.retain(|service, window| {
             let change = window.advance(now);
             self.events
                 .extend(change.map(|change| (service.clone(), change)));
             !window.is_over(now)
         });
+        if known != (self.events.len(), self.windows.len()) {
+            self.place_all(config, now);
+        }
+        while let Some(pod) = self.waiting.pop_until(now) {
+            self.place(&pod, config, now);
+        }
     }
 
     pub(crate) fn relist_pods(
         &mut self,
         listed: HashMap<String, Option<DeletionCandidate>>,
+        config: &Config,
         now: Instant,
     ) {
-        self.pods.retain(|name, _| listed.contains_key(name));
+        self.pods.retain(|name, _| {
+            let is_listed = listed.contains_key(name);
+            if !is_listed {
+                self.waiting.set(name, None);
+                self.due.set(name, None);
+            }
+            is_listed
+        });
         for (name, candidate) in listed {
             if let Some(candidate) = candidate {
-                self.apply_pod(name, candidate, now);
+                self.apply_pod(name, candidate, config, now);
             }
         }
     }
 
-    pub(crate) fn apply_pod(&mut self, name: String, candidate: DeletionCandidate, now: Instant) {
+    pub(crate) fn apply_pod(
+        &mut self,
+        name: String,
+        candidate: DeletionCandidate,
+        config: &Config,
+        now: Instant,
+    ) {
         match self.pods.get_mut(&name) {
             Some(pod) => pod.apply(candidate, now),
-            None => drop(self.pods.insert(name, TrackedPod::new(candidate, now))),
+            None => drop(
+                self.pods
+                    .insert(name.clone(), TrackedPod::new(candidate, now)),
+            ),
         }
+        self.place(&name, config, now);
     }
 
-    pub(crate) fn ended(&mut self, deletion: &Deletion, outcome: Outcome, now: Instant) {
-        for window in self.windows.values_mut() {
-            window.ended(deletion, outcome);
+    pub(crate) fn remove_pod(&mut self, name: &str, config: &Config, now: Instant) {
+        self.pods.remove(name);
+        self.place(name, config, now);
+    }
+
+    /// Takes the next deletion to send; `name` is the namespace's. `None`: another pod of its owner
+    /// has taken the pod's turn.
+    pub(crate) fn send(&mut self, name: &str, config: &Config, now: Instant) -> Option<Deletion> {
+        let pod_name = self.due.pop()?;
+        let pod = self.pods.get(&pod_name)?;
+        let is_due = self
+            .turn(pod, config, now)
+            .is_some_and(|(from, _)| from <= now);
+        if !is_due {
+            self.place(&pod_name, config, now);
+            return None;
+        }
+        count(&mut self.windows, pod, now);
+        let candidate = &pod.candidate;
+        self.in_flight
+            .insert(candidate.uid.clone(), candidate.owner.clone());
+        Some(Deletion {
+            pod: Key {
+                namespace: name.to_owned(),
+                name: pod_name,
+            },
+            uid: candidate.uid.clone(),
+            resource_version: candidate.resource_version.clone(),
+        })
+    }
+
+    pub(crate) fn ended(
+        &mut self,
+        deletion: &Deletion,
+        outcome: Outcome,
+        config: &Config,
+        now: Instant,
+    ) {
+        let owner = self.in_flight.remove(&deletion.uid).unwrap_or_default();
+        match outcome {
+            Outcome::Refused => self.hold_back.refused(now),
+            Outcome::Deleted => self.hold_back.lift(),
+            _ => {}
         }
         let pod = self.pods.get_mut(&deletion.pod.name);
         if let Some(pod) = pod.filter(|pod| pod.candidate.uid == deletion.uid) {
             pod.ended(deletion, outcome, now);
         }
+        let mut has_room = false;
+        for window in self.windows.values_mut() {
+            has_room |= window.ended(&owner, &deletion.uid, outcome);
+        }
+        if has_room {
+            self.place_all(config, now);
+        } else {
+            self.place(&deletion.pod.name, config, now);
+        }
     }
 
-    /// When windows open or close and, while pods are observed, when those that depend on their
-    /// Services are due.
-    pub(crate) fn wake_times(&self, observes_pods: bool) -> impl Iterator<Item = Instant> {
-        let depends = move |pod: &&TrackedPod| {
-            let mut services = pod.candidate.services.iter();
-            observes_pods && services.any(|service| self.windows.contains_key(service))
-        };
-        let pods = self.pods.values().filter(depends);
+    /// When something happens here by itself: a window opens or closes, a pod is due, or one is tried
+    /// after a refusal.
+    pub(crate) fn next(&self, now: Instant) -> Option<Instant> {
         let windows = self.windows.values().map(Window::next);
-        windows.chain(pods.filter_map(TrackedPod::due_from))
+        let pod = self.waiting.first().map(|(time, _)| time);
+        let trial = self.hold_back.until();
+        let trial = trial.filter(|time| *time > now && !self.due.is_empty());
+        windows.chain(pod).chain(trial).min()
+    }
+
+    /// The rank of the next deletion to send, if there is room for it.
+    pub(crate) fn rank(&self, now: Instant) -> Option<Rank> {
+        let has_room = self.in_flight.len() < self.hold_back.limit(MAX_IN_FLIGHT, now);
+        self.due.first().filter(|_| has_room).map(|(rank, _)| rank)
+    }
+
+    /// Finds the places of all pods again: windows have changed.
+    fn place_all(&mut self, config: &Config, now: Instant) {
+        let names: Vec<String> = self.pods.keys().cloned().collect();
+        for name in names {
+            self.place(&name, config, now);
+        }
+    }
+
+    /// Puts a pod where it belongs after a change: to those that are due, to those that wait for a
+    /// time, or to neither.
+    fn place(&mut self, name: &str, config: &Config, now: Instant) {
+        let turn = self
+            .pods
+            .get(name)
+            .and_then(|pod| self.turn(pod, config, now));
+        let (waiting, due) = match turn {
+            Some((from, _)) if from > now => (Some(from), None),
+            Some((_, rank)) => (None, Some(rank)),
+            None => (None, None),
+        };
+        self.waiting.set(name, waiting);
+        self.due.set(name, due);
+    }
+
+    /// When the next DELETE of a pod may be sent, and its rank then. `None`: not before the pod, a
+    /// window or the room in it changes, or its DELETE has ended.
+    fn turn(&self, pod: &TrackedPod, config: &Config, now: Instant) -> Option<(Instant, Rank)> {
+        if self.in_flight.contains_key(&pod.candidate.uid) {
+            return None;
+        }
+        let from = pod.due_from()?.max(now);
+        let admissions = admissions(&self.windows, pod, config.max_deletions_per_owner);
+        let (from, reason) = admissions
+            .map(|(allowed, reason)| (allowed.max(from), reason))
+            .min()?;
+        let has_failed = pod.has_failed();
+        Some((from, Rank { reason, has_failed }))
     }
 }

@@ -8,10 +8,12 @@ use common_core::change::{Change, Key, Listed};
 
 use crate::config::{Config, ServiceName};
 use crate::deletion::{Deletion, Outcome};
-use crate::namespace::Namespace;
+use crate::hold_back::HoldBack;
+use crate::namespace::{Namespace, Rank};
+use crate::queue::Queue;
 use crate::readiness::{Readiness, Slice, Transition};
 use crate::verdict::DeletionCandidate;
-use crate::window::{OpenReason, WindowEvent, admit};
+use crate::window::{OpenReason, WindowChange, WindowEvent};
 
 /// At most this many DELETEs are in flight at once, as the prober's protective writes.
 pub(crate) const MAX_IN_FLIGHT: usize = 32;
@@ -20,15 +22,22 @@ pub(crate) const MAX_IN_FLIGHT: usize = 32;
 ///
 /// Pods are deleted only while both EndpointSlices and pods are observed: what was true before a
 /// watch broke may not be true any more. After each change that is applied, and at
-/// [`Namespaces::next`], call [`Namespaces::due`].
+/// [`Namespaces::next`], call [`Namespaces::due`]. What a change costs does not depend on how many
+/// pods crash-loop elsewhere.
 #[derive(Debug)]
 pub struct Namespaces {
     config: Arc<Config>,
     by_name: BTreeMap<String, Namespace>,
-    /// The UIDs of the pods whose DELETE has not ended.
-    in_flight: HashSet<String>,
+    /// The namespaces in which something happens by itself, by the next time.
+    waiting: Queue<Instant>,
+    /// The namespaces that have a pod to delete and room for its DELETE.
+    due: Queue<Rank>,
+    /// How many DELETEs have not ended.
+    in_flight: usize,
     /// Whether this process may write: before, it only learns what is ready.
     leads: bool,
+    /// Holds all back while the right to delete pods is missing everywhere.
+    hold_back: HoldBack,
     /// Whether EndpointSlices have been listed once.
     slices_listed: bool,
     /// Whether EndpointSlices have been listed, and watched since.
@@ -37,8 +46,9 @@ pub struct Namespaces {
     /// Services that a change of the config has added, until they have been listed: those that are
     /// ready then may always have been.
     added: HashSet<ServiceName>,
-    /// The time of the last [`Namespaces::due`].
-    advanced_to: Option<Instant>,
+    /// What happened to windows and was not taken yet.
+    events: Vec<WindowEvent>,
+    open_windows: usize,
 }
 
 impl Namespaces {
@@ -46,38 +56,34 @@ impl Namespaces {
         Self {
             config,
             by_name: BTreeMap::new(),
-            in_flight: HashSet::new(),
+            waiting: Queue::default(),
+            due: Queue::default(),
+            in_flight: 0,
             leads: false,
+            hold_back: HoldBack::default(),
             slices_listed: false,
             observes_slices: false,
             observes_pods: false,
             added: HashSet::new(),
-            advanced_to: None,
+            events: Vec::new(),
+            open_windows: 0,
         }
     }
 
-    /// From now on this process may write. Starts the first window of each ready Service.
+    /// From now on this process may write. Services that became ready while it only watched are in
+    /// their windows already; the others that are ready have their first ones now.
     pub fn lead(&mut self, now: Instant) {
         self.leads = true;
-        for (name, namespace) in &mut self.by_name {
-            let ready = namespace.readiness.ready().into_keys();
-            let transitions = ready.map(|service| Transition {
-                service,
-                ready: true,
-            });
-            let transitions = transitions.collect();
-            namespace.follow(name, transitions, OpenReason::Start, &self.config, now);
-        }
+        self.change_all(now, |name, namespace, config| {
+            namespace.lead(name, config, now);
+        });
     }
 
     /// Replaces the config. Windows that are open keep their time. If the Services or their
     /// selectors have changed, both kinds of objects must be listed again under the new config; no
     /// Service counts as recovered because of that.
-    pub fn reconfigure(&mut self, config: Arc<Config>) {
+    pub fn reconfigure(&mut self, config: Arc<Config>, now: Instant) {
         if config.services != self.config.services {
-            for namespace in self.by_name.values_mut() {
-                namespace.retain_services(&config);
-            }
             if self.slices_listed {
                 let names = config.services.iter().map(|service| service.name.clone());
                 let is_new =
@@ -88,15 +94,18 @@ impl Namespaces {
             self.observes_pods = false;
         }
         self.config = config;
+        self.change_all(now, |_, namespace, config| {
+            namespace.reconfigure(config, now);
+        });
     }
 
     pub fn apply_slices(&mut self, change: Change<Slice>, now: Instant) {
         match change {
-            Change::Applied(key, slice) => self.update(key.namespace, now, |readiness| {
-                readiness.apply(key.name, slice)
-            }),
-            Change::Gone(key) => {
-                self.update(key.namespace, now, |readiness| readiness.remove(&key.name))
+            Change::Applied(Key { namespace, name }, slice) => {
+                self.update(&namespace, now, |readiness| readiness.apply(name, slice));
+            }
+            Change::Gone(Key { namespace, name }) => {
+                self.update(&namespace, now, |readiness| readiness.remove(&name));
             }
             Change::Listed(listed) => self.relist_slices(listed, now),
             Change::Watched => self.observes_slices = true,
@@ -108,16 +117,14 @@ impl Namespaces {
     /// Applies a change of one namespace's readiness.
     fn update(
         &mut self,
-        name: String,
+        name: &str,
         now: Instant,
         change: impl FnOnce(&mut Readiness) -> Vec<Transition>,
     ) {
-        let namespace = self.by_name.entry(name.clone()).or_default();
-        let transitions = change(&mut namespace.readiness);
-        if self.leads {
-            let reason = OpenReason::Recovery;
-            namespace.follow(&name, transitions, reason, &self.config, now);
-        }
+        self.change(name, now, |namespace, config| {
+            let transitions = change(&mut namespace.readiness);
+            namespace.follow(name, transitions, OpenReason::Recovery, config, now);
+        });
     }
 
     fn relist_slices(&mut self, mut listed: Listed<Slice>, now: Instant) {
@@ -129,34 +136,37 @@ impl Namespaces {
         self.slices_listed = true;
         self.observes_slices = true;
         let added = std::mem::take(&mut self.added);
+        let follows = self.leads || reason == OpenReason::Recovery;
         self.add_namespaces(&listed);
-        for (name, namespace) in &mut self.by_name {
+        self.change_all(now, |name, namespace, config| {
             let slices = listed.remove(name).unwrap_or_default();
             let mut transitions = namespace.readiness.relist(slices);
             transitions.retain(|change| !change.ready || !added.contains(&change.service));
-            if self.leads {
-                namespace.follow(name, transitions, reason, &self.config, now);
+            if follows {
+                namespace.follow(name, transitions, reason, config, now);
             }
-        }
+        });
     }
 
     pub fn apply_pods(&mut self, change: Change<DeletionCandidate>, now: Instant) {
         match change {
-            Change::Applied(key, candidate) => {
-                let namespace = self.by_name.entry(key.namespace).or_default();
-                namespace.apply_pod(key.name, candidate, now);
+            Change::Applied(Key { namespace, name }, candidate) => {
+                self.change(&namespace, now, |namespace, config| {
+                    namespace.apply_pod(name, candidate, config, now);
+                });
             }
-            Change::Gone(key) => {
-                if let Some(namespace) = self.by_name.get_mut(&key.namespace) {
-                    namespace.pods.remove(&key.name);
-                }
+            Change::Gone(Key { namespace, name }) => {
+                self.change(&namespace, now, |namespace, config| {
+                    namespace.remove_pod(&name, config, now);
+                });
             }
             Change::Listed(mut listed) => {
                 self.observes_pods = true;
                 self.add_namespaces(&listed);
-                for (name, namespace) in &mut self.by_name {
-                    namespace.relist_pods(listed.remove(name).unwrap_or_default(), now);
-                }
+                self.change_all(now, |name, namespace, config| {
+                    let pods = listed.remove(name).unwrap_or_default();
+                    namespace.relist_pods(pods, config, now);
+                });
             }
             Change::Watched => self.observes_pods = true,
             Change::Ended => {}
@@ -172,77 +182,67 @@ impl Namespaces {
 
     /// The deletions to send now; each must be followed by [`Namespaces::ended`].
     pub fn due(&mut self, now: Instant) -> Vec<Deletion> {
-        self.advanced_to = Some(now);
-        for namespace in self.by_name.values_mut() {
-            namespace.advance(now);
-        }
         let mut deletions = Vec::new();
-        if !self.observes() {
+        if !self.leads {
             return deletions;
         }
-        let limit = self.config.max_deletions_per_owner;
-        // When there is not room for all: first windows are no emergency, recoveries are.
-        for reason in [OpenReason::Recovery, OpenReason::Start] {
-            for (name, namespace) in &mut self.by_name {
-                for (pod, tracked) in &namespace.pods {
-                    let candidate = &tracked.candidate;
-                    if self.in_flight.len() < MAX_IN_FLIGHT
-                        && tracked.due_from().is_some_and(|then| then <= now)
-                        && !self.in_flight.contains(&candidate.uid)
-                        && admit(&mut namespace.windows, candidate, reason, limit)
-                    {
-                        self.in_flight.insert(candidate.uid.clone());
-                        deletions.push(Deletion {
-                            pod: Key {
-                                namespace: name.clone(),
-                                name: pod.clone(),
-                            },
-                            uid: candidate.uid.clone(),
-                            resource_version: candidate.resource_version.clone(),
-                        });
-                    }
-                }
-            }
+        while let Some(name) = self.waiting.pop_until(now) {
+            self.change(&name, now, |namespace, config| {
+                namespace.advance(config, now);
+            });
+        }
+        let limit = self.hold_back.limit(MAX_IN_FLIGHT, now);
+        while self.observes()
+            && self.in_flight < limit
+            && let Some(name) = self.due.pop()
+        {
+            let deletion = self.change(&name, now, |namespace, config| {
+                namespace.send(&name, config, now)
+            });
+            self.in_flight += usize::from(deletion.is_some());
+            deletions.extend(deletion);
         }
         deletions
     }
 
     pub fn ended(&mut self, deletion: &Deletion, outcome: Outcome, now: Instant) {
-        self.in_flight.remove(&deletion.uid);
-        if let Some(namespace) = self.by_name.get_mut(&deletion.pod.namespace) {
-            namespace.ended(deletion, outcome, now);
+        self.in_flight -= 1;
+        match outcome {
+            Outcome::Deleted => self.hold_back.lift(),
+            Outcome::Refused if self.misses_right() => self.hold_back.refused(now),
+            _ => {}
         }
+        self.change(&deletion.pod.namespace, now, |namespace, config| {
+            namespace.ended(deletion, outcome, config, now);
+        });
+    }
+
+    /// The right to delete pods is missing everywhere: one DELETE at a time is tried from now on,
+    /// until one succeeds.
+    pub fn miss_right(&mut self, now: Instant) {
+        self.hold_back.refused(now);
+    }
+
+    /// Whether the right to delete pods is known to be missing everywhere.
+    pub const fn misses_right(&self) -> bool {
+        self.hold_back.until().is_some()
     }
 
     /// When to call [`Namespaces::due`] again if nothing happens before; none: never, or not before
     /// a deletion has ended.
-    pub fn next(&self) -> Option<Instant> {
-        if self.in_flight.len() == MAX_IN_FLIGHT {
+    pub fn next(&self, now: Instant) -> Option<Instant> {
+        if !self.leads {
             return None;
         }
-        let observes = self.observes();
-        self.by_name
-            .values()
-            .flat_map(|namespace| namespace.wake_times(observes))
-            .filter(|time| Some(*time) > self.advanced_to)
-            .min()
+        let trial = self.hold_back.until();
+        let trial = trial.filter(|time| *time > now && !self.due.is_empty());
+        let waiting = self.waiting.first().map(|(time, _)| time);
+        waiting.into_iter().chain(trial).min()
     }
 
-    /// What happened to windows since the last call. Namespaces of which nothing is known any more
-    /// are forgotten then.
+    /// What happened to windows since the last call.
     pub fn take_events(&mut self) -> Vec<WindowEvent> {
-        let mut events = Vec::new();
-        self.by_name.retain(|name, namespace| {
-            for (service, change) in namespace.events.drain(..) {
-                events.push(WindowEvent {
-                    namespace: name.clone(),
-                    service,
-                    change,
-                });
-            }
-            !namespace.is_empty()
-        });
-        events
+        std::mem::take(&mut self.events)
     }
 
     /// Whether what is known is true now: everything has been listed, and watched since.
@@ -250,17 +250,51 @@ impl Namespaces {
         self.observes_slices && self.observes_pods
     }
 
-    pub fn open_windows(&self) -> usize {
-        let namespaces = self.by_name.values();
-        namespaces
-            .flat_map(|namespace| namespace.windows.values())
-            .filter(|window| window.is_open())
-            .count()
+    pub const fn open_windows(&self) -> usize {
+        self.open_windows
     }
 
     /// In how many namespaces a Service or a pod is known.
     pub fn count(&self) -> usize {
         self.by_name.len()
+    }
+
+    fn change_all(&mut self, now: Instant, mut change: impl FnMut(&str, &mut Namespace, &Config)) {
+        let names: Vec<String> = self.by_name.keys().cloned().collect();
+        for name in names {
+            self.change(&name, now, |namespace, config| {
+                change(&name, namespace, config)
+            });
+        }
+    }
+
+    /// Changes a namespace, and takes in what follows from it. One of which nothing is known any
+    /// more is forgotten.
+    fn change<T>(
+        &mut self,
+        name: &str,
+        now: Instant,
+        change: impl FnOnce(&mut Namespace, &Config) -> T,
+    ) -> T {
+        let namespace = self.by_name.entry(name.to_owned()).or_default();
+        let result = change(namespace, &self.config);
+        for (service, change) in namespace.events.drain(..) {
+            match change {
+                WindowChange::Opened(_) => self.open_windows += 1,
+                WindowChange::Closed(_) => self.open_windows -= 1,
+            }
+            self.events.push(WindowEvent {
+                namespace: name.to_owned(),
+                service,
+                change,
+            });
+        }
+        self.waiting.set(name, namespace.next(now));
+        self.due.set(name, namespace.rank(now));
+        if namespace.is_empty() {
+            self.by_name.remove(name);
+        }
+        result
     }
 }
 

@@ -8,37 +8,35 @@ use common_core::backoff::doubling;
 use crate::deletion::{Deletion, Outcome};
 use crate::verdict::{CrashLoop, DeletionCandidate, Termination};
 
-/// A container that is restarted at once is seen terminated for less than this; the shortest
-/// back-off is ten times as long.
-const RESTARTED_WITHIN: Duration = Duration::from_secs(1);
+/// A container that is restarted at once is seen terminated for less than this: kubelets up to 1.35
+/// show it so for about 2 s, others until its image, volumes and postStart hook are done. The
+/// shortest back-off is 10 s.
+const RESTARTED_WITHIN: Duration = Duration::from_secs(4);
 /// The wait after the first failure; it doubles with each.
 const FIRST_WAIT: Duration = Duration::from_millis(500);
 /// The longest wait without the API server's asking for it: short against a watchDuration of
 /// minutes.
 const MAX_WAIT: Duration = Duration::from_secs(10);
-/// The longest wait that the API server may ask for, as the prober's. Also the longest after
-/// refusals: only a person ends those, and each attempt is a 403 and an error in the log, seven for
-/// a pod in the usual window of 5 minutes.
+/// The longest wait that the API server may ask for, as the prober's.
 const MAX_RETRY_AFTER: Duration = Duration::from_secs(60);
 
 #[derive(Debug)]
 pub(crate) struct TrackedPod {
     pub(crate) candidate: DeletionCandidate,
+    /// When the pod was first seen to crash-loop.
+    pub(crate) seen: Instant,
     /// When each of its terminations was first seen.
     terminations: HashMap<Termination, Instant>,
     /// From when on it counts as crash-looping.
     crash_loops_from: Instant,
     attempt: Attempt,
     failures: u32,
-    refusals: u32,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Attempt {
     /// To be deleted from then on, unless a DELETE is in flight: not tried yet, or to be retried.
     NotBefore(Instant),
-    /// Refused: to be retried then, after a change of the pod, or in another window.
-    Refused(Instant),
     /// Deleted; the watch will show when it is gone.
     Deleted,
     /// It has changed since it was judged: the watch will show how it is now.
@@ -49,11 +47,11 @@ impl TrackedPod {
     pub(crate) fn new(candidate: DeletionCandidate, now: Instant) -> Self {
         let mut pod = Self {
             candidate,
+            seen: now,
             terminations: HashMap::new(),
             crash_loops_from: now,
             attempt: Attempt::NotBefore(now),
             failures: 0,
-            refusals: 0,
         };
         pod.update_terminations(now);
         pod
@@ -67,24 +65,27 @@ impl TrackedPod {
         }
         self.candidate = candidate;
         self.update_terminations(now);
-        if matches!(self.attempt, Attempt::Refused(_) | Attempt::Outdated) {
+        if self.attempt == Attempt::Outdated {
             self.attempt = Attempt::NotBefore(now);
         }
     }
 
-    /// Another window opens: failures and refusals in an earlier one do not delay it.
+    /// Another window opens: failures in an earlier one do not delay it.
     pub(crate) fn reset_waits(&mut self, now: Instant) {
-        if matches!(self.attempt, Attempt::NotBefore(_) | Attempt::Refused(_)) {
-            (self.attempt, self.failures, self.refusals) = (Attempt::NotBefore(now), 0, 0);
+        if matches!(self.attempt, Attempt::NotBefore(_)) {
+            (self.attempt, self.failures) = (Attempt::NotBefore(now), 0);
         }
+    }
+
+    /// Whether a DELETE of it has failed in this window.
+    pub(crate) const fn has_failed(&self) -> bool {
+        self.failures > 0
     }
 
     /// From when on it may be deleted; none: not before it changes.
     pub(crate) fn due_from(&self) -> Option<Instant> {
         match self.attempt {
-            Attempt::NotBefore(then) | Attempt::Refused(then) => {
-                Some(then.max(self.crash_loops_from))
-            }
+            Attempt::NotBefore(then) => Some(then.max(self.crash_loops_from)),
             Attempt::Deleted | Attempt::Outdated => None,
         }
     }
@@ -105,9 +106,10 @@ impl TrackedPod {
                 self.failures += 1;
                 Attempt::NotBefore(now + doubling(FIRST_WAIT, self.failures, MAX_WAIT))
             }
+            // Its namespace is held back.
             Outcome::Refused => {
-                self.refusals += 1;
-                Attempt::Refused(now + doubling(MAX_WAIT, self.refusals, MAX_RETRY_AFTER))
+                self.failures += 1;
+                Attempt::NotBefore(now)
             }
         };
     }
@@ -131,23 +133,12 @@ impl TrackedPod {
 mod tests {
     use super::*;
 
-    fn waits(first: Duration, longest: Duration) -> Vec<u128> {
-        (1..=7)
-            .map(|attempts| doubling(first, attempts, longest).as_millis())
-            .collect()
-    }
-
     #[test]
     fn waits_double_up_to_a_limit() {
-        let expected = [500, 1000, 2000, 4000, 8000, 10_000, 10_000];
-        assert_eq!(waits(FIRST_WAIT, MAX_WAIT), expected);
-        assert_eq!(doubling(FIRST_WAIT, u32::MAX, MAX_WAIT), MAX_WAIT);
-    }
-
-    #[test]
-    fn waits_after_refusals_double_up_to_a_minute() {
-        let expected = [10_000, 20_000, 40_000, 60_000, 60_000, 60_000, 60_000];
-        assert_eq!(waits(MAX_WAIT, MAX_RETRY_AFTER), expected);
+        let waits = [1, 2, 3, 4, 5, 6, 7, u32::MAX]
+            .map(|failures| doubling(FIRST_WAIT, failures, MAX_WAIT).as_millis());
+        let expected = [500, 1000, 2000, 4000, 8000, 10_000, 10_000, 10_000];
+        assert_eq!(waits, expected);
     }
 
     #[test]

@@ -4,25 +4,31 @@ use std::collections::{BTreeMap, HashMap};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::time::{Duration, Instant};
 
+use common_core::backoff::doubling;
 use strum::{IntoStaticStr, VariantNames};
 
 use crate::config::ServiceName;
-use crate::deletion::{Deletion, Outcome};
-use crate::verdict::DeletionCandidate;
+use crate::deletion::Outcome;
+use crate::tracked_pod::TrackedPod;
 
 /// First windows open within this time. They are no emergency, and a seed may have hundreds of
 /// shoots.
 const MAX_SPREAD: Duration = Duration::from_secs(30);
 /// ... and within this part of watchDuration, so that short ones are still full.
 const SPREAD_PART: u32 = 10;
+/// The wait before the successors of an owner's first deleted pods are deleted in the same window,
+/// and the longest one; it doubles with each round. Both are a kubelet's.
+const FIRST_WAIT: Duration = Duration::from_secs(10);
+const LONGEST_WAIT: Duration = Duration::from_secs(300);
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, IntoStaticStr, VariantNames)]
+/// When there is not room for all, what comes first goes first: first windows are no emergency.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, IntoStaticStr, VariantNames)]
 #[strum(serialize_all = "snake_case", const_into_str)]
 pub enum OpenReason {
-    /// The Service was ready when this process started to delete.
-    Start,
     /// The Service became ready, or other endpoints are ready than before the watch broke.
     Recovery,
+    /// The Service was ready when this process started to delete.
+    Start,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, IntoStaticStr, VariantNames)]
@@ -59,13 +65,29 @@ pub(crate) struct Window {
     opens: Instant,
     closes: Instant,
     is_open: bool,
-    /// The pods that count as deleted, by their UID.
+    /// What each owner has lost, by the owner's UID.
+    losses: HashMap<String, Losses>,
+}
+
+/// The pods of one owner that were deleted in a window, in rounds: a round deletes the pods that
+/// were there when it began, and their successors wait for the next one.
+#[derive(Debug, Default)]
+struct Losses {
+    /// The pods that count as deleted, by UID.
     counted: HashMap<String, Counted>,
+    rounds: Vec<Round>,
+}
+
+#[derive(Debug)]
+struct Round {
+    began: Instant,
+    pods: usize,
 }
 
 #[derive(Debug)]
 struct Counted {
-    owner: String,
+    /// Its index.
+    round: usize,
     /// An earlier DELETE may have deleted it: the outcome of the next one does not matter.
     is_final: bool,
 }
@@ -77,7 +99,7 @@ impl Window {
             opens,
             closes: opens + duration,
             is_open: false,
-            counted: HashMap::new(),
+            losses: HashMap::new(),
         }
     }
 
@@ -111,56 +133,95 @@ impl Window {
         }
     }
 
-    /// Whether this pod may be deleted: it is counted already, or its owner may lose one more
-    /// (D-46).
-    fn has_room(&self, pod: &DeletionCandidate, limit: Option<u32>) -> bool {
-        let of_owner = |counted: &&Counted| counted.owner == pod.owner;
-        self.counted.contains_key(&pod.uid)
-            || limit
-                .is_none_or(|limit| self.counted.values().filter(of_owner).count() < limit as usize)
+    /// From when on this pod may be deleted. `None`: its owner has lost as many as it may (D-46).
+    fn allows_from(&self, pod: &TrackedPod, limit: Option<u32>) -> Option<Instant> {
+        let losses = self.losses.get(&pod.candidate.owner);
+        losses.map_or(Some(self.opens), |losses| losses.allow_from(pod, limit))
     }
 
-    fn count(&mut self, pod: &DeletionCandidate) {
-        self.counted
-            .entry(pod.uid.clone())
-            .or_insert_with(|| Counted {
-                owner: pod.owner.clone(),
-                is_final: false,
-            });
+    fn count(&mut self, pod: &TrackedPod, now: Instant) {
+        let losses = self.losses.entry(pod.candidate.owner.clone()).or_default();
+        losses.count(pod, now);
     }
 
-    /// A pod that was not deleted is not counted any more.
-    pub(crate) fn ended(&mut self, deletion: &Deletion, outcome: Outcome) {
-        let Some(counted) = self.counted.get_mut(&deletion.uid) else {
-            return;
-        };
-        counted.is_final |= matches!(outcome, Outcome::Deleted | Outcome::Unknown);
-        if !counted.is_final {
-            self.counted.remove(&deletion.uid);
-        }
+    /// Returns whether there is more room than before: a pod that was not deleted is not counted any
+    /// more.
+    pub(crate) fn ended(&mut self, owner: &str, uid: &str, outcome: Outcome) -> bool {
+        let losses = self.losses.get_mut(owner);
+        losses.is_some_and(|losses| losses.ended(uid, outcome))
     }
 }
 
-/// Whether a window that opened for this reason lets the pod be deleted. All open windows of its
-/// Services count it then.
-pub(crate) fn admit(
-    windows: &mut Windows,
-    pod: &DeletionCandidate,
-    reason: OpenReason,
-    limit: Option<u32>,
-) -> bool {
-    let mut open: Vec<&mut Window> = windows
-        .iter_mut()
-        .filter(|(service, window)| window.is_open && pod.services.contains(*service))
-        .map(|(_, window)| window)
-        .collect();
-    let admitted = open
-        .iter()
-        .any(|window| window.reason == reason && window.has_room(pod, limit));
-    if admitted {
-        open.iter_mut().for_each(|window| window.count(pod));
+impl Losses {
+    fn allow_from(&self, pod: &TrackedPod, limit: Option<u32>) -> Option<Instant> {
+        if self.counted.contains_key(&pod.candidate.uid) {
+            return Some(pod.seen);
+        }
+        if limit.is_some_and(|limit| self.counted.len() >= limit as usize) {
+            return None;
+        }
+        let last = self.rounds.last().filter(|last| pod.seen > last.began);
+        Some(last.map_or(pod.seen, |last| {
+            let rounds = u32::try_from(self.rounds.len()).unwrap_or(u32::MAX);
+            last.began + doubling(FIRST_WAIT, rounds, LONGEST_WAIT)
+        }))
     }
-    admitted
+
+    fn count(&mut self, pod: &TrackedPod, now: Instant) {
+        let uid = &pod.candidate.uid;
+        if self.counted.contains_key(uid) {
+            return;
+        }
+        let last = self.rounds.last();
+        if last.is_none_or(|last| pod.seen > last.began) {
+            let round = Round {
+                began: now,
+                pods: 0,
+            };
+            self.rounds.push(round);
+        }
+        let counted = Counted {
+            round: self.rounds.len() - 1,
+            is_final: false,
+        };
+        self.rounds[counted.round].pods += 1;
+        self.counted.insert(uid.clone(), counted);
+    }
+
+    fn ended(&mut self, uid: &str, outcome: Outcome) -> bool {
+        let Some(counted) = self.counted.get_mut(uid) else {
+            return false;
+        };
+        counted.is_final |= matches!(outcome, Outcome::Deleted | Outcome::Unknown);
+        if counted.is_final {
+            return false;
+        }
+        self.rounds[counted.round].pods -= 1;
+        self.counted.remove(uid);
+        while self.rounds.pop_if(|last| last.pods == 0).is_some() {}
+        true
+    }
+}
+
+/// The open windows that let a pod be deleted: from when on each does, and why it has opened.
+pub(crate) fn admissions(
+    windows: &Windows,
+    pod: &TrackedPod,
+    limit: Option<u32>,
+) -> impl Iterator<Item = (Instant, OpenReason)> {
+    let open = windows
+        .iter()
+        .filter(|(service, window)| window.is_open && pod.candidate.services.contains(service));
+    open.filter_map(move |(_, window)| Some((window.allows_from(pod, limit)?, window.reason)))
+}
+
+/// All open windows of its Services count a pod that is to be deleted now.
+pub(crate) fn count(windows: &mut Windows, pod: &TrackedPod, now: Instant) {
+    for (service, window) in windows {
+        if window.is_open && pod.candidate.services.contains(service) {
+            window.count(pod, now);
+        }
+    }
 }
 
 /// How long after the start the first window of a ready Service opens: spread evenly, always the
@@ -174,10 +235,8 @@ pub(crate) fn spread(namespace: &str, service: &str, duration: Duration) -> Dura
 
 #[cfg(test)]
 mod tests {
-    use common_core::change::Key;
-
     use super::*;
-    use crate::verdict::CrashLoop;
+    use crate::verdict::{CrashLoop, DeletionCandidate};
 
     const MINUTE: Duration = Duration::from_secs(60);
 
@@ -224,55 +283,94 @@ mod tests {
         assert!(window.is_over(start + 2 * MINUTE));
     }
 
-    fn pod(owner: &str, uid: &str) -> DeletionCandidate {
-        let crash_loop = CrashLoop::Reported;
-        DeletionCandidate {
+    /// A pod that was first seen at this time.
+    fn pod(owner: &str, uid: &str, seen: Instant) -> TrackedPod {
+        let candidate = DeletionCandidate {
             uid: uid.into(),
             resource_version: String::new(),
             owner: owner.into(),
             services: vec![],
-            crash_loop,
-        }
+            crash_loop: CrashLoop::Reported,
+        };
+        TrackedPod::new(candidate, seen)
     }
 
-    fn ended(window: &mut Window, pod: DeletionCandidate, outcome: Outcome) {
-        let deletion = Deletion {
-            pod: Key {
-                namespace: String::new(),
-                name: String::new(),
-            },
-            uid: pod.uid,
-            resource_version: pod.resource_version,
-        };
-        window.ended(&deletion, outcome);
+    fn open_window() -> (Window, Instant) {
+        let now = Instant::now();
+        (Window::new(OpenReason::Recovery, now, 5 * MINUTE), now)
     }
 
     #[test]
     fn each_owner_has_a_limit_of_its_own() {
-        let mut window = Window::new(OpenReason::Recovery, Instant::now(), MINUTE);
+        let (mut window, now) = open_window();
+        let pod = |owner, uid| pod(owner, uid, now);
         [pod("a", "1"), pod("a", "2"), pod("b", "3")]
             .iter()
-            .for_each(|pod| window.count(pod));
-        assert!(!window.has_room(&pod("a", "4"), Some(2)));
-        assert!(window.has_room(&pod("a", "2"), Some(2)), "counted already");
-        assert!(window.has_room(&pod("b", "4"), Some(2)));
-        assert!(window.has_room(&pod("c", "4"), Some(1)));
-        assert!(window.has_room(&pod("a", "4"), None));
-        ended(&mut window, pod("a", "1"), Outcome::Retry(None));
-        ended(&mut window, pod("never counted", "5"), Outcome::Retry(None));
-        assert!(window.has_room(&pod("a", "4"), Some(2)));
+            .for_each(|pod| window.count(pod, now));
+        assert_eq!(window.allows_from(&pod("a", "4"), Some(2)), None);
+        let counted = window.allows_from(&pod("a", "2"), Some(2));
+        assert_eq!(counted, Some(now), "counted already");
+        assert!(window.allows_from(&pod("b", "4"), Some(2)).is_some());
+        assert!(window.allows_from(&pod("c", "4"), Some(1)).is_some());
+        assert!(window.allows_from(&pod("a", "4"), None).is_some());
+        assert!(window.ended("a", "1", Outcome::Retry(None)));
+        assert!(!window.ended("never counted", "5", Outcome::Retry(None)));
+        assert!(window.allows_from(&pod("a", "4"), Some(2)).is_some());
     }
 
     #[test]
     fn what_may_have_been_deleted_stays_counted_whatever_becomes_of_the_next_delete() {
         for certain in [Outcome::Deleted, Outcome::Unknown] {
-            let mut window = Window::new(OpenReason::Recovery, Instant::now(), MINUTE);
+            let (mut window, now) = open_window();
             for outcome in [certain, Outcome::Gone] {
-                window.count(&pod("a", "1"));
-                ended(&mut window, pod("a", "1"), outcome);
+                window.count(&pod("a", "1", now), now);
+                assert!(!window.ended("a", "1", outcome));
             }
-            assert!(!window.has_room(&pod("a", "2"), Some(1)), "{certain:?}");
+            let other = pod("a", "2", now);
+            assert_eq!(window.allows_from(&other, Some(1)), None, "{certain:?}");
         }
+    }
+
+    #[test]
+    fn each_round_of_successors_waits_twice_as_long_as_the_one_before_and_at_most_five_minutes() {
+        let (mut window, start) = open_window();
+        let (mut round, mut waits) = (start, Vec::new());
+        for number in 0..8 {
+            // Two pods of an owner, which are seen a second after those before were deleted.
+            let seen = round + Duration::from_secs(number.min(1));
+            let pods = ["one", "two"].map(|name| pod("a", &format!("{name}-{number}"), seen));
+            let allowed = pods
+                .each_ref()
+                .map(|pod| window.allows_from(pod, None).expect("no limit"));
+            assert_eq!(allowed[0], allowed[1]);
+            waits.push((allowed[0] - round).as_secs());
+            round = allowed[0];
+            window.count(&pods[0], round);
+            assert_eq!(
+                window.allows_from(&pods[1], None),
+                Some(seen),
+                "the same round"
+            );
+            window.count(&pods[1], round + Duration::from_secs(1));
+        }
+        assert_eq!(waits, [0, 10, 20, 40, 80, 160, 300, 300]);
+        let other = pod("b", "other", round);
+        assert_eq!(window.allows_from(&other, None), Some(start));
+    }
+
+    #[test]
+    fn a_round_in_which_nothing_was_deleted_does_not_count() {
+        let (mut window, start) = open_window();
+        window.count(&pod("a", "1", start), start);
+        let (second, later) = (Duration::from_secs(1), start + MINUTE);
+        window.count(&pod("a", "2", start + second), later);
+        let successor = pod("a", "3", later + second);
+        let wait = |window: &Window| window.allows_from(&successor, None).expect("no limit");
+        assert_eq!(wait(&window), later + Duration::from_secs(20));
+        assert!(window.ended("a", "2", Outcome::Changed));
+        assert_eq!(wait(&window), start + Duration::from_secs(10));
+        assert!(window.ended("a", "1", Outcome::Gone));
+        assert_eq!(wait(&window), successor.seen);
     }
 
     #[test]

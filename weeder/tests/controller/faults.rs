@@ -1,9 +1,14 @@
 //! What an API server does wrong, and what must happen all the same.
 
+use std::time::Duration;
+
 use common::leader_election::Role;
 use serde_json::json;
-use testbed::api::{Fault, Network, When};
+use testbed::api::{Fault, Network, Record, Rule, User, When};
+use testbed::gardener;
+use tokio::time::Instant;
 
+use crate::log::TOKEN;
 use crate::seed::{ETCD, SLICES, WeederSeed, healthy, pod, soon};
 
 #[tokio::test]
@@ -114,6 +119,63 @@ async fn throttling_and_server_errors_are_overcome_while_the_window_is_open() {
     seed.recover("a", ETCD);
     for name in ["throttled", "failing", "cut", "lost"] {
         seed.gone("a", name).await;
+    }
+    weeder.end().await;
+}
+
+#[tokio::test]
+async fn deletes_that_hang_in_one_namespace_hold_up_no_other() {
+    let seed = WeederSeed::start().await;
+    let weeder = seed.start_weeder().await;
+    let hanging = When::matches(|record| record.verb == "delete" && record.namespace == "a");
+    let hanging = seed.server.faults().add(hanging, Fault::Stall);
+    for number in 0..100 {
+        seed.apply(pod("a", &number.to_string(), "apiserver"));
+    }
+    seed.apply(pod("z", "p", "apiserver"));
+    seed.recover("a", ETCD);
+    soon("a DELETE that hangs", seed.server.faults().met(hanging, 8)).await;
+    let recovery = Instant::now();
+    seed.recover("z", ETCD);
+    seed.gone("z", "p").await;
+    // The first ones are given up after 10 s.
+    assert!(recovery.elapsed().as_secs() < 5, "{:?}", recovery.elapsed());
+    weeder.end().await;
+}
+
+#[tokio::test]
+async fn where_the_right_to_delete_is_missing_everywhere_one_review_finds_it_and_one_delete_is_tried()
+ {
+    let seed = WeederSeed::start().await;
+    let rights = gardener::seed_weeder();
+    let but_delete = ["pods", SLICES].map(|resource| Rule::new("get,list,watch", resource));
+    let user = User::limited(&rights.name, but_delete.into());
+    seed.server.access().grant(TOKEN, user);
+    let weeder = seed.start_weeder().await;
+    for namespace in 0..10 {
+        let namespace = namespace.to_string();
+        for number in 0..10 {
+            seed.apply(pod(&namespace, &number.to_string(), "apiserver"));
+        }
+        seed.recover(&namespace, ETCD);
+    }
+    let review = "selfsubjectaccessreviews.authorization.k8s.io";
+    let tried = seed.server.requests().wait_for(|records| {
+        let is_answered = |record: &Record| record.resource == review && record.status.is_some();
+        let reviewed = records.iter().position(is_answered)?;
+        let deletes = || records.iter().filter(|record| record.verb == "delete");
+        let last = deletes().next_back()?.at?;
+        // Those that were in flight are sent before the answer, and the trial 10 s after it.
+        let is_trial = last.duration_since(records[reviewed].at?) > Duration::from_secs(5);
+        is_trial.then(|| deletes().count())
+    });
+    let sent = soon("a DELETE after the review", tried).await;
+    assert!(sent <= 33, "32 in flight and one trial: {sent}");
+    let reviews = |record: &Record| record.resource == review;
+    assert_eq!(seed.server.requests().count(reviews), 1);
+    seed.server.access().grant(TOKEN, rights);
+    for namespace in 0..10 {
+        seed.gone(&namespace.to_string(), "0").await;
     }
     weeder.end().await;
 }

@@ -18,8 +18,9 @@ async fn windows_and_deletions_are_counted() {
     seed.server.faults().add(of("p").once(), Fault::status(503));
     seed.server.faults().add(of("q"), Fault::status(403));
     seed.apply(pod("a", "p", "apiserver"));
-    seed.apply(pod("a", "q", "apiserver"));
+    seed.apply(pod("b", "q", "apiserver"));
     seed.recover("a", ETCD);
+    seed.recover("b", ETCD);
     // The answers, not the pods' being gone: the window must not close before them.
     weeder
         .counts(r#"dwd_weeder_deletions_total{result="deleted"}"#, 1)
@@ -27,10 +28,11 @@ async fn windows_and_deletions_are_counted() {
     weeder
         .counts(r#"dwd_weeder_deletions_total{result="forbidden"}"#, 1)
         .await;
-    weeder.counts("dwd_weeder_windows_open", 1).await;
+    weeder.counts("dwd_weeder_windows_open", 2).await;
     seed.slice("a", ETCD, &[]);
+    seed.slice("b", ETCD, &[]);
     weeder
-        .counts(r#"dwd_weeder_windows_closed_total{reason="not_ready"}"#, 1)
+        .counts(r#"dwd_weeder_windows_closed_total{reason="not_ready"}"#, 2)
         .await;
     let no_window_is_open = async {
         while weeder
@@ -48,9 +50,9 @@ async fn windows_and_deletions_are_counted() {
         r#"dwd_weeder_deletions_total{result="deleted"} 1"#,
         r#"dwd_weeder_deletions_total{result="forbidden"} 1"#,
         r#"dwd_weeder_deletions_total{result="server"} 1"#,
-        "dwd_weeder_namespaces 1",
-        r#"dwd_weeder_windows_closed_total{reason="not_ready"} 1"#,
-        r#"dwd_weeder_windows_opened_total{reason="recovery"} 1"#,
+        "dwd_weeder_namespaces 2",
+        r#"dwd_weeder_windows_closed_total{reason="not_ready"} 2"#,
+        r#"dwd_weeder_windows_opened_total{reason="recovery"} 2"#,
     ];
     assert_eq!(shown, expected);
     weeder.end().await;

@@ -10,7 +10,7 @@ use testbed::api::Record;
 use crate::seed::{ETCD, WeederSeed, pod};
 
 #[tokio::test]
-async fn without_leadership_all_is_watched_and_nothing_deleted_and_with_it_each_ready_service_opens_a_window()
+async fn without_leadership_nothing_is_deleted_and_with_it_at_once_what_a_recovery_before_it_calls_for()
  {
     let seed = WeederSeed::start().await;
     let settings = LeaderElection {
@@ -23,12 +23,15 @@ async fn without_leadership_all_is_watched_and_nothing_deleted_and_with_it_each_
     let (lease, identity) = ("dwd-weeder-leader-election", "me".to_owned());
     let client = seed.client().await;
     let (mut elector, role) = LeaderElector::new(client, settings, lease, identity, Events::none());
-    let weeder = seed.start_weeder_with("watchDuration: 10s", role).await;
+    let weeder = seed.start_weeder_with("", role).await;
     seed.watched(1).await;
     seed.apply(pod("a", "p", "apiserver"));
     seed.recover("a", ETCD);
+    seed.seen(&weeder).await;
     elector.acquire().await;
     seed.gone("a", "p").await;
+    let recovery = r#"dwd_weeder_windows_opened_total{reason="recovery"}"#;
+    weeder.counts(recovery, 1).await;
     let requests = seed.server.requests().all();
     let first = |verb: &str| {
         requests

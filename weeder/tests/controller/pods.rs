@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use testbed::api::{Fault, When};
 use tokio::time::Instant;
 
-use crate::seed::{ETCD, WeederSeed, healthy, pod, soon, terminated};
+use crate::seed::{ETCD, WeederSeed, healthy, owned_alone, pod, soon, terminated};
 
 /// How long a DELETE is held up for something to happen meanwhile: well below the weeder's patience
 /// of 10 s.
@@ -38,7 +38,7 @@ async fn only_crash_looping_pods_are_deleted_also_when_they_begin_to_crash_later
     seed.gone("a", "crashing").await;
     seed.settle().await;
     assert!(seed.has("a", "well"));
-    seed.apply(pod("a", "well", "apiserver"));
+    seed.apply(owned_alone(pod("a", "well", "apiserver")));
     seed.gone("a", "well").await;
     weeder.end().await;
 }
@@ -56,7 +56,7 @@ async fn a_pod_that_crashes_in_an_init_container_is_deleted() {
 }
 
 #[tokio::test]
-async fn a_pod_whose_container_stays_terminated_for_a_second_is_deleted() {
+async fn a_pod_whose_container_stays_terminated_for_four_seconds_is_deleted() {
     let seed = WeederSeed::start().await;
     let weeder = seed.start_weeder().await;
     seed.recover("a", ETCD);
@@ -65,7 +65,7 @@ async fn a_pod_whose_container_stays_terminated_for_a_second_is_deleted() {
     seed.apply(terminated("a", "p", 1, 1));
     seed.gone("a", "p").await;
     assert!(
-        shown.elapsed() >= Duration::from_secs(1),
+        shown.elapsed() >= Duration::from_secs(4),
         "{:?}",
         shown.elapsed()
     );

@@ -13,7 +13,7 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 use crate::log::{self, TOKEN};
-use crate::seed::{ETCD, SLICES, WeederSeed, gardeners, pod, soon};
+use crate::seed::{ETCD, SLICES, WeederSeed, gardeners, owned_alone, pod, soon};
 
 struct WeederProcess {
     task: JoinHandle<anyhow::Result<()>>,
@@ -159,7 +159,7 @@ async fn a_dry_run_says_what_it_would_delete_once_and_writes_nothing() {
         ("q", r#"dwd_weeder_deletions_total{result="dry_run"} 2"#),
         ("r", r#"dwd_weeder_deletions_total{result="dry_run"} 3"#),
     ] {
-        seed.apply(pod("a", name, "apiserver"));
+        seed.apply(owned_alone(pod("a", name, "apiserver")));
         process.shows(line).await;
     }
     assert_eq!(

@@ -231,6 +231,22 @@ impl WeederSeed {
         self.gone(&namespace, "barrier").await;
     }
 
+    /// Waits until a weeder that may delete nothing has seen all that was applied: what cannot be
+    /// understood comes last, and is counted.
+    pub async fn seen(&self, weeder: &RunningWeeder) {
+        let mut unreadable = pod("unreadable", "p", "apiserver");
+        unreadable["status"] = json!(8);
+        self.apply(unreadable);
+        self.slice("unreadable", ETCD, &[]);
+        let mut slice = self.server.store().get(SLICES, "unreadable", ETCD).unwrap();
+        slice["endpoints"] = json!(8);
+        self.apply(slice);
+        for resource in ["pods", "endpointslices"] {
+            let metric = format!("dwd_weeder_unreadable_objects_total{{resource=\"{resource}\"}}");
+            weeder.counts(&metric, 1).await;
+        }
+    }
+
     pub fn has(&self, namespace: &str, name: &str) -> bool {
         self.server.store().get("pods", namespace, name).is_some()
     }
@@ -273,12 +289,18 @@ pub fn pod(namespace: &str, name: &str, role: &str) -> Value {
 }
 
 /// The same pod, of which its kubelet says no more than that its container has ended with this exit
-/// code, after so many restarts.
+/// code, after so many restarts and a short run.
 pub fn terminated(namespace: &str, name: &str, restarts: u32, exit_code: u8) -> Value {
     let mut pod = pod(namespace, name, "apiserver");
-    let state = json!({"terminated": {"exitCode": exit_code, "reason": "Error"}});
+    let state = json!({"terminated": {"exitCode": exit_code, "reason": "Error", "startedAt": "2026-01-01T00:00:00Z", "finishedAt": "2026-01-01T00:00:01Z"}});
     let container = json!({"name": "c", "ready": false, "restartCount": restarts, "state": state});
     pod["status"] = json!({"phase": "Running", "containerStatuses": [container]});
+    pod
+}
+
+/// The same pod, with an owner of its own.
+pub fn owned_alone(mut pod: Value) -> Value {
+    pod["metadata"]["ownerReferences"][0]["uid"] = pod["metadata"]["name"].clone();
     pod
 }
 

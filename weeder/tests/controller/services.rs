@@ -1,6 +1,6 @@
 //! Which Services' recoveries are acted upon.
 
-use crate::seed::{API, ETCD, WeederSeed, pod};
+use crate::seed::{API, ETCD, WeederSeed, owned_alone, pod};
 
 #[tokio::test]
 async fn a_recovery_restarts_the_dependants_of_that_service_only() {
@@ -18,7 +18,7 @@ async fn a_recovery_restarts_the_dependants_of_that_service_only() {
             && seed.has("a", "etcd-main-0")
             && seed.has("b", "kube-apiserver-1")
     );
-    seed.apply(pod("a", "kube-apiserver-2", "apiserver"));
+    seed.apply(owned_alone(pod("a", "kube-apiserver-2", "apiserver")));
     seed.gone("a", "kube-apiserver-2").await;
     seed.apply(pod("c", "kube-apiserver-3", "apiserver"));
     seed.apply(pod("c", "etcd-main-0", "main"));

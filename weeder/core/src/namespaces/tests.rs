@@ -1,7 +1,12 @@
+mod cost;
 mod deletions;
+mod fairness;
 mod model;
 mod observing;
 mod reconfigure;
+mod refusals;
+mod rounds;
+mod standby;
 mod terminations;
 mod windows;
 
@@ -14,6 +19,8 @@ use crate::verdict::{CrashLoop, Termination};
 use crate::window::{CloseReason, WindowChange};
 
 const SECOND: Duration = Duration::from_secs(1);
+/// How long a container must be seen terminated.
+const TERMINATED_FOR: Duration = Duration::from_secs(4);
 const WATCH_DURATION: Duration = Duration::from_secs(300);
 const ETCD: &str = "etcd";
 const API: &str = "api";
@@ -120,9 +127,18 @@ impl TestSeed {
         self.namespaces.count() == 0
     }
 
+    /// When something is to be done by itself.
+    fn next(&self) -> Option<Instant> {
+        self.namespaces.next(self.now)
+    }
+
+    fn reconfigure(&mut self, config: Arc<Config>) {
+        self.namespaces.reconfigure(config, self.now);
+    }
+
     /// Goes to the next instant at which something is to be done by itself.
     fn skip(&mut self) -> Duration {
-        let next = self.namespaces.next().expect("something is to come");
+        let next = self.next().expect("something is to come");
         let waited = next - self.now;
         self.now = next;
         waited

@@ -23,8 +23,8 @@ const WAY: Duration = Duration::from_secs(2);
 /// A first window opens up to a tenth of its length late.
 const SPREAD: Duration = Duration::from_millis(1200);
 /// A crash-looping pod whose Service has recovered is deleted within this time: at once, or after
-/// the second for which it must have been terminated, and 4 s for a busy machine.
-const DELETED_WITHIN: Duration = Duration::from_secs(5);
+/// the 4 s for which it must have been terminated, and 4 s for a busy machine.
+const DELETED_WITHIN: Duration = Duration::from_secs(8);
 
 #[derive(Debug)]
 pub struct ControlPlanePods {

@@ -202,6 +202,13 @@ fn a_weeder_that_may_not_delete_says_so_and_deletes_in_the_same_window_once_it_m
             Ok(())
         })
         .await?;
+        let missing = "the right to delete pods is missing in all namespaces";
+        eventually("it says that the right is missing", async || {
+            let said = weeder.log(missing).len();
+            ensure!(said == 1, "said {said} times");
+            Ok(())
+        })
+        .await?;
         ensure!(plane.pods("apiserver").await? == servers);
         rights.all().await?;
         // No pod changes and no Service recovers: it tries again by itself, seldom.
@@ -211,6 +218,7 @@ fn a_weeder_that_may_not_delete_says_so_and_deletes_in_the_same_window_once_it_m
             answers.ends_with(&[403, 200]) && answers.len() <= 4,
             "{answers:?}"
         );
+        ensure!(weeder.log(missing).len() == 1, "once is enough");
         plane.clear(answers.len()).await
     })
 }

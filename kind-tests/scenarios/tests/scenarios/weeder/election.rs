@@ -1,7 +1,7 @@
 //! Two weeders, of which one weeds.
 
 use anyhow::{Context, Result, ensure};
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, TimeDelta, Utc};
 
 use super::ground::Ground;
 use super::on_ground;
@@ -59,6 +59,16 @@ fn when_the_leader_is_killed_or_ends_the_other_weeder_leads_and_weeds() -> Resul
         ensure!(
             in_turn,
             "{deletes:#?} {after_kill:?} {released:?} {after_end:?}"
+        );
+        // The other one saw that recovery before it led.
+        let late = times[1] - after_kill.acquired;
+        println!(
+            "deleted {} ms after leadership was gained",
+            late.num_milliseconds()
+        );
+        ensure!(
+            late < TimeDelta::seconds(2),
+            "first windows open later: {late}"
         );
         plane.end(3).await
     })

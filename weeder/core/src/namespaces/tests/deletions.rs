@@ -45,7 +45,7 @@ fn failures_are_tried_again_after_growing_waits_while_the_window_is_open() {
     seed.pod("a", "1", &[ETCD]);
     assert_eq!(seed.deletes(Outcome::Retry(None)), ["1"]);
     let mut waits = Vec::new();
-    while seed.now < seed.namespaces.next().expect("the end of the window") {
+    while seed.now < seed.next().expect("the end of the window") {
         waits.push(seed.skip().as_millis());
         if seed.deletes(Outcome::Retry(None)).is_empty() {
             break;
@@ -53,7 +53,7 @@ fn failures_are_tried_again_after_growing_waits_while_the_window_is_open() {
     }
     assert_eq!(waits[..5], [500, 1000, 2000, 4000, 8000]);
     assert_eq!(
-        seed.namespaces.next(),
+        seed.next(),
         None,
         "the window is over, and so are the tries"
     );
@@ -71,57 +71,6 @@ fn the_api_server_says_how_long_to_wait_and_a_new_window_does_not() {
     seed.slice("s", ETCD, &[]);
     seed.slice("s", ETCD, &["e"]);
     assert_eq!(seed.deleted(), ["1"]);
-}
-
-#[test]
-fn what_was_refused_is_retried_seldom_and_at_once_after_a_change_of_the_pod_or_in_another_window() {
-    let mut seed = TestSeed::leading(None);
-    seed.slice("s", ETCD, &["e"]);
-    seed.pod("a", "1", &[ETCD]);
-    assert_eq!(seed.deletes(Outcome::Refused), ["1"]);
-    assert!(seed.deleted().is_empty());
-    assert_eq!(seed.skip(), 10 * SECOND);
-    assert_eq!(seed.deletes(Outcome::Refused), ["1"]);
-    assert_eq!(seed.skip(), 20 * SECOND);
-    assert_eq!(seed.deletes(Outcome::Refused), ["1"]);
-    seed.pod("a", "1", &[ETCD]);
-    assert_eq!(seed.deletes(Outcome::Refused), ["1"]);
-    seed.slice("s", ETCD, &[]);
-    seed.slice("s", ETCD, &["e"]);
-    assert_eq!(seed.deleted(), ["1"]);
-}
-
-#[test]
-fn a_right_that_is_given_back_in_mid_window_is_used_in_the_same_window() {
-    let mut seed = TestSeed::leading(Some(1));
-    seed.slice("s", ETCD, &["e"]);
-    seed.pod("a", "1", &[ETCD]);
-    for _ in 0..4 {
-        assert_eq!(
-            seed.deletes(Outcome::Refused),
-            ["1"],
-            "a refusal does not count as a deletion"
-        );
-        seed.skip();
-    }
-    assert_eq!(seed.deleted(), ["1"]);
-    assert_eq!(seed.events(), [(ETCD, OPENED)]);
-}
-
-#[test]
-fn the_wait_after_a_refusal_grows_with_refusals_alone() {
-    let mut seed = TestSeed::leading(None);
-    seed.slice("s", ETCD, &["e"]);
-    seed.pod("a", "1", &[ETCD]);
-    for (outcome, wait) in [
-        (Outcome::Retry(None), 500),
-        (Outcome::Refused, 10_000),
-        (Outcome::Unknown, 1000),
-        (Outcome::Refused, 20_000),
-    ] {
-        assert_eq!(seed.deletes(outcome), ["1"]);
-        assert_eq!(seed.skip().as_millis(), wait, "{outcome:?}");
-    }
 }
 
 #[test]
@@ -260,50 +209,6 @@ fn a_pod_that_waits_for_two_services_has_the_room_of_either() {
 }
 
 #[test]
-fn deletions_in_flight_are_bounded_and_the_rest_follows() {
-    let mut seed = TestSeed::leading(None);
-    for number in 0..MAX_IN_FLIGHT {
-        seed.pod(
-            &format!("one/{number:03}"),
-            &format!("one-{number}"),
-            &[ETCD],
-        );
-        seed.pod(
-            &format!("two/{number:03}"),
-            &format!("two-{number}"),
-            &[ETCD],
-        );
-    }
-    seed.slice("one/s", ETCD, &["e"]);
-    seed.slice("two/s", ETCD, &["e"]);
-    let mut flying = seed.due();
-    assert_eq!(flying.len(), MAX_IN_FLIGHT);
-    assert!(seed.due().is_empty());
-    assert_eq!(seed.namespaces.next(), None, "nothing before one has ended");
-    let mut seen = HashSet::new();
-    while let Some(deletion) = flying.pop() {
-        assert!(seen.insert(deletion.uid.clone()));
-        seed.namespaces.ended(&deletion, Outcome::Deleted, seed.now);
-        flying.extend(seed.due());
-    }
-    assert_eq!(seen.len(), 2 * MAX_IN_FLIGHT);
-}
-
-#[test]
-fn what_waits_for_room_is_not_sent_once_its_window_has_closed() {
-    let mut seed = TestSeed::leading(None);
-    for number in 0..=MAX_IN_FLIGHT {
-        seed.pod(&format!("{number:03}"), &format!("{number}"), &[ETCD]);
-    }
-    seed.slice("s", ETCD, &["e"]);
-    let flying = seed.due();
-    seed.slice("s", ETCD, &[]);
-    seed.namespaces
-        .ended(&flying[0], Outcome::Deleted, seed.now);
-    assert!(seed.due().is_empty());
-}
-
-#[test]
 fn an_outage_longer_than_the_window_ends_in_nothing() {
     let mut seed = TestSeed::leading(None);
     seed.slice("s", ETCD, &["e"]);
@@ -313,7 +218,7 @@ fn an_outage_longer_than_the_window_ends_in_nothing() {
     seed.namespaces
         .ended(&flying[0], Outcome::Retry(None), seed.now);
     assert!(seed.deleted().is_empty());
-    assert_eq!(seed.namespaces.next(), None);
+    assert_eq!(seed.next(), None);
 }
 
 #[test]
@@ -346,29 +251,6 @@ fn a_deletion_that_did_not_happen_makes_no_room_in_a_later_window() {
     seed.namespaces.ended(&first[0], Outcome::Gone, seed.now);
     seed.pod("c", "3", &[ETCD]);
     assert!(seed.deleted().is_empty());
-}
-
-#[test]
-fn recoveries_go_before_first_windows_when_there_is_not_room_for_all() {
-    let mut seed = TestSeed::waiting(None);
-    seed.namespaces.lead(seed.now);
-    seed.list_slices(&[("first/s", slice(ETCD, &["e"]))]);
-    seed.list_pods(&[]);
-    for number in 0..=MAX_IN_FLIGHT {
-        seed.pod(
-            &format!("first/{number:03}"),
-            &format!("first-{number:03}"),
-            &[ETCD],
-        );
-    }
-    seed.pass(30 * SECOND);
-    seed.slice("recovered/s", ETCD, &["e"]);
-    seed.pod("recovered/a", "recovered", &[ETCD]);
-    let mut deleted = seed.deleted();
-    assert_eq!(deleted.len(), MAX_IN_FLIGHT);
-    assert_eq!(deleted.remove(0), "recovered");
-    deleted.extend(seed.deleted());
-    assert_eq!(deleted.len(), MAX_IN_FLIGHT + 1, "and the rest follows");
 }
 
 #[test]

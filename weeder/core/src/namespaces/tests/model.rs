@@ -1,7 +1,7 @@
 //! Random histories against the rule in its plainest form: a pod is sent once, and as soon as there
 //! is a Service it waits for that has been ready without a break since it became so less than
-//! watchDuration ago. Where a kubelet says no more than that a container is terminated, that must
-//! have been seen for a second.
+//! watchDuration ago. (Each has an owner of its own: how long successors wait is another rule.) Where a kubelet says no more than that a container is terminated, that must
+//! have been seen for 4 s.
 
 use std::collections::BTreeMap;
 
@@ -38,7 +38,7 @@ fn any_step() -> impl Strategy<Value = ModelEvent> {
         1 => Just(ModelEvent::Lost),
         2 => Just(ModelEvent::Relist),
         2 => (1..12u32).prop_map(|tenths| ModelEvent::Pass(WATCH_DURATION * tenths / 10)),
-        2 => (1..12u32).prop_map(|tenths| ModelEvent::Pass(SECOND * tenths / 10)),
+        2 => (1..12u32).prop_map(|tenths| ModelEvent::Pass(TERMINATED_FOR * tenths / 10)),
     ]
 }
 
@@ -57,8 +57,11 @@ impl ModelPod {
     fn candidate(&self) -> DeletionCandidate {
         let services: Vec<_> = self.services.iter().map(|&index| SERVICES[index]).collect();
         match self.terminated {
-            None => candidate(&self.uid, "owner", &services),
-            Some((restarts, _)) => terminated(&self.uid, &[("c", restarts)], &services),
+            None => candidate(&self.uid, &self.uid, &services),
+            Some((restarts, _)) => DeletionCandidate {
+                owner: self.uid.clone(),
+                ..terminated(&self.uid, &[("c", restarts)], &services)
+            },
         }
     }
 }
@@ -100,7 +103,7 @@ impl DeletionModel {
         let is_due = |((namespace, _), pod): &(&(usize, usize), &ModelPod)| {
             let crash_loops = pod
                 .terminated
-                .is_none_or(|(_, since)| now - since >= SECOND);
+                .is_none_or(|(_, since)| now - since >= TERMINATED_FOR);
             let may_be_sent = !self.lost && !self.sent.contains(&pod.uid) && crash_loops;
             may_be_sent
                 && pod
@@ -178,7 +181,7 @@ proptest! {
             model.settle(seed.now);
             let deleted = seed.deletes(outcomes[number % outcomes.len()]);
             prop_assert_eq!(deleted, model.due(seed.now));
-            prop_assert!(seed.namespaces.next().is_none_or(|next| next > seed.now), "it would turn without end");
+            prop_assert!(seed.next().is_none_or(|next| next > seed.now), "it would turn without end");
         }
         seed.pass(WATCH_DURATION);
         for (key, _) in std::mem::take(&mut model.slices) {
@@ -189,6 +192,6 @@ proptest! {
         }
         prop_assert!(seed.due().is_empty());
         prop_assert!(seed.is_empty());
-        prop_assert_eq!(seed.namespaces.next(), None);
+        prop_assert_eq!(seed.next(), None);
     }
 }

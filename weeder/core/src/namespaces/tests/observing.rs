@@ -64,7 +64,7 @@ fn a_retry_waits_for_sight_without_turning_in_circles() {
     seed.pass(20 * SECOND);
     assert!(seed.due().is_empty());
     assert_eq!(
-        seed.namespaces.next(),
+        seed.next(),
         Some(seed.now + WATCH_DURATION - 20 * SECOND),
         "the end of the window"
     );

@@ -12,8 +12,7 @@ fn another_limit_holds_at_once_and_counts_what_was_deleted_before() {
         seed.pod(uid, uid, &[ETCD]);
     }
     assert_eq!(seed.deleted(), ["1"]);
-    seed.namespaces
-        .reconfigure(config(&["etcd", "api"], Some(2)));
+    seed.reconfigure(config(&["etcd", "api"], Some(2)));
     assert_eq!(seed.deleted(), ["2"]);
     assert_eq!(seed.events(), [(ETCD, OPENED)]);
 }
@@ -27,7 +26,7 @@ fn another_watch_duration_holds_for_windows_that_open_later() {
         watch_duration: 60 * SECOND,
         ..Config::clone(&config(&["etcd", "api"], None))
     };
-    seed.namespaces.reconfigure(Arc::new(shorter));
+    seed.reconfigure(Arc::new(shorter));
     assert!(seed.events().is_empty());
     assert_eq!(seed.skip(), WATCH_DURATION);
     assert_eq!(seed.events(), [(ETCD, OVER)]);
@@ -48,8 +47,7 @@ fn services_that_remain_keep_their_windows_and_get_no_others() {
     seed.pass(WATCH_DURATION / 2);
     assert_eq!(seed.events(), [(API, OPENED), (ETCD, OVER)]);
     // The Services change their order, and another one comes first.
-    seed.namespaces
-        .reconfigure(config(&["other", "api", "etcd"], Some(1)));
+    seed.reconfigure(config(&["other", "api", "etcd"], Some(1)));
     assert!(
         !seed.namespaces.observes(),
         "until all is listed under the new config"
@@ -75,10 +73,9 @@ fn services_that_remain_keep_their_windows_and_get_no_others() {
 #[test]
 fn a_service_that_is_added_opens_a_window_when_it_is_seen_to_become_ready_and_not_before() {
     let mut seed = TestSeed::leading(None);
-    seed.namespaces
-        .reconfigure(config(&["etcd", "api", "one", "two"], None));
+    seed.reconfigure(config(&["etcd", "api", "one", "two"], None));
     // Once more, before anything was listed.
-    seed.namespaces.reconfigure(config(&["two", "one"], None));
+    seed.reconfigure(config(&["two", "one"], None));
     let (two, one) = ("two", "one");
     seed.list_pods(&[]);
     seed.list_slices(&[("s", slice(one, &["e"])), ("t", slice(two, &[]))]);
@@ -94,7 +91,7 @@ fn a_service_that_is_added_opens_a_window_when_it_is_seen_to_become_ready_and_no
 fn a_service_that_recovers_while_the_config_changes_has_recovered() {
     let mut seed = TestSeed::leading(None);
     seed.slice("s", ETCD, &[]);
-    seed.namespaces.reconfigure(config(&["etcd"], None));
+    seed.reconfigure(config(&["etcd"], None));
     seed.list_pods(&[]);
     seed.list_slices(&[("s", slice(ETCD, &["e"]))]);
     assert_eq!(seed.events(), [(ETCD, OPENED)]);
@@ -106,7 +103,7 @@ fn a_service_that_is_dropped_takes_its_window_along() {
     seed.slice("s", API, &["e"]);
     seed.pod("a", "1", &[API]);
     assert_eq!(seed.deletes(Outcome::Retry(None)), ["1"]);
-    seed.namespaces.reconfigure(config(&["etcd"], None));
+    seed.reconfigure(config(&["etcd"], None));
     assert_eq!(
         seed.events(),
         [
@@ -125,7 +122,7 @@ fn a_service_that_is_dropped_takes_its_window_along() {
 fn nothing_is_deleted_under_a_new_config_before_all_was_listed_under_it() {
     let mut seed = TestSeed::leading(None);
     seed.slice("s", ETCD, &["e"]);
-    seed.namespaces.reconfigure(config(&["etcd"], None));
+    seed.reconfigure(config(&["etcd"], None));
     seed.pod("a", "1", &[ETCD]);
     assert!(seed.due().is_empty());
     seed.list_slices(&[("s", slice(ETCD, &["e"]))]);
@@ -138,8 +135,7 @@ fn nothing_is_deleted_under_a_new_config_before_all_was_listed_under_it() {
 fn a_config_that_changes_before_the_first_list_takes_nothing_from_the_start() {
     let mut seed = TestSeed::waiting(None);
     seed.namespaces.lead(seed.now);
-    seed.namespaces
-        .reconfigure(config(&["etcd", "other"], None));
+    seed.reconfigure(config(&["etcd", "other"], None));
     seed.list_pods(&[]);
     seed.list_slices(&[("s", slice(ETCD, &["e"]))]);
     assert!(seed.events().is_empty());

@@ -1,0 +1,65 @@
+//! The wait after a DELETE was refused: only a person ends what refuses it.
+
+use std::time::{Duration, Instant};
+
+use common_core::backoff::doubling;
+
+/// The wait after the first refusal; it doubles with each.
+const FIRST_WAIT: Duration = Duration::from_secs(10);
+/// The longest wait: each trial is a refusal more, and an error in the log.
+const LONGEST_WAIT: Duration = Duration::from_secs(60);
+
+/// Holds DELETEs back after refusals: one at a time is tried, after waits that double, until one
+/// succeeds.
+#[derive(Debug, Default)]
+pub(crate) struct HoldBack {
+    refusals: u32,
+    until: Option<Instant>,
+}
+
+impl HoldBack {
+    /// The end of the wait, or of the last one.
+    pub(crate) const fn until(&self) -> Option<Instant> {
+        self.until
+    }
+
+    /// How many DELETEs may be in flight, of those that usually may.
+    pub(crate) fn limit(&self, usual: usize, now: Instant) -> usize {
+        self.until.map_or(usual, |until| usize::from(now >= until))
+    }
+
+    /// Begins the next wait. Other DELETEs that were in flight with the refused one add nothing to it.
+    pub(crate) fn refused(&mut self, now: Instant) {
+        if self.until.is_none_or(|until| now >= until) {
+            self.refusals += 1;
+            let wait = doubling(FIRST_WAIT, self.refusals, LONGEST_WAIT);
+            self.until = Some(now + wait);
+        }
+    }
+
+    pub(crate) fn lift(&mut self) {
+        *self = Self::default();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn waits_double_up_to_a_minute_and_one_is_tried_after_each() {
+        let (mut hold_back, mut now) = (HoldBack::default(), Instant::now());
+        assert_eq!(hold_back.limit(8, now), 8);
+        for seconds in [10, 20, 40, 60, 60] {
+            hold_back.refused(now);
+            hold_back.refused(now);
+            let end = now + Duration::from_secs(seconds);
+            let shortly_before = end - Duration::from_nanos(1);
+            assert_eq!(hold_back.limit(8, shortly_before), 0);
+            assert_eq!((hold_back.until(), hold_back.limit(8, end)), (Some(end), 1));
+            now = end;
+        }
+        hold_back.lift();
+        assert_eq!((hold_back.until(), hold_back.limit(8, now)), (None, 8));
+    }
+}

@@ -1,0 +1,139 @@
+//! What goes first when there is not room for all (D-65).
+
+use super::*;
+use crate::namespace::MAX_IN_FLIGHT as MAX_OF_NAMESPACE;
+
+/// So many pods of a namespace crash-loop.
+fn crash(seed: &mut TestSeed, namespace: &str, pods: usize) {
+    for number in 0..pods {
+        let name = format!("{namespace}/{number:03}");
+        seed.show(&name, candidate(&name, &name, &[ETCD]));
+    }
+}
+
+fn recover(seed: &mut TestSeed, namespace: &str) {
+    seed.slice(&format!("{namespace}/s"), ETCD, &["e"]);
+}
+
+#[test]
+fn deletions_in_flight_are_bounded_and_the_rest_follows() {
+    let mut seed = TestSeed::leading(None);
+    let namespaces: Vec<String> = (0..8).map(|number| format!("n{number}")).collect();
+    for namespace in &namespaces {
+        crash(&mut seed, namespace, MAX_OF_NAMESPACE + 2);
+        recover(&mut seed, namespace);
+    }
+    let mut flying = seed.due();
+    assert_eq!(flying.len(), MAX_IN_FLIGHT);
+    assert!(seed.due().is_empty());
+    assert_eq!(
+        seed.next(),
+        Some(seed.now + WATCH_DURATION),
+        "nothing before one has ended"
+    );
+    let mut seen = HashSet::new();
+    while let Some(deletion) = flying.pop() {
+        assert!(seen.insert(deletion.uid.clone()));
+        seed.namespaces.ended(&deletion, Outcome::Deleted, seed.now);
+        flying.extend(seed.due());
+        assert!(flying.len() <= MAX_IN_FLIGHT);
+        for namespace in &namespaces {
+            let of_namespace = flying
+                .iter()
+                .filter(|flying| flying.pod.namespace == *namespace);
+            assert!(of_namespace.count() <= MAX_OF_NAMESPACE);
+        }
+    }
+    assert_eq!(seen.len(), namespaces.len() * (MAX_OF_NAMESPACE + 2));
+}
+
+#[test]
+fn what_waits_for_room_is_not_sent_once_its_window_has_closed() {
+    let mut seed = TestSeed::leading(None);
+    crash(&mut seed, "shoot", MAX_OF_NAMESPACE + 1);
+    recover(&mut seed, "shoot");
+    let flying = seed.due();
+    assert_eq!(flying.len(), MAX_OF_NAMESPACE);
+    seed.slice("s", ETCD, &[]);
+    seed.namespaces
+        .ended(&flying[0], Outcome::Deleted, seed.now);
+    assert!(seed.due().is_empty());
+}
+
+#[test]
+fn recoveries_go_before_first_windows() {
+    let mut seed = TestSeed::waiting(None);
+    let first: Vec<String> = (0..5).map(|number| format!("first-{number}")).collect();
+    let slices: Vec<_> = first.iter().map(|name| format!("{name}/s")).collect();
+    let slices: Vec<_> = slices
+        .iter()
+        .map(|name| (name.as_str(), slice(ETCD, &["e"])))
+        .collect();
+    seed.namespaces.lead(seed.now);
+    seed.list_slices(&slices);
+    seed.list_pods(&[]);
+    for namespace in &first {
+        crash(&mut seed, namespace, MAX_OF_NAMESPACE);
+    }
+    seed.pass(30 * SECOND);
+    recover(&mut seed, "recovered");
+    crash(&mut seed, "recovered", 1);
+    let mut deleted = seed.deleted();
+    assert_eq!(deleted.len(), MAX_IN_FLIGHT);
+    assert_eq!(deleted.remove(0), "recovered/000");
+    deleted.extend(seed.deleted());
+    let all = first.len() * MAX_OF_NAMESPACE;
+    assert_eq!(deleted.len(), all, "and the rest follows");
+}
+
+/// When the pod of another namespace is deleted after so many in each of these were sent, whose
+/// DELETEs hang until they are given up.
+fn deleted_beside_hanging(namespaces: usize, pods: usize) -> Option<Duration> {
+    /// As the weeder's time-out.
+    const GIVEN_UP_AFTER: Duration = Duration::from_secs(10);
+    let mut seed = TestSeed::leading(None);
+    let start = seed.now;
+    for number in 0..namespaces {
+        let name = format!("hanging-{number}");
+        crash(&mut seed, &name, pods);
+        recover(&mut seed, &name);
+    }
+    crash(&mut seed, "well", 1);
+    recover(&mut seed, "well");
+    let mut flying: Vec<(Instant, Deletion)> = Vec::new();
+    loop {
+        for deletion in seed.due() {
+            if deletion.pod.namespace == "well" {
+                return Some(seed.now - start);
+            }
+            flying.push((seed.now + GIVEN_UP_AFTER, deletion));
+        }
+        let end = flying.iter().map(|(end, _)| *end).min();
+        seed.now = end.into_iter().chain(seed.next()).min()?;
+        if seed.now >= start + WATCH_DURATION {
+            return None;
+        }
+        let (ended, rest) = flying.into_iter().partition(|(end, _)| *end <= seed.now);
+        flying = rest;
+        let ended: Vec<(Instant, Deletion)> = ended;
+        for (_, deletion) in ended {
+            seed.namespaces.ended(&deletion, Outcome::Unknown, seed.now);
+        }
+    }
+}
+
+#[test]
+fn deletes_that_hang_in_one_namespace_hold_up_no_other() {
+    for pods in [8, 31, 32, 64, 200] {
+        let deleted = deleted_beside_hanging(1, pods);
+        assert_eq!(deleted, Some(Duration::ZERO), "{pods} pods");
+        let deleted = deleted_beside_hanging(3, pods);
+        assert_eq!(deleted, Some(Duration::ZERO), "3 times {pods} pods");
+    }
+}
+
+#[test]
+fn what_was_not_tried_goes_before_what_hangs_in_many_namespaces() {
+    let deleted = deleted_beside_hanging(6, 8).expect("it is deleted");
+    assert!(deleted <= 20 * SECOND, "{deleted:?}");
+}

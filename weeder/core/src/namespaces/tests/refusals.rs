@@ -1,0 +1,140 @@
+//! A refused DELETE holds back the pods of its namespace, and of all where the right is missing
+//! everywhere.
+
+use super::*;
+use crate::namespace::MAX_IN_FLIGHT as MAX_OF_NAMESPACE;
+
+/// Some pods of a namespace crash-loop, and their Service is back.
+fn recovered(seed: &mut TestSeed, namespace: &str, pods: usize) {
+    for number in 0..pods {
+        let name = format!("{namespace}/{number:02}");
+        seed.show(&name, candidate(&name, &name, &[ETCD]));
+    }
+    seed.slice(&format!("{namespace}/s"), ETCD, &["e"]);
+}
+
+/// Refuses what is sent until the first windows are over; how many DELETEs that were, and after how
+/// many seconds the last of them.
+fn refuse_all(seed: &mut TestSeed, mut meanwhile: impl FnMut(&mut TestSeed)) -> (usize, Vec<u64>) {
+    let (start, mut sent, mut times) = (seed.now, 0, Vec::new());
+    loop {
+        let refused = seed.deletes(Outcome::Refused).len();
+        if refused > 0 {
+            times.push((seed.now - start).as_secs());
+        }
+        sent += refused;
+        meanwhile(seed);
+        match seed.next() {
+            Some(next) if next < start + WATCH_DURATION => seed.now = next,
+            _ => return (sent, times),
+        }
+    }
+}
+
+#[test]
+fn one_delete_is_tried_after_each_wait_and_waits_double() {
+    let mut seed = TestSeed::leading(None);
+    recovered(&mut seed, "shoot", 33);
+    let (sent, times) = refuse_all(&mut seed, |_| ());
+    assert_eq!(times, [0, 10, 30, 70, 130, 190, 250]);
+    assert_eq!(sent, MAX_OF_NAMESPACE + 6);
+}
+
+#[test]
+fn pods_that_change_and_services_that_flap_shorten_no_wait() {
+    let mut seed = TestSeed::leading(None);
+    recovered(&mut seed, "shoot", 33);
+    let mut version = 1;
+    let (sent, times) = refuse_all(&mut seed, |seed| {
+        version += 1;
+        for number in 0..33 {
+            let name = format!("{number:02}");
+            let uid = format!("shoot/{name}");
+            seed.show(
+                &name,
+                candidate_at(&version.to_string(), &uid, &uid, &[ETCD]),
+            );
+        }
+        seed.slice("s", ETCD, &[]);
+        seed.slice("s", ETCD, &["e"]);
+        assert!(seed.due().is_empty());
+    });
+    assert_eq!(times, [0, 10, 30, 70, 130, 190, 250]);
+    assert_eq!(sent, MAX_OF_NAMESPACE + 6);
+}
+
+#[test]
+fn the_pods_of_other_namespaces_wait_for_nothing() {
+    let mut seed = TestSeed::leading(None);
+    recovered(&mut seed, "one", 2);
+    assert_eq!(seed.deletes(Outcome::Refused), ["one/00", "one/01"]);
+    recovered(&mut seed, "two", 2);
+    assert_eq!(seed.deleted(), ["two/00", "two/01"]);
+}
+
+#[test]
+fn a_right_that_is_given_back_in_mid_window_is_used_in_the_same_window() {
+    let mut seed = TestSeed::leading(Some(1));
+    recovered(&mut seed, "shoot", 3);
+    assert_eq!(seed.deletes(Outcome::Refused).len(), 3);
+    for _ in 0..3 {
+        seed.skip();
+        assert_eq!(seed.deletes(Outcome::Refused).len(), 1);
+    }
+    seed.skip();
+    assert_eq!(seed.deleted().len(), 1);
+    assert_eq!(seed.deleted().len(), 2, "all others at once");
+    assert_eq!(seed.events(), [(ETCD, OPENED)]);
+}
+
+#[test]
+fn what_one_pod_is_refused_for_does_not_keep_another_from_being_tried() {
+    let mut seed = TestSeed::leading(None);
+    recovered(&mut seed, "shoot", 1);
+    assert_eq!(seed.deletes(Outcome::Refused), ["shoot/00"]);
+    seed.show("b", candidate("b", "b", &[ETCD]));
+    assert!(seed.deleted().is_empty());
+    seed.skip();
+    let due = seed.due();
+    assert_eq!((due.len(), due[0].uid.as_str()), (1, "b"));
+    seed.namespaces.ended(&due[0], Outcome::Deleted, seed.now);
+    assert_eq!(seed.deletes(Outcome::Refused), ["shoot/00"]);
+}
+
+#[test]
+fn where_the_right_is_missing_everywhere_one_delete_of_all_namespaces_is_tried() {
+    let mut seed = TestSeed::leading(None);
+    for number in 0..100 {
+        recovered(&mut seed, &format!("n{number:03}"), 33);
+    }
+    let first = seed.due();
+    assert_eq!(first.len(), MAX_IN_FLIGHT);
+    for deletion in &first {
+        seed.namespaces.ended(deletion, Outcome::Refused, seed.now);
+    }
+    assert!(!seed.namespaces.misses_right());
+    seed.namespaces.miss_right(seed.now);
+    assert!(seed.namespaces.misses_right());
+    let (sent, times) = refuse_all(&mut seed, |_| ());
+    assert_eq!((sent, times), (6, vec![10, 30, 70, 130, 190, 250]));
+    assert!(seed.namespaces.misses_right());
+}
+
+#[test]
+fn a_right_that_is_given_back_everywhere_is_used_as_soon_as_one_delete_succeeds() {
+    let mut seed = TestSeed::leading(None);
+    recovered(&mut seed, "one", 1);
+    assert_eq!(seed.deletes(Outcome::Refused), ["one/00"]);
+    seed.namespaces.miss_right(seed.now);
+    recovered(&mut seed, "two", 2);
+    seed.namespaces.apply_pods(Change::Lost, seed.now);
+    seed.pass(20 * SECOND);
+    assert!(seed.due().is_empty());
+    assert!(seed.next().is_some_and(|next| next > seed.now), "it turns");
+    seed.namespaces.apply_pods(Change::Watched, seed.now);
+    let trial = seed.due();
+    assert_eq!(trial.len(), 1, "the only one in flight");
+    seed.namespaces.ended(&trial[0], Outcome::Deleted, seed.now);
+    assert!(!seed.namespaces.misses_right());
+    assert_eq!(seed.deleted().len(), 2);
+}

@@ -1,0 +1,85 @@
+//! Names in the order of something that each has, as a time.
+
+use std::collections::{BTreeSet, HashMap};
+
+/// The first name is found, and a name moved, without a look at the others.
+#[derive(Debug)]
+pub(crate) struct Queue<P> {
+    places: HashMap<String, P>,
+    order: BTreeSet<(P, String)>,
+}
+
+impl<P> Default for Queue<P> {
+    fn default() -> Self {
+        Self {
+            places: HashMap::new(),
+            order: BTreeSet::new(),
+        }
+    }
+}
+
+impl<P: Copy + Ord> Queue<P> {
+    /// Gives a name its place; `None` takes it out.
+    pub(crate) fn set(&mut self, name: &str, place: Option<P>) {
+        let known = self.places.get(name).copied();
+        if known == place {
+            return;
+        }
+        if let Some(known) = known {
+            self.order.remove(&(known, name.to_owned()));
+            self.places.remove(name);
+        }
+        if let Some(place) = place {
+            self.order.insert((place, name.to_owned()));
+            self.places.insert(name.to_owned(), place);
+        }
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.order.is_empty()
+    }
+
+    pub(crate) fn first(&self) -> Option<(P, &str)> {
+        let (place, name) = self.order.first()?;
+        Some((*place, name))
+    }
+
+    pub(crate) fn pop(&mut self) -> Option<String> {
+        let (_, name) = self.order.pop_first()?;
+        self.places.remove(&name);
+        Some(name)
+    }
+
+    /// Takes out the first name if its place is not behind `last`.
+    pub(crate) fn pop_until(&mut self, last: P) -> Option<String> {
+        self.first()
+            .is_some_and(|(place, _)| place <= last)
+            .then(|| self.pop())?
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_come_in_the_order_of_their_last_places() {
+        let mut queue = Queue::default();
+        for (name, place) in [
+            ("c", Some(3)),
+            ("a", Some(1)),
+            ("b", Some(2)),
+            ("d", Some(4)),
+        ] {
+            queue.set(name, place);
+        }
+        queue.set("a", Some(4));
+        queue.set("c", None);
+        queue.set("unknown", None);
+        assert_eq!(queue.first(), Some((2, "b")));
+        assert_eq!(queue.pop_until(1), None);
+        let popped: Vec<_> = std::iter::from_fn(|| queue.pop_until(4)).collect();
+        assert_eq!(popped, ["b", "a", "d"]);
+        assert_eq!(queue.pop(), None);
+    }
+}
