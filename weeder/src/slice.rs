@@ -31,6 +31,7 @@ pub(crate) struct Endpoint {
 #[serde(default)]
 struct EndpointConditions {
     ready: Option<bool>,
+    serving: Option<bool>,
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -53,9 +54,11 @@ impl EndpointSlice {
 }
 
 impl Endpoint {
-    /// Without the condition it counts as ready, as the API defines it.
+    /// A condition that is absent counts as true, as the API defines it. A Service with
+    /// publishNotReadyAddresses pins `ready` to true; `serving` is as the pod is (D-75).
     fn is_ready(&self) -> bool {
-        self.conditions.ready.unwrap_or(true)
+        let EndpointConditions { ready, serving } = self.conditions;
+        ready.unwrap_or(true) && serving.unwrap_or(true)
     }
 
     /// The two endpoints of a dual-stack pod are one; a new pod at an old address is another.

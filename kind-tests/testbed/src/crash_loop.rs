@@ -13,7 +13,7 @@ pub enum PodHealth {
     Running,
     /// It crash-loops, and its kubelet says so.
     Waiting,
-    /// It crash-loops, and its kubelet says no more than that it has ended.
+    /// It crash-loops, and its kubelet says no more than that it has ended after a short run.
     Terminated,
 }
 
@@ -38,7 +38,9 @@ pub fn status(health: PodHealth) -> Value {
     let state = match health {
         PodHealth::Running => json!({"running": {}}),
         PodHealth::Waiting => json!({"waiting": {"reason": "CrashLoopBackOff"}}),
-        PodHealth::Terminated => json!({"terminated": {"exitCode": 1}}),
+        PodHealth::Terminated => {
+            json!({"terminated": {"exitCode": 1, "startedAt": "2026-01-01T00:00:00Z", "finishedAt": "2026-01-01T00:00:01Z"}})
+        }
     };
     let ready = health == PodHealth::Running;
     let container = json!({"name": "c", "image": "example.org/c", "imageID": "", "ready": ready, "restartCount": 3, "state": state});

@@ -1,9 +1,17 @@
 //! The fields of a pod's spec and status that are read here. Unknown fields are skipped.
 
+use chrono::{DateTime, TimeDelta, Utc};
 use common_core::null::null_as_default;
 use serde::Deserialize;
+use serde::de::IgnoredAny;
 
-/// Returns which containers are restarted.
+/// Condition of a pod whose sandbox, with its network, is there.
+const SANDBOX_IS_READY: &str = "PodReadyToStartContainers";
+/// A kubelet forgets the back-off of a container that has run for longer, and restarts it at once:
+/// twice its longest back-off, which is 5 minutes unless its config says less.
+const LONGEST_RUN: TimeDelta = TimeDelta::minutes(10);
+
+/// Decides which containers are restarted.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct PodSpec {
@@ -40,9 +48,19 @@ pub enum RestartPolicy {
 pub struct PodStatus {
     pub phase: Option<String>,
     #[serde(deserialize_with = "null_as_default")]
+    conditions: Vec<PodCondition>,
+    #[serde(deserialize_with = "null_as_default")]
     pub container_statuses: Vec<ContainerStatus>,
     #[serde(deserialize_with = "null_as_default")]
     pub init_container_statuses: Vec<ContainerStatus>,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+struct PodCondition {
+    #[serde(rename = "type")]
+    name: String,
+    status: String,
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -58,6 +76,7 @@ pub struct ContainerStatus {
 #[serde(default)]
 pub struct ContainerState {
     waiting: Option<Waiting>,
+    pub running: Option<IgnoredAny>,
     pub terminated: Option<Terminated>,
 }
 
@@ -65,6 +84,9 @@ pub struct ContainerState {
 #[serde(default, rename_all = "camelCase")]
 pub struct Terminated {
     pub exit_code: i32,
+    /// Both are by the clock of its node.
+    started_at: Option<DateTime<Utc>>,
+    finished_at: Option<DateTime<Utc>>,
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -84,7 +106,49 @@ impl RestartPolicy {
     }
 }
 
+impl ContainerSpec {
+    /// Its own policy, or else this one.
+    pub(crate) fn policy(&self, otherwise: RestartPolicy) -> RestartPolicy {
+        self.restart_policy.unwrap_or(otherwise)
+    }
+
+    /// Whether it goes on beside the containers after it, as an init container.
+    pub(crate) fn is_sidecar(&self) -> bool {
+        self.restart_policy == Some(RestartPolicy::Always)
+    }
+}
+
+impl ContainerStatus {
+    pub(crate) fn has_succeeded(&self) -> bool {
+        let ended = self.state.terminated.as_ref();
+        ended.is_some_and(|ended| ended.exit_code == 0)
+    }
+}
+
+impl Terminated {
+    /// Whether its last run was so short that its kubelet still remembers the back-off. Of a container
+    /// that it has lost, as in a reboot, a kubelet cannot say so.
+    pub(crate) fn ended_soon(&self) -> bool {
+        let run = self.started_at.zip(self.finished_at);
+        run.is_some_and(|(started, finished)| finished - started <= LONGEST_RUN)
+    }
+}
+
 impl PodStatus {
+    /// Whether all its containers have ended for good.
+    pub(crate) fn is_over(&self) -> bool {
+        matches!(self.phase.as_deref(), Some("Succeeded" | "Failed"))
+    }
+
+    /// Whether the pod has no sandbox, as after a reboot of its node: its containers wait for that.
+    /// Kubelets before 1.29 do not say so.
+    pub(crate) fn waits_for_sandbox(&self) -> bool {
+        let is_false = |condition: &PodCondition| {
+            condition.name == SANDBOX_IS_READY && condition.status == "False"
+        };
+        self.conditions.iter().any(is_false)
+    }
+
     /// Why containers wait, init containers included.
     pub(crate) fn waiting_reasons(&self) -> impl Iterator<Item = &str> {
         let containers = self

@@ -1,5 +1,5 @@
 //! Whether a pod may be deleted once a Service it depends on is ready again (rule 76, D-44, D-45,
-//! D-62).
+//! D-62, D-64, D-75).
 
 use kube_core::ObjectMeta;
 
@@ -11,13 +11,16 @@ const CRASH_LOOP: &str = "CrashLoopBackOff";
 /// The annotation of a mirror pod: its kubelet runs it from a file, whatever the API server holds.
 const MIRROR: &str = "kubernetes.io/config.mirror";
 
+/// The kind of the only owner that creates no other pod.
+const NODE: &str = "Node";
+
 /// A pod that may be deleted: all that is kept of pods.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DeletionCandidate {
     pub uid: String,
     /// The state of the pod that was judged.
     pub resource_version: String,
-    /// The UID of its controller, which will create another one.
+    /// The UID of its owner, which will create another one: its controller if it has one.
     pub owner: String,
     /// The Services whose selectors match it.
     pub services: Vec<ServiceName>,
@@ -59,11 +62,10 @@ pub fn judge(
         return None;
     }
     let crash_loop = crash_loop(spec, status)?;
-    let owner = metadata
-        .owner_references
-        .iter()
-        .flatten()
-        .find(|owner| owner.controller == Some(true))?;
+    let owners = metadata.owner_references.iter().flatten();
+    let owner = owners
+        .filter(|owner| owner.kind != NODE)
+        .max_by_key(|owner| owner.controller == Some(true))?;
     let none = Labels::new();
     let labels = metadata.labels.as_ref().unwrap_or(&none);
     let selects = |service: &Service| {
@@ -87,47 +89,88 @@ pub fn judge(
 }
 
 fn crash_loop(spec: &PodSpec, status: &PodStatus) -> Option<CrashLoop> {
+    if status.is_over() {
+        return None;
+    }
     if status.waiting_reasons().any(|reason| reason == CRASH_LOOP) {
         return Some(CrashLoop::Reported);
     }
-    if matches!(status.phase.as_deref(), Some("Succeeded" | "Failed")) {
+    let containers = Containers { spec, status };
+    if status.waits_for_sandbox() || containers.have_work_to_lose() {
         return None;
     }
-    // An init container that has succeeded is done.
-    let init_policy = match spec.restart_policy {
-        RestartPolicy::Always => RestartPolicy::OnFailure,
-        policy => policy,
-    };
-    let containers = restarted(
-        &status.container_statuses,
-        &spec.containers,
-        spec.restart_policy,
-    );
-    let init_containers = restarted(
-        &status.init_container_statuses,
-        &spec.init_containers,
-        init_policy,
-    );
-    let terminations: Vec<Termination> = containers.chain(init_containers).collect();
+    let terminations = containers.terminations();
     (!terminations.is_empty()).then_some(CrashLoop::Terminated(terminations))
 }
 
-/// The terminations after which a container is restarted with a back-off: after the first one it is
-/// restarted at once. `policy` holds for containers without one of their own.
-fn restarted(
-    statuses: &[ContainerStatus],
-    containers: &[ContainerSpec],
-    policy: RestartPolicy,
-) -> impl Iterator<Item = Termination> {
-    statuses.iter().filter_map(move |status| {
-        let exit_code = status.state.terminated.as_ref()?.exit_code;
-        let container = containers.iter().find(|spec| spec.name == status.name);
-        let own_policy = container.and_then(|container| container.restart_policy);
-        let restarts = own_policy.unwrap_or(policy).restarts(exit_code);
-        (restarts && status.restart_count > 0).then(|| Termination {
-            container: status.name.clone(),
-            restarts: status.restart_count,
-        })
+/// The containers of a pod, with what its spec and its status say of each.
+struct Containers<'p> {
+    spec: &'p PodSpec,
+    status: &'p PodStatus,
+}
+
+impl<'p> Containers<'p> {
+    /// Whether work that nobody would repeat is under way or done: a container runs that is not
+    /// restarted when it succeeds, or all have ended for good. What else ends then, as a sidecar, is
+    /// no reason to delete the pod.
+    fn have_work_to_lose(&self) -> bool {
+        let mut containers = paired(&self.spec.containers, &self.status.container_statuses);
+        let policy = |spec: &ContainerSpec| spec.policy(self.spec.restart_policy);
+        let works = |(spec, status): (&ContainerSpec, &ContainerStatus)| {
+            status.state.running.is_some() && !policy(spec).restarts(0)
+        };
+        let is_over = |(spec, status): (&ContainerSpec, &ContainerStatus)| {
+            let ended = status.state.terminated.as_ref();
+            ended.is_some_and(|ended| !policy(spec).restarts(ended.exit_code))
+        };
+        let all_are_over = containers.clone().all(is_over) && containers.clone().next().is_some();
+        all_are_over || containers.any(works)
+    }
+
+    /// The terminations after which a container may be in back-off, init containers first.
+    fn terminations(&self) -> Vec<Termination> {
+        let mut terminations = Vec::new();
+        // An init container that has succeeded is done.
+        let init_policy = match self.spec.restart_policy {
+            RestartPolicy::Always => RestartPolicy::OnFailure,
+            policy => policy,
+        };
+        let init = &self.status.init_container_statuses;
+        for (spec, status) in paired(&self.spec.init_containers, init) {
+            terminations.extend(termination(status, spec.policy(init_policy)));
+            if !spec.is_sidecar() && !status.has_succeeded() {
+                // All others wait for it: they may still show how they ended before a reboot.
+                return terminations;
+            }
+        }
+        let statuses = &self.status.container_statuses;
+        let containers = paired(&self.spec.containers, statuses);
+        terminations.extend(containers.filter_map(|(spec, status)| {
+            termination(status, spec.policy(self.spec.restart_policy))
+        }));
+        terminations
+    }
+}
+
+/// Each container that has a status, in the order of the spec.
+fn paired<'p>(
+    specs: &'p [ContainerSpec],
+    statuses: &'p [ContainerStatus],
+) -> impl Iterator<Item = (&'p ContainerSpec, &'p ContainerStatus)> + Clone {
+    specs.iter().filter_map(|spec| {
+        let mut statuses = statuses.iter();
+        Some((spec, statuses.find(|status| status.name == spec.name)?))
+    })
+}
+
+/// The termination of a container that is restarted with a back-off if its policy is this: after its
+/// first end, or after a long run, it is restarted at once.
+fn termination(status: &ContainerStatus, policy: RestartPolicy) -> Option<Termination> {
+    let ended = status.state.terminated.as_ref()?;
+    let waits = policy.restarts(ended.exit_code) && status.restart_count > 0 && ended.ended_soon();
+    waits.then(|| Termination {
+        container: status.name.clone(),
+        restarts: status.restart_count,
     })
 }
 

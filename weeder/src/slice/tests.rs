@@ -57,9 +57,20 @@ fn an_endpoint_is_ready_unless_it_says_that_it_is_not() {
         endpoint("null", json!({"ready": null})),
         endpoint("empty", json!({})),
         endpoint("terminating", json!({"ready": false, "serving": true, "terminating": true})),
+        endpoint("pinned", json!({"ready": true, "serving": false})),
+        endpoint("pinned and serving", json!({"ready": true, "serving": true})),
+        endpoint("serving null", json!({"ready": true, "serving": null})),
         {"addresses": ["unsaid"]},
     ]);
-    assert_eq!(ready(endpoints), ["empty", "null", "unsaid", "yes"]);
+    let expected = [
+        "empty",
+        "null",
+        "pinned and serving",
+        "serving null",
+        "unsaid",
+        "yes",
+    ];
+    assert_eq!(ready(endpoints), expected);
 }
 
 #[test]

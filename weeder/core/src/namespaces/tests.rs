@@ -1,6 +1,7 @@
 mod cost;
 mod deletions;
 mod fairness;
+mod histories;
 mod model;
 mod observing;
 mod reconfigure;

@@ -159,14 +159,25 @@ fn a_pod_that_ends_already_is_left_alone() {
 
 #[test]
 fn a_pod_that_nobody_would_make_again_is_left_alone() {
-    assert_eq!(
-        pod(|pod| pod["metadata"]["ownerReferences"] = Value::Null),
-        None
-    );
-    assert_eq!(
-        pod(|pod| pod["metadata"]["ownerReferences"][1]["controller"] = json!(false)),
-        None
-    );
+    let node =
+        json!([{"apiVersion": "v1", "kind": "Node", "name": "n", "uid": "n", "controller": true}]);
+    for owners in [Value::Null, json!([]), node] {
+        let judged = pod(|pod| pod["metadata"]["ownerReferences"] = owners.clone());
+        assert_eq!(judged, None, "{owners}");
+    }
+}
+
+#[test]
+fn any_owner_but_a_node_would_make_another_pod_and_the_controller_comes_first() {
+    let owner = |change: fn(&mut Value)| {
+        let judged = pod(|pod| change(&mut pod["metadata"]["ownerReferences"]));
+        judged.map(|candidate| candidate.owner)
+    };
+    assert_eq!(owner(|_| ()).as_deref(), Some("owner"));
+    let no_controller = owner(|owners| owners[1]["controller"] = json!(false));
+    assert!(no_controller.is_some());
+    let one = owner(|owners| drop(owners.as_array_mut().expect("a list").pop()));
+    assert_eq!(one.as_deref(), Some("other"));
 }
 
 #[test]
@@ -178,9 +189,16 @@ fn a_mirror_pod_is_left_alone_although_its_node_owns_it() {
     );
 }
 
-/// The status of a container that has ended with this exit code, after so many restarts.
+/// The status of a container that has ended with this exit code, after so many restarts and a short
+/// run.
 fn ended(container: &str, restarts: i32, exit_code: i32) -> Value {
-    json!({"name": container, "restartCount": restarts, "state": {"terminated": {"exitCode": exit_code, "reason": "Error"}}})
+    let terminated = json!({"exitCode": exit_code, "reason": "Error", "startedAt": "2026-06-01T00:00:00Z", "finishedAt": "2026-06-01T00:00:01Z"});
+    json!({"name": container, "restartCount": restarts, "state": {"terminated": terminated}})
+}
+
+/// Containers with these names.
+fn named(names: &[&str]) -> Value {
+    names.iter().map(|name| json!({"name": name})).collect()
 }
 
 /// The terminations that make a crash loop of a pod, if they last, with this spec and status.
@@ -220,18 +238,31 @@ fn containers_that_have_ended_again_and_are_restarted_may_be_in_back_off() {
         "initContainerStatuses": [ended("init", 1, 2), ended("done", 1, 0)],
         "containerStatuses": [running, ended("a", 3, 1), ended("b", 12, 137)],
     });
-    let expected = [("a", 3), ("b", 12), ("init", 1)]
-        .map(|(container, restarts)| (container.to_owned(), restarts));
+    let spec = json!({"restartPolicy": "Always", "initContainers": named(&["done", "init"]), "containers": named(&["fine", "a", "b"])});
+    let expected = |all: &[(&str, i32)]| -> Vec<(String, i32)> {
+        let owned = all
+            .iter()
+            .map(|(name, restarts)| ((*name).to_owned(), *restarts));
+        owned.collect()
+    };
+    let waited_for = terminations(spec.clone(), status.clone());
     assert_eq!(
-        terminations(json!({"restartPolicy": "Always"}), status),
-        expected
+        waited_for,
+        expected(&[("init", 1)]),
+        "all others wait for it"
     );
+    let mut status = status;
+    status["initContainerStatuses"] = json!([ended("init", 1, 0), ended("done", 1, 0)]);
+    assert_eq!(terminations(spec, status), expected(&[("a", 3), ("b", 12)]));
 }
 
 #[test]
 fn a_container_that_has_ended_for_the_first_time_is_restarted_at_once() {
-    let status = json!({"phase": "Running", "containerStatuses": [ended("c", 0, 1)], "initContainerStatuses": [ended("i", 0, 1)]});
-    assert!(terminations(json!({}), status).is_empty());
+    let spec = json!({"containers": named(&["c"]), "initContainers": named(&["i"])});
+    for init_exit_code in [0, 1] {
+        let status = json!({"phase": "Running", "containerStatuses": [ended("c", 0, 1)], "initContainerStatuses": [ended("i", 0, init_exit_code)]});
+        assert!(terminations(spec.clone(), status).is_empty());
+    }
 }
 
 #[test]
@@ -286,6 +317,7 @@ fn a_pod_that_has_ended_or_is_being_deleted_restarts_nothing() {
     let shown = |phase: &str, deleted: Value| {
         pod(|pod| {
             pod["metadata"]["deletionTimestamp"] = deleted;
+            pod["spec"] = json!({"containers": named(&["c"])});
             pod["status"] = json!({"phase": phase, "containerStatuses": [ended("c", 5, 1)]});
         })
     };
@@ -298,5 +330,7 @@ fn a_pod_that_has_ended_or_is_being_deleted_restarts_nothing() {
     }
     for phase in ["Succeeded", "Failed"] {
         assert!(shown(phase, Value::Null).is_none(), "{phase}");
+        let status = json!({"phase": phase, "containerStatuses": waiting("CrashLoopBackOff")});
+        assert_eq!(pod(|pod| pod["status"] = status), None, "{phase}");
     }
 }

@@ -24,7 +24,7 @@ pub enum PodPhase {
     NotReady,
     /// It waits in CrashLoopBackOff, and its kubelet says so.
     Crashing,
-    /// Its container has ended, and that is all that its kubelet says: it has not tried to start it
+    /// Its container has ended after a short run, and that is all that its kubelet says: it has not tried to start it
     /// since, or has and tries again at the end of the back-off.
     Terminated,
 }
@@ -290,7 +290,9 @@ fn status(state: PodPhase, restarts: u32) -> Value {
     let ip = format!("10.1.{}.{}", number / 250, number % 250 + 1);
     let container = match state {
         PodPhase::Crashing => json!({"waiting": {"reason": "CrashLoopBackOff"}}),
-        PodPhase::Terminated => json!({"terminated": {"exitCode": 1, "reason": "Error"}}),
+        PodPhase::Terminated => {
+            json!({"terminated": {"exitCode": 1, "reason": "Error", "startedAt": "2026-01-01T00:00:00Z", "finishedAt": "2026-01-01T00:00:20Z"}})
+        }
         PodPhase::Ready | PodPhase::NotReady => {
             json!({"running": {"startedAt": "2026-01-01T00:00:00Z"}})
         }
