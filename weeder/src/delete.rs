@@ -141,10 +141,9 @@ impl From<&Status> for DeleteResult {
             401 => Self::Unauthorized,
             403 => Self::Forbidden,
             404 => Self::NotFound,
-            // The API server says which precondition failed in words only.
-            409 if status.message.contains("UID in precondition") => Self::Replaced,
-            // "ResourceVersion in precondition" or "the ResourceVersion in the precondition", as
-            // the storage or the layer above it says it.
+            // The API server says which precondition failed in words only: "the UID in the
+            // precondition", or "UID in precondition" where the storage finds it, later.
+            409 if status.message.contains("UID in ") => Self::Replaced,
             409 if status.message.contains("ResourceVersion in ") => Self::Changed,
             409 => Self::Conflict,
             429 => Self::Throttled(retry_after(status)),

@@ -79,23 +79,35 @@ async fn a_pod_is_deleted_only_as_it_was_when_it_was_judged() {
         (DeleteResult::Changed, "changed", Outcome::Changed)
     );
     assert!(seed.has("a", "p"));
-    // The same in the words of the layer above the storage.
-    let message = "Precondition failed: the ResourceVersion in the precondition (7) does not match the ResourceVersion in record (8). \
-        The object might have been modified";
+}
+
+#[tokio::test]
+async fn a_precondition_that_fails_is_known_by_the_words_of_the_storage_too() {
+    let (seed, deletion) = seed().await;
+    for (field, answer) in [
+        ("UID", DeleteResult::Replaced),
+        ("ResourceVersion", DeleteResult::Changed),
+    ] {
+        let failed = conflict(&format!(
+            "StorageError: invalid object, Code: 4, Key: /registry/pods/a/p, ResourceVersion: 0, AdditionalErrorMsg: \
+             Precondition failed: {field} in precondition: 7, {field} in object meta: 8"
+        ));
+        seed.server
+            .faults()
+            .add(When::verb("delete", "pods").once(), failed);
+        let given = delete(seed.client().await, &Fence::always_open(), &deletion).await;
+        assert_eq!(given, answer);
+    }
+}
+
+fn conflict(message: &str) -> Fault {
     let status = json!({ "apiVersion": "v1", "kind": "Status", "status": "Failure", "code": 409, "reason": "Conflict", "message": message });
     let headers = vec![("content-type".to_owned(), "application/json".to_owned())];
-    let conflict = Fault::Answer {
+    Fault::Answer {
         code: 409,
         headers,
         body: status.to_string().into(),
-    };
-    seed.server
-        .faults()
-        .add(When::verb("delete", "pods").once(), conflict);
-    assert_eq!(
-        delete(seed.client().await, &Fence::always_open(), &deletion).await,
-        DeleteResult::Changed
-    );
+    }
 }
 
 #[tokio::test]

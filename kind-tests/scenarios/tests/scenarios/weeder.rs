@@ -12,7 +12,7 @@ use testbed::{Testbed, own_scenario};
 
 use self::ground::{Ground, NODE, no_window};
 use self::plane::{API, ETCD, Plane, PodPhase};
-use crate::PATIENT;
+use crate::{PATIENT, shows};
 
 /// Runs a scenario on the testbed's own control plane; on clusters with kubelets of their own
 /// nobody can play them.
@@ -95,6 +95,9 @@ fn a_pod_of_the_same_name_with_another_uid_survives() -> Result<()> {
                 "one barrier a round, and no more: {others:?}"
             );
             if !namesakes.is_empty() {
+                let replaced = "dwd_weeder_deletions_total{result=\"replaced\"}";
+                let count = namesakes.len() as f64;
+                shows(weeder.log_file(), replaced, count..=count).await?;
                 plane.end(round + namesakes.len()).await?;
                 return Ok(());
             }

@@ -5,7 +5,7 @@ use kube::core::Status;
 use kube::core::response::StatusDetails;
 use serde_json::{Value, json};
 
-use crate::api::resource::Resource;
+use crate::api::resource::{Resource, full_name};
 
 /// An error of the API.
 pub type ApiError = Box<Status>;
@@ -77,11 +77,10 @@ pub(crate) fn conflict(resource: &Resource, name: &str, why: &str) -> ApiError {
     about(resource, name, 409, message)
 }
 
-/// Refuses a precondition that does not hold of the object as it is.
-pub(crate) fn check_precondition(
+/// Refuses an update whose UID is not that of the object as it is.
+pub(crate) fn check_uid(
     resource: &Resource,
     name: &str,
-    field: &str,
     wanted: Option<&str>,
     is: &str,
 ) -> Result<(), ApiError> {
@@ -91,10 +90,36 @@ pub(crate) fn check_precondition(
             resource,
             name,
             &format!(
-                "Precondition failed: {field} in precondition: {wanted}, {field} in object meta: {is}"
+                "Precondition failed: UID in precondition: {wanted}, UID in object meta: {is}"
             ),
         )),
     }
+}
+
+/// Refuses a DELETE with a precondition that does not hold of the object as it is. It is named by
+/// its kind then.
+pub(crate) fn check_precondition(
+    resource: &Resource,
+    name: &str,
+    field: &str,
+    wanted: Option<&str>,
+    is: &str,
+) -> Result<(), ApiError> {
+    let Some(wanted) = wanted.filter(|wanted| *wanted != is) else {
+        return Ok(());
+    };
+    let happened = match field {
+        "UID" => "deleted and then recreated",
+        _ => "modified",
+    };
+    let (group, kind) = (&resource.group, &resource.kind);
+    let qualified = full_name(group, kind, "");
+    let message = format!(
+        "Operation cannot be fulfilled on {qualified} \"{name}\": the {field} in the precondition ({wanted}) does not match the {field} in record ({is}). The object might have been {happened}"
+    );
+    Err(of_code(409, message)
+        .with_details(details(group, kind, name))
+        .boxed())
 }
 
 pub(crate) fn invalid(resource: &Resource, name: &str, why: &str) -> ApiError {

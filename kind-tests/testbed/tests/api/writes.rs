@@ -81,10 +81,14 @@ async fn a_foreign_uid_is_refused() {
     let delete = bed
         .delete(KCM, &json!({"preconditions": {"uid": "other"}}))
         .await;
+    let said = delete.json();
     assert_eq!(
-        (delete.code, delete.json()["details"]["kind"].as_str()),
-        (409, Some("deployments"))
+        (delete.code, said["details"]["kind"].as_str()),
+        (409, Some("Deployment"))
     );
+    let message = said["message"].as_str().unwrap();
+    let expected = "on Deployment.apps \"kube-controller-manager\": the UID in the precondition (other) does not match the UID in record (";
+    assert!(message.contains(expected), "{message}");
 }
 
 #[tokio::test]

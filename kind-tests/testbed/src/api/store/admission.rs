@@ -6,7 +6,7 @@ use crate::api::{
     object::{StoredObject, merge},
     requests::Record,
     resource::Resource,
-    status::{ApiError, bad_request, check_precondition, conflict, invalid},
+    status::{ApiError, bad_request, check_uid, conflict, invalid},
 };
 use crate::objects::{items, metadata};
 
@@ -47,7 +47,7 @@ pub(super) fn admit(
     let is_patch = client.verb == "patch" && !client.resource.ends_with("/scale");
     let uid = Some(metadata(new, "uid")).filter(|uid| !uid.is_empty());
     if !is_patch {
-        check_precondition(resource, name, "UID", uid, old.metadata("uid"))?;
+        check_uid(resource, name, uid, old.metadata("uid"))?;
     }
     let version = metadata(new, "resourceVersion");
     if !version.is_empty() && version != old.revision.to_string() {
