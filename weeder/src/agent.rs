@@ -43,7 +43,7 @@ pub async fn run(args: AgentArgs, shutdown: CancellationToken) -> anyhow::Result
         live: vec![heartbeat.live()],
         ready: vec![heartbeat.ready()],
         lookups: Default::default(),
-        status: move || activity.status(config::to_json(&shown.borrow()), refused()),
+        status: move || activity.status(&shown.borrow(), refused()),
     };
     let controller = Controller::new(
         runtime.client.clone(),

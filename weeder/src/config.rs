@@ -16,15 +16,33 @@ pub fn parse(text: &str) -> Result<Loaded<Config>, ConfigError> {
 pub fn read(contents: &Contents) -> Result<Loaded<Config>, ConfigError> {
     contents.load(|root| {
         let config = keys::root(root)?;
-        for Service { name, selectors } in &config.services {
-            if selectors.iter().all(Selector::is_nothing) {
-                root.warn(format!(
-                    "servicesAndDependantSelectors.{name}.podSelectors: they select no pod at all"
-                ));
-            }
-        }
+        warnings(&config).for_each(|warning| root.warn(warning));
         Some(config)
     })
+}
+
+/// Returns one sentence on each selector that selects more or less than its author may think.
+pub(crate) fn warnings(config: &Config) -> impl Iterator<Item = String> {
+    config
+        .services
+        .iter()
+        .flat_map(|Service { name, selectors }| {
+            let path = format!("servicesAndDependantSelectors.{name}.podSelectors");
+            let nothing = selectors
+                .iter()
+                .all(Selector::is_nothing)
+                .then(|| format!("{path}: they select no pod at all"));
+            let all = selectors
+                .iter()
+                .enumerate()
+                .filter(|(_, selector)| selector.is_everything())
+                .map(move |(index, _)| {
+                    format!(
+                        "{path}[{index}]: it is empty, so it selects every pod of the namespace"
+                    )
+                });
+            nothing.into_iter().chain(all)
+        })
 }
 
 /// The config with every default written out, for those who ask what is in force. Selectors are in

@@ -9,8 +9,10 @@ use maud::{Markup, html};
 use serde::Serialize;
 use serde_json::Value;
 use tokio::sync::watch;
+use weeder_core::config::Config;
 use weeder_core::window::{WindowChange, WindowEvent};
 
+use crate::config::{to_json, warnings};
 use crate::delete::DeleteResult;
 
 /// This many deletions are remembered: enough for what a recovery of one shoot deletes.
@@ -51,6 +53,8 @@ pub struct WeederStatus {
     pub recent: Recent,
     /// The config in force, defaults included.
     pub config: Value,
+    /// What may surprise in the config in force.
+    pub config_warnings: Vec<String>,
     /// Whether the current config file is refused, so that an older config is in force.
     pub config_refused: bool,
 }
@@ -85,10 +89,11 @@ impl Activity {
         });
     }
 
-    pub fn status(&self, config: Value, config_refused: bool) -> WeederStatus {
+    pub fn status(&self, config: &Config, config_refused: bool) -> WeederStatus {
         WeederStatus {
             recent: self.0.borrow().clone(),
-            config,
+            config: to_json(config),
+            config_warnings: warnings(config).collect(),
             config_refused,
         }
     }
@@ -121,6 +126,7 @@ impl Status for WeederStatus {
         });
         html! {
             @if self.config_refused { p.note { "The config file as it is now is refused (the log says why); the one below is in force." } }
+            @for warning in &self.config_warnings { p.note { "Config: " (warning) "." } }
             ul.tiles { li { b { (windows.len()) } "open windows" } }
             @if windows.is_empty() { p { "No window is open: no pod is deleted until a Service recovers." } }
             (table("Open windows: crash-looping pods that depend on these Services are deleted", &["Namespace", "Service", "Cause", "Opened"], open))
@@ -135,6 +141,23 @@ impl Status for WeederStatus {
 mod tests {
     use super::*;
     use weeder_core::window::{CloseReason, OpenReason};
+
+    fn config(selectors: &str) -> Config {
+        let text =
+            format!("servicesAndDependantSelectors: {{etcd: {{podSelectors: {selectors}}}}}");
+        crate::config::parse(&text).expect("a config").config
+    }
+
+    #[test]
+    fn a_selector_of_every_pod_is_a_note() {
+        let status = |selectors| Activity::default().status(&config(selectors), false);
+        let note = "podSelectors[1]: it is empty, so it selects every pod of the namespace";
+        let shown = status("[{matchLabels: {a: b}}, {}]");
+        assert!(shown.body().into_string().contains(note));
+        assert_eq!(shown.config_warnings.len(), 1);
+        let shown = status("[{matchLabels: {a: b}}]");
+        assert_eq!(shown.config_warnings, [""; 0]);
+    }
 
     fn key(name: usize) -> Key {
         Key {
@@ -152,7 +175,7 @@ mod tests {
             change,
         };
         activity.window(&event(WindowChange::Opened(OpenReason::Recovery)));
-        let shown = activity.status(Value::Null, false);
+        let shown = activity.status(&config("[null]"), false);
         assert_eq!(
             shown
                 .recent
@@ -166,7 +189,7 @@ mod tests {
         activity.window(&event(WindowChange::Closed(CloseReason::Over)));
         assert!(
             activity
-                .status(Value::Null, false)
+                .status(&config("[null]"), false)
                 .recent
                 .windows
                 .is_empty()
@@ -179,7 +202,7 @@ mod tests {
         for name in 0..REMEMBERED + 5 {
             activity.deletion(&key(name), DeleteResult::Deleted);
         }
-        let shown = activity.status(Value::Null, false).recent.deletions;
+        let shown = activity.status(&config("[null]"), false).recent.deletions;
         assert_eq!(
             (shown.len(), shown[0].pod.as_str()),
             (REMEMBERED, (REMEMBERED + 4).to_string().as_str())

@@ -11,10 +11,17 @@ pub struct ConfigKey {
 }
 
 /// Declares the keys of an object of a config file, and the function that reads it into a struct.
-/// A row is `field = reader of the value, key, takes, default, meaning`.
+/// A row is `field = reader of the value, key, takes, default, meaning`. Of an object that is `strict`
+/// a key that is not in the table is an error.
 #[macro_export]
 macro_rules! config_object {
-    ($keys:ident, $reader:ident -> $name:ident {$(
+    (strict $keys:ident, $($rest:tt)*) => {
+        $crate::config_object!(@ refuse_unknown, $keys, $($rest)*);
+    };
+    ($keys:ident, $($rest:tt)*) => {
+        $crate::config_object!(@ warn_of_unknown, $keys, $($rest)*);
+    };
+    (@ $check:ident, $keys:ident, $reader:ident -> $name:ident {$(
         $field:ident = $read:expr, $key:literal, $takes:literal, $default:literal, $meaning:literal;
     )*}) => {
         pub const $keys: &[$crate::document::ConfigKey] = &[$($crate::document::ConfigKey {
@@ -26,7 +33,7 @@ macro_rules! config_object {
 
         pub(super) fn $reader(value: &$crate::document::ConfigValue<'_>) -> Option<$name> {
             let object = value.object()?;
-            object.warn_of_unknown($keys);
+            object.$check($keys);
             let mut keys = $keys.iter();
             // Everything is read before the first `?` behind a field, so that all errors are found.
             $(let $field = object.read(keys.next()?, $read);)*

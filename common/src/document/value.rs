@@ -198,14 +198,35 @@ impl<'d> ConfigValue<'d> {
     /// Warns of each key that is none of `known`: it is ignored (rule 15), which is a surprise when
     /// it was misspelt.
     pub fn warn_of_unknown(&self, known: &[ConfigKey]) {
-        let is_known = |key: &str| known.iter().any(|known| same_field(key, known.name));
-        for (key, value) in self.fields().iter().filter(|(key, _)| !is_known(key)) {
+        for (key, value) in self.unknown(known) {
             let place = error::position(value.referenced);
             self.warn(format!(
                 "{}: unknown key, ignored ({place})",
                 self.path_of(key)
             ));
         }
+    }
+
+    /// Notes an error about each key that is none of `known`: without it the object would mean
+    /// something else (D-83).
+    pub fn refuse_unknown(&self, known: &[ConfigKey]) {
+        let names: Vec<&str> = known.iter().map(|known| known.name).collect();
+        for (key, value) in self.unknown(known) {
+            self.problems.errors.borrow_mut().push(FieldError {
+                field: self.path_of(key),
+                value: Some(value.value.to_string()),
+                expected: format!("one of the keys {}", names.join(", ")),
+                place: Some(value.referenced),
+            });
+        }
+    }
+
+    fn unknown(
+        &self,
+        known: &[ConfigKey],
+    ) -> impl Iterator<Item = &'d (String, Spanned<YamlNode>)> {
+        let is_known = |key: &str| known.iter().any(|known| same_field(key, known.name));
+        self.fields().iter().filter(move |(key, _)| !is_known(key))
     }
 
     fn fields(&self) -> &'d [(String, Spanned<YamlNode>)] {

@@ -66,7 +66,7 @@ pub fn agree<C>(
     File { text, is_spilt }: &File,
     go: GoAnswer,
     ours: Result<Loaded<C>, ConfigError>,
-    surprises: fn(&Value) -> Vec<String>,
+    surprises: impl Fn(&Value) -> Vec<String>,
     shown: impl FnOnce(&C) -> Result<Value>,
 ) -> Result<()> {
     match (go, ours) {

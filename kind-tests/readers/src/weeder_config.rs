@@ -4,6 +4,7 @@ use std::collections::HashSet;
 use std::sync::LazyLock;
 
 use anyhow::{Result, bail, ensure};
+use common::document::ConfigError;
 use common_core::duration::GoDuration;
 use serde_json::{Value, json};
 use weeder::config::parse;
@@ -70,11 +71,30 @@ impl ReaderInput for WeederFile {
     fn compare(&self, go: &mut GoProgram) -> Result<()> {
         let pods = pods();
         let answer = go.ask("weeder", json!({"text": self.0.text, "pods": pods}))?;
-        agree(&self.0, answer, parse(&self.0.text), surprises, |config| {
+        let ours = parse(&self.0.text);
+        let unknown = ours.as_ref().err().map(unknown_keys).unwrap_or_default();
+        let surprises = |go: &Value| [surprises(go), unknown.clone()].concat();
+        agree(&self.0, answer, ours, surprises, |config| {
             is_asked_for(config, &pods, go)?;
             Ok(shown(config, &pods))
         })
     }
+}
+
+/// The refused fields that are no keys of a selector (D-83): Go ignores them.
+fn unknown_keys(refusal: &ConfigError) -> Vec<String> {
+    let is_unknown = |field: &str| {
+        let (_, key) = field.rsplit_once('.')?;
+        let keys = if field.contains("].matchExpressions[") {
+            &["key", "operator", "values"][..]
+        } else {
+            &["matchLabels", "matchExpressions"]
+        };
+        let is_known = keys.iter().any(|known| known.eq_ignore_ascii_case(key));
+        (field.contains(".podSelectors[") && !is_known).then_some(())
+    };
+    let fields = refusal.fields().iter().map(|error| error.field.clone());
+    fields.filter(|field| is_unknown(field).is_some()).collect()
 }
 
 /// Those of all Services.

@@ -34,6 +34,11 @@ impl Selector {
         self.0.is_none()
     }
 
+    /// Whether all labels match.
+    pub fn is_everything(&self) -> bool {
+        self.0.as_ref().is_some_and(Vec::is_empty)
+    }
+
     pub fn matches(&self, labels: &Labels) -> bool {
         let expressions = self.0.as_ref();
         expressions.is_some_and(|all| all.iter().all(|expression| expression.matches(labels)))

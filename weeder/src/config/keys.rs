@@ -46,7 +46,7 @@ struct LabelSelector {
 }
 
 config_object! {
-    SELECTOR, label_selector -> LabelSelector {
+    strict SELECTOR, label_selector -> LabelSelector {
         match_labels = |value| value.entries(label),
             "matchLabels", "an object of labels", "{}", "Labels that the pod must have";
         match_expressions = |value| value.list(expression), "matchExpressions", "a list", "[]",
@@ -55,7 +55,7 @@ config_object! {
 }
 
 config_object! {
-    EXPRESSION, requirement -> LabelSelectorRequirement {
+    strict EXPRESSION, requirement -> LabelSelectorRequirement {
         key = |value| value.check(value.text()?, |key| is_label_key(key)), "key",
             "a label key, as app or example.org/app", "", "The label";
         operator = |value| value.check(value.text()?, |operator| OPERATORS.contains(&operator.as_str())), "operator",

@@ -15,7 +15,7 @@ fn with_selectors(selectors: &str) -> String {
 
 /// A config in which everything optional is left out, with these lines.
 fn with_lines(lines: &str) -> String {
-    format!("{lines}\n{}", with_selectors("[{}]"))
+    format!("{lines}\n{}", with_selectors("[{matchLabels: {a: b}}]"))
 }
 
 fn parse(text: &str) -> Loaded<Config> {
@@ -357,10 +357,46 @@ fn unknown_keys_are_a_warning() {
         ["watchduratoin: unknown key, ignored (line 1, column 16)"]
     );
     let warnings =
-        parse("servicesAndDependantSelectors: {api: {podSelectors: [{}], podSelector: []}}")
+        parse("servicesAndDependantSelectors: {api: {podSelectors: [null], podSelector: []}}")
             .warnings;
     assert_eq!(
-        warnings,
-        ["servicesAndDependantSelectors.api.podSelector: unknown key, ignored (line 1, column 72)"]
+        warnings[0],
+        "servicesAndDependantSelectors.api.podSelector: unknown key, ignored (line 1, column 74)"
     );
+}
+
+#[test]
+fn an_unknown_key_in_a_selector_is_an_error() {
+    let path = "servicesAndDependantSelectors.kube-apiserver.podSelectors[0]";
+    for (selector, said) in [
+        (
+            "{matchLabel: {a: b}}",
+            ".matchLabel: a map: expected one of the keys matchLabels, matchExpressions",
+        ),
+        (
+            "{matchLabels: {a: b}, matchExpression: null}",
+            ".matchExpression: null: expected one of the keys matchLabels, matchExpressions",
+        ),
+        (
+            "{matchExpressions: [{key: a, operator: Exists, value: [b]}]}",
+            ".matchExpressions[0].value: a list: expected one of the keys key, operator, values",
+        ),
+    ] {
+        let errors = errors(&with_selectors(&format!("[{selector}]")));
+        assert_eq!(errors, [format!("{path}{said}")]);
+    }
+    assert!(matches("{MATCHLABELS: {a: b}}", &[("a", "b")]));
+}
+
+#[test]
+fn a_selector_that_comes_out_empty_is_a_warning() {
+    for selector in [
+        "{}",
+        "{matchLabels: {}}",
+        "{matchLabels: null, matchExpressions: []}",
+    ] {
+        let text = with_selectors(&format!("[{{matchLabels: {{a: b}}}}, {selector}]"));
+        let said = "servicesAndDependantSelectors.kube-apiserver.podSelectors[1]: it is empty, so it selects every pod of the namespace";
+        assert_eq!(parse(&text).warnings, [said], "{selector}");
+    }
 }

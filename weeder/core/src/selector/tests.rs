@@ -48,6 +48,9 @@ fn each_operator_means_what_it_means_in_kubernetes() {
 
 #[test]
 fn no_requirement_selects_everything_and_nothing_selects_nothing() {
+    assert!(Selector::all_of([]).is_everything());
+    assert!(!Selector::nothing().is_everything());
+    assert!(!Selector::all_of([requirement("k", "Exists", &[])]).is_everything());
     for labels in [labels(&[]), labels(&[("k", "a")])] {
         assert!(Selector::all_of([]).matches(&labels));
         assert!(!Selector::nothing().matches(&labels));
