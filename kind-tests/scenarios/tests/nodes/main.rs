@@ -31,7 +31,7 @@ use crate::commands::run;
 use crate::installation::{AGENTS, installed, leader};
 use crate::outages::{ProberChange, outage};
 use crate::renewals::ObservedRenewals;
-use crate::weeding::{CrashShape, weeded};
+use crate::weeding::{CrashShape, Weeded, weeded};
 use crate::world::NodeWorld;
 
 #[test]
@@ -174,12 +174,14 @@ fn pods_are_ready_soon_after_their_service_and_do_not_wait_for_their_kubelets_ba
         let world = NodeWorld::get(bed).await?;
         installed(world).await?;
         let all = CrashShape::ALL.map(async |shape| -> Result<()> {
-            let (with, without) = weeded(world.seed.api(), shape)
+            let weeded = weeded(world.seed.api(), shape)
                 .await
                 .with_context(|| format!("{shape:?}"))?;
+            let (goal, Weeded { ended, with, without }) = (weeded.goal(), weeded);
             println!(
-                "{shape:?}: ready {with:.1?} after the Service, {without:.1?} without the weeder"
+                "{shape:?}: ended {ended:.1?} before the Service, ready {with:.1?} after it, {without:.1?} without the weeder"
             );
+            ensure!(with <= goal, "{shape:?}: {with:?}, more than {goal:?}");
             ensure!(without > 3 * with, "{shape:?}: {with:?}, {without:?}");
             Ok(())
         });

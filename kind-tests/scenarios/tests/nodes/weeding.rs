@@ -75,8 +75,25 @@ impl CrashShape {
     }
 }
 
-/// How long the pods took to get ready after their Service was, with the weeder and without.
-pub async fn weeded(api: &KubeApi, shape: CrashShape) -> Result<(Duration, Duration)> {
+/// How pods came back that needed a Service.
+pub struct Weeded {
+    /// How long before the Service the container had ended that the weeder knows of.
+    pub ended: Duration,
+    /// How long the pods took to get ready after the Service, with the weeder and without.
+    pub with: Duration,
+    pub without: Duration,
+}
+
+impl Weeded {
+    /// The longest that the weeder's pod may take: what has not been seen terminated for 4 s waits
+    /// for the rest of that.
+    pub const fn goal(&self) -> Duration {
+        Duration::from_secs(if self.ended.as_secs() >= 4 { 5 } else { 8 })
+    }
+}
+
+/// Lets pods of this shape crash until their Service is back.
+pub async fn weeded(api: &KubeApi, shape: CrashShape) -> Result<Weeded> {
     let namespace = shape.namespace();
     create_namespace(api, &namespace).await?;
     eventually("there is a ServiceAccount", async || {
@@ -129,13 +146,7 @@ pub async fn weeded(api: &KubeApi, shape: CrashShape) -> Result<(Duration, Durat
     eventually("both pods wait for their kubelet's back-off", async || {
         for (role, most) in [("apiserver", 15), ("other", 25)] {
             let status = container(&pod(api, &namespace, role).await?);
-            let ended = status["state"]["terminated"]
-                .as_object()
-                .or_else(|| status["lastState"]["terminated"].as_object());
-            let ended = ended
-                .and_then(|ended| ended["finishedAt"].as_str())
-                .context("it runs")?;
-            let age = Utc::now() - DateTime::parse_from_rfc3339(ended)?.to_utc();
+            let age = Utc::now() - ended(&status)?;
             let restarts = status["restartCount"].as_i64().unwrap_or_default();
             let runs = status["state"]["running"].is_object();
             ensure!(
@@ -149,10 +160,30 @@ pub async fn weeded(api: &KubeApi, shape: CrashShape) -> Result<(Duration, Durat
     scale(1).await?;
     service_is(&endpoints, true).await?;
     let back = Instant::now();
+    // It may be the next pod already, whose container has not ended.
+    let crashed = ended(&container(&pod(api, &namespace, "apiserver").await?));
+    let ended = crashed.map_or(Duration::ZERO, |ended| {
+        (Utc::now() - ended).to_std().unwrap_or_default()
+    });
     ready(api, &namespace, "apiserver").await?;
     let with = back.elapsed();
     ready(api, &namespace, "other").await?;
-    Ok((with, back.elapsed()))
+    Ok(Weeded {
+        ended,
+        with,
+        without: back.elapsed(),
+    })
+}
+
+/// When a container ended last that does not run.
+fn ended(status: &Value) -> Result<DateTime<Utc>> {
+    let ended = status["state"]["terminated"]
+        .as_object()
+        .or_else(|| status["lastState"]["terminated"].as_object());
+    let ended = ended
+        .and_then(|ended| ended["finishedAt"].as_str())
+        .context("it runs")?;
+    Ok(DateTime::parse_from_rfc3339(ended)?.to_utc())
 }
 
 /// The pod with this role.

@@ -3,6 +3,7 @@
 
 mod election;
 pub mod ground;
+mod hanging;
 pub mod plane;
 
 use anyhow::{Result, bail, ensure};
