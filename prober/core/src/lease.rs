@@ -5,12 +5,15 @@
 //! *change* tells more: the renewal happened between the probe that still showed the old value and
 //! the one that showed the new. The smallest distance seen between a stamp and the moment we first
 //! saw it, the `offset`, says how far the clocks are apart. It grows slowly, so that clocks that
-//! drift or were put back unseen are forgiven in minutes.
+//! drift or were put back unseen are forgiven in minutes; silence is no drift, so that it grows no
+//! further in a long one.
 //!
 //! A stamp is *doubted* for a beat and a tolerance when it was never seen to change, when it came
 //! from further back than a beat explains, or when it shows that the node's clock has stepped:
 //! either its node died soon after that renewal, or its clock was just put back, and only a live
-//! node renews again in that time.
+//! node renews again in that time. The first change that is seen may be both: a clock that is
+//! behind, or one that agrees, of a node that was silent again before anybody saw it. Until the
+//! next one it counts as the older of the two.
 
 mod list;
 
@@ -33,6 +36,9 @@ const TOLERANCE: TimeDelta = TimeDelta::seconds(1);
 /// crystals and ntpd do to clocks, so that a clock that was put back by 10 s is forgiven in 50
 /// minutes, and a verdict comes 1.6 s late at most for it.
 const FORGIVEN_IN: i32 = 300;
+/// The longest time between two changes that counts for it: after an outage of an hour a blip
+/// would look up to 12 s younger than it is (D-69).
+const FORGIVEN_SILENCE: TimeDelta = TimeDelta::minutes(10);
 
 /// A share of the grace, and the most that it may come to.
 #[derive(Clone, Copy, Debug)]
@@ -153,11 +159,23 @@ pub struct LeaseClock {
     /// The smallest `seen - placed` over the values seen.
     offset: TimeDelta,
     duration_seconds: Option<i32>,
-    changed: bool,
-    /// Whether `stamp` may be misplaced.
-    doubted: bool,
-    /// Whether `stamp` showed that the node's clock has stepped.
-    stepped: bool,
+    sighting: Sighting,
+}
+
+/// How a stamp was first seen, and with that how far it can be believed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Sighting {
+    /// With its lease: it was never seen to change.
+    First,
+    /// As the first change of a time in which the node renewed, and so late that either the clocks
+    /// differ or it was silent again before.
+    Ambiguous,
+    /// From further back than a beat explains.
+    Late,
+    /// With a clock that has stepped.
+    Stepped,
+    /// Within a beat.
+    Prompt,
 }
 
 impl LeaseClock {
@@ -169,9 +187,7 @@ impl LeaseClock {
             seen: times.received,
             offset: times.received - placed,
             duration_seconds,
-            changed: false,
-            doubted: true,
-            stepped: false,
+            sighting: Sighting::First,
         }
     }
 
@@ -191,24 +207,43 @@ impl LeaseClock {
         }
         let placed = times.place(stamp);
         let distance = times.received - placed;
-        let smallest = distance.min(self.offset + (times.received - self.seen) / FORGIVEN_IN);
+        let silence = (times.received - self.seen).min(FORGIVEN_SILENCE);
+        let smallest = distance.min(self.offset + silence / FORGIVEN_IN);
         let beat_and_tolerance = grace.beat_and_tolerance(duration_seconds);
-        self.stepped = if self.clocks_agree(smallest, grace) {
+        let stepped = if self.clocks_agree(smallest, grace) {
             placed < before - beat_and_tolerance
         } else {
             placed + smallest < before - TOLERANCE
         };
-        self.offset = if self.stepped { distance } else { smallest };
-        self.doubted = self.stepped || distance - self.offset > beat_and_tolerance;
+        let may_be_either = smallest > beat_and_tolerance && placed >= before - TOLERANCE;
+        self.sighting = if stepped {
+            Sighting::Stepped
+        } else if may_be_either && self.is_unproven(times.received, grace) {
+            Sighting::Ambiguous
+        } else if distance - smallest > beat_and_tolerance {
+            Sighting::Late
+        } else {
+            Sighting::Prompt
+        };
+        self.offset = if stepped { distance } else { smallest };
         // As late as it can have been in the worst case: this may be the last renewal before an
         // outage.
-        self.placed = if self.stepped { before } else { placed };
-        (self.stamp, self.seen, self.changed) = (stamp, times.received, true);
+        self.placed = if stepped { before } else { placed };
+        (self.stamp, self.seen) = (stamp, times.received);
+    }
+
+    /// Whether the lease was never seen to change twice while its node renewed.
+    fn is_unproven(&self, now: Moment, grace: Grace) -> bool {
+        match self.sighting {
+            Sighting::First => true,
+            Sighting::Ambiguous => now - self.seen > grace.threshold(),
+            Sighting::Late | Sighting::Stepped | Sighting::Prompt => false,
+        }
     }
 
     /// When the lease was renewed last, on our clock.
     pub fn renewed(&self, grace: Grace) -> Moment {
-        if self.clocks_differ(grace) && !self.stepped {
+        if self.clocks_differ(grace) && self.sighting != Sighting::Stepped {
             self.placed + self.offset
         } else {
             self.placed.min(self.seen)
@@ -234,7 +269,7 @@ impl LeaseClock {
         if self.renewed(by.grace) + by.grace.threshold() > by.now {
             let proven = by
                 .renewed_after
-                .is_none_or(|probe| self.changed && self.seen > probe);
+                .is_none_or(|probe| self.sighting != Sighting::First && self.seen > probe);
             if proven {
                 LeaseState::Valid
             } else {
@@ -259,10 +294,10 @@ impl LeaseClock {
 
     /// From when on an unchanged stamp is believed.
     fn certain_from(&self, by: Criteria) -> Moment {
-        let watched = if self.doubted {
-            self.seen.max(by.answering)
-        } else {
+        let watched = if self.sighting == Sighting::Prompt {
             by.answering
+        } else {
+            self.seen.max(by.answering)
         };
         (watched + by.grace.beat_and_tolerance(self.duration_seconds)).max(self.seen)
     }
@@ -271,9 +306,10 @@ impl LeaseClock {
         -TOLERANCE <= offset && offset <= grace.beat_and_tolerance(self.duration_seconds)
     }
 
-    /// Known only from changes: one stamp alone may simply be old.
+    /// Known only from changes: one stamp alone may simply be old, and so may the first change.
     fn clocks_differ(&self, grace: Grace) -> bool {
-        self.changed && !self.clocks_agree(self.offset, grace)
+        !matches!(self.sighting, Sighting::First | Sighting::Ambiguous)
+            && !self.clocks_agree(self.offset, grace)
     }
 }
 

@@ -125,6 +125,70 @@ fn a_clock_that_differs_is_corrected_by_its_offset() {
 }
 
 #[test]
+fn a_single_change_seen_late_is_no_clock_that_is_behind() {
+    // D-69
+    let clock = shown(&[(0.0, -35.0), (20.0, 1.0)]);
+    assert_eq!(
+        (clock.skew(GRACE), clock.renewed(GRACE)),
+        (TimeDelta::zero(), at(1.0)),
+        "the clocks may agree, and the node be silent since"
+    );
+    assert_eq!(clock.state(criteria(at(30.9))), LeaseState::Valid);
+    assert_eq!(clock.state(criteria(at(31.0))), LeaseState::Expired);
+}
+
+#[test]
+fn a_single_change_seen_late_is_doubted_as_a_first_sight_is() {
+    let clock = shown(&[(0.0, -35.0), (40.0, 1.0)]);
+    assert_eq!(clock.state(criteria(at(50.9))), LeaseState::Undecided);
+    assert_eq!(clock.state(criteria(at(51.0))), LeaseState::Expired);
+}
+
+#[test]
+fn a_change_from_before_the_last_probe_shows_at_once_that_the_clocks_differ() {
+    let clock = shown(&[(0.0, -35.0), (20.0, -1.001)]);
+    assert_eq!(
+        (clock.skew(GRACE), clock.renewed(GRACE)),
+        (span(21.001), at(20.0))
+    );
+}
+
+#[test]
+fn the_change_after_a_single_one_tells_which_it_was() {
+    let late = [(0.0, -35.0), (20.0, 1.0)];
+    let behind = shown(&[late.as_slice(), &[(30.0, 11.0)]].concat());
+    assert_eq!(
+        (behind.skew(GRACE), behind.renewed(GRACE)),
+        (span(19.0), at(30.0))
+    );
+    let agrees = shown(&[late.as_slice(), &[(30.0, 28.0)]].concat());
+    assert_eq!(
+        (agrees.skew(GRACE), agrees.renewed(GRACE)),
+        (TimeDelta::zero(), at(28.0))
+    );
+    let silent_between = shown(&[late.as_slice(), &[(100.0, 85.0)]].concat());
+    assert_eq!(
+        (silent_between.skew(GRACE), silent_between.renewed(GRACE)),
+        (TimeDelta::zero(), at(85.0)),
+        "a second blip tells no more than the first"
+    );
+}
+
+#[test]
+fn no_drift_is_forgiven_beyond_ten_minutes_of_silence() {
+    // D-69
+    for silence in [600.0, 3600.0, 86_400.0] {
+        let back = 10.0 + silence;
+        let clock = shown(&[(0.0, -1.0), (10.0, 9.0), (back, back - 19.0)]);
+        assert_eq!(
+            (clock.skew(GRACE), clock.renewed(GRACE)),
+            (TimeDelta::zero(), at(back - 19.0)),
+            "{silence} s"
+        );
+    }
+}
+
+#[test]
 fn the_smallest_distance_ever_seen_is_the_offset() {
     let behind = 20.0;
     let clock = shown(&[

@@ -7,6 +7,7 @@
 
 mod attacked;
 mod begun_restore;
+mod blips;
 mod evidence;
 mod freshness;
 mod known;
@@ -209,6 +210,11 @@ impl Rig {
     /// The same, and all of them renew at once.
     fn renewed_at_once(&mut self) {
         self.renewed();
+        self.renewed_once();
+    }
+
+    /// All of them renew now, and are silent as before.
+    fn renewed_once(&mut self) {
         self.renewed_at = Some(seconds(self.now));
     }
 
