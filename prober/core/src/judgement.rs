@@ -47,6 +47,9 @@ pub struct Rules<'a> {
 #[serde(rename_all = "camelCase")]
 pub struct Finding {
     pub verdict: Verdict,
+    /// Whether it is a hold that would be "up" if leases were valid without proof (D-59).
+    #[serde(skip)]
+    pub holds_for_proof: bool,
     /// The moment that was judged: when the leases were asked for.
     #[serde(skip)]
     pub judged_at: Moment,
@@ -196,11 +199,19 @@ impl Judge {
         };
         let nodes_known = self.nodes.is_some();
         let tally = candidates.tally(by);
-        let verdict = self.verdict(tally, by, rules.fraction);
+        let verdict = self.verdict(tally, by, rules);
+        let unproven = Criteria {
+            renewed_after: None,
+            ..by
+        };
         let clocks = candidates.clocks();
         let is_expired = |clock: &LeaseClock| clock.state(by) == LeaseState::Expired;
         Finding {
             verdict,
+            holds_for_proof: verdict.aim().is_none()
+                && self
+                    .verdict(candidates.tally(unproven), unproven, rules)
+                    .is_up(),
             judged_at: now,
             grace,
             fraction: rules.fraction,
@@ -254,8 +265,8 @@ impl Judge {
     }
 
     /// What follows from the leases that count, but where it is unknown which do.
-    fn verdict(&self, tally: Tally, by: Criteria, fraction: f64) -> Verdict {
-        let proof_wanted = by.renewed_after.is_some();
+    fn verdict(&self, tally: Tally, by: Criteria, rules: &Rules<'_>) -> Verdict {
+        let (fraction, proof_wanted) = (rules.fraction, rules.renewed_after.is_some());
         if self.has_moved_away(by) {
             // What is held down comes back when enough of the nodes are seen to renew (D-59).
             let renewed = Tally::of(self.recently_renewed(by).map(|clock| clock.state(by)));

@@ -182,6 +182,9 @@ impl Shoot {
     ) -> Option<Moment> {
         let mut unchanged_since = self.permission.unchanged_since;
         if scaling.direction == Direction::Down {
+            if self.only_lacks_proof() {
+                return None;
+            }
             let lapses_at = waits_until(scaling, unchanged_since, cx);
             cx.wake_at(lapses_at);
             if lapses_at <= cx.now {
@@ -213,6 +216,15 @@ impl Shoot {
             None => {}
         }
         is_fresh
+    }
+
+    /// Whether all that keeps the last probe from saying "up" is the proof that a restore wants: a
+    /// scale-down takes no further step by that (D-73).
+    fn only_lacks_proof(&self) -> bool {
+        let holds = self
+            .finding()
+            .is_some_and(|finding| finding.holds_for_proof);
+        holds && !self.owner.stood_down
     }
 
     /// Whether a step waits for an answer since its turn (D-57): a restore for as long as it takes;

@@ -128,6 +128,55 @@ fn a_level_whose_time_comes_after_the_nodes_have_renewed_stays_up() {
     );
 }
 
+#[test]
+fn a_hold_for_want_of_proof_lets_no_further_level_go_down() {
+    // D-73
+    let mut rig = Rig::leader();
+    (rig.nodes, rig.machines) = (5, machines(5));
+    rig.pods_linger = true;
+    rig.spared = 2;
+    rig.silent(SILENT);
+    rig.run(131.0);
+    assert_eq!(rig.writes(), [(130.401, MCM, Some(0))]);
+    // Two of the three that were silent are back. The others' next renewals are 10 s apart.
+    rig.spared = 4;
+    rig.run(139.0);
+    assert_eq!(
+        (rig.verdict(), rig.writes().len()),
+        (Verdict::HoldUndecided, 1),
+        "kube-controller-manager's turn was 5 s after the first level's"
+    );
+    rig.run(150.0);
+    assert_eq!(rig.writes()[1..], [(140.401, MCM, Some(1))]);
+}
+
+#[test]
+fn a_hold_for_another_reason_lets_the_next_level_go_down() {
+    let machines_are_gone = |rig: &mut Rig| rig.machines = Arc::default();
+    let no_node_counts = |rig: &mut Rig| {
+        rig.excluded = Some(NodeCondition {
+            kind: "NetworkUnavailable",
+            status: "True",
+            reason: "NoRouteCreated",
+        });
+        rig.settings_changed();
+    };
+    for (hold, verdict) in [
+        (machines_are_gone as fn(&mut Rig), Verdict::HoldNoMachines),
+        (no_node_counts, Verdict::HoldUndecided),
+    ] {
+        let mut rig = Rig::leader().in_outage();
+        rig.pods_linger = true;
+        rig.run(131.0);
+        hold(&mut rig);
+        rig.run(136.0);
+        assert_eq!(
+            (rig.verdict(), &rig.writes()[1..]),
+            (verdict, &[(OUTAGE + 5.0, KCM, Some(0))][..])
+        );
+    }
+}
+
 /// kube-controller-manager's level opens at 134.5 s, with a probe under way that was asked for
 /// before.
 fn opening_during_a_probe() -> Rig {
