@@ -126,12 +126,6 @@ impl DependentRecord {
         self.since.is_none_or(|since| since < judged_at) || self.by.is_some() && self.by == scaling
     }
 
-    /// When the state that it is in was first observed here, unless a scaling of ours brought it
-    /// about.
-    pub(crate) fn changed_by_others_at(&self) -> Option<Moment> {
-        self.since.filter(|_| self.by.is_none())
-    }
-
     pub(crate) fn state(&self) -> &DependentState {
         &self.state
     }

@@ -26,6 +26,8 @@ pub(crate) struct Scaling {
     pub direction: Direction,
     /// None: no level waits for another.
     pub ordering_deadline: Option<Moment>,
+    /// Whether its begin was reported, as its end will be: this replica takes part in it.
+    pub reported: bool,
 }
 
 impl DependentRecord {

@@ -28,7 +28,7 @@ use self::markers::Markers;
 use self::owner::OwnerState;
 use self::permission::Permission;
 use self::probing::{ProbePhase, ProbeState, StartupJitter};
-use self::standby::{Standby, Verification};
+use self::standby::Verification;
 use self::verdicts::Verdicts;
 use self::writing::ScalingState;
 pub use super::dependent::DependentRecord;
@@ -40,7 +40,6 @@ use super::plan::Direction;
 use super::replicas::{DependentState, scale_up};
 use super::scaled;
 use super::schedule::Failures;
-use super::step::Stage;
 use super::verdict::{Scope, Verdict};
 use crate::config::{Config, Dependent, DependentId, ResourceRef};
 use crate::lifecycle::ShootSettings;
@@ -60,7 +59,7 @@ pub struct Shoot {
     markers: Markers,
     permission: Permission,
     owner: OwnerState,
-    standby: Standby,
+    verification: Verification,
     scaling: ScalingState,
     /// When something happens by itself, probes apart.
     wake: Option<Moment>,
@@ -123,7 +122,7 @@ impl Shoot {
             markers: Markers::default(),
             permission: Permission::default(),
             owner: OwnerState::default(),
-            standby: Standby::default(),
+            verification: Verification::default(),
             scaling: ScalingState::default(),
             wake: None,
         };
@@ -149,7 +148,6 @@ impl Shoot {
             self.settings.clone_from(env.settings);
             self.probing.next = now;
         }
-        self.update_leader_grace(&cx);
         self.act(&mut cx);
         self.probe_if_due(&mut cx);
         self.wake = cx.wake;
@@ -213,19 +211,14 @@ impl Shoot {
         true
     }
 
-    /// Applies how the dependents are. A marker that appears while a write of this replica is
-    /// under way is most likely its own: a watch may be faster than an answer.
+    /// Applies how the dependents are.
     fn observe(&mut self, env: &Environment<'_>, now: Moment) {
         if let Some(paused) = env.paused {
             self.permission.was_paused = paused;
         }
         for (known, state) in self.dependents.iter_mut().zip(&env.dependents) {
-            if !known.observe(state.clone(), now) {
-                continue;
-            }
-            self.markers.renewed_after = self.probing.completed;
-            if !matches!(known.step.stage, Stage::Writing(..)) {
-                self.markers.by_others = Some(now);
+            if known.observe(state.clone(), now) {
+                self.markers.appeared(self.probing.completed, now);
             }
         }
     }
@@ -270,7 +263,7 @@ impl Shoot {
 
     fn adopt(&mut self, finding: Finding, cx: &mut Context<'_>) {
         if self.verdicts.adopt(finding, cx.now) {
-            self.standby.verification = Verification::None;
+            self.verification = Verification::None;
             for known in self.dependents.iter_mut() {
                 known.written_as_standby = None;
             }
@@ -336,8 +329,10 @@ impl Shoot {
         self.dependents.iter()
     }
 
+    /// The direction of the scaling that this replica takes part in.
     pub fn scaling(&self) -> Option<Direction> {
-        Some(self.scaling.current?.direction)
+        let scaling = self.scaling.current.filter(|scaling| scaling.reported)?;
+        Some(scaling.direction)
     }
 
     pub fn intended(&self) -> &[Intended] {

@@ -38,6 +38,14 @@ impl Shoot {
             std::mem::replace(&mut self.permission.led, env.leads) != env.leads;
         if gained_or_lost_lead || changed {
             self.permission.unchanged_since = cx.now;
+            // A scaling that this replica only followed begins again, on a probe since.
+            if self
+                .scaling
+                .current
+                .is_some_and(|scaling| !scaling.reported)
+            {
+                self.abandon(cx);
+            }
         }
         if gained_or_lost_lead && self.verdict().is_some() {
             // Who leads probes sooner (D-53); a first probe, and one after a failure, keeps its
@@ -110,7 +118,7 @@ impl Shoot {
             // A check of the owner record comes before what follows from it.
             _ if self.owner.stood_down => Moment::START,
             since if cx.env.leads => since,
-            since => since.max(self.standbys_turn(direction, cx)?),
+            since => since.max(self.standbys_turn(direction, cx.env)?),
         };
         Some(
             allowed
@@ -192,28 +200,23 @@ impl Shoot {
             }
         }
         let judged_at = self.evidence_since(unchanged_since, scaling.direction, cx)?;
-        let rests = self.is_fresh_for(id, judged_at, scaling.direction, Some(scaling.id), cx)
+        let rests = self.has_its_turn(scaling, id, judged_at, cx)
+            && self.is_fresh_for(id, judged_at, Some(scaling.id), cx)
             && !self.awaits_answer(scaling, id, judged_at, cx);
         rests.then_some(judged_at)
     }
 
-    /// Whether a probe is newer than a dependent's state, and than the leader's time with it; if
-    /// not, a later one is requested when that may be.
+    /// Whether a probe is newer than a dependent's state; if not, a later one is requested.
     pub(super) fn is_fresh_for(
         &self,
         id: DependentId,
         judged_at: Moment,
-        direction: Direction,
         scaling: Option<u64>,
         cx: &mut Context<'_>,
     ) -> bool {
-        let turn = self.standbys_turn_with(id, direction, cx.env);
-        let is_fresh = self.dependents[id].is_older_than_probe(judged_at, scaling)
-            && turn.is_none_or(|from| from <= judged_at);
-        match turn.filter(|&from| from > cx.now) {
-            Some(from) => cx.wake_at(from),
-            None if !is_fresh => cx.request_reprobe(Some(id)),
-            None => {}
+        let is_fresh = self.dependents[id].is_older_than_probe(judged_at, scaling);
+        if !is_fresh {
+            cx.request_reprobe(Some(id));
         }
         is_fresh
     }

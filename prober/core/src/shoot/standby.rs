@@ -9,24 +9,21 @@ use super::{Action, Context, Direction, Environment, Shoot, Verdict, Verified};
 use crate::config::DependentId;
 use crate::lease::GraceShare;
 use crate::moment::Moment;
-use crate::owner::Ownership;
 use crate::replicas::PlannedWrite;
+use crate::scaling::Scaling;
 use crate::span;
 
-/// How long the leader has for its write once it may protect, or after a change that others make in
-/// mid-outage.
+/// How long the leader has for each step of a scale-down.
 const PATIENCE: GraceShare = GraceShare {
     basis_points: 375,
     at_most: TimeDelta::milliseconds(1500),
 };
-/// A marker that others set shows that the leader is at work if it was first seen so shortly before
-/// the verdict, or since.
-const AT_WORK: TimeDelta = TimeDelta::seconds(5);
-/// Then a standby waits until so long after the ordering deadline.
-const BEHIND_DEADLINE: GraceShare = GraceShare {
-    basis_points: 250,
-    at_most: TimeDelta::seconds(1),
-};
+/// The longest wait for a probe since then. A slow API server must not cost the last seconds before
+/// nodes are marked Unknown.
+const AWAITS_PROBE: TimeDelta = TimeDelta::seconds(2);
+/// How long a standby may write by a probe after its answer: by older ones healthy shoots were taken
+/// down in simulated lives.
+const LASTS: TimeDelta = TimeDelta::seconds(5);
 /// What is held down is restored after so much time, and so many probes, that all said "up".
 const RESTORES_AFTER: TimeDelta = TimeDelta::seconds(60);
 const RESTORES_AFTER_PROBES: u32 = 3;
@@ -34,14 +31,6 @@ const RESTORES_AFTER_PROBES: u32 = 3;
 const AGAIN_AFTER: TimeDelta = TimeDelta::seconds(10);
 /// What could not be read is read again after this time.
 const VERIFIED_AGAIN_AFTER: TimeDelta = TimeDelta::seconds(1);
-
-#[derive(Clone, Copy, Debug, Default, Hash)]
-pub(super) struct Standby {
-    /// Since when a leader that judges alike would protect: in an outage, with no pause, and
-    /// initialDelay over.
-    pub leader_may_protect_since: Option<Moment>,
-    pub verification: Verification,
-}
 
 /// Whether the seed's API server itself has shown, in this outage, that the shoot is to be
 /// protected.
@@ -55,77 +44,77 @@ pub(super) enum Verification {
     Refused(Moment),
 }
 
-/// The end of the time that a leader has: earlier if it stops renewing its Lease before (D-61).
-fn unless_silent(end: Moment, env: &Environment<'_>) -> Moment {
-    env.leader_silent_from.map_or(end, |silent| silent.min(end))
-}
-
 impl Shoot {
-    /// Since when, or from when on, it is a standby's turn; none while that is not known.
+    /// Since when, or from when on, a standby may write; none while that is not known. In a
+    /// scale-down each step has a turn of its own besides.
     pub(super) fn standbys_turn(
-        &mut self,
-        direction: Direction,
-        cx: &mut Context<'_>,
-    ) -> Option<Moment> {
-        if !cx.env.options.standby_protects.value {
-            return None;
-        }
-        match direction {
-            Direction::Up => self.restores_from(cx.env),
-            // The patience is used: what is known of the seed is read again meanwhile.
-            Direction::Down => {
-                let from = self.leader_had_its_time_from(cx.env)?;
-                let verifies_from = from - self.share(PATIENCE);
-                cx.wake_at(verifies_from);
-                (verifies_from <= cx.now && self.is_verified(cx)).then_some(from)
-            }
-        }
-    }
-
-    /// Notes since when, or from when on, a leader that judges alike would protect.
-    pub(super) fn update_leader_grace(&mut self, cx: &Context<'_>) {
-        let env = cx.env;
-        let owns = matches!(env.owner, None | Some(Ownership::Ours));
-        let may = self.verdicts.is_down() && env.is_ours && owns && env.paused == Some(false);
-        let before = self.standby.leader_may_protect_since;
-        let since = may.then(|| before.unwrap_or(cx.now));
-        self.standby.leader_may_protect_since =
-            since.max(since.and(self.writes_from(Direction::Down, env)));
-    }
-
-    fn leader_had_its_time_from(&self, env: &Environment<'_>) -> Option<Moment> {
-        let (down, may) = self
-            .verdicts
-            .down
-            .zip(self.standby.leader_may_protect_since)?;
-        let at_work = self
-            .markers
-            .by_others
-            .is_some_and(|seen| seen >= down.at - AT_WORK);
-        let behind = down
-            .ordering_deadline
-            .filter(|_| at_work)
-            .map(|deadline| deadline + self.share(BEHIND_DEADLINE));
-        let end = Some(may + self.share(PATIENCE)).max(behind)?;
-        Some(unless_silent(end, env))
-    }
-
-    /// From when on a standby may write what others have changed in mid-outage: the leader has its
-    /// time with it first.
-    pub(super) fn standbys_turn_with(
         &self,
-        id: DependentId,
         direction: Direction,
         env: &Environment<'_>,
     ) -> Option<Moment> {
-        if env.leads || direction == Direction::Up {
+        if !env.options.standby_protects.value {
             return None;
         }
-        let may = self.standby.leader_may_protect_since?;
-        let changed = self.dependents[id]
-            .changed_by_others_at()
-            .filter(|&changed| changed > may)?;
-        Some(unless_silent(changed + self.share(PATIENCE), env))
+        match direction {
+            Direction::Up => self.restores_from(env),
+            Direction::Down => Some(Moment::START),
+        }
+    }
+
+    /// Whether a step of a scale-down is this replica's to take by the last probe. A leader's are; a
+    /// standby's are once the leader has had its time, in which the seed is read again, and a probe
+    /// was sent since or, if none is answered soon, at least answered recently. If not, a later one
+    /// is requested.
+    pub(super) fn has_its_turn(
+        &mut self,
+        scaling: Scaling,
+        id: DependentId,
+        judged_at: Moment,
+        cx: &mut Context<'_>,
+    ) -> bool {
+        if cx.env.leads || scaling.direction == Direction::Up {
+            return true;
+        }
+        let is_verified = self.is_verified(cx);
+        let from = self.steps_from(id, cx.env);
+        cx.wake_at(from);
+        if from > cx.now {
+            return false;
+        }
+        let was_sent_since = judged_at >= from;
+        let is_recent = cx.now <= self.probing.completed + LASTS;
+        let waits_until = from + AWAITS_PROBE;
+        if !was_sent_since || !is_recent {
+            self.probing.soon(from.max(cx.now - LASTS), cx.now);
+            cx.wake_at(waits_until);
+        }
+        is_verified && is_recent && (was_sent_since || waits_until <= cx.now)
+    }
+
+    /// From when on a standby may take a step of a scale-down: the leader, whose step it is at the
+    /// same moment, has its time first, unless it stops renewing its Lease before (D-61) or has let
+    /// an earlier step go by. What was raised again is left alone for a while besides.
+    fn steps_from(&self, id: DependentId, env: &Environment<'_>) -> Moment {
+        let dependent = &self.dependents[id];
+        let again = dependent.written_as_standby.map(|last| last + AGAIN_AFTER);
+        let end = if self.stands_in() {
+            Moment::START
+        } else {
+            let end = dependent.step.began + self.share(PATIENCE);
+            env.leader_silent_from.map_or(end, |silent| silent.min(end))
+        };
+        again.map_or(end, |again| again.max(end))
+    }
+
+    /// Whether this replica has taken a step of the scaling under way.
+    fn stands_in(&self) -> bool {
+        self.dependents.iter().any(|known| known.step.written)
+    }
+
+    /// Whether this replica takes part in the scaling under way: a standby, in one that takes down,
+    /// only once the leader has let a step go by.
+    pub(super) fn takes_part(&self, direction: Direction, env: &Environment<'_>) -> bool {
+        env.leads || direction == Direction::Up || self.stands_in()
     }
 
     fn share(&self, share: GraceShare) -> TimeDelta {
@@ -138,17 +127,16 @@ impl Shoot {
     fn restores_from(&self, env: &Environment<'_>) -> Option<Moment> {
         let UpSince { at, probes } = self.verdicts.up?;
         let lasting = RESTORES_AFTER + span(env.options.scale_up_stabilization.value);
-        (probes >= RESTORES_AFTER_PROBES)
-            .then(|| self.markers.by_others.map_or(at, |seen| seen.max(at)) + lasting)
+        (probes >= RESTORES_AFTER_PROBES).then(|| self.markers.seen.max(at) + lasting)
     }
 
     fn is_verified(&mut self, cx: &mut Context<'_>) -> bool {
-        match self.standby.verification {
+        match self.verification {
             Verification::Confirmed => return true,
             Verification::Requested => {}
             Verification::Refused(again) if again > cx.now => cx.wake_at(again),
             Verification::None | Verification::Refused(_) => {
-                self.standby.verification = Verification::Requested;
+                self.verification = Verification::Requested;
                 cx.actions.push(Action::Verify);
             }
         }
@@ -156,11 +144,10 @@ impl Shoot {
     }
 
     pub(super) fn on_verified(&mut self, verified: Option<Verified>, cx: &mut Context<'_>) {
-        if self.standby.verification != Verification::Requested {
+        if self.verification != Verification::Requested {
             return;
         }
-        self.standby.verification = if verified.is_some_and(|verified| self.confirms(verified, cx))
-        {
+        self.verification = if verified.is_some_and(|verified| self.confirms(verified, cx)) {
             Verification::Confirmed
         } else {
             Verification::Refused(cx.now + VERIFIED_AGAIN_AFTER)

@@ -15,19 +15,13 @@ pub(super) struct Verdicts {
     /// Which verdict was the last that was no hold.
     pub direction: Option<Direction>,
     /// When the verdict last turned to "down".
-    pub down: Option<DownSince>,
+    pub down: Option<Moment>,
 }
 
 #[derive(Clone, Copy, Debug, Hash)]
 pub(super) struct UpSince {
     pub at: Moment,
     pub probes: u32,
-}
-
-#[derive(Clone, Copy, Debug, Hash)]
-pub(super) struct DownSince {
-    pub at: Moment,
-    pub ordering_deadline: Option<Moment>,
 }
 
 impl Verdicts {
@@ -56,10 +50,7 @@ impl Verdicts {
         let turns = direction.is_some() && direction != self.direction;
         if turns {
             self.direction = direction;
-            self.down = (direction == Some(Direction::Down)).then_some(DownSince {
-                at: now,
-                ordering_deadline: finding.ordering_deadline,
-            });
+            self.down = (direction == Some(Direction::Down)).then_some(now);
         }
         self.last = Some(Arc::new(finding));
         turns

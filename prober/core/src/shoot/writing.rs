@@ -75,7 +75,9 @@ impl Shoot {
             }
         }
         self.end_scaling();
-        cx.report(Report::Abandoned(scaling.direction));
+        if scaling.reported {
+            cx.report(Report::Abandoned(scaling.direction));
+        }
     }
 
     fn end_scaling(&mut self) {
@@ -108,7 +110,7 @@ impl Shoot {
         };
         let rests = due
             .into_iter()
-            .any(|id| self.is_fresh_for(id, judged_at, direction, None, cx));
+            .any(|id| self.is_fresh_for(id, judged_at, None, cx));
         // What a scaling could not do, the next one tries after a later probe; for all else one is
         // requested.
         if let Some(ended) = self.scaling.ended.filter(|ended| ended.at >= judged_at) {
@@ -123,9 +125,9 @@ impl Shoot {
                 id: self.scaling.begun,
                 direction,
                 ordering_deadline: self.ordering_deadline(cx.now),
+                reported: false,
             });
             self.scaling.levels = Levels::new(direction, &self.config, cx.now);
-            cx.report(Report::Begun(direction));
         }
     }
 
@@ -200,10 +202,13 @@ impl Shoot {
             return false;
         };
         let direction = scaling.direction;
+        if self.takes_part(direction, cx.env) {
+            self.report_begun(cx);
+        }
         let only_just_down = self
             .verdicts
             .down
-            .is_some_and(|down| cx.now < down.at + CLOSE_PROBES);
+            .is_some_and(|down| cx.now < down + CLOSE_PROBES);
         if direction == Direction::Down && only_just_down {
             self.probing.again_soon(cx.now);
         }
@@ -223,11 +228,29 @@ impl Shoot {
             }
             return false;
         }
-        self.finish(direction, cx);
+        self.finish(cx);
         true
     }
 
-    fn finish(&mut self, direction: Direction, cx: &mut Context<'_>) {
+    /// Reports that a scaling has begun, once this replica takes part in it: most that a standby
+    /// follows step by step are all the leader's.
+    fn report_begun(&mut self, cx: &mut Context<'_>) {
+        if let Some(scaling) = &mut self.scaling.current
+            && !std::mem::replace(&mut scaling.reported, true)
+        {
+            cx.report(Report::Begun(scaling.direction));
+        }
+    }
+
+    fn finish(&mut self, cx: &mut Context<'_>) {
+        let Some(Scaling {
+            direction,
+            reported,
+            ..
+        }) = self.scaling.current
+        else {
+            return;
+        };
         let count = |wanted: fn(&Step) -> bool| {
             let steps = self.dependents.iter().map(|dependent| &dependent.step);
             steps.filter(|step| wanted(step)).count()
@@ -235,7 +258,9 @@ impl Shoot {
         let written = count(|step| step.written);
         let failed = count(|step| step.stage == Stage::Failed);
         self.end_scaling();
-        cx.report(Report::Ended(direction, written, failed));
+        if reported {
+            cx.report(Report::Ended(direction, written, failed));
+        }
         self.scaling.ended = Some(Ended {
             at: cx.now,
             in_full: failed == 0,
@@ -264,6 +289,10 @@ impl Shoot {
         let change = match self.decide(id, direction, cx) {
             Ok(Some(change)) => change,
             Ok(None) => return self.settle(id, direction, cx),
+            // The leader says so, as long as it acts.
+            Err(_) if !self.takes_part(direction, cx.env) => {
+                return self.settle(id, direction, cx);
+            }
             Err(reason) => return self.try_again(id, direction, Refusal::Other, reason, cx),
         };
         let delay = span(direction.info(self.config.dependent(id)).initial_delay);
@@ -378,10 +407,6 @@ impl Shoot {
             }
             Err(refusal) => {
                 let conflict = refusal == Refusal::Conflict;
-                if conflict && dependent.is_held_down() && !change.base.marks.held_down {
-                    // So the marker that was seen while the write was under way is of others.
-                    self.markers.set_by_others(self.probing.completed, cx.now);
-                }
                 dependent.step.retry.failed(change, refusal);
                 self.try_again(id, direction, refusal, Reason::Refused, cx);
                 let step = &mut self.dependents[id].step;
@@ -412,7 +437,7 @@ impl Shoot {
         if state == DependentState::Absent {
             dependent.is_gone(dependent.observed().cloned(), cx.now);
         } else if dependent.read(state, cx.now) {
-            self.markers.set_by_others(self.probing.completed, cx.now);
+            self.markers.appeared(self.probing.completed, cx.now);
         }
         dependent.step.stage = Stage::Due(cx.now);
     }
@@ -430,6 +455,8 @@ impl Shoot {
         let waits = direction == Direction::Up && change.write.replicas.is_some();
         dependent.step.stage = Stage::Done(waits.then_some(cx.now));
         dependent.step.written = true;
+        self.report_begun(cx);
+        let dependent = &mut self.dependents[id];
         let holds_down = change.write.marks.held_down;
         let without_lead = !cx.env.leads;
         if without_lead {
@@ -444,7 +471,8 @@ impl Shoot {
             change,
         });
         if holds_down {
-            self.markers.set_by_us(self.probing.completed, cx.now);
+            self.markers.appeared(self.probing.completed, cx.now);
+            self.markers.by_us = cx.now;
             self.probing.again_soon(cx.now);
         }
     }

@@ -91,7 +91,7 @@ fn what_others_raise_after_a_standbys_last_write_is_back_at_0_within_seconds() {
     rig.run(150.0);
     assert_eq!(
         rig.writes().last(),
-        Some(&(142.0, MCM, Some(0))),
+        Some(&(142.0 + PATIENCE, MCM, Some(0))),
         "{:?}",
         rig.writes()
     );
@@ -104,7 +104,10 @@ fn a_standby_keeps_the_order_of_the_levels() {
     rig.run(150.0);
     assert_eq!(
         rig.writes(),
-        [(131.601, MCM, Some(0)), (136.601, KCM, Some(0))]
+        [
+            (OUTAGE + PATIENCE, MCM, Some(0)),
+            (OUTAGE + 5.0, KCM, Some(0))
+        ]
     );
 }
 
@@ -190,79 +193,101 @@ fn each_outage_is_verified_for_itself() {
     assert_eq!(rig.when(&Action::Verify, 0.0), [OUTAGE, OUTAGE + 200.0]);
 }
 
-/// A standby whose leader takes machine-controller-manager down at this moment. Before its own
-/// verdict it does not restore that.
-fn beside_a_leader(acts: f64) -> Rig {
-    let mut env = OwnedEnvironment {
-        leads: false,
-        ..two()
-    };
-    env.options.scale_up_stabilization.value = Duration::from_secs(100);
-    let mut rig = Rig::with(env).in_outage();
-    rig.run(acts);
-    rig.others(MCM, |observed| *observed = held("1"));
-    rig.run(150.0);
-    rig
-}
-
 #[test]
-fn a_standby_that_sees_the_leader_at_work_waits_until_just_after_the_ordering_deadline() {
-    for seen in [126.0, 129.0, OUTAGE + 0.5] {
-        assert_eq!(
-            beside_a_leader(seen).writes(),
-            [(DEADLINE + 1.0, KCM, Some(0))],
-            "a marker was first seen at {seen} s"
-        );
-    }
-}
-
-#[test]
-fn a_marker_that_is_older_than_the_verdict_by_more_than_5_s_says_nothing_of_the_leader() {
-    assert_eq!(
-        beside_a_leader(124.0).writes(),
-        [(OUTAGE + PATIENCE, KCM, Some(0))]
-    );
-}
-
-#[test]
-fn a_standby_does_not_take_its_own_marker_for_the_leaders() {
+fn a_standby_leaves_each_level_to_the_leader_first() {
     let mut rig = Rig::standby().in_outage();
-    rig.holds_writes = true;
-    rig.run(132.0);
-    let order = rig.orders()[0].clone();
-    // The watch is faster than the answer.
-    rig.others(MCM, |observed| {
-        *observed = Observed {
-            ready: 0,
-            ..order.change.after(String::new())
-        }
-    });
-    let after = Arc::new(rig.seen(MCM));
-    rig.input(Input::Written(MCM, Ok(after)));
-    rig.run(134.0);
-    assert_eq!(
-        rig.writes(),
-        [(131.601, MCM, Some(0)), (132.0, KCM, Some(0))]
-    );
-}
-
-#[test]
-fn a_conflict_with_a_marker_of_others_shows_the_leader_at_work() {
-    let mut rig = Rig::standby().in_outage();
-    rig.holds_writes = true;
-    rig.run(132.0);
+    rig.run(OUTAGE + 0.5);
     rig.others(MCM, |observed| {
         *observed = Observed {
             ready: 1,
             ..held("1")
         }
     });
+    rig.run(133.0);
+    rig.others(MCM, |observed| observed.ready = 0);
+    rig.run(133.0 + PATIENCE - 0.01);
+    assert_eq!(rig.writes(), []);
+    rig.run(150.0);
+    assert_eq!(rig.writes(), [(133.0 + PATIENCE, KCM, Some(0))]);
+}
+
+#[test]
+fn a_standby_has_taken_no_step_that_the_leader_took_first() {
+    let mut rig = Rig::standby().in_outage();
+    rig.holds_writes = true;
+    rig.run(132.0);
+    rig.others(MCM, |observed| *observed = held("1"));
     rig.input(Input::Written(MCM, Err(Refusal::Conflict)));
     rig.run(150.0);
     assert_eq!(
         rig.writes(),
-        [(131.601, MCM, Some(0)), (DEADLINE + 1.0, KCM, Some(0))]
+        [
+            (OUTAGE + PATIENCE, MCM, Some(0)),
+            (132.0 + PATIENCE, KCM, Some(0))
+        ]
     );
+}
+
+/// How a scaling was reported.
+fn flows(rig: &Rig) -> Vec<Report> {
+    let flow = |action: &Action| match action {
+        Action::Report(
+            report @ (Report::Begun(_)
+            | Report::Ended(..)
+            | Report::Abandoned(_)
+            | Report::NotScaled(..)),
+        ) => Some(report.clone()),
+        _ => None,
+    };
+    rig.said(flow)
+        .into_iter()
+        .map(|(_, report)| report)
+        .collect()
+}
+
+#[test]
+fn a_standby_reports_no_scaling_that_is_all_the_leaders() {
+    let mut env = OwnedEnvironment {
+        leads: false,
+        ..two()
+    };
+    env.dependents[KCM.0] = DependentState::Absent;
+    let mut rig = Rig::with(env).in_outage();
+    rig.run(OUTAGE + 0.5);
+    assert_eq!(rig.shoot.scaling(), None);
+    rig.others(MCM, |observed| *observed = held("1"));
+    rig.run(150.0);
+    assert_eq!((flows(&rig), rig.writes()), (vec![], vec![]));
+}
+
+#[test]
+fn a_standby_that_stands_in_reports_all_of_the_scaling() {
+    let mut env = OwnedEnvironment {
+        leads: false,
+        ..two()
+    };
+    env.dependents[KCM.0] = DependentState::Absent;
+    let mut rig = Rig::with(env).in_outage();
+    rig.run(150.0);
+    assert_eq!(
+        flows(&rig),
+        [
+            Report::Begun(Direction::Down),
+            Report::NotScaled(KCM, Direction::Down, Reason::Missing),
+            Report::Ended(Direction::Down, 1, 1)
+        ]
+    );
+}
+
+#[test]
+fn a_standby_does_not_bring_back_at_once_what_a_leader_with_another_verdict_took_down() {
+    let mut rig = Rig::standby();
+    rig.run(100.0);
+    rig.others(MCM, |observed| *observed = held("1"));
+    rig.run(159.9);
+    assert_eq!((rig.verdict(), rig.writes()), (Verdict::ScaleUp, vec![]));
+    rig.run(200.0);
+    assert_eq!(rig.writes()[0].1, MCM);
 }
 
 #[test]

@@ -17,11 +17,11 @@ impl Hash for Shoot {
             markers,
             permission,
             owner,
-            standby,
+            verification,
             scaling,
             wake,
         } = self;
-        (dependents, markers, permission, owner, standby, wake).hash(state);
+        (dependents, markers, permission, owner, verification, wake).hash(state);
         let ProbeState {
             phase,
             next,

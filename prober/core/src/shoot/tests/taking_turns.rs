@@ -100,6 +100,23 @@ fn what_is_raised_with_its_marker_a_standby_takes_down_again_at_most_once_in_10_
 }
 
 #[test]
+fn what_was_raised_with_its_marker_stays_up_if_nodes_renew_before_a_standby_may_write_again() {
+    let mut rig = Rig::standby().in_outage();
+    rig.env.leader_silent_from = Some(at(0.0));
+    rig.run(136.0);
+    let before = rig.writes().len();
+    rig.others(MCM, |observed| observed.replicas = 1);
+    rig.run(139.0);
+    rig.renewed_at_once();
+    rig.run(OUTAGE + 10.1);
+    assert_eq!(
+        (rig.verdict(), rig.probes(139.1).len()),
+        (Verdict::ScaleUp, 1)
+    );
+    assert_eq!(rig.writes().len(), before);
+}
+
+#[test]
 fn what_others_raise_in_mid_outage_is_the_leaders_first() {
     let mut rig = Rig::standby().in_outage();
     rig.run(140.0);
