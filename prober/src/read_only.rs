@@ -153,7 +153,7 @@ impl ReadOnlyProber {
         let cluster = self.cluster(namespace);
         let settings =
             cluster.map_or_else(ShootSettings::default, |cluster| cluster.settings.clone());
-        let grace = settings.grace(&self.config);
+        let grace = settings.grace(&self.config).for_kubelets();
         (grace.longest_doubt() + grace.recovery_gap())
             .to_std()
             .unwrap_or_default()

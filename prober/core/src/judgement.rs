@@ -120,9 +120,10 @@ impl Judge {
         leases: impl IntoIterator<Item = LeaseRecord<'a>>,
         grace: Grace,
     ) {
+        let by = self.leases.grace(grace);
         if self
             .last
-            .is_none_or(|last| self.may_have_been_away(times.sent - last.received, grace))
+            .is_none_or(|last| self.may_have_been_away(times.sent - last.received, by))
         {
             self.answering = times.sent;
         }
@@ -134,7 +135,7 @@ impl Judge {
     /// Whether kubelets may not have been able to renew between two complete probes that are this
     /// far apart.
     fn may_have_been_away(&self, gap: TimeDelta, grace: Grace) -> bool {
-        gap > grace.period() / 2 || self.unanswered && gap > grace.longest_silence()
+        gap > grace.longest_break() || self.unanswered && gap > grace.longest_silence()
     }
 
     /// Notes a probe that as a whole got no answer.
@@ -293,7 +294,7 @@ impl Judge {
             now: self.judged_at(),
             answering: self.answering,
             renewed_after: rules.renewed_after,
-            grace: rules.grace,
+            grace: self.leases.grace(rules.grace),
         }
     }
 

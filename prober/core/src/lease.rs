@@ -49,28 +49,72 @@ pub struct GraceShare {
 
 /// The shoot's `nodeMonitorGracePeriod` and what follows from it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Grace(TimeDelta);
+pub struct Grace {
+    period: TimeDelta,
+    /// The interval of renewals of which two take longer than the period: then leases are judged by
+    /// it, since else healthy ones would expire again and again (D-79).
+    slow_beat: Option<TimeDelta>,
+}
 
 impl Grace {
     /// After `period` without a renewal kube-controller-manager marks the node Unknown.
     pub const fn new(period: TimeDelta) -> Self {
-        Self(period)
+        Self {
+            period,
+            slow_beat: None,
+        }
+    }
+
+    /// The same for leases that are renewed at this interval.
+    fn for_beat(self, beat: TimeDelta) -> Self {
+        Self {
+            slow_beat: (beat * 2 > self.period).then_some(beat),
+            ..self
+        }
+    }
+
+    /// The same for kubelets with default settings.
+    pub fn for_kubelets(self) -> Self {
+        self.for_beat(DEFAULT_BEAT)
     }
 
     pub const fn period(self) -> TimeDelta {
-        self.0
+        self.period
+    }
+
+    /// True if leases are judged by their renewals, so that protection comes later than three
+    /// quarters of the period.
+    pub const fn is_too_short(self) -> bool {
+        self.slow_beat.is_some()
     }
 
     /// When a lease counts as expired: 0.75 of the period (rule 47), to be earlier than
-    /// kube-controller-manager.
+    /// kube-controller-manager, and no earlier than one and a half intervals of its renewals
+    /// (D-79).
     pub fn threshold(self) -> TimeDelta {
-        self.0 / 4 * 3
+        self.slow_beat
+            .map_or(self.period / 4 * 3, |beat| beat * 3 / 2)
+    }
+
+    fn longest_beat(self) -> TimeDelta {
+        self.slow_beat.unwrap_or(self.period / 4)
+    }
+
+    fn usual_beat(self) -> TimeDelta {
+        self.slow_beat
+            .unwrap_or_else(|| DEFAULT_BEAT.min(self.longest_beat()))
     }
 
     /// For how long a stamp can be doubted at most, and silence be the API server's own: a beat, of
     /// which a quarter of the period is the longest, and the tolerance.
     pub fn longest_doubt(self) -> TimeDelta {
-        self.0 / 4 + TOLERANCE
+        self.longest_beat() + TOLERANCE
+    }
+
+    /// How far apart two complete probes may be so that kubelets renewed between them if they
+    /// could (D-54): half of the period.
+    pub(crate) fn longest_break(self) -> TimeDelta {
+        self.threshold() / 3 * 2
     }
 
     /// How far apart probes may be so that doubt never delays a verdict: a renewal that is seen
@@ -89,35 +133,44 @@ impl Grace {
     /// of all leases cannot be the API server's own (D-54): what is left of the threshold after the
     /// time in which kubelets renew, 0.7 of a beat beyond a whole one.
     pub(crate) fn longest_silence(self) -> TimeDelta {
-        self.threshold() - self.beat(None) * 17 / 10 - TOLERANCE
+        self.threshold() - self.usual_beat() * 17 / 10 - TOLERANCE
     }
 
     /// While anything is held down, probes are at most so far apart (D-53).
     pub fn recovery_gap(self) -> TimeDelta {
-        self.beat(None) / 2
+        self.usual_beat() / 2
     }
 
     pub fn share(self, share: GraceShare) -> TimeDelta {
-        share.at_most.min(self.0 / 10_000 * share.basis_points)
+        share.at_most.min(self.period / 10_000 * share.basis_points)
     }
 
-    /// The interval of a kubelet's renewals: a quarter of the lease's own duration, at most a
-    /// quarter of the grace.
-    pub fn beat(self, lease_duration_seconds: Option<i32>) -> TimeDelta {
-        let own = match lease_duration_seconds {
-            Some(seconds) if seconds > 0 => TimeDelta::milliseconds(i64::from(seconds) * 250),
-            _ => DEFAULT_BEAT,
-        };
-        own.min(self.0 / 4)
+    /// The interval of a kubelet's renewals, as far as the clock of a lease goes by it: at most a
+    /// quarter of the grace, unless that is too short.
+    fn beat(self, lease_duration_seconds: Option<i32>) -> TimeDelta {
+        let beat = beat(lease_duration_seconds);
+        beat.min(self.for_beat(beat).longest_beat())
+    }
+}
+
+/// The interval at which a kubelet renews: a quarter of the lease's own duration, whatever else is
+/// seen. A shorter interval that is seen only means that the kubelet was restarted.
+fn beat(lease_duration_seconds: Option<i32>) -> TimeDelta {
+    match lease_duration_seconds {
+        Some(seconds) if seconds > 0 => TimeDelta::milliseconds(i64::from(seconds) * 250),
+        _ => DEFAULT_BEAT,
     }
 }
 
 /// When a lease counts as expired, and when its node is marked Unknown.
 impl Serialize for Grace {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut shown = serializer.serialize_struct("Grace", 2)?;
+        let mut shown = serializer.serialize_struct("Grace", 3)?;
         shown.serialize_field("expiredAfterSeconds", &in_seconds(self.threshold()))?;
         shown.serialize_field("givenUpAfterSeconds", &in_seconds(self.period()))?;
+        if self.is_too_short() {
+            shown.serialize_field("graceTooShort", &true)?;
+        }
         shown.end()
     }
 }
@@ -266,7 +319,7 @@ impl LeaseClock {
     }
 
     pub fn state(&self, by: Criteria) -> LeaseState {
-        if self.renewed(by.grace) + by.grace.threshold() > by.now {
+        if self.renewed(by.grace) + self.threshold(by.grace) > by.now {
             let proven = by
                 .renewed_after
                 .is_none_or(|probe| self.sighting != Sighting::First && self.seen > probe);
@@ -284,12 +337,20 @@ impl LeaseClock {
 
     /// The earliest moment at which this lease counts as expired unless it is renewed.
     pub(crate) fn expires(&self, by: Criteria) -> Moment {
-        (self.renewed(by.grace) + by.grace.threshold()).max(self.certain_from(by))
+        (self.renewed(by.grace) + self.threshold(by.grace)).max(self.certain_from(by))
     }
 
     /// Whether it is certain that the lease has not been renewed for `span`.
     pub(crate) fn is_silent_for(&self, span: TimeDelta, by: Criteria) -> bool {
         self.renewed(by.grace) + span <= by.now && self.certain_from(by) <= by.now
+    }
+
+    fn beat(&self) -> TimeDelta {
+        beat(self.duration_seconds)
+    }
+
+    fn threshold(&self, grace: Grace) -> TimeDelta {
+        grace.for_beat(self.beat()).threshold()
     }
 
     /// From when on an unchanged stamp is believed.
@@ -415,6 +476,14 @@ impl LeaseClocks {
 
     pub(super) fn len(&self) -> usize {
         self.entries.len()
+    }
+
+    /// The grace by which these leases are judged as a whole: by the shortest of their beats.
+    pub(crate) fn grace(&self, grace: Grace) -> Grace {
+        let beats = self.entries.iter().map(|entry| entry.clock.beat());
+        beats
+            .min()
+            .map_or_else(|| grace.for_kubelets(), |beat| grace.for_beat(beat))
     }
 }
 

@@ -33,7 +33,7 @@ config_object! {
             "backoffJitterFactor", "a number of at least 0", "0.2",
             "The wait between probes is stretched by up to this share of itself, so that shoots do not move in step";
         node_monitor_grace = at_least(POSITIVE), "kcmNodeMonitorGraceDuration", "a duration above 0", "40s",
-            "How long kube-controller-manager waits for a lease's renewal before it marks the node Unknown; a shoot's own `nodeMonitorGracePeriod` wins. A lease counts as expired after 0.75 of it";
+            "How long kube-controller-manager waits for a lease's renewal before it marks the node Unknown; a shoot's own `nodeMonitorGracePeriod` wins. A lease counts as expired after 0.75 of it, but no earlier than after one and a half of its node's renewals (15s)";
         node_lease_failure_fraction = |value| value.check(value.number()?, |fraction| *fraction > 0.0 && *fraction <= 1.0),
             "nodeLeaseFailureFraction", "a number above 0 and at most 1", "0.6",
             "The share of candidate leases that must be expired for a scale-down";

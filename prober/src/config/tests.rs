@@ -386,16 +386,16 @@ fn a_delayed_scale_up_is_nothing_to_warn_of() {
 }
 
 #[test]
-fn a_grace_shorter_than_a_renewal_loads_with_a_warning() {
+fn a_grace_shorter_than_two_renewals_loads_with_a_warning() {
     let warnings = |grace: &str| {
         let text = minimal(&format!("kcmNodeMonitorGraceDuration: {grace}"));
         super::parse(&text).expect("loads").warnings
     };
     assert_eq!(warnings("40s"), [""; 0]);
-    assert_eq!(warnings("14s"), [""; 0]);
-    let short = warnings("13s").join("\n");
+    assert_eq!(warnings("20s"), [""; 0]);
+    let short = warnings("19s").join("\n");
     assert!(
-        short.starts_with("kcmNodeMonitorGraceDuration: 13s is so short"),
+        short.starts_with("kcmNodeMonitorGraceDuration: 19s is so short"),
         "{short}"
     );
 }

@@ -9,8 +9,10 @@ use prober_core::config::{Config, Dependent};
 /// A kubelet renews its lease every quarter of leaseDurationSeconds, which is 40 s by default.
 const LEASE_RENEWAL: Duration = Duration::from_secs(10);
 
-/// The share of the grace after which a lease counts as expired (rule 47).
+/// The share of the grace after which a lease counts as expired (rule 47), and how many renewals
+/// must fit in it (D-79).
 const EXPIRED_AT: f64 = 0.75;
+const RENEWALS_AT_LEAST: f64 = 1.5;
 
 /// The kinds that can be scaled in the API groups every cluster has. Others are custom resources
 /// and not known here.
@@ -22,11 +24,12 @@ const SCALABLE: [(&str, &[&str]); 2] = [
 pub(super) fn warn(config: &Config, root: &ConfigValue<'_>) {
     let grace = config.node_monitor_grace;
     let expired = grace.mul_f64(EXPIRED_AT);
-    if expired <= LEASE_RENEWAL {
-        let [grace, expired, renewal] = [grace, expired, LEASE_RENEWAL].map(GoDuration::from_std);
+    let earliest = LEASE_RENEWAL.mul_f64(RENEWALS_AT_LEAST);
+    if expired < earliest {
+        let [grace, earliest, renewal] = [grace, earliest, LEASE_RENEWAL].map(GoDuration::from_std);
         root.warn(format!(
-            "kcmNodeMonitorGraceDuration: {grace} is so short that a lease counts as expired after {expired}, \
-             before a kubelet with default settings renews it (every {renewal}): healthy shoots would be scaled down"
+            "kcmNodeMonitorGraceDuration: {grace} is so short that the lease of a kubelet with default settings \
+             (renewed every {renewal}) counts as expired after {earliest} only: protection may come too late"
         ));
     }
     for (index, dependent) in config.dependents.iter().enumerate() {

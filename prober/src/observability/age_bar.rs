@@ -8,12 +8,8 @@ const LENGTH: f64 = 4.0 / 3.0;
 
 /// Ages in seconds; the class says the colour.
 pub(super) fn age_bar(age: f64, expired_after: f64, unknown_after: f64, class: &str) -> Markup {
-    let percent = |seconds: f64| {
-        format!(
-            "{:.2}%",
-            100.0 * (seconds / (unknown_after * LENGTH)).clamp(0.0, 1.0)
-        )
-    };
+    let length = expired_after.max(unknown_after) * LENGTH;
+    let percent = |seconds: f64| format!("{:.2}%", 100.0 * (seconds / length).clamp(0.0, 1.0));
     let says = format!("{age:.1}s; expired after {expired_after}s, Unknown after {unknown_after}s");
     html! {
         svg.bar.(class) role="img" aria-label=(says) {
@@ -52,6 +48,14 @@ mod tests {
             "{}",
             bar(20.0)
         );
+    }
+
+    #[test]
+    fn a_lease_that_expires_after_its_node_is_unknown_has_both_marks() {
+        let bar = age_bar(0.0, 15.0, 10.0, "good").into_string();
+        for mark in ["<line x1=\"75.00%\"", "<line x1=\"50.00%\""] {
+            assert!(bar.contains(mark), "{bar}");
+        }
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::fmt::Write;
 use common::status::ago;
 use prober_core::in_seconds;
 use prober_core::judgement::{Finding, SeenLease};
-use prober_core::lease::LeaseState;
+use prober_core::lease::{Grace, LeaseState};
 use prober_core::lifecycle::{StopReason, WaitReason};
 use prober_core::owner::Ownership;
 use prober_core::shoot::Intended;
@@ -172,6 +172,10 @@ impl Found {
         let _ = write!(leases, "), probed {}", ago(self.seconds_ago));
         facts.push(Fact::new(Tone::Soft, "Leases", leases));
 
+        if grace.is_too_short() {
+            facts.push(Fact::new(Tone::Warn, "Grace", describe_short(grace)));
+        }
+
         let not_counted = excluded(&self.finding);
         if !not_counted.is_empty() {
             facts.push(Fact::new(Tone::Soft, "Excluded", not_counted));
@@ -189,6 +193,14 @@ impl Found {
         }
         facts
     }
+}
+
+/// Why a grace that is too short costs protection.
+pub(super) fn describe_short(grace: Grace) -> String {
+    let [period, threshold] = [grace.period(), grace.threshold()].map(in_seconds);
+    format!(
+        "nodeMonitorGracePeriod ({period}s) is shorter than two renewals of the nodes' leases: they expire after {threshold}s, so that protection may come too late"
+    )
 }
 
 /// As in `no_node: 2, not_managed: 1`.

@@ -126,6 +126,13 @@ impl Collector for ShootStatuses {
                 .filter(|finding| !finding.lost_zones.is_empty())
                 .count() as f64,
         )?;
+        gauges.single(
+            "dwd_short_grace_shoots",
+            "Shoots whose grace is too short for the renewals of their nodes, so that protection may come too late.",
+            findings()
+                .filter(|finding| finding.grace.is_too_short())
+                .count() as f64,
+        )?;
         if self.per_shoot {
             encode_shoots(&mut gauges, &table.probed, now)?;
         }

@@ -6,7 +6,9 @@ use chrono::{DateTime, Utc};
 use common::events::namespace_reference;
 use k8s_openapi::api::core::v1::ObjectReference;
 use prober_core::config::{DependentId, ResourceRef};
+use prober_core::in_seconds;
 use prober_core::judgement::Finding;
+use prober_core::lease::Grace;
 use prober_core::options::{ResolvedOptions, ShownOption};
 use prober_core::outage::{Outage, OutageEnd, SCHEMA, Snapshot};
 use prober_core::owner::Ownership;
@@ -14,7 +16,7 @@ use prober_core::plan::Direction;
 use prober_core::replicas::PlannedWrite;
 use prober_core::shoot::{Environment, Report};
 
-use super::facts::{excluded, list};
+use super::facts::{describe_short, excluded, list};
 use super::shoot_statuses::{Failure, StatusHandle};
 use crate::driver::{Driver, Reporter};
 use crate::shoot_client::error::{Cause, ProbeError, ProbeStep};
@@ -207,6 +209,10 @@ impl Driver<AgentReporter> {
         if !zones.is_empty() && before.as_deref().map(lost_zones).as_ref() != Some(&zones) {
             tracing::warn!(zones, "zones are lost, nothing is scaled for them");
         }
+        let grace = finding.grace;
+        if grace.is_too_short() && before.as_ref().is_none_or(|before| before.grace != grace) {
+            self.grace_too_short(grace);
+        }
         macro_rules! log {
             ($level:ident) => {
                 tracing::$level!(
@@ -225,6 +231,17 @@ impl Driver<AgentReporter> {
             Some(before) if before.verdict == finding.verdict => log!(debug),
             _ => log!(info),
         }
+    }
+
+    fn grace_too_short(&self, grace: Grace) {
+        let message = describe_short(grace);
+        tracing::warn!(
+            grace_s = in_seconds(grace.period()),
+            expired_after_s = in_seconds(grace.threshold()),
+            "grace is too short for the renewals of the nodes' leases, protection may come too late"
+        );
+        let about = namespace_reference(&self.namespace);
+        self.shared.events.warning(&about, "GraceTooShort", message);
     }
 
     fn abandoned(&self, direction: Direction) {

@@ -113,6 +113,7 @@ impl ShootEntry {
         let is_failing = probe.is_some_and(|probe| probe.failure.is_some());
         let has_held_down = probe.is_some_and(|probe| !probe.held_down.is_empty());
         let has_lost_zone = finding.is_some_and(|finding| !finding.lost_zones.is_empty());
+        let is_short = finding.is_some_and(|finding| finding.grace.is_too_short());
         let concerns = [
             (has_held_down, "held down", Tone::Bad),
             (
@@ -133,6 +134,7 @@ impl ShootEntry {
                 "unclear",
                 Tone::Warn,
             ),
+            (is_short, "with too short a grace", Tone::Warn),
         ];
         let urgency = concerns.iter().position(|(applies, ..)| *applies)?;
         let (_, label, tone) = concerns[urgency];

@@ -5,6 +5,7 @@ use std::time::Duration;
 use serde_json::json;
 use testbed::PATIENCE;
 use testbed::gardener;
+use testbed::memory::{LeaseRenewer, MemoryShootPlan};
 use tokio::time::{Instant, timeout, timeout_at};
 
 use super::world::{CA, CONFIG, KCM, LEASES, MCM, NAMESPACE, ProberWorld, at, held};
@@ -176,6 +177,28 @@ async fn a_grace_that_changes_is_applied_by_the_running_probe() {
     world.change_shoot(|shoot| {
         shoot["spec"]["kubernetes"]["kubeControllerManager"]["nodeMonitorGracePeriod"] = json!("4s")
     });
+    world.until([held("1"), held("1"), held("1")]).await;
+    world.end().await;
+}
+
+#[tokio::test]
+async fn a_grace_as_short_as_a_renewal_is_named_and_takes_no_healthy_shoot_down() {
+    // D-79: as 10 s and kubelets' 10 s, three times as fast.
+    let beat = Duration::from_secs(3);
+    let mut world = ProberWorld::of(MemoryShootPlan {
+        renewer: LeaseRenewer {
+            beat,
+            lease_seconds: 12,
+        },
+        grace: Some("3s"),
+        ..MemoryShootPlan::default()
+    })
+    .await;
+    world.start(CONFIG);
+    world.event("GraceTooShort", "(3s)").await;
+    world.probes(20).await;
+    assert_eq!(world.written(), [""; 0]);
+    world.nodes.cut_all();
     world.until([held("1"), held("1"), held("1")]).await;
     world.end().await;
 }

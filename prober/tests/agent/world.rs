@@ -74,6 +74,11 @@ impl ProberWorld {
 
     /// A healthy shoot with three nodes and all dependents at 1; no prober yet.
     pub async fn new() -> Self {
+        Self::of(MemoryShootPlan::default()).await
+    }
+
+    /// The same with nodes that renew otherwise, or another grace.
+    pub async fn of(plan: MemoryShootPlan<'static>) -> Self {
         // Another test of this process may have installed it already.
         rustls::crypto::ring::default_provider()
             .install_default()
@@ -90,7 +95,7 @@ impl ProberWorld {
         let plan = MemoryShootPlan {
             namespace: NAMESPACE,
             token: SHOOT_TOKEN,
-            ..MemoryShootPlan::default()
+            ..plan
         };
         let nodes = plan.furnish(seed.store(), &shoot).expect("an empty seed");
         let kubelets = Kubelets::start(seed.store(), &[DEPLOYMENTS], Duration::ZERO);

@@ -29,12 +29,39 @@ impl LeaseClocks {
 }
 
 #[test]
-fn the_threshold_is_three_quarters_of_the_grace() {
-    for (grace, threshold) in [(40.0, 30.0), (50.0, 37.5), (10.0, 7.5), (0.004, 0.003)] {
+fn the_threshold_is_three_quarters_of_the_grace_and_at_least_one_and_a_half_renewals() {
+    let kubelets = [
+        (40.0, Some(40), 30.0),
+        (50.0, Some(40), 37.5),
+        (20.0, Some(40), 15.0),
+        (19.9, Some(40), 15.0),
+        (10.0, Some(40), 15.0),
+        (0.004, Some(40), 15.0),
+    ];
+    let others = [
+        (8.0, Some(8), 6.0),
+        (4.0, Some(8), 3.0),
+        (3.9, Some(8), 3.0),
+        (40.0, Some(120), 45.0),
+        (10.0, None, 15.0),
+        (10.0, Some(0), 15.0),
+    ];
+    for (period, duration, threshold) in kubelets.into_iter().chain(others) {
+        let grace = Grace::new(span(period));
+        let clock = LeaseClock::new(&times(0.0), wall(0.0), duration);
+        let by = Criteria {
+            grace,
+            ..criteria(at(0.0))
+        };
         assert_eq!(
-            Grace::new(span(grace)).threshold(),
-            span(threshold),
-            "{grace} s"
+            (clock.expires(by), grace.for_beat(clock.beat()).threshold()),
+            (at(threshold), span(threshold)),
+            "{period} s, {duration:?}"
+        );
+        assert_eq!(
+            grace.for_beat(clock.beat()).is_too_short(),
+            threshold > period * 0.75 + 1e-9,
+            "{period} s, {duration:?}"
         );
     }
     assert!(
@@ -44,20 +71,52 @@ fn the_threshold_is_three_quarters_of_the_grace() {
 }
 
 #[test]
-fn the_beat_is_a_quarter_of_the_lease_and_at_most_of_the_grace() {
+fn a_lease_without_end_never_expires_and_does_not_wrap() {
+    let clock = LeaseClock::new(&times(0.0), wall(0.0), Some(i32::MAX));
+    assert_eq!(
+        clock.state(criteria(at(1e8))),
+        LeaseState::Valid,
+        "{clock:?}"
+    );
+}
+
+#[test]
+fn leases_are_judged_as_a_whole_by_the_shortest_of_their_beats() {
+    let seen = |durations: &[i32]| {
+        let mut leases = LeaseClocks::default();
+        let names: Vec<_> = (0..durations.len()).map(|at| at.to_string()).collect();
+        let records = names
+            .iter()
+            .zip(durations)
+            .map(|(name, &seconds)| LeaseRecord {
+                duration_seconds: Some(seconds),
+                ..lease(name, 0.0)
+            });
+        leases.observe(&times(0.0), records, GRACE);
+        leases.grace(Grace::new(span(10.0))).threshold()
+    };
+    assert_eq!(seen(&[40, 40, i32::MAX]), span(15.0));
+    assert_eq!(seen(&[40, 8]), span(7.5));
+    assert_eq!(seen(&[]), span(15.0), "a kubelet's, before one is seen");
+}
+
+#[test]
+fn the_beat_is_a_quarter_of_the_lease_and_at_most_of_a_grace_that_leaves_room() {
     let cases = [
         (Some(40), 40.0, 10.0),
         (Some(20), 40.0, 5.0),
         (Some(60), 40.0, 10.0),
         (Some(60), 80.0, 15.0),
         (Some(3), 40.0, 0.75),
+        (Some(40), 20.0, 5.0),
+        (Some(40), 19.0, 10.0),
     ];
     let absent = [
         (None, 40.0, 10.0),
         (Some(0), 40.0, 10.0),
         (Some(-8), 40.0, 10.0),
         (None, 80.0, 10.0),
-        (None, 8.0, 2.0),
+        (None, 8.0, 10.0),
     ];
     for (duration, grace, beat) in cases.into_iter().chain(absent) {
         assert_eq!(
@@ -400,10 +459,10 @@ fn the_watching_lasts_as_long_as_the_leases_own_beat() {
     assert_eq!(unsaid.expires(criteria(at(0.0))), at(11.0));
     assert_eq!(
         unsaid.expires(Criteria {
-            grace: Grace::new(span(4.0)),
+            grace: Grace::new(span(24.0)),
             ..criteria(at(0.0))
         }),
-        at(2.0),
+        at(7.0),
         "at most a quarter of the grace"
     );
 }

@@ -233,7 +233,10 @@ impl Shoot {
         let finding = self.finding();
         let stretch = 1.0 + cx.env.chance * self.config.backoff_jitter_factor;
         let judged_at = finding.map_or(cx.now, |finding| finding.judged_at);
-        let grace = cx.env.settings.grace(&self.config);
+        let grace = finding.map_or_else(
+            || cx.env.settings.grace(&self.config),
+            |finding| finding.grace,
+        );
         // Who leads, or would if the leader is gone, probes soon while anything is held down
         // (D-53); so does a dry run.
         let leads = cx.env.leads

@@ -67,8 +67,10 @@ struct Rig {
     env: OwnedEnvironment,
     now: Moment,
     api: Api,
-    /// The interval of the renewals, and between which moments there are none.
+    /// The interval of the renewals, what the leases say of their duration, and between which
+    /// moments there are no renewals.
     beat: f64,
+    lease_seconds: i32,
     silences: Vec<(f64, f64)>,
     /// When all of them renewed once more, besides their beats.
     renewed_at: Option<f64>,
@@ -167,6 +169,7 @@ impl Rig {
             now: Moment::START,
             api: Api::Answers,
             beat: 10.0,
+            lease_seconds: 40,
             silences: vec![],
             renewed_at: None,
             nodes: 3,
@@ -390,7 +393,7 @@ impl Rig {
                 name: &node(number),
                 uid: LeaseUid::default(),
                 renew_time,
-                duration_seconds: Some(40),
+                duration_seconds: Some(self.lease_seconds),
             });
         }
         self.take(Input::Leases(times, leases))

@@ -7,6 +7,7 @@
 //! --nocapture` prints the figures; with `MODEL=long` each comes from 100 runs a size of shoot
 //! instead of 12.
 
+use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -20,8 +21,9 @@ use crate::moment::{Moment, RequestTimes};
 use crate::shoot::{Action, Input, ProbeFailure, Shoot, Start};
 use crate::verdict::{BackedNodes, NodeRecord, NodeTraits};
 
-const GRACE_S: f64 = 40.0;
+/// A kubelet's interval of renewals, and the duration of its lease.
 const BEAT_S: f64 = 10.0;
+const LEASE_S: i32 = 40;
 const THRESHOLD_S: f64 = 30.0;
 
 /// Seconds of true time; the prober's own monotonic clock is true here.
@@ -47,6 +49,10 @@ pub struct SimulatedWorld {
     /// When the prober starts, and whether the shoot is in operation then.
     pub start: Seconds,
     pub in_operation: bool,
+    /// The shoot's nodeMonitorGracePeriod.
+    pub grace: Seconds,
+    /// Around when every kubelet starts twice, and so renews at once.
+    pub restarts: Option<Seconds>,
     /// The first so many nodes carry a condition that excludes them.
     pub excluded: usize,
     pub skew: Skew,
@@ -82,6 +88,8 @@ impl Default for SimulatedWorld {
             nodes: 3,
             start: 0.0,
             in_operation: false,
+            grace: 40.0,
+            restarts: None,
             excluded: 0,
             skew: |_| 0.0,
             step: None,
@@ -149,6 +157,7 @@ pub struct SimulatedRun {
     /// How often nodes were listed.
     pub lists: usize,
     pub ended: Seconds,
+    grace: Seconds,
     /// When the candidates were renewed last, oldest first.
     last: Vec<Seconds>,
 }
@@ -156,15 +165,20 @@ pub struct SimulatedRun {
 impl SimulatedRun {
     /// How late the scale-down was after the moment at which it was possible.
     pub fn late(&self) -> Seconds {
+        self.silence() - THRESHOLD_S
+    }
+
+    /// For how long the last lease that made it an outage had not been renewed then.
+    fn silence(&self) -> Seconds {
         let needed = (1..=self.last.len())
             .find(|&count| count as f64 / self.last.len() as f64 >= 0.6)
             .expect("60 % of something");
-        self.down.unwrap_or(self.ended) - self.last[needed - 1] - THRESHOLD_S
+        self.down.unwrap_or(self.ended) - self.last[needed - 1]
     }
 
     /// Whether kube-controller-manager gave up a node first.
     pub fn is_lost(&self) -> bool {
-        self.down.unwrap_or(self.ended) > self.last[0] + GRACE_S
+        self.down.unwrap_or(self.ended) > self.last[0] + self.grace
     }
 }
 
@@ -191,6 +205,7 @@ impl SimulatedWorld {
             .collect();
         last.sort_by(f64::total_cmp);
         let mut run = SimulatedRun {
+            grace: self.grace,
             last,
             ended: self.until,
             ..SimulatedRun::default()
@@ -199,6 +214,7 @@ impl SimulatedWorld {
         let mut env = env([dependent("machine-controller-manager", 0, 0)]);
         Arc::make_mut(&mut env.config).initial_delay =
             std::time::Duration::from_secs_f64(self.initial_delay);
+        env.settings.node_monitor_grace = Some(span(self.grace));
         env.chance = rng.random();
         env.machines = Some(machines);
         let start = Start {
@@ -315,6 +331,12 @@ impl SimulatedWorld {
                 .map_or(0.0, |(_, by)| by)
                 + self.drift * t
         };
+        let mut restarts: VecDeque<Seconds> = self
+            .restarts
+            .into_iter()
+            .map(|around| around + rng.random_range(0.0..BEAT_S))
+            .flat_map(|first| [first, first + 1.0])
+            .collect();
         let mut renewals = vec![];
         while t < self.until + 60.0 && self.cut.is_none_or(|cut| t <= cut) {
             let mut taken = t + rng.random::<f64>() * self.lag;
@@ -326,6 +348,9 @@ impl SimulatedWorld {
                 renewals.push((taken, t + skew(t)));
             }
             t = taken + BEAT_S * (1.0 + rng.random::<f64>() * self.jitter);
+            if let Some(restart) = restarts.pop_front_if(|restart| *restart < t) {
+                t = restart.max(taken);
+            }
         }
         SimulatedNode::new(number, renewals)
     }
@@ -339,7 +364,7 @@ pub fn leases(nodes: &mut [SimulatedNode], t: Seconds) -> LeaseList {
             name: &node.name,
             uid: LeaseUid::default(),
             renew_time,
-            duration_seconds: Some(40),
+            duration_seconds: Some(LEASE_S),
         });
     }
     leases
@@ -539,6 +564,83 @@ fn no_healthy_shoot_is_scaled_down_whatever_happens_to_clocks_answers_and_its_ap
             .all(|row| row.contains("away for all, 15") || row.contains("no promise")),
         "{wrong:?}"
     );
+}
+
+/// Shorter than two renewals: leases would expire between two of them.
+const SHORT_GRACES: [Seconds; 4] = [1.0, 4.0, 10.0, 15.0];
+
+#[test]
+fn a_healthy_shoot_stays_up_however_short_its_grace() {
+    let world = || SimulatedWorld {
+        jitter: 0.04,
+        until: 700.0,
+        ..SimulatedWorld::default()
+    };
+    let rows = [
+        ("nothing else", world()),
+        (
+            "starts in operation, nodes behind",
+            SimulatedWorld {
+                initial_delay: 0.0,
+                skew: |_| -60.0,
+                ..world()
+            },
+        ),
+        (
+            "every kubelet starts twice",
+            SimulatedWorld {
+                restarts: Some(300.0),
+                ..world()
+            },
+        ),
+        (
+            "renewals and answers take up to 1 s",
+            SimulatedWorld {
+                lag: 1.0,
+                slow: 1.0,
+                ..world()
+            },
+        ),
+        (
+            "API server away for all, 20 s",
+            SimulatedWorld {
+                away: Away::Once(20.0),
+                ..world()
+            },
+        ),
+    ];
+    for (name, world) in rows {
+        for grace in SHORT_GRACES {
+            for nodes in [2, 3, 5] {
+                for seed in 0..runs() {
+                    let world = SimulatedWorld {
+                        nodes,
+                        grace,
+                        ..world.clone()
+                    };
+                    let down = world.run(seed * 7919 + nodes as u64).down;
+                    assert_eq!(down, None, "{name}, {grace} s, {nodes} nodes");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn however_short_the_grace_an_outage_is_one_after_one_and_a_half_renewals() {
+    for grace in SHORT_GRACES {
+        for seed in 0..runs() {
+            let cut = 300.0 + StdRng::seed_from_u64(seed).random_range(0.0..60.0);
+            let world = SimulatedWorld {
+                grace,
+                cut: Some(cut),
+                until: 500.0,
+                ..SimulatedWorld::default()
+            };
+            let silence = world.run(seed).silence();
+            assert!((15.0..15.01).contains(&silence), "{grace} s: {silence} s");
+        }
+    }
 }
 
 /// Outages at random moments: each a name, a world, and how many seconds late a scale-down may be

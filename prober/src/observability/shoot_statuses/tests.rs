@@ -5,7 +5,7 @@ use prometheus_client::registry::Registry;
 
 use super::super::gauges::UNKNOWN;
 use super::*;
-use crate::tests::nothing_found;
+use crate::tests::{found_with_grace, nothing_found};
 
 fn shown(statuses: &ShootStatuses) -> String {
     let mut registry = Registry::default();
@@ -37,6 +37,20 @@ async fn a_lost_zone_is_counted_and_named_only_where_shoots_are_distinguished() 
         let series = "dwd_shoot_lost_zone_leases{namespace=\"shoot--a--b\",zone=\"eu-1a\"} 4.0";
         assert_eq!(text.contains(series), named, "{text}");
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn shoots_whose_grace_is_too_short_are_counted() {
+    let clock = Clock::start();
+    let statuses = ShootStatuses::new(clock, false);
+    let handles = [("shoot--a--b", 10), ("shoot--a--c", 20)].map(|(name, seconds)| {
+        let finding = Some(Arc::new(found_with_grace(seconds)));
+        let handle = statuses.register(name.into(), clock.now());
+        handle.update(|status| status.finding = finding);
+        handle
+    });
+    assert!(shown(&statuses).contains("dwd_short_grace_shoots 1.0"));
+    drop(handles);
 }
 
 #[tokio::test(start_paused = true)]

@@ -8,7 +8,7 @@ use prober_core::verdict::Tally;
 use prober_core::zones::LostZone;
 
 use super::*;
-use crate::tests::nothing_found;
+use crate::tests::{found_with_grace, nothing_found};
 use std::sync::Arc;
 
 use chrono::TimeDelta;
@@ -229,6 +229,33 @@ async fn a_lost_zone_is_shown_and_said_not_to_be_acted_on() {
         *zones,
         serde_json::json!([{ "zone": "eu-1a", "candidates": 5, "expired": 4 }])
     );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_grace_that_is_too_short_is_shown_with_what_it_costs() {
+    let clock = Clock::start();
+    let statuses = ShootStatuses::new(clock, false);
+    statuses.set_state("shoot--a--b", Some(ShootState::Probed));
+    let handle = statuses.register("shoot--a--b".to_owned(), clock.now());
+    let shown = |seconds| {
+        let finding = Arc::new(found_with_grace(seconds));
+        handle.update(|status| status.finding = Some(finding));
+        let status = status(&statuses, clock);
+        let json = serde_json::to_value(&status).expect("JSON");
+        let found = &json["shoots"][0]["probe"]["found"];
+        (found["graceTooShort"].clone(), status.body().into_string())
+    };
+    let (short, page) = shown(10);
+    assert_eq!(short, true);
+    let says = "nodeMonitorGracePeriod (10s) is shorter than two renewals of the nodes' leases: they expire after 15s";
+    assert!(
+        page.contains(says) && page.contains("(expired after 15s"),
+        "{page}"
+    );
+    assert!(page.contains("with too short a grace"), "{page}");
+    let (short, page) = shown(20);
+    assert_eq!(short, serde_json::Value::Null);
+    assert!(!page.contains("shorter than two renewals"), "{page}");
 }
 
 #[tokio::test(start_paused = true)]

@@ -11,6 +11,7 @@ fn hasty(leads: bool) -> Rig {
     };
     env.settings.node_monitor_grace = Some(TimeDelta::seconds(3));
     let mut rig = Rig::with(env);
+    rig.lease_seconds = 3;
     rig.silent(-50.0);
     rig
 }
