@@ -44,6 +44,8 @@ pub enum RestoreEvent {
         used_default_replicas: bool,
     },
     NotReady(ResourceRef),
+    /// It could not be scaled within its timeout; the rest goes on without it.
+    LeftBehind(ResourceRef),
     KeepsChanging(ResourceRef),
     Failed(ResourceRef, WriteError),
 }
@@ -235,6 +237,7 @@ impl Reporter for RestoreReporter {
                 happened(RestoreEvent::Failed(resource(at), error));
             }
             Report::NotReady(at) => happened(RestoreEvent::NotReady(resource(at))),
+            Report::LeftBehind(at) => happened(RestoreEvent::LeftBehind(resource(at))),
             Report::KeepsChanging(at) => happened(RestoreEvent::KeepsChanging(resource(at))),
             Report::MachinesUnknown => {
                 driver.reporter.failure = Some("the seed's Machines are not known".to_owned());

@@ -53,6 +53,12 @@ impl ShootRestore {
                     &format!("{resource} is not ready yet, going on"),
                 );
             }
+            RestoreEvent::LeftBehind(resource) => {
+                return paint(
+                    Tone::Warn,
+                    &format!("{resource} could not be restored in time, going on without it"),
+                );
+            }
             RestoreEvent::KeepsChanging(resource) => {
                 return paint(
                     Tone::Warn,
@@ -84,7 +90,7 @@ impl ShootRestore {
         let mut steps = self.steps.iter_mut();
         if let Some(step) = steps.find(|step| step.resource == resource) {
             step.outcome = Some(outcome);
-            step.failed |= failed;
+            step.failed = failed;
         }
         paint(if failed { Tone::Bad } else { Tone::Soft }, &line)
     }

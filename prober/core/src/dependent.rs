@@ -8,7 +8,8 @@ use chrono::TimeDelta;
 
 use super::moment::Moment;
 use super::replicas::{DependentState, Observed};
-use super::step::Step;
+use super::retry::ScalingBackoff;
+use super::step::{Stage, Step};
 use crate::config::{Dependent, DependentId, ResourceRef};
 
 /// The longest that a view may lag behind the newest state that was seen: a watch without a byte is
@@ -34,6 +35,8 @@ pub struct DependentRecord {
     since: Option<Moment>,
     /// Which scaling of ours brought this state about.
     by: Option<u64>,
+    /// Set while it cannot be scaled.
+    backoff: Option<ScalingBackoff>,
     /// When this replica last wrote it without leading, if its own verdict has not turned since
     /// (D-50).
     pub(crate) written_as_standby: Option<Moment>,
@@ -50,6 +53,7 @@ impl DependentRecord {
             was_held_down: false,
             since: None,
             by: None,
+            backoff: None,
             written_as_standby: None,
             step: Step::default(),
         }
@@ -57,6 +61,18 @@ impl DependentRecord {
 
     /// Applies what the view shows. Returns whether a marker is seen that was not there before.
     pub(crate) fn observe(&mut self, seen: DependentState, now: Moment) -> bool {
+        let before = self.backoff.is_some().then(|| self.state.clone());
+        let marked = self.apply(seen, now);
+        // What has changed may be possible now.
+        if let Some(backoff) = &mut self.backoff
+            && before.is_some_and(|before| !before.is_same(&self.state))
+        {
+            backoff.again_at = now;
+        }
+        marked
+    }
+
+    fn apply(&mut self, seen: DependentState, now: Moment) -> bool {
         let DependentState::Present(observed) = seen else {
             self.state = seen;
             return false;
@@ -92,6 +108,37 @@ impl DependentRecord {
     /// Takes in how it is after a write that the scaling `by` made.
     pub(crate) fn wrote(&mut self, after: Arc<Observed>, by: u64, now: Moment) {
         self.adopt(after, Some(by), now);
+    }
+
+    /// Notes that it could not be scaled. True if that was to be tried: protection tries more
+    /// often.
+    pub(crate) fn scaling_failed(&mut self, now: Moment) -> bool {
+        let backoff = self.backoff.get_or_insert_default();
+        let is_due = backoff.again_at <= now;
+        if is_due {
+            backoff.failed(now);
+        }
+        is_due
+    }
+
+    /// Forgets that it could not be scaled.
+    pub(crate) fn forget_failures(&mut self) {
+        self.backoff = None;
+    }
+
+    /// Notes that it is where it should be; see [`Stage::Done`].
+    pub(crate) fn done(&mut self, written: Option<Moment>) {
+        (self.step.stage, self.backoff) = (Stage::Done(written), None);
+    }
+
+    /// When it is tried again; `None` while nothing keeps it from being scaled.
+    pub(crate) fn tried_again_at(&self) -> Option<Moment> {
+        Some(self.backoff.as_ref()?.again_at)
+    }
+
+    /// True if scaling it has failed, and not succeeded since.
+    pub(crate) fn fails(&self) -> bool {
+        self.backoff.is_some() || self.step.retry.has_failed()
     }
 
     /// Takes in that what was last known of it does not exist any more.

@@ -58,6 +58,16 @@ pub enum DependentState {
     Present(Arc<Observed>),
 }
 
+impl DependentState {
+    /// True if nothing that matters for scaling has changed.
+    pub(crate) fn is_same(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Present(one), Self::Present(other)) => one.is_same_state(other),
+            _ => self == other,
+        }
+    }
+}
+
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Marks {
     pub replicas: Option<String>,

@@ -3,8 +3,12 @@
 
 use std::time::Duration;
 
+use common_core::backoff::doubling;
+
+use super::moment::Moment;
 use super::plan::Direction;
 use super::replicas::{Observed, PlannedWrite};
+use super::span;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Refusal {
@@ -36,6 +40,26 @@ const PROTECTIVE_ANSWER: Duration = Duration::from_secs(5);
 /// kube-controller-manager's grace.
 const MAX_THROTTLE: Duration = Duration::from_secs(1);
 
+/// The wait after all attempts have failed, which doubles each time (D-74), and the longest: where a
+/// right is missing in a thousand shoots, their restores make no more than the 5 writes a second
+/// that all restores have by default.
+const FIRST_WAIT: Duration = Duration::from_secs(1);
+const LONGEST_WAIT: Duration = Duration::from_secs(300);
+
+/// When a dependent is tried again that could not be scaled.
+#[derive(Clone, Debug, Default, Hash)]
+pub(crate) struct ScalingBackoff {
+    failures: u32,
+    pub again_at: Moment,
+}
+
+impl ScalingBackoff {
+    pub(crate) fn failed(&mut self, now: Moment) {
+        self.failures = self.failures.saturating_add(1);
+        self.again_at = now + span(doubling(FIRST_WAIT, self.failures, LONGEST_WAIT));
+    }
+}
+
 #[derive(Clone, Debug, Default, Hash)]
 pub(crate) struct Retry {
     /// The dependent's own, for each attempt.
@@ -65,6 +89,19 @@ impl Retry {
             conflicts: 0,
             unanswered: None,
         }
+    }
+
+    /// The same with a single attempt.
+    pub(crate) fn once(direction: Direction, timeout: Duration) -> Self {
+        Self {
+            attempt: ATTEMPTS,
+            ..Self::new(direction, timeout)
+        }
+    }
+
+    /// True if an attempt has failed, conflicts aside.
+    pub(crate) fn has_failed(&self) -> bool {
+        self.attempt > 1
     }
 
     pub(crate) fn limit(&self) -> Duration {

@@ -3,7 +3,8 @@
 //! Down: protection beats order. A level opens when the one before it is at 0 ready pods, after 5
 //! s, or at the ordering deadline, whichever comes first; nothing that fails stops anything else.
 //! Up: strict order. A level opens when all of the one before it is written and ready, or 5 s after
-//! the write; what cannot be written holds back the later levels.
+//! the write. What cannot be scaled is waited for until its timeout since its level opened, and
+//! tried again with a back-off, for as long as the restore takes and after it (D-74).
 
 use std::collections::BTreeMap;
 
@@ -15,7 +16,7 @@ use super::plan::{Direction, levels};
 use super::retry::Retry;
 use super::span;
 use super::step::Stage;
-use crate::config::{Config, DependentId};
+use crate::config::{Config, Dependent, DependentId};
 
 /// How long a level waits at most for the pods of the one before it (rule 69).
 const READY_WAIT: TimeDelta = TimeDelta::seconds(5);
@@ -31,6 +32,16 @@ pub(crate) struct Scaling {
 }
 
 impl DependentRecord {
+    /// Makes it due. What restores could not scale before is tried once.
+    pub(crate) fn begin(&mut self, direction: Direction, dependent: &Dependent, now: Moment) {
+        let timeout = direction.info(dependent).timeout;
+        self.step.retry = match direction {
+            Direction::Up if self.tried_again_at().is_some() => Retry::once(direction, timeout),
+            _ => Retry::new(direction, timeout),
+        };
+        self.step.begin(now);
+    }
+
     /// Ends the wait for what was restored, if it is ready or has had its time. True in the latter
     /// case.
     pub(crate) fn ends_wait(&mut self, now: Moment) -> bool {
@@ -51,6 +62,8 @@ pub(crate) struct Levels {
     /// The level that was opened last.
     open: Vec<DependentId>,
     closed: BTreeMap<i32, Vec<DependentId>>,
+    /// When the open level was opened.
+    opened: Moment,
     /// When the next level of a scale-down opens whatever the pods do.
     latest: Moment,
 }
@@ -60,24 +73,28 @@ impl Levels {
         Self {
             open: Vec::new(),
             closed: levels(&config.dependents, direction),
+            opened: now,
             latest: now,
         }
     }
 
-    /// Opens the next level if it is its time.
+    /// Opens the next level if it is its time. Returns what the restore goes on without.
     pub(crate) fn open_next(
         &mut self,
         scaling: Scaling,
         dependents: &mut Dependents,
         config: &Config,
         now: Moment,
-    ) -> bool {
-        if !self.is_over(scaling.direction, dependents, now) {
-            return false;
+    ) -> Option<Vec<DependentId>> {
+        let direction = scaling.direction;
+        if !self.is_over(direction, dependents, config, now) {
+            return None;
         }
-        let Some((_, next)) = self.closed.pop_first() else {
-            return false;
-        };
+        let (_, next) = self.closed.pop_first()?;
+        let mut left = std::mem::take(&mut self.open);
+        left.retain(|&id| {
+            direction == Direction::Up && dependents[id].step.stage != Stage::Done(None)
+        });
         let delay = next
             .iter()
             .filter(|&&id| dependents[id].has_replicas())
@@ -88,36 +105,44 @@ impl Levels {
             .ordering_deadline
             .map_or(now, |deadline| latest.min(deadline));
         for &id in &next {
-            let timeout = scaling.direction.info(config.dependent(id)).timeout;
-            let step = &mut dependents[id].step;
-            step.retry = Retry::new(scaling.direction, timeout);
-            step.begin(now);
+            dependents[id].begin(direction, config.dependent(id), now);
         }
-        self.open = next;
-        true
+        (self.open, self.opened) = (next, now);
+        Some(left)
     }
 
     /// Whether the next level need not wait for the open one any more.
-    fn is_over(&self, direction: Direction, dependents: &Dependents, now: Moment) -> bool {
-        let mut open = self.open.iter().map(|&id| &dependents[id]);
+    fn is_over(
+        &self,
+        direction: Direction,
+        dependents: &Dependents,
+        config: &Config,
+        now: Moment,
+    ) -> bool {
+        let mut open = self.open.iter().map(|&id| (id, &dependents[id]));
         match direction {
             Direction::Down => {
                 now >= self.latest
-                    || open.all(|dependent| {
+                    || open.all(|(_, dependent)| {
                         dependent.step.stage == Stage::Failed || !dependent.is_going_down()
                     })
             }
-            Direction::Up => open.all(|dependent| dependent.step.stage == Stage::Done(None)),
+            Direction::Up => open.all(|(id, dependent)| {
+                dependent.step.stage == Stage::Done(None)
+                    || dependent.fails() && now >= self.awaits_until(id, config)
+            }),
         }
     }
 
-    /// Whether nothing more will happen: all is settled, or what failed holds back the later
-    /// levels.
-    pub(crate) fn are_over(&self, direction: Direction, dependents: &Dependents) -> bool {
+    /// Until when the later levels of a restore wait for a dependent that cannot be scaled.
+    fn awaits_until(&self, id: DependentId, config: &Config) -> Moment {
+        self.opened + span(config.dependent(id).scale_up.timeout)
+    }
+
+    /// Whether nothing more will happen: all is settled.
+    pub(crate) fn are_over(&self, dependents: &Dependents) -> bool {
         let mut steps = dependents.iter().map(|dependent| &dependent.step.stage);
-        let held_back =
-            direction == Direction::Up && steps.clone().any(|stage| *stage == Stage::Failed);
-        (self.closed.is_empty() || held_back) && steps.all(Stage::is_settled)
+        self.closed.is_empty() && steps.all(Stage::is_settled)
     }
 
     /// The next moment at which something happens by itself, given how the dependents are.
@@ -125,13 +150,18 @@ impl Levels {
         &self,
         direction: Direction,
         dependents: &Dependents,
+        config: &Config,
         now: Moment,
     ) -> Option<Moment> {
-        let level =
-            (direction == Direction::Down && !self.closed.is_empty()).then_some(self.latest);
+        let open = self.open.iter().filter(|_| !self.closed.is_empty());
+        let level = open.map(|&id| match direction {
+            Direction::Down => self.latest,
+            Direction::Up => self.awaits_until(id, config),
+        });
         let step = |dependent: &DependentRecord| match dependent.step.stage {
             Stage::Due(from) => Some(from),
             Stage::Done(Some(written)) => Some(written + READY_WAIT),
+            Stage::Failed if direction == Direction::Up => dependent.tried_again_at(),
             _ => None,
         };
         dependents

@@ -266,6 +266,7 @@ impl Shoot {
             self.verification = Verification::None;
             for known in self.dependents.iter_mut() {
                 known.written_as_standby = None;
+                known.forget_failures();
             }
         }
         cx.report(Report::Found);

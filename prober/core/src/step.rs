@@ -29,6 +29,7 @@ pub(crate) enum Stage {
     /// It is where it should be; since when, if its replicas were written and it is not known to be
     /// ready yet.
     Done(Option<Moment>),
+    /// All attempts have failed. A restore tries again after a back-off.
     Failed,
 }
 

@@ -75,7 +75,7 @@ config_object! {
         initial_delay = at_least(Duration::ZERO), "initialDelay", "a duration that is not negative", "0s",
             "The wait before it is scaled, once its level has begun and only if there is something to scale. In `scaleDown` protection comes that much later";
         timeout = at_least(POSITIVE), "timeout", "a duration above 0", "30s",
-            "The longest that its requests may take; on the way down an answer is waited for 5 s at most, then it is requested again";
+            "The longest that its requests may take; on the way down an answer is waited for 5 s at most, then it is requested again. The later levels of a restore wait for so long for what cannot be scaled";
     }
 }
 

@@ -27,6 +27,7 @@ pub struct Metrics {
     decision_to_write: Family<DirectionLabel, Histogram>,
     pub memory_fallbacks: Counter,
     pub not_ready: Counter,
+    left_behind: Family<ResourceLabels, Counter>,
     pub abandoned_flows: DirectionCounter,
     pub probes_ended_while_held_down: Counter,
     pub protected_without_lead: DirectionCounter,
@@ -85,6 +86,12 @@ struct WriteLabels {
 struct OutageLabels {
     end: &'static str,
     blip: &'static str,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct ResourceLabels {
+    kind: String,
+    name: String,
 }
 
 impl From<Direction> for DirectionLabel {
@@ -159,6 +166,12 @@ impl Metrics {
                 "Restored resources that were not ready 5 s after their write, so that the next level went on without them",
                 Counter::default(),
             ),
+            left_behind: add(
+                registry,
+                "dwd_left_behind",
+                "Resources that could not be restored within scaleUp.timeout, so that later levels went on without them",
+                Family::default(),
+            ),
             abandoned_flows: DirectionCounter::register(
                 registry,
                 "dwd_abandoned_flows",
@@ -202,6 +215,12 @@ impl Metrics {
             ResultLabel { result },
         );
         self.scale_operations.get_or_create(&labels).inc();
+    }
+
+    pub(crate) fn left_behind(&self, resource: &ResourceRef) {
+        let (kind, name) = (resource.kind.clone(), resource.name.clone());
+        let labels = ResourceLabels { kind, name };
+        self.left_behind.get_or_create(&labels).inc();
     }
 
     pub(crate) fn dry_run_write(&self, direction: Direction, resource: &ResourceRef) {

@@ -80,6 +80,7 @@ impl Reporter for AgentReporter {
                 metrics.not_ready.inc();
                 tracing::warn!(resource = %driver.resource(at), "resource is not ready yet, going on");
             }
+            Report::LeftBehind(at) => driver.left_behind(at),
             Report::KeepsChanging(at) => {
                 let resource = driver.resource(at);
                 tracing::warn!(%resource, "somebody else keeps writing the resource");
@@ -342,6 +343,12 @@ impl Driver<AgentReporter> {
         let message = format!("Cannot be scaled {direction}: {error}");
         self.warn(resource, uid, "ScalingFailed", message);
         tracing::error!(%resource, direction, category, %error, "resource cannot be scaled");
+    }
+
+    fn left_behind(&self, at: DependentId) {
+        let resource = self.resource(at);
+        self.shared.metrics.left_behind(resource);
+        tracing::warn!(%resource, "resource could not be restored within its timeout, going on without it");
     }
 
     /// Reports how an outage went: the whole of it in the log, and in an Event and metrics if this

@@ -3,10 +3,12 @@
 use std::time::Duration;
 
 use serde_json::json;
+use testbed::api::{Fault, When};
 use testbed::gardener;
 use testbed::kubelets::READY_AFTER;
 use tokio::time::Instant;
 
+use super::operations::Served;
 use super::world::{CA, CONFIG, KCM, MCM, NAMESPACE, ProberWorld, at, held};
 
 #[tokio::test]
@@ -34,18 +36,45 @@ async fn a_later_level_of_a_scale_down_waits_for_one_that_cannot_be_written_but_
     world.end().await;
 }
 
+/// What cannot be scaled delays the later levels for so long in these tests.
+const TIMEOUT: Duration = Duration::from_secs(3);
+
+/// The usual config with that timeout for machine-controller-manager.
+fn impatient() -> String {
+    CONFIG.replace("scaleUp: {level: 1}", "scaleUp: {level: 1, timeout: 3s}")
+}
+
 #[tokio::test]
-async fn a_mandatory_dependent_that_is_missing_holds_back_the_later_levels_of_a_scale_up() {
-    let world = ProberWorld::running().await;
+async fn a_mandatory_dependent_that_is_missing_delays_the_later_levels_of_a_scale_up() {
+    let world = ProberWorld::running_with(&impatient()).await;
     world.delete(MCM);
+    let begin = Instant::now();
     world.hold_down(KCM, "2");
     world.hold_down(CA, "1");
     world.until([at(2), at(0), held("1")]).await;
-    world.probes(3).await;
-    assert_eq!(world.dependent(CA), held("1"));
+    world.until([at(2), at(0), at(1)]).await;
+    assert!(begin.elapsed() >= TIMEOUT, "{:?}", begin.elapsed());
     world.apply(gardener::deployment(NAMESPACE, MCM, 0));
     world.until([at(2), at(1), at(1)]).await;
     world.end().await;
+}
+
+#[tokio::test]
+async fn a_dependent_that_may_not_be_written_delays_them_no_longer_and_is_counted() {
+    let served = Served::serve_with(ProberWorld::new().await, &impatient(), &[]).await;
+    let world = &served.world;
+    world.probes(3).await;
+    world.nodes.cut_all();
+    world.until([held("1"), held("1"), held("1")]).await;
+    let writes_to_mcm = When::matches(|record| record.is_write() && record.name == MCM);
+    let denied = world.seed.faults().add(writes_to_mcm, Fault::status(500));
+    world.nodes.heal_all();
+    world.until([at(1), held("1"), at(1)]).await;
+    let left = format!("dwd_left_behind_total{{kind=\"Deployment\",name=\"{MCM}\"}}");
+    assert_eq!(served.metric(&left).await, 1.0);
+    world.seed.faults().remove(denied);
+    world.until([at(1), at(1), at(1)]).await;
+    served.world.end().await;
 }
 
 #[tokio::test]
@@ -62,8 +91,8 @@ async fn an_optional_dependent_that_is_missing_is_no_obstacle() {
 }
 
 #[tokio::test]
-async fn a_kind_that_does_not_exist_holds_back_the_later_levels_of_a_scale_up_only() {
-    let config = CONFIG.replace(
+async fn a_kind_that_does_not_exist_delays_the_later_levels_of_a_scale_up_only() {
+    let config = impatient().replace(
         "kind: Deployment, name: machine-controller-manager",
         "kind: Depoyment, name: machine-controller-manager",
     );
@@ -71,9 +100,7 @@ async fn a_kind_that_does_not_exist_holds_back_the_later_levels_of_a_scale_up_on
     world.nodes.cut_all();
     world.until([held("1"), at(1), held("1")]).await;
     world.nodes.heal_all();
-    world.until([at(1), at(1), held("1")]).await;
-    world.probes(2).await;
-    assert_eq!(world.dependent(CA), held("1"));
+    world.until([at(1), at(1), at(1)]).await;
     world.end().await;
 }
 

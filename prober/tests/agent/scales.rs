@@ -121,7 +121,7 @@ async fn the_reading_of_a_scale_ends_when_its_object_goes() {
         .await
         .expect("the other is read");
     let before = world.seed.faults().hits(refused);
-    // Longer than the longest wait between two tries takes many probes.
+    // Several tries would fall into the time of so many probes.
     world.probes(12).await;
     assert!(
         world.seed.faults().hits(refused) <= before + 1,

@@ -5,10 +5,10 @@ use serde_json::json;
 use testbed::gardener::{SCALERS, more_access};
 use testbed::prober::dependent;
 use testbed::seed::ReplicaState;
-use testbed::shoot::KCM;
+use testbed::shoot::{CA, KCM, MCM};
 use testbed::{Prober, ProberConfig, ShootCluster, ShootPlan, objects, scenario};
 
-use crate::{ORDERLY, logs};
+use crate::{DOWN, ORDERLY, UP, logs};
 
 #[test]
 fn a_stateful_set_and_a_custom_resource_are_scaled_like_a_deployment() -> Result<()> {
@@ -132,6 +132,59 @@ fn a_stateful_set_and_a_custom_resource_are_scaled_like_a_deployment() -> Result
             "{} of {before}",
             forbidden()
         );
+        shoot.end().await
+    })
+}
+
+#[test]
+fn what_can_never_be_scaled_keeps_nothing_else_down() -> Result<()> {
+    scenario(async |bed| {
+        let seed = bed.own_seed().await?;
+        seed.api().create_all(&more_access()).await?;
+        let plan = ShootPlan {
+            grace: ORDERLY,
+            ..ShootPlan::default()
+        };
+        let shoot = ShootCluster::create(bed, &seed, "unscalable", plan).await?;
+        // GET scale of a custom resource whose spec.replicas is unset answers 500, and a DaemonSet
+        // has no scale.
+        let never = |api_version: &str, kind: &str, optional: bool| {
+            let name = if optional { "optional" } else { "mandatory" };
+            let mut never = dependent(api_version, kind, name, 0, 0);
+            never["optional"] = optional.into();
+            never["scaleUp"]["timeout"] = "3s".into();
+            never
+        };
+        let mut dependents = vec![
+            dependent("apps/v1", "Deployment", KCM, 0, 1),
+            dependent("apps/v1", "Deployment", MCM, 1, 0),
+            dependent("apps/v1", "Deployment", CA, 2, 0),
+        ];
+        for optional in [false, true] {
+            let unset = never("bed.example.org/v1", "Scaler", optional);
+            let scaler = json!({"apiVersion": "bed.example.org/v1", "kind": "Scaler",
+                "metadata": {"name": unset["ref"]["name"], "namespace": shoot.namespace}, "spec": {}});
+            seed.api().create(&scaler).await?;
+            dependents.extend([unset, never("apps/v1", "DaemonSet", optional)]);
+        }
+        let config = ProberConfig {
+            dependents,
+            ..ProberConfig::default()
+        };
+        let mut prober = Prober::start(&seed, config).await?;
+        shoot.after_probes(2).await?;
+
+        shoot.nodes.cut_all();
+        shoot.held_down(&DOWN).await?;
+        shoot.nodes.heal_all();
+        shoot.free_at(&UP).await?;
+        for kind in ["Scaler", "DaemonSet"] {
+            for name in ["mandatory", "optional"] {
+                let resource = format!("{kind}/{name}");
+                logs(&prober, "going on without it", &resource).await?;
+            }
+        }
+        ensure!(prober.ended()?.is_none());
         shoot.end().await
     })
 }

@@ -161,6 +161,8 @@ pub enum Report {
     NotScaled(DependentId, Direction, Reason),
     /// A dependent that was restored is not ready in time; the next level does not wait any more.
     NotReady(DependentId),
+    /// A dependent could not be scaled within its timeout; the restore goes on without it.
+    LeftBehind(DependentId),
     KeepsChanging(DependentId),
     /// The owner record does not allow what would be written.
     NotOwner(Direction),

@@ -22,6 +22,7 @@ mod start;
 mod state;
 mod suspended;
 mod taking_turns;
+mod unscalable;
 mod vouched;
 
 use std::collections::VecDeque;
@@ -84,6 +85,8 @@ struct Rig {
     /// Whether permits and answers to writes are given by the test.
     holds_permits: bool,
     holds_writes: bool,
+    /// The dependent whose writes are refused.
+    refused: Option<DependentId>,
     /// Whether pods outlive their replicas.
     pods_linger: bool,
     /// Whether the view shows nothing of what this replica writes.
@@ -178,6 +181,7 @@ impl Rig {
             verified: None,
             holds_permits: false,
             holds_writes: false,
+            refused: None,
             pods_linger: false,
             view_lags: false,
             version: 1,
@@ -378,6 +382,9 @@ impl Rig {
             Action::Read(at, _) => {
                 let seen = self.env.dependents[at.0].clone();
                 self.take(Input::Read(at, Ok(seen)))
+            }
+            Action::Write(order) if self.refused == Some(order.dependent) => {
+                self.take(Input::Written(order.dependent, Err(Refusal::Other)))
             }
             Action::Write(order) if !self.holds_writes => self.write(&order),
             _ => vec![],

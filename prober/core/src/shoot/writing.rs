@@ -132,6 +132,7 @@ impl Shoot {
     }
 
     /// Whether a dependent would be written. Protection that cannot know that tries, and says so.
+    /// What could not be scaled is tried again with a back-off, unless protection can write it.
     fn is_due(
         &self,
         id: DependentId,
@@ -139,8 +140,16 @@ impl Shoot {
         scope: Scope,
         cx: &mut Context<'_>,
     ) -> bool {
-        match self.dependents[id].state() {
-            DependentState::Unknown => direction == Direction::Down && cx.env.leads,
+        let dependent = &self.dependents[id];
+        let again = dependent.tried_again_at().filter(|&at| at > cx.now);
+        if let Some(at) = again {
+            cx.wake_at(at);
+        }
+        match dependent.state() {
+            DependentState::Unknown => {
+                direction == Direction::Down && cx.env.leads && again.is_none()
+            }
+            _ if direction == Direction::Up && again.is_some() => false,
             _ => self.intends(id, direction, scope, cx).is_some(),
         }
     }
@@ -217,13 +226,18 @@ impl Shoot {
                 self.step(scaling, id, cx);
             }
             let levels = &mut self.scaling.levels;
-            if !levels.open_next(scaling, &mut self.dependents, &self.config, cx.now) {
+            let Some(left) = levels.open_next(scaling, &mut self.dependents, &self.config, cx.now)
+            else {
                 break;
+            };
+            for id in left {
+                cx.report(Report::LeftBehind(id));
             }
         }
         let levels = &self.scaling.levels;
-        if !levels.are_over(direction, &self.dependents) {
-            if let Some(next) = levels.next(direction, &self.dependents, cx.now) {
+        if !levels.are_over(&self.dependents) {
+            let next = levels.next(direction, &self.dependents, &self.config, cx.now);
+            if let Some(next) = next {
                 cx.wake_at(next);
             }
             return false;
@@ -283,6 +297,15 @@ impl Shoot {
         if self.dependents[id].ends_wait(cx.now) {
             cx.report(Report::NotReady(id));
         }
+        let dependent = &mut self.dependents[id];
+        if direction == Direction::Up
+            && dependent.step.stage == Stage::Failed
+            && dependent
+                .tried_again_at()
+                .is_some_and(|again| again <= cx.now)
+        {
+            dependent.begin(direction, self.config.dependent(id), cx.now);
+        }
         if !matches!(self.dependents[id].step.stage, Stage::Due(from) if from <= cx.now) {
             return;
         }
@@ -329,11 +352,11 @@ impl Shoot {
 
     /// A dependent is as it should be: others have done it, or a write whose answer was lost.
     fn settle(&mut self, id: DependentId, direction: Direction, cx: &mut Context<'_>) {
-        let observed = self.dependents[id].observed().cloned();
-        let step = &mut self.dependents[id].step;
-        match observed.and_then(|observed| step.retry.landed(&observed)) {
+        let dependent = &mut self.dependents[id];
+        let observed = dependent.observed().cloned();
+        match observed.and_then(|observed| dependent.step.retry.landed(&observed)) {
             Some(change) => self.written(id, direction, change, None, cx),
-            None => step.stage = Stage::Done(None),
+            None => dependent.done(None),
         }
     }
 
@@ -345,12 +368,15 @@ impl Shoot {
         reason: Reason,
         cx: &mut Context<'_>,
     ) {
-        let step = &mut self.dependents[id].step;
+        let dependent = &mut self.dependents[id];
+        let step = &mut dependent.step;
         match step.retry.pause_after(refusal) {
             Some(pause) => step.stage = Stage::Due(cx.now + span(pause)),
             None => {
                 step.stage = Stage::Failed;
-                cx.report(Report::NotScaled(id, direction, reason));
+                if dependent.scaling_failed(cx.now) {
+                    cx.report(Report::NotScaled(id, direction, reason));
+                }
             }
         }
     }
@@ -403,7 +429,7 @@ impl Shoot {
             // It went away in the meantime; what follows under its name is another resource.
             Err(Refusal::Gone) => {
                 dependent.is_gone(Some(change.base), cx.now);
-                dependent.step.stage = Stage::Done(None);
+                dependent.done(None);
             }
             Err(refusal) => {
                 let conflict = refusal == Refusal::Conflict;
@@ -453,7 +479,7 @@ impl Shoot {
     ) {
         let dependent = &mut self.dependents[id];
         let waits = direction == Direction::Up && change.write.replicas.is_some();
-        dependent.step.stage = Stage::Done(waits.then_some(cx.now));
+        dependent.done(waits.then_some(cx.now));
         dependent.step.written = true;
         self.report_begun(cx);
         let dependent = &mut self.dependents[id];

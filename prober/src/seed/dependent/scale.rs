@@ -17,7 +17,9 @@ use crate::seed::within;
 /// The limit of a try, and the waits after the first ones.
 const TIMEOUT: Duration = Duration::from_secs(5);
 const FIRST_WAIT: Duration = Duration::from_millis(200);
-const MAX_WAIT: Duration = Duration::from_secs(5);
+/// One whose object says nothing of replicas fails for good, until the object changes, in every
+/// shoot that has it.
+const MAX_WAIT: Duration = Duration::from_secs(60);
 /// How many scales of a kind are read at once: a list may bring hundreds of objects.
 const AT_ONCE: usize = 16;
 
