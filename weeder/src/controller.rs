@@ -106,7 +106,7 @@ impl Controller {
                 Some(Ok((deletion, result))) = self.deletions.join_next() => {
                     self.ended(&deletion, result);
                 }
-                Some(Ok(Some(false))) = self.reviews.join_next() => self.miss_right(),
+                Some(Ok(Some(allowed))) = self.reviews.join_next() => self.apply_review(allowed),
                 () = sleep_until(next) => {}
             }
             for deletion in self.namespaces.due(Instant::now().into()) {
@@ -166,11 +166,8 @@ impl Controller {
         let now = Instant::now();
         self.namespaces
             .ended(deletion, result.outcome(), now.into());
-        if missed_right && !self.namespaces.misses_right() {
-            tracing::info!("pods can be deleted again");
-        }
-        let is_reviewed = self.namespaces.misses_right()
-            || self.reviewed.is_some_and(|then| now - then < REVIEWED_FOR);
+        self.log_right(missed_right);
+        let is_reviewed = self.reviewed.is_some_and(|then| now - then < REVIEWED_FOR);
         if result == DeleteResult::Forbidden && !is_reviewed {
             self.reviewed = Some(now);
             let client = self.client.clone();
@@ -179,12 +176,25 @@ impl Controller {
         }
     }
 
-    /// No DELETE of a pod would be allowed anywhere.
-    fn miss_right(&mut self) {
-        tracing::error!(
-            "the right to delete pods is missing in all namespaces, one DELETE at a time is tried"
-        );
-        self.namespaces.miss_right(Instant::now().into());
+    /// Takes in whether pods may be deleted in all namespaces.
+    fn apply_review(&mut self, allowed: bool) {
+        let missed_right = self.namespaces.misses_right();
+        if allowed {
+            self.namespaces.find_right();
+        } else if !missed_right {
+            self.namespaces.miss_right(Instant::now().into());
+        }
+        self.log_right(missed_right);
+    }
+
+    fn log_right(&self, missed_before: bool) {
+        match (missed_before, self.namespaces.misses_right()) {
+            (false, true) => tracing::error!(
+                "the right to delete pods is missing in all namespaces, one DELETE at a time is tried"
+            ),
+            (true, false) => tracing::info!("pods can be deleted again"),
+            _ => {}
+        }
     }
 
     fn report(&self, event: &WindowEvent) {

@@ -8,7 +8,7 @@ use common_core::change::Key;
 use crate::config::{Config, ServiceName};
 use crate::deletion::{Deletion, Outcome};
 use crate::hold_back::HoldBack;
-use crate::queue::Queue;
+use crate::queue::NameQueue;
 use crate::readiness::{Readiness, Transition};
 use crate::tracked_pod::TrackedPod;
 use crate::verdict::DeletionCandidate;
@@ -27,12 +27,14 @@ pub(crate) struct Namespace {
     /// By name.
     pods: BTreeMap<String, TrackedPod>,
     /// The pods that a window lets be deleted later, by time.
-    waiting: Queue<Instant>,
+    waiting: NameQueue<Instant>,
     /// The pods to delete now.
-    due: Queue<Rank>,
+    due: NameQueue<Rank>,
     /// The pods whose DELETE has not ended, with their owners, by UIDs.
     in_flight: HashMap<String, String>,
     hold_back: HoldBack,
+    /// True if the DELETE that ended last had no answer: one at a time is tried until one has.
+    hangs: bool,
     /// What happened to windows and was not reported yet.
     pub(crate) events: Vec<(ServiceName, WindowChange)>,
 }
@@ -40,8 +42,8 @@ pub(crate) struct Namespace {
 /// When there is not room for all, what was not tried yet goes before what failed (D-65).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Rank {
-    reason: OpenReason,
     has_failed: bool,
+    reason: OpenReason,
 }
 
 impl Namespace {
@@ -220,6 +222,7 @@ impl Namespace {
             Outcome::Deleted => self.hold_back.lift(),
             _ => {}
         }
+        self.hangs = outcome == Outcome::Unknown;
         let pod = self.pods.get_mut(&deletion.pod.name);
         if let Some(pod) = pod.filter(|pod| pod.candidate.uid == deletion.uid) {
             pod.ended(deletion, outcome, now);
@@ -245,10 +248,14 @@ impl Namespace {
         windows.chain(pod).chain(trial).min()
     }
 
-    /// The rank of the next deletion to send, if there is room for it.
+    /// The rank of the next deletion to send, if there is room for it. Where the last one failed, the
+    /// next will most likely, too.
     pub(crate) fn rank(&self, now: Instant) -> Option<Rank> {
-        let has_room = self.in_flight.len() < self.hold_back.limit(MAX_IN_FLIGHT, now);
-        self.due.first().filter(|_| has_room).map(|(rank, _)| rank)
+        let usual = if self.hangs { 1 } else { MAX_IN_FLIGHT };
+        let has_room = self.in_flight.len() < self.hold_back.limit(usual, now);
+        let (rank, _) = self.due.first().filter(|_| has_room)?;
+        let has_failed = rank.has_failed || self.hangs || self.hold_back.until().is_some();
+        Some(Rank { has_failed, ..rank })
     }
 
     /// Finds the places of all pods again: windows have changed.

@@ -10,7 +10,7 @@ use crate::config::{Config, ServiceName};
 use crate::deletion::{Deletion, Outcome};
 use crate::hold_back::HoldBack;
 use crate::namespace::{Namespace, Rank};
-use crate::queue::Queue;
+use crate::queue::NameQueue;
 use crate::readiness::{Readiness, Slice, Transition};
 use crate::verdict::DeletionCandidate;
 use crate::window::{OpenReason, WindowChange, WindowEvent};
@@ -29,9 +29,9 @@ pub struct Namespaces {
     config: Arc<Config>,
     by_name: BTreeMap<String, Namespace>,
     /// The namespaces in which something happens by itself, by the next time.
-    waiting: Queue<Instant>,
+    waiting: NameQueue<Instant>,
     /// The namespaces that have a pod to delete and room for its DELETE.
-    due: Queue<Rank>,
+    due: NameQueue<Rank>,
     /// How many DELETEs have not ended.
     in_flight: usize,
     /// Whether this process may write: before, it only learns what is ready.
@@ -56,8 +56,8 @@ impl Namespaces {
         Self {
             config,
             by_name: BTreeMap::new(),
-            waiting: Queue::default(),
-            due: Queue::default(),
+            waiting: NameQueue::default(),
+            due: NameQueue::default(),
             in_flight: 0,
             leads: false,
             hold_back: HoldBack::default(),
@@ -208,8 +208,9 @@ impl Namespaces {
     pub fn ended(&mut self, deletion: &Deletion, outcome: Outcome, now: Instant) {
         self.in_flight -= 1;
         match outcome {
-            Outcome::Deleted => self.hold_back.lift(),
             Outcome::Refused if self.misses_right() => self.hold_back.refused(now),
+            // Whoever is told so may delete.
+            Outcome::Deleted | Outcome::Gone | Outcome::Changed => self.find_right(),
             _ => {}
         }
         self.change(&deletion.pod.namespace, now, |namespace, config| {
@@ -221,6 +222,11 @@ impl Namespaces {
     /// until one succeeds.
     pub fn miss_right(&mut self, now: Instant) {
         self.hold_back.refused(now);
+    }
+
+    /// The right to delete pods is there again.
+    pub fn find_right(&mut self) {
+        self.hold_back.lift();
     }
 
     /// Whether the right to delete pods is known to be missing everywhere.

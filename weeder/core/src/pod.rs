@@ -130,7 +130,10 @@ impl Terminated {
     /// that it has lost, as in a reboot, a kubelet cannot say so.
     pub(crate) fn ended_soon(&self) -> bool {
         let run = self.started_at.zip(self.finished_at);
-        run.is_some_and(|(started, finished)| finished - started <= LONGEST_RUN)
+        // A container that could not be started shows 1970 as its start.
+        run.is_some_and(|(started, finished)| {
+            started <= DateTime::UNIX_EPOCH || finished - started <= LONGEST_RUN
+        })
     }
 }
 

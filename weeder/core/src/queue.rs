@@ -4,12 +4,12 @@ use std::collections::{BTreeSet, HashMap};
 
 /// The first name is found, and a name moved, without a look at the others.
 #[derive(Debug)]
-pub(crate) struct Queue<P> {
+pub(crate) struct NameQueue<P> {
     places: HashMap<String, P>,
     order: BTreeSet<(P, String)>,
 }
 
-impl<P> Default for Queue<P> {
+impl<P> Default for NameQueue<P> {
     fn default() -> Self {
         Self {
             places: HashMap::new(),
@@ -18,7 +18,7 @@ impl<P> Default for Queue<P> {
     }
 }
 
-impl<P: Copy + Ord> Queue<P> {
+impl<P: Copy + Ord> NameQueue<P> {
     /// Gives a name its place; `None` takes it out.
     pub(crate) fn set(&mut self, name: &str, place: Option<P>) {
         let known = self.places.get(name).copied();
@@ -64,7 +64,7 @@ mod tests {
 
     #[test]
     fn names_come_in_the_order_of_their_last_places() {
-        let mut queue = Queue::default();
+        let mut queue = NameQueue::default();
         for (name, place) in [
             ("c", Some(3)),
             ("a", Some(1)),

@@ -75,11 +75,11 @@ pub(crate) struct Window {
 struct Losses {
     /// The pods that count as deleted, by UID.
     counted: HashMap<String, Counted>,
-    rounds: Vec<Round>,
+    rounds: Vec<DeletionRound>,
 }
 
 #[derive(Debug)]
-struct Round {
+struct DeletionRound {
     began: Instant,
     pods: usize,
 }
@@ -174,7 +174,7 @@ impl Losses {
         }
         let last = self.rounds.last();
         if last.is_none_or(|last| pod.seen > last.began) {
-            let round = Round {
+            let round = DeletionRound {
                 began: now,
                 pods: 0,
             };

@@ -137,3 +137,17 @@ fn what_was_not_tried_goes_before_what_hangs_in_many_namespaces() {
     let deleted = deleted_beside_hanging(6, 40, later).expect("it is deleted");
     assert!(deleted <= 10 * SECOND, "{deleted:?}");
 }
+
+#[test]
+fn namespaces_that_hang_are_tried_one_pod_at_a_time_and_behind_all_others() {
+    for (namespaces, pods) in [(4, 64), (8, 200), (20, 15), (31, 200)] {
+        let deleted = deleted_beside_hanging(namespaces, pods, Duration::ZERO);
+        let deleted = deleted.unwrap_or_else(|| panic!("{namespaces} times {pods}: never"));
+        // What of them is tried for the first time takes all room, once.
+        let rounds = (namespaces * MAX_OF_NAMESPACE).div_ceil(MAX_IN_FLIGHT) as u32;
+        assert!(
+            deleted <= 10 * SECOND * rounds,
+            "{namespaces} times {pods}: {deleted:?}"
+        );
+    }
+}

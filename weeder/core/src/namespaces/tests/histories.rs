@@ -122,6 +122,9 @@ fn a_container_that_waits_for_its_back_off_after_a_short_run_is_in_a_crash_loop(
         let history = restarted(4.1, ended("server", 1, 1, ran));
         assert!(is_deleted(&server(), &history), "{ran} s");
     }
+    let mut never_started = ended("server", 1, 128, 0);
+    never_started["state"]["terminated"]["startedAt"] = json!(DateTime::UNIX_EPOCH);
+    assert!(is_deleted(&server(), &restarted(4.1, never_started)));
     let reported = status("Running", &[], &[waiting("server", "CrashLoopBackOff")]);
     assert!(is_deleted(&server(), &[(0.1, reported)]));
     let mut clock_set_back = ended("server", 1, 1, 0);

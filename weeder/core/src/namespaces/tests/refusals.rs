@@ -138,3 +138,23 @@ fn a_right_that_is_given_back_everywhere_is_used_as_soon_as_one_delete_succeeds(
     assert!(!seed.namespaces.misses_right());
     assert_eq!(seed.deleted().len(), 2);
 }
+
+#[test]
+fn a_right_that_is_back_ends_the_wait_also_where_the_trial_is_refused_for_another_reason() {
+    for outcome in [Outcome::Gone, Outcome::Changed] {
+        let mut seed = TestSeed::leading(None);
+        recovered(&mut seed, "one", 1);
+        seed.namespaces.miss_right(seed.now);
+        seed.pass(10 * SECOND);
+        assert_eq!(seed.deletes(outcome), ["one/00"]);
+        assert!(!seed.namespaces.misses_right(), "{outcome:?}");
+    }
+    let mut seed = TestSeed::leading(None);
+    recovered(&mut seed, "a", 8);
+    recovered(&mut seed, "z", 1);
+    seed.namespaces.miss_right(seed.now);
+    seed.pass(10 * SECOND);
+    assert_eq!(seed.deletes(Outcome::Refused), ["a/00"]);
+    seed.namespaces.find_right();
+    assert_eq!(seed.deleted(), ["z/00"]);
+}
