@@ -74,7 +74,7 @@ impl Contents {
 
     /// Reads a regular file and refuses all else without a wait: nobody may ever write to a named
     /// pipe.
-    pub fn of_regular(path: &Path) -> Result<Self, ConfigError> {
+    pub(crate) fn of_regular(path: &Path) -> Result<Self, ConfigError> {
         let opened = OpenOptions::new()
             .read(true)
             .custom_flags(OFlags::NONBLOCK.bits() as i32)

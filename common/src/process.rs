@@ -109,7 +109,7 @@ fn log_panics() {
 
 /// Raises the soft limit of open files to the hard one, as Go's runtime does at its start: each
 /// probed shoot keeps a connection, and the usual soft limit of 1,024 is there for programs that
-/// call select(2).
+/// call select(2). Exec plugins inherit it.
 fn raise_open_files_limit() {
     let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
     if current == maximum {

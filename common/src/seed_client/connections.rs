@@ -34,10 +34,10 @@ const GIVEN_UP_AFTER: Duration = Duration::from_millis(800);
 /// there is to show.
 const WATCH_START: Duration = Duration::from_secs(30);
 
-type ResponseBody = UnsyncBoxBody<Bytes, kube::Error>;
-
 /// The shortest time between two readings of how to get to the seed, while it cannot be reached.
 const REREAD_PAUSE: Duration = Duration::from_secs(1);
+
+type ResponseBody = UnsyncBoxBody<Bytes, kube::Error>;
 
 /// Sends requests over kept connections. Whoever gives up waiting for an answer has met a
 /// connection that the network has forgotten, and what has forgotten one, a gateway or a load
@@ -53,13 +53,13 @@ const REREAD_PAUSE: Duration = Duration::from_secs(1);
 /// and the credentials may have been rotated, and a client in which something panicked answers
 /// nothing any more.
 ///
-/// A plugin for credentials is not run again for that while the kubeconfig asks for the same one: all
-/// requests would wait for it.
+/// A plugin for credentials is not run again for that while the kubeconfig asks for the same one and
+/// what it gave is accepted: all requests would wait for it.
 pub(super) struct Connections {
     kubeconfig: Option<PathBuf>,
     counter: RequestCounter,
     current: Mutex<Arc<CurrentClient>>,
-    /// Changes with each request that is given up.
+    /// Changes with each request that is given up and waits for nothing but the API server.
     given_up: watch::Sender<()>,
 }
 
@@ -70,6 +70,8 @@ struct CurrentClient {
     since: Instant,
     /// Set when a request of this very client was given up, or had no answer that helps.
     outdated: AtomicBool,
+    /// Set when the credentials were not accepted.
+    refused: AtomicBool,
 }
 
 impl CurrentClient {
@@ -80,12 +82,18 @@ impl CurrentClient {
             client,
             since: Instant::now(),
             outdated: AtomicBool::new(false),
+            refused: AtomicBool::new(false),
         })
     }
 
     async fn connect(access: SeedAccess, known: Option<&Self>) -> anyhow::Result<Arc<Self>> {
         let credentials = match known {
-            Some(known) if same_plugin(&access, &known.access) => Arc::clone(&known.credentials),
+            Some(known)
+                if !known.refused.load(Ordering::Relaxed)
+                    && same_plugin(&access, &known.access) =>
+            {
+                Arc::clone(&known.credentials)
+            }
             _ => Arc::new(SeedCredentials::of(&access.config.auth_info).await?),
         };
         let client = access.client(&credentials)?;
@@ -120,6 +128,7 @@ impl PendingRequest {
         self.status = answer.as_ref().ok().map(Response::status);
         let refused = self.status == Some(StatusCode::UNAUTHORIZED);
         if (answer.is_err() || refused) && self.client.since.elapsed() >= REREAD_PAUSE {
+            self.client.refused.store(refused, Ordering::Relaxed);
             self.client.outdated.store(true, Ordering::Relaxed);
         }
     }
@@ -132,7 +141,10 @@ impl Drop for PendingRequest {
         let given_up = !self.ended && self.since.elapsed() >= GIVEN_UP_AFTER;
         if given_up {
             self.client.outdated.store(true, Ordering::Relaxed);
-            self.given_up.send_replace(());
+            // Other writes may wait for a webhook, which says nothing of the connections.
+            if matches!(self.method, Method::GET | Method::PUT) {
+                self.given_up.send_replace(());
+            }
         }
         if self.ended || given_up {
             self.counter.ended(self.status);
@@ -252,10 +264,12 @@ impl Connections {
         connected.unwrap_or_else(|error| {
             tracing::warn!(
                 error = &*error,
-                "no new connections to the seed can be made, the ones there are stay in use"
+                "how to get to the seed cannot be used as it is now, what was known of it stays in use"
             );
             let credentials = Arc::clone(&known.credentials);
-            CurrentClient::new(known.access.clone(), credentials, known.client.clone())
+            let client = known.access.client(&credentials);
+            let client = client.unwrap_or_else(|_| known.client.clone());
+            CurrentClient::new(known.access.clone(), credentials, client)
         })
     }
 }

@@ -6,6 +6,7 @@
 
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
+use std::sync::Arc;
 use std::time::Duration;
 
 use base64::Engine as _;
@@ -18,7 +19,8 @@ use serde::Deserialize;
 use serde_json::json;
 use tokio::process::Command;
 use tokio::sync::Mutex;
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout};
+use tokio_util::task::AbortOnDropHandle;
 
 use crate::logging::with_causes;
 use crate::transport::{basic, bearer};
@@ -28,11 +30,13 @@ use crate::transport::{basic, bearer};
 const TOKEN_FILE_LIFE: Duration = Duration::from_secs(60);
 /// A plugin is run again so long before its token expires, as kube does.
 const PLUGIN_MARGIN: Duration = Duration::from_secs(60);
+/// The longest that a plugin may take: some open a browser for a person.
+const PLUGIN_LIMIT: Duration = Duration::from_secs(60);
 
 /// Has no `Debug`: it holds credentials.
 pub(super) struct SeedCredentials {
     source: TokenSource,
-    identity: Option<Identity>,
+    identity: Option<ClientCertificate>,
 }
 
 enum TokenSource {
@@ -49,13 +53,15 @@ struct TokenFile {
 }
 
 struct PluginToken {
-    plugin: Box<ExecConfig>,
+    plugin: Arc<ExecConfig>,
+    /// Outlives the request that began it, which may be given up sooner.
+    running: Option<AbortOnDropHandle<Result<ExecStatus, CredentialsError>>>,
     header: Option<HeaderValue>,
     expires: DateTime<Utc>,
 }
 
 /// A client certificate and its key, in PEM.
-struct Identity {
+struct ClientCertificate {
     certificate: String,
     key: String,
 }
@@ -72,6 +78,8 @@ pub(super) enum CredentialsError {
     Unreadable(PathBuf, #[source] std::io::Error),
     #[error("the kubeconfig's exec plugin cannot be run")]
     NotRun(#[source] std::io::Error),
+    #[error("the kubeconfig's exec plugin has not ended within {PLUGIN_LIMIT:?}")]
+    TooSlow,
     #[error("the kubeconfig's exec plugin failed ({0}): {1}")]
     Failed(std::process::ExitStatus, String),
     #[error("the kubeconfig's exec plugin printed no ExecCredential")]
@@ -80,7 +88,7 @@ pub(super) enum CredentialsError {
     PluginToken(&'static str),
 }
 
-use CredentialsError::{Failed, File, NoCredential, NotRun, Unreadable, Unusable};
+use CredentialsError::{Failed, File, NoCredential, NotRun, TooSlow, Unreadable, Unusable};
 
 /// What a plugin prints.
 #[derive(Deserialize)]
@@ -106,9 +114,9 @@ impl SeedCredentials {
             fixed(of_provider(provider)?)
         } else if let (Some(name), Some(password)) = (&user.username, &user.password) {
             fixed(basic(name, password.expose_secret()).map_err(unusable("user.username"))?)
-        } else if let Some(token) = &user.token {
+        } else if let Some(token) = given(&user.token, |token| token.expose_secret()) {
             fixed(bearer(token.expose_secret()).map_err(unusable("user.token"))?)
-        } else if let Some(path) = &user.token_file {
+        } else if let Some(path) = given(&user.token_file, |path| path) {
             TokenSource::File(Mutex::new(TokenFile::open(path.into()).await?))
         } else if let Some(plugin) = &user.exec {
             return Self::of_plugin(plugin).await;
@@ -126,21 +134,22 @@ impl SeedCredentials {
         let header = status.header()?;
         let source = match status.expiration_timestamp {
             Some(expires) => TokenSource::Plugin(Mutex::new(PluginToken {
-                plugin: Box::new(plugin.clone()),
+                plugin: Arc::new(plugin.clone()),
+                running: None,
                 header,
                 expires,
             })),
             None => TokenSource::Fixed(header),
         };
         let identity = status.client_certificate_data.zip(status.client_key_data);
-        let identity = identity.map(|(certificate, key)| Identity { certificate, key });
+        let identity = identity.map(|(certificate, key)| ClientCertificate { certificate, key });
         Ok(Self { source, identity })
     }
 
     /// Replaces the plugin of a user by the client certificate that it gave, if any.
     pub(super) fn apply(&self, user: &mut AuthInfo) {
         user.exec = None;
-        if let Some(Identity { certificate, key }) = &self.identity {
+        if let Some(ClientCertificate { certificate, key }) = &self.identity {
             user.client_certificate_data = Some(BASE64_STANDARD.encode(certificate));
             user.client_key_data = Some(BASE64_STANDARD.encode(key).into());
         }
@@ -154,6 +163,11 @@ impl SeedCredentials {
             TokenSource::Plugin(token) => token.lock().await.current().await,
         }
     }
+}
+
+/// A value of the kubeconfig: as for client-go, an empty one is none.
+fn given<T>(value: &Option<T>, text: impl Fn(&T) -> &str) -> Option<&T> {
+    value.as_ref().filter(|value| !text(value).is_empty())
 }
 
 /// The token of a provider. As client-go, kube knows none that runs a program of its own.
@@ -204,14 +218,28 @@ impl TokenFile {
 
 impl PluginToken {
     async fn current(&mut self) -> Result<Option<HeaderValue>, CredentialsError> {
-        if Utc::now() + PLUGIN_MARGIN >= self.expires {
-            let status = run(&self.plugin).await?;
-            self.header = status.header()?;
-            // A plugin that names no time any more has given a token that stays.
-            let expires = status.expiration_timestamp;
-            self.expires = expires.unwrap_or(DateTime::<Utc>::MAX_UTC);
+        if Utc::now() + PLUGIN_MARGIN < self.expires {
+            return Ok(self.header.clone());
         }
-        Ok(self.header.clone())
+        match self.renew().await {
+            Err(error) if Utc::now() >= self.expires => Err(error),
+            _ => Ok(self.header.clone()),
+        }
+    }
+
+    async fn renew(&mut self) -> Result<(), CredentialsError> {
+        let plugin = Arc::clone(&self.plugin);
+        let running = self.running.get_or_insert_with(|| {
+            AbortOnDropHandle::new(tokio::spawn(async move { run(&plugin).await }))
+        });
+        let ended = running.await;
+        self.running = None;
+        let status = ended.map_err(|_| NoCredential)??;
+        self.header = status.header()?;
+        // A plugin that names no time any more has given a token that stays.
+        let expires = status.expiration_timestamp;
+        self.expires = expires.unwrap_or(DateTime::<Utc>::MAX_UTC);
+        Ok(())
     }
 }
 
@@ -249,14 +277,15 @@ async fn run(plugin: &ExecConfig) -> Result<ExecStatus, CredentialsError> {
     } else {
         command.stdin(Stdio::null()).stderr(Stdio::piped());
     }
-    let output = command.spawn().map_err(NotRun)?.wait_with_output().await;
+    let running = command.spawn().map_err(NotRun)?.wait_with_output();
+    let output = timeout(PLUGIN_LIMIT, running).await.map_err(|_| TooSlow)?;
     let output = output.map_err(NotRun)?;
     if !output.status.success() {
         let said = String::from_utf8_lossy(&output.stderr);
         return Err(Failed(output.status, said.trim().to_owned()));
     }
-    // The parser's message could quote it.
+    // JSON, or YAML as client-go takes it. The parser's message could quote it.
     let printed: ExecCredential =
-        serde_json::from_slice(&output.stdout).map_err(|_| NoCredential)?;
+        serde_saphyr::from_slice(&output.stdout).map_err(|_| NoCredential)?;
     Ok(printed.status)
 }

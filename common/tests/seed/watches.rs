@@ -339,7 +339,7 @@ async fn a_watch_that_is_silent_after_a_request_was_given_up_ends_after_30_s() {
     assert!(silent.next().now_or_never().is_none(), "too early");
     pass(Duration::from_secs(1)).await;
     let end = timeout(PATIENCE, silent.next()).await.expect("it ends");
-    assert!(end.is_none(), "as a watch ordinarily does: {end:?}");
+    assert!(matches!(end, Some(Err(_))), "it is listed again: {end:?}");
     pass(Duration::from_secs(60)).await;
     assert!(
         lively.next().now_or_never().is_none(),

@@ -7,7 +7,7 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use futures::stream;
+use futures::{StreamExt, stream};
 use http_body_util::{BodyExt, StreamBody};
 use hyper::body::{Body, Frame};
 use tokio::sync::watch;
@@ -25,8 +25,8 @@ struct WatchBody {
     suspect_since: Option<Instant>,
 }
 
-/// The body as it comes, until the connection seems to be dead. Then it ends as a watch ordinarily
-/// does, and whoever follows it opens another one, on another connection.
+/// The body as it comes, until the connection seems to be dead. Then it fails as one does that the
+/// kernel gives up: whoever follows the watch lists again, on another connection.
 pub(super) fn until_silent(
     body: kube::client::Body,
     given_up: watch::Receiver<()>,
@@ -36,10 +36,11 @@ pub(super) fn until_silent(
         given_up,
         suspect_since: None,
     };
-    StreamBody::new(stream::unfold(watch, async |mut watch| {
+    let frames = stream::unfold(watch, async |mut watch| {
         let frame = watch.next().await?;
         Some((frame, watch))
-    }))
+    });
+    StreamBody::new(frames.fuse())
 }
 
 impl WatchBody {
@@ -58,8 +59,8 @@ impl WatchBody {
                     self.suspect_since = Some(Instant::now());
                 }
                 () = sleep_until(end), if suspected => {
-                    tracing::info!("a watch has been silent since a request was given up, opening it again");
-                    return None;
+                    let silent = "silent for 30 s since a request was given up";
+                    return Some(Err(kube::Error::Service(silent.into())));
                 }
             }
         }
