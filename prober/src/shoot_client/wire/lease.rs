@@ -116,8 +116,8 @@ impl ItemList for LeaseList {
     fn keep(&mut self, item: &mut LeaseFields, room: &ListRoom) -> Result<(), DecodeError> {
         let lease = item.record()?;
         if !self.has_room(lease.name) {
-            // By a quarter, so that little is there in vain.
-            let count = (self.len() / 4).max(64);
+            // By a sixteenth, so that two attempts at 5,000 fit.
+            let count = (self.len() / 16).max(64);
             let names = (count * NAME_LENGTH).max(lease.name.len());
             room.take(self.reserve(count, names))?;
         }

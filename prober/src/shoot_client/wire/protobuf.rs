@@ -199,7 +199,8 @@ impl ProtobufStream {
                 }
                 Stop::Lacking(bytes_more) => return Ok((bytes, bytes_more)),
             }
-            while self.at == self.open[self.depth].end {
+            // The body itself ends only when no more comes.
+            while self.depth > 0 && self.at == self.open[self.depth].end {
                 reader.end(self.open[self.depth].field)?;
                 self.depth -= 1;
             }

@@ -343,7 +343,8 @@ fn an_answer_that_was_cut_anywhere_is_never_a_list() {
 
 #[test]
 fn a_length_beyond_the_body_is_an_error_and_no_allocation() {
-    for length in [u64::MAX, u64::MAX >> 1, 1 << 40] {
+    // The second one ends where numbers end.
+    for length in [u64::MAX, u64::MAX - 11, u64::MAX >> 1, 1 << 40] {
         let beyond =
             |field: u64| [encoded::varint(field << 3 | 2), encoded::varint(length)].concat();
         let list = [MAGIC, &message(1, &[text(2, "LeaseList")]), &beyond(2)].concat();
