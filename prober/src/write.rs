@@ -102,7 +102,7 @@ impl WriteError {
             Self::Conflict => ("conflict", Refusal::Conflict),
             Self::Throttled(after) => ("throttled", Refusal::Throttled(*after)),
             Self::Denied { .. } => ("forbidden", Refusal::Other),
-            Self::Status { code: 500.., .. } => ("server", Refusal::Other),
+            Self::Status { code: 500.., .. } => ("server", Refusal::Unavailable),
             Self::Status { .. } => ("status", Refusal::Other),
             Self::Timeout => ("timeout", Refusal::Timeout),
             Self::NoAnswer(_) => ("no_answer", Refusal::NoAnswer),

@@ -8,7 +8,7 @@ use chrono::TimeDelta;
 
 use super::moment::Moment;
 use super::replicas::{DependentState, Observed};
-use super::retry::ScalingBackoff;
+use super::retry::{Refusal, ScalingBackoff};
 use super::step::{Stage, Step};
 use crate::config::{Dependent, DependentId, ResourceRef};
 
@@ -112,11 +112,11 @@ impl DependentRecord {
 
     /// Notes that it could not be scaled. True if that was to be tried: protection tries more
     /// often.
-    pub(crate) fn scaling_failed(&mut self, now: Moment) -> bool {
+    pub(crate) fn scaling_failed(&mut self, refusal: Refusal, now: Moment) -> bool {
         let backoff = self.backoff.get_or_insert_default();
         let is_due = backoff.again_at <= now;
         if is_due {
-            backoff.failed(now);
+            backoff.failed(refusal, now);
         }
         is_due
     }

@@ -105,14 +105,14 @@ impl Grace {
             .unwrap_or_else(|| DEFAULT_BEAT.min(self.longest_beat()))
     }
 
-    /// For how long a stamp can be doubted at most, and silence be the API server's own: a beat, of
-    /// which a quarter of the period is the longest, and the tolerance.
+    /// The longest time for which a stamp can be doubted, and silence be the API server's own: the
+    /// longest beat and the tolerance.
     pub fn longest_doubt(self) -> TimeDelta {
         self.longest_beat() + TOLERANCE
     }
 
     /// How far apart two complete probes may be so that kubelets renewed between them if they
-    /// could (D-54): half of the period.
+    /// could (D-54): half of the period, or a slow beat.
     pub(crate) fn longest_break(self) -> TimeDelta {
         self.threshold() / 3 * 2
     }
@@ -289,7 +289,7 @@ impl LeaseClock {
     fn is_unproven(&self, now: Moment, grace: Grace) -> bool {
         match self.sighting {
             Sighting::First => true,
-            Sighting::Ambiguous => now - self.seen > grace.threshold(),
+            Sighting::Ambiguous => now - self.seen > self.threshold(grace),
             Sighting::Late | Sighting::Stepped | Sighting::Prompt => false,
         }
     }

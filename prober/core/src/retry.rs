@@ -18,6 +18,8 @@ pub enum Refusal {
     Throttled(Option<Duration>),
     Timeout,
     NoAnswer,
+    /// The API server answered with an error of its own (5xx).
+    Unavailable,
     /// This process was suspended before the request was answered: the probe that it rests on is
     /// out of date.
     Superseded,
@@ -45,6 +47,8 @@ const MAX_THROTTLE: Duration = Duration::from_secs(1);
 /// that all restores have by default.
 const FIRST_WAIT: Duration = Duration::from_secs(1);
 const LONGEST_WAIT: Duration = Duration::from_secs(300);
+/// The longest while the API server is in trouble, which ends for all at once.
+const LONGEST_WAIT_IN_TROUBLE: Duration = Duration::from_secs(15);
 
 /// When a dependent is tried again that could not be scaled.
 #[derive(Clone, Debug, Default, Hash)]
@@ -54,9 +58,15 @@ pub(crate) struct ScalingBackoff {
 }
 
 impl ScalingBackoff {
-    pub(crate) fn failed(&mut self, now: Moment) {
+    pub(crate) fn failed(&mut self, refusal: Refusal, now: Moment) {
+        let longest = match refusal {
+            Refusal::Timeout | Refusal::NoAnswer | Refusal::Throttled(_) | Refusal::Unavailable => {
+                LONGEST_WAIT_IN_TROUBLE
+            }
+            _ => LONGEST_WAIT,
+        };
         self.failures = self.failures.saturating_add(1);
-        self.again_at = now + span(doubling(FIRST_WAIT, self.failures, LONGEST_WAIT));
+        self.again_at = now + span(doubling(FIRST_WAIT, self.failures, longest));
     }
 }
 

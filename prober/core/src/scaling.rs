@@ -129,7 +129,10 @@ impl Levels {
             }
             Direction::Up => open.all(|(id, dependent)| {
                 dependent.step.stage == Stage::Done(None)
-                    || dependent.fails() && now >= self.awaits_until(id, config)
+                    || dependent.fails()
+                        // What waits for a probe or a permit is tried first.
+                        && matches!(dependent.step.stage, Stage::Failed | Stage::Writing(..))
+                        && now >= self.awaits_until(id, config)
             }),
         }
     }

@@ -45,8 +45,10 @@ fn documented(agent: &str) -> Result<ScrapedMetrics> {
 /// What is served is what the document says, in names, types and labels.
 fn as_documented(served: &ScrapedMetrics, agent: &str) -> Result<()> {
     let mut documented = documented(agent)?;
-    // Only a dry run has these.
-    documented.types.remove("dwd_dry_run_writes_total");
+    // Only a dry run, and a controller that cannot be scaled, have these.
+    for name in ["dwd_dry_run_writes_total", "dwd_left_behind_total"] {
+        documented.types.remove(name);
+    }
     let differ = |a: &ScrapedMetrics, b: &ScrapedMetrics| -> Vec<_> {
         let those = a
             .types

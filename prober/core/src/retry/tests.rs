@@ -76,3 +76,19 @@ fn a_conflict_costs_no_attempt() {
     let more = std::iter::from_fn(|| retry.pause_after(Refusal::Conflict)).count();
     assert_eq!(more, ATTEMPTS as usize - 1);
 }
+
+#[test]
+fn trouble_of_the_api_server_is_waited_for_15_s_at_most_and_a_missing_right_5_min() {
+    for (refusal, longest) in [
+        (Refusal::Unavailable, 15),
+        (Refusal::NoAnswer, 15),
+        (Refusal::Timeout, 15),
+        (Refusal::Throttled(None), 15),
+        (Refusal::Other, 300),
+    ] {
+        let mut backoff = ScalingBackoff::default();
+        (0..20).for_each(|_| backoff.failed(refusal, Moment::START));
+        let wait = backoff.again_at - Moment::START;
+        assert_eq!(wait.num_seconds(), longest, "{refusal:?}");
+    }
+}

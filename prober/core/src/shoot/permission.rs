@@ -9,6 +9,7 @@ use crate::moment::Moment;
 use crate::plan::ByDirection;
 use crate::scaling::Scaling;
 use crate::span;
+use crate::step::Stage;
 use crate::verdict::Verdict;
 
 /// How long to wait, from when this process first saw that a shoot may be probed, to learn whether
@@ -39,11 +40,12 @@ impl Shoot {
         if gained_or_lost_lead || changed {
             self.permission.unchanged_since = cx.now;
             // A scaling that this replica only followed begins again, on a probe since.
-            if self
+            let is_followed = self
                 .scaling
                 .current
-                .is_some_and(|scaling| !scaling.reported)
-            {
+                .is_some_and(|scaling| !scaling.reported);
+            let mut steps = self.dependents.iter().map(|known| &known.step.stage);
+            if is_followed && !steps.any(Stage::is_under_way) {
                 self.abandon(cx);
             }
         }
@@ -191,6 +193,8 @@ impl Shoot {
         let mut unchanged_since = self.permission.unchanged_since;
         if scaling.direction == Direction::Down {
             if self.only_lacks_proof() {
+                // Whoever leads has its time again after the hold.
+                self.dependents[id].step.began = cx.now;
                 return None;
             }
             let lapses_at = waits_until(scaling, unchanged_since, cx);

@@ -35,7 +35,7 @@ use crate::lease::{LeaseRecord, LeaseUid};
 use crate::outage::{Outage, Snapshot};
 use crate::replicas::{Marks, Observed};
 use crate::retry::Refusal;
-use crate::tests::scene::{OwnedEnvironment, at, dependent, env, running, span, times, wall};
+use crate::tests::scene::{OwnedEnvironment, at, dependent, env, running, times, wall};
 use crate::verdict::{BackedNodes, NodeCondition, NodeRecord, NodeTraits};
 
 /// The places of the two dependents: machine-controller-manager goes down first,
@@ -92,8 +92,7 @@ struct Rig {
     /// Whether the view shows nothing of what this replica writes.
     view_lags: bool,
     version: u64,
-    /// How long a probe's answer takes, and how far the nodes' clocks are ahead of ours.
-    latency: f64,
+    /// How far the nodes' clocks are ahead of ours.
     ahead: f64,
     /// The condition of the nodes, if that excludes them.
     excluded: Option<NodeCondition<&'static str>>,
@@ -185,7 +184,6 @@ impl Rig {
             pods_linger: false,
             view_lags: false,
             version: 1,
-            latency: 0.0,
             ahead: 0.0,
             excluded: None,
             log: vec![],
@@ -343,12 +341,7 @@ impl Rig {
                 Api::Answers => {
                     // A request is sent after it was decided on.
                     self.now = self.now + TimeDelta::microseconds(1);
-                    let sent = self.now;
-                    self.now = self.now + span(self.latency);
-                    self.answer(RequestTimes {
-                        sent,
-                        ..times(self.now.elapsed_since_start().as_seconds_f64())
-                    })
+                    self.answer(times(self.now.elapsed_since_start().as_seconds_f64()))
                 }
                 Api::Fails(failure) => self.take(Input::Failed(failure)),
                 Api::Hangs => vec![],

@@ -374,7 +374,7 @@ impl Shoot {
             Some(pause) => step.stage = Stage::Due(cx.now + span(pause)),
             None => {
                 step.stage = Stage::Failed;
-                if dependent.scaling_failed(cx.now) {
+                if dependent.scaling_failed(refusal, cx.now) {
                     cx.report(Report::NotScaled(id, direction, reason));
                 }
             }
