@@ -334,6 +334,19 @@ async fn a_line_break_at_the_end_of_a_token_is_none_of_it() {
     }
 }
 
+/// A request is not answered, so that what leads to the seed is read again; the one after it is.
+async fn goes_on_with_what_was_known(server: &MemoryApi, client: &Client) {
+    pass(Duration::from_secs(1)).await;
+    server
+        .faults()
+        .add(When::request("GET", "/version").once(), Fault::CloseBefore);
+    client.apiserver_version().await.expect_err("no answer");
+    client
+        .apiserver_version()
+        .await
+        .expect("on another connection, with what was known");
+}
+
 #[tokio::test]
 async fn a_token_that_no_header_can_carry_is_refused_by_name_and_what_was_known_stays() {
     let server = server(Options::default()).await;
@@ -351,15 +364,7 @@ async fn a_token_that_no_header_can_carry_is_refused_by_name_and_what_was_known_
         let error = refused.err().expect(name);
         let said = format!("{error:#} {error:?}");
         assert!(said.contains(name) && !said.contains("s3cr3t"), "{said}");
-        pass(Duration::from_secs(1)).await;
-        server
-            .faults()
-            .add(When::request("GET", "/version").once(), Fault::CloseBefore);
-        client.apiserver_version().await.expect_err("no answer");
-        client
-            .apiserver_version()
-            .await
-            .expect("with the token that was known");
+        goes_on_with_what_was_known(&server, &client).await;
     }
 }
 
@@ -513,15 +518,7 @@ async fn a_server_without_scheme_or_host_is_refused_and_what_was_known_stays() {
         let refused = connect(Some(&file), &RequestCounter::default()).await;
         let error = with_causes(refused.err().expect(bad).as_ref());
         assert!(error.contains("cluster.server"), "{error}");
-        pass(Duration::from_secs(1)).await;
-        server
-            .faults()
-            .add(When::request("GET", "/version").once(), Fault::CloseBefore);
-        client.apiserver_version().await.expect_err("no answer");
-        client
-            .apiserver_version()
-            .await
-            .expect("on another connection");
+        goes_on_with_what_was_known(&server, &client).await;
     }
 }
 
