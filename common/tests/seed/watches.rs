@@ -377,25 +377,50 @@ async fn a_watch_without_an_event_or_a_bookmark_goes_on_as_if_nothing_had_been()
     bed.end().await;
 }
 
+/// A view of the Secrets of a server, of which nothing is kept.
+struct RunningView {
+    view: Arc<View<()>>,
+    cancelled: CancellationToken,
+    task: JoinHandle<()>,
+}
+
+impl RunningView {
+    async fn of_secrets(server: &MemoryApi) -> Self {
+        let api: Api<Secret> = Api::all(client(&server.kubeconfig(TOKEN)).await);
+        let (view, cancelled) = (
+            View::new("secrets", &UnreadableObjects::default()),
+            CancellationToken::new(),
+        );
+        let work = Arc::clone(&view).run(
+            api,
+            watcher::Config::default(),
+            |_: Secret| Some(()),
+            None,
+            cancelled.clone(),
+        );
+        Self {
+            view,
+            cancelled,
+            task: tokio::spawn(work),
+        }
+    }
+
+    async fn end(self) {
+        self.cancelled.cancel();
+        timeout(PATIENCE, self.task)
+            .await
+            .expect("it ends")
+            .expect("no panic");
+    }
+}
+
 #[tokio::test]
 async fn a_watch_that_does_not_begin_is_given_up() {
     let server = server(Options::default()).await;
     let lost = server
         .faults()
         .add(When::verb("watch", "secrets").once(), Fault::Stall);
-    let api: Api<Secret> = Api::all(client(&server.kubeconfig(TOKEN)).await);
-    let (view, cancelled) = (
-        View::new("secrets", &UnreadableObjects::default()),
-        CancellationToken::new(),
-    );
-    let work = Arc::clone(&view).run(
-        api,
-        watcher::Config::default(),
-        |_: Secret| Some(()),
-        None,
-        cancelled.clone(),
-    );
-    let task = tokio::spawn(work);
+    let secrets = RunningView::of_secrets(&server).await;
     timeout(PATIENCE, server.faults().met(lost, 1))
         .await
         .expect("a watch");
@@ -411,11 +436,7 @@ async fn a_watch_that_does_not_begin_is_given_up() {
         server.requests().count(|record| answered(record, "list")),
         2
     );
-    cancelled.cancel();
-    timeout(PATIENCE, task)
-        .await
-        .expect("it ends")
-        .expect("no panic");
+    secrets.end().await;
 }
 
 /// 200, and the end.
@@ -543,35 +564,21 @@ async fn a_list_has_as_long_as_an_api_server_takes_for_it() {
         When::verb("list", "secrets").once(),
         Fault::Hold(listed.clone()),
     );
-    let api: Api<Secret> = Api::all(client(&server.kubeconfig(TOKEN)).await);
-    let (view, cancelled) = (
-        View::new("secrets", &UnreadableObjects::default()),
-        CancellationToken::new(),
-    );
-    let work = Arc::clone(&view).run(
-        api,
-        watcher::Config::default(),
-        |_: Secret| Some(()),
-        None,
-        cancelled.clone(),
-    );
-    let task = tokio::spawn(work);
+    let secrets = RunningView::of_secrets(&server).await;
     timeout(PATIENCE, server.faults().met(held, 1))
         .await
         .expect("a list");
     // kube-apiserver's --request-timeout
     pass(Duration::from_secs(60)).await;
     listed.cancel();
-    timeout(PATIENCE, view.live()).await.expect("an answer");
+    timeout(PATIENCE, secrets.view.live())
+        .await
+        .expect("an answer");
     assert_eq!(
         server.requests().count(|record| answered(record, "list")),
         1
     );
-    cancelled.cancel();
-    timeout(PATIENCE, task)
-        .await
-        .expect("it ends")
-        .expect("no panic");
+    secrets.end().await;
 }
 
 #[tokio::test]
@@ -584,20 +591,8 @@ async fn a_list_that_never_ends_is_given_up_and_begun_again_after_growing_waits(
         body: page.to_string().into(),
     };
     let endless = server.faults().add(When::verb("list", "secrets"), answer);
-    let api: Api<Secret> = Api::all(client(&server.kubeconfig(TOKEN)).await);
-    let (view, cancelled) = (
-        View::new("secrets", &UnreadableObjects::default()),
-        CancellationToken::new(),
-    );
-    let work = Arc::clone(&view).run(
-        api,
-        watcher::Config::default(),
-        |_: Secret| Some(()),
-        None,
-        cancelled.clone(),
-    );
+    let secrets = RunningView::of_secrets(&server).await;
     let begin = Instant::now();
-    let task = tokio::spawn(work);
     // Each time the first page, and the one that says that it follows itself.
     timeout(PATIENCE, server.faults().met(endless, 8))
         .await
@@ -608,16 +603,12 @@ async fn a_list_that_never_ends_is_given_up_and_begun_again_after_growing_waits(
         "{:?}",
         begin.elapsed()
     );
-    assert!(!view.is_known());
+    assert!(!secrets.view.is_known());
     server.faults().clear();
-    timeout(PATIENCE, view.live())
+    timeout(PATIENCE, secrets.view.live())
         .await
         .expect("it is known at last");
-    cancelled.cancel();
-    timeout(PATIENCE, task)
-        .await
-        .expect("it ends")
-        .expect("no panic");
+    secrets.end().await;
 }
 
 /// What an API server answers whose groups are these.
