@@ -55,6 +55,8 @@ pub struct SimulatedReplica {
     view: Vec<Observed>,
     view_is_due: Seconds,
     reloads_at: Option<Seconds>,
+    /// Writes whose answer is lost, and the end of the wait for it.
+    unanswered: Vec<(Seconds, DependentId)>,
 }
 
 pub struct Life {
@@ -167,6 +169,7 @@ impl Life {
             view: objects.clone(),
             view_is_due: 0.0,
             reloads_at: None,
+            unanswered: vec![],
         };
         Self {
             replicas: [
@@ -302,14 +305,19 @@ impl Life {
                 let object = self.objects[self.object(by, dependent)].clone();
                 Input::Read(dependent, Ok(DependentState::Present(Arc::new(object))))
             }
-            Action::Write(order) => self.write(by, order),
+            Action::Write(order) => return self.write(by, order),
             Action::Report(Report::Found) => {
                 let finding = self.replicas[by].shoot.as_ref().and_then(Shoot::finding);
                 let found = finding.map(|finding| (finding.verdict, finding.tally));
                 self.note(&format!("{by} finds {found:?}"));
                 return None;
             }
-            Action::Cancel(_) | Action::Report(_) => return None,
+            Action::Cancel(id) => {
+                let unanswered = &mut self.replicas[by].unanswered;
+                unanswered.retain(|(_, dependent)| *dependent != id);
+                return None;
+            }
+            Action::Report(_) => return None,
         })
     }
 
@@ -317,17 +325,24 @@ impl Life {
         &mut self,
         by: usize,
         Order {
-            dependent, change, ..
+            dependent,
+            change,
+            limit,
+            ..
         }: Order,
-    ) -> Input {
+    ) -> Option<Input> {
         let place = self.object(by, dependent);
         let lost = self.rng.random::<f64>() < self.trouble.lost;
         if change.base.resource_version != self.objects[place].resource_version {
             self.conflicts += 1;
-            return Input::Written(dependent, Err(Refusal::Conflict));
+            return Some(Input::Written(dependent, Err(Refusal::Conflict)));
+        }
+        if lost {
+            let until = self.t + limit.as_secs_f64();
+            self.replicas[by].unanswered.push((until, dependent));
         }
         if lost && self.rng.random() {
-            return Input::Written(dependent, Err(Refusal::Timeout));
+            return None;
         }
         self.version += 1;
         let mut after = change.after(self.version.to_string());
@@ -371,14 +386,19 @@ impl Life {
                 replica.view_is_due = self.t + self.rng.random_range(0.0..3.0);
             }
         }
-        Input::Written(
-            dependent,
-            if lost {
-                Err(Refusal::Timeout)
-            } else {
-                Ok(Arc::new(after))
-            },
-        )
+        (!lost).then(|| Input::Written(dependent, Ok(Arc::new(after))))
+    }
+
+    /// Gives up waiting for answers that are lost.
+    fn time_out(&mut self, by: usize) {
+        let t = self.t;
+        let unanswered = &mut self.replicas[by].unanswered;
+        let over: Vec<_> = unanswered
+            .extract_if(.., |(until, _)| *until <= t)
+            .collect();
+        for (_, dependent) in over {
+            self.feed(by, Input::Written(dependent, Err(Refusal::Timeout)));
+        }
     }
 
     fn edit(&mut self) {
@@ -445,6 +465,7 @@ impl Life {
                 up: Some(now),
                 down: Some(now),
             };
+            self.replicas[by].unanswered.clear();
             let env = self.env(by);
             self.replicas[by].shoot = Some(Shoot::new(
                 Start {
@@ -530,6 +551,7 @@ impl Life {
             self.end_pods();
             for by in 0..2 {
                 self.start_or_reload(by);
+                self.time_out(by);
                 self.feed(by, Input::Woken);
             }
             if self.t >= next_trouble {
@@ -558,6 +580,7 @@ impl Life {
                 ]
                 .into_iter()
                 .flatten()
+                .chain(replica.unanswered.iter().map(|(until, _)| *until))
                 .fold(next_trouble, f64::min)
             };
             let pods_end = self.pods_end.into_iter().fold(next_trouble, f64::min);

@@ -21,6 +21,8 @@ enum LeaderFate {
     KilledAfterWrite(Seconds, Seconds),
     /// The leader holds its Lease, and does nothing.
     Hangs,
+    /// There is no other replica.
+    Alone,
     /// No probe of the leader is answered.
     Blind,
     /// A rollout: the other one leads so long after the cut, and both live.
@@ -38,6 +40,8 @@ enum Interference {
     Raise(Seconds),
     /// And takes all annotations away.
     RaiseUnmarked(Seconds),
+    /// Somebody takes its marker away so long after.
+    Unmark(Seconds),
     /// Somebody raises it at once, again and again, for a minute.
     Fight,
     /// The shoot is paused so long after the cut, and until then.
@@ -53,6 +57,9 @@ struct Duel {
     lag: bool,
     flaky: f64,
     lost: f64,
+    only_held_down: bool,
+    /// Sizes of shoots, one of which is drawn.
+    nodes: &'static [usize],
 }
 
 const DUEL: Duel = Duel {
@@ -62,6 +69,8 @@ const DUEL: Duel = Duel {
     lag: false,
     flaky: 0.0,
     lost: 0.0,
+    only_held_down: false,
+    nodes: &[2, 3, 5, 8, 30],
 };
 const LAG: Duel = Duel { lag: true, ..DUEL };
 const KCM: usize = 0;
@@ -82,7 +91,7 @@ struct Match {
 impl Match {
     fn new(seed: u64, duel: &Duel) -> Self {
         let mut rng = StdRng::seed_from_u64(seed * 101 + 7);
-        let count = [2, 3, 5, 8, 30][rng.random_range(0..5)];
+        let count = duel.nodes[rng.random_range(0..duel.nodes.len())];
         let cut = 400.0 + rng.random_range(0.0..30.0);
         let back = cut + rng.random_range(duel.silent.0..duel.silent.1);
         let nodes: Vec<_> = (0..count)
@@ -104,6 +113,7 @@ impl Match {
         life.replicas[0].env.leads = true;
         for replica in &mut life.replicas {
             replica.env.leader_silent_from = None;
+            replica.env.options.restore_only_held_down.value = duel.only_held_down;
         }
         Self {
             life,
@@ -175,6 +185,7 @@ impl Match {
                 self.run(self.cut - 1.0);
                 self.stop(0, Seconds::MAX);
             }
+            LeaderFate::Alone => self.stop(1, Seconds::MAX),
             LeaderFate::Blind => {
                 self.run(self.cut - 1.0);
                 self.life.blind = Some(0);
@@ -223,6 +234,13 @@ impl Match {
                 self.run_until(down);
                 self.run(self.life.t + after);
                 self.raise(matches!(interference, Interference::RaiseUnmarked(_)));
+            }
+            Interference::Unmark(after) => {
+                self.run_until(down);
+                self.run(self.life.t + after);
+                let mut object = self.life.objects[KCM].clone();
+                object.marks.held_down = false;
+                self.life.put(KCM, object);
             }
             Interference::Fight => {
                 self.run_until(down);
@@ -322,9 +340,9 @@ fn play(row: &str, duel: &Duel) {
 #[test]
 #[ignore = "prints figures"]
 fn outages_with_two_replicas() {
-    use Interference::{Fight, Pause, Raise, RaiseUnmarked};
+    use Interference::{Fight, Pause, Raise, RaiseUnmarked, Unmark};
     use LeaderFate::{
-        Blind, BothRestart, HandsOver, Hangs, Killed, KilledAfterWrite, ReloadsAndFails,
+        Alone, Blind, BothRestart, HandsOver, Hangs, Killed, KilledAfterWrite, ReloadsAndFails,
     };
     #[rustfmt::skip]
     let rows = [
@@ -332,6 +350,7 @@ fn outages_with_two_replicas() {
         ("leader lives, views lag", LAG),
         ("leader killed", Duel { fate: Killed(0.0, 40.0), ..DUEL }),
         ("leader killed, 5 % fail, views lag", Duel { fate: Killed(0.0, 40.0), flaky: 0.05, ..LAG }),
+        ("leader killed before the verdict, 100 nodes", Duel { fate: Killed(12.0, 20.0), nodes: &[100], ..DUEL }),
         ("leader killed at work", Duel { fate: KilledAfterWrite(0.0, 4.0), ..DUEL }),
         ("leader killed at work, views lag", Duel { fate: KilledAfterWrite(0.0, 4.0), ..LAG }),
         ("leader hangs", Duel { fate: Hangs, ..DUEL }),
@@ -343,12 +362,14 @@ fn outages_with_two_replicas() {
         ("reload between two levels, then probes fail", Duel { fate: ReloadsAndFails, ..DUEL }),
         ("5 % of probes fail", Duel { flaky: 0.05, ..DUEL }),
         ("5 % of writes not answered, views lag", Duel { lost: 0.05, ..LAG }),
+        ("alone, 20 % of writes not answered", Duel { fate: Alone, lost: 0.2, ..DUEL }),
         ("blips", Duel { silent: (30.0, 45.0), ..DUEL }),
         ("blips, 5 % fail, views lag", Duel { silent: (30.0, 45.0), flaky: 0.05, ..LAG }),
         ("gardenlet raises it", Duel { interference: Raise(20.0), ..LAG }),
         ("gardenlet raises it, leader hangs", Duel { interference: Raise(20.0), fate: Hangs, ..LAG }),
         ("somebody raises and unmarks it", Duel { interference: RaiseUnmarked(20.0), ..LAG }),
         ("somebody raises and unmarks it, leader hangs", Duel { interference: RaiseUnmarked(20.0), fate: Hangs, ..LAG }),
+        ("somebody takes the marker away, only held down", Duel { interference: Unmark(20.0), only_held_down: true, ..DUEL }),
         ("a controller raises it at once, again and again", Duel { interference: Fight, ..DUEL }),
         ("X raised 0.05 s after the write", Duel { interference: Raise(0.05), ..DUEL }),
         ("X paused in the outage", Duel { interference: Pause(10.0, 45.0), silent: (150.0, 240.0), ..DUEL }),
