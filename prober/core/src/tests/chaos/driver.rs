@@ -8,6 +8,7 @@
 //! ```
 
 use std::collections::{BTreeMap, HashMap};
+use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -15,21 +16,26 @@ use chrono::TimeDelta;
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 
+use super::memory::{Known, OracleMemory};
 use super::nodes::ChaosNodes;
-use super::oracle::{Known, OracleMemory};
+
 use super::plan::{ChaosPlan, Leadership, Mishap};
 use super::seed::GoStep;
+use super::views::state;
 use crate::config::{Config, Dependent, DependentId, OnLoss};
-use crate::moment::{Moment, RequestTimes};
+use crate::moment::RequestTimes;
 use crate::options::ResolvedOptions;
 use crate::owner::Ownership;
-use crate::plan::ByDirection;
+use crate::plan::{ByDirection, Direction};
 use crate::replicas::{DependentState, Observed, PlannedWrite};
 use crate::retry::Refusal;
 use crate::shoot::{Action, Input, Order, ProbeFailure, Report, Shoot, Start, Verified};
 use crate::tests::scene::{OwnedEnvironment, dependent, env, owner_check, running, wall};
 use crate::tests::simulation::{Seconds, at};
 use crate::verdict::NodeRecord;
+
+/// Time that a replica takes at its start to read the shoot's namespace.
+const NAMESPACE_READ: (Seconds, Seconds) = (0.01, 1.5);
 
 /// What a replica waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -54,9 +60,10 @@ pub enum ChaosEvent {
     /// A read or a write reaches the seed; the answer takes as long again.
     Read(ChaosRequest, usize, Seconds),
     Write(ChaosRequest, usize, PlannedWrite, Option<Seconds>),
-    /// A replica's view shows the seed as it is now.
+    /// A replica's views show the dependents as they are now, the shoot's Cluster and namespace, or
+    /// all of it after a time in which nothing was known.
     View(usize),
-    ViewPause(usize),
+    ViewShoot(usize),
     ViewAll(usize),
     /// The pods of a dependent that was written so often have ended, or are ready.
     Pods(usize, u64),
@@ -67,6 +74,8 @@ pub enum ChaosEvent {
     FlapLead,
     Gardenlet,
     Go(GoStep),
+    /// The shoot is ours again.
+    Returns,
     Calm,
 }
 
@@ -75,6 +84,8 @@ pub struct ChaosReplica {
     pub env: OwnedEnvironment,
     /// What it knows of each object; none while it is blind to the seed.
     pub view: Option<Vec<DependentState>>,
+    /// Time in which its views show nothing new, and nobody has noticed.
+    pub stale: Range<Seconds>,
     pub awaits: HashMap<Awaited, u64>,
     pub suspended_until: Seconds,
     /// The nodes that are listed beside the leases, and when they are there.
@@ -94,14 +105,18 @@ pub struct ChaosLife {
     pub replicas: [ChaosReplica; 2],
     pub names: Vec<&'static str>,
     pub objects: Vec<Option<Observed>>,
-    /// How often each was written, and whether others changed what it has to come back to.
+    /// Number of writes of each, and the replicas that it has to come back to.
     pub writes: Vec<u64>,
-    pub edited: Vec<bool>,
+    pub expected: Vec<i32>,
+    /// True of what somebody took to 0, for reasons of their own.
+    pub taken_off: Vec<bool>,
     pub version: u64,
     pub nodes: ChaosNodes,
     pub config: Arc<Config>,
-    pub paused: bool,
-    leader_renewed: Seconds,
+    /// The seed's own word on the shoot, and its beginning.
+    pub paused: (bool, Seconds),
+    pub is_ours: (bool, Seconds),
+    pub leader_renewed: Seconds,
     pub log: Vec<String>,
     pub wrong: Vec<String>,
     /// Writes to 0 of a scaling that is held, though most leases are valid.
@@ -180,6 +195,7 @@ impl ChaosLife {
             machine: None,
             env: env.clone(),
             view: None,
+            stale: 0.0..0.0,
             awaits: HashMap::new(),
             suspended_until: 0.0,
             nodes: None,
@@ -193,7 +209,8 @@ impl ChaosLife {
             count: 0,
             replicas: [replica(), replica()],
             writes: vec![0; names.len()],
-            edited: vec![false; names.len()],
+            expected: vec![2; names.len()],
+            taken_off: vec![false; names.len()],
             names,
             objects,
             version: 10,
@@ -203,7 +220,8 @@ impl ChaosLife {
                 .collect(),
             nodes,
             config: env.config,
-            paused: false,
+            paused: (false, 0.0),
+            is_ours: (true, 0.0),
             leader_renewed: 0.0,
             wrong: vec![],
             in_a_hold: 0,
@@ -281,7 +299,7 @@ impl ChaosLife {
                 self.write_arrives(request, place, &change, takes);
             }
             ChaosEvent::View(by) => self.view(by),
-            ChaosEvent::ViewPause(by) => self.view_pause(by),
+            ChaosEvent::ViewShoot(by) => self.view_shoot(by),
             ChaosEvent::ViewAll(by) => self.view_all(by),
             ChaosEvent::Pods(place, writes) => self.pods_follow(place, writes),
             ChaosEvent::Start(by) => self.start(by),
@@ -291,46 +309,9 @@ impl ChaosLife {
             ChaosEvent::FlapLead => self.flap_lead(),
             ChaosEvent::Gardenlet => self.gardenlet(),
             ChaosEvent::Go(step) => self.go(step),
+            ChaosEvent::Returns => self.moves(true),
             ChaosEvent::Calm => self.calm_down(),
         }
-    }
-
-    /// What the replica sees now.
-    fn env(&mut self, by: usize) -> OwnedEnvironment {
-        let t = self.t;
-        let works =
-            |replica: &ChaosReplica| replica.machine.is_some() && replica.suspended_until <= t;
-        if self
-            .replicas
-            .iter()
-            .any(|replica| replica.env.leads && works(replica))
-        {
-            self.leader_renewed = (t / 2.0).floor() * 2.0;
-        }
-        let leads = self.replicas[by].env.leads;
-        let silent_from = match self.plan.leadership {
-            Leadership::Nobody => Some(Moment::START),
-            Leadership::Go => Some(at(t + 5.0)),
-            Leadership::One => (!leads).then(|| at(self.leader_renewed + 5.0)),
-        };
-        let machines = self.nodes.machines(t - 0.2);
-        let chance = self.answers.random();
-        let replica = &mut self.replicas[by];
-        let shown = |one: &Dependent| {
-            let place = self
-                .names
-                .iter()
-                .position(|name| *name == one.resource.name);
-            match &replica.view {
-                Some(view) => view[place.expect("a known name")].clone(),
-                None => DependentState::Unknown,
-            }
-        };
-        replica.env.dependents = replica.env.config.dependents.iter().map(shown).collect();
-        replica.env.machines = replica.view.is_some().then_some(machines);
-        replica.env.leader_silent_from = silent_from;
-        replica.env.chance = chance;
-        replica.env.clone()
     }
 
     pub fn feed(&mut self, by: usize, input: Input) {
@@ -380,14 +361,11 @@ impl ChaosLife {
             return;
         }
         self.replicas[by].awaits.remove(&request.awaited);
-        if let Input::Read(id, Ok(DependentState::Present(observed))) = &input {
-            let place = self.place(by, *id);
-            self.replicas[by].memory.sees(place, Some(observed), self.t);
-        }
+        self.note_answer(by, &input);
         self.feed(by, input);
     }
 
-    fn place(&self, by: usize, id: DependentId) -> usize {
+    pub fn place(&self, by: usize, id: DependentId) -> usize {
         let name = &self.replicas[by].env.config.dependent(id).resource.name;
         let place = self.names.iter().position(|known| known == name);
         place.expect("a known name")
@@ -407,8 +385,8 @@ impl ChaosLife {
             Action::Verify => {
                 let request = self.ask(by, Awaited::Verification);
                 let verified = Verified {
-                    is_ours: true,
-                    is_paused: self.paused,
+                    is_ours: self.is_ours.0,
+                    is_paused: self.paused.0,
                     standby_protects: true,
                     machines: self.nodes.machines(self.t),
                 };
@@ -420,9 +398,13 @@ impl ChaosLife {
                     Input::Verified((!fails).then_some(verified)),
                 );
             }
-            Action::AcquirePermit(id, _) => {
+            Action::AcquirePermit(id, direction) => {
                 let request = self.ask(by, Awaited::Dependent(id));
-                self.answer(0.0, request, Input::Permitted(id));
+                let takes = match direction {
+                    Direction::Up => self.draw((0.0, self.plan.queue)),
+                    Direction::Down => 0.0,
+                };
+                self.answer(takes, request, Input::Permitted(id));
             }
             Action::Read(id, limit) => {
                 let request = self.ask(by, Awaited::Dependent(id));
@@ -514,50 +496,6 @@ impl ChaosLife {
         }
     }
 
-    fn view(&mut self, by: usize) {
-        if self.replicas[by].view.is_none() || self.replicas[by].machine.is_none() {
-            return;
-        }
-        self.replicas[by].view = Some(
-            self.objects
-                .iter()
-                .map(|object| state(object.as_ref()))
-                .collect(),
-        );
-        for (place, object) in self.objects.iter().enumerate() {
-            self.replicas[by]
-                .memory
-                .sees(place, object.as_ref(), self.t);
-        }
-        self.feed(by, Input::Woken);
-    }
-
-    fn view_pause(&mut self, by: usize) {
-        let (t, paused) = (self.t, self.paused);
-        let replica = &mut self.replicas[by];
-        if replica.view.is_some() {
-            if replica.env.paused == Some(true) && !paused {
-                replica.memory.free_since = t;
-            }
-            replica.env.paused = Some(paused);
-        }
-        self.feed(by, Input::Woken);
-    }
-
-    /// What the replica knows of the seed is there again.
-    pub fn view_all(&mut self, by: usize) {
-        if self.replicas[by].view.is_some() || self.replicas[by].machine.is_none() {
-            return;
-        }
-        let now = Some(at(self.t));
-        let replica = &mut self.replicas[by];
-        replica.view = Some(vec![]);
-        replica.env.seed_since = ByDirection { up: now, down: now };
-        replica.env.paused = Some(self.paused);
-        replica.memory.free_since = self.t;
-        self.view(by);
-    }
-
     fn start(&mut self, by: usize) {
         if self.replicas[by].machine.is_some() {
             return;
@@ -569,34 +507,35 @@ impl ChaosLife {
         };
         let known = |object: &Option<Observed>| Known::new(object.as_ref(), self.t);
         let replica = &mut self.replicas[by];
-        replica.suspended_until = 0.0;
+        (replica.suspended_until, replica.stale) = (0.0, 0.0..0.0);
         replica.view = Some(
             self.objects
                 .iter()
                 .map(|object| state(object.as_ref()))
                 .collect(),
         );
-        replica.env.paused = Some(self.paused);
+        (replica.env.paused, replica.env.is_ours) = (None, self.is_ours.0);
         replica.env.seed_since = ByDirection {
             up: Some(now),
             down: Some(now),
         };
         replica.memory = OracleMemory {
             known: self.objects.iter().map(known).collect(),
-            free_since: self.t,
+            started: self.t,
+            proof_from: self.t,
+            free_since: ByDirection {
+                up: self.t,
+                down: self.t,
+            },
             changed_since: self.t,
             ..OracleMemory::default()
         };
         let env = self.env(by);
         self.replicas[by].machine = Some(Shoot::new(start, &env.env(), now));
         self.note(&format!("{by} starts"));
+        let takes = self.draw(NAMESPACE_READ);
+        self.push(self.t + takes, ChaosEvent::ViewShoot(by));
         self.elect();
         self.feed(by, Input::Woken);
     }
-}
-
-pub fn state(object: Option<&Observed>) -> DependentState {
-    object.map_or(DependentState::Absent, |object| {
-        DependentState::Present(Arc::new(object.clone()))
-    })
 }

@@ -42,6 +42,10 @@ impl ChaosLife {
             Mishap::Suspend => self.suspend(by),
             Mishap::Reload => self.reload_both(),
             Mishap::BlindToSeed => self.lose_sight(by),
+            Mishap::BlindToClusters => self.lose_clusters(by),
+            Mishap::BlindToNamespaces => self.lose_namespaces(by),
+            Mishap::Stale => self.go_stale(by),
+            Mishap::Moves => self.moves(false),
             Mishap::Recreate => self.recreate(),
             Mishap::Owner => self.owner_changes(by),
             Mishap::Settings => self.settings_change(),
@@ -94,15 +98,34 @@ impl ChaosLife {
     }
 
     fn pause(&mut self) {
-        self.paused = !self.paused;
-        self.note(&format!("paused: {}", self.paused));
+        self.paused = (!self.paused.0, self.t);
+        self.note(&format!("paused: {}", self.paused.0));
+        self.show_shoot();
+    }
+
+    /// The shoot moves to another seed, or comes back.
+    pub fn moves(&mut self, here: bool) {
+        if self.is_ours.0 == here {
+            return;
+        }
+        self.is_ours = (here, self.t);
+        self.note(&format!("is here: {here}"));
+        self.show_shoot();
+        if !here {
+            let back = self.mishaps.random_range(5.0..100.0);
+            self.push(self.t + back, ChaosEvent::Returns);
+        }
+    }
+
+    fn show_shoot(&mut self) {
         for by in 0..2 {
             let lag = self.draw((0.0, self.plan.view_lag));
-            self.push(self.t + lag, ChaosEvent::ViewPause(by));
+            self.push(self.t + lag, ChaosEvent::ViewShoot(by));
         }
     }
 
     fn crash(&mut self, by: usize) {
+        self.renew_lease();
         let back = self.mishaps.random_range(0.5..25.0);
         let replica = &mut self.replicas[by];
         if replica.machine.take().is_some() {
@@ -114,6 +137,7 @@ impl ChaosLife {
     }
 
     fn suspend(&mut self, by: usize) {
+        self.renew_lease();
         let until = self.t + self.mishaps.random_range(1.0..60.0);
         self.replicas[by].suspended_until = until;
         self.note(&format!("{by} is suspended until {until:.1}"));
@@ -126,8 +150,8 @@ impl ChaosLife {
         if replica.suspended_until > self.t {
             return;
         }
-        replica.memory.free_since = self.t;
-        if replica.view.is_some() {
+        replica.memory.is_free(self.t);
+        if replica.sees_clusters() {
             replica.env.seed_since = ByDirection {
                 up: Some(now),
                 down: Some(now),
@@ -172,17 +196,43 @@ impl ChaosLife {
     }
 
     fn lose_sight(&mut self, by: usize) {
-        let back = self.mishaps.random_range(0.2..60.0);
         let replica = &mut self.replicas[by];
         replica.view = None;
+        replica.env.paused = None;
+        self.lose_clusters(by);
+    }
+
+    fn lose_clusters(&mut self, by: usize) {
+        let back = self.mishaps.random_range(0.2..60.0);
+        let replica = &mut self.replicas[by];
         replica.env.seed_since = ByDirection {
             up: None,
             down: None,
         };
-        replica.env.paused = None;
-        self.note(&format!("{by} is blind to the seed for {back:.1} s"));
+        let what = if replica.view.is_some() {
+            "Clusters"
+        } else {
+            "the seed"
+        };
+        self.note(&format!("{by} is blind to {what} for {back:.1} s"));
         self.push(self.t + back, ChaosEvent::ViewAll(by));
         self.feed(by, Input::Woken);
+    }
+
+    fn lose_namespaces(&mut self, by: usize) {
+        let back = self.mishaps.random_range(0.2..60.0);
+        self.replicas[by].env.paused = None;
+        self.note(&format!("{by} is blind to namespaces for {back:.1} s"));
+        self.push(self.t + back, ChaosEvent::ViewShoot(by));
+        self.feed(by, Input::Woken);
+    }
+
+    fn go_stale(&mut self, by: usize) {
+        let until = self.t + self.mishaps.random_range(10.0..60.0);
+        self.replicas[by].stale = self.t..until;
+        self.note(&format!("{by} is shown nothing new until {until:.1}"));
+        self.push(until, ChaosEvent::ViewShoot(by));
+        self.push(until, ChaosEvent::View(by));
     }
 
     fn owner_changes(&mut self, by: usize) {
@@ -206,7 +256,7 @@ impl ChaosLife {
         let replica = &mut self.replicas[by];
         let before = replica.env.owner.replace(next);
         if next == Ownership::Ours && before != Some(next) {
-            replica.memory.free_since = self.t;
+            replica.memory.is_free(self.t);
         }
         if before.is_some_and(Ownership::is_lost) && !next.is_lost() {
             replica.memory.finding = None;
@@ -245,7 +295,7 @@ impl ChaosLife {
     /// Operators put right what they and others did.
     pub fn calm_down(&mut self) {
         self.note("calm");
-        self.paused = false;
+        (self.paused, self.is_ours) = ((false, self.t), (true, self.t));
         for place in 0..self.names.len() {
             match self.objects[place].clone() {
                 None => self.create(place),
@@ -253,7 +303,7 @@ impl ChaosLife {
                     let forgotten =
                         self.plan.only_held_down && object.replicas == 0 && !object.marks.held_down;
                     if forgotten {
-                        (object.replicas, self.edited[place]) = (2, true);
+                        object.replicas = 2;
                     }
                     if forgotten || object.marks.ignored {
                         object.marks.ignored = false;
@@ -267,8 +317,10 @@ impl ChaosLife {
                 self.set_owner(by, Ownership::Ours);
             }
             self.replicas[by].env.options = ResolvedOptions::resolve(&self.config, None, None);
+            self.replicas[by].stale = 0.0..0.0;
             self.push(self.t, ChaosEvent::ViewAll(by));
-            self.push(self.t, ChaosEvent::ViewPause(by));
+            self.push(self.t, ChaosEvent::ViewShoot(by));
+            self.push(self.t, ChaosEvent::View(by));
             if self.plan.has(Mishap::Reload) {
                 let config = Arc::clone(&self.config);
                 self.push(self.t, ChaosEvent::Reload(by, config));

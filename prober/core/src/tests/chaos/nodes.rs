@@ -7,7 +7,7 @@ use std::sync::Arc;
 use rand::RngExt;
 use rand::rngs::StdRng;
 
-use super::plan::{ChaosPlan, Silences};
+use super::plan::{ChaosPlan, Machines, Silences};
 use crate::lease::{LeaseList, LeaseRecord, LeaseUid};
 use crate::tests::scene::wall;
 use crate::tests::simulation::Seconds;
@@ -15,8 +15,19 @@ use crate::verdict::{BackedNodes, NodeCondition, NodeRecord, NodeTraits};
 
 /// Later than any life.
 const FOR_GOOD: Seconds = 1e6;
+/// Without any Machine the leases count that were renewed since then (D-55).
+const ABANDONED: Seconds = 600.0;
 /// Renewals begin so long before a life.
 const BEFORE: Seconds = 200.0;
+
+/// Which nodes decide.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Counts {
+    Candidates,
+    /// Where there is none, those that Machines back; without any Machine all of them. What was not
+    /// renewed since then is as good as silent (D-55, D-59).
+    Proof(Seconds),
+}
 
 struct ChaosNode {
     name: String,
@@ -73,7 +84,18 @@ pub struct ChaosNodes {
 
 impl ChaosNodes {
     pub fn new(plan: &ChaosPlan, rng: &mut StdRng) -> Self {
-        let silences = silences(plan, rng);
+        let mut silences = silences(plan, rng);
+        let deleted = match plan.machines {
+            Machines::Deleted { nodes_return } => {
+                let outage = rng.random_range(0..silences.len() / 2);
+                if !nodes_return {
+                    silences.truncate(outage + 1);
+                    silences[outage].end = FOR_GOOD;
+                }
+                silences[outage].start + rng.random_range(45.0..70.0)
+            }
+            Machines::Stay | Machines::Go => FOR_GOOD,
+        };
         let away = away(plan, rng);
         let mut nodes = Vec::new();
         for number in 0..rng.random_range(plan.nodes.0..plan.nodes.1) {
@@ -96,7 +118,17 @@ impl ChaosNodes {
                 nodes.push(again);
             }
         }
-        if plan.machines_go {
+        for node in &mut nodes {
+            node.machine.end = node.machine.end.min(deleted);
+        }
+        for silence in silences.iter().filter(|_| plan.routes_go) {
+            let from = silence.start + rng.random_range(25.0..50.0);
+            let to = silence.end + rng.random_range(0.0..20.0);
+            for node in nodes.iter_mut().filter(|_| from < to) {
+                node.excluded.push(from..to);
+            }
+        }
+        if plan.machines == Machines::Go {
             unback(plan, &mut nodes, rng);
         }
         Self {
@@ -164,22 +196,52 @@ impl ChaosNodes {
         self.is_outage_of(self.tally(t, age))
     }
 
-    /// The same by the nodes that were candidates at each moment of the last seconds: a replica
-    /// knows any of these.
+    /// The same by the nodes that counted at each moment of the last seconds: a replica knows any
+    /// of these.
     pub fn is_outage_by(
         &self,
+        counts: Counts,
         t: Seconds,
         within: Seconds,
         age: Seconds,
     ) -> impl Iterator<Item = bool> {
+        let since = match counts {
+            Counts::Candidates => Seconds::MIN,
+            Counts::Proof(since) => since,
+        };
+        let is_old = move |node: &ChaosNode| node.age(t) >= age.min(t - since);
         (0..=(within * 4.0) as u32).map(move |step| {
-            let then = t - f64::from(step) / 4.0;
-            let is_known = |node: &&ChaosNode| node.is_candidate(then) && node.has_lease(t);
-            let known = self.nodes.iter().filter(is_known);
+            let counted = self.counted(counts, t - f64::from(step) / 4.0);
+            let known = counted.into_iter().filter(|node| node.has_lease(t));
             self.is_outage_of(known.fold((0, 0), |(all, old), node| {
-                (all + 1, old + usize::from(node.age(t) >= age))
+                (all + 1, old + usize::from(is_old(node)))
             }))
         })
+    }
+
+    fn counted(&self, counts: Counts, t: Seconds) -> Vec<&ChaosNode> {
+        let with = |is_one: &dyn Fn(&ChaosNode) -> bool| -> Vec<_> {
+            let leased = self.nodes.iter().filter(|node| node.has_lease(t));
+            leased.filter(|node| is_one(node)).collect()
+        };
+        let candidates = with(&|node| node.is_candidate(t));
+        if counts == Counts::Candidates || !candidates.is_empty() {
+            return candidates;
+        }
+        if self.machines(t).count > 0 {
+            return with(&|node| node.is_backed(t));
+        }
+        with(&|node| node.age(t) < ABANDONED)
+    }
+
+    /// True while there are leases and not a single Machine, and has been for some seconds.
+    pub fn has_moved_away(&self, t: Seconds, within: Seconds) -> bool {
+        let moved = |t| {
+            let leases = self.nodes.iter().filter(|node| node.has_lease(t));
+            let recent = leases.clone().any(|node| node.age(t) < ABANDONED - 2.0);
+            self.machines(t).count == 0 && leases.count() >= 2 && recent
+        };
+        moved(t) && moved(t - within)
     }
 
     /// Age of the lease whose expiry turns the verdict.

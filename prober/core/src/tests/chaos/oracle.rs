@@ -1,14 +1,14 @@
 //! What a write must rest on, by what a replica could know and by what is true. It knows nothing of
 //! how the machine decides.
 
-use std::collections::{HashSet, VecDeque};
-
 use super::driver::{ChaosLife, ChaosReplica};
-use super::plan::{ChaosPlan, Leadership, Mishap};
+use super::nodes::Counts;
+use super::plan::{ChaosPlan, Leadership, Machines, Mishap};
 use crate::owner::Ownership;
-use crate::replicas::{Marks, Observed, PlannedWrite};
-use crate::shoot::{Order, Shoot};
-use crate::tests::simulation::Seconds;
+use crate::plan::ByDirection;
+use crate::replicas::{Observed, PlannedWrite};
+use crate::shoot::Order;
+use crate::tests::simulation::{Seconds, at};
 use crate::verdict::Verdict;
 
 /// Moments of the machine are exact to this.
@@ -17,65 +17,12 @@ const EXACT: Seconds = 2e-6;
 const OLD: Seconds = 3.0;
 /// So long before the first node is marked, levels wait for nothing (D-35).
 const HEAD_START: Seconds = 3.05;
+/// The longest that a restore goes on behind the last probe.
+const LONGEST_WAIT: Seconds = 7.0;
+/// Time of "up" after which a standby restores (D-50).
+const STANDBY_RESTORES: Seconds = 60.0;
 /// The most probes in 10 s.
 const MOST_PROBES: usize = 16;
-
-/// What a replica knows of an object, and since when others have had it so.
-#[derive(Default)]
-pub struct Known {
-    state: Option<(String, i32, Marks)>,
-    version: u64,
-    since: Seconds,
-}
-
-impl Known {
-    pub fn new(object: Option<&Observed>, since: Seconds) -> Self {
-        Self {
-            state: object.map(|object| (object.uid.clone(), object.replicas, object.marks.clone())),
-            version: object.map_or(0, version),
-            since,
-        }
-    }
-}
-
-fn version(object: &Observed) -> u64 {
-    object.resource_version.parse().expect("a number")
-}
-
-/// What is remembered of a replica to judge its writes by.
-#[derive(Default)]
-pub struct OracleMemory {
-    pub known: Vec<Known>,
-    /// The versions that it made.
-    pub own: HashSet<u64>,
-    /// Since when it may write: it runs, sees the seed, is not paused and owns the shoot.
-    pub free_since: Seconds,
-    /// When the lead, its config or the shoot's settings last changed for it.
-    pub changed_since: Seconds,
-    /// When the last complete probe was sent, and what it said.
-    pub finding: Option<(Seconds, Verdict)>,
-    pub probes: VecDeque<Seconds>,
-}
-
-impl OracleMemory {
-    /// The replica is shown an object, by a watch or by a read.
-    pub fn sees(&mut self, place: usize, object: Option<&Observed>, t: Seconds) {
-        let known = &mut self.known[place];
-        if object.is_some_and(|object| version(object) <= known.version) {
-            return;
-        }
-        let new = Known::new(object, t);
-        let by_others = known.state.is_some()
-            && new.state.is_some()
-            && new.state != known.state
-            && !self.own.contains(&new.version);
-        *known = Known {
-            since: if by_others { t } else { known.since },
-            version: new.version.max(known.version),
-            ..new
-        };
-    }
-}
 
 impl ChaosPlan {
     /// Probes are answered, and the process runs.
@@ -86,15 +33,37 @@ impl ChaosPlan {
     /// How old a replica's knowledge of the candidates may be: nodes are listed again only where
     /// they matter.
     fn candidates_known_within(&self) -> Seconds {
-        if self.churn || self.conditions || self.machines_go {
+        let nodes_change = self.churn || self.conditions || self.routes_go;
+        if nodes_change || self.machines != Machines::Stay {
             (self.interval * 1.2 + 1.0).max(self.grace / 2.0)
         } else {
             6.0
         }
     }
 
-    const fn threshold(&self) -> Seconds {
-        self.grace * 0.75
+    /// Age from which on a lease is expired (D-79).
+    fn threshold(&self) -> Seconds {
+        let beat = f64::from(self.lease_duration) / 4.0;
+        if beat * 2.0 > self.grace {
+            beat * 1.5
+        } else {
+            self.grace * 0.75
+        }
+    }
+
+    /// Error of the offsets of clocks that a replica knows; of a node that it has not watched for
+    /// long it is the gap between its probes.
+    fn offsets_known_to(&self) -> Seconds {
+        match (self.is_skewed(), self.churn || self.has(Mishap::Crash)) {
+            (false, _) => 0.5,
+            (true, false) => 1.8,
+            (true, true) => 6.8,
+        }
+    }
+
+    /// The time that the leader has for a step.
+    fn patience(&self) -> Seconds {
+        f64::min(1.5, self.grace * 0.0375)
     }
 }
 
@@ -116,18 +85,6 @@ impl ChaosLife {
         }
     }
 
-    pub fn note_finding(&mut self, by: usize) {
-        let finding = self.replicas[by].machine.as_ref().and_then(Shoot::finding);
-        if let Some(finding) = finding {
-            let sent = finding.judged_at.elapsed_since_start().as_seconds_f64();
-            let (verdict, tally) = (finding.verdict, finding.tally);
-            self.note(&format!(
-                "{by} finds {verdict:?} {tally:?}, asked at {sent:.3}"
-            ));
-            self.replicas[by].memory.finding = Some((sent, verdict));
-        }
-    }
-
     /// As an order is given: does it rest on what it must?
     pub fn check_order(&mut self, by: usize, place: usize, order: &Order) {
         let sent = order.judged_at.elapsed_since_start().as_seconds_f64();
@@ -135,22 +92,31 @@ impl ChaosLife {
         let name = self.names[place];
         let replica = &self.replicas[by];
         let mut wrong = vec![];
+        let uid = order.change.base.uid.clone();
         if order.needs_lead != replica.env.leads {
             wrong.push("as somebody else".into());
+        }
+        if replica.memory.gone.contains(&uid) {
+            wrong.push("though it is gone".into());
         }
         if replica.env.owner.is_some_and(Ownership::is_lost) {
             if !self.plan.passivates || !replica.env.leads || to.is_some_and(|to| to > 0) {
                 wrong.push("though the shoot is lost".into());
             }
         } else {
-            wrong.extend(forbidden(replica, to));
+            wrong.extend(forbidden(replica, to).map(str::to_owned));
             wrong.extend(self.out_of_date(by, place, to, sent));
             wrong.extend(match to {
                 Some(0) => self.wrongly_down(by, sent),
-                Some(_) => self.wrongly_up(sent),
+                Some(_) => self.wrongly_up(by, sent, &order.change),
                 None => None,
             });
+            wrong.extend(self.too_early(by, sent, order).map(str::to_owned));
+            if !self.replicas[by].env.leads {
+                wrong.extend(self.beyond_a_standby(by, order).map(str::to_owned));
+            }
         }
+        self.replicas[by].memory.ordered.insert(place, uid);
         for wrong in wrong {
             self.complain(
                 by,
@@ -163,6 +129,12 @@ impl ChaosLife {
     fn out_of_date(&self, by: usize, place: usize, to: Option<i32>, sent: Seconds) -> Vec<String> {
         let memory = &self.replicas[by].memory;
         let known = memory.known[place].since;
+        let ByDirection { up, down } = memory.free_since;
+        let free_since = match to {
+            Some(0) => down,
+            Some(_) => up,
+            None => up.min(down),
+        };
         let from_before = |what: &str, since: Seconds| {
             (sent + EXACT < since).then(|| format!("by a probe from before {what} at {since:.3}"))
         };
@@ -174,7 +146,7 @@ impl ChaosLife {
             to != Some(0) || self.t < memory.changed_since + 1.99 && waits
         });
         [
-            from_before("it was allowed", memory.free_since),
+            from_before("it was allowed", free_since),
             from_before("the resource was seen so", known),
             changed,
         ]
@@ -197,8 +169,8 @@ impl ChaosLife {
         let age = plan.threshold() - 1.8 - plan.late;
         let within = plan.candidates_known_within();
         let mut outage = nodes
-            .is_outage_by(sent + answer, within, age - answer)
-            .chain(nodes.is_outage_by(sent, within, age));
+            .is_outage_by(Counts::Candidates, sent + answer, within, age - answer)
+            .chain(nodes.is_outage_by(Counts::Candidates, sent, within, age));
         let justified = outage.any(|outage| outage);
         let verdict = newest.map(|(_, verdict)| verdict);
         let holds = [
@@ -217,18 +189,81 @@ impl ChaosLife {
             .then(|| format!("by evidence that is {:.2} s old", self.t - sent))
     }
 
-    fn wrongly_up(&self, sent: Seconds) -> Option<String> {
-        let plan = &self.plan;
-        let skew = if plan.is_skewed() { 1.8 } else { 0.5 };
-        let age = plan.threshold() + skew;
+    fn wrongly_up(&self, by: usize, sent: Seconds, change: &PlannedWrite) -> Option<String> {
+        let (plan, held_down) = (&self.plan, change.base.marks.held_down);
         let within = plan.candidates_known_within();
-        let mut outage = [sent, sent + plan.answers.1]
-            .into_iter()
-            .flat_map(|t| self.nodes.is_outage_by(t, within, age));
-        outage.all(|outage| outage).then(|| {
-            let age = self.nodes.deciding_age(sent);
+        if !held_down && self.nodes.has_moved_away(sent, within) {
+            return Some("though there is no Machine".into());
+        }
+        let counts = if held_down {
+            Counts::Proof(self.replicas[by].memory.proof_from)
+        } else {
+            Counts::Candidates
+        };
+        let is_outage = |t, age| {
+            let mut outage = self.nodes.is_outage_by(counts, t, within, age);
+            outage.all(|outage| outage)
+        };
+        let age = plan.threshold() + plan.offsets_known_to();
+        let later = age + LONGEST_WAIT + plan.answers.1;
+        let asked = [sent, sent + plan.answers.1];
+        let in_outage = asked.into_iter().all(|t| is_outage(t, age)) || is_outage(self.t, later);
+        in_outage.then(|| {
+            let age = self.nodes.deciding_age(self.t);
             format!("in mid-outage, with leases {age:.1?} s old")
         })
+    }
+
+    /// Before a delay is over that a write waits for.
+    fn too_early(&self, by: usize, sent: Seconds, order: &Order) -> Option<&'static str> {
+        let (plan, replica) = (&self.plan, &self.replicas[by]);
+        let memory = &replica.memory;
+        let is_up = order.change.write.replicas? > 0;
+        // A restore that was begun before goes on (D-51).
+        let goes_on = || {
+            let mut objects = self.objects.iter().flatten();
+            order.change.base.marks.held_down && objects.any(|object| object.replicas > 0)
+        };
+        let waits = plan.fresh || is_up && !goes_on();
+        if waits && sent + EXACT < memory.started + plan.initial_delay {
+            return Some("before initialDelay is over");
+        }
+        let stabilization = &replica.env.options.scale_up_stabilization.value;
+        let up_for = memory.up_since.map(|since| sent - since + EXACT);
+        let wanted = stabilization.as_secs_f64()
+            + if replica.env.leads {
+                0.0
+            } else {
+                STANDBY_RESTORES
+            };
+        (is_up && up_for.is_none_or(|up_for| up_for < wanted))
+            .then_some("before the nodes renewed for long enough")
+    }
+
+    /// Beyond what a standby may do: what is the leader's, or what the seed itself forbids.
+    fn beyond_a_standby(&self, by: usize, order: &Order) -> Option<&'static str> {
+        let replica = &self.replicas[by];
+        let memory = &replica.memory;
+        let Some(to) = order.change.write.replicas else {
+            return Some("though it only repairs");
+        };
+        if to > 0 {
+            let marked = order.change.base.marks.held_down;
+            return (!marked).then_some("though it is not held down");
+        }
+        let (_, turned) = memory.turned?;
+        let patience_ends = turned + self.plan.patience() - EXACT;
+        let lives = replica
+            .env
+            .leader_silent_from
+            .is_none_or(|from| from > at(self.t));
+        let stands_in = memory.wrote >= turned || memory.changed_since >= turned;
+        if self.t < patience_ends && lives && !stands_in {
+            return Some("before the leader had its time");
+        }
+        let since = |(is_so, since): (bool, Seconds), wanted| is_so == wanted && since < turned;
+        (since(self.paused, true) || since(self.is_ours, false))
+            .then_some("though the seed says otherwise")
     }
 
     /// As a write is made: is what it leaves behind right?
@@ -239,15 +274,16 @@ impl ChaosLife {
         change: &PlannedWrite,
         after: &Observed,
     ) {
-        let memory = &mut self.replicas[by].memory;
-        memory.own.insert(version(after));
-        if let Some(known) = memory.known.get_mut(place) {
-            *known = Known::new(Some(after), known.since);
-        }
+        let t = self.t;
+        self.replicas[by].memory.writes(place, after, t);
         let name = self.names[place];
         let to = change.write.replicas;
-        if to.is_some_and(|to| to > 0 && to != 2) && !self.edited[place] {
+        if to.is_some_and(|to| to > 0 && to != self.expected[place]) {
             self.complain(by, &format!("brings {name} back to {to:?}"));
+        }
+        let brings_back = after.replicas > 0 || after.marks.held_down;
+        if self.plan.only_held_down && self.taken_off[place] && brings_back {
+            self.complain(by, &format!("claims {name}, which others took to 0"));
         }
         if after.marks.replicas.as_deref() == Some("0") {
             self.complain(by, &format!("remembers 0 for {name}"));
@@ -268,7 +304,7 @@ impl ChaosLife {
             } else {
                 down && marked
             };
-            if left || !down && !self.edited[place] && object.replicas != 2 {
+            if left || !down && !marked && object.replicas != self.expected[place] {
                 let name = self.names[place];
                 self.wrong
                     .push(format!("{:.2} at the end {name} is {object:?}", self.t));
@@ -278,16 +314,24 @@ impl ChaosLife {
 }
 
 /// What somebody or something forbids.
-fn forbidden(replica: &ChaosReplica, to: Option<i32>) -> Option<String> {
+fn forbidden(replica: &ChaosReplica, to: Option<i32>) -> Option<&'static str> {
     let ours = match replica.env.owner {
         None | Some(Ownership::Ours) => true,
         Some(Ownership::Unproven(_)) => to == Some(0),
         Some(_) => false,
     };
+    let paused = replica.memory.paused;
+    let protects = replica.env.leads && to.is_none_or(|to| to == 0);
     if !ours {
-        Some("though its owner is not known".into())
-    } else if replica.env.paused == Some(true) {
-        Some("though it is paused".into())
+        Some("though its owner is not known")
+    } else if !replica.env.is_ours {
+        Some("though it is elsewhere")
+    } else if !replica.sees_clusters() {
+        Some("though the Clusters are not seen")
+    } else if paused == Some(true) {
+        Some("though it is paused")
+    } else if paused.is_none() || replica.env.paused.is_none() && !protects {
+        Some("while it is not known whether it is paused")
     } else {
         None
     }

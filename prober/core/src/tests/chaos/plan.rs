@@ -12,6 +12,18 @@ pub enum Silences {
     Blips,
 }
 
+/// What becomes of the Machines.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Machines {
+    Stay,
+    /// They are gone for some time, most of them at once.
+    Go,
+    /// They are deleted by force in an outage, which may last for good.
+    Deleted {
+        nodes_return: bool,
+    },
+}
+
 /// Who leads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Leadership {
@@ -34,6 +46,14 @@ pub enum Mishap {
     Reload,
     /// What a replica knows of the seed is lost for up to a minute.
     BlindToSeed,
+    /// The Clusters alone are not seen for up to a minute.
+    BlindToClusters,
+    /// The namespaces alone, which say whether the shoot is paused.
+    BlindToNamespaces,
+    /// A replica is shown nothing new of the seed for up to a minute, and does not notice.
+    Stale,
+    /// The shoot moves to another seed for up to 100 s.
+    Moves,
     /// A dependent is deleted, or created again.
     Recreate,
     /// What the owner record says changes; with it, it is checked.
@@ -76,7 +96,9 @@ pub struct ChaosPlan {
     pub spares: bool,
     pub churn: bool,
     pub conditions: bool,
-    pub machines_go: bool,
+    /// In outages a controller of the seed finds the routes of all nodes gone, which excludes them.
+    pub routes_go: bool,
+    pub machines: Machines,
     /// The API server is away for everyone for up to a minute now and then.
     pub away: bool,
     // Answers of the shoot and of the seed.
@@ -88,6 +110,8 @@ pub struct ChaosPlan {
     pub throttles: bool,
     pub lost: f64,
     pub pods_linger: Seconds,
+    /// The longest that a restore waits for its permit to write, beside those of other shoots.
+    pub queue: Seconds,
     // The replicas.
     pub leadership: Leadership,
     pub alone: bool,

@@ -1,9 +1,10 @@
 //! The rows of chaos: kinds of lives, one a line.
 
 use super::plan::Mishap::{
-    BlindToSeed, Crash, Edit, LeadFlaps, Options, Owner, Pause, Recreate, Reload, Settings, Suspend,
+    BlindToClusters, BlindToNamespaces, BlindToSeed, Crash, Edit, LeadFlaps, Moves, Options, Owner,
+    Pause, Recreate, Reload, Settings, Stale, Suspend,
 };
-use super::plan::{ChaosPlan, Leadership, Silences};
+use super::plan::{ChaosPlan, Leadership, Machines, Silences};
 
 pub struct ChaosRow {
     pub name: &'static str,
@@ -37,7 +38,8 @@ const PLAIN: ChaosPlan = ChaosPlan {
     spares: false,
     churn: false,
     conditions: false,
-    machines_go: false,
+    routes_go: false,
+    machines: Machines::Stay,
     away: false,
     answers: (0.01, 0.05),
     seed: (0.005, 0.05),
@@ -46,6 +48,7 @@ const PLAIN: ChaosPlan = ChaosPlan {
     throttles: false,
     lost: 0.0,
     pods_linger: 6.0,
+    queue: 0.0,
     leadership: Leadership::One,
     alone: false,
     fresh: false,
@@ -152,8 +155,8 @@ pub const ROWS: &[ChaosRow] = &[
     row("blips, crashes, alone", ChaosPlan { mishaps: &[Crash], alone: true, ..BLIPS }),
     row("few nodes, churn", ChaosPlan { churn: true, ..FEW }),
     row("few nodes, churn, crashes", ChaosPlan { churn: true, spares: true, mishaps: &[Crash], ..FEW }),
-    row("Machines go", ChaosPlan { machines_go: true, ..PLAIN }),
-    row("Machines go, few nodes, crashes", ChaosPlan { machines_go: true, mishaps: &[Crash], nodes: (2, 6), ..PLAIN }),
+    row("Machines go", ChaosPlan { machines: Machines::Go, ..PLAIN }),
+    row("Machines go, few nodes, crashes", ChaosPlan { machines: Machines::Go, mishaps: &[Crash], nodes: (2, 6), ..PLAIN }),
     row("lead flaps", ChaosPlan { mishaps: &[LeadFlaps], ..PLAIN }),
     row("lead flaps, slow", ChaosPlan { mishaps: &[LeadFlaps], answers: (0.1, 1.5), seed: (0.1, 2.0), ..PLAIN }),
     row("Go leads", GO_LEADS),
@@ -168,8 +171,8 @@ pub const ROWS: &[ChaosRow] = &[
     row("away, slow", ChaosPlan { answers: (0.1, 3.0), ..AWAY }),
     row("away, suspensions", ChaosPlan { mishaps: &[Suspend, Crash], ..AWAY }),
     row("away, half +60, half -8", ChaosPlan { skew: |draw| if draw < 0.5 { 60.0 } else { -8.0 }, ..AWAY }),
-    row("healthy, all", ChaosPlan { silences: Silences::None, machines_go: true, fails: 0.1, mishaps: &[Crash, Reload, Settings, LeadFlaps, Options, BlindToSeed], ..CHURN }),
-    row("healthy, few nodes", ChaosPlan { silences: Silences::None, machines_go: true, nodes: (1, 4), fresh: true, mishaps: &[Crash], ..CHURN }),
+    row("healthy, all", ChaosPlan { silences: Silences::None, machines: Machines::Go, fails: 0.1, mishaps: &[Crash, Reload, Settings, LeadFlaps, Options, BlindToSeed], ..CHURN }),
+    row("healthy, few nodes", ChaosPlan { silences: Silences::None, machines: Machines::Go, nodes: (1, 4), fresh: true, mishaps: &[Crash], ..CHURN }),
     row("healthy, bursts", ChaosPlan { stretch: (0.05, 2.4), mishaps: &[Crash], ..HEALTHY }),
     row("healthy, bursts, half +40", ChaosPlan { stretch: (0.05, 2.4), skew: |draw| if draw < 0.5 { 40.0 } else { 0.0 }, ..HEALTHY }),
     row("healthy, grace 10 s", ChaosPlan { silences: Silences::None, mishaps: &[Crash], fails: 0.1, ..GRACE_10 }),
@@ -198,4 +201,21 @@ pub const ROWS: &[ChaosRow] = &[
     row("interval 1 s, all", ChaosPlan { interval: 1.0, mishaps: &[Edit, Crash], fails: 0.1, lost: 0.1, ..CHURN }),
     row("reloads, lead flaps, probes fail", ChaosPlan { mishaps: &[Reload, LeadFlaps, Settings], fails: 0.2, ..PLAIN }),
     row("nobody leads, blips, pauses", ChaosPlan { leadership: Leadership::Nobody, mishaps: &[Pause], ..BLIPS }),
+    row("pauses, crashes", ChaosPlan { mishaps: &[Pause, Crash], ..BLIPS }),
+    row("pauses, blind to namespaces", ChaosPlan { mishaps: &[Pause, BlindToNamespaces], ..BLIPS }),
+    row("the shoot moves", ChaosPlan { mishaps: &[Moves], ..BLIPS }),
+    row("blind to Clusters, the shoot moves", ChaosPlan { mishaps: &[BlindToClusters, Moves], ..BLIPS }),
+    row("nobody leads, stale views, pauses", ChaosPlan { mishaps: &[Stale, Pause, Moves], ..NOBODY_LEADS }),
+    row("nobody leads, edits", ChaosPlan { mishaps: &[Edit], ..NOBODY_LEADS }),
+    row("created again, views lag 20 s", ChaosPlan { view_lag: 20.0, mishaps: &[Recreate], ..BLIPS }),
+    row("routes go in outages", ChaosPlan { routes_go: true, ..PLAIN }),
+    row("Machines deleted by force", ChaosPlan { machines: Machines::Deleted { nodes_return: false }, ..PLAIN }),
+    row("Machines deleted by force, nodes return", ChaosPlan { machines: Machines::Deleted { nodes_return: true }, ..PLAIN }),
+    row("Machines go, edits", ChaosPlan { machines: Machines::Go, mishaps: &[Edit], nodes: (2, 5), ..PLAIN }),
+    row("healthy, new nodes -60", ChaosPlan { churn: true, skew: |_| -60.0, nodes: (2, 6), fraction: 0.5, ..HEALTHY }),
+    row("healthy, leases of 120 s", ChaosPlan { beat: 30.0, lease_duration: 120, mishaps: &[Crash], ..HEALTHY }),
+    row("grace 50 s, +60, crashes", ChaosPlan { grace: 50.0, skew: |_| 60.0, mishaps: &[Crash], ..PLAIN }),
+    row("no initialDelay, +60, crashes", ChaosPlan { initial_delay: 0.0, skew: |_| 60.0, mishaps: &[Crash], ..PLAIN }),
+    row("restores queue, probes fail", ChaosPlan { queue: 60.0, fails: 0.2, ..PLAIN }),
+    row("restores queue, away", ChaosPlan { queue: 60.0, away: true, ..PLAIN }),
 ];

@@ -20,6 +20,18 @@ pub enum GoStep {
     Unmark(usize),
 }
 
+/// The replicas that it has to have after a restore.
+fn returns_to(object: &Observed) -> i32 {
+    let Observed {
+        replicas, marks, ..
+    } = object;
+    match marks.remembered() {
+        _ if *replicas > 0 && !marks.held_down => *replicas,
+        Some(remembered) => remembered,
+        None => 1.max(*replicas),
+    }
+}
+
 impl ChaosLife {
     /// Each replica sees it after a while.
     pub fn put(&mut self, place: usize, object: Option<Observed>) {
@@ -38,6 +50,11 @@ impl ChaosLife {
     pub fn others_put(&mut self, place: usize, who: &str, mut object: Observed) {
         object.ready = object.replicas;
         self.writes[place] += 1;
+        self.expected[place] = returns_to(&object);
+        let is_up = |object: &Observed| object.replicas > 0 && !object.marks.held_down;
+        let was_up = self.objects[place].as_ref().is_some_and(is_up);
+        let is_off = object.replicas == 0 && !object.marks.held_down;
+        self.taken_off[place] = is_off && (was_up || self.taken_off[place]);
         let name = self.names[place];
         self.note(&format!(
             "{who}: {name} {} {:?}",
@@ -76,6 +93,9 @@ impl ChaosLife {
             self.names[place], change.write
         ));
         self.check_written(by, place, change, &after);
+        if change.write.replicas.is_none() {
+            self.expected[place] = returns_to(&after);
+        }
         self.put(place, Some(after.clone()));
         Ok(Arc::new(after))
     }
@@ -94,16 +114,17 @@ impl ChaosLife {
         let Some(mut object) = self.objects[place].clone() else {
             return;
         };
-        let mut edited = false;
-        match self.mishaps.random_range(0..7) {
-            0 => (object.replicas, edited) = (1, true),
+        match self.mishaps.random_range(0..8) {
+            0 => object.replicas = 1,
             1 => object.marks.ignored = !object.marks.ignored,
             2 | 3 => object.replicas = 2,
-            4 => (object.marks.held_down, edited) = (false, self.plan.only_held_down),
-            5 => (object.marks.replicas, edited) = (None, true),
-            _ => (object.replicas, edited) = (0, true),
+            4 => object.marks.held_down = false,
+            5 => object.marks.replicas = None,
+            6 => object.replicas = 0,
+            // A Go replica has left its memory.
+            _ if object.marks.held_down => {}
+            _ => (object.replicas, object.marks.replicas) = (0, Some("2".into())),
         }
-        self.edited[place] |= edited || object.replicas != 2 && !object.marks.held_down;
         self.others_put(place, "somebody", object);
     }
 

@@ -1,0 +1,132 @@
+//! What each replica is shown of the seed, and when.
+
+use std::sync::Arc;
+
+use rand::RngExt;
+
+use super::driver::{ChaosEvent, ChaosLife, ChaosReplica};
+use super::plan::Leadership;
+use crate::config::Dependent;
+use crate::moment::Moment;
+use crate::plan::ByDirection;
+use crate::replicas::{DependentState, Observed};
+use crate::shoot::Input;
+use crate::tests::scene::OwnedEnvironment;
+use crate::tests::simulation::{Seconds, at};
+
+pub fn state(object: Option<&Observed>) -> DependentState {
+    object.map_or(DependentState::Absent, |object| {
+        DependentState::Present(Arc::new(object.clone()))
+    })
+}
+
+impl ChaosReplica {
+    /// True while its views show what changes.
+    fn is_shown(&self, t: Seconds) -> bool {
+        self.machine.is_some() && self.view.is_some() && !self.stale.contains(&t)
+    }
+
+    /// True while it sees the Clusters, without which nothing is written.
+    pub fn sees_clusters(&self) -> bool {
+        self.env.seed_since.down.is_some()
+    }
+}
+
+impl ChaosLife {
+    /// A leader that works has renewed its Lease every 2 s.
+    pub fn renew_lease(&mut self) {
+        let t = self.t;
+        let works =
+            |replica: &ChaosReplica| replica.machine.is_some() && replica.suspended_until <= t;
+        let mut replicas = self.replicas.iter();
+        if replicas.any(|replica| replica.env.leads && works(replica)) {
+            self.leader_renewed = (t / 2.0).floor() * 2.0;
+        }
+    }
+
+    /// What the replica sees now.
+    pub fn env(&mut self, by: usize) -> OwnedEnvironment {
+        self.renew_lease();
+        let t = self.t;
+        let leads = self.replicas[by].env.leads;
+        let silent_from = match self.plan.leadership {
+            Leadership::Nobody => Some(Moment::START),
+            Leadership::Go => Some(at(t + 5.0)),
+            Leadership::One => (!leads).then(|| at(self.leader_renewed + 5.0)),
+        };
+        let stale = &self.replicas[by].stale;
+        let shown = if stale.contains(&t) { stale.start } else { t };
+        let machines = self.nodes.machines(shown - 0.2);
+        let chance = self.answers.random();
+        let replica = &mut self.replicas[by];
+        let shown = |one: &Dependent| {
+            let place = self
+                .names
+                .iter()
+                .position(|name| *name == one.resource.name);
+            match &replica.view {
+                Some(view) => view[place.expect("a known name")].clone(),
+                None => DependentState::Unknown,
+            }
+        };
+        replica.env.dependents = replica.env.config.dependents.iter().map(shown).collect();
+        replica.env.machines = replica.view.is_some().then_some(machines);
+        replica.env.leader_silent_from = silent_from;
+        replica.env.chance = chance;
+        replica.env.clone()
+    }
+
+    pub fn view(&mut self, by: usize) {
+        if !self.replicas[by].is_shown(self.t) {
+            return;
+        }
+        self.replicas[by].view = Some(
+            self.objects
+                .iter()
+                .map(|object| state(object.as_ref()))
+                .collect(),
+        );
+        for (place, object) in self.objects.iter().enumerate() {
+            self.replicas[by]
+                .memory
+                .sees(place, object.as_ref(), self.t);
+        }
+        self.feed(by, Input::Woken);
+    }
+
+    /// What the shoot's Cluster and namespace say.
+    pub fn view_shoot(&mut self, by: usize) {
+        let (t, paused, is_ours) = (self.t, self.paused.0, self.is_ours.0);
+        let replica = &mut self.replicas[by];
+        if !replica.is_shown(t) {
+            return;
+        }
+        let before = (replica.env.paused, replica.env.is_ours);
+        (replica.env.paused, replica.env.is_ours) = (Some(paused), is_ours);
+        let memory = &mut replica.memory;
+        let protects = replica.env.leads && memory.paused == Some(false);
+        match before {
+            (Some(false), true) => {}
+            // A leader has protected meanwhile.
+            (None, true) if protects => memory.free_since.up = t,
+            _ => memory.free_since = ByDirection { up: t, down: t },
+        }
+        memory.paused = Some(paused);
+        self.feed(by, Input::Woken);
+    }
+
+    /// What the replica knows of the seed is there again.
+    pub fn view_all(&mut self, by: usize) {
+        let replica = &mut self.replicas[by];
+        if replica.sees_clusters() || replica.machine.is_none() {
+            return;
+        }
+        let now = Some(at(self.t));
+        replica.stale = 0.0..0.0;
+        replica.view.get_or_insert_default();
+        replica.env.seed_since = ByDirection { up: now, down: now };
+        replica.memory.is_free(self.t);
+        self.push(self.t, ChaosEvent::ViewShoot(by));
+        self.view(by);
+    }
+}
