@@ -161,7 +161,7 @@ sabotage: ## Break one rule of the core at a time and show that a timeline, the 
 	@prober/sabotage
 
 .PHONY: rent
-rent: ## Switch off one rule of the core at a time, say what gets worse and keep that in prober/rent/worth.md: [RULES='name name']; 15 minutes, needs Python
+rent: ## Switch off one rule of the core at a time, say what gets worse and keep that in prober/rent/worth.md: [RULES='name name']; 35 minutes, needs Python
 	@nice prober/rent/run $(RULES)
 
 .PHONY: book
