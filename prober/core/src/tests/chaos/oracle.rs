@@ -6,7 +6,7 @@ use super::nodes::Counts;
 use super::plan::{ChaosPlan, Leadership, Machines, Mishap};
 use crate::owner::Ownership;
 use crate::plan::ByDirection;
-use crate::replicas::{Observed, PlannedWrite};
+use crate::replicas::{DependentState, Observed, PlannedWrite};
 use crate::shoot::Order;
 use crate::tests::simulation::{Seconds, at};
 use crate::verdict::Verdict;
@@ -205,7 +205,7 @@ impl ChaosLife {
             outage.all(|outage| outage)
         };
         let age = plan.threshold() + plan.offsets_known_to();
-        let later = age + LONGEST_WAIT + plan.answers.1;
+        let later = age + LONGEST_WAIT + 2.0 * plan.answers.1;
         let asked = [sent, sent + plan.answers.1];
         let in_outage = asked.into_iter().all(|t| is_outage(t, age)) || is_outage(self.t, later);
         in_outage.then(|| {
@@ -221,8 +221,11 @@ impl ChaosLife {
         let is_up = order.change.write.replicas? > 0;
         // A restore that was begun before goes on (D-51).
         let goes_on = || {
-            let mut objects = self.objects.iter().flatten();
-            order.change.base.marks.held_down && objects.any(|object| object.replicas > 0)
+            let runs = |state: &DependentState| match state {
+                DependentState::Present(observed) => observed.replicas > 0,
+                _ => false,
+            };
+            order.change.base.marks.held_down && replica.env.dependents.iter().any(runs)
         };
         let waits = plan.fresh || is_up && !goes_on();
         if waits && sent + EXACT < memory.started + plan.initial_delay {
@@ -298,8 +301,10 @@ impl ChaosLife {
         for place in 0..self.names.len() {
             let object = self.objects[place].clone().unwrap_or_default();
             let (down, marked) = (object.replicas == 0, object.marks.held_down);
-            // Who does not lead brings back what is held down, and repairs nothing else.
-            let left = if self.plan.leadership == Leadership::One {
+            // Who does not lead, or sees a single candidate (D-20), brings back what is held down, and
+            // repairs nothing else.
+            let repairs = self.plan.leadership == Leadership::One;
+            let left = if repairs && self.nodes.tally(self.t, 0.0).0 != 1 {
                 down || marked
             } else {
                 down && marked
