@@ -1,9 +1,8 @@
 //! `status`: every shoot of the seed.
 
 use prober::read_only::ReadOnlyProber;
-use prober::{Tone, WatchScope, list};
+use prober::{Ownership, Tone, WatchScope, list};
 use prober_core::options::{ResolvedOptions, ShownOption, Source};
-use prober_core::owner::Ownership;
 use prober_core::replicas::DependentState;
 use serde::Serialize;
 

@@ -47,6 +47,7 @@ pub use observability::shoot_statuses::ShootState;
 pub use observability::status::ProbeStatus;
 pub use observability::tone::Tone;
 pub use owner_records::OwnerStatus;
+pub use owner_records::record::Ownership;
 pub use seed::watch_scope::WatchScope;
 
 #[cfg(test)]

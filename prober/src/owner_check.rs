@@ -1,5 +1,6 @@
 //! Checks the owner records of all shoots of the seed, probed or not, where the config wants it.
-//! What follows is decided by [`prober_core::owner`] and [`prober_core::shoot`].
+//! [`crate::owner_records::record`] decides what follows from an answer, and [`prober_core::shoot`]
+//! what follows for the shoot.
 //!
 //! ```text
 //! Clusters --> owner records: which check is due? --resolver--> answer --> standing --> the shoots' tasks, /ownership, what is shown
@@ -16,13 +17,12 @@ use futures::stream::FuturesUnordered;
 use http::StatusCode;
 use prober_core::config::OwnerCheck;
 use prober_core::moment::Moment;
-use prober_core::owner::{OwnerRecord, Ownership, Question};
 use prober_core::span;
 use tokio_util::sync::CancellationToken;
 
 use self::resolver::Resolver;
-pub use crate::owner_records::OwnerStatus;
-use crate::owner_records::{Round, StandingChange};
+use crate::owner_records::record::{OwnerRecord, Ownership, Question};
+use crate::owner_records::{OwnerStatus, Round, StandingChange};
 use crate::seed::Seed;
 use crate::shared::Shared;
 

@@ -1,5 +1,7 @@
-//! What the last checks have shown of the owner records of all shoots. In memory; every replica has
-//! its own.
+//! Owner records of all shoots, as the last checks have shown them. In memory; every replica has its
+//! own.
+
+pub(crate) mod record;
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -7,9 +9,10 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 use prober_core::config::OwnerCheck;
 use prober_core::moment::Moment;
-use prober_core::owner::{OwnerAnswer, OwnerRecord, Ownership, Question, Unresolved};
 use serde::Serialize;
 use tokio::sync::Notify;
+
+use self::record::{OwnerAnswer, OwnerRecord, Ownership, Question, Unresolved};
 
 /// How many characters of a record's value are repeated at most.
 const SHOWN_OF_VALUE: usize = 100;

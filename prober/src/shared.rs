@@ -5,7 +5,7 @@ use std::sync::Arc;
 use chrono::TimeDelta;
 use common::events::Events;
 use common::leader_election::Role;
-use prober_core::config::Config;
+use prober_core::config::{Config, OwnerCheck};
 use prober_core::options::ResolvedOptions;
 use prober_core::plan::ByDirection;
 use prober_core::shoot::Environment;
@@ -66,9 +66,10 @@ impl Shared {
             .map(|since| clock.moment(since).max(resumed));
         // Whoever gains leadership restores only by Clusters that it has read since.
         let listed = seed.clusters.listed_at().map(|at| clock.moment(at));
-        let owner = |check| {
-            self.owners()
-                .standing_since(resumed, namespace, check, clock.now())
+        let owner = |check: &OwnerCheck| {
+            let (owners, now) = (self.owners(), clock.now());
+            let standing = owners.standing_since(resumed, namespace, check, now);
+            standing.owner(check.on_loss)
         };
         Environment {
             config,
@@ -85,7 +86,7 @@ impl Shared {
                 .clusters
                 .get("", namespace)
                 .is_some_and(|now| now.wants_probe(&cluster.uid)),
-            owner: config.owner_check.as_ref().map(owner),
+            owner: config.owner_check.as_ref().map(owner).unwrap_or_default(),
             paused: options.map(|options| options.pause.value),
             dependents: config
                 .dependents

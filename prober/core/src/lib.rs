@@ -16,7 +16,6 @@ pub mod lifecycle;
 pub mod moment;
 pub mod options;
 pub mod outage;
-pub mod owner;
 pub mod plan;
 pub mod replicas;
 pub mod retry;

@@ -72,8 +72,8 @@ impl Template {
     }
 }
 
-/// Whether a query can ask for this name. A dot at the end changes nothing.
-pub(crate) fn is_dns_name(name: &str) -> bool {
+/// True if a query can ask for this name. A dot at the end changes nothing.
+pub fn is_dns_name(name: &str) -> bool {
     let name = name.strip_suffix('.').unwrap_or(name);
     let is_label = |label: &str| {
         let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_".contains(&byte);
@@ -87,3 +87,6 @@ impl fmt::Display for Template {
         f.write_str(&self.0)
     }
 }
+
+#[cfg(test)]
+mod tests;

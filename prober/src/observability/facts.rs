@@ -7,7 +7,6 @@ use prober_core::in_seconds;
 use prober_core::judgement::{Finding, SeenLease};
 use prober_core::lease::{Grace, LeaseState};
 use prober_core::lifecycle::{StopReason, WaitReason};
-use prober_core::owner::Ownership;
 use prober_core::shoot::Intended;
 use prober_core::verdict::{Tally, Verdict};
 use prober_core::zones::LostZone;
@@ -16,6 +15,7 @@ use super::shoot_statuses::{Failure, ShootState};
 use super::status::{Found, ProbeStatus};
 use super::tone::Tone;
 use crate::owner_records::OwnerStatus;
+use crate::owner_records::record::Ownership;
 
 #[derive(Clone, Debug)]
 pub struct Fact {

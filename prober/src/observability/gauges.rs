@@ -8,7 +8,6 @@ use chrono::TimeDelta;
 use prober_core::config::ResourceRef;
 use prober_core::in_seconds;
 use prober_core::moment::Moment;
-use prober_core::owner::Ownership;
 use prober_core::verdict::Verdict;
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeLabelSet, EncodeMetric};
@@ -17,6 +16,7 @@ use prometheus_client::metrics::gauge::ConstGauge;
 use strum::VariantNames;
 
 use super::shoot_statuses::{ShootStatus, ShootStatuses};
+use crate::owner_records::record::Ownership;
 
 /// In the place of a verdict, for a shoot whose last probe was not complete.
 pub(super) const UNKNOWN: &str = "unknown";

@@ -362,11 +362,11 @@ mod tests {
     use strum::VariantNames;
 
     use super::*;
+    use crate::owner_records::record::{Ownership, Unresolved};
     use crate::shoot_client::error::ProbeStep;
     use prober_core::lease::LeaseState;
     use prober_core::lifecycle::{StopReason, WaitReason};
     use prober_core::options::Source;
-    use prober_core::owner::{Ownership, Unresolved};
     use prober_core::verdict::Exclusion;
 
     #[test]

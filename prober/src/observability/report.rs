@@ -11,7 +11,6 @@ use prober_core::judgement::Finding;
 use prober_core::lease::Grace;
 use prober_core::options::{ResolvedOptions, ShownOption};
 use prober_core::outage::{Outage, OutageEnd, SCHEMA, Snapshot};
-use prober_core::owner::Ownership;
 use prober_core::plan::Direction;
 use prober_core::replicas::PlannedWrite;
 use prober_core::shoot::{Environment, Report};
@@ -19,6 +18,7 @@ use prober_core::shoot::{Environment, Report};
 use super::facts::{describe_short, excluded, list};
 use super::shoot_statuses::{Failure, StatusHandle};
 use crate::driver::{Driver, Reporter};
+use crate::owner_records::record::Ownership;
 use crate::shoot_client::error::{Cause, ProbeError, ProbeStep};
 use crate::write::WriteError;
 

@@ -13,7 +13,6 @@ use prober_core::lifecycle::{Lifecycle, StopReason, WaitReason};
 use prober_core::moment::Moment;
 use prober_core::options::ResolvedOptions;
 use prober_core::outage::Outage;
-use prober_core::owner::Ownership;
 use prober_core::plan::Direction;
 use prober_core::shoot::Intended;
 use prober_core::verdict::Verdict;
@@ -22,6 +21,7 @@ use strum::IntoStaticStr;
 
 use crate::clock::Clock;
 use crate::owner_records::OwnerRecords;
+use crate::owner_records::record::Ownership;
 use crate::seed::ClusterState;
 
 /// Outages that are kept once they have ended: the last ones of a shoot, and one of each shoot of a

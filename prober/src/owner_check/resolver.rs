@@ -13,8 +13,9 @@ use hickory_resolver::proto::op::ResponseCode;
 use hickory_resolver::proto::rr::{RData, RecordType};
 use hickory_resolver::system_conf::read_system_conf;
 use prober_core::config::OwnerCheck;
-use prober_core::owner::{OwnerAnswer, Question, Unresolved};
 use tokio::time::timeout;
+
+use crate::owner_records::record::{OwnerAnswer, Question, Unresolved};
 
 /// Clones share it.
 #[derive(Clone)]

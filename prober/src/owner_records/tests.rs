@@ -1,11 +1,10 @@
-use prober_core::owner::Unresolved;
 use prober_core::template::Template;
 
 use super::*;
 use crate::config;
 use crate::tests::at;
 
-fn check(more: &str) -> OwnerCheck {
+pub(super) fn check(more: &str) -> OwnerCheck {
     let dependents = "dependentResourceInfos:\n- {ref: {kind: Deployment, name: d, apiVersion: apps/v1}, scaleUp: {}, scaleDown: {}}\n";
     let check = format!("ownerCheck: {{name: 'owner.{{{{namespace}}}}', value: here, {more}}}\n");
     let config = config::parse(&format!("kubeConfigSecretName: s\n{dependents}{check}"))

@@ -11,7 +11,6 @@ use crate::lease::LeaseList;
 use crate::lifecycle::ShootSettings;
 use crate::moment::{Moment, RequestTimes};
 use crate::options::ResolvedOptions;
-use crate::owner::Ownership;
 use crate::plan::{ByDirection, Direction};
 use crate::replicas::{DependentState, Observed, PlannedWrite};
 use crate::retry::Refusal;
@@ -46,8 +45,7 @@ pub struct Environment<'a> {
     /// leader is known.
     pub leader_silent_from: Option<Moment>,
     pub is_ours: bool,
-    /// What the owner record says; none while none is configured.
-    pub owner: Option<Ownership>,
+    pub owner: Owner,
     /// Whether operators want nothing written; none while that is not known.
     pub paused: Option<bool>,
     /// Each dependent of the config, in its order, as the seed's view shows it.
@@ -58,6 +56,31 @@ pub struct Environment<'a> {
     pub spread: TimeDelta,
     /// A random number from 0 to 1.
     pub chance: f64,
+}
+
+/// Seed that the shoot belongs to, by its owner record.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Owner {
+    /// This one, or nobody checks the record.
+    #[default]
+    Here,
+    /// Not known for the moment: nothing is written.
+    Unknown,
+    /// Not known, which is tolerated: the leader protects, and nothing else is written.
+    LeaderOnly,
+    /// Another one, or not known for longer than is tolerated: the shoot is neither probed nor, by
+    /// the verdict, written.
+    Elsewhere {
+        /// Time at which the check was sent that tells the leader to take all dependents to 0;
+        /// `None` if nothing is to be written at all.
+        passivates_since: Option<Moment>,
+    },
+}
+
+impl Owner {
+    pub(crate) const fn is_elsewhere(self) -> bool {
+        matches!(self, Self::Elsewhere { .. })
+    }
 }
 
 #[derive(Debug)]

@@ -1,12 +1,10 @@
-//! What follows from the owner record: who may write for the shoot here, and what becomes of one
-//! that belongs elsewhere.
+//! Consequences of the owner record: who may write for the shoot here, and what happens to one that
+//! belongs elsewhere.
 
 use chrono::TimeDelta;
 
-use super::{Context, Direction, Environment, Report, Shoot, Start};
-use crate::config::OnLoss;
+use super::{Context, Direction, Environment, Owner, Report, Shoot, Start};
 use crate::moment::Moment;
-use crate::owner::Ownership;
 use crate::verdict::Scope;
 
 #[derive(Clone, Debug, Default, Hash)]
@@ -24,7 +22,7 @@ impl Shoot {
     /// Stands down when the shoot is lost, and starts again when it is ours again: as for a shoot
     /// that may be probed from now on.
     pub(super) fn follow_owner(&mut self, cx: &mut Context<'_>) {
-        let lost = cx.env.owner.is_some_and(Ownership::is_lost);
+        let lost = cx.env.owner.is_elsewhere();
         let was_lost = std::mem::replace(&mut self.owner.stood_down, lost);
         if lost || !was_lost {
             return;
@@ -86,26 +84,20 @@ impl Shoot {
     }
 
     fn passivates_since(&self, env: &Environment<'_>) -> Option<Moment> {
-        let check = self.config.owner_check.as_ref()?;
-        match env.owner? {
-            Ownership::Elsewhere { checked } if check.on_loss == OnLoss::Passivate && env.leads => {
-                checked
-            }
+        match env.owner {
+            Owner::Elsewhere { passivates_since } if env.leads => passivates_since,
             _ => None,
         }
     }
 
-    /// Whether the owner record allows a write.
+    /// True if the owner record allows a write.
     pub(super) fn owner_allows(&self, direction: Direction, env: &Environment<'_>) -> bool {
         let protects = direction == Direction::Down && env.leads;
         match env.owner {
-            None | Some(Ownership::Ours) => true,
-            Some(Ownership::NotChecked | Ownership::Doubted) => false,
-            // As where a pause is not known.
-            Some(Ownership::Unproven(_)) => protects,
-            Some(Ownership::Elsewhere { .. } | Ownership::Unresolved(_)) => {
-                protects && self.passivates_since(env).is_some()
-            }
+            Owner::Here => true,
+            Owner::Unknown => false,
+            Owner::LeaderOnly => protects,
+            Owner::Elsewhere { passivates_since } => protects && passivates_since.is_some(),
         }
     }
 

@@ -6,17 +6,15 @@ use chrono::{DateTime, TimeDelta, Utc};
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::config::{Config, Dependent, OnLoss, OwnerCheck, ResourceRef, ScaleInfo};
+use crate::config::{Config, Dependent, ResourceRef, ScaleInfo};
 use crate::judgement::{Finding, Judge, Rules};
 use crate::lease::{Criteria, Grace, LeaseClock, LeaseClocks, LeaseRecord, LeaseState, LeaseUid};
 use crate::lifecycle::ShootSettings;
 use crate::moment::{Moment, RequestTimes};
 use crate::options::ResolvedOptions;
-use crate::owner::Ownership;
 use crate::plan::ByDirection;
 use crate::replicas::{DependentState, Observed};
-use crate::shoot::Environment;
-use crate::template::Template;
+use crate::shoot::{Environment, Owner};
 use crate::verdict::{BackedNodes, PoolConditions};
 
 /// Kubernetes' default before 1.32, with which a lease expires after 30 s.
@@ -164,7 +162,7 @@ pub struct OwnedEnvironment {
     pub seed_since: ByDirection<Option<Moment>>,
     pub leader_silent_from: Option<Moment>,
     pub is_ours: bool,
-    pub owner: Option<Ownership>,
+    pub owner: Owner,
     pub paused: Option<bool>,
     pub dependents: Vec<DependentState>,
     pub machines: Option<Arc<BackedNodes>>,
@@ -228,7 +226,7 @@ pub fn env(dependents: impl IntoIterator<Item = Dependent>) -> OwnedEnvironment 
         leader_silent_from: None,
         is_ours: true,
         paused: Some(false),
-        owner: None,
+        owner: Owner::Here,
         machines: None,
         spread: TimeDelta::seconds(1),
         chance: 0.5,
@@ -237,16 +235,3 @@ pub fn env(dependents: impl IntoIterator<Item = Dependent>) -> OwnedEnvironment 
 
 /// Since so long before anything else the API server has answered.
 pub const LONG_AGO: Moment = Moment::since_start(TimeDelta::days(-1));
-
-/// A check of owner records with the times of the defaults.
-pub(crate) fn owner_check(on_loss: OnLoss) -> OwnerCheck {
-    OwnerCheck {
-        name: Template::parse_name("owner.{{domain}}").expect("a name"),
-        value: Template::parse("{{seed}}").expect("a value"),
-        servers: Vec::new(),
-        interval: Duration::from_secs(30),
-        timeout: Duration::from_secs(2),
-        tolerance: Duration::from_secs(300),
-        on_loss,
-    }
-}

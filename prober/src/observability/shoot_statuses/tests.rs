@@ -1,10 +1,10 @@
-use prober_core::owner::Unresolved;
 use prober_core::zones::LostZone;
 use prometheus_client::encoding::text::encode;
 use prometheus_client::registry::Registry;
 
 use super::super::gauges::UNKNOWN;
 use super::*;
+use crate::owner_records::record::Unresolved;
 use crate::tests::{found_with_grace, nothing_found};
 
 fn shown(statuses: &ShootStatuses) -> String {

@@ -1,7 +1,6 @@
 //! D-56, D-57: what a write rests on was asked for since the write is allowed.
 
 use super::*;
-use crate::owner::Ownership;
 
 #[test]
 fn what_becomes_allowed_rests_on_a_later_probe_and_not_on_the_old_verdict() {
@@ -14,8 +13,8 @@ fn what_becomes_allowed_rests_on_a_later_probe_and_not_on_the_old_verdict() {
         ),
         (
             "the owner record is ours",
-            |env| env.owner = Some(Ownership::Doubted),
-            |env| env.owner = Some(Ownership::Ours),
+            |env| env.owner = Owner::Unknown,
+            |env| env.owner = Owner::Here,
         ),
         (
             "the lead is gained",

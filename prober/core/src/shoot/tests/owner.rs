@@ -1,41 +1,30 @@
 //! The owner record decides whether anything is written for a shoot here.
 
 use super::*;
-use crate::config::OnLoss;
-use crate::owner::{Ownership, Unresolved};
-use crate::tests::scene::owner_check;
 
-const UNRESOLVED: Ownership = Ownership::Unresolved(Unresolved::Timeout);
-/// While checks fail since.
-const ELSEWHERE: Ownership = Ownership::Elsewhere { checked: None };
+/// Where the config wants no passivation, checks fail, or the record cannot be resolved.
+const ELSEWHERE: Owner = Owner::Elsewhere {
+    passivates_since: None,
+};
 
-fn confirmed(second: f64) -> Ownership {
-    Ownership::Elsewhere {
-        checked: Some(at(second)),
+fn passivates(second: f64) -> Owner {
+    Owner::Elsewhere {
+        passivates_since: Some(at(second)),
     }
 }
 
-fn env_with(on_loss: OnLoss, owner: Ownership) -> OwnedEnvironment {
-    let mut env = OwnedEnvironment {
-        owner: Some(owner),
-        ..two()
-    };
-    Arc::make_mut(&mut env.config).owner_check = Some(owner_check(on_loss));
-    env
+fn env_with(owner: Owner) -> OwnedEnvironment {
+    OwnedEnvironment { owner, ..two() }
 }
 
-fn owned() -> OwnedEnvironment {
-    env_with(OnLoss::StandDown, Ownership::Ours)
-}
-
-/// A shoot that belongs elsewhere and is to be passivated, at rest until the checks are confirmed.
-fn passivating() -> Rig {
-    Rig::with(env_with(OnLoss::Passivate, ELSEWHERE))
+/// A shoot that belongs elsewhere, idle until it is to be passivated.
+fn elsewhere() -> Rig {
+    Rig::with(env_with(ELSEWHERE))
 }
 
 impl Rig {
-    fn owner(&mut self, standing: Ownership) {
-        self.env.owner = Some(standing);
+    fn owner(&mut self, owner: Owner) {
+        self.env.owner = owner;
         self.input(Input::Woken);
     }
 }
@@ -53,7 +42,7 @@ fn orders(rig: &Rig) -> Vec<(DependentId, Option<i32>)> {
 
 #[test]
 fn a_shoot_that_is_ours_is_protected_and_restored_as_ever() {
-    let mut rig = Rig::with(owned()).in_outage();
+    let mut rig = Rig::leader().in_outage();
     rig.run(160.0);
     assert_eq!(orders(&rig), [down(MCM), down(KCM)]);
     rig.renewed();
@@ -63,7 +52,7 @@ fn a_shoot_that_is_ours_is_protected_and_restored_as_ever() {
 
 #[test]
 fn nothing_is_written_before_the_first_check_is_over() {
-    let mut rig = Rig::with(env_with(OnLoss::StandDown, Ownership::NotChecked)).in_outage();
+    let mut rig = Rig::with(env_with(Owner::Unknown)).in_outage();
     rig.run(150.0);
     assert_eq!(rig.writes(), []);
     assert_eq!(
@@ -71,21 +60,21 @@ fn nothing_is_written_before_the_first_check_is_over() {
             .len(),
         1
     );
-    rig.owner(Ownership::Ours);
+    rig.owner(Owner::Here);
     rig.run(151.0);
     assert_eq!(orders(&rig), [down(MCM), down(KCM)]);
 }
 
 #[test]
 fn while_a_first_check_fails_the_leader_protects_and_nothing_else_is_done() {
-    let unproven = || env_with(OnLoss::StandDown, Ownership::Unproven(Unresolved::Timeout));
+    let unproven = || env_with(Owner::LeaderOnly);
     let mut leader = Rig::with(unproven()).in_outage();
     leader.run(160.0);
     assert_eq!(orders(&leader), [down(MCM), down(KCM)]);
     leader.renewed();
     leader.run(300.0);
     assert_eq!(leader.writes().len(), 2, "nothing is restored");
-    leader.owner(Ownership::Ours);
+    leader.owner(Owner::Here);
     leader.run(310.0);
     assert_eq!(leader.writes().len(), 4);
 
@@ -100,49 +89,40 @@ fn while_a_first_check_fails_the_leader_protects_and_nothing_else_is_done() {
 
 #[test]
 fn a_flow_is_given_up_before_its_next_write_when_the_shoot_is_lost() {
-    for lost in [ELSEWHERE, confirmed(131.0), UNRESOLVED] {
-        let mut rig = Rig::with(owned()).in_outage();
-        rig.holds_permits = true;
-        rig.run(132.0);
-        assert_eq!(rig.shoot.scaling(), Some(Direction::Down));
-        rig.owner(lost);
-        assert!(
-            rig.reported(&Report::Abandoned(Direction::Down)) && rig.shoot.scaling().is_none(),
-            "{lost:?}"
-        );
-        // A permit that comes too late is given back.
-        rig.holds_permits = false;
-        rig.input(Input::Permitted(MCM));
-        rig.run(400.0);
-        assert_eq!(rig.writes(), [], "{lost:?}");
-    }
+    let mut rig = Rig::leader().in_outage();
+    rig.holds_permits = true;
+    rig.run(132.0);
+    assert_eq!(rig.shoot.scaling(), Some(Direction::Down));
+    rig.owner(ELSEWHERE);
+    assert!(rig.reported(&Report::Abandoned(Direction::Down)) && rig.shoot.scaling().is_none());
+    // A permit that comes too late is given back.
+    rig.holds_permits = false;
+    rig.input(Input::Permitted(MCM));
+    rig.run(400.0);
+    assert_eq!(rig.writes(), []);
 }
 
 #[test]
 fn one_odd_answer_holds_writes_back_and_costs_no_more() {
-    let mut rig = Rig::with(owned()).in_outage();
+    let mut rig = Rig::leader().in_outage();
     rig.run(125.0);
-    rig.owner(Ownership::Doubted);
+    rig.owner(Owner::Unknown);
     rig.run(135.0);
     assert_eq!(rig.writes(), []);
     let probes = rig.probes(125.0).len();
     assert!(probes > 0, "it is probed all the same");
-    rig.owner(Ownership::Ours);
+    rig.owner(Owner::Here);
     rig.run(136.0);
     assert_eq!(orders(&rig), [down(MCM), down(KCM)], "the verdict stands");
 }
 
 #[test]
 fn a_replica_that_does_not_lead_has_no_second_write_because_the_record_has_changed() {
-    let mut rig = Rig::with(OwnedEnvironment {
-        leads: false,
-        ..owned()
-    })
-    .in_outage();
+    let mut rig = Rig::standby().in_outage();
     rig.run(160.0);
     assert_eq!(orders(&rig), [down(MCM), down(KCM)]);
-    rig.owner(confirmed(160.0));
-    rig.owner(Ownership::Ours);
+    rig.owner(passivates(160.0));
+    rig.owner(Owner::Here);
     rig.others(KCM, |manager| {
         (manager.replicas, manager.marks) = (1, Marks::default())
     });
@@ -152,11 +132,11 @@ fn a_replica_that_does_not_lead_has_no_second_write_because_the_record_has_chang
 
 #[test]
 fn a_level_that_is_still_to_come_is_not_written_when_the_shoot_is_lost() {
-    let mut rig = Rig::with(owned()).in_outage();
+    let mut rig = Rig::leader().in_outage();
     rig.pods_linger = true;
     rig.run(132.0);
     assert_eq!(orders(&rig), [down(MCM)]);
-    rig.owner(UNRESOLVED);
+    rig.owner(ELSEWHERE);
     rig.run(400.0);
     assert_eq!(orders(&rig), [down(MCM)]);
     assert!(rig.seen(MCM).marks.held_down, "annotations stay");
@@ -169,7 +149,7 @@ fn a_restore_is_given_up_when_the_shoot_is_lost() {
         .into();
     let mut rig = Rig::with(OwnedEnvironment {
         dependents: held,
-        ..owned()
+        ..two()
     });
     rig.holds_permits = true;
     rig.run(60.0);
@@ -182,27 +162,27 @@ fn a_restore_is_given_up_when_the_shoot_is_lost() {
 
 #[test]
 fn a_shoot_that_is_lost_is_not_probed() {
-    let mut rig = Rig::with(owned());
+    let mut rig = Rig::leader();
     rig.run(100.0);
-    rig.owner(UNRESOLVED);
+    rig.owner(ELSEWHERE);
     let probes = rig.probes(0.0).len();
     rig.run(1000.0);
     assert_eq!(rig.probes(0.0).len(), probes);
     assert_eq!(rig.shoot.next(), None);
-    rig.owner(Ownership::Ours);
+    rig.owner(Owner::Here);
     rig.run(1001.0);
     assert!(rig.probes(0.0).len() > probes);
 }
 
 #[test]
 fn a_probe_that_is_under_way_when_the_shoot_is_lost_and_found_again_is_not_sent_twice() {
-    let mut rig = Rig::with(owned());
+    let mut rig = Rig::leader();
     rig.run(100.0);
     rig.api = Api::Hangs;
     rig.run(150.0);
     let (probes, sent) = (rig.probes(0.0).len(), rig.now);
     rig.owner(ELSEWHERE);
-    rig.owner(Ownership::Ours);
+    rig.owner(Owner::Here);
     rig.run(160.0);
     assert_eq!(rig.probes(0.0).len(), probes);
     rig.api = Api::Answers;
@@ -219,10 +199,10 @@ fn probing_starts_afresh_when_the_shoot_is_ours_again() {
         .into();
     let mut healthy = Rig::with(OwnedEnvironment {
         dependents: held,
-        ..env_with(OnLoss::StandDown, UNRESOLVED)
+        ..env_with(ELSEWHERE)
     });
     healthy.run(500.0);
-    healthy.owner(Ownership::Ours);
+    healthy.owner(Owner::Here);
     healthy.run(600.0);
     let writes = healthy.writes();
     assert!(
@@ -232,9 +212,9 @@ fn probing_starts_afresh_when_the_shoot_is_ours_again() {
     assert_eq!(orders(&healthy), [(KCM, Some(3)), (MCM, Some(2))]);
 
     // Silence is believed only once it was watched for a renewal's time.
-    let mut silent = Rig::with(env_with(OnLoss::StandDown, UNRESOLVED)).in_outage();
+    let mut silent = Rig::with(env_with(ELSEWHERE)).in_outage();
     silent.run(500.0);
-    silent.owner(Ownership::Ours);
+    silent.owner(Owner::Here);
     silent.run(600.0);
     let writes = silent.writes();
     assert!((511.0..525.0).contains(&writes[0].0), "{writes:?}");
@@ -242,11 +222,11 @@ fn probing_starts_afresh_when_the_shoot_is_ours_again() {
 
 #[test]
 fn what_is_known_to_belong_elsewhere_is_passivated_in_the_order_of_a_scale_down() {
-    let mut rig = passivating();
+    let mut rig = elsewhere();
     rig.run(10.0);
     assert_eq!(rig.writes(), [], "one odd answer does nothing");
     rig.pods_linger = true;
-    rig.owner(confirmed(9.0));
+    rig.owner(passivates(9.0));
     rig.run(12.0);
     assert_eq!(
         orders(&rig),
@@ -267,11 +247,11 @@ fn what_is_known_to_belong_elsewhere_is_passivated_in_the_order_of_a_scale_down(
 
 #[test]
 fn what_was_passivated_comes_back_in_order_when_it_is_ours_again() {
-    let mut rig = passivating();
+    let mut rig = elsewhere();
     rig.run(10.0);
-    rig.owner(confirmed(9.0));
+    rig.owner(passivates(9.0));
     rig.run(30.0);
-    rig.owner(Ownership::Ours);
+    rig.owner(Owner::Here);
     rig.run(100.0);
     assert_eq!(
         orders(&rig),
@@ -282,24 +262,14 @@ fn what_was_passivated_comes_back_in_order_when_it_is_ours_again() {
 
 #[test]
 fn nothing_is_passivated_unless_all_says_so() {
-    let silent = |rig: &mut Rig, standing: Ownership, why: &str| {
+    let silent = |rig: &mut Rig, owner: Owner, why: &str| {
         rig.run(10.0);
-        rig.owner(standing);
+        rig.owner(owner);
         rig.run(100.0);
         assert_eq!(rig.writes(), [], "{why}");
     };
-    silent(&mut passivating(), UNRESOLVED, "it only cannot be resolved");
-    silent(
-        &mut passivating(),
-        Ownership::Doubted,
-        "it is not confirmed",
-    );
-    silent(&mut passivating(), ELSEWHERE, "checks fail since it was");
-    silent(
-        &mut Rig::with(env_with(OnLoss::StandDown, ELSEWHERE)),
-        confirmed(9.0),
-        "the config does not want it",
-    );
+    silent(&mut elsewhere(), Owner::Unknown, "it is not confirmed");
+    silent(&mut elsewhere(), ELSEWHERE, "nothing says so");
     for (change, why) in [
         (
             (|env| env.leads = false) as fn(&mut OwnedEnvironment),
@@ -309,38 +279,38 @@ fn nothing_is_passivated_unless_all_says_so() {
         (|env| env.is_ours = false, "its Cluster says otherwise"),
         (|env| env.seed_since.down = None, "the seed is not seen"),
     ] {
-        let mut rig = passivating();
+        let mut rig = elsewhere();
         change(&mut rig.env);
-        silent(&mut rig, confirmed(9.0), why);
+        silent(&mut rig, passivates(9.0), why);
     }
-    let mut ignored = passivating();
+    let mut ignored = elsewhere();
     for at in [MCM, KCM] {
         ignored.show(at, |observed| observed.marks.ignored = true);
     }
-    silent(&mut ignored, confirmed(9.0), "ignore-scaling says so");
+    silent(&mut ignored, passivates(9.0), "ignore-scaling says so");
 }
 
 #[test]
 fn what_others_bring_up_is_passivated_by_a_later_check() {
-    let mut rig = passivating();
+    let mut rig = elsewhere();
     rig.run(10.0);
-    rig.owner(confirmed(9.0));
+    rig.owner(passivates(9.0));
     rig.run(30.0);
     rig.others(KCM, |manager| manager.replicas = 1);
     rig.run(40.0);
     assert_eq!(rig.writes().len(), 2, "the check is older than the change");
-    rig.owner(confirmed(39.0));
+    rig.owner(passivates(39.0));
     rig.run(41.0);
     assert_eq!(orders(&rig)[2..], [down(KCM)]);
 }
 
 #[test]
 fn a_passivation_is_given_up_when_the_shoot_is_ours_or_the_record_cannot_be_resolved_any_more() {
-    for then in [Ownership::Ours, UNRESOLVED] {
-        let mut rig = passivating();
+    for then in [Owner::Here, ELSEWHERE] {
+        let mut rig = elsewhere();
         rig.run(10.0);
         rig.pods_linger = true;
-        rig.owner(confirmed(9.0));
+        rig.owner(passivates(9.0));
         rig.run(11.0);
         rig.owner(then);
         assert!(rig.reported(&Report::Abandoned(Direction::Down)));

@@ -18,19 +18,17 @@ use rand::{RngExt, SeedableRng};
 
 use super::memory::{Known, OracleMemory};
 use super::nodes::ChaosNodes;
-
-use super::plan::{ChaosPlan, Leadership, Mishap};
+use super::plan::{ChaosPlan, Leadership};
 use super::seed::GoStep;
 use super::views::state;
-use crate::config::{Config, Dependent, DependentId, OnLoss};
+use crate::config::{Config, Dependent, DependentId};
 use crate::moment::RequestTimes;
 use crate::options::ResolvedOptions;
-use crate::owner::Ownership;
 use crate::plan::{ByDirection, Direction};
 use crate::replicas::{DependentState, Observed, PlannedWrite};
 use crate::retry::Refusal;
 use crate::shoot::{Action, Input, Order, ProbeFailure, Report, Shoot, Start, Verified};
-use crate::tests::scene::{OwnedEnvironment, dependent, env, owner_check, running, wall};
+use crate::tests::scene::{OwnedEnvironment, dependent, env, running, wall};
 use crate::tests::simulation::{Seconds, at};
 use crate::verdict::NodeRecord;
 
@@ -159,15 +157,6 @@ fn environment(plan: &ChaosPlan, rng: &mut StdRng) -> OwnedEnvironment {
     config.node_lease_failure_fraction = plan.fraction;
     config.restore_only_held_down = plan.only_held_down;
     config.scale_up_stabilization = Duration::from_secs_f64(plan.stabilization);
-    if plan.has(Mishap::Owner) {
-        let on_loss = if plan.passivates {
-            OnLoss::Passivate
-        } else {
-            OnLoss::StandDown
-        };
-        config.owner_check = Some(owner_check(on_loss));
-        env.owner = Some(Ownership::Ours);
-    }
     env.options = ResolvedOptions::resolve(&env.config, None, None);
     env.leads = false;
     env

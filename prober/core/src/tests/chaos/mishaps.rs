@@ -9,9 +9,8 @@ use super::driver::{Awaited, ChaosEvent, ChaosLife};
 use super::plan::{Leadership, Mishap};
 use crate::config::Config;
 use crate::options::ResolvedOptions;
-use crate::owner::{Ownership, Unresolved};
 use crate::plan::ByDirection;
-use crate::shoot::Input;
+use crate::shoot::{Input, Owner};
 use crate::tests::simulation::at;
 
 impl ChaosLife {
@@ -236,29 +235,27 @@ impl ChaosLife {
     }
 
     fn owner_changes(&mut self, by: usize) {
-        let elsewhere = |checked: bool| Ownership::Elsewhere {
-            checked: checked.then(|| at(self.t - 0.1)),
+        let elsewhere = |is_confirmed: bool| Owner::Elsewhere {
+            passivates_since: (is_confirmed && self.plan.passivates).then(|| at(self.t - 0.1)),
         };
         let before = self.replicas[by].env.owner;
         let next = match (before, self.mishaps.random_range(0..4)) {
-            (Some(Ownership::Ours), 0 | 1) => Ownership::Doubted,
-            (Some(Ownership::Ours), 2) => Ownership::Unresolved(Unresolved::Timeout),
-            (Some(Ownership::Doubted), 0 | 1) => elsewhere(true),
-            (Some(Ownership::Elsewhere { .. }), 0) => elsewhere(false),
-            (Some(Ownership::Elsewhere { .. }), 1) => elsewhere(true),
-            _ => Ownership::Ours,
+            (Owner::Here, 0 | 1) => Owner::Unknown,
+            (Owner::Here, 2) | (Owner::Elsewhere { .. }, 0) => elsewhere(false),
+            (Owner::Unknown, 0 | 1) | (Owner::Elsewhere { .. }, 1) => elsewhere(true),
+            _ => Owner::Here,
         };
         self.set_owner(by, next);
         self.feed(by, Input::Woken);
     }
 
-    fn set_owner(&mut self, by: usize, next: Ownership) {
+    fn set_owner(&mut self, by: usize, next: Owner) {
         let replica = &mut self.replicas[by];
-        let before = replica.env.owner.replace(next);
-        if next == Ownership::Ours && before != Some(next) {
+        let before = std::mem::replace(&mut replica.env.owner, next);
+        if next == Owner::Here && before != next {
             replica.memory.is_free(self.t);
         }
-        if before.is_some_and(Ownership::is_lost) && !next.is_lost() {
+        if before.is_elsewhere() && !next.is_elsewhere() {
             replica.memory.finding = None;
         }
         self.note(&format!("{by}: the owner record says {next:?}"));
@@ -314,7 +311,7 @@ impl ChaosLife {
         }
         for by in 0..2 {
             if self.plan.has(Mishap::Owner) {
-                self.set_owner(by, Ownership::Ours);
+                self.set_owner(by, Owner::Here);
             }
             self.replicas[by].env.options = ResolvedOptions::resolve(&self.config, None, None);
             self.replicas[by].stale = 0.0..0.0;

@@ -4,10 +4,9 @@
 use super::driver::{ChaosLife, ChaosReplica};
 use super::nodes::Counts;
 use super::plan::{ChaosPlan, Leadership, Machines, Mishap};
-use crate::owner::Ownership;
 use crate::plan::ByDirection;
 use crate::replicas::{DependentState, Observed, PlannedWrite};
-use crate::shoot::Order;
+use crate::shoot::{Order, Owner};
 use crate::tests::simulation::{Seconds, at};
 use crate::verdict::Verdict;
 
@@ -99,7 +98,7 @@ impl ChaosLife {
         if replica.memory.gone.contains(&uid) {
             wrong.push("though it is gone".into());
         }
-        if replica.env.owner.is_some_and(Ownership::is_lost) {
+        if replica.env.owner.is_elsewhere() {
             if !self.plan.passivates || !replica.env.leads || to.is_some_and(|to| to > 0) {
                 wrong.push("though the shoot is lost".into());
             }
@@ -321,9 +320,9 @@ impl ChaosLife {
 /// What somebody or something forbids.
 fn forbidden(replica: &ChaosReplica, to: Option<i32>) -> Option<&'static str> {
     let ours = match replica.env.owner {
-        None | Some(Ownership::Ours) => true,
-        Some(Ownership::Unproven(_)) => to == Some(0),
-        Some(_) => false,
+        Owner::Here => true,
+        Owner::LeaderOnly => to == Some(0),
+        Owner::Unknown | Owner::Elsewhere { .. } => false,
     };
     let paused = replica.memory.paused;
     let protects = replica.env.leads && to.is_none_or(|to| to == 0);

@@ -1,27 +1,27 @@
 //! The owner record: a DNS record that names the seed that a shoot belongs to. It is for the bad
 //! case of a migration, in which Gardener cannot reach the old seed to say there that the shoot is
-//! gone.
+//! gone. Synchronous functions of values, the time included.
 //!
 //! ```text
-//! config's templates, Cluster --> what to ask for, and the value that says "ours"
-//! answers of the checks, now ---> standing, and when to check next
+//! config's templates, Cluster --> question: name, and the value that says "ours"
+//! answers of the checks, now ---> standing, and the time of the next check --> what the shoot decides by
 //! ```
 //!
-//! Not knowing is never evidence: what cannot be resolved changes nothing for as long as is
-//! tolerated, and then stops every write.
+//! Not knowing is never evidence: a failed check changes nothing for as long as is tolerated, and
+//! then stops every write.
 
 use std::time::Duration;
 
 use common_core::backoff::doubling;
+use prober_core::config::{OnLoss, OwnerCheck};
+use prober_core::moment::Moment;
+use prober_core::shoot::Owner;
+use prober_core::span;
+use prober_core::template::{Facts, is_dns_name};
 use serde::Serialize;
 use strum::{IntoStaticStr, VariantNames};
 
-use super::moment::Moment;
-use super::{scaled, span};
-use crate::config::OwnerCheck;
-use crate::template::{Facts, is_dns_name};
-
-/// What the owner record of a shoot comes to.
+/// Result of all checks of a shoot's owner record so far.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, IntoStaticStr, VariantNames, Serialize)]
 #[serde(into = "&'static str")]
 #[strum(serialize_all = "snake_case", const_into_str)]
@@ -32,18 +32,18 @@ pub enum Ownership {
     /// No check has resolved it yet, and that is tolerated so far.
     Unproven(Unresolved),
     /// The last check that resolved it said another value, the one before did not: one odd answer
-    /// ends no protection, but nothing is written until it is checked again.
+    /// ends no protection, but nothing is written until the next check.
     Doubted,
-    /// Two checks in a row said another value. When the last one was sent, unless checks have
-    /// failed since.
+    /// Two checks in a row said another value.
     Elsewhere {
+        /// Time at which the last one was sent; `None` if checks have failed since.
         checked: Option<Moment>,
     },
     /// It could not be resolved for longer than is tolerated.
     Unresolved(Unresolved),
 }
 
-/// Why a check did not tell whose the shoot is.
+/// Reason why a check did not tell whose the shoot is.
 #[derive(
     Clone,
     Copy,
@@ -87,13 +87,28 @@ pub enum Unresolved {
 }
 
 impl Ownership {
-    /// Whether the shoot is left alone: neither probed nor written.
+    /// What the shoot decides by.
+    pub(crate) fn owner(self, on_loss: OnLoss) -> Owner {
+        match self {
+            Self::Ours => Owner::Here,
+            Self::NotChecked | Self::Doubted => Owner::Unknown,
+            Self::Unproven(_) => Owner::LeaderOnly,
+            Self::Elsewhere { checked } => Owner::Elsewhere {
+                passivates_since: checked.filter(|_| on_loss == OnLoss::Passivate),
+            },
+            Self::Unresolved(_) => Owner::Elsewhere {
+                passivates_since: None,
+            },
+        }
+    }
+
+    /// True if the shoot is left alone: neither probed nor written.
     pub const fn is_lost(self) -> bool {
         matches!(self, Self::Elsewhere { .. } | Self::Unresolved(_))
     }
 
-    /// Why it is not known whose the shoot is, if so.
-    pub const fn unresolved(self) -> Option<Unresolved> {
+    /// Reason why it is not known whose the shoot is.
+    pub(super) const fn unresolved(self) -> Option<Unresolved> {
         match self {
             Self::Unproven(why) | Self::Unresolved(why) => Some(why),
             _ => None,
@@ -101,7 +116,7 @@ impl Ownership {
     }
 }
 
-/// What one check asks for, and the value that says that the shoot is ours.
+/// Name that a check asks for, and the value that says that the shoot is ours.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Question {
     pub name: String,
@@ -109,13 +124,13 @@ pub struct Question {
 }
 
 impl Question {
-    /// None if the Cluster does not say what it takes, or makes no DNS name of it.
+    /// `None` if the Cluster lacks what the templates name, or makes no DNS name of it.
     pub fn of(check: &OwnerCheck, facts: &Facts) -> Option<Self> {
         let (name, ours) = (check.name.fill(facts)?, check.value.fill(facts)?);
         is_dns_name(&name).then_some(Self { name, ours })
     }
 
-    /// What the values of the TXT records come to.
+    /// Compares the values of the TXT records with ours.
     pub fn judge(&self, records: &[String]) -> OwnerAnswer {
         match records {
             [] => OwnerAnswer::Unresolved(Unresolved::NoRecord),
@@ -136,7 +151,7 @@ pub enum OwnerAnswer {
 }
 
 impl OwnerAnswer {
-    /// The result of a check, for its metric.
+    /// Label of the result in metrics.
     pub const fn as_str(&self) -> &'static str {
         match self {
             Self::Ours => "ours",
@@ -146,37 +161,35 @@ impl OwnerAnswer {
     }
 }
 
-/// After a check that failed, and after the first that says "elsewhere", the next one follows so
-/// soon.
+/// Wait after a check that failed, and after the first that says "elsewhere".
 const AGAIN_AFTER: Duration = Duration::from_secs(1);
-/// So much of the wait between two checks is left out at random, so that shoots do not move in
-/// step.
+/// Largest share of the wait between two checks that is left out at random, so that shoots get out
+/// of step.
 const JITTER: f64 = 0.1;
 
-/// What the checks of one shoot's record have shown.
+/// History of the checks of one shoot's record, as far as it matters.
 #[derive(Clone, Debug)]
-pub struct OwnerRecord {
+pub(crate) struct OwnerRecord {
     pub began: Moment,
-    /// When the first check was sent.
+    /// Time at which the first check was sent.
     asked: Option<Moment>,
-    /// When the next check is due; while one is under way, when that was.
+    /// Time of the next check; of the one under way, if any.
     next: Moment,
     resolved: Option<Resolved>,
     failing: Option<Failing>,
 }
 
-/// What the last check said that resolved it.
+/// Last check that resolved it.
 #[derive(Clone, Debug)]
 struct Resolved {
-    /// Another value than ours.
+    /// Value other than ours.
     elsewhere: Option<String>,
-    /// When it was sent.
     sent: Moment,
-    /// How many in a row said "elsewhere", or "ours".
+    /// Number of checks in a row that said "elsewhere", or "ours".
     in_a_row: u32,
 }
 
-/// Checks have failed since then.
+/// Checks that have failed since the last one that resolved it.
 #[derive(Clone, Copy, Debug)]
 struct Failing {
     since: Moment,
@@ -185,7 +198,7 @@ struct Failing {
 }
 
 impl OwnerRecord {
-    pub fn new(now: Moment) -> Self {
+    pub(crate) fn new(now: Moment) -> Self {
         Self {
             began: now,
             asked: None,
@@ -195,23 +208,23 @@ impl OwnerRecord {
         }
     }
 
-    pub fn next(&self) -> Moment {
+    pub(crate) fn next(&self) -> Moment {
         self.next
     }
 
-    /// When the last check was sent that resolved it.
-    pub fn resolved_at(&self) -> Option<Moment> {
+    /// Time at which the last check was sent that resolved it.
+    pub(crate) fn resolved_at(&self) -> Option<Moment> {
         Some(self.resolved.as_ref()?.sent)
     }
 
     /// A check is sent.
-    pub fn ask(&mut self, now: Moment) {
+    pub(crate) fn ask(&mut self, now: Moment) {
         self.asked.get_or_insert(now);
     }
 
-    /// Another check is wanted at once. What was found goes on to hold; one that asked for
+    /// Makes another check due at once. Earlier results stay in effect, but a check that asked for
     /// something else confirms nothing.
-    pub fn ask_again(&mut self, now: Moment) {
+    pub(crate) fn ask_again(&mut self, now: Moment) {
         self.next = self.next.min(now);
         if let Some(resolved) = &mut self.resolved
             && resolved.in_a_row < 2
@@ -220,12 +233,12 @@ impl OwnerRecord {
         }
     }
 
-    /// The value that names another owner, if the last check that resolved it said so.
-    pub fn elsewhere(&self) -> Option<&str> {
+    /// Value that names another owner, if the last check that resolved it said so.
+    pub(crate) fn elsewhere(&self) -> Option<&str> {
         self.resolved.as_ref()?.elsewhere.as_deref()
     }
 
-    pub fn standing(&self, check: &OwnerCheck, now: Moment) -> Ownership {
+    pub(crate) fn standing(&self, check: &OwnerCheck, now: Moment) -> Ownership {
         let why = self
             .failing
             .map_or(Unresolved::Timeout, |failing| failing.why);
@@ -247,8 +260,8 @@ impl OwnerRecord {
         }
     }
 
-    /// When the standing changes by itself, with no answer.
-    pub fn turns_at(&self, check: &OwnerCheck, now: Moment) -> Option<Moment> {
+    /// Time at which the standing changes without an answer.
+    pub(crate) fn turns_at(&self, check: &OwnerCheck, now: Moment) -> Option<Moment> {
         let first = self
             .first_check_ends(check)
             .filter(|_| self.resolved.is_none());
@@ -263,8 +276,8 @@ impl OwnerRecord {
         Some(self.asked? + span(check.timeout))
     }
 
-    /// The tolerance counts from the first check that failed, or from the end of one that has not
-    /// come to its end.
+    /// End of the tolerance, which counts from the first check that failed, or from the time at
+    /// which one that is overdue should have ended.
     fn tolerated_until(&self, check: &OwnerCheck) -> Moment {
         let since = match (&self.resolved, self.failing) {
             (None, _) => self.began,
@@ -274,9 +287,9 @@ impl OwnerRecord {
         since + span(check.tolerance)
     }
 
-    /// Takes in the answer to a check that was sent at `sent`. `chance` is a random number from 0
-    /// to 1.
-    pub fn answered(
+    /// Applies the answer to a check that was sent at `sent`. `chance` is a random number from 0 to
+    /// 1.
+    pub(crate) fn answered(
         &mut self,
         answer: OwnerAnswer,
         sent: Moment,
@@ -289,7 +302,7 @@ impl OwnerRecord {
             OwnerAnswer::Ours => self.resolved(None, sent, check),
             OwnerAnswer::Elsewhere(value) => self.resolved(Some(value), sent, check),
         };
-        self.next = now + scaled(span(wait), 1.0 - JITTER * chance);
+        self.next = now + span(wait.mul_f64(1.0 - JITTER * chance));
     }
 
     fn failed(&mut self, why: Unresolved, sent: Moment, check: &OwnerCheck) -> Duration {
@@ -312,7 +325,7 @@ impl OwnerRecord {
         let failed_before = self.failing.take().is_some();
         let before = match &self.resolved {
             Some(before) if before.elsewhere.is_some() != elsewhere.is_some() => 0,
-            // Two that are not in a row confirm nothing; what was confirmed stays so.
+            // Two checks with a failure between them confirm nothing; confirmed ones stay so.
             Some(before) if failed_before && before.in_a_row < 2 => 0,
             Some(before) => before.in_a_row,
             None => 0,

@@ -1,10 +1,15 @@
+use prober_core::template::Template;
+
 use super::*;
-use crate::config::OnLoss;
-use crate::template::Template;
-use crate::tests::scene::{at, owner_check};
+use crate::owner_records::tests;
+use crate::tests::at;
 
 fn check() -> OwnerCheck {
-    owner_check(OnLoss::StandDown)
+    OwnerCheck {
+        name: Template::parse_name("owner.{{domain}}").expect("a name"),
+        value: Template::parse("{{seed}}").expect("a value"),
+        ..tests::check("")
+    }
 }
 
 fn facts() -> Facts {
@@ -92,47 +97,6 @@ fn what_the_cluster_does_not_say_makes_no_question() {
         },
     );
     assert_eq!(question.expect("needs no domain").name, "shoot--p--s.o");
-}
-
-#[test]
-fn templates_know_four_placeholders() {
-    let filled = |text: &str| Template::parse(text).expect(text).fill(&facts());
-    assert_eq!(
-        filled("{{namespace}}/{{seed}}-{{seedUID}}").as_deref(),
-        Some("shoot--p--s/here-uid")
-    );
-    assert_eq!(filled("{{domain}}").as_deref(), Some("s.p.example.org"));
-    assert_eq!(filled("} as it is {").as_deref(), Some("} as it is {"));
-    for wrong in [
-        "",
-        " ",
-        "{{seed",
-        "{{ seed }}",
-        "{{Seed}}",
-        "{{}}",
-        "{{seed}}{{x}}",
-    ] {
-        assert!(Template::parse(wrong).is_err(), "{wrong:?}");
-    }
-    for name in [
-        "owner.{{domain}}",
-        "owner.{{domain}}.",
-        "_owner.{{seed}}.example.org",
-        "{{namespace}}",
-    ] {
-        assert_eq!(Template::parse_name(name).expect(name).to_string(), name);
-    }
-    let long = "a".repeat(64);
-    for wrong in [
-        "owner..{{domain}}",
-        ".",
-        "a b.{{domain}}",
-        "\u{f6}.example.org",
-        "*.example.org",
-        long.as_str(),
-    ] {
-        assert!(Template::parse_name(wrong).is_err(), "{wrong:?}");
-    }
 }
 
 #[test]
@@ -312,5 +276,34 @@ fn checks_are_an_interval_apart_and_sooner_while_they_fail() {
     assert_eq!(
         waits(&[elsewhere(), elsewhere(), elsewhere()], 0.0),
         [1.0, 30.0, 30.0]
+    );
+}
+
+#[test]
+fn a_shoot_decides_by_where_its_record_says_that_it_belongs() {
+    const NOT_WRITTEN: Owner = Owner::Elsewhere {
+        passivates_since: None,
+    };
+    let confirmed = Ownership::Elsewhere {
+        checked: Some(at(1.0)),
+    };
+    for (standing, owner) in [
+        (Ownership::Ours, Owner::Here),
+        (Ownership::NotChecked, Owner::Unknown),
+        (Ownership::Doubted, Owner::Unknown),
+        (Ownership::Unproven(Unresolved::Server), Owner::LeaderOnly),
+        (Ownership::Elsewhere { checked: None }, NOT_WRITTEN),
+        (Ownership::Unresolved(Unresolved::Server), NOT_WRITTEN),
+    ] {
+        for on_loss in [OnLoss::StandDown, OnLoss::Passivate] {
+            assert_eq!(standing.owner(on_loss), owner, "{standing:?}");
+        }
+    }
+    assert_eq!(confirmed.owner(OnLoss::StandDown), NOT_WRITTEN);
+    assert_eq!(
+        confirmed.owner(OnLoss::Passivate),
+        Owner::Elsewhere {
+            passivates_since: Some(at(1.0))
+        }
     );
 }
