@@ -1,11 +1,10 @@
-//! Drives the machine that decides for one shoot ([`prober_core::shoot`]): feeds it what happens,
-//! carries out what it asks for, and hands its reports on. The prober's task of a shoot, the
-//! command line's probe and a restore by hand differ only in who takes the reports, and in when
-//! they end.
+//! Drives the state machine of one shoot ([`prober_core::shoot`]): passes inputs to it, carries out
+//! its actions, and hands its reports on. The prober's task of a shoot, the command line's probe
+//! and a restore by hand differ only in who takes the reports, and in when they end.
 //!
 //! ```text
-//! timer, wakers, answers --input--> machine --actions--> executor: probe, read, write --> answers
-//!                                      '------reports--> Reporter
+//! timer, wakers, answers --input--> Shoot --actions--> executor: probe, read, write --> answers
+//!                                     '---reports--> Reporter
 //! ```
 
 use std::sync::Arc;
@@ -22,34 +21,44 @@ use crate::seed::wakers::Registration;
 use crate::seed::{ClusterState, Seed};
 use crate::shared::Shared;
 use crate::shoot_client::error::ProbeError;
-use crate::write::WriteError;
 
-pub(crate) trait Reporter: Sized {
-    /// Called before each input, with what the machine decides by.
-    fn prepare(&mut self, env: &mut Environment<'_>);
+/// Receives what happens to a shoot. The agent shows and counts it, a restore by hand collects it.
+pub(crate) trait Reporter {
+    /// Called before each input, with what the shoot decides by.
+    fn adjust(&mut self, env: &mut Environment<'_>);
 
-    /// `refused` is how the last request for a dependent that could not be scaled has failed.
-    fn report(driver: &mut Driver<Self>, report: Report, refused: Option<WriteError>);
+    fn report(&mut self, context: &ShootContext, report: Report);
 
-    fn probe_failed(driver: &mut Driver<Self>, error: &ProbeError);
+    fn probe_failed(&mut self, context: &ShootContext, error: &ProbeError);
+
+    /// Called after each input and its reports.
+    fn updated(&mut self, _context: &ShootContext) {}
+
+    /// Called once nobody drives the shoot any more.
+    fn ended(&mut self, _context: &ShootContext) {}
 }
 
-pub(crate) struct Driver<R> {
+/// A shoot and its surroundings, as a report may need them.
+pub(crate) struct ShootContext {
     pub namespace: String,
     pub shared: Shared,
     pub config: Arc<Config>,
-    pub machine: Shoot,
-    pub executor: Executor,
+    pub shoot: Shoot,
     pub probe_began: Moment,
-    pub reporter: R,
-    /// The last that could be understood (D-13).
+}
+
+pub(crate) struct Driver<R> {
+    context: ShootContext,
+    executor: Executor,
+    reporter: R,
+    /// Last state of the Cluster that could be understood.
     cluster: Arc<ClusterState>,
     machines: BackedMachines,
     wakers: Registration,
 }
 
-/// The Machines of a shoot as seen last, and the nodes that they back. Healthy shoots keep theirs,
-/// so that their nodes need not be put in order for each input.
+/// Last Machines of a shoot, and the nodes that they back. Healthy shoots keep theirs, so that
+/// their nodes need not be put in order for each input.
 #[derive(Default)]
 struct BackedMachines(Arc<Namespaced<Option<String>>>, Arc<BackedNodes>);
 
@@ -65,12 +74,13 @@ impl BackedMachines {
 }
 
 impl<R: Reporter> Driver<R> {
+    /// The reporter is made with the time of the first probe.
     pub fn new(
         shared: Shared,
         namespace: &str,
         cluster: Arc<ClusterState>,
         start: Start,
-        reporter: impl FnOnce(&Shoot) -> R,
+        reporter: impl FnOnce(Moment) -> R,
     ) -> Self {
         let wakers = shared.seed.wakers.register(namespace);
         let config = Arc::clone(&shared.config.borrow());
@@ -79,14 +89,16 @@ impl<R: Reporter> Driver<R> {
         let now = shared.clock.now();
         let backed = machines.of(&shared.seed, namespace);
         let env = shared.environment(namespace, &config, &cluster, backed);
-        let machine = Shoot::new(start, &env, now);
+        let shoot = Shoot::new(start, &env, now);
         Self {
-            reporter: reporter(&machine),
-            namespace: namespace.to_owned(),
-            probe_began: now,
-            shared,
-            config,
-            machine,
+            reporter: reporter(shoot.due()),
+            context: ShootContext {
+                namespace: namespace.to_owned(),
+                shared,
+                config,
+                shoot,
+                probe_began: now,
+            },
             executor,
             cluster,
             machines,
@@ -94,27 +106,45 @@ impl<R: Reporter> Driver<R> {
         }
     }
 
-    pub fn feed(&mut self, input: Input) {
+    pub fn context(&self) -> &ShootContext {
+        &self.context
+    }
+
+    pub fn reporter(&self) -> &R {
+        &self.reporter
+    }
+
+    pub(crate) fn reporter_mut(&mut self) -> &mut R {
+        &mut self.reporter
+    }
+
+    /// Takes a person's word that the nodes are healthy from now on, instead of probing.
+    pub(crate) fn skip_probes(&mut self) {
+        self.executor.skip_probes();
+    }
+
+    /// Lets the shoot act on what has changed.
+    pub fn wake(&mut self) {
+        self.feed(Input::Woken);
+        self.reporter.updated(&self.context);
+    }
+
+    fn feed(&mut self, input: Input) {
         self.refresh();
-        let (config, cluster) = (Arc::clone(&self.config), Arc::clone(&self.cluster));
-        let machines = self.machines.of(&self.shared.seed, &self.namespace);
-        let mut env = self
-            .shared
-            .environment(&self.namespace, &config, &cluster, machines);
-        self.reporter.prepare(&mut env);
-        let now = self.shared.clock.now();
-        for action in self.machine.input(input, &env, now) {
+        let (config, cluster) = (Arc::clone(&self.context.config), Arc::clone(&self.cluster));
+        let ShootContext {
+            namespace, shared, ..
+        } = &self.context;
+        let machines = self.machines.of(&shared.seed, namespace);
+        let mut env = shared.environment(namespace, &config, &cluster, machines);
+        self.reporter.adjust(&mut env);
+        let now = shared.clock.now();
+        for action in self.context.shoot.input(input, &env, now) {
             match action {
-                Action::Report(report) => {
-                    let refused = match report {
-                        Report::NotScaled(at, ..) => self.executor.take_error(at),
-                        _ => None,
-                    };
-                    R::report(self, report, refused);
-                }
+                Action::Report(report) => self.reporter.report(&self.context, report),
                 action => {
                     if matches!(action, Action::ListLeases { .. }) {
-                        self.probe_began = now;
+                        self.context.probe_began = now;
                     }
                     self.executor.carry_out(action, &config);
                 }
@@ -124,8 +154,14 @@ impl<R: Reporter> Driver<R> {
 
     /// Applies the config and the Cluster as they are now.
     fn refresh(&mut self) {
-        self.config = Arc::clone(&self.shared.config.borrow());
-        let cluster = self.shared.seed.clusters.get("", &self.namespace);
+        let ShootContext {
+            namespace,
+            shared,
+            config,
+            ..
+        } = &mut self.context;
+        *config = Arc::clone(&shared.config.borrow());
+        let cluster = shared.seed.clusters.get("", namespace);
         if let Some(cluster) = cluster
             && cluster.uid == self.cluster.uid
             && cluster.lifecycle.is_some()
@@ -137,9 +173,9 @@ impl<R: Reporter> Driver<R> {
         }
     }
 
-    /// Waits until something happens, and feeds it to the machine. Can be cancelled at any time.
+    /// Waits for the next input and passes it on. Can be cancelled at any time.
     pub async fn step(&mut self) {
-        let (clock, next) = (self.shared.clock, self.machine.next());
+        let (clock, next) = (self.context.shared.clock, self.context.shoot.next());
         let answer = tokio::select! {
             biased;
             answer = self.executor.next() => answer,
@@ -150,18 +186,25 @@ impl<R: Reporter> Driver<R> {
             Ok(input) => self.feed(input),
             Err(error) => {
                 self.feed(Input::Failed(error.failure()));
-                R::probe_failed(self, &error);
+                self.reporter.probe_failed(&self.context, &error);
             }
         }
+        self.reporter.updated(&self.context);
     }
 
     /// The same, until then at most, where no agent looks for suspensions.
     pub(crate) async fn step_until(&mut self, until: Instant) {
-        let suspend_detector = self.shared.suspend_detector.clone();
+        let suspend_detector = self.context.shared.suspend_detector.clone();
         tokio::select! {
             () = self.step() => {}
             () = sleep_until(until) => {}
             () = suspend_detector.run() => {}
         }
+    }
+
+    /// Ends probing; returns the shoot as it was last.
+    pub fn end(mut self) -> Shoot {
+        self.reporter.ended(&self.context);
+        self.context.shoot
     }
 }

@@ -1,6 +1,6 @@
-//! Carries out what the machine of one shoot asks for, and answers with its next inputs: probes,
-//! what a replica that does not lead reads again, and for the dependents permits, reads and writes.
-//! At most one probe is under way, and one thing for each dependent.
+//! Carries out the actions of one shoot, and answers with its next inputs: probes, the seed's
+//! objects that a replica reads again before it writes without the lead, and for the dependents
+//! permits, reads and writes. At most one probe is under way, and one request for each dependent.
 
 use std::future::{poll_fn, ready};
 use std::sync::Arc;
@@ -10,7 +10,6 @@ use std::time::Duration;
 use futures::FutureExt;
 use futures::future::{BoxFuture, Fuse};
 use prober_core::config::{Config, DependentId};
-use prober_core::retry::Refusal;
 use prober_core::shoot::{Action, Input, ProbeFailure, Verified};
 use tokio::sync::OwnedSemaphorePermit;
 use tokio_util::task::AbortOnDropHandle;
@@ -20,61 +19,41 @@ use crate::seed::secret::ShootSecret;
 use crate::shared::Shared;
 use crate::shoot_client::error::ProbeError;
 use crate::shoot_client::{Budget, Listing, ShootClient};
-use crate::write::{WriteError, Writer};
+use crate::write::Writer;
 
 type Client = ShootClient<ShootSecret>;
-/// What is under way, if anything: never done while nothing is.
+/// Request under way, if any: never done while there is none.
 type Work<T> = Fuse<BoxFuture<'static, T>>;
 
 pub(crate) struct Executor {
     namespace: String,
     uid: String,
-    /// Whether a person has said that the nodes are healthy, so that nothing is probed.
-    pub skip_probes: bool,
+    /// True if a person has said that the nodes are healthy, so that nothing is probed.
+    skips_probes: bool,
     seed: Arc<Seed>,
     writer: Arc<Writer>,
-    /// None while a probe is under way.
+    /// `None` while a probe is under way.
     client: Option<Client>,
     probing: Work<(Client, Result<Input, ProbeError>)>,
-    /// What is left for the probe that is under way.
+    /// Time that is left for the probe under way.
     budget: Budget,
-    /// The nodes, where they are listed beside the leases.
+    /// List of the nodes beside that of the leases.
     nodes: Option<AbortOnDropHandle<Result<Input, ProbeError>>>,
     verifying: Work<Option<Verified>>,
     dependents: Vec<DependentWork>,
 }
 
-/// What is under way for one dependent.
+/// Request under way for one dependent.
 struct DependentWork {
     request: Work<Done>,
     /// For a write that is still to be decided on.
     permit: Option<OwnedSemaphorePermit>,
-    /// How the last request failed, for who reports it.
-    error: Option<WriteError>,
 }
 
-/// What a request for a dependent comes to.
+/// Outcome of a request for a dependent.
 struct Done {
     input: Input,
     permit: Option<OwnedSemaphorePermit>,
-    error: Option<WriteError>,
-}
-
-impl Done {
-    fn of<T>(
-        result: Result<T, WriteError>,
-        input: impl FnOnce(Result<T, Refusal>) -> Input,
-    ) -> Self {
-        let (result, error) = match result {
-            Ok(answer) => (Ok(answer), None),
-            Err(error) => (Err(error.refusal()), Some(error)),
-        };
-        Self {
-            input: input(result),
-            permit: None,
-            error,
-        }
-    }
 }
 
 impl Executor {
@@ -93,7 +72,7 @@ impl Executor {
         Self {
             namespace: namespace.to_owned(),
             uid: uid.to_owned(),
-            skip_probes: false,
+            skips_probes: false,
             seed: Arc::clone(seed),
             writer: Arc::clone(writer),
             client: Some(ShootClient::new(*clock, Arc::clone(resources), secret)),
@@ -105,7 +84,12 @@ impl Executor {
         }
     }
 
-    /// Begins what is asked for. To report is for others.
+    /// Takes a person's word that the nodes are healthy from now on.
+    pub(crate) fn skip_probes(&mut self) {
+        self.skips_probes = true;
+    }
+
+    /// Starts an action. The driver handles reports.
     pub fn carry_out(&mut self, action: Action, config: &Arc<Config>) {
         match action {
             Action::ListLeases { with_nodes } => {
@@ -126,7 +110,6 @@ impl Executor {
                     Done {
                         input: Input::Permitted(at),
                         permit: writer.permit(direction).await,
-                        error: None,
                     }
                 });
             }
@@ -135,7 +118,10 @@ impl Executor {
                 let resource = config.dependent(at).resource.clone();
                 self.begin(at, async move {
                     let read = writer.read(&resource, &namespace, limit).await;
-                    Done::of(read, |read| Input::Read(at, read))
+                    Done {
+                        input: Input::Read(at, read),
+                        permit: None,
+                    }
                 });
             }
             Action::Write(order) => {
@@ -146,7 +132,10 @@ impl Executor {
                 self.begin(at, async move {
                     let written = writer.write(&resource, &namespace, &order).await;
                     drop(permit);
-                    Done::of(written, |written| Input::Written(at, written))
+                    Done {
+                        input: Input::Written(at, written),
+                        permit: None,
+                    }
                 });
             }
             Action::Cancel(at) => {
@@ -161,11 +150,11 @@ impl Executor {
         let (budget, Some(mut client)) = (self.budget, self.client.take()) else {
             return;
         };
-        if self.skip_probes {
+        if self.skips_probes {
             self.probing = ready((client, Ok(Input::NodesConfirmed))).boxed().fuse();
             return;
         }
-        // Where answers are slow, one after the other may be too late.
+        // With slow answers, nodes that are listed only after the leases may come too late.
         self.nodes = with_nodes.then(|| {
             let mut client = client.beside();
             AbortOnDropHandle::new(tokio::spawn(
@@ -205,18 +194,17 @@ impl Executor {
         self.probing = probing.boxed().fuse();
     }
 
-    /// Waits until something is done; for ever while nothing is under way. Without a complete,
-    /// most-recent answer a probe comes to an error, which is never evidence of anything.
+    /// Waits for the next answer; for ever while nothing is under way. A probe without a complete,
+    /// most-recent answer is an error, which is never evidence of anything.
     pub async fn next(&mut self) -> Result<Input, ProbeError> {
         if self.client.is_some() {
-            // The probe is over: nobody wants the nodes that were listed beside it.
+            // The probe is over, and so is the need for the nodes listed beside it.
             self.nodes = None;
         }
         tokio::select! {
             biased;
             (work, done) = done(&mut self.dependents) => {
                 work.permit = done.permit;
-                work.error = done.error.or(work.error.take());
                 Ok(done.input)
             }
             (client, listed) = &mut self.probing => {
@@ -225,11 +213,6 @@ impl Executor {
             }
             verified = &mut self.verifying => Ok(Input::Verified(verified)),
         }
-    }
-
-    /// How the last request for a dependent failed, unless that was taken already.
-    pub(crate) fn take_error(&mut self, at: DependentId) -> Option<WriteError> {
-        self.work(at).error.take()
     }
 
     fn begin(&mut self, at: DependentId, request: impl Future<Output = Done> + Send + 'static) {
@@ -242,7 +225,6 @@ impl Executor {
             self.dependents.resize_with(at.0 + 1, || DependentWork {
                 request: Fuse::terminated(),
                 permit: None,
-                error: None,
             });
         }
         &mut self.dependents[at.0]

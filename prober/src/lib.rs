@@ -5,7 +5,7 @@
 //! matter, the nodes.
 //!
 //! ```text
-//! seed API --watch--> Cluster --lifecycle--> one task per shoot (manager, shoot, driver)
+//! seed API --watch--> Cluster --lifecycle--> one task per shoot (manager, task, driver)
 //!          --watch--> Secret, Machines, dependents: pruned, in memory (seed)
 //!                                  |
 //! shoot API <--shoot_client- probe: leases [, nodes]
@@ -36,9 +36,9 @@ mod refused_settings;
 pub mod restore;
 pub mod seed;
 pub mod shared;
-pub mod shoot;
 pub mod shoot_client;
 mod suspend_detector;
+mod task;
 pub mod write;
 
 pub use agent::run;

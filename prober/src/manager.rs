@@ -1,4 +1,4 @@
-//! Which shoots are probed: one task per shoot, started, notified and ended as its Cluster changes.
+//! Tasks of the shoots: each is started, notified and ended as its Cluster changes.
 
 use std::collections::HashMap;
 use std::panic::AssertUnwindSafe;
@@ -23,12 +23,12 @@ use tracing::Instrument;
 use crate::observability::shoot_statuses::ShootState;
 use crate::seed::ClusterState;
 use crate::shared::Shared;
-use crate::shoot;
+use crate::task;
 
-/// The longest wait before a probe that has panicked starts again: one that always does so panics
-/// at most once a minute.
+/// Longest wait before a probe that has panicked starts again: one that always does so panics at
+/// most once a minute.
 const MAX_RESTART_WAIT: Duration = Duration::from_secs(60);
-/// A probe that went on for so long before it panicked starts again soon, whatever happened before.
+/// Time without a panic after which the next one is not waited for: the probe starts again soon.
 const CALM: Duration = Duration::from_secs(3600);
 
 pub(crate) struct Manager {
@@ -87,7 +87,7 @@ impl Manager {
         }
         let is_probed = self.probes.contains_key(namespace);
         match (&cluster.shoot, &cluster.lifecycle) {
-            // An existing probe stays as it is (D-13).
+            // An existing probe stays as it is.
             (None, _) => tracing::warn!(namespace, "Cluster holds no shoot"),
             (Some(Err(error)), _) => tracing::warn!(
                 namespace,
@@ -122,22 +122,22 @@ impl Manager {
         let cancel = CancellationToken::new();
         let (shared, cancelled) = (self.shared.clone(), cancel.clone());
         let (name, state) = (namespace.to_owned(), Arc::clone(cluster));
-        let task = async move {
+        let probing = async move {
             let probe = || {
                 let (shared, state) = (shared.clone(), Arc::clone(&state));
-                shoot::run(shared, &name, state, start, cancelled.clone())
+                task::run(shared, &name, state, start, cancelled.clone())
             };
             restarted_on_panic(probe, &shared.metrics.panics, &cancelled).await
         };
         let running = Running {
             uid: cluster.uid.clone(),
             cancel,
-            task: AbortOnDropHandle::new(tokio::spawn(task.instrument(span))),
+            task: AbortOnDropHandle::new(tokio::spawn(probing.instrument(span))),
         };
         self.probes.insert(namespace.to_owned(), running);
     }
 
-    /// Ends a probe and waits for its end, so that a successor never meets it (D-14, D-63).
+    /// Ends a probe and waits for its end, so that two probes of one shoot never overlap.
     async fn stop(&mut self, namespace: &str, reason: &'static str) {
         let Some(Running { cancel, task, .. }) = self.probes.remove(namespace) else {
             return;
@@ -146,7 +146,7 @@ impl Manager {
         cancel.cancel();
         let held_down = task.await.unwrap_or_default();
         if !held_down.is_empty() {
-            // As the Go original: whoever ends the probe decides about what it held down (D-49).
+            // As in the Go original, whoever ends the probe decides about what it held down.
             self.shared.metrics.probes_ended_while_held_down.inc();
             let held_down: Vec<String> = held_down.iter().map(ToString::to_string).collect();
             tracing::warn!(
@@ -158,8 +158,7 @@ impl Manager {
     }
 }
 
-/// Runs a probe to its end, and from the beginning each time that it panics: the probes of other
-/// shoots go on meanwhile.
+/// Runs a probe to its end, and starts it again after each panic, which affects no other shoot.
 async fn restarted_on_panic<P>(
     probe: impl Fn() -> P,
     panics: &Counter,

@@ -18,7 +18,6 @@ use tokio::sync::watch;
 use tokio::time::{Instant, timeout};
 
 use crate::clock::Clock;
-use crate::driver::Driver;
 use crate::observability::metrics::Metrics;
 use crate::observability::shoot_statuses::ShootStatuses;
 use crate::observability::status::ProbeStatus;
@@ -29,6 +28,7 @@ use crate::seed::{ClusterState, Seed, SeedWatches};
 use crate::shared::Shared;
 use crate::shoot_client::resources::Resources;
 use crate::suspend_detector::SuspendDetector;
+use crate::task;
 use crate::write::Writer;
 
 /// How often progress is reported while nothing happens.
@@ -179,7 +179,7 @@ impl ReadOnlyProber {
             eligible: clock.now(),
             in_operation: true,
         };
-        let mut driver = Driver::start(shared, namespace, Arc::clone(&cluster), start);
+        let mut driver = task::start_driver(shared, namespace, Arc::clone(&cluster), start);
         loop {
             let status = ProbeStatus::of(namespace, &statuses, clock)?;
             progress(&status);
@@ -188,7 +188,6 @@ impl ReadOnlyProber {
             }
             let until = deadline.min(Instant::now() + PROGRESS_INTERVAL);
             driver.step_until(until).await;
-            driver.update_status();
             if !self.cluster(namespace)?.wants_probe(&cluster.uid) {
                 return None;
             }

@@ -1,12 +1,12 @@
-//! A restore by hand, whether or not a prober runs. Its machine is the prober's, so that order,
-//! delays, remembered replicas, conflicts and retries are the same.
+//! A restore by hand, whether or not a prober runs. It drives the prober's state machine, so that
+//! order, delays, remembered replicas, conflicts and retries are the same.
 //!
 //! ```text
-//! probe: leases --> machine, which may write nothing --> verdict
-//! next: leases, or --force --> machine, which leads --> writes, until nothing is left to restore
+//! probe: leases --> paused Shoot --> verdict
+//! next: leases, or --force --> Shoot, as the leader's --> writes, until nothing is left to restore
 //! ```
 //!
-//! It never scales down: it ends as soon as the machine would.
+//! It never scales down: it ends as soon as the prober would.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -15,21 +15,21 @@ use std::time::Duration;
 use prober_core::config::{Dependent, DependentId, ResourceRef};
 use prober_core::options::ResolvedOptions;
 use prober_core::plan::Direction;
+use prober_core::refusal::Refusal;
 use prober_core::replicas::scale_up;
-use prober_core::shoot::{Environment, Input, Report, Start};
+use prober_core::shoot::{Environment, Report, Start};
 use prober_core::verdict::{Scope, Verdict};
 use tokio::time::Instant;
 
-use crate::driver::{Driver, Reporter};
+use crate::driver::{Driver, Reporter, ShootContext};
 use crate::seed::ClusterState;
 use crate::shared::Shared;
 use crate::shoot_client::error::ProbeError;
-use crate::write::WriteError;
 
-/// When a restore ends although it has not reached its end.
+/// Limits after which a restore stops before its end.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// How long the verdict, and each event of a restore, may take.
+    /// Time for the verdict, and for each event of a restore.
     pub timeout: Duration,
     pub failed_probes: u32,
 }
@@ -47,10 +47,10 @@ pub enum RestoreEvent {
     /// It could not be scaled within its timeout; the rest goes on without it.
     LeftBehind(ResourceRef),
     KeepsChanging(ResourceRef),
-    Failed(ResourceRef, WriteError),
+    Failed(ResourceRef, Refusal),
 }
 
-/// Why a restore ended before its end.
+/// Reason why a restore stopped before its end.
 #[derive(Debug, thiserror::Error)]
 pub enum Stopped {
     #[error("the leases say that the nodes have lost the way to their API server again")]
@@ -63,7 +63,7 @@ pub enum Stopped {
     Stuck(Duration),
 }
 
-/// Whether only what is held down comes back. Where the namespaces cannot be read, they may say so.
+/// True if only what is held down comes back; the namespaces may say so where they cannot be read.
 pub fn only_held_down(options: Option<ResolvedOptions>) -> bool {
     options.is_none_or(|options| options.restore_only_held_down.value)
 }
@@ -76,9 +76,9 @@ pub struct ManualRestore {
 
 struct RestoreReporter {
     forced: bool,
-    /// What is to be brought back; none before the restore has begun, so that nothing is written.
+    /// Dependents to restore; `None` before the restore has begun, so that nothing is written.
     scope: Option<Scope>,
-    /// Why the last probe was not complete.
+    /// Reason why the last probe was not complete.
     failure: Option<String>,
     events: VecDeque<RestoreEvent>,
     end: Option<Result<(), Stopped>>,
@@ -98,19 +98,22 @@ impl ManualRestore {
             events: VecDeque::new(),
             end: None,
         });
-        driver.executor.skip_probes = forced;
+        if forced {
+            driver.skip_probes();
+        }
         Self {
             driver,
             last_event: Instant::now(),
         }
     }
 
-    /// Probes until the verdict is clear, and writes nothing. The error says why it is not known.
+    /// Probes until the verdict is clear, and writes nothing. Fails with the reason why it is not
+    /// known.
     pub async fn probe(&mut self, limits: Limits) -> Result<Verdict, String> {
         let deadline = Instant::now() + limits.timeout;
-        self.driver.feed(Input::Woken);
+        self.driver.wake();
         loop {
-            let verdict = self.driver.verdict();
+            let verdict = self.verdict();
             // Any hold may end when nodes are seen to renew.
             let is_clear = verdict
                 .as_ref()
@@ -123,13 +126,13 @@ impl ManualRestore {
     }
 
     fn has_failed(&self, limits: Limits) -> bool {
-        self.driver.machine.failures() >= limits.failed_probes
+        self.driver.context().shoot.failures() >= limits.failed_probes
     }
 
-    /// What of the dependents may come back: what the verdict says; without one that says "up" only
-    /// what carries the marker.
+    /// Dependents that may come back: those of a verdict that says "up", and otherwise only what
+    /// carries the marker.
     pub fn scope(&self) -> Scope {
-        match self.driver.verdict().map(Verdict::aim) {
+        match self.verdict().map(Verdict::aim) {
             Ok(Some((Direction::Up, scope))) => scope,
             _ => Scope::HeldDown,
         }
@@ -137,16 +140,17 @@ impl ManualRestore {
 
     /// Writes from now on.
     pub fn begin(&mut self) {
-        self.driver.reporter.scope = Some(self.scope());
+        let scope = self.scope();
+        self.driver.reporter_mut().scope = Some(scope);
         self.last_event = Instant::now();
-        self.driver.feed(Input::Woken);
+        self.driver.wake();
     }
 
-    /// What happens next in a restore that has begun; none when it is over.
+    /// Next event of a restore that has begun; `None` when it is over.
     pub async fn next(&mut self, limits: Limits) -> Result<Option<RestoreEvent>, Stopped> {
         let limit = limits.timeout + self.longest_scale_up();
         loop {
-            let reporter = &mut self.driver.reporter;
+            let reporter = self.driver.reporter_mut();
             if let Some(event) = reporter.events.pop_front() {
                 self.last_event = Instant::now();
                 return Ok(Some(event));
@@ -154,11 +158,11 @@ impl ManualRestore {
             if let Some(end) = reporter.end.take() {
                 return end.map(|()| None);
             }
-            if self.driver.machine.scaling().is_none() && self.remaining().is_empty() {
+            if self.driver.context().shoot.scaling().is_none() && self.remaining().is_empty() {
                 return Ok(None);
             }
             if self.has_failed(limits) {
-                let failure = self.driver.reporter.failure.take();
+                let failure = self.driver.reporter_mut().failure.take();
                 return Err(Stopped::Unknown(failure.unwrap_or_default()));
             }
             if self.last_event.elapsed() >= limit {
@@ -168,28 +172,28 @@ impl ManualRestore {
         }
     }
 
-    /// The longest that a dependent takes, its tries included.
+    /// Longest time for a dependent, its tries included.
     fn longest_scale_up(&self) -> Duration {
         let duration = |Dependent { scale_up, .. }: &Dependent| {
             scale_up.initial_delay.saturating_add(4 * scale_up.timeout)
         };
-        let dependents = self.driver.config.dependents.iter();
+        let dependents = self.driver.context().config.dependents.iter();
         dependents.map(duration).max().unwrap_or_default()
     }
 
-    /// What a restore would still write.
+    /// Dependents that a restore would still write.
     pub fn remaining(&self) -> Vec<&ResourceRef> {
-        let Driver {
+        let ShootContext {
             namespace,
             shared,
             config,
-            machine,
-            reporter,
+            shoot,
             ..
-        } = &self.driver;
+        } = self.driver.context();
         let only_held_down = only_held_down(shared.seed.options(config, namespace));
-        let scope = reporter.scope.unwrap_or_else(|| self.scope());
-        machine
+        let scope = self.driver.reporter().scope;
+        let scope = scope.unwrap_or_else(|| self.scope());
+        shoot
             .dependents()
             .filter(|dependent| {
                 dependent
@@ -199,30 +203,28 @@ impl ManualRestore {
             .map(|dependent| &dependent.resource)
             .collect()
     }
-}
 
-impl Driver<RestoreReporter> {
-    /// What the last probe found, or why it is not known.
+    /// Verdict of the last probe, or the reason why it is not known.
     fn verdict(&self) -> Result<Verdict, String> {
-        self.machine.verdict().ok_or_else(|| {
-            let failure = self.reporter.failure.clone();
+        self.driver.context().shoot.verdict().ok_or_else(|| {
+            let failure = self.driver.reporter().failure.clone();
             failure.unwrap_or_else(|| "there is no answer yet".to_owned())
         })
     }
 }
 
 impl Reporter for RestoreReporter {
-    /// A pause binds the prober, and not whoever asks for a restore.
-    fn prepare(&mut self, env: &mut Environment<'_>) {
+    /// Lifts a pause, which binds the prober and not whoever asks for a restore.
+    fn adjust(&mut self, env: &mut Environment<'_>) {
         env.options.restore_only_held_down.value |= env.paused.is_none();
         env.options.scale_up_stabilization.value = Duration::ZERO;
         env.paused = Some(self.scope.is_none());
         env.is_ours |= self.forced;
     }
 
-    fn report(driver: &mut Driver<Self>, report: Report, refused: Option<WriteError>) {
-        let resource = |at: DependentId| driver.config.dependent(at).resource.clone();
-        let mut happened = |event| driver.reporter.events.push_back(event);
+    fn report(&mut self, context: &ShootContext, report: Report) {
+        let resource = |at: DependentId| context.config.dependent(at).resource.clone();
+        let mut happened = |event| self.events.push_back(event);
         match report {
             Report::Written {
                 dependent, change, ..
@@ -232,25 +234,24 @@ impl Reporter for RestoreReporter {
                 after: change.replicas(),
                 used_default_replicas: change.write.used_default_replicas,
             }),
-            Report::NotScaled(at, Direction::Up, reason) => {
-                let error = WriteError::not_scaled(reason, &resource(at), refused);
-                happened(RestoreEvent::Failed(resource(at), error));
+            Report::NotScaled(at, Direction::Up, refusal) => {
+                happened(RestoreEvent::Failed(resource(at), refusal));
             }
             Report::NotReady(at) => happened(RestoreEvent::NotReady(resource(at))),
             Report::LeftBehind(at) => happened(RestoreEvent::LeftBehind(resource(at))),
             Report::KeepsChanging(at) => happened(RestoreEvent::KeepsChanging(resource(at))),
             Report::MachinesUnknown => {
-                driver.reporter.failure = Some("the seed's Machines are not known".to_owned());
+                self.failure = Some("the seed's Machines are not known".to_owned());
             }
             Report::Ended(Direction::Up, ..) => {
-                driver.reporter.end.get_or_insert(Ok(()));
+                self.end.get_or_insert(Ok(()));
             }
             Report::Abandoned(_) | Report::Begun(Direction::Down) => {
-                let stopped = match driver.verdict() {
-                    Ok(Verdict::ScaleDown) => Stopped::Outage,
+                let stopped = match context.shoot.verdict() {
+                    Some(Verdict::ScaleDown) => Stopped::Outage,
                     _ => Stopped::NotProbed,
                 };
-                driver.reporter.end.get_or_insert(Err(stopped));
+                self.end.get_or_insert(Err(stopped));
             }
             // A dry run's, and those of a scaling down that never begins here.
             Report::Found
@@ -262,7 +263,7 @@ impl Reporter for RestoreReporter {
         }
     }
 
-    fn probe_failed(driver: &mut Driver<Self>, error: &ProbeError) {
-        driver.reporter.failure = Some(error.to_string());
+    fn probe_failed(&mut self, _context: &ShootContext, error: &ProbeError) {
+        self.failure = Some(error.to_string());
     }
 }

@@ -1,4 +1,4 @@
-//! What the tasks of all shoots share, and what of it their machines decide by.
+//! State that the tasks of all shoots share, and what of it a shoot decides by.
 
 use std::sync::Arc;
 
@@ -21,7 +21,7 @@ use crate::shoot_client::resources::Resources;
 use crate::suspend_detector::SuspendDetector;
 use crate::write::Writer;
 
-/// Over so much time a shoot probes are spread that all shoots would take at once (D-51).
+/// Time per shoot over which probes are spread that all shoots would take at once.
 const SPREAD: TimeDelta = TimeDelta::milliseconds(10);
 
 #[derive(Clone)]
@@ -35,7 +35,7 @@ pub struct Shared {
     pub metrics: Metrics,
     pub statuses: ShootStatuses,
     pub events: Events,
-    /// In a dry run nothing is written: what would be is logged and counted.
+    /// In a dry run nothing is written, but logged and counted.
     pub role: Role,
 }
 
@@ -44,7 +44,7 @@ impl Shared {
         &self.statuses.owners
     }
 
-    /// What the machine of one shoot decides by, besides probes and answers.
+    /// Returns what a shoot decides by, besides probes and answers.
     pub fn environment<'a>(
         &self,
         namespace: &str,

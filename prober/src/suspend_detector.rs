@@ -1,6 +1,6 @@
-//! Notices that this process did not run: suspended, starved, or moved in time with its whole
-//! machine. What was found out before is out of date then, and timers that were set before all fire
-//! together: nothing may be written on either.
+//! Notices that this process did not run: suspended, starved, or moved in time with its whole host.
+//! Earlier findings are out of date then, and timers that were set before all fire together: nothing
+//! may be written on either.
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -14,10 +14,10 @@ use tokio::time::sleep;
 
 use crate::clock::Clock;
 
-/// How often this process shows itself that it runs.
+/// Interval at which this process shows itself that it runs.
 const TICK: Duration = Duration::from_secs(1);
-/// A gap between two ticks that is longer than this counts as a suspension: far more than a busy
-/// machine makes of a second, and less than the margin that kubelets and kube-controller-manager
+/// Longest gap between two ticks that is no suspension: far more than a busy host makes of a
+/// second, and less than the margin that kubelets and kube-controller-manager
 /// leave each other (a beat of 10 s).
 const SUSPENDED: TimeDelta = TimeDelta::seconds(5);
 
@@ -31,8 +31,8 @@ pub struct SuspendDetector {
 #[derive(Debug)]
 struct Ticks {
     last: Moment,
-    /// What the wall clock said then. A machine that was suspended may find its monotonic clock
-    /// where it left it, and its wall clock set forward.
+    /// Wall clock at that time. A host that was suspended may find its monotonic clock where it left
+    /// it, and its wall clock set forward.
     wall: DateTime<Utc>,
     resumed: Moment,
 }

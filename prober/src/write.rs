@@ -13,11 +13,11 @@ use kube::api::{Patch, PatchParams};
 use kube::{Api, ResourceExt};
 use prober_core::config::ResourceRef;
 use prober_core::plan::Direction;
+use prober_core::refusal::Refusal;
 use prober_core::replicas::{
     DependentState, MELTDOWN_PROTECTION_ACTIVE, Marks, Observed, PlannedWrite, REPLICAS,
 };
-use prober_core::retry::Refusal;
-use prober_core::shoot::{Order, Reason};
+use prober_core::shoot::Order;
 use serde_json::{Value, json};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::timeout;
@@ -37,97 +37,19 @@ pub struct Writer {
     suspend_detector: SuspendDetector,
 }
 
-#[derive(Debug, thiserror::Error)]
-pub enum WriteError {
-    /// This process does not lead, or cannot be sure of it any more.
-    #[error("this process does not lead")]
-    NotLeading,
-    /// This process was suspended since the probe that the write rests on (fault 26).
-    #[error("this process was suspended")]
-    Suspended,
-    #[error("no matches for kind {:?} in version {:?}", .0.kind, .0.api_version)]
-    NoSuchKind(ResourceRef),
-    /// The seed's view of it is not filled, or has been broken for too long (D-27).
-    #[error("its state on the seed is not known at present")]
-    SeedUnknown,
-    /// It does not exist, though it must.
-    #[error("not found")]
-    Missing,
-    #[error("it was changed in the meantime (409)")]
-    Conflict,
-    #[error("the seed's API server asks to come back later (429)")]
-    Throttled(Option<Duration>),
-    /// 401 or 403: a right is missing, or an admission webhook or policy refuses.
-    #[error("access is denied ({code}): {said}")]
-    Denied { code: u16, said: StatusMessage },
-    #[error("the seed's API server answered {code}: {said}")]
-    Status { code: u16, said: StatusMessage },
-    #[error("not done within its timeout: deadline exceeded")]
-    Timeout,
-    #[error("no answer from the seed's API server: {}", with_causes(.0))]
-    NoAnswer(kube::Error),
-}
-
-impl WriteError {
-    /// Why a dependent was not scaled; `refused` is how the last request for it ended.
-    pub(crate) fn not_scaled(
-        reason: Reason,
-        resource: &ResourceRef,
-        refused: Option<Self>,
-    ) -> Self {
-        match reason {
-            Reason::Missing => Self::Missing,
-            Reason::Unknown => Self::SeedUnknown,
-            Reason::NoSuchKind => Self::NoSuchKind(resource.clone()),
-            Reason::Refused => refused.unwrap_or(Self::Timeout),
-        }
-    }
-
-    pub const fn category(&self) -> &'static str {
-        self.classes().0
-    }
-
-    pub const fn refusal(&self) -> Refusal {
-        self.classes().1
-    }
-
-    /// What metrics and logs call it, and what it means for the next try.
-    const fn classes(&self) -> (&'static str, Refusal) {
-        match self {
-            Self::NotLeading => ("not_leading", Refusal::Other),
-            Self::Suspended => ("stood_still", Refusal::Superseded),
-            Self::NoSuchKind(_) => ("no_such_kind", Refusal::Other),
-            Self::SeedUnknown => ("seed_unknown", Refusal::Other),
-            Self::Missing => ("not_found", Refusal::Gone),
-            Self::Conflict => ("conflict", Refusal::Conflict),
-            Self::Throttled(after) => ("throttled", Refusal::Throttled(*after)),
-            Self::Denied { .. } => ("forbidden", Refusal::Other),
-            Self::Status { code: 500.., .. } => ("server", Refusal::Unavailable),
-            Self::Status { .. } => ("status", Refusal::Other),
-            Self::Timeout => ("timeout", Refusal::Timeout),
-            Self::NoAnswer(_) => ("no_answer", Refusal::NoAnswer),
-        }
-    }
-}
-
-impl From<kube::Error> for WriteError {
-    fn from(error: kube::Error) -> Self {
-        let kube::Error::Api(status) = error else {
-            return Self::NoAnswer(error);
-        };
-        match status.code {
-            404 => Self::Missing,
-            409 => Self::Conflict,
-            429 => Self::Throttled(retry_after(&status)),
-            code @ (401 | 403) => Self::Denied {
-                code,
-                said: StatusMessage::of(&status),
-            },
-            code => Self::Status {
-                code,
-                said: StatusMessage::of(&status),
-            },
-        }
+/// Classifies a failed request.
+fn refusal(error: kube::Error) -> Refusal {
+    let kube::Error::Api(status) = error else {
+        return Refusal::NoAnswer(with_causes(&error));
+    };
+    let said = || StatusMessage::of(&status).to_string();
+    match status.code {
+        404 => Refusal::NotFound,
+        409 => Refusal::Conflict,
+        429 => Refusal::Throttled(retry_after(&status)),
+        code @ (401 | 403) => Refusal::Denied { code, said: said() },
+        code @ 500.. => Refusal::Unavailable { code, said: said() },
+        code => Refusal::Status { code, said: said() },
     }
 }
 
@@ -175,16 +97,16 @@ impl Writer {
         resource: &ResourceRef,
         namespace: &str,
         limit: Duration,
-    ) -> Result<DependentState, WriteError> {
+    ) -> Result<DependentState, Refusal> {
         let read = async {
             let (kind, api) = self.api(resource, namespace)?;
-            let Some(object) = objects::get(&api, &resource.name).await? else {
+            let Some(object) = objects::get(&api, &resource.name).await.map_err(refusal)? else {
                 return Ok(DependentState::Absent);
             };
             let replicas = if kind.replicas_in_spec {
                 None
             } else {
-                let scale = api.get_scale(&resource.name).await?;
+                let scale = api.get_scale(&resource.name).await.map_err(refusal)?;
                 Some(scale.spec.and_then(|spec| spec.replicas).unwrap_or(0))
             };
             let observed = kind.observe(&object, replicas);
@@ -200,7 +122,7 @@ impl Writer {
         resource: &ResourceRef,
         namespace: &str,
         order: &Order,
-    ) -> Result<Arc<Observed>, WriteError> {
+    ) -> Result<Arc<Observed>, Refusal> {
         let PlannedWrite { base, write } = &order.change;
         let written = async {
             let (kind, api) = self.api(resource, namespace)?;
@@ -235,24 +157,24 @@ impl Writer {
         &self,
         resource: &ResourceRef,
         namespace: &str,
-    ) -> Result<(ScalableKind, Api<ScalableObject>), WriteError> {
+    ) -> Result<(ScalableKind, Api<ScalableObject>), Refusal> {
         let view = self.seed.dependent(resource);
         let kind = view.as_ref().and_then(|view| view.kind());
-        let kind = kind.ok_or(WriteError::SeedUnknown)?;
+        let kind = kind.ok_or(Refusal::SeedUnknown)?;
         Ok((kind.clone(), kind.api(&self.seed.client, namespace)))
     }
 }
 
-/// Bounds a request in time, and logs how it failed.
+/// Bounds a request in time, and logs its failure.
 async fn bounded<T>(
     resource: &ResourceRef,
     limit: Duration,
-    request: impl Future<Output = Result<T, WriteError>>,
-) -> Result<T, WriteError> {
+    request: impl Future<Output = Result<T, Refusal>>,
+) -> Result<T, Refusal> {
     let result = timeout(limit, request).await;
     result
-        .unwrap_or(Err(WriteError::Timeout))
-        .inspect_err(|error| tracing::debug!(%resource, category = error.category(), error = %error, "request for a resource failed"))
+        .unwrap_or(Err(Refusal::Timeout))
+        .inspect_err(|error| tracing::debug!(%resource, category = error.into_str(), %error, "request for a resource failed"))
 }
 
 struct DependentWriter<'a> {
@@ -265,7 +187,7 @@ struct DependentWriter<'a> {
 
 impl DependentWriter<'_> {
     /// Patches annotations, and replicas where given; returns the new resourceVersion.
-    async fn patch(&self, version: &str, replicas: Option<i32>) -> Result<String, WriteError> {
+    async fn patch(&self, version: &str, replicas: Option<i32>) -> Result<String, Refusal> {
         let PlannedWrite { base, write } = &self.order.change;
         let patch = Patch::Merge(merge_patch(version, &base.marks, &write.marks, replicas));
         let request = self.api.patch(self.name, &self.params, &patch);
@@ -273,7 +195,7 @@ impl DependentWriter<'_> {
         Ok(object.resource_version().unwrap_or_default())
     }
 
-    async fn patch_scale(&self, version: &str, replicas: i32) -> Result<String, WriteError> {
+    async fn patch_scale(&self, version: &str, replicas: i32) -> Result<String, Refusal> {
         let marks = &self.order.change.base.marks;
         let patch = Patch::Merge(merge_patch(version, marks, marks, Some(replicas)));
         let request = self.api.patch_scale(self.name, &self.params, &patch);
@@ -286,7 +208,7 @@ impl DependentWriter<'_> {
     async fn fenced<T>(
         &self,
         request: impl Future<Output = Result<T, kube::Error>>,
-    ) -> Result<T, WriteError> {
+    ) -> Result<T, Refusal> {
         let Writer {
             fence,
             suspend_detector,
@@ -298,8 +220,8 @@ impl DependentWriter<'_> {
         } else {
             Some(request.await)
         };
-        let answer = answer.ok_or(WriteError::NotLeading)?;
-        Ok(answer.ok_or(WriteError::Suspended)??)
+        let answer = answer.ok_or(Refusal::NotLeading)?;
+        answer.ok_or(Refusal::Suspended)?.map_err(refusal)
     }
 }
 
@@ -332,7 +254,7 @@ mod tests {
     #[test]
     fn a_write_without_an_answer_says_why() {
         let cause = NotConnected(io::Error::other("refused by 10.0.0.1:443"));
-        let error = WriteError::from(kube::Error::Service(cause.into()));
+        let error = refusal(kube::Error::Service(cause.into()));
         assert_eq!(
             error.to_string(),
             "no answer from the seed's API server: ServiceError: client error (Connect): refused by 10.0.0.1:443"

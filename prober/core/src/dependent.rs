@@ -7,8 +7,9 @@ use std::sync::Arc;
 use chrono::TimeDelta;
 
 use super::moment::Moment;
+use super::refusal::Refusal;
 use super::replicas::{DependentState, Observed};
-use super::retry::{Refusal, ScalingBackoff};
+use super::retry::ScalingBackoff;
 use super::step::{Stage, Step};
 use crate::config::{Dependent, DependentId, ResourceRef};
 
@@ -112,7 +113,7 @@ impl DependentRecord {
 
     /// Notes that it could not be scaled. True if that was to be tried: protection tries more
     /// often.
-    pub(crate) fn scaling_failed(&mut self, refusal: Refusal, now: Moment) -> bool {
+    pub(crate) fn scaling_failed(&mut self, refusal: &Refusal, now: Moment) -> bool {
         let backoff = self.backoff.get_or_insert_default();
         let is_due = backoff.again_at <= now;
         if is_due {

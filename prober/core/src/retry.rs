@@ -1,5 +1,4 @@
-//! How often, after which pause and for how long it is tried to bring one resource to where it
-//! should be.
+//! Attempts to scale one dependent: their number, the pauses between them and the time for each.
 
 use std::time::Duration;
 
@@ -7,50 +6,36 @@ use common_core::backoff::doubling;
 
 use super::moment::Moment;
 use super::plan::Direction;
+use super::refusal::Refusal;
 use super::replicas::{Observed, PlannedWrite};
 use super::span;
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Refusal {
-    /// The resource has changed since what the request rests on.
-    Conflict,
-    Gone,
-    Throttled(Option<Duration>),
-    Timeout,
-    NoAnswer,
-    /// The API server answered with an error of its own (5xx).
-    Unavailable,
-    /// This process was suspended before the request was answered: the probe that it rests on is
-    /// out of date.
-    Superseded,
-    Other,
-}
 
 /// Attempts per resource and the pause between them (rule 60).
 const ATTEMPTS: u32 = 3;
 const PAUSE: Duration = Duration::from_millis(100);
-/// A conflict says that somebody else wrote, not that the API server is ill, so more of them are
-/// borne.
+/// Conflicts that cost no attempt: they show that somebody else wrote, not that the API server is
+/// ill.
 const CONFLICTS: u32 = 10;
-/// How long protection waits for an answer before it asks again on another connection: as long as
-/// connecting may take, and half of the 10 s, a renewal's interval, that lie at most between the
-/// verdict and the first node's end. It does so once in an attempt; the new connection is given all
-/// that is left of the dependent's timeout, for an API server that is merely slow. If the write was
-/// made although no answer came, the next one is refused, since it names a version that is gone.
+/// Longest wait of a protective write for an answer before it is sent again on another connection:
+/// as long as connecting may take, and half of the 10 s, a renewal's interval, that lie at most
+/// between the verdict and the first node's end. This happens once in an attempt; the new
+/// connection gets all that is left of the dependent's timeout, for an API server that is merely
+/// slow. If the write was made although no answer came, the next one is refused, since it names a
+/// version that is gone.
 const PROTECTIVE_ANSWER: Duration = Duration::from_secs(5);
-/// The longest that a Retry-After of the seed holds up protection: its deadline is
+/// Longest delay of protection by a Retry-After of the seed: its deadline is
 /// kube-controller-manager's grace.
 const MAX_THROTTLE: Duration = Duration::from_secs(1);
 
-/// The wait after all attempts have failed, which doubles each time (D-74), and the longest: where a
+/// Wait after all attempts have failed, which doubles each time (D-74), and the longest: where a
 /// right is missing in a thousand shoots, their restores make no more than the 5 writes a second
 /// that all restores have by default.
 const FIRST_WAIT: Duration = Duration::from_secs(1);
 const LONGEST_WAIT: Duration = Duration::from_secs(300);
-/// The longest while the API server is in trouble, which ends for all at once.
+/// Longest wait while the API server is in trouble, which ends for all at once.
 const LONGEST_WAIT_IN_TROUBLE: Duration = Duration::from_secs(15);
 
-/// When a dependent is tried again that could not be scaled.
+/// Wait before the next attempts for a dependent that could not be scaled.
 #[derive(Clone, Debug, Default, Hash)]
 pub(crate) struct ScalingBackoff {
     failures: u32,
@@ -58,11 +43,12 @@ pub(crate) struct ScalingBackoff {
 }
 
 impl ScalingBackoff {
-    pub(crate) fn failed(&mut self, refusal: Refusal, now: Moment) {
+    pub(crate) fn failed(&mut self, refusal: &Refusal, now: Moment) {
         let longest = match refusal {
-            Refusal::Timeout | Refusal::NoAnswer | Refusal::Throttled(_) | Refusal::Unavailable => {
-                LONGEST_WAIT_IN_TROUBLE
-            }
+            Refusal::Timeout
+            | Refusal::NoAnswer(_)
+            | Refusal::Throttled(_)
+            | Refusal::Unavailable { .. } => LONGEST_WAIT_IN_TROUBLE,
             _ => LONGEST_WAIT,
         };
         self.failures = self.failures.saturating_add(1);
@@ -72,16 +58,16 @@ impl ScalingBackoff {
 
 #[derive(Clone, Debug, Default, Hash)]
 pub(crate) struct Retry {
-    /// The dependent's own, for each attempt.
+    /// Time for each attempt, by the config.
     timeout: Duration,
-    /// The longest wait for the first answer of an attempt.
+    /// Longest wait for the first answer of an attempt.
     patience: Duration,
-    /// Which attempt this is, from 1.
+    /// Number of the attempt, from 1.
     attempt: u32,
-    /// What is left of the timeout for this attempt.
+    /// Rest of the timeout for this attempt.
     left: Duration,
     conflicts: u32,
-    /// The last one that was sent and not answered.
+    /// Last write that was sent and not answered.
     unanswered: Option<PlannedWrite>,
 }
 
@@ -126,22 +112,22 @@ impl Retry {
         self.left < self.timeout
     }
 
-    pub(crate) fn failed(&mut self, change: PlannedWrite, refusal: Refusal) {
-        if matches!(refusal, Refusal::Timeout | Refusal::NoAnswer) {
+    pub(crate) fn failed(&mut self, change: PlannedWrite, refusal: &Refusal) {
+        if matches!(refusal, Refusal::Timeout | Refusal::NoAnswer(_)) {
             self.unanswered = Some(change);
         }
     }
 
-    /// What was written although no answer came, if that is why there is nothing to do with the
-    /// resource as it is `now`.
+    /// Returns the write that was made although no answer came, if that is why the resource, as it
+    /// is `now`, needs no other.
     pub(crate) fn landed(&mut self, now: &Observed) -> Option<PlannedWrite> {
         self.unanswered.take().filter(|change| change.is_done(now))
     }
 
-    /// The pause before the next try; none when this was the last.
-    pub(crate) fn pause_after(&mut self, refusal: Refusal) -> Option<Duration> {
+    /// Pause before the next try; `None` after the last.
+    pub(crate) fn pause_after(&mut self, refusal: &Refusal) -> Option<Duration> {
         match refusal {
-            Refusal::Conflict | Refusal::Superseded if self.conflicts < CONFLICTS => {
+            Refusal::Conflict | Refusal::Suspended if self.conflicts < CONFLICTS => {
                 self.conflicts += 1
             }
             Refusal::Timeout if !self.is_patient() && self.patience < self.timeout => {
@@ -154,7 +140,7 @@ impl Retry {
             }
         }
         Some(match refusal {
-            Refusal::Throttled(Some(after)) => after.min(MAX_THROTTLE),
+            &Refusal::Throttled(Some(after)) => after.min(MAX_THROTTLE),
             _ => PAUSE,
         })
     }

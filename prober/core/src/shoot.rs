@@ -22,8 +22,7 @@ mod writing;
 use std::sync::Arc;
 
 pub use self::interface::{
-    Action, Environment, Input, Intended, Order, Owner, ProbeFailure, Reason, Report, Start,
-    Verified,
+    Action, Environment, Input, Intended, Order, Owner, ProbeFailure, Report, Start, Verified,
 };
 use self::markers::Markers;
 use self::owner::OwnerState;

@@ -1,4 +1,4 @@
-//! What happens to one shoot, as it is reported: in its status, the log, metrics and Events.
+//! Reports on one shoot: in its status, the log, metrics and Events.
 
 use std::sync::Arc;
 
@@ -9,44 +9,45 @@ use prober_core::config::{DependentId, ResourceRef};
 use prober_core::in_seconds;
 use prober_core::judgement::Finding;
 use prober_core::lease::Grace;
+use prober_core::moment::Moment;
 use prober_core::options::{ResolvedOptions, ShownOption};
 use prober_core::outage::{Outage, OutageEnd, SCHEMA, Snapshot};
 use prober_core::plan::Direction;
+use prober_core::refusal::Refusal;
 use prober_core::replicas::PlannedWrite;
 use prober_core::shoot::{Environment, Report};
 
 use super::facts::{describe_short, excluded, list};
-use super::shoot_statuses::{Failure, StatusHandle};
-use crate::driver::{Driver, Reporter};
+use super::shoot_statuses::{Failure, ShootStatuses, StatusHandle};
+use crate::driver::{Reporter, ShootContext};
 use crate::owner_records::record::Ownership;
 use crate::shoot_client::error::{Cause, ProbeError, ProbeStep};
-use crate::write::WriteError;
 
 /// Reports in the shoot's status, the log, metrics and Events.
 pub(crate) struct AgentReporter {
-    pub status: StatusHandle,
+    status: StatusHandle,
 }
 
 impl Reporter for AgentReporter {
-    fn prepare(&mut self, env: &mut Environment<'_>) {
+    fn adjust(&mut self, env: &mut Environment<'_>) {
         if env.paused.is_some() {
             self.options_known(env.options);
         }
     }
 
-    fn report(driver: &mut Driver<Self>, report: Report, refused: Option<WriteError>) {
-        let metrics = &driver.shared.metrics;
+    fn report(&mut self, context: &ShootContext, report: Report) {
+        let metrics = &context.shared.metrics;
         match report {
-            Report::Found => driver.probe_complete(),
+            Report::Found => self.probe_complete(context),
             // The probe was complete but for them.
             Report::MachinesUnknown => {
                 let (stage, cause) = (ProbeStep::Machines, Cause::SeedUnknown("Machines"));
-                Self::probe_failed(driver, &ProbeError { stage, cause });
+                self.probe_failed(context, &ProbeError { stage, cause });
             }
             Report::Begun(direction) => {
                 tracing::info!(direction = direction.into_str(), "flow begins")
             }
-            Report::Abandoned(direction) => driver.abandoned(direction),
+            Report::Abandoned(direction) => self.abandoned(context, direction),
             Report::Ended(direction, written, failed) => {
                 let direction = direction.into_str();
                 tracing::info!(direction, written, failed, "flow ended");
@@ -59,44 +60,43 @@ impl Reporter for AgentReporter {
                 turn,
                 without_lead,
             } => {
-                let resource = driver.resource(dependent);
+                let resource = context.resource(dependent);
                 metrics.decided_and_written(direction, turn.to_std().unwrap_or_default());
                 let took_s = took.map(|took| took.as_seconds_f64());
-                driver.written(resource, direction, &change, took_s);
-                driver.reporter.status.update(|status| {
+                context.written(resource, direction, &change, took_s);
+                self.status.update(|status| {
                     if let Some(outage) = &mut status.outage {
-                        outage.wrote(resource, &change, !without_lead, driver.wall());
+                        outage.wrote(resource, &change, !without_lead, context.wall());
                     }
                 });
                 if without_lead {
-                    driver.written_without_lead(resource, direction);
+                    context.written_without_lead(resource, direction);
                 }
             }
-            Report::NotScaled(at, direction, reason) => {
-                let error = WriteError::not_scaled(reason, driver.resource(at), refused);
-                driver.not_scaled(at, direction, &error);
+            Report::NotScaled(at, direction, refusal) => {
+                context.not_scaled(at, direction, &refusal);
             }
             Report::NotReady(at) => {
                 metrics.not_ready.inc();
-                tracing::warn!(resource = %driver.resource(at), "resource is not ready yet, going on");
+                tracing::warn!(resource = %context.resource(at), "resource is not ready yet, going on");
             }
-            Report::LeftBehind(at) => driver.left_behind(at),
+            Report::LeftBehind(at) => context.left_behind(at),
             Report::KeepsChanging(at) => {
-                let resource = driver.resource(at);
+                let resource = context.resource(at);
                 tracing::warn!(%resource, "somebody else keeps writing the resource");
                 let message = "Somebody else keeps writing it while it is being scaled".to_owned();
-                driver.warn(resource, "", "KeepsChanging", message);
+                context.warn(resource, "", "KeepsChanging", message);
             }
             Report::NotOwner(direction) => {
                 metrics.owners.prevented.inc(direction);
                 tracing::warn!(
                     direction = direction.into_str(),
-                    owner = driver.owner().map(<&str>::from),
+                    owner = context.owner().map(<&str>::from),
                     "the owner record does not allow what would be written"
                 );
             }
             Report::WouldWrite(at, direction, replicas_before, replicas) => {
-                let resource = driver.resource(at);
+                let resource = context.resource(at);
                 metrics.dry_run_write(direction, resource);
                 let direction = direction.into_str();
                 tracing::info!(%resource, direction, replicas_before, replicas, "dry run: resource would be written");
@@ -104,30 +104,63 @@ impl Reporter for AgentReporter {
         }
     }
 
-    fn probe_failed(driver: &mut Driver<Self>, error: &ProbeError) {
+    fn probe_failed(&mut self, context: &ShootContext, error: &ProbeError) {
         let (stage, category) = (error.stage.into_str(), error.cause.category());
-        let failed_probes = driver.machine.failures();
-        driver.shared.metrics.probes.failed(error);
+        let failed_probes = context.shoot.failures();
+        context.shared.metrics.probes.failed(error);
         let failure = Failure {
             stage,
             category,
             message: error.cause.to_string(),
             failed_probes,
         };
-        let before = driver
-            .reporter
-            .status
-            .update(|status| status.failure.replace(failure));
+        let before = self.status.update(|status| status.failure.replace(failure));
         if before.is_some_and(|before| before.category == category) {
             tracing::debug!(stage, category, error = %error.cause, failed_probes, "probe not complete");
         } else {
             tracing::warn!(stage, category, error = %error.cause, "probe not complete, nothing is concluded from it");
         }
     }
+
+    /// Brings the status up to date; what has changed since decides whether an outage has ended.
+    fn updated(&mut self, context: &ShootContext) {
+        let (shoot, now) = (&context.shoot, context.shared.clock.now());
+        let owner = context.owner();
+        let ended = self.status.update(|status| {
+            status.due = shoot.due();
+            status.owner = owner;
+            status.intended = shoot.intended().to_vec();
+            status.scaling = shoot.scaling();
+            status.set_held_down(shoot.held_down(), now);
+            let snapshot = Snapshot {
+                namespace: &context.namespace,
+                shoot,
+                paused: status.paused,
+                now,
+                wall: context.wall(),
+            };
+            Outage::follow(&mut status.outage, &snapshot)
+        });
+        self.outage_ended(context, ended);
+    }
+
+    fn ended(&mut self, context: &ShootContext) {
+        let ended = self
+            .status
+            .update(|status| Outage::probe_ended(&mut status.outage, context.wall()));
+        self.outage_ended(context, ended);
+        tracing::info!("probe ended");
+    }
 }
 
 impl AgentReporter {
-    /// Reports which annotations have changed. While they are not known the last ones stay shown.
+    pub fn new(statuses: &ShootStatuses, namespace: &str, first_probe: Moment) -> Self {
+        Self {
+            status: statuses.register(namespace.to_owned(), first_probe),
+        }
+    }
+
+    /// Reports changes of the annotations. The last known ones stay shown while they are unknown.
     fn options_known(&self, options: ResolvedOptions) {
         let before = self.status.update(|status| {
             status.paused = options.pause.value;
@@ -153,52 +186,19 @@ impl AgentReporter {
             );
         }
     }
-}
 
-impl Driver<AgentReporter> {
-    /// Brings the status up to date; what has changed since decides whether an outage has ended.
-    pub(crate) fn update_status(&self) {
-        let (machine, now) = (&self.machine, self.shared.clock.now());
-        let owner = self.owner();
-        let ended = self.reporter.status.update(|status| {
-            status.due = machine.due();
-            status.owner = owner;
-            status.intended = machine.intended().to_vec();
-            status.scaling = machine.scaling();
-            status.set_held_down(machine.held_down(), now);
-            let snapshot = Snapshot {
-                namespace: &self.namespace,
-                shoot: machine,
-                paused: status.paused,
-                now,
-                wall: self.wall(),
-            };
-            Outage::follow(&mut status.outage, &snapshot)
-        });
-        self.outage_ended(ended);
-    }
-
-    /// The shoot is not probed any more.
-    pub(crate) fn probe_ended(&self) {
-        let ended = self
-            .reporter
-            .status
-            .update(|status| Outage::probe_ended(&mut status.outage, self.wall()));
-        self.outage_ended(ended);
-        tracing::info!("probe ended");
-    }
-
-    fn probe_complete(&self) {
-        let Some(finding) = self.machine.finding() else {
+    fn probe_complete(&self, context: &ShootContext) {
+        let Some(finding) = context.shoot.finding() else {
             return;
         };
-        let now = self.shared.clock.now();
-        let took = (now - self.probe_began).to_std().unwrap_or_default();
-        self.shared
+        let now = context.shared.clock.now();
+        let took = (now - context.probe_began).to_std().unwrap_or_default();
+        context
+            .shared
             .metrics
             .probes
             .complete(finding.nodes_known, took);
-        let (before, failure) = self.reporter.status.update(|status| {
+        let (before, failure) = self.status.update(|status| {
             status.complete = now;
             let before = status.finding.replace(Arc::clone(finding));
             (before, status.failure.take())
@@ -212,7 +212,7 @@ impl Driver<AgentReporter> {
         }
         let grace = finding.grace;
         if grace.is_too_short() && before.as_ref().is_none_or(|before| before.grace != grace) {
-            self.grace_too_short(grace);
+            context.grace_too_short(grace);
         }
         macro_rules! log {
             ($level:ident) => {
@@ -234,6 +234,55 @@ impl Driver<AgentReporter> {
         }
     }
 
+    fn abandoned(&self, context: &ShootContext, direction: Direction) {
+        let metrics = &context.shared.metrics;
+        metrics.abandoned_flows.inc(direction);
+        if context.shoot.has_stood_down() {
+            metrics.owners.prevented.inc(direction);
+        }
+        let (finding, paused) = self
+            .status
+            .update(|status| (status.finding.clone(), status.paused));
+        tracing::info!(
+            direction = direction.into_str(),
+            verdict = finding.map_or("unknown", |finding| finding.verdict.into_str()),
+            paused,
+            owner = context.owner().map(<&str>::from),
+            "flow abandoned"
+        );
+    }
+
+    /// Reports a whole outage in the log, and in an Event and metrics if this replica leads or has
+    /// taken part.
+    fn outage_ended(&self, context: &ShootContext, ended: Option<Box<Outage>>) {
+        let Some(outage) = ended else { return };
+        tracing::info!(
+            schema = SCHEMA,
+            end = outage.end.map(<&str>::from),
+            blip = outage.is_blip(),
+            seconds = outage.seconds(),
+            acted = outage.acted(),
+            record = serde_json::to_string(&outage).unwrap_or_default(),
+            "outage ended"
+        );
+        if context.shared.role.leads() || outage.acted().is_some() {
+            context.shared.metrics.outages.ended(&outage);
+            let (events, about) = (
+                &context.shared.events,
+                namespace_reference(&context.namespace),
+            );
+            match outage.end {
+                Some(OutageEnd::Restored | OutageEnd::NothingHeldDown) => {
+                    events.normal(&about, "OutageEnded", outage.sentence())
+                }
+                _ => events.warning(&about, "OutageEnded", outage.sentence()),
+            }
+        }
+        self.status.keep(*outage);
+    }
+}
+
+impl ShootContext {
     fn grace_too_short(&self, grace: Grace) {
         let message = describe_short(grace);
         tracing::warn!(
@@ -243,25 +292,6 @@ impl Driver<AgentReporter> {
         );
         let about = namespace_reference(&self.namespace);
         self.shared.events.warning(&about, "GraceTooShort", message);
-    }
-
-    fn abandoned(&self, direction: Direction) {
-        let metrics = &self.shared.metrics;
-        metrics.abandoned_flows.inc(direction);
-        if self.machine.has_stood_down() {
-            metrics.owners.prevented.inc(direction);
-        }
-        let (finding, paused) = self
-            .reporter
-            .status
-            .update(|status| (status.finding.clone(), status.paused));
-        tracing::info!(
-            direction = direction.into_str(),
-            verdict = finding.map_or("unknown", |finding| finding.verdict.into_str()),
-            paused,
-            owner = self.owner().map(<&str>::from),
-            "flow abandoned"
-        );
     }
 
     fn written(
@@ -290,7 +320,7 @@ impl Driver<AgentReporter> {
         let about = self.reference(resource, &base.uid);
         match write.replicas {
             Some(0) => {
-                let why = if self.machine.has_stood_down() {
+                let why = if self.shoot.has_stood_down() {
                     "the shoot belongs to another seed"
                 } else {
                     "the nodes have lost the way to their API server"
@@ -319,7 +349,7 @@ impl Driver<AgentReporter> {
         }
     }
 
-    /// A leader that did not act is reported as such (D-50).
+    /// Reports that the leader did not act.
     fn written_without_lead(&self, resource: &ResourceRef, direction: Direction) {
         let leader = self.shared.role.status().leader;
         let leader = leader.unwrap_or_else(|| "nobody".to_owned());
@@ -334,47 +364,21 @@ impl Driver<AgentReporter> {
         self.warn(resource, "", "LeaderDidNotAct", message);
     }
 
-    fn not_scaled(&self, at: DependentId, direction: Direction, error: &WriteError) {
-        let (resource, category) = (self.resource(at), error.category());
+    fn not_scaled(&self, at: DependentId, direction: Direction, refusal: &Refusal) {
+        let (resource, category) = (self.resource(at), refusal.into_str());
         self.shared.metrics.scaled(direction, resource, category);
-        let observed = self.machine.dependent(at).observed();
+        let observed = self.shoot.dependent(at).observed();
         let uid = observed.map_or("", |observed| &observed.uid);
         let direction = direction.into_str();
-        let message = format!("Cannot be scaled {direction}: {error}");
+        let message = format!("Cannot be scaled {direction}: {refusal}");
         self.warn(resource, uid, "ScalingFailed", message);
-        tracing::error!(%resource, direction, category, %error, "resource cannot be scaled");
+        tracing::error!(%resource, direction, category, error = %refusal, "resource cannot be scaled");
     }
 
     fn left_behind(&self, at: DependentId) {
         let resource = self.resource(at);
         self.shared.metrics.left_behind(resource);
         tracing::warn!(%resource, "resource could not be restored within its timeout, going on without it");
-    }
-
-    /// Reports how an outage went: the whole of it in the log, and in an Event and metrics if this
-    /// replica leads or has taken part.
-    fn outage_ended(&self, ended: Option<Box<Outage>>) {
-        let Some(outage) = ended else { return };
-        tracing::info!(
-            schema = SCHEMA,
-            end = outage.end.map(<&str>::from),
-            blip = outage.is_blip(),
-            seconds = outage.seconds(),
-            acted = outage.acted(),
-            record = serde_json::to_string(&outage).unwrap_or_default(),
-            "outage ended"
-        );
-        if self.shared.role.leads() || outage.acted().is_some() {
-            self.shared.metrics.outages.ended(&outage);
-            let (events, about) = (&self.shared.events, namespace_reference(&self.namespace));
-            match outage.end {
-                Some(OutageEnd::Restored | OutageEnd::NothingHeldDown) => {
-                    events.normal(&about, "OutageEnded", outage.sentence())
-                }
-                _ => events.warning(&about, "OutageEnded", outage.sentence()),
-            }
-        }
-        self.reporter.status.keep(*outage);
     }
 
     /// An Event at the resource itself; the UID is empty where it is not known.
@@ -398,7 +402,7 @@ impl Driver<AgentReporter> {
         &self.config.dependent(dependent).resource
     }
 
-    /// What the owner record says; none while none is configured.
+    /// Standing by the owner record; `None` while the config has no check.
     fn owner(&self) -> Option<Ownership> {
         let (check, owners) = (self.config.owner_check.as_ref()?, self.shared.owners());
         Some(owners.standing(&self.namespace, check, self.shared.clock.now()))

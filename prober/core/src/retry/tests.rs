@@ -6,7 +6,7 @@ use crate::replicas::{Marks, scale_down};
 fn limits(direction: Direction, timeout: u64) -> Vec<u64> {
     let mut retry = Retry::new(direction, Duration::from_secs(timeout));
     let mut limits = vec![retry.limit().as_secs()];
-    while retry.pause_after(Refusal::Timeout).is_some() {
+    while retry.pause_after(&Refusal::Timeout).is_some() {
         limits.push(retry.limit().as_secs());
     }
     limits
@@ -43,7 +43,7 @@ fn a_write_without_an_answer_is_known_by_what_it_leaves() {
     };
     let landed = |refusal, now: &Observed| {
         let mut retry = Retry::new(Direction::Down, Duration::from_secs(30));
-        retry.failed(change.clone(), refusal);
+        retry.failed(change.clone(), &refusal);
         retry.landed(now).is_some()
     };
     assert!(landed(Refusal::Timeout, &after));
@@ -71,23 +71,36 @@ fn a_write_without_an_answer_is_known_by_what_it_leaves() {
 fn a_conflict_costs_no_attempt() {
     let mut retry = Retry::new(Direction::Down, Duration::from_secs(30));
     for _ in 0..CONFLICTS {
-        assert_eq!(retry.pause_after(Refusal::Conflict), Some(PAUSE));
+        assert_eq!(retry.pause_after(&Refusal::Conflict), Some(PAUSE));
     }
-    let more = std::iter::from_fn(|| retry.pause_after(Refusal::Conflict)).count();
+    let more = std::iter::from_fn(|| retry.pause_after(&Refusal::Conflict)).count();
     assert_eq!(more, ATTEMPTS as usize - 1);
 }
 
 #[test]
 fn trouble_of_the_api_server_is_waited_for_15_s_at_most_and_a_missing_right_5_min() {
+    let said = String::new;
     for (refusal, longest) in [
-        (Refusal::Unavailable, 15),
-        (Refusal::NoAnswer, 15),
+        (
+            Refusal::Unavailable {
+                code: 503,
+                said: said(),
+            },
+            15,
+        ),
+        (Refusal::NoAnswer(said()), 15),
         (Refusal::Timeout, 15),
         (Refusal::Throttled(None), 15),
-        (Refusal::Other, 300),
+        (
+            Refusal::Denied {
+                code: 403,
+                said: said(),
+            },
+            300,
+        ),
     ] {
         let mut backoff = ScalingBackoff::default();
-        (0..20).for_each(|_| backoff.failed(refusal, Moment::START));
+        (0..20).for_each(|_| backoff.failed(&refusal, Moment::START));
         let wait = backoff.again_at - Moment::START;
         assert_eq!(wait.num_seconds(), longest, "{refusal:?}");
     }

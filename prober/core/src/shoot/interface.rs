@@ -12,8 +12,8 @@ use crate::lifecycle::ShootSettings;
 use crate::moment::{Moment, RequestTimes};
 use crate::options::ResolvedOptions;
 use crate::plan::{ByDirection, Direction};
+use crate::refusal::Refusal;
 use crate::replicas::{DependentState, Observed, PlannedWrite};
-use crate::retry::Refusal;
 use crate::verdict::{BackedNodes, NodeRecord};
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -181,7 +181,7 @@ pub enum Report {
         /// Whether this replica does not lead: the leader did not act.
         without_lead: bool,
     },
-    NotScaled(DependentId, Direction, Reason),
+    NotScaled(DependentId, Direction, Refusal),
     /// A dependent that was restored is not ready in time; the next level does not wait any more.
     NotReady(DependentId),
     /// A dependent could not be scaled within its timeout; the restore goes on without it.
@@ -191,14 +191,6 @@ pub enum Report {
     NotOwner(Direction),
     /// A dry run would write a dependent: replicas before and after.
     WouldWrite(DependentId, Direction, i32, i32),
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Reason {
-    Missing,
-    Unknown,
-    NoSuchKind,
-    Refused,
 }
 
 /// A write that a dry run would make.

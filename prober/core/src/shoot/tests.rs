@@ -33,8 +33,8 @@ use chrono::TimeDelta;
 use super::*;
 use crate::lease::{LeaseRecord, LeaseUid};
 use crate::outage::{Outage, Snapshot};
+use crate::refusal::Refusal;
 use crate::replicas::{Marks, Observed};
-use crate::retry::Refusal;
 use crate::tests::scene::{OwnedEnvironment, at, dependent, env, running, times, wall};
 use crate::verdict::{BackedNodes, NodeCondition, NodeRecord, NodeTraits};
 
@@ -377,7 +377,7 @@ impl Rig {
                 self.take(Input::Read(at, Ok(seen)))
             }
             Action::Write(order) if self.refused == Some(order.dependent) => {
-                self.take(Input::Written(order.dependent, Err(Refusal::Other)))
+                self.take(Input::Written(order.dependent, Err(Refusal::NotLeading)))
             }
             Action::Write(order) if !self.holds_writes => self.write(&order),
             _ => vec![],

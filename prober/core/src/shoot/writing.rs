@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use chrono::TimeDelta;
 
-use super::{Action, Context, Direction, Intended, Order, Reason, Report, Shoot};
+use super::{Action, Context, Direction, Intended, Order, Report, Shoot};
 use crate::config::DependentId;
 use crate::moment::Moment;
+use crate::refusal::Refusal;
 use crate::replicas::{DependentState, Observed, PlannedWrite, scale_down, scale_up};
-use crate::retry::Refusal;
 use crate::scaling::{Levels, Scaling};
 use crate::schedule::Failures;
 use crate::span;
@@ -316,7 +316,7 @@ impl Shoot {
             Err(_) if !self.takes_part(direction, cx.env) => {
                 return self.settle(id, direction, cx);
             }
-            Err(reason) => return self.try_again(id, direction, Refusal::Other, reason, cx),
+            Err(refusal) => return self.try_again(id, direction, refusal, cx),
         };
         let delay = span(direction.info(self.config.dependent(id)).initial_delay);
         let step = &mut self.dependents[id].step;
@@ -330,19 +330,21 @@ impl Shoot {
         }
     }
 
-    /// What is to be written, if anything. The error says why that cannot be said, or what must not
-    /// be so.
+    /// Plans the write. Fails if the state is unknown or a required dependent does not exist.
     fn decide(
         &self,
         id: DependentId,
         direction: Direction,
         cx: &mut Context<'_>,
-    ) -> Result<Option<PlannedWrite>, Reason> {
+    ) -> Result<Option<PlannedWrite>, Refusal> {
         match self.dependents[id].state() {
-            DependentState::Unknown => Err(Reason::Unknown),
-            DependentState::NoSuchKind => Err(Reason::NoSuchKind),
+            DependentState::Unknown => Err(Refusal::SeedUnknown),
+            DependentState::NoSuchKind => {
+                let resource = self.dependents[id].resource.clone();
+                Err(Refusal::NoSuchKind(resource))
+            }
             DependentState::Absent if self.config.dependent(id).optional => Ok(None),
-            DependentState::Absent => Err(Reason::Missing),
+            DependentState::Absent => Err(Refusal::NotFound),
             DependentState::Present(_) => {
                 let scope = self.aim(cx.env).map_or(Scope::HeldDown, |(_, scope)| scope);
                 Ok(self.intends(id, direction, scope, cx))
@@ -365,17 +367,16 @@ impl Shoot {
         id: DependentId,
         direction: Direction,
         refusal: Refusal,
-        reason: Reason,
         cx: &mut Context<'_>,
     ) {
         let dependent = &mut self.dependents[id];
         let step = &mut dependent.step;
-        match step.retry.pause_after(refusal) {
+        match step.retry.pause_after(&refusal) {
             Some(pause) => step.stage = Stage::Due(cx.now + span(pause)),
             None => {
                 step.stage = Stage::Failed;
-                if dependent.scaling_failed(refusal, cx.now) {
-                    cx.report(Report::NotScaled(id, direction, reason));
+                if dependent.scaling_failed(&refusal, cx.now) {
+                    cx.report(Report::NotScaled(id, direction, refusal));
                 }
             }
         }
@@ -427,14 +428,14 @@ impl Shoot {
                 self.written(id, direction, change, Some(cx.now - sent), cx);
             }
             // It went away in the meantime; what follows under its name is another resource.
-            Err(Refusal::Gone) => {
+            Err(Refusal::NotFound) => {
                 dependent.is_gone(Some(change.base), cx.now);
                 dependent.done(None);
             }
             Err(refusal) => {
                 let conflict = refusal == Refusal::Conflict;
-                dependent.step.retry.failed(change, refusal);
-                self.try_again(id, direction, refusal, Reason::Refused, cx);
+                dependent.step.retry.failed(change, &refusal);
+                self.try_again(id, direction, refusal, cx);
                 let step = &mut self.dependents[id].step;
                 if conflict && matches!(step.stage, Stage::Due(_)) {
                     step.stage = Stage::Reading;
@@ -457,7 +458,7 @@ impl Shoot {
         let state = match result {
             Ok(state) => state,
             Err(refusal) => {
-                return self.try_again(id, scaling.direction, refusal, Reason::Refused, cx);
+                return self.try_again(id, scaling.direction, refusal, cx);
             }
         };
         if state == DependentState::Absent {

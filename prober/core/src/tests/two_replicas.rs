@@ -17,8 +17,8 @@ use super::simulation::{Seconds, SimulatedNode, SimulatedWorld, at, leases};
 use crate::config::{Dependent, DependentId};
 use crate::moment::RequestTimes;
 use crate::plan::ByDirection;
+use crate::refusal::Refusal;
 use crate::replicas::{DependentState, Marks, Observed};
-use crate::retry::Refusal;
 use crate::shoot::{Action, Input, Order, ProbeFailure, Report, Shoot, Start, Verified};
 use crate::verdict::{BackedNodes, NodeRecord, NodeTraits, Verdict};
 

@@ -140,7 +140,7 @@ fn what_went_away_at_its_write_is_done() {
     rig.holds_writes = true;
     rig.run(131.0);
     rig.holds_writes = false;
-    rig.input(Input::Written(MCM, Err(Refusal::Gone)));
+    rig.input(Input::Written(MCM, Err(Refusal::NotFound)));
     rig.run(150.0);
     assert_eq!(rig.writes().len(), 2, "that of the other included");
 }

@@ -122,7 +122,7 @@ fn what_was_gone_once_is_scaled_again_when_it_is_shown_in_a_newer_state() {
     rig.holds_writes = true;
     rig.show(KCM, |observed| observed.marks.ignored = true);
     rig.run(131.0);
-    rig.input(Input::Written(MCM, Err(Refusal::Gone)));
+    rig.input(Input::Written(MCM, Err(Refusal::NotFound)));
     rig.run(135.0);
     assert_eq!(rig.orders().len(), 1, "the view may lag");
     rig.others(MCM, |observed| observed.replicas = 3);
@@ -158,7 +158,7 @@ fn a_resource_that_was_made_again_before_the_answer_that_it_was_gone_is_scaled()
     rig.show(KCM, |observed| observed.marks.ignored = true);
     rig.run(131.0);
     rig.others(MCM, |observed| observed.uid = "another".into());
-    rig.input(Input::Written(MCM, Err(Refusal::Gone)));
+    rig.input(Input::Written(MCM, Err(Refusal::NotFound)));
     rig.run(140.0);
     assert_eq!(rig.orders().len(), 2);
 }

@@ -273,7 +273,7 @@ fn a_standby_that_stands_in_reports_all_of_the_scaling() {
         flows(&rig),
         [
             Report::Begun(Direction::Down),
-            Report::NotScaled(KCM, Direction::Down, Reason::Missing),
+            Report::NotScaled(KCM, Direction::Down, Refusal::NotFound),
             Report::Ended(Direction::Down, 1, 1)
         ]
     );

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use rand::RngExt;
 
 use super::driver::{ChaosEvent, ChaosLife};
+use crate::refusal::Refusal;
 use crate::replicas::{Observed, PlannedWrite};
-use crate::retry::Refusal;
 use crate::tests::scene::running;
 
 /// What a replica of the Go original does next.
@@ -70,7 +70,7 @@ impl ChaosLife {
         place: usize,
         change: &PlannedWrite,
     ) -> Result<Arc<Observed>, Refusal> {
-        let now = self.objects[place].as_ref().ok_or(Refusal::Gone)?;
+        let now = self.objects[place].as_ref().ok_or(Refusal::NotFound)?;
         let version = |object: &Observed| (object.uid.clone(), object.resource_version.clone());
         if version(now) != version(&change.base) {
             return Err(Refusal::Conflict);

@@ -9,8 +9,8 @@ use crate::dependent::DependentRecord;
 use crate::judgement::Finding;
 use crate::moment::Moment;
 use crate::plan::ByDirection;
+use crate::refusal::Refusal;
 use crate::replicas::{DependentState, Observed, PlannedWrite};
-use crate::retry::Refusal;
 use crate::shoot::{Action, Input, Order, ProbeFailure, Shoot, Start, Verified};
 use crate::tests::scene::{OwnedEnvironment, dependent, env};
 use crate::verdict::Verdict;
@@ -268,7 +268,7 @@ impl ModelWorld {
         let (shown, now) = (self.object.shown.clone(), self.now);
         self.replica(by).slot = ModelSlot::Idle;
         if !answered {
-            return self.feed(by, Input::Read(ONLY, Err(Refusal::NoAnswer)));
+            return self.feed(by, Input::Read(ONLY, Err(Refusal::NoAnswer(String::new()))));
         }
         self.replica(by).knows(&shown, Some(now));
         self.feed(

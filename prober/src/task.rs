@@ -1,0 +1,39 @@
+//! The prober's task of one shoot, the only one that writes for it.
+
+use std::sync::Arc;
+
+use prober_core::config::ResourceRef;
+use prober_core::shoot::Start;
+use tokio_util::sync::CancellationToken;
+
+use crate::driver::Driver;
+use crate::observability::report::AgentReporter;
+use crate::seed::ClusterState;
+use crate::shared::Shared;
+
+/// Probes a shoot until cancelled; returns what is held down then.
+pub(crate) async fn run(
+    shared: Shared,
+    namespace: &str,
+    cluster: Arc<ClusterState>,
+    start: Start,
+    cancelled: CancellationToken,
+) -> Vec<ResourceRef> {
+    let mut driver = start_driver(shared, namespace, cluster, start);
+    while cancelled.run_until_cancelled(driver.step()).await.is_some() {}
+    driver.end().held_down().cloned().collect()
+}
+
+/// Starts a driver that reports as the agent does.
+pub(crate) fn start_driver(
+    shared: Shared,
+    namespace: &str,
+    cluster: Arc<ClusterState>,
+    start: Start,
+) -> Driver<AgentReporter> {
+    let statuses = shared.statuses.clone();
+    let reporter = |first_probe| AgentReporter::new(&statuses, namespace, first_probe);
+    let mut driver = Driver::new(shared, namespace, cluster, start, reporter);
+    driver.wake();
+    driver
+}
