@@ -8,9 +8,9 @@ use kube::api::DynamicObject;
 use kube::core::GroupVersionKind;
 use kube::discovery::pinned_kind;
 use kube::{Api, Client};
-use prober::{Fact, OwnerStatus, ProbeStatus, ShootState, Tone, WatchScope, list};
+use prober::{Fact, OwnerStatus, ProbeStatus, ShootState, ShownOption, Tone, WatchScope, list};
 use prober_core::config::ResourceRef;
-use prober_core::options::{GARDEN, ShownOption};
+use prober_core::options::GARDEN;
 use prober_core::replicas::{DependentState, MELTDOWN_PROTECTION_ACTIVE};
 use serde::Serialize;
 
@@ -77,7 +77,7 @@ pub(crate) async fn run(args: ExplainArgs) -> anyhow::Result<()> {
     let mut explanation = Explanation {
         because: shoot.state.meaning(),
         shoot,
-        settings: options.map(|options| options.shown()),
+        settings: options.as_ref().map(ShownOption::all),
         refused: seed.refused(|other| other == namespace || other == GARDEN),
         dependents: dependents(&seed, &namespace).await,
         probe: None,
@@ -140,7 +140,7 @@ async fn dependents(seed: &SeedReader, namespace: &str) -> Vec<ExplainedDependen
 /// all leases but one are certain. A zone can be lost by two.
 fn is_enough(probe: &ProbeStatus) -> bool {
     let found = probe.found.as_ref();
-    let certain = found.is_some_and(|found| found.finding.tally.undecided < 2);
+    let certain = found.is_some_and(|found| found.outcome.finding.tally.undecided < 2);
     probe.failure.is_some() || is_clear(probe) && certain
 }
 

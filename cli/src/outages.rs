@@ -8,8 +8,7 @@ use k8s_openapi::api::core::v1::Pod;
 use kube::api::ListParams;
 use kube::core::{Request, Selector};
 use kube::{Api, Client, Resource, ResourceExt};
-use prober::Tone;
-use prober_core::outage::Outage;
+use prober::{Outage, Tone};
 use serde::{Deserialize, Serialize};
 
 use crate::config::DEPLOYMENT;

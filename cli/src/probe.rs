@@ -47,7 +47,8 @@ pub(crate) async fn run(args: ProbeArgs) -> anyhow::Result<()> {
 pub(crate) fn is_clear(probe: &ProbeStatus) -> bool {
     let found = probe.found.as_ref().filter(|_| probe.failure.is_none());
     found.is_some_and(|found| {
-        found.finding.verdict.aim().is_some() || found.finding.tally.undecided == 0
+        let finding = &found.outcome.finding;
+        finding.verdict.aim().is_some() || finding.tally.undecided == 0
     })
 }
 
@@ -78,21 +79,21 @@ pub(crate) async fn probe_until(
 
 pub(crate) fn text(probe: &ProbeStatus) -> String {
     let mut facts = probe.facts();
-    let Some(finding) = probe.found.as_ref().map(|found| &found.finding) else {
+    let Some(outcome) = probe.found.as_ref().map(|found| &found.outcome) else {
         return lines(&facts);
     };
-    if finding.verdict == Verdict::HoldUndecided {
+    if outcome.finding.verdict == Verdict::HoldUndecided {
         let nothing = "nothing before that is decided";
         facts.push(Fact::new(Tone::Soft, "Would be written", nothing));
     } else if probe.would_write.is_empty() {
         facts.push(Fact::new(Tone::Soft, "Would be written", "nothing"));
     }
-    let leases = finding.leases.iter().map(|lease| {
+    let leases = outcome.leases.iter().map(|lease| {
         let (tone, [node, age, state, clock]) = lease_cells(lease);
         [node, age, paint(tone, &state), clock]
     });
     let mut text = lines(&facts);
-    if !finding.leases.is_empty() {
+    if !outcome.leases.is_empty() {
         let leases = table(["NODE", "AGE", "STATE", "CLOCK"], leases.collect());
         text.push_str(&format!("\n{leases}"));
     }

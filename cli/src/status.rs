@@ -1,8 +1,8 @@
 //! `status`: every shoot of the seed.
 
 use prober::read_only::ReadOnlyProber;
-use prober::{Ownership, Tone, WatchScope, list};
-use prober_core::options::{ResolvedOptions, ShownOption, Source};
+use prober::{Ownership, ShownOption, Tone, WatchScope, list};
+use prober_core::options::{ResolvedOptions, Source};
 use prober_core::replicas::DependentState;
 use serde::Serialize;
 
@@ -80,10 +80,7 @@ pub(crate) async fn run(args: SeedArgs) -> anyhow::Result<()> {
 }
 
 fn overruled(options: Option<ResolvedOptions>) -> Vec<ShownOption> {
-    options
-        .iter()
-        .flat_map(ResolvedOptions::overruled)
-        .collect()
+    options.iter().flat_map(ShownOption::overruled).collect()
 }
 
 impl ShootRow {

@@ -43,6 +43,8 @@ pub mod write;
 
 pub use agent::run;
 pub use observability::facts::{Fact, describe_verdict, lease_cells, list};
+pub use observability::outage::Outage;
+pub use observability::settings::ShownOption;
 pub use observability::shoot_statuses::ShootState;
 pub use observability::status::ProbeStatus;
 pub use observability::tone::Tone;

@@ -26,7 +26,7 @@ use crate::owner_records::{OwnerStatus, Round, StandingChange};
 use crate::seed::Seed;
 use crate::shared::Shared;
 
-/// How many checks may be under way at once: at least, and at most.
+/// Bounds of the number of checks that may be under way at once.
 const IN_FLIGHT: (usize, usize) = (32, 1024);
 
 /// Checks for as long as the config wants it, until cancelled.
@@ -53,8 +53,7 @@ pub async fn run(shared: Shared, cancelled: CancellationToken) {
                 }
             }
             if check.is_some() {
-                // What the last answer changed is reported, although nothing follows from it any
-                // more.
+                // The change by the last answer is reported, although it has no effect any more.
                 begin_checks(&shared, 0);
                 tracing::info!("owner records are not checked in this way any more");
             }
@@ -91,15 +90,15 @@ fn begin_checks(shared: &Shared, room: usize) -> Round {
     round
 }
 
-/// Enough for all to time out within an interval, so that a DNS that is silent of some shoots
-/// delays no check of others.
+/// Number of checks under way that lets all of them time out within an interval, so that a DNS that
+/// is silent of some shoots delays no check of others.
 fn max_in_flight(shoots: usize, check: &OwnerCheck) -> usize {
     let round = shoots as f64 * check.timeout.as_secs_f64() / check.interval.as_secs_f64();
     (round.ceil() as usize).clamp(IN_FLIGHT.0, IN_FLIGHT.1)
 }
 
 async fn check_record(shared: &Shared, check: &OwnerCheck, resolver: &Resolver, namespace: String) {
-    // For a Cluster that cannot be read any more the same is asked for as before (D-13).
+    // A Cluster that cannot be read any more keeps its last question.
     let (owners, clock) = (shared.owners(), shared.clock);
     let question =
         question(&shared.seed, check, &namespace).or_else(|| owners.question(&namespace));
@@ -134,7 +133,7 @@ pub(crate) async fn check_all(
         .await
 }
 
-/// One check; another one if it names another seed, which one alone does not prove.
+/// Makes one check, and another one if it names another seed, which one alone does not prove.
 async fn check_once(
     resolver: &Resolver,
     check: &OwnerCheck,
@@ -153,7 +152,7 @@ async fn check_once(
     OwnerStatus::new(standing, question.as_ref(), record.elsewhere())
 }
 
-/// Reports how a standing has changed. That a shoot is ours from the beginning is no event.
+/// Reports a change of standing. A shoot that is ours from the beginning is no event.
 fn report(shared: &Shared, change: &StandingChange) {
     let StandingChange {
         namespace,
@@ -200,8 +199,8 @@ fn report(shared: &Shared, change: &StandingChange) {
     }
 }
 
-/// What `/ownership/<namespace>` says: whether this seed is known to own the shoot. A replica that
-/// has only just begun says yes until it can know, so that a restart of ours restarts nobody else.
+/// Answers `/ownership/<namespace>`: is this seed known to own the shoot? A replica that has only
+/// just begun says yes until it can know, so that its restart restarts nobody else.
 pub fn ownership(shared: &Shared, namespace: &str) -> (StatusCode, String) {
     let (clusters, now) = (&shared.seed.clusters, shared.clock.now());
     let (status, text) = match &shared.config.borrow().owner_check {

@@ -14,13 +14,13 @@ use tokio::sync::Notify;
 
 use self::record::{OwnerAnswer, OwnerRecord, Ownership, Question, Unresolved};
 
-/// How many characters of a record's value are repeated at most.
+/// Most characters of a record's value that are repeated.
 const SHOWN_OF_VALUE: usize = 100;
 
 /// Clones share the records.
 #[derive(Clone, Debug, Default)]
 pub struct OwnerRecords {
-    /// None while the config has no ownerCheck.
+    /// `None` while the config has no ownerCheck.
     checks: Arc<Mutex<Option<Checks>>>,
     /// Notified when a shoot is added, whose first check is due at once.
     pub added: Arc<Notify>,
@@ -35,21 +35,21 @@ struct Checks {
 #[derive(Debug)]
 struct CheckedShoot {
     record: OwnerRecord,
-    /// What was asked for last.
+    /// Last question.
     question: Option<Question>,
     is_under_way: bool,
     /// The standing that was reported last.
     reported: Ownership,
 }
 
-/// What is to be done now, and when to call again.
+/// Checks that begin now, and the time of the next call.
 #[derive(Debug, Default)]
 pub(crate) struct Round {
-    /// What has changed since the round before.
+    /// Standings that have changed since the round before.
     pub changes: Vec<StandingChange>,
-    /// The shoots to be checked, the most overdue first; their checks count as under way.
+    /// Shoots to be checked, the most overdue first; their checks count as under way.
     pub due: Vec<String>,
-    /// When a check falls due, or a standing changes without an answer.
+    /// Time at which a check falls due, or a standing changes without an answer.
     pub next: Option<Moment>,
 }
 
@@ -65,13 +65,13 @@ pub(crate) struct StandingChange {
 #[serde(rename_all = "camelCase")]
 pub struct OwnerStatus {
     pub standing: Ownership,
-    /// What was asked for; none before the first check, or if the Cluster does not say.
+    /// Last question; `None` before the first check, or if the Cluster lacks what it takes.
     #[serde(flatten)]
     pub question: Option<Question>,
-    /// The value that names another owner.
+    /// Value that names another owner.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub elsewhere: Option<String>,
-    /// Why it could not be resolved.
+    /// Reason why it could not be resolved.
     #[serde(rename = "category", skip_serializing_if = "Option::is_none")]
     pub why: Option<Unresolved>,
 }
@@ -104,8 +104,8 @@ impl OwnerStatus {
 }
 
 impl OwnerRecords {
-    /// Applies what the config says now, for these shoots. Earlier results stay if the same is
-    /// asked for, if in another way; otherwise they count for nothing.
+    /// Applies the check of the config to these shoots. Earlier results stay if the question is the
+    /// same, and count for nothing otherwise.
     pub fn apply(
         &self,
         check: Option<&OwnerCheck>,
@@ -156,13 +156,13 @@ impl OwnerRecords {
         read(check, shoots.get(namespace)?)
     }
 
-    /// The standing of a shoot by this check.
+    /// Standing of a shoot by this check.
     pub fn standing(&self, namespace: &str, check: &OwnerCheck, now: Moment) -> Ownership {
         self.standing_since(Moment::START, namespace, check, now)
     }
 
-    /// The same for a process that was suspended until `resumed`: that a shoot is ours is unproven
-    /// until it was checked again, since it may have moved meanwhile.
+    /// The same for a process that was suspended until `resumed`: a shoot that was ours is unproven
+    /// until the next check, since it may have moved meanwhile.
     pub(crate) fn standing_since(
         &self,
         resumed: Moment,
@@ -181,7 +181,7 @@ impl OwnerRecords {
         standing.unwrap_or(Ownership::NotChecked)
     }
 
-    /// What was asked for last.
+    /// Last question.
     pub fn question(&self, namespace: &str) -> Option<Question> {
         self.read(namespace, |_, shoot| shoot.question.clone())
     }
@@ -192,7 +192,7 @@ impl OwnerRecords {
         })
     }
 
-    /// When the next check of a shoot is due.
+    /// Time of a shoot's next check.
     #[cfg(test)]
     pub fn due(&self, namespace: &str) -> Option<Moment> {
         self.read(namespace, |_, shoot| Some(shoot.record.next()))
@@ -205,7 +205,7 @@ impl OwnerRecords {
             .map_or(0, |checks| checks.shoots.len())
     }
 
-    /// The standings of the shoots that are checked.
+    /// Standings of the shoots that are checked.
     pub(crate) fn standings(&self, now: Moment) -> Vec<Ownership> {
         let checks = self.checks.lock();
         let all = checks.iter().flat_map(|Checks { check, shoots }| {
@@ -216,7 +216,7 @@ impl OwnerRecords {
         all.collect()
     }
 
-    /// Goes through all shoots. Of the checks that are due at most `room` begin.
+    /// Goes through all shoots, and begins at most `room` of the checks that are due.
     pub(crate) fn next_round(&self, now: Moment, room: usize) -> Round {
         let mut checks = self.checks.lock();
         let Some(Checks { check, shoots }) = &mut *checks else {
@@ -271,7 +271,7 @@ impl OwnerRecords {
     }
 }
 
-/// Whether two checks ask for the same, however often and of whom.
+/// True if two checks have the same question, however often and of whom they ask it.
 fn asks_alike(one: &OwnerCheck, other: &OwnerCheck) -> bool {
     (&one.name, &one.value) == (&other.name, &other.value)
 }
@@ -301,8 +301,7 @@ impl CheckedShoot {
         })
     }
 
-    /// When it has to be gone through again. A check that is due and waits for room waits for an
-    /// answer.
+    /// Time of its next turn. A check that is due and waits for room waits for an answer.
     fn next(&self, check: &OwnerCheck, now: Moment) -> Option<Moment> {
         let due = Some(self.record.next()).filter(|&at| !self.is_under_way && at > now);
         due.into_iter()

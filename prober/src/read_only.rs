@@ -31,10 +31,10 @@ use crate::suspend_detector::SuspendDetector;
 use crate::task;
 use crate::write::Writer;
 
-/// How often progress is reported while nothing happens.
+/// Interval of progress reports while nothing happens.
 const PROGRESS_INTERVAL: Duration = Duration::from_secs(1);
 
-/// How fast a restore writes: what --kube-api-qps and --kube-api-burst are by default.
+/// Rate of a restore's writes: the defaults of --kube-api-qps and --kube-api-burst.
 const QPS: f64 = 5.0;
 const BURST: NonZeroU32 = NonZeroU32::new(10).expect("above 0");
 
@@ -46,8 +46,8 @@ pub struct ReadOnlyProber {
 }
 
 impl ReadOnlyProber {
-    /// Reads what there is. Kinds that do not exist, or objects that may not be listed, stay
-    /// unknown after `limit`.
+    /// Reads the seed. Kinds that do not exist, or objects that may not be listed, stay unknown after
+    /// `limit`.
     pub async fn start(
         client: Client,
         config: Config,
@@ -84,14 +84,13 @@ impl ReadOnlyProber {
         self.seed.clusters.get("", namespace)
     }
 
-    /// The namespaces in which a dependent carries the marker.
+    /// Namespaces in which a dependent carries the marker.
     pub fn held_down(&self) -> BTreeSet<String> {
         let views = self.seed.dependents().into_iter();
         views.flat_map(|view| view.held_down()).collect()
     }
 
-    /// The dependents of which it is not known how they are in any shoot, although their kinds may
-    /// exist.
+    /// Dependents whose state is unknown in all shoots, although their kinds may exist.
     pub fn unread(&self) -> Vec<ResourceRef> {
         let views = self.seed.dependents().into_iter();
         views
@@ -108,20 +107,21 @@ impl ReadOnlyProber {
             .collect()
     }
 
-    /// How many nodes of a shoot usable Machines back; none if the Machines could not be read.
+    /// Number of a shoot's nodes that usable Machines back; `None` if the Machines could not be
+    /// read.
     pub fn machines(&self, namespace: &str) -> Option<usize> {
         self.seed
             .machines(namespace)
             .map(|machines| machines.values().filter(|node| node.is_some()).count())
     }
 
-    /// Whether the shoot's operators want nothing written; none if the namespaces could not be
+    /// True if the shoot's operators want nothing written; `None` if the namespaces could not be
     /// read.
     pub fn paused(&self, namespace: &str) -> Option<bool> {
         self.options(namespace).map(|options| options.pause.value)
     }
 
-    /// What holds for a shoot, and from where; none if the namespaces could not be read.
+    /// Settings of a shoot, and their sources; `None` if the namespaces could not be read.
     pub fn options(&self, namespace: &str) -> Option<ResolvedOptions> {
         self.seed.options(&self.config, namespace)
     }
@@ -131,13 +131,12 @@ impl ReadOnlyProber {
         self.seed.seed_options(&self.config)
     }
 
-    /// The annotations whose values are refused, each with its namespace.
+    /// Annotations whose values are refused, each with its namespace.
     pub fn refused(&self) -> Vec<(String, Refused)> {
         self.seed.refused()
     }
 
-    /// What the owner records of these shoots say, each by one check; empty where the config wants
-    /// none.
+    /// Checks the owner records of these shoots, each once; empty if the config wants no check.
     pub async fn owners(&self, namespaces: &[String]) -> HashMap<String, OwnerStatus> {
         match &self.config.owner_check {
             Some(check) => owner_check::check_all(&self.seed, check, namespaces).await,
@@ -149,7 +148,7 @@ impl ReadOnlyProber {
         self.owners(&[namespace.to_owned()]).await.remove(namespace)
     }
 
-    /// For how long a shoot may have to be watched until its leases can be judged, and are.
+    /// Longest time for which a shoot must be watched until its leases are judged.
     pub fn longest_doubt(&self, namespace: &str) -> Duration {
         let cluster = self.cluster(namespace);
         let settings =
@@ -160,8 +159,8 @@ impl ReadOnlyProber {
             .unwrap_or_default()
     }
 
-    /// Probes a shoot until `enough`, for at most `limit`; none when it may not be probed.
-    /// `progress` gets the status as it is at least once a second.
+    /// Probes a shoot until `enough`, for at most `limit`; `None` if it may not be probed.
+    /// `progress` gets the status at least once a second.
     pub async fn probe(
         &self,
         namespace: &str,
@@ -194,7 +193,7 @@ impl ReadOnlyProber {
         }
     }
 
-    /// What the tasks of the shoots share. Writes have the pace that the prober has by default.
+    /// State that the tasks of the shoots share. Writes have the default rate of the prober.
     pub fn shared(&self, role: Role) -> Shared {
         let clock = Clock::start();
         let suspend_detector = SuspendDetector::new(clock);

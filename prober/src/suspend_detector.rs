@@ -65,8 +65,8 @@ impl SuspendDetector {
         }
     }
 
-    /// When the last suspension ended. One that has just ended is noticed by calling this, whoever
-    /// runs first.
+    /// Time at which the last suspension ended. A call notices one that has just ended, whoever runs
+    /// first.
     pub(crate) fn resumed(&self) -> Moment {
         let mut ticks = self.ticks.lock();
         ticks.tick(self.clock.now(), Utc::now());
@@ -80,9 +80,9 @@ impl SuspendDetector {
         }
     }
 
-    /// Does something that rests on what was observed at `since`, such as a write that may first
-    /// wait for a connection. None when there was a suspension between the two, or is one before it
-    /// is done; it is then dropped.
+    /// Carries out work that rests on an observation at `since`, such as a write that may first wait
+    /// for a connection. Drops it and returns `None` if there was a suspension in between, or is one
+    /// before it is done.
     pub(crate) async fn run_unless_suspended<T>(
         &self,
         since: Moment,

@@ -1,10 +1,14 @@
 //! What the tests of several modules stand on.
 
+use std::sync::Arc;
+
 use chrono::{DateTime, TimeDelta, Utc};
 use prober_core::judgement::{Finding, Judge, Rules};
 use prober_core::lease::Grace;
 use prober_core::moment::Moment;
 use prober_core::verdict::PoolConditions;
+
+use crate::observability::outcome::ProbeOutcome;
 
 fn span(seconds: f64) -> TimeDelta {
     TimeDelta::microseconds((seconds * 1e6).round() as i64)
@@ -34,4 +38,13 @@ pub(crate) fn found_with_grace(seconds: i64) -> Finding {
         renewed_after: None,
     };
     Judge::default().judge(&rules)
+}
+
+/// Outcome of a probe after which no lease is shown.
+pub(crate) fn outcome(finding: Finding) -> ProbeOutcome {
+    ProbeOutcome {
+        finding: Arc::new(finding),
+        leases: Vec::new(),
+        lost_zones: Vec::new(),
+    }
 }

@@ -195,7 +195,7 @@ impl DependentRecord {
     }
 
     /// Whether it is held down, or was when it was last known, while the seed's view is broken.
-    pub(crate) fn is_last_known_held_down(&self) -> bool {
+    pub fn is_last_known_held_down(&self) -> bool {
         self.is_held_down() || self.state == DependentState::Unknown && self.was_held_down
     }
 

@@ -13,9 +13,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use chrono::TimeDelta;
-use serde::Serialize;
 
-use super::as_seconds;
 use super::lease::{Criteria, Grace, LeaseClock, LeaseClocks, LeaseRecord, LeaseState};
 use super::moment::{Moment, RequestTimes};
 use super::plan::ordering_deadline;
@@ -23,11 +21,7 @@ use super::schedule::verdict_possible;
 use super::verdict::{
     BackedNodes, Candidates, NodeRecord, PoolConditions, Tally, Verdict, nodes_matter,
 };
-use super::zones::{LostZone, lost};
 
-/// So many leases are shown to people: more would be read by nobody, and thousands of shoots may be
-/// down at once.
-const SHOWN_LEASES: usize = 20;
 /// With leases and not a single Machine nothing is concluded until no lease was renewed for so long
 /// (D-55).
 const ABANDONED: TimeDelta = TimeDelta::minutes(10);
@@ -42,61 +36,42 @@ pub struct Rules<'a> {
     pub renewed_after: Option<Moment>,
 }
 
-/// What a probe came to: stored and shown as it is.
-#[derive(Clone, Debug, Serialize)]
-#[serde(rename_all = "camelCase")]
+/// Result of a probe.
+#[derive(Clone, Debug)]
 pub struct Finding {
     pub verdict: Verdict,
     /// Whether it is a hold that would be "up" if leases were valid without proof (D-59).
-    #[serde(skip)]
     pub holds_for_proof: bool,
     /// The moment that was judged: when the leases were asked for.
-    #[serde(skip)]
     pub judged_at: Moment,
-    #[serde(flatten)]
     pub tally: Tally,
     /// How many leases are judged by clocks that differ from ours.
     pub skewed: usize,
     /// From which share of expired leases on there is an outage.
     pub fraction: f64,
-    #[serde(flatten)]
     pub grace: Grace,
+    pub criteria: Criteria,
     pub excluded: BTreeMap<&'static str, usize>,
     /// Whether the nodes mattered, so that the candidates are known and not just an upper bound.
-    #[serde(skip)]
     pub nodes_known: bool,
     /// How many expired leases were not renewed for the whole grace.
-    #[serde(skip)]
     pub past_grace: usize,
-    /// The oldest leases that counted, oldest first; none while nodes do not matter.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub leases: Vec<SeenLease>,
-    /// Zones, or worker pools where nodes name none, that are lost while the shoot is not; nothing
-    /// is scaled for them.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub lost_zones: Vec<LostZone>,
     /// When the verdict could fall if nothing were renewed from now on.
-    #[serde(skip)]
     pub verdict_possible: Option<Moment>,
     /// Until when a scale-down may wait between its levels; see [`ordering_deadline`].
-    #[serde(skip)]
     pub ordering_deadline: Option<Moment>,
 }
 
-#[derive(Clone, Debug, Serialize)]
-pub struct SeenLease {
-    pub node: String,
-    /// For how long it had not been renewed then, on our clock. What was renewed since only the
-    /// next probe will know.
-    #[serde(rename = "ageSeconds", serialize_with = "as_seconds")]
+/// A lease that counts, as it was when the leases were listed.
+#[derive(Clone, Debug)]
+pub struct CountedLease<'a> {
+    pub node: &'a str,
+    /// Zone of the node; its worker pool if it names no zone.
+    pub failure_zone: Option<&'a str>,
+    /// Time since the last renewal, on our clock.
     pub age: TimeDelta,
     pub state: LeaseState,
-    /// How far the node's clock is behind ours; negative: ahead.
-    #[serde(
-        rename = "skewSeconds",
-        serialize_with = "as_seconds",
-        skip_serializing_if = "TimeDelta::is_zero"
-    )]
+    /// Lag of the node's clock behind ours; negative if it is ahead.
     pub skew: TimeDelta,
 }
 
@@ -215,6 +190,7 @@ impl Judge {
                     .is_up(),
             judged_at: now,
             grace,
+            criteria: by,
             fraction: rules.fraction,
             tally,
             nodes_known,
@@ -232,16 +208,6 @@ impl Judge {
                 .filter(|clock| is_expired(clock) && clock.renewed(grace) + grace.period() <= now)
                 .count(),
             verdict_possible: verdict_possible(clocks.clone(), nodes_known, rules.fraction, by),
-            leases: if nodes_known {
-                self.oldest(&candidates, by)
-            } else {
-                Vec::new()
-            },
-            lost_zones: if verdict == Verdict::ScaleDown {
-                Vec::new()
-            } else {
-                self.lost_zones(&candidates, tally, by)
-            },
             ordering_deadline: ordering_deadline(
                 clocks,
                 self.last.map_or(now, |times| times.received),
@@ -302,35 +268,29 @@ impl Judge {
         self.last.map_or(Moment::START, |times| times.sent)
     }
 
-    fn lost_zones(&self, candidates: &Candidates<'_>, tally: Tally, by: Criteria) -> Vec<LostZone> {
-        let Some((_, nodes)) = self.nodes.as_ref().filter(|_| tally.expired > 0) else {
+    /// Leases that count by the nodes, in their order; empty while the nodes do not matter.
+    pub(crate) fn counted_leases(
+        &self,
+        by: Criteria,
+        conditions: &PoolConditions,
+    ) -> Vec<CountedLease<'_>> {
+        let Some((_, nodes)) = &self.nodes else {
             return Vec::new();
         };
-        // The candidates come in the order of their nodes.
+        let candidates = Candidates::by_nodes(&self.leases, &self.machines, nodes, conditions);
         let mut nodes = nodes.iter();
-        lost(candidates.leases.iter().filter_map(|&(name, clock)| {
-            let zone = nodes
-                .find(|node| node.name == name)?
-                .traits
-                .failure_zone()?;
-            Some((zone, clock.state(by)))
-        }))
-    }
-
-    fn oldest(&self, candidates: &Candidates<'_>, by: Criteria) -> Vec<SeenLease> {
-        let mut leases: Vec<_> = candidates
-            .leases
-            .iter()
-            .map(|&(node, clock)| (clock.renewed(by.grace), node, clock))
-            .collect();
-        leases.sort_unstable_by_key(|&(renewed, node, _)| (renewed, node));
-        leases.truncate(SHOWN_LEASES);
-        let seen = |(renewed, node, clock): (Moment, &str, &LeaseClock)| SeenLease {
-            node: node.to_owned(),
-            age: by.now - renewed,
+        let counted = |(name, clock): (_, &LeaseClock)| CountedLease {
+            node: name,
+            failure_zone: nodes
+                .find(|node| node.name == name)
+                .and_then(|node| node.traits.failure_zone()),
+            age: by.now - clock.renewed(by.grace),
             state: clock.state(by),
             skew: clock.skew(by.grace),
         };
-        leases.into_iter().map(seen).collect()
+        candidates.leases.into_iter().map(counted).collect()
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -18,12 +18,9 @@
 mod list;
 
 use chrono::{DateTime, TimeDelta, Utc};
-use serde::ser::SerializeStruct;
-use serde::{Serialize, Serializer};
 use strum::{IntoStaticStr, VariantNames};
 
 pub use self::list::{LeaseList, LeaseRecord, LeaseUid};
-use super::in_seconds;
 use super::moment::{Moment, RequestTimes};
 use super::sorted::position;
 
@@ -162,22 +159,8 @@ fn beat(lease_duration_seconds: Option<i32>) -> TimeDelta {
     }
 }
 
-/// When a lease counts as expired, and when its node is marked Unknown.
-impl Serialize for Grace {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut shown = serializer.serialize_struct("Grace", 3)?;
-        shown.serialize_field("expiredAfterSeconds", &in_seconds(self.threshold()))?;
-        shown.serialize_field("givenUpAfterSeconds", &in_seconds(self.period()))?;
-        if self.is_too_short() {
-            shown.serialize_field("graceTooShort", &true)?;
-        }
-        shown.end()
-    }
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, IntoStaticStr, VariantNames, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, IntoStaticStr, VariantNames)]
 #[strum(serialize_all = "snake_case", const_into_str)]
-#[serde(rename_all = "snake_case")]
 pub enum LeaseState {
     Valid,
     /// Not renewed for at least the threshold.

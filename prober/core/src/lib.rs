@@ -1,5 +1,5 @@
-//! What decides for the prober: synchronous functions of values, `now` included. No client, no
-//! `async`, no logging, no clock in here.
+//! Decisions of the prober: synchronous functions of values, `now` included. No client, no `async`,
+//! no logging, no clock in here, and nothing that is only shown.
 
 #![allow(
     missing_docs,
@@ -15,7 +15,6 @@ pub mod lease;
 pub mod lifecycle;
 pub mod moment;
 pub mod options;
-pub mod outage;
 pub mod plan;
 pub mod refusal;
 pub mod replicas;
@@ -27,10 +26,8 @@ mod sorted;
 mod step;
 pub mod template;
 pub mod verdict;
-pub mod zones;
 
 use chrono::TimeDelta;
-use serde::Serializer;
 
 /// A duration of the config as a span of the core's time; one beyond reason is the longest there
 /// is.
@@ -41,16 +38,6 @@ pub fn span(duration: std::time::Duration) -> TimeDelta {
 /// A share or a multiple of a span, to the microsecond.
 pub(crate) fn scaled(span: TimeDelta, share: f64) -> TimeDelta {
     TimeDelta::microseconds((span.num_microseconds().unwrap_or(i64::MAX) as f64 * share) as i64)
-}
-
-/// A span as it is shown: in seconds, to the millisecond.
-pub fn in_seconds(span: TimeDelta) -> f64 {
-    span.num_milliseconds() as f64 / 1000.0
-}
-
-/// Serializes as seconds, to the millisecond.
-fn as_seconds<S: Serializer>(span: &TimeDelta, serializer: S) -> Result<S::Ok, S::Error> {
-    serializer.serialize_f64(in_seconds(*span))
 }
 
 #[cfg(test)]

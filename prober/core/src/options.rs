@@ -10,9 +10,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::time::Duration;
 
-use common_core::duration::GoDuration;
 use common_core::flag;
-use serde::Serialize;
 use strum::{IntoStaticStr, VariantNames};
 
 use crate::config::Config;
@@ -42,7 +40,7 @@ pub struct Overrides {
 }
 
 /// An annotation whose value cannot be read: it is as if it were not there.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refused {
     pub annotation: &'static str,
     pub reason: String,
@@ -95,9 +93,8 @@ fn read<T>(
 }
 
 /// From where a value is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, IntoStaticStr, VariantNames, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, IntoStaticStr, VariantNames)]
 #[strum(serialize_all = "snake_case", const_into_str)]
-#[serde(rename_all = "snake_case")]
 pub enum Source {
     /// Nobody has set it, and the config has no key for it.
     Default,
@@ -159,50 +156,6 @@ impl ResolvedOptions {
                 |set| set.scale_up_stabilization,
             ),
         }
-    }
-
-    /// All of them, by the names of the config's keys.
-    pub fn shown(&self) -> [ShownOption; 4] {
-        let shown = |setting, value: &dyn ToString, from| ShownOption {
-            setting,
-            value: value.to_string(),
-            from,
-        };
-        let flag = |setting, flag: Sourced<bool>| shown(setting, &flag.value, flag.from);
-        let Sourced { value, from } = self.scale_up_stabilization;
-        [
-            flag("pause", self.pause),
-            flag("restoreOnlyHeldDown", self.restore_only_held_down),
-            shown("scaleUpStabilization", &GoDuration::from_std(value), from),
-            flag("standbyProtects", self.standby_protects),
-        ]
-    }
-
-    /// Those that annotations set.
-    pub fn overruled(&self) -> impl Iterator<Item = ShownOption> + use<> {
-        self.shown()
-            .into_iter()
-            .filter(|shown| matches!(shown.from, Source::Garden | Source::Namespace))
-    }
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct ShownOption {
-    pub setting: &'static str,
-    pub value: String,
-    pub from: Source,
-}
-
-impl fmt::Display for ShownOption {
-    /// `restoreOnlyHeldDown true (garden)`
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "{} {} ({})",
-            self.setting,
-            self.value,
-            self.from.into_str()
-        )
     }
 }
 

@@ -33,7 +33,7 @@ use self::verdicts::Verdicts;
 use self::writing::ScalingState;
 pub use super::dependent::DependentRecord;
 use super::dependent::Dependents;
-use super::judgement::{Finding, Judge, Rules};
+use super::judgement::{CountedLease, Finding, Judge, Rules};
 use super::lease::LeaseList;
 use super::moment::{Moment, RequestTimes};
 use super::plan::Direction;
@@ -302,6 +302,15 @@ impl Shoot {
 
     pub fn finding(&self) -> Option<&Arc<Finding>> {
         self.verdicts.last.as_ref()
+    }
+
+    /// Leases that count by the nodes, in their order, as of [`Report::Found`]; empty while the
+    /// nodes do not matter.
+    pub fn counted_leases(&self) -> Vec<CountedLease<'_>> {
+        self.finding().map_or_else(Vec::new, |finding| {
+            let conditions = &self.settings.pool_conditions;
+            self.judge.counted_leases(finding.criteria, conditions)
+        })
     }
 
     pub fn failures(&self) -> u32 {

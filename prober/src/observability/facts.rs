@@ -1,19 +1,20 @@
-//! What is known of a shoot in words: the same on the status page and on the command line.
+//! Facts about a shoot in words: the same on the status page and on the command line.
 
 use std::fmt::Write;
 
 use common::status::ago;
-use prober_core::in_seconds;
-use prober_core::judgement::{Finding, SeenLease};
+use prober_core::judgement::Finding;
 use prober_core::lease::{Grace, LeaseState};
 use prober_core::lifecycle::{StopReason, WaitReason};
 use prober_core::shoot::Intended;
 use prober_core::verdict::{Tally, Verdict};
-use prober_core::zones::LostZone;
 
+use super::in_seconds;
+use super::outcome::SeenLease;
 use super::shoot_statuses::{Failure, ShootState};
 use super::status::{Found, ProbeStatus};
 use super::tone::Tone;
+use super::zones::LostZone;
 use crate::owner_records::OwnerStatus;
 use crate::owner_records::record::Ownership;
 
@@ -102,7 +103,7 @@ impl OwnerStatus {
 }
 
 impl ProbeStatus {
-    /// What the last probes found, and what would be written.
+    /// Findings of the last probes, and the writes of a dry run.
     pub fn facts(&self) -> Vec<Fact> {
         let failure = self.failure.iter().map(Failure::fact);
         let found = self.found.iter().flat_map(Found::facts);
@@ -144,7 +145,7 @@ impl Found {
             fraction,
             grace,
             ..
-        } = self.finding;
+        } = *self.outcome.finding;
         let Tally {
             candidates,
             expired,
@@ -176,7 +177,7 @@ impl Found {
             facts.push(Fact::new(Tone::Warn, "Grace", describe_short(grace)));
         }
 
-        let not_counted = excluded(&self.finding);
+        let not_counted = excluded(&self.outcome.finding);
         if !not_counted.is_empty() {
             facts.push(Fact::new(Tone::Soft, "Excluded", not_counted));
         }
@@ -184,7 +185,7 @@ impl Found {
             zone,
             candidates,
             expired,
-        } in &self.finding.lost_zones
+        } in &self.outcome.lost_zones
         {
             let lost = format!(
                 "{zone} is lost: {expired} of its {candidates} leases expired; nothing is scaled for that"
@@ -195,7 +196,7 @@ impl Found {
     }
 }
 
-/// Why a grace that is too short costs protection.
+/// Describes a grace that is too short, and its price.
 pub(super) fn describe_short(grace: Grace) -> String {
     let [period, threshold] = [grace.period(), grace.threshold()].map(in_seconds);
     format!(

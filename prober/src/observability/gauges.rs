@@ -6,7 +6,6 @@ use std::fmt;
 
 use chrono::TimeDelta;
 use prober_core::config::ResourceRef;
-use prober_core::in_seconds;
 use prober_core::moment::Moment;
 use prober_core::verdict::Verdict;
 use prometheus_client::collector::Collector;
@@ -15,6 +14,7 @@ use prometheus_client::metrics::MetricType;
 use prometheus_client::metrics::gauge::ConstGauge;
 use strum::VariantNames;
 
+use super::in_seconds;
 use super::shoot_statuses::{ShootStatus, ShootStatuses};
 use crate::owner_records::record::Ownership;
 
@@ -72,7 +72,7 @@ impl Collector for ShootStatuses {
         let now = self.clock.now();
         let table = self.table.lock();
         let probed = || table.probed.values();
-        let findings = || probed().flat_map(|status| &status.finding);
+        let outcomes = || probed().flat_map(|status| &status.outcome);
 
         gauges.sums(
             "dwd_shoots",
@@ -90,8 +90,8 @@ impl Collector for ShootStatuses {
             "dwd_excluded_nodes",
             "Nodes or leases that did not count, by reason.",
             "reason",
-            findings()
-                .flat_map(|finding| &finding.excluded)
+            outcomes()
+                .flat_map(|outcome| &outcome.finding.excluded)
                 .map(|(reason, count)| (*reason, *count)),
         )?;
         encode_held_down(&mut gauges, &table.probed, now)?;
@@ -122,15 +122,15 @@ impl Collector for ShootStatuses {
         gauges.single(
             "dwd_lost_zone_shoots",
             "Shoots with a zone whose nodes are lost, while the shoot as a whole is not.",
-            findings()
-                .filter(|finding| !finding.lost_zones.is_empty())
+            outcomes()
+                .filter(|outcome| !outcome.lost_zones.is_empty())
                 .count() as f64,
         )?;
         gauges.single(
             "dwd_short_grace_shoots",
             "Shoots whose grace is too short for the renewals of their nodes, so that protection may come too late.",
-            findings()
-                .filter(|finding| finding.grace.is_too_short())
+            outcomes()
+                .filter(|outcome| outcome.finding.grace.is_too_short())
                 .count() as f64,
         )?;
         if self.per_shoot {
@@ -211,9 +211,9 @@ fn encode_shoots(
         "Expired leases of a zone that is lost while its shoot is not.",
         shoots().flat_map(|(shoot, status)| {
             let zones = status
-                .finding
+                .outcome
                 .iter()
-                .flat_map(|finding| &finding.lost_zones);
+                .flat_map(|outcome| &outcome.lost_zones);
             zones.map(move |lost| ([shoot, ("zone", lost.zone.as_str())], lost.expired as f64))
         }),
     )?;

@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use prober_core::config::ResourceRef;
-use prober_core::outage::{Outage, OutageEnd};
 use prober_core::plan::Direction;
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
@@ -12,6 +11,7 @@ use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::registry::{Metric, Registry};
 use strum::VariantArray;
 
+use super::outage::{Outage, OutageEnd};
 use crate::shoot_client::error::{Cause, ProbeError};
 
 /// From a quarter of a minute to a day, in seconds.

@@ -5,13 +5,13 @@ use std::collections::BTreeMap;
 use common::status::{Status, TIMESTAMP, ago, table, timestamp};
 use common_core::span::span;
 use maud::{Markup, html};
-use prober_core::in_seconds;
-use prober_core::judgement::Finding;
-use prober_core::outage::Outage;
 use prober_core::verdict::Tally;
 
 use super::age_bar::age_bar;
 use super::facts::{Fact, lease_cells, list};
+use super::in_seconds;
+use super::outage::Outage;
+use super::outcome::ProbeOutcome;
 use super::shoot_statuses::ShootState;
 use super::status::{ProbeStatus, ProberStatus, ShootEntry};
 use super::tone::Tone;
@@ -91,15 +91,12 @@ fn card(shoot: &ShootEntry) -> Markup {
     }
     facts.extend(shoot.owner.iter().map(|owner| owner.fact()));
     facts.extend(shoot.probe.iter().flat_map(all_facts));
-    let finding = shoot
-        .probe
-        .as_ref()
-        .and_then(|probe| Some(&probe.found.as_ref()?.finding));
+    let found = shoot.probe.iter().flat_map(|probe| &probe.found);
     html! {
         section.card {
             h3 { (shoot.namespace) }
             @for Fact { name, text, tone } in &facts { p.(tone.into_str()) { (name) ": " (text) } }
-            @if let Some(finding) = finding { (leases(finding)) }
+            @for found in found { (leases(&found.outcome)) }
         }
     }
 }
@@ -128,10 +125,10 @@ fn all_facts(probe: &ProbeStatus) -> Vec<Fact> {
     facts
 }
 
-fn leases(finding: &Finding) -> Markup {
-    let [expired_after, unknown_after] =
-        [finding.grace.threshold(), finding.grace.period()].map(in_seconds);
-    let rows = finding.leases.iter().map(|lease| {
+fn leases(outcome: &ProbeOutcome) -> Markup {
+    let grace = outcome.finding.grace;
+    let [expired_after, unknown_after] = [grace.threshold(), grace.period()].map(in_seconds);
+    let rows = outcome.leases.iter().map(|lease| {
         let (tone, [node, age, state, clock]) = lease_cells(lease);
         let bar = age_bar(
             in_seconds(lease.age),
@@ -162,7 +159,7 @@ fn shoots(shoots: &[&ShootEntry]) -> Markup {
                 candidates,
                 expired,
                 undecided,
-            } = found.finding.tally;
+            } = found.outcome.finding.tally;
             let valid = candidates - expired - undecided;
             format!("{valid} of {candidates} valid, {}", ago(found.seconds_ago))
         });

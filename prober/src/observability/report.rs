@@ -6,18 +6,19 @@ use chrono::{DateTime, Utc};
 use common::events::namespace_reference;
 use k8s_openapi::api::core::v1::ObjectReference;
 use prober_core::config::{DependentId, ResourceRef};
-use prober_core::in_seconds;
-use prober_core::judgement::Finding;
 use prober_core::lease::Grace;
 use prober_core::moment::Moment;
-use prober_core::options::{ResolvedOptions, ShownOption};
-use prober_core::outage::{Outage, OutageEnd, SCHEMA, Snapshot};
+use prober_core::options::ResolvedOptions;
 use prober_core::plan::Direction;
 use prober_core::refusal::Refusal;
 use prober_core::replicas::PlannedWrite;
 use prober_core::shoot::{Environment, Report};
 
 use super::facts::{describe_short, excluded, list};
+use super::in_seconds;
+use super::outage::{Outage, OutageEnd, SCHEMA, SeenDependent, Snapshot};
+use super::outcome::ProbeOutcome;
+use super::settings::ShownOption;
 use super::shoot_statuses::{Failure, ShootStatuses, StatusHandle};
 use crate::driver::{Reporter, ShootContext};
 use crate::owner_records::record::Ownership;
@@ -134,7 +135,11 @@ impl Reporter for AgentReporter {
             status.set_held_down(shoot.held_down(), now);
             let snapshot = Snapshot {
                 namespace: &context.namespace,
-                shoot,
+                verdict: shoot.verdict(),
+                outcome: status.outcome.as_deref(),
+                dependents: shoot.dependents().map(SeenDependent::from).collect(),
+                is_scaling: shoot.scaling().is_some(),
+                has_stood_down: shoot.has_stood_down(),
                 paused: status.paused,
                 now,
                 wall: context.wall(),
@@ -176,7 +181,7 @@ impl AgentReporter {
         }
         let others = |options: ResolvedOptions| {
             let is_other = |option: &ShownOption| option.setting != "pause";
-            list(options.overruled().filter(is_other))
+            list(ShownOption::overruled(&options).filter(is_other))
         };
         let settings = others(options);
         if settings != before.map(others).unwrap_or_default() {
@@ -198,19 +203,26 @@ impl AgentReporter {
             .metrics
             .probes
             .complete(finding.nodes_known, took);
-        let (before, failure) = self.status.update(|status| {
+        let counted = context.shoot.counted_leases();
+        let (outcome, before, failure) = self.status.update(|status| {
+            let before = status.outcome.take();
+            let outcome = Arc::new(ProbeOutcome::new(finding, &counted, before.as_deref()));
             status.complete = now;
-            let before = status.finding.replace(Arc::clone(finding));
-            (before, status.failure.take())
+            status.outcome = Some(Arc::clone(&outcome));
+            (Some(outcome), before, status.failure.take())
         });
+        let Some(outcome) = outcome else { return };
         if failure.is_some() {
             tracing::info!("probes are complete again");
         }
-        let zones = lost_zones(finding);
+        let zones = lost_zones(&outcome);
         if !zones.is_empty() && before.as_deref().map(lost_zones).as_ref() != Some(&zones) {
             tracing::warn!(zones, "zones are lost, nothing is scaled for them");
         }
-        let grace = finding.grace;
+        let (grace, before) = (
+            finding.grace,
+            before.map(|before| Arc::clone(&before.finding)),
+        );
         if grace.is_too_short() && before.as_ref().is_none_or(|before| before.grace != grace) {
             context.grace_too_short(grace);
         }
@@ -240,12 +252,12 @@ impl AgentReporter {
         if context.shoot.has_stood_down() {
             metrics.owners.prevented.inc(direction);
         }
-        let (finding, paused) = self
+        let (outcome, paused) = self
             .status
-            .update(|status| (status.finding.clone(), status.paused));
+            .update(|status| (status.outcome.clone(), status.paused));
         tracing::info!(
             direction = direction.into_str(),
-            verdict = finding.map_or("unknown", |finding| finding.verdict.into_str()),
+            verdict = outcome.map_or("unknown", |outcome| outcome.finding.verdict.into_str()),
             paused,
             owner = context.owner().map(<&str>::from),
             "flow abandoned"
@@ -413,6 +425,6 @@ impl ShootContext {
     }
 }
 
-fn lost_zones(finding: &Finding) -> String {
-    list(finding.lost_zones.iter().map(|lost| &lost.zone))
+fn lost_zones(outcome: &ProbeOutcome) -> String {
+    list(outcome.lost_zones.iter().map(|lost| &lost.zone))
 }

@@ -1,5 +1,5 @@
-//! How all shoots are at present, as their tasks last reported. Read by metrics, the status page
-//! and health checks.
+//! Present state of all shoots, as their tasks last reported. Read by metrics, the status page and
+//! health checks.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap, VecDeque};
@@ -8,24 +8,24 @@ use std::sync::Arc;
 use chrono::TimeDelta;
 use parking_lot::Mutex;
 use prober_core::config::ResourceRef;
-use prober_core::judgement::Finding;
 use prober_core::lifecycle::{Lifecycle, StopReason, WaitReason};
 use prober_core::moment::Moment;
 use prober_core::options::ResolvedOptions;
-use prober_core::outage::Outage;
 use prober_core::plan::Direction;
 use prober_core::shoot::Intended;
 use prober_core::verdict::Verdict;
 use serde::{Serialize, Serializer};
 use strum::IntoStaticStr;
 
+use super::outage::Outage;
+use super::outcome::ProbeOutcome;
 use crate::clock::Clock;
 use crate::owner_records::OwnerRecords;
 use crate::owner_records::record::Ownership;
 use crate::seed::ClusterState;
 
-/// Outages that are kept once they have ended: the last ones of a shoot, and one of each shoot of a
-/// large seed.
+/// Most outages that are kept once they have ended: the last ones of a shoot, and one of each shoot
+/// of a large seed.
 const PER_SHOOT: usize = 5;
 const IN_ALL: usize = 500;
 
@@ -33,7 +33,7 @@ const IN_ALL: usize = 500;
 #[derive(Clone, Debug)]
 pub struct ShootStatuses {
     pub clock: Clock,
-    /// Whether metrics distinguish shoots.
+    /// True if metrics distinguish shoots.
     pub per_shoot: bool,
     pub(super) table: Arc<Mutex<StatusTable>>,
     pub owners: OwnerRecords,
@@ -47,7 +47,7 @@ pub(super) struct StatusTable {
     outages: VecDeque<Outage>,
 }
 
-/// What the Cluster of a shoot says.
+/// State of a shoot by its Cluster.
 #[derive(Clone, Debug, PartialEq, Eq, IntoStaticStr)]
 #[strum(serialize_all = "snake_case")]
 pub enum ShootState {
@@ -57,26 +57,27 @@ pub enum ShootState {
     #[strum(transparent)]
     Waiting(WaitReason),
     NoShoot,
-    /// Why it cannot be understood.
+    /// The Cluster cannot be understood, for this reason.
     Unreadable(String),
 }
 
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ShootStatus {
-    /// When the next probe is due; while one is under way, when that was.
+    /// Time of the next probe; of the one under way, if any.
     pub due: Moment,
-    /// When the last probe was complete, or the first probe was due.
+    /// Time at which the last probe was complete, or the first one was due.
     pub complete: Moment,
     pub paused: bool,
-    /// What the owner record says; none while none is checked.
+    /// Standing by the owner record; `None` while nobody checks it.
     pub owner: Option<Ownership>,
-    /// What holds for it, and from where; none while that is not known.
+    /// Settings in effect, and their sources; `None` while they are not known.
     pub options: Option<ResolvedOptions>,
-    /// What carries the meltdown marker, and since when this process has seen it.
+    /// Resources that carry the meltdown marker, each with the time at which this process first saw
+    /// it.
     pub held_down: BTreeMap<ResourceRef, Moment>,
-    /// What the last complete probe found; none before the first.
-    pub finding: Option<Arc<Finding>>,
-    /// Why the last probe was not complete; none when it was.
+    /// Outcome of the last complete probe.
+    pub outcome: Option<Arc<ProbeOutcome>>,
+    /// Failure of the last probe, unless it was complete.
     pub failure: Option<Failure>,
     pub scaling: Option<Direction>,
     pub outage: Option<Box<Outage>>,
@@ -128,7 +129,7 @@ impl ShootStatuses {
         }
     }
 
-    /// Notes what a Cluster says of its shoot; none when the Cluster is gone.
+    /// Sets the state of a shoot by its Cluster; `None` if the Cluster is gone.
     pub(crate) fn set_state(&self, namespace: &str, state: Option<ShootState>) {
         let states = &mut self.table.lock().states;
         match state {
@@ -151,8 +152,8 @@ impl ShootStatuses {
         }
     }
 
-    /// The shoot whose probe is most overdue, if any is by more than `limit`. One that has stood
-    /// down is not probed.
+    /// Returns the shoot whose probe is most overdue, if any is by more than `limit`. One that has
+    /// stood down is not probed.
     pub(crate) fn overdue(&self, limit: TimeDelta) -> Option<(String, TimeDelta)> {
         let (now, table) = (self.clock.now(), self.table.lock());
         let (namespace, status) = table
@@ -164,7 +165,7 @@ impl ShootStatuses {
         (late > limit).then(|| (namespace.clone(), late))
     }
 
-    /// All shoots of the seed; no status while one is not probed.
+    /// All shoots of the seed, with the status of those that are probed.
     pub(crate) fn shoots(&self) -> Vec<(String, ShootState, Option<ShootStatus>)> {
         let StatusTable { states, probed, .. } = &*self.table.lock();
         let shoot = |(namespace, state): (&String, &ShootState)| {
@@ -190,14 +191,14 @@ impl ShootStatuses {
         outages
     }
 
-    /// The status of one shoot; none while it is not probed.
+    /// Status of one shoot; `None` while it is not probed.
     pub(crate) fn probed(&self, namespace: &str) -> Option<ShootStatus> {
         self.table.lock().probed.get(namespace).cloned()
     }
 }
 
 impl StatusHandle {
-    /// The default where there is no status any more.
+    /// Updates the status. Returns the default if there is none any more.
     pub(crate) fn update<T: Default>(&self, change: impl FnOnce(&mut ShootStatus) -> T) -> T {
         let probed = &mut self.statuses.table.lock().probed;
         probed
@@ -227,21 +228,22 @@ impl Drop for StatusHandle {
 }
 
 impl ShootStatus {
-    /// What the last probe concluded; none if it was not complete.
+    /// Verdict of the last probe, if it was complete.
     pub(crate) fn verdict(&self) -> Option<Verdict> {
-        let finding = self.finding.as_ref().filter(|_| self.failure.is_none())?;
-        Some(finding.verdict)
+        let outcome = self.outcome.as_ref().filter(|_| self.failure.is_none())?;
+        Some(outcome.finding.verdict)
     }
 
-    /// Whether it is left alone, because it belongs to another seed or may do so.
+    /// True if it is left alone, because it belongs to another seed or may do so.
     pub(crate) fn has_stood_down(&self) -> bool {
         self.owner.is_some_and(Ownership::is_lost)
     }
 
     pub(super) fn leases(&self) -> [(&'static str, usize); 4] {
-        let finding = self.finding.as_deref();
-        let (tally, skewed) = finding
-            .map(|finding| (finding.tally, finding.skewed))
+        let (tally, skewed) = self
+            .outcome
+            .as_ref()
+            .map(|outcome| (outcome.finding.tally, outcome.finding.skewed))
             .unwrap_or_default();
         [
             ("candidate", tally.candidates),
@@ -251,7 +253,7 @@ impl ShootStatus {
         ]
     }
 
-    /// Notes what carries the marker now; what did before keeps its time.
+    /// Sets what carries the marker now; what did before keeps its time.
     pub(crate) fn set_held_down<'a>(
         &mut self,
         marked: impl IntoIterator<Item = &'a ResourceRef>,

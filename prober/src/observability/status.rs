@@ -1,19 +1,19 @@
-//! What the prober shows of itself at `/statusz`: every shoot, and the numbers behind what is done
-//! for it.
+//! Content of `/statusz`: every shoot, and the numbers behind what is done for it.
 
 use std::collections::BTreeMap;
 
 use chrono::{DateTime, SubsecRound, Utc};
 use prober_core::config::Config;
-use prober_core::judgement::Finding;
 use prober_core::moment::Moment;
-use prober_core::options::{ResolvedOptions, ShownOption, Source};
-use prober_core::outage::Outage;
+use prober_core::options::Source;
 use prober_core::shoot::Intended;
 use prober_core::verdict::Verdict;
 use serde::Serialize;
 use serde_json::Value;
 
+use super::outage::Outage;
+use super::outcome::ProbeOutcome;
+use super::settings::ShownOption;
 use super::shoot_statuses::{Failure, ShootState, ShootStatus, ShootStatuses};
 use super::tone::Tone;
 use crate::clock::Clock;
@@ -33,7 +33,7 @@ pub(crate) struct ProberStatus {
     /// The config in force, defaults included, as a config file would say it.
     pub config: Value,
     pub config_refused: bool,
-    /// Whether a replica that does not lead protects the shoots whose own namespaces say nothing of
+    /// True if a replica that does not lead protects the shoots whose own namespaces say nothing of
     /// it.
     #[serde(skip)]
     pub standby_protects: bool,
@@ -44,7 +44,7 @@ pub(crate) struct ProberStatus {
 pub(crate) struct ShootEntry {
     pub namespace: String,
     pub state: ShootState,
-    /// What its owner record says; none while none is checked.
+    /// Standing by its owner record; `None` while nobody checks it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub owner: Option<OwnerStatus>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -55,7 +55,7 @@ pub(crate) struct ShootEntry {
 #[serde(rename_all = "camelCase")]
 pub struct ProbeStatus {
     pub paused: bool,
-    /// What annotations set, on the shoot's namespace or on `garden`.
+    /// Settings by annotations, on the shoot's namespace or on `garden`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub settings: Vec<ShownOption>,
     pub held_down: Vec<HeldDownSince>,
@@ -63,13 +63,13 @@ pub struct ProbeStatus {
     pub scaling: Option<&'static str>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub would_write: Vec<Intended>,
-    /// When the next probe is due; negative when that is past.
+    /// Time until the next probe is due; negative if that is past.
     #[serde(rename = "nextLookInSeconds")]
     pub next_probe_in_seconds: i64,
-    /// What the last complete probe found; none before the first.
+    /// Last complete probe.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub found: Option<Found>,
-    /// Why the last probe was not complete; none when it was.
+    /// Failure of the last probe, unless it was complete.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub failure: Option<Failure>,
 }
@@ -78,20 +78,20 @@ pub struct ProbeStatus {
 pub struct HeldDownSince {
     pub kind: String,
     pub name: String,
-    /// When this process first saw it so; it may be so for longer.
+    /// Time at which this process first saw it so; it may be so for longer.
     pub since: DateTime<Utc>,
 }
 
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Found {
-    /// When the probe was sent; all that follows is as of then.
+    /// Time since the probe was sent; all that follows is as of then.
     pub seconds_ago: i64,
     #[serde(flatten)]
-    pub finding: Finding,
+    pub outcome: ProbeOutcome,
 }
 
-/// Why a shoot needs attention.
+/// Reason why a shoot needs attention.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Concern {
     /// 0 is the most urgent.
@@ -101,19 +101,19 @@ pub(super) struct Concern {
 }
 
 impl ShootEntry {
-    /// The most urgent one.
+    /// Returns the most urgent concern.
     pub(super) fn concern(&self) -> Option<Concern> {
         let owner = self.owner.as_ref();
         let is_lost = owner.is_some_and(|owner| owner.standing.is_lost());
         let probe = self.probe.as_ref().filter(|_| !is_lost);
-        let finding = probe.and_then(|probe| Some(&probe.found.as_ref()?.finding));
-        let verdict = finding.map(|finding| finding.verdict);
+        let outcome = probe.and_then(|probe| Some(&probe.found.as_ref()?.outcome));
+        let verdict = outcome.map(|outcome| outcome.finding.verdict);
         let holds = verdict.is_some_and(|verdict| verdict.aim().is_none());
         let no_shoot = matches!(self.state, ShootState::NoShoot | ShootState::Unreadable(_));
         let is_failing = probe.is_some_and(|probe| probe.failure.is_some());
         let has_held_down = probe.is_some_and(|probe| !probe.held_down.is_empty());
-        let has_lost_zone = finding.is_some_and(|finding| !finding.lost_zones.is_empty());
-        let is_short = finding.is_some_and(|finding| finding.grace.is_too_short());
+        let has_lost_zone = outcome.is_some_and(|outcome| !outcome.lost_zones.is_empty());
+        let is_short = outcome.is_some_and(|outcome| outcome.finding.grace.is_too_short());
         let concerns = [
             (has_held_down, "held down", Tone::Bad),
             (
@@ -190,7 +190,7 @@ impl ProberStatus {
 }
 
 impl ProbeStatus {
-    /// Of one shoot; none while it is not probed.
+    /// Status of one shoot; `None` while it is not probed.
     pub(crate) fn of(namespace: &str, statuses: &ShootStatuses, clock: Clock) -> Option<Self> {
         let status = statuses.probed(namespace)?;
         Some(Self::new(status, clock))
@@ -207,14 +207,14 @@ impl ProbeStatus {
         let options = status.options.iter();
         Self {
             paused: status.paused,
-            settings: options.flat_map(ResolvedOptions::overruled).collect(),
+            settings: options.flat_map(ShownOption::overruled).collect(),
             held_down: held_down.collect(),
             scaling: status.scaling.map(Into::into),
             would_write: status.intended,
             next_probe_in_seconds: (status.due - now).num_seconds(),
-            found: status.finding.map(|finding| Found {
-                seconds_ago: (now - finding.judged_at).num_seconds(),
-                finding: Finding::clone(&finding),
+            found: status.outcome.map(|outcome| Found {
+                seconds_ago: (now - outcome.finding.judged_at).num_seconds(),
+                outcome: ProbeOutcome::clone(&outcome),
             }),
             failure: status.failure,
         }

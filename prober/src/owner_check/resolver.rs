@@ -20,8 +20,8 @@ use crate::owner_records::record::{OwnerAnswer, Question, Unresolved};
 /// Clones share it.
 #[derive(Clone)]
 pub(crate) struct Resolver {
-    /// One for each server: the first that resolves a name counts, whatever others say. None where
-    /// there are no servers to ask.
+    /// One for each server, if there are any: the first that resolves a name counts, whatever others
+    /// say.
     resolvers: Vec<TokioResolver>,
     limit: Duration,
 }
@@ -36,7 +36,7 @@ impl Resolver {
         }
     }
 
-    /// The answer to a question, where the Cluster says enough for one.
+    /// Asks a question, if the Cluster says enough for one.
     pub async fn ask(&self, question: Option<&Question>) -> OwnerAnswer {
         let Some(question) = question else {
             return OwnerAnswer::Unresolved(Unresolved::Unknown);

@@ -87,7 +87,7 @@ pub enum Unresolved {
 }
 
 impl Ownership {
-    /// What the shoot decides by.
+    /// Returns what the shoot decides by.
     pub(crate) fn owner(self, on_loss: OnLoss) -> Owner {
         match self {
             Self::Ours => Owner::Here,

@@ -25,7 +25,15 @@ fn resolved(garden: &[(&str, &str)], own: &[(&str, &str)]) -> ResolvedOptions {
 }
 
 fn shown(options: &ResolvedOptions) -> [String; 4] {
-    options.shown().map(|shown| shown.to_string())
+    let flag =
+        |name, flag: Sourced<bool>| format!("{name} {} ({})", flag.value, flag.from.into_str());
+    let Sourced { value, from } = options.scale_up_stabilization;
+    [
+        flag("pause", options.pause),
+        flag("restoreOnlyHeldDown", options.restore_only_held_down),
+        format!("scaleUpStabilization {value:?} ({})", from.into_str()),
+        flag("standbyProtects", options.standby_protects),
+    ]
 }
 
 #[test]
@@ -33,7 +41,7 @@ fn without_annotations_the_config_holds_and_nothing_is_paused() {
     let expected = [
         "pause false (default)",
         "restoreOnlyHeldDown true (config)",
-        "scaleUpStabilization 1m30s (config)",
+        "scaleUpStabilization 90s (config)",
         "standbyProtects false (config)",
     ];
     assert_eq!(
@@ -70,7 +78,7 @@ fn garden_overrules_the_config_and_the_shoots_namespace_overrules_garden() {
     let by_namespace = [
         "pause false (namespace)",
         "restoreOnlyHeldDown true (namespace)",
-        "scaleUpStabilization 0s (namespace)",
+        "scaleUpStabilization 0ns (namespace)",
         "standbyProtects false (namespace)",
     ];
     assert_eq!(shown(&resolved(&garden, &own)), by_namespace);

@@ -160,7 +160,8 @@ pub struct Order {
 /// What is logged, counted or published as an Event.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Report {
-    /// A probe was complete: [`super::Shoot::finding`] has changed.
+    /// A probe was complete: [`super::Shoot::finding`] and [`super::Shoot::counted_leases`] have
+    /// changed.
     Found,
     MachinesUnknown,
     Begun(Direction),

@@ -11,7 +11,6 @@ mod blips;
 mod evidence;
 mod freshness;
 mod known;
-mod outages;
 mod owner;
 mod permits;
 mod proof;
@@ -32,7 +31,6 @@ use chrono::TimeDelta;
 
 use super::*;
 use crate::lease::{LeaseRecord, LeaseUid};
-use crate::outage::{Outage, Snapshot};
 use crate::refusal::Refusal;
 use crate::replicas::{Marks, Observed};
 use crate::tests::scene::{OwnedEnvironment, at, dependent, env, running, times, wall};
@@ -98,9 +96,6 @@ struct Rig {
     excluded: Option<NodeCondition<&'static str>>,
     log: Vec<(f64, Action)>,
     verdicts: Vec<(f64, Verdict)>,
-    outage: Option<Box<Outage>>,
-    /// The records that have ended.
-    outages: Vec<Outage>,
 }
 
 fn seconds(moment: Moment) -> f64 {
@@ -188,8 +183,6 @@ impl Rig {
             excluded: None,
             log: vec![],
             verdicts: vec![],
-            outage: None,
-            outages: vec![],
         }
     }
 
@@ -299,40 +292,7 @@ impl Rig {
             }
             self.log.push((now, action.clone()));
         }
-        self.record(&actions);
         actions
-    }
-
-    /// As the shoot's task does.
-    fn record(&mut self, actions: &[Action]) {
-        let wall = wall(self.now.elapsed_since_start().as_seconds_f64());
-        for action in actions {
-            if let Action::Report(Report::Written {
-                dependent,
-                change,
-                without_lead,
-                ..
-            }) = action
-                && let Some(outage) = &mut self.outage
-            {
-                outage.wrote(
-                    &self.env.config.dependent(*dependent).resource,
-                    change,
-                    !without_lead,
-                    wall,
-                );
-            }
-        }
-        let (shoot, paused, now) = (&self.shoot, self.env.paused == Some(true), self.now);
-        let by = Snapshot {
-            namespace: "shoot--a--b",
-            shoot,
-            paused,
-            now,
-            wall,
-        };
-        self.outages
-            .extend(Outage::follow(&mut self.outage, &by).map(|outage| *outage));
     }
 
     fn carry_out(&mut self, action: Action) -> Vec<Action> {

@@ -5,7 +5,6 @@ use std::sync::Arc;
 use crate::judgement::Finding;
 use crate::moment::Moment;
 use crate::plan::Direction;
-use crate::verdict::Verdict;
 
 #[derive(Clone, Debug, Default)]
 pub(super) struct Verdicts {
@@ -26,16 +25,7 @@ pub(super) struct UpSince {
 
 impl Verdicts {
     /// Takes in what a probe has said. True if the direction is another one than before.
-    pub(super) fn adopt(&mut self, mut finding: Finding, now: Moment) -> bool {
-        // A probe that was not answered leaves for a moment undecided what is expired (D-54): no
-        // zone is back for that.
-        if finding.tally.undecided > 0
-            && finding.lost_zones.is_empty()
-            && finding.verdict != Verdict::ScaleDown
-            && let Some(last) = &self.last
-        {
-            finding.lost_zones.clone_from(&last.lost_zones);
-        }
+    pub(super) fn adopt(&mut self, finding: Finding, now: Moment) -> bool {
         let direction = finding.verdict.aim().map(|(direction, _)| direction);
         self.up = (direction == Some(Direction::Up)).then(|| {
             let UpSince { at, probes } = self.up.unwrap_or(UpSince {

@@ -544,3 +544,33 @@ proptest! {
         prop_assert!(always.candidates <= allowed.candidates && always.expired <= allowed.expired);
     }
 }
+
+#[test]
+fn a_name_that_no_label_can_have_is_no_zone() {
+    let in_pool = || NodeTraits {
+        pool: Some("worker".to_owned()),
+        ..NodeTraits::default()
+    };
+    let named = |name: &str| {
+        let traits = NodeTraits {
+            zone: Some(name.to_owned()),
+            ..in_pool()
+        };
+        traits.failure_zone().map(str::to_owned)
+    };
+    assert_eq!(named("eu-west-1a").as_deref(), Some("eu-west-1a"));
+    for forged in [&"x".repeat(64), "a\nVerdict: scale_up", "", "zürich"] {
+        assert_eq!(
+            named(forged).as_deref(),
+            Some("worker"),
+            "{forged:?}: as if there were no label"
+        );
+    }
+    let mut traits = in_pool();
+    traits.note_label("topology.kubernetes.io/zone", "");
+    assert_eq!(
+        traits.failure_zone(),
+        Some("worker"),
+        "as if there were no label"
+    );
+}

@@ -1,11 +1,13 @@
-use prober_core::zones::LostZone;
+use prober_core::judgement::Finding;
 use prometheus_client::encoding::text::encode;
 use prometheus_client::registry::Registry;
 
 use super::super::gauges::UNKNOWN;
 use super::*;
+use crate::observability::outage::OutageEnd;
+use crate::observability::zones::LostZone;
 use crate::owner_records::record::Unresolved;
-use crate::tests::{found_with_grace, nothing_found};
+use crate::tests::{found_with_grace, nothing_found, outcome};
 
 fn shown(statuses: &ShootStatuses) -> String {
     let mut registry = Registry::default();
@@ -27,11 +29,11 @@ async fn a_lost_zone_is_counted_and_named_only_where_shoots_are_distinguished() 
             candidates: 5,
             expired: 4,
         };
-        let finding = Finding {
+        let outcome = ProbeOutcome {
             lost_zones: vec![lost("eu-1a"), lost("eu-1b")],
-            ..nothing_found()
+            ..outcome(nothing_found())
         };
-        handle.update(|status| status.finding = Some(Arc::new(finding)));
+        handle.update(|status| status.outcome = Some(Arc::new(outcome)));
         let text = shown(&statuses);
         assert!(text.contains("dwd_lost_zone_shoots 1.0"), "{text}");
         let series = "dwd_shoot_lost_zone_leases{namespace=\"shoot--a--b\",zone=\"eu-1a\"} 4.0";
@@ -44,9 +46,9 @@ async fn shoots_whose_grace_is_too_short_are_counted() {
     let clock = Clock::start();
     let statuses = ShootStatuses::new(clock, false);
     let handles = [("shoot--a--b", 10), ("shoot--a--c", 20)].map(|(name, seconds)| {
-        let finding = Some(Arc::new(found_with_grace(seconds)));
+        let outcome = Some(Arc::new(outcome(found_with_grace(seconds))));
         let handle = statuses.register(name.into(), clock.now());
-        handle.update(|status| status.finding = finding);
+        handle.update(|status| status.outcome = outcome);
         handle
     });
     assert!(shown(&statuses).contains("dwd_short_grace_shoots 1.0"));
@@ -89,17 +91,17 @@ async fn shoots_that_are_held_down_are_counted_by_what_their_last_probes_conclud
     }
     let free = statuses.register("shoot--a--free".into(), clock.now());
     let found = |verdict| {
-        Some(Arc::new(Finding {
+        Some(Arc::new(outcome(Finding {
             verdict,
             ..nothing_found()
-        }))
+        })))
     };
-    free.update(|status| status.finding = found(Verdict::ScaleUp));
+    free.update(|status| status.outcome = found(Verdict::ScaleUp));
     let held = statuses.register("shoot--a--held".into(), clock.now());
     held.update(|status| status.set_held_down([&kcm()], clock.now()));
     expect("scale_up", 0);
     expect(UNKNOWN, 1);
-    held.update(|status| status.finding = found(Verdict::HoldSingleCandidate));
+    held.update(|status| status.outcome = found(Verdict::HoldSingleCandidate));
     expect("hold_single_candidate", 1);
     expect(UNKNOWN, 0);
     drop(held);
@@ -153,7 +155,7 @@ fn what_a_later_version_says_of_an_outage_can_be_read() {
     let outage: Outage = serde_json::from_value(later).unwrap();
     assert_eq!(
         (outage.end, outage.seconds()),
-        (Some(prober_core::outage::OutageEnd::Other), Some(90.0))
+        (Some(OutageEnd::Other), Some(90.0))
     );
     assert_eq!(
         serde_json::from_value::<Outage>(serde_json::to_value(&outage).unwrap()).unwrap(),

@@ -1,25 +1,26 @@
 use common::status::Status as _;
 use prober_core::config::ResourceRef;
-use prober_core::judgement::SeenLease;
+use prober_core::judgement::Finding;
 use prober_core::lease::LeaseState;
 use prober_core::lifecycle::StopReason;
-use prober_core::options::{Overrides, STANDBY_PROTECTS};
+use prober_core::options::{Overrides, ResolvedOptions, STANDBY_PROTECTS};
 use prober_core::verdict::Tally;
-use prober_core::zones::LostZone;
 
 use super::*;
-use crate::tests::{found_with_grace, nothing_found};
+use crate::observability::outcome::SeenLease;
+use crate::observability::zones::LostZone;
+use crate::tests::{found_with_grace, nothing_found, outcome};
 use std::sync::Arc;
 
 use chrono::TimeDelta;
 
 use crate::observability::shoot_statuses::tests::outage;
 
-fn finding(verdict: Verdict) -> Option<Arc<Finding>> {
-    Some(Arc::new(Finding {
+fn found(verdict: Verdict) -> Option<Arc<ProbeOutcome>> {
+    Some(Arc::new(outcome(Finding {
         verdict,
         ..nothing_found()
-    }))
+    })))
 }
 
 fn failure() -> Option<Failure> {
@@ -43,11 +44,11 @@ fn statuses(
     for (namespace, change) in [
         (
             "a-healthy",
-            (|status: &mut ShootStatus| status.finding = finding(Verdict::ScaleUp))
+            (|status: &mut ShootStatus| status.outcome = found(Verdict::ScaleUp))
                 as fn(&mut ShootStatus),
         ),
         ("b-unclear", |status| {
-            status.finding = finding(Verdict::HoldUndecided)
+            status.outcome = found(Verdict::HoldUndecided)
         }),
         ("c-paused", |status| status.paused = true),
         ("d-failing", |status| status.failure = failure()),
@@ -58,18 +59,21 @@ fn statuses(
                 state,
                 skew: TimeDelta::zero(),
             };
-            status.finding = Some(Arc::new(Finding {
+            let finding = Finding {
                 verdict: Verdict::ScaleDown,
                 tally: Tally {
                     candidates: 5,
                     expired: 4,
                     undecided: 1,
                 },
+                ..nothing_found()
+            };
+            status.outcome = Some(Arc::new(ProbeOutcome {
                 leases: vec![
                     lease("node-1", LeaseState::Expired),
                     lease("node-2", LeaseState::Undecided),
                 ],
-                ..nothing_found()
+                ..outcome(finding)
             }));
         }),
         ("f-held", |status| {
@@ -171,10 +175,13 @@ async fn ages_states_and_verdict_are_of_the_same_moment() {
     };
     let finding = Finding {
         judged_at: clock.now(),
-        leases: vec![lease],
         ..nothing_found()
     };
-    handle.update(|status| status.finding = Some(Arc::new(finding)));
+    let outcome = ProbeOutcome {
+        leases: vec![lease],
+        ..outcome(finding)
+    };
+    handle.update(|status| status.outcome = Some(Arc::new(outcome)));
     tokio::time::advance(std::time::Duration::from_secs(23)).await;
     let status = status(&statuses, clock);
     let found = &serde_json::to_value(&status).expect("JSON")["shoots"][0]["probe"]["found"];
@@ -209,13 +216,11 @@ async fn a_lost_zone_is_shown_and_said_not_to_be_acted_on() {
         candidates: 5,
         expired: 4,
     };
-    let verdict = Verdict::ScaleUp;
-    let finding = Finding {
-        verdict,
+    let outcome = ProbeOutcome {
         lost_zones: vec![lost],
-        ..nothing_found()
+        ..outcome(nothing_found())
     };
-    handle.update(|status| status.finding = Some(Arc::new(finding)));
+    handle.update(|status| status.outcome = Some(Arc::new(outcome)));
     let status = status(&statuses, clock);
     let page = status.body().into_string();
     assert!(
@@ -238,8 +243,8 @@ async fn a_grace_that_is_too_short_is_shown_with_what_it_costs() {
     statuses.set_state("shoot--a--b", Some(ShootState::Probed));
     let handle = statuses.register("shoot--a--b".to_owned(), clock.now());
     let shown = |seconds| {
-        let finding = Arc::new(found_with_grace(seconds));
-        handle.update(|status| status.finding = Some(finding));
+        let outcome = Arc::new(outcome(found_with_grace(seconds)));
+        handle.update(|status| status.outcome = Some(outcome));
         let status = status(&statuses, clock);
         let json = serde_json::to_value(&status).expect("JSON");
         let found = &json["shoots"][0]["probe"]["found"];

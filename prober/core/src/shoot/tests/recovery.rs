@@ -122,3 +122,14 @@ fn what_is_held_down_comes_back_within_half_a_beat_of_its_nodes() {
     assert_eq!((restored.1, restored.2), (KCM, Some(1)));
     assert!((200.0..=205.2).contains(&restored.0), "{restored:?}");
 }
+
+#[test]
+fn what_was_held_down_stays_so_in_a_broken_view() {
+    let mut rig = Rig::leader().in_outage();
+    rig.run(160.0);
+    rig.env.dependents = vec![DependentState::Unknown; 2];
+    rig.renewed();
+    rig.run(200.0);
+    let mut dependents = rig.shoot.dependents();
+    assert!(dependents.all(DependentRecord::is_last_known_held_down));
+}

@@ -1,9 +1,6 @@
 //! D-54 and D-55: what silence proves.
 
 use super::*;
-use crate::judgement::Finding;
-use crate::verdict::Tally;
-use crate::zones::LostZone;
 
 const UNDECIDED: Verdict = Verdict::HoldUndecided;
 
@@ -109,31 +106,4 @@ fn one_lease_without_a_machine_is_no_candidate() {
     (rig.nodes, rig.machines) = (1, Arc::default());
     rig.run(10.0);
     assert_eq!(rig.verdict(), Verdict::ScaleUp);
-}
-
-#[test]
-fn a_zone_stays_lost_while_its_leases_are_undecided() {
-    let mut rig = Rig::leader();
-    let mut lost_after = |zones: usize, undecided| {
-        let zone = LostZone {
-            zone: "a".to_owned(),
-            candidates: 5,
-            expired: 5,
-        };
-        let tally = Tally {
-            candidates: 10,
-            expired: 0,
-            undecided,
-        };
-        rig.input(Input::Found(Finding {
-            lost_zones: vec![zone; zones],
-            tally,
-            ..Finding::default()
-        }));
-        rig.shoot.finding().map(|finding| finding.lost_zones.len())
-    };
-    assert_eq!(
-        [lost_after(1, 0), lost_after(0, 5), lost_after(0, 0)],
-        [Some(1), Some(1), Some(0)]
-    );
 }

@@ -8,55 +8,55 @@
 use chrono::{DateTime, SubsecRound, TimeDelta, Utc};
 use common_core::plural::plural;
 use common_core::span::span;
+use prober_core::config::ResourceRef;
+use prober_core::lease::LeaseState;
+use prober_core::moment::Moment;
+use prober_core::replicas::PlannedWrite;
+use prober_core::shoot::DependentRecord;
+use prober_core::verdict::Verdict;
 use serde::{Deserialize, Serialize};
 use strum::{IntoStaticStr, VariantArray};
 
-use crate::config::ResourceRef;
-use crate::in_seconds;
-use crate::judgement::Finding;
-use crate::lease::LeaseState;
-use crate::moment::Moment;
-use crate::replicas::PlannedWrite;
-use crate::shoot::{DependentRecord, Shoot};
-use crate::verdict::Verdict;
+use super::in_seconds;
+use super::outcome::ProbeOutcome;
 
-/// Of the log line; another one when a field changes its meaning.
-pub const SCHEMA: &str = "dependency-watchdog.outage/v1";
+/// Schema of the log line; another one when a field changes its meaning.
+pub(super) const SCHEMA: &str = "dependency-watchdog.outage/v1";
 
-/// An outage whose nodes are back within this time is a blip: those that have lost one of two
-/// gateways were back 10.6 to 20.7 s after the verdict (measured, `as_in_production/gateway.rs`),
-/// as their kubelets notice it after 37 s.
+/// Longest time without the nodes in a blip: those that have lost one of two gateways were back 10.6
+/// to 20.7 s after the verdict (measured, `as_in_production/gateway.rs`), as their kubelets notice
+/// it after 37 s.
 const BLIP: TimeDelta = TimeDelta::seconds(25);
-/// More writes are left out, as where somebody else keeps writing, and more nodes.
+/// Most writes in a record, as where somebody else keeps writing, and most nodes.
 const LISTED: usize = 40;
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Outage {
     pub namespace: String,
-    /// When the verdict fell here, or what others hold down was first seen.
+    /// Time at which the verdict fell here, or what others hold down was first seen.
     pub began: DateTime<Utc>,
-    /// Whether it began before this process could tell: with what was found held down.
+    /// True if it began before this process could tell: with what was found held down.
     pub found_held_down: bool,
-    /// The first verdict of an outage; none while this process has come to none.
+    /// First verdict of an outage; `None` while this process has come to none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub verdict: Option<Judged>,
-    /// What this process wrote.
+    /// Writes of this process.
     pub writes: Vec<OutageWrite>,
     pub held_down: Vec<HeldDown>,
     /// Nodes whose leases were not renewed for the whole grace since: without protection they would
     /// have been marked Unknown.
     pub nodes: Vec<OverdueNode>,
-    /// How many there were at the same time, those that are not listed included.
+    /// Most of them at the same time, those that are not listed included.
     pub overdue_nodes: usize,
-    /// How many there were when it began: they are Unknown.
+    /// Number of them when it began: they are Unknown.
     #[serde(skip)]
     unknown_before: usize,
-    /// When the verdict last turned to "up".
+    /// Time at which the verdict last turned to "up".
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub recovered: Option<DateTime<Utc>>,
-    /// When the last controller was restored; where none was, when the nodes recovered or the probe
-    /// ended.
+    /// Time at which the last controller was restored; if none was, at which the nodes recovered or
+    /// the probe ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ended: Option<DateTime<Utc>>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -70,7 +70,7 @@ pub struct Judged {
     pub at: DateTime<Utc>,
     pub candidates: usize,
     pub expired: usize,
-    /// From which share of expired leases on there is an outage.
+    /// Share of expired leases that makes an outage.
     pub fraction: f64,
     pub grace_seconds: f64,
 }
@@ -92,11 +92,11 @@ pub struct OutageWrite {
 pub struct HeldDown {
     pub kind: String,
     pub name: String,
-    /// From when until when this process saw it so.
+    /// Time in which this process saw it so.
     pub from: DateTime<Utc>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub until: Option<DateTime<Utc>>,
-    /// The replicas to return to; none where the annotation cannot be read.
+    /// Replicas to return to; `None` if the annotation cannot be read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub returns_to: Option<i32>,
 }
@@ -105,8 +105,8 @@ pub struct HeldDown {
 #[serde(rename_all = "camelCase")]
 pub struct OverdueNode {
     pub name: String,
-    /// When kube-controller-manager would have marked it Unknown: a grace after its last renewal,
-    /// by our clock.
+    /// Time at which kube-controller-manager would have marked it Unknown: a grace after its last
+    /// renewal, by our clock.
     pub unknown_at: DateTime<Utc>,
 }
 
@@ -125,45 +125,64 @@ pub enum OutageEnd {
     /// restores it.
     StillHeldDown,
     ProbeEnded,
-    /// What only a later version knows.
+    /// End that only a later version knows.
     #[serde(other)]
     Other,
 }
 
-/// What a record is continued by.
-pub struct Snapshot<'a> {
+/// State of a shoot that continues its record.
+pub(super) struct Snapshot<'a> {
     pub namespace: &'a str,
-    pub shoot: &'a Shoot,
+    /// Verdict of the last probe, if it was complete.
+    pub verdict: Option<Verdict>,
+    /// Outcome of the last complete probe.
+    pub outcome: Option<&'a ProbeOutcome>,
+    pub dependents: Vec<SeenDependent<'a>>,
+    pub is_scaling: bool,
+    pub has_stood_down: bool,
     pub paused: bool,
     pub now: Moment,
-    /// What our wall clock says now.
+    /// The same on our wall clock.
     pub wall: DateTime<Utc>,
+}
+
+/// A dependent as it was last known.
+pub(super) struct SeenDependent<'a> {
+    pub resource: &'a ResourceRef,
+    pub is_held_down: bool,
+    /// Replicas to return to; `None` if the annotation cannot be read.
+    pub returns_to: Option<i32>,
+}
+
+impl<'a> From<&'a DependentRecord> for SeenDependent<'a> {
+    fn from(dependent: &'a DependentRecord) -> Self {
+        Self {
+            resource: &dependent.resource,
+            is_held_down: dependent.is_last_known_held_down(),
+            returns_to: dependent
+                .observed()
+                .and_then(|observed| observed.marks.remembered()),
+        }
+    }
 }
 
 impl Outage {
     /// Begins, continues or ends a shoot's record. Returns the one that has ended.
-    pub fn follow(open: &mut Option<Box<Self>>, by: &Snapshot<'_>) -> Option<Box<Self>> {
-        if by.shoot.has_stood_down() {
+    pub(super) fn follow(open: &mut Option<Box<Self>>, by: &Snapshot<'_>) -> Option<Box<Self>> {
+        if by.has_stood_down {
             return Self::probe_ended(open, by.wall);
         }
-        let verdict = by.shoot.verdict();
-        let is_up = verdict.is_some_and(Verdict::is_up);
-        let is_held = by
-            .shoot
-            .dependents()
-            .any(DependentRecord::is_last_known_held_down);
-        if open.is_none()
-            && (verdict == Some(Verdict::ScaleDown) || is_held && !(is_up && by.paused))
-        {
+        let is_up = by.verdict.is_some_and(Verdict::is_up);
+        let is_down = by.verdict == Some(Verdict::ScaleDown);
+        let is_held = by.dependents.iter().any(|seen| seen.is_held_down);
+        if open.is_none() && (is_down || is_held && !(is_up && by.paused)) {
             *open = Some(Box::new(Self::begin(by)));
         }
         let outage = open.as_mut()?;
         outage.update(by);
         match is_up {
             // A watch may be faster than the answer to the last write.
-            true if !is_held && by.shoot.scaling().is_none() => {
-                outage.end(OutageEnd::Restored, by.wall)
-            }
+            true if !is_held && !by.is_scaling => outage.end(OutageEnd::Restored, by.wall),
             true if is_held && by.paused => outage.end(OutageEnd::Paused, by.wall),
             _ => return None,
         }
@@ -171,12 +190,15 @@ impl Outage {
     }
 
     /// Ends the record of a shoot that is not probed any more.
-    pub fn probe_ended(open: &mut Option<Box<Self>>, wall: DateTime<Utc>) -> Option<Box<Self>> {
+    pub(super) fn probe_ended(
+        open: &mut Option<Box<Self>>,
+        wall: DateTime<Utc>,
+    ) -> Option<Box<Self>> {
         open.as_mut()?.end(OutageEnd::ProbeEnded, wall);
         open.take()
     }
 
-    pub fn wrote(
+    pub(super) fn wrote(
         &mut self,
         resource: &ResourceRef,
         change: &PlannedWrite,
@@ -196,8 +218,8 @@ impl Outage {
     }
 
     fn begin(by: &Snapshot<'_>) -> Self {
-        let fell = by.shoot.verdict() == Some(Verdict::ScaleDown);
-        let unknown = by.shoot.finding().map_or(0, |finding| finding.past_grace);
+        let fell = by.verdict == Some(Verdict::ScaleDown);
+        let unknown = by.outcome.map_or(0, |outcome| outcome.finding.past_grace);
         Self {
             namespace: by.namespace.to_owned(),
             began: to_millis(by.wall),
@@ -209,10 +231,10 @@ impl Outage {
 
     fn update(&mut self, by: &Snapshot<'_>) {
         let at = to_millis(by.wall);
-        for dependent in by.shoot.dependents() {
+        for dependent in &by.dependents {
             self.follow_dependent(dependent, at);
         }
-        let Some(verdict) = by.shoot.verdict() else {
+        let Some(verdict) = by.verdict else {
             return;
         };
         if verdict == Verdict::ScaleDown {
@@ -220,37 +242,35 @@ impl Outage {
         } else if verdict.is_up() {
             self.recovered.get_or_insert(at);
         }
-        if let Some(finding) = by.shoot.finding() {
-            self.follow_nodes(finding, by);
+        if let Some(outcome) = by.outcome {
+            self.follow_nodes(outcome, by);
         }
     }
 
-    fn follow_dependent(&mut self, dependent: &DependentRecord, at: DateTime<Utc>) {
-        let resource = &dependent.resource;
-        let held_down = dependent.is_last_known_held_down();
+    fn follow_dependent(&mut self, dependent: &SeenDependent<'_>, at: DateTime<Utc>) {
+        let resource = dependent.resource;
         let listed = self
             .held_down
             .iter_mut()
             .find(|held| held.kind == resource.kind && held.name == resource.name);
         match listed {
-            Some(held) if held_down => held.until = None,
+            Some(held) if dependent.is_held_down => held.until = None,
             Some(held) => {
                 held.until.get_or_insert(at);
             }
-            None if held_down => self.held_down.push(HeldDown {
+            None if dependent.is_held_down => self.held_down.push(HeldDown {
                 kind: resource.kind.clone(),
                 name: resource.name.clone(),
                 from: at,
                 until: None,
-                returns_to: dependent
-                    .observed()
-                    .and_then(|observed| observed.marks.remembered()),
+                returns_to: dependent.returns_to,
             }),
             None => {}
         }
     }
 
-    fn follow_nodes(&mut self, finding: &Finding, by: &Snapshot<'_>) {
+    fn follow_nodes(&mut self, outcome: &ProbeOutcome, by: &Snapshot<'_>) {
+        let finding = &outcome.finding;
         let grace = finding.grace.period();
         if finding.verdict == Verdict::ScaleDown && self.verdict.is_none() {
             self.verdict = Some(Judged {
@@ -263,7 +283,7 @@ impl Outage {
         }
         let overdue = finding.past_grace.saturating_sub(self.unknown_before);
         self.overdue_nodes = self.overdue_nodes.max(overdue);
-        for lease in &finding.leases {
+        for lease in &outcome.leases {
             let age_now = by.now - finding.judged_at + lease.age;
             let unknown_at = to_millis(by.wall - age_now + grace);
             let overdue = lease.state == LeaseState::Expired && lease.age >= grace;
@@ -278,7 +298,7 @@ impl Outage {
         }
     }
 
-    /// What a reload dropped is held down still.
+    /// Ends the record. Dependents that a reload dropped are held down still.
     fn end(&mut self, end: OutageEnd, wall: DateTime<Utc>) {
         let now = to_millis(wall);
         let all_back = self.held_down.iter().all(|held| held.until.is_some());
@@ -296,19 +316,19 @@ impl Outage {
         (self.end, self.ended) = (Some(end), Some(ended));
     }
 
-    /// Whether its nodes were back within [`BLIP`].
-    pub fn is_blip(&self) -> bool {
+    /// True if its nodes were back within [`BLIP`].
+    pub(super) fn is_blip(&self) -> bool {
         self.recovered
             .is_some_and(|recovered| recovered - self.began <= BLIP)
     }
 
-    /// How long it was; none while it goes on.
+    /// Duration; `None` while it goes on.
     pub fn seconds(&self) -> Option<f64> {
         Some(in_seconds(self.ended? - self.began))
     }
 
-    /// Who took part: `leader`, `standby`, or nobody of this process.
-    pub fn acted(&self) -> Option<&'static str> {
+    /// Part of this process: `leader` or `standby`, if it wrote anything.
+    pub(super) fn acted(&self) -> Option<&'static str> {
         self.writes
             .last()
             .map(|write| if write.as_leader { "leader" } else { "standby" })
@@ -376,3 +396,6 @@ impl HeldDown {
 fn to_millis(at: DateTime<Utc>) -> DateTime<Utc> {
     at.trunc_subsecs(3)
 }
+
+#[cfg(test)]
+mod tests;

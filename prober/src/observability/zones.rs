@@ -3,32 +3,34 @@
 
 use std::collections::BTreeMap;
 
+use prober_core::judgement::CountedLease;
+use prober_core::lease::LeaseState;
+use prober_core::verdict::{Tally, fails};
 use serde::Serialize;
 
-use super::lease::LeaseState;
-use super::verdict::{Tally, fails};
-
-/// From which share of expired leases on a zone is lost, whatever the config says of the whole
+/// Share of expired leases that makes a zone a lost one, whatever the config says of the whole
 /// shoot.
 const FRACTION: f64 = 0.6;
 /// A single node is no zone.
 const FEWEST: usize = 2;
-/// So many are shown: more would be read by nobody.
+/// Most zones that are shown: more would be read by nobody.
 const SHOWN: usize = 20;
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct LostZone {
-    /// Its name; of nodes without a zone that of their worker pool.
+    /// Name; of nodes without a zone that of their worker pool.
     pub zone: String,
     pub candidates: usize,
     pub expired: usize,
 }
 
-/// Which of the zones are lost, given zone and state of each lease that counts.
-pub fn lost<'a>(leases: impl IntoIterator<Item = (&'a str, LeaseState)>) -> Vec<LostZone> {
+/// Returns the zones that are lost by the leases that count.
+pub fn lost(leases: &[CountedLease<'_>]) -> Vec<LostZone> {
     let mut zones: BTreeMap<&str, Vec<LeaseState>> = BTreeMap::new();
-    for (zone, state) in leases {
-        zones.entry(zone).or_default().push(state);
+    for lease in leases {
+        if let Some(zone) = lease.failure_zone {
+            zones.entry(zone).or_default().push(lease.state);
+        }
     }
     let tallies = zones
         .into_iter()
