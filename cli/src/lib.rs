@@ -11,11 +11,6 @@
 //! Answers go to stdout, everything else to stderr. Exit codes: 0 answered, 1 no answer, a config
 //! that is refused or a shoot that is not restored, 2 a wrong command line.
 
-#![allow(
-    missing_docs,
-    reason = "only this binary uses the crate: a name that needs no words gets none"
-)]
-
 mod check_config;
 mod commands;
 mod config;

@@ -26,7 +26,6 @@ impl Backoff {
         }
     }
 
-    /// The next one.
     pub fn wait(&mut self) -> Duration {
         self.waits.next().unwrap_or(self.longest)
     }

@@ -14,11 +14,6 @@
 //!
 //! It knows neither agent.
 
-#![allow(
-    missing_docs,
-    reason = "only this binary uses the crate: a name that needs no words gets none"
-)]
-
 pub mod access_review;
 pub mod agent_runtime;
 pub mod backoff;

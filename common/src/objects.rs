@@ -31,7 +31,6 @@ pub use self::fields::{apart, identity, if_readable, metadata};
 /// whatever its length.
 const SHOWN_OF_ERROR: usize = 200;
 
-/// An object that cannot be read.
 #[derive(Debug)]
 pub struct UnreadableObject {
     pub(crate) key: Key,
@@ -64,7 +63,6 @@ impl ObjectName {
     }
 }
 
-/// The end of a page of a list.
 #[derive(Deserialize)]
 struct PageEnd {
     metadata: PageMetadata,

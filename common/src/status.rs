@@ -32,7 +32,6 @@ pub trait Status: Serialize {
     fn without_lead(&self) -> &'static str;
 }
 
-/// What is shown of the process.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct ProcessStatus {

@@ -55,7 +55,6 @@ const USER_TIMEOUT: Duration = Duration::from_secs(24);
 type ToProxy = MaybeHttpsStream<TokioIo<TcpStream>>;
 /// TLS through that, or plain HTTP to the seed.
 type ToServer = TokioIo<MaybeHttpsStream<ToProxy>>;
-/// What is connected.
 type Connection = TokioIo<HeadLimited<ToServer>>;
 type Connect<C> = BoxCloneSyncService<Uri, C, BoxError>;
 pub type Connector = Connect<Connection>;

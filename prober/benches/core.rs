@@ -1,7 +1,5 @@
 //! How long the pure part of a probe takes.
 
-#![allow(missing_docs, reason = "criterion's macros make undocumented items")]
-
 mod bodies;
 mod work;
 

@@ -135,7 +135,6 @@ fn endpoints<R: Fn() -> bool + Send + Sync>(
     }
 }
 
-/// Applies changes of the config file.
 async fn follow_config(
     shared: &Shared,
     mut file: ConfigFile<Config>,

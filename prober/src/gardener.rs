@@ -33,7 +33,6 @@ pub struct ClusterSpec {
     pub seed: SeedRef,
 }
 
-/// The name and UID of a Seed.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(default)]
 pub struct SeedRef {

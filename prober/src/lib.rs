@@ -16,11 +16,6 @@
 //!
 //! [`prober_core`] decides and does nothing else; the other modules read, carry out and report.
 
-#![allow(
-    missing_docs,
-    reason = "only the program and its tests use this crate: a name that says it all needs no second sentence"
-)]
-
 pub mod agent;
 pub mod clock;
 pub mod config;

@@ -68,7 +68,6 @@ pub fn only_held_down(options: Option<ResolvedOptions>) -> bool {
     options.is_none_or(|options| options.restore_only_held_down.value)
 }
 
-/// A restore of one shoot.
 pub struct ManualRestore {
     driver: Driver<RestoreReporter>,
     last_event: Instant,

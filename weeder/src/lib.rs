@@ -11,11 +11,6 @@
 //!
 //! [`weeder_core`] decides and does nothing else; the modules here decide nothing.
 
-#![allow(
-    missing_docs,
-    reason = "only this binary uses the crate: a name that needs no words gets none"
-)]
-
 pub mod agent;
 pub mod config;
 pub mod controller;

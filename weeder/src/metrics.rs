@@ -9,7 +9,6 @@ use weeder_core::window::{CloseReason, OpenReason, WindowChange};
 
 use crate::delete::DeleteResult;
 
-/// A counter for each value of a label.
 type LabelledCounters = Family<[(&'static str, &'static str); 1], Counter>;
 
 /// The weeder's metrics. Clones share the numbers.

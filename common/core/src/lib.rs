@@ -1,10 +1,6 @@
 //! Plain types that the agents' cores stand on, and everything else through `common`: no I/O, no
 //! clock, no client.
 
-#![allow(
-    missing_docs,
-    reason = "only this binary uses the crate: a name that needs no words gets none"
-)]
 #![cfg_attr(not(test), warn(unreachable_pub))]
 
 pub mod backoff;

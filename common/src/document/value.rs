@@ -131,7 +131,6 @@ impl<'d> ConfigValue<'d> {
         Some(self.clone())
     }
 
-    /// Reads each item.
     pub fn list<T>(&self, mut read: impl FnMut(&Self) -> Option<T>) -> Option<Vec<T>> {
         let items = self.convert("a list", YamlNode::try_as_list_ref)?.iter();
         all(items.enumerate().map(|(index, item)| {

@@ -1,10 +1,6 @@
 //! Decisions of the prober: synchronous functions of values, `now` included. No client, no `async`,
 //! no logging, no clock in here, and nothing that is only shown.
 
-#![allow(
-    missing_docs,
-    reason = "only this binary uses the crate: a name that needs no words gets none"
-)]
 #![cfg_attr(not(test), warn(unreachable_pub))]
 
 pub mod config;

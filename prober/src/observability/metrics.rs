@@ -55,7 +55,6 @@ pub struct OwnerMetrics {
     pub prevented: DirectionCounter,
 }
 
-/// A counter for each direction.
 #[derive(Clone, Debug, Default)]
 pub struct DirectionCounter(Family<DirectionLabel, Counter>);
 

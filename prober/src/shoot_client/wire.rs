@@ -98,7 +98,6 @@ pub trait ReadBody: Send {
 
     fn check_content_type(&self, content_type: &str) -> Result<(), DecodeError>;
 
-    /// Reads the next piece, of any length.
     fn feed(&mut self, piece: &[u8]) -> Result<(), DecodeError>;
 
     /// To be called when the body has ended.
@@ -174,14 +173,12 @@ impl ListRoom {
     }
 }
 
-/// A page of a list.
 pub struct Page<L> {
     pub items: L,
     /// The token of the next page; `None` after the last one.
     pub next: Option<String>,
 }
 
-/// Reads a page of a list.
 pub struct ListReader<'a, L: ItemList> {
     /// What must come before the protobuf.
     magic: &'static [u8],

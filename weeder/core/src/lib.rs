@@ -10,10 +10,6 @@
 //! [`namespaces`] is where all of it meets, a namespace at a time in `namespace`.
 
 #![allow(
-    missing_docs,
-    reason = "only this binary uses the crate: a name that needs no words gets none"
-)]
-#![allow(
     clippy::disallowed_types,
     reason = "an Instant is a value here: only tests read a clock"
 )]

@@ -39,7 +39,6 @@ config_object! {
     }
 }
 
-/// A label selector, as Kubernetes has it.
 struct LabelSelector {
     match_labels: Vec<Expression>,
     match_expressions: Vec<Expression>,

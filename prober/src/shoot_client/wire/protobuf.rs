@@ -132,7 +132,6 @@ impl ProtobufStream {
         }
     }
 
-    /// Reads the next piece.
     pub(super) fn feed<R: ReadFields>(
         &mut self,
         reader: &mut R,
