@@ -1,9 +1,8 @@
-//! The waits between attempts.
+//! Exponential backoff.
 
 use std::time::Duration;
 
-/// The wait after this many failures in a row: `first` after the first one, twice as long after
-/// each further one, at most `longest`.
+/// Delay after `failures` in a row: `first` after the first, doubling up to `longest`.
 pub fn doubling(first: Duration, failures: u32, longest: Duration) -> Duration {
     first
         .saturating_mul(1 << failures.saturating_sub(1).min(16))

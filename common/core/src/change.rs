@@ -1,5 +1,5 @@
-//! What a watch shows of the objects of one kind, as changes: each object pruned, a list as a whole
-//! at its end.
+//! Changes of the objects of one kind, from a watch. Objects are pruned, and a list arrives as a
+//! whole.
 
 use std::collections::HashMap;
 
@@ -10,22 +10,21 @@ pub struct Key {
     pub name: String,
 }
 
-/// All objects, by namespace and name; none for an object that cannot be read: what was known of
-/// it still holds.
+/// All objects by namespace and name. `None` stands for an object that cannot be decoded and keeps
+/// its last known state.
 pub type Listed<V> = HashMap<String, HashMap<String, Option<V>>>;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Change<V> {
     /// A list, at the start and after each time in which nothing was observed.
     Listed(Listed<V>),
-    /// An object is new or changed.
     Applied(Key, V),
-    /// An object is gone, or not of interest any more.
+    /// The object was deleted, or is no longer selected.
     Gone(Key),
-    /// A watch is open, and goes on from where the last list or watch ended: nothing was missed.
+    /// A watch is open and continues from the last list or watch, so nothing was missed.
     Watched,
-    /// The watch ended as watches do, or for a list that was wanted. It is about to go on.
+    /// The watch ended normally, or for a requested list, and is about to continue.
     Ended,
-    /// The watch broke: what happens until the next list or watch is not observed.
+    /// The watch failed: changes up to the next list or watch are not observed.
     Lost,
 }

@@ -1,27 +1,27 @@
-//! Durations as Go writes them: `1h15m30.5s`, `250ms`, `-1.5h`, `0`.
+//! Go durations: `1h15m30.5s`, `250ms`, `-1.5h`, `0`.
 //!
-//! Every duration a user gives (config file, flags, a shoot's `nodeMonitorGracePeriod`) was written
-//! for Go's `time.ParseDuration`; it must mean here what it means there (rule 21).
+//! Every user-supplied duration (config file, flags, a shoot's `nodeMonitorGracePeriod`) was
+//! written for Go's `time.ParseDuration` and must have the same meaning here.
 
 use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
-/// A signed span of time in whole nanoseconds, from -2^63 to 2^63 - 1, like Go's `time.Duration`
-/// (about 292 years either way).
+/// A signed number of nanoseconds in 64 bits, like Go's `time.Duration` (about 292 years either
+/// way).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct GoDuration(i64);
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum GoDurationError {
-    /// Nothing, or a sign alone.
+    /// Empty, or only a sign.
     #[error("it is empty")]
     Empty,
     #[error("a number is missing")]
     NoNumber,
     #[error("a number has no unit (ns, us, ms, s, m, h)")]
     NoUnit,
-    /// A unit Go does not know, shortened when long.
+    /// A unit that Go does not know, shortened if long.
     #[error("unknown unit {0:?} (ns, us, ms, s, m, h)")]
     UnknownUnit(String),
     #[error("it does not fit in 64 bits of nanoseconds")]
@@ -32,10 +32,10 @@ const SECOND: u64 = 1_000_000_000;
 const MINUTE: u64 = 60 * SECOND;
 const HOUR: u64 = 60 * MINUTE;
 
-/// The most letters of an unknown unit that are repeated in its error.
+/// Maximum length of an unknown unit in its error.
 const SHOWN: usize = 20;
 
-/// The largest magnitude: only a negative duration may reach it.
+/// Largest magnitude, which only a negative duration can reach.
 const LIMIT: u64 = 1 << 63;
 
 impl GoDuration {
@@ -47,12 +47,12 @@ impl GoDuration {
         self.0
     }
 
-    /// The same span as a `std` duration; `None` when it is negative.
+    /// Converts to a `std` duration; `None` if negative.
     pub fn to_std(self) -> Option<Duration> {
         u64::try_from(self.0).ok().map(Duration::from_nanos)
     }
 
-    /// The same span as Go would hold it; longer ones end at the largest.
+    /// Converts from a `std` duration, saturating at the maximum.
     pub fn from_std(duration: Duration) -> Self {
         Self(i64::try_from(duration.as_nanos()).unwrap_or(i64::MAX))
     }
@@ -61,7 +61,7 @@ impl GoDuration {
 impl FromStr for GoDuration {
     type Err = GoDurationError;
 
-    /// Reads what Go's `time.ParseDuration` reads, to the nanosecond.
+    /// Parses like Go's `time.ParseDuration`, exact to the nanosecond.
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let mut rest = text.strip_prefix(['+', '-']).unwrap_or(text);
         if rest == "0" {
@@ -83,7 +83,7 @@ impl FromStr for GoDuration {
     }
 }
 
-/// Takes one number with its unit off the text: its nanoseconds.
+/// Parses one number with its unit off the front of the text. Returns nanoseconds.
 fn take_part(text: &mut &str) -> Result<i128, GoDurationError> {
     let is_digit = |c: char| c.is_ascii_digit();
     let whole = take_while(text, is_digit);
@@ -109,9 +109,8 @@ fn take_while<'a>(text: &mut &'a str, belongs: impl Fn(char) -> bool) -> &'a str
     taken
 }
 
-/// The nanoseconds of `0.<fraction>` units. Go does this in float64 and cuts off what is left of a
-/// nanosecond; digits beyond what 63 bits hold are dropped. Doing the same keeps the last
-/// nanosecond the same.
+/// Nanoseconds of `0.<fraction>` units. Go computes this in float64, truncates to whole
+/// nanoseconds, and drops digits beyond 63 bits. Doing the same gives the same last nanosecond.
 fn fraction_nanos(fraction: &str, unit: u64) -> u64 {
     let mut value: u64 = 0;
     let mut scale: f64 = 1.0;
@@ -129,7 +128,7 @@ fn unit_nanos(name: &str) -> Result<u64, GoDurationError> {
     match name {
         "" => Err(GoDurationError::NoUnit),
         "ns" => Ok(1),
-        // U+00B5 is the micro sign, U+03BC the Greek letter mu: Go takes both.
+        // U+00B5 is the micro sign, U+03BC the Greek letter mu. Go accepts both.
         "us" | "\u{b5}s" | "\u{3bc}s" => Ok(1_000),
         "ms" => Ok(1_000_000),
         "s" => Ok(SECOND),
@@ -143,7 +142,7 @@ fn unit_nanos(name: &str) -> Result<u64, GoDurationError> {
 }
 
 impl fmt::Display for GoDuration {
-    /// Writes what Go's `Duration.String` writes: `1h15m30.5s`, `250ms`, `0s`.
+    /// Formats like Go's `Duration.String`: `1h15m30.5s`, `250ms`, `0s`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.0 < 0 {
             f.write_str("-")?;

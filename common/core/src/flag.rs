@@ -1,5 +1,5 @@
-//! Go's package `flag`: how a word is a flag, and how its value is spelt. Each reader of a value
-//! gives what was expected as its error.
+//! Syntax of Go's `flag` package: flags and their values. The error of each parser describes the
+//! expected value.
 
 use std::str::FromStr;
 use std::time::Duration;
@@ -8,9 +8,9 @@ use strum::VariantNames;
 
 use crate::duration::GoDuration;
 
-/// The name and, if it comes after `=`, the value of a flag with one dash or two; a name may be
-/// empty or begin with a dash, as in `--=1` and `---flag`. `None` for a word at which the flags
-/// end: `--`, or any that is no flag (rule 5).
+/// Splits a flag with one or two dashes into its name and the value after `=`, if any. The name may
+/// be empty or begin with a dash, as in `--=1` and `---flag`. Returns `None` for a word that ends
+/// the flags: `--`, or one that is not a flag.
 pub fn split(word: &str) -> Option<(&str, Option<&str>)> {
     let flag = word
         .strip_prefix('-')
@@ -22,10 +22,7 @@ pub fn split(word: &str) -> Option<(&str, Option<&str>)> {
     })
 }
 
-/// One of the words Go's `strconv.ParseBool` takes.
-///
-/// # Errors
-/// What was expected.
+/// Parses the values that Go's `strconv.ParseBool` accepts.
 pub fn boolean(text: &str) -> Result<bool, String> {
     match text {
         "1" | "t" | "T" | "true" | "TRUE" | "True" => Ok(true),
@@ -34,7 +31,7 @@ pub fn boolean(text: &str) -> Result<bool, String> {
     }
 }
 
-/// A whole number as in Go source: `10`, `-0x0a`, `0o12`, `012`, `0b1010`, `1_000`.
+/// Parses an integer in Go syntax: `10`, `-0x0a`, `0o12`, `012`, `0b1010`, `1_000`.
 pub fn integer(text: &str) -> Result<i64, String> {
     let expected = || "expected a whole number that fits in 64 bits".to_owned();
     let unsigned = text.strip_prefix(['+', '-']).unwrap_or(text);
@@ -47,8 +44,8 @@ pub fn integer(text: &str) -> Result<i64, String> {
         _ if unsigned.len() > 1 && unsigned.starts_with('0') => (8, &unsigned[1..]),
         _ => (10, unsigned),
     };
-    // Go allows one underscore between two digits, and between a prefix (the octal 0 too) and the
-    // first digit.
+    // Go allows one underscore between two digits, and between a prefix (including the octal 0) and
+    // the first digit.
     let digits = if radix == 10 {
         digits
     } else {
@@ -64,8 +61,8 @@ pub fn integer(text: &str) -> Result<i64, String> {
         .map_err(|_| expected())
 }
 
-/// A decimal number: `20`, `20.0`, `2e1`, also `inf` and `nan`, which only the range can refuse. Go
-/// takes no sign before `nan`, nor digits for more than a float64 holds.
+/// Parses a decimal number: `20`, `20.0`, `2e1`, and also `inf` and `nan`, which only a range check
+/// can refuse. Like Go, it accepts neither a sign before `nan` nor a value beyond float64.
 pub fn number(text: &str) -> Result<f64, String> {
     let is_gos = |number: &f64| {
         let text = text.to_ascii_lowercase();
@@ -75,10 +72,7 @@ pub fn number(text: &str) -> Result<f64, String> {
     number.ok_or_else(|| "expected a number".into())
 }
 
-/// A Go duration. Negative ones are refused: nothing that is set here could mean one.
-///
-/// # Errors
-/// What was expected.
+/// Parses a Go duration. Negative ones are refused, since no setting has a use for them.
 pub fn duration(text: &str) -> Result<Duration, String> {
     let duration: GoDuration = text
         .parse()
@@ -88,7 +82,7 @@ pub fn duration(text: &str) -> Result<Duration, String> {
         .ok_or_else(|| "expected a duration that is not negative".into())
 }
 
-/// One of an enum's words, in any case.
+/// Parses one of the names of an enum, ignoring case.
 pub fn word<T: FromStr + VariantNames>(text: &str) -> Result<T, String> {
     text.parse()
         .map_err(|_| format!("expected one of {}", T::VARIANTS.join(", ")))

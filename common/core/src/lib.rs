@@ -1,5 +1,5 @@
-//! Plain types that the agents' cores stand on, and everything else through `common`: no I/O, no
-//! clock, no client.
+//! Plain types shared by the cores of both agents and, through `common`, by everything else: no
+//! I/O, no clock, no client.
 
 #![cfg_attr(not(test), warn(unreachable_pub))]
 

@@ -1,11 +1,9 @@
-//! Nulls in what Go programs write.
+//! Null values in objects written by Go programs.
 
 use serde::{Deserialize, Deserializer};
 
-/// Go writes an empty list as null here and there, and takes a null for a value with nothing set.
-///
-/// # Errors
-/// When something else than a `T` or a null is there.
+/// Deserializes null as the default. Go sometimes writes an empty list as null, and reads null as
+/// an unset value.
 pub fn null_as_default<'de, D: Deserializer<'de>, T: Deserialize<'de> + Default>(
     deserializer: D,
 ) -> Result<T, D::Error> {

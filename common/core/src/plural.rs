@@ -1,6 +1,6 @@
-//! Counts in sentences.
+//! Plurals in sentences.
 
-/// What follows a word that is counted: an `s`, unless there is one.
+/// Plural suffix of a counted noun.
 pub const fn plural(count: usize) -> &'static str {
     if count == 1 { "" } else { "s" }
 }

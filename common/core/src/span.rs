@@ -1,6 +1,6 @@
-//! Spans of time as people read them.
+//! Human-readable time spans.
 
-/// A span of seconds in at most two units, as in `1h 5m`.
+/// Formats seconds in at most two units, as in `1h 5m`.
 pub fn span(seconds: i64) -> String {
     let (sign, seconds) = if seconds < 0 {
         ("-", seconds.unsigned_abs())

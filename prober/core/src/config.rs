@@ -1,5 +1,5 @@
-//! What is set for all shoots of a seed. It serializes as the config file that says the same, with
-//! every default written out.
+//! Configuration for all shoots of a seed. It serializes as the equivalent config file with every
+//! default written out.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -11,38 +11,36 @@ use strum::EnumString;
 
 use crate::template::Template;
 
-/// What stands at the top.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Config {
-    /// Never blank.
+    /// Not blank.
     #[serde(rename = "kubeConfigSecretName")]
     pub kubeconfig_secret_name: String,
-    /// At least 1 s (decisions, "Life cycle").
+    /// At least 1 s.
     #[serde(serialize_with = "as_in_go")]
     pub probe_interval: Duration,
     #[serde(serialize_with = "as_in_go")]
     pub initial_delay: Duration,
-    /// Above 0.
+    /// Positive.
     #[serde(serialize_with = "as_in_go")]
     pub probe_timeout: Duration,
-    /// 0 or more.
+    /// Not negative.
     pub backoff_jitter_factor: f64,
-    /// Above 0.
+    /// Positive.
     #[serde(rename = "kcmNodeMonitorGraceDuration", serialize_with = "as_in_go")]
     pub node_monitor_grace: Duration,
     /// In (0, 1].
     pub node_lease_failure_fraction: f64,
-    /// How long every probe must say "up" before anything is restored (D-22).
+    /// Time for which every probe must report "up" before anything is restored.
     #[serde(serialize_with = "as_in_go")]
     pub scale_up_stabilization: Duration,
-    /// Where this is false, whatever is configured and found at 0 is restored, as the Go original
-    /// does (rule 63).
+    /// If false, every dependent found at 0 replicas is scaled up, as the Go original does.
     pub restore_only_held_down: bool,
-    /// Whether a replica that does not lead protects when the leader does not act (D-50).
+    /// Lets a standby protect if the leader does not act.
     pub standby_protects: bool,
     pub owner_check: Option<OwnerCheck>,
-    /// In the file's order; at least one, no resource twice.
+    /// In file order; not empty, and without duplicates.
     #[serde(rename = "dependentResourceInfos")]
     pub dependents: Vec<Dependent>,
 }
@@ -53,12 +51,12 @@ impl Config {
     }
 }
 
-/// The place of a dependent in the config.
+/// Index of a dependent in [`Config::dependents`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct DependentId(pub usize);
 
-/// A resource in the shoot's namespace on the seed that is scaled to 0 in an outage: an entry of
-/// `dependentResourceInfos`.
+/// An entry of `dependentResourceInfos`: a resource in the shoot's namespace on the seed that is
+/// scaled to 0 in an outage.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Dependent {
@@ -69,13 +67,13 @@ pub struct Dependent {
     pub scale_down: ScaleInfo,
 }
 
-/// `ref`.
+/// The `ref` of a dependent.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ResourceRef {
     /// `group/version`, or `version` for the core group.
     pub api_version: String,
-    /// The kind, as `Deployment`.
+    /// A kind such as `Deployment`.
     pub kind: String,
     pub name: String,
 }
@@ -87,31 +85,32 @@ impl fmt::Display for ResourceRef {
     }
 }
 
-/// `scaleUp` and `scaleDown`.
+/// The `scaleUp` or `scaleDown` of a dependent.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ScaleInfo {
-    /// May be negative (rule 19).
+    /// May be negative.
     pub level: i32,
     #[serde(serialize_with = "as_in_go")]
     pub initial_delay: Duration,
-    /// Above 0.
+    /// Positive.
     #[serde(serialize_with = "as_in_go")]
     pub timeout: Duration,
 }
 
-/// `ownerCheck`: `timeout` is shorter than `interval`, and `tolerance` no shorter.
+/// The `ownerCheck` section. `timeout` is shorter than `interval`, and `tolerance` is at least as
+/// long.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct OwnerCheck {
     pub name: Template,
     pub value: Template,
-    /// Those of the system where it is empty.
+    /// The system's resolvers if empty.
     pub servers: Vec<SocketAddr>,
     /// At least 1 s.
     #[serde(serialize_with = "as_in_go")]
     pub interval: Duration,
-    /// Above 0.
+    /// Positive.
     #[serde(serialize_with = "as_in_go")]
     pub timeout: Duration,
     #[serde(serialize_with = "as_in_go")]
@@ -119,7 +118,7 @@ pub struct OwnerCheck {
     pub on_loss: OnLoss,
 }
 
-/// `onLoss`.
+/// The `onLoss` of an owner check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, EnumString, Serialize)]
 #[serde(rename_all = "camelCase")]
 #[strum(serialize_all = "camelCase")]

@@ -1,5 +1,5 @@
-//! One dependent: what this process knows of it, wherever from (the seed's view, a read, or the
-//! answer to a write of ours), and how far the scaling under way has come with it.
+//! One dependent: its state as known from the seed's view, a read, or the response to one of our
+//! writes, and its progress in the running scaling.
 
 use std::ops::{Index, IndexMut};
 use std::sync::Arc;
@@ -13,33 +13,31 @@ use super::retry::ScalingBackoff;
 use super::step::{Stage, Step};
 use crate::config::{Dependent, DependentId, ResourceRef};
 
-/// The longest that a view may lag behind the newest state that was seen: a watch without a byte is
-/// closed after four minutes, and what it showed counts for one more (D-27). An older state after
-/// that is one of a seed that was restored from a backup.
+/// Maximum lag of a view behind the newest observed state: a silent watch is closed after four
+/// minutes, and its state counts for one more. A state that is still older after that comes from a
+/// seed restored from a backup.
 const LONGEST_LAG: TimeDelta = TimeDelta::minutes(5);
 
-/// A state of the resource, and when it was first seen here.
+/// A state, and when it was first observed.
 type FirstSeen = (Arc<Observed>, Moment);
 
 #[derive(Clone, Debug, Hash)]
 pub struct DependentRecord {
     pub resource: ResourceRef,
     state: DependentState,
-    /// The newest state that was seen: a view may lag behind the answer to a write.
+    /// Newest observed state. A view may lag behind the response to a write.
     newest: Option<FirstSeen>,
-    /// The last known state of a resource of which an answer said that it does not exist any more,
-    /// and when.
+    /// Last known state before the API server returned 404, and when.
     gone: Option<FirstSeen>,
-    /// Whether the marker was seen on the resource since it was last up without.
+    /// True if the marker was observed since the resource was last up without it.
     was_held_down: bool,
-    /// When this state was first seen here, or none was known (D-52).
+    /// Time at which this state was first observed; `None` if none ever was.
     since: Option<Moment>,
-    /// Which scaling of ours brought this state about.
+    /// Scaling of ours that produced this state.
     by: Option<u64>,
-    /// Set while it cannot be scaled.
+    /// Set while scaling it fails.
     backoff: Option<ScalingBackoff>,
-    /// When this replica last wrote it without leading, if its own verdict has not turned since
-    /// (D-50).
+    /// Time of this replica's last write as a standby, until its own verdict changes.
     pub(crate) written_as_standby: Option<Moment>,
     pub(crate) step: Step,
 }
@@ -60,11 +58,11 @@ impl DependentRecord {
         }
     }
 
-    /// Applies what the view shows. Returns whether a marker is seen that was not there before.
+    /// Applies the state in the view. Returns true if a marker newly appears.
     pub(crate) fn observe(&mut self, seen: DependentState, now: Moment) -> bool {
         let before = self.backoff.is_some().then(|| self.state.clone());
         let marked = self.apply(seen, now);
-        // What has changed may be possible now.
+        // The change may have removed the cause of the failure.
         if let Some(backoff) = &mut self.backoff
             && before.is_some_and(|before| !before.is_same(&self.state))
         {
@@ -96,8 +94,8 @@ impl DependentRecord {
         self.adopt(observed, None, now)
     }
 
-    /// Applies what a read shows, which no view is newer than. Returns whether a marker is seen
-    /// that was not there before.
+    /// Applies the result of a read, which no view is newer than. Returns true if a marker newly
+    /// appears.
     pub(crate) fn read(&mut self, read: DependentState, now: Moment) -> bool {
         if let DependentState::Present(observed) = &read {
             self.newest
@@ -106,7 +104,7 @@ impl DependentRecord {
         self.observe(read, now)
     }
 
-    /// Takes in how it is after a write that the scaling `by` made.
+    /// Records the state after a write of scaling `by`.
     pub(crate) fn wrote(&mut self, after: Arc<Observed>, by: u64, now: Moment) {
         self.adopt(after, Some(by), now);
     }
@@ -122,27 +120,26 @@ impl DependentRecord {
         is_due
     }
 
-    /// Forgets that it could not be scaled.
     pub(crate) fn forget_failures(&mut self) {
         self.backoff = None;
     }
 
-    /// Notes that it is where it should be; see [`Stage::Done`].
+    /// Records that the target state is reached; see [`Stage::Done`].
     pub(crate) fn done(&mut self, written: Option<Moment>) {
         (self.step.stage, self.backoff) = (Stage::Done(written), None);
     }
 
-    /// When it is tried again; `None` while nothing keeps it from being scaled.
+    /// End of the backoff, or `None` if there is none.
     pub(crate) fn tried_again_at(&self) -> Option<Moment> {
         Some(self.backoff.as_ref()?.again_at)
     }
 
-    /// True if scaling it has failed, and not succeeded since.
+    /// True if scaling has failed and not succeeded since.
     pub(crate) fn fails(&self) -> bool {
         self.backoff.is_some() || self.step.retry.has_failed()
     }
 
-    /// Takes in that what was last known of it does not exist any more.
+    /// Records that the last known state, `known`, no longer exists.
     pub(crate) fn is_gone(&mut self, known: Option<Arc<Observed>>, now: Moment) {
         self.gone = known.map(|known| (known, now));
         self.state = DependentState::Absent;
@@ -168,8 +165,8 @@ impl DependentRecord {
         marked
     }
 
-    /// Whether a probe that was sent at `judged_at` is newer than this state, or the state is of
-    /// this very scaling's making.
+    /// True if a probe sent at `judged_at` is newer than this state, as a write requires, or
+    /// `scaling` produced the state.
     pub(crate) fn is_older_than_probe(&self, judged_at: Moment, scaling: Option<u64>) -> bool {
         self.since.is_none_or(|since| since < judged_at) || self.by.is_some() && self.by == scaling
     }
@@ -178,7 +175,7 @@ impl DependentRecord {
         &self.state
     }
 
-    /// How it is, if that is known and it exists.
+    /// State of the resource, if it is known and exists.
     pub fn observed(&self) -> Option<&Arc<Observed>> {
         match &self.state {
             DependentState::Present(observed) => Some(observed),
@@ -203,8 +200,8 @@ impl DependentRecord {
         self.was_held_down
     }
 
-    /// Whether it is brought back only once nodes are seen to renew (D-59): it is held down, and
-    /// there, and the prober's to bring back.
+    /// True if a restore must wait for nodes that renew: it is held down, exists, and is managed by
+    /// the prober.
     pub(crate) fn wants_proof(&self) -> bool {
         self.was_held_down
             && match &self.state {
@@ -222,19 +219,19 @@ impl DependentRecord {
         self.is(|observed| observed.replicas > 0 && observed.ready > 0)
     }
 
-    /// Whether a restore has brought it up: it is ready, and the prober's to scale.
+    /// True if a restore has finished: it is ready, and managed by the prober.
     pub(crate) fn is_restored(&self) -> bool {
         self.is_ready() && self.is(|observed| !observed.marks.ignored)
     }
 
-    /// Whether a later level of a scale-down has something to wait for: pods that run although none
-    /// should, or will not for long.
+    /// True if a later level of a scale-down must wait for it: pods are running that will be
+    /// stopped.
     pub(crate) fn is_going_down(&self) -> bool {
         self.is(|observed| !observed.marks.ignored && (observed.replicas > 0 || observed.ready > 0))
     }
 }
 
-/// The dependents of one shoot, in the config's order.
+/// Dependents of one shoot, in config order.
 pub(crate) type Dependents = Vec<DependentRecord>;
 
 impl Index<DependentId> for Dependents {

@@ -1,14 +1,14 @@
-//! What is known of a Shoot.
+//! The fields of a Gardener Shoot that matter here.
 
 use chrono::{DateTime, TimeDelta, Utc};
 use serde::Deserialize;
 
-/// What is read of a `core.gardener.cloud/v1beta1` Shoot.
+/// The relevant part of a `core.gardener.cloud/v1beta1` Shoot.
 #[derive(Clone, Debug)]
 pub struct GardenerShoot {
     pub deletion_timestamp: Option<DateTime<Utc>>,
     pub hibernation_enabled: bool,
-    /// Above 0.
+    /// Positive.
     pub node_monitor_grace: Option<TimeDelta>,
     pub workers: Vec<Worker>,
     pub spec_seed_name: Option<String>,
@@ -25,9 +25,8 @@ impl GardenerShoot {
             .is_some_and(|operation| operation.state == OperationState::Succeeded)
     }
 
-    /// The name of the seed whose gardenlet, and whose watchdog, looks after it (Gardener's
-    /// GetResponsibleSeedName): while its control plane moves that is the one that it moves from.
-    /// None where none is named.
+    /// Returns the name of the seed whose gardenlet is responsible for the shoot, like Gardener's
+    /// `GetResponsibleSeedName`: during a control plane migration, the source seed.
     pub fn responsible_seed(&self) -> Option<&str> {
         let names = [&self.status_seed_name, &self.spec_seed_name];
         names
@@ -40,11 +39,11 @@ impl GardenerShoot {
 
 #[derive(Clone, Debug)]
 pub struct Worker {
-    /// The pool's name, which its nodes carry as a label.
+    /// Pool name, which the nodes of the pool carry as a label.
     pub name: String,
     /// `machineControllerManager.nodeConditions`.
     pub node_conditions: Vec<String>,
-    /// Whether the shoot's own control plane runs in it (GEP-28).
+    /// True if the pool runs the shoot's own control plane (GEP-28).
     pub hosts_control_plane: bool,
 }
 
@@ -55,13 +54,13 @@ pub struct LastOperation {
     pub last_update_time: Option<DateTime<Utc>>,
 }
 
-/// `lastOperation.type`. Words that are new to us start nothing and stop nothing.
+/// `lastOperation.type`. Unknown types neither start nor stop a probe.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 pub enum OperationType {
     Create,
     Reconcile,
     Migrate,
-    /// The control plane moves and stays at work meanwhile (GEP-39).
+    /// The control plane is migrated without downtime (GEP-39).
     LiveMigrate,
     Restore,
     #[default]
@@ -69,7 +68,7 @@ pub enum OperationType {
     Other,
 }
 
-/// `lastOperation.state`: success, and the other ends.
+/// `lastOperation.state`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 pub enum OperationState {
     Succeeded,

@@ -1,19 +1,19 @@
-//! The lease clock (D-21): when was a lease really renewed, whatever the clocks of its node and of
-//! this machine say?
+//! The lease clock: the time at which a lease was really renewed, whatever the clocks of its node
+//! and of this host show.
 //!
-//! A stamp alone can be believed only if the node's clock agrees with ours. Watching the stamp
-//! *change* tells more: the renewal happened between the probe that still showed the old value and
-//! the one that showed the new. The smallest distance seen between a stamp and the moment we first
-//! saw it, the `offset`, says how far the clocks are apart. It grows slowly, so that clocks that
-//! drift or were put back unseen are forgiven in minutes; silence is no drift, so that it grows no
-//! further in a long one.
+//! A renew time alone can be trusted only if the node's clock agrees with ours. Observing it
+//! *change* tells more: the renewal happened between the last probe that returned the old value and
+//! the first that returned the new one. The smallest distance observed between a renew time and its
+//! first sight, the `offset`, is the difference between the clocks. It grows slowly, so that clocks
+//! that drift or were set back unnoticed are compensated within minutes. Silence is not drift, so
+//! growth stops during a long one.
 //!
-//! A stamp is *doubted* for a beat and a tolerance when it was never seen to change, when it came
-//! from further back than a beat explains, or when it shows that the node's clock has stepped:
-//! either its node died soon after that renewal, or its clock was just put back, and only a live
-//! node renews again in that time. The first change that is seen may be both: a clock that is
-//! behind, or one that agrees, of a node that was silent again before anybody saw it. Until the
-//! next one it counts as the older of the two.
+//! A *beat* is a renewal interval. A renew time is *doubted* for a beat and a tolerance if it was
+//! never observed to change, if it is older than a beat explains, or if it shows that the node's
+//! clock has stepped: either the node died soon after that renewal, or its clock was just set back,
+//! and only a live node renews again within that time. The first observed change is ambiguous: the
+//! clock may be behind, or it agrees and the node fell silent again before the change was observed.
+//! Until the next change it counts as the older of the two.
 
 mod list;
 
@@ -24,37 +24,37 @@ pub use self::list::{LeaseList, LeaseRecord, LeaseUid};
 use super::moment::{Moment, RequestTimes};
 use super::sorted::position;
 
-/// How long a kubelet waits between renewals when the lease does not say (a quarter of the default
-/// lease duration of 40 s).
+/// Renewal interval of a kubelet if the lease has no duration: a quarter of the default 40 s.
 const DEFAULT_BEAT: TimeDelta = TimeDelta::seconds(10);
-/// How far an observed offset may be off for reasons other than a differing clock (D-21).
+/// Error of an observed offset for reasons other than differing clocks.
 const TOLERANCE: TimeDelta = TimeDelta::seconds(1);
-/// `offset` grows by this part of the time between two changes (D-21): three times what
-/// crystals and ntpd do to clocks, so that a clock that was put back by 10 s is forgiven in 50
-/// minutes, and a verdict comes 1.6 s late at most for it.
+/// `offset` grows by this fraction of the time between two changes: three times the drift of
+/// crystals and ntpd. A clock that was set back by 10 s is compensated in 50 minutes, and a verdict
+/// is late by at most 1.6 s because of it.
 const FORGIVEN_IN: i32 = 300;
-/// The longest time between two changes that counts for it: after an outage of an hour a blip
-/// would look up to 12 s younger than it is (D-69).
+/// Longest time between two changes that counts for that growth. Without a limit, a blip after an
+/// outage of an hour would look up to 12 s younger than it is.
 const FORGIVEN_SILENCE: TimeDelta = TimeDelta::minutes(10);
 
-/// A share of the grace, and the most that it may come to.
+/// Fraction of the grace period with an upper limit.
 #[derive(Clone, Copy, Debug)]
 pub struct GraceShare {
     pub basis_points: i32,
     pub at_most: TimeDelta,
 }
 
-/// The shoot's `nodeMonitorGracePeriod` and what follows from it.
+/// The shoot's `nodeMonitorGracePeriod` and values derived from it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Grace {
     period: TimeDelta,
-    /// The interval of renewals of which two take longer than the period: then leases are judged by
-    /// it, since else healthy ones would expire again and again (D-79).
+    /// Renewal interval if two of them exceed the period. Leases are then judged by it, since
+    /// healthy ones would expire repeatedly otherwise.
     slow_beat: Option<TimeDelta>,
 }
 
 impl Grace {
-    /// After `period` without a renewal kube-controller-manager marks the node Unknown.
+    /// `period` is the time without a renewal after which kube-controller-manager marks a node
+    /// Unknown.
     pub const fn new(period: TimeDelta) -> Self {
         Self {
             period,
@@ -62,7 +62,7 @@ impl Grace {
         }
     }
 
-    /// The same for leases that are renewed at this interval.
+    /// The same period for leases with this renewal interval.
     fn for_beat(self, beat: TimeDelta) -> Self {
         Self {
             slow_beat: (beat * 2 > self.period).then_some(beat),
@@ -70,7 +70,7 @@ impl Grace {
         }
     }
 
-    /// The same for kubelets with default settings.
+    /// The same period for kubelets with default settings.
     pub fn for_kubelets(self) -> Self {
         self.for_beat(DEFAULT_BEAT)
     }
@@ -79,15 +79,14 @@ impl Grace {
         self.period
     }
 
-    /// True if leases are judged by their renewals, so that protection comes later than three
-    /// quarters of the period.
+    /// True if leases are judged by their renewal interval, so that protection comes later than
+    /// three quarters of the period.
     pub const fn is_too_short(self) -> bool {
         self.slow_beat.is_some()
     }
 
-    /// When a lease counts as expired: 0.75 of the period (rule 47), to be earlier than
-    /// kube-controller-manager, and no earlier than one and a half intervals of its renewals
-    /// (D-79).
+    /// Age at which a lease counts as expired: 0.75 of the period, to act before
+    /// kube-controller-manager does, but at least one and a half renewal intervals.
     pub fn threshold(self) -> TimeDelta {
         self.slow_beat
             .map_or(self.period / 4 * 3, |beat| beat * 3 / 2)
@@ -102,38 +101,38 @@ impl Grace {
             .unwrap_or_else(|| DEFAULT_BEAT.min(self.longest_beat()))
     }
 
-    /// The longest time for which a stamp can be doubted, and silence be the API server's own: the
-    /// longest beat and the tolerance.
+    /// Longest time for which a renew time can be doubted, or the API server itself can explain
+    /// silence: the longest beat and the tolerance.
     pub fn longest_doubt(self) -> TimeDelta {
         self.longest_beat() + TOLERANCE
     }
 
-    /// How far apart two complete probes may be so that kubelets renewed between them if they
-    /// could (D-54): half of the period, or a slow beat.
+    /// Maximum time between two complete probes in which kubelets that can renew certainly did:
+    /// half of the period, or a slow beat.
     pub(crate) fn longest_break(self) -> TimeDelta {
         self.threshold() / 3 * 2
     }
 
-    /// How far apart probes may be so that doubt never delays a verdict: a renewal that is seen
-    /// within this time has been watched for a beat and the tolerance before it expires.
+    /// Maximum time between probes for which doubt never delays a verdict: a renewal observed
+    /// within it has been watched for a beat and the tolerance before it expires.
     pub(crate) fn longest_gap(self) -> TimeDelta {
         self.threshold() - self.longest_doubt()
     }
 
-    /// How long kubelets may take to renew once they can, by the interval of their renewals and the
+    /// Longest time that kubelets need to renew once they can: the renewal interval and the
     /// tolerance.
     fn beat_and_tolerance(self, lease_duration_seconds: Option<i32>) -> TimeDelta {
         self.beat(lease_duration_seconds) + TOLERANCE
     }
 
-    /// How far apart the complete probes around one without an answer may lie so that the silence
-    /// of all leases cannot be the API server's own (D-54): what is left of the threshold after the
-    /// time in which kubelets renew, 0.7 of a beat beyond a whole one.
+    /// Maximum time between the complete probes around a failed one for which the API server itself
+    /// cannot explain the silence of all leases: the threshold less the time in which kubelets
+    /// renew, 0.7 of a beat beyond a whole one.
     pub(crate) fn longest_silence(self) -> TimeDelta {
         self.threshold() - self.usual_beat() * 17 / 10 - TOLERANCE
     }
 
-    /// While anything is held down, probes are at most so far apart (D-53).
+    /// Maximum time between probes while anything is held down.
     pub fn recovery_gap(self) -> TimeDelta {
         self.usual_beat() / 2
     }
@@ -142,16 +141,16 @@ impl Grace {
         share.at_most.min(self.period / 10_000 * share.basis_points)
     }
 
-    /// The interval of a kubelet's renewals, as far as the clock of a lease goes by it: at most a
-    /// quarter of the grace, unless that is too short.
+    /// Renewal interval for the lease clock: at most a quarter of the period, unless that is too
+    /// short.
     fn beat(self, lease_duration_seconds: Option<i32>) -> TimeDelta {
         let beat = beat(lease_duration_seconds);
         beat.min(self.for_beat(beat).longest_beat())
     }
 }
 
-/// The interval at which a kubelet renews: a quarter of the lease's own duration, whatever else is
-/// seen. A shorter interval that is seen only means that the kubelet was restarted.
+/// Renewal interval of a kubelet: a quarter of the lease's own duration. A shorter observed
+/// interval only means that the kubelet was restarted.
 fn beat(lease_duration_seconds: Option<i32>) -> TimeDelta {
     match lease_duration_seconds {
         Some(seconds) if seconds > 0 => TimeDelta::milliseconds(i64::from(seconds) * 250),
@@ -165,21 +164,20 @@ pub enum LeaseState {
     Valid,
     /// Not renewed for at least the threshold.
     Expired,
-    /// Its stamp says expired, but we have not yet watched it for long enough to know that the
-    /// stamp can be believed; or valid, but no renewal was seen since something was held down.
+    /// Its renew time has expired but has not been watched for long enough to be trusted; or it is
+    /// valid, but no renewal was observed since something was held down.
     Undecided,
 }
 
-/// What leases are judged by.
 #[derive(Clone, Copy, Debug)]
 pub struct Criteria {
-    /// The moment that is judged.
+    /// Moment of the judgement.
     pub now: Moment,
-    /// The first probe after any time in which the API server may have been away: silence counts
-    /// from a beat and the tolerance after it on (D-54).
+    /// First probe after a time in which the API server may have been unavailable. Silence counts
+    /// from a beat and the tolerance after it.
     pub answering: Moment,
-    /// While anything is held down: which probe a later one must have seen a renewal after, for the
-    /// lease to be valid (D-59).
+    /// Probe after which a renewal must be observed for the lease to be valid; set while anything
+    /// is held down.
     pub renewed_after: Option<Moment>,
     pub grace: Grace,
 }
@@ -187,28 +185,28 @@ pub struct Criteria {
 #[derive(Clone, Debug, PartialEq)]
 pub struct LeaseClock {
     stamp: DateTime<Utc>,
-    /// `stamp` on our clock, converted once, when the value was first seen; after a step of the
-    /// node's clock, the probe before that.
+    /// `stamp` on our clock, converted once at its first sight; after a step of the node's clock,
+    /// the previous probe.
     placed: Moment,
-    /// When we first saw `stamp`.
+    /// Time at which `stamp` was first observed.
     seen: Moment,
-    /// The smallest `seen - placed` over the values seen.
+    /// Smallest `seen - placed` of all values.
     offset: TimeDelta,
     duration_seconds: Option<i32>,
     sighting: Sighting,
 }
 
-/// How a stamp was first seen, and with that how far it can be believed.
+/// Manner in which a renew time was first observed, which determines how far it can be trusted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Sighting {
-    /// With its lease: it was never seen to change.
+    /// Together with its lease: never observed to change.
     First,
-    /// As the first change of a time in which the node renewed, and so late that either the clocks
-    /// differ or it was silent again before.
+    /// First change while the node renewed, but so late that either the clocks differ or the node
+    /// fell silent again.
     Ambiguous,
-    /// From further back than a beat explains.
+    /// Older than a beat explains.
     Late,
-    /// With a clock that has stepped.
+    /// The node's clock has stepped.
     Stepped,
     /// Within a beat.
     Prompt,
@@ -227,8 +225,8 @@ impl LeaseClock {
         }
     }
 
-    /// Takes in what a further probe shows; `before` is when the probe was sent that showed the
-    /// lease last.
+    /// Applies the result of another probe; `before` is when the previous probe with this lease was
+    /// sent.
     pub fn observe(
         &mut self,
         times: &RequestTimes,
@@ -262,13 +260,13 @@ impl LeaseClock {
             Sighting::Prompt
         };
         self.offset = if stepped { distance } else { smallest };
-        // As late as it can have been in the worst case: this may be the last renewal before an
+        // Latest possible time in the worst case, since this may be the last renewal before an
         // outage.
         self.placed = if stepped { before } else { placed };
         (self.stamp, self.seen) = (stamp, times.received);
     }
 
-    /// Whether the lease was never seen to change twice while its node renewed.
+    /// True if the lease was never observed to change twice while its node renewed.
     fn is_unproven(&self, now: Moment, grace: Grace) -> bool {
         match self.sighting {
             Sighting::First => true,
@@ -277,7 +275,7 @@ impl LeaseClock {
         }
     }
 
-    /// When the lease was renewed last, on our clock.
+    /// Time of the last renewal, on our clock.
     pub fn renewed(&self, grace: Grace) -> Moment {
         if self.clocks_differ(grace) && self.sighting != Sighting::Stepped {
             self.placed + self.offset
@@ -286,13 +284,13 @@ impl LeaseClock {
         }
     }
 
-    /// Whether this stamp was first seen by a later probe than the one answered at `received`.
+    /// True if the renew time was first observed by a probe after the one received at `received`.
     pub(crate) fn changed_since(&self, received: Moment) -> bool {
         self.seen > received
     }
 
-    /// How far the node's clock is behind ours (negative: ahead), beyond what the beat and the
-    /// tolerance explain; zero while they agree.
+    /// Lag of the node's clock behind ours (negative: ahead) beyond the beat and the tolerance;
+    /// zero if the clocks agree.
     pub fn skew(&self, grace: Grace) -> TimeDelta {
         if self.clocks_differ(grace) {
             self.offset
@@ -318,12 +316,12 @@ impl LeaseClock {
         }
     }
 
-    /// The earliest moment at which this lease counts as expired unless it is renewed.
+    /// Earliest moment at which this lease expires unless it is renewed.
     pub(crate) fn expires(&self, by: Criteria) -> Moment {
         (self.renewed(by.grace) + self.threshold(by.grace)).max(self.certain_from(by))
     }
 
-    /// Whether it is certain that the lease has not been renewed for `span`.
+    /// True if the lease has certainly not been renewed for `span`.
     pub(crate) fn is_silent_for(&self, span: TimeDelta, by: Criteria) -> bool {
         self.renewed(by.grace) + span <= by.now && self.certain_from(by) <= by.now
     }
@@ -336,7 +334,7 @@ impl LeaseClock {
         grace.for_beat(self.beat()).threshold()
     }
 
-    /// From when on an unchanged stamp is believed.
+    /// Moment from which an unchanged renew time is trusted.
     fn certain_from(&self, by: Criteria) -> Moment {
         let watched = if self.sighting == Sighting::Prompt {
             by.answering
@@ -350,20 +348,21 @@ impl LeaseClock {
         -TOLERANCE <= offset && offset <= grace.beat_and_tolerance(self.duration_seconds)
     }
 
-    /// Known only from changes: one stamp alone may simply be old, and so may the first change.
+    /// True if the clocks are known to differ. Only changes prove it: a single value, or the first
+    /// change, may simply be old.
     fn clocks_differ(&self, grace: Grace) -> bool {
         !matches!(self.sighting, Sighting::First | Sighting::Ambiguous)
             && !self.clocks_agree(self.offset, grace)
     }
 }
 
-/// The lease clocks of one shoot, sorted by node name as API servers list them.
+/// Lease clocks of one shoot, sorted by node name.
 #[derive(Debug, Default, Clone)]
 pub struct LeaseClocks {
     entries: Vec<Entry>,
-    /// How many leases of the last list have none.
+    /// Number of leases in the last list without a renew time.
     pub without_renew_time: usize,
-    /// Which probe was the last; wraps around.
+    /// Number of the last probe; wraps around.
     round: u32,
     last_sent: Option<Moment>,
 }
@@ -377,8 +376,7 @@ struct Entry {
 }
 
 impl LeaseClocks {
-    /// Takes in a complete list of leases. Leases that are gone, or have no renewTime (D-19), are
-    /// forgotten.
+    /// Applies a complete list. Leases that are gone or have no `renewTime` are removed.
     pub fn observe<'a>(
         &mut self,
         times: &RequestTimes,
@@ -413,8 +411,8 @@ impl LeaseClocks {
             };
             let entry = &mut self.entries[at];
             if entry.round == self.round || entry.uid != uid {
-                // No honest list names a lease twice, and one that was made again is another: what
-                // was known of it is worth nothing.
+                // Valid lists have no duplicates, and the history of a recreated lease is
+                // worthless.
                 (entry.uid, entry.clock) = (uid, first_sight());
             } else {
                 entry
@@ -431,13 +429,12 @@ impl LeaseClocks {
         }
     }
 
-    /// Where the lease of this node is; most likely at `expected`.
+    /// Index of the node's lease; tries `expected` first.
     pub(super) fn position(&self, node: &str, expected: usize) -> Option<usize> {
         position(&self.entries, |entry| &entry.name, node, expected)
     }
 
-    /// Adds leases that are not there yet. One that was named twice is as it was named last: of
-    /// equal names the first one stays.
+    /// Adds new leases. Of duplicates, the last one counts: the first of equal names is kept.
     fn add(&mut self, new: Vec<Entry>) {
         if new.is_empty() {
             return;
@@ -461,7 +458,7 @@ impl LeaseClocks {
         self.entries.len()
     }
 
-    /// The grace by which these leases are judged as a whole: by the shortest of their beats.
+    /// Grace period for judging these leases as a whole, by their shortest beat.
     pub(crate) fn grace(&self, grace: Grace) -> Grace {
         let beats = self.entries.iter().map(|entry| entry.clock.beat());
         beats

@@ -25,13 +25,12 @@ pub mod verdict;
 
 use chrono::TimeDelta;
 
-/// A duration of the config as a span of the core's time; one beyond reason is the longest there
-/// is.
+/// Converts a duration, capped at the longest `TimeDelta`.
 pub fn span(duration: std::time::Duration) -> TimeDelta {
     TimeDelta::from_std(duration).unwrap_or(TimeDelta::MAX)
 }
 
-/// A share or a multiple of a span, to the microsecond.
+/// Multiplies a span, with microsecond precision.
 pub(crate) fn scaled(span: TimeDelta, share: f64) -> TimeDelta {
     TimeDelta::microseconds((span.num_microseconds().unwrap_or(i64::MAX) as f64 * share) as i64)
 }

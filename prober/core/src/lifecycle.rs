@@ -1,4 +1,4 @@
-//! May a shoot be probed (rules 33 to 36)?
+//! Decides whether a shoot may be probed.
 
 use chrono::{DateTime, TimeDelta, Utc};
 use strum::{IntoStaticStr, VariantNames};
@@ -12,22 +12,22 @@ use crate::gardener::{GardenerShoot, OperationType, Worker};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Lifecycle {
     Probe,
-    /// A running probe ends and none starts.
+    /// A running probe ends, and no new one starts.
     Stop(StopReason),
-    /// No probe starts; a running one goes on as it was.
+    /// No new probe starts; a running one continues unchanged.
     Wait(WaitReason),
 }
 
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ShootSettings {
-    /// `spec.kubernetes.kubeControllerManager.nodeMonitorGracePeriod`, which replaces the
+    /// `spec.kubernetes.kubeControllerManager.nodeMonitorGracePeriod`, which overrides the
     /// configured one.
     pub node_monitor_grace: Option<TimeDelta>,
     pub pool_conditions: PoolConditions,
 }
 
 impl ShootSettings {
-    /// The shoot's own grace, or else the configured one.
+    /// The shoot's own grace period, or the configured one.
     pub fn grace(&self, config: &Config) -> Grace {
         Grace::new(
             self.node_monitor_grace
@@ -40,12 +40,11 @@ impl ShootSettings {
 #[strum(serialize_all = "snake_case", const_into_str)]
 pub enum StopReason {
     Deleting,
-    /// Its control plane runs on its own nodes (GEP-28); on a seed that it has become gardenlet
-    /// makes no access to it.
+    /// Its control plane runs on its own nodes (GEP-28). gardenlet creates no kubeconfig for a
+    /// shoot that is itself a seed.
     SelfHosted,
     Hibernated,
-    /// The control plane moves to another seed, or has yet to come from it: the watchdog there
-    /// looks after the shoot.
+    /// The control plane is being migrated to or from another seed, whose watchdog is responsible.
     Migrating,
     Workerless,
 }
@@ -53,10 +52,10 @@ pub enum StopReason {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, IntoStaticStr, VariantNames)]
 #[strum(serialize_all = "snake_case", const_into_str)]
 pub enum WaitReason {
-    /// Hibernation is off, but the control plane is not back yet.
+    /// Hibernation is disabled, but the control plane is not up yet.
     WakingUp,
-    /// No finished Create or Restore and no Reconcile: the control plane is being made, or its
-    /// state is unknown to us.
+    /// Neither a finished Create or Restore nor a Reconcile: the control plane is being created, or
+    /// its state is unknown.
     NotYetReconciled,
 }
 
@@ -70,8 +69,8 @@ impl Lifecycle {
     }
 }
 
-/// `seed` is the name of the seed that the shoot's Cluster is on; where none is known the shoot is
-/// taken for ours.
+/// Decides from the Shoot. `seed` is the name of the seed that holds the Cluster; if it is `None`,
+/// the shoot counts as ours.
 pub fn lifecycle(shoot: &GardenerShoot, seed: Option<&str>) -> Lifecycle {
     let elsewhere = seed
         .zip(shoot.responsible_seed())
@@ -104,10 +103,10 @@ pub fn lifecycle(shoot: &GardenerShoot, seed: Option<&str>) -> Lifecycle {
     }
 }
 
-/// Whether a shoot that may be probed is in operation rather than just made (D-51): it is being
-/// reconciled, which finished control planes are, or its last operation has succeeded longer ago
-/// than `delay`, since that may have made it or woken it up. `now` is by our clock; what is absent
-/// or in the future tells nothing.
+/// True if a shoot that may be probed is in operation rather than newly created: it is being
+/// reconciled, as only finished control planes are, or its last operation succeeded longer than
+/// `delay` ago, since that operation may have created it or woken it up. `now` is our wall clock; a
+/// timestamp that is missing or in the future proves nothing.
 pub fn is_in_operation(shoot: &GardenerShoot, delay: TimeDelta, now: DateTime<Utc>) -> bool {
     let Some(operation) = &shoot.last_operation else {
         return false;
@@ -120,10 +119,9 @@ pub fn is_in_operation(shoot: &GardenerShoot, delay: TimeDelta, now: DateTime<Ut
     !shoot.last_operation_succeeded() || long_over()
 }
 
-/// The settings of a shoot, also of one that waits: a running probe applies them.
+/// Extracts the settings of a shoot. A running probe applies them even while the shoot waits.
 pub fn settings(shoot: &GardenerShoot) -> ShootSettings {
-    // An empty list means the default one (rule 35), which is what a pool that is not in the map
-    // gets.
+    // An empty list means Gardener's default, which a pool without an entry gets.
     let own = shoot
         .workers
         .iter()

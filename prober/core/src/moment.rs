@@ -1,13 +1,11 @@
-//! Points on our own monotonic clock, and the times of requests, which connect it with the wall
-//! clock.
+//! Points on the process's monotonic clock, and request times, which relate it to the wall clock.
 
 use std::ops::{Add, Sub};
 
 use chrono::{DateTime, TimeDelta, Utc};
 
-/// A point on this process's monotonic clock: the time since the process began, in nanoseconds,
-/// negative for what happened before. Never affected by a step of the wall clock. What is further
-/// away than 292 years is taken to be as far.
+/// A point on the process's monotonic clock, in nanoseconds since the process started; negative for
+/// earlier ones. Steps of the wall clock do not affect it. Saturates at 292 years.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Moment(i64);
 
@@ -52,23 +50,21 @@ impl Sub for Moment {
     }
 }
 
-/// When one answer of the API server was asked for and got.
+/// Times of a request to an API server.
 ///
-/// A most-recent answer shows a state no older than `sent`; what it shows had happened by
-/// `received`. Judging by `sent` means that a slow answer cannot make a lease seem older than it
+/// A most-recent response shows a state no older than `sent`, and everything in it happened before
+/// `received`. Judging by `sent` prevents a slow response from making a lease look older than it
 /// is.
 #[derive(Clone, Copy, Debug)]
 pub struct RequestTimes {
     pub sent: Moment,
     pub received: Moment,
-    /// What the wall clock said at `received`; used only to place the stamps of other machines'
-    /// clocks on ours.
+    /// Wall clock at `received`. Used only to map timestamps of other hosts to our clock.
     pub wall: DateTime<Utc>,
 }
 
 impl RequestTimes {
-    /// Where on our monotonic clock a wall-clock stamp lies, by what the wall clock says at
-    /// `received`.
+    /// Maps a wall-clock timestamp to our monotonic clock, using the wall clock at `received`.
     pub fn place(&self, stamp: DateTime<Utc>) -> Moment {
         self.received - (self.wall - stamp)
     }

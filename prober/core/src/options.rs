@@ -1,10 +1,10 @@
-//! What can be set without a config file: annotations on namespaces overrule the config.
+//! Settings that annotations on namespaces can override.
 //!
 //! ```text
-//! config --> annotations on `garden`, for the whole seed --> annotations on the shoot's namespace --> what holds for the shoot
+//! config --> annotations on `garden`, for the whole seed --> annotations on the shoot's namespace --> options of the shoot
 //! ```
 //!
-//! A value that cannot be read is refused, and the next outer one holds.
+//! A value that cannot be parsed is refused, and the inherited one applies.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -15,10 +15,10 @@ use strum::{IntoStaticStr, VariantNames};
 
 use crate::config::Config;
 
-/// Gardener's own namespace: what is set there holds for the whole seed.
+/// Gardener's own namespace. Annotations there apply to the whole seed.
 pub const GARDEN: &str = "garden";
 
-/// Operators want the shoot probed, and nothing written in either direction.
+/// Keeps probing the shoot but writes nothing in either direction.
 pub const PAUSE: &str = "dependency-watchdog.gardener.cloud/pause";
 pub const RESTORE_ONLY_HELD_DOWN: &str =
     "dependency-watchdog.gardener.cloud/restore-only-held-down";
@@ -26,10 +26,10 @@ pub const SCALE_UP_STABILIZATION: &str =
     "dependency-watchdog.gardener.cloud/scale-up-stabilization";
 pub const STANDBY_PROTECTS: &str = "dependency-watchdog.gardener.cloud/standby-protects";
 
-/// As much of a value as is repeated when it is refused.
+/// Number of characters of a refused value in its error.
 const SHOWN: usize = 50;
 
-/// What the annotations of one namespace set.
+/// Settings from the annotations of one namespace.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Overrides {
     pause: Option<bool>,
@@ -96,7 +96,7 @@ fn read<T>(
 #[derive(Clone, Copy, Debug, PartialEq, Eq, IntoStaticStr, VariantNames)]
 #[strum(serialize_all = "snake_case", const_into_str)]
 pub enum Source {
-    /// Nobody has set it, and the config has no key for it.
+    /// Not set, and the config has no key for it.
     Default,
     Config,
     Garden,
@@ -110,7 +110,7 @@ pub struct Sourced<T> {
 }
 
 impl<T> Sourced<T> {
-    /// What the first of the namespaces sets that sets it, or else the default.
+    /// Returns the value of the first namespace that sets it, or else the default.
     fn resolve(
         value: T,
         from: Source,
@@ -129,7 +129,7 @@ impl<T> Sourced<T> {
     }
 }
 
-/// What holds for one shoot, and from where.
+/// Options of one shoot, with their origin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ResolvedOptions {
     pub pause: Sourced<bool>,
@@ -139,7 +139,8 @@ pub struct ResolvedOptions {
 }
 
 impl ResolvedOptions {
-    /// What `garden` and the shoot's own namespace set, if they set anything.
+    /// Resolves the annotations of the shoot's own namespace, then those of `garden`, then the
+    /// config.
     pub fn resolve(config: &Config, garden: Option<&Overrides>, own: Option<&Overrides>) -> Self {
         let by = [(own, Source::Namespace), (garden, Source::Garden)];
         let flag = |value, set| Sourced::resolve(value, Source::Config, by, set);

@@ -1,5 +1,5 @@
-//! Replica memory: what a dependent's replicas and annotations say, and the one write that follows
-//! (D-29 to D-33).
+//! Replica memory: a dependent's replicas and annotations, and the single write that follows from
+//! them.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -8,18 +8,18 @@ use common_core::flag::boolean;
 
 use super::verdict::Scope;
 
-/// Holds the number of replicas to return to.
+/// Stores the number of replicas to restore.
 pub const REPLICAS: &str = "dependency-watchdog.gardener.cloud/replicas";
-/// Marks a resource that is held down; gardenlet reads its presence (rules 90, 91).
+/// Marks a resource that is held down. gardenlet checks its presence.
 pub const MELTDOWN_PROTECTION_ACTIVE: &str =
     "dependency-watchdog.gardener.cloud/meltdown-protection-active";
-/// The operators' way to say: hands off.
+/// Set by operators to exclude a resource from scaling.
 pub const IGNORE_SCALING: &str = "dependency-watchdog.gardener.cloud/ignore-scaling";
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Observed {
     pub uid: String,
-    /// The precondition of a write that is based on this.
+    /// Precondition of a write based on this state.
     pub resource_version: String,
     pub replicas: i32,
     /// `status.readyReplicas`; 0 when absent.
@@ -28,19 +28,19 @@ pub struct Observed {
 }
 
 impl Observed {
-    /// Whether it is as the other: the same resource with the same replicas and annotations of
-    /// ours, whatever its pods do (D-52).
+    /// True if it is the same resource with the same replicas and annotations, regardless of its
+    /// pods.
     pub(crate) fn is_same_state(&self, other: &Self) -> bool {
         (&self.uid, self.replicas, &self.marks) == (&other.uid, other.replicas, &other.marks)
     }
 
-    /// Whether the other is the same resource in a state that is not newer.
+    /// True if `other` is the same resource in a state that is not newer.
     pub(crate) fn is_no_older_than(&self, other: &Self) -> bool {
         self.uid == other.uid && !self.is_older_than(other)
     }
 
-    /// Whether this is certain to be an older state of the resource than `other`. Kubernetes' own
-    /// storage numbers its versions.
+    /// True if this is certainly an older state of the resource than `other`. Kubernetes' storage
+    /// numbers its versions in ascending order.
     pub(crate) fn is_older_than(&self, other: &Self) -> bool {
         let number = |observed: &Self| observed.resource_version.parse::<u64>().ok();
         self.uid == other.uid
@@ -50,7 +50,7 @@ impl Observed {
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub enum DependentState {
-    /// Nothing: the seed's view of it is not filled, or has been broken for too long (D-27).
+    /// The seed's view is not filled, or has been broken for too long.
     #[default]
     Unknown,
     NoSuchKind,
@@ -59,7 +59,7 @@ pub enum DependentState {
 }
 
 impl DependentState {
-    /// True if nothing that matters for scaling has changed.
+    /// True if nothing relevant to scaling has changed.
     pub(crate) fn is_same(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Present(one), Self::Present(other)) => one.is_same_state(other),
@@ -71,9 +71,9 @@ impl DependentState {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Marks {
     pub replicas: Option<String>,
-    /// Whether [`MELTDOWN_PROTECTION_ACTIVE`] is present, whatever its value.
+    /// True if [`MELTDOWN_PROTECTION_ACTIVE`] is present, whatever its value.
     pub held_down: bool,
-    /// Whether [`IGNORE_SCALING`] is one of Go's words for true.
+    /// True if [`IGNORE_SCALING`] has one of Go's values for true.
     pub ignored: bool,
 }
 
@@ -87,9 +87,8 @@ impl Marks {
         }
     }
 
-    /// The remembered replicas, if they are a whole number from 1 to 2147483647 in the syntax of
-    /// Go's Atoi, which Rust's own parser shares (a sign is allowed, blanks and underscores are
-    /// not).
+    /// The remembered replicas if they are an integer from 1 to 2147483647 in the syntax of Go's
+    /// `Atoi`, which Rust's parser shares: a sign is allowed, blanks and underscores are not.
     pub fn remembered(&self) -> Option<i32> {
         self.replicas
             .as_deref()?
@@ -99,18 +98,18 @@ impl Marks {
     }
 }
 
-/// What is written to one resource.
+/// A change of one resource.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Write {
-    /// Its marks as they are then.
+    /// Marks after the write.
     pub marks: Marks,
-    /// None keeps them.
+    /// `None` keeps the replicas.
     pub replicas: Option<i32>,
-    /// The memory was unusable, so that 1 is used: to be logged and counted.
+    /// True if the memory was unusable and 1 is used instead. Logged and counted.
     pub used_default_replicas: bool,
 }
 
-/// A write, and the state that it changes.
+/// A write, and the state that it is based on.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct PlannedWrite {
     pub base: Arc<Observed>,
@@ -118,12 +117,12 @@ pub struct PlannedWrite {
 }
 
 impl PlannedWrite {
-    /// The replicas after it.
+    /// Replicas after the write.
     pub fn replicas(&self) -> i32 {
         self.write.replicas.unwrap_or(self.base.replicas)
     }
 
-    /// How the resource is after it.
+    /// State after the write.
     pub fn after(&self, resource_version: String) -> Observed {
         Observed {
             resource_version,
@@ -133,7 +132,7 @@ impl PlannedWrite {
         }
     }
 
-    /// Whether a resource is as it is once this was written.
+    /// True if the resource is in the state that this write leads to.
     pub fn is_done(&self, now: &Observed) -> bool {
         let Self { base, write } = self;
         let marked = write.marks.held_down == base.marks.held_down
@@ -146,13 +145,13 @@ impl PlannedWrite {
     }
 }
 
-/// What an operator who says `ignore-scaling` gets in either direction: no marker, so that
-/// gardenlet reconciles the resource (rule 67).
+/// Write for a resource with `ignore-scaling`, in either direction: removes the marker so that
+/// gardenlet reconciles the resource.
 fn ignored(marks: &Marks) -> Option<Write> {
     marks.held_down.then(|| set_marker(marks, false))
 }
 
-/// The write that only sets or removes the marker; memory and replicas stay.
+/// Write that only sets or removes the marker and keeps memory and replicas.
 fn set_marker(marks: &Marks, held_down: bool) -> Write {
     Write {
         marks: Marks {
@@ -163,10 +162,10 @@ fn set_marker(marks: &Marks, held_down: bool) -> Write {
     }
 }
 
-/// The write that takes a resource to 0 and remembers its replicas; none when there is nothing to
-/// do. A valid memory under a marker is never overwritten (D-31), and 0 is never remembered. A
-/// marker that was seen there, and that somebody took from what is at 0 with a valid memory, is set
-/// again, as a late patch of a Go replica's can do.
+/// Write that scales a resource to 0 and remembers its replicas, or `None` if there is nothing to
+/// do. A valid memory under a marker is never overwritten, and 0 is never remembered. A marker that
+/// somebody removed from a resource at 0 with a valid memory is set again: a late patch of a Go
+/// replica can do that.
 pub fn scale_down(observed: &Observed, was_held_down: bool) -> Option<Write> {
     let marks = &observed.marks;
     if marks.ignored {
@@ -193,8 +192,8 @@ pub fn scale_down(observed: &Observed, was_held_down: bool) -> Option<Write> {
     })
 }
 
-/// The write that brings a resource back and forgets its replicas (D-30); none when there is
-/// nothing to do. `only_held_down` is the setting `restoreOnlyHeldDown`.
+/// Write that restores a resource and removes its memory, or `None` if there is nothing to do.
+/// `only_held_down` is the setting `restoreOnlyHeldDown`.
 pub fn scale_up(observed: &Observed, scope: Scope, only_held_down: bool) -> Option<Write> {
     let marks = &observed.marks;
     if marks.ignored {

@@ -87,7 +87,7 @@ impl Retry {
         }
     }
 
-    /// The same with a single attempt.
+    /// Creates one with a single attempt.
     pub(crate) fn once(direction: Direction, timeout: Duration) -> Self {
         Self {
             attempt: ATTEMPTS,

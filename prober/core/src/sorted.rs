@@ -1,7 +1,7 @@
-//! Lists that are kept sorted by name, as API servers send them.
+//! Lists sorted by name, as API servers return them.
 
-/// Where `wanted` is in `sorted`, if it is there; most likely at `expected`, since all that an API
-/// server lists comes in the same order each time.
+/// Returns the index of `wanted` in `sorted`. Tries `expected` first, since API servers list
+/// objects in a stable order.
 pub(super) fn position<T>(
     sorted: &[T],
     name: impl Fn(&T) -> &str,

@@ -1,21 +1,20 @@
-//! Texts of the config with placeholders that a shoot's Cluster fills.
+//! Texts in the config with placeholders that are filled per shoot.
 
 use std::fmt;
 
 use serde::Serialize;
 
-/// A text in which `{{namespace}}`, `{{domain}}`, `{{seed}}` and `{{seedUID}}` may stand. It is
-/// never blank.
+/// A text that may contain `{{namespace}}`, `{{domain}}`, `{{seed}}` and `{{seedUID}}`. Not blank.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Template(String);
 
-/// What a Cluster says of its shoot, as far as templates ask for it.
+/// Values for the placeholders, read from a Cluster.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Facts {
     pub namespace: String,
-    /// The shoot's internal domain: that of the advertised address `internal`, without `api.`.
+    /// Internal domain of the shoot: the host of the advertised address `internal`, without `api.`.
     pub domain: Option<String>,
-    /// The seed that the Cluster is on.
+    /// Seed that holds the Cluster.
     pub seed: Option<String>,
     pub seed_uid: Option<String>,
 }
@@ -32,7 +31,7 @@ impl Facts {
 }
 
 impl Template {
-    /// A text with known placeholders; otherwise what is expected instead.
+    /// Parses a text with known placeholders. The error describes the expected text.
     pub fn parse(text: &str) -> Result<Self, &'static str> {
         let template = Self(text.to_owned());
         let filled = template.fill(&Facts::sample()).unwrap_or_default();
@@ -46,8 +45,7 @@ impl Template {
         }
     }
 
-    /// A text that is a DNS name once its placeholders are filled; otherwise what is expected
-    /// instead.
+    /// Parses a text that is a DNS name once filled. The error describes the expected text.
     pub fn parse_name(text: &str) -> Result<Self, &'static str> {
         let template = Self::parse(text)?;
         match template.fill(&Facts::sample()) {
@@ -56,7 +54,7 @@ impl Template {
         }
     }
 
-    /// The text for one shoot; none if its Cluster does not say what it takes.
+    /// Fills the placeholders. Returns `None` if the Cluster lacks one of the values.
     pub fn fill(&self, facts: &Facts) -> Option<String> {
         let mut text = self.0.replace("{{namespace}}", &facts.namespace);
         for (placeholder, fact) in [

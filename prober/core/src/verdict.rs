@@ -1,5 +1,4 @@
-//! Candidates and verdict (rules 44 to 48, D-19, D-20, D-21): which leases count, and what follows
-//! from them.
+//! Candidates and verdict: the leases that count, and the conclusion from them.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -11,14 +10,14 @@ use super::lease::{Criteria, LeaseClock, LeaseClocks, LeaseState};
 use super::plan::Direction;
 use super::sorted::position;
 
-/// A node with this annotation, whatever its value, is not managed by machine-controller-manager
-/// and does not count.
+/// Annotation of nodes that machine-controller-manager does not manage, whatever its value. Such
+/// nodes do not count.
 const NOT_MANAGED_BY_MCM: &str = "node.machine.sapcloud.io/not-managed-by-mcm";
 const POOL_LABEL: &str = "worker.gardener.cloud/pool";
 const ZONE_LABEL: &str = "topology.kubernetes.io/zone";
-/// Kubernetes' limit for the value of a label.
+/// Kubernetes' limit for a label value.
 const MAX_LABEL: usize = 63;
-/// What makes a node unhealthy where its pool does not say (Gardener's default list, rule 45).
+/// Conditions that make a node unhealthy if its pool configures none: Gardener's default list.
 const DEFAULT_UNHEALTHY_CONDITIONS: [&str; 4] = [
     "KernelDeadlock",
     "ReadonlyFilesystem",
@@ -26,21 +25,19 @@ const DEFAULT_UNHEALTHY_CONDITIONS: [&str; 4] = [
     "NetworkUnavailable",
 ];
 const TRUE: &str = "True";
-/// The condition type that accompanies an in-place update, and the reasons with which the node does
-/// not count.
+/// Condition type of an in-place update, and the reasons for which the node does not count.
 const IN_PLACE_UPDATE: &str = "InPlaceUpdate";
 const IN_PLACE_UPDATE_REASONS: [&str; 2] = ["ReadyForUpdate", "UpdateFailed"];
 
-/// The most conditions that are kept of a node: honest nodes have some twenty, of which Ready alone
-/// is True as a rule. Kubernetes' own limits for a condition's type and reason are 316 and 1,024
-/// bytes.
+/// Limits per node. Real nodes have about twenty conditions, of which usually only Ready is True.
+/// Kubernetes limits a condition's type and reason to 316 and 1,024 bytes.
 const MAX_CONDITIONS: usize = 64;
 const MAX_CONDITION_TEXT: usize = 1024;
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NodeRecord {
     pub name: String,
-    /// Shared by nodes that are alike: all but a few of a large shoot.
+    /// Shared by nodes with equal traits, which is most nodes of a large shoot.
     pub traits: Arc<NodeTraits>,
 }
 
@@ -53,14 +50,14 @@ impl NodeRecord {
     }
 }
 
-/// What matters of a node beside its name.
+/// Relevant properties of a node except its name.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct NodeTraits {
     pub pool: Option<String>,
     pub zone: Option<String>,
     pub not_managed_by_mcm: bool,
-    /// Those of `status.conditions` that can matter: the ones that are True, and that of an
-    /// in-place update. No more than an honest node has.
+    /// Relevant entries of `status.conditions`: those that are True, and the in-place update.
+    /// Bounded.
     pub conditions: Vec<NodeCondition>,
 }
 
@@ -73,9 +70,8 @@ impl NodeTraits {
         }
     }
 
-    /// Which nodes it is most likely to be lost together with: those of its zone, else of its pool.
-    /// It is shown to people, and whoever owns the shoot chooses it: what no label can be is no
-    /// name.
+    /// Group of nodes that are likely to fail together: the zone, or else the pool. The value is
+    /// displayed, and shoot owners choose it, so anything but a valid label value is ignored.
     pub(crate) fn failure_zone(&self) -> Option<&str> {
         let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
         let is_label =
@@ -90,7 +86,7 @@ impl NodeTraits {
         self.not_managed_by_mcm |= key == NOT_MANAGED_BY_MCM;
     }
 
-    /// Takes one of the node's conditions if it can matter: most conditions of a node are False.
+    /// Keeps a condition if it is relevant. Most conditions of a node are False.
     pub fn note_condition(&mut self, condition: NodeCondition<&str>) {
         let NodeCondition {
             kind,
@@ -121,46 +117,47 @@ pub struct NodeCondition<T = String> {
     pub reason: T,
 }
 
-/// Per worker pool, the condition types that make a node unhealthy when True; pools that are not in
-/// it use the default.
+/// Condition types that make a node unhealthy when True, by worker pool. Pools without an entry use
+/// the default.
 pub type PoolConditions = BTreeMap<String, Vec<String>>;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, IntoStaticStr, VariantNames)]
 #[strum(serialize_all = "snake_case", const_into_str)]
 pub enum Exclusion {
-    /// No Machine says that it backs the node, or only ones that are Failed or Terminating.
+    /// No Machine backs the node, or only ones that are Failed or Terminating.
     NoUsableMachine,
     NotManaged,
     UnhealthyCondition,
     InPlaceUpdate,
     NoNode,
-    /// There is a node, but no lease of that name, or one without renewTime.
+    /// The node has no lease, or one without `renewTime`.
     NoLease,
-    /// There is a lease without renewTime (D-19).
+    /// The lease has no `renewTime`.
     NoRenewTime,
 }
 
-/// What follows from the leases that count. A hold changes nothing in either direction.
+/// Conclusion from the leases that count. A hold changes nothing in either direction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, IntoStaticStr, VariantNames, Serialize)]
 #[strum(serialize_all = "snake_case", const_into_str)]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
     ScaleUp,
-    /// Only those that carry the meltdown marker (D-20).
+    /// Scale up only the dependents that carry the meltdown marker: one node proves too little for
+    /// the others.
     ScaleUpHeldDown,
-    /// The nodes lost the way to their API server: take the dependents to 0.
+    /// The nodes cannot reach their API server: scale the dependents to 0.
     ScaleDown,
-    /// There is one candidate only, and its lease is not known to be valid (D-20).
+    /// There is only one candidate, and its lease is not known to be valid. A single node may
+    /// simply be broken.
     HoldSingleCandidate,
-    /// The verdict depends on leases whose stamps cannot be believed yet (D-21), or whose silence
-    /// may be the API server's (D-54).
+    /// The verdict depends on leases whose renew times cannot be trusted yet, or that the API
+    /// server itself may have kept from being renewed.
     HoldUndecided,
-    /// There are leases, and not a single Machine: they have moved away, or were deleted by force
-    /// (D-55).
+    /// There are leases but no Machines: the Machines were migrated or force-deleted.
     HoldNoMachines,
 }
 
-/// Which of the dependents are scaled.
+/// Selects the dependents that are scaled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Scope {
     All,
@@ -169,10 +166,10 @@ pub enum Scope {
 }
 
 impl Verdict {
-    /// All of them, as they are called.
+    /// Label values of all verdicts.
     pub const WORDS: &[&str] = <Self as VariantNames>::VARIANTS;
 
-    /// What to scale in which direction; none to hold.
+    /// Direction and scope of the scaling, or `None` for a hold.
     pub const fn aim(self) -> Option<(Direction, Scope)> {
         match self {
             Self::ScaleUp => Some((Direction::Up, Scope::All)),
@@ -187,8 +184,8 @@ impl Verdict {
     }
 }
 
-/// Whether this many expired leases among the candidates mean an outage: float64 division and
-/// comparison, exactly Go's.
+/// True if the share of expired leases means an outage. Uses float64 division and comparison like
+/// the Go original.
 pub fn fails(expired: usize, candidates: usize, fraction: f64) -> bool {
     expired as f64 / candidates as f64 >= fraction
 }
@@ -211,8 +208,8 @@ impl Tally {
             })
     }
 
-    /// What follows from the counts: up only if it is up with every undecided lease expired, down
-    /// only if it is down with every undecided lease valid.
+    /// Verdict for these counts: up only if it holds with every undecided lease expired, down only
+    /// if it holds with every undecided lease valid.
     pub fn verdict(self, fraction: f64) -> Verdict {
         match self.candidates {
             0 => Verdict::ScaleUp,
@@ -225,15 +222,15 @@ impl Tally {
     }
 }
 
-/// The names of the nodes that a Machine backs which is neither Failed nor Terminating, sorted.
+/// Sorted names of the nodes that are backed by a Machine that is neither Failed nor Terminating.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct BackedNodes {
     nodes: Box<[Box<str>]>,
-    /// How many Machines there are, those that back nothing included.
+    /// Number of Machines, including those that back no node.
     pub count: usize,
 }
 
-/// Of each Machine the node that it backs; none if it backs none.
+/// Collects the node that each Machine backs, if any.
 impl<'a> FromIterator<Option<&'a str>> for BackedNodes {
     fn from_iter<I: IntoIterator<Item = Option<&'a str>>>(machines: I) -> Self {
         let mut count = 0;
@@ -258,12 +255,12 @@ pub(crate) struct Candidates<'a> {
 }
 
 impl<'a> Candidates<'a> {
-    /// The leases that Machines allow: all that could be candidates, whatever the nodes say.
+    /// Leases that Machines allow: every possible candidate, regardless of the nodes.
     pub(crate) fn by_machines(leases: &'a LeaseClocks, machines: &BackedNodes) -> Self {
         let mut candidates = Self::new(leases, leases.len());
         let mut backed = machines.nodes.iter().map(|node| &**node).peekable();
         for (name, clock) in leases.iter() {
-            // Both are sorted, so that one walk along them finds what they share.
+            // Both are sorted, so one pass finds the common names.
             while backed.next_if(|node| *node < name).is_some() {}
             if backed.peek() == Some(&name) {
                 candidates.leases.push((name, clock));
@@ -274,7 +271,7 @@ impl<'a> Candidates<'a> {
         candidates
     }
 
-    /// The leases of the nodes that pass every filter (rules 44 to 46).
+    /// Leases of the nodes that pass every filter.
     pub(crate) fn by_nodes(
         leases: &'a LeaseClocks,
         machines: &BackedNodes,
@@ -306,12 +303,11 @@ impl<'a> Candidates<'a> {
         self.leases.iter().map(|(_, clock)| *clock)
     }
 
-    /// The states of the leases, counted.
     pub(crate) fn tally(&self, by: Criteria) -> Tally {
         Tally::of(self.clocks().map(|clock| clock.state(by)))
     }
 
-    /// Empty, with room for `count` leases.
+    /// Creates an empty set with room for `count` leases.
     fn new(leases: &LeaseClocks, count: usize) -> Self {
         let mut candidates = Self {
             leases: Vec::with_capacity(count),
@@ -357,8 +353,8 @@ fn exclusion(node: &NodeTraits, is_backed: bool, conditions: &PoolConditions) ->
         .then_some(Exclusion::InPlaceUpdate)
 }
 
-/// Whether the nodes must be known: only then can they change what is done. `settled` says that
-/// nothing is held down, marked or at 0, so that a scale-up would write nothing.
+/// True if the nodes must be fetched because they can change the outcome. `settled` means that
+/// nothing is held down, marked or at 0, so a scale-up would write nothing.
 pub(crate) fn nodes_matter(allowed: Tally, settled: bool) -> bool {
     allowed.expired + allowed.undecided > 0 || !settled
 }

@@ -1,4 +1,4 @@
-//! An outage as one record, from the verdict to the last restore, as one process has observed it.
+//! Record of one outage, from the verdict to the last restore, as one process observed it.
 //!
 //! ```text
 //! verdict "down", or found held down --> record: writes, nodes, what is held down --> its end: log line, Event, metrics
@@ -44,8 +44,8 @@ pub struct Outage {
     /// Writes of this process.
     pub writes: Vec<OutageWrite>,
     pub held_down: Vec<HeldDown>,
-    /// Nodes whose leases were not renewed for the whole grace since: without protection they would
-    /// have been marked Unknown.
+    /// Nodes whose leases were not renewed for the whole grace period. Without protection they
+    /// would have been marked Unknown.
     pub nodes: Vec<OverdueNode>,
     /// Most of them at the same time, those that are not listed included.
     pub overdue_nodes: usize,
@@ -63,7 +63,7 @@ pub struct Outage {
     pub end: Option<OutageEnd>,
 }
 
-/// The numbers behind a verdict.
+/// Numbers behind a verdict.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Judged {
@@ -119,10 +119,9 @@ pub enum OutageEnd {
     Restored,
     /// The nodes recovered before anything was held down.
     NothingHeldDown,
-    /// The nodes recovered, and operators want nothing written.
+    /// The nodes recovered while the shoot was paused.
     Paused,
-    /// The probe ended, or the process did, and what is held down stays so until somebody else
-    /// restores it.
+    /// The probe or the process ended with resources still held down.
     StillHeldDown,
     ProbeEnded,
     /// End that only a later version knows.
@@ -311,7 +310,7 @@ impl Outage {
             (OutageEnd::Restored, Some(last)) => (end, last),
             _ => (end, now),
         };
-        // A replica that does not lead may find so only after the leader has restored all.
+        // A standby may notice the recovery only after the leader has restored everything.
         self.recovered = self.recovered.map(|recovered| recovered.min(ended));
         (self.end, self.ended) = (Some(end), Some(ended));
     }
@@ -334,7 +333,7 @@ impl Outage {
             .map(|write| if write.as_leader { "leader" } else { "standby" })
     }
 
-    /// All of it but when and where it began, for people.
+    /// Human-readable summary without start time and namespace.
     pub fn sentence(&self) -> String {
         let mut text = match &self.verdict {
             Some(Judged {
@@ -392,7 +391,7 @@ impl HeldDown {
     }
 }
 
-/// Milliseconds are enough to tell what came first.
+/// Milliseconds suffice to order events.
 fn to_millis(at: DateTime<Utc>) -> DateTime<Utc> {
     at.trunc_subsecs(3)
 }

@@ -1,5 +1,5 @@
-//! Zones that are lost while their shoot is not. They are only shown: a zone that is really dead
-//! needs new machines elsewhere, which machine-controller-manager makes.
+//! Zones that are lost while the shoot as a whole is not. They are only displayed: a zone that is
+//! really gone needs new machines elsewhere, which machine-controller-manager creates.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use serde::Serialize;
 /// Share of expired leases that makes a zone a lost one, whatever the config says of the whole
 /// shoot.
 const FRACTION: f64 = 0.6;
-/// A single node is no zone.
+/// A single node is not a zone.
 const FEWEST: usize = 2;
 /// Most zones that are shown: more would be read by nobody.
 const SHOWN: usize = 20;

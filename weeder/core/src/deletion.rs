@@ -1,4 +1,4 @@
-//! One DELETE of a pod, and how it ended.
+//! One DELETE of a pod, and its outcome.
 
 use std::time::Duration;
 
@@ -7,23 +7,24 @@ use common_core::change::Key;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Deletion {
     pub pod: Key,
-    /// A precondition of the DELETE: it never hits another pod of that name (D-43).
+    /// Precondition of the DELETE: it never hits another pod of the same name.
     pub uid: String,
-    /// A precondition, too: a pod that has changed may have recovered (D-43).
+    /// Precondition as well: a pod that has changed may have recovered.
     pub resource_version: String,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
     Deleted,
-    /// There was no such pod any more, or another one under its name. That is as good.
+    /// The pod no longer exists, or another one has its name, which is just as good.
     Gone,
-    /// The pod has changed since it was judged: the watch shows how it is now.
+    /// The pod changed after it was judged; the watch delivers its new state.
     Changed,
-    /// It was not deleted and can be retried, not before this time if one is given.
+    /// Not deleted. Can be retried, after this delay if one is given.
     Retry(Option<Duration>),
-    /// It may have been deleted, and can be retried.
+    /// Possibly deleted. Can be retried.
     Unknown,
-    /// The API server refuses it until somebody grants the right or changes an admission policy.
+    /// The API server refuses it until somebody grants the permission or changes an admission
+    /// policy.
     Refused,
 }

@@ -1,15 +1,15 @@
-//! The wait after a DELETE was refused: only a person ends what refuses it.
+//! Backoff after a refused DELETE, which only a person can make succeed.
 
 use std::time::{Duration, Instant};
 
 use common_core::backoff::doubling;
 
-/// The wait after the first refusal; it doubles with each.
+/// Delay after the first refusal; it doubles with each.
 const FIRST_WAIT: Duration = Duration::from_secs(10);
-/// The longest wait: each trial is a refusal more, and an error in the log.
+/// Maximum delay: each trial adds a refusal and an error in the log.
 const LONGEST_WAIT: Duration = Duration::from_secs(60);
 
-/// Holds DELETEs back after refusals: one at a time is tried, after waits that double, until one
+/// Holds DELETEs back after a refusal: one at a time is tried, with exponential backoff, until one
 /// succeeds.
 #[derive(Debug, Default)]
 pub(crate) struct HoldBack {
@@ -18,17 +18,18 @@ pub(crate) struct HoldBack {
 }
 
 impl HoldBack {
-    /// The end of the wait, or of the last one.
+    /// End of the current or last delay.
     pub(crate) const fn until(&self) -> Option<Instant> {
         self.until
     }
 
-    /// How many DELETEs may be in flight, of those that usually may.
+    /// Maximum number of DELETEs in flight, of the `usual` one.
     pub(crate) fn limit(&self, usual: usize, now: Instant) -> usize {
         self.until.map_or(usual, |until| usize::from(now >= until))
     }
 
-    /// Begins the next wait. Other DELETEs that were in flight with the refused one add nothing to it.
+    /// Starts the next delay. Other DELETEs that were in flight with the refused one do not extend
+    /// it.
     pub(crate) fn refused(&mut self, now: Instant) {
         if self.until.is_none_or(|until| now >= until) {
             self.refusals += 1;

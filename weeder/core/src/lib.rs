@@ -1,5 +1,5 @@
-//! What decides for the weeder: synchronous functions of values, `now` included. No client, no
-//! `async`, no logging, no clock in here.
+//! Decision logic of the weeder: synchronous functions of values, `now` included. No client, no
+//! `async`, no logging and no clock.
 //!
 //! ```text
 //! EndpointSlices --readiness--> not ready -> ready --window--> open?
@@ -7,7 +7,7 @@
 //! pods --verdict--> crash-looping, may be deleted --tracked_pod--+--> deletions to send
 //!                                                        ^--- their outcomes ---'
 //! ```
-//! [`namespaces`] is where all of it meets, a namespace at a time in `namespace`.
+//! [`namespaces`] combines all of it, one `namespace` at a time.
 
 #![allow(
     clippy::disallowed_types,

@@ -1,4 +1,4 @@
-//! One namespace: its Services, their windows, and the pods that may be deleted.
+//! One namespace: its Services, their windows, and its deletion candidates.
 
 use std::collections::{BTreeMap, HashMap};
 use std::time::{Duration, Instant};
@@ -16,30 +16,30 @@ use crate::window::{
     CloseReason, OpenReason, Window, WindowChange, Windows, admissions, count, spread,
 };
 
-/// At most this many DELETEs of one namespace are in flight at once: a webhook that hangs there
-/// must not take the turn of all others (D-65).
+/// Maximum number of DELETEs of one namespace in flight, so that a webhook that hangs there cannot
+/// block all others.
 pub(crate) const MAX_IN_FLIGHT: usize = 8;
 
 #[derive(Debug, Default)]
 pub(crate) struct Namespace {
     pub(crate) readiness: Readiness,
     windows: Windows,
-    /// By name.
+    /// Candidates by pod name.
     pods: BTreeMap<String, TrackedPod>,
-    /// The pods that a window lets be deleted later, by time.
+    /// Pods that a window allows to be deleted later, by time.
     waiting: NameQueue<Instant>,
-    /// The pods to delete now.
+    /// Pods to delete now.
     due: NameQueue<Rank>,
-    /// The pods whose DELETE has not ended, with their owners, by UIDs.
+    /// Owners of the pods whose DELETE is in flight, by pod UID.
     in_flight: HashMap<String, String>,
     hold_back: HoldBack,
-    /// True if the DELETE that ended last had no answer: one at a time is tried until one has.
+    /// True if the last DELETE got no response. One at a time is tried until one does.
     hangs: bool,
-    /// What happened to windows and was not reported yet.
+    /// Window events not yet reported.
     pub(crate) events: Vec<(ServiceName, WindowChange)>,
 }
 
-/// When there is not room for all, what was not tried yet goes before what failed (D-65).
+/// Priority when capacity is short: new candidates go before failed ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Rank {
     has_failed: bool,
@@ -54,8 +54,8 @@ impl Namespace {
             && self.in_flight.is_empty()
     }
 
-    /// Starts the windows of Services that became ready, and closes those of Services that stopped
-    /// being ready. `name` is the namespace's.
+    /// Starts windows of Services that became ready, and closes those of Services that are no
+    /// longer ready. `name` is the namespace's.
     pub(crate) fn follow(
         &mut self,
         name: &str,
@@ -88,8 +88,8 @@ impl Namespace {
         self.place_all(config, now);
     }
 
-    /// Starts the first windows of the Services that are ready, as this process begins to delete.
-    /// Those that became ready while it only watched have theirs already (D-66).
+    /// Starts the first windows of the ready Services when this process becomes the leader.
+    /// Services that became ready while it was a standby have theirs already.
     pub(crate) fn lead(&mut self, name: &str, config: &Config, now: Instant) {
         self.windows.retain(|_, window| !window.is_over(now));
         let ready = self.readiness.ready().into_keys();
@@ -103,7 +103,7 @@ impl Namespace {
         self.follow(name, transitions, OpenReason::Start, config, now);
     }
 
-    /// Forgets Services that the config does not name any more, and applies its limit.
+    /// Removes Services that are no longer configured, and applies the configured limit.
     pub(crate) fn reconfigure(&mut self, config: &Config, now: Instant) {
         self.readiness
             .retain_services(|service| config.names(service));
@@ -123,7 +123,7 @@ impl Namespace {
         }
     }
 
-    /// Opens and closes windows whose time has come, and finds the pods whose time has.
+    /// Opens and closes windows that are due, and collects the pods that are due.
     pub(crate) fn advance(&mut self, config: &Config, now: Instant) {
         let known = (self.events.len(), self.windows.len());
         self.windows.retain(|service, window| {
@@ -183,8 +183,8 @@ impl Namespace {
         self.place(name, config, now);
     }
 
-    /// Takes the next deletion to send; `name` is the namespace's. `None`: another pod of its owner
-    /// has taken the pod's turn.
+    /// Takes the next deletion to send; `name` is the namespace's. Returns `None` if another pod of
+    /// the same owner has taken the pod's turn.
     pub(crate) fn send(&mut self, name: &str, config: &Config, now: Instant) -> Option<Deletion> {
         let pod_name = self.due.pop()?;
         let pod = self.pods.get(&pod_name)?;
@@ -238,8 +238,7 @@ impl Namespace {
         }
     }
 
-    /// When something happens here by itself: a window opens or closes, a pod is due, or one is tried
-    /// after a refusal.
+    /// Next deadline: a window opens or closes, a pod is due, or a trial after a refusal is.
     pub(crate) fn next(&self, now: Instant) -> Option<Instant> {
         let windows = self.windows.values().map(Window::next);
         let pod = self.waiting.first().map(|(time, _)| time);
@@ -248,8 +247,8 @@ impl Namespace {
         windows.chain(pod).chain(trial).min()
     }
 
-    /// The rank of the next deletion to send, if there is room for it. Where the last one failed, the
-    /// next will most likely, too.
+    /// Priority of the next deletion to send, if there is capacity for it. If the last one failed,
+    /// the next will most likely fail too.
     pub(crate) fn rank(&self, now: Instant) -> Option<Rank> {
         let usual = if self.hangs { 1 } else { MAX_IN_FLIGHT };
         let has_room = self.in_flight.len() < self.hold_back.limit(usual, now);
@@ -258,7 +257,7 @@ impl Namespace {
         Some(Rank { has_failed, ..rank })
     }
 
-    /// Finds the places of all pods again: windows have changed.
+    /// Places all pods again after a change of the windows.
     fn place_all(&mut self, config: &Config, now: Instant) {
         let names: Vec<String> = self.pods.keys().cloned().collect();
         for name in names {
@@ -266,8 +265,8 @@ impl Namespace {
         }
     }
 
-    /// Puts a pod where it belongs after a change: to those that are due, to those that wait for a
-    /// time, or to neither.
+    /// Places a pod after a change: among those that are due, those that wait for a time, or
+    /// neither.
     fn place(&mut self, name: &str, config: &Config, now: Instant) {
         let turn = self
             .pods
@@ -282,8 +281,8 @@ impl Namespace {
         self.due.set(name, due);
     }
 
-    /// When the next DELETE of a pod may be sent, and its rank then. `None`: not before the pod, a
-    /// window or the room in it changes, or its DELETE has ended.
+    /// Earliest time for the next DELETE of a pod, and its priority then. Returns `None` if the
+    /// pod, a window or its capacity must change first, or its DELETE is in flight.
     fn turn(&self, pod: &TrackedPod, config: &Config, now: Instant) -> Option<(Instant, Rank)> {
         if self.in_flight.contains_key(&pod.candidate.uid) {
             return None;

@@ -1,4 +1,4 @@
-//! All that is known, and what is to be done.
+//! State of all namespaces, and the deletions that follow from it.
 
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
@@ -15,38 +15,37 @@ use crate::readiness::{Readiness, Slice, Transition};
 use crate::verdict::DeletionCandidate;
 use crate::window::{OpenReason, WindowChange, WindowEvent};
 
-/// At most this many DELETEs are in flight at once, as the prober's protective writes.
+/// Maximum number of DELETEs in flight, equal to the prober's limit for protective writes.
 pub(crate) const MAX_IN_FLIGHT: usize = 32;
 
-/// What is known of all namespaces, and which pods to delete because of it.
+/// State of all namespaces, and the pods to delete because of it.
 ///
-/// Pods are deleted only while both EndpointSlices and pods are observed: what was true before a
-/// watch broke may not be true any more. After each change that is applied, and at
-/// [`Namespaces::next`], call [`Namespaces::due`]. What a change costs does not depend on how many
-/// pods crash-loop elsewhere.
+/// Pods are deleted only while both EndpointSlices and pods are observed: the state before a watch
+/// failed may be outdated. Call [`Namespaces::due`] after each applied change and at
+/// [`Namespaces::next`]. The cost of a change does not depend on the number of crash-looping pods
+/// in other namespaces.
 #[derive(Debug)]
 pub struct Namespaces {
     config: Arc<Config>,
     by_name: BTreeMap<String, Namespace>,
-    /// The namespaces in which something happens by itself, by the next time.
+    /// Namespaces by their next deadline.
     waiting: NameQueue<Instant>,
-    /// The namespaces that have a pod to delete and room for its DELETE.
+    /// Namespaces with a pod to delete and capacity for its DELETE.
     due: NameQueue<Rank>,
-    /// How many DELETEs have not ended.
     in_flight: usize,
-    /// Whether this process may write: before, it only learns what is ready.
+    /// True if this process may write. Before that, it only tracks readiness.
     leads: bool,
-    /// Holds all back while the right to delete pods is missing everywhere.
+    /// Holds all deletions back while the permission to delete pods is missing everywhere.
     hold_back: HoldBack,
-    /// Whether EndpointSlices have been listed once.
+    /// True once EndpointSlices were listed.
     slices_listed: bool,
-    /// Whether EndpointSlices have been listed, and watched since.
+    /// True if EndpointSlices were listed and have been watched since.
     observes_slices: bool,
     observes_pods: bool,
-    /// Services that a change of the config has added, until they have been listed: those that are
-    /// ready then may always have been.
+    /// Services added by a config change that have not been listed yet: those that are ready may
+    /// always have been.
     added: HashSet<ServiceName>,
-    /// What happened to windows and was not taken yet.
+    /// Window events not yet taken.
     events: Vec<WindowEvent>,
     open_windows: usize,
 }
@@ -70,8 +69,8 @@ impl Namespaces {
         }
     }
 
-    /// From now on this process may write. Services that became ready while it only watched are in
-    /// their windows already; the others that are ready have their first ones now.
+    /// Allows writes. Services that became ready while this process was a standby have their
+    /// windows already; the other ready ones start their first window now.
     pub fn lead(&mut self, now: Instant) {
         self.leads = true;
         self.change_all(now, |name, namespace, config| {
@@ -79,9 +78,9 @@ impl Namespaces {
         });
     }
 
-    /// Replaces the config. Windows that are open keep their time. If the Services or their
-    /// selectors have changed, both kinds of objects must be listed again under the new config; no
-    /// Service counts as recovered because of that.
+    /// Replaces the config. Open windows keep their times. If the Services or their selectors have
+    /// changed, both kinds of objects must be listed again under the new config, and no Service
+    /// counts as recovered because of that.
     pub fn reconfigure(&mut self, config: Arc<Config>, now: Instant) {
         if config.services != self.config.services {
             if self.slices_listed {
@@ -180,7 +179,7 @@ impl Namespaces {
         }
     }
 
-    /// The deletions to send now; each must be followed by [`Namespaces::ended`].
+    /// Deletions to send now, each of which must be followed by [`Namespaces::ended`].
     pub fn due(&mut self, now: Instant) -> Vec<Deletion> {
         let mut deletions = Vec::new();
         if !self.leads {
@@ -209,7 +208,7 @@ impl Namespaces {
         self.in_flight -= 1;
         match outcome {
             Outcome::Refused if self.misses_right() => self.hold_back.refused(now),
-            // Whoever is told so may delete.
+            // All these outcomes prove the permission.
             Outcome::Deleted | Outcome::Gone | Outcome::Changed => self.find_right(),
             _ => {}
         }
@@ -218,24 +217,24 @@ impl Namespaces {
         });
     }
 
-    /// The right to delete pods is missing everywhere: one DELETE at a time is tried from now on,
-    /// until one succeeds.
+    /// Records that the permission to delete pods is missing everywhere. One DELETE at a time is
+    /// tried until one succeeds.
     pub fn miss_right(&mut self, now: Instant) {
         self.hold_back.refused(now);
     }
 
-    /// The right to delete pods is there again.
+    /// Records that the permission to delete pods was restored.
     pub fn find_right(&mut self) {
         self.hold_back.lift();
     }
 
-    /// Whether the right to delete pods is known to be missing everywhere.
+    /// True if the permission to delete pods is known to be missing everywhere.
     pub const fn misses_right(&self) -> bool {
         self.hold_back.until().is_some()
     }
 
-    /// When to call [`Namespaces::due`] again if nothing happens before; none: never, or not before
-    /// a deletion has ended.
+    /// Time of the next call of [`Namespaces::due`] if nothing happens before. `None` if only a
+    /// change or the end of a deletion can make one necessary.
     pub fn next(&self, now: Instant) -> Option<Instant> {
         if !self.leads {
             return None;
@@ -246,12 +245,12 @@ impl Namespaces {
         waiting.into_iter().chain(trial).min()
     }
 
-    /// What happened to windows since the last call.
+    /// Window events since the last call.
     pub fn take_events(&mut self) -> Vec<WindowEvent> {
         std::mem::take(&mut self.events)
     }
 
-    /// Whether what is known is true now: everything has been listed, and watched since.
+    /// True if the state is current: everything was listed and has been watched since.
     pub const fn observes(&self) -> bool {
         self.observes_slices && self.observes_pods
     }
@@ -260,7 +259,7 @@ impl Namespaces {
         self.open_windows
     }
 
-    /// In how many namespaces a Service or a pod is known.
+    /// Number of namespaces with a known Service or pod.
     pub fn count(&self) -> usize {
         self.by_name.len()
     }
@@ -274,8 +273,7 @@ impl Namespaces {
         }
     }
 
-    /// Changes a namespace, and takes in what follows from it. One of which nothing is known any
-    /// more is forgotten.
+    /// Changes a namespace and updates what depends on it. Empty namespaces are removed.
     fn change<T>(
         &mut self,
         name: &str,

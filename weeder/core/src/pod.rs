@@ -1,17 +1,17 @@
-//! The fields of a pod's spec and status that are read here. Unknown fields are skipped.
+//! Relevant fields of a pod's spec and status. Unknown fields are skipped.
 
 use chrono::{DateTime, TimeDelta, Utc};
 use common_core::null::null_as_default;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 
-/// Condition of a pod whose sandbox, with its network, is there.
+/// Condition of a pod whose sandbox and network are ready.
 const SANDBOX_IS_READY: &str = "PodReadyToStartContainers";
-/// A kubelet forgets the back-off of a container that has run for longer, and restarts it at once:
-/// twice its longest back-off, which is 5 minutes unless its config says less.
+/// Run time after which a kubelet resets the backoff of a container and restarts it at once: twice
+/// its maximum backoff, which is 5 minutes unless configured lower.
 const LONGEST_RUN: TimeDelta = TimeDelta::minutes(10);
 
-/// Decides which containers are restarted.
+/// The part of a pod spec that determines which containers are restarted.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct PodSpec {
@@ -27,7 +27,7 @@ pub struct PodSpec {
 #[serde(default, rename_all = "camelCase")]
 pub struct ContainerSpec {
     pub name: String,
-    /// Overrules the pod's. Its rules for exit codes are not read: a container that only they
+    /// Overrides the pod's policy. Rules for exit codes are not read, so a container that only they
     /// restart is left alone.
     pub restart_policy: Option<RestartPolicy>,
 }
@@ -37,12 +37,12 @@ pub enum RestartPolicy {
     #[default]
     Always,
     OnFailure,
-    /// Also any policy that is not known here.
+    /// Includes unknown policies.
     #[serde(other)]
     Never,
 }
 
-/// Without ephemeral containers: nobody restarts them.
+/// Excludes ephemeral containers, which are never restarted.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct PodStatus {
@@ -84,7 +84,7 @@ pub struct ContainerState {
 #[serde(default, rename_all = "camelCase")]
 pub struct Terminated {
     pub exit_code: i32,
-    /// Both are by the clock of its node.
+    /// Both on the clock of the node.
     started_at: Option<DateTime<Utc>>,
     finished_at: Option<DateTime<Utc>>,
 }
@@ -96,7 +96,7 @@ struct Waiting {
 }
 
 impl RestartPolicy {
-    /// Whether a container that ended with this exit code is started again.
+    /// True if a container with this exit code is restarted.
     pub const fn restarts(self, exit_code: i32) -> bool {
         match self {
             Self::Always => true,
@@ -107,12 +107,12 @@ impl RestartPolicy {
 }
 
 impl ContainerSpec {
-    /// Its own policy, or else this one.
+    /// The container's own policy, or else `otherwise`.
     pub(crate) fn policy(&self, otherwise: RestartPolicy) -> RestartPolicy {
         self.restart_policy.unwrap_or(otherwise)
     }
 
-    /// Whether it goes on beside the containers after it, as an init container.
+    /// True if this init container keeps running beside the containers after it.
     pub(crate) fn is_sidecar(&self) -> bool {
         self.restart_policy == Some(RestartPolicy::Always)
     }
@@ -126,11 +126,11 @@ impl ContainerStatus {
 }
 
 impl Terminated {
-    /// Whether its last run was so short that its kubelet still remembers the back-off. Of a container
-    /// that it has lost, as in a reboot, a kubelet cannot say so.
+    /// True if its last run was so short that the kubelet still has its backoff. The times are
+    /// missing for a container that the kubelet lost, as in a reboot.
     pub(crate) fn ended_soon(&self) -> bool {
         let run = self.started_at.zip(self.finished_at);
-        // A container that could not be started shows 1970 as its start.
+        // A container that could not be started has a start time of 1970.
         run.is_some_and(|(started, finished)| {
             started <= DateTime::UNIX_EPOCH || finished - started <= LONGEST_RUN
         })
@@ -138,13 +138,13 @@ impl Terminated {
 }
 
 impl PodStatus {
-    /// Whether all its containers have ended for good.
+    /// True if all containers have terminated for good.
     pub(crate) fn is_over(&self) -> bool {
         matches!(self.phase.as_deref(), Some("Succeeded" | "Failed"))
     }
 
-    /// Whether the pod has no sandbox, as after a reboot of its node: its containers wait for that.
-    /// Kubelets before 1.29 do not say so.
+    /// True if the pod has no sandbox, as after a reboot of its node, and its containers wait for
+    /// one. Kubelets before 1.29 do not report it.
     pub(crate) fn waits_for_sandbox(&self) -> bool {
         let is_false = |condition: &PodCondition| {
             condition.name == SANDBOX_IS_READY && condition.status == "False"
@@ -152,7 +152,7 @@ impl PodStatus {
         self.conditions.iter().any(is_false)
     }
 
-    /// Why containers wait, init containers included.
+    /// Reasons for which containers wait, including init containers.
     pub(crate) fn waiting_reasons(&self) -> impl Iterator<Item = &str> {
         let containers = self
             .container_statuses

@@ -1,8 +1,8 @@
-//! Names in the order of something that each has, as a time.
+//! Names ordered by a value of each, such as a time.
 
 use std::collections::{BTreeSet, HashMap};
 
-/// The first name is found, and a name moved, without a look at the others.
+/// Finds the first name and moves a name in logarithmic time.
 #[derive(Debug)]
 pub(crate) struct NameQueue<P> {
     places: HashMap<String, P>,
@@ -19,7 +19,7 @@ impl<P> Default for NameQueue<P> {
 }
 
 impl<P: Copy + Ord> NameQueue<P> {
-    /// Gives a name its place; `None` takes it out.
+    /// Sets the place of a name; `None` removes it.
     pub(crate) fn set(&mut self, name: &str, place: Option<P>) {
         let known = self.places.get(name).copied();
         if known == place {
@@ -50,7 +50,7 @@ impl<P: Copy + Ord> NameQueue<P> {
         Some(name)
     }
 
-    /// Takes out the first name if its place is not behind `last`.
+    /// Removes and returns the first name if its place is at most `last`.
     pub(crate) fn pop_until(&mut self, last: P) -> Option<String> {
         self.first()
             .is_some_and(|(place, _)| place <= last)

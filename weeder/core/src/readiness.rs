@@ -1,22 +1,22 @@
-//! Which Services of one namespace are ready (D-39, D-40).
+//! Readiness of the Services of one namespace.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use crate::config::ServiceName;
 
-/// What is kept of an EndpointSlice.
+/// The relevant part of an EndpointSlice.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Slice {
     pub service: ServiceName,
-    /// What distinguishes the ready endpoints: the UIDs of their targets, or their addresses.
+    /// Identity of the ready endpoints: the UIDs of their targets, or their addresses.
     pub ready: BTreeSet<String>,
 }
 
-/// The slices of the Services of one namespace, by name.
+/// Slices of the Services of one namespace, by name.
 #[derive(Debug, Default)]
 pub(crate) struct Readiness(HashMap<String, Slice>);
 
-/// A Service became ready, may have become so while it was not observed, or stopped being ready.
+/// Change of a Service: it became ready, may have done so unobserved, or is no longer ready.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Transition {
     pub(crate) service: ServiceName,
@@ -32,9 +32,9 @@ impl Readiness {
         self.change(false, |slices| drop(slices.remove(name)))
     }
 
-    /// Replaces all slices after a time in which changes may have been missed; those that cannot be
-    /// decoded stay as they were. A Service that was ready before and is ready now has recovered in
-    /// between if other endpoints are ready now.
+    /// Replaces all slices after a time in which changes may have been missed. Those that cannot be
+    /// decoded are kept. A Service that was ready before and is ready now has recovered in between
+    /// if its ready endpoints differ.
     pub(crate) fn relist(&mut self, listed: HashMap<String, Option<Slice>>) -> Vec<Transition> {
         self.change(true, |slices| {
             slices.retain(|name, _| listed.contains_key(name));
@@ -47,7 +47,7 @@ impl Readiness {
         self.0.retain(|_, slice| is_kept(&slice.service));
     }
 
-    /// The ready Services with their ready endpoints, over all slices.
+    /// Ready Services with their ready endpoints, over all slices.
     pub(crate) fn ready(&self) -> BTreeMap<ServiceName, BTreeSet<String>> {
         let mut ready: BTreeMap<_, BTreeSet<_>> = BTreeMap::new();
         for slice in self.0.values().filter(|slice| !slice.ready.is_empty()) {

@@ -1,8 +1,8 @@
-//! Label selectors: what they match, and what several of them have in common. kube's
-//! [`Expression`]s do the matching.
+//! Label selectors: matching, and the common part of several selectors. kube's [`Expression`] does
+//! the matching.
 //!
-//! What expressions on one key allow together is found by trying each value that they mention, one
-//! that they do not mention, and no label.
+//! The values that several expressions on one key allow are found by testing each value that they
+//! mention, one that they do not mention, and an absent label.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -14,13 +14,13 @@ pub type Labels = BTreeMap<String, String>;
 /// No label has this value, so no expression mentions it.
 const UNMENTIONED: &str = "?";
 
-/// Which objects are selected, by expressions on their labels that must all hold: at most two per
-/// key, ordered by key; none: nothing is selected.
+/// Expressions on labels, all of which must match: at most two per key, ordered by key. `None`
+/// selects nothing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Selector(Option<Vec<Expression>>);
 
 impl Selector {
-    /// Selects what fulfils all expressions; with none of them, everything.
+    /// Selects objects that match all expressions; an empty list selects everything.
     pub fn all_of(expressions: impl IntoIterator<Item = Expression>) -> Self {
         Self::any_of(&[expressions.into_iter().collect()])
     }
@@ -29,12 +29,12 @@ impl Selector {
         Self(None)
     }
 
-    /// Whether no labels at all could match.
+    /// True if no labels can match.
     pub const fn is_nothing(&self) -> bool {
         self.0.is_none()
     }
 
-    /// Whether all labels match.
+    /// True if all labels match.
     pub fn is_everything(&self) -> bool {
         self.0.as_ref().is_some_and(Vec::is_empty)
     }
@@ -44,8 +44,8 @@ impl Selector {
         expressions.is_some_and(|all| all.iter().all(|expression| expression.matches(labels)))
     }
 
-    /// A selector that matches whatever one of `selectors` does, and as little else as the API
-    /// server can be asked for key by key.
+    /// Selector that matches everything that any of `selectors` does, and as little else as an API
+    /// server can be queried for, key by key.
     pub fn common<'a>(selectors: impl IntoIterator<Item = &'a Self>) -> Self {
         let alternatives: Vec<_> = selectors
             .into_iter()
@@ -69,15 +69,16 @@ impl Selector {
 }
 
 impl fmt::Display for Selector {
-    /// Writes what the API server takes as `labelSelector`, which cannot select nothing.
+    /// Formats a `labelSelector` query parameter, which cannot express an empty selection.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let expressions = self.0.iter().flatten().map(ToString::to_string);
         f.write_str(&expressions.collect::<Vec<_>>().join(","))
     }
 }
 
-/// What one of the alternatives allows on this key; none when that is nothing. The API server
-/// cannot be asked for a label that is absent or has one of a few values: then the key is left out.
+/// Expressions for everything that any alternative allows on this key, or `None` if that is nothing.
+/// Empty if the API server cannot be queried for it: no expression matches an absent label as well
+/// as certain values.
 fn any_on_key(key: &str, alternatives: &[Vec<Expression>]) -> Option<Vec<Expression>> {
     let allows = |label: Option<&str>| {
         let label = label.map(|label| (key.to_owned(), label.to_owned()));
@@ -113,7 +114,7 @@ fn any_on_key(key: &str, alternatives: &[Vec<Expression>]) -> Option<Vec<Express
     }
 }
 
-/// The key and, of the two operators in use that have any, the values.
+/// The key and, for the two operators that have them, the values.
 fn parts(expression: &Expression) -> (&str, Option<&BTreeSet<String>>) {
     match expression {
         Expression::In(key, values) | Expression::NotIn(key, values) => (key, Some(values)),
@@ -124,11 +125,11 @@ fn parts(expression: &Expression) -> (&str, Option<&BTreeSet<String>>) {
     }
 }
 
-/// What a label's key and value may contain besides letters and digits, but not at their ends.
+/// Characters allowed in label keys and values besides letters and digits, except at their ends.
 const PUNCTUATION: [char; 3] = ['-', '_', '.'];
 
-/// Whether the API server takes `text` as a label's key: a name, with a DNS subdomain and a slash
-/// before it if need be.
+/// True if the API server accepts `text` as a label key: a name, optionally after a DNS subdomain
+/// and a slash.
 pub fn is_label_key(text: &str) -> bool {
     let (prefix, name) = text
         .split_once('/')
@@ -136,7 +137,7 @@ pub fn is_label_key(text: &str) -> bool {
     prefix.is_none_or(is_subdomain) && !name.is_empty() && is_label_value(name)
 }
 
-/// Whether the API server takes `text` as a label's value.
+/// True if the API server accepts `text` as a label value.
 pub fn is_label_value(text: &str) -> bool {
     let is_allowed = |c: char| c.is_ascii_alphanumeric() || PUNCTUATION.contains(&c);
     text.len() <= 63

@@ -1,4 +1,4 @@
-//! A pod that may be deleted as soon as a window is open: from when on, and when to retry.
+//! A pod that may be deleted while a window is open: its earliest deletion time, and its retries.
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
@@ -8,26 +8,25 @@ use common_core::backoff::doubling;
 use crate::deletion::{Deletion, Outcome};
 use crate::verdict::{CrashLoop, DeletionCandidate, Termination};
 
-/// A container that is restarted at once is seen terminated for less than this: kubelets up to 1.35
-/// show it so for about 2 s, others until its image, volumes and postStart hook are done. The
-/// shortest back-off is 10 s.
+/// Upper bound for how long a container that is restarted immediately appears terminated: kubelets
+/// up to 1.35 show it so for about 2 s, others until its image, volumes and postStart hook are
+/// done. The shortest backoff is 10 s.
 const RESTARTED_WITHIN: Duration = Duration::from_secs(4);
-/// The wait after the first failure; it doubles with each.
+/// Delay after the first failure; it doubles with each.
 const FIRST_WAIT: Duration = Duration::from_millis(500);
-/// The longest wait without the API server's asking for it: short against a watchDuration of
-/// minutes.
+/// Maximum delay without a `Retry-After`; short compared to a watchDuration of minutes.
 const MAX_WAIT: Duration = Duration::from_secs(10);
-/// The longest wait that the API server may ask for, as the prober's.
+/// Maximum `Retry-After` that is respected, equal to the prober's.
 const MAX_RETRY_AFTER: Duration = Duration::from_secs(60);
 
 #[derive(Debug)]
 pub(crate) struct TrackedPod {
     pub(crate) candidate: DeletionCandidate,
-    /// When the pod was first seen to crash-loop.
+    /// Time at which the pod was first observed to crash-loop.
     pub(crate) seen: Instant,
-    /// When each of its terminations was first seen.
+    /// Time at which each of its terminations was first observed.
     terminations: HashMap<Termination, Instant>,
-    /// From when on it counts as crash-looping.
+    /// Time from which it counts as crash-looping.
     crash_loops_from: Instant,
     attempt: Attempt,
     failures: u32,
@@ -35,11 +34,11 @@ pub(crate) struct TrackedPod {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Attempt {
-    /// To be deleted from then on, unless a DELETE is in flight: not tried yet, or to be retried.
+    /// Not tried yet, or to be retried: to be deleted at this time unless a DELETE is in flight.
     NotBefore(Instant),
-    /// Deleted; the watch will show when it is gone.
+    /// Deleted; the watch will report when it is gone.
     Deleted,
-    /// It has changed since it was judged: the watch will show how it is now.
+    /// Changed after it was judged; the watch will deliver its new state.
     Outdated,
 }
 
@@ -57,7 +56,7 @@ impl TrackedPod {
         pod
     }
 
-    /// The pod has changed, or another one has its name.
+    /// Applies a change of the pod, or another pod with its name.
     pub(crate) fn apply(&mut self, candidate: DeletionCandidate, now: Instant) {
         if candidate.uid != self.candidate.uid {
             *self = Self::new(candidate, now);
@@ -70,19 +69,19 @@ impl TrackedPod {
         }
     }
 
-    /// Another window opens: failures in an earlier one do not delay it.
+    /// Resets the backoff when another window opens: earlier failures do not delay it.
     pub(crate) fn reset_waits(&mut self, now: Instant) {
         if matches!(self.attempt, Attempt::NotBefore(_)) {
             (self.attempt, self.failures) = (Attempt::NotBefore(now), 0);
         }
     }
 
-    /// Whether a DELETE of it has failed in this window.
+    /// True if a DELETE of it has failed in this window.
     pub(crate) const fn has_failed(&self) -> bool {
         self.failures > 0
     }
 
-    /// From when on it may be deleted; none: not before it changes.
+    /// Earliest deletion time, or `None` if the pod must change first.
     pub(crate) fn due_from(&self) -> Option<Instant> {
         match self.attempt {
             Attempt::NotBefore(then) => Some(then.max(self.crash_loops_from)),
@@ -93,7 +92,7 @@ impl TrackedPod {
     pub(crate) fn ended(&mut self, deletion: &Deletion, outcome: Outcome, now: Instant) {
         self.attempt = match outcome {
             Outcome::Deleted | Outcome::Gone => Attempt::Deleted,
-            // The watch may have been faster than the answer.
+            // The watch may have been faster than the response.
             Outcome::Changed if self.candidate.resource_version != deletion.resource_version => {
                 Attempt::NotBefore(now)
             }
@@ -106,7 +105,7 @@ impl TrackedPod {
                 self.failures += 1;
                 Attempt::NotBefore(now + doubling(FIRST_WAIT, self.failures, MAX_WAIT))
             }
-            // Its namespace is held back.
+            // Its namespace is held back instead.
             Outcome::Refused => {
                 self.failures += 1;
                 Attempt::NotBefore(now)
@@ -114,7 +113,7 @@ impl TrackedPod {
         };
     }
 
-    /// A termination that was seen before keeps its time.
+    /// Updates the terminations. Known ones keep their time.
     fn update_terminations(&mut self, now: Instant) {
         let known = std::mem::take(&mut self.terminations);
         if let CrashLoop::Terminated(terminations) = &self.candidate.crash_loop {

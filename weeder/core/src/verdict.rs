@@ -1,5 +1,4 @@
-//! Whether a pod may be deleted once a Service it depends on is ready again (rule 76, D-44, D-45,
-//! D-62, D-64, D-75).
+//! Decides whether a pod may be deleted once a Service it depends on is ready again.
 
 use kube_core::ObjectMeta;
 
@@ -8,46 +7,45 @@ use crate::pod::{ContainerSpec, ContainerStatus, PodSpec, PodStatus, RestartPoli
 use crate::selector::Labels;
 
 const CRASH_LOOP: &str = "CrashLoopBackOff";
-/// The annotation of a mirror pod: its kubelet runs it from a file, whatever the API server holds.
+/// Annotation of a mirror pod, which its kubelet runs from a file regardless of the API server.
 const MIRROR: &str = "kubernetes.io/config.mirror";
 
-/// The kind of the only owner that creates no other pod.
+/// Kind of the only owner that creates no replacement.
 const NODE: &str = "Node";
 
-/// A pod that may be deleted: all that is kept of pods.
+/// A pod that may be deleted, reduced to what is kept in memory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DeletionCandidate {
     pub uid: String,
-    /// The state of the pod that was judged.
+    /// Version of the pod that was judged.
     pub resource_version: String,
-    /// The UID of its owner, which will create another one: its controller if it has one.
+    /// UID of the owner that will create a replacement: its controller, if it has one.
     pub owner: String,
-    /// The Services whose selectors match it.
+    /// Services whose selectors match it.
     pub services: Vec<ServiceName>,
     pub crash_loop: CrashLoop,
 }
 
-/// What shows that a pod crash-loops.
+/// Evidence that a pod crash-loops.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CrashLoop {
     /// A container waits in CrashLoopBackOff.
     Reported,
-    /// These are terminated and will be restarted: in back-off if they stay so (D-62). A kubelet
-    /// writes the status, finds the back-off, and writes again when that ends, or a minute later:
-    /// until then the status shows no more than this.
+    /// Terminated containers that will be restarted, and are in backoff if they stay so. A kubelet
+    /// writes the status, enters the backoff, and writes again when that ends or a minute later:
+    /// until then the status shows nothing else.
     Terminated(Vec<Termination>),
 }
 
-/// One termination of a container.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Termination {
     pub container: String,
-    /// How often the container was restarted before.
+    /// Restart count of the container before this termination.
     pub restarts: i32,
 }
 
-/// Judges a pod; none when it is left alone: it is being deleted, does not crash-loop, or nobody
-/// would create it again.
+/// Judges a pod. Returns `None` if it must be left alone: it is being deleted, does not crash-loop,
+/// or would not be replaced.
 pub fn judge(
     metadata: &ObjectMeta,
     spec: &PodSpec,
@@ -103,16 +101,16 @@ fn crash_loop(spec: &PodSpec, status: &PodStatus) -> Option<CrashLoop> {
     (!terminations.is_empty()).then_some(CrashLoop::Terminated(terminations))
 }
 
-/// The containers of a pod, with what its spec and its status say of each.
+/// Containers of a pod with their spec and status.
 struct Containers<'p> {
     spec: &'p PodSpec,
     status: &'p PodStatus,
 }
 
 impl<'p> Containers<'p> {
-    /// Whether work that nobody would repeat is under way or done: a container runs that is not
-    /// restarted when it succeeds, or all have ended for good. What else ends then, as a sidecar, is
-    /// no reason to delete the pod.
+    /// True if nobody would repeat the pod's work: a container is running that is not restarted
+    /// after success, or all have terminated for good. A sidecar that terminates after them is no
+    /// reason to delete the pod.
     fn have_work_to_lose(&self) -> bool {
         let mut containers = paired(&self.spec.containers, &self.status.container_statuses);
         let policy = |spec: &ContainerSpec| spec.policy(self.spec.restart_policy);
@@ -127,7 +125,7 @@ impl<'p> Containers<'p> {
         all_are_over || containers.any(works)
     }
 
-    /// The terminations after which a container may be in back-off, init containers first.
+    /// Terminations after which a container may be in backoff, init containers first.
     fn terminations(&self) -> Vec<Termination> {
         let mut terminations = Vec::new();
         // An init container that has succeeded is done.
@@ -139,7 +137,7 @@ impl<'p> Containers<'p> {
         for (spec, status) in paired(&self.spec.init_containers, init) {
             terminations.extend(termination(status, spec.policy(init_policy)));
             if !spec.is_sidecar() && !status.has_succeeded() {
-                // All others wait for it: they may still show how they ended before a reboot.
+                // All others wait for it and may still show how they terminated before a reboot.
                 return terminations;
             }
         }
@@ -152,7 +150,7 @@ impl<'p> Containers<'p> {
     }
 }
 
-/// Each container that has a status, in the order of the spec.
+/// Containers that have a status, in the order of the spec.
 fn paired<'p>(
     specs: &'p [ContainerSpec],
     statuses: &'p [ContainerStatus],
@@ -163,8 +161,8 @@ fn paired<'p>(
     })
 }
 
-/// The termination of a container that is restarted with a back-off if its policy is this: after its
-/// first end, or after a long run, it is restarted at once.
+/// Termination of a container that is restarted with backoff under this policy. After its first
+/// termination, or after a long run, it is restarted at once.
 fn termination(status: &ContainerStatus, policy: RestartPolicy) -> Option<Termination> {
     let ended = status.state.terminated.as_ref()?;
     let waits = policy.restarts(ended.exit_code) && status.restart_count > 0 && ended.ended_soon();

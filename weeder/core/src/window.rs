@@ -1,4 +1,4 @@
-//! The time in which pods that depend on a Service are deleted.
+//! Windows in which pods that depend on a Service are deleted.
 
 use std::collections::{BTreeMap, HashMap};
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -11,23 +11,23 @@ use crate::config::ServiceName;
 use crate::deletion::Outcome;
 use crate::tracked_pod::TrackedPod;
 
-/// First windows open within this time. They are no emergency, and a seed may have hundreds of
+/// First windows open within this time. They are not urgent, and a seed may have hundreds of
 /// shoots.
 const MAX_SPREAD: Duration = Duration::from_secs(30);
-/// ... and within this part of watchDuration, so that short ones are still full.
+/// First windows open within this fraction of watchDuration, so that short ones are not cut off.
 const SPREAD_PART: u32 = 10;
-/// The wait before the successors of an owner's first deleted pods are deleted in the same window,
-/// and the longest one; it doubles with each round. Both are a kubelet's.
+/// Delay before the replacements of an owner's first deleted pods are deleted in the same window,
+/// doubling with each round, and its maximum. Both are a kubelet's.
 const FIRST_WAIT: Duration = Duration::from_secs(10);
 const LONGEST_WAIT: Duration = Duration::from_secs(300);
 
-/// When there is not room for all, what comes first goes first: first windows are no emergency.
+/// Priority when capacity is short, highest first: first windows are not urgent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, IntoStaticStr, VariantNames)]
 #[strum(serialize_all = "snake_case", const_into_str)]
 pub enum OpenReason {
-    /// The Service became ready, or other endpoints are ready than before the watch broke.
+    /// The Service became ready, or has other ready endpoints than before the watch failed.
     Recovery,
-    /// The Service was ready when this process started to delete.
+    /// The Service was ready when this process became the leader.
     Start,
 }
 
@@ -36,13 +36,13 @@ pub enum OpenReason {
 pub enum CloseReason {
     Over,
     NotReady,
-    /// A new one takes its place.
+    /// Replaced by a new window.
     Renewed,
-    /// The config does not name the Service any more.
+    /// The Service is no longer configured.
     Dropped,
 }
 
-/// What happened to a window, for logs, metrics and the status page.
+/// Change of a window, for logs, metrics and the status page.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WindowEvent {
     pub namespace: String,
@@ -56,7 +56,7 @@ pub enum WindowChange {
     Closed(CloseReason),
 }
 
-/// The windows of one namespace.
+/// Windows of one namespace.
 pub(crate) type Windows = BTreeMap<ServiceName, Window>;
 
 #[derive(Debug)]
@@ -65,15 +65,15 @@ pub(crate) struct Window {
     opens: Instant,
     closes: Instant,
     is_open: bool,
-    /// What each owner has lost, by the owner's UID.
+    /// Deleted pods per owner UID.
     losses: HashMap<String, Losses>,
 }
 
-/// The pods of one owner that were deleted in a window, in rounds: a round deletes the pods that
-/// were there when it began, and their successors wait for the next one.
+/// Deleted pods of one owner in a window, in rounds: a round deletes the pods that existed when it
+/// began, and their replacements wait for the next one.
 #[derive(Debug, Default)]
 struct Losses {
-    /// The pods that count as deleted, by UID.
+    /// Pods that count as deleted, by UID.
     counted: HashMap<String, Counted>,
     rounds: Vec<DeletionRound>,
 }
@@ -86,9 +86,9 @@ struct DeletionRound {
 
 #[derive(Debug)]
 struct Counted {
-    /// Its index.
+    /// Index of the round.
     round: usize,
-    /// An earlier DELETE may have deleted it: the outcome of the next one does not matter.
+    /// An earlier DELETE may have succeeded, so the outcome of the next one does not matter.
     is_final: bool,
 }
 
@@ -103,7 +103,7 @@ impl Window {
         }
     }
 
-    /// Opens or closes the window if it is time.
+    /// Opens or closes the window if it is due.
     pub(crate) fn advance(&mut self, now: Instant) -> Option<WindowChange> {
         if self.is_over(now) {
             return self
@@ -119,12 +119,12 @@ impl Window {
         now >= self.closes
     }
 
-    /// Whether it was open at the last [`Window::advance`].
+    /// True if it was open at the last [`Window::advance`].
     pub(crate) const fn is_open(&self) -> bool {
         self.is_open
     }
 
-    /// When it opens or closes next.
+    /// Next time at which it opens or closes.
     pub(crate) const fn next(&self) -> Instant {
         if self.is_open {
             self.closes
@@ -133,7 +133,8 @@ impl Window {
         }
     }
 
-    /// From when on this pod may be deleted. `None`: its owner has lost as many as it may (D-46).
+    /// Earliest time at which this pod may be deleted, or `None` if its owner has reached its
+    /// limit.
     fn allows_from(&self, pod: &TrackedPod, limit: Option<u32>) -> Option<Instant> {
         let losses = self.losses.get(&pod.candidate.owner);
         losses.map_or(Some(self.opens), |losses| losses.allow_from(pod, limit))
@@ -144,8 +145,8 @@ impl Window {
         losses.count(pod, now);
     }
 
-    /// Returns whether there is more room than before: a pod that was not deleted is not counted any
-    /// more.
+    /// Records an outcome. Returns true if that frees capacity: a pod that was not deleted no
+    /// longer counts.
     pub(crate) fn ended(&mut self, owner: &str, uid: &str, outcome: Outcome) -> bool {
         let losses = self.losses.get_mut(owner);
         losses.is_some_and(|losses| losses.ended(uid, outcome))
@@ -203,7 +204,7 @@ impl Losses {
     }
 }
 
-/// The open windows that let a pod be deleted: from when on each does, and why it has opened.
+/// Open windows that allow a pod to be deleted: the earliest time of each, and why it opened.
 pub(crate) fn admissions(
     windows: &Windows,
     pod: &TrackedPod,
@@ -215,7 +216,7 @@ pub(crate) fn admissions(
     open.filter_map(move |(_, window)| Some((window.allows_from(pod, limit)?, window.reason)))
 }
 
-/// All open windows of its Services count a pod that is to be deleted now.
+/// Counts a pod that is being deleted in all open windows of its Services.
 pub(crate) fn count(windows: &mut Windows, pod: &TrackedPod, now: Instant) {
     for (service, window) in windows {
         if window.is_open && pod.candidate.services.contains(service) {
@@ -224,8 +225,8 @@ pub(crate) fn count(windows: &mut Windows, pod: &TrackedPod, now: Instant) {
     }
 }
 
-/// How long after the start the first window of a ready Service opens: spread evenly, always the
-/// same for the same Service.
+/// Delay of a ready Service's first window after the start: evenly distributed, and always the same
+/// for the same Service.
 pub(crate) fn spread(namespace: &str, service: &str, duration: Duration) -> Duration {
     let mut hasher = DefaultHasher::new();
     (namespace, service).hash(&mut hasher);
@@ -283,7 +284,7 @@ mod tests {
         assert!(window.is_over(start + 2 * MINUTE));
     }
 
-    /// A pod that was first seen at this time.
+    /// A pod that was first observed at this time.
     fn pod(owner: &str, uid: &str, seen: Instant) -> TrackedPod {
         let candidate = DeletionCandidate {
             uid: uid.into(),
@@ -336,7 +337,7 @@ mod tests {
         let (mut window, start) = open_window();
         let (mut round, mut waits) = (start, Vec::new());
         for number in 0..8 {
-            // Two pods of an owner, which are seen a second after those before were deleted.
+            // Two pods of an owner, observed a second after the deletion of the previous ones.
             let seen = round + Duration::from_secs(number.min(1));
             let pods = ["one", "two"].map(|name| pod("a", &format!("{name}-{number}"), seen));
             let allowed = pods

@@ -1,11 +1,10 @@
-//! The leases of one answer, in two allocations however many there are.
+//! Leases of one response, in two allocations regardless of their number.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 use chrono::{DateTime, Utc};
 
-/// Tells a lease from another one that had its name before: a hash of `metadata.uid`, which is all
-/// that comparing takes.
+/// Hash of `metadata.uid`, which distinguishes a lease from an earlier one of the same name.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LeaseUid(u64);
 
@@ -19,14 +18,14 @@ impl From<&str> for LeaseUid {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LeaseRecord<'a> {
-    /// The lease's name, which is its node's.
+    /// Name of the lease, and of its node.
     pub name: &'a str,
     pub uid: LeaseUid,
     pub renew_time: Option<DateTime<Utc>>,
     pub duration_seconds: Option<i32>,
 }
 
-/// Leases in the order in which they came. The names lie one behind the other in a single text.
+/// Leases in response order. Their names are concatenated in one string.
 #[derive(Clone, Debug, Default)]
 pub struct LeaseList {
     names: String,
@@ -35,8 +34,8 @@ pub struct LeaseList {
 
 #[derive(Clone, Copy, Debug)]
 struct PackedLease {
-    /// Where the name ends in the text; it begins where the one before it ends. Names of 4 GiB would
-    /// be far too many.
+    /// End of the name in the string; it starts at the end of the previous one. Responses are far
+    /// smaller than 4 GiB.
     name_end: u32,
     uid: LeaseUid,
     renew_time: Option<DateTime<Utc>>,
@@ -44,8 +43,8 @@ struct PackedLease {
 }
 
 impl LeaseList {
-    /// Makes room for `count` more leases, whose names have `names` bytes. Returns how many bytes
-    /// that takes.
+    /// Reserves room for `count` more leases with `names` bytes of names. Returns the number of
+    /// bytes allocated.
     pub fn reserve(&mut self, count: usize, names: usize) -> usize {
         let before = self.allocated();
         self.entries.reserve_exact(count);
@@ -53,13 +52,13 @@ impl LeaseList {
         self.allocated() - before
     }
 
-    /// True if a lease of this name needs no more memory.
+    /// True if a lease of this name fits without another allocation.
     pub fn has_room(&self, name: &str) -> bool {
         self.entries.len() < self.entries.capacity()
             && name.len() <= self.names.capacity() - self.names.len()
     }
 
-    /// The bytes that the leases take, those included that are there for more.
+    /// Allocated bytes, including reserved ones.
     pub fn allocated(&self) -> usize {
         self.entries.capacity() * size_of::<PackedLease>() + self.names.capacity()
     }

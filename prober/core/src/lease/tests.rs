@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::tests::scene::{GRACE, at, criteria, lease, span, times, wall};
 
-/// A clock that was shown these (probe, stamp) pairs, in seconds.
+/// A clock after these observations: (probe, renew time) in seconds.
 fn shown(probes: &[(f64, f64)]) -> LeaseClock {
     let ((first, stamp), further) = probes
         .split_first()
@@ -161,8 +161,8 @@ fn another_grace_holds_from_the_next_judgement_on() {
 
 #[test]
 fn a_stamp_seen_to_change_is_believed_while_the_clocks_agree() {
-    // Distances from -1 s to one beat and 1 s agree; the second column is when the lease then
-    // counts as renewed.
+    // Distances from -1 s to one beat and 1 s agree; the second column is the resulting time of the
+    // renewal.
     for (distance, renewed) in [(0.0, 10.0), (5.0, 5.0), (11.0, -1.0), (-1.0, 10.0)] {
         let clock = shown(&[(0.0, -20.0), (10.0, 10.0 - distance)]);
         assert_eq!(
@@ -285,8 +285,8 @@ fn an_unchanged_stamp_ages_on_our_clock_alone() {
 #[test]
 fn a_stepped_clock_is_noticed_while_the_clocks_agree() {
     let before = [(0.0, -1.0), (10.0, 9.5), (20.0, 19.5)];
-    // A renewal is after the probe 20 s; a stamp more than a beat and 1 s before that probe was set
-    // by another clock.
+    // A renewal is after the probe at 20 s; a renew time more than a beat and 1 s before that probe
+    // was set by another clock.
     let tolerated = shown(&[before.as_slice(), &[(30.0, 9.0)]].concat());
     assert_eq!(
         (tolerated.skew(GRACE), tolerated.renewed(GRACE)),
@@ -310,7 +310,7 @@ fn a_stepped_clock_is_noticed_while_the_clocks_differ() {
         (10.0, 9.5 - behind),
         (20.0, 19.5 - behind),
     ];
-    // The offset was 0.5 s more, and has grown by a three hundredth of the 10 s since then.
+    // The offset was 0.5 s larger, and has grown by 1/300 of the 10 s since then.
     let offset = behind + 0.5 + 0.0333;
     let tolerated = shown(&[before.as_slice(), &[(30.0, 19.0 - offset)]].concat());
     assert!(
@@ -338,8 +338,8 @@ fn what_shows_a_step_is_doubted_for_a_beat_and_a_second() {
 
 #[test]
 fn a_clock_that_was_put_back_unseen_is_forgiven_in_minutes() {
-    // Ahead by 15 s, put back by 10 s between two renewals: from then on each stamp is seen 10 s
-    // later than the offset says.
+    // Ahead by 15 s, set back by 10 s between two renewals: from then on each renew time is
+    // observed 10 s later than the offset says.
     let mut clock = LeaseClock::new(&times(0.0), wall(15.0), Some(40));
     let beat = |clock: &mut LeaseClock, t: f64, skew: f64| {
         clock.observe(&times(t), at(t - 10.0), wall(t + skew), Some(40), GRACE)
@@ -531,7 +531,7 @@ fn a_lease_that_went_away_is_forgotten_and_starts_again() {
     );
 }
 
-/// What a book must know after lists of (node, stamp), by the simplest means.
+/// Expected clocks after lists of (node, renew time), computed the simplest way.
 fn known<'a>(lists: &'a [Vec<(&'a str, f64)>]) -> BTreeMap<&'a str, LeaseClock> {
     let mut clocks = BTreeMap::new();
     for (number, list) in lists.iter().enumerate() {
@@ -566,7 +566,7 @@ fn probes() -> impl Strategy<Value = Vec<f64>> {
     })
 }
 
-/// The last renewal at `now` of a kubelet that renews every 10 s.
+/// Last renewal at `now` of a kubelet that renews every 10 s.
 fn last_renewal(phase: f64, now: f64) -> f64 {
     phase + 10.0 * ((now - phase) / 10.0).floor()
 }

@@ -1,7 +1,7 @@
 use super::*;
 use crate::tests::scene::env;
 
-/// The three options say the opposite of their defaults.
+/// A config in which the three options are the opposite of their defaults.
 fn config() -> Config {
     Config {
         restore_only_held_down: true,
@@ -82,7 +82,7 @@ fn garden_overrules_the_config_and_the_shoots_namespace_overrules_garden() {
         "standbyProtects false (namespace)",
     ];
     assert_eq!(shown(&resolved(&garden, &own)), by_namespace);
-    // Each for itself.
+    // Each on its own.
     for at in 0..own.len() {
         let mut expected = by_garden;
         expected[at] = by_namespace[at];

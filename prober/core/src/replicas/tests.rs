@@ -25,7 +25,7 @@ fn ignored(observed: Observed) -> Observed {
     }
 }
 
-/// What a resource is like after a write, as the API server applies it.
+/// State of a resource after a write, as the API server applies it.
 fn after(observed: &Observed, write: Option<Write>) -> Observed {
     match write {
         Some(write) => Observed {
@@ -127,7 +127,7 @@ fn the_marker_counts_by_its_presence() {
 
 #[test]
 fn a_memory_without_marker_above_0_is_left_alone_on_the_way_up() {
-    // The Go original leaves such memories everywhere.
+    // The Go original leaves such annotations behind.
     let old = observed(1, Some("2"), false);
     assert_eq!(scale_up(&old, Scope::All, false), None);
     assert_eq!(
@@ -227,7 +227,7 @@ fn nothing_remembered_brings_back_1_and_is_worth_a_word_only_under_a_marker() {
 
 #[test]
 fn a_valid_memory_under_a_marker_is_never_overwritten() {
-    // D-31: an operator set 1 in mid-outage.
+    // D-31: an operator set 1 during the outage.
     assert_eq!(
         down(&observed(1, Some("2"), true)),
         observed(0, Some("2"), true)
@@ -269,7 +269,7 @@ fn what_is_not_held_down_stays_at_0_where_only_the_held_down_may_come_back() {
     }
 }
 
-/// Whatever may be found in a cluster.
+/// Any state that may be found in a cluster.
 fn any_observed() -> impl Strategy<Value = Observed> {
     let memory = prop_oneof![
         Just(None),
@@ -294,8 +294,7 @@ fn any_observed() -> impl Strategy<Value = Observed> {
     )
 }
 
-/// A whole number from 1 to 2147483647 as strconv.Atoi reads it: a sign, then decimal digits,
-/// nothing else.
+/// Parses an integer from 1 to 2147483647 like `strconv.Atoi`: a sign, then only decimal digits.
 fn atoi(text: &str) -> Option<i32> {
     let (negative, digits) = match text.as_bytes() {
         [b'-', rest @ ..] => (true, rest),

@@ -57,7 +57,7 @@ fn backed<const N: usize>(nodes: [&str; N]) -> BackedNodes {
     nodes.into_iter().map(Some).collect()
 }
 
-/// What is concluded from these leases, nodes and pools when all of `machines` can be used.
+/// Judges these leases, nodes and pools with all of `machines` usable.
 fn judge(
     leases: &[(&str, LeaseState)],
     machines: &[&str],
@@ -86,7 +86,7 @@ fn four_leases(states: [LeaseState; 4]) -> [(&'static str, LeaseState); 4] {
 
 #[test]
 fn nodes_that_others_manage_do_not_count() {
-    // One candidate is left, and at one candidate nothing is done.
+    // One candidate is left, and with one candidate nothing is done.
     let leases = [("n1", Expired), ("n2", Expired), ("n3", Expired)];
     let judged = judge(
         &leases,
@@ -144,7 +144,7 @@ fn only_the_conditions_that_can_matter_are_kept() {
 
 #[test]
 fn nodes_without_a_usable_machine_do_not_count() {
-    // The machines of n1 and n2 are Failed and Terminating, so that they are not among the usable.
+    // The Machines of n1 and n2 are Failed and Terminating, and so not usable.
     let nodes = FOUR.map(node);
     let pools = PoolConditions::new();
     assert_eq!(
@@ -362,7 +362,7 @@ proptest! {
 
 #[test]
 fn two_thousand_nodes_are_each_counted_once() {
-    // How long it takes is a matter of the benchmarks.
+    // The benchmarks measure the time it takes.
     let names: Vec<String> = (0..2000).map(|number| format!("node-{number}")).collect();
     let state = |number: usize| if number < 1200 { Expired } else { Valid };
     let leases = book(
@@ -478,8 +478,8 @@ proptest! {
         valid in 0_usize..30, expired in 0_usize..30, undecided in 0_usize..30, fraction in 0.001..=1.0_f64,
     ) {
         let candidates = valid + expired + undecided;
-        // The Go original's decision on leases that are all decided, in its own arithmetic (rule
-        // 48); at one, D-20's.
+        // The Go original's decision on decided leases, in its own arithmetic (rule 48); with one
+        // candidate, D-20's.
         let decided = |expired: usize| match candidates {
             0 => UP,
             1 if expired == 0 => Verdict::ScaleUpHeldDown,

@@ -20,20 +20,20 @@ use crate::verdict::{CrashLoop, Termination};
 use crate::window::{CloseReason, WindowChange};
 
 const SECOND: Duration = Duration::from_secs(1);
-/// How long a container must be seen terminated.
+/// Time for which a container must be observed terminated.
 const TERMINATED_FOR: Duration = Duration::from_secs(4);
 const WATCH_DURATION: Duration = Duration::from_secs(300);
 const ETCD: &str = "etcd";
 const API: &str = "api";
 
-/// A seed in which time passes only as a test says.
+/// A seed whose clock only tests advance.
 struct TestSeed {
     namespaces: Namespaces,
     now: Instant,
 }
 
 impl TestSeed {
-    /// A seed without slices and pods on which this process leads.
+    /// An empty seed on which this process leads.
     fn leading(limit: Option<u32>) -> Self {
         let mut seed = Self::waiting(limit);
         seed.namespaces.lead(seed.now);
@@ -79,7 +79,7 @@ impl TestSeed {
         self.show(name, candidate(uid, "owner", services));
     }
 
-    /// The watch shows a pod so.
+    /// Lets the watch deliver a pod.
     fn show(&mut self, name: &str, candidate: DeletionCandidate) {
         self.namespaces
             .apply_pods(Change::Applied(key(name), candidate), self.now);
@@ -90,12 +90,11 @@ impl TestSeed {
             .apply_pods(Change::Gone(key(name)), self.now);
     }
 
-    /// The deletions to send now.
     fn due(&mut self) -> Vec<Deletion> {
         self.namespaces.due(self.now)
     }
 
-    /// The UIDs of the pods that are deleted now, every DELETE having this outcome.
+    /// UIDs of the pods deleted now, with this outcome for every DELETE.
     fn deletes(&mut self, outcome: Outcome) -> Vec<String> {
         let due = self.due();
         due.iter()
@@ -107,7 +106,7 @@ impl TestSeed {
         self.deletes(Outcome::Deleted)
     }
 
-    /// What happened to windows until now.
+    /// Window events so far.
     fn events(&mut self) -> Vec<(&'static str, WindowChange)> {
         let due = self.due();
         assert!(due.is_empty(), "{due:?}");
@@ -122,13 +121,13 @@ impl TestSeed {
             .collect()
     }
 
-    /// Whether there is nothing to remember.
+    /// True if no state is left.
     fn is_empty(&mut self) -> bool {
         self.namespaces.take_events();
         self.namespaces.count() == 0
     }
 
-    /// When something is to be done by itself.
+    /// Time of the next deadline.
     fn next(&self) -> Option<Instant> {
         self.namespaces.next(self.now)
     }
@@ -137,7 +136,7 @@ impl TestSeed {
         self.namespaces.reconfigure(config, self.now);
     }
 
-    /// Goes to the next instant at which something is to be done by itself.
+    /// Advances to the next deadline.
     fn skip(&mut self) -> Duration {
         let next = self.next().expect("something is to come");
         let waited = next - self.now;
@@ -168,7 +167,7 @@ fn key(name: &str) -> Key {
     }
 }
 
-/// What a watch lists.
+/// A list as a watch delivers it.
 fn listed<'a, V>(objects: impl IntoIterator<Item = (&'a str, Option<V>)>) -> Listed<V> {
     let mut listed = Listed::new();
     for (name, object) in objects {
@@ -192,7 +191,7 @@ fn candidate(uid: &str, owner: &str, services: &[&str]) -> DeletionCandidate {
     candidate_at("1", uid, owner, services)
 }
 
-/// A pod in this state.
+/// A pod of this version.
 fn candidate_at(
     resource_version: &str,
     uid: &str,

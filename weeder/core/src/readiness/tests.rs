@@ -35,7 +35,7 @@ fn slice(service: &str, ready: &[&str]) -> Slice {
     }
 }
 
-/// Applies slices one after the other; what became of the Services at each.
+/// Applies slices one after the other and returns the transitions of each.
 fn transitions(readiness: &mut Readiness, slices: &[(&str, Slice)]) -> Vec<Vec<Transition>> {
     slices
         .iter()

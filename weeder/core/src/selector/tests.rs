@@ -209,8 +209,7 @@ fn any_selector() -> impl Strategy<Value = Vec<WrittenExpression>> {
     prop::collection::vec(any_requirement(), 0..4)
 }
 
-/// Every combination of two keys, each absent or with one of the values in use or with one that is
-/// not.
+/// Every combination of two keys, each absent, with a value in use, or with another one.
 fn all_labels() -> Vec<Labels> {
     let values = [
         None,

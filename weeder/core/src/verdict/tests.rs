@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::*;
 use crate::selector::Selector;
 
-/// A Service on which pods depend whose labels fulfil all expressions of one of these lists.
+/// A Service whose dependent pods match all expressions of one of these lists.
 fn service(name: &str, selectors: &[&[Expression]]) -> Service {
     let selectors = selectors
         .iter()
@@ -189,7 +189,7 @@ fn a_mirror_pod_is_left_alone_although_its_node_owns_it() {
     );
 }
 
-/// The status of a container that has ended with this exit code, after so many restarts and a short
+/// Status of a container that terminated with this exit code, after so many restarts and a short
 /// run.
 fn ended(container: &str, restarts: i32, exit_code: i32) -> Value {
     let terminated = json!({"exitCode": exit_code, "reason": "Error", "startedAt": "2026-06-01T00:00:00Z", "finishedAt": "2026-06-01T00:00:01Z"});
@@ -201,7 +201,7 @@ fn named(names: &[&str]) -> Value {
     names.iter().map(|name| json!({"name": name})).collect()
 }
 
-/// The terminations that make a crash loop of a pod, if they last, with this spec and status.
+/// Terminations that make a pod with this spec and status a crash loop if they last.
 fn terminations(spec: Value, status: Value) -> Vec<(String, i32)> {
     let candidate = pod(|pod| (pod["spec"], pod["status"]) = (spec, status));
     match candidate.map(|candidate| candidate.crash_loop) {
@@ -214,7 +214,7 @@ fn terminations(spec: Value, status: Value) -> Vec<(String, i32)> {
     }
 }
 
-/// Whether a container that has ended again is taken to be in back-off, with these restart policies
+/// True if a container that has terminated again counts as in backoff under these restart policies
 /// of its pod and its own.
 fn is_restarted(status: &str, of_pod: Value, own: Value, exit_code: i32) -> bool {
     let list = if status == "initContainerStatuses" {

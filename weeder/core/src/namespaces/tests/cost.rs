@@ -1,9 +1,9 @@
-//! What an event of one pod costs.
+//! Cost of an event of one pod.
 
 use super::*;
 
-/// The median time that the core takes for an event of one crash-looping pod, of 33 in each of so
-/// many namespaces, as the controller asks it.
+/// Median time of an event of one crash-looping pod, with 33 of them in each of so many namespaces,
+/// as the controller calls the core.
 fn cost_of_an_event(namespaces: usize, windows_are_open: bool) -> Duration {
     let mut seed = TestSeed::leading(None);
     for namespace in 0..namespaces {

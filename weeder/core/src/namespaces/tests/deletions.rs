@@ -1,4 +1,4 @@
-//! Which pods are deleted when, and how often.
+//! Which pods are deleted, when, and how often.
 
 use super::*;
 
@@ -115,7 +115,7 @@ fn a_deletion_that_may_have_happened_stays_counted_and_can_be_tried_again() {
     seed.slice("s", ETCD, &["e"]);
     seed.pod("a", "1", &[ETCD]);
     seed.pod("b", "2", &[ETCD]);
-    // That nothing is left of it afterwards does not say that it was somebody else.
+    // The pod's absence afterwards does not prove that somebody else deleted it.
     for outcome in [
         Outcome::Unknown,
         Outcome::Unknown,
@@ -164,7 +164,7 @@ fn a_pod_that_has_changed_is_deleted_only_as_the_watch_shows_it_then() {
         (1, "2"),
         "and it was not counted"
     );
-    // The watch is faster than the answer.
+    // The watch is faster than the response.
     show(&mut seed, "3");
     seed.namespaces.ended(&due[0], Outcome::Changed, seed.now);
     let due = seed.due();

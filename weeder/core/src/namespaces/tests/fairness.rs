@@ -1,9 +1,9 @@
-//! What goes first when there is not room for all (D-65).
+//! Priorities when capacity is short (D-65).
 
 use super::*;
 use crate::namespace::MAX_IN_FLIGHT as MAX_OF_NAMESPACE;
 
-/// So many pods of a namespace crash-loop.
+/// Makes so many pods of a namespace crash-loop.
 fn crash(seed: &mut TestSeed, namespace: &str, pods: usize) {
     for number in 0..pods {
         let name = format!("{namespace}/{number:03}");
@@ -86,10 +86,10 @@ fn recoveries_go_before_first_windows() {
     assert_eq!(deleted.len(), all, "and the rest follows");
 }
 
-/// How long after its Service the pod of another namespace is deleted, beside so many in each of
-/// these whose DELETEs hang until they are given up. That Service is back so much later.
+/// Delay between the recovery of a Service and the deletion of its pod, beside so many pods in each
+/// of so many namespaces whose DELETEs time out. That Service recovers `later`.
 fn deleted_beside_hanging(namespaces: usize, pods: usize, later: Duration) -> Option<Duration> {
-    /// As the weeder's time-out.
+    /// The weeder's timeout.
     const GIVEN_UP_AFTER: Duration = Duration::from_secs(10);
     let mut seed = TestSeed::leading(None);
     let (end, back) = (seed.now + WATCH_DURATION, seed.now + later);
@@ -143,7 +143,7 @@ fn namespaces_that_hang_are_tried_one_pod_at_a_time_and_behind_all_others() {
     for (namespaces, pods) in [(4, 64), (8, 200), (20, 15), (31, 200)] {
         let deleted = deleted_beside_hanging(namespaces, pods, Duration::ZERO);
         let deleted = deleted.unwrap_or_else(|| panic!("{namespaces} times {pods}: never"));
-        // What of them is tried for the first time takes all room, once.
+        // Their first attempts use all capacity, once.
         let rounds = (namespaces * MAX_OF_NAMESPACE).div_ceil(MAX_IN_FLIGHT) as u32;
         assert!(
             deleted <= 10 * SECOND * rounds,

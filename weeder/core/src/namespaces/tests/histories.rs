@@ -1,5 +1,5 @@
-//! Histories of pods as kubelets show them, while the Service that they need is ready (D-64): which
-//! are crash loops.
+//! Histories of pods as kubelets report them, while the Service they depend on is ready (D-64):
+//! which are crash loops.
 
 use chrono::{DateTime, TimeDelta, Utc};
 use serde_json::{Value, json};
@@ -9,7 +9,7 @@ use crate::verdict::judge;
 
 const DAY: u64 = 24 * 60 * 60;
 
-/// A time by the clock of the node.
+/// A time on the node's clock.
 fn time(seconds: i64) -> DateTime<Utc> {
     DateTime::UNIX_EPOCH + TimeDelta::days(20_000) + TimeDelta::seconds(seconds)
 }
@@ -18,14 +18,14 @@ fn running(name: &str, restarts: i32) -> Value {
     json!({"name": name, "ready": true, "restartCount": restarts, "state": {"running": {"startedAt": time(0)}}})
 }
 
-/// A container that has ended after a run of so many seconds.
+/// A container that terminated after a run of so many seconds.
 fn ended(name: &str, restarts: i32, exit_code: i32, ran: u64) -> Value {
     let started = time(-i64::try_from(ran).expect("a few days"));
     let state = json!({"terminated": {"exitCode": exit_code, "reason": "Error", "startedAt": started, "finishedAt": time(0)}});
     json!({"name": name, "ready": false, "restartCount": restarts, "state": state})
 }
 
-/// A container that its kubelet has lost.
+/// A container that its kubelet lost.
 fn lost(name: &str, restarts: i32) -> Value {
     let state = json!({"terminated": {"exitCode": 137, "reason": "ContainerStatusUnknown", "startedAt": null, "finishedAt": null}});
     json!({"name": name, "ready": false, "restartCount": restarts, "state": state})
@@ -39,7 +39,7 @@ fn status(phase: &str, init: &[Value], containers: &[Value]) -> Value {
     json!({"phase": phase, "initContainerStatuses": init, "containerStatuses": containers})
 }
 
-/// A pod with these init containers, sidecars among them, and containers.
+/// A pod with these init containers, including sidecars, and containers.
 fn spec(policy: &str, init: &[(&str, bool)], containers: &[&str]) -> Value {
     let init: Vec<Value> = init
         .iter()
@@ -57,7 +57,7 @@ fn server() -> Value {
     spec("Always", &[], &["server"])
 }
 
-/// Whether the pod is deleted that is shown so, each time for so many seconds.
+/// True if the pod is deleted that is reported so, each time for so many seconds.
 fn is_deleted(spec: &Value, history: &[(f64, Value)]) -> bool {
     let mut seed = TestSeed::leading(None);
     seed.slice("s", ETCD, &["e"]);
@@ -91,7 +91,7 @@ fn is_deleted(spec: &Value, history: &[(f64, Value)]) -> bool {
     deleted
 }
 
-/// One container is shown as it ended for so long, and runs again.
+/// One container is reported as terminated for so long, and runs again.
 fn restarted(seconds: f64, ended: Value) -> [(f64, Value); 2] {
     let again = running("server", 2);
     [

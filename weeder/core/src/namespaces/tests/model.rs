@@ -1,7 +1,7 @@
-//! Random histories against the rule in its plainest form: a pod is sent once, and as soon as there
-//! is a Service it waits for that has been ready without a break since it became so less than
-//! watchDuration ago. (Each has an owner of its own: how long successors wait is another rule.) Where a kubelet says no more than that a container is terminated, that must
-//! have been seen for 4 s.
+//! Random histories against the rule in its plainest form: a pod is sent once, as soon as a Service
+//! it depends on has been ready continuously and became so less than watchDuration ago. (Each pod
+//! has its own owner, since delays of replacements are another rule.) If a kubelet only reports a
+//! container as terminated, that must have been observed for 4 s.
 
 use std::collections::BTreeMap;
 
@@ -11,16 +11,15 @@ use super::*;
 
 #[derive(Clone, Debug)]
 enum ModelEvent {
-    /// A slice of a namespace and Service is there, ready or not.
+    /// A slice of a namespace and Service exists, ready or not.
     Slice(usize, usize, usize, bool),
     SliceGone(usize, usize, usize),
-    /// A pod of a namespace crash-loops, or is terminated after so many restarts; each time it is
-    /// another one.
+    /// A new pod of a namespace crash-loops, or is terminated after so many restarts.
     Pod(usize, usize, Vec<usize>, Option<i32>),
-    /// The pod that is there is shown again, terminated after so many restarts.
+    /// The existing pod is reported as terminated after so many restarts.
     Terminated(usize, usize, i32),
     PodGone(usize, usize),
-    /// The watch of the slices breaks.
+    /// The watch of the slices fails.
     Lost,
     /// All slices are listed again, unchanged.
     Relist,
@@ -42,13 +41,13 @@ fn any_step() -> impl Strategy<Value = ModelEvent> {
     ]
 }
 
-/// The Services that steps name by their index.
+/// Services that steps refer to by index.
 const SERVICES: [&str; 2] = [ETCD, API];
 
 struct ModelPod {
     uid: String,
     services: Vec<usize>,
-    /// After how many restarts it is terminated, and since when; none: it is reported to
+    /// Number of restarts before the termination, and its time; `None` if it is reported to
     /// crash-loop.
     terminated: Option<(i32, Instant)>,
 }
@@ -69,11 +68,11 @@ impl ModelPod {
 #[derive(Default)]
 struct DeletionModel {
     slices: BTreeMap<(usize, usize, usize), bool>,
-    /// Since when each Service has been ready.
+    /// Time since which each Service has been ready.
     ready: BTreeMap<(usize, usize), Instant>,
     pods: BTreeMap<(usize, usize), ModelPod>,
     sent: HashSet<String>,
-    /// What is known may not be true any more.
+    /// True if the state may be outdated.
     lost: bool,
 }
 
@@ -93,7 +92,7 @@ impl DeletionModel {
         }
     }
 
-    /// What is to be sent now, which is then taken to be sent.
+    /// Pods to send now, which then count as sent.
     fn due(&mut self, now: Instant) -> Vec<String> {
         let is_open = |namespace, service| {
             self.ready

@@ -1,4 +1,4 @@
-//! What is not seen is not acted upon.
+//! Nothing is deleted on unobserved state.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! A change of the config is no start and no recovery.
+//! A config change is neither a start nor a recovery.
 
 use super::*;
 
@@ -46,7 +46,7 @@ fn services_that_remain_keep_their_windows_and_get_no_others() {
     assert_eq!(seed.deleted(), ["1"]);
     seed.pass(WATCH_DURATION / 2);
     assert_eq!(seed.events(), [(API, OPENED), (ETCD, OVER)]);
-    // The Services change their order, and another one comes first.
+    // The Services change their order, and a new one comes first.
     seed.reconfigure(config(&["other", "api", "etcd"], Some(1)));
     assert!(
         !seed.namespaces.observes(),

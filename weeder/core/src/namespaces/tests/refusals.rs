@@ -1,10 +1,10 @@
-//! A refused DELETE holds back the pods of its namespace, and of all where the right is missing
+//! A refused DELETE holds back the pods of its namespace, or of all if the permission is missing
 //! everywhere.
 
 use super::*;
 use crate::namespace::MAX_IN_FLIGHT as MAX_OF_NAMESPACE;
 
-/// Some pods of a namespace crash-loop, and their Service is back.
+/// Makes some pods of a namespace crash-loop, and their Service ready.
 fn recovered(seed: &mut TestSeed, namespace: &str, pods: usize) {
     for number in 0..pods {
         let name = format!("{namespace}/{number:02}");
@@ -13,8 +13,8 @@ fn recovered(seed: &mut TestSeed, namespace: &str, pods: usize) {
     seed.slice(&format!("{namespace}/s"), ETCD, &["e"]);
 }
 
-/// Refuses what is sent until the first windows are over; how many DELETEs that were, and after how
-/// many seconds the last of them.
+/// Refuses all DELETEs until the first windows are over. Returns their number, and the second of
+/// the last one.
 fn refuse_all(seed: &mut TestSeed, mut meanwhile: impl FnMut(&mut TestSeed)) -> (usize, Vec<u64>) {
     let (start, mut sent, mut times) = (seed.now, 0, Vec::new());
     loop {

@@ -1,8 +1,8 @@
-//! The successors of an owner's deleted pods wait longer each time (D-67).
+//! Replacements of an owner's deleted pods wait longer each time (D-67).
 
 use super::*;
 
-/// A pod of one owner crash-loops a second after it was created.
+/// Makes a pod of one owner crash-loop a second after its creation.
 fn successor(seed: &mut TestSeed, number: u32) {
     seed.pass(SECOND);
     seed.pod("a", &number.to_string(), &[ETCD]);

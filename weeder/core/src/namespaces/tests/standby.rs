@@ -1,4 +1,4 @@
-//! What a replica does with what it saw before it gained leadership (D-66).
+//! State that a standby keeps for when it becomes the leader (D-66).
 
 use super::*;
 
@@ -6,7 +6,7 @@ fn started(event: WindowChange) -> bool {
     event == WindowChange::Opened(OpenReason::Start)
 }
 
-/// A standby that has listed a Service that is not ready, and a pod that waits for it.
+/// A standby that has listed an unready Service, and a pod that waits for it.
 fn standby() -> TestSeed {
     let mut seed = TestSeed::waiting(None);
     seed.list_slices(&[("s", slice(ETCD, &[]))]);

@@ -1,4 +1,4 @@
-//! A container that stays terminated for 4 s is in back-off (D-62, D-64).
+//! A container that stays terminated for 4 s is in backoff (D-62, D-64).
 
 use super::*;
 
