@@ -16,7 +16,6 @@ pub enum Refusal {
     NotLeading,
     /// The probe that the write rests on is out of date.
     #[error("this process was suspended")]
-    #[strum(serialize = "stood_still")]
     Suspended,
     #[error("no matches for kind {:?} in version {:?}", .0.kind, .0.api_version)]
     NoSuchKind(ResourceRef),

@@ -25,10 +25,10 @@ pub struct Metrics {
     scale_operations: Family<(WriteLabels, ResultLabel), Counter>,
     dry_run_writes: Family<WriteLabels, Counter>,
     decision_to_write: Family<DirectionLabel, Histogram>,
-    pub memory_fallbacks: Counter,
+    pub restores_with_default_replicas: Counter,
     pub not_ready: Counter,
     left_behind: Family<ResourceLabels, Counter>,
-    pub abandoned_flows: DirectionCounter,
+    pub cancelled_scalings: DirectionCounter,
     pub probes_ended_while_held_down: Counter,
     pub protected_without_lead: DirectionCounter,
     pub outages: OutageMetrics,
@@ -150,13 +150,13 @@ impl Metrics {
             decision_to_write: add(
                 registry,
                 "dwd_decision_to_write_seconds",
-                "From the turn of a resource in a flow to the answer to its write, configured delays included",
+                "From the turn of a resource in a scaling to the answer to its write, configured delays included",
                 Family::new_with_constructor(seconds),
             ),
-            memory_fallbacks: add(
+            restores_with_default_replicas: add(
                 registry,
-                "dwd_memory_fallbacks",
-                "Resources restored to 1 replica because the remembered number could not be used",
+                "dwd_restores_with_default_replicas",
+                "Resources restored to 1 replica because the saved number was unusable",
                 Counter::default(),
             ),
             not_ready: add(
@@ -171,10 +171,10 @@ impl Metrics {
                 "Resources that could not be restored within scaleUp.timeout, so that later levels went on without them",
                 Family::default(),
             ),
-            abandoned_flows: DirectionCounter::register(
+            cancelled_scalings: DirectionCounter::register(
                 registry,
-                "dwd_abandoned_flows",
-                "Scale flows given up because the verdict turned or the shoot was paused",
+                "dwd_cancelled_scalings",
+                "Scalings cancelled because the verdict turned or the shoot was paused",
             ),
             probes_ended_while_held_down: add(
                 registry,

@@ -107,7 +107,7 @@ impl Serialize for ProbeOutcome {
         map.serialize_entry("skewed", skewed)?;
         map.serialize_entry("fraction", fraction)?;
         map.serialize_entry("expiredAfterSeconds", &in_seconds(grace.threshold()))?;
-        map.serialize_entry("givenUpAfterSeconds", &in_seconds(grace.period()))?;
+        map.serialize_entry("unknownAfterSeconds", &in_seconds(grace.period()))?;
         if grace.is_too_short() {
             map.serialize_entry("graceTooShort", &true)?;
         }

@@ -248,7 +248,7 @@ impl AgentReporter {
 
     fn abandoned(&self, context: &ShootContext, direction: Direction) {
         let metrics = &context.shared.metrics;
-        metrics.abandoned_flows.inc(direction);
+        metrics.cancelled_scalings.inc(direction);
         if context.shoot.has_stood_down() {
             metrics.owners.prevented.inc(direction);
         }
@@ -260,7 +260,7 @@ impl AgentReporter {
             verdict = outcome.map_or("unknown", |outcome| outcome.finding.verdict.into_str()),
             paused,
             owner = context.owner().map(<&str>::from),
-            "flow abandoned"
+            "scaling cancelled"
         );
     }
 
@@ -316,7 +316,7 @@ impl ShootContext {
         let (metrics, PlannedWrite { base, write }) = (&self.shared.metrics, change);
         metrics.scaled(direction, resource, "written");
         if write.used_default_replicas {
-            metrics.memory_fallbacks.inc();
+            metrics.restores_with_default_replicas.inc();
             tracing::warn!(%resource, memory = base.marks.replicas, "remembered replicas could not be used, scaled to 1");
         }
         tracing::info!(

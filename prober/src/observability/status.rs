@@ -64,7 +64,6 @@ pub struct ProbeStatus {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub would_write: Vec<Intended>,
     /// Time until the next probe is due; negative if that is past.
-    #[serde(rename = "nextLookInSeconds")]
     pub next_probe_in_seconds: i64,
     /// Last complete probe.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -48,7 +48,7 @@ async fn a_healthy_shoot_is_shown_with_its_numbers_and_the_config_in_force() {
         (&"scale_up".into(), &3.into(), &0.into())
     );
     assert_eq!(
-        (&found["expiredAfterSeconds"], &found["givenUpAfterSeconds"]),
+        (&found["expiredAfterSeconds"], &found["unknownAfterSeconds"]),
         (&3.0.into(), &4.0.into())
     );
     let config = prober::config::parse(&all["config"].to_string())

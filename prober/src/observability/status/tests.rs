@@ -191,7 +191,7 @@ async fn ages_states_and_verdict_are_of_the_same_moment() {
         serde_json::json!([{ "node": "node-1", "ageSeconds": 20.0, "state": "valid" }])
     );
     assert_eq!(
-        (&found["expiredAfterSeconds"], &found["givenUpAfterSeconds"]),
+        (&found["expiredAfterSeconds"], &found["unknownAfterSeconds"]),
         (&30.0.into(), &40.0.into())
     );
     handle.update(|status| status.paused = true);
