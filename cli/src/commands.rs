@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use clap::{Args, Parser, ValueEnum};
 use common::flags::Agent;
-use common_core::duration::GoDuration;
+use go_compat::duration::GoDuration;
 
 /// Watches over dependencies between the parts of Gardener shoot clusters
 #[derive(Debug, Parser)]

@@ -1,10 +1,10 @@
-//! The waits between attempts.
+//! Delays between attempts.
 
 use std::time::Duration;
 
 use backon::{BackoffBuilder, ExponentialBackoff, ExponentialBuilder};
 
-/// Waits that double up to the longest.
+/// Delays that double up to the longest.
 pub struct Backoff {
     waits: ExponentialBackoff,
     longest: Duration,
@@ -13,15 +13,15 @@ pub struct Backoff {
 impl Backoff {
     pub fn new(first: Duration, longest: Duration) -> Self {
         Self {
-            waits: doubling(first, longest).build(),
+            waits: exponential(first, longest).build(),
             longest,
         }
     }
 
-    /// Each wait is up to twice as long, at random, so that replicas do not wait in step.
+    /// Adds up to as much again at random to each delay, so that replicas do not retry in step.
     pub fn jittered(first: Duration, longest: Duration) -> Self {
         Self {
-            waits: doubling(first, longest).with_jitter().build(),
+            waits: exponential(first, longest).with_jitter().build(),
             longest,
         }
     }
@@ -31,7 +31,7 @@ impl Backoff {
     }
 }
 
-fn doubling(first: Duration, longest: Duration) -> ExponentialBuilder {
+fn exponential(first: Duration, longest: Duration) -> ExponentialBuilder {
     ExponentialBuilder::new()
         .with_min_delay(first)
         .with_max_delay(longest)

@@ -19,8 +19,8 @@ use std::time::Duration;
 
 use anyhow::ensure;
 use clap::{Arg, ArgAction, Args, ValueEnum};
-use common_core::duration::GoDuration;
-use common_core::flag;
+use go_compat::duration::GoDuration;
+use go_compat::flag;
 use strum::{EnumMessage, EnumString, IntoStaticStr, VariantArray};
 
 pub use help::CLI_COMMANDS;

@@ -5,7 +5,7 @@ pub(crate) mod object;
 
 use chrono::{DateTime, TimeDelta, Utc};
 use common::objects::{apart, identity, if_readable, metadata};
-use common_core::duration::GoDuration;
+use go_compat::duration::GoDuration;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use prober_core::gardener::{GardenerShoot, LastOperation, OperationState, OperationType, Worker};
 use serde::de::Error as _;

@@ -5,7 +5,7 @@ pub mod keys;
 use std::collections::BTreeMap;
 
 use common::document::{ConfigError, Contents, Loaded};
-use common_core::duration::GoDuration;
+use go_compat::duration::GoDuration;
 use weeder_core::config::{Config, Service};
 use weeder_core::selector::Selector;
 

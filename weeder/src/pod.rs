@@ -1,7 +1,7 @@
 //! Pods, pruned to what is read here. Unknown fields are skipped.
 
 use common::objects::metadata;
-use common_core::null::null_as_default;
+use go_compat::null::null_as_default;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde::Deserialize;
 use weeder_core::pod::{PodSpec, PodStatus};

@@ -3,8 +3,14 @@
 //!
 //! | Module | As in |
 //! |---|---|
+//! | [`duration`] | `time.Duration`: how a duration is written |
+//! | [`flag`] | package `flag`: which word is a flag, and how its value is written |
+//! | [`null`] | `encoding/json`: null in the place of a value that is not set |
 //! | [`yaml`] | YAML 1.1 on its way through JSON into structs: which scalar is which text, which key is which field |
 //! | [`zap`] | zap's options, its lines, its sampling |
 
+pub mod duration;
+pub mod flag;
+pub mod null;
 pub mod yaml;
 pub mod zap;

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use common_core::plural::plural;
+use common_core::text::plural;
 use go_compat::yaml::Location;
 
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -2,7 +2,7 @@ use std::fmt::Debug;
 use std::io::Write;
 
 use super::*;
-use common_core::duration::GoDuration;
+use go_compat::duration::GoDuration;
 use proptest::prelude::*;
 
 fn parse<T>(

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::str::FromStr;
 use std::time::Duration;
 
-use common_core::duration::GoDuration;
+use go_compat::duration::GoDuration;
 use go_compat::yaml::{self, Location, Spanned, YamlNode, same_field};
 
 use super::{ConfigKey, FieldError, Problems, error};

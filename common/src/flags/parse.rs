@@ -6,7 +6,7 @@ use std::ffi::OsString;
 use clap::error::ContextKind;
 use clap::parser::ValueSource;
 use clap::{Arg, FromArgMatches};
-use common_core::flag;
+use go_compat::flag;
 
 use super::{Agent, AgentArgs, CommandLine, UsageError, command, help, is_switch, names, takes};
 

@@ -1,7 +1,7 @@
 //! The `--zap-...` flags (rule 8).
 
 use clap::{ArgAction, Args};
-use common_core::flag;
+use go_compat::flag;
 use go_compat::zap::{Encoder, Level, StackLevel, TimeEncoding};
 
 /// What is said of a field here is what the help says of its flag.

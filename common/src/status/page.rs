@@ -1,7 +1,7 @@
 //! The page around the status: head, style, and what is said of the process.
 
 use chrono::{DateTime, Utc};
-use common_core::span::span;
+use common_core::text::time_span;
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
 use super::{ProcessStatus, Status};
@@ -37,7 +37,7 @@ pub(super) fn render(process: &ProcessStatus, status: &impl Status) -> Markup {
                     h1 { "dependency-watchdog " (agent) }
                     p {
                         strong.tag.(role_name.replace(' ', "-")) { (role_name) }
-                        " version " (version) ", up for " (span(*uptime_seconds as i64)) ", "
+                        " version " (version) ", up for " (time_span(*uptime_seconds as i64)) ", "
                         (timestamp(*now))
                     }
                     @match (role.role, &role.leader) {
@@ -90,9 +90,9 @@ pub fn table(
 /// A moment some seconds away: `in 5s`, `5s ago`.
 pub fn ago(seconds: i64) -> String {
     if seconds < 0 {
-        format!("in {}", span(-seconds))
+        format!("in {}", time_span(-seconds))
     } else {
-        format!("{} ago", span(seconds))
+        format!("{} ago", time_span(seconds))
     }
 }
 

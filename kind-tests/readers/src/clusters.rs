@@ -4,7 +4,7 @@
 use std::sync::LazyLock;
 
 use anyhow::{Context, Result, bail, ensure};
-use common_core::duration::GoDuration;
+use go_compat::duration::GoDuration;
 use prober::gardener::{Cluster, Machine};
 use prober_core::gardener::GardenerShoot;
 use prober_core::lifecycle::{Lifecycle, lifecycle, settings};

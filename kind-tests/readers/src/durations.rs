@@ -1,7 +1,7 @@
 //! `time.ParseDuration` and `Duration.String` (rule 21).
 
 use anyhow::{Result, ensure};
-use common_core::duration::GoDuration;
+use go_compat::duration::GoDuration;
 use serde_json::{Value, json};
 
 use crate::{Choices, GoProgram, ReaderInput, is_one_line};

@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 
 use anyhow::{Result, bail, ensure};
 use common::document::ConfigError;
-use common_core::duration::GoDuration;
+use go_compat::duration::GoDuration;
 use serde_json::{Value, json};
 use weeder::config::parse;
 use weeder_core::config::Config;

@@ -5,7 +5,7 @@ use std::fmt;
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use common_core::duration::GoDuration;
+use go_compat::duration::GoDuration;
 use serde::{Serialize, Serializer};
 use strum::EnumString;
 

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::time::Duration;
 
-use common_core::flag;
+use go_compat::flag;
 use strum::{IntoStaticStr, VariantNames};
 
 use crate::config::Config;

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use common_core::flag::boolean;
+use go_compat::flag::boolean;
 
 use super::verdict::Scope;
 

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use common::config_object;
 use common::document::ConfigValue;
-use common_core::duration::GoDuration;
+use go_compat::duration::GoDuration;
 use prober_core::config::{Config, Dependent, OwnerCheck, ResourceRef, ScaleInfo};
 use prober_core::template::Template;
 

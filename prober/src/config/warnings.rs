@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use common::document::ConfigValue;
-use common_core::duration::GoDuration;
+use go_compat::duration::GoDuration;
 use prober_core::config::{Config, Dependent};
 
 /// A kubelet renews its lease every quarter of leaseDurationSeconds, which is 40 s by default.

@@ -6,8 +6,7 @@
 //! ```
 
 use chrono::{DateTime, SubsecRound, TimeDelta, Utc};
-use common_core::plural::plural;
-use common_core::span::span;
+use common_core::text::{plural, time_span};
 use prober_core::config::ResourceRef;
 use prober_core::lease::LeaseState;
 use prober_core::moment::Moment;
@@ -370,7 +369,7 @@ impl Outage {
         match (self.end, self.ended) {
             (Some(end), Some(ended)) => {
                 let end = end.into_str().replace('_', " ");
-                let lasted = span((ended - self.began).num_seconds());
+                let lasted = time_span((ended - self.began).num_seconds());
                 format!("{text}; {end} after {lasted}")
             }
             _ => text + "; not over yet",
@@ -382,7 +381,7 @@ impl HeldDown {
     fn sentence(&self) -> String {
         let mut text = self.name.clone();
         if let Some(until) = self.until {
-            text += &format!(" for {}", span((until - self.from).num_seconds()));
+            text += &format!(" for {}", time_span((until - self.from).num_seconds()));
         }
         if self.returns_to.is_none() {
             text += " (its replicas annotation cannot be read)";

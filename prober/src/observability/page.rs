@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use common::status::{Status, TIMESTAMP, ago, table, timestamp};
-use common_core::span::span;
+use common_core::text::time_span;
 use maud::{Markup, html};
 use prober_core::verdict::Tally;
 
@@ -191,8 +191,8 @@ fn outages(caption: &str, outages: &[Outage]) -> Markup {
 
 fn due(seconds: i64) -> String {
     if seconds < 0 {
-        format!("due for {}", span(-seconds))
+        format!("due for {}", time_span(-seconds))
     } else {
-        format!("in {}", span(seconds))
+        format!("in {}", time_span(seconds))
     }
 }

@@ -6,7 +6,7 @@ use common::logging::with_causes;
 use common::metrics::UnreadableObjects;
 use common::objects::{self, metadata};
 use common::view::View;
-use common_core::null::null_as_default;
+use go_compat::null::null_as_default;
 use k8s_openapi::ByteString;
 use kube::core::ObjectMeta;
 use kube::runtime::watcher;

@@ -1,7 +1,7 @@
 //! Relevant fields of a pod's spec and status. Unknown fields are skipped.
 
 use chrono::{DateTime, TimeDelta, Utc};
-use common_core::null::null_as_default;
+use go_compat::null::null_as_default;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 

@@ -1,7 +1,12 @@
-//! Human-readable time spans.
+//! Parts of sentences.
+
+/// Plural suffix of a counted noun.
+pub const fn plural(count: usize) -> &'static str {
+    if count == 1 { "" } else { "s" }
+}
 
 /// Formats seconds in at most two units, as in `1h 5m`.
-pub fn span(seconds: i64) -> String {
+pub fn time_span(seconds: i64) -> String {
     let (sign, seconds) = if seconds < 0 {
         ("-", seconds.unsigned_abs())
     } else {
@@ -22,7 +27,7 @@ mod tests {
 
     #[test]
     fn spans_have_two_units_at_most() {
-        let shown = [0, 59, 60, 3599, 3600, 86_399, 90_000, -75].map(span);
+        let shown = [0, 59, 60, 3599, 3600, 86_399, 90_000, -75].map(time_span);
         assert_eq!(
             shown,
             [
