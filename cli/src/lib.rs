@@ -11,6 +11,8 @@
 //! Answers go to stdout, everything else to stderr. Exit codes: 0 answered, 1 no answer, a config
 //! that is refused or a shoot that is not restored, 2 a wrong command line.
 
+#![cfg_attr(not(test), warn(clippy::too_many_lines, unreachable_pub))]
+
 mod check_config;
 mod commands;
 mod config;

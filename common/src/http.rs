@@ -34,7 +34,7 @@ const ACCEPT_PAUSE: Duration = Duration::from_secs(1);
 
 #[derive(Debug, thiserror::Error)]
 #[error("--{flag}={address}: {problem}")]
-pub struct BindError {
+pub(crate) struct BindError {
     flag: &'static str,
     address: String,
     problem: std::io::Error,
@@ -45,7 +45,10 @@ pub struct BindError {
 ///
 /// # Errors
 /// When the address makes no sense or is taken.
-pub async fn listen(flag: &'static str, address: &str) -> Result<Option<TcpListener>, BindError> {
+pub(crate) async fn listen(
+    flag: &'static str,
+    address: &str,
+) -> Result<Option<TcpListener>, BindError> {
     if address == "0" {
         return Ok(None);
     }
@@ -72,7 +75,7 @@ pub async fn listen(flag: &'static str, address: &str) -> Result<Option<TcpListe
 }
 
 /// Serves until cancelled. Answers that are under way are finished.
-pub async fn serve(listener: TcpListener, router: Router, cancelled: CancellationToken) {
+pub(crate) async fn serve(listener: TcpListener, router: Router, cancelled: CancellationToken) {
     let mut connections = JoinSet::new();
     let mut open: VecDeque<AbortHandle> = VecDeque::new();
     loop {

@@ -14,6 +14,8 @@
 //!
 //! It knows neither agent.
 
+#![cfg_attr(not(test), warn(clippy::too_many_lines, unreachable_pub))]
+
 pub mod access_review;
 pub mod agent_runtime;
 pub mod backoff;

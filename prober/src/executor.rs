@@ -57,7 +57,7 @@ struct Done {
 }
 
 impl Executor {
-    pub fn new(shared: &Shared, namespace: &str, uid: &str) -> Self {
+    pub(crate) fn new(shared: &Shared, namespace: &str, uid: &str) -> Self {
         let Shared {
             clock,
             resources,

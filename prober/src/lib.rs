@@ -16,6 +16,8 @@
 //!
 //! [`prober_core`] decides and does nothing else; the other modules read, carry out and report.
 
+#![cfg_attr(not(test), warn(clippy::too_many_lines, unreachable_pub))]
+
 pub mod agent;
 pub mod clock;
 pub mod config;

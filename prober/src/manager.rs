@@ -43,7 +43,7 @@ struct Running {
 }
 
 impl Manager {
-    pub fn new(shared: Shared) -> Self {
+    pub(crate) fn new(shared: Shared) -> Self {
         Self {
             shared,
             probes: HashMap::new(),
@@ -51,7 +51,11 @@ impl Manager {
     }
 
     /// Follows the Clusters until cancelled, then ends all probes.
-    pub async fn run(mut self, mut changes: mpsc::Receiver<Key>, cancelled: CancellationToken) {
+    pub(crate) async fn run(
+        mut self,
+        mut changes: mpsc::Receiver<Key>,
+        cancelled: CancellationToken,
+    ) {
         while let Some(Some(key)) = cancelled.run_until_cancelled(changes.recv()).await {
             self.follow(&key.name).await;
         }

@@ -9,7 +9,7 @@ use prober_core::options::Refused;
 
 use crate::seed::Seed;
 
-pub fn report(events: &Events, namespace: &str, refused: &Refused) {
+pub(crate) fn report(events: &Events, namespace: &str, refused: &Refused) {
     let Refused { annotation, reason } = refused;
     tracing::error!(
         namespace,
@@ -25,7 +25,7 @@ pub fn report(events: &Events, namespace: &str, refused: &Refused) {
 }
 
 /// Counts those that are refused as they are now.
-pub fn register(registry: &mut Registry, seed: Arc<Seed>) {
+pub(crate) fn register(registry: &mut Registry, seed: Arc<Seed>) {
     let help = "Annotations on namespaces whose values are refused as they are now, so that what is set outside of them holds.";
     register_computed(registry, "dwd_settings_refused", help, move || {
         Some(seed.refused().len() as u64)

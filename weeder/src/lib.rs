@@ -11,6 +11,8 @@
 //!
 //! [`weeder_core`] decides and does nothing else; the modules here decide nothing.
 
+#![cfg_attr(not(test), warn(clippy::too_many_lines, unreachable_pub))]
+
 pub mod agent;
 pub mod config;
 pub mod controller;

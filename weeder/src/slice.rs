@@ -42,7 +42,7 @@ struct TargetRef {
 
 impl EndpointSlice {
     /// What is kept of it; nothing when its Service is not configured.
-    pub fn pruned(self, config: &Config) -> Option<Slice> {
+    pub(crate) fn pruned(self, config: &Config) -> Option<Slice> {
         let name = self.metadata.labels?.remove(SERVICE_NAME)?;
         let service = config.services.iter().find(|known| *known.name == *name)?;
         let ready = self.endpoints.into_iter().filter(Endpoint::is_ready);

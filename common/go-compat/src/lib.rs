@@ -9,6 +9,8 @@
 //! | [`yaml`] | YAML 1.1 on its way through JSON into structs: which scalar is which text, which key is which field |
 //! | [`zap`] | zap's options, its lines, its sampling |
 
+#![cfg_attr(not(test), warn(clippy::too_many_lines, unreachable_pub))]
+
 pub mod duration;
 pub mod flag;
 pub mod null;

@@ -8,7 +8,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
 use tokio::time::Instant;
 
 /// Who leads; empty when nobody does.
-pub fn holder(lease: &Lease) -> &str {
+pub(crate) fn holder(lease: &Lease) -> &str {
     lease.spec.as_ref().map_or("", holder_of)
 }
 
@@ -41,7 +41,7 @@ pub(crate) fn held_by(
 }
 
 /// The spec after its holder released it: anyone may take it at once.
-pub fn released(spec: LeaseSpec, now: MicroTime) -> LeaseSpec {
+pub(crate) fn released(spec: LeaseSpec, now: MicroTime) -> LeaseSpec {
     LeaseSpec {
         holder_identity: Some(String::new()),
         lease_duration_seconds: Some(1),
@@ -55,7 +55,7 @@ pub fn released(spec: LeaseSpec, now: MicroTime) -> LeaseSpec {
 /// last saw the record change, on our own monotonic clock, so that no other machine's clock
 /// matters.
 #[derive(Debug, Default)]
-pub struct ObservedLease {
+pub(crate) struct ObservedLease {
     spec: LeaseSpec,
     /// When it was first seen so; none if there was no Lease yet.
     changed_at: Option<Instant>,
@@ -63,12 +63,12 @@ pub struct ObservedLease {
 
 impl ObservedLease {
     /// Who held the Lease when it was last seen; empty when nobody did.
-    pub fn holder(&self) -> &str {
+    pub(crate) fn holder(&self) -> &str {
         holder_of(&self.spec)
     }
 
     /// Notes the Lease as it is now; when it was seen to change last.
-    pub fn update(&mut self, lease: &Lease, now: Instant) -> Instant {
+    pub(crate) fn update(&mut self, lease: &Lease, now: Instant) -> Instant {
         let spec = lease.spec.clone().unwrap_or_default();
         if spec != self.spec {
             self.spec = spec;

@@ -55,7 +55,7 @@ impl Logging {
 
     /// Waits until all lines are written, but no longer than `limit`: whoever reads stderr may have
     /// stopped.
-    pub fn flush(&self, limit: Duration) {
+    pub(crate) fn flush(&self, limit: Duration) {
         self.0
             .changed
             .wait_while_for(&mut self.0.queue.lock(), |queue| !queue.is_done(), limit);

@@ -13,7 +13,7 @@ use rustix::time::{ClockId, clock_gettime};
 use super::computed::{register_computed, register_metric};
 
 /// To be called at the process's start.
-pub fn register(registry: &mut Registry) {
+pub(crate) fn register(registry: &mut Registry) {
     let help = "Processor time used, in seconds.";
     register_metric(registry, "process_cpu_seconds", help, || {
         let used = Duration::try_from(clock_gettime(ClockId::ProcessCPUTime)).ok()?;

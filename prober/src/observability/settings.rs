@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use common_core::duration::GoDuration;
+use go_compat::duration::GoDuration;
 use prober_core::options::{ResolvedOptions, Source, Sourced};
 use serde::Serialize;
 

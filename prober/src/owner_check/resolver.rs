@@ -27,7 +27,7 @@ pub(crate) struct Resolver {
 }
 
 impl Resolver {
-    pub fn new(check: &OwnerCheck) -> Self {
+    pub(crate) fn new(check: &OwnerCheck) -> Self {
         let resolvers = resolvers(check)
             .inspect_err(|error| tracing::error!(error = %error, "no DNS server is known to ask for owner records"));
         Self {

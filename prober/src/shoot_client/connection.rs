@@ -35,7 +35,7 @@ const AGENT: HeaderValue =
 /// nodes (measured), more than all else that a shoot costs.
 const READ_AT_ONCE: usize = 8 << 10;
 
-pub struct ApiConnection {
+pub(crate) struct ApiConnection {
     client: Client<Connector, Empty<Bytes>>,
     server: Uri,
     headers: HeaderMap,
@@ -46,7 +46,7 @@ pub struct ApiConnection {
 }
 
 /// What was read of a complete answer with status 200.
-pub struct ApiResponse<T> {
+pub(crate) struct ApiResponse<T> {
     /// When the request was sent.
     pub sent: Moment,
     /// The length of the body.
@@ -56,7 +56,7 @@ pub struct ApiResponse<T> {
 
 impl ApiConnection {
     /// Connects when first used. Each new connection resolves the host's name again.
-    pub fn new(
+    pub(crate) fn new(
         access: ShootAccess,
         connect_timeout: Duration,
         clock: Clock,
@@ -83,7 +83,7 @@ impl ApiConnection {
 
     /// Gets a path of the API server, with its query: an answer of at most `limit` bytes, which is
     /// read as it arrives. No redirect is followed.
-    pub async fn get<R: ReadBody>(
+    pub(crate) async fn get<R: ReadBody>(
         &mut self,
         path: &str,
         limit: usize,

@@ -33,7 +33,7 @@ pub(crate) struct ScaleReader {
 
 /// An object whose scale is read until that succeeds. Dropped when the object changes or goes,
 /// which ends the reading.
-pub struct ScaleReading {
+pub(crate) struct ScaleReading {
     latest: watch::Receiver<Latest>,
     _task: AbortOnDropHandle<()>,
 }
@@ -45,11 +45,11 @@ struct Latest {
 
 impl ScaleReading {
     /// How the object is; none if its scale could not be read yet.
-    pub fn observed(&self) -> Option<Arc<Observed>> {
+    pub(crate) fn observed(&self) -> Option<Arc<Observed>> {
         self.latest.borrow().observed.clone()
     }
 
-    pub async fn tried(&self) {
+    pub(crate) async fn tried(&self) {
         // Fails only when nobody reads it any more.
         let _ = self.latest.clone().wait_for(|latest| latest.tried).await;
     }
@@ -57,7 +57,7 @@ impl ScaleReading {
 
 impl ScaleReader {
     /// What was read goes to `changes`.
-    pub fn new(client: Client, kind: ScalableKind, changes: mpsc::Sender<Key>) -> Arc<Self> {
+    pub(crate) fn new(client: Client, kind: ScalableKind, changes: mpsc::Sender<Key>) -> Arc<Self> {
         Arc::new(Self {
             client,
             kind,
@@ -68,7 +68,7 @@ impl ScaleReader {
 
     /// Begins to read the scale of an object that was as `before`; that holds until the first
     /// answer.
-    pub fn begin(
+    pub(crate) fn begin(
         self: &Arc<Self>,
         object: ScalableObject,
         before: Option<Arc<Observed>>,

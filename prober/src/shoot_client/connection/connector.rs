@@ -18,7 +18,7 @@ use super::super::kubeconfig::ShootAccess;
 use super::super::resources::Resources;
 
 /// A connector to this server that gives up after `limit`, TLS included.
-pub fn connector(
+pub(crate) fn connector(
     access: &ShootAccess,
     limit: Duration,
     resources: &Arc<Resources>,

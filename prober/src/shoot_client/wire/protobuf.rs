@@ -36,7 +36,7 @@ pub enum ProtobufError {
 
 /// How the fields of a message are read, by their numbers, which are those of Kubernetes'
 /// `generated.proto` files. Fields with other numbers are skipped.
-pub type MessageSchema = &'static [FieldSchema];
+pub(crate) type MessageSchema = &'static [FieldSchema];
 
 #[derive(Clone, Copy)]
 pub enum FieldSchema {
@@ -75,7 +75,7 @@ pub(super) trait ReadFields {
 }
 
 /// The place that has been reached in a body.
-pub struct ProtobufStream {
+pub(crate) struct ProtobufStream {
     /// Bytes read so far.
     at: usize,
     /// Bytes to come that are skipped; `at` counts them already.
