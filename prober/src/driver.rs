@@ -75,7 +75,7 @@ impl BackedMachines {
 
 impl<R: Reporter> Driver<R> {
     /// The reporter is made with the time of the first probe.
-    pub fn new(
+    pub(crate) fn new(
         shared: Shared,
         namespace: &str,
         cluster: Arc<ClusterState>,
@@ -106,11 +106,11 @@ impl<R: Reporter> Driver<R> {
         }
     }
 
-    pub fn context(&self) -> &ShootContext {
+    pub(crate) fn context(&self) -> &ShootContext {
         &self.context
     }
 
-    pub fn reporter(&self) -> &R {
+    pub(crate) fn reporter(&self) -> &R {
         &self.reporter
     }
 
@@ -124,7 +124,7 @@ impl<R: Reporter> Driver<R> {
     }
 
     /// Lets the shoot act on what has changed.
-    pub fn wake(&mut self) {
+    pub(crate) fn wake(&mut self) {
         self.feed(Input::Woken);
         self.reporter.updated(&self.context);
     }
@@ -174,7 +174,7 @@ impl<R: Reporter> Driver<R> {
     }
 
     /// Waits for the next input and passes it on. Can be cancelled at any time.
-    pub async fn step(&mut self) {
+    pub(crate) async fn step(&mut self) {
         let (clock, next) = (self.context.shared.clock, self.context.shoot.next());
         let answer = tokio::select! {
             biased;
@@ -203,7 +203,7 @@ impl<R: Reporter> Driver<R> {
     }
 
     /// Ends probing; returns the shoot as it was last.
-    pub fn end(mut self) -> Shoot {
+    pub(crate) fn end(mut self) -> Shoot {
         self.reporter.ended(&self.context);
         self.context.shoot
     }

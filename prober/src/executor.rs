@@ -90,7 +90,7 @@ impl Executor {
     }
 
     /// Starts an action. The driver handles reports.
-    pub fn carry_out(&mut self, action: Action, config: &Arc<Config>) {
+    pub(crate) fn carry_out(&mut self, action: Action, config: &Arc<Config>) {
         match action {
             Action::ListLeases { with_nodes } => {
                 self.budget = Budget::starting_now(config.probe_timeout);
@@ -196,7 +196,7 @@ impl Executor {
 
     /// Waits for the next answer; for ever while nothing is under way. A probe without a complete,
     /// most-recent answer is an error, which is never evidence of anything.
-    pub async fn next(&mut self) -> Result<Input, ProbeError> {
+    pub(crate) async fn next(&mut self) -> Result<Input, ProbeError> {
         if self.client.is_some() {
             // The probe is over, and so is the need for the nodes listed beside it.
             self.nodes = None;

@@ -159,7 +159,7 @@ impl Reporter for AgentReporter {
 }
 
 impl AgentReporter {
-    pub fn new(statuses: &ShootStatuses, namespace: &str, first_probe: Moment) -> Self {
+    pub(crate) fn new(statuses: &ShootStatuses, namespace: &str, first_probe: Moment) -> Self {
         Self {
             status: statuses.register(namespace.to_owned(), first_probe),
         }

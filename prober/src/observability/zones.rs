@@ -25,7 +25,7 @@ pub struct LostZone {
 }
 
 /// Returns the zones that are lost by the leases that count.
-pub fn lost(leases: &[CountedLease<'_>]) -> Vec<LostZone> {
+pub(crate) fn lost(leases: &[CountedLease<'_>]) -> Vec<LostZone> {
     let mut zones: BTreeMap<&str, Vec<LeaseState>> = BTreeMap::new();
     for lease in leases {
         if let Some(zone) = lease.failure_zone {

@@ -37,7 +37,7 @@ impl Resolver {
     }
 
     /// Asks a question, if the Cluster says enough for one.
-    pub async fn ask(&self, question: Option<&Question>) -> OwnerAnswer {
+    pub(crate) async fn ask(&self, question: Option<&Question>) -> OwnerAnswer {
         let Some(question) = question else {
             return OwnerAnswer::Unresolved(Unresolved::Unknown);
         };

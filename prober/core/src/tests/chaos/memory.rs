@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet, VecDeque};
 use super::driver::ChaosLife;
 use crate::plan::{ByDirection, Direction};
 use crate::replicas::{DependentState, Marks, Observed};
-use crate::retry::Refusal;
+use crate::refusal::Refusal;
 use crate::shoot::{Input, Shoot};
 use crate::tests::simulation::Seconds;
 use crate::verdict::Verdict;
