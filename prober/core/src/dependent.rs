@@ -12,6 +12,7 @@ use super::replicas::{DependentState, Observed};
 use super::retry::ScalingBackoff;
 use super::step::{Stage, Step};
 use crate::config::{Dependent, DependentId, ResourceRef};
+use crate::shoot::Waits;
 
 /// Maximum lag of a view behind the newest observed state: a silent watch is closed after four
 /// minutes, and its state counts for one more. A state that is still older after that comes from a
@@ -31,11 +32,11 @@ pub struct DependentRecord {
     gone: Option<FirstSeen>,
     /// True if the marker was observed since the resource was last up without it.
     was_held_down: bool,
-    /// Time at which this state was first observed; `None` if none ever was.
+    /// When this state was first seen here.
     since: Option<Moment>,
-    /// Scaling of ours that produced this state.
-    by: Option<u64>,
-    /// Set while scaling it fails.
+    /// What a write waits for.
+    pub(crate) waits: Option<Waits>,
+    /// Set while it cannot be scaled.
     backoff: Option<ScalingBackoff>,
     /// Time of this replica's last write as a standby, until its own verdict changes.
     pub(crate) written_as_standby: Option<Moment>,
@@ -51,7 +52,7 @@ impl DependentRecord {
             gone: None,
             was_held_down: false,
             since: None,
-            by: None,
+            waits: None,
             backoff: None,
             written_as_standby: None,
             step: Step::default(),
@@ -91,7 +92,7 @@ impl DependentRecord {
             self.state = DependentState::Present(Arc::clone(newest));
             return false;
         }
-        self.adopt(observed, None, now)
+        self.adopt(observed, now)
     }
 
     /// Applies the result of a read, which no view is newer than. Returns true if a marker newly
@@ -104,9 +105,9 @@ impl DependentRecord {
         self.observe(read, now)
     }
 
-    /// Records the state after a write of scaling `by`.
-    pub(crate) fn wrote(&mut self, after: Arc<Observed>, by: u64, now: Moment) {
-        self.adopt(after, Some(by), now);
+    /// Takes in how it is after a write of ours.
+    pub(crate) fn wrote(&mut self, after: Arc<Observed>, now: Moment) {
+        self.adopt(after, now);
     }
 
     /// Notes that it could not be scaled. True if that was to be tried: protection tries more
@@ -120,8 +121,9 @@ impl DependentRecord {
         is_due
     }
 
-    pub(crate) fn forget_failures(&mut self) {
-        self.backoff = None;
+    /// Begins anew when the verdict has turned.
+    pub(crate) fn turn(&mut self) {
+        (self.backoff, self.written_as_standby, self.step.said) = (None, None, None);
     }
 
     /// Records that the target state is reached; see [`Stage::Done`].
@@ -145,7 +147,7 @@ impl DependentRecord {
         self.state = DependentState::Absent;
     }
 
-    fn adopt(&mut self, observed: Arc<Observed>, by: Option<u64>, now: Moment) -> bool {
+    fn adopt(&mut self, observed: Arc<Observed>, now: Moment) -> bool {
         let before = self.newest.as_ref().map(|(before, _)| before);
         let marked =
             observed.marks.held_down && before.is_none_or(|before| !before.marks.held_down);
@@ -154,7 +156,7 @@ impl DependentRecord {
             && self.was_held_down;
         self.was_held_down = observed.marks.held_down || stays;
         if before.is_none_or(|before| !before.is_same_state(&observed)) {
-            (self.since, self.by) = (Some(now), by);
+            self.since = Some(now);
         }
         let first_seen = match &self.newest {
             Some((before, at)) if before.resource_version == observed.resource_version => *at,
@@ -165,10 +167,14 @@ impl DependentRecord {
         marked
     }
 
-    /// True if a probe sent at `judged_at` is newer than this state, as a write requires, or
-    /// `scaling` produced the state.
-    pub(crate) fn is_older_than_probe(&self, judged_at: Moment, scaling: Option<u64>) -> bool {
-        self.since.is_none_or(|since| since < judged_at) || self.by.is_some() && self.by == scaling
+    /// When the state that it is in was first seen here; `None` if none was.
+    pub(crate) fn since(&self) -> Option<Moment> {
+        self.since
+    }
+
+    /// What its next write waits for.
+    pub fn waits(&self) -> Option<Waits> {
+        self.waits
     }
 
     pub(crate) fn state(&self) -> &DependentState {

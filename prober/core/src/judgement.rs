@@ -16,7 +16,7 @@ use chrono::TimeDelta;
 
 use super::lease::{Criteria, Grace, LeaseClock, LeaseClocks, LeaseRecord, LeaseState};
 use super::moment::{Moment, RequestTimes};
-use super::plan::ordering_deadline;
+use super::plan::{Deadline, ordering_deadline};
 use super::schedule::verdict_possible;
 use super::verdict::{
     BackedNodes, Candidates, NodeRecord, PoolConditions, Tally, Verdict, nodes_matter,
@@ -58,8 +58,7 @@ pub struct Finding {
     pub past_grace: usize,
     /// When the verdict could fall if nothing were renewed from now on.
     pub verdict_possible: Option<Moment>,
-    /// Until when a scale-down may wait between its levels; see [`ordering_deadline`].
-    pub ordering_deadline: Option<Moment>,
+    pub ordering_deadline: Deadline,
 }
 
 /// A lease that counts, as it was when the leases were listed.
@@ -82,8 +81,6 @@ pub struct Judge {
     /// The nodes as listed last, and for which probe; kept while they matter.
     nodes: Option<(RequestTimes, Vec<NodeRecord>)>,
     last: Option<RequestTimes>,
-    /// Whether a probe since then got no answer at all.
-    unanswered: bool,
     /// The first probe after any time in which the API server may have been away.
     answering: Moment,
 }
@@ -98,24 +95,12 @@ impl Judge {
         let by = self.leases.grace(grace);
         if self
             .last
-            .is_none_or(|last| self.may_have_been_away(times.sent - last.received, by))
+            .is_none_or(|last| times.sent - last.received > by.longest_break())
         {
             self.answering = times.sent;
         }
-        self.unanswered = false;
         self.leases.observe(&times, leases, grace);
         self.last = Some(times);
-    }
-
-    /// Whether kubelets may not have been able to renew between two complete probes that are this
-    /// far apart.
-    fn may_have_been_away(&self, gap: TimeDelta, grace: Grace) -> bool {
-        gap > grace.longest_break() || self.unanswered && gap > grace.longest_silence()
-    }
-
-    /// Notes a probe that as a whole got no answer.
-    pub(crate) fn note_unanswered(&mut self) {
-        self.unanswered = true;
     }
 
     /// Applies the Machines. Returns whether they have changed.

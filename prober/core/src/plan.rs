@@ -65,20 +65,56 @@ const HEAD_START: GraceShare = GraceShare {
     at_most: TimeDelta::seconds(3),
 };
 
-/// The ordering deadline: until when a later level of a scale-down may wait for an earlier one. It
-/// is shortly before the oldest candidate that has not yet reached its full grace does. None when
-/// all have reached it: then nothing waits any more.
+/// Until when a later level of a scale-down may wait for an earlier one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Deadline {
+    Passed,
+    At(Moment),
+    /// Nothing is to be won by haste.
+    Never,
+}
+
+impl Deadline {
+    pub(crate) fn has_passed(self, now: Moment) -> bool {
+        match self {
+            Self::Passed => true,
+            Self::At(deadline) => deadline <= now,
+            Self::Never => false,
+        }
+    }
+
+    pub(crate) fn moment(self) -> Option<Moment> {
+        match self {
+            Self::At(deadline) => Some(deadline),
+            Self::Passed | Self::Never => None,
+        }
+    }
+
+    /// Returns the moment, or the deadline if that is earlier; `now` if it has passed.
+    pub(crate) fn limit(self, moment: Moment, now: Moment) -> Moment {
+        match self {
+            Self::Passed => now,
+            Self::At(deadline) => moment.min(deadline).max(now),
+            Self::Never => moment,
+        }
+    }
+}
+
+/// Returns the ordering deadline: shortly before the oldest candidate that has not yet reached its
+/// full grace does. When all have reached it nothing waits any more.
 pub(crate) fn ordering_deadline<'a>(
     candidates: impl IntoIterator<Item = &'a LeaseClock>,
     now: Moment,
     grace: Grace,
-) -> Option<Moment> {
+) -> Deadline {
     let end = candidates
         .into_iter()
         .map(|clock| clock.renewed(grace) + grace.period())
         .filter(|&end| end > now)
-        .min()?;
-    Some(end - grace.share(HEAD_START))
+        .min();
+    end.map_or(Deadline::Passed, |end| {
+        Deadline::At(end - grace.share(HEAD_START))
+    })
 }
 
 #[cfg(test)]

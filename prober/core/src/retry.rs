@@ -13,9 +13,6 @@ use super::span;
 /// Attempts per resource and the pause between them (rule 60).
 const ATTEMPTS: u32 = 3;
 const PAUSE: Duration = Duration::from_millis(100);
-/// Conflicts that cost no attempt: they show that somebody else wrote, not that the API server is
-/// ill.
-const CONFLICTS: u32 = 10;
 /// Longest wait of a protective write for an answer before it is sent again on another connection:
 /// as long as connecting may take, and half of the 10 s, a renewal's interval, that lie at most
 /// between the verdict and the first node's end. This happens once in an attempt; the new
@@ -66,7 +63,6 @@ pub(crate) struct Retry {
     attempt: u32,
     /// Rest of the timeout for this attempt.
     left: Duration,
-    conflicts: u32,
     /// Last write that was sent and not answered.
     unanswered: Option<PlannedWrite>,
 }
@@ -82,7 +78,6 @@ impl Retry {
             patience,
             attempt: 1,
             left: timeout,
-            conflicts: 0,
             unanswered: None,
         }
     }
@@ -95,7 +90,7 @@ impl Retry {
         }
     }
 
-    /// True if an attempt has failed, conflicts aside.
+    /// True if an attempt has failed.
     pub(crate) fn has_failed(&self) -> bool {
         self.attempt > 1
     }
@@ -127,9 +122,6 @@ impl Retry {
     /// Pause before the next try; `None` after the last.
     pub(crate) fn pause_after(&mut self, refusal: &Refusal) -> Option<Duration> {
         match refusal {
-            Refusal::Conflict | Refusal::Suspended if self.conflicts < CONFLICTS => {
-                self.conflicts += 1
-            }
             Refusal::Timeout if !self.is_patient() && self.patience < self.timeout => {
                 self.left -= self.patience
             }

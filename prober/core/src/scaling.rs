@@ -12,7 +12,7 @@ use chrono::TimeDelta;
 
 use super::dependent::{DependentRecord, Dependents};
 use super::moment::Moment;
-use super::plan::{Direction, levels};
+use super::plan::{Deadline, Direction, levels};
 use super::retry::Retry;
 use super::span;
 use super::step::Stage;
@@ -23,11 +23,10 @@ const READY_WAIT: TimeDelta = TimeDelta::seconds(5);
 
 #[derive(Clone, Copy, Debug, Hash)]
 pub(crate) struct Scaling {
-    pub id: u64,
     pub direction: Direction,
-    /// None: no level waits for another.
-    pub ordering_deadline: Option<Moment>,
-    /// Whether its begin was reported, as its end will be: this replica takes part in it.
+    pub began: Moment,
+    pub deadline: Deadline,
+    /// Its begin was reported, as its end will be: this replica takes part in it.
     pub reported: bool,
 }
 
@@ -101,9 +100,7 @@ impl Levels {
             .map(|&id| config.dependent(id).scale_down.initial_delay)
             .max();
         let latest = now + span(delay.unwrap_or_default()) + READY_WAIT;
-        self.latest = scaling
-            .ordering_deadline
-            .map_or(now, |deadline| latest.min(deadline));
+        self.latest = scaling.deadline.limit(latest, now);
         for &id in &next {
             dependents[id].begin(direction, config.dependent(id), now);
         }

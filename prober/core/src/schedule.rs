@@ -67,6 +67,8 @@ pub(crate) struct ScheduleInputs {
     /// see [`Grace::longest_gap`](super::lease::Grace::longest_gap).
     pub doubt_from: Option<Moment>,
     pub failures: Option<Failures>,
+    /// How long the last answer took.
+    pub took: TimeDelta,
     /// The factor, from 1 on, by which the wait after a failure is stretched so that shoots do not
     /// move in step.
     pub stretch: f64,
@@ -89,6 +91,7 @@ pub(crate) fn next_probe(inputs: &ScheduleInputs) -> Moment {
         verdict_possible,
         doubt_from,
         failures,
+        took,
         stretch,
     } = *inputs;
     let regular = now + interval;
@@ -104,7 +107,11 @@ pub(crate) fn next_probe(inputs: &ScheduleInputs) -> Moment {
         .into_iter()
         .flatten()
         .filter(|&moment| moment > judged_at);
-    moments.chain(retry).fold(regular, Moment::min).max(now)
+    let next = moments.chain(retry).fold(regular, Moment::min).max(now);
+    // A probe that would still be under way when the verdict can fall begins then.
+    verdict_possible
+        .filter(|&possible| possible > next && possible < next + took)
+        .unwrap_or(next)
 }
 
 #[cfg(test)]

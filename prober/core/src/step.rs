@@ -3,6 +3,7 @@
 use super::moment::Moment;
 use super::replicas::PlannedWrite;
 use super::retry::Retry;
+use crate::shoot::Requirement;
 
 #[derive(Clone, Debug, Default, Hash)]
 pub(crate) struct Step {
@@ -12,6 +13,8 @@ pub(crate) struct Step {
     /// Whether its initial delay was waited (D-18).
     pub delayed: bool,
     pub written: bool,
+    /// What it was last said to wait for.
+    pub said: Option<Requirement>,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]

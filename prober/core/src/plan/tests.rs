@@ -53,7 +53,7 @@ fn neatness_ends_shortly_before_the_oldest_candidate_is_given_up() {
     let leases = [renewed(9.0), renewed(2.0), renewed(5.0)];
     assert_eq!(
         ordering_deadline(&leases, at(33.0), GRACE),
-        Some(at(42.0 - 3.0))
+        Deadline::At(at(42.0 - 3.0))
     );
 }
 
@@ -62,20 +62,20 @@ fn a_candidate_that_was_given_up_already_is_not_waited_for() {
     let leases = [renewed(9.0), renewed(2.0), renewed(5.0)];
     assert_eq!(
         ordering_deadline(&leases, at(42.0), GRACE),
-        Some(at(45.0 - 3.0)),
+        Deadline::At(at(45.0 - 3.0)),
         "at its full grace the first one is lost"
     );
     assert_eq!(
         ordering_deadline(&leases, at(46.0), GRACE),
-        Some(at(49.0 - 3.0)),
+        Deadline::At(at(49.0 - 3.0)),
         "an instant that is past: no level waits"
     );
     assert_eq!(
         ordering_deadline(&leases, at(49.0), GRACE),
-        None,
+        Deadline::Passed,
         "all are lost: no level waits"
     );
-    assert_eq!(ordering_deadline(&[], at(0.0), GRACE), None);
+    assert_eq!(ordering_deadline(&[], at(0.0), GRACE), Deadline::Passed);
 }
 
 #[test]
@@ -84,7 +84,7 @@ fn a_short_grace_has_a_short_head_start() {
         let grace = Grace::new(span(grace));
         assert_eq!(
             ordering_deadline(&[renewed(0.0)], at(1.0), grace),
-            Some(at(0.0) + grace.period() - span(head_start))
+            Deadline::At(at(0.0) + grace.period() - span(head_start))
         );
     }
 }

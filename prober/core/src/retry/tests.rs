@@ -68,16 +68,6 @@ fn a_write_without_an_answer_is_known_by_what_it_leaves() {
 }
 
 #[test]
-fn a_conflict_costs_no_attempt() {
-    let mut retry = Retry::new(Direction::Down, Duration::from_secs(30));
-    for _ in 0..CONFLICTS {
-        assert_eq!(retry.pause_after(&Refusal::Conflict), Some(PAUSE));
-    }
-    let more = std::iter::from_fn(|| retry.pause_after(&Refusal::Conflict)).count();
-    assert_eq!(more, ATTEMPTS as usize - 1);
-}
-
-#[test]
 fn trouble_of_the_api_server_is_waited_for_15_s_at_most_and_a_missing_right_5_min() {
     let said = String::new;
     for (refusal, longest) in [

@@ -88,6 +88,7 @@ const CALM: ScheduleInputs = ScheduleInputs {
     verdict_possible: None,
     doubt_from: None,
     failures: None,
+    took: TimeDelta::zero(),
     stretch: 1.0,
 };
 
@@ -314,10 +315,25 @@ proptest! {
             verdict_possible: possible.map(|ahead| at(now + ahead)),
             doubt_from: doubt.map(|ahead| at(now + ahead)),
             failures,
+            took: TimeDelta::zero(),
             stretch,
         });
         prop_assert!(next > at(now) && next <= at(now) + span(interval));
     }
+}
+
+#[test]
+fn a_probe_that_would_miss_the_verdict_begins_when_it_can_fall() {
+    let next = |took| {
+        next_probe(&ScheduleInputs {
+            verdict_possible: Some(at(20.0)),
+            doubt_from: Some(at(16.0)),
+            took: span(took),
+            ..CALM
+        })
+    };
+    assert_eq!(next(3.9), at(16.0));
+    assert_eq!(next(4.9), at(20.0));
 }
 
 #[test]

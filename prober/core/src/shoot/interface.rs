@@ -6,6 +6,7 @@ use std::time::Duration;
 use chrono::TimeDelta;
 use serde::Serialize;
 
+use super::Requirement;
 use crate::config::{Config, DependentId};
 use crate::lease::LeaseList;
 use crate::lifecycle::ShootSettings;
@@ -183,6 +184,8 @@ pub enum Report {
         without_lead: bool,
     },
     NotScaled(DependentId, Direction, Refusal),
+    /// A write waits, for the first time since the verdict has turned.
+    Waits(DependentId, Direction, Waits),
     /// A dependent that was restored is not ready in time; the next level does not wait any more.
     NotReady(DependentId),
     /// A dependent could not be scaled within its timeout; the restore goes on without it.
@@ -202,4 +205,25 @@ pub struct Intended {
     pub before: i32,
     /// Its replicas then; the same when only annotations would be removed.
     pub after: i32,
+}
+
+/// What a write waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Waits {
+    pub requirement: Requirement,
+    /// The end of the wait, where it ends by itself.
+    pub until: Option<Moment>,
+}
+
+/// Why the state machine wants to be woken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Wake {
+    /// A probe is due.
+    Probe,
+    /// A requirement of a write is met.
+    Requirement(Requirement),
+    /// A step is due, or a level opens.
+    Step,
+    /// What could not be scaled is tried again.
+    Retry,
 }

@@ -1,47 +1,64 @@
-//! When the machine probes.
+//! When the state machine probes.
 
 use std::collections::VecDeque;
 
 use chrono::TimeDelta;
 
-use super::{Action, Context, Direction, Environment, ProbeFailure, Report, Shoot, Start};
+use super::{Action, Context, Direction, Environment, ProbeFailure, Shoot};
 use crate::moment::Moment;
 use crate::schedule::{Failures, ScheduleInputs, next_probe, rest};
 use crate::{scaled, span};
 
 /// However short a grace a shoot asks for, doubt brings no probe sooner than this.
 const SHORTEST_GAP: TimeDelta = TimeDelta::seconds(1);
-/// Probes that are requested at once, because what others wrote is newer than the last one, are so
-/// far apart; from the fourth in a minute on further (D-52).
-const REPROBE_GAP: TimeDelta = TimeDelta::seconds(1);
-const LONG_REPROBE_GAP: TimeDelta = TimeDelta::seconds(10);
-const REPROBES_PER_MINUTE: usize = 3;
+/// The gap between probes for which a write waits.
+const REQUESTED_GAP: TimeDelta = TimeDelta::seconds(1);
+/// The same where others keep changing what is written, so that nobody is fought once a second.
+const BRAKED_GAP: TimeDelta = TimeDelta::seconds(10);
+const BRAKED_AFTER: usize = 3;
+/// The gap between probes while a scale-down is under way, at first and later.
+const PROTECTING_GAP: TimeDelta = TimeDelta::seconds(1);
+const PROTECTING_LONG_GAP: TimeDelta = TimeDelta::milliseconds(2500);
+const PROTECTING_CLOSELY: TimeDelta = TimeDelta::seconds(10);
 
-/// The probe that is under way, and when the next one is due.
+/// Why to probe sooner than by the schedule.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum ProbeReason {
+    /// A write wants a probe that was sent since then.
+    Requirement(Moment),
+    /// Others have changed what is to be written.
+    Changed,
+    /// A scale-down is under way since then.
+    Protecting(Moment),
+    /// Settings or the lead have changed: by this moment.
+    Terms(Moment),
+}
+
+/// The probe that is under way, and the time of the next one.
 #[derive(Clone, Debug, Default)]
-pub(super) struct ProbeState {
-    pub phase: ProbePhase,
-    pub next: Moment,
-    pub requests: ReprobeRequests,
-    pub jitter: StartupJitter,
+#[cfg_attr(test, derive(Hash))]
+pub(super) struct ProbeSchedule {
+    phase: ProbePhase,
+    next: Moment,
+    changes: ChangeBrake,
+    jitter: StartupJitter,
     /// In a row.
-    pub failures: u32,
-    /// When the last probe began, and when the last complete one was over.
-    pub began: Moment,
-    pub completed: Moment,
-    /// Until when the API server asked us to stay away (429); none after a complete probe.
-    pub throttled_until: Option<Moment>,
+    failures: u32,
+    /// Start of the last probe.
+    began: Option<Moment>,
+    /// Until then the API server wants to be left alone (429).
+    throttled_until: Option<Moment>,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub(super) enum ProbePhase {
+enum ProbePhase {
     #[default]
     Idle,
     Leases,
     Nodes,
 }
 
-impl ProbeState {
+impl ProbeSchedule {
     pub(super) fn new(chance: f64) -> Self {
         Self {
             jitter: StartupJitter::new(chance),
@@ -49,44 +66,67 @@ impl ProbeState {
         }
     }
 
-    /// When the next probe is due; while one is under way, when that was. An API server that asks
-    /// to be left alone is.
+    pub(super) fn is_idle(&self) -> bool {
+        self.phase == ProbePhase::Idle
+    }
+
+    pub(super) fn awaits_nodes(&self) -> bool {
+        self.phase == ProbePhase::Nodes
+    }
+
+    /// Failures in a row.
+    pub(super) fn failures(&self) -> u32 {
+        self.failures
+    }
+
+    /// Time of the next probe; while one is under way, of that one. A 429 postpones it.
     pub(super) fn due(&self) -> Moment {
-        let due = self.requests.due.unwrap_or(self.next).min(self.next);
+        let due = self.changes.due.map_or(self.next, |due| due.min(self.next));
         self.throttled_until.map_or(due, |until| until.max(due))
     }
 
-    pub(super) fn no_later_than(&mut self, moment: Moment) {
-        self.next = self.next.min(moment);
+    /// Sets the time of the next probe.
+    pub(super) fn schedule(&mut self, next: Moment) {
+        self.next = next;
     }
 
-    /// Lets the next probe begin at once if none has since then, and otherwise no later than the
-    /// gap after the last one; one that failed is repeated in its own time.
-    pub(super) fn soon(&mut self, since: Moment, now: Moment) {
-        let began = self.began >= since;
-        if began && self.failures > 0 {
-            return;
+    /// Brings the next probe forward, unless one is under way. Returns true if others have changed
+    /// what is to be written so often that they are given more time from now on.
+    pub(super) fn request(&mut self, reason: ProbeReason, now: Moment) -> bool {
+        if self.phase != ProbePhase::Idle {
+            return false;
         }
-        let from = if began { self.began + REPROBE_GAP } else { now };
-        self.no_later_than(from.max(now));
+        let gap = match reason {
+            ProbeReason::Changed => return self.changes.request(now),
+            ProbeReason::Terms(by) => {
+                self.next = self.next.min(by);
+                return false;
+            }
+            ProbeReason::Requirement(since) if self.began.is_none_or(|began| began < since) => {
+                TimeDelta::zero()
+            }
+            ProbeReason::Requirement(_) => REQUESTED_GAP,
+            ProbeReason::Protecting(_) if self.changes.are_many(now) => return false,
+            ProbeReason::Protecting(since) if now < since + PROTECTING_CLOSELY => PROTECTING_GAP,
+            ProbeReason::Protecting(_) => PROTECTING_LONG_GAP,
+        };
+        let from = self.began.map_or(now, |began| now.max(began + gap));
+        self.next = self.next.min(from);
+        false
     }
 
-    /// Lets probes follow each other closely while and after something is scaled down, unless
-    /// others keep writing.
-    pub(super) fn again_soon(&mut self, now: Moment) {
-        if !self.requests.are_many(now) {
-            self.soon(Moment::START, now);
-        }
+    pub(super) fn begin(&mut self, now: Moment) {
+        self.changes.probed(now);
+        (self.phase, self.began) = (ProbePhase::Leases, Some(now));
     }
 
-    fn begin(&mut self, now: Moment) {
-        self.requests.probed(now);
-        (self.phase, self.began) = (ProbePhase::Leases, now);
+    pub(super) fn wants_nodes(&mut self) {
+        self.phase = ProbePhase::Nodes;
     }
 
-    pub(super) fn complete(&mut self, now: Moment) {
+    pub(super) fn complete(&mut self) {
         self.phase = ProbePhase::Idle;
-        (self.failures, self.throttled_until, self.completed) = (0, None, now);
+        (self.failures, self.throttled_until) = (0, None);
         self.jitter.probe_completed();
     }
 
@@ -100,41 +140,38 @@ impl ProbeState {
     }
 }
 
-/// Probes that are requested besides those of the schedule.
+/// Probes that were requested because others changed what is to be written.
 #[derive(Clone, Debug, Default, Hash)]
-pub(super) struct ReprobeRequests {
+struct ChangeBrake {
     made: VecDeque<Moment>,
     due: Option<Moment>,
 }
 
-impl ReprobeRequests {
-    /// Requests a probe at once, or as soon as that may be. True if so many were requested that
-    /// others keep writing.
+impl ChangeBrake {
+    /// Requests a probe at once, or as soon as that may be. Returns true if it is the first that is
+    /// braked.
     fn request(&mut self, now: Moment) -> bool {
         let many = self.are_many(now);
-        let gap = if many { LONG_REPROBE_GAP } else { REPROBE_GAP };
+        let gap = if many { BRAKED_GAP } else { REQUESTED_GAP };
         let first = self.due.is_none();
-        self.due = Some(self.last().map_or(now, |last| now.max(last + gap)));
+        let last = self.made.back();
+        self.due = Some(last.map_or(now, |&last| now.max(last + gap)));
         many && first
     }
 
-    /// Whether so many were made within a minute that others keep writing.
+    /// True if so many were made within a minute that others keep writing.
     fn are_many(&mut self, now: Moment) -> bool {
         self.made.retain(|&made| now - made < TimeDelta::minutes(1));
-        self.made.len() >= REPROBES_PER_MINUTE
+        self.made.len() >= BRAKED_AFTER
     }
 
     fn probed(&mut self, now: Moment) {
         if self.due.take().is_some() {
             self.made.push_back(now);
-            if self.made.len() > REPROBES_PER_MINUTE {
+            if self.made.len() > BRAKED_AFTER {
                 self.made.pop_front();
             }
         }
-    }
-
-    fn last(&self) -> Option<Moment> {
-        self.made.back().copied()
     }
 }
 
@@ -147,6 +184,12 @@ pub(super) struct StartupJitter {
     probes: u32,
 }
 
+/// The model tells state machines apart by what they do next.
+#[cfg(test)]
+impl std::hash::Hash for StartupJitter {
+    fn hash<H: std::hash::Hasher>(&self, _: &mut H) {}
+}
+
 impl StartupJitter {
     /// The probes that are taken early, each by at most the inverse of it.
     const PROBES: u32 = 10;
@@ -154,7 +197,8 @@ impl StartupJitter {
     pub(super) fn new(chance: f64) -> Self {
         Self {
             share: chance / f64::from(Self::PROBES),
-            probes: Self::PROBES,
+            // The second comes as soon as the leases' first stamps can be believed.
+            probes: Self::PROBES + 1,
         }
     }
 
@@ -168,17 +212,14 @@ impl StartupJitter {
 }
 
 impl Shoot {
-    /// First probes are spread, so that a restart does not hit all API servers at once; shoots that
-    /// are held down go first (D-51).
+    /// Returns the time of the first probe. They are spread, so that a restart does not hit all API
+    /// servers at once; shoots that are held down go first.
     pub(super) fn first_probe(&self, env: &Environment<'_>, now: Moment) -> Moment {
-        let Start {
-            eligible,
-            in_operation,
-        } = self.start;
-        let latest = if in_operation {
+        let start = self.watch.start;
+        let latest = if start.in_operation {
             now + env.spread
         } else {
-            eligible + span(self.config.initial_delay / 2)
+            start.eligible + span(self.config.initial_delay / 2)
         };
         if latest <= now || self.holds_down() {
             return now;
@@ -186,49 +227,34 @@ impl Shoot {
         now + scaled(latest - now, env.chance)
     }
 
-    /// Since when nodes that were listed may still be judged by (D-53); none when they are to be
-    /// listed for each probe.
+    /// Returns since when nodes must have been listed to be judged by once more; `None` when they
+    /// are to be listed for each probe.
     pub(super) fn nodes_good_since(&self, cx: &Context<'_>) -> Option<Moment> {
-        self.verdicts.is_down().then(|| {
-            let changes = [
-                self.probing.requests.last(),
-                self.permission.since.down,
-                cx.env.seed_since.down,
-                self.writes_from(Direction::Down, cx.env)
-                    .filter(|&from| from <= cx.now),
-            ];
-            changes
-                .into_iter()
-                .flatten()
-                .chain([self.permission.unchanged_since])
-                .fold(cx.now - span(self.config.probe_interval), Moment::max)
+        let recently = cx.now - span(self.config.probe_interval);
+        let last_change = self.probes.changes.made.back().copied();
+        (self.direction == Some(Direction::Down)).then(|| {
+            self.terms_since(cx.env, cx.now)
+                .max(recently)
+                .max(last_change.unwrap_or(recently))
         })
     }
 
     /// Probes if it is time.
     pub(super) fn probe_if_due(&mut self, cx: &mut Context<'_>) {
-        if self.probing.phase != ProbePhase::Idle || self.owner.stood_down {
+        let is_idle = self.probes.phase == ProbePhase::Idle && !self.phase.has_stood_down();
+        if !is_idle || self.probes.due() > cx.now {
             return;
         }
-        if cx.reprobe_requested
-            && self.probing.requests.request(cx.now)
-            && let Some(dependent) = cx.changed
-        {
-            cx.report(Report::KeepsChanging(dependent));
-        }
-        if self.probing.due() > cx.now {
-            return;
-        }
-        self.probing.begin(cx.now);
+        self.probes.begin(cx.now);
         let may_fall = self
             .finding()
             .and_then(|finding| finding.verdict_possible)
             .is_some_and(|possible| possible <= cx.now);
-        let with_nodes = may_fall && !self.verdicts.is_down();
+        let with_nodes = may_fall && self.direction != Some(Direction::Down);
         cx.actions.push(Action::ListLeases { with_nodes });
     }
 
-    /// When to probe next, after a complete probe or a failure.
+    /// Returns the time of the next probe by the schedule, after a complete one or a failure.
     pub(super) fn scheduled(&self, failures: Option<Failures>, cx: &Context<'_>) -> Moment {
         let finding = self.finding();
         let stretch = 1.0 + cx.env.chance * self.config.backoff_jitter_factor;
@@ -237,26 +263,18 @@ impl Shoot {
             || cx.env.settings.grace(&self.config),
             |finding| finding.grace,
         );
-        // Who leads, or would if the leader is gone, probes soon while anything is held down
-        // (D-53); so does a dry run.
-        let leads = cx.env.leads
-            || cx.env.dry_run
-            || cx.env.leader_silent_from.is_some_and(|from| from <= cx.now);
-        let recovers = leads && self.holds_down();
+        // A leader probes soon while anything is held down; so does a dry run.
+        let recovers = (cx.env.leads || cx.env.dry_run) && self.holds_down();
         let mut interval = scaled(span(self.config.probe_interval), stretch);
-        if failures.is_some() && (recovers || self.verdicts.is_down()) {
+        if failures.is_some() && (recovers || self.direction == Some(Direction::Down)) {
             interval = interval.min(grace.recovery_gap());
         }
         let mut gap = scaled(
             grace.longest_gap().max(SHORTEST_GAP),
-            1.0 - self.probing.jitter.share(),
+            1.0 - self.probes.jitter.share(),
         );
         if recovers {
             gap = gap.min(grace.recovery_gap());
-        }
-        // What was under way during a protective write says nothing of the time since.
-        if self.probing.began < self.markers.by_us {
-            gap = REPROBE_GAP;
         }
         next_probe(&ScheduleInputs {
             now: cx.now,
@@ -269,6 +287,9 @@ impl Shoot {
             verdict_possible: finding.and_then(|finding| finding.verdict_possible),
             doubt_from: finding.map(|_| judged_at + gap),
             failures,
+            took: finding.map_or_else(TimeDelta::zero, |finding| {
+                self.watch.facts.completed() - finding.judged_at
+            }),
             stretch,
         })
     }

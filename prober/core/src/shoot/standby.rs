@@ -1,35 +1,27 @@
-//! What a replica may do that does not lead (D-50): protect when the leader has not acted, and
-//! restore what nobody else does.
+//! What a replica may do that does not lead: protect when the leader has not acted, and restore what
+//! nobody else does.
 
 use chrono::TimeDelta;
 
-use super::probing::ProbePhase;
-use super::verdicts::UpSince;
+use super::requirement::{Candidate, Standing};
 use super::{Action, Context, Direction, Environment, Shoot, Verdict, Verified};
 use crate::config::DependentId;
 use crate::lease::GraceShare;
 use crate::moment::Moment;
 use crate::replicas::PlannedWrite;
-use crate::scaling::Scaling;
 use crate::span;
 
-/// How long the leader has for each step of a scale-down.
+/// The time that the leader has for each step of a scale-down.
 const PATIENCE: GraceShare = GraceShare {
     basis_points: 375,
     at_most: TimeDelta::milliseconds(1500),
 };
-/// The longest wait for a probe since then. A slow API server must not cost the last seconds before
-/// nodes are marked Unknown.
-const AWAITS_PROBE: TimeDelta = TimeDelta::seconds(2);
-/// How long a standby may write by a probe after its answer: by older ones healthy shoots were taken
-/// down in simulated lives.
-const LASTS: TimeDelta = TimeDelta::seconds(5);
-/// What is held down is restored after so much time, and so many probes, that all said "up".
+/// A restore waits for this long, in which all probes say "up".
 const RESTORES_AFTER: TimeDelta = TimeDelta::seconds(60);
-const RESTORES_AFTER_PROBES: u32 = 3;
-/// A resource above 0 that carries its marker is taken to 0 again at most so often.
+/// The shortest time between two scale-downs of a resource that others raise while it carries its
+/// marker.
 const AGAIN_AFTER: TimeDelta = TimeDelta::seconds(10);
-/// What could not be read is read again after this time.
+/// The wait after the seed could not be read, or refused.
 const VERIFIED_AGAIN_AFTER: TimeDelta = TimeDelta::seconds(1);
 
 /// Whether the seed's API server itself has shown, in this outage, that the shoot is to be
@@ -45,54 +37,23 @@ pub(super) enum Verification {
 }
 
 impl Shoot {
-    /// Since when, or from when on, a standby may write; none while that is not known. In a
-    /// scale-down each step has a turn of its own besides.
-    pub(super) fn standbys_turn(
-        &self,
-        direction: Direction,
-        env: &Environment<'_>,
-    ) -> Option<Moment> {
+    /// Returns how it stands with the turn of the leader. In a scale-down it has its time for each
+    /// step; what it does not restore is restored after a minute.
+    pub(super) fn leaders_turn(&self, write: Candidate, env: &Environment<'_>) -> Standing {
         if !env.options.standby_protects.value {
-            return None;
+            return Standing::Blocked;
         }
-        match direction {
-            Direction::Up => self.restores_from(env),
-            Direction::Down => Some(Moment::START),
+        match (write.direction, write.scaling) {
+            (Direction::Up, _) => self.watch.facts.up.map_or(Standing::Blocked, |up| {
+                Standing::Sent(up + RESTORES_AFTER + span(env.options.scale_up_stabilization.value))
+            }),
+            (Direction::Down, None) => Standing::Met,
+            (Direction::Down, Some(_)) => Standing::Sent(self.steps_from(write.id, env)),
         }
     }
 
-    /// Whether a step of a scale-down is this replica's to take by the last probe. A leader's are; a
-    /// standby's are once the leader has had its time, in which the seed is read again, and a probe
-    /// was sent since or, if none is answered soon, at least answered recently. If not, a later one
-    /// is requested.
-    pub(super) fn has_its_turn(
-        &mut self,
-        scaling: Scaling,
-        id: DependentId,
-        judged_at: Moment,
-        cx: &mut Context<'_>,
-    ) -> bool {
-        if cx.env.leads || scaling.direction == Direction::Up {
-            return true;
-        }
-        let is_verified = self.is_verified(cx);
-        let from = self.steps_from(id, cx.env);
-        cx.wake_at(from);
-        if from > cx.now {
-            return false;
-        }
-        let was_sent_since = judged_at >= from;
-        let is_recent = cx.now <= self.probing.completed + LASTS;
-        let waits_until = from + AWAITS_PROBE;
-        if !was_sent_since || !is_recent {
-            self.probing.soon(from.max(cx.now - LASTS), cx.now);
-            cx.wake_at(waits_until);
-        }
-        is_verified && is_recent && (was_sent_since || waits_until <= cx.now)
-    }
-
-    /// From when on a standby may take a step of a scale-down: the leader, whose step it is at the
-    /// same moment, has its time first, unless it stops renewing its Lease before (D-61) or has let
+    /// Returns from when on a standby may take a step of a scale-down: the leader, whose step it is
+    /// at the same moment, has its time first, unless it stops renewing its Lease before or has let
     /// an earlier step go by. What was raised again is left alone for a while besides.
     fn steps_from(&self, id: DependentId, env: &Environment<'_>) -> Moment {
         let dependent = &self.dependents[id];
@@ -100,54 +61,46 @@ impl Shoot {
         let end = if self.stands_in() {
             Moment::START
         } else {
-            let end = dependent.step.began + self.share(PATIENCE);
+            let due = dependent.step.began.max(self.watch.facts.proven);
+            let patience = self
+                .finding()
+                .map_or(PATIENCE.at_most, |finding| finding.grace.share(PATIENCE));
+            let end = due + patience;
             env.leader_silent_from.map_or(end, |silent| silent.min(end))
         };
         again.map_or(end, |again| again.max(end))
     }
 
-    /// Whether this replica has taken a step of the scaling under way.
+    /// True if this replica has taken a step of the scaling under way.
     fn stands_in(&self) -> bool {
         self.dependents.iter().any(|known| known.step.written)
     }
 
-    /// Whether this replica takes part in the scaling under way: a standby, in one that takes down,
+    /// True if this replica takes part in the scaling under way: a standby, in one that scales down,
     /// only once the leader has let a step go by.
     pub(super) fn takes_part(&self, direction: Direction, env: &Environment<'_>) -> bool {
         env.leads || direction == Direction::Up || self.stands_in()
     }
 
-    fn share(&self, share: GraceShare) -> TimeDelta {
-        self.finding()
-            .map_or(share.at_most, |finding| finding.grace.share(share))
-    }
-
-    /// What the leader has only just taken down is not brought back by a replica that observes
-    /// something else.
-    fn restores_from(&self, env: &Environment<'_>) -> Option<Moment> {
-        let UpSince { at, probes } = self.verdicts.up?;
-        let lasting = RESTORES_AFTER + span(env.options.scale_up_stabilization.value);
-        (probes >= RESTORES_AFTER_PROBES).then(|| self.markers.seen.max(at) + lasting)
-    }
-
-    fn is_verified(&mut self, cx: &mut Context<'_>) -> bool {
-        match self.verification {
-            Verification::Confirmed => return true,
-            Verification::Requested => {}
-            Verification::Refused(again) if again > cx.now => cx.wake_at(again),
-            Verification::None | Verification::Refused(_) => {
-                self.verification = Verification::Requested;
-                cx.actions.push(Action::Verify);
-            }
+    /// Reads the seed if it is time.
+    pub(super) fn verify(&mut self, cx: &mut Context<'_>) {
+        let verification = &mut self.watch.verification;
+        let is_due = match verification {
+            Verification::None => true,
+            Verification::Refused(again) => *again <= cx.now,
+            Verification::Requested | Verification::Confirmed => false,
+        };
+        if is_due {
+            *verification = Verification::Requested;
+            cx.actions.push(Action::Verify);
         }
-        false
     }
 
     pub(super) fn on_verified(&mut self, verified: Option<Verified>, cx: &mut Context<'_>) {
-        if self.verification != Verification::Requested {
+        if self.watch.verification != Verification::Requested {
             return;
         }
-        self.verification = if verified.is_some_and(|verified| self.confirms(verified, cx)) {
+        self.watch.verification = if verified.is_some_and(|verified| self.confirms(verified, cx)) {
             Verification::Confirmed
         } else {
             Verification::Refused(cx.now + VERIFIED_AGAIN_AFTER)
@@ -157,37 +110,40 @@ impl Shoot {
     fn confirms(&mut self, verified: Verified, cx: &mut Context<'_>) -> bool {
         let allowed = verified.is_ours && !verified.is_paused && verified.standby_protects;
         // The next probe may have listed the leases and not yet the nodes.
-        let comparable = self.probing.phase != ProbePhase::Nodes;
+        let comparable = !self.probes.awaits_nodes();
         if !allowed || !comparable || self.verdict() != Some(Verdict::ScaleDown) {
             return false;
         }
-        if self.judge.set_machines(verified.machines) {
-            self.adopt(self.judge.judge(&self.rules(cx.env)), cx);
+        if self.watch.judge.set_machines(verified.machines) {
+            let finding = self.watch.judge.judge(&self.rules(cx.env));
+            self.adopt(finding, self.watch.facts.completed(), cx);
         }
         self.verdict() == Some(Verdict::ScaleDown)
     }
 
-    /// Whether a write is also for a replica that does not lead: it takes down what is above 0 and
+    /// True if a write is also for a replica that does not lead: it scales down what is above 0 and
     /// restores what carries the marker, each once between two changes of its own verdict, so that
     /// replicas with different verdicts do not fight. It repairs nothing.
-    pub(super) fn standby_may_apply(
+    pub(super) fn is_for_standby(
         &self,
         id: DependentId,
         direction: Direction,
         change: &PlannedWrite,
-        cx: &mut Context<'_>,
+        now: Moment,
     ) -> bool {
         let marked = change.base.marks.held_down;
         let scales = change.write.replicas.is_some() && (direction == Direction::Down || marked);
-        let spent = self.dependents[id].written_as_standby.is_some_and(|last| {
-            // Whoever brought it up was no prober: these take the marker away.
-            let raised = direction == Direction::Down && marked;
-            let again = last + AGAIN_AFTER;
-            if raised {
-                cx.wake_at(again);
-            }
-            !raised || again > cx.now
-        });
-        scales && !spent
+        // Whoever raised a marked one was no prober: these remove the marker.
+        let is_spent = match self.written_again_at(id) {
+            Some(again) => direction == Direction::Up || !marked || again > now,
+            None => false,
+        };
+        scales && !is_spent
+    }
+
+    /// Returns when a standby may scale down once more what it has written.
+    pub(super) fn written_again_at(&self, id: DependentId) -> Option<Moment> {
+        let last = self.dependents[id].written_as_standby?;
+        Some(last + AGAIN_AFTER)
     }
 }

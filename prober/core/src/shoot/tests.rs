@@ -11,6 +11,7 @@ mod blips;
 mod evidence;
 mod freshness;
 mod known;
+mod old_evidence;
 mod owner;
 mod permits;
 mod proof;
@@ -236,7 +237,12 @@ impl Rig {
         let mut idle = 0;
         loop {
             self.input(Input::Woken);
-            let Some(next) = self.shoot.next().filter(|next| *next <= at(until)) else {
+            let Some(next) = self
+                .shoot
+                .next()
+                .map(|(next, _)| next)
+                .filter(|next| *next <= at(until))
+            else {
                 break;
             };
             idle = if next > self.now { 0 } else { idle + 1 };

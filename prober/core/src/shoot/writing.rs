@@ -1,72 +1,60 @@
-//! What the machine writes, and when.
+//! What the state machine does: it follows its goal, and writes what it may.
 
 use std::sync::Arc;
 
 use chrono::TimeDelta;
 
-use super::{Action, Context, Direction, Intended, Order, Report, Shoot};
+use super::goal::Goal;
+use super::probing::ProbeReason;
+use super::requirement::{Candidate, Decision, Requirement};
+use super::{Action, Context, Direction, Environment, Intended, Order, Report, Shoot, Waits, Wake};
 use crate::config::DependentId;
 use crate::moment::Moment;
 use crate::refusal::Refusal;
 use crate::replicas::{DependentState, Observed, PlannedWrite, scale_down, scale_up};
 use crate::scaling::{Levels, Scaling};
-use crate::schedule::Failures;
 use crate::span;
 use crate::step::{Stage, Step};
 use crate::verdict::Scope;
 
-/// How long after the verdict probes follow each other closely while a scale-down is under way
-/// (D-57).
-const CLOSE_PROBES: TimeDelta = TimeDelta::seconds(10);
-
-#[derive(Clone, Debug, Default)]
-pub(super) struct ScalingState {
-    pub current: Option<Scaling>,
-    pub levels: Levels,
-    /// How many have begun.
-    pub begun: u64,
-    /// How the last one ended. The next one rests on a later probe.
-    pub ended: Option<Ended>,
-    /// Scale-downs in a row that could not be done in full.
-    pub failures: u32,
-    /// What a dry run would write.
-    pub intended: Vec<Intended>,
-}
-
-#[derive(Clone, Copy, Debug, Hash)]
-pub(super) struct Ended {
-    at: Moment,
-    in_full: bool,
-}
-
 impl Shoot {
-    /// Makes what is under way be what the verdict and the environment ask for.
+    /// Makes what is under way be what is asked for, and probes if that is due.
     pub(super) fn act(&mut self, cx: &mut Context<'_>) {
-        if self.must_abandon(cx) {
+        let goal = self.goal(cx.env);
+        for dependent in self.dependents.iter_mut() {
+            dependent.waits = None;
+        }
+        if self.must_abandon(goal, cx) {
             self.abandon(cx);
         }
-        if self.scaling.current.is_none() {
-            self.begin(cx);
+        if self.phase.scaling().is_none() {
+            self.begin(goal, cx);
         }
-        if self.advance(cx) {
+        if self.advance(goal, cx) {
             // What has fallen due meanwhile wants a later probe.
-            self.begin(cx);
+            self.begin(goal, cx);
         }
+        self.probe_if_due(cx);
     }
 
-    fn must_abandon(&self, cx: &Context<'_>) -> bool {
-        let Some(scaling) = self.scaling.current else {
+    fn must_abandon(&self, goal: Option<Goal>, cx: &Context<'_>) -> bool {
+        let Some(scaling) = self.phase.scaling() else {
             return false;
         };
-        let turned = match self.aim(cx.env) {
-            Some((direction, _)) => direction != scaling.direction,
-            None => self.owner.stood_down,
+        let turned = match goal {
+            Some(goal) => goal.direction != scaling.direction,
+            None => self.phase.has_stood_down(),
         };
-        turned || cx.env.paused == Some(true) || !cx.env.is_ours
+        // A scaling that this replica only follows begins again on other terms.
+        let mut steps = self.dependents.iter().map(|known| &known.step.stage);
+        let is_outdated = !scaling.reported
+            && scaling.began < self.watch.facts.same_terms
+            && !steps.any(Stage::is_under_way);
+        turned || is_outdated || cx.env.paused == Some(true) || !cx.env.is_ours
     }
 
     pub(super) fn abandon(&mut self, cx: &mut Context<'_>) {
-        let Some(scaling) = self.scaling.current else {
+        let Some(scaling) = self.phase.scaling() else {
             return;
         };
         for id in self.dependent_ids() {
@@ -81,76 +69,134 @@ impl Shoot {
     }
 
     fn end_scaling(&mut self) {
-        (self.scaling.current, self.scaling.levels) = (None, Levels::default());
+        self.phase.end();
         for dependent in self.dependents.iter_mut() {
             dependent.step = Step::default();
         }
     }
 
-    /// Begins a scaling if there is something to do, and a probe that is newer than all that it
-    /// depends on says so.
-    fn begin(&mut self, cx: &mut Context<'_>) {
-        let Some((direction, scope)) = self.aim(cx.env) else {
-            return self.scaling.intended.clear();
+    /// Begins a scaling if there is something to do, and it may be done.
+    fn begin(&mut self, goal: Option<Goal>, cx: &mut Context<'_>) {
+        let Some(goal) = goal else {
+            return self.intended.clear();
         };
+        let direction = goal.direction;
         if cx.env.dry_run {
-            return self.report_dry_run(direction, scope, cx);
+            return self.report_dry_run(goal, cx);
         }
-        let mut due = Vec::new();
-        for id in self.dependent_ids() {
-            if self.is_due(id, direction, scope, cx) {
-                due.push(id);
-            }
-        }
-        if due.is_empty() {
-            return;
-        }
-        let Some(judged_at) = self.evidence(direction, cx) else {
-            return;
-        };
-        let rests = due
-            .into_iter()
-            .any(|id| self.is_fresh_for(id, judged_at, None, cx));
-        // What a scaling could not do, the next one tries after a later probe; for all else one is
-        // requested.
-        if let Some(ended) = self.scaling.ended.filter(|ended| ended.at >= judged_at) {
-            if ended.in_full {
-                cx.request_reprobe(None);
-            }
-            return;
-        }
-        if rests {
-            self.scaling.begun += 1;
-            self.scaling.current = Some(Scaling {
-                id: self.scaling.begun,
+        let due: Vec<_> = self
+            .dependent_ids()
+            .filter(|&id| self.is_due(id, goal, cx.env, cx.now))
+            .map(|id| {
+                (
+                    id,
+                    self.decide(
+                        Candidate {
+                            id,
+                            direction,
+                            scaling: None,
+                        },
+                        cx.env,
+                        cx.now,
+                    ),
+                )
+            })
+            .collect();
+        if due
+            .iter()
+            .any(|(_, decision)| matches!(decision, Decision::Write(_)))
+        {
+            let scaling = Scaling {
                 direction,
-                ordering_deadline: self.ordering_deadline(cx.now),
+                began: cx.now,
+                deadline: goal.deadline,
                 reported: false,
-            });
-            self.scaling.levels = Levels::new(direction, &self.config, cx.now);
+            };
+            let levels = Levels::new(direction, &self.config, cx.now);
+            return self.phase.begin(scaling, levels);
+        }
+        for (id, decision) in due {
+            self.follow(id, direction, decision, cx);
+        }
+        for id in self.dependent_ids() {
+            let tried = self.dependents[id].tried_again_at();
+            for again in [tried, self.written_again_at(id)].into_iter().flatten() {
+                cx.wake_at(again, Wake::Retry);
+            }
         }
     }
 
-    /// Whether a dependent would be written. Protection that cannot know that tries, and says so.
-    /// What could not be scaled is tried again with a back-off, unless protection can write it.
-    fn is_due(
-        &self,
+    /// Does what a decision asks for that is not to write.
+    fn follow(
+        &mut self,
         id: DependentId,
         direction: Direction,
-        scope: Scope,
+        decision: Decision,
         cx: &mut Context<'_>,
-    ) -> bool {
-        let dependent = &self.dependents[id];
-        let again = dependent.tried_again_at().filter(|&at| at > cx.now);
-        if let Some(at) = again {
-            cx.wake_at(at);
-        }
-        match dependent.state() {
-            DependentState::Unknown => {
-                direction == Direction::Down && cx.env.leads && again.is_none()
+    ) {
+        let (requirement, until) = match decision {
+            Decision::Write(_) => return,
+            Decision::Probe(requirement, since, lapses) => {
+                let reason = match requirement {
+                    Requirement::Unchanged | Requirement::NotRepeated => ProbeReason::Changed,
+                    _ => ProbeReason::Requirement(since),
+                };
+                if self.probes.request(reason, cx.now) && requirement == Requirement::Unchanged {
+                    cx.report(Report::KeepsChanging(id));
+                }
+                (requirement, lapses.moment())
             }
-            _ if direction == Direction::Up && again.is_some() => false,
-            _ => self.intends(id, direction, scope, cx).is_some(),
+            Decision::Wait(moment, requirement) => (requirement, Some(moment)),
+            Decision::Blocked(requirement) => {
+                if requirement == Requirement::Owned {
+                    self.prevented(direction, cx);
+                }
+                (requirement, None)
+            }
+        };
+        if let Some(until) = until {
+            cx.wake_at(until, Wake::Requirement(requirement));
+        }
+        if matches!(
+            requirement,
+            Requirement::LeaderHadItsTurn | Requirement::Recent | Requirement::SeedVerified
+        ) && direction == Direction::Down
+            && !cx.env.leads
+            && self.phase.scaling().is_some()
+        {
+            self.verify(cx);
+        }
+        self.waits(id, direction, Waits { requirement, until }, cx);
+    }
+
+    /// Reports once that the owner record prevents a write.
+    fn prevented(&mut self, direction: Direction, cx: &mut Context<'_>) {
+        if self.watch.prevented.replace(direction) != Some(direction) {
+            cx.report(Report::NotOwner(direction));
+        }
+    }
+
+    /// Notes what a write waits for. What is not met by a probe is reported the first time.
+    fn waits(&mut self, id: DependentId, direction: Direction, waits: Waits, cx: &mut Context<'_>) {
+        let dependent = &mut self.dependents[id];
+        dependent.waits = Some(waits);
+        let is_new = dependent.step.said.replace(waits.requirement) != Some(waits.requirement);
+        if is_new {
+            cx.report(Report::Waits(id, direction, waits));
+        }
+    }
+
+    /// True if a dependent would be written. Protection that cannot know that tries, and says so.
+    /// What could not be scaled is tried again with a back-off, unless protection can write it.
+    fn is_due(&self, id: DependentId, goal: Goal, env: &Environment<'_>, now: Moment) -> bool {
+        let dependent = &self.dependents[id];
+        let backs_off = dependent.tried_again_at().is_some_and(|at| at > now);
+        match dependent.state() {
+            DependentState::Unknown => goal.direction == Direction::Down && env.leads && !backs_off,
+            _ if goal.direction == Direction::Up && backs_off => false,
+            _ => self
+                .intends(id, goal.direction, goal.scope, env, now)
+                .is_some(),
         }
     }
 
@@ -159,31 +205,38 @@ impl Shoot {
         id: DependentId,
         direction: Direction,
         scope: Scope,
-        cx: &mut Context<'_>,
+        env: &Environment<'_>,
+        now: Moment,
     ) -> Option<PlannedWrite> {
         let dependent = &self.dependents[id];
         let base = Arc::clone(dependent.observed()?);
         let write = match direction {
             Direction::Down => scale_down(&base, dependent.was_held_down()),
-            Direction::Up => scale_up(&base, scope, cx.env.options.restore_only_held_down.value),
+            Direction::Up => scale_up(&base, scope, env.options.restore_only_held_down.value),
         }?;
         let change = PlannedWrite { base, write };
-        (cx.env.leads || cx.env.dry_run || self.standby_may_apply(id, direction, &change, cx))
-            .then_some(change)
+        let is_ours = env.leads || env.dry_run || self.is_for_standby(id, direction, &change, now);
+        is_ours.then_some(change)
     }
 
     /// In a dry run says what would be written: each write once, for as long as it stays the one
     /// that would be made.
-    fn report_dry_run(&mut self, direction: Direction, scope: Scope, cx: &mut Context<'_>) {
-        if self.judged_at(cx.env) < self.writes_from(direction, cx.env) {
+    fn report_dry_run(&mut self, goal: Goal, cx: &mut Context<'_>) {
+        let Goal {
+            direction, scope, ..
+        } = goal;
+        if !self.may_be_intended(direction, cx.env, cx.now) {
             return;
         }
-        let before = std::mem::take(&mut self.scaling.intended);
-        if cx.env.paused == Some(true) || !self.is_owner(direction, cx) {
+        let before = std::mem::take(&mut self.intended);
+        if !Self::is_owned(direction, cx.env) {
+            return self.prevented(direction, cx);
+        }
+        if cx.env.paused == Some(true) {
             return;
         }
         for id in self.dependent_ids() {
-            let Some(change) = self.intends(id, direction, scope, cx) else {
+            let Some(change) = self.intends(id, direction, scope, cx.env, cx.now) else {
                 continue;
             };
             let resource = &self.dependents[id].resource;
@@ -201,31 +254,27 @@ impl Shoot {
                     intended.after,
                 ));
             }
-            self.scaling.intended.push(intended);
+            self.intended.push(intended);
         }
     }
 
-    /// Advances a scaling as far as it goes now. Returns whether it has ended.
-    fn advance(&mut self, cx: &mut Context<'_>) -> bool {
-        let Some(scaling) = self.scaling.current else {
+    /// Advances a scaling as far as it goes now. Returns true if it has ended.
+    fn advance(&mut self, goal: Option<Goal>, cx: &mut Context<'_>) -> bool {
+        let Some(scaling) = self.phase.scaling() else {
             return false;
         };
         let direction = scaling.direction;
         if self.takes_part(direction, cx.env) {
             self.report_begun(cx);
         }
-        let only_just_down = self
-            .verdicts
-            .down
-            .is_some_and(|down| cx.now < down + CLOSE_PROBES);
-        if direction == Direction::Down && only_just_down {
-            self.probing.again_soon(cx.now);
-        }
+        let scope = goal.map_or(Scope::HeldDown, |goal| goal.scope);
         loop {
             for id in self.dependent_ids() {
-                self.step(scaling, id, cx);
+                self.step(scaling, scope, id, cx);
             }
-            let levels = &mut self.scaling.levels;
+            let Some((_, levels)) = self.phase.scaling_mut() else {
+                return false;
+            };
             let Some(left) = levels.open_next(scaling, &mut self.dependents, &self.config, cx.now)
             else {
                 break;
@@ -234,22 +283,27 @@ impl Shoot {
                 cx.report(Report::LeftBehind(id));
             }
         }
-        let levels = &self.scaling.levels;
-        if !levels.are_over(&self.dependents) {
-            let next = levels.next(direction, &self.dependents, &self.config, cx.now);
-            if let Some(next) = next {
-                cx.wake_at(next);
-            }
+        let Some((_, levels)) = self.phase.scaling_mut() else {
             return false;
+        };
+        if levels.are_over(&self.dependents) {
+            self.finish(cx);
+            return true;
         }
-        self.finish(cx);
-        true
+        if let Some(next) = levels.next(direction, &self.dependents, &self.config, cx.now) {
+            cx.wake_at(next, Wake::Step);
+        }
+        if direction == Direction::Down {
+            self.probes
+                .request(ProbeReason::Protecting(scaling.began), cx.now);
+        }
+        false
     }
 
     /// Reports that a scaling has begun, once this replica takes part in it: most that a standby
     /// follows step by step are all the leader's.
     fn report_begun(&mut self, cx: &mut Context<'_>) {
-        if let Some(scaling) = &mut self.scaling.current
+        if let Some((scaling, _)) = self.phase.scaling_mut()
             && !std::mem::replace(&mut scaling.reported, true)
         {
             cx.report(Report::Begun(scaling.direction));
@@ -257,12 +311,7 @@ impl Shoot {
     }
 
     fn finish(&mut self, cx: &mut Context<'_>) {
-        let Some(Scaling {
-            direction,
-            reported,
-            ..
-        }) = self.scaling.current
-        else {
+        let Some(scaling) = self.phase.scaling() else {
             return;
         };
         let count = |wanted: fn(&Step) -> bool| {
@@ -272,44 +321,24 @@ impl Shoot {
         let written = count(|step| step.written);
         let failed = count(|step| step.stage == Stage::Failed);
         self.end_scaling();
-        if reported {
-            cx.report(Report::Ended(direction, written, failed));
+        self.ended = Some(cx.now);
+        if scaling.reported {
+            cx.report(Report::Ended(scaling.direction, written, failed));
         }
-        self.scaling.ended = Some(Ended {
-            at: cx.now,
-            in_full: failed == 0,
-        });
-        if direction == Direction::Up || failed == 0 {
-            self.scaling.failures = 0;
-            return;
-        }
-        self.scaling.failures = self.scaling.failures.saturating_add(1);
-        let failures = Failures {
-            in_a_row: self.scaling.failures,
-            urgent: true,
-        };
-        self.probing
-            .no_later_than(self.scheduled(Some(failures), cx));
     }
 
-    fn step(&mut self, scaling: Scaling, id: DependentId, cx: &mut Context<'_>) {
+    fn step(&mut self, scaling: Scaling, scope: Scope, id: DependentId, cx: &mut Context<'_>) {
         let direction = scaling.direction;
         if self.dependents[id].ends_wait(cx.now) {
             cx.report(Report::NotReady(id));
         }
-        let dependent = &mut self.dependents[id];
-        if direction == Direction::Up
-            && dependent.step.stage == Stage::Failed
-            && dependent
-                .tried_again_at()
-                .is_some_and(|again| again <= cx.now)
-        {
-            dependent.begin(direction, self.config.dependent(id), cx.now);
+        if self.is_due_again(scaling, scope, id, cx) {
+            self.dependents[id].begin(direction, self.config.dependent(id), cx.now);
         }
         if !matches!(self.dependents[id].step.stage, Stage::Due(from) if from <= cx.now) {
             return;
         }
-        let change = match self.decide(id, direction, cx) {
+        let change = match self.plan(id, direction, scope, cx) {
             Ok(Some(change)) => change,
             Ok(None) => return self.settle(id, direction, cx),
             // The leader says so, as long as it acts.
@@ -318,24 +347,67 @@ impl Shoot {
             }
             Err(refusal) => return self.try_again(id, direction, refusal, cx),
         };
+        // The delay is waited for once, and only when there is something to scale; protection does
+        // not wait for it past its deadline.
         let delay = span(direction.info(self.config.dependent(id)).initial_delay);
+        let from = match direction {
+            Direction::Down => scaling.deadline.limit(cx.now + delay, cx.now),
+            Direction::Up => cx.now + delay,
+        };
         let step = &mut self.dependents[id].step;
-        // The delay is waited once, and only when there is something to scale (D-18, D-35).
-        if change.write.replicas.is_some() && !step.delayed && delay > TimeDelta::zero() {
+        if change.write.replicas.is_some() && !step.delayed && from > cx.now {
             step.delayed = true;
-            step.begin(cx.now + delay);
-        } else if self.evidence_for(scaling, id, cx).is_some() {
-            self.dependents[id].step.stage = Stage::AwaitingPermit;
-            cx.actions.push(Action::AcquirePermit(id, direction));
+            return step.begin(from);
+        }
+        match self.decide(
+            Candidate {
+                id,
+                direction,
+                scaling: Some(scaling),
+            },
+            cx.env,
+            cx.now,
+        ) {
+            Decision::Write(_) => {
+                self.dependents[id].step.stage = Stage::AwaitingPermit;
+                cx.actions.push(Action::AcquirePermit(id, direction));
+            }
+            decision => self.follow(id, direction, decision, cx),
         }
     }
 
-    /// Plans the write. Fails if the state is unknown or a required dependent does not exist.
-    fn decide(
+    /// True if a dependent that has had its step is to be written again: one that a restore could
+    /// not scale, or one that others have changed since.
+    fn is_due_again(
+        &self,
+        scaling: Scaling,
+        scope: Scope,
+        id: DependentId,
+        cx: &Context<'_>,
+    ) -> bool {
+        let dependent = &self.dependents[id];
+        match dependent.step.stage {
+            Stage::Failed => {
+                scaling.direction == Direction::Up
+                    && dependent
+                        .tried_again_at()
+                        .is_some_and(|again| again <= cx.now)
+            }
+            Stage::Done(_) => self
+                .intends(id, scaling.direction, scope, cx.env, cx.now)
+                .is_some(),
+            _ => false,
+        }
+    }
+
+    /// Plans a write, if there is something to write. Fails if the state is unknown or a mandatory
+    /// resource is missing.
+    fn plan(
         &self,
         id: DependentId,
         direction: Direction,
-        cx: &mut Context<'_>,
+        scope: Scope,
+        cx: &Context<'_>,
     ) -> Result<Option<PlannedWrite>, Refusal> {
         match self.dependents[id].state() {
             DependentState::Unknown => Err(Refusal::SeedUnknown),
@@ -345,10 +417,7 @@ impl Shoot {
             }
             DependentState::Absent if self.config.dependent(id).optional => Ok(None),
             DependentState::Absent => Err(Refusal::NotFound),
-            DependentState::Present(_) => {
-                let scope = self.aim(cx.env).map_or(Scope::HeldDown, |(_, scope)| scope);
-                Ok(self.intends(id, direction, scope, cx))
-            }
+            DependentState::Present(_) => Ok(self.intends(id, direction, scope, cx.env, cx.now)),
         }
     }
 
@@ -383,13 +452,20 @@ impl Shoot {
     }
 
     pub(super) fn on_permitted(&mut self, id: DependentId, cx: &mut Context<'_>) {
-        let Some(scaling) = self.scaling.current else {
+        let Some(scaling) = self.phase.scaling() else {
             return cx.actions.push(Action::Cancel(id));
         };
-        let decision = self.decide(id, scaling.direction, cx);
-        let judged_at = self.evidence_for(scaling, id, cx);
+        let direction = scaling.direction;
+        let scope = self.goal(cx.env).map_or(Scope::HeldDown, |goal| goal.scope);
+        let planned = self.plan(id, direction, scope, cx);
+        let write = Candidate {
+            id,
+            direction,
+            scaling: Some(scaling),
+        };
+        let decision = self.decide(write, cx.env, cx.now);
         let step = &mut self.dependents[id].step;
-        if let (Ok(Some(change)), Some(judged_at)) = (decision, judged_at) {
+        if let (Ok(Some(change)), Decision::Write(judged_at)) = (planned, decision) {
             step.stage = Stage::Writing(change.clone(), cx.now);
             cx.actions.push(Action::Write(Order {
                 dependent: id,
@@ -412,10 +488,7 @@ impl Shoot {
         result: Result<Arc<Observed>, Refusal>,
         cx: &mut Context<'_>,
     ) {
-        let Some(Scaling {
-            id: by, direction, ..
-        }) = self.scaling.current
-        else {
+        let Some(Scaling { direction, .. }) = self.phase.scaling() else {
             return;
         };
         let dependent = &mut self.dependents[id];
@@ -424,7 +497,7 @@ impl Shoot {
         };
         match result {
             Ok(after) => {
-                dependent.wrote(after, by, cx.now);
+                dependent.wrote(after, cx.now);
                 self.written(id, direction, change, Some(cx.now - sent), cx);
             }
             // It went away in the meantime; what follows under its name is another resource.
@@ -452,7 +525,7 @@ impl Shoot {
         cx: &mut Context<'_>,
     ) {
         let dependent = &mut self.dependents[id];
-        let (Some(scaling), Stage::Reading) = (self.scaling.current, &dependent.step.stage) else {
+        let (Some(scaling), Stage::Reading) = (self.phase.scaling(), &dependent.step.stage) else {
             return;
         };
         let state = match result {
@@ -464,7 +537,7 @@ impl Shoot {
         if state == DependentState::Absent {
             dependent.is_gone(dependent.observed().cloned(), cx.now);
         } else if dependent.read(state, cx.now) {
-            self.markers.appeared(self.probing.completed, cx.now);
+            self.watch.facts.marked();
         }
         dependent.step.stage = Stage::Due(cx.now);
     }
@@ -498,9 +571,7 @@ impl Shoot {
             change,
         });
         if holds_down {
-            self.markers.appeared(self.probing.completed, cx.now);
-            self.markers.by_us = cx.now;
-            self.probing.again_soon(cx.now);
+            self.watch.facts.marked();
         }
     }
 }

@@ -287,9 +287,12 @@ impl SimulatedWorld {
                 };
                 pending.extend(more);
             }
-            let next = shoot.next().map_or(self.until, |next| {
-                next.elapsed_since_start().as_seconds_f64()
-            });
+            let next = shoot
+                .next()
+                .map(|(next, _)| next)
+                .map_or(self.until, |next| {
+                    next.elapsed_since_start().as_seconds_f64()
+                });
             idle = if next > t { 0 } else { idle + 1 };
             assert!(idle < 3, "the schedule must go on, or it is a hot loop");
             t = next.max(t);
@@ -914,7 +917,7 @@ fn a_process_that_starts_in_mid_outage_never_finds_the_nodes_well_and_protects_s
 }
 
 #[test]
-fn a_healthy_shoot_is_probed_about_three_times_a_minute() {
+fn a_healthy_shoot_is_probed_less_than_four_times_a_minute() {
     for nodes in [2, 5, 100] {
         let run = SimulatedWorld {
             nodes,
@@ -924,7 +927,7 @@ fn a_healthy_shoot_is_probed_about_three_times_a_minute() {
         .run(1);
         let per_minute = run.probes as f64 / run.ended * 60.0;
         assert!(
-            (1.6..=3.6).contains(&per_minute),
+            (1.6..4.0).contains(&per_minute),
             "{nodes} nodes: {per_minute} probes a minute"
         );
     }
@@ -981,8 +984,8 @@ impl SimulatedWorld {
                     shoot.input(Input::Leases(times, leases), &env.env(), t);
                 }
             }
-            t = shoot.next().expect("a probe is due");
+            t = shoot.next().expect("a probe is due").0;
         }
-        (t - at(self.until)).as_seconds_f64() / span(19.0).as_seconds_f64()
+        (t - at(self.until)).as_seconds_f64() / span(16.4).as_seconds_f64()
     }
 }

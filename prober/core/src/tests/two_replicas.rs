@@ -568,9 +568,12 @@ impl Life {
             }
             let wanted = |replica: &SimulatedReplica| {
                 let next = replica.shoot.as_ref().map(|shoot| {
-                    shoot.next().map_or(self.until, |next| {
-                        next.elapsed_since_start().as_seconds_f64()
-                    })
+                    shoot
+                        .next()
+                        .map(|(next, _)| next)
+                        .map_or(self.until, |next| {
+                            next.elapsed_since_start().as_seconds_f64()
+                        })
                 });
                 let view = Some(replica.view_is_due).filter(|due| *due > self.t);
                 [

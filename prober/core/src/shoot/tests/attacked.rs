@@ -127,7 +127,7 @@ fn a_slow_api_server_delays_each_level_by_its_answers() {
         (1.0, 136.2, 136.2),
         (1.9, 137.1, 137.1),
         (3.0, 137.1, 137.1),
-        (4.9, 137.1, 138.6),
+        (4.9, 137.1, 139.2),
     ] {
         for (leads, until) in [(true, by_leader), (false, by_standby)] {
             let mut rig = Rig::with(OwnedEnvironment { leads, ..two() }).in_outage();

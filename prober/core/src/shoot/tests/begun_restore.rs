@@ -107,22 +107,3 @@ fn whatever_may_be_something_else_waits_for_the_initial_delay() {
     (waking.machines, waking.nodes) = (Arc::default(), 0);
     assert!(writes(waking)[0].0 >= 30.0, "no node counts");
 }
-
-#[test]
-fn what_is_at_0_without_the_marker_waits_for_the_initial_delay() {
-    let mut env = begun();
-    Arc::make_mut(&mut env.config)
-        .dependents
-        .push(dependent("cluster-autoscaler", 1, 0));
-    env.dependents
-        .push(DependentState::Present(Arc::new(running(0))));
-    let writes = writes(Rig::with(env));
-    assert!(
-        writes.len() == 2 && writes[0].1 == MCM && writes[0].0 < 16.0,
-        "{writes:?}"
-    );
-    assert!(
-        writes[1].1 == DependentId(2) && writes[1].0 >= 30.0,
-        "{writes:?}"
-    );
-}

@@ -176,37 +176,6 @@ fn a_hold_for_another_reason_lets_the_next_level_go_down() {
     }
 }
 
-/// kube-controller-manager's level opens at 134.5 s, with a probe under way that was asked for
-/// before.
-fn opening_during_a_probe() -> Rig {
-    let mut rig = Rig::leader().in_outage();
-    rig.pods_linger = true;
-    rig.run(131.5);
-    rig.api = Api::Hangs;
-    rig.run(134.5);
-    rig.others(MCM, |observed| observed.ready = 0);
-    rig
-}
-
-#[test]
-fn a_level_waits_for_the_answer_that_is_under_way_but_not_for_long() {
-    let mut rig = opening_during_a_probe();
-    rig.run(136.4);
-    assert_eq!(rig.writes().len(), 1);
-    rig.run(136.5);
-    assert_eq!(rig.writes()[1], (136.5, KCM, Some(0)));
-
-    let mut rig = opening_during_a_probe();
-    rig.run(135.0);
-    let actions = rig.answer(times(135.0));
-    rig.follow(actions);
-    assert_eq!(
-        rig.writes()[1],
-        (135.0, KCM, Some(0)),
-        "the answer has come"
-    );
-}
-
 #[test]
 fn a_step_of_a_restore_wants_an_answer_since_its_turn() {
     let mut env = two();
@@ -340,15 +309,6 @@ fn a_standby_writes_by_no_probe_that_was_over_more_than_5_s_ago() {
 }
 
 #[test]
-fn a_standby_that_stands_in_goes_on_with_an_answer_of_the_last_5_s() {
-    let mut rig = standby_that_waits_for_an_answer();
-    rig.run(139.0);
-    assert_eq!(rig.writes().len(), 1, "a level was open since 138.6 s");
-    answered(&mut rig, 131.2, 139.0);
-    assert_eq!(rig.writes()[1..], [(139.0, KCM, Some(0))]);
-}
-
-#[test]
 fn a_scale_down_that_has_begun_waits_for_an_answer_since_a_reload_but_not_for_long() {
     let gained = |rig: &mut Rig| rig.env.leads = true;
     let reloaded = |rig: &mut Rig| rig.reloaded();
@@ -384,21 +344,6 @@ fn a_standby_that_gains_the_lead_before_its_turn_waits_for_a_probe_since() {
     rig.api = Api::Answers;
     rig.run(150.0);
     assert_eq!(rig.writes().len(), 2);
-}
-
-#[test]
-fn failed_probes_in_an_outage_follow_each_other_after_growing_waits() {
-    let mut rig = Rig::leader().in_outage();
-    rig.holds_permits = true;
-    rig.run(131.5);
-    rig.api = Api::Fails(ProbeFailure::Unanswered);
-    rig.reloaded();
-    rig.run(160.0);
-    let probes = rig.probes(132.0);
-    assert!(
-        probes.len() <= 8 && longest_gap(&probes) <= 6.0,
-        "{probes:?}"
-    );
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! What tells two machines apart, for the model: counters only as far as they are compared.
+//! What tells two state machines apart, for the model: counters only as far as they are compared.
 
 use std::hash::{Hash, Hasher};
 
@@ -7,51 +7,51 @@ use super::*;
 impl Hash for Shoot {
     fn hash<H: Hasher>(&self, state: &mut H) {
         let Self {
-            start: _,
             config: _,
             settings: _,
-            judge: _,
             dependents,
-            probing,
-            verdicts,
-            markers,
-            permission,
-            owner,
-            verification,
-            scaling,
+            probes,
+            direction,
+            was_paused,
+            phase,
+            ended,
+            intended: _,
+            watch,
             wake,
         } = self;
-        (dependents, markers, permission, owner, verification, wake).hash(state);
-        let ProbeState {
-            phase,
-            next,
-            requests,
-            jitter: _,
-            failures,
-            began,
-            completed,
-            throttled_until,
-        } = probing;
-        (phase, next, requests, failures).hash(state);
-        (began, completed, throttled_until).hash(state);
-        let Verdicts {
-            last,
+        (
+            dependents, probes, direction, was_paused, phase, ended, wake,
+        )
+            .hash(state);
+        let Watch {
+            start: _,
+            returned,
+            judge: _,
+            facts,
+            verification,
+            prevented,
+        } = watch;
+        (returned, verification, prevented).hash(state);
+        let Facts {
+            free,
+            same_terms,
+            leads,
+            evidence,
             up,
-            direction,
-            down,
-        } = verdicts;
-        let last = last
-            .as_ref()
-            .map(|last| (last.verdict, last.judged_at, last.ordering_deadline));
-        (last, up, direction, down).hash(state);
-        let ScalingState {
-            current,
-            levels,
-            begun: _,
-            ended,
-            failures,
-            intended: _,
-        } = scaling;
-        (current, levels, ended, failures).hash(state);
+            proven,
+            marked_after,
+        } = facts;
+        (free, same_terms, leads, up, proven, marked_after).hash(state);
+        let evidence = evidence.as_ref().map(|evidence| {
+            let finding = &evidence.finding;
+            let deadline = finding.ordering_deadline;
+            (
+                evidence.completed,
+                finding.verdict,
+                finding.judged_at,
+                deadline,
+            )
+        });
+        evidence.hash(state);
     }
 }

@@ -272,7 +272,7 @@ impl ChaosLife {
                 let machine = self.replicas[by].machine.as_ref();
                 if machine
                     .and_then(Shoot::next)
-                    .is_some_and(|next| next <= at(self.t))
+                    .is_some_and(|(next, _)| next <= at(self.t))
                 {
                     self.feed(by, Input::Woken);
                 }
@@ -312,7 +312,7 @@ impl ChaosLife {
             return;
         };
         let actions = machine.input(input, &env.env(), at(self.t));
-        if let Some(next) = machine.next() {
+        if let Some((next, _)) = machine.next() {
             let next = next.elapsed_since_start().as_seconds_f64();
             self.push(next.max(self.t + 2e-6), ChaosEvent::Wake(by));
         }

@@ -4,8 +4,8 @@ use std::collections::{HashMap, HashSet, VecDeque};
 
 use super::driver::ChaosLife;
 use crate::plan::{ByDirection, Direction};
-use crate::replicas::{DependentState, Marks, Observed};
 use crate::refusal::Refusal;
+use crate::replicas::{DependentState, Marks, Observed};
 use crate::shoot::{Input, Shoot};
 use crate::tests::simulation::Seconds;
 use crate::verdict::Verdict;
@@ -135,7 +135,7 @@ impl ChaosLife {
             Input::Read(id, Ok(DependentState::Present(observed)))
             | Input::Written(id, Ok(observed)) => (*id, Some(observed)),
             Input::Read(id, Ok(DependentState::Absent))
-            | Input::Written(id, Err(Refusal::Gone)) => (*id, None),
+            | Input::Written(id, Err(Refusal::NotFound)) => (*id, None),
             _ => return,
         };
         let place = self.place(by, id);

@@ -12,8 +12,8 @@ use crate::verdict::Verdict;
 
 /// Moments of the machine are exact to this.
 const EXACT: Seconds = 2e-6;
-/// A probe that was sent so long ago is old, unless none was answered since.
-const OLD: Seconds = 3.0;
+/// A probe that was sent so long ago is old, unless none was answered since (D-68).
+const OLD: Seconds = 5.0;
 /// So long before the first node is marked, levels wait for nothing (D-35).
 const HEAD_START: Seconds = 3.05;
 /// The longest that a restore goes on behind the last probe.

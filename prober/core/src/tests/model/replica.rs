@@ -8,7 +8,7 @@ use crate::config::DependentId;
 use crate::dependent::DependentRecord;
 use crate::judgement::Finding;
 use crate::moment::Moment;
-use crate::plan::ByDirection;
+use crate::plan::{ByDirection, Deadline};
 use crate::refusal::Refusal;
 use crate::replicas::{DependentState, Observed, PlannedWrite};
 use crate::shoot::{Action, Input, Order, ProbeFailure, Shoot, Start, Verified};
@@ -106,7 +106,7 @@ pub struct Request {
 
 impl ModelReplica {
     pub fn next(&self) -> Option<Moment> {
-        self.machine.next()
+        self.machine.next().map(|(next, _)| next)
     }
 
     pub fn has_observed(&self, object: &ModelObject) -> bool {
@@ -248,7 +248,7 @@ impl ModelWorld {
             Opinion::Down => Verdict::ScaleDown,
             Opinion::Up => Verdict::ScaleUp,
         };
-        let deadline = Some(now + seconds(4));
+        let deadline = Deadline::At(now + seconds(4));
         let finding = Finding {
             verdict,
             judged_at,
