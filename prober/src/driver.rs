@@ -175,7 +175,10 @@ impl<R: Reporter> Driver<R> {
 
     /// Waits for the next input and passes it on. Can be cancelled at any time.
     pub(crate) async fn step(&mut self) {
-        let (clock, next) = (self.context.shared.clock, self.context.shoot.next());
+        let (clock, next) = (
+            self.context.shared.clock,
+            self.context.shoot.next().map(|(next, _)| next),
+        );
         let answer = tokio::select! {
             biased;
             answer = self.executor.next() => answer,

@@ -18,6 +18,7 @@ pub(crate) mod settings;
 pub(crate) mod shoot_statuses;
 pub(crate) mod status;
 pub(crate) mod tone;
+mod waits;
 mod zones;
 
 use chrono::TimeDelta;

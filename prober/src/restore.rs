@@ -256,6 +256,7 @@ impl Reporter for RestoreReporter {
             Report::Found
             | Report::Begun(Direction::Up)
             | Report::NotOwner(_)
+            | Report::Waits(..)
             | Report::Ended(Direction::Down, ..)
             | Report::NotScaled(_, Direction::Down, _)
             | Report::WouldWrite(..) => {}

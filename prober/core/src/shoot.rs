@@ -77,8 +77,6 @@ pub struct Shoot {
 #[derive(Clone, Debug)]
 struct Watch {
     start: Start,
-    /// It was not the first.
-    returned: bool,
     judge: Judge,
     facts: Facts,
     verification: Verification,
@@ -87,10 +85,9 @@ struct Watch {
 }
 
 impl Watch {
-    fn new(start: Start, returned: bool) -> Self {
+    fn new(start: Start) -> Self {
         Self {
             start,
-            returned,
             judge: Judge::default(),
             facts: Facts::default(),
             verification: Verification::default(),
@@ -145,7 +142,7 @@ impl Shoot {
             phase: Phase::default(),
             ended: None,
             intended: Vec::new(),
-            watch: Watch::new(start, false),
+            watch: Watch::new(start),
             wake: None,
         };
         shoot.observe_dependents(env, now);
@@ -183,7 +180,7 @@ impl Shoot {
         self.was_paused = env.paused.unwrap_or(self.was_paused);
         let prevented = self.watch.prevented;
         self.watch.prevented = prevented.filter(|&direction| !Self::is_owned(direction, env));
-        let is_free = self.is_free(env, now);
+        let is_free = self.is_free(env);
         if self.watch.facts.observe(env, is_free, now) && self.verdict().is_some() {
             // A leader probes sooner. A first probe, and one after a failure, keeps its time.
             let by = self.scheduled(None, cx);
@@ -234,7 +231,7 @@ impl Shoot {
                 eligible: cx.now,
                 in_operation: self.watch.start.in_operation || cx.now >= self.initial_delay_ends(),
             };
-            self.watch = Watch::new(start, true);
+            self.watch = Watch::new(start);
             let first = self.first_probe(cx.env, cx.now);
             self.probes.schedule(first);
         }

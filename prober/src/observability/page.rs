@@ -119,6 +119,19 @@ fn all_facts(probe: &ProbeStatus) -> Vec<Fact> {
             .scaling
             .map(|direction| Fact::new(Tone::Soft, "Scaling", direction)),
     );
+    facts.extend(probe.not_scaled.iter().map(|failed| {
+        let text = format!("{}/{}: {}", failed.kind, failed.name, failed.cause);
+        Fact::new(Tone::Bad, "Not scaled", text)
+    }));
+    facts.extend(probe.waits.iter().map(|wait| {
+        let until = wait.until.map(|until| until.format(TIMESTAMP));
+        let until = until.map_or_else(String::new, |until| format!(", until {until}"));
+        let text = format!(
+            "{}/{} waits for {}{until}",
+            wait.kind, wait.name, wait.reason
+        );
+        Fact::new(Tone::Soft, "Not written yet", text)
+    }));
     facts.extend(probe.facts());
     let next = due(probe.next_probe_in_seconds);
     facts.push(Fact::new(Tone::Soft, "Next probe", next));

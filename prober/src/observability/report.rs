@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, SecondsFormat, Utc};
 use common::events::namespace_reference;
 use k8s_openapi::api::core::v1::ObjectReference;
 use prober_core::config::{DependentId, ResourceRef};
@@ -12,7 +12,7 @@ use prober_core::options::ResolvedOptions;
 use prober_core::plan::Direction;
 use prober_core::refusal::Refusal;
 use prober_core::replicas::PlannedWrite;
-use prober_core::shoot::{Environment, Report};
+use prober_core::shoot::{DependentRecord, Environment, Report, Waits};
 
 use super::facts::{describe_short, excluded, list};
 use super::in_seconds;
@@ -20,6 +20,7 @@ use super::outage::{Outage, OutageEnd, SCHEMA, SeenDependent, Snapshot};
 use super::outcome::ProbeOutcome;
 use super::settings::ShownOption;
 use super::shoot_statuses::{Failure, ShootStatuses, StatusHandle};
+use super::waits::reason;
 use crate::driver::{Reporter, ShootContext};
 use crate::owner_records::record::Ownership;
 use crate::shoot_client::error::{Cause, ProbeError, ProbeStep};
@@ -50,6 +51,9 @@ impl Reporter for AgentReporter {
             }
             Report::Abandoned(direction) => self.abandoned(context, direction),
             Report::Ended(direction, written, failed) => {
+                if failed == 0 {
+                    self.status.update(|status| status.not_scaled.clear());
+                }
                 let direction = direction.into_str();
                 tracing::info!(direction, written, failed, "flow ended");
             }
@@ -66,6 +70,7 @@ impl Reporter for AgentReporter {
                 let took_s = took.map(|took| took.as_seconds_f64());
                 context.written(resource, direction, &change, took_s);
                 self.status.update(|status| {
+                    status.not_scaled.remove(resource);
                     if let Some(outage) = &mut status.outage {
                         outage.wrote(resource, &change, !without_lead, context.wall());
                     }
@@ -76,7 +81,11 @@ impl Reporter for AgentReporter {
             }
             Report::NotScaled(at, direction, refusal) => {
                 context.not_scaled(at, direction, &refusal);
+                let resource = context.resource(at).clone();
+                self.status
+                    .update(|status| status.not_scaled.insert(resource, refusal.to_string()));
             }
+            Report::Waits(at, direction, waits) => context.waits(at, direction, waits),
             Report::NotReady(at) => {
                 metrics.not_ready.inc();
                 tracing::warn!(resource = %context.resource(at), "resource is not ready yet, going on");
@@ -132,6 +141,10 @@ impl Reporter for AgentReporter {
             status.owner = owner;
             status.intended = shoot.intended().to_vec();
             status.scaling = shoot.scaling();
+            let waits = |dependent: &DependentRecord| {
+                Some((dependent.resource.clone(), dependent.waits()?))
+            };
+            status.waits = shoot.dependents().filter_map(waits).collect();
             status.set_held_down(shoot.held_down(), now);
             let snapshot = Snapshot {
                 namespace: &context.namespace,
@@ -304,6 +317,20 @@ impl ShootContext {
         );
         let about = namespace_reference(&self.namespace);
         self.shared.events.warning(&about, "GraceTooShort", message);
+    }
+
+    fn waits(&self, at: DependentId, direction: Direction, waits: Waits) {
+        let until = waits.until.map(|until| {
+            let left = until - self.shared.clock.now();
+            (Utc::now() + left).to_rfc3339_opts(SecondsFormat::Millis, true)
+        });
+        tracing::info!(
+            resource = %self.resource(at),
+            direction = direction.into_str(),
+            waits_for = reason(waits.requirement),
+            until,
+            "resource is not written yet"
+        );
     }
 
     fn written(

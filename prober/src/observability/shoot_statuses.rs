@@ -12,7 +12,7 @@ use prober_core::lifecycle::{Lifecycle, StopReason, WaitReason};
 use prober_core::moment::Moment;
 use prober_core::options::ResolvedOptions;
 use prober_core::plan::Direction;
-use prober_core::shoot::Intended;
+use prober_core::shoot::{Intended, Waits};
 use prober_core::verdict::Verdict;
 use serde::{Serialize, Serializer};
 use strum::IntoStaticStr;
@@ -82,6 +82,10 @@ pub(crate) struct ShootStatus {
     pub scaling: Option<Direction>,
     pub outage: Option<Box<Outage>>,
     pub intended: Vec<Intended>,
+    /// What writes wait for.
+    pub waits: Vec<(ResourceRef, Waits)>,
+    /// Causes by which dependents could not be scaled.
+    pub not_scaled: BTreeMap<ResourceRef, String>,
 }
 
 #[derive(Clone, Debug, Serialize)]

@@ -16,6 +16,7 @@ use super::outcome::ProbeOutcome;
 use super::settings::ShownOption;
 use super::shoot_statuses::{Failure, ShootState, ShootStatus, ShootStatuses};
 use super::tone::Tone;
+use super::waits::{NotScaled, ShownWait, reason};
 use crate::clock::Clock;
 use crate::config;
 use crate::owner_records::OwnerStatus;
@@ -61,6 +62,11 @@ pub struct ProbeStatus {
     pub held_down: Vec<HeldDownSince>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub scaling: Option<&'static str>,
+    /// Writes that are not made yet, and what they wait for.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub waits: Vec<ShownWait>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub not_scaled: Vec<NotScaled>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub would_write: Vec<Intended>,
     /// Time until the next probe is due; negative if that is past.
@@ -203,12 +209,29 @@ impl ProbeStatus {
             name: resource.name,
             since: (wall - (now - since)).trunc_subsecs(0),
         });
+        let waits = status.waits.into_iter().map(|(resource, waits)| ShownWait {
+            kind: resource.kind,
+            name: resource.name,
+            requirement: waits.requirement.into(),
+            reason: reason(waits.requirement),
+            until: waits
+                .until
+                .map(|until| (wall + (until - now)).trunc_subsecs(0)),
+        });
+        let not_scaled = status.not_scaled.into_iter();
+        let not_scaled = not_scaled.map(|(resource, cause)| NotScaled {
+            kind: resource.kind,
+            name: resource.name,
+            cause,
+        });
         let options = status.options.iter();
         Self {
             paused: status.paused,
             settings: options.flat_map(ShownOption::overruled).collect(),
             held_down: held_down.collect(),
             scaling: status.scaling.map(Into::into),
+            waits: waits.collect(),
+            not_scaled: not_scaled.collect(),
             would_write: status.intended,
             next_probe_in_seconds: (status.due - now).num_seconds(),
             found: status.outcome.map(|outcome| Found {

@@ -213,7 +213,7 @@ impl StartupJitter {
 
 impl Shoot {
     /// Returns the time of the first probe. They are spread, so that a restart does not hit all API
-    /// servers at once; shoots that are held down go first.
+    /// servers at once.
     pub(super) fn first_probe(&self, env: &Environment<'_>, now: Moment) -> Moment {
         let start = self.watch.start;
         let latest = if start.in_operation {
@@ -221,7 +221,7 @@ impl Shoot {
         } else {
             start.eligible + span(self.config.initial_delay / 2)
         };
-        if latest <= now || self.holds_down() {
+        if latest <= now {
             return now;
         }
         now + scaled(latest - now, env.chance)

@@ -4,7 +4,6 @@
 use chrono::TimeDelta;
 use strum::{IntoStaticStr, VariantArray};
 
-use super::facts::MetSince;
 use super::goal::Basis;
 use super::standby::Verification;
 use super::{Direction, Environment, Owner, Shoot};
@@ -14,9 +13,8 @@ use crate::plan::{ByDirection, Deadline};
 use crate::scaling::Scaling;
 use crate::span;
 
-/// Grace period for reading the pause annotation of a shoot that has just become eligible.
-const PAUSE_READ: TimeDelta = TimeDelta::seconds(2);
-/// A step of a scale-down rests on a probe that was answered within this time.
+/// A step of a scale-down rests on a probe that was answered within this time; one of a restore, in
+/// which a leader probes every 5 s, within twice the time.
 const RECENT: TimeDelta = TimeDelta::seconds(5);
 /// The longest wait of a standby for a probe that was sent since its turn: a slow API server must
 /// not cost the last seconds before nodes are marked Unknown.
@@ -32,7 +30,7 @@ const AWAITS_PROBE: TimeDelta = TimeDelta::seconds(2);
 ///  Confirmed                   now   now           now   now
 ///  Stabilized                        x                   x
 ///  LeaderHadItsTurn                                x     x
-///  Recent                      x*                  x
+///  Recent                      x*    x             x     x
 ///  Unchanged                   x     x             x     x    x
 ///  NodesSeen                         x                   x
 ///  SeedVerified                                    now
@@ -160,7 +158,7 @@ impl Requirement {
             Self::Confirmed => !passivates,
             Self::Stabilized => is_up,
             Self::LeaderHadItsTurn => !leads,
-            Self::Recent => is_step && !is_up && !passivates,
+            Self::Recent => is_step && !passivates,
             Self::NotRepeated => !is_step,
             Self::NodesSeen => is_step && is_up,
             Self::SeedVerified => is_step && !is_up && !leads,
@@ -186,10 +184,7 @@ impl Requirement {
         match self {
             Self::Owned => free(Shoot::is_owned(direction, env)),
             Self::Ours => free(env.is_ours),
-            Self::NotPaused => match shoot.unpaused_from(direction, env) {
-                Some(from) if from > now => Standing::From(from),
-                from => free(from.is_some()),
-            },
+            Self::NotPaused => free(shoot.is_unpaused(direction, env)),
             Self::SeedCurrent => sent(env.seed_since[direction]),
             Self::InitialDelay => Standing::Sent(shoot.delayed_until(direction)),
             Self::Confirmed if shoot.is_contradicted(direction) => Standing::Blocked,
@@ -201,6 +196,7 @@ impl Requirement {
             ),
             Self::SameTerms => Standing::Sent(facts.same_terms),
             Self::LeaderHadItsTurn => shoot.leaders_turn(write, env),
+            Self::Recent if direction == Direction::Up => Standing::Answered(now - RECENT * 2),
             Self::Recent => Standing::Answered(now - RECENT),
             Self::Unchanged => after(shoot.dependents[id].since()),
             Self::NotRepeated => after(shoot.ended),
@@ -306,13 +302,9 @@ impl Shoot {
     }
 
     /// True if nothing but its turn keeps this replica from writing.
-    pub(super) fn is_free(&self, env: &Environment<'_>, now: Moment) -> ByDirection<bool> {
+    pub(super) fn is_free(&self, env: &Environment<'_>) -> ByDirection<bool> {
         let is_free = |direction| {
-            env.is_ours
-                && Self::is_owned(direction, env)
-                && self
-                    .unpaused_from(direction, env)
-                    .is_some_and(|from| from <= now)
+            env.is_ours && Self::is_owned(direction, env) && self.is_unpaused(direction, env)
         };
         ByDirection {
             up: is_free(Direction::Up),
@@ -332,15 +324,11 @@ impl Shoot {
         }
     }
 
-    /// Returns from when on the shoot counts as not paused. While that is unknown nothing is written
-    /// for a moment; then the leader protects. A pause that was read holds until it is read as
-    /// lifted.
-    fn unpaused_from(&self, direction: Direction, env: &Environment<'_>) -> MetSince {
-        match env.paused {
-            Some(paused) => (!paused).then_some(Moment::START),
-            None => (env.leads && direction == Direction::Down && !self.was_paused)
-                .then_some(self.watch.start.eligible + PAUSE_READ),
-        }
+    /// True if no operator has paused the shoot. While that is unknown the leader protects; but a
+    /// pause that was read holds until it is read as lifted.
+    fn is_unpaused(&self, direction: Direction, env: &Environment<'_>) -> bool {
+        let protects = env.leads && direction == Direction::Down && !self.was_paused;
+        env.paused.map_or(protects, |paused| !paused)
     }
 
     /// Returns from when on probes lead to writes: at once for the protection of a shoot in
@@ -378,7 +366,6 @@ impl Shoot {
             .finding()
             .is_some_and(|finding| finding.tally.candidates > 0);
         self.watch.start.in_operation
-            && !self.watch.returned
             && counts
             && earlier().next().is_some()
             && earlier().all(|(_, known)| known.is_restored())

@@ -25,13 +25,12 @@ impl Hash for Shoot {
             .hash(state);
         let Watch {
             start: _,
-            returned,
             judge: _,
             facts,
             verification,
             prevented,
         } = watch;
-        (returned, verification, prevented).hash(state);
+        (verification, prevented).hash(state);
         let Facts {
             free,
             same_terms,
