@@ -106,14 +106,6 @@ enum Stop {
     Lacking(usize),
 }
 
-#[derive(Clone, Copy)]
-enum FieldValue {
-    Number(u64),
-    Bytes(usize),
-    /// A number of fixed width; no field that is read here is one.
-    Fixed(usize),
-}
-
 impl ProtobufStream {
     /// Reads a body by this schema.
     pub(super) fn new(schema: MessageSchema) -> Self {
@@ -217,135 +209,125 @@ fn read_fields<R: ReadFields>(
     bytes: &[u8],
     to_come: usize,
 ) -> Result<(usize, Stop), DecodeError> {
-    let mut at = 0;
-    while at < bytes.len() {
-        let head = match head(bytes, at) {
-            Err(ProtobufError::Cut) if to_come > 0 => return Ok((at, Stop::Lacking(1))),
-            head => head?,
-        };
-        let here = bytes.len() - head.end;
-        let length = head.length();
-        if length > here && length - here > to_come {
-            return Err(ProtobufError::Cut.into());
-        }
-        let field = schema.get(head.number).unwrap_or(&FieldSchema::Skipped);
-        match (field, head.value) {
-            (FieldSchema::Skipped, _) => {}
-            (FieldSchema::Number(field), FieldValue::Number(number)) => {
-                reader.number(*field, number);
-            }
-            (FieldSchema::Message(field, schema), FieldValue::Bytes(_)) => {
-                if length > here {
-                    return Ok((head.end, Stop::Message(*field, schema, length)));
-                }
-                reader.begin(*field, length)?;
-                read_fields(reader, schema, &bytes[head.end..][..length], 0)?;
-                reader.end(*field)?;
-            }
-            (FieldSchema::Text(_), FieldValue::Bytes(_)) if length > MAX_TEXT => {
-                return Err(DecodeError::LongText);
-            }
-            (FieldSchema::ShortText(field), FieldValue::Bytes(_)) if length > MAX_TEXT => {
-                reader.text(*field, "");
-            }
-            (FieldSchema::Text(field) | FieldSchema::ShortText(field), FieldValue::Bytes(_)) => {
-                if length > here {
-                    return Ok((at, Stop::Lacking(length - here)));
-                }
-                let text = std::str::from_utf8(&bytes[head.end..][..length]);
-                reader.text(*field, text.map_err(|_| ProtobufError::Text)?);
-            }
-            _ => return Err(ProtobufError::WireType.into()),
-        }
-        if length > here {
-            return Ok((head.end, Stop::Skipped(length)));
-        }
-        at = head.end + length;
-    }
-    Ok((at, Stop::Read))
-}
-
-/// A field's number, and its value, or how long that is.
-struct FieldHead {
-    number: usize,
-    value: FieldValue,
-    /// Where it ends.
-    end: usize,
-}
-
-impl FieldHead {
-    /// The bytes that follow.
-    #[inline(always)]
-    fn length(&self) -> usize {
-        match self.value {
-            FieldValue::Number(_) => 0,
-            FieldValue::Bytes(length) | FieldValue::Fixed(length) => length,
-        }
-    }
-}
-
-/// Reads the head of the field that begins there.
-#[inline(always)]
-fn head(bytes: &[u8], at: usize) -> Result<FieldHead, ProtobufError> {
-    // Most fields are numbers (wire type 0) or bytes (2), have a small number themselves, and are
-    // small.
-    if let (key @ 8..0x80, Some(value @ 0..0x80)) = (bytes[at], bytes.get(at + 1))
-        && key & 5 == 0
-    {
-        return Ok(FieldHead {
-            number: usize::from(key >> 3),
-            value: match key & 2 {
-                0 => FieldValue::Number((*value).into()),
-                _ => FieldValue::Bytes((*value).into()),
-            },
-            end: at + 2,
-        });
-    }
-    let mut rest = &bytes[at..];
-    let (number, value) = long_head(&mut rest)?;
-    Ok(FieldHead {
-        number,
-        value,
-        end: bytes.len() - rest.len(),
-    })
-}
-
-#[inline(never)]
-fn long_head(bytes: &mut &[u8]) -> Result<(usize, FieldValue), ProtobufError> {
-    let key = u32::try_from(number(bytes)?).map_err(|_| ProtobufError::Key)?;
-    let value = match key & 7 {
-        0 => FieldValue::Number(number(bytes)?),
-        1 => FieldValue::Fixed(8),
-        2 => {
-            let length = usize::try_from(number(bytes)?);
-            FieldValue::Bytes(length.map_err(|_| ProtobufError::Cut)?)
-        }
-        5 => FieldValue::Fixed(4),
-        _ => return Err(ProtobufError::Key),
+    let mut rest = bytes;
+    let cut = |rest: &[u8]| match to_come {
+        0 => Err(ProtobufError::Cut.into()),
+        _ => Ok((bytes.len() - rest.len(), Stop::Lacking(1))),
     };
-    match key >> 3 {
-        0 => Err(ProtobufError::Key),
-        number => Ok((number as usize, value)),
+    while !rest.is_empty() {
+        let Some((key, behind)) = number(rest)? else {
+            return cut(rest);
+        };
+        let key = u32::try_from(key).map_err(|_| ProtobufError::Key)?;
+        let field = schema.get((key >> 3) as usize);
+        let field = field.unwrap_or(&FieldSchema::Skipped);
+        let (length, behind) = match (key & 7, field) {
+            _ if key < 8 => return Err(ProtobufError::Key.into()),
+            (0, _) => {
+                let Some((number, behind)) = number(behind)? else {
+                    return cut(rest);
+                };
+                match field {
+                    FieldSchema::Skipped => {}
+                    FieldSchema::Number(field) => reader.number(*field, number),
+                    _ => return Err(ProtobufError::WireType.into()),
+                }
+                rest = behind;
+                continue;
+            }
+            (2, _) => {
+                let Some((length, behind)) = number(behind)? else {
+                    return cut(rest);
+                };
+                let length = usize::try_from(length).map_err(|_| ProtobufError::Cut)?;
+                (length, behind)
+            }
+            // Numbers of fixed width; no field that is read here is one.
+            (1, FieldSchema::Skipped) => (8, behind),
+            (5, FieldSchema::Skipped) => (4, behind),
+            (1 | 5, _) => return Err(ProtobufError::WireType.into()),
+            _ => return Err(ProtobufError::Key.into()),
+        };
+        let Some((value, after)) = behind.split_at_checked(length) else {
+            let stop = begin_bytes(reader, *field, length, behind.len(), to_come)?;
+            let left = match stop {
+                Stop::Lacking(_) => rest,
+                _ => behind,
+            };
+            return Ok((bytes.len() - left.len(), stop));
+        };
+        read_bytes(reader, field, value)?;
+        rest = after;
+    }
+    Ok((bytes.len(), Stop::Read))
+}
+
+/// Reads a field of bytes that are all here.
+#[inline(always)]
+fn read_bytes<R: ReadFields>(
+    reader: &mut R,
+    field: &FieldSchema,
+    value: &[u8],
+) -> Result<(), DecodeError> {
+    match field {
+        FieldSchema::Skipped => {}
+        FieldSchema::Message(field, schema) => {
+            reader.begin(*field, value.len())?;
+            read_fields(reader, schema, value, 0)?;
+            reader.end(*field)?;
+        }
+        FieldSchema::Text(_) if value.len() > MAX_TEXT => return Err(DecodeError::LongText),
+        FieldSchema::ShortText(field) if value.len() > MAX_TEXT => reader.text(*field, ""),
+        FieldSchema::Text(field) | FieldSchema::ShortText(field) => {
+            let text = std::str::from_utf8(value).map_err(|_| ProtobufError::Text)?;
+            reader.text(*field, text);
+        }
+        FieldSchema::Number(_) => return Err(ProtobufError::WireType.into()),
+    }
+    Ok(())
+}
+
+/// Begins a field of `length` bytes: `here` are here, no more than `to_come` can follow.
+#[cold]
+fn begin_bytes<R: ReadFields>(
+    reader: &mut R,
+    field: FieldSchema,
+    length: usize,
+    here: usize,
+    to_come: usize,
+) -> Result<Stop, DecodeError> {
+    if length - here > to_come {
+        return Err(ProtobufError::Cut.into());
+    }
+    match field {
+        FieldSchema::Skipped => Ok(Stop::Skipped(length)),
+        FieldSchema::Message(field, schema) => Ok(Stop::Message(field, schema, length)),
+        FieldSchema::Text(_) if length > MAX_TEXT => Err(DecodeError::LongText),
+        FieldSchema::ShortText(field) if length > MAX_TEXT => {
+            reader.text(field, "");
+            Ok(Stop::Skipped(length))
+        }
+        FieldSchema::Text(_) | FieldSchema::ShortText(_) => Ok(Stop::Lacking(length - here)),
+        FieldSchema::Number(_) => Err(ProtobufError::WireType.into()),
     }
 }
 
-/// Takes a number off the bytes, seven bits a byte.
+/// The number that begins these bytes, seven bits a byte, and what is behind it; `None` if they end
+/// within it.
 #[inline(always)]
-fn number(bytes: &mut &[u8]) -> Result<u64, ProtobufError> {
-    match **bytes {
-        [first, ref rest @ ..] if first < 0x80 => {
-            *bytes = rest;
-            Ok(first.into())
-        }
-        [first, second, ref rest @ ..] if second < 0x80 => {
-            *bytes = rest;
-            Ok(u64::from(first & 0x7f) | u64::from(second) << 7)
-        }
+fn number(bytes: &[u8]) -> Result<Option<(u64, &[u8])>, ProtobufError> {
+    match bytes {
+        [first @ ..0x80, rest @ ..] => Ok(Some(((*first).into(), rest))),
+        [first, second @ ..0x80, rest @ ..] => Ok(Some((
+            u64::from(first & 0x7f) | u64::from(*second) << 7,
+            rest,
+        ))),
         _ => long_number(bytes),
     }
 }
 
-fn long_number(bytes: &mut &[u8]) -> Result<u64, ProtobufError> {
+#[inline(never)]
+fn long_number(bytes: &[u8]) -> Result<Option<(u64, &[u8])>, ProtobufError> {
     let mut number = 0;
     for (at, &byte) in bytes.iter().enumerate().take(10) {
         if at == 9 && byte > 1 {
@@ -353,13 +335,12 @@ fn long_number(bytes: &mut &[u8]) -> Result<u64, ProtobufError> {
         }
         number |= u64::from(byte & 0x7f) << (7 * at);
         if byte < 0x80 {
-            *bytes = &bytes[at + 1..];
-            return Ok(number);
+            return Ok(Some((number, &bytes[at + 1..])));
         }
     }
-    Err(if bytes.len() < 10 {
-        ProtobufError::Cut
+    if bytes.len() < 10 {
+        Ok(None)
     } else {
-        ProtobufError::Number
-    })
+        Err(ProtobufError::Number)
+    }
 }
