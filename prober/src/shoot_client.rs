@@ -27,7 +27,7 @@ use prober_core::moment::RequestTimes;
 use prober_core::verdict::NodeRecord;
 use tokio::time::{Instant, timeout, timeout_at};
 
-use self::connection::{ApiConnection, ApiResponse};
+use self::connection::{ApiConnection, ApiResponse, LastAnswer};
 use self::error::{Cause, ProbeError, ProbeStep};
 use self::kubeconfig::{KubeconfigError, ShootAccess};
 use self::resources::Resources;
@@ -81,8 +81,15 @@ impl Budget {
         CONNECT_TIMEOUT.min(self.probe_timeout / 4)
     }
 
-    fn hedge(self) -> Duration {
-        HEDGE.min(self.probe_timeout / 4)
+    /// How long a connection may take before a request is sent on another one as well; `None` if
+    /// it is new.
+    fn hedge(self, connection: &ApiConnection) -> Option<Duration> {
+        match connection.answered {
+            LastAnswer::Never => None,
+            LastAnswer::InEarlierProbe => Some(HEDGE.min(self.probe_timeout / 4)),
+            // A page of nodes may take longer than HEDGE, as long as no connection may.
+            LastAnswer::InThisProbe => Some(self.connect()),
+        }
     }
 }
 
@@ -214,7 +221,7 @@ impl<S: Secrets + Sync> ShootClient<S> {
     }
 
     /// Applies a changed Secret, which then holds for the whole probe; retires a connection that
-    /// has reached its age.
+    /// has reached its age, and doubts what was answered in earlier probes.
     fn renew_connection(&mut self) -> Result<(), Cause> {
         let current = self.secrets.current()?;
         let is_old = self
@@ -223,6 +230,9 @@ impl<S: Secrets + Sync> ShootClient<S> {
             .is_some_and(|connection| connection.created.elapsed() >= CONNECTION_LIFE);
         if is_old || self.secret.as_ref() != Some(&current) {
             self.adopt(current);
+        }
+        if let Some(connection) = &mut self.connection {
+            connection.answered = LastAnswer::InEarlierProbe;
         }
         Ok(())
     }
@@ -278,7 +288,11 @@ impl<S: Secrets + Sync> ShootClient<S> {
             let sent = *first_sent.get_or_insert(answer.sent);
             left -= answer.length;
             let Page { items: more, next } = answer.read;
-            items.append(more);
+            if items.count() == 0 {
+                items = more;
+            } else {
+                items.append(more);
+            }
             let Some(token) = next else {
                 let times = self.clock.request_times(sent);
                 return Ok(Listing { times, items });
@@ -337,13 +351,13 @@ impl<S: Secrets + Sync> ShootClient<S> {
         request: GetRequest<'_>,
         reader: &impl Fn() -> R,
     ) -> Result<ConnectionAttempt<R::Read>, Cause> {
-        let is_kept = connection.answered;
-        let mut first = pin!(attempt(connection, request, reader()));
-        if !is_kept {
-            return Ok(first.await);
-        }
         let budget = request.budget;
-        let first_failed = match timeout(budget.hedge(), &mut first).await {
+        let hedge = budget.hedge(&connection);
+        let mut first = pin!(attempt(connection, request, reader()));
+        let Some(hedge) = hedge else {
+            return Ok(first.await);
+        };
+        let first_failed = match timeout(hedge, &mut first).await {
             Ok(done) if !may_be_stale(&done) => return Ok(done),
             early => early.is_ok(),
         };

@@ -41,8 +41,15 @@ pub(crate) struct ApiConnection {
     headers: HeaderMap,
     clock: Clock,
     pub created: Instant,
-    /// Whether it was answered before, so that the TCP connection is a kept one.
-    pub answered: bool,
+    pub answered: LastAnswer,
+}
+
+/// When a connection was answered last, and so how likely it lives.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum LastAnswer {
+    Never,
+    InEarlierProbe,
+    InThisProbe,
 }
 
 /// What was read of a complete answer with status 200.
@@ -77,7 +84,7 @@ impl ApiConnection {
             headers,
             clock,
             created: Instant::now(),
-            answered: false,
+            answered: LastAnswer::Never,
         })
     }
 
@@ -101,7 +108,7 @@ impl ApiConnection {
             .await
             .map(head_arrived)
             .map_err(|error| Cause::of(&error, error.is_connect()))?;
-        self.answered = true;
+        self.answered = LastAnswer::InThisProbe;
         check(&response)?;
         reader.check_content_type(content_type(&response))?;
         let (length, read) = read(response.into_body(), limit, reader).await?;

@@ -27,6 +27,34 @@ async fn a_healthy_shoot_costs_one_request_a_probe_and_the_seed_none() {
 }
 
 #[tokio::test]
+async fn in_an_outage_the_nodes_are_listed_over_the_connection_of_the_leases() {
+    let world = ProberWorld::running().await;
+    world.nodes.cut_all();
+    world.until([held("1"), held("1"), held("1")]).await;
+    assert_eq!(world.shoot.connections().accepted, 1);
+    world.end().await;
+}
+
+#[tokio::test]
+async fn the_nodes_do_not_wait_for_leases_that_come_late() {
+    let world = ProberWorld::running().await;
+    // Less than would have the leases requested on another connection, too.
+    let late = Fault::Delay(Duration::from_millis(400));
+    world.shoot.faults().add(When::request("GET", LEASES), late);
+    world.nodes.cut_all();
+    let beside = world.shoot.requests().wait_for(|all| {
+        let nodes = all.iter().find(|record| record.resource == "nodes")?;
+        let leases = all.iter().rfind(|record| {
+            record.path == LEASES && record.at < nodes.at && record.connection != nodes.connection
+        })?;
+        Some(nodes.at? - leases.at?)
+    });
+    let after = timeout(PATIENCE, beside).await.expect("they are listed");
+    assert!(after < Duration::from_millis(400), "{after:?}");
+    world.end().await;
+}
+
+#[tokio::test]
 async fn nothing_is_written_while_fewer_than_the_fraction_are_lost() {
     let world = ProberWorld::running().await;
     world.nodes.cut([0]);

@@ -282,6 +282,20 @@ async fn an_api_server_that_answers_slowly_has_its_answer_used() {
 }
 
 #[tokio::test]
+async fn a_page_of_nodes_may_take_its_time_on_a_connection_that_has_just_answered() {
+    let mut shoot = TestShoot::start().await;
+    shoot.timeout = Duration::from_secs(20);
+    shoot.healthy().await;
+    shoot.asked();
+    shoot.api.faults().add(
+        When::request("GET", NODES).once(),
+        Fault::Delay(Duration::from_secs(1)),
+    );
+    shoot.nodes().await.expect("a complete answer");
+    assert_eq!(shoot.asked(), [LEASES, NODES]);
+}
+
+#[tokio::test]
 async fn a_request_is_repeated_no_more_than_once() {
     let mut shoot = TestShoot::start().await;
     shoot.timeout = Duration::from_millis(400);

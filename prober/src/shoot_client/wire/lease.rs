@@ -127,10 +127,6 @@ impl ItemList for LeaseList {
     }
 
     fn append(&mut self, page: Self) {
-        if self.is_empty() {
-            *self = page;
-        } else {
-            page.iter().for_each(|lease| self.push(lease));
-        }
+        page.iter().for_each(|lease| self.push(lease));
     }
 }
