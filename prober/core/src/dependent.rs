@@ -110,8 +110,7 @@ impl DependentRecord {
         self.adopt(after, now);
     }
 
-    /// Notes that it could not be scaled. True if that was to be tried: protection tries more
-    /// often.
+    /// Records a failure. Returns false for one within the backoff: protection tries more often.
     pub(crate) fn scaling_failed(&mut self, refusal: &Refusal, now: Moment) -> bool {
         let backoff = self.backoff.get_or_insert_default();
         let is_due = backoff.again_at <= now;
@@ -197,7 +196,7 @@ impl DependentRecord {
         self.is(|observed| observed.marks.held_down)
     }
 
-    /// Whether it is held down, or was when it was last known, while the seed's view is broken.
+    /// True if it is held down, or was when last known while the seed's view is broken.
     pub fn is_last_known_held_down(&self) -> bool {
         self.is_held_down() || self.state == DependentState::Unknown && self.was_held_down
     }

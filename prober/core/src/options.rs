@@ -39,7 +39,7 @@ pub struct Overrides {
     pub refused: Vec<Refused>,
 }
 
-/// An annotation whose value cannot be read: it is as if it were not there.
+/// An annotation whose value cannot be parsed and that is ignored.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refused {
     pub annotation: &'static str,
@@ -92,7 +92,7 @@ fn read<T>(
     parse(value).map_err(refuse).ok()
 }
 
-/// From where a value is.
+/// Origin of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, IntoStaticStr, VariantNames)]
 #[strum(serialize_all = "snake_case", const_into_str)]
 pub enum Source {

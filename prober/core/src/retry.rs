@@ -10,29 +10,28 @@ use super::refusal::Refusal;
 use super::replicas::{Observed, PlannedWrite};
 use super::span;
 
-/// Attempts per resource and the pause between them (rule 60).
+/// Attempts per resource and the pause between them, as in the Go original.
 const ATTEMPTS: u32 = 3;
 const PAUSE: Duration = Duration::from_millis(100);
-/// Longest wait of a protective write for an answer before it is sent again on another connection:
-/// as long as connecting may take, and half of the 10 s, a renewal's interval, that lie at most
-/// between the verdict and the first node's end. This happens once in an attempt; the new
-/// connection gets all that is left of the dependent's timeout, for an API server that is merely
-/// slow. If the write was made although no answer came, the next one is refused, since it names a
-/// version that is gone.
+/// Time after which a protective request is retried on another connection: the connect timeout, and
+/// half of the 10 s (one renewal interval) that lie at most between the verdict and the first node
+/// being marked Unknown. This happens once per attempt. The new connection gets the rest of the
+/// dependent's timeout in case the API server is merely slow. If the write succeeded without a
+/// response, the next one conflicts, since it names an outdated version.
 const PROTECTIVE_ANSWER: Duration = Duration::from_secs(5);
-/// Longest delay of protection by a Retry-After of the seed: its deadline is
-/// kube-controller-manager's grace.
+/// Maximum delay of protection by a `Retry-After` of the seed: protection must beat
+/// kube-controller-manager's grace period.
 const MAX_THROTTLE: Duration = Duration::from_secs(1);
 
-/// Wait after all attempts have failed, which doubles each time (D-74), and the longest: where a
-/// right is missing in a thousand shoots, their restores make no more than the 5 writes a second
-/// that all restores have by default.
+/// Backoff after all attempts have failed, which doubles each time, and its maximum. If a
+/// permission is missing for a thousand shoots, their restores stay below the default limit of 5
+/// writes per second for all restores.
 const FIRST_WAIT: Duration = Duration::from_secs(1);
 const LONGEST_WAIT: Duration = Duration::from_secs(300);
-/// Longest wait while the API server is in trouble, which ends for all at once.
+/// Maximum backoff while the API server is in trouble, which ends for all shoots at once.
 const LONGEST_WAIT_IN_TROUBLE: Duration = Duration::from_secs(15);
 
-/// Wait before the next attempts for a dependent that could not be scaled.
+/// Backoff of a dependent that could not be scaled.
 #[derive(Clone, Debug, Default, Hash)]
 pub(crate) struct ScalingBackoff {
     failures: u32,
