@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use common::document::{ConfigError, Contents};
 use common::flags::Agent;
-use common_core::text::plural;
+use common::text::plural;
 use prober::Tone;
 
 use crate::commands::CheckConfigArgs;

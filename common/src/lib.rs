@@ -36,5 +36,6 @@ pub mod reflector;
 pub mod seed_client;
 pub mod status;
 pub mod status_message;
+pub mod text;
 pub mod transport;
 pub mod view;

@@ -5,4 +5,3 @@
 
 pub mod backoff;
 pub mod change;
-pub mod text;

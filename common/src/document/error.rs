@@ -2,8 +2,9 @@
 
 use std::fmt;
 
-use common_core::text::plural;
 use go_compat::yaml::Location;
+
+use crate::text::plural;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FieldError {

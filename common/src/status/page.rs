@@ -1,11 +1,11 @@
 //! The page around the status: head, style, and what is said of the process.
 
 use chrono::{DateTime, Utc};
-use common_core::text::time_span;
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
 use super::{ProcessStatus, Status};
 use crate::leader_election::RoleName;
+use crate::text::time_span;
 
 /// How often the page reloads itself, in seconds.
 const REFRESH: u32 = 10;

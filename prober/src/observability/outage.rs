@@ -6,7 +6,7 @@
 //! ```
 
 use chrono::{DateTime, SubsecRound, TimeDelta, Utc};
-use common_core::text::{plural, time_span};
+use common::text::{plural, time_span};
 use prober_core::config::ResourceRef;
 use prober_core::lease::LeaseState;
 use prober_core::moment::Moment;

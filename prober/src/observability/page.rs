@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use common::status::{Status, TIMESTAMP, ago, table, timestamp};
-use common_core::text::time_span;
+use common::text::time_span;
 use maud::{Markup, html};
 use prober_core::verdict::Tally;
 
