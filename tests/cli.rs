@@ -4,10 +4,9 @@
 use std::path::Path;
 use std::process::{Output, Stdio};
 
+use api_server::{Authority, Fault, MemoryApi, Network, Options, Rule, User, When};
 use serde_json::{Value, json};
 use tempfile::TempDir;
-use testbed::api::{Fault, MemoryApi, Network, Options, Rule, User, When};
-use testbed::authority::Authority;
 use testbed::dns::{Dns, Reply};
 use testbed::gardener::{self, KCM};
 use testbed::memory::{MemoryNodes, MemoryShootPlan};
@@ -34,9 +33,11 @@ impl OneShootSeed {
 
     async fn with_nodes(nodes: usize) -> Self {
         let authority = Authority::new().expect("an authority");
-        let seed = MemoryApi::start(&authority, Options::default())
-            .await
-            .expect("a seed");
+        let options = Options {
+            resources: gardener::resources(),
+            ..Options::default()
+        };
+        let seed = MemoryApi::start(&authority, options).await.expect("a seed");
         let shoot = MemoryApi::start(&authority, Options::default())
             .await
             .expect("a shoot");

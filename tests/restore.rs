@@ -3,10 +3,9 @@
 use std::process::{Output, Stdio};
 use std::time::Duration;
 
+use api_server::{Authority, Fault, MemoryApi, Network, Options, Record, Rule, User, When};
 use serde_json::{Value, json};
 use tempfile::TempDir;
-use testbed::api::{Fault, MemoryApi, Network, Options, Record, Rule, User, When};
-use testbed::authority::Authority;
 use testbed::gardener::{self, CA, IGNORE, KCM, MCM, PROTECTED, REPLICAS};
 use testbed::kubelets::Kubelets;
 use testbed::memory::{MemoryNodes, MemoryShootPlan};
@@ -31,7 +30,12 @@ impl TwoShootSeed {
     async fn new() -> Self {
         let authority = Authority::new().expect("an authority");
         let server = async || {
-            MemoryApi::start(&authority, Options::default())
+            let resources = gardener::resources();
+            let options = Options {
+                resources,
+                ..Options::default()
+            };
+            MemoryApi::start(&authority, options)
                 .await
                 .expect("a server")
         };

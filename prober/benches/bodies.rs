@@ -7,12 +7,13 @@
     reason = "several programs share this file and each uses a part of it"
 )]
 
+use api_server::protobuf;
+use api_server::protobuf::wire::{envelope, message, number, push, text, time};
 use bytes::Bytes;
 use chrono::{DateTime, TimeDelta, Utc};
 use serde_json::json;
-pub use testbed::api::full_size::node_name as name;
-use testbed::api::protobuf::wire::{envelope, message, number, push, text, time};
-use testbed::api::{full_size, protobuf};
+use testbed::full_size;
+pub use testbed::full_size::node_name as name;
 
 /// Go's HTTP server sends what is written to it in chunks of its buffer's size.
 pub const CHUNK: usize = 2048;

@@ -9,14 +9,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use allocation_counter::{AllocationInfo, measure};
+use api_server::{Authority, MemoryApi, Options};
 use chrono::Utc;
 use prober::clock::Clock;
 use prober::shoot_client::error::Cause;
 use prober::shoot_client::resources::Resources;
 use prober::shoot_client::{Budget, KubeconfigSecret, Secrets, ShootClient};
 use prober_core::lease::LeaseClocks;
-use testbed::api::{MemoryApi, Options};
-use testbed::authority::Authority;
 use tokio::runtime::{Builder, Runtime};
 
 use super::bodies;

@@ -3,15 +3,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use api_server::{Authority, MemoryApi, Options, PATIENCE, Record, Rule, User};
 use common::events::{Events, Recorder};
 use common::flags::LeaderElection;
 use common::leader_election::{Fence, LeaderElector, campaign, reference};
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config};
 use serde_json::{Value, json};
-use testbed::PATIENCE;
-use testbed::api::{MemoryApi, Options, Record, Rule, User};
-use testbed::authority::Authority;
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;

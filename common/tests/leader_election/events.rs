@@ -1,9 +1,9 @@
 //! Events as the API server gets them.
 
+use api_server::{Fault, Record, Rule, When};
 use common::leader_election::reference;
 use k8s_openapi::api::core::v1::ObjectReference;
 use serde_json::Value;
-use testbed::api::{Fault, Record, Rule, When};
 
 use crate::bed::{ElectionBed, GARDEN, LEASE, LEASES, quick, soon};
 

@@ -2,11 +2,10 @@
 
 use std::time::Duration;
 
+use api_server::{Fault, PATIENCE, When};
 use common::flags::LeaderElection;
 use common::leader_election::campaign;
 use serde_json::json;
-use testbed::PATIENCE;
-use testbed::api::{Fault, When};
 use tokio::time::Instant;
 
 use crate::bed::{ElectionBed, GARDEN, LEASE, LEASES, quick, soon};
@@ -226,7 +225,7 @@ async fn the_end_does_not_wait_for_long_for_an_api_server_that_does_not_answer()
     let bed = ElectionBed::start().await;
     let replica = bed.replica("one", quick());
     replica.leads().await;
-    bed.server.set_network(testbed::api::Network::Silent);
+    bed.server.set_network(api_server::Network::Silent);
     let begin = tokio::time::Instant::now();
     replica.stop.cancel();
     soon(replica.task).await.unwrap().unwrap();

@@ -1,8 +1,8 @@
 //! How leadership is lost, and that nothing is written after that.
 
+use api_server::{Fault, Network, When};
 use common::leader_election::{Lost, campaign};
 use serde_json::json;
-use testbed::api::{Fault, Network, When};
 use tokio::sync::oneshot::error::TryRecvError;
 use tokio::time::Instant;
 
@@ -11,7 +11,7 @@ use crate::bed::{ElectionBed, GARDEN, LEASE, LEASES, quick, soon};
 /// When the last request that renewed the Lease came.
 fn last_renewal(bed: &ElectionBed) -> Instant {
     let requests = bed.server.requests().all();
-    let good = |record: &&testbed::api::Record| {
+    let good = |record: &&api_server::Record| {
         record.resource == LEASES
             && matches!(record.verb.as_str(), "create" | "update")
             && matches!(record.status, Some(200 | 201))

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
+use api_server::{MemoryApi, Wire};
 use chrono::{DateTime, SecondsFormat};
 use http::header::{AUTHORIZATION, HeaderValue};
 use http::{Method, Request, Response};
@@ -14,7 +15,6 @@ use kube::client::Body;
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 use serde_json::Value;
-use testbed::api::{MemoryApi, Wire};
 use tokio::sync::oneshot::{self, error::RecvError};
 use tokio::time::{Instant, sleep};
 

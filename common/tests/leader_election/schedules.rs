@@ -11,6 +11,7 @@ use std::pin::pin;
 use std::sync::Mutex;
 use std::time::Duration;
 
+use api_server::{Fault, When};
 use common::events::Events;
 use common::flags::LeaderElection;
 use common::leader_election::{Fence, LeaderElector};
@@ -18,7 +19,6 @@ use futures::future::{join_all, select_all};
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 use serde_json::json;
-use testbed::api::{Fault, When};
 use tokio::runtime::Builder;
 use tokio::time::{Instant, sleep, timeout};
 

@@ -3,10 +3,9 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use api_server::{Fault, PATIENCE, When};
 use chrono::Utc;
 use common::logging::{ZapLayer, ZapOptions};
-use testbed::PATIENCE;
-use testbed::api::{Fault, When};
 use tokio::time::Instant;
 use tracing::instrument::WithSubscriber;
 use tracing_subscriber::layer::SubscriberExt;

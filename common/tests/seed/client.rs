@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use api_server::hello;
+use api_server::{Authority, Fault, FaultId, MemoryApi, Options, PATIENCE, When};
 use common::logging::with_causes;
 use common::metrics::{Registry, RequestCounter};
 use common::seed_client::connect;
@@ -9,10 +11,6 @@ use futures::future::join_all;
 use kube::Client;
 use serde_json::json;
 use tempfile::TempDir;
-use testbed::PATIENCE;
-use testbed::api::{Fault, FaultId, MemoryApi, Options, When};
-use testbed::authority::Authority;
-use testbed::hello;
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader, copy_bidirectional};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::time::timeout;

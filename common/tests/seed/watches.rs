@@ -4,6 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use api_server::{Fault, MemoryApi, Options, PATIENCE, Record, When};
 use chrono::Utc;
 use common::logging::{ZapLayer, ZapOptions};
 use common::metrics::UnreadableObjects;
@@ -14,8 +15,6 @@ use k8s_openapi::api::core::v1::Secret;
 use kube::api::{Api, ListParams, WatchEvent, WatchParams};
 use kube::runtime::watcher;
 use serde_json::{Value, json};
-use testbed::PATIENCE;
-use testbed::api::{Fault, MemoryApi, Options, Record, When};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::mpsc;

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Result, bail};
+use api_server::MemoryApi;
 use testbed::ProberConfig;
 use testbed::agent::{AgentKind, AgentStart, RunningAgent};
-use testbed::api::MemoryApi;
 
 use crate::scene::REPLICAS;
 

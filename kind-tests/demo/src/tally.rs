@@ -1,6 +1,6 @@
 //! What can only be counted at the end, mostly from the API servers' logs of requests.
 
-use testbed::api::{MemoryApi, Record as Request};
+use api_server::{MemoryApi, Record as Request};
 
 use crate::record::DemoRecord;
 use crate::scene::{DEPENDENTS, DemoScene, initials};

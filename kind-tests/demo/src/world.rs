@@ -3,10 +3,9 @@
 use std::time::Duration;
 
 use anyhow::Result;
+use api_server::{Authority, MemoryApi, Options, User};
 use chrono::Utc;
 use serde_json::{Value, json};
-use testbed::api::{MemoryApi, Options, User};
-use testbed::authority::Authority;
 use testbed::gardener;
 use testbed::kubelets::Kubelets;
 use testbed::memory::{LeaseRenewer, MemoryNodes, MemoryShootPlan};
@@ -49,7 +48,11 @@ impl DemoWorld {
     /// Builds everything; from then on leases are renewed, and the time of the demo runs.
     pub async fn build() -> Result<Self> {
         let authority = Authority::new()?;
-        let seed = MemoryApi::start(&authority, Options::default()).await?;
+        let options = Options {
+            resources: gardener::resources(),
+            ..Options::default()
+        };
+        let seed = MemoryApi::start(&authority, options).await?;
         for name in REPLICAS {
             // One account for both in a real seed; here the log of requests is to tell them apart.
             seed.access().grant(

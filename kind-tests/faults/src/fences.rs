@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
+use api_server::Record as Request;
 use serde_json::Value;
-use testbed::api::Record as Request;
 use tokio::time::Instant;
 
 /// A request may be read a moment after it was sent.

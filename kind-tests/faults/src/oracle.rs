@@ -11,11 +11,11 @@ pub mod violations;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use api_server::{Fault, MemoryApi, ObservedWrite, Record as Request, When};
 use faults::fences::Fences;
 use faults::writes::ScaledDependent;
 use parking_lot::{Mutex, MutexGuard};
 use serde_json::Value;
-use testbed::api::{Fault, MemoryApi, ObservedWrite, Record as Request, When};
 use testbed::objects::{metadata, name};
 use tokio::time::Instant;
 

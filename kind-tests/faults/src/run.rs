@@ -9,9 +9,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Result, bail, ensure};
+use api_server::{Authority, MemoryApi, Options};
 use futures::future::{OptionFuture, join_all};
-use testbed::api::{MemoryApi, Options};
-use testbed::authority::Authority;
 use testbed::{KubeApi, Testbed};
 use tokio::net::TcpStream;
 use tokio::signal::ctrl_c;

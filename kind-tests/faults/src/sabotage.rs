@@ -7,10 +7,10 @@
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
+use api_server::Network;
 use nix::sys::signal::Signal;
 use serde_json::{Value, json};
 use testbed::agent::AgentKind;
-use testbed::api::Network;
 use testbed::gardener::{PROTECTED, REPLICAS};
 use testbed::{KubeApi, PATIENCE, eventually};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};

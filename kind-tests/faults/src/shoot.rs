@@ -7,10 +7,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Result;
+use api_server::{MemoryApi, Store};
 use chrono::TimeDelta;
 use parking_lot::{Mutex, MutexGuard};
 use serde_json::{Value, json};
-use testbed::api::{MemoryApi, Store};
 use testbed::gardener::{self, PROBE};
 pub use testbed::gardener::{CA, KCM, MCM};
 use testbed::objects::name;

@@ -16,9 +16,9 @@ pub mod services;
 use std::sync::Arc;
 
 use anyhow::Result;
+use api_server::MemoryApi;
 use rand::RngExt;
 use rand::seq::IndexedRandom;
-use testbed::api::MemoryApi;
 use tokio::time::{Duration, Instant, sleep};
 
 use self::actor::Actor;

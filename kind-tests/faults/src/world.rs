@@ -8,10 +8,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
+use api_server::{Authority, MemoryApi, Options};
 use rand::RngExt;
 use testbed::Testbed;
-use testbed::api::{MemoryApi, Options};
-use testbed::authority::Authority;
 use testbed::gardener;
 use testbed::kubelets::Kubelets;
 use tokio::sync::watch;
@@ -45,6 +44,7 @@ impl SoakWorld {
             let options = Options {
                 history,
                 requests_kept,
+                resources: gardener::resources(),
                 ..Options::default()
             };
             MemoryApi::start(&authority, options)

@@ -6,6 +6,8 @@ use std::marker::PhantomData;
 use std::sync::LazyLock;
 
 use anyhow::{Error, Result, ensure};
+use api_server::protobuf;
+use api_server::protobuf::wire::{bytes, text};
 use arbitrary::Arbitrary;
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
@@ -15,8 +17,6 @@ use prober::shoot_client::wire::{
 };
 use prober_core::lease::LeaseList;
 use serde_json::{Value, json};
-use testbed::api::protobuf;
-use testbed::api::protobuf::wire::{bytes, text};
 use testbed::objects::items;
 
 use crate::yaml::template;

@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, LazyLock};
 
-use crate::authority::Authority;
 use anyhow::{Context, Result};
+use api_server::Authority;
 use parking_lot::Mutex;
 use tokio::runtime::Runtime;
 use tokio::sync::{OnceCell, Semaphore};

@@ -7,11 +7,11 @@ pub use manifests::{
     definitions, more_access, prober_access, seed_access, shoot_access, weeder_access,
 };
 
+use api_server::{Resource, Rule, User};
 use base64::{Engine, prelude::BASE64_STANDARD};
 use chrono::{SecondsFormat, TimeDelta, Utc};
 use serde_json::{Value, json};
 
-use crate::api::{Rule, User};
 use crate::renewers::stamp;
 
 /// Where Gardener's components live on a seed.
@@ -51,6 +51,13 @@ pub const PROTECTED: &str = "dependency-watchdog.gardener.cloud/meltdown-protect
 pub const IGNORE: &str = "dependency-watchdog.gardener.cloud/ignore-scaling";
 /// Of a namespace: nothing is scaled in it, or, on `garden`, nowhere.
 pub const PAUSE: &str = "dependency-watchdog.gardener.cloud/pause";
+
+/// The resources that Gardener adds to a seed: Clusters and Machines.
+pub fn resources() -> Vec<Resource> {
+    let clusters = Resource::custom("extensions.gardener.cloud/v1alpha1", "clusters", "Cluster");
+    let machines = Resource::custom("machine.sapcloud.io/v1alpha1", "machines", "Machine");
+    vec![clusters.cluster_wide(), machines.with_status()]
+}
 
 /// The prober in the seed.
 pub fn seed_prober() -> User {

@@ -45,7 +45,7 @@ pub enum ObjectChange {
 /// A kubeconfig with a bearer token, which nothing may print from now on.
 pub fn kubeconfig(server: &str, authority: &str, token: &str) -> String {
     secrets::all().register(token);
-    crate::api::kubeconfig(server, authority, token)
+    api_server::kubeconfig(server, authority, token)
 }
 
 /// What a request is answered; an error when it takes too long.

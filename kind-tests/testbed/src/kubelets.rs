@@ -8,8 +8,8 @@ use serde_json::{Value, json};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, sleep_until};
 
-use crate::api::Store;
 use crate::objects::metadata;
+use api_server::Store;
 
 /// An annotation on a resource: milliseconds after which its pods follow, or "never" for pods that
 /// never start.

@@ -12,7 +12,8 @@
 //!     +----------- journal: every change of a dependent resource, in order
 //! ```
 //!
-//! What needs no real control plane has a seed and shoots in memory instead ([`api`]).
+//! What needs no real control plane has a seed and shoots in memory instead ([`memory`]), on
+//! [`api_server`].
 //!
 //! [`Testbed`] holds what all scenarios of a test process share, [`SeedCluster`] is a control plane
 //! with Gardener's resources and roles, [`ShootCluster`] is one cluster whose control plane lives
@@ -22,18 +23,16 @@
 //! ([`secrets`]).
 
 pub mod agent;
-pub mod api;
 pub mod audit;
-pub mod authority;
 pub mod bed;
 pub mod control_plane;
 pub mod crash_loop;
 pub mod dns;
 pub mod endpoints;
+pub mod full_size;
 pub mod gardener;
 pub mod gardenlet;
 pub mod go_programs;
-pub mod hello;
 pub mod installation;
 pub mod kube_api;
 pub mod kubelets;
@@ -55,6 +54,7 @@ mod stalls;
 pub mod usage;
 pub mod wait;
 
+pub use api_server::PATIENCE;
 pub use bed::{Testbed, own_scenario, scenario, with_bed};
 pub use endpoints::EndpointWatch;
 pub use kube_api::KubeApi;
@@ -64,4 +64,4 @@ pub use seed::SeedCluster;
 pub use service::WebService;
 pub use shoot::{ShootCluster, ShootPlan};
 pub use stalls::{tolerating_stalls, unique};
-pub use wait::{PATIENCE, eventually, eventually_within};
+pub use wait::{eventually, eventually_within};

@@ -3,14 +3,12 @@
 use std::time::Duration;
 
 use anyhow::{Result, anyhow};
+use api_server::PATIENCE;
 use tokio::time::{Instant, sleep, timeout_at};
 
 /// How often a condition is checked. Short against the seconds that scenarios take, long against
 /// a request on loopback.
 const PAUSE: Duration = Duration::from_millis(50);
-/// How long what should become so is waited for. Far more than anything takes, also on a machine
-/// that does much at once: it is waited in full only where something is wrong.
-pub const PATIENCE: Duration = Duration::from_secs(180);
 /// How much longer than the deadline a check that has begun may take. Requests on a busy machine
 /// take a second at times.
 const LAST_CHECK: Duration = Duration::from_secs(5);

@@ -1,9 +1,9 @@
 //! A prober that is killed at any of its writes, before or after the API server applied it, and one
 //! that takes over.
 
+use api_server::{Fault, When};
 use serde_json::json;
 use testbed::PATIENCE;
-use testbed::api::{Fault, When};
 use tokio::time::timeout;
 
 use super::world::{CA, CONFIG, MCM, ProberWorld, at, held, scales};
@@ -35,7 +35,7 @@ async fn killed_at(fatal: u64, fault: Fault) {
     world.end().await;
 }
 
-async fn take_over(world: &mut ProberWorld, fault: testbed::api::FaultId) {
+async fn take_over(world: &mut ProberWorld, fault: api_server::FaultId) {
     timeout(PATIENCE, world.seed.faults().met(fault, 1))
         .await
         .expect("the fatal write");

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
+use api_server::{Fault, When};
 use serde_json::json;
 use testbed::PATIENCE;
-use testbed::api::{Fault, When};
 use tokio::time::Instant;
 
 use super::world::{CA, CONFIG, KCM, MCM, NAMESPACE, ProberWorld, at, held, scales};
@@ -286,7 +286,7 @@ async fn broken_watches_of_the_seed_change_nothing_and_are_restarted() {
 #[tokio::test]
 async fn a_seed_that_cannot_be_reached_at_the_start_is_tried_until_it_can() {
     let mut world = ProberWorld::new().await;
-    world.seed.set_network(testbed::api::Network::Refused);
+    world.seed.set_network(api_server::Network::Refused);
     world.start(CONFIG);
     tokio::time::timeout(
         Duration::from_secs(1),
@@ -294,7 +294,7 @@ async fn a_seed_that_cannot_be_reached_at_the_start_is_tried_until_it_can() {
     )
     .await
     .expect_err("no probe yet");
-    world.seed.set_network(testbed::api::Network::Up);
+    world.seed.set_network(api_server::Network::Up);
     world.probes(2).await;
     world.end().await;
 }

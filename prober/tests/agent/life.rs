@@ -18,7 +18,7 @@ const QUIET: Duration = Duration::from_secs(3);
 /// arrive.
 async fn is_left_alone(world: &ProberWorld) -> bool {
     let settled = Instant::now() + Duration::from_secs(1);
-    let late = |record: &testbed::api::Record| record.at.is_some_and(|at| at > settled);
+    let late = |record: &api_server::Record| record.at.is_some_and(|at| at > settled);
     let more = world
         .shoot
         .requests()

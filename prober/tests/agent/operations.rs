@@ -3,9 +3,9 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
+use api_server::{Fault, When};
 use serde_json::json;
 use testbed::PATIENCE;
-use testbed::api::{Fault, When};
 use testbed::gardener;
 use tokio::time::{sleep, timeout};
 

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
+use api_server::{Fault, When};
 use serde_json::json;
-use testbed::api::{Fault, When};
 use testbed::gardener;
 use testbed::kubelets::READY_AFTER;
 use tokio::time::Instant;

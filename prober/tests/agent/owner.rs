@@ -375,7 +375,7 @@ async fn without_a_domain_in_the_cluster_nothing_is_asked_and_nothing_is_known()
 /// The scenarios of Gardener's documents on the bad case.
 mod documents {
     use super::*;
-    use testbed::api::Network;
+    use api_server::Network;
 
     #[tokio::test]
     async fn cut_off_from_the_garden_the_record_alone_says_that_the_shoot_has_moved() {

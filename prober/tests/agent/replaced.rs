@@ -1,8 +1,8 @@
 //! Dependents that go away, or make room for others of the same name, while they are written to
 //! (fault 37).
 
+use api_server::{Fault, When};
 use serde_json::json;
-use testbed::api::{Fault, When};
 use testbed::gardener;
 
 use super::world::{CA, KCM, MCM, NAMESPACE, ProberWorld, at, held};

@@ -1,8 +1,8 @@
 //! Dependents whose replicas are read by their scale subresource.
 
+use api_server::{Fault, Resource, Rule, When};
 use serde_json::json;
 use testbed::PATIENCE;
-use testbed::api::{Fault, Resource, Rule, When};
 use testbed::gardener;
 
 use super::log::SEED_TOKEN;

@@ -3,10 +3,10 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
+use api_server::{Fault, Record, User, When};
 use prober_core::options::{GARDEN, STANDBY_PROTECTS};
 use serde_json::{Value, json};
 use testbed::PATIENCE;
-use testbed::api::{Fault, Record, User, When};
 use testbed::gardener;
 use tokio::time::timeout;
 

@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
+use api_server::{Fault, When};
 use common::metrics::RequestCounter;
 use prober::read_only::ReadOnlyProber;
 use prober::seed::watch_scope::WatchScope;
 use serde_json::{Value, json};
 use testbed::PATIENCE;
-use testbed::api::{Fault, When};
 
 use super::log::SEED_TOKEN;
 use super::operations::Served;
@@ -167,10 +167,7 @@ async fn an_outage_is_one_record_on_the_page_in_the_log_in_an_event_and_in_metri
 #[tokio::test]
 async fn a_probe_that_fails_is_shown_with_its_cause() {
     let served = Served::start().await;
-    served
-        .world
-        .shoot
-        .set_network(testbed::api::Network::Refused);
+    served.world.shoot.set_network(api_server::Network::Refused);
     let failure = loop {
         let failure = shown(&served).await["shoots"][0]["probe"]["failure"].take();
         if failure.is_object() {

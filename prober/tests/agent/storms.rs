@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
+use api_server::{Fault, When};
 use serde_json::json;
 use testbed::PATIENCE;
-use testbed::api::{Fault, When};
 use testbed::gardener;
 use tokio::time::{Instant, timeout};
 
@@ -89,7 +89,7 @@ async fn hundred_shoots_that_fail_at_once_are_held_down_with_a_bounded_number_of
     let world = &served.world;
     world.probes(3 * SHOOTS).await;
     world.nodes.cut_all();
-    let all = |store: &testbed::api::Store| {
+    let all = |store: &api_server::Store| {
         let down = |name: &str, number: usize| {
             let found = store.get("deployments.apps", &namespace(number), name);
             found.is_some_and(|object| object["spec"]["replicas"] == 0)

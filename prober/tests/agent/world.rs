@@ -5,12 +5,11 @@ use std::ffi::OsString;
 use std::net::SocketAddr;
 use std::time::Duration;
 
+use api_server::{Authority, MemoryApi, Options, Record, Store};
 use common::flags::{CommandLine, parse};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use testbed::PATIENCE;
-use testbed::api::{MemoryApi, Options, Record, Store};
-use testbed::authority::Authority;
 use testbed::control_plane::reserve_port;
 use testbed::gardener::{self, PROTECTED, REPLICAS};
 pub use testbed::gardener::{CA, KCM, MCM};
@@ -85,7 +84,12 @@ impl ProberWorld {
             .ok();
         let authority = Authority::new().expect("an authority");
         let start = || async {
-            MemoryApi::start(&authority, Options::default())
+            let resources = gardener::resources();
+            let options = Options {
+                resources,
+                ..Options::default()
+            };
+            MemoryApi::start(&authority, options)
                 .await
                 .expect("an API server")
         };

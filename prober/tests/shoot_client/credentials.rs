@@ -1,9 +1,9 @@
 //! The Secret: rotated, wrong, broken, gone.
 
+use api_server::{Fault, When};
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use prober::shoot_client::Budget;
-use testbed::api::{Fault, When};
 use testbed::gardener::shoot_probe;
 
 use super::shoot::{LEASES, NODES, TOKEN, TestShoot, VERSION};
@@ -75,12 +75,12 @@ async fn credentials_that_stay_wrong_are_unknown_after_one_more_look() {
 async fn missing_rights_are_distinguished_from_missing_leases() {
     // Fault 5
     let mut shoot = TestShoot::start().await;
-    let leases_only = testbed::api::Rule::new("get,list", "leases.coordination.k8s.io")
+    let leases_only = api_server::Rule::new("get,list", "leases.coordination.k8s.io")
         .in_namespace("kube-node-lease");
-    shoot.api.access().grant(
-        TOKEN,
-        testbed::api::User::limited("probe", vec![leases_only]),
-    );
+    shoot
+        .api
+        .access()
+        .grant(TOKEN, api_server::User::limited("probe", vec![leases_only]));
     shoot.healthy().await;
     let error = shoot.nodes().await.expect_err("no right to list nodes");
     assert_eq!(super::shoot::words(&error), ("nodes", "forbidden"));
@@ -88,7 +88,7 @@ async fn missing_rights_are_distinguished_from_missing_leases() {
     shoot
         .api
         .access()
-        .grant(TOKEN, testbed::api::User::limited("probe", Vec::new()));
+        .grant(TOKEN, api_server::User::limited("probe", Vec::new()));
     assert_eq!(shoot.failed().await, ("leases", "forbidden"));
     assert_eq!(shoot.secret.rereads(), 0);
 }

@@ -3,9 +3,9 @@
 
 use std::time::Duration;
 
+use api_server::protobuf::wire::{MEDIA_TYPE, message, text};
+use api_server::{Fault, When};
 use prober::shoot_client::error::Cause;
-use testbed::api::protobuf::wire::{MEDIA_TYPE, message, text};
-use testbed::api::{Fault, When};
 
 use super::shoot::{LEASES, NODES, TestShoot, VERSION, answer, list, words};
 

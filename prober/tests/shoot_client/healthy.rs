@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
+use api_server::{ConnectionCounts, Fault, Options, When};
 use chrono::TimeDelta;
 use prober::shoot_client::Budget;
-use testbed::api::{ConnectionCounts, Fault, Options, When};
 use tokio_util::sync::CancellationToken;
 
 use super::shoot::{LEASES, NODES, TestShoot, VERSION, words};

@@ -6,15 +6,15 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use allocation_counter::measure;
+use api_server::protobuf::node;
+use api_server::protobuf::wire::{MEDIA_TYPE, bytes, envelope, message, text};
+use api_server::{Authority, Fault, Serving, When};
 use futures::future::join_all;
 use prober::clock::Clock;
 use prober::shoot_client::resources::Resources;
 use prober::shoot_client::{Budget, ShootClient};
 use serde_json::json;
-use testbed::api::protobuf::node;
-use testbed::api::protobuf::wire::{MEDIA_TYPE, bytes, envelope, message, text};
-use testbed::api::{Fault, When, full_size};
-use testbed::authority::{Authority, Serving};
+use testbed::full_size;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::runtime::{Builder, Runtime};
@@ -50,7 +50,7 @@ impl StallingApi {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let url = format!("https://{}", listener.local_addr().expect("an address"));
         let secret = Secret::default();
-        secret.set(&testbed::api::kubeconfig(&url, &authority.pem(), TOKEN));
+        secret.set(&api_server::kubeconfig(&url, &authority.pem(), TOKEN));
         let (stalled, stalls) = watch::channel(0);
         let list: Arc<[u8]> = costly(kind).into();
         let mut task = JoinSet::new();
@@ -204,7 +204,7 @@ async fn a_flood_of_1xx_responses_is_given_up() {
     let server = tokio::spawn(flooding(tls, listener, Arc::clone(&sent)));
     shoot
         .secret
-        .set(&testbed::api::kubeconfig(&url, &authority.pem(), TOKEN));
+        .set(&api_server::kubeconfig(&url, &authority.pem(), TOKEN));
     shoot.timeout = Duration::from_secs(60);
     let error = shoot.leases().await.expect_err("no answer");
     assert_eq!(

@@ -3,8 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use testbed::api::{MemoryApi, Network, Options};
-use testbed::authority::{Authority, Serving};
+use api_server::{Authority, MemoryApi, Network, Options, Serving};
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, copy_bidirectional};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Mutex;

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use testbed::api::protobuf::wire::{bytes, message, text};
-use testbed::api::{Fault, When};
+use api_server::protobuf::wire::{bytes, message, text};
+use api_server::{Fault, When};
 
 use super::shoot::{LEASES, NODES, TestShoot, list, words};
 

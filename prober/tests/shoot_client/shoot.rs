@@ -4,6 +4,8 @@ use std::future::Future;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use api_server::protobuf::wire::{MEDIA_TYPE, envelope};
+use api_server::{Authority, Fault, MemoryApi, Options};
 use bytes::Bytes;
 use prober::clock::Clock;
 use prober::shoot_client::KubeconfigSecret;
@@ -13,9 +15,6 @@ use prober::shoot_client::{Budget, Listing, Secrets, ShootClient};
 use prober_core::lease::LeaseList;
 use prober_core::verdict::NodeRecord;
 use serde_json::json;
-use testbed::api::protobuf::wire::{MEDIA_TYPE, envelope};
-use testbed::api::{Fault, MemoryApi, Options};
-use testbed::authority::Authority;
 
 pub const LEASES: &str = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases";
 pub const NODES: &str = "/api/v1/nodes";

@@ -1,7 +1,7 @@
 //! What is offered to a server before it is known.
 
+use api_server::hello;
 use prober::shoot_client::{Budget, ShootClient};
-use testbed::hello;
 use tokio::net::TcpListener;
 
 use super::shoot::{Secret, TOKEN, TestShoot};

@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
+use api_server::{Fault, When};
 use common::events::Events;
 use common::flags::LeaderElection;
 use common::leader_election::{Fence, LeaderElector};
 use common::view::Key;
 use serde_json::json;
-use testbed::api::{Fault, When};
 use weeder::delete::{DeleteResult, delete};
 use weeder_core::deletion::{Deletion, Outcome};
 

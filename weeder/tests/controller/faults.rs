@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
+use api_server::{Fault, Network, Record, Rule, User, When};
 use common::leader_election::Role;
 use serde_json::json;
-use testbed::api::{Fault, Network, Record, Rule, User, When};
 use testbed::gardener;
 use tokio::time::Instant;
 

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
+use api_server::{Fault, Network, When};
 use common::leader_election::Role;
 use serde_json::json;
-use testbed::api::{Fault, Network, When};
 
 use crate::seed::{ETCD, WeederSeed, pod, soon};
 

@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
+use api_server::Record;
 use common::events::Events;
 use common::flags::LeaderElection;
 use common::leader_election::LeaderElector;
-use testbed::api::Record;
 
 use crate::seed::{ETCD, WeederSeed, pod};
 

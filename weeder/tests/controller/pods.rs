@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
+use api_server::{Fault, When};
 use serde_json::{Value, json};
-use testbed::api::{Fault, When};
 use tokio::time::Instant;
 
 use crate::seed::{ETCD, WeederSeed, healthy, owned_alone, pod, soon, terminated};

@@ -4,9 +4,9 @@ use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::time::Duration;
 
+use api_server::{Fault, When};
 use common::flags::{CommandLine, parse};
 use tempfile::TempDir;
-use testbed::api::{Fault, When};
 use testbed::control_plane::reserve_port;
 use tokio::net::TcpSocket;
 use tokio::task::JoinHandle;

@@ -3,14 +3,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use api_server::{Authority, MemoryApi, Options, Record};
 use common::leader_election::Role;
 use common::metrics::Registry;
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config};
 use serde_json::{Value, json};
 use testbed::PATIENCE;
-use testbed::api::{MemoryApi, Options, Record};
-use testbed::authority::Authority;
 use testbed::gardener;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;

@@ -1,6 +1,6 @@
 //! What a start in a large seed costs, and what it does not delay.
 
-use testbed::api::Record;
+use api_server::Record;
 use tokio::time::Instant;
 
 use crate::seed::{API, ETCD, SLICES, WeederSeed, healthy, pod, soon};

@@ -8,7 +8,7 @@ use base64::engine::general_purpose::STANDARD;
 use futures::stream::{self, StreamExt, TryStreamExt};
 use serde_json::{Value, json};
 use testbed::KubeApi;
-use testbed::api::full_size::node_name;
+use testbed::full_size::node_name;
 use testbed::gardener;
 use testbed::seed::READY_AFTER;
 use testbed::shoot::{CA, KCM, MCM};

@@ -1,9 +1,9 @@
 //! What one shoot more costs, from a hundred to thousands.
 
 use anyhow::{Result, ensure};
+use api_server::{Authority, MemoryApi, Options};
 use clap::Args;
-use testbed::api::{MemoryApi, Options};
-use testbed::authority::Authority;
+use testbed::gardener;
 
 use super::synthetic::{FleetPlan, Measured, SyntheticShoots};
 use super::{end, fill, start_prober};
@@ -98,7 +98,11 @@ pub async fn run(options: GrowthOptions) -> Result<()> {
 
 async fn measure(fleet: &SyntheticShoots, shoots: usize, seconds: u64) -> Result<Measured> {
     progress(format!("{shoots} shoots: filling a seed in memory"));
-    let api = MemoryApi::start(&Authority::new()?, Options::default()).await?;
+    let options = Options {
+        resources: gardener::resources(),
+        ..Options::default()
+    };
+    let api = MemoryApi::start(&Authority::new()?, options).await?;
     for object in (0..shoots).flat_map(|number| fill::shoot(fleet, number, None)) {
         api.store().apply(object)?;
     }

@@ -6,15 +6,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
+use api_server::protobuf::wire::{message, number, text, time};
+use api_server::{Authority, MemoryApi, Options, protobuf};
 use bytes::Bytes;
 use chrono::{DateTime, TimeDelta, Utc};
 use clap::Args;
 use parking_lot::Mutex;
 use serde_json::json;
-use testbed::api::protobuf::wire::{message, number, text, time};
-use testbed::api::{MemoryApi, Options, full_size, protobuf};
-use testbed::authority::Authority;
 use testbed::eventually;
+use testbed::full_size;
 use testbed::usage::Usage;
 use tokio::time::sleep;
 

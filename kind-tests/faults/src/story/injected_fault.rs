@@ -1,6 +1,6 @@
 //! What an API server in memory may do to those who ask it.
 
-use testbed::api::{Fault, MemoryApi, Network, When};
+use api_server::{Fault, MemoryApi, Network, When};
 
 /// One fault to inject.
 pub enum InjectedFault {

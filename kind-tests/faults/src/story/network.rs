@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use anyhow::Result;
+use api_server::protobuf::wire::{MEDIA_TYPE, envelope, message, text};
+use api_server::{Fault, MemoryApi, Network, When};
 use rand::RngExt;
 use serde_json::json;
-use testbed::api::protobuf::wire::{MEDIA_TYPE, envelope, message, text};
-use testbed::api::{Fault, MemoryApi, Network, When};
 use testbed::gardener::PROBE_SECRET;
 use testbed::proxy::ProxyMode;
 

@@ -5,9 +5,9 @@ use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use anyhow::Result;
+use api_server::{Fault, MemoryApi, Network, Record as Request, When};
 use nix::sys::signal::Signal;
 use testbed::agent::AgentKind;
-use testbed::api::{Fault, MemoryApi, Network, Record as Request, When};
 use tokio::time::Instant;
 
 use super::actor::Actor;

@@ -6,10 +6,10 @@ use std::process::Command;
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
+use api_server::Record;
 use chrono::{DateTime, TimeDelta, Utc};
 use futures::future::try_join_all;
 use testbed::agent::{AgentStart, RunningAgent};
-use testbed::api::Record;
 use testbed::{PATIENCE, eventually_within, tolerating_stalls};
 use tokio::time::{Instant, interval};
 

@@ -3,8 +3,8 @@
 use std::sync::LazyLock;
 
 use anyhow::{Context, Result, ensure};
+use api_server::{MemoryApi, Record};
 use futures::future::join_all;
-use testbed::api::{MemoryApi, Record};
 use testbed::tolerating_stalls;
 use tokio::sync::Semaphore;
 

@@ -6,10 +6,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Result, ensure};
+use api_server::{ObservedWrite, Record, Store};
 use faults::fences::Fences;
 use faults::writes::{ScaledDependent, WriteKind, write_kind, write_kind_in_two};
 use parking_lot::Mutex;
-use testbed::api::{ObservedWrite, Record, Store};
 use tokio::time::Instant;
 
 use crate::world::ScaledKind;

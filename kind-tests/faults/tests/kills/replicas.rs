@@ -5,10 +5,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
+use api_server::{Fault, FaultId, MemoryApi, Record, When};
 use nix::sys::signal::Signal;
 use testbed::PATIENCE;
 use testbed::agent::{AgentStart, RunningAgent};
-use testbed::api::{Fault, FaultId, MemoryApi, Record, When};
 use tokio::sync::{Mutex, watch};
 use tokio::time::{interval, timeout};
 use tokio_util::sync::CancellationToken;

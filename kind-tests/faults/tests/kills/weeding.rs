@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use anyhow::{Context, Result, ensure};
+use api_server::{Record, User};
 use parking_lot::Mutex;
 use serde_json::json;
 use testbed::agent::{AgentKind as RunningAgent, AgentStart};
-use testbed::api::{Record, User};
 use testbed::crash_loop::{PodHealth, ROLE, pod, slice};
 use testbed::gardener::seed_weeder;
 use testbed::{PATIENCE, reaper};

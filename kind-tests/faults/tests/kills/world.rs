@@ -6,12 +6,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
+use api_server::{Authority, MemoryApi, Options, Record, Resource, Rule};
 use parking_lot::Mutex;
 use testbed::agent::{AgentKind as RunningAgent, AgentStart};
-use testbed::api::{MemoryApi, Options, Record, Resource, Rule};
-use testbed::authority::Authority;
 pub use testbed::gardener::{CA, KCM, MCM};
-use testbed::gardener::{deployment, seed_prober};
+use testbed::gardener::{deployment, resources, seed_prober};
 use testbed::kubelets::Kubelets;
 use testbed::memory::{MemoryNodes, MemoryShootPlan};
 use testbed::prober::{ProberConfig, dependent};
@@ -111,7 +110,7 @@ pub async fn server() -> Result<MemoryApi> {
     MemoryApi::start(
         &Authority::new()?,
         Options {
-            resources: vec![store],
+            resources: [resources(), vec![store]].concat(),
             ..Options::default()
         },
     )

@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
+use api_server::Authority;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
-use testbed::authority::Authority;
 use testbed::gardener::PROBE;
 use testbed::log::lines;
 use testbed::{ShootCluster, ShootPlan, scenario};

@@ -5,10 +5,10 @@ mod go;
 pub mod register;
 
 use anyhow::{Context, Result, ensure};
+use api_server::{Fault, MemoryApi, Options, When};
 use chrono::{DateTime, TimeDelta, Utc};
 use serde_json::Value;
 use testbed::agent::RunningAgent;
-use testbed::api::{Fault, MemoryApi, Options, When};
 use testbed::gardener::GARDEN;
 use testbed::page::metrics;
 use testbed::proxy::{ProxyMode, TcpProxy};

@@ -4,8 +4,8 @@ use std::net::{Ipv4Addr, SocketAddrV4};
 use std::path::Path;
 use std::sync::Arc;
 
-use crate::authority::{Authority, Serving};
 use anyhow::{Context, Result, bail};
+use api_server::{Authority, Serving};
 use parking_lot::{Mutex, MutexGuard};
 use rcgen::KeyPair;
 

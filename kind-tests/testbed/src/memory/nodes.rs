@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
+use api_server::Store;
 use chrono::TimeDelta;
 use serde_json::json;
 
-use crate::api::Store;
 use crate::gardener::{lease, node};
 use crate::renewers::{LeaseRenewers, LeaseWriter, stamp};
 

@@ -3,7 +3,8 @@
 
 use std::time::Duration;
 
-use crate::api::{ApiError, MemoryApi, Store};
+use api_server::{ApiError, MemoryApi, Store};
+
 use crate::gardener::{self, CA, KCM, MCM};
 use crate::memory::{LeaseRenewer, MemoryNodes};
 

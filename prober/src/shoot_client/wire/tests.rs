@@ -1,10 +1,10 @@
 use std::sync::Arc;
 
+use api_server::protobuf::wire::{self as encoded, bytes as field, entry, message, number, text};
 use chrono::DateTime;
 use prober_core::lease::{LeaseList, LeaseRecord, LeaseUid};
 use prober_core::verdict::{NodeCondition, NodeRecord, NodeTraits};
 use proptest::prelude::*;
-use testbed::api::protobuf::wire::{self as encoded, bytes as field, entry, message, number, text};
 
 use super::*;
 

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use testbed::api::ObservedWrite;
+use api_server::ObservedWrite;
 use testbed::crash_loop::ROLE;
 use tokio::time::Instant;
 

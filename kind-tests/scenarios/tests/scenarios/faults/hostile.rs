@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use anyhow::{Result, ensure};
-use testbed::api::protobuf::unread;
-use testbed::authority::{Authority, Serving};
+use api_server::protobuf::unread;
+use api_server::{Authority, Serving};
 use testbed::usage::Usage;
 use testbed::{ProberConfig, ShootCluster, ShootPlan, own_scenario};
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};

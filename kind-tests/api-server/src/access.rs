@@ -1,0 +1,258 @@
+//! Who asks, and whether they may: bearer tokens and rules in the manner of RBAC.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use http::{HeaderMap, header};
+use k8s_openapi::api::authorization::v1::ResourceAttributes;
+use k8s_openapi::api::rbac::v1::PolicyRule;
+use parking_lot::Mutex;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use crate::requests::Record;
+use crate::resource::full_name;
+use crate::status::{ApiError, details, of_code};
+
+/// Someone a token stands for.
+#[derive(Clone, Debug, PartialEq)]
+pub struct User {
+    /// As it stands in errors and in the request log.
+    pub name: String,
+    /// What they may do; `None` means everything.
+    pub rules: Option<Vec<Rule>>,
+}
+
+/// Verbs on resources.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Rule {
+    verbs: Vec<String>,
+    /// Full names, with a subresource behind a slash: `deployments.apps/scale`.
+    resources: Vec<String>,
+    namespace: Option<String>,
+    names: Vec<String>,
+}
+
+/// The tokens of a server; can be changed while it runs.
+#[derive(Debug, Default)]
+pub struct Tokens {
+    users: Mutex<HashMap<String, Arc<User>>>,
+}
+
+impl User {
+    /// Someone who may do everything.
+    pub fn admin(name: &str) -> Self {
+        Self {
+            name: name.to_owned(),
+            rules: None,
+        }
+    }
+
+    /// Someone who may do what the rules say, and what every authenticated user may: versions,
+    /// health, discovery, self reviews.
+    pub fn limited(name: &str, rules: Vec<Rule>) -> Self {
+        Self {
+            name: name.to_owned(),
+            rules: Some(rules),
+        }
+    }
+
+    fn may(&self, wanted: &Record) -> bool {
+        let allowed = |rules: &Vec<Rule>| rules.iter().any(|rule| rule.allows(wanted));
+        self.rules.as_ref().is_none_or(allowed)
+    }
+
+    /// Refuses what the rules do not allow.
+    pub(crate) fn check(&self, wanted: &Record) -> Result<(), ApiError> {
+        if self.may(wanted) {
+            return Ok(());
+        }
+        let Record { verb, name, .. } = wanted;
+        let (full, subresource) = split(&wanted.resource, '/');
+        let (plural, group) = split(full, '.');
+        let resource = full_name("", plural, subresource);
+        let place = match wanted.namespace.as_str() {
+            "" => "at the cluster scope".to_owned(),
+            namespace => format!("in the namespace \"{namespace}\""),
+        };
+        let object = match name.as_str() {
+            "" => full.to_owned(),
+            name => format!("{full} \"{name}\""),
+        };
+        let message = format!(
+            "{object} is forbidden: User \"{}\" cannot {verb} resource \"{resource}\" in API group \"{group}\" {place}",
+            self.name
+        );
+        let details = details(group, plural, name);
+        Err(of_code(403, message).with_details(details).boxed())
+    }
+}
+
+fn split(text: &str, separator: char) -> (&str, &str) {
+    text.split_once(separator).unwrap_or((text, ""))
+}
+
+impl Rule {
+    /// Verbs (comma-separated) on resources (full names, comma-separated) in every namespace.
+    pub fn new(verbs: &str, resources: &str) -> Self {
+        let split = |text: &str| text.split(',').map(|part| part.trim().to_owned()).collect();
+        Self {
+            verbs: split(verbs),
+            resources: split(resources),
+            namespace: None,
+            names: Vec::new(),
+        }
+    }
+
+    /// The rules of a Role in this namespace, or of a ClusterRole.
+    pub fn of_role(rules: &Value, namespace: Option<&str>) -> Vec<Self> {
+        let rules = Vec::<PolicyRule>::deserialize(rules).expect("the rules of a role");
+        let read = |rule: PolicyRule| {
+            let mut resources = Vec::new();
+            for group in rule.api_groups.iter().flatten() {
+                for resource in rule.resources.iter().flatten() {
+                    let (plural, subresource) = split(resource, '/');
+                    resources.push(full_name(group, plural, subresource));
+                }
+            }
+            Self {
+                verbs: rule.verbs,
+                resources,
+                namespace: namespace.map(str::to_owned),
+                names: rule.resource_names.unwrap_or_default(),
+            }
+        };
+        rules.into_iter().map(read).collect()
+    }
+
+    /// In one namespace only.
+    #[must_use]
+    pub fn in_namespace(mut self, namespace: &str) -> Self {
+        self.namespace = Some(namespace.to_owned());
+        self
+    }
+
+    /// For one object name only.
+    #[must_use]
+    pub fn named(mut self, name: &str) -> Self {
+        self.names.push(name.to_owned());
+        self
+    }
+
+    fn allows(&self, wanted: &Record) -> bool {
+        let has = |allowed: &[String], wanted: &String| {
+            allowed.iter().any(|one| one == "*" || one == wanted)
+        };
+        let namespace = self.namespace.as_ref();
+        has(&self.verbs, &wanted.verb)
+            && has(&self.resources, &wanted.resource)
+            && namespace.is_none_or(|namespace| *namespace == wanted.namespace)
+            && (self.names.is_empty() || self.names.contains(&wanted.name))
+    }
+}
+
+impl Tokens {
+    /// Lets a token stand for a user, from the next request on.
+    pub fn grant(&self, token: &str, user: User) {
+        self.users.lock().insert(token.to_owned(), Arc::new(user));
+    }
+
+    /// Makes a token worthless, from the next request on.
+    pub fn revoke(&self, token: &str) {
+        self.users.lock().remove(token);
+    }
+
+    /// Who sends a request with these headers.
+    pub(crate) fn user(&self, headers: &HeaderMap) -> Option<Arc<User>> {
+        let header = headers.get(header::AUTHORIZATION)?.to_str().ok()?;
+        let token = header.strip_prefix("Bearer ")?.trim();
+        self.users.lock().get(token).cloned()
+    }
+}
+
+/// Answers a SelfSubjectAccessReview.
+pub(crate) fn review(user: &User, mut review: Value) -> Value {
+    let attributes = ResourceAttributes::deserialize(&review["spec"]["resourceAttributes"]);
+    let attributes = attributes.unwrap_or_default();
+    let [group, resource, subresource, verb, namespace, name] = [
+        attributes.group,
+        attributes.resource,
+        attributes.subresource,
+        attributes.verb,
+        attributes.namespace,
+        attributes.name,
+    ]
+    .map(Option::unwrap_or_default);
+    let wanted = Record {
+        verb,
+        resource: full_name(&group, &resource, &subresource),
+        namespace,
+        name,
+        ..Record::default()
+    };
+    review["status"] = json!({"allowed": user.may(&wanted)});
+    review
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn wanted(verb: &str, resource: &str, namespace: &str, name: &str) -> Record {
+        let [verb, resource, namespace, name] =
+            [verb, resource, namespace, name].map(str::to_owned);
+        Record {
+            verb,
+            resource,
+            namespace,
+            name,
+            ..Record::default()
+        }
+    }
+
+    #[test]
+    fn a_role_gives_what_its_rules_say_of_verb_resource_namespace_and_name_and_no_more() {
+        let workloads = json!([
+            {"apiGroups": ["apps"], "resources": ["deployments", "deployments/scale"], "verbs": ["get", "patch"]},
+            {"apiGroups": [""], "resources": ["secrets"], "verbs": ["watch"]},
+        ]);
+        let election = json!([
+            {"apiGroups": ["coordination.k8s.io"], "resources": ["leases"], "verbs": ["create"]},
+            {"apiGroups": ["coordination.k8s.io"], "resources": ["leases"], "verbs": ["update"], "resourceNames": ["lock"]},
+        ]);
+        let rules = [
+            Rule::of_role(&workloads, None),
+            Rule::of_role(&election, Some("garden")),
+        ];
+        let user = User::limited("u", rules.concat());
+        let (leases, lock) = ("leases.coordination.k8s.io", "lock");
+        for (may, verb, resource, namespace, name) in [
+            (true, "patch", "deployments.apps/scale", "n", "d"),
+            (false, "delete", "deployments.apps", "n", "d"),
+            (false, "get", "deployments.apps/status", "n", "d"),
+            (false, "get", "deployments", "n", "d"),
+            (true, "watch", "secrets", "", ""),
+            (true, "create", leases, "garden", ""),
+            (true, "update", leases, "garden", lock),
+            (false, "patch", leases, "garden", lock),
+            (false, "update", leases, "default", lock),
+            (false, "update", leases, "garden", "another"),
+            (false, "create", "events", "n", ""),
+        ] {
+            assert_eq!(
+                user.may(&wanted(verb, resource, namespace, name)),
+                may,
+                "{verb} {resource} {namespace} {name}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_refusal_reads_like_the_real_one() {
+        let error = User::limited("u", vec![])
+            .check(&wanted("list", "deployments.apps/scale", "", ""))
+            .unwrap_err();
+        let expected = "deployments.apps is forbidden: User \"u\" cannot list resource \"deployments/scale\" in API group \"apps\" at the cluster scope";
+        assert_eq!((error.code, error.message.as_str()), (403, expected));
+    }
+}

@@ -1,0 +1,66 @@
+//! The scale subresource: the replicas of an object, in the same form for every kind.
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use crate::{
+    object::{StoredObject, merge},
+    requests::Record,
+    resource::Resource,
+    status::{ApiError, of_code},
+    store::Store,
+};
+
+/// Changes the scale of an object and answers the new one.
+pub(crate) fn write(
+    store: &Store,
+    resource: &Arc<Resource>,
+    namespace: &str,
+    name: &str,
+    request: &Record,
+    change: impl FnOnce(&mut Value),
+) -> Result<Value, ApiError> {
+    // Without replicas there is no scale that could be changed.
+    read(&*store.get_object(resource, namespace, name)?)?;
+    let written = store.update_in(resource, namespace, name, Some(request), |object| {
+        let mut scale = scale_of(object);
+        change(&mut scale);
+        for key in ["name", "uid", "resourceVersion"] {
+            object["metadata"][key] = scale["metadata"][key].take();
+        }
+        // Absent means 0 in a Scale, whatever the kind behind it defaults to.
+        let replicas = match scale["spec"]["replicas"].take() {
+            Value::Null => json!(0),
+            replicas => replicas,
+        };
+        merge(object, &json!({"spec": {"replicas": replicas}}));
+    })?;
+    read(&written)
+}
+
+/// The scale of an object.
+pub(crate) fn read(object: &StoredObject) -> Result<Value, ApiError> {
+    if object.value["spec"]["replicas"].is_null() {
+        let why =
+            "Internal error occurred: the spec replicas field \".spec.replicas\" does not exist";
+        return Err(of_code(500, why));
+    }
+    Ok(scale_of(&object.value))
+}
+
+fn scale_of(object: &Value) -> Value {
+    let mut metadata = json!({});
+    for key in [
+        "name",
+        "namespace",
+        "uid",
+        "resourceVersion",
+        "creationTimestamp",
+    ] {
+        merge(&mut metadata, &json!({key: object["metadata"][key]}));
+    }
+    let observed = object["status"]["replicas"].as_i64().unwrap_or_default();
+    json!({"kind": "Scale", "apiVersion": "autoscaling/v1", "metadata": metadata,
+        "spec": {"replicas": object["spec"]["replicas"]}, "status": {"replicas": observed}})
+}

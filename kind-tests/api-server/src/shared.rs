@@ -1,0 +1,119 @@
+//! What all connections of a server stand on.
+
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
+
+use crate::authority::Serving;
+use crate::{
+    access::Tokens, computed::ComputedLists, faults::Faults, requests::Requests,
+    resource::Resource, store::Store,
+};
+
+/// What a server is like.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Resources beside [`Resource::built_in`].
+    pub resources: Vec<Resource>,
+    /// How many changes watches can go back. A change keeps two versions of an object alive: small
+    /// for many servers in one process.
+    pub history: usize,
+    /// How many requests the log keeps in full.
+    pub requests_kept: usize,
+    /// Whether the server refuses protobuf.
+    pub json_only: bool,
+    /// Bytes of a chunk, where answers come in chunks, as a kube-apiserver sends lists; none:
+    /// whole, under their length.
+    pub chunk: Option<usize>,
+    /// How often a quiet watch gets a bookmark; about a minute on a real server.
+    pub bookmark_interval: Duration,
+    /// What the serving certificate says.
+    pub serving: Serving,
+    /// The token of a user who may do everything.
+    pub admin_token: String,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            resources: Vec::new(),
+            history: 1024,
+            requests_kept: 10_000,
+            json_only: false,
+            chunk: None,
+            bookmark_interval: Duration::from_secs(60),
+            serving: Serving::default(),
+            admin_token: "admin".to_owned(),
+        }
+    }
+}
+
+/// How many connections there were.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ConnectionCounts {
+    /// Accepted so far.
+    pub accepted: u64,
+    /// With a finished TLS handshake so far.
+    pub handshakes: u64,
+    /// Open now.
+    pub open: u64,
+}
+
+/// How the way to a server is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Network {
+    /// Open.
+    Up,
+    /// Nobody listens; open connections are cut.
+    Refused,
+    /// Connections are taken, but handshakes and requests wait until this ends. Open watches go on.
+    Silent,
+}
+
+pub(crate) struct ServerState {
+    pub store: Store,
+    pub tokens: Tokens,
+    pub computed: ComputedLists,
+    pub faults: Faults,
+    pub requests: Requests,
+    pub options: Options,
+    pub network: watch::Sender<Network>,
+    pub connections: Mutex<ConnectionCounts>,
+    /// Cancelled to cut the connections that are open now, then replaced.
+    pub cut: Mutex<CancellationToken>,
+}
+
+impl ServerState {
+    pub fn new(options: Options) -> Self {
+        let resources = [Resource::built_in(), options.resources.clone()].concat();
+        Self {
+            store: Store::new(resources, options.history),
+            tokens: Tokens::default(),
+            computed: ComputedLists::default(),
+            faults: Faults::default(),
+            requests: Requests::new(options.requests_kept),
+            options,
+            network: watch::Sender::new(Network::Up),
+            connections: Mutex::default(),
+            cut: Mutex::default(),
+        }
+    }
+
+    /// Counts a new connection: its number, and what cuts it.
+    pub fn accept(&self) -> (u64, CancellationToken) {
+        let mut connections = self.connections.lock();
+        connections.accepted += 1;
+        (connections.accepted, self.cut.lock().clone())
+    }
+
+    pub async fn until_not_silent(&self) {
+        let mut network = self.network.subscribe();
+        // The sender is part of `self`, so waiting cannot fail.
+        network
+            .wait_for(|network| *network != Network::Silent)
+            .await
+            .ok();
+    }
+}

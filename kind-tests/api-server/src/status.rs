@@ -1,0 +1,142 @@
+//! Errors as the API tells them: v1 `Status` objects.
+
+use http::StatusCode;
+use kube_core::Status;
+use kube_core::response::StatusDetails;
+use serde_json::{Value, json};
+
+use crate::resource::{Resource, full_name};
+
+/// An error of the API.
+pub type ApiError = Box<Status>;
+
+/// The error that belongs to an HTTP status.
+pub(crate) fn of_code(code: u16, message: impl Into<String>) -> ApiError {
+    let http = || StatusCode::from_u16(code).ok()?.canonical_reason();
+    let reason = match code {
+        410 => "Expired",
+        413 => "RequestEntityTooLarge",
+        422 => "Invalid",
+        500 => "InternalError",
+        504 => "Timeout",
+        _ => http().unwrap_or_default(),
+    };
+    // HTTP's own words have spaces.
+    let status = Status::failure(&message.into(), &reason.replace(' ', ""));
+    status.with_code(code).boxed()
+}
+
+/// What a Status is about. The API calls the plural of a resource its kind.
+pub(crate) fn details(group: &str, kind: &str, name: &str) -> StatusDetails {
+    let [name, group, kind] = [name, group, kind].map(str::to_owned);
+    StatusDetails {
+        name,
+        group,
+        kind,
+        uid: String::new(),
+        causes: Vec::new(),
+        retry_after_seconds: 0,
+    }
+}
+
+fn about(resource: &Resource, name: &str, code: u16, message: String) -> ApiError {
+    of_code(code, message)
+        .with_details(details(&resource.group, &resource.plural, name))
+        .boxed()
+}
+
+/// Asks the client to retry after some seconds.
+pub(crate) fn retry_after(mut error: ApiError, seconds: u32) -> ApiError {
+    error.details = Some(StatusDetails {
+        retry_after_seconds: seconds,
+        ..details("", "", "")
+    });
+    error
+}
+
+/// Nothing is served at this path.
+pub(crate) fn nowhere() -> ApiError {
+    of_code(404, "the server could not find the requested resource")
+}
+
+pub(crate) fn not_found(resource: &Resource, name: &str) -> ApiError {
+    let message = format!("{} \"{name}\" not found", resource.full_name());
+    about(resource, name, 404, message)
+}
+
+pub(crate) fn already_exists(resource: &Resource, name: &str) -> ApiError {
+    let message = format!("{} \"{name}\" already exists", resource.full_name());
+    let mut error = about(resource, name, 409, message);
+    error.reason = "AlreadyExists".to_owned();
+    error
+}
+
+pub(crate) fn conflict(resource: &Resource, name: &str, why: &str) -> ApiError {
+    let resource_name = resource.full_name();
+    let message = format!("Operation cannot be fulfilled on {resource_name} \"{name}\": {why}");
+    about(resource, name, 409, message)
+}
+
+/// Refuses an update whose UID is not that of the object as it is.
+pub(crate) fn check_uid(
+    resource: &Resource,
+    name: &str,
+    wanted: Option<&str>,
+    is: &str,
+) -> Result<(), ApiError> {
+    match wanted.filter(|wanted| *wanted != is) {
+        None => Ok(()),
+        Some(wanted) => Err(conflict(
+            resource,
+            name,
+            &format!(
+                "Precondition failed: UID in precondition: {wanted}, UID in object meta: {is}"
+            ),
+        )),
+    }
+}
+
+/// Refuses a DELETE with a precondition that does not hold of the object as it is. It is named by
+/// its kind then.
+pub(crate) fn check_precondition(
+    resource: &Resource,
+    name: &str,
+    field: &str,
+    wanted: Option<&str>,
+    is: &str,
+) -> Result<(), ApiError> {
+    let Some(wanted) = wanted.filter(|wanted| *wanted != is) else {
+        return Ok(());
+    };
+    let happened = match field {
+        "UID" => "deleted and then recreated",
+        _ => "modified",
+    };
+    let (group, kind) = (&resource.group, &resource.kind);
+    let qualified = full_name(group, kind, "");
+    let message = format!(
+        "Operation cannot be fulfilled on {qualified} \"{name}\": the {field} in the precondition ({wanted}) does not match the {field} in record ({is}). The object might have been {happened}"
+    );
+    Err(of_code(409, message)
+        .with_details(details(group, kind, name))
+        .boxed())
+}
+
+pub(crate) fn invalid(resource: &Resource, name: &str, why: &str) -> ApiError {
+    let message = format!("{} \"{name}\" is invalid: {why}", resource.kind);
+    of_code(422, message)
+        .with_details(details(&resource.group, &resource.kind, name))
+        .boxed()
+}
+
+pub(crate) fn bad_request(why: impl Into<String>) -> ApiError {
+    of_code(400, why)
+}
+
+/// A Status as it goes over the wire.
+pub(crate) fn body(status: &Status) -> Value {
+    let mut body = json!(status);
+    (body["kind"], body["apiVersion"], body["metadata"]) =
+        (json!("Status"), json!("v1"), json!({}));
+    body
+}

@@ -1,0 +1,154 @@
+//! Watches: the changes of a resource from a revision on, as a stream of lines.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures::StreamExt;
+use futures::stream::{self, BoxStream};
+use serde_json::{Value, json};
+use tokio::sync::watch;
+use tokio::time::{Instant, Interval, MissedTickBehavior, interval_at, sleep_until};
+
+use crate::{
+    object::StoredObject,
+    resource::Resource,
+    route::Query,
+    selector::Filter,
+    shared::ServerState,
+    status::{self, ApiError, bad_request},
+    store::{ListQuery, Store, StoredChange},
+};
+
+/// How long a watch lives that names no time; a real server picks 30 to 60 minutes.
+const DEFAULT_LIFE: Duration = Duration::from_secs(30 * 60);
+
+struct OpenWatch {
+    store: Store,
+    resource: Arc<Resource>,
+    filter: Filter,
+    seen: u64,
+    /// Lines that are sent next.
+    ready: Vec<u8>,
+    revisions: watch::Receiver<u64>,
+    breaks: watch::Receiver<u64>,
+    end: Instant,
+    bookmarks: Interval,
+    allows_bookmarks: bool,
+    is_over: bool,
+}
+
+/// Opens a watch of what a list is about; each item is one or more whole lines.
+pub(crate) fn watch(
+    shared: &ServerState,
+    resource: &Arc<Resource>,
+    query: &Query,
+    list: ListQuery,
+) -> Result<BoxStream<'static, Bytes>, ApiError> {
+    let (revisions, breaks) = shared.store.subscribe();
+    let life = query.get("timeoutSeconds").parse().map(Duration::from_secs);
+    let (now, interval) = (Instant::now(), shared.options.bookmark_interval);
+    let mut bookmarks = interval_at(now + interval, interval);
+    bookmarks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let mut watch = OpenWatch {
+        store: shared.store.clone(),
+        resource: resource.clone(),
+        filter: list.filter,
+        seen: 0,
+        ready: Vec::new(),
+        revisions,
+        breaks,
+        end: now + life.unwrap_or(DEFAULT_LIFE),
+        bookmarks,
+        allows_bookmarks: query.flag("allowWatchBookmarks"),
+        is_over: false,
+    };
+    match list.resource_version.as_str() {
+        "" | "0" => watch.list(),
+        version => {
+            let refuse = |_| bad_request(format!("resourceVersion {version:?} is no number"));
+            watch.seen = version.parse().map_err(refuse)?;
+        }
+    }
+    let next = async |mut watch: OpenWatch| watch.next().await.map(|lines| (lines, watch));
+    Ok(stream::unfold(watch, next).boxed())
+}
+
+impl OpenWatch {
+    /// What there is, as additions.
+    fn list(&mut self) {
+        let (revision, objects) = self.store.matching(&self.resource, &self.filter);
+        self.seen = revision;
+        objects
+            .iter()
+            .for_each(|object| self.send_event("ADDED", object));
+    }
+
+    async fn next(&mut self) -> Option<Bytes> {
+        while self.ready.is_empty() {
+            if self.is_over {
+                return None;
+            }
+            self.revisions.mark_unchanged();
+            match self.store.changes(&self.resource, self.seen) {
+                Err(error) => {
+                    self.send(&json!({"type": "ERROR", "object": status::body(&error)}));
+                    self.is_over = true;
+                }
+                Ok((revision, changes)) => {
+                    changes.iter().for_each(|change| self.observe(change));
+                    self.seen = revision;
+                }
+            }
+            if self.ready.is_empty() {
+                self.wait().await;
+            }
+        }
+        Some(std::mem::take(&mut self.ready).into())
+    }
+
+    async fn wait(&mut self) {
+        tokio::select! {
+            // The end comes before a bookmark that is due with it, and no stream of writes may hold
+            // up either.
+            biased;
+            _ = self.breaks.changed() => self.is_over = true,
+            () = sleep_until(self.end) => self.is_over = true,
+            _ = self.bookmarks.tick(), if self.allows_bookmarks => self.bookmark(),
+            changed = self.revisions.changed() => self.is_over = changed.is_err(),
+        }
+    }
+
+    /// A change as those see it who know only what matches: it may make an object appear or vanish.
+    fn observe(&mut self, change: &StoredChange) {
+        let matches = |object: &Arc<StoredObject>| self.filter.matches(&object.value);
+        let event = match (
+            change.before.as_ref().is_some_and(matches),
+            !change.deleted && matches(&change.after),
+        ) {
+            (false, true) => "ADDED",
+            (true, true) => "MODIFIED",
+            (true, false) => "DELETED",
+            (false, false) => return,
+        };
+        self.send_event(event, &change.after);
+    }
+
+    fn send_event(&mut self, event: &str, object: &StoredObject) {
+        let head = format!(r#"{{"type":"{event}","object":"#);
+        self.ready
+            .extend([head.as_bytes(), &object.json(), b"}\n"].concat());
+    }
+
+    fn bookmark(&mut self) {
+        let Resource { kind, .. } = &*self.resource;
+        let metadata = json!({"resourceVersion": self.seen.to_string(), "creationTimestamp": null});
+        let object =
+            json!({"kind": kind, "apiVersion": self.resource.api_version(), "metadata": metadata});
+        self.send(&json!({"type": "BOOKMARK", "object": object}));
+    }
+
+    fn send(&mut self, value: &Value) {
+        self.ready.extend(format!("{value}\n").into_bytes());
+    }
+}
