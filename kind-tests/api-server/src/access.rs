@@ -246,13 +246,4 @@ mod tests {
             );
         }
     }
-
-    #[test]
-    fn a_refusal_reads_like_the_real_one() {
-        let error = User::limited("u", vec![])
-            .check(&wanted("list", "deployments.apps/scale", "", ""))
-            .unwrap_err();
-        let expected = "deployments.apps is forbidden: User \"u\" cannot list resource \"deployments/scale\" in API group \"apps\" at the cluster scope";
-        assert_eq!((error.code, error.message.as_str()), (403, expected));
-    }
 }

@@ -73,11 +73,16 @@ impl Fault {
         }
     }
 
-    /// 429 with Retry-After in seconds.
+    /// 429 with Retry-After in seconds, as API priority and fairness answers.
     pub fn throttle(seconds: u32) -> Self {
-        Self::Status {
+        let header = |name: &str, value: String| (name.to_owned(), value);
+        Self::Answer {
             code: 429,
-            retry_after: Some(seconds),
+            headers: vec![
+                header("content-type", "text/plain; charset=utf-8".to_owned()),
+                header("retry-after", seconds.to_string()),
+            ],
+            body: Bytes::from_static(b"Too many requests, please try again later.\n"),
         }
     }
 }

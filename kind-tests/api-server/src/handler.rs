@@ -110,7 +110,7 @@ fn authorised(
         Route::Version => Ok(ApiAnswer::Json(200, discovery::version())),
         Route::Resources(group, version) => {
             let found = discovery::resources(&shared.store.resources(), group, version);
-            Ok(ApiAnswer::Json(200, found.ok_or_else(nowhere)?))
+            Ok(found.map_or(ApiAnswer::NoPage, |found| ApiAnswer::Json(200, found)))
         }
         Route::SelfReview if request.record.method == "POST" => {
             let asked = read_json(&request.headers, JSON, body)?;
@@ -120,11 +120,15 @@ fn authorised(
             user.check(&narrowed(request, target)?)?;
             objects::serve(shared, request, target, body)
         }
-        Route::UnknownResource(_) => {
+        Route::UnknownResource { is_served, .. } => {
             user.check(&request.record)?;
-            Err(nowhere())
+            match is_served {
+                true => Err(nowhere()),
+                false => Ok(ApiAnswer::NoPage),
+            }
         }
-        Route::SelfReview | Route::Nowhere => Err(nowhere()),
+        Route::SelfReview => Err(nowhere()),
+        Route::Nowhere => Ok(ApiAnswer::NoPage),
     }
 }
 

@@ -27,6 +27,7 @@
 //! | | |
 //! |---|---|
 //! | [`Options`], [`Resource`] | what it serves beside [`Resource::built_in`], and how |
+//! | [`conformance`] | a table of requests, which it answers as a kube-apiserver does |
 //! | [`MemoryApi::store`] | the objects: create, change, delete, list and observe them; break watches, compact |
 //! | [`MemoryApi::faults`] | which requests meet which [`Fault`] |
 //! | [`MemoryApi::set_network`] | the way to the server: up, refused, silent |
@@ -37,11 +38,13 @@
 //! It answers what a kube-apiserver would on the same paths: lists (selectors, pages from one
 //! moment), watches (bookmarks, 410), merge patches and updates with conflicts, the scale
 //! subresource, discovery, self access reviews. It knows no admission, no controllers, no strategic
-//! or server-side-apply patches, no dry runs. Namespaces need not exist before their objects.
+//! or server-side-apply patches, no dry runs. Namespaces need not exist before their objects, and pods
+//! have no grace.
 
 mod access;
 mod authority;
 mod computed;
+pub mod conformance;
 mod content;
 mod discovery;
 mod faults;

@@ -95,18 +95,3 @@ pub(crate) fn merge(target: &mut Value, patch: &Value) {
         }
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn merge_patches_set_remove_and_replace() {
-        let mut target = json!({"a": {"b": 1, "c": 2}, "l": [1, 2]});
-        merge(
-            &mut target,
-            &json!({"a": {"b": null, "d": {"e": null, "f": 1}}, "l": [3], "n": null}),
-        );
-        assert_eq!(target, json!({"a": {"c": 2, "d": {"f": 1}}, "l": [3]}));
-    }
-}

@@ -1,16 +1,16 @@
 //! Requests for objects and collections.
 
 use kube_core::Status;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::{
     content::{JSON, MERGE_PATCH, Received, read_json},
-    object::merge,
+    object::{merge, metadata},
     reply::ApiAnswer,
     route::{ApiTarget, IncomingRequest},
     scale,
     shared::ServerState,
-    status::{self, ApiError, bad_request, nowhere, of_code},
+    status::{self, ApiError, bad_request, nowhere, of_code, other_uid},
     store::Store,
     watching,
 };
@@ -65,6 +65,11 @@ pub(crate) fn serve(
         }
         ("update", _) if !name.is_empty() => {
             let sent = read(JSON)?;
+            let is_new = resource.creates_on_update()
+                && store.get_object(resource, namespace, name).is_err();
+            if is_new {
+                return create_by_update(store, request, target, sent);
+            }
             change(store, request, target, |object| *object = sent)?
         }
         ("patch", _) if !name.is_empty() => {
@@ -77,6 +82,23 @@ pub(crate) fn serve(
             return Err(of_code(405, why));
         }
     })
+}
+
+/// Creates what an update is of and isn't there, whatever version that names, but for another UID.
+fn create_by_update(
+    store: &Store,
+    request: &IncomingRequest,
+    target: &ApiTarget,
+    mut sent: Value,
+) -> Result<ApiAnswer, ApiError> {
+    let (resource, record) = (&target.resource, &request.record);
+    let uid = metadata(&sent, "uid");
+    if !uid.is_empty() {
+        return Err(other_uid(resource, &target.name, uid, ""));
+    }
+    merge(&mut sent, &json!({"metadata": {"resourceVersion": null}}));
+    let created = store.create_in(resource, &target.namespace, sent, Some(record))?;
+    Ok(ApiAnswer::Object(201, created))
 }
 
 /// Changes an object or its scale.
@@ -108,7 +130,8 @@ fn delete(
     let client = Some(&request.record);
     let (object, is_gone) =
         store.delete_in(resource, &target.namespace, name, &preconditions, client)?;
-    if !is_gone {
+    // Of a pod the answer is the pod, however it ends.
+    if !is_gone || resource.kind == "Pod" {
         return Ok(ApiAnswer::Object(200, object));
     }
     let mut details = status::details(&resource.group, &resource.plural, name);

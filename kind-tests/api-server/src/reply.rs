@@ -32,6 +32,8 @@ pub struct Closed;
 /// What is answered, in whatever form.
 pub(crate) enum ApiAnswer {
     Json(u16, Value),
+    /// What is no path of the API.
+    NoPage,
     Object(u16, Arc<StoredObject>),
     List(Arc<Resource>, ListPage<Arc<StoredObject>>),
     /// A list of messages in protobuf, the only form it is offered in.
@@ -91,6 +93,10 @@ impl ApiReply {
         let protobuf = |code, body| Self::whole(code, protobuf::MEDIA_TYPE, body);
         match answer {
             Ok(ApiAnswer::Json(code, value)) => Self::json(code, &value),
+            Ok(ApiAnswer::NoPage) => {
+                let text = Bytes::from_static(b"404 page not found\n");
+                Self::whole(404, "text/plain; charset=utf-8", text)
+            }
             Ok(ApiAnswer::Object(code, object)) => match object.protobuf() {
                 Some(message) if in_protobuf => {
                     protobuf(code, protobuf::object_body(&object.resource, message))

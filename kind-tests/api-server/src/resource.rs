@@ -89,6 +89,11 @@ impl Resource {
         self.custom || self.kind == "Lease"
     }
 
+    /// Whether an update of what is not there creates it.
+    pub(crate) fn creates_on_update(&self) -> bool {
+        self.kind == "Lease"
+    }
+
     /// `v1` or `GROUP/VERSION`.
     pub fn api_version(&self) -> String {
         if self.group.is_empty() {

@@ -32,8 +32,14 @@ pub(crate) enum Route {
     Resources(String, String),
     SelfReview,
     Resource(ApiTarget),
-    /// A path in the manner of resources, of a resource nobody registered: its full name.
-    UnknownResource(String),
+    /// A path in the manner of resources, of a resource nobody registered.
+    UnknownResource {
+        full_name: String,
+        namespace: String,
+        name: String,
+        /// Whether its group and version have other resources.
+        is_served: bool,
+    },
     Nowhere,
 }
 
@@ -66,9 +72,8 @@ impl IncomingRequest {
         };
         let query = Query::parse(query);
         record.verb = verb(&head.method, &route, &query);
-        if let Route::Resource(target) = &route {
-            record.namespace.clone_from(&target.namespace);
-            record.name.clone_from(&target.name);
+        if let Some((namespace, name)) = route.object() {
+            (record.namespace, record.name) = (namespace.to_owned(), name.to_owned());
         }
         Self {
             user,
@@ -81,6 +86,19 @@ impl IncomingRequest {
 }
 
 impl Route {
+    /// Namespace and name of what a path in the manner of resources is about.
+    fn object(&self) -> Option<(&str, &str)> {
+        match self {
+            Self::Resource(ApiTarget {
+                namespace, name, ..
+            })
+            | Self::UnknownResource {
+                namespace, name, ..
+            } => Some((namespace, name)),
+            _ => None,
+        }
+    }
+
     /// The full name of a resource, with a subresource behind a slash; empty for what is none.
     fn full_name(&self) -> String {
         match self {
@@ -88,7 +106,7 @@ impl Route {
                 let Resource { group, plural, .. } = &*target.resource;
                 full_name(group, plural, &target.subresource)
             }
-            Self::UnknownResource(name) => name.clone(),
+            Self::UnknownResource { full_name, .. } => full_name.clone(),
             Self::SelfReview => "selfsubjectaccessreviews.authorization.k8s.io".to_owned(),
             Self::Version | Self::Resources(..) | Self::Nowhere => String::new(),
         }
@@ -119,10 +137,16 @@ fn route(store: &Store, path: &str) -> Route {
         [plural, name, subresource] => (*plural, *name, *subresource),
         _ => return Route::Nowhere,
     };
-    let Some(resource) = store.resource(group, version, plural) else {
-        return Route::UnknownResource(full_name(group, plural, ""));
-    };
     let [namespace, name, subresource] = [namespace, name, subresource].map(str::to_owned);
+    let Some(resource) = store.resource(group, version, plural) else {
+        let mut served = store.resources().into_iter();
+        return Route::UnknownResource {
+            full_name: full_name(group, plural, ""),
+            namespace,
+            name,
+            is_served: served.any(|one| one.group == group && one.version == version),
+        };
+    };
     Route::Resource(ApiTarget {
         resource,
         namespace,
@@ -132,14 +156,16 @@ fn route(store: &Store, path: &str) -> Route {
 }
 
 fn verb(method: &Method, route: &Route, query: &Query) -> String {
-    let verb = match (method, route) {
-        (_, Route::SelfReview) => "create",
-        (&Method::GET, Route::Resource(target)) if !target.name.is_empty() => "get",
-        (&Method::GET, Route::Resource(_)) if query.flag("watch") => "watch",
-        (&Method::GET, Route::Resource(_)) => "list",
-        (&Method::POST, Route::Resource(_)) => "create",
-        (&Method::PUT, Route::Resource(_)) => "update",
-        (&Method::DELETE, Route::Resource(target)) if target.name.is_empty() => "deletecollection",
+    if *route == Route::SelfReview {
+        return "create".to_owned();
+    }
+    let verb = match (method, route.object()) {
+        (&Method::GET, Some((_, ""))) if query.flag("watch") => "watch",
+        (&Method::GET, Some((_, ""))) => "list",
+        (&Method::GET, Some(_)) => "get",
+        (&Method::POST, Some(_)) => "create",
+        (&Method::PUT, Some(_)) => "update",
+        (&Method::DELETE, Some((_, ""))) => "deletecollection",
         _ => return method.as_str().to_lowercase(),
     };
     verb.to_owned()
@@ -211,22 +237,17 @@ mod tests {
                 "d",
             ),
             ("/apis/apps/v1", "Resources(\"apps\", \"v1\")", "", ""),
-            (
-                "/apis/apps/v1/daemonsets",
-                "UnknownResource(\"daemonsets.apps\")",
-                "",
-                "",
-            ),
+            ("/apis/apps/v1/daemonsets", "daemonsets.apps", "", ""),
+            ("/apis/batch/v1/namespaces/n/jobs/j", "jobs.batch", "n", "j"),
             ("/favicon.ico", "Nowhere", "", ""),
         ] {
-            let found = match route(&store, path) {
-                Route::Resource(target) => [
-                    Route::Resource(target.clone()).full_name(),
-                    target.namespace,
-                    target.name,
-                ],
-                other => [format!("{other:?}"), String::new(), String::new()],
+            let route = route(&store, path);
+            let (namespace_found, name_found) = route.object().unwrap_or_default();
+            let full_found = match route {
+                Route::Resources(..) | Route::Nowhere => format!("{route:?}"),
+                _ => route.full_name(),
             };
+            let found = [&full_found, namespace_found, name_found];
             assert_eq!(found, [full, namespace, name], "{path}");
         }
     }

@@ -21,8 +21,6 @@ pub(crate) fn write(
     request: &Record,
     change: impl FnOnce(&mut Value),
 ) -> Result<Value, ApiError> {
-    // Without replicas there is no scale that could be changed.
-    read(&*store.get_object(resource, namespace, name)?)?;
     let written = store.update_in(resource, namespace, name, Some(request), |object| {
         let mut scale = scale_of(object);
         change(&mut scale);
@@ -61,6 +59,11 @@ fn scale_of(object: &Value) -> Value {
         merge(&mut metadata, &json!({key: object["metadata"][key]}));
     }
     let observed = object["status"]["replicas"].as_i64().unwrap_or_default();
+    // A zero is left out.
+    let wanted = object["spec"]["replicas"]
+        .as_i64()
+        .filter(|wanted| *wanted != 0);
+    let spec = wanted.map_or_else(|| json!({}), |wanted| json!({"replicas": wanted}));
     json!({"kind": "Scale", "apiVersion": "autoscaling/v1", "metadata": metadata,
-        "spec": {"replicas": object["spec"]["replicas"]}, "status": {"replicas": observed}})
+        "spec": spec, "status": {"replicas": observed}})
 }

@@ -77,23 +77,11 @@ pub(crate) fn conflict(resource: &Resource, name: &str, why: &str) -> ApiError {
     about(resource, name, 409, message)
 }
 
-/// Refuses an update whose UID is not that of the object as it is.
-pub(crate) fn check_uid(
-    resource: &Resource,
-    name: &str,
-    wanted: Option<&str>,
-    is: &str,
-) -> Result<(), ApiError> {
-    match wanted.filter(|wanted| *wanted != is) {
-        None => Ok(()),
-        Some(wanted) => Err(conflict(
-            resource,
-            name,
-            &format!(
-                "Precondition failed: UID in precondition: {wanted}, UID in object meta: {is}"
-            ),
-        )),
-    }
+/// The UID of an update is not that of the object as it is.
+pub(crate) fn other_uid(resource: &Resource, name: &str, wanted: &str, is: &str) -> ApiError {
+    let why =
+        format!("Precondition failed: UID in precondition: {wanted}, UID in object meta: {is}");
+    conflict(resource, name, &why)
 }
 
 /// Refuses a DELETE with a precondition that does not hold of the object as it is. It is named by
@@ -122,11 +110,28 @@ pub(crate) fn check_precondition(
         .boxed())
 }
 
+/// Values of an object that are not allowed. It is named by its kind then.
 pub(crate) fn invalid(resource: &Resource, name: &str, why: &str) -> ApiError {
-    let message = format!("{} \"{name}\" is invalid: {why}", resource.kind);
+    let (group, kind) = (&resource.group, &resource.kind);
+    let qualified = full_name(group, kind, "");
+    let message = format!("{qualified} \"{name}\" is invalid: {why}");
     of_code(422, message)
-        .with_details(details(&resource.group, &resource.kind, name))
+        .with_details(details(group, kind, name))
         .boxed()
+}
+
+/// An update that names no version, of a kind that needs one.
+pub(crate) fn without_version(resource: &Resource, name: &str) -> ApiError {
+    let message = format!(
+        "{} \"{name}\" is invalid: metadata.resourceVersion: Invalid value: 0: must be specified for an update",
+        resource.full_name()
+    );
+    about(resource, name, 422, message)
+}
+
+/// A patch that leads to what is no object of the kind.
+pub(crate) fn unreadable(why: &str) -> ApiError {
+    of_code(422, format!(" \"\" is invalid: patch: {why}"))
 }
 
 pub(crate) fn bad_request(why: impl Into<String>) -> ApiError {

@@ -82,6 +82,9 @@ impl OpenWatch {
         objects
             .iter()
             .for_each(|object| self.send_event("ADDED", object));
+        if self.allows_bookmarks {
+            self.bookmark(json!({"annotations": {"k8s.io/initial-events-end": "true"}}));
+        }
     }
 
     async fn next(&mut self) -> Option<Bytes> {
@@ -114,7 +117,7 @@ impl OpenWatch {
             biased;
             _ = self.breaks.changed() => self.is_over = true,
             () = sleep_until(self.end) => self.is_over = true,
-            _ = self.bookmarks.tick(), if self.allows_bookmarks => self.bookmark(),
+            _ = self.bookmarks.tick(), if self.allows_bookmarks => self.bookmark(json!({})),
             changed = self.revisions.changed() => self.is_over = changed.is_err(),
         }
     }
@@ -131,7 +134,16 @@ impl OpenWatch {
             (true, false) => "DELETED",
             (false, false) => return,
         };
-        self.send_event(event, &change.after);
+        match &change.before {
+            // It is shown as it was last seen.
+            Some(before) if event == "DELETED" && !change.deleted => {
+                let mut value = before.value.clone();
+                value["metadata"]["resourceVersion"] = json!(change.revision.to_string());
+                let resource = before.resource.clone();
+                self.send_event(event, &StoredObject::new(resource, change.revision, value));
+            }
+            _ => self.send_event(event, &change.after),
+        }
     }
 
     fn send_event(&mut self, event: &str, object: &StoredObject) {
@@ -140,9 +152,9 @@ impl OpenWatch {
             .extend([head.as_bytes(), &object.json(), b"}\n"].concat());
     }
 
-    fn bookmark(&mut self) {
+    fn bookmark(&mut self, mut metadata: Value) {
         let Resource { kind, .. } = &*self.resource;
-        let metadata = json!({"resourceVersion": self.seen.to_string(), "creationTimestamp": null});
+        metadata["resourceVersion"] = json!(self.seen.to_string());
         let object =
             json!({"kind": kind, "apiVersion": self.resource.api_version(), "metadata": metadata});
         self.send(&json!({"type": "BOOKMARK", "object": object}));

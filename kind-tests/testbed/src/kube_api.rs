@@ -5,8 +5,10 @@ use std::pin::pin;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
+use bytes::Bytes;
 use futures::StreamExt;
-use http::{Method, Request};
+use http::{Method, Request, Response};
+use kube::client::Body;
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::core::{Status, WatchEvent};
 use kube::{Client, Config};
@@ -67,12 +69,22 @@ fn unless<T>(answer: Result<T>, refused: impl Fn(&Status) -> bool) -> Result<Opt
 impl KubeApi {
     /// A client for this kubeconfig's current context.
     pub async fn connect(kubeconfig: &str) -> Result<Self> {
+        Self::with(kubeconfig, true).await
+    }
+
+    /// The same, which shows also a 429, 503 or 504 instead of asking again.
+    pub async fn without_retries(kubeconfig: &str) -> Result<Self> {
+        Self::with(kubeconfig, false).await
+    }
+
+    async fn with(kubeconfig: &str, default_retry: bool) -> Result<Self> {
         let kubeconfig = Kubeconfig::from_yaml(kubeconfig)?;
         let mut config =
             Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await?;
         config.connect_timeout = Some(Duration::from_secs(5));
         // Watches of the testbed end when the test does; requests have a deadline of their own.
         config.read_timeout = None;
+        config.default_retry = default_retry;
         Ok(Self {
             client: Client::try_from(config)?,
             user: None,
@@ -114,6 +126,21 @@ impl KubeApi {
         answered(self.client.request(request.body(body.into_bytes())?))
             .await
             .context(context)
+    }
+
+    /// The whole answer to a request of any form, also to one that is refused.
+    pub async fn answer(&self, request: Request<Vec<u8>>) -> Result<Response<Bytes>> {
+        let mut request = request.map(Body::from);
+        if let Some(user) = &self.user {
+            request
+                .headers_mut()
+                .insert("Impersonate-User", user.try_into()?);
+        }
+        answered(async {
+            let (head, body) = self.client.send(request).await?.into_parts();
+            Ok(Response::from_parts(head, body.collect_bytes().await?))
+        })
+        .await
     }
 
     /// The body of an answer that is no JSON.

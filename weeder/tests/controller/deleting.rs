@@ -115,7 +115,10 @@ async fn each_answer_has_its_word() {
     let (seed, deletion) = seed().await;
     let cases = [
         (
-            Fault::throttle(7),
+            Fault::Status {
+                code: 429,
+                retry_after: Some(7),
+            },
             DeleteResult::Throttled(Some(Duration::from_secs(7))),
             "throttled",
         ),

@@ -1,12 +1,12 @@
 //! Checks of a new version, and what the server puts into it by itself.
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use crate::{
     object::{StoredObject, merge, metadata},
     requests::Record,
     resource::Resource,
-    status::{ApiError, bad_request, check_uid, conflict, invalid},
+    status::{ApiError, bad_request, conflict, invalid, other_uid, unreadable, without_version},
 };
 
 /// What clients cannot change.
@@ -43,23 +43,24 @@ pub(super) fn admit(
         restore(new, old, &FIXED[..6]);
         return Ok(());
     };
-    let is_patch = client.verb == "patch" && !client.resource.ends_with("/scale");
-    let uid = Some(metadata(new, "uid")).filter(|uid| !uid.is_empty());
-    if !is_patch {
-        check_uid(resource, name, uid, old.metadata("uid"))?;
+    let is_scale = client.resource.ends_with("/scale");
+    let is_patch = client.verb == "patch";
+    let is = old.metadata("uid");
+    let other = Some(metadata(new, "uid")).filter(|uid| !uid.is_empty() && *uid != is);
+    // A patch of a custom resource's scale may name any UID.
+    if let Some(other) = other.filter(|_| !is_patch || is_scale && !resource.custom) {
+        return Err(other_uid(resource, name, other, is));
     }
     let version = metadata(new, "resourceVersion");
     if !version.is_empty() && version != old.revision.to_string() {
         let why = "the object has been modified; please apply your changes to the latest version and try again";
         return Err(conflict(resource, name, why));
     }
-    let is_replace = client.verb == "update" && !client.resource.ends_with("/scale");
-    if version.is_empty() && is_replace && resource.needs_version() {
-        let why = "metadata.resourceVersion: Invalid value: 0: must be specified for an update";
-        return Err(invalid(resource, name, why));
+    if version.is_empty() && client.verb == "update" && !is_scale && resource.needs_version() {
+        return Err(without_version(resource, name));
     }
-    if let Some(uid) = uid.filter(|uid| *uid != old.metadata("uid")) {
-        let why = format!("metadata.uid: Invalid value: {uid:?}: field is immutable");
+    if let Some(other) = other.filter(|_| !is_scale) {
+        let why = format!("metadata.uid: Invalid value: {other:?}: field is immutable");
         return Err(invalid(resource, name, &why));
     }
     if resource.status {
@@ -107,9 +108,13 @@ pub(super) fn finish(resource: &Resource, name: &str, value: &mut Value) -> Resu
         return Err(invalid(resource, name, why));
     }
     for key in ["labels", "annotations"] {
-        let mut entries = value["metadata"][key].as_object().into_iter().flatten();
-        if let Some((entry, _)) = entries.find(|(_, value)| !value.is_string()) {
-            return Err(bad_request(format!("metadata.{key}[{entry}] is no string")));
+        let entries = value["metadata"][key].as_object();
+        let mut others = entries.into_iter().flatten();
+        if let Some((entry, _)) = others.find(|(_, value)| !value.is_string()) {
+            return Err(unreadable(&format!("metadata.{key}[{entry}] is no string")));
+        }
+        if entries.is_some_and(Map::is_empty) {
+            merge(value, &json!({"metadata": {key: null}}));
         }
     }
     if !resource.scale {
@@ -121,15 +126,33 @@ pub(super) fn finish(resource: &Resource, name: &str, value: &mut Value) -> Resu
     let replicas = &value["spec"]["replicas"];
     let is_valid = |number| (0..=i64::from(i32::MAX)).contains(&number);
     if !replicas.is_null() && !replicas.as_i64().is_some_and(is_valid) {
-        let why =
-            format!("spec.replicas: Invalid value: {replicas}: must be greater than or equal to 0");
-        return Err(invalid(resource, name, &why));
+        return Err(match resource.custom {
+            true => invalid(
+                resource,
+                name,
+                &format!(
+                    ".spec.replicas: Invalid value: {replicas}: should be a non-negative integer"
+                ),
+            ),
+            false if !replicas.is_i64() => unreadable(&format!("spec.replicas is {replicas}")),
+            false => invalid(
+                resource,
+                name,
+                &format!(
+                    "spec.replicas: Invalid value: {replicas}: must be greater than or equal to 0"
+                ),
+            ),
+        });
     }
     Ok(())
 }
 
-/// The part of an object whose change counts as a new generation.
+/// The part of an object whose change counts as a new generation: of Deployments also the
+/// annotations.
 pub(super) fn wish(resource: &Resource, object: &Value) -> Value {
+    if resource.kind == "Deployment" {
+        return json!([object["spec"], object["metadata"]["annotations"]]);
+    }
     if !resource.custom {
         return object["spec"].clone();
     }

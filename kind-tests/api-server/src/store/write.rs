@@ -16,7 +16,7 @@ use crate::{
     object::{StoredObject, merge, metadata},
     requests::Record,
     resource::Resource,
-    status::{ApiError, already_exists, bad_request, check_precondition},
+    status::{ApiError, already_exists, check_precondition, of_code},
 };
 
 impl Store {
@@ -32,7 +32,7 @@ impl Store {
         set_type(resource, &mut value)?;
         if !metadata(&value, "resourceVersion").is_empty() {
             let why = "resourceVersion should not be set on objects to be created";
-            return Err(bad_request(why));
+            return Err(of_code(500, why));
         }
         let name = metadata(&value, "name").to_owned();
         let metadata = json!({"name": name, "namespace": resource.namespaced.then_some(namespace),

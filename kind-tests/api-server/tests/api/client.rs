@@ -80,34 +80,12 @@ impl ApiBed {
         })
     }
 
-    async fn write(&self, method: &str, kind: &str, path: &str, body: &Value) -> TestAnswer {
-        self.send(
-            self.request(method, path)
-                .header("content-type", kind)
-                .body(body.to_string()),
-        )
-        .await
-        .unwrap()
-    }
-
     pub async fn get(&self, path: &str) -> TestAnswer {
         self.send(self.request("GET", path)).await.unwrap()
     }
 
-    pub async fn put(&self, path: &str, body: &Value) -> TestAnswer {
-        self.write("PUT", "application/json", path, body).await
-    }
-
     pub async fn post(&self, path: &str, body: &Value) -> TestAnswer {
-        self.write("POST", "application/json", path, body).await
-    }
-
-    pub async fn patch(&self, path: &str, body: &Value) -> TestAnswer {
-        self.write("PATCH", "application/merge-patch+json", path, body)
-            .await
-    }
-
-    pub async fn delete(&self, path: &str, body: &Value) -> TestAnswer {
-        self.write("DELETE", "application/json", path, body).await
+        let request = self.request("POST", path).body(body.to_string());
+        self.send(request).await.unwrap()
     }
 }

@@ -3,7 +3,7 @@
 
 mod hostile;
 mod restarts;
-mod throttling;
+pub mod throttling;
 
 use std::time::Duration;
 

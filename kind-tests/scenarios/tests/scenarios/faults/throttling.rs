@@ -20,14 +20,19 @@ const LONG: Duration = Duration::from_secs(12);
 
 /// A priority level without a share, which lets a single request in: the occupant's, whose
 /// admission takes as long as this lives. All others are rejected with 429.
-struct Rejection<'a> {
+pub struct Rejection<'a> {
     api: &'a KubeApi,
     _occupant: JoinSet<()>,
 }
 
 impl<'a> Rejection<'a> {
     /// From now on an API server rejects these requests of a user.
-    async fn begin(api: &'a KubeApi, user: &str, verbs: Value, resources: Value) -> Result<Self> {
+    pub async fn begin(
+        api: &'a KubeApi,
+        user: &str,
+        verbs: Value,
+        resources: Value,
+    ) -> Result<Self> {
         // An admission webhook that never answers keeps a request in its priority level.
         let nowhere = TcpListener::bind(("127.0.0.1", 0)).await?;
         let hook = json!({

@@ -1,3 +1,5 @@
+//! What a test does to the store, as clients see it.
+
 use std::time::Duration;
 
 use api_server::Options;
@@ -62,39 +64,6 @@ fn event(kind: &str, name: &str) -> (String, String) {
 }
 
 #[tokio::test]
-async fn a_watch_without_version_begins_with_what_there_is() {
-    let bed = ApiBed::start().await;
-    let store = bed.server.store();
-    store.create(secret("a", "x")).unwrap();
-    let mut lines = Lines::open(&bed, "").await;
-    assert_eq!(lines.shown().await, event("ADDED", "a"));
-    store
-        .patch("secrets", "n", "a", &json!({"data": {"k": "dg=="}}))
-        .unwrap();
-    assert_eq!(lines.shown().await, event("MODIFIED", "a"));
-    store.delete("secrets", "n", "a").unwrap();
-    assert_eq!(lines.shown().await, event("DELETED", "a"));
-}
-
-#[tokio::test]
-async fn objects_that_come_to_match_or_cease_to_are_added_and_deleted() {
-    let bed = ApiBed::start().await;
-    let store = bed.server.store();
-    store.create(secret("a", "no")).unwrap();
-    let version = store.revision();
-    store.apply(secret("a", "yes")).unwrap();
-    store.apply(secret("other", "no")).unwrap();
-    store.apply(secret("a", "no")).unwrap();
-    let mut lines = Lines::open(
-        &bed,
-        &format!("&resourceVersion={version}&labelSelector=l%3Dyes"),
-    )
-    .await;
-    assert_eq!(lines.shown().await, event("ADDED", "a"));
-    assert_eq!(lines.shown().await, event("DELETED", "a"));
-}
-
-#[tokio::test]
 async fn a_short_history_forgets_old_versions() {
     let bed = ApiBed::with(Options {
         history: 2,
@@ -135,4 +104,22 @@ async fn only_watches_that_allow_them_get_bookmarks() {
     assert_eq!(marked.shown().await.0, "BOOKMARK");
     bed.server.store().create(secret("a", "x")).unwrap();
     assert_eq!(lines.shown().await, event("ADDED", "a"));
+}
+
+#[tokio::test]
+async fn a_lagging_cache_answers_only_those_who_allow_it() {
+    let bed = ApiBed::start().await;
+    let store = bed.server.store();
+    store.create(secret("a", "x")).unwrap();
+    store.freeze_cache();
+    store.delete("secrets", "n", "a").unwrap();
+    for (query, count) in [("?resourceVersion=0", 1), ("", 0)] {
+        let path = format!("/api/v1/namespaces/n/secrets{query}");
+        let list = bed.get(&path).await.json();
+        assert_eq!(
+            list["items"].as_array().map(Vec::len),
+            Some(count),
+            "{query}"
+        );
+    }
 }
