@@ -32,11 +32,11 @@ pub struct DependentRecord {
     gone: Option<FirstSeen>,
     /// True if the marker was observed since the resource was last up without it.
     was_held_down: bool,
-    /// When this state was first seen here.
+    /// Time at which this state was first observed.
     since: Option<Moment>,
-    /// What a write waits for.
+    /// Requirement that the next write waits for.
     pub(crate) waits: Option<Waits>,
-    /// Set while it cannot be scaled.
+    /// Set while scaling it fails.
     backoff: Option<ScalingBackoff>,
     /// Time of this replica's last write as a standby, until its own verdict changes.
     pub(crate) written_as_standby: Option<Moment>,
@@ -105,7 +105,7 @@ impl DependentRecord {
         self.observe(read, now)
     }
 
-    /// Takes in how it is after a write of ours.
+    /// Records the state after one of our writes.
     pub(crate) fn wrote(&mut self, after: Arc<Observed>, now: Moment) {
         self.adopt(after, now);
     }
@@ -166,12 +166,11 @@ impl DependentRecord {
         marked
     }
 
-    /// When the state that it is in was first seen here; `None` if none was.
+    /// Time at which the current state was first observed; `None` if none ever was.
     pub(crate) fn since(&self) -> Option<Moment> {
         self.since
     }
 
-    /// What its next write waits for.
     pub fn waits(&self) -> Option<Waits> {
         self.waits
     }
