@@ -91,12 +91,7 @@ impl Reporter for AgentReporter {
                 tracing::warn!(resource = %context.resource(at), "resource is not ready yet, going on");
             }
             Report::LeftBehind(at) => context.left_behind(at),
-            Report::KeepsChanging(at) => {
-                let resource = context.resource(at);
-                tracing::warn!(%resource, "somebody else keeps writing the resource");
-                let message = "Somebody else keeps writing it while it is being scaled".to_owned();
-                context.warn(resource, "", "KeepsChanging", message);
-            }
+            Report::KeepsChanging(at) => context.keeps_changing(at),
             Report::NotOwner(direction) => {
                 metrics.owners.prevented.inc(direction);
                 tracing::warn!(
@@ -412,6 +407,13 @@ impl ShootContext {
         let message = format!("Cannot be scaled {direction}: {refusal}");
         self.warn(resource, uid, "ScalingFailed", message);
         tracing::error!(%resource, direction, category, error = %refusal, "resource cannot be scaled");
+    }
+
+    fn keeps_changing(&self, at: DependentId) {
+        let resource = self.resource(at);
+        tracing::warn!(%resource, "somebody else keeps writing the resource");
+        let message = "Somebody else keeps writing it while it is being scaled".to_owned();
+        self.warn(resource, "", "KeepsChanging", message);
     }
 
     fn left_behind(&self, at: DependentId) {

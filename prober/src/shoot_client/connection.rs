@@ -46,7 +46,7 @@ pub(crate) struct ApiConnection {
 
 /// When a connection was answered last, and so how likely it lives.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub enum LastAnswer {
+pub(crate) enum LastAnswer {
     Never,
     InEarlierProbe,
     InThisProbe,
