@@ -24,8 +24,8 @@ use crate::write::Writer;
 
 /// Leases that take longer are not waited for before the nodes are listed too: where answers are
 /// slow, one after the other may be too late. Where they are not, a second connection would cost
-/// more than it saves: 300 shoots that fail at once held 10 MiB for it.
-const NODES_BESIDE: Duration = Duration::from_millis(250);
+/// more than it saves: a quarter of what memory grows by when all shoots fail at once.
+const NODES_BESIDE: Duration = Duration::from_millis(100);
 
 type Client = ShootClient<ShootSecret>;
 /// Request under way, if any: never done while there is none.

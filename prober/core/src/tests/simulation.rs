@@ -25,6 +25,8 @@ use crate::verdict::{BackedNodes, NodeRecord, NodeTraits};
 const BEAT_S: f64 = 10.0;
 const LEASE_S: i32 = 40;
 const THRESHOLD_S: f64 = 30.0;
+/// The nodes are listed beside leases that take longer.
+const NODES_BESIDE_S: f64 = 0.1;
 
 /// Seconds of true time; the prober's own monotonic clock is true here.
 pub type Seconds = f64;
@@ -252,7 +254,11 @@ impl SimulatedWorld {
                                 t += self.hedge;
                             }
                             let takes = self.latency + rng.random::<f64>() * self.slow;
-                            nodes_take = if with_nodes { 0.0 } else { self.latency };
+                            nodes_take = if with_nodes {
+                                self.latency.min(NODES_BESIDE_S)
+                            } else {
+                                self.latency
+                            };
                             let times = RequestTimes {
                                 sent: at(t),
                                 received: at(t + takes),
