@@ -167,9 +167,10 @@ impl ChaosLife {
         let answer = plan.answers.1;
         let age = plan.threshold() - 1.8 - plan.late;
         let within = plan.candidates_known_within();
-        let mut outage = nodes
-            .is_outage_by(Counts::Candidates, sent + answer, within, age - answer)
-            .chain(nodes.is_outage_by(Counts::Candidates, sent, within, age));
+        // The leases are listed within an answer, and the nodes after them.
+        let mut outage = [0.0, answer, 2.0 * answer].into_iter().flat_map(|later| {
+            nodes.is_outage_by(Counts::Candidates, sent + later, within, age - later)
+        });
         let justified = outage.any(|outage| outage);
         let verdict = newest.map(|(_, verdict)| verdict);
         let holds = [
