@@ -29,6 +29,8 @@ pub use self::interface::{
 use self::phase::Phase;
 use self::probing::{ProbeReason, ProbeSchedule};
 pub use self::requirement::Requirement;
+#[cfg(test)]
+pub(crate) use self::requirement::SWITCHED_OFF;
 use self::standby::Verification;
 pub use super::dependent::DependentRecord;
 use super::dependent::Dependents;

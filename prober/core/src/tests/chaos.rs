@@ -19,6 +19,7 @@ mod oracle;
 mod plan;
 mod rows;
 mod seed;
+mod switched_off;
 mod views;
 
 use std::collections::BTreeMap;

@@ -408,7 +408,12 @@ impl ChaosLife {
             Action::Write(order) => self.send(by, order),
             Action::Cancel(id) => drop(self.replicas[by].awaits.remove(&Awaited::Dependent(id))),
             Action::Report(Report::Found) => self.note_finding(by),
-            Action::Report(report) => self.note(&format!("{by} {report:?}")),
+            Action::Report(report) => {
+                if matches!(report, Report::Ended(..)) {
+                    self.check_scalings(by);
+                }
+                self.note(&format!("{by} {report:?}"));
+            }
         }
     }
 
@@ -454,6 +459,14 @@ impl ChaosLife {
         let place = self.place(by, order.dependent);
         self.check_order(by, place, &order);
         let takes = self.draw(self.plan.seed) / 2.0;
+        if self.plan.refuses && place == 0 && self.t % 200.0 > 100.0 && !self.is_calm() {
+            let denied = Refusal::Denied {
+                code: 403,
+                said: String::new(),
+            };
+            let refused = Input::Written(order.dependent, Err(denied));
+            return self.answer(takes * 2.0, request, refused);
+        }
         let lost = self.answers.random::<f64>() < self.plan.lost && !self.is_calm();
         if lost {
             let refused = Input::Written(order.dependent, Err(Refusal::Timeout));

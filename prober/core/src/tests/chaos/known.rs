@@ -3,7 +3,7 @@
 /// What is new waits for a probe only to the ordering deadline of the probe by which the scaling began;
 /// a later one may say that there is more time.
 const LAPSES: &str = "a change lapses at the deadline by which the scaling began";
-/// After three changes by others within a minute probes are 10 s apart; past
+/// After three changes by others, or scalings that failed, within a minute probes are 10 s apart; past
 /// the ordering deadline a leader writes by the last one.
 const BRAKED: &str = "old evidence: probes are braked";
 /// The marker of a write by the other replica, or of one that was cancelled and made all the same, is
@@ -15,6 +15,7 @@ const MARKED_LATE: &str = "restored in mid-outage: a marker is seen late";
 #[rustfmt::skip]
 pub const KNOWN: &[(&str, usize, &str)] = &[
     ("reloads", 1, LAPSES),
+    ("writes refused", 2, BRAKED),
     ("half +8", 2, "restored in mid-outage: offsets are known to 1.8 s"),
     ("late, healthy, half -60", 27, "taken down at a start (D-21)"),
     ("lead flaps", 2, LAPSES),

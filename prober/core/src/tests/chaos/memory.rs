@@ -63,6 +63,7 @@ pub struct OracleMemory {
     /// Sending of the first of the last probes that all said "up".
     pub up_since: Option<Seconds>,
     pub probes: VecDeque<Seconds>,
+    pub scalings: VecDeque<Seconds>,
 }
 
 impl OracleMemory {

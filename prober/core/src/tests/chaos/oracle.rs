@@ -1,6 +1,8 @@
 //! What a write must rest on, by what a replica could know and by what is true. It knows nothing of
 //! how the machine decides.
 
+use std::collections::VecDeque;
+
 use super::driver::{ChaosLife, ChaosReplica};
 use super::nodes::Counts;
 use super::plan::{ChaosPlan, Leadership, Machines, Mishap};
@@ -22,6 +24,8 @@ const LONGEST_WAIT: Seconds = 7.0;
 const STANDBY_RESTORES: Seconds = 60.0;
 /// The most probes in 10 s.
 const MOST_PROBES: usize = 16;
+/// The most scalings in 10 s that a replica reports to have carried to their end.
+const MOST_SCALINGS: usize = 8;
 
 impl ChaosPlan {
     /// Probes are answered, and the process runs.
@@ -73,14 +77,14 @@ impl ChaosLife {
     }
 
     pub fn check_probes(&mut self, by: usize) {
-        let t = self.t;
-        let probes = &mut self.replicas[by].memory.probes;
-        probes.push_back(t);
-        while probes.front().is_some_and(|probe| *probe < t - 10.0) {
-            probes.pop_front();
-        }
-        if probes.len() > MOST_PROBES {
+        if within_10_s(&mut self.replicas[by].memory.probes, self.t) > MOST_PROBES {
             self.complain(by, "probes too often");
+        }
+    }
+
+    pub fn check_scalings(&mut self, by: usize) {
+        if within_10_s(&mut self.replicas[by].memory.scalings, self.t) > MOST_SCALINGS {
+            self.complain(by, "scales again and again");
         }
     }
 
@@ -316,6 +320,13 @@ impl ChaosLife {
             }
         }
     }
+}
+
+/// Notes that something happens now. Returns the number of times within the last 10 s.
+fn within_10_s(moments: &mut VecDeque<Seconds>, now: Seconds) -> usize {
+    moments.push_back(now);
+    moments.retain(|moment| *moment >= now - 10.0);
+    moments.len()
 }
 
 /// What somebody or something forbids.

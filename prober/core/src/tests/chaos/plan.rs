@@ -109,6 +109,8 @@ pub struct ChaosPlan {
     pub fails: f64,
     pub throttles: bool,
     pub lost: f64,
+    /// The seed refuses the writes of kube-controller-manager in every other 100 s.
+    pub refuses: bool,
     pub pods_linger: Seconds,
     /// The longest that a restore waits for its permit to write, beside those of other shoots.
     pub queue: Seconds,
