@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
+use api_server::{Fault, When};
 use serde_json::json;
 use testbed::PATIENCE;
-use testbed::api::{Fault, When};
 use testbed::gardener;
 use tokio::time::{Instant, timeout};
 

@@ -182,23 +182,3 @@ async fn recovery_must_last_where_the_config_says_so() {
     world.until([at(1), at(1), at(1)]).await;
     world.end().await;
 }
-
-#[tokio::test]
-async fn a_recovery_abandons_the_way_down() {
-    // Its second level has a delay, within which the nodes come back.
-    let config = CONFIG.replace(
-        "scaleDown: {level: 1}",
-        "scaleDown: {level: 1, initialDelay: 20s}",
-    );
-    let world = ProberWorld::running_with(&config).await;
-    world.nodes.cut_all();
-    world.until([at(1), held("1"), held("1")]).await;
-    world.nodes.heal_all();
-    world.until([at(1), at(1), at(1)]).await;
-    assert!(
-        !world.written().contains(&KCM.to_owned()),
-        "{:?}",
-        world.written()
-    );
-    world.end().await;
-}
