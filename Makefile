@@ -156,9 +156,10 @@ test-long: ## The long forms: more kill points, processes suspended for 5 minute
 	SCHEDULES=5000 cargo test --release --package common --test leader_election -- schedules
 	MODEL=long cargo test --release --package prober-core --lib -- tests::chaos tests::model tests::simulation tests::two_replicas --nocapture --test-threads=1
 
-.PHONY: sabotage
-sabotage: ## Break one rule of the core at a time and show that a timeline, the model or a simulation finds it; 15 minutes, needs Python
-	@prober/sabotage
+.PHONY: mutants
+mutants: ## Change one place of the cores at a time and list what no test notices: [FILE='prober/core/src/shoot/*.rs'] [SHARD=0/20]; hours, needs cargo-mutants
+	@nice cargo mutants --package prober-core --package weeder-core --output target $(if $(FILE),--file '$(FILE)') $(if $(SHARD),--shard $(SHARD)) -- \
+		--lib -- --skip tests::model --skip tests::rent
 
 .PHONY: rent
 rent: ## Switch off one rule of the core at a time, say what gets worse and keep that in prober/rent/worth.md: [RULES='name name']; 35 minutes, needs Python

@@ -95,3 +95,14 @@ fn trouble_of_the_api_server_is_waited_for_15_s_at_most_and_a_missing_right_5_mi
         assert_eq!(wait.num_seconds(), longest, "{refusal:?}");
     }
 }
+
+#[test]
+fn an_overloaded_seed_delays_protection_by_a_second_at_most() {
+    let pause = |after| {
+        let mut retry = Retry::new(Direction::Down, Duration::from_secs(30));
+        let refusal = Refusal::Throttled(Some(Duration::from_millis(after)));
+        retry.pause_after(&refusal).expect("another attempt")
+    };
+    assert_eq!(pause(400), Duration::from_millis(400));
+    assert_eq!(pause(30_000), MAX_THROTTLE);
+}
