@@ -5,7 +5,7 @@
 //! leases --lease clocks--> by Machines --> do the nodes matter? --> by nodes --> tally --> verdict
 //! ```
 //!
-//! Silence counts only where it could have been broken (D-54): an API server that was away comes
+//! Silence counts only where it could have been broken: an API server that was away comes
 //! back with every lease old, and its kubelets need a beat to renew. So expired leases are
 //! undecided for a while after any time in which it may not have answered.
 
@@ -22,14 +22,13 @@ use super::verdict::{
     BackedNodes, Candidates, NodeRecord, PoolConditions, Tally, Verdict, nodes_matter,
 };
 
-/// With leases and not a single Machine nothing is concluded until no lease was renewed for so long
-/// (D-55).
+/// Silence of all leases after which a shoot without a single Machine counts as one without nodes.
 const ABANDONED: TimeDelta = TimeDelta::minutes(10);
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct Rules<'a> {
     pub grace: Grace,
-    /// From which share of expired leases on there is an outage.
+    /// Share of expired leases that makes an outage.
     pub fraction: f64,
     pub pool_conditions: &'a PoolConditions,
     /// See [`Criteria::renewed_after`].
@@ -40,23 +39,23 @@ pub struct Rules<'a> {
 #[derive(Clone, Debug)]
 pub struct Finding {
     pub verdict: Verdict,
-    /// Whether it is a hold that would be "up" if leases were valid without proof (D-59).
+    /// True if it is a hold that would be "up" if leases were valid without proof.
     pub holds_for_proof: bool,
     /// The moment that was judged: when the leases were asked for.
     pub judged_at: Moment,
     pub tally: Tally,
-    /// How many leases are judged by clocks that differ from ours.
+    /// Number of leases whose clocks differ from ours.
     pub skewed: usize,
-    /// From which share of expired leases on there is an outage.
+    /// Share of expired leases that makes an outage.
     pub fraction: f64,
     pub grace: Grace,
     pub criteria: Criteria,
     pub excluded: BTreeMap<&'static str, usize>,
-    /// Whether the nodes mattered, so that the candidates are known and not just an upper bound.
+    /// True if the nodes mattered, so that the candidates are known and not just an upper bound.
     pub nodes_known: bool,
-    /// How many expired leases were not renewed for the whole grace.
+    /// Number of leases that were not renewed for the whole grace period.
     pub past_grace: usize,
-    /// When the verdict could fall if nothing were renewed from now on.
+    /// Earliest moment of a "down" if nothing is renewed from now on.
     pub verdict_possible: Option<Moment>,
     pub ordering_deadline: Deadline,
 }
@@ -114,10 +113,10 @@ impl Judge {
         self.nodes = self.last.map(|times| (times, nodes));
     }
 
-    /// Whether the nodes are to be listed before the last probe is judged. Those of an earlier
+    /// True if the nodes are to be listed before the last probe is judged. Those of an earlier
     /// probe that was sent since `good_since` do while every lease that Machines allow is expired:
-    /// then no node can change the verdict but by being counted or not (D-53). For half a beat they
-    /// also do while no lease is seen to change: probes that follow each other closely (D-57) would
+    /// then no node can change the verdict but by being counted or not. For half a beat they
+    /// also do while no lease is seen to change: probes that follow each other closely would
     /// list them again and again, just when all shoots of a seed may do so. What else changes of a
     /// node is then noticed that much later. What is known of the nodes is forgotten when they do
     /// not matter.
@@ -201,8 +200,8 @@ impl Judge {
         }
     }
 
-    /// Whether there are leases, not all of them long silent, and no Machine: these moved away with
-    /// their control plane, or were deleted by force (D-55).
+    /// True if there are leases, not all of them long silent, and no Machine: these moved away with
+    /// their control plane, or were deleted by force.
     fn has_moved_away(&self, by: Criteria) -> bool {
         self.machines.count == 0
             && self.leases.len() >= 2
@@ -216,11 +215,11 @@ impl Judge {
             .filter(move |clock| !clock.is_silent_for(ABANDONED, by))
     }
 
-    /// What follows from the leases that count, but where it is unknown which do.
+    /// Returns the verdict on the leases that count, but where it is unknown which do.
     fn verdict(&self, tally: Tally, by: Criteria, rules: &Rules<'_>) -> Verdict {
         let (fraction, proof_wanted) = (rules.fraction, rules.renewed_after.is_some());
         if self.has_moved_away(by) {
-            // What is held down comes back when enough of the nodes are seen to renew (D-59).
+            // What is held down comes back when enough of the nodes are seen to renew.
             let renewed = Tally::of(self.recently_renewed(by).map(|clock| clock.state(by)));
             return if proof_wanted && renewed.verdict(fraction).is_up() {
                 Verdict::ScaleUpHeldDown
@@ -229,8 +228,7 @@ impl Judge {
             };
         }
         if proof_wanted && tally.candidates == 0 {
-            // That no node counts any more proves nothing: those that Machines back are judged
-            // (D-59).
+            // That no node counts any more proves nothing: those that Machines back are judged.
             let backed = Candidates::by_machines(&self.leases, &self.machines).tally(by);
             return match backed.verdict(fraction) {
                 Verdict::ScaleDown => Verdict::HoldUndecided,

@@ -1,4 +1,4 @@
-//! The order in which dependents are scaled (rule 59, D-35).
+//! The order in which dependents are scaled.
 
 use std::collections::BTreeMap;
 use std::ops::Index;
@@ -58,14 +58,14 @@ pub(crate) fn levels(
     levels
 }
 
-/// How much earlier than kube-controller-manager the last write is sent: its pod needs time to end
-/// (D-35).
+/// Time before kube-controller-manager marks a node at which the last write is sent: its pod needs
+/// time to end.
 const HEAD_START: GraceShare = GraceShare {
     basis_points: 750,
     at_most: TimeDelta::seconds(3),
 };
 
-/// Until when a later level of a scale-down may wait for an earlier one.
+/// Ordering deadline: a later level of a scale-down waits for an earlier one no longer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Deadline {
     Passed,

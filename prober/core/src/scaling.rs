@@ -4,7 +4,7 @@
 //! s, or at the ordering deadline, whichever comes first; nothing that fails stops anything else.
 //! Up: strict order. A level opens when all of the one before it is written and ready, or 5 s after
 //! the write. What cannot be scaled is waited for until its timeout since its level opened, and
-//! tried again with a back-off, for as long as the restore takes and after it (D-74).
+//! tried again with a back-off, for as long as the restore takes and after it.
 
 use std::collections::BTreeMap;
 
@@ -18,7 +18,7 @@ use super::span;
 use super::step::Stage;
 use crate::config::{Config, Dependent, DependentId};
 
-/// How long a level waits at most for the pods of the one before it (rule 69).
+/// Longest wait of a level for the pods of the one before it, as in the Go original.
 const READY_WAIT: TimeDelta = TimeDelta::seconds(5);
 
 #[derive(Clone, Copy, Debug, Hash)]
@@ -61,9 +61,8 @@ pub(crate) struct Levels {
     /// The level that was opened last.
     open: Vec<DependentId>,
     closed: BTreeMap<i32, Vec<DependentId>>,
-    /// When the open level was opened.
     opened: Moment,
-    /// When the next level of a scale-down opens whatever the pods do.
+    /// Opening of the next level of a scale-down whatever the pods do.
     latest: Moment,
 }
 
@@ -108,7 +107,7 @@ impl Levels {
         Some(left)
     }
 
-    /// Whether the next level need not wait for the open one any more.
+    /// True if the next level need not wait for the open one any more.
     fn is_over(
         &self,
         direction: Direction,
@@ -134,12 +133,12 @@ impl Levels {
         }
     }
 
-    /// Until when the later levels of a restore wait for a dependent that cannot be scaled.
+    /// Returns the end of the wait of later levels of a restore for a dependent that cannot be scaled.
     fn awaits_until(&self, id: DependentId, config: &Config) -> Moment {
         self.opened + span(config.dependent(id).scale_up.timeout)
     }
 
-    /// Whether nothing more will happen: all is settled.
+    /// True if all levels are open and settled.
     pub(crate) fn are_over(&self, dependents: &Dependents) -> bool {
         let mut steps = dependents.iter().map(|dependent| &dependent.step.stage);
         self.closed.is_empty() && steps.all(Stage::is_settled)

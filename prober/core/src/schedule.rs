@@ -16,17 +16,17 @@ pub(crate) const JUST_AFTER: TimeDelta = TimeDelta::milliseconds(1);
 /// The wait after the first failed probe; it doubles with each further one.
 const FIRST_RETRY: Duration = Duration::from_secs(1);
 
-/// The rest after a 429 without Retry-After (rule 43), and the longest that one is heeded.
+/// The rest after a 429 without Retry-After, as in the Go original, and the longest that one is heeded.
 const DEFAULT_REST: TimeDelta = TimeDelta::seconds(10);
 const LONGEST_REST: TimeDelta = TimeDelta::seconds(60);
 
-/// How long an API server that answered 429 is left alone, given its Retry-After.
+/// Returns the rest after a 429, given its Retry-After.
 pub(crate) fn rest(retry_after: Option<TimeDelta>) -> TimeDelta {
     retry_after.unwrap_or(DEFAULT_REST).min(LONGEST_REST)
 }
 
-/// The smallest number of expired leases with which `candidates` fail; none if they cannot (one
-/// candidate never does).
+/// Returns the smallest number of expired leases with which `candidates` fail; `None` if they cannot
+/// (one candidate never does).
 fn failing_count(candidates: usize, fraction: f64) -> Option<usize> {
     (candidates >= 2)
         .then(|| (1..=candidates).find(|&count| fails(count, candidates, fraction)))
@@ -55,7 +55,7 @@ pub(crate) fn verdict_possible<'a>(
 
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ScheduleInputs {
-    /// When the probe that is over ended.
+    /// End of the last probe.
     pub now: Moment,
     /// The moment that it judged: what became possible since then no probe has shown. `now` after a
     /// failed probe.
@@ -63,11 +63,11 @@ pub(crate) struct ScheduleInputs {
     pub interval: TimeDelta,
     /// See [`verdict_possible`]; of the last complete probe. None also before the first one.
     pub verdict_possible: Option<Moment>,
-    /// After this moment a renewal would be seen so late that it could be doubted when it counts;
+    /// Last moment at which a renewal is seen early enough not to be doubted when it counts;
     /// see [`Grace::longest_gap`](super::lease::Grace::longest_gap).
     pub doubt_from: Option<Moment>,
     pub failures: Option<Failures>,
-    /// How long the last answer took.
+    /// Duration of the last answer.
     pub took: TimeDelta,
     /// The factor, from 1 on, by which the wait after a failure is stretched so that shoots do not
     /// move in step.
@@ -77,12 +77,11 @@ pub(crate) struct ScheduleInputs {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Failures {
     pub in_a_row: u32,
-    /// Whether to try again soon whatever the leases said last: no probe was ever complete, or
-    /// protection itself failed.
+    /// True if no probe was ever complete: to be tried again soon, whatever the leases say.
     pub urgent: bool,
 }
 
-/// When to probe next. A moment that has been judged never schedules again.
+/// Returns the time of the next probe. A moment that has been judged never schedules again.
 pub(crate) fn next_probe(inputs: &ScheduleInputs) -> Moment {
     let ScheduleInputs {
         now,

@@ -69,13 +69,13 @@ pub struct Shoot {
     phase: Phase,
     /// End of the last scaling.
     ended: Option<Moment>,
-    /// What a dry run would write.
+    /// Writes that a dry run would make.
     intended: Vec<Intended>,
     watch: Watch,
     wake: Option<(Moment, Wake)>,
 }
 
-/// What begins anew when a shoot that belonged elsewhere is ours again; all else is kept.
+/// State that begins anew when a shoot that belonged elsewhere is ours again; all else is kept.
 #[derive(Clone, Debug)]
 struct Watch {
     start: Start,

@@ -10,10 +10,10 @@ pub(crate) struct Step {
     pub stage: Stage,
     pub retry: Retry,
     pub began: Moment,
-    /// Whether its initial delay was waited (D-18).
+    /// True if its initialDelay was waited for.
     pub delayed: bool,
     pub written: bool,
-    /// What it was last said to wait for.
+    /// Requirement that was reported last.
     pub said: Option<Requirement>,
 }
 
@@ -37,7 +37,7 @@ pub(crate) enum Stage {
 }
 
 impl Stage {
-    /// Whether something is under way that can be cancelled.
+    /// True if something is under way that can be cancelled.
     pub(crate) fn is_under_way(&self) -> bool {
         matches!(
             self,

@@ -31,11 +31,10 @@ pub struct ProbeError {
 }
 
 impl ProbeError {
-    /// What of it matters for when to probe again.
+    /// Returns what matters of it for the time of the next probe.
     pub(crate) fn failure(&self) -> ProbeFailure {
         match &self.cause {
             Cause::Throttled { retry_after } => ProbeFailure::Throttled(retry_after.map(span)),
-            cause if cause.is_no_answer() => ProbeFailure::Unanswered,
             _ => ProbeFailure::Other,
         }
     }
@@ -103,14 +102,6 @@ impl Cause {
         matches!(
             self,
             Self::Timeout | Self::Connect(_) | Self::Tls(_) | Self::Dns(_) | Self::Broken(_)
-        )
-    }
-
-    /// Whether the API server may have been away: nothing came back that shows otherwise (D-54).
-    const fn is_no_answer(&self) -> bool {
-        matches!(
-            self,
-            Self::Timeout | Self::Dns(_) | Self::Connect(_) | Self::Broken(_) | Self::Server(_)
         )
     }
 

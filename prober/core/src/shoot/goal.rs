@@ -9,7 +9,6 @@ use crate::verdict::Scope;
 pub(super) struct Goal {
     pub direction: Direction,
     pub scope: Scope,
-    /// Until when levels may wait for each other.
     pub deadline: Deadline,
 }
 

@@ -19,10 +19,9 @@ use crate::verdict::{BackedNodes, NodeRecord};
 
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Start {
-    /// When this process first saw that it may be probed.
+    /// Time at which this process first saw that it may be probed.
     pub eligible: Moment,
-    /// Whether the last operation on it is over for longer than initialDelay, so that it is in
-    /// operation (D-51).
+    /// True if the last operation on it is over for longer than initialDelay.
     pub in_operation: bool,
 }
 
@@ -33,27 +32,26 @@ pub struct Environment<'a> {
     /// A reload is another `Arc`.
     pub config: &'a Arc<Config>,
     pub settings: &'a ShootSettings,
-    /// What can be set without a config file.
+    /// Settings that annotations overrule.
     pub options: ResolvedOptions,
     pub leads: bool,
-    /// Whether nothing is written: what would be is reported.
+    /// True if nothing is written, and reported instead.
     pub dry_run: bool,
-    /// Since when what is known of the seed may be written by: its Clusters are seen, and this
-    /// process was not suspended, without interruption; for a restore they were also read again
-    /// since this replica leads. None while that is not so.
+    /// Start of the time in which the seed's Clusters are seen and this process was not suspended;
+    /// for a restore they were also read again since this replica leads. `None` while that is not so.
     pub seed_since: ByDirection<Option<Moment>>,
-    /// When the leader counts as gone unless it renews its Lease before (D-61); none while no
+    /// Time at which the leader counts as gone unless it renews its Lease before; `None` if no
     /// leader is known.
     pub leader_silent_from: Option<Moment>,
     pub is_ours: bool,
     pub owner: Owner,
-    /// Whether operators want nothing written; none while that is not known.
+    /// True if operators want nothing written; `None` if that is not known.
     pub paused: Option<bool>,
     /// Each dependent of the config, in its order, as the seed's view shows it.
     pub dependents: Vec<DependentState>,
-    /// The nodes that Machines back; none while the Machines are not known (D-27).
+    /// Nodes that Machines back; `None` if the Machines are not known.
     pub machines: Option<Arc<BackedNodes>>,
-    /// Over which time probes are spread that all shoots would take at once.
+    /// Time over which probes are spread that all shoots would take at once.
     pub spread: TimeDelta,
     /// A random number from 0 to 1.
     pub chance: f64,
@@ -98,21 +96,18 @@ pub enum Input {
     #[cfg(test)]
     Found(crate::judgement::Finding),
     Failed(ProbeFailure),
-    /// The Cluster, the namespace and the Machines were read from the API server; none if one could
-    /// not be.
+    /// The Cluster, the namespace and the Machines were read from the API server; `None` if one
+    /// could not be.
     Verified(Option<Verified>),
     Permitted(DependentId),
     Read(DependentId, Result<DependentState, Refusal>),
     Written(DependentId, Result<Arc<Observed>, Refusal>),
 }
 
-/// How a probe failed, as far as it matters for what follows.
+/// Failure of a probe, as far as it matters for what follows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ProbeFailure {
-    /// There was no answer: no connection, a time-out, 5xx. It may be away for its nodes as well
-    /// (D-54).
-    Unanswered,
-    /// 429, and for how long it asks to be left alone.
+    /// 429, and its Retry-After.
     Throttled(Option<TimeDelta>),
     Other,
 }
@@ -151,14 +146,14 @@ pub enum Action {
 pub struct Order {
     pub dependent: DependentId,
     pub change: PlannedWrite,
-    /// When the probe was sent that it rests on.
+    /// Time at which the probe was sent that it rests on.
     pub judged_at: Moment,
     pub limit: Duration,
-    /// Whether it may be sent only while this replica leads.
+    /// True if it may be sent only while this replica leads.
     pub needs_lead: bool,
 }
 
-/// What is logged, counted or published as an Event.
+/// Something to be logged, counted or published as an Event.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Report {
     /// A probe was complete: [`super::Shoot::finding`] and [`super::Shoot::counted_leases`] have
@@ -177,10 +172,10 @@ pub enum Report {
         dependent: DependentId,
         direction: Direction,
         change: PlannedWrite,
-        /// How long the write took; none if its answer was lost.
+        /// Duration of the write; `None` if its answer was lost.
         took: Option<TimeDelta>,
         turn: TimeDelta,
-        /// Whether this replica does not lead: the leader did not act.
+        /// True if this replica does not lead: the leader did not act.
         without_lead: bool,
     },
     NotScaled(DependentId, Direction, Refusal),
@@ -207,7 +202,7 @@ pub struct Intended {
     pub after: i32,
 }
 
-/// What a write waits for.
+/// A wait of a write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Waits {
     pub requirement: Requirement,
@@ -215,7 +210,7 @@ pub struct Waits {
     pub until: Option<Moment>,
 }
 
-/// Why the state machine wants to be woken.
+/// Reason for which the state machine wants to be woken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Wake {
     /// A probe is due.
@@ -224,6 +219,6 @@ pub enum Wake {
     Requirement(Requirement),
     /// A step is due, or a level opens.
     Step,
-    /// What could not be scaled is tried again.
+    /// A dependent that could not be scaled is tried again.
     Retry,
 }

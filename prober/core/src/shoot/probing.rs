@@ -21,7 +21,7 @@ const PROTECTING_GAP: TimeDelta = TimeDelta::seconds(1);
 const PROTECTING_LONG_GAP: TimeDelta = TimeDelta::milliseconds(2500);
 const PROTECTING_CLOSELY: TimeDelta = TimeDelta::seconds(10);
 
-/// Why to probe sooner than by the schedule.
+/// Reason to probe sooner than by the schedule.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum ProbeReason {
     /// A write wants a probe that was sent since then.
@@ -46,7 +46,7 @@ pub(super) struct ProbeSchedule {
     failures: u32,
     /// Start of the last probe.
     began: Option<Moment>,
-    /// Until then the API server wants to be left alone (429).
+    /// End of the rest after a 429.
     throttled_until: Option<Moment>,
 }
 

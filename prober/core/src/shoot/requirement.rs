@@ -46,7 +46,7 @@ pub enum Requirement {
     Ours,
     /// No operator has paused the shoot.
     NotPaused,
-    /// What is known of the seed is up to date.
+    /// The view of the seed is up to date.
     SeedCurrent,
     /// The shoot has been eligible for initialDelay.
     InitialDelay,
@@ -87,7 +87,7 @@ pub(super) struct Candidate {
     pub scaling: Option<Scaling>,
 }
 
-/// How a requirement stands.
+/// State of a requirement.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Standing {
     Met,
@@ -220,7 +220,7 @@ impl Requirement {
         }
     }
 
-    /// From then on any probe will do.
+    /// Returns from when on any probe will do.
     fn lapses(self, shoot: &Shoot, write: Candidate, env: &Environment<'_>) -> Deadline {
         let Some(scaling) = write.scaling.filter(|_| write.direction == Direction::Down) else {
             return Deadline::Never;

@@ -24,8 +24,7 @@ const AGAIN_AFTER: TimeDelta = TimeDelta::seconds(10);
 /// The wait after the seed could not be read, or refused.
 const VERIFIED_AGAIN_AFTER: TimeDelta = TimeDelta::seconds(1);
 
-/// Whether the seed's API server itself has shown, in this outage, that the shoot is to be
-/// protected.
+/// Confirmation by the seed's API server, in this outage, that the shoot is to be protected.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub(super) enum Verification {
     #[default]

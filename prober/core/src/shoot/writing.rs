@@ -186,8 +186,8 @@ impl Shoot {
         }
     }
 
-    /// True if a dependent would be written. Protection that cannot know that tries, and says so.
-    /// What could not be scaled is tried again with a back-off, unless protection can write it.
+    /// True if a dependent would be written. Protection that cannot know that tries, and says so. One
+    /// that could not be scaled is tried again with a back-off, unless protection can write it.
     fn is_due(&self, id: DependentId, goal: Goal, env: &Environment<'_>, now: Moment) -> bool {
         let dependent = &self.dependents[id];
         let backs_off = dependent.tried_again_at().is_some_and(|at| at > now);

@@ -246,7 +246,7 @@ impl SimulatedWorld {
                         if away.iter().any(|away| away.contains(&t))
                             || rng.random::<f64>() < self.flaky
                         {
-                            shoot.input(Input::Failed(ProbeFailure::Unanswered), &env.env(), at(t))
+                            shoot.input(Input::Failed(ProbeFailure::Other), &env.env(), at(t))
                         } else {
                             if self.cut.is_some_and(|cut| t >= cut)
                                 && !std::mem::replace(&mut hedged, true)
@@ -672,7 +672,7 @@ fn outages() -> Vec<(&'static str, SimulatedWorld, Seconds)> {
                 skew: |draw| draw * 6.0 - 3.0,
                 ..world()
             },
-            2.1,
+            2.2,
         ),
         (
             "nodes -60",

@@ -273,7 +273,7 @@ impl Life {
                 self.t += 0.001;
                 self.probes += 1;
                 if self.blind == Some(by) || self.rng.random::<f64>() < self.trouble.flaky {
-                    return Some(Input::Failed(ProbeFailure::Unanswered));
+                    return Some(Input::Failed(ProbeFailure::Other));
                 }
                 let t = self.t;
                 self.t += 0.01;

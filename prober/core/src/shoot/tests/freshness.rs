@@ -201,7 +201,7 @@ fn after_failed_probes_in_an_outage_every_replica_asks_again_within_5_s() {
     for leads in [true, false] {
         let mut rig = Rig::with(OwnedEnvironment { leads, ..two() }).in_outage();
         rig.run(150.0);
-        rig.api = Api::Fails(ProbeFailure::Unanswered);
+        rig.api = Api::Fails(ProbeFailure::Other);
         rig.run(200.0);
         let probes = rig.probes(170.0);
         assert!(longest_gap(&probes) <= 6.0, "leads {leads}: {probes:?}");
@@ -321,7 +321,7 @@ fn a_scale_down_that_has_begun_waits_for_an_answer_since_a_reload_but_not_for_lo
         .in_outage();
         rig.pods_linger = true;
         rig.run(131.5);
-        rig.api = Api::Fails(ProbeFailure::Unanswered);
+        rig.api = Api::Fails(ProbeFailure::Other);
         restart(&mut rig);
         rig.run(140.0);
         assert_eq!(

@@ -37,7 +37,7 @@ fn whoever_gains_the_lead_does_so_from_then_on() {
 fn a_leader_does_so_also_while_probes_fail() {
     let mut rig = Rig::leader().in_outage();
     rig.run(140.0);
-    rig.api = Api::Fails(ProbeFailure::Unanswered);
+    rig.api = Api::Fails(ProbeFailure::Other);
     rig.run(250.0);
     assert!(
         longest_gap(&rig.probes(140.0)) <= 5.001,

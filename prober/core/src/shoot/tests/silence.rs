@@ -35,7 +35,7 @@ fn a_probe_without_an_answer_starts_no_doubt() {
     rig.run(119.0);
     rig.settings_changed();
     rig.run(126.0);
-    rig.api = Api::Fails(ProbeFailure::Unanswered);
+    rig.api = Api::Fails(ProbeFailure::Other);
     rig.settings_changed();
     rig.run(132.99);
     rig.api = Api::Answers;

@@ -36,7 +36,7 @@ fn a_standby_takes_down_once_in_an_outage_what_a_leader_with_another_config_brin
 fn hold_and_failed_probes_are_no_turn_of_the_verdict() {
     let mut rig = undone();
     rig.run(150.0);
-    rig.api = Api::Fails(ProbeFailure::Unanswered);
+    rig.api = Api::Fails(ProbeFailure::Other);
     rig.run(190.0);
     rig.api = Api::Answers;
     rig.run(300.0);

@@ -422,7 +422,7 @@ impl ChaosLife {
         self.check_probes(by);
         if self.nodes.is_away(self.t) {
             let takes = self.draw((0.001, 4.0));
-            return self.answer(takes, request, Input::Failed(ProbeFailure::Unanswered));
+            return self.answer(takes, request, Input::Failed(ProbeFailure::Other));
         }
         if !self.is_calm() && self.answers.random::<f64>() < self.plan.fails {
             let takes = [0.002, 0.5, 5.0, 30.0][self.answers.random_range(0..4)];
@@ -431,8 +431,7 @@ impl ChaosLife {
                     let seconds = self.answers.random_range(0..20);
                     ProbeFailure::Throttled(Some(TimeDelta::seconds(seconds)))
                 }
-                1 => ProbeFailure::Other,
-                _ => ProbeFailure::Unanswered,
+                _ => ProbeFailure::Other,
             };
             return self.answer(takes, request, Input::Failed(failure));
         }

@@ -232,7 +232,7 @@ impl ModelWorld {
         let replica = self.replica(by);
         let judged_at = replica.probing.take().expect("a probe");
         let Some(opinion) = opinion else {
-            return self.feed(by, Input::Failed(ProbeFailure::Unanswered));
+            return self.feed(by, Input::Failed(ProbeFailure::Other));
         };
         let memo = &mut replica.memo;
         memo.opinion = match memo.opinion {
