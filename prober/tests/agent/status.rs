@@ -113,6 +113,54 @@ async fn an_outage_is_shown_with_what_is_held_down_and_the_leases_behind_it() {
     served.world.end().await;
 }
 
+/// Waits until the shoot's probe shows a list of this name, and returns its first entry.
+async fn first(served: &Served, list: &str) -> Value {
+    loop {
+        let all = shown(served).await;
+        let entry = all["shoots"][0]["probe"][list].get(0);
+        if let Some(entry) = entry {
+            return entry.clone();
+        }
+        tokio::task::yield_now().await;
+    }
+}
+
+#[tokio::test]
+async fn what_a_write_waits_for_and_why_one_failed_is_shown() {
+    let served = Served::start().await;
+    let pause = |value: &str| {
+        let annotations = json!({ "dependency-watchdog.gardener.cloud/pause": value });
+        let metadata = json!({ "name": NAMESPACE, "annotations": annotations });
+        served
+            .world
+            .apply(json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": metadata }));
+    };
+    pause("true");
+    served
+        .until_metric("dwd_paused_shoots", |paused| paused >= 1.0)
+        .await;
+    served.world.nodes.cut_all();
+    let wait = first(&served, "waits").await;
+    assert_eq!(
+        (&wait["for"], &wait["reason"]),
+        (&"not_paused".into(), &"the pause to be lifted".into())
+    );
+    let shown = page(&served, "/").await;
+    assert!(
+        shown.contains("waits for the pause to be lifted"),
+        "{shown}"
+    );
+    let broken = When::verb("patch", "deployments.apps");
+    served.world.seed.faults().add(broken, Fault::status(500));
+    pause("false");
+    let failed = first(&served, "notScaled").await;
+    let cause = failed["cause"].as_str().expect("a cause");
+    assert!(cause.contains("500"), "{cause}");
+    let shown = page(&served, "/").await;
+    assert!(shown.contains("Not scaled"), "{shown}");
+    served.world.end().await;
+}
+
 #[tokio::test]
 async fn an_outage_is_one_record_on_the_page_in_the_log_in_an_event_and_in_metrics() {
     let served = Served::start().await;

@@ -29,13 +29,15 @@ const AWAITS_PROBE: TimeDelta = TimeDelta::seconds(2);
 ///  SameTerms                   x*    x             x*    x    x
 ///  Confirmed                   now   now           now   now
 ///  Stabilized                        x                   x
-///  LeaderHadItsTurn                                x     x
+///  LeaderHadItsTurn                                x+    x
 ///  Recent                      x*    x             x     x
 ///  Unchanged                   x     x             x     x    x
 ///  NodesSeen                         x                   x
+///  NotRepeated                 x     x             x     x    x, for what begins a scaling
 ///  SeedVerified                                    now
 ///  now  it must be met, since when does not matter
 ///  *    but a scale-down that is under way waits no longer than to its ordering deadline
+///  +    but a step waits for a probe since then for two seconds at most
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, IntoStaticStr, VariantArray)]
 #[strum(serialize_all = "snake_case", const_into_str)]
