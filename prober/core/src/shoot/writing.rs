@@ -126,7 +126,7 @@ impl Shoot {
         }
     }
 
-    /// Does what a decision asks for that is not to write.
+    /// Does what a decision asks for that is not to write, and notes what is waited for.
     fn follow(
         &mut self,
         id: DependentId,
@@ -166,23 +166,20 @@ impl Shoot {
         {
             self.verify(cx);
         }
-        self.waits(id, direction, Waits { requirement, until }, cx);
+        let waits = Waits { requirement, until };
+        let dependent = &mut self.dependents[id];
+        dependent.waits = Some(waits);
+        // A wait for a probe is over soon, or the probe is reported itself.
+        let is_probed = matches!(decision, Decision::Probe(..));
+        if !is_probed && dependent.step.said.replace(requirement) != Some(requirement) {
+            cx.report(Report::Waits(id, direction, waits));
+        }
     }
 
     /// Reports once that the owner record prevents a write.
     fn prevented(&mut self, direction: Direction, cx: &mut Context<'_>) {
         if self.watch.prevented.replace(direction) != Some(direction) {
             cx.report(Report::NotOwner(direction));
-        }
-    }
-
-    /// Notes what a write waits for. What is not met by a probe is reported the first time.
-    fn waits(&mut self, id: DependentId, direction: Direction, waits: Waits, cx: &mut Context<'_>) {
-        let dependent = &mut self.dependents[id];
-        dependent.waits = Some(waits);
-        let is_new = dependent.step.said.replace(waits.requirement) != Some(waits.requirement);
-        if is_new {
-            cx.report(Report::Waits(id, direction, waits));
         }
     }
 
