@@ -315,6 +315,8 @@ mod tests {
         let panicking = service_fn(|_: Request<Body>| -> Ready<kube::Result<Response<Body>>> {
             panic!("below kube's buffer")
         });
+        // However long it takes to print the panic.
+        tokio::time::pause();
         {
             let mut current = connections.current.lock().await;
             let client = Client::new(panicking, "default");
@@ -323,10 +325,9 @@ mod tests {
         }
         let send = || Arc::clone(&connections).send(Request::new(Body::empty()));
         send().await.expect_err("its worker panics");
-        tokio::time::pause();
         tokio::time::advance(REREAD_PAUSE).await;
-        tokio::time::resume();
         send().await.expect_err("its worker is gone");
+        tokio::time::resume();
         send().await.expect("of another client");
     }
 }
