@@ -315,6 +315,7 @@ impl Shoot {
         if direction.is_some() && direction != self.direction {
             self.direction = direction;
             self.watch.verification = Verification::None;
+            self.probes.turn();
             for known in self.dependents.iter_mut() {
                 known.turn();
             }

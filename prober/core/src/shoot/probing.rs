@@ -115,6 +115,11 @@ impl ProbeSchedule {
         false
     }
 
+    /// Releases the brake: what others changed before the verdict turned is over.
+    pub(super) fn turn(&mut self) {
+        self.changes = ChangeBrake::default();
+    }
+
     pub(super) fn begin(&mut self, now: Moment) {
         self.changes.probed(now);
         (self.phase, self.began) = (ProbePhase::Leases, Some(now));

@@ -46,6 +46,31 @@ fn who_keeps_writing_a_resource_costs_a_probe_a_second_and_from_the_fourth_on_on
 }
 
 #[test]
+fn who_kept_writing_in_one_outage_delays_no_probe_of_the_next() {
+    let mut rig = Rig::leader().in_outage();
+    for second in 0..10 {
+        rig.run(137.0 + f64::from(second));
+        rig.others(MCM, |observed| *observed = running(1));
+    }
+    rig.renewed_at_once();
+    rig.run(160.0);
+    rig.silent(160.0);
+    rig.pods_linger = true;
+    rig.run(189.0);
+    let (fell, verdict) = rig.verdicts[rig.verdicts.len() - 1];
+    assert_eq!(verdict, Verdict::ScaleDown);
+    let (up, _) = *rig
+        .verdicts
+        .iter()
+        .rev()
+        .find(|(_, one)| *one != verdict)
+        .expect("healthy");
+    assert!(up > 150.0 && fell < 189.0);
+    let probes = rig.probes(up + 1.0);
+    assert!(longest_gap(&probes[..4]) <= 1.01, "{probes:?}");
+}
+
+#[test]
 fn no_write_rests_on_a_probe_that_was_sent_before_its_resource_was_seen_so() {
     let mut rig = alone();
     rig.api = Api::Hangs;
