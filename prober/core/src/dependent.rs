@@ -136,7 +136,7 @@ impl DependentRecord {
     }
 
     /// True if scaling has failed and not succeeded since.
-    pub(crate) fn fails(&self) -> bool {
+    pub fn fails(&self) -> bool {
         self.backoff.is_some() || self.step.retry.has_failed()
     }
 

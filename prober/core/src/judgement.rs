@@ -109,6 +109,11 @@ impl Judge {
         changed
     }
 
+    /// True if leases were listed.
+    pub(crate) fn has_leases(&self) -> bool {
+        self.last.is_some()
+    }
+
     pub fn set_nodes(&mut self, nodes: Vec<NodeRecord>) {
         self.nodes = self.last.map(|times| (times, nodes));
     }

@@ -20,6 +20,10 @@ mod standby;
 mod writing;
 
 use std::sync::Arc;
+use std::time::Duration;
+
+use chrono::TimeDelta;
+use common_core::backoff::doubling;
 
 use self::facts::Facts;
 pub use self::interface::{
@@ -40,6 +44,7 @@ use super::moment::{Moment, RequestTimes};
 use super::plan::Direction;
 use super::replicas::{DependentState, scale_up};
 use super::schedule::Failures;
+use super::span;
 use super::verdict::{Scope, Verdict};
 use crate::config::{Config, Dependent, DependentId, ResourceRef};
 use crate::lifecycle::ShootSettings;
@@ -67,12 +72,37 @@ pub struct Shoot {
     /// The pause that was read last.
     was_paused: bool,
     phase: Phase,
-    /// End of the last scaling.
-    ended: Option<Moment>,
+    /// The last scaling.
+    ended: Option<Ended>,
     /// Writes that a dry run would make.
     intended: Vec<Intended>,
     watch: Watch,
     wake: Option<(Moment, Wake)>,
+}
+
+#[derive(Clone, Copy, Debug, Hash)]
+struct Ended {
+    at: Moment,
+    /// Scalings in a row, this one included, in which something could not be scaled.
+    failures: u32,
+}
+
+impl Ended {
+    /// The pause after scalings that failed: it doubles, and is no longer than the gap between
+    /// probes while anything is held down.
+    const FIRST_PAUSE: Duration = Duration::from_secs(1);
+    const LONGEST_PAUSE: Duration = Duration::from_secs(5);
+
+    /// Returns when the next scaling may begin.
+    fn next(self) -> Moment {
+        let pause = doubling(Self::FIRST_PAUSE, self.failures, Self::LONGEST_PAUSE);
+        self.at
+            + if self.failures > 0 {
+                span(pause)
+            } else {
+                TimeDelta::zero()
+            }
+    }
 }
 
 /// State that begins anew when a shoot that belonged elsewhere is ours again; all else is kept.
@@ -253,6 +283,10 @@ impl Shoot {
         match input {
             Input::Woken => {}
             Input::Leases(times, leases) => self.on_leases(times, &leases, cx),
+            // The leases were listed before the shoot was lost and regained.
+            Input::Nodes(_) if !self.watch.judge.has_leases() => {
+                self.on_failure(ProbeFailure::Other, cx);
+            }
             Input::Nodes(nodes) => {
                 self.watch.judge.set_nodes(nodes);
                 self.complete(self.watch.judge.judge(&self.rules(cx.env)), cx);
@@ -316,6 +350,7 @@ impl Shoot {
             self.direction = direction;
             self.watch.verification = Verification::None;
             self.probes.turn();
+            self.ended = None;
             for known in self.dependents.iter_mut() {
                 known.turn();
             }

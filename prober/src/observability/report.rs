@@ -51,9 +51,6 @@ impl Reporter for AgentReporter {
             }
             Report::Abandoned(direction) => self.abandoned(context, direction),
             Report::Ended(direction, written, failed) => {
-                if failed == 0 {
-                    self.status.update(|status| status.not_scaled.clear());
-                }
                 let direction = direction.into_str();
                 tracing::info!(direction, written, failed, "flow ended");
             }
@@ -70,7 +67,6 @@ impl Reporter for AgentReporter {
                 let took_s = took.map(|took| took.as_seconds_f64());
                 context.written(resource, direction, &change, took_s);
                 self.status.update(|status| {
-                    status.not_scaled.remove(resource);
                     if let Some(outage) = &mut status.outage {
                         outage.wrote(resource, &change, !without_lead, context.wall());
                     }
@@ -136,6 +132,11 @@ impl Reporter for AgentReporter {
             status.owner = owner;
             status.intended = shoot.intended().to_vec();
             status.scaling = shoot.scaling();
+            let fails = |resource: &ResourceRef| {
+                let mut dependents = shoot.dependents();
+                dependents.any(|dependent| dependent.resource == *resource && dependent.fails())
+            };
+            status.not_scaled.retain(|resource, _| fails(resource));
             let waits = |dependent: &DependentRecord| {
                 Some((dependent.resource.clone(), dependent.waits()?))
             };

@@ -179,7 +179,7 @@ pub enum Report {
         without_lead: bool,
     },
     NotScaled(DependentId, Direction, Refusal),
-    /// A write waits, for the first time since the verdict has turned.
+    /// A write waits for something else than a probe, for the first time in a scaling.
     Waits(DependentId, Direction, Waits),
     /// A dependent that was restored is not ready in time; the next level does not wait any more.
     NotReady(DependentId),

@@ -105,6 +105,10 @@ impl ProbeSchedule {
             ProbeReason::Requirement(since) if self.began.is_none_or(|began| began < since) => {
                 TimeDelta::zero()
             }
+            // One that failed is repeated in its own time.
+            ProbeReason::Requirement(_) | ProbeReason::Protecting(_) if self.failures > 0 => {
+                return false;
+            }
             ProbeReason::Requirement(_) => REQUESTED_GAP,
             ProbeReason::Protecting(_) if self.changes.are_many(now) => return false,
             ProbeReason::Protecting(since) if now < since + PROTECTING_CLOSELY => PROTECTING_GAP,
@@ -180,7 +184,7 @@ impl ChangeBrake {
     }
 }
 
-/// Lets shoots that began together, or were reloaded together, get out of step: each takes its next
+/// Lets shoots that began together get out of step: each takes its next
 /// probes a little early, by a share of its own, so that in the end they are spread over a whole
 /// gap between probes. Later probes are as far apart as the lease clock wants.
 #[derive(Clone, Copy, Debug, Default)]

@@ -63,9 +63,9 @@ pub enum Requirement {
     LeaderHadItsTurn,
     /// A probe was answered within the last seconds.
     Recent,
-    /// Others have not changed the dependent.
+    /// The dependent has not changed.
     Unchanged,
-    /// A probe was answered since the last scaling ended.
+    /// A probe was sent since the last scaling ended, and after a pause if that failed.
     NotRepeated,
     /// A probe was answered since the level was opened.
     NodesSeen,
@@ -212,7 +212,10 @@ impl Requirement {
             Self::Recent if direction == Direction::Up => Standing::Answered(now - RECENT * 2),
             Self::Recent => Standing::Answered(now - RECENT),
             Self::Unchanged => after(shoot.dependents[id].since()),
-            Self::NotRepeated => after(shoot.ended),
+            Self::NotRepeated => match shoot.ended {
+                Some(ended) if ended.next() > now => Standing::From(ended.next()),
+                ended => after(ended.map(|ended| ended.at)),
+            },
             Self::NodesSeen => Standing::Answered(shoot.dependents[id].step.began),
             Self::SeedVerified => match shoot.watch.verification {
                 Verification::Confirmed => Standing::Met,

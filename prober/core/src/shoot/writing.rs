@@ -7,7 +7,9 @@ use chrono::TimeDelta;
 use super::goal::Goal;
 use super::probing::ProbeReason;
 use super::requirement::{Candidate, Decision, Requirement};
-use super::{Action, Context, Direction, Environment, Intended, Order, Report, Shoot, Waits, Wake};
+use super::{
+    Action, Context, Direction, Ended, Environment, Intended, Order, Report, Shoot, Waits, Wake,
+};
 use crate::config::DependentId;
 use crate::moment::Moment;
 use crate::refusal::Refusal;
@@ -118,6 +120,10 @@ impl Shoot {
         for (id, decision) in due {
             self.follow(id, direction, decision, cx);
         }
+        self.wake_for_retries(cx);
+    }
+
+    fn wake_for_retries(&self, cx: &mut Context<'_>) {
         for id in self.dependent_ids() {
             let tried = self.dependents[id].tried_again_at();
             for again in [tried, self.written_again_at(id)].into_iter().flatten() {
@@ -138,10 +144,10 @@ impl Shoot {
             Decision::Write(_) => return,
             Decision::Probe(requirement, since, lapses) => {
                 let reason = match requirement {
-                    Requirement::Unchanged | Requirement::NotRepeated => ProbeReason::Changed,
+                    Requirement::Unchanged => ProbeReason::Changed,
                     _ => ProbeReason::Requirement(since),
                 };
-                if self.probes.request(reason, cx.now) && requirement == Requirement::Unchanged {
+                if self.probes.request(reason, cx.now) {
                     cx.report(Report::KeepsChanging(id));
                 }
                 (requirement, lapses.moment())
@@ -290,6 +296,7 @@ impl Shoot {
         if let Some(next) = levels.next(direction, &self.dependents, &self.config, cx.now) {
             cx.wake_at(next, Wake::Step);
         }
+        self.wake_for_retries(cx);
         if direction == Direction::Down {
             self.probes
                 .request(ProbeReason::Protecting(scaling.began), cx.now);
@@ -318,7 +325,15 @@ impl Shoot {
         let written = count(|step| step.written);
         let failed = count(|step| step.stage == Stage::Failed);
         self.end_scaling();
-        self.ended = Some(cx.now);
+        let before = self.ended.map_or(0, |ended| ended.failures);
+        self.ended = Some(Ended {
+            at: cx.now,
+            failures: if failed > 0 {
+                before.saturating_add(1)
+            } else {
+                0
+            },
+        });
         if scaling.reported {
             cx.report(Report::Ended(scaling.direction, written, failed));
         }

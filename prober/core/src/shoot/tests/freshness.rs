@@ -347,6 +347,21 @@ fn a_standby_that_gains_the_lead_before_its_turn_waits_for_a_probe_since() {
 }
 
 #[test]
+fn failed_probes_in_an_outage_follow_each_other_after_growing_waits() {
+    let mut rig = Rig::leader().in_outage();
+    rig.holds_permits = true;
+    rig.run(131.5);
+    rig.api = Api::Fails(ProbeFailure::Other);
+    rig.reloaded();
+    rig.run(160.0);
+    let probes = rig.probes(132.0);
+    assert!(
+        probes.len() <= 8 && longest_gap(&probes) <= 6.0,
+        "{probes:?}"
+    );
+}
+
+#[test]
 fn after_the_last_protective_write_a_probe_follows_within_a_second() {
     let mut rig = Rig::leader().in_outage();
     rig.holds_writes = true;

@@ -225,3 +225,36 @@ fn each_outage_and_each_restore_reports_it_at_once() {
     assert!(reported(Direction::Down, 430.0, 432.0));
     assert!(reported(Direction::Up, 435.0, 446.0));
 }
+
+#[test]
+fn a_seed_that_refuses_all_protective_writes_for_seconds_costs_no_node() {
+    let mut rig = Rig::leader().in_outage();
+    rig.holds_writes = true;
+    let refuse_until = |rig: &mut Rig, until: f64| {
+        let mut answered = 0;
+        while seconds(rig.now) < until {
+            rig.run(seconds(rig.now) + 0.05);
+            for order in rig.orders().split_off(answered) {
+                answered += 1;
+                let refused = Refusal::Unavailable {
+                    code: 503,
+                    said: String::new(),
+                };
+                rig.input(Input::Written(order.dependent, Err(refused)));
+            }
+        }
+        answered
+    };
+    rig.run(OUTAGE - 0.1);
+    let refused = refuse_until(&mut rig, OUTAGE + 4.0);
+    assert!(refused > 6, "{refused}");
+    rig.holds_writes = false;
+    rig.run(DEADLINE + 1.0);
+    assert_eq!(
+        rig.writes()[refused..]
+            .iter()
+            .map(|write| (write.1, write.2))
+            .collect::<Vec<_>>(),
+        [(MCM, Some(0)), (KCM, Some(0))]
+    );
+}
