@@ -51,14 +51,14 @@ impl Phase {
         };
     }
 
-    /// Follows the owner record. A scaling that is under way goes on until its goal is compared.
+    /// Follows the owner record. When the shoot is lost a scaling under way goes on until its goal is
+    /// compared; before the shoot is regained it has ended.
     pub(super) fn set_lost(&mut self, is_lost: bool) {
         if is_lost == self.has_stood_down() {
             return;
         }
         *self = match (std::mem::take(self), is_lost) {
             (Self::Scaling(scaling, levels), true) => Self::Passivating(scaling, levels),
-            (Self::Passivating(scaling, levels), false) => Self::Scaling(scaling, levels),
             (_, true) => Self::StoodDown,
             (_, false) => Self::Observing,
         };

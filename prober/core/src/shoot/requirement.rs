@@ -89,6 +89,17 @@ pub(super) struct Candidate {
     pub scaling: Option<Scaling>,
 }
 
+impl Candidate {
+    /// A write that would begin a scaling.
+    pub(super) fn to_begin(id: DependentId, direction: Direction) -> Self {
+        Self {
+            id,
+            direction,
+            scaling: None,
+        }
+    }
+}
+
 /// State of a requirement.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Standing {
@@ -251,8 +262,8 @@ impl Shoot {
         };
         let row = |&row: &Requirement| {
             let standing = row.standing(self, write, env, now);
-            let lapses = row.lapses(self, write, env);
             let unmet = standing.unmet(basis, now)?;
+            let lapses = row.lapses(self, write, env);
             (!lapses.has_passed(now)).then_some((unmet, row, standing, lapses))
         };
         let unmet = Requirement::VARIANTS
@@ -275,11 +286,7 @@ impl Shoot {
     /// Returns since when all that does not depend on a dependent has let scale-downs begin, as far
     /// as it is met.
     pub(super) fn terms_since(&self, env: &Environment<'_>, now: Moment) -> Moment {
-        let write = Candidate {
-            id: DependentId(0),
-            direction: Direction::Down,
-            scaling: None,
-        };
+        let write = Candidate::to_begin(DependentId(0), Direction::Down);
         let is_term = |row: &&Requirement| {
             !matches!(row, Requirement::Unchanged | Requirement::NotRepeated)
                 && row.applies(self, write, env.leads)
@@ -300,11 +307,7 @@ impl Shoot {
         env: &Environment<'_>,
         now: Moment,
     ) -> bool {
-        let write = Candidate {
-            id: DependentId(0),
-            direction,
-            scaling: None,
-        };
+        let write = Candidate::to_begin(DependentId(0), direction);
         let rows = [Requirement::InitialDelay, Requirement::Stabilized];
         self.basis(env).is_some_and(|basis| {
             rows.into_iter().all(|row| {

@@ -90,18 +90,8 @@ impl Shoot {
             .dependent_ids()
             .filter(|&id| self.is_due(id, goal, cx.env, cx.now))
             .map(|id| {
-                (
-                    id,
-                    self.decide(
-                        Candidate {
-                            id,
-                            direction,
-                            scaling: None,
-                        },
-                        cx.env,
-                        cx.now,
-                    ),
-                )
+                let write = Candidate::to_begin(id, direction);
+                (id, self.decide(write, cx.env, cx.now))
             })
             .collect();
         if due

@@ -366,7 +366,7 @@ fn a_standby_restores_in_order_once_up_was_said_for_a_minute() {
 }
 
 #[test]
-fn a_standby_restores_nothing_by_fewer_than_three_probes() {
+fn a_standby_restores_nothing_after_a_minute_without_probes() {
     let mut rig = recovering(held("3"), held("2"), 0);
     rig.input(Input::Woken);
     rig.api = Api::Fails(ProbeFailure::Other);
