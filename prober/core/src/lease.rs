@@ -36,13 +36,6 @@ const FORGIVEN_IN: i32 = 300;
 /// outage of an hour would look up to 12 s younger than it is.
 const FORGIVEN_SILENCE: TimeDelta = TimeDelta::minutes(10);
 
-/// Fraction of the grace period with an upper limit.
-#[derive(Clone, Copy, Debug)]
-pub struct GraceShare {
-    pub basis_points: i32,
-    pub at_most: TimeDelta,
-}
-
 /// The shoot's `nodeMonitorGracePeriod` and values derived from it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Grace {
@@ -132,8 +125,11 @@ impl Grace {
         self.usual_beat() / 2
     }
 
-    pub fn share(self, share: GraceShare) -> TimeDelta {
-        share.at_most.min(self.period / 10_000 * share.basis_points)
+    /// Returns a span that is meant for Kubernetes' default period of 40 s, and is shorter in
+    /// proportion where the period is.
+    pub fn scaled(self, span: TimeDelta) -> TimeDelta {
+        let scaled = span.num_milliseconds() * self.period.num_milliseconds() / 40;
+        span.min(TimeDelta::microseconds(scaled))
     }
 
     /// Renewal interval for the lease clock: at most a quarter of the period, unless that is too

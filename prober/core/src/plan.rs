@@ -6,7 +6,7 @@ use std::ops::Index;
 use chrono::TimeDelta;
 use strum::{IntoStaticStr, VariantNames};
 
-use super::lease::{Grace, GraceShare, LeaseClock};
+use super::lease::{Grace, LeaseClock};
 use super::moment::Moment;
 use crate::config::{Dependent, DependentId, ScaleInfo};
 
@@ -60,10 +60,7 @@ pub(crate) fn levels(
 
 /// Time before kube-controller-manager marks a node at which the last write is sent: its pod needs
 /// time to end.
-const HEAD_START: GraceShare = GraceShare {
-    basis_points: 750,
-    at_most: TimeDelta::seconds(3),
-};
+const HEAD_START: TimeDelta = TimeDelta::seconds(3);
 
 /// Ordering deadline: a later level of a scale-down waits for an earlier one no longer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -113,7 +110,7 @@ pub(crate) fn ordering_deadline<'a>(
         .filter(|&end| end > now)
         .min();
     end.map_or(Deadline::Passed, |end| {
-        Deadline::At(end - grace.share(HEAD_START))
+        Deadline::At(end - grace.scaled(HEAD_START))
     })
 }
 

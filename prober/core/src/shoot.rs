@@ -10,6 +10,7 @@
 //! Each decision is made on what is known at that moment, and a write once its permit is there:
 //! nothing is decided before a wait and carried out after it.
 
+mod ended;
 mod facts;
 mod goal;
 mod interface;
@@ -20,11 +21,8 @@ mod standby;
 mod writing;
 
 use std::sync::Arc;
-use std::time::Duration;
 
-use chrono::TimeDelta;
-use common_core::backoff::doubling;
-
+use self::ended::Ended;
 use self::facts::Facts;
 pub use self::interface::{
     Action, Environment, Input, Intended, Order, Owner, ProbeFailure, Report, Start, Verified,
@@ -44,7 +42,6 @@ use super::moment::{Moment, RequestTimes};
 use super::plan::Direction;
 use super::replicas::{DependentState, scale_up};
 use super::schedule::Failures;
-use super::span;
 use super::verdict::{Scope, Verdict};
 use crate::config::{Config, Dependent, DependentId, ResourceRef};
 use crate::lifecycle::ShootSettings;
@@ -78,31 +75,6 @@ pub struct Shoot {
     intended: Vec<Intended>,
     watch: Watch,
     wake: Option<(Moment, Wake)>,
-}
-
-#[derive(Clone, Copy, Debug, Hash)]
-struct Ended {
-    at: Moment,
-    /// Scalings in a row, this one included, in which something could not be scaled.
-    failures: u32,
-}
-
-impl Ended {
-    /// The pause after scalings that failed: it doubles, and is no longer than the gap between
-    /// probes while anything is held down.
-    const FIRST_PAUSE: Duration = Duration::from_secs(1);
-    const LONGEST_PAUSE: Duration = Duration::from_secs(5);
-
-    /// Returns when the next scaling may begin.
-    fn next(self) -> Moment {
-        let pause = doubling(Self::FIRST_PAUSE, self.failures, Self::LONGEST_PAUSE);
-        self.at
-            + if self.failures > 0 {
-                span(pause)
-            } else {
-                TimeDelta::zero()
-            }
-    }
 }
 
 /// State that begins anew when a shoot that belonged elsewhere is ours again; all else is kept.

@@ -6,17 +6,13 @@ use chrono::TimeDelta;
 use super::requirement::{Candidate, Standing};
 use super::{Action, Context, Direction, Environment, Shoot, Verdict, Verified};
 use crate::config::DependentId;
-use crate::lease::GraceShare;
 use crate::moment::Moment;
 use crate::replicas::PlannedWrite;
 use crate::span;
 
-/// The time that the leader has for each step of a scale-down: 1.5 s at a grace of 40 s, by either of
-/// the numbers. With the wait for a probe that follows it must be over before the ordering deadline.
-const PATIENCE: GraceShare = GraceShare {
-    basis_points: 375,
-    at_most: TimeDelta::milliseconds(1500),
-};
+/// The time that the leader has for each step of a scale-down, at a grace of 40 s or more. With the
+/// wait for a probe that follows it must be over before the ordering deadline.
+const PATIENCE: TimeDelta = TimeDelta::milliseconds(1500);
 /// A restore waits for this long, in which all probes say "up".
 const RESTORES_AFTER: TimeDelta = TimeDelta::seconds(60);
 /// The shortest time between two scale-downs of a resource that others raise while it carries its
@@ -64,7 +60,7 @@ impl Shoot {
             let due = dependent.step.began.max(self.watch.facts.proven);
             let patience = self
                 .finding()
-                .map_or(PATIENCE.at_most, |finding| finding.grace.share(PATIENCE));
+                .map_or(PATIENCE, |finding| finding.grace.scaled(PATIENCE));
             let end = due + patience;
             env.leader_silent_from.map_or(end, |silent| silent.min(end))
         };
