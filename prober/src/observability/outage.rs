@@ -5,19 +5,23 @@
 //!                                           '--> status page, `status`, `explain` <--'
 //! ```
 
+use std::collections::BTreeMap;
+
 use chrono::{DateTime, SubsecRound, TimeDelta, Utc};
-use common::text::{plural, time_span};
 use prober_core::config::ResourceRef;
 use prober_core::lease::LeaseState;
 use prober_core::moment::Moment;
 use prober_core::replicas::PlannedWrite;
-use prober_core::shoot::DependentRecord;
+use prober_core::shoot::{DependentRecord, Waits};
 use prober_core::verdict::Verdict;
 use serde::{Deserialize, Serialize};
 use strum::{IntoStaticStr, VariantArray};
 
 use super::in_seconds;
 use super::outcome::ProbeOutcome;
+use super::waits::reason;
+
+mod sentence;
 
 /// Schema of the log line; another one when a field changes its meaning.
 pub(super) const SCHEMA: &str = "dependency-watchdog.outage/v1";
@@ -26,8 +30,10 @@ pub(super) const SCHEMA: &str = "dependency-watchdog.outage/v1";
 /// to 20.7 s after the verdict (measured, `as_in_production/gateway.rs`), as their kubelets notice
 /// it after 37 s.
 const BLIP: TimeDelta = TimeDelta::seconds(25);
-/// Most writes in a record, as where somebody else keeps writing, and most nodes.
+/// Most writes in a record, as where somebody else keeps writing, most nodes, periods and waits.
 const LISTED: usize = 40;
+/// Deployment in a shoot's control plane that marks nodes Unknown, by Gardener's name.
+const MARKS_NODES: &str = "kube-controller-manager";
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -43,11 +49,20 @@ pub struct Outage {
     /// Writes of this process.
     pub writes: Vec<OutageWrite>,
     pub held_down: Vec<HeldDown>,
-    /// Nodes whose leases were not renewed for the whole grace period. Without protection they
-    /// would have been marked Unknown.
+    /// Writes that had to wait, each once for the same requirement.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub waited: Vec<Delay>,
+    /// Dependents that could not be scaled, each once for the same cause.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub not_scaled: Vec<Delay>,
+    /// Nodes whose leases were not renewed for the whole grace period.
     pub nodes: Vec<OverdueNode>,
     /// Most of them at the same time, those that are not listed included.
     pub overdue_nodes: usize,
+    /// Most of them while kube-controller-manager was up, which marks them Unknown. The others were
+    /// saved.
+    #[serde(default)]
+    pub marked_nodes: usize,
     /// Number of them when it began: they are Unknown.
     #[serde(skip)]
     unknown_before: usize,
@@ -91,22 +106,45 @@ pub struct OutageWrite {
 pub struct HeldDown {
     pub kind: String,
     pub name: String,
-    /// Time in which this process saw it so.
-    pub from: DateTime<Utc>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub until: Option<DateTime<Utc>>,
+    /// Times in which this process saw it so.
+    pub periods: Vec<Period>,
     /// Replicas to return to; `None` if the annotation cannot be read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub returns_to: Option<i32>,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Period {
+    pub from: DateTime<Utc>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub until: Option<DateTime<Utc>>,
+}
+
+impl Period {
+    fn contains(&self, at: DateTime<Utc>) -> bool {
+        self.from <= at && self.until.is_none_or(|until| at < until)
+    }
+}
+
+/// What kept a dependent from being scaled, and when that was seen first.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Delay {
+    pub at: DateTime<Utc>,
+    pub kind: String,
+    pub name: String,
+    pub cause: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct OverdueNode {
     pub name: String,
-    /// Time at which kube-controller-manager would have marked it Unknown: a grace after its last
+    /// Time at which kube-controller-manager marks it Unknown if it is up: a grace after its last
     /// renewal, by our clock.
     pub unknown_at: DateTime<Utc>,
+    /// True if kube-controller-manager was up then, or later before it renewed.
+    #[serde(default)]
+    pub marked: bool,
 }
 
 #[derive(
@@ -136,6 +174,9 @@ pub(super) struct Snapshot<'a> {
     /// Outcome of the last complete probe.
     pub outcome: Option<&'a ProbeOutcome>,
     pub dependents: Vec<SeenDependent<'a>>,
+    pub waits: &'a [(ResourceRef, Waits)],
+    /// Causes for which dependents could not be scaled.
+    pub not_scaled: &'a BTreeMap<ResourceRef, String>,
     pub is_scaling: bool,
     pub has_stood_down: bool,
     pub paused: bool,
@@ -232,6 +273,12 @@ impl Outage {
         for dependent in &by.dependents {
             self.follow_dependent(dependent, at);
         }
+        for (resource, waits) in by.waits {
+            note(&mut self.waited, resource, reason(waits.requirement), at);
+        }
+        for (resource, cause) in by.not_scaled {
+            note(&mut self.not_scaled, resource, cause, at);
+        }
         let Some(verdict) = by.verdict else {
             return;
         };
@@ -252,15 +299,14 @@ impl Outage {
             .iter_mut()
             .find(|held| held.kind == resource.kind && held.name == resource.name);
         match listed {
-            Some(held) if dependent.is_held_down => held.until = None,
-            Some(held) => {
-                held.until.get_or_insert(at);
-            }
+            Some(held) => held.follow(dependent.is_held_down, at),
             None if dependent.is_held_down => self.held_down.push(HeldDown {
                 kind: resource.kind.clone(),
                 name: resource.name.clone(),
-                from: at,
-                until: None,
+                periods: vec![Period {
+                    from: at,
+                    until: None,
+                }],
                 returns_to: dependent.returns_to,
             }),
             None => {}
@@ -281,26 +327,49 @@ impl Outage {
         }
         let overdue = finding.past_grace.saturating_sub(self.unknown_before);
         self.overdue_nodes = self.overdue_nodes.max(overdue);
+        let at = to_millis(by.wall);
+        if self.marks_nodes(at) {
+            self.marked_nodes = self.marked_nodes.max(overdue);
+        }
         for lease in &outcome.leases {
             let age_now = by.now - finding.judged_at + lease.age;
             let unknown_at = to_millis(by.wall - age_now + grace);
             let overdue = lease.state == LeaseState::Expired && lease.age >= grace;
-            let counts = self.found_held_down || unknown_at >= self.began;
-            let listed = self.nodes.iter().any(|node| node.name == lease.node);
-            if overdue && counts && !listed && self.nodes.len() < LISTED {
-                self.nodes.push(OverdueNode {
+            if !overdue || !self.found_held_down && unknown_at < self.began {
+                continue;
+            }
+            let marked = self.marks_nodes(at) || self.marks_nodes(unknown_at);
+            let is_full = self.nodes.len() >= LISTED;
+            match self.nodes.iter_mut().find(|node| node.name == lease.node) {
+                Some(node) => node.marked |= marked,
+                None if !is_full => self.nodes.push(OverdueNode {
                     name: lease.node.clone(),
                     unknown_at,
-                });
+                    marked,
+                }),
+                None => {}
             }
         }
+        let marked = self.nodes.iter().filter(|node| node.marked).count();
+        self.marked_nodes = self.marked_nodes.max(marked);
+    }
+
+    /// True if kube-controller-manager is up, as far as this record goes: what was found held down
+    /// may have been so before.
+    fn marks_nodes(&self, at: DateTime<Utc>) -> bool {
+        if self.found_held_down && at < self.began {
+            return false;
+        }
+        let mut held = self.held_down.iter();
+        let held = held.find(|held| held.name == MARKS_NODES);
+        !held.is_some_and(|held| held.periods.iter().any(|period| period.contains(at)))
     }
 
     /// Ends the record. Dependents that a reload dropped are held down still.
     fn end(&mut self, end: OutageEnd, wall: DateTime<Utc>) {
         let now = to_millis(wall);
-        let all_back = self.held_down.iter().all(|held| held.until.is_some());
-        let last_back = self.held_down.iter().filter_map(|held| held.until).max();
+        let all_back = self.held_down.iter().all(|held| held.until().is_some());
+        let last_back = self.held_down.iter().filter_map(HeldDown::until).max();
         let (end, ended) = match (end, last_back) {
             (OutageEnd::Restored | OutageEnd::ProbeEnded, _) if !all_back => {
                 (OutageEnd::StillHeldDown, now)
@@ -314,10 +383,10 @@ impl Outage {
         (self.end, self.ended) = (Some(end), Some(ended));
     }
 
-    /// True if its nodes were back within [`BLIP`].
+    /// True if its nodes were back within [`BLIP`]; never where its beginning was not seen.
     pub(super) fn is_blip(&self) -> bool {
-        self.recovered
-            .is_some_and(|recovered| recovered - self.began <= BLIP)
+        let is_short = |recovered| recovered - self.began <= BLIP;
+        !self.found_held_down && self.recovered.is_some_and(is_short)
     }
 
     /// Duration; `None` while it goes on.
@@ -331,62 +400,45 @@ impl Outage {
             .last()
             .map(|write| if write.as_leader { "leader" } else { "standby" })
     }
-
-    /// Human-readable summary without start time and namespace.
-    pub fn sentence(&self) -> String {
-        let mut text = match &self.verdict {
-            Some(Judged {
-                candidates,
-                expired,
-                ..
-            }) => format!("{expired} of {candidates} leases expired"),
-            None => "begun before this process could tell".to_owned(),
-        };
-        if !self.held_down.is_empty() {
-            text += if self.found_held_down {
-                ", found held down"
-            } else {
-                ", held down"
-            };
-            text += match self.acted() {
-                Some("leader") => " (written as the leader)",
-                Some(_) => " (written without the lead)",
-                None => " (written by others)",
-            };
-            let held: Vec<_> = self.held_down.iter().map(HeldDown::sentence).collect();
-            text = format!("{text}: {}", held.join(", "));
-        }
-        if self.overdue_nodes > 0 {
-            let plural = plural(self.overdue_nodes);
-            text += &format!(
-                "; without protection {} node{plural} would have been Unknown",
-                self.overdue_nodes
-            );
-            if let Some(first) = self.nodes.iter().map(|node| node.unknown_at).min() {
-                text += &first.format(" from %H:%M:%S UTC on").to_string();
-            }
-        }
-        match (self.end, self.ended) {
-            (Some(end), Some(ended)) => {
-                let end = end.into_str().replace('_', " ");
-                let lasted = time_span((ended - self.began).num_seconds());
-                format!("{text}; {end} after {lasted}")
-            }
-            _ => text + "; not over yet",
-        }
-    }
 }
 
 impl HeldDown {
-    fn sentence(&self) -> String {
-        let mut text = self.name.clone();
-        if let Some(until) = self.until {
-            text += &format!(" for {}", time_span((until - self.from).num_seconds()));
+    fn follow(&mut self, is_held_down: bool, at: DateTime<Utc>) {
+        let is_full = self.periods.len() >= LISTED;
+        match self.periods.last_mut() {
+            Some(last) if last.until.is_none() => {
+                if !is_held_down {
+                    last.until = Some(at);
+                }
+            }
+            // The last one of very many is made longer.
+            Some(last) if is_held_down && is_full => last.until = None,
+            _ if is_held_down => self.periods.push(Period {
+                from: at,
+                until: None,
+            }),
+            _ => {}
         }
-        if self.returns_to.is_none() {
-            text += " (its replicas annotation cannot be read)";
-        }
-        text
+    }
+
+    /// End of the last period; `None` while it is held down.
+    pub fn until(&self) -> Option<DateTime<Utc>> {
+        self.periods.last()?.until
+    }
+}
+
+/// Adds what is not noted yet.
+fn note(delays: &mut Vec<Delay>, resource: &ResourceRef, cause: &str, at: DateTime<Utc>) {
+    let is_same = |delay: &Delay| {
+        delay.kind == resource.kind && delay.name == resource.name && delay.cause == cause
+    };
+    if delays.len() < LISTED && !delays.iter().any(is_same) {
+        delays.push(Delay {
+            at,
+            kind: resource.kind.clone(),
+            name: resource.name.clone(),
+            cause: cause.to_owned(),
+        });
     }
 }
 

@@ -147,6 +147,8 @@ impl Reporter for AgentReporter {
                 verdict: shoot.verdict(),
                 outcome: status.outcome.as_deref(),
                 dependents: shoot.dependents().map(SeenDependent::from).collect(),
+                waits: &status.waits,
+                not_scaled: &status.not_scaled,
                 is_scaling: shoot.scaling().is_some(),
                 has_stood_down: shoot.has_stood_down(),
                 paused: status.paused,

@@ -191,7 +191,7 @@ async fn an_outage_is_one_record_on_the_page_in_the_log_in_an_event_and_in_metri
     let page = page(&served, "/").await;
     let sentence = "of 3 leases expired, held down (written as the leader): ";
     assert!(
-        page.contains(sentence) && page.contains("; restored after "),
+        page.contains(sentence) && page.contains("; restored (written as the leader) after "),
         "{page}"
     );
     served.world.event("OutageEnded", sentence).await;

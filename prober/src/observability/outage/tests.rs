@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use prober_core::judgement::Finding;
 use prober_core::replicas::{Marks, Observed, Write};
+use prober_core::shoot::Requirement;
 use prober_core::verdict::Tally;
 
 use super::*;
@@ -23,10 +24,19 @@ struct RecordedShoot {
     held: Vec<(&'static str, Option<i32>)>,
     verdict: Option<Verdict>,
     outcome: Option<ProbeOutcome>,
+    waits: Vec<(ResourceRef, Waits)>,
+    not_scaled: BTreeMap<ResourceRef, String>,
     is_scaling: bool,
     paused: bool,
     open: Option<Box<Outage>>,
     ended: Vec<Outage>,
+}
+
+fn period(from: f64, until: Option<f64>) -> Period {
+    Period {
+        from: wall(from),
+        until: until.map(wall),
+    }
 }
 
 fn resource(name: &str) -> ResourceRef {
@@ -45,6 +55,8 @@ impl RecordedShoot {
             held: vec![],
             verdict: None,
             outcome: None,
+            waits: vec![],
+            not_scaled: BTreeMap::new(),
             is_scaling: false,
             paused: false,
             open: None,
@@ -77,6 +89,8 @@ impl RecordedShoot {
             verdict: self.verdict,
             outcome: self.outcome.as_ref(),
             dependents: dependents.collect(),
+            waits: &self.waits,
+            not_scaled: &self.not_scaled,
             is_scaling: self.is_scaling,
             has_stood_down: false,
             paused: self.paused,
@@ -212,12 +226,12 @@ fn an_outage_is_recorded_from_the_verdict_to_the_last_restore() {
     );
     let held = &outage.held_down[0];
     assert_eq!(
-        (&*held.name, held.from, held.until, held.returns_to),
-        (MCM, wall(131.0), Some(wall(205.0)), Some(1))
+        (&*held.name, &held.periods[..], held.returns_to),
+        (MCM, &[period(131.0, Some(205.0))][..], Some(1))
     );
     assert_eq!(
         (outage.end, outage.ended, outage.recovered),
-        (Some(OutageEnd::Restored), held.until, Some(wall(201.0)))
+        (Some(OutageEnd::Restored), held.until(), Some(wall(201.0)))
     );
 }
 
@@ -335,8 +349,9 @@ fn a_process_that_starts_in_mid_outage_begins_with_what_it_finds_held_down() {
     );
     let told = shoot.only().sentence();
     assert!(
-        told.starts_with("3 of 3 leases expired, found held down (written as the leader): ")
-            && told.contains("; without protection 3 nodes would have been Unknown from "),
+        told.starts_with("3 of 3 leases expired, found held down: ")
+            && told.contains("; without protection 3 nodes would have been Unknown from ")
+            && told.ends_with("; restored (written as the leader) after 1m 1s"),
         "{told}"
     );
     let of_one_node = Outage {
@@ -424,7 +439,7 @@ fn a_pause_ends_the_record_when_the_nodes_are_back_and_its_end_begins_another() 
     shoot.paused = true;
     shoot.recovers(200.0);
     assert_eq!(shoot.only().end, Some(OutageEnd::Paused));
-    assert_eq!(shoot.only().held_down[0].until, None);
+    assert_eq!(shoot.only().held_down[0].until(), None);
     shoot.follow(230.0);
     assert_eq!(shoot.open, None);
     shoot.paused = false;
@@ -463,7 +478,7 @@ fn what_a_reload_drops_while_it_is_held_down_was_not_restored() {
     shoot.recovers(160.0);
     shoot.writes(161.0, KCM, 0, 1, true);
     assert_eq!(
-        (shoot.only().end, shoot.only().held_down[0].until),
+        (shoot.only().end, shoot.only().held_down[0].until()),
         (Some(OutageEnd::StillHeldDown), None)
     );
 }
@@ -475,4 +490,93 @@ fn a_shoot_that_is_well_has_no_record() {
         shoot.recovers(second);
     }
     assert!(shoot.open.is_none() && shoot.ended.is_empty());
+}
+
+#[test]
+fn nodes_that_were_overdue_while_their_judge_was_up_were_marked() {
+    let renewed = [100.0, 100.1, 100.2];
+    // Protected too late for the first of three.
+    let mut shoot = RecordedShoot::new();
+    shoot.finds(FELL, Verdict::ScaleDown, &renewed);
+    shoot.writes(140.05, KCM, 1, 0, true);
+    shoot.finds(145.0, Verdict::ScaleDown, &renewed);
+    let marked = |shoot: &RecordedShoot| {
+        let nodes = shoot.open().nodes.iter();
+        let marked: Vec<_> = nodes.map(|node| node.marked).collect();
+        (shoot.open().marked_nodes, marked)
+    };
+    assert_eq!(marked(&shoot), (1, vec![true, false, false]));
+    let told = shoot.open().sentence();
+    assert!(
+        told.contains("; without protection 2 nodes would have been Unknown from ")
+            && told.contains(
+                "; 1 node not renewed while kube-controller-manager was up, and so Unknown from "
+            ),
+        "{told}"
+    );
+    // One of the others has not renewed when all is restored.
+    shoot.finds(160.0, Verdict::ScaleUp, &[159.0, 159.0, 100.2]);
+    assert_eq!(marked(&shoot), (1, vec![true, false, false]));
+    shoot.is_scaling = true;
+    shoot.writes(161.0, KCM, 0, 1, true);
+    assert_eq!(marked(&shoot), (2, vec![true, false, true]));
+}
+
+#[test]
+fn without_protection_all_overdue_nodes_were_marked() {
+    let mut shoot = RecordedShoot::new();
+    shoot.finds(FELL, Verdict::ScaleDown, &[100.0; 30]);
+    shoot.not_scaled = [(resource(KCM), "403 Forbidden".to_owned())].into();
+    shoot.waits = [Requirement::Recent, Requirement::NotPaused]
+        .map(|requirement| {
+            let until = None;
+            (resource(MCM), Waits { requirement, until })
+        })
+        .into();
+    shoot.finds(145.0, Verdict::ScaleDown, &[100.0; 30]);
+    shoot.finds(150.0, Verdict::ScaleDown, &[100.0; 30]);
+    let outage = shoot.open();
+    assert_eq!(
+        (outage.overdue_nodes, outage.marked_nodes),
+        (30, 30),
+        "{outage:?}"
+    );
+    assert_eq!((outage.waited.len(), outage.not_scaled.len()), (2, 1));
+    assert_eq!(
+        outage.sentence(),
+        "30 of 30 leases expired; kube-controller-manager could not be scaled from 22:15:45 UTC on: 403 Forbidden; \
+         machine-controller-manager waited from 22:15:45 UTC on for the pause to be lifted; \
+         30 nodes not renewed while kube-controller-manager was up, and so Unknown from 22:15:40 UTC on; not over yet"
+    );
+}
+
+#[test]
+fn each_period_and_each_writer_is_named() {
+    let mut shoot = RecordedShoot::protected();
+    // Somebody else raises it, and a replica takes it down again.
+    shoot.shows(150.0, KCM, 1);
+    shoot.writes(185.0, KCM, 1, 0, false);
+    shoot.recovers(210.0);
+    shoot.writes(215.0, KCM, 0, 1, true);
+    shoot.shows(216.0, MCM, 1);
+    let outage = shoot.only();
+    assert_eq!(
+        outage.held_down[1].periods,
+        [period(132.0, Some(150.0)), period(185.0, Some(215.0))]
+    );
+    assert_eq!(
+        outage.sentence(),
+        "3 of 3 leases expired, held down: machine-controller-manager for 1m 25s (written as the leader), \
+         kube-controller-manager for 18s (written as the leader) and for 30s (written without the lead); restored after 1m 26s"
+    );
+}
+
+#[test]
+fn what_was_found_held_down_is_no_blip() {
+    let mut shoot = RecordedShoot::new();
+    shoot.held = vec![(KCM, Some(1))];
+    shoot.follow(0.0);
+    shoot.recovers(5.0);
+    shoot.writes(6.0, KCM, 0, 1, true);
+    assert!(!shoot.only().is_blip());
 }
