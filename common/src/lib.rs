@@ -31,7 +31,6 @@ pub mod logging;
 pub mod metrics;
 pub mod objects;
 pub mod process;
-pub mod pruned;
 pub mod reflector;
 pub mod seed_client;
 pub mod status;

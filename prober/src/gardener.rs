@@ -3,6 +3,8 @@
 
 pub(crate) mod object;
 
+use std::borrow::Cow;
+
 use chrono::{DateTime, TimeDelta, Utc};
 use common::objects::{apart, identity, if_readable, metadata};
 use go_compat::duration::GoDuration;
@@ -297,20 +299,45 @@ impl Machine {
     }
 }
 
-common::resource!(
+/// Implements `kube::Resource` for a type of Gardener's APIs. kube's own derive for custom resources
+/// would add metadata of its own, unpruned.
+macro_rules! custom_resource {
+    ($type:ident, $scope:ident, $group:literal, $plural:literal) => {
+        impl kube::Resource for $type {
+            type DynamicType = ();
+            type Scope = kube::core::$scope;
+            fn kind((): &()) -> Cow<'_, str> {
+                stringify!($type).into()
+            }
+            fn group((): &()) -> Cow<'_, str> {
+                $group.into()
+            }
+            fn version((): &()) -> Cow<'_, str> {
+                "v1alpha1".into()
+            }
+            fn plural((): &()) -> Cow<'_, str> {
+                $plural.into()
+            }
+            fn meta(&self) -> &ObjectMeta {
+                &self.metadata
+            }
+            fn meta_mut(&mut self) -> &mut ObjectMeta {
+                &mut self.metadata
+            }
+        }
+    };
+}
+
+custom_resource!(
     Cluster,
     ClusterResourceScope,
     "extensions.gardener.cloud",
-    "v1alpha1",
-    "Cluster",
     "clusters"
 );
-common::resource!(
+custom_resource!(
     Machine,
     NamespaceResourceScope,
     "machine.sapcloud.io",
-    "v1alpha1",
-    "Machine",
     "machines"
 );
 

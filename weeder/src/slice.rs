@@ -2,15 +2,18 @@
 
 use common::objects::metadata;
 use go_compat::null::null_as_default;
+use k8s_openapi::api::discovery::v1::EndpointSlice;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use kube::Resource;
 use serde::Deserialize;
 use weeder_core::config::Config;
 use weeder_core::readiness::Slice;
 
 pub(crate) const SERVICE_NAME: &str = "kubernetes.io/service-name";
 
-#[derive(Clone, Debug, Default, Deserialize)]
-pub(crate) struct EndpointSlice {
+#[derive(Clone, Debug, Default, Deserialize, Resource)]
+#[resource(inherit = EndpointSlice)]
+pub(crate) struct PrunedSlice {
     #[serde(default, deserialize_with = "metadata")]
     pub metadata: ObjectMeta,
     #[serde(default, deserialize_with = "null_as_default")]
@@ -40,7 +43,7 @@ struct TargetRef {
     uid: Option<String>,
 }
 
-impl EndpointSlice {
+impl PrunedSlice {
     /// What is kept of it; nothing when its Service is not configured.
     pub(crate) fn pruned(self, config: &Config) -> Option<Slice> {
         let name = self.metadata.labels?.remove(SERVICE_NAME)?;
@@ -68,15 +71,6 @@ impl Endpoint {
             .unwrap_or_else(|| self.addresses.join(","))
     }
 }
-
-common::resource!(
-    EndpointSlice,
-    NamespaceResourceScope,
-    "discovery.k8s.io",
-    "v1",
-    "EndpointSlice",
-    "endpointslices"
-);
 
 #[cfg(test)]
 mod tests;

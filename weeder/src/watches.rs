@@ -14,7 +14,7 @@ use weeder_core::verdict::{DeletionCandidate, judge};
 
 use crate::metrics::WeederMetrics;
 use crate::pod::PrunedPod;
-use crate::slice::{EndpointSlice, SERVICE_NAME};
+use crate::slice::{PrunedSlice, SERVICE_NAME};
 
 /// Changes that may wait to be applied; more of them hold up the watch.
 const CHANGES: usize = 256;
@@ -51,8 +51,8 @@ async fn watch_slices(client: Client, config: Arc<Config>, changes: ChangeForwar
     let names: Vec<&str> = config.services.iter().map(|known| &*known.name).collect();
     let selector = format!("{SERVICE_NAME} in ({})", names.join(","));
     let selected = watcher::Config::default().labels(&selector);
-    let api: Api<EndpointSlice> = Api::all(client);
-    let prune = move |slice: EndpointSlice| slice.pruned(&config);
+    let api: Api<PrunedSlice> = Api::all(client);
+    let prune = move |slice: PrunedSlice| slice.pruned(&config);
     reflect(api, selected, prune, changes).await;
 }
 

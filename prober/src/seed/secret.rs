@@ -8,9 +8,10 @@ use common::objects::{self, metadata};
 use common::view::View;
 use go_compat::null::null_as_default;
 use k8s_openapi::ByteString;
+use k8s_openapi::api::core::v1::Secret;
 use kube::core::ObjectMeta;
 use kube::runtime::watcher;
-use kube::{Api, Client};
+use kube::{Api, Client, Resource};
 use serde::Deserialize;
 use tokio_util::sync::CancellationToken;
 
@@ -20,7 +21,8 @@ use crate::shoot_client::error::Cause;
 use crate::shoot_client::{KubeconfigSecret, Secrets};
 
 /// A Secret, pruned to the kubeconfig (rule 41).
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize, Resource)]
+#[resource(inherit = Secret)]
 struct PrunedSecret {
     #[serde(deserialize_with = "metadata")]
     metadata: ObjectMeta,
@@ -32,15 +34,6 @@ struct PrunedSecret {
 struct SecretData {
     kubeconfig: Option<ByteString>,
 }
-
-common::resource!(
-    PrunedSecret,
-    NamespaceResourceScope,
-    "",
-    "v1",
-    "Secret",
-    "secrets"
-);
 
 impl From<PrunedSecret> for KubeconfigSecret {
     fn from(secret: PrunedSecret) -> Self {

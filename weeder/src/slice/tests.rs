@@ -23,7 +23,7 @@ fn pruned(service: &str, endpoints: Value) -> Option<Slice> {
         "metadata": {"name": "s", "namespace": "n", "labels": {SERVICE_NAME: service}},
         "endpoints": endpoints,
     });
-    serde_json::from_value::<EndpointSlice>(slice)
+    serde_json::from_value::<PrunedSlice>(slice)
         .expect("a slice")
         .pruned(&config())
 }
@@ -43,7 +43,7 @@ fn only_slices_of_configured_services_are_kept() {
         Some("kube-apiserver".into())
     );
     assert_eq!(pruned("other", json!([])), None);
-    let unlabelled: EndpointSlice =
+    let unlabelled: PrunedSlice =
         serde_json::from_value(json!({"metadata": {"name": "s"}})).expect("a slice");
     assert_eq!(unlabelled.pruned(&config()), None);
 }
