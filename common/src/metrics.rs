@@ -1,18 +1,18 @@
 //! `/metrics`: what is counted, for Prometheus.
 //!
-//! Metrics are registered once, at start, and encoded at each scrape: in OpenMetrics, or in
-//! Prometheus' older text format for clients that do not accept OpenMetrics.
+//! Metrics are registered once, at start, and encoded at each scrape, always as OpenMetrics.
+//! Scrapers choose their parser by the content type of the answer, and to a reader of Prometheus'
+//! older text format all that is new in it are comments.
 
 mod computed;
 mod process;
 mod requests;
 mod unreadable;
 
-use std::fmt::Write;
 use std::sync::Arc;
 
 use axum::Router;
-use axum::http::header::{ACCEPT, CONTENT_TYPE, HeaderMap};
+use axum::http::header::CONTENT_TYPE;
 use axum::response::IntoResponse;
 use axum::routing::get;
 use prometheus_client::encoding::text::encode;
@@ -26,7 +26,6 @@ pub use self::requests::RequestCounter;
 pub use self::unreadable::UnreadableObjects;
 
 const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
-const TEXT: &str = "text/plain; version=0.0.4; charset=utf-8";
 
 /// A registry with what every process shows of itself: `process_*`, `dwd_tasks` and
 /// `dwd_build_info`.
@@ -54,78 +53,19 @@ pub fn registry() -> Registry {
 
 pub(crate) fn router(registry: Registry) -> Router {
     let registry = Arc::new(registry);
-    Router::new().route(
-        "/metrics",
-        get(async move |headers: HeaderMap| answer(&registry, &headers)),
-    )
+    Router::new().route("/metrics", get(async move || answer(&registry)))
 }
 
-fn answer(registry: &Registry, headers: &HeaderMap) -> impl IntoResponse + use<> {
-    let open_metrics = headers.get_all(ACCEPT).iter().any(|accept| {
-        accept
-            .to_str()
-            .is_ok_and(|a| a.contains("application/openmetrics-text"))
-    });
+fn answer(registry: &Registry) -> impl IntoResponse + use<> {
     let mut body = String::new();
     // Writing to a String does not fail.
     let _ = encode(&mut body, registry);
-    if open_metrics {
-        ([(CONTENT_TYPE, OPEN_METRICS)], body)
-    } else {
-        ([(CONTENT_TYPE, TEXT)], text_format(&body))
-    }
-}
-
-/// Turns OpenMetrics into the older text format: there a counter is described by its whole name,
-/// and units and the end are not marked.
-fn text_format(open_metrics: &str) -> String {
-    let lines: Vec<&str> = open_metrics.lines().collect();
-    let counters: Vec<&str> = lines
-        .iter()
-        .filter_map(|line| line.strip_prefix("# TYPE ")?.strip_suffix(" counter"))
-        .collect();
-    let mut text = String::with_capacity(open_metrics.len());
-    for line in lines {
-        let mut words = line.splitn(4, ' ');
-        match (words.next(), words.next(), words.next(), words.next()) {
-            (Some("#"), Some(what @ ("HELP" | "TYPE")), Some(name), Some(rest)) => {
-                let suffix = if counters.contains(&name) {
-                    "_total"
-                } else {
-                    ""
-                };
-                let _ = writeln!(text, "# {what} {name}{suffix} {rest}");
-            }
-            (Some("#"), ..) => {}
-            _ => {
-                let _ = writeln!(text, "{line}");
-            }
-        }
-    }
-    text
+    ([(CONTENT_TYPE, OPEN_METRICS)], body)
 }
 
 #[cfg(test)]
 mod tests {
-    use prometheus_client::metrics::counter::Counter;
-
     use super::*;
-
-    #[test]
-    fn the_older_format_describes_counters_by_their_whole_name() {
-        let mut registry = Registry::default();
-        let probes: Counter = Counter::default();
-        probes.inc();
-        registry.register("dwd_probes", "Probes made", probes);
-        registry.register("dwd_shoots", "Shoots", Gauge::<i64>::default());
-        let mut open_metrics = String::new();
-        encode(&mut open_metrics, &registry).unwrap();
-        assert_eq!(
-            text_format(&open_metrics),
-            "# HELP dwd_probes_total Probes made.\n# TYPE dwd_probes_total counter\ndwd_probes_total 1\n\
-             # HELP dwd_shoots Shoots.\n# TYPE dwd_shoots gauge\ndwd_shoots 0\n"
-        );
-    }
 
     /// What every process shows.
     fn shown() -> String {

@@ -72,7 +72,7 @@ pub fn address(log: &Path, path: &str) -> Result<String> {
 /// `/metrics`, read.
 #[derive(Debug, Default, PartialEq)]
 pub struct ScrapedMetrics {
-    /// Types by name.
+    /// Types by name, counters with their `_total`.
     pub types: BTreeMap<String, String>,
     /// Label names by metric, of those that have a sample.
     pub labels: BTreeMap<String, BTreeSet<String>>,
@@ -81,7 +81,7 @@ pub struct ScrapedMetrics {
 }
 
 impl ScrapedMetrics {
-    /// Reads Prometheus' text format.
+    /// Reads OpenMetrics, which describes a counter by its name without `_total`.
     ///
     /// # Errors
     /// When it is none.
@@ -90,7 +90,8 @@ impl ScrapedMetrics {
         for line in text.lines() {
             if let Some(described) = line.strip_prefix("# TYPE ") {
                 let (name, kind) = described.split_once(' ').with_context(|| line.to_owned())?;
-                metrics.types.insert(name.into(), kind.into());
+                let suffix = if kind == "counter" { "_total" } else { "" };
+                metrics.types.insert(format!("{name}{suffix}"), kind.into());
             } else if !line.starts_with('#') {
                 let (series, value) = line.rsplit_once(' ').with_context(|| line.to_owned())?;
                 metrics.values.insert(

@@ -7,6 +7,7 @@ use api_server::{Fault, When};
 use serde_json::json;
 use testbed::PATIENCE;
 use testbed::gardener;
+use testbed::page::ScrapedMetrics;
 use tokio::time::{sleep, timeout};
 
 use super::world::{CA, CONFIG, KCM, MCM, NAMESPACE, ProberWorld, at, held};
@@ -297,10 +298,8 @@ async fn every_metric_is_documented_and_every_documented_metric_is_served() {
     served.world.nodes.cut_all();
     served.world.until([held("1"), held("1"), held("1")]).await;
     let (_, text) = served.get(&served.metrics, "text/plain").await;
-    let names = text
-        .lines()
-        .filter_map(|line| line.strip_prefix("# TYPE ")?.split(' ').next());
-    let shown: BTreeSet<&str> = names.collect();
+    let scraped = ScrapedMetrics::read(&text).expect("metrics");
+    let shown: BTreeSet<&str> = scraped.types.keys().map(String::as_str).collect();
     let document = include_str!("../../../docs/metrics.md");
     let section = document
         .split("\n## ")
@@ -329,20 +328,24 @@ async fn every_metric_is_documented_and_every_documented_metric_is_served() {
 }
 
 #[tokio::test]
-async fn both_formats_are_served_and_a_shoot_is_no_label() {
+async fn metrics_are_open_metrics_whatever_is_accepted_and_a_shoot_is_no_label() {
     let served = Served::start().await;
-    let (_, text) = served
-        .get(&served.metrics, "text/plain;version=0.0.4")
-        .await;
-    assert!(!text.contains("# EOF"), "{text}");
-    let (_, open) = served
-        .get(
-            &served.metrics,
-            "application/openmetrics-text;version=1.0.0,text/plain;q=0.5",
-        )
-        .await;
-    assert!(open.ends_with("# EOF\n"), "{open}");
-    assert!(!text.contains(NAMESPACE) && !open.contains(NAMESPACE));
+    for accept in [
+        "text/plain;version=0.0.4",
+        "application/openmetrics-text;version=1.0.0,text/plain;q=0.5",
+    ] {
+        let request = reqwest::Client::new()
+            .get(&served.metrics)
+            .header("accept", accept);
+        let answer = request.send().await.expect("an answer");
+        assert_eq!(
+            answer.headers()["content-type"],
+            "application/openmetrics-text; version=1.0.0; charset=utf-8"
+        );
+        let text = answer.text().await.expect("text");
+        assert!(text.ends_with("# EOF\n"), "{text}");
+        assert!(!text.contains(NAMESPACE));
+    }
     served.world.end().await;
 }
 

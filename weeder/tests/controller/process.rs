@@ -8,6 +8,7 @@ use api_server::{Fault, When};
 use common::flags::{CommandLine, parse};
 use tempfile::TempDir;
 use testbed::control_plane::reserve_port;
+use testbed::page::ScrapedMetrics;
 use tokio::net::TcpSocket;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
@@ -174,10 +175,8 @@ async fn a_dry_run_says_what_it_would_delete_once_and_writes_nothing() {
 async fn every_metric_is_documented_and_every_documented_metric_is_served() {
     let (_seed, process) = started().await;
     let (_, text) = process.get(&process.metrics).await;
-    let shown: BTreeSet<&str> = text
-        .lines()
-        .filter_map(|line| line.strip_prefix("# TYPE ")?.split(' ').next())
-        .collect();
+    let served = ScrapedMetrics::read(&text).unwrap();
+    let shown: BTreeSet<&str> = served.types.keys().map(String::as_str).collect();
     let document = include_str!("../../../docs/metrics.md");
     let section = |title: &str| {
         document
