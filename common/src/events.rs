@@ -1,7 +1,7 @@
 //! Events (core/v1): what people read with `kubectl describe` and `kubectl get events`.
 //!
 //! ```text
-//! anyone -> Events (bounded; full: lost, counted) -> Recorder -> POST, or for a repetition PATCH of its count -> API server
+//! anyone -> Events (bounded; full: lost, counted) -> Recorder (repetitions: nothing) -> POST -> API server
 //! ```
 //!
 //! They are a courtesy: sending one never waits, never fails and never holds up anything; the

@@ -1,18 +1,16 @@
-//! Writes Events to the API server, those that repeat as one Event with a count, as client-go's
-//! recorder does.
+//! Writes Events to the API server, and for a while none that says again what was said last of an
+//! object.
 
 use std::collections::VecDeque;
 use std::time::Duration;
 
 use k8s_openapi::api::core::v1::{Event, EventSource, ObjectReference};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
-use k8s_openapi::jiff::Timestamp;
-use kube::api::{Patch, PatchParams, PostParams};
+use kube::api::PostParams;
 use kube::{Api, Client};
 use prometheus_client::metrics::counter::Counter;
-use serde_json::json;
 use tokio::sync::mpsc;
-use tokio::time::{sleep, timeout};
+use tokio::time::{Instant, sleep, timeout};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 
@@ -21,7 +19,9 @@ use crate::access_review::allowed_everywhere;
 
 /// The source of the Events.
 const COMPONENT: &str = "dependency-watchdog";
-/// How many Events are remembered, in case they repeat.
+/// An Event is not repeated for this long, the aggregation window of client-go's recorder.
+const QUIET: Duration = Duration::from_secs(600);
+/// Objects whose last Event is remembered.
 const REMEMBERED: usize = 512;
 /// After this time without an answer an attempt is given up.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(5);
@@ -46,7 +46,7 @@ pub struct Recorder {
     /// How many of the lost ones were logged.
     logged: u64,
     written: WrittenEvents,
-    /// Whether Events may be written in other namespaces than self_reference's; none while that is
+    /// True if Events may be written in other namespaces than self_reference's; `None` if that is
     /// not known.
     everywhere: Option<bool>,
 }
@@ -107,6 +107,10 @@ impl Recorder {
     }
 
     async fn record(&mut self, mut note: Note) {
+        if self.written.is_repeated_by(&note, Instant::now()) {
+            return;
+        }
+        let said = note.clone();
         if note.about.namespace != self.self_reference.namespace
             && !self.may_write_everywhere().await
         {
@@ -118,7 +122,7 @@ impl Recorder {
             let written = timeout(REQUEST_TIMEOUT, self.write(&note)).await;
             let Err(error) = written.unwrap_or_else(|late| Err(kube::Error::Service(late.into())))
             else {
-                return;
+                return self.written.keep(said, Instant::now());
             };
             let refused = matches!(&error, kube::Error::Api(status) if status.code < 500 && status.code != 429);
             if refused || attempt == ATTEMPTS {
@@ -133,41 +137,17 @@ impl Recorder {
         }
     }
 
-    async fn write(&mut self, note: &Note) -> Result<(), kube::Error> {
+    async fn write(&self, note: &Note) -> Result<(), kube::Error> {
         let namespace = note.about.namespace.as_deref().unwrap_or("default");
         let api: Api<Event> = Api::namespaced(self.client.clone(), namespace);
-        let (mut first, mut count) = (note.at, 1);
-        if let Some(written) = self.written.find(note) {
-            (first, count) = (written.first, written.count.saturating_add(1));
-            let patch = json!({"count": count, "lastTimestamp": Time(note.at)});
-            let (params, patch) = (PatchParams::default(), Patch::Merge(patch));
-            match api.patch(&written.name, &params, &patch).await {
-                Ok(_) => {
-                    written.count = count;
-                    return Ok(());
-                }
-                // The API server forgets Events after an hour.
-                Err(kube::Error::Api(status)) if status.code == 404 => {}
-                Err(error) => return Err(error),
-            }
-        }
-        let event = self.event(note, first, count);
-        match api.create(&PostParams::default(), &event).await {
-            Ok(_) => {}
+        match api.create(&PostParams::default(), &self.event(note)).await {
             // An earlier attempt succeeded, and its answer got lost.
-            Err(kube::Error::Api(status)) if status.code == 409 => {}
-            Err(error) => return Err(error),
+            Err(kube::Error::Api(status)) if status.code == 409 => Ok(()),
+            written => written.map(drop),
         }
-        self.written.keep(WrittenEvent {
-            note: note.clone(),
-            name: event.metadata.name.unwrap_or_default(),
-            first,
-            count,
-        });
-        Ok(())
     }
 
-    fn event(&self, note: &Note, first: Timestamp, count: i32) -> Event {
+    fn event(&self, note: &Note) -> Event {
         let mut name = note.about.name.clone().unwrap_or_default();
         shorten(&mut name, MAX_NAME);
         let object = name.trim_end_matches(['.', '-']);
@@ -186,9 +166,9 @@ impl Recorder {
             }),
             reporting_component: Some(COMPONENT.to_owned()),
             reporting_instance: Some(self.host.clone()),
-            first_timestamp: Some(Time(first)),
+            first_timestamp: Some(Time(note.at)),
             last_timestamp: Some(Time(note.at)),
-            count: Some(count),
+            count: Some(1),
             ..Event::default()
         }
     }
@@ -205,44 +185,36 @@ impl Recorder {
     }
 }
 
-struct WrittenEvent {
-    note: Note,
-    name: String,
-    first: Timestamp,
-    count: i32,
-}
-
-/// The Events that were written last, the latest at the end.
+/// The last Event about each object and the time of its writing, the latest at the end.
 #[derive(Default)]
-struct WrittenEvents(VecDeque<WrittenEvent>);
+struct WrittenEvents(VecDeque<(Note, Instant)>);
 
 impl WrittenEvents {
-    /// The Event that `note` repeats; it counts as the latest from now on.
-    fn find(&mut self, note: &Note) -> Option<&mut WrittenEvent> {
-        let repeats = |written: &WrittenEvent| subject(&written.note) == subject(note);
-        let index = self.0.iter().position(repeats)?;
-        let written = self.0.remove(index)?;
-        self.0.push_back(written);
-        self.0.back_mut()
+    /// True if `note` says what the last Event about its object said, less than [`QUIET`] ago. An
+    /// outage after a recovery is no repetition, however soon it comes.
+    fn is_repeated_by(&self, note: &Note, now: Instant) -> bool {
+        let mut written = self.0.iter();
+        written
+            .find(|(last, _)| object(last) == object(note))
+            .is_some_and(|(last, at)| {
+                let said = (last.severity, last.reason, &last.message);
+                said == (note.severity, note.reason, &note.message) && now < *at + QUIET
+            })
     }
 
-    fn keep(&mut self, written: WrittenEvent) {
-        self.0
-            .retain(|old| subject(&old.note) != subject(&written.note));
+    fn keep(&mut self, note: Note, now: Instant) {
+        self.0.retain(|(last, _)| object(last) != object(&note));
         if self.0.len() == REMEMBERED {
             self.0.pop_front();
         }
-        self.0.push_back(written);
+        self.0.push_back((note, now));
     }
 }
 
-/// What two Events have in common that say the same about the same object, whatever its version.
-fn subject(note: &Note) -> impl PartialEq {
+/// An object, whatever its version.
+fn object(note: &Note) -> impl PartialEq {
     let about = &note.about;
-    (
-        (note.severity, note.reason, &note.message),
-        (&about.uid, &about.kind, &about.namespace, &about.name),
-    )
+    (&about.uid, &about.kind, &about.namespace, &about.name)
 }
 
 /// An object, for a person: kind, namespace and name.
@@ -261,6 +233,7 @@ fn shorten(text: &mut String, longest: usize) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use k8s_openapi::jiff::Timestamp;
 
     fn note(message: &str) -> Note {
         let about = ObjectReference {
@@ -276,55 +249,42 @@ mod tests {
         }
     }
 
-    fn same(one: &Note, other: &Note) -> bool {
-        subject(one) == subject(other)
-    }
-
-    fn written(message: &str) -> WrittenEvent {
-        WrittenEvent {
-            note: note(message),
-            name: message.into(),
-            first: Timestamp::now(),
-            count: 1,
+    #[test]
+    fn an_event_repeats_the_last_one_about_its_object_for_ten_minutes() {
+        let (mut events, now) = (WrittenEvents::default(), Instant::now());
+        let late = |seconds| now + Duration::from_secs(seconds);
+        events.keep(note("a"), now);
+        let mut again = note("a");
+        again.about.resource_version = Some("7".into());
+        assert!(events.is_repeated_by(&again, late(599)));
+        assert!(!events.is_repeated_by(&again, late(600)));
+        let mut others = [note("b"), note("a"), note("a"), note("a")];
+        others[1].severity = "Warning";
+        others[2].reason = "Other";
+        others[3].about.uid = Some("u".into());
+        for other in &others {
+            assert!(!events.is_repeated_by(other, now), "{other:?}");
         }
+        events.keep(note("b"), now);
+        assert!(!events.is_repeated_by(&again, now));
     }
 
     #[test]
-    fn an_event_repeats_another_when_all_but_time_and_version_are_the_same() {
-        let (one, mut other) = (note("a"), note("a"));
-        other.at += k8s_openapi::jiff::SignedDuration::from_secs(1);
-        other.about.resource_version = Some("7".into());
-        assert!(same(&one, &other));
-        assert!(!same(&one, &note("b")));
-        assert!(!same(
-            &one,
-            &Note {
-                severity: "Warning",
-                ..one.clone()
-            }
-        ));
-        assert!(!same(
-            &one,
-            &Note {
-                reason: "Other",
-                ..one.clone()
-            }
-        ));
-        other.about.uid = Some("u".into());
-        assert!(!same(&one, &other));
-    }
-
-    #[test]
-    fn of_too_many_different_events_the_one_not_seen_for_longest_is_forgotten() {
-        let mut events = WrittenEvents::default();
+    fn of_too_many_objects_the_one_quiet_for_longest_is_forgotten() {
+        let (mut events, now) = (WrittenEvents::default(), Instant::now());
+        let about = |number: usize| {
+            let mut note = note("a");
+            note.about.name = Some(number.to_string());
+            note
+        };
         for number in 0..REMEMBERED {
-            events.keep(written(&number.to_string()));
+            events.keep(about(number), now);
         }
-        assert!(events.find(&note("0")).is_some());
-        events.keep(written("one more"));
+        events.keep(about(0), now);
+        events.keep(about(REMEMBERED), now);
         assert_eq!(events.0.len(), REMEMBERED);
-        assert!(events.find(&note("0")).is_some());
-        assert!(events.find(&note("1")).is_none());
+        assert!(events.is_repeated_by(&about(0), now));
+        assert!(!events.is_repeated_by(&about(1), now));
     }
 
     #[test]
