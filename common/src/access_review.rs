@@ -1,5 +1,6 @@
-//! What this process may do, as the API server says it.
+//! Rights of this process, as the API server says it.
 
+use std::fmt;
 use std::time::Duration;
 
 use k8s_openapi::api::authorization::v1::{
@@ -11,12 +12,47 @@ use tokio::time::timeout;
 
 const TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Asks whether this process may do something with a resource of the core group in all namespaces.
-/// `None`: not known.
-pub async fn allowed_everywhere(client: &Client, verb: &str, resource: &str) -> Option<bool> {
+/// Right to do something with all resources of a kind.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Right {
+    pub verb: &'static str,
+    pub group: String,
+    pub resource: String,
+    pub subresource: Option<&'static str>,
+}
+
+impl Right {
+    /// To do something with a resource of the core group.
+    pub fn core(verb: &'static str, resource: &str) -> Self {
+        Self {
+            verb,
+            resource: resource.to_owned(),
+            ..Self::default()
+        }
+    }
+}
+
+impl fmt::Display for Right {
+    /// As in `patch deployments.apps/scale`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", self.verb, self.resource)?;
+        if !self.group.is_empty() {
+            write!(f, ".{}", self.group)?;
+        }
+        match self.subresource {
+            Some(subresource) => write!(f, "/{subresource}"),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Asks whether this process has a right in all namespaces; `None` if that cannot be found out.
+pub async fn allowed_everywhere(client: &Client, right: &Right) -> Option<bool> {
     let attributes = ResourceAttributes {
-        verb: Some(verb.to_owned()),
-        resource: Some(resource.to_owned()),
+        verb: Some(right.verb.to_owned()),
+        group: Some(right.group.clone()),
+        resource: Some(right.resource.clone()),
+        subresource: right.subresource.map(str::to_owned),
         ..ResourceAttributes::default()
     };
     let review = SelfSubjectAccessReview {

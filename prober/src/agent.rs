@@ -21,12 +21,12 @@ use crate::config;
 use crate::manager::Manager;
 use crate::observability::metrics::Metrics;
 use crate::observability::shoot_statuses::ShootStatuses;
-use crate::observability::status::ProberStatus;
+use crate::observability::status::{ProberStatus, SeedStatus};
 use crate::owner_check;
 use crate::refused_settings;
 use crate::seed::dependent::DependentView;
 use crate::seed::watch_scope::WatchScope;
-use crate::seed::{Seed, SeedWatches};
+use crate::seed::{Seed, SeedWatches, rights};
 use crate::shared::Shared;
 use crate::shoot_client::resources::Resources;
 use crate::suspend_detector::SuspendDetector;
@@ -63,6 +63,7 @@ pub async fn run(args: AgentArgs, shutdown: CancellationToken) -> anyhow::Result
     register_seed_known(registry, move || known.is_known());
     seed.unreadable.register(registry);
     refused_settings::register(registry, Arc::clone(&seed));
+    rights::register(registry, Arc::clone(&seed));
     let suspend_detector = SuspendDetector::new(clock);
     let burst = u32::try_from(args.kube_api_burst)
         .ok()
@@ -122,7 +123,7 @@ fn endpoints<R: Fn() -> bool + Send + Sync>(
         ProberStatus::new(
             &context.statuses,
             context.clock,
-            context.seed.unknown(),
+            SeedStatus::from(&*context.seed),
             &context.config.borrow(),
             refused(),
         )
@@ -197,12 +198,20 @@ async fn work(
         // are woken now and by that.
         seed.clusters.relist();
     };
+    let rights = async {
+        // A dry run needs none.
+        if !shared.role.is_dry_run() {
+            seed.clusters.live().await;
+            seed.follow_rights().await;
+        }
+    };
     let wakes = seed.clusters.each_time_live(|| seed.wakers.wake_all());
     let follow = follow_config(&shared, file, configs, &mut watches);
     tokio::join!(
         manager,
         owner_check::run(shared.clone(), shutdown.clone()),
         shutdown.run_until_cancelled(election),
+        shutdown.run_until_cancelled(rights),
         shutdown.run_until_cancelled(wakes),
         shutdown.run_until_cancelled(follow),
         shutdown.run_until_cancelled(shared.suspend_detector.run())

@@ -4,6 +4,7 @@
 pub mod cluster;
 pub mod dependent;
 mod namespace;
+pub(crate) mod rights;
 pub mod secret;
 mod verify;
 pub(crate) mod wakers;
@@ -27,6 +28,7 @@ use tokio::time::timeout;
 
 pub use self::cluster::ClusterState;
 use self::dependent::DependentView;
+use self::rights::WriteRights;
 use self::secret::SecretView;
 use self::wakers::Wakers;
 use self::watch_scope::WatchScope;
@@ -49,6 +51,7 @@ pub struct Seed {
     verifications: Semaphore,
     watch_scope: WatchScope,
     pub(crate) unreadable: UnreadableObjects,
+    pub(crate) rights: WriteRights,
 }
 
 /// What the config names.
@@ -73,6 +76,7 @@ impl Seed {
             verifications: Semaphore::new(VERIFICATIONS),
             watch_scope,
             unreadable,
+            rights: WriteRights::default(),
         }
     }
 

@@ -5,7 +5,7 @@ use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
 
-use common::access_review::allowed_everywhere;
+use common::access_review::{Right, allowed_everywhere};
 use common::leader_election::Role;
 use common::process::propagate_panic;
 use futures::FutureExt;
@@ -171,8 +171,9 @@ impl Controller {
         if result == DeleteResult::Forbidden && !is_reviewed {
             self.reviewed = Some(now);
             let client = self.client.clone();
-            self.reviews
-                .spawn(async move { allowed_everywhere(&client, "delete", "pods").await });
+            self.reviews.spawn(async move {
+                allowed_everywhere(&client, &Right::core("delete", "pods")).await
+            });
         }
     }
 

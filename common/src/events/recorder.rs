@@ -15,7 +15,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 
 use super::{Events, Note, host};
-use crate::access_review::allowed_everywhere;
+use crate::access_review::{Right, allowed_everywhere};
 
 /// The source of the Events.
 const COMPONENT: &str = "dependency-watchdog";
@@ -179,7 +179,7 @@ impl Recorder {
             return known;
         }
         // Not known: self_reference is always right.
-        let allowed = allowed_everywhere(&self.client, "create", "events").await;
+        let allowed = allowed_everywhere(&self.client, &Right::core("create", "events")).await;
         self.everywhere = allowed;
         allowed.unwrap_or(false)
     }

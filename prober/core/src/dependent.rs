@@ -187,6 +187,14 @@ impl DependentRecord {
         }
     }
 
+    /// True if there is no such resource.
+    pub fn is_missing(&self) -> bool {
+        matches!(
+            self.state,
+            DependentState::Absent | DependentState::NoSuchKind
+        )
+    }
+
     fn is(&self, wanted: impl FnOnce(&Observed) -> bool) -> bool {
         self.observed().is_some_and(|observed| wanted(observed))
     }

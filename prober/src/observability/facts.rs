@@ -117,7 +117,11 @@ impl ProbeStatus {
             let write = format!("{kind}/{name} from {before} to {after} replicas");
             Fact::new(Tone::Warn, "Would be written", write)
         });
-        failure.chain(found).chain(writes).collect()
+        let missing = self.missing.iter().map(|missing| {
+            let missing = format!("{missing}: the config names it, and not as optional");
+            Fact::new(Tone::Warn, "Does not exist", missing)
+        });
+        failure.chain(found).chain(missing).chain(writes).collect()
     }
 }
 

@@ -95,6 +95,13 @@ impl Collector for ShootStatuses {
                 .map(|(reason, count)| (*reason, *count)),
         )?;
         encode_held_down(&mut gauges, &table.probed, now)?;
+        let missing = probed().flat_map(|status| &status.missing);
+        gauges.sums(
+            "dwd_missing_resources",
+            "Shoots in which a resource that the config names does not exist, and is not optional.",
+            "name",
+            missing.map(|resource| (resource.name.as_str(), 1)),
+        )?;
         // A shoot that is left alone is not probed.
         let at_work = probed().filter(|status| !status.has_stood_down());
         let oldest = at_work

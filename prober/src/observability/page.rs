@@ -40,7 +40,8 @@ fn body(status: &ProberStatus) -> Markup {
         .partition(|shoot| shoot.concern().is_some());
     let (newest, older) = status.outages.split_at(status.outages.len().min(FOLD));
     html! {
-        @if let Some(what) = status.unknown { p.note { "The seed's " (what) " are not known at present: nothing is concluded without them." } }
+        @if let Some(what) = status.seed.unknown { p.note { "The seed's " (what) " are not known at present: nothing is concluded without them." } }
+        @for right in &status.seed.missing_rights { p.note { "The right to " (right) " is missing: what needs it could not be scaled in an outage." } }
         @if status.config_refused { p.note { "The config file as it is now is refused (the log says why); the one below is in force." } }
         (tiles(status))
         @if !troubled.is_empty() {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use chrono::{DateTime, SecondsFormat, Utc};
 use common::events::namespace_reference;
 use k8s_openapi::api::core::v1::ObjectReference;
-use prober_core::config::{DependentId, ResourceRef};
+use prober_core::config::{Dependent, DependentId, ResourceRef};
 use prober_core::lease::Grace;
 use prober_core::moment::Moment;
 use prober_core::options::ResolvedOptions;
@@ -141,6 +141,10 @@ impl Reporter for AgentReporter {
                 Some((dependent.resource.clone(), dependent.waits()?))
             };
             status.waits = shoot.dependents().filter_map(waits).collect();
+            // Before the first complete probe the shoot may be about to be created.
+            if status.outcome.is_some() {
+                context.follow_missing(&mut status.missing);
+            }
             status.set_held_down(shoot.held_down(), now);
             let snapshot = Snapshot {
                 namespace: &context.namespace,
@@ -315,6 +319,20 @@ impl ShootContext {
         );
         let about = namespace_reference(&self.namespace);
         self.shared.events.warning(&about, "GraceTooShort", message);
+    }
+
+    /// Brings up to date which dependents do not exist although they must, and reports new ones.
+    fn follow_missing(&self, missing: &mut Vec<ResourceRef>) {
+        let must = self.config.dependents.iter().zip(self.shoot.dependents());
+        let is_missing = |(config, known): &(&Dependent, &DependentRecord)| {
+            !config.optional && known.is_missing()
+        };
+        let now = must.filter(is_missing).map(|(_, known)| &known.resource);
+        let now: Vec<&ResourceRef> = now.collect();
+        for resource in now.iter().filter(|resource| !missing.contains(resource)) {
+            tracing::warn!(%resource, "resource does not exist, so an outage would find it unprotected; the config does not call it optional");
+        }
+        *missing = now.into_iter().cloned().collect();
     }
 
     fn waits(&self, at: DependentId, direction: Direction, waits: Waits) {

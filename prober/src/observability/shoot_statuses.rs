@@ -86,6 +86,8 @@ pub(crate) struct ShootStatus {
     pub waits: Vec<(ResourceRef, Waits)>,
     /// Causes by which dependents could not be scaled.
     pub not_scaled: BTreeMap<ResourceRef, String>,
+    /// Dependents that are not optional and do not exist.
+    pub missing: Vec<ResourceRef>,
 }
 
 #[derive(Clone, Debug, Serialize)]

@@ -20,12 +20,13 @@ use super::waits::{NotScaled, ShownWait, reason};
 use crate::clock::Clock;
 use crate::config;
 use crate::owner_records::OwnerStatus;
+use crate::seed::Seed;
 
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct ProberStatus {
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub unknown: Option<&'static str>,
+    #[serde(flatten)]
+    pub seed: SeedStatus,
     pub shoots_by_state: BTreeMap<&'static str, usize>,
     /// Every shoot; those that need attention first, then by name.
     pub shoots: Vec<ShootEntry>,
@@ -38,6 +39,27 @@ pub(crate) struct ProberStatus {
     /// it.
     #[serde(skip)]
     pub standby_protects: bool,
+}
+
+/// State of the seed as a whole.
+#[derive(Clone, Debug, Default, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct SeedStatus {
+    /// Kind whose objects are not known at present.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub unknown: Option<&'static str>,
+    /// Rights without which something that the config names cannot be scaled.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub missing_rights: Vec<String>,
+}
+
+impl From<&Seed> for SeedStatus {
+    fn from(seed: &Seed) -> Self {
+        Self {
+            unknown: seed.unknown(),
+            missing_rights: seed.rights.missing(),
+        }
+    }
 }
 
 #[derive(Clone, Debug, Serialize)]
@@ -67,6 +89,9 @@ pub struct ProbeStatus {
     pub waits: Vec<ShownWait>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub not_scaled: Vec<NotScaled>,
+    /// Dependents that are not optional and do not exist, as in `Deployment/name`.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub missing: Vec<String>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub would_write: Vec<Intended>,
     /// Time until the next probe is due; negative if that is past.
@@ -127,6 +152,11 @@ impl ShootEntry {
                 Tone::Bad,
             ),
             (has_lost_zone, "with a lost zone", Tone::Warn),
+            (
+                probe.is_some_and(|probe| !probe.missing.is_empty()),
+                "without a controller that the config names",
+                Tone::Warn,
+            ),
             (is_failing, "probes failing", Tone::Warn),
             (is_lost, "not ours, or not known to be", Tone::Warn),
             (
@@ -159,7 +189,7 @@ impl ProberStatus {
     pub(crate) fn new(
         statuses: &ShootStatuses,
         clock: Clock,
-        unknown: Option<&'static str>,
+        seed: SeedStatus,
         config: &Config,
         config_refused: bool,
     ) -> Self {
@@ -183,7 +213,7 @@ impl ProberStatus {
         }
         shoots.sort_by(|a, b| (a.urgency(), &a.namespace).cmp(&(b.urgency(), &b.namespace)));
         Self {
-            unknown,
+            seed,
             shoots_by_state,
             shoots,
             outages: statuses.outages(),
@@ -232,6 +262,11 @@ impl ProbeStatus {
             scaling: status.scaling.map(Into::into),
             waits: waits.collect(),
             not_scaled: not_scaled.collect(),
+            missing: status
+                .missing
+                .iter()
+                .map(|missing| format!("{}/{}", missing.kind, missing.name))
+                .collect(),
             would_write: status.intended,
             next_probe_in_seconds: (status.due - now).num_seconds(),
             found: status.outcome.map(|outcome| Found {

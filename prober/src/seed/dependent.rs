@@ -11,6 +11,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use common::access_review::Right;
 use common::backoff::Backoff;
 use common::logging::with_causes;
 use common::metrics::UnreadableObjects;
@@ -68,6 +69,22 @@ pub struct ScalableKind {
 impl ScalableKind {
     pub fn api(&self, client: &Client, namespace: &str) -> Api<ScalableObject> {
         Api::namespaced_with(client.clone(), namespace, &self.api)
+    }
+
+    /// Rights that its writes need.
+    pub fn rights(&self) -> impl Iterator<Item = Right> + use<> {
+        let right = Right {
+            verb: "patch",
+            group: self.api.group.clone(),
+            resource: self.api.plural.clone(),
+            subresource: None,
+        };
+        let scale = Right {
+            subresource: Some("scale"),
+            ..right.clone()
+        };
+        let scale = (!self.replicas_in_spec).then_some(scale);
+        [Some(right), scale].into_iter().flatten()
     }
 
     /// What an object of this kind says; `replicas` where they are not in the object's spec.

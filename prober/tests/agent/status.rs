@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use api_server::{Fault, When};
+use api_server::{Fault, Rule, User, When};
 use common::metrics::RequestCounter;
 use prober::read_only::ReadOnlyProber;
 use prober::seed::watch_scope::WatchScope;
@@ -286,4 +286,48 @@ async fn whether_a_shoot_is_paused_is_not_known_while_namespaces_may_not_be_read
         assert_eq!(prober.paused(NAMESPACE), paused);
         prober.end().await;
     }
+}
+
+#[tokio::test]
+async fn a_controller_that_is_missing_is_told_before_an_outage() {
+    let world = ProberWorld::new().await;
+    world.delete(KCM);
+    let served = Served::serve(world, &[]).await;
+    let missing = format!("dwd_missing_resources{{name=\"{KCM}\"}}");
+    served.world.probes(2).await;
+    served.until_metric(&missing, |count| count == 1.0).await;
+    let probe = shown(&served).await["shoots"][0]["probe"].take();
+    assert_eq!(
+        probe["missing"],
+        json!([format!("Deployment/{KCM}")]),
+        "{probe}"
+    );
+    let page = page(&served, "/").await;
+    assert!(
+        page.contains("What needs attention") && page.contains("Does not exist"),
+        "{page}"
+    );
+    served.world.end().await;
+}
+
+#[tokio::test]
+async fn a_missing_right_is_told_before_an_outage() {
+    let world = ProberWorld::new().await;
+    let readable = "deployments.apps,secrets,namespaces,machines.machine.sapcloud.io,clusters.extensions.gardener.cloud";
+    let reader = User::limited("reader", vec![Rule::new("get,list,watch", readable)]);
+    world.seed.access().grant(SEED_TOKEN, reader);
+    let served = Served::serve(world, &[]).await;
+    served
+        .until_metric("dwd_missing_rights", |count| count == 1.0)
+        .await;
+    assert_eq!(
+        shown(&served).await["missingRights"],
+        json!(["patch deployments.apps"])
+    );
+    let page = page(&served, "/").await;
+    assert!(
+        page.contains("The right to patch deployments.apps is missing"),
+        "{page}"
+    );
+    served.world.end().await;
 }

@@ -112,7 +112,7 @@ fn config(more: &str) -> Config {
 }
 
 fn status(statuses: &ShootStatuses, clock: Clock) -> ProberStatus {
-    ProberStatus::new(statuses, clock, None, &config(""), false)
+    ProberStatus::new(statuses, clock, SeedStatus::default(), &config(""), false)
 }
 
 #[tokio::test(start_paused = true)]
@@ -300,7 +300,7 @@ async fn a_replica_that_does_not_lead_says_whether_it_protects() {
     let (statuses, clock) = (ShootStatuses::new(Clock::start(), false), Clock::start());
     let says = |protects: bool| {
         let config = config(&format!("standbyProtects: {protects}"));
-        ProberStatus::new(&statuses, clock, None, &config, false).without_lead()
+        ProberStatus::new(&statuses, clock, SeedStatus::default(), &config, false).without_lead()
     };
     assert!(says(true).contains("protects those for which the leader does not act"));
     assert!(says(false).contains("writes nothing"));
@@ -334,7 +334,11 @@ async fn many_healthy_shoots_are_folded_away_and_a_seed_that_is_not_known_is_sai
     for number in 0..100 {
         statuses.set_state(&format!("shoot--a--{number}"), Some(ShootState::Probed));
     }
-    let page = ProberStatus::new(&statuses, clock, Some("Machines"), &config(""), true)
+    let seed = SeedStatus {
+        unknown: Some("Machines"),
+        missing_rights: vec!["patch deployments.apps".to_owned()],
+    };
+    let page = ProberStatus::new(&statuses, clock, seed, &config(""), true)
         .body()
         .into_string();
     assert!(page.contains("100 shoots</summary>"), "{page}");

@@ -1,0 +1,76 @@
+//! Rights to write the dependents, which are asked for before an outage would be the first to need
+//! them.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use common::access_review::{Right, allowed_everywhere};
+use common::metrics::{Registry, register_computed};
+use kube::Client;
+use parking_lot::Mutex;
+
+use super::Seed;
+use super::dependent::ScalableKind;
+
+/// Pause before rights that are missing, or of kinds that were not known, are asked for again.
+const ASKED_AGAIN: Duration = Duration::from_secs(60);
+
+#[derive(Debug, Default)]
+pub(crate) struct WriteRights {
+    granted: Mutex<BTreeSet<Right>>,
+    missing: Mutex<BTreeSet<Right>>,
+}
+
+impl WriteRights {
+    /// Rights without which something that the config names cannot be scaled.
+    pub(crate) fn missing(&self) -> Vec<String> {
+        self.missing.lock().iter().map(Right::to_string).collect()
+    }
+
+    async fn ask(&self, client: &Client, rights: BTreeSet<Right>) {
+        self.missing.lock().retain(|right| rights.contains(right));
+        for right in rights {
+            if self.granted.lock().contains(&right) {
+                continue;
+            }
+            match allowed_everywhere(client, &right).await {
+                Some(true) => {
+                    if self.missing.lock().remove(&right) {
+                        tracing::info!(%right, "the right is granted now");
+                    }
+                    self.granted.lock().insert(right);
+                }
+                Some(false) => {
+                    if self.missing.lock().insert(right.clone()) {
+                        tracing::error!(%right, "a right is missing: what the config names could not be scaled in an outage");
+                    }
+                }
+                None => {}
+            }
+        }
+    }
+}
+
+impl Seed {
+    /// Asks for the rights to write what the config names, until cancelled.
+    pub async fn follow_rights(&self) {
+        loop {
+            let dependents = self.dependents();
+            let kinds = dependents.iter().filter_map(|dependent| dependent.kind());
+            let wanted = kinds.flat_map(ScalableKind::rights).collect();
+            self.rights.ask(&self.client, wanted).await;
+            tokio::time::sleep(ASKED_AGAIN).await;
+        }
+    }
+}
+
+/// Registers the number of rights that are missing.
+pub(crate) fn register(registry: &mut Registry, seed: Arc<Seed>) {
+    register_computed(
+        registry,
+        "dwd_missing_rights",
+        "Rights without which something that the config names cannot be scaled.",
+        move || Some(u64::try_from(seed.rights.missing.lock().len()).unwrap_or(u64::MAX)),
+    );
+}
