@@ -60,7 +60,7 @@ pub(crate) fn levels(
 
 /// Time before kube-controller-manager marks a node at which the last write is sent: its pod needs
 /// time to end.
-const HEAD_START: TimeDelta = TimeDelta::seconds(3);
+pub(crate) const HEAD_START: TimeDelta = TimeDelta::seconds(3);
 
 /// Ordering deadline: a later level of a scale-down waits for an earlier one no longer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -20,6 +20,9 @@ use crate::verdict::{BackedNodes, PoolConditions};
 /// Kubernetes' default before 1.32, with which a lease expires after 30 s.
 pub const GRACE: Grace = Grace::new(TimeDelta::seconds(40));
 
+/// Time that a leader has for a step before a standby takes it, at that grace (D-50).
+pub const PATIENCE: f64 = 1.5;
+
 /// When [`book`]'s leases are in their states.
 pub const JUDGED: f64 = 100.0;
 

@@ -2,22 +2,16 @@
 
 use super::*;
 
-/// Clocks of all nodes, or this machine's, are put back, or ahead, in mid-outage.
 #[test]
-fn clocks_that_step_in_mid_outage_do_not_delay_the_restore() {
+fn stepped_clocks_delay_no_restore() {
     for by in [-15.0, -25.0, -35.0, -60.0, 35.0] {
-        let mut rig = Rig::leader().in_outage();
-        rig.run(300.0);
-        rig.ahead = by;
-        rig.renewed_at_once();
-        rig.run(420.0);
-        let restored: Vec<_> = rig
-            .writes()
-            .into_iter()
-            .filter(|write| write.2 != Some(0))
-            .collect();
+        let mut leader = outage();
+        leader.until(170.0).mark();
+        leader.nodes.ahead = by;
+        leader.nodes_back().until(120.0);
+        let restored = leader.writes_from(0.0);
         assert!(
-            restored.len() == 2 && restored[1].0 < 320.0,
+            restored.len() == 2 && restored[1].0 < 20.0,
             "{by}: {restored:?}"
         );
     }
@@ -26,53 +20,41 @@ fn clocks_that_step_in_mid_outage_do_not_delay_the_restore() {
 /// Between two levels of a scale-down the config, the settings or the lead changes, and probes
 /// fail or hang from then on.
 #[test]
-fn a_change_between_two_levels_while_probes_fail_leaves_nothing_up() {
+fn change_between_levels_leaves_nothing_up() {
     for what in ["nothing", "reload", "settings", "lead"] {
-        for api in [Api::Answers, Api::Fails(ProbeFailure::Other), Api::Hangs] {
-            let leads = what != "lead";
-            let mut rig = Rig::with(OwnedEnvironment { leads, ..two() }).in_outage();
-            rig.pods_linger = true;
-            rig.run(132.2);
-            rig.api = api;
+        for api in [Api::Answers, FAILS, Api::Hangs] {
+            let mut shoot = outage().leads(what != "lead").pods_linger();
+            shoot.until(2.1);
+            shoot.api = api;
             match what {
-                "reload" => rig.reloaded(),
-                "settings" => rig.settings_changed(),
-                "lead" => {
-                    rig.env.leads = true;
-                    rig.env.seed_since.up = Some(rig.now);
-                    rig.input(Input::Woken);
-                }
-                _ => {}
+                "reload" => shoot.reload(|_| ()),
+                "settings" => shoot.change_settings(),
+                "lead" => shoot.gain_lead(),
+                _ => &mut shoot,
             }
-            rig.run(DEADLINE + 0.1);
-            let down: Vec<_> = rig
-                .writes()
-                .into_iter()
-                .map(|(_, at, to)| (at, to))
-                .collect();
-            assert_eq!(down, [(MCM, Some(0)), (KCM, Some(0))], "{what}, {api:?}");
+            .until(DEADLINE + 0.1);
+            assert_eq!(shoot.scaled(), ALL_DOWN, "{what}, {api:?}");
         }
     }
 }
 
 /// A controller or an HPA raises what is at 0 for a minute, at once or every 3 s.
 #[test]
-fn somebody_who_undoes_each_write_is_not_fought() {
+fn nobody_who_undoes_writes_is_fought() {
     for (every, lingers) in [(0.2, false), (0.2, true), (3.0, false), (3.0, true)] {
-        let mut rig = Rig::leader().in_outage();
-        rig.pods_linger = lingers;
-        let mut t = 130.2;
-        rig.run(t);
-        while t < 190.0 {
-            rig.others(MCM, |observed| (observed.replicas, observed.ready) = (1, 1));
-            t += every;
-            rig.run(t);
+        let mut leader = outage();
+        leader.seed.pods_linger = lingers;
+        let mut time = 0.1;
+        leader.until(time);
+        while time < 60.0 {
+            leader.others(MCM, |observed| (observed.replicas, observed.ready) = (1, 1));
+            time += every;
+            leader.until(time);
         }
-        let writes = rig.writes().into_iter();
+        let writes = leader.writes().into_iter();
         let (fought, others): (Vec<_>, Vec<_>) = writes.partition(|write| write.1 == MCM);
-        let probes = rig.probes(130.2).len();
         assert!(
-            fought.len() <= 16 && probes <= 20,
+            fought.len() <= 16 && leader.probes(0.1).len() <= 20,
             "every {every} s: {fought:?}"
         );
         assert!(others[0].0 <= DEADLINE + 0.1, "every {every} s: {others:?}");
@@ -81,58 +63,49 @@ fn somebody_who_undoes_each_write_is_not_fought() {
 
 /// Of five nodes three are silent; between two levels one of these is deleted.
 #[test]
-fn a_silent_node_that_is_deleted_lets_no_further_level_go_down() {
-    let mut rig = Rig::leader();
-    (rig.nodes, rig.machines) = (5, machines(5));
-    rig.pods_linger = true;
-    rig.spared = 2;
-    rig.silent(SILENT);
-    rig.run(132.0);
-    (rig.nodes, rig.machines) = (4, machines(4));
-    rig.run(150.0);
-    assert!(rig.writes().iter().all(|(_, at, _)| *at == MCM));
+fn deleted_silent_node_stops_the_next_level() {
+    let mut leader = outage().of_nodes(5).spared(2).pods_linger();
+    leader.until(2.0);
+    let mut leader = leader.of_nodes(4);
+    leader.until(20.0);
+    assert!(leader.scaled().iter().all(|(id, _)| *id == MCM));
 }
 
-/// Runs to this moment, while answers of the shoot take so long.
-fn run_with_slow_answers(rig: &mut Rig, until: f64, latency: f64) {
-    rig.api = Api::Hangs;
-    let mut answered = rig.probes(0.0).len();
-    while seconds(rig.now) < until {
-        let sent = rig.probes(0.0).get(answered).copied();
-        let end = sent.map_or(until, |sent| sent + latency);
+/// Lets time pass while answers of the shoot take so long.
+fn until_with_slow_answers(shoot: &mut Timeline, end: f64, latency: f64) {
+    shoot.api = Api::Hangs;
+    let mut answered = shoot.probes(f64::MIN).len();
+    while shoot.time() < end {
+        let sent = shoot.probes(f64::MIN).get(answered).copied();
+        let answer = sent.map_or(end, |sent| sent + latency);
         // A probe may begin meanwhile.
-        let now = end.min(seconds(rig.now) + 0.05);
-        rig.run(now);
-        if let Some(sent) = sent.filter(|_| now >= end) {
+        let now = answer.min(shoot.time() + 0.05);
+        shoot.until(now);
+        if let Some(sent) = sent.filter(|_| now >= answer) {
             answered += 1;
-            let actions = rig.answer(RequestTimes {
-                sent: at(sent),
-                ..times(now)
-            });
-            rig.follow(actions);
+            shoot.answer(sent);
         }
     }
 }
 
-/// The duration of the shoot's answers, and when all is down at the latest; the first node is
-/// marked at 140 s.
+/// Duration of the shoot's answers, and when all is down at the latest; the first node is marked at
+/// 9.9 s.
 #[test]
-fn a_slow_api_server_delays_each_level_by_its_answers() {
+fn slow_answers_delay_each_level() {
     for (latency, by_leader, by_standby) in [
-        (0.0, 135.2, 135.2),
-        (1.0, 136.2, 136.2),
-        (1.9, 137.1, 137.1),
-        (3.0, 137.1, 137.1),
-        (4.9, 137.1, 139.2),
+        (0.0, 5.1, 5.1),
+        (1.0, 6.1, 6.1),
+        (1.9, 7.0, 7.0),
+        (3.0, 7.0, 7.0),
+        (4.9, 7.0, 9.1),
     ] {
-        for (leads, until) in [(true, by_leader), (false, by_standby)] {
-            let mut rig = Rig::with(OwnedEnvironment { leads, ..two() }).in_outage();
-            rig.pods_linger = true;
-            rig.run(SILENT);
-            run_with_slow_answers(&mut rig, 175.0, latency);
-            let writes = rig.writes();
+        for (leads, latest) in [(true, by_leader), (false, by_standby)] {
+            let mut shoot = outage().leads(leads).pods_linger();
+            shoot.until(-25.0);
+            until_with_slow_answers(&mut shoot, 45.0, latency);
+            let writes = shoot.writes();
             assert!(
-                writes.len() == 2 && writes[1].0 <= until,
+                writes.len() == 2 && writes[1].0 <= latest,
                 "answers in {latency} s, leads {leads}: {writes:?}"
             );
         }

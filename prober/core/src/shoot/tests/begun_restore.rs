@@ -3,107 +3,66 @@
 
 use super::*;
 
-/// A replica that begins to lead beside a shoot whose kube-controller-manager is up and whose
-/// machine-controller-manager is held down.
-fn begun() -> OwnedEnvironment {
-    let mut env = two();
-    env.dependents = vec![
-        DependentState::Present(Arc::new(held("1"))),
-        DependentState::Present(Arc::new(running(1))),
-    ];
-    env
+/// A leader that starts beside a kube-controller-manager that is up and a machine-controller-manager
+/// that is held down.
+fn begun() -> Timeline {
+    healthy().dependents(held("1"), running(1))
 }
 
-/// What is written in the first minutes.
-fn writes(mut rig: Rig) -> Vec<(f64, DependentId, Option<i32>)> {
-    rig.run(200.0);
-    rig.writes()
+fn delayed(seconds: u64) -> Timeline {
+    begun().config(|config| {
+        config.dependents[MCM.0].scale_up.initial_delay = Duration::from_secs(seconds);
+    })
 }
 
 #[test]
-fn a_restore_that_was_begun_waits_for_renewals_and_its_own_delay_only() {
-    let restored = |delay| {
-        let mut env = begun();
-        Arc::make_mut(&mut env.config).dependents[MCM.0]
-            .scale_up
-            .initial_delay = Duration::from_secs(delay);
-        let writes = writes(Rig::with(env));
-        assert_eq!((writes.len(), writes[0].1, writes[0].2), (1, MCM, Some(1)));
-        writes[0].0
-    };
+fn begun_restore_skips_the_initial_delay() {
     // Two of three nodes renew between the first probe and the next, 5 s later.
-    assert!((5.0..5.1).contains(&restored(0)), "{}", restored(0));
-    assert!((35.0..40.2).contains(&restored(30)), "{}", restored(30));
+    for (delay, latest) in [(0, 5.1), (30, 40.2)] {
+        let mut leader = delayed(delay);
+        leader.until(200.0);
+        assert_eq!(leader.scaled(), [(MCM, 1)]);
+        let (restored, ..) = leader.writes()[0];
+        let earliest = 5.0 + delay as f64;
+        assert!((earliest..latest).contains(&restored), "{restored}");
+    }
 }
 
 #[test]
-fn a_scale_down_that_was_only_just_begun_goes_on_and_nothing_comes_back() {
+fn begun_scale_down_goes_on() {
     for ahead in [0.0, 31.0, 60.0, 600.0] {
-        let mut rig = Rig::with(begun());
-        rig.ahead = ahead;
-        rig.silent(-25.0);
-        rig.run(700.0);
-        let writes = rig.writes();
-        assert!(
-            writes.len() == 1 && writes[0].1 == KCM && writes[0].2 == Some(0),
-            "{ahead} s ahead: {writes:?}"
-        );
+        let mut leader = begun().silent(-25.0);
+        leader.nodes.ahead = ahead;
+        leader.until(700.0);
+        assert_eq!(leader.scaled(), [(KCM, 0)], "{ahead} s ahead");
     }
 }
 
 #[test]
-fn nodes_that_renewed_for_a_moment_bring_nothing_back_once_they_are_silent_again() {
-    let mut env = begun();
-    Arc::make_mut(&mut env.config).dependents[MCM.0]
-        .scale_up
-        .initial_delay = Duration::from_secs(30);
-    let mut rig = Rig::with(env);
-    rig.silent(5.0);
-    assert!(writes(rig).iter().all(|write| write.2 == Some(0)));
+fn begun_restore_ends_with_the_renewals() {
+    let mut leader = delayed(30).silent(5.0);
+    leader.until(200.0);
+    assert!(leader.scaled().iter().all(|(_, replicas)| *replicas == 0));
 }
 
 #[test]
-fn whatever_may_be_something_else_waits_for_the_initial_delay() {
-    let present = |observed| DependentState::Present(Arc::new(observed));
-    let ignored = Marks {
-        ignored: true,
-        ..Marks::default()
+fn what_may_be_no_restore_waits() {
+    let kcm = |kcm| healthy().dependents(held("1"), kcm);
+    let starting = Observed {
+        ready: 0,
+        ..running(1)
     };
-    let kcm = [
-        (
-            "starting",
-            present(Observed {
-                ready: 0,
-                ..running(1)
-            }),
-        ),
-        ("held down", present(held("1"))),
-        ("at 0 by others", present(running(0))),
-        (
-            "left to its operators",
-            present(Observed {
-                marks: ignored,
-                ..running(1)
-            }),
-        ),
-    ];
-    for (what, state) in kcm {
-        let mut env = begun();
-        env.dependents[KCM.0] = state;
-        assert!(
-            writes(Rig::with(env))[0].0 >= 30.0,
-            "kube-controller-manager is {what}"
-        );
+    let mut ignored = running(1);
+    ignore(&mut ignored);
+    for (what, mut leader) in [
+        ("kube-controller-manager starts", kcm(starting)),
+        ("it is held down", kcm(held("1"))),
+        ("it is at 0 by others", kcm(running(0))),
+        ("it is left to its operators", kcm(ignored)),
+        ("the shoot is new", begun().eligible(0.0)),
+        ("no node counts", begun().of_nodes(0)),
+    ] {
+        leader.until(200.0);
+        assert!(leader.writes()[0].0 >= 30.0, "{what}");
     }
-    let new = Start {
-        eligible: Moment::START,
-        in_operation: false,
-    };
-    assert!(
-        writes(Rig::starting(new, begun()))[0].0 >= 30.0,
-        "a shoot that just became ready to be probed"
-    );
-    let mut waking = Rig::with(begun());
-    (waking.machines, waking.nodes) = (Arc::default(), 0);
-    assert!(writes(waking)[0].0 >= 30.0, "no node counts");
 }

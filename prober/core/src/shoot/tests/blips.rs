@@ -3,68 +3,45 @@
 use super::*;
 
 /// A replica that starts in mid-outage, beside what others hold down or not.
-fn started_in_an_outage(leads: bool, dependent: &Observed) -> Rig {
-    let dependents = vec![DependentState::Present(Arc::new(dependent.clone())); 2];
-    let mut rig = Rig::with(OwnedEnvironment {
-        leads,
-        dependents,
-        ..two()
-    });
-    rig.silent(-35.0);
-    rig
+fn started_in_an_outage(dependent: &Observed) -> Timeline {
+    let [mcm, kcm] = [(); 2].map(|()| dependent.clone());
+    healthy().dependents(mcm, kcm).silent(-35.0)
 }
 
 #[test]
-fn a_replica_that_started_in_an_outage_restores_nothing_after_a_blip() {
+fn start_and_blip_restore_nothing() {
     for blip in [57.0, 60.0, 63.0, 66.0, 69.0] {
-        let mut rig = started_in_an_outage(false, &held("1"));
-        rig.run(blip);
-        rig.renewed_once();
+        let mut replica = started_in_an_outage(&held("1")).standby();
+        replica.until(blip).mark().blip();
         // By then they have been marked Unknown.
-        rig.run(blip + 41.0);
-        rig.env.leads = true;
-        rig.run(blip + 100.0);
-        assert_eq!(rig.writes(), [], "a blip at {blip} s");
+        replica.until(41.0);
+        replica.env.leads = true;
+        replica.until(100.0);
+        assert_eq!(replica.writes(), [], "a blip at {blip} s");
     }
 }
 
-/// The nodes renew once now, and probes fail for so long. Returns how long after the renewal the
-/// last write was made, which takes down.
-fn protected_after_a_blip(rig: &mut Rig, failing: f64) -> f64 {
-    let blip = seconds(rig.now);
-    rig.renewed_once();
-    rig.api = Api::Fails(ProbeFailure::Other);
-    rig.run(blip + failing);
-    rig.api = Api::Answers;
-    rig.run(blip + 80.0);
-    let writes = rig.writes();
-    let Some((last, _, Some(0))) = writes.last() else {
-        panic!("{writes:?}")
-    };
-    last - blip
-}
-
-/// Before the nodes are marked Unknown, 40 s after that; as soon as leases expire if the blip is
-/// not seen so late that it is doubted then.
-fn assert_in_time(after: f64, failing: f64) {
-    let latest = if failing > 15.0 { 40.0 } else { 31.0 };
-    assert!(after < latest, "{after} s, probes failed for {failing} s");
-}
-
+/// Probes fail for so long after a blip. The last write, which takes down, comes before the nodes are
+/// marked Unknown; as soon as leases expire if the blip is not seen so late that it is doubted then.
 #[test]
-fn a_leader_that_started_in_an_outage_protects_in_time_after_a_blip_that_it_sees_late() {
+fn blip_delays_no_protection() {
     for failing in [0.0, 10.0, 12.0, 15.0, 20.0, 25.0] {
-        let mut rig = started_in_an_outage(true, &running(1));
-        rig.run(61.0);
-        assert_in_time(protected_after_a_blip(&mut rig, failing), failing);
-    }
-}
-
-#[test]
-fn a_leader_protects_in_time_after_a_blip_in_an_outage_of_an_hour() {
-    for failing in [0.0, 10.0, 12.0, 15.0, 20.0, 25.0] {
-        let mut rig = Rig::leader().in_outage();
-        rig.run(3700.0);
-        assert_in_time(protected_after_a_blip(&mut rig, failing), failing);
+        for (mut leader, blip) in [
+            (started_in_an_outage(&running(1)), 61.0),
+            (outage(), 3570.0),
+        ] {
+            leader.until(blip).mark().blip();
+            leader.api = FAILS;
+            leader.until(failing);
+            leader.api = Api::Answers;
+            leader.until(80.0);
+            let writes = leader.writes();
+            let (last, _, replicas) = writes[writes.len() - 1];
+            let latest = if failing > 15.0 { 40.0 } else { 31.0 };
+            assert!(
+                replicas == 0 && last < latest,
+                "blip at {blip} s, probes failed for {failing} s: {writes:?}"
+            );
+        }
     }
 }

@@ -15,8 +15,8 @@ fn known<T: Debug + PartialEq>(is: &T, today: &T, must: &T) {
 /// D-21: a start, clocks that are behind, and kubelets that are slow because their API server is:
 /// renewals so far apart, and clocks so far off.
 #[test]
-fn a_start_takes_down_a_healthy_shoot_whose_clocks_are_behind_and_kubelets_slow() {
-    let healthy = [
+fn start_beside_slow_clocks_does_harm() {
+    let healthy_shoots = [
         (10.0, -60.0),
         (12.0, -60.0),
         (16.0, -60.0),
@@ -26,16 +26,14 @@ fn a_start_takes_down_a_healthy_shoot_whose_clocks_are_behind_and_kubelets_slow(
         (20.0, -5.0),
         (25.0, 0.0),
     ];
-    let taken_down = healthy.map(|(beat, ahead)| {
-        let mut rig = Rig::leader();
-        (rig.beat, rig.ahead, rig.now) = (beat, ahead, at(3.0));
-        let start = Start {
-            eligible: rig.now,
-            in_operation: true,
-        };
-        rig.shoot = Shoot::new(start, &rig.env.env(), rig.now);
-        rig.run(300.0);
-        !rig.writes().is_empty()
+    let taken_down = healthy_shoots.map(|(beat, ahead)| {
+        let mut leader = healthy();
+        (leader.nodes.beat, leader.nodes.ahead) = (beat, ahead);
+        leader.jump(3.0);
+        let now = leader.moment(3.0);
+        let mut leader = leader.starting(now, true);
+        leader.until(300.0);
+        !leader.writes().is_empty()
     });
     let today = [false, false, true, true, true, true, false, false];
     known(&taken_down, &today, &[false; 8]);

@@ -3,84 +3,59 @@
 
 use super::*;
 
-/// The moments at which a dependent was written so.
-fn written(rig: &Rig, dependent: DependentId, replicas: i32) -> Vec<f64> {
-    let writes = rig.writes().into_iter();
-    let wanted = writes.filter(|(_, at, to)| (*at, *to) == (dependent, Some(replicas)));
-    wanted.map(|(when, ..)| when).collect()
-}
-
-// D-68: the nodes are well since 141 s.
+// D-68: the nodes are well since 11 s.
 #[test]
-fn a_late_permit_rests_on_a_new_probe() {
+fn late_permit_wants_a_new_probe() {
     for leads in [true, false] {
-        let taken_down = [144.0, 147.0, 150.0, 157.0].map(|permitted| {
-            let mut rig = Rig::with(OwnedEnvironment { leads, ..two() }).in_outage();
-            rig.holds_permits = true;
-            rig.run(141.0);
-            rig.renewed_at_once();
-            rig.run(permitted);
-            rig.input(Input::Permitted(MCM));
-            !rig.writes().is_empty()
+        let taken_down = [14.0, 17.0, 20.0, 27.0].map(|permitted| {
+            let mut replica = outage().leads(leads).holds_permits();
+            replica.until(11.0).nodes_back();
+            replica.until(permitted).permit(MCM);
+            !replica.writes().is_empty()
         });
         assert_eq!(taken_down, [false; 4], "leads {leads}");
     }
 }
 
 #[test]
-fn a_second_attempt_rests_on_a_new_probe() {
-    let mut rig = Rig::leader().in_outage();
-    rig.holds_writes = true;
-    rig.run(141.0);
-    rig.renewed_at_once();
-    rig.run(147.0);
-    rig.input(Input::Written(MCM, Err(Refusal::Timeout)));
-    rig.run(150.0);
-    assert_eq!(written(&rig, MCM, 0).len(), 1);
+fn second_attempt_wants_a_new_probe() {
+    let mut leader = outage().holds_writes();
+    leader.until(11.0).nodes_back().until(17.0);
+    leader.refuse(MCM, Refusal::Timeout).until(20.0);
+    assert_eq!(leader.scaled(), ALL_DOWN, "each once");
 }
 
-// D-72
-#[test]
-fn what_others_raise_goes_down_while_a_write_is_not_answered() {
-    let mut rig = Rig::leader().in_outage();
-    rig.holds_writes = true;
-    rig.run(131.0);
-    let order = rig.orders()[0].clone();
-    let actions = rig.write(&order);
-    rig.follow(actions);
-    rig.run(136.0);
-    rig.others(MCM, |observed| observed.replicas = 1);
-    rig.run(140.0);
-    assert_eq!(written(&rig, MCM, 0).len(), 2);
+/// D-72: so often a dependent was scaled to so many.
+fn times(shoot: &Timeline, write: (DependentId, i32)) -> usize {
+    let writes = shoot.scaled().into_iter();
+    writes.filter(|one| *one == write).count()
 }
 
 #[test]
-fn what_others_raise_goes_down_while_a_level_waits() {
-    let mut env = two();
-    let config = Arc::make_mut(&mut env.config);
-    config.dependents[KCM.0].scale_down.initial_delay = Duration::from_secs(120);
-    let mut rig = Rig::with(env).in_outage();
-    rig.run(140.0);
-    rig.others(MCM, |observed| observed.replicas = 1);
-    rig.run(145.0);
-    assert_eq!(written(&rig, MCM, 0).len(), 2);
+fn raised_goes_down_while_a_write_hangs() {
+    let mut leader = outage().holds_writes();
+    leader.until(1.0);
+    let order = leader.orders().remove(0);
+    leader.make(&order).until(6.0).others(MCM, raise);
+    leader.until(10.0);
+    assert_eq!(times(&leader, (MCM, 0)), 2);
 }
 
 #[test]
-fn what_others_take_down_is_restored_while_a_level_waits() {
-    let mut env = two();
-    let config = Arc::make_mut(&mut env.config);
-    config.dependents[MCM.0].scale_up.initial_delay = Duration::from_secs(30);
-    let mut rig = Rig::with(env).in_outage();
-    rig.run(200.0);
-    rig.renewed();
-    rig.run(205.0);
-    rig.others(KCM, |observed| {
-        *observed = Observed {
-            uid: observed.uid.clone(),
-            ..held("1")
-        };
+fn raised_goes_down_while_a_level_waits() {
+    let mut leader = outage().config(|config| {
+        config.dependents[KCM.0].scale_down.initial_delay = Duration::from_secs(120);
     });
-    rig.run(228.0);
-    assert_eq!(written(&rig, KCM, 1).len(), 2);
+    leader.until(10.0).others(MCM, raise).until(15.0);
+    assert_eq!(times(&leader, (MCM, 0)), 2);
+}
+
+#[test]
+fn taken_down_is_restored_while_a_level_waits() {
+    let mut leader = outage()
+        .config(|config| config.dependents[MCM.0].scale_up.initial_delay = Duration::from_secs(30));
+    leader.until(70.0).mark().nodes_back().until(8.0);
+    assert_eq!(leader.scaled_from(0.0), [(KCM, 1)]);
+    leader.others(KCM, take_down).until(28.0);
+    assert_eq!(times(&leader, (KCM, 1)), 2);
 }

@@ -3,144 +3,114 @@
 use super::*;
 
 /// A leader that waits for the permit to take machine-controller-manager down.
-fn asking() -> Rig {
-    let mut rig = Rig::leader().in_outage();
-    rig.holds_permits = true;
-    rig.run(131.0);
-    assert_eq!(
-        rig.when(&Action::AcquirePermit(MCM, Direction::Down), 0.0),
-        [OUTAGE]
-    );
-    rig
+fn asking() -> Timeline {
+    let mut leader = outage().holds_permits();
+    leader.until(0.9);
+    assert_eq!(leader.asked(MCM, Direction::Down), [0.0]);
+    leader
+}
+
+impl Timeline {
+    /// Times at which a permit was asked for.
+    fn asked(&self, id: DependentId, direction: Direction) -> Vec<f64> {
+        self.when(&Action::AcquirePermit(id, direction))
+    }
+
+    fn cancelled(&self, id: DependentId) -> Vec<f64> {
+        self.when(&Action::Cancel(id))
+    }
 }
 
 #[test]
-fn a_permit_is_given_back_if_the_resource_has_changed_and_what_it_is_now_is_judged_again() {
-    let mut rig = asking();
-    rig.api = Api::Hangs;
-    rig.others(MCM, |observed| observed.replicas = 3);
-    rig.input(Input::Permitted(MCM));
+fn change_gives_the_permit_back() {
+    let mut leader = asking();
+    leader.api = Api::Hangs;
+    leader.others(MCM, |observed| observed.replicas = 3);
+    leader.permit(MCM);
     assert_eq!(
-        (rig.when(&Action::Cancel(MCM), 0.0), rig.writes()),
-        (vec![131.0], vec![])
+        (leader.cancelled(MCM), leader.writes()),
+        (vec![0.9], vec![])
     );
-    assert_eq!(rig.probes(131.0), [131.0]);
-    (rig.api, rig.holds_permits) = (Api::Answers, false);
-    rig.now = at(131.1);
-    rig.input(Input::Failed(ProbeFailure::Other));
-    rig.run(140.0);
-    assert_eq!(
-        rig.writes()
-            .iter()
-            .map(|write| (write.1, write.2))
-            .collect::<Vec<_>>(),
-        [(MCM, Some(0)), (KCM, Some(0))]
-    );
-    assert_eq!(rig.seen(MCM).marks.replicas.as_deref(), Some("3"));
-    assert!(rig.orders()[0].judged_at > at(131.0));
+    assert_eq!(leader.probes(0.9), [0.9]);
+    (leader.api, leader.seed.holds_permits) = (Api::Answers, false);
+    leader.jump(1.0).input(Input::Failed(ProbeFailure::Other));
+    leader.until(10.0);
+    assert_eq!(leader.scaled(), ALL_DOWN);
+    assert_eq!(leader.seen(MCM).marks, held("3").marks);
+    assert!(leader.orders()[0].judged_at > leader.moment(0.9));
 }
 
 #[test]
-fn a_permit_is_given_back_if_others_have_done_it() {
-    let mut rig = asking();
-    rig.show(MCM, |observed| *observed = held("1"));
-    rig.input(Input::Permitted(MCM));
+fn done_by_others_gives_the_permit_back() {
+    let mut leader = asking();
+    leader.show(MCM, take_down).permit(MCM);
     assert_eq!(
-        (rig.when(&Action::Cancel(MCM), 0.0), rig.writes()),
-        (vec![131.0], vec![])
+        (leader.cancelled(MCM), leader.writes()),
+        (vec![0.9], vec![])
     );
-    assert_eq!(
-        rig.when(&Action::AcquirePermit(KCM, Direction::Down), 0.0),
-        [131.0]
-    );
+    assert_eq!(leader.asked(KCM, Direction::Down), [0.9]);
 }
 
 #[test]
-fn a_verdict_that_turns_gives_up_what_waits_for_a_permit() {
-    let mut rig = asking();
-    rig.renewed();
-    rig.run(150.0);
-    assert_eq!(rig.verdict(), Verdict::ScaleUp);
-    assert_eq!(rig.when(&Action::Cancel(MCM), 0.0).len(), 1);
-    assert!(rig.reported(&Report::Abandoned(Direction::Down)));
-    rig.input(Input::Permitted(MCM));
-    assert_eq!(
-        (rig.when(&Action::Cancel(MCM), 0.0).len(), rig.writes()),
-        (2, vec![])
-    );
+fn turned_verdict_gives_the_permit_back() {
+    let mut leader = asking();
+    leader.nodes_back().until(20.0);
+    assert_eq!(leader.verdict(), Verdict::ScaleUp);
+    assert_eq!(leader.cancelled(MCM).len(), 1);
+    assert_eq!(leader.reported(Report::Abandoned(Direction::Down)), 1);
+    leader.permit(MCM);
+    assert_eq!((leader.cancelled(MCM).len(), leader.writes()), (2, vec![]));
 }
 
 #[test]
-fn a_scale_down_goes_on_while_probes_fail_and_a_scale_up_waits() {
-    let mut rig = asking();
-    rig.api = Api::Fails(ProbeFailure::Other);
-    rig.run(131.5);
-    assert!(rig.shoot.failures() > 0);
-    rig.input(Input::Permitted(MCM));
-    assert_eq!(rig.writes(), [(131.5, MCM, Some(0))]);
+fn failing_probes_stop_only_a_restore() {
+    let mut leader = asking();
+    leader.api = FAILS;
+    leader.until(1.5);
+    assert!(leader.shoot.failures() > 0);
+    leader.permit(MCM);
+    assert_eq!(leader.writes(), [(1.5, MCM, 0)]);
 
-    let mut env = two();
-    env.dependents = vec![DependentState::Present(Arc::new(held("1"))); 2];
-    let mut rig = Rig::with(env);
-    rig.holds_permits = true;
-    rig.run(31.0);
+    let mut leader = healthy().all_held_down().holds_permits();
+    leader.until(31.0);
+    assert_eq!(leader.asked(KCM, Direction::Up), [30.0]);
+    leader.api = FAILS;
+    leader.change_settings().permit(KCM);
     assert_eq!(
-        rig.when(&Action::AcquirePermit(KCM, Direction::Up), 0.0),
-        [30.0]
-    );
-    rig.api = Api::Fails(ProbeFailure::Other);
-    rig.settings_changed();
-    rig.input(Input::Permitted(KCM));
-    assert_eq!(
-        (rig.when(&Action::Cancel(KCM), 0.0), rig.writes()),
+        (leader.cancelled(KCM), leader.writes()),
         (vec![31.0], vec![])
     );
-    (rig.api, rig.holds_permits) = (Api::Answers, false);
-    rig.run(40.0);
-    assert_eq!(rig.writes().len(), 2);
+    (leader.api, leader.seed.holds_permits) = (Api::Answers, false);
+    leader.until(40.0);
+    assert_eq!(leader.scaled(), ALL_UP);
 }
 
 #[test]
-fn after_a_conflict_the_resource_is_read_probed_for_and_decided_on_again() {
-    let mut rig = Rig::leader().in_outage();
-    rig.holds_writes = true;
-    rig.run(131.0);
-    // The view does not show it yet, but the read does.
-    let before = rig.env.dependents[MCM.0].clone();
-    rig.show(MCM, |observed| observed.replicas = 2);
-    let after = std::mem::replace(&mut rig.env.dependents[MCM.0], before);
-    let actions = rig.take(Input::Written(MCM, Err(Refusal::Conflict)));
+fn conflict_is_read_probed_and_decided_again() {
+    let mut leader = outage().holds_writes();
+    leader.until(1.0);
+    // The view does not show it yet.
+    leader.seed.read = Some(Observed {
+        resource_version: "2".into(),
+        ..running(2)
+    });
+    leader.seed.holds_writes = false;
+    leader.refuse(MCM, Refusal::Conflict).until(2.0);
+    let writes = [(0.0, MCM, 0), (1.0, MCM, 0), (1.0, KCM, 0)];
+    assert_eq!(leader.writes(), writes);
+    let second = &leader.orders()[1];
     assert!(
-        actions
-            .iter()
-            .any(|action| matches!(action, Action::Read(MCM, _))),
-        "{actions:?}"
+        second.judged_at > leader.moment(1.0),
+        "probed after the read"
     );
-    rig.holds_writes = false;
-    rig.input(Input::Read(MCM, Ok(after)));
-    rig.run(132.0);
-    assert_eq!(
-        rig.writes(),
-        [
-            (OUTAGE, MCM, Some(0)),
-            (131.0, MCM, Some(0)),
-            (131.0, KCM, Some(0))
-        ]
-    );
-    assert!(
-        rig.orders()[1].judged_at > at(131.0),
-        "probed after it was read"
-    );
-    assert_eq!(rig.seen(MCM).marks.replicas.as_deref(), Some("2"));
+    assert_eq!(second.change.write.marks, held("2").marks);
 }
 
 #[test]
-fn what_went_away_at_its_write_is_done() {
-    let mut rig = Rig::leader().in_outage();
-    rig.holds_writes = true;
-    rig.run(131.0);
-    rig.holds_writes = false;
-    rig.input(Input::Written(MCM, Err(Refusal::NotFound)));
-    rig.run(150.0);
-    assert_eq!(rig.writes().len(), 2, "that of the other included");
+fn vanished_at_its_write_is_done() {
+    let mut leader = outage().holds_writes();
+    leader.until(1.0);
+    leader.seed.holds_writes = false;
+    leader.refuse(MCM, Refusal::NotFound).until(20.0);
+    assert_eq!(leader.scaled(), ALL_DOWN);
 }

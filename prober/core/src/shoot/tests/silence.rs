@@ -2,76 +2,57 @@
 
 use super::*;
 
-const UNDECIDED: Verdict = Verdict::HoldUndecided;
-
+/// After a long time without a probe, for whatever reason: here this process was suspended.
 #[test]
-fn after_a_long_time_without_a_probe_old_leases_prove_nothing_for_a_beat_and_a_second() {
+fn break_discounts_silence_for_a_beat() {
     for renewed in [true, false] {
-        let mut rig = Rig::leader();
-        rig.silent(104.0);
-        rig.run(103.0);
-        rig.settings_changed();
-        // Whatever the reason: here this process was suspended.
-        rig.now = at(138.0);
+        let mut leader = healthy().silent(104.0);
+        leader.until(103.0).change_settings();
+        leader.jump(138.0).until(138.0);
+        assert_eq!(leader.verdict(), Verdict::HoldUndecided);
         if renewed {
-            rig.silences[0].1 = 140.0;
+            leader.until(140.0).nodes_back();
         }
-        rig.run(138.0);
-        assert_eq!(rig.verdict(), UNDECIDED);
-        rig.run(160.0);
+        leader.until(160.0);
         let expected = if renewed {
             vec![]
         } else {
-            vec![(149.001, MCM, Some(0)), (149.001, KCM, Some(0))]
+            vec![(149.001, MCM, 0), (149.001, KCM, 0)]
         };
-        assert_eq!(rig.writes(), expected, "renewed: {renewed}");
+        assert_eq!(leader.writes(), expected, "renewed: {renewed}");
     }
 }
 
 #[test]
-fn a_probe_without_an_answer_starts_no_doubt() {
+fn unanswered_probe_starts_no_doubt() {
     // D-70
-    let mut rig = Rig::leader().in_outage();
-    rig.run(119.0);
-    rig.settings_changed();
-    rig.run(126.0);
-    rig.api = Api::Fails(ProbeFailure::Other);
-    rig.settings_changed();
-    rig.run(132.99);
-    rig.api = Api::Answers;
-    rig.run(133.0);
-    rig.settings_changed();
-    assert_eq!(rig.writes()[0], (133.0, MCM, Some(0)));
+    let mut leader = outage();
+    leader.until(-11.0).change_settings().until(-4.0);
+    leader.api = FAILS;
+    leader.change_settings().until(2.8);
+    leader.api = Api::Answers;
+    leader.until(2.9).change_settings();
+    assert_eq!(leader.writes()[0], (2.9, MCM, 0));
 }
 
 #[test]
-fn without_a_single_machine_leases_prove_nothing_for_ten_minutes() {
-    let mut rig = Rig::leader().in_outage();
-    rig.machines = Arc::default();
-    rig.run(110.0);
-    rig.show(KCM, |observed| (observed.replicas, observed.ready) = (0, 0));
-    rig.run(690.0);
-    assert!(
-        rig.verdicts
-            .iter()
-            .all(|(_, verdict)| *verdict == Verdict::HoldNoMachines)
-    );
-    assert_eq!(rig.writes(), []);
-    rig.run(740.0);
-    assert_eq!(rig.verdict(), Verdict::ScaleUp, "as without candidates");
-    assert_eq!(
-        rig.writes()
-            .iter()
-            .map(|write| (write.1, write.2))
-            .collect::<Vec<_>>(),
-        [(KCM, Some(1))]
-    );
+fn leases_without_machines_prove_nothing() {
+    let mut leader = healthy().silent(104.5);
+    leader.nodes.machines = 0;
+    leader.until(110.0).show(KCM, |kcm| *kcm = running(0));
+    leader.until(690.0);
+    let mut verdicts = leader.verdicts.iter();
+    assert!(verdicts.all(|(_, verdict)| *verdict == Verdict::HoldNoMachines));
+    assert_eq!(leader.writes(), []);
+    leader.until(740.0);
+    assert_eq!(leader.verdict(), Verdict::ScaleUp, "as without candidates");
+    assert_eq!(leader.scaled(), [(KCM, 1)]);
 }
 
 #[test]
-fn one_lease_without_a_machine_is_no_candidate() {
-    let mut rig = Rig::leader();
-    (rig.nodes, rig.machines) = (1, Arc::default());
-    rig.run(10.0);
-    assert_eq!(rig.verdict(), Verdict::ScaleUp);
+fn one_lease_without_machines_is_no_candidate() {
+    let mut leader = healthy().of_nodes(1);
+    leader.nodes.machines = 0;
+    leader.until(10.0);
+    assert_eq!(leader.verdict(), Verdict::ScaleUp);
 }

@@ -2,235 +2,171 @@
 
 use super::*;
 use crate::judgement::Finding;
+use crate::plan::HEAD_START;
+use crate::shoot::requirement::AWAITS_PROBE;
+use crate::tests::scene::GRACE;
 
 #[test]
-fn a_leader_writes_at_its_verdict_and_asks_nobody() {
-    let mut rig = Rig::leader().in_outage();
-    rig.run(135.0);
-    assert_eq!(
-        rig.writes(),
-        [(OUTAGE, MCM, Some(0)), (OUTAGE, KCM, Some(0))]
-    );
-    assert!(rig.orders().iter().all(|order| order.needs_lead));
-    assert_eq!(rig.when(&Action::Verify, 0.0), [0.0; 0]);
+fn leader_writes_at_its_verdict() {
+    let mut leader = outage();
+    leader.until(5.0);
+    assert_eq!(leader.writes(), [(0.0, MCM, 0), (0.0, KCM, 0)]);
+    for order in leader.orders() {
+        assert!(order.needs_lead);
+        assert_eq!(leader.seconds(order.judged_at), 0.0, "no further probe");
+    }
+    assert_eq!(leader.verified(), NEVER);
 }
 
+/// Its patience begins when it might write, and is used to read the seed.
 #[test]
-fn a_standby_leaves_the_first_writes_to_the_leader_and_uses_the_time_to_verify() {
-    let mut rig = Rig::standby().in_outage();
-    rig.run(OUTAGE + PATIENCE - 0.01);
-    assert_eq!(rig.writes(), []);
-    assert_eq!(rig.when(&Action::Verify, 0.0), [OUTAGE]);
-    rig.run(150.0);
-    assert_eq!(
-        rig.writes(),
-        [
-            (OUTAGE + PATIENCE, MCM, Some(0)),
-            (OUTAGE + PATIENCE, KCM, Some(0))
-        ]
-    );
-    assert!(rig.orders().iter().all(|order| !order.needs_lead));
-    assert_eq!(
-        rig.when(&Action::Verify, 0.0),
-        [OUTAGE],
-        "once in an outage"
-    );
-}
-
-#[test]
-fn a_standby_leaves_the_first_writes_to_the_leader_also_when_a_pause_ends() {
-    let mut rig = Rig::standby().in_outage();
-    rig.env.paused = Some(true);
-    rig.run(140.0);
-    rig.env.paused = Some(false);
-    rig.run(150.0);
-    assert_eq!(
-        rig.writes(),
-        [
-            (140.0 + PATIENCE, MCM, Some(0)),
-            (140.0 + PATIENCE, KCM, Some(0))
-        ]
-    );
-}
-
-#[test]
-fn a_standby_leaves_the_first_writes_to_the_leader_also_when_the_initial_delay_ends() {
-    let start = Start {
-        eligible: at(100.0),
-        in_operation: false,
+fn standby_waits_for_the_leader() {
+    let delayed = |seconds| {
+        outage()
+            .config(|config| config.initial_delay = Duration::from_secs(seconds))
+            .eligible(-30.0)
     };
-    let mut env = OwnedEnvironment {
-        leads: false,
-        ..two()
-    };
-    Arc::make_mut(&mut env.config).initial_delay = Duration::from_secs(40);
-    let mut rig = Rig::starting(start, env).in_outage();
-    rig.run(150.0);
-    assert_eq!(rig.writes()[0].0, 140.0 + PATIENCE);
+    for (what, shoot, from, patience) in [
+        ("the verdict", outage(), 0.0, PATIENCE),
+        (
+            "the verdict, a grace of 20 s",
+            outage().grace(20.0),
+            0.0,
+            PATIENCE / 2.0,
+        ),
+        ("the end of initialDelay", delayed(40), 10.0, PATIENCE),
+        ("the end of a longer one", delayed(60), 30.0, PATIENCE),
+    ] {
+        let mut standby = shoot.standby();
+        standby.until(from + patience - 0.01);
+        assert_eq!(standby.writes(), [], "{what}");
+        standby.until(from + 20.0);
+        let first = from + patience;
+        assert_eq!(
+            standby.writes(),
+            [(first, MCM, 0), (first, KCM, 0)],
+            "{what}"
+        );
+        assert!(standby.orders().iter().all(|order| !order.needs_lead));
+        assert_eq!(standby.verified(), [from], "once in an outage: {what}");
+    }
+}
+
+/// At default settings, where all candidates have renewed together.
+#[test]
+fn standby_acts_before_the_ordering_deadline() {
+    let left = GRACE.period() - GRACE.threshold() - HEAD_START;
+    assert!(crate::shoot::standby::PATIENCE + AWAITS_PROBE < left);
 }
 
 #[test]
-fn what_others_raise_after_a_standbys_last_write_is_back_at_0_within_seconds() {
-    let mut rig = Rig::standby().in_outage();
-    rig.holds_writes = true;
-    rig.run(132.0);
-    let mcm = rig.orders().pop().expect("the first order");
-    let actions = rig.write(&mcm);
-    rig.follow(actions);
-    let kcm = rig.orders().pop().expect("the second order");
+fn standby_waits_when_a_pause_ends() {
+    let mut standby = outage().standby();
+    standby.env.paused = Some(true);
+    standby.until(10.0).env.paused = Some(false);
+    standby.until(20.0);
+    let first = 10.0 + PATIENCE;
+    assert_eq!(standby.writes(), [(first, MCM, 0), (first, KCM, 0)]);
+}
+
+#[test]
+fn raised_at_the_end_goes_down_again() {
+    let mut standby = outage().standby().holds_writes();
+    standby.until(2.0);
+    standby.make(&standby.orders()[0]);
     // In the moment in which the last answer ends the scaling.
-    rig.show(MCM, |observed| {
-        *observed = Observed {
-            marks: held("1").marks,
-            ..running(1)
-        }
-    });
-    let actions = rig.write(&kcm);
-    rig.holds_writes = false;
-    rig.follow(actions);
-    rig.run(150.0);
-    assert_eq!(
-        rig.writes().last(),
-        Some(&(142.0 + PATIENCE, MCM, Some(0))),
-        "{:?}",
-        rig.writes()
-    );
+    let kcm = standby.orders().remove(1);
+    standby.seed.holds_writes = false;
+    standby.show(MCM, raise).make(&kcm).until(20.0);
+    assert_eq!(standby.writes()[2..], [(12.0 + PATIENCE, MCM, 0)]);
 }
 
 #[test]
-fn a_standby_keeps_the_order_of_the_levels() {
-    let mut rig = Rig::standby().in_outage();
-    rig.pods_linger = true;
-    rig.run(150.0);
-    assert_eq!(
-        rig.writes(),
-        [
-            (OUTAGE + PATIENCE, MCM, Some(0)),
-            (OUTAGE + 5.0, KCM, Some(0))
-        ]
-    );
+fn standby_keeps_the_order() {
+    let mut standby = outage().standby().pods_linger();
+    standby.until(20.0);
+    assert_eq!(standby.writes(), [(PATIENCE, MCM, 0), (5.0, KCM, 0)]);
 }
 
 #[test]
-fn a_standby_has_less_patience_where_nodes_are_given_up_sooner() {
-    let mut env = OwnedEnvironment {
-        leads: false,
-        ..two()
-    };
-    env.settings.node_monitor_grace = Some(TimeDelta::seconds(20));
-    let mut rig = Rig::with(env);
-    rig.beat = 5.0;
-    rig.silent(SILENT - 0.5);
-    rig.run(150.0);
-    // The last renewals are at 100.0, 100.1 and 100.2 s.
-    assert_eq!(rig.writes().first(), Some(&(115.101 + 0.75, MCM, Some(0))));
-}
-
-#[test]
-fn a_standby_writes_nothing_that_the_seed_itself_does_not_confirm() {
-    let verified = |is_ours, is_paused, nodes| {
+fn standby_wants_the_seeds_word() {
+    type Read = fn(Verified) -> Option<Verified>;
+    let unreadable: Read = |_| None;
+    let elsewhere: Read = |read| {
         Some(Verified {
-            is_ours,
-            is_paused,
-            standby_protects: true,
-            machines: machines(nodes),
+            is_ours: false,
+            ..read
         })
     };
-    let not_wanted = Verified {
-        is_ours: true,
-        is_paused: false,
-        standby_protects: false,
-        machines: machines(3),
+    let paused: Read = |read| {
+        Some(Verified {
+            is_paused: true,
+            ..read
+        })
     };
-    for (read, why) in [
-        (None, "it cannot be read"),
-        (
-            verified(false, false, 3),
-            "the Cluster does not want this probe",
-        ),
-        (verified(true, true, 3), "operators want nothing written"),
-        (
-            Some(not_wanted),
-            "operators want nothing written without the lead",
-        ),
-    ] {
-        let mut rig = Rig::standby().in_outage();
-        rig.verified = Some(read);
-        rig.run(150.0);
-        assert_eq!(rig.writes(), [], "{why}");
-        assert_eq!(
-            rig.when(&Action::Verify, 0.0)[..3],
-            [OUTAGE, OUTAGE + 1.0, OUTAGE + 2.0],
-            "{why}"
-        );
-        rig.verified = None;
-        rig.run(152.0);
-        assert_eq!(
-            rig.writes().len(),
-            2,
-            "as soon as it is confirmed; before, {why}"
-        );
+    let unwanted: Read = |read| {
+        Some(Verified {
+            standby_protects: false,
+            ..read
+        })
+    };
+    for read in [unreadable, elsewhere, paused, unwanted] {
+        let mut standby = outage().standby();
+        standby.seed.verified = read;
+        standby.until(20.0);
+        assert_eq!(standby.writes(), []);
+        assert_eq!(standby.verified()[..3], [0.0, 1.0, 2.0]);
+        standby.seed.verified = Some;
+        standby.until(22.0);
+        assert_eq!(standby.scaled(), ALL_DOWN, "as soon as it is confirmed");
     }
-    let mut rig = Rig::standby().in_outage();
-    rig.verified = Some(verified(true, false, 0));
-    rig.run(150.0);
+    // By the Machines that are read there is no outage.
+    let mut standby = outage().standby();
+    standby.seed.verified = |read| {
+        Some(Verified {
+            machines: Arc::default(),
+            ..read
+        })
+    };
+    standby.until(20.0);
+    assert_eq!((standby.verified()[0], standby.writes()), (0.0, vec![]));
+}
+
+#[test]
+fn each_outage_is_verified() {
+    let mut standby = outage().standby();
+    standby.until(20.0).nodes_back().until(120.0);
+    standby.fall_silent(174.0).until(220.0);
+    assert_eq!(standby.verified(), [0.0, 200.101]);
+}
+
+#[test]
+fn each_level_is_the_leaders_first() {
+    let mut standby = outage().standby();
+    standby.until(0.5).others(MCM, |mcm| *mcm = ending());
+    standby
+        .until(3.0)
+        .others(MCM, take_down)
+        .until(2.99 + PATIENCE);
+    assert_eq!(standby.writes(), []);
+    standby.until(20.0);
+    assert_eq!(standby.writes(), [(3.0 + PATIENCE, KCM, 0)]);
+}
+
+#[test]
+fn conflict_is_no_step_that_a_standby_took() {
+    let mut standby = outage().standby().holds_writes();
+    standby.until(2.0).others(MCM, take_down);
+    standby.refuse(MCM, Refusal::Conflict).until(20.0);
     assert_eq!(
-        rig.writes(),
-        [],
-        "there is no outage by the Machines that were read"
-    );
-    assert_eq!(rig.when(&Action::Verify, 0.0)[0], OUTAGE);
-}
-
-#[test]
-fn each_outage_is_verified_for_itself() {
-    let mut rig = Rig::standby().in_outage();
-    rig.run(150.0);
-    rig.renewed();
-    rig.run(250.0);
-    rig.silent(305.0);
-    rig.run(350.0);
-    assert_eq!(rig.when(&Action::Verify, 0.0), [OUTAGE, OUTAGE + 200.0]);
-}
-
-#[test]
-fn a_standby_leaves_each_level_to_the_leader_first() {
-    let mut rig = Rig::standby().in_outage();
-    rig.run(OUTAGE + 0.5);
-    rig.others(MCM, |observed| {
-        *observed = Observed {
-            ready: 1,
-            ..held("1")
-        }
-    });
-    rig.run(133.0);
-    rig.others(MCM, |observed| observed.ready = 0);
-    rig.run(133.0 + PATIENCE - 0.01);
-    assert_eq!(rig.writes(), []);
-    rig.run(150.0);
-    assert_eq!(rig.writes(), [(133.0 + PATIENCE, KCM, Some(0))]);
-}
-
-#[test]
-fn a_standby_has_taken_no_step_that_the_leader_took_first() {
-    let mut rig = Rig::standby().in_outage();
-    rig.holds_writes = true;
-    rig.run(132.0);
-    rig.others(MCM, |observed| *observed = held("1"));
-    rig.input(Input::Written(MCM, Err(Refusal::Conflict)));
-    rig.run(150.0);
-    assert_eq!(
-        rig.writes(),
-        [
-            (OUTAGE + PATIENCE, MCM, Some(0)),
-            (132.0 + PATIENCE, KCM, Some(0))
-        ]
+        standby.writes(),
+        [(PATIENCE, MCM, 0), (2.0 + PATIENCE, KCM, 0)]
     );
 }
 
-/// How a scaling was reported.
-fn flows(rig: &Rig) -> Vec<Report> {
-    let flow = |action: &Action| match action {
+/// Reports on scalings by a standby beside one dependent that is missing.
+fn reports(standby: &Timeline) -> Vec<Report> {
+    let report = |action: &Action| match action {
         Action::Report(
             report @ (Report::Begun(_)
             | Report::Ended(..)
@@ -239,38 +175,26 @@ fn flows(rig: &Rig) -> Vec<Report> {
         ) => Some(report.clone()),
         _ => None,
     };
-    rig.said(flow)
-        .into_iter()
-        .map(|(_, report)| report)
-        .collect()
+    let said = standby.said(report).into_iter();
+    said.map(|(_, report)| report).collect()
 }
 
 #[test]
-fn a_standby_reports_no_scaling_that_is_all_the_leaders() {
-    let mut env = OwnedEnvironment {
-        leads: false,
-        ..two()
+fn standby_reports_what_it_takes_over() {
+    let beside_a_missing_one = || {
+        let standby = outage().standby();
+        standby.with(|env| env.dependents[KCM.0] = DependentState::Absent)
     };
-    env.dependents[KCM.0] = DependentState::Absent;
-    let mut rig = Rig::with(env).in_outage();
-    rig.run(OUTAGE + 0.5);
-    assert_eq!(rig.shoot.scaling(), None);
-    rig.others(MCM, |observed| *observed = held("1"));
-    rig.run(150.0);
-    assert_eq!((flows(&rig), rig.writes()), (vec![], vec![]));
-}
+    let mut standby = beside_a_missing_one();
+    standby.until(0.5);
+    assert_eq!(standby.shoot.scaling(), None);
+    standby.others(MCM, take_down).until(20.0);
+    assert_eq!((reports(&standby), standby.writes()), (vec![], vec![]));
 
-#[test]
-fn a_standby_that_stands_in_reports_all_of_the_scaling() {
-    let mut env = OwnedEnvironment {
-        leads: false,
-        ..two()
-    };
-    env.dependents[KCM.0] = DependentState::Absent;
-    let mut rig = Rig::with(env).in_outage();
-    rig.run(150.0);
+    let mut standby = beside_a_missing_one();
+    standby.until(20.0);
     assert_eq!(
-        flows(&rig),
+        reports(&standby),
         [
             Report::Begun(Direction::Down),
             Report::NotScaled(KCM, Direction::Down, Refusal::NotFound),
@@ -280,146 +204,105 @@ fn a_standby_that_stands_in_reports_all_of_the_scaling() {
 }
 
 #[test]
-fn a_standby_does_not_bring_back_at_once_what_a_leader_with_another_verdict_took_down() {
-    let mut rig = Rig::standby();
-    rig.run(100.0);
-    rig.others(MCM, |observed| *observed = held("1"));
-    rig.run(159.9);
-    assert_eq!((rig.verdict(), rig.writes()), (Verdict::ScaleUp, vec![]));
-    rig.run(200.0);
-    assert_eq!(rig.writes()[0].1, MCM);
+fn standby_undoes_nothing_of_a_leader_at_once() {
+    let mut standby = healthy().standby();
+    standby.until(100.0).others(MCM, take_down).until(159.9);
+    assert_eq!(standby.verdict(), Verdict::ScaleUp);
+    assert_eq!(standby.writes(), []);
+    standby.until(200.0);
+    assert_eq!(standby.scaled(), [(MCM, 1)]);
 }
 
 #[test]
-fn a_standby_repairs_nothing() {
-    let lost = Observed {
-        marks: Marks {
-            replicas: Some("2".into()),
-            ..Marks::default()
-        },
-        ..held("2")
-    };
+fn standby_repairs_nothing() {
     for leads in [true, false] {
-        let mut rig = Rig::standby().in_outage();
-        rig.run(131.0);
-        rig.others(MCM, |observed| *observed = held("2"));
-        rig.show(MCM, |observed| *observed = lost.clone());
-        rig.show(KCM, |observed| *observed = held("1"));
-        rig.env.leads = leads;
-        rig.run(150.0);
-        let writes: Vec<_> = rig
-            .writes()
-            .iter()
-            .map(|write| (write.1, write.2))
-            .collect();
-        assert_eq!(writes, if leads { vec![(MCM, None)] } else { vec![] });
+        let mut replica = outage().standby();
+        replica.until(1.0).others(MCM, |mcm| *mcm = held("2"));
+        replica.show(MCM, |mcm| mcm.marks.held_down = false);
+        replica.show(KCM, take_down);
+        replica.env.leads = leads;
+        replica.until(20.0);
+        assert_eq!(replica.seen(MCM).marks.held_down, leads, "repaired");
+        assert_eq!(replica.writes().len(), usize::from(leads));
     }
 }
 
 #[test]
-fn standby_protects_off_means_that_a_standby_neither_protects_nor_restores() {
-    let mut env = OwnedEnvironment {
-        leads: false,
-        ..two()
+fn standby_protects_off_stops_both_directions() {
+    let off = |shoot: Timeline| {
+        let standby = shoot.standby();
+        standby.with(|env| env.options.standby_protects.value = false)
     };
-    env.options.standby_protects.value = false;
-    let mut rig = Rig::with(env.clone()).in_outage();
-    rig.run(200.0);
-    assert_eq!((rig.verdict(), rig.writes()), (Verdict::ScaleDown, vec![]));
-    assert_eq!(rig.when(&Action::Verify, 0.0), [0.0; 0]);
-
-    env.dependents = vec![DependentState::Present(Arc::new(held("2"))); 2];
-    let mut rig = Rig::with(env);
-    rig.run(400.0);
-    assert_eq!(rig.writes(), []);
+    for (shoot, verdict) in [
+        (outage(), Verdict::ScaleDown),
+        (healthy().all_held_down(), Verdict::ScaleUp),
+    ] {
+        let mut standby = off(shoot);
+        standby.until(300.0);
+        assert_eq!((standby.verdict(), standby.writes()), (verdict, vec![]));
+        assert_eq!(standby.verified(), NEVER);
+    }
 }
 
-/// A standby beside a healthy shoot with these dependents.
-fn recovering(mcm: Observed, kcm: Observed, stabilization: u64) -> Rig {
-    let mut env = OwnedEnvironment {
-        leads: false,
-        ..two()
-    };
-    env.dependents = [mcm, kcm]
-        .map(|observed| DependentState::Present(Arc::new(observed)))
-        .to_vec();
-    env.options.scale_up_stabilization.value = Duration::from_secs(stabilization);
-    Rig::with(env)
+/// A standby beside a healthy shoot that is held down.
+fn recovering() -> Timeline {
+    healthy().standby().all_held_down()
 }
 
 #[test]
-fn a_standby_restores_in_order_once_up_was_said_for_a_minute() {
+fn standby_restores_after_a_minute_of_up() {
     for stabilization in [0, 40] {
-        let mut rig = recovering(held("3"), held("2"), stabilization);
-        rig.run(60.0 + stabilization as f64);
-        assert_eq!(rig.writes(), []);
-        rig.run(110.0 + stabilization as f64);
-        let writes = rig.writes();
-        assert_eq!(
-            writes
-                .iter()
-                .map(|write| (write.1, write.2))
-                .collect::<Vec<_>>(),
-            [(KCM, Some(2)), (MCM, Some(3))]
-        );
+        let mut standby = recovering().with(|env| {
+            env.options.scale_up_stabilization.value = Duration::from_secs(stabilization);
+        });
+        let begins = 60.0 + stabilization as f64;
+        standby.until(begins);
+        assert_eq!(standby.writes(), []);
+        standby.until(begins + 50.0);
+        assert_eq!(standby.scaled(), ALL_UP);
     }
 }
 
 #[test]
-fn a_standby_restores_nothing_after_a_minute_without_probes() {
-    let mut rig = recovering(held("3"), held("2"), 0);
-    rig.input(Input::Woken);
-    rig.api = Api::Fails(ProbeFailure::Other);
-    rig.run(70.0);
-    rig.api = Api::Answers;
-    rig.settings_changed();
-    rig.run(71.0);
-    assert_eq!(
-        (rig.verdicts.len(), rig.writes()),
-        (2, vec![]),
-        "{:?}",
-        rig.verdicts
-    );
-    rig.run(150.0);
-    assert_eq!(rig.writes().len(), 2);
+fn minute_without_probes_restores_nothing() {
+    let mut standby = recovering();
+    standby.input(Input::Woken);
+    standby.api = FAILS;
+    standby.until(70.0);
+    standby.api = Api::Answers;
+    standby.change_settings().until(71.0);
+    assert_eq!((standby.verdicts.len(), standby.writes()), (2, vec![]));
+    standby.until(150.0);
+    assert_eq!(standby.scaled(), ALL_UP);
 }
 
 #[test]
-fn a_probe_that_does_not_say_up_lets_a_standbys_minute_begin_again() {
-    let mut rig = recovering(held("3"), held("2"), 0);
-    rig.run(40.0);
-    let down = Finding {
+fn hold_lets_the_minute_begin_again() {
+    let mut standby = recovering();
+    standby.until(40.0);
+    let hold = Finding {
         verdict: Verdict::HoldUndecided,
-        judged_at: rig.now,
+        judged_at: standby.moment(40.0),
         ..Finding::default()
     };
-    rig.input(Input::Found(down));
-    rig.settings_changed();
-    rig.run(99.0);
-    assert_eq!(rig.writes(), []);
-    rig.run(120.0);
-    assert_eq!(rig.writes().len(), 2);
+    standby.input(Input::Found(hold)).change_settings();
+    standby.until(99.0);
+    assert_eq!(standby.writes(), []);
+    standby.until(120.0);
+    assert_eq!(standby.scaled(), ALL_UP);
 }
 
 #[test]
-fn a_standby_restores_only_what_carries_the_marker_and_takes_no_leftover_marker_away() {
-    let marked = Observed {
+fn standby_restores_only_what_is_marked() {
+    let leftover = Observed {
         replicas: 2,
         ready: 2,
         ..held("2")
     };
-    let mut rig = recovering(
-        Observed {
-            replicas: 0,
-            ready: 0,
-            ..running(1)
-        },
-        marked,
-        0,
-    );
-    rig.run(400.0);
-    assert_eq!(rig.writes(), []);
-    rig.env.leads = true;
-    rig.run(450.0);
-    assert_eq!(rig.writes().len(), 2, "which the leader does");
+    let mut replica = healthy().standby().dependents(running(0), leftover);
+    replica.until(400.0);
+    assert_eq!(replica.writes(), []);
+    replica.env.leads = true;
+    replica.until(450.0);
+    assert_eq!(replica.writes().len(), 2, "which the leader does");
 }

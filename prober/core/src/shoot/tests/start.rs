@@ -2,91 +2,55 @@
 
 use super::*;
 
-fn start(in_operation: bool, env: OwnedEnvironment) -> Rig {
-    Rig::starting(
-        Start {
-            eligible: Moment::START,
-            in_operation,
-        },
-        env,
-    )
-}
-
-fn all_held_down() -> OwnedEnvironment {
-    let mut env = two();
-    env.dependents = vec![DependentState::Present(Arc::new(held("1"))); 2];
-    env
+/// A beat of 10 s and a second after the first probe the nodes could have renewed.
+#[test]
+fn start_in_an_outage_protects_in_time() {
+    for (in_operation, first) in [(true, 11.001), (false, 30.0)] {
+        let mut leader = healthy()
+            .starting(Moment::START, in_operation)
+            .silent(-50.0);
+        leader.until(20.0);
+        assert_eq!(leader.verdict(), Verdict::ScaleDown);
+        leader.until(100.0);
+        assert_eq!(leader.writes(), [(first, MCM, 0), (first, KCM, 0)]);
+    }
 }
 
 #[test]
-fn a_shoot_in_operation_is_protected_as_soon_as_its_nodes_could_have_renewed() {
-    let mut rig = start(true, two());
-    rig.silent(-50.0);
-    rig.run(100.0);
-    // A beat of 10 s and a second after the first probe.
-    assert_eq!(
-        rig.writes(),
-        [(11.001, MCM, Some(0)), (11.001, KCM, Some(0))]
-    );
-}
-
-#[test]
-fn a_shoot_that_just_became_probeable_is_protected_from_the_end_of_the_initial_delay_on() {
-    let mut rig = start(false, two());
-    rig.silent(-50.0);
-    rig.run(100.0);
-    assert!(
-        rig.verdicts
-            .iter()
-            .any(|(when, verdict)| *when < 20.0 && *verdict == Verdict::ScaleDown),
-        "{:?}",
-        rig.verdicts
-    );
-    assert_eq!(rig.writes(), [(30.0, MCM, Some(0)), (30.0, KCM, Some(0))]);
-}
-
-#[test]
-fn nothing_is_restored_before_the_end_of_the_initial_delay() {
+fn initial_delay_holds_a_restore_back() {
     for in_operation in [true, false] {
-        let mut rig = start(in_operation, all_held_down());
-        rig.run(29.9);
-        assert_eq!((rig.verdict(), rig.writes()), (Verdict::ScaleUp, vec![]));
-        rig.run(40.0);
-        assert_eq!(rig.writes()[0], (30.0, KCM, Some(1)));
+        let mut leader = healthy().all_held_down();
+        leader = leader.starting(Moment::START, in_operation);
+        leader.until(29.9);
+        assert_eq!(leader.verdict(), Verdict::ScaleUp);
+        assert_eq!(leader.writes(), []);
+        leader.until(40.0);
+        assert_eq!(leader.writes()[0], (30.0, KCM, 1));
     }
 }
 
 #[test]
 fn first_probes_are_spread() {
-    let first = |in_operation, env: OwnedEnvironment| {
-        let mut rig = start(in_operation, OwnedEnvironment { chance: 0.5, ..env });
-        rig.run(20.0);
-        rig.probes(0.0)[0]
-    };
-    assert_eq!(first(true, two()), 0.5, "over the spread");
-    assert_eq!(first(false, two()), 7.5, "over half of the initial delay");
+    for (what, in_operation, first) in [
+        ("over the spread", true, 0.5),
+        ("over half of initialDelay", false, 7.5),
+    ] {
+        for gains_lead in [false, true] {
+            let mut replica = healthy()
+                .starting(Moment::START, in_operation)
+                .config(|config| config.probe_interval = Duration::from_secs(1))
+                .leads(!gains_lead)
+                .with(|env| env.chance = 0.5);
+            replica.until(0.1).gain_lead().until(20.0);
+            assert_eq!(replica.probes(0.0)[0], first, "{what}");
+        }
+    }
 }
 
+/// Whatever is urgent: no probe was complete yet, initialDelay ends at 30 s, and settings may have
+/// changed since.
 #[test]
-fn a_replica_that_gains_the_lead_before_its_first_probes_still_spreads_them() {
-    let mut env = OwnedEnvironment {
-        chance: 0.5,
-        leads: false,
-        ..two()
-    };
-    Arc::make_mut(&mut env.config).probe_interval = Duration::from_secs(1);
-    let mut rig = start(false, env);
-    rig.run(0.1);
-    rig.env.leads = true;
-    rig.input(Input::Woken);
-    rig.run(20.0);
-    assert_eq!(rig.probes(0.0)[0], 7.5);
-}
-
-#[test]
-fn an_api_server_that_asks_for_time_gets_it_before_anything_else() {
-    // Whatever is urgent: no probe was complete yet, initialDelay ends at 30 s, and settings may
-    // have changed since.
+fn retry_after_beats_urgency() {
     for (asked_ms, changed, second) in [
         (10_000, false, 10.0),
         (10_000, true, 10.0),
@@ -94,24 +58,16 @@ fn an_api_server_that_asks_for_time_gets_it_before_anything_else() {
         (500, true, 0.5),
         (500, false, 1.0),
     ] {
-        let mut rig = start(false, two());
-        rig.api = Api::Fails(ProbeFailure::Throttled(Some(TimeDelta::milliseconds(
-            asked_ms,
-        ))));
-        rig.run(0.2);
+        let mut leader = healthy().eligible(0.0);
+        let retry_after = TimeDelta::milliseconds(asked_ms);
+        leader.api = Api::Fails(ProbeFailure::Throttled(Some(retry_after)));
+        leader.until(0.2);
         if changed {
-            rig.settings_changed();
+            leader.change_settings();
         }
-        assert_eq!(
-            rig.shoot.due(),
-            at(second),
-            "{asked_ms} ms, settings changed: {changed}"
-        );
-        rig.run(50.0);
-        assert_eq!(
-            rig.probes(0.0)[..2],
-            [0.0, second],
-            "{asked_ms} ms, settings changed: {changed}"
-        );
+        let case = format!("{asked_ms} ms, settings changed: {changed}");
+        assert_eq!(leader.seconds(leader.shoot.due()), second, "{case}");
+        leader.until(50.0);
+        assert_eq!(leader.probes(0.0)[..2], [0.0, second], "{case}");
     }
 }

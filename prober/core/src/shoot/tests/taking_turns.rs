@@ -2,151 +2,100 @@
 
 use super::*;
 
-/// A standby that has protected, and whose leader brings all back at 140 s.
-fn undone() -> Rig {
-    let mut rig = Rig::standby().in_outage();
-    rig.run(140.0);
-    assert_eq!(rig.writes().len(), 2);
-    for at in [MCM, KCM] {
-        rig.others(at, |observed| *observed = running(1));
-    }
-    rig
+/// A standby that has protected, and whose leader brings all back at 10 s.
+fn undone() -> Timeline {
+    let mut standby = outage().standby();
+    standby.until(10.0);
+    assert_eq!(standby.scaled(), ALL_DOWN);
+    standby.others(MCM, undo).others(KCM, undo);
+    standby
 }
 
 #[test]
-fn a_standby_takes_down_once_in_an_outage_what_a_leader_with_another_config_brings_back() {
-    let mut rig = undone();
-    rig.run(300.0);
-    assert_eq!(rig.writes().len(), 2);
-    rig.renewed();
-    rig.run(330.0);
-    rig.silent(405.0);
-    rig.run(450.0);
-    assert_eq!(
-        rig.writes()[2..]
-            .iter()
-            .map(|write| write.1)
-            .collect::<Vec<_>>(),
-        [MCM, KCM],
-        "the next outage is another"
-    );
+fn standby_takes_down_once_an_outage() {
+    let mut standby = undone();
+    standby.until(170.0);
+    assert_eq!(standby.scaled(), ALL_DOWN);
+    standby.nodes_back().until(200.0);
+    standby.fall_silent(275.0).until(320.0);
+    assert_eq!(standby.scaled()[2..], ALL_DOWN, "the next is another");
 }
 
 #[test]
-fn hold_and_failed_probes_are_no_turn_of_the_verdict() {
-    let mut rig = undone();
-    rig.run(150.0);
-    rig.api = Api::Fails(ProbeFailure::Other);
-    rig.run(190.0);
-    rig.api = Api::Answers;
-    rig.run(300.0);
-    let held = |(_, verdict): &(f64, Verdict)| *verdict == Verdict::HoldUndecided;
-    assert!(
-        rig.verdicts.iter().any(held) && rig.verdict() == Verdict::ScaleDown,
-        "{:?}",
-        rig.verdicts
-    );
-    assert_eq!(rig.writes().len(), 2);
+fn hold_and_failed_probes_turn_no_verdict() {
+    let mut standby = undone();
+    standby.until(20.0);
+    standby.api = FAILS;
+    standby.until(60.0);
+    standby.api = Api::Answers;
+    standby.until(170.0);
+    let mut verdicts = standby.verdicts.iter().map(|(_, verdict)| *verdict);
+    assert!(verdicts.any(|verdict| verdict == Verdict::HoldUndecided));
+    assert_eq!(standby.verdict(), Verdict::ScaleDown);
+    assert_eq!(standby.scaled(), ALL_DOWN);
 }
 
 #[test]
-fn a_write_whose_answer_was_lost_is_the_one_of_its_turn() {
-    let mut rig = Rig::standby().in_outage();
-    rig.holds_writes = true;
-    rig.run(132.0);
-    rig.input(Input::Written(MCM, Err(Refusal::Timeout)));
-    rig.holds_writes = false;
-    rig.others(MCM, |observed| *observed = held("1"));
-    rig.run(145.0);
-    assert!(rig.seen(KCM).replicas == 0 && rig.seen(MCM).replicas == 0);
-    let before = rig.writes().len();
-    rig.others(MCM, |observed| *observed = running(1));
-    rig.run(200.0);
-    assert_eq!(rig.writes().len(), before);
+fn write_whose_answer_was_lost_is_its_turn() {
+    let mut standby = outage().standby().holds_writes();
+    standby.until(2.0).refuse(MCM, Refusal::Timeout);
+    standby.seed.holds_writes = false;
+    standby.others(MCM, take_down).until(15.0);
+    assert_eq!(standby.scaled(), ALL_DOWN);
+    standby.others(MCM, undo).until(70.0);
+    assert_eq!(standby.scaled(), ALL_DOWN);
 }
 
 #[test]
-fn a_leader_is_bound_to_no_such_turn() {
-    let mut rig = Rig::leader().in_outage();
-    rig.run(140.0);
-    rig.others(MCM, |observed| *observed = running(1));
-    rig.run(140.5);
-    rig.others(MCM, |observed| *observed = running(1));
-    rig.run(150.0);
-    assert_eq!(rig.writes().len(), 4);
+fn leader_takes_no_turns() {
+    let mut leader = outage();
+    leader.until(10.0).others(MCM, undo);
+    leader.until(10.5).others(MCM, undo).until(20.0);
+    assert_eq!(leader.scaled()[2..], [(MCM, 0), (MCM, 0)]);
 }
 
 #[test]
-fn what_is_raised_with_its_marker_a_standby_takes_down_again_at_most_once_in_10_s() {
-    let mut rig = Rig::standby().in_outage();
-    rig.run(136.0);
-    for second in 136..200 {
-        rig.run(f64::from(second));
-        if rig.seen(MCM).replicas == 0 {
-            rig.others(MCM, |observed| observed.replicas = 1);
+fn standby_takes_down_once_in_10_s() {
+    let mut standby = outage().standby();
+    for second in 6..70 {
+        standby.until(f64::from(second));
+        if standby.seen(MCM).replicas == 0 {
+            standby.others(MCM, raise);
         }
     }
-    let times: Vec<_> = rig
-        .writes()
-        .into_iter()
-        .filter(|write| write.1 == MCM)
-        .map(|write| write.0)
-        .collect();
-    assert!((5..=7).contains(&times.len()), "{times:?}");
-    assert!(
-        times.windows(2).all(|two| two[1] - two[0] >= 10.0),
-        "{times:?}"
-    );
+    let mut writes = standby.writes();
+    writes.retain(|(_, id, _)| *id == MCM);
+    let gaps = writes.windows(2).map(|two| two[1].0 - two[0].0);
+    assert!((5..=7).contains(&writes.len()), "{writes:?}");
+    assert!(gaps.into_iter().all(|gap| gap >= 10.0), "{writes:?}");
 }
 
 #[test]
-fn what_was_raised_with_its_marker_stays_up_if_nodes_renew_before_a_standby_may_write_again() {
-    let mut rig = Rig::standby().in_outage();
-    rig.env.leader_silent_from = Some(at(0.0));
-    rig.run(136.0);
-    let before = rig.writes().len();
-    rig.others(MCM, |observed| observed.replicas = 1);
-    rig.run(139.0);
-    rig.renewed_at_once();
-    rig.run(OUTAGE + 10.1);
-    assert_eq!(
-        (rig.verdict(), rig.probes(139.1).len()),
-        (Verdict::ScaleUp, 1)
-    );
-    assert_eq!(rig.writes().len(), before);
+fn renewals_stop_the_next_turn() {
+    let mut standby = outage().standby();
+    standby.env.leader_silent_from = Some(Moment::START);
+    standby.until(6.0).others(MCM, raise);
+    standby.until(9.0).nodes_back().until(10.1);
+    assert_eq!(standby.verdict(), Verdict::ScaleUp);
+    assert_eq!(standby.probes(9.1).len(), 1);
+    assert_eq!(standby.scaled(), ALL_DOWN);
 }
 
 #[test]
-fn what_others_raise_in_mid_outage_is_the_leaders_first() {
-    let mut rig = Rig::standby().in_outage();
-    rig.run(140.0);
-    let before = rig.writes().len();
-    rig.others(MCM, |observed| observed.replicas = 1);
-    rig.run(141.4);
-    assert_eq!(rig.writes().len(), before, "the leader has 1.5 s");
-    rig.others(MCM, |observed| observed.replicas = 0);
-    rig.run(150.0);
-    assert_eq!(rig.writes().len(), before, "and has acted");
-    rig.others(MCM, |observed| observed.replicas = 1);
-    rig.run(151.6);
-    assert_eq!(
-        rig.writes().last().map(|write| write.1),
-        Some(MCM),
-        "or not"
-    );
+fn raised_is_the_leaders_first() {
+    let mut standby = outage().standby();
+    standby.until(10.0).others(MCM, raise).until(9.9 + PATIENCE);
+    assert_eq!(standby.scaled(), ALL_DOWN, "the leader has its time");
+    standby.others(MCM, |mcm| mcm.replicas = 0).until(20.0);
+    assert_eq!(standby.scaled(), ALL_DOWN, "and has acted");
+    standby.others(MCM, raise).until(20.1 + PATIENCE);
+    assert_eq!(standby.scaled()[2..], [(MCM, 0)], "or not");
 }
 
 #[test]
-fn what_others_raise_one_after_the_other_a_standby_takes_down_one_after_the_other() {
-    let mut rig = Rig::standby().in_outage();
-    rig.run(150.0);
-    rig.others(KCM, |observed| observed.replicas = 1);
-    rig.run(151.0);
-    rig.others(MCM, |observed| observed.replicas = 1);
-    rig.run(154.0);
-    assert!(
-        rig.seen(KCM).replicas == 0 && rig.seen(MCM).replicas == 0,
-        "{:?}",
-        rig.writes()
-    );
+fn raised_one_by_one_goes_down_one_by_one() {
+    let mut standby = outage().standby();
+    standby.until(20.0).others(KCM, raise);
+    standby.until(21.0).others(MCM, raise).until(24.0);
+    assert_eq!(standby.scaled()[2..], [(KCM, 0), (MCM, 0)]);
 }

@@ -3,55 +3,35 @@
 
 use super::*;
 
-fn vouched(machines: Observed, manager: Observed) -> Rig {
-    let dependents = [machines, manager]
-        .map(|observed| DependentState::Present(Arc::new(observed)))
-        .into();
-    let mut rig = Rig::with(OwnedEnvironment {
-        dependents,
-        ..two()
-    });
-    rig.api = Api::Vouched;
-    rig
-}
-
-fn replicas(rig: &Rig) -> Vec<(DependentId, Option<i32>)> {
-    rig.writes()
-        .into_iter()
-        .map(|(_, at, replicas)| (at, replicas))
-        .collect()
+fn vouched(mcm: Observed, kcm: Observed) -> Timeline {
+    let mut leader = healthy().dependents(mcm, kcm);
+    leader.api = Api::Vouched;
+    leader
 }
 
 #[test]
-fn what_is_held_down_comes_back_in_order_and_to_what_is_remembered() {
-    let mut rig = vouched(held("2"), held("3"));
-    rig.run(60.0);
-    assert_eq!(replicas(&rig), [(KCM, Some(3)), (MCM, Some(2))]);
-    assert!(rig.reported(&Report::Ended(Direction::Up, 2, 0)));
+fn vouched_for_comes_back_in_order() {
+    for (mcm, restored) in [
+        (held("2"), vec![(KCM, 3), (MCM, 2)]),
+        // Somebody else has taken it to 0.
+        (running(0), vec![(KCM, 3)]),
+    ] {
+        let mut leader = vouched(mcm, held("3"));
+        leader.until(60.0);
+        assert_eq!(leader.scaled(), restored);
+        assert_eq!(
+            leader.reported(Report::Ended(Direction::Up, restored.len(), 0)),
+            1
+        );
+    }
 }
 
 #[test]
-fn what_somebody_else_has_taken_to_0_stays_there() {
-    let mut rig = vouched(
-        Observed {
-            replicas: 0,
-            ready: 0,
-            ..running(1)
-        },
-        held("3"),
-    );
-    rig.run(60.0);
-    assert_eq!(replicas(&rig), [(KCM, Some(3))]);
-}
-
-#[test]
-fn what_has_changed_in_the_meantime_is_read_again_and_then_written() {
-    let mut rig = vouched(running(1), held("3"));
-    rig.holds_writes = true;
-    rig.run(31.0);
-    rig.show(KCM, |manager| manager.marks.replicas = Some("5".into()));
-    rig.holds_writes = false;
-    rig.input(Input::Written(KCM, Err(Refusal::Conflict)));
-    rig.run(60.0);
-    assert_eq!(replicas(&rig), [(KCM, Some(3)), (KCM, Some(5))]);
+fn changed_before_its_restore_is_read_again() {
+    let mut leader = vouched(running(1), held("3")).holds_writes();
+    leader.until(31.0);
+    leader.show(KCM, |kcm| kcm.marks.replicas = Some("5".into()));
+    leader.seed.holds_writes = false;
+    leader.refuse(KCM, Refusal::Conflict).until(60.0);
+    assert_eq!(leader.scaled(), [(KCM, 3), (KCM, 5)]);
 }

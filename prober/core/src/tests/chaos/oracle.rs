@@ -9,6 +9,7 @@ use super::plan::{ChaosPlan, Leadership, Machines, Mishap};
 use crate::plan::ByDirection;
 use crate::replicas::{DependentState, Observed, PlannedWrite};
 use crate::shoot::{Order, Owner};
+use crate::tests::scene::PATIENCE;
 use crate::tests::simulation::{Seconds, at};
 use crate::verdict::Verdict;
 
@@ -66,7 +67,7 @@ impl ChaosPlan {
 
     /// The time that the leader has for a step.
     fn patience(&self) -> Seconds {
-        f64::min(1.5, self.grace * 0.0375)
+        f64::min(PATIENCE, PATIENCE * self.grace / 40.0)
     }
 }
 

@@ -1,0 +1,559 @@
+//! A machine with its shoot and its seed, and a record of all that it said.
+
+use std::collections::VecDeque;
+
+use super::*;
+use crate::lease::{LeaseRecord, LeaseUid};
+use crate::tests::scene::{env, span, wall};
+use crate::verdict::{BackedNodes, NodeCondition, NodeRecord, NodeTraits};
+
+/// Time of the ordering deadline after the verdict.
+pub const DEADLINE: f64 = 6.899;
+/// The nodes' last renewals are 100.0, 100.1 and 100.2 s after the start, and with the second an
+/// outage is found.
+const SILENT_FROM: f64 = 104.5;
+const DECISIVE_RENEWAL: f64 = 100.1;
+/// A multiple of all beats in use.
+const LONG_BEFORE: f64 = -96_000.0;
+
+/// The answers of the shoot's API server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Api {
+    Answers,
+    Fails(ProbeFailure),
+    /// Only [`Timeline::answer`] does.
+    Hangs,
+    /// It is not asked: a person vouches for the nodes.
+    Vouched,
+}
+
+pub const FAILS: Api = Api::Fails(ProbeFailure::Other);
+
+/// The nodes renew their leases a tenth of a second apart.
+pub struct Nodes {
+    pub count: usize,
+    /// So many of them have a Machine.
+    pub machines: usize,
+    /// So many of them are never silent.
+    pub spared: usize,
+    /// Interval of the renewals.
+    pub beat: f64,
+    /// Seconds by which their clocks are ahead of ours.
+    pub ahead: f64,
+    /// True if none counts, since it has no network.
+    pub excluded: bool,
+    /// Times since the start between which they renew.
+    renewing: Vec<(f64, f64)>,
+}
+
+impl Nodes {
+    fn name(number: usize) -> String {
+        format!("node-{number}")
+    }
+
+    fn machines(&self) -> Arc<BackedNodes> {
+        let names: Vec<_> = (0..self.machines).map(Self::name).collect();
+        Arc::new(names.iter().map(|name| Some(name.as_str())).collect())
+    }
+
+    /// Time of the last renewal of a node.
+    fn renewed(&self, number: usize, now: f64) -> f64 {
+        let last = |&(from, until): &(f64, f64)| {
+            let first = from + number as f64 / 10.0;
+            let end = if number < self.spared {
+                now
+            } else {
+                now.min(until - 0.001)
+            };
+            let beats = ((end - first) / self.beat + 1e-9).floor();
+            (beats >= 0.0).then(|| first + beats * self.beat)
+        };
+        let renewals = self.renewing.iter().filter_map(last);
+        renewals.fold(f64::MIN, f64::max)
+    }
+
+    fn records(&self) -> Vec<NodeRecord> {
+        let mut traits = NodeTraits::default();
+        if self.excluded {
+            traits.note_condition(NodeCondition {
+                kind: "NetworkUnavailable",
+                status: "True",
+                reason: "NoRouteCreated",
+            });
+        }
+        (0..self.count)
+            .map(|number| NodeRecord::new(&Self::name(number), traits.clone()))
+            .collect()
+    }
+}
+
+/// The seed, which does at once what the machine asks for.
+pub struct Seed {
+    /// True if only the test answers.
+    pub holds_permits: bool,
+    pub holds_writes: bool,
+    /// The dependent whose writes are refused.
+    pub refused: Option<DependentId>,
+    /// True if pods outlive their replicas.
+    pub pods_linger: bool,
+    /// True if the view shows nothing of what this replica writes.
+    pub view_lags: bool,
+    /// Version of the last write.
+    pub version: u64,
+    /// What a read of a dependent shows, if the view shows something else.
+    pub read: Option<Observed>,
+    /// Changes what is read of the Cluster, the namespaces and the Machines.
+    pub verified: fn(Verified) -> Option<Verified>,
+}
+
+pub struct Timeline {
+    pub shoot: Shoot,
+    pub env: OwnedEnvironment,
+    pub nodes: Nodes,
+    pub seed: Seed,
+    pub api: Api,
+    pub verdicts: Vec<(Moment, Verdict)>,
+    start: Start,
+    now: Moment,
+    zero: Moment,
+    log: Vec<(Moment, Action)>,
+}
+
+/// A leader that begins to probe a shoot in operation, whose three nodes renew every 10 s.
+pub fn healthy() -> Timeline {
+    let mut env = env([
+        dependent("machine-controller-manager", 1, 0),
+        dependent("kube-controller-manager", 0, 1),
+    ]);
+    env.chance = 0.0;
+    let start = Start {
+        eligible: Moment::START,
+        in_operation: true,
+    };
+    Timeline {
+        shoot: Shoot::new(start, &env.env(), Moment::START),
+        env,
+        nodes: Nodes {
+            count: 3,
+            machines: 3,
+            spared: 0,
+            beat: 10.0,
+            ahead: 0.0,
+            excluded: false,
+            renewing: vec![(LONG_BEFORE, f64::MAX)],
+        },
+        seed: Seed {
+            holds_permits: false,
+            holds_writes: false,
+            refused: None,
+            pods_linger: false,
+            view_lags: false,
+            version: 1,
+            read: None,
+            verified: Some,
+        },
+        api: Api::Answers,
+        verdicts: vec![],
+        start,
+        now: Moment::START,
+        zero: Moment::START,
+        log: vec![],
+    }
+}
+
+/// The same, and the nodes fall silent: the verdict is at 0 s.
+pub fn outage() -> Timeline {
+    healthy().silent(SILENT_FROM).grace(40.0)
+}
+
+/// What is set before the first input.
+impl Timeline {
+    pub fn with(mut self, change: impl FnOnce(&mut OwnedEnvironment)) -> Self {
+        change(&mut self.env);
+        self.shoot = Shoot::new(self.start, &self.env.env(), self.now);
+        self
+    }
+
+    pub fn config(self, change: impl FnOnce(&mut Config)) -> Self {
+        self.with(|env| change(Arc::make_mut(&mut env.config)))
+    }
+
+    pub fn leads(self, leads: bool) -> Self {
+        self.with(|env| env.leads = leads)
+    }
+
+    pub fn standby(self) -> Self {
+        self.leads(false)
+    }
+
+    /// An outage of a shoot with this grace, and kubelets that fit it.
+    pub fn grace(mut self, seconds: f64) -> Self {
+        self.nodes.beat = f64::min(10.0, seconds / 4.0);
+        self.zero = Moment::START + span(DECISIVE_RENEWAL + 0.75 * seconds + 0.001);
+        self.with(|env| env.settings.node_monitor_grace = Some(span(seconds)))
+    }
+
+    /// The shoot has just become ready to be probed.
+    pub fn eligible(self, seconds: f64) -> Self {
+        let eligible = self.moment(seconds);
+        self.starting(eligible, false)
+    }
+
+    pub fn starting(mut self, eligible: Moment, in_operation: bool) -> Self {
+        self.start = Start {
+            eligible,
+            in_operation,
+        };
+        self.with(|_| ())
+    }
+
+    pub fn dependents(self, mcm: Observed, kcm: Observed) -> Self {
+        self.with(|env| env.dependents = [mcm, kcm].map(present).into())
+    }
+
+    pub fn all_held_down(self) -> Self {
+        self.dependents(held("1"), held("1"))
+    }
+
+    pub fn of_nodes(mut self, count: usize) -> Self {
+        (self.nodes.count, self.nodes.machines) = (count, count);
+        self
+    }
+
+    pub fn spared(mut self, nodes: usize) -> Self {
+        self.nodes.spared = nodes;
+        self
+    }
+
+    /// From then on no lease is renewed.
+    pub fn silent(mut self, seconds: f64) -> Self {
+        self.fall_silent(seconds);
+        self
+    }
+
+    pub fn pods_linger(mut self) -> Self {
+        self.seed.pods_linger = true;
+        self
+    }
+
+    pub fn holds_permits(mut self) -> Self {
+        self.seed.holds_permits = true;
+        self
+    }
+
+    pub fn holds_writes(mut self) -> Self {
+        self.seed.holds_writes = true;
+        self
+    }
+}
+
+/// What happens.
+impl Timeline {
+    pub fn moment(&self, seconds: f64) -> Moment {
+        self.zero + span(seconds)
+    }
+
+    pub fn seconds(&self, moment: Moment) -> f64 {
+        ((moment - self.zero).as_seconds_f64() * 1000.0).round() / 1000.0
+    }
+
+    pub fn time(&self) -> f64 {
+        self.seconds(self.now)
+    }
+
+    /// Lets times count from now on.
+    pub fn mark(&mut self) -> &mut Self {
+        self.zero = self.now;
+        self
+    }
+
+    /// Lets time pass.
+    pub fn until(&mut self, seconds: f64) -> &mut Self {
+        let end = self.moment(seconds);
+        let mut idle = 0;
+        self.input(Input::Woken);
+        while let Some((next, _)) = self.shoot.next().filter(|(next, _)| *next <= end) {
+            idle = if next > self.now { 0 } else { idle + 1 };
+            let last = self.log.len().saturating_sub(10);
+            assert!(idle < 100, "a hot loop: {:?}", &self.log[last..]);
+            self.now = next.max(self.now);
+            self.input(Input::Woken);
+        }
+        self.now = self.now.max(end);
+        self.input(Input::Woken)
+    }
+
+    /// Lets time pass in which the process is suspended.
+    pub fn jump(&mut self, seconds: f64) -> &mut Self {
+        self.now = self.moment(seconds);
+        self
+    }
+
+    pub fn fall_silent(&mut self, seconds: f64) -> &mut Self {
+        let from = self.moment(seconds).elapsed_since_start();
+        if let Some(renewing) = self.nodes.renewing.last_mut() {
+            renewing.1 = from.as_seconds_f64();
+        }
+        self
+    }
+
+    /// The nodes renew now, and from now on.
+    pub fn nodes_back(&mut self) -> &mut Self {
+        let now = self.now.elapsed_since_start().as_seconds_f64();
+        self.nodes.renewing.push((now, f64::MAX));
+        self
+    }
+
+    /// The nodes renew now, and are silent as before.
+    pub fn blip(&mut self) -> &mut Self {
+        self.nodes_back();
+        self.fall_silent(self.time() + 5.0)
+    }
+
+    pub fn input(&mut self, input: Input) -> &mut Self {
+        let actions = self.take(input);
+        self.follow(actions)
+    }
+
+    /// The shoot names other conditions for a pool that has no nodes.
+    pub fn change_settings(&mut self) -> &mut Self {
+        let pools = &mut self.env.settings.pool_conditions;
+        if pools.remove("empty").is_none() {
+            pools.insert("empty".into(), vec![]);
+        }
+        self.input(Input::Woken)
+    }
+
+    pub fn reload(&mut self, change: impl FnOnce(&mut Config)) -> &mut Self {
+        let mut config = Config::clone(&self.env.config);
+        change(&mut config);
+        self.env.config = Arc::new(config);
+        self.input(Input::Woken)
+    }
+
+    /// The replica leads from now on, and has read the Clusters since.
+    pub fn gain_lead(&mut self) -> &mut Self {
+        self.env.leads = true;
+        self.env.seed_since.up = Some(self.now);
+        self.input(Input::Woken)
+    }
+
+    pub fn permit(&mut self, id: DependentId) -> &mut Self {
+        self.input(Input::Permitted(id))
+    }
+
+    pub fn refuse(&mut self, id: DependentId, refusal: Refusal) -> &mut Self {
+        self.input(Input::Written(id, Err(refusal)))
+    }
+
+    /// Answers the probe that was sent then by the leases as they are now.
+    pub fn answer(&mut self, sent: f64) -> &mut Self {
+        let actions = self.list(self.moment(sent));
+        self.follow(actions)
+    }
+
+    /// Makes a write that is held, and answers it.
+    pub fn make(&mut self, order: &Order) -> &mut Self {
+        let actions = self.write(order);
+        self.follow(actions)
+    }
+
+    /// Others write a dependent, and the view shows it at once.
+    pub fn others(&mut self, id: DependentId, change: impl FnOnce(&mut Observed)) -> &mut Self {
+        self.show(id, change).input(Input::Woken)
+    }
+
+    /// The same before the machine is woken.
+    pub fn show(&mut self, id: DependentId, change: impl FnOnce(&mut Observed)) -> &mut Self {
+        self.seed.version += 1;
+        let mut observed = self.seen(id);
+        change(&mut observed);
+        observed.resource_version = self.seed.version.to_string();
+        self.env.dependents[id.0] = present(observed);
+        self
+    }
+
+    fn follow(&mut self, actions: Vec<Action>) -> &mut Self {
+        let mut pending: VecDeque<_> = actions.into();
+        while let Some(action) = pending.pop_front() {
+            pending.extend(self.carry_out(action));
+        }
+        self
+    }
+
+    fn take(&mut self, input: Input) -> Vec<Action> {
+        let env = Environment {
+            machines: Some(self.nodes.machines()),
+            ..self.env.env()
+        };
+        let actions = self.shoot.input(input, &env, self.now);
+        for action in &actions {
+            if *action == Action::Report(Report::Found) {
+                let finding = self.shoot.finding().expect("found");
+                self.verdicts.push((self.now, finding.verdict));
+            }
+            self.log.push((self.now, action.clone()));
+        }
+        actions
+    }
+
+    fn carry_out(&mut self, action: Action) -> Vec<Action> {
+        match action {
+            Action::ListLeases { .. } => {
+                if matches!(self.api, Api::Answers | Api::Vouched) {
+                    // A request is sent after it was decided on.
+                    self.now = self.now + TimeDelta::microseconds(1);
+                }
+                match self.api {
+                    Api::Answers => self.list(self.now),
+                    Api::Fails(failure) => self.take(Input::Failed(failure)),
+                    Api::Hangs => vec![],
+                    Api::Vouched => self.take(Input::NodesConfirmed),
+                }
+            }
+            Action::ListNodes => self.take(Input::Nodes(self.nodes.records())),
+            Action::Verify => {
+                let as_seen = Verified {
+                    is_ours: true,
+                    is_paused: false,
+                    standby_protects: self.env.options.standby_protects.value,
+                    machines: self.nodes.machines(),
+                };
+                self.take(Input::Verified((self.seed.verified)(as_seen)))
+            }
+            Action::AcquirePermit(id, _) if !self.seed.holds_permits => {
+                self.take(Input::Permitted(id))
+            }
+            Action::Read(id, _) => {
+                let seen = || self.env.dependents[id.0].clone();
+                let read = self.seed.read.clone().map_or_else(seen, present);
+                self.take(Input::Read(id, Ok(read)))
+            }
+            Action::Write(order) if self.seed.refused == Some(order.dependent) => {
+                self.take(Input::Written(order.dependent, Err(Refusal::NotLeading)))
+            }
+            Action::Write(order) if !self.seed.holds_writes => self.write(&order),
+            _ => vec![],
+        }
+    }
+
+    fn list(&mut self, sent: Moment) -> Vec<Action> {
+        let now = self.now.elapsed_since_start().as_seconds_f64();
+        let times = RequestTimes {
+            sent,
+            received: self.now,
+            wall: wall(now),
+        };
+        let mut leases = LeaseList::default();
+        for number in 0..self.nodes.count {
+            let renewed = self.nodes.renewed(number, now);
+            leases.push(LeaseRecord {
+                name: &Nodes::name(number),
+                uid: LeaseUid::default(),
+                renew_time: Some(wall(renewed + self.nodes.ahead)),
+                duration_seconds: Some(40),
+            });
+        }
+        self.take(Input::Leases(times, leases))
+    }
+
+    /// Makes a write, and lets the view show it after its answer.
+    fn write(&mut self, order: &Order) -> Vec<Action> {
+        self.seed.version += 1;
+        let mut after = order.change.after(self.seed.version.to_string());
+        if !self.seed.pods_linger {
+            after.ready = after.replicas;
+        }
+        let after = Arc::new(after);
+        let actions = self.take(Input::Written(order.dependent, Ok(Arc::clone(&after))));
+        if !self.seed.view_lags {
+            self.env.dependents[order.dependent.0] = DependentState::Present(after);
+        }
+        actions
+    }
+}
+
+/// What the machine said.
+impl Timeline {
+    /// A dependent by the view.
+    pub fn seen(&self, id: DependentId) -> Observed {
+        match &self.env.dependents[id.0] {
+            DependentState::Present(observed) => Observed::clone(observed),
+            other => unreachable!("{other:?}"),
+        }
+    }
+
+    /// All that was said of a kind, with its times.
+    pub fn said<T>(&self, which: impl Fn(&Action) -> Option<T>) -> Vec<(f64, T)> {
+        let said = self.log.iter();
+        said.filter_map(|(when, action)| Some((self.seconds(*when), which(action)?)))
+            .collect()
+    }
+
+    fn ordered(&self) -> Vec<(f64, Order)> {
+        self.said(|action| match action {
+            Action::Write(order) => Some(order.clone()),
+            _ => None,
+        })
+    }
+
+    pub fn orders(&self) -> Vec<Order> {
+        self.ordered().into_iter().map(|(_, order)| order).collect()
+    }
+
+    /// The writes: when, of what, and its replicas then.
+    pub fn writes(&self) -> Vec<(f64, DependentId, i32)> {
+        let write = |(when, order): (_, Order)| (when, order.dependent, order.change.replicas());
+        self.ordered().into_iter().map(write).collect()
+    }
+
+    /// The same from a time on.
+    pub fn writes_from(&self, from: f64) -> Vec<(f64, DependentId, i32)> {
+        let mut writes = self.writes();
+        writes.retain(|(when, ..)| *when >= from);
+        writes
+    }
+
+    /// The same without the times.
+    pub fn scaled(&self) -> Vec<(DependentId, i32)> {
+        self.scaled_from(f64::MIN)
+    }
+
+    pub fn scaled_from(&self, from: f64) -> Vec<(DependentId, i32)> {
+        let writes = self.writes_from(from).into_iter();
+        writes.map(|(_, id, replicas)| (id, replicas)).collect()
+    }
+
+    /// Times of an action.
+    pub fn when(&self, wanted: &Action) -> Vec<f64> {
+        let said = self.said(|action| (action == wanted).then_some(()));
+        said.into_iter().map(|(when, ())| when).collect()
+    }
+
+    /// Times at which the seed was read to verify an outage.
+    pub fn verified(&self) -> Vec<f64> {
+        self.when(&Action::Verify)
+    }
+
+    pub fn reported(&self, report: Report) -> usize {
+        self.when(&Action::Report(report)).len()
+    }
+
+    /// Times of the probes from one on.
+    pub fn probes(&self, from: f64) -> Vec<f64> {
+        let probes = self.said(|action| matches!(action, Action::ListLeases { .. }).then_some(()));
+        let times = probes.into_iter().map(|(when, ())| when);
+        times.filter(|when| *when >= from).collect()
+    }
+
+    /// Verdict of the last complete probe.
+    pub fn verdict(&self) -> Verdict {
+        self.verdicts.last().expect("a probe").1
+    }
+}
+
+/// The longest time between two of these.
+pub fn longest_gap(times: &[f64]) -> f64 {
+    let gaps = times.windows(2).map(|two| two[1] - two[0]);
+    gaps.fold(0.0, f64::max)
+}
