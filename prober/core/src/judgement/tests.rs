@@ -59,7 +59,7 @@ fn counted(nodes: Option<[NodeRecord; 3]>) -> Vec<(String, Option<String>, i64, 
 }
 
 #[test]
-fn leases_that_count_come_with_their_zones_or_pools() {
+fn counted_leases_name_their_zones() {
     let in_pool = NodeTraits {
         pool: Some("pool".to_owned()),
         ..NodeTraits::default()
@@ -77,7 +77,7 @@ fn leases_that_count_come_with_their_zones_or_pools() {
 }
 
 #[test]
-fn nodes_that_do_not_count_have_no_counted_lease() {
+fn uncounted_nodes_have_no_lease() {
     let foreign = NodeTraits {
         not_managed_by_mcm: true,
         ..NodeTraits::default()

@@ -2,7 +2,7 @@ use super::*;
 use crate::tests::scene::{at, span, times, wall};
 
 #[test]
-fn a_stamp_is_placed_by_what_the_wall_clock_says_during_the_probe() {
+fn stamp_is_placed_by_the_wall_clock() {
     assert_eq!(times(100.0).place(wall(95.0)), at(95.0));
     let ahead = RequestTimes {
         wall: wall(160.0),
@@ -21,7 +21,7 @@ fn a_stamp_is_placed_by_what_the_wall_clock_says_during_the_probe() {
 }
 
 #[test]
-fn a_slow_answer_is_placed_by_its_end() {
+fn slow_answer_is_placed_by_its_end() {
     let slow = RequestTimes {
         sent: at(10.0),
         received: at(14.0),
@@ -31,7 +31,7 @@ fn a_slow_answer_is_placed_by_its_end() {
 }
 
 #[test]
-fn moments_and_spans_are_added_and_subtracted() {
+fn moments_and_spans_add_up() {
     assert_eq!(at(5.0) + span(2.5), at(7.5));
     assert_eq!(at(5.0) - span(7.5), at(-2.5));
     assert_eq!(at(5.0) - at(7.5), span(-2.5));
@@ -39,7 +39,7 @@ fn moments_and_spans_are_added_and_subtracted() {
 }
 
 #[test]
-fn arithmetic_beyond_the_calendar_saturates() {
+fn time_beyond_the_calendar_saturates() {
     let (first, last) = (
         Moment::since_start(TimeDelta::MIN),
         Moment::since_start(TimeDelta::MAX),

@@ -37,7 +37,7 @@ fn shown(options: &ResolvedOptions) -> [String; 4] {
 }
 
 #[test]
-fn without_annotations_the_config_holds_and_nothing_is_paused() {
+fn without_annotations_the_config_holds() {
     let expected = [
         "pause false (default)",
         "restoreOnlyHeldDown true (config)",
@@ -55,7 +55,7 @@ fn without_annotations_the_config_holds_and_nothing_is_paused() {
 }
 
 #[test]
-fn garden_overrules_the_config_and_the_shoots_namespace_overrules_garden() {
+fn namespace_overrules_garden_and_config() {
     let garden = [
         (PAUSE, "true"),
         (RESTORE_ONLY_HELD_DOWN, "false"),
@@ -91,7 +91,7 @@ fn garden_overrules_the_config_and_the_shoots_namespace_overrules_garden() {
 }
 
 #[test]
-fn a_value_that_cannot_be_read_is_refused_and_the_next_outer_one_holds() {
+fn refused_value_leaves_the_outer_one() {
     for (annotation, value, expected) in [
         (PAUSE, "yes", "\"yes\" is refused, expected true or false"),
         (PAUSE, "", "\"\" is refused, expected true or false"),
@@ -137,7 +137,7 @@ fn a_value_that_cannot_be_read_is_refused_and_the_next_outer_one_holds() {
 }
 
 #[test]
-fn what_is_refused_is_repeated_in_one_line_and_in_part() {
+fn refused_value_is_quoted_in_part() {
     let refused = overrides(&[(PAUSE, &format!("\n{}", "x".repeat(100_000)))]).refused;
     assert!(
         refused[0].reason.len() < 100 && !refused[0].reason.contains('\n'),
@@ -147,7 +147,7 @@ fn what_is_refused_is_repeated_in_one_line_and_in_part() {
 }
 
 #[test]
-fn a_namespace_that_sets_nothing_is_distinguished_from_one_whose_value_is_refused() {
+fn refused_value_is_no_absence() {
     assert!(overrides(&[("example.org/pause", "true")]).is_empty());
     assert!(!overrides(&[(PAUSE, "false")]).is_empty());
     assert!(!overrides(&[(PAUSE, "maybe")]).is_empty());

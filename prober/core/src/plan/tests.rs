@@ -12,85 +12,60 @@ fn names(dependents: &[Dependent], direction: Direction) -> Vec<Vec<&str>> {
 }
 
 #[test]
-fn each_level_is_a_step_of_its_own_in_ascending_order() {
+fn levels_ascend() {
     // The levels that Gardener configures (rule 87)
-    let dependents = [
+    let gardeners = [
         dependent("mcm", 1, 0),
         dependent("ca", 2, 0),
         dependent("kcm", 0, 1),
     ];
-    assert_eq!(
-        names(&dependents, Direction::Up),
-        [vec!["kcm"], vec!["mcm"], vec!["ca"]]
-    );
-    assert_eq!(
-        names(&dependents, Direction::Down),
-        [vec!["mcm", "ca"], vec!["kcm"]]
-    );
-}
-
-#[test]
-fn levels_need_be_neither_positive_nor_dense() {
-    let dependents = [
+    let up = [vec!["kcm"], vec!["mcm"], vec!["ca"]];
+    assert_eq!(names(&gardeners, Direction::Up), up);
+    let down = [vec!["mcm", "ca"], vec!["kcm"]];
+    assert_eq!(names(&gardeners, Direction::Down), down);
+    let sparse = [
         dependent("last", 100, 0),
         dependent("first", -7, 0),
         dependent("middle", 0, 0),
     ];
-    assert_eq!(
-        names(&dependents, Direction::Up),
-        [vec!["first"], vec!["middle"], vec!["last"]]
-    );
-    assert_eq!(
-        names(&dependents, Direction::Down),
-        [vec!["last", "first", "middle"]],
-        "in the file's order within a level"
-    );
+    let up = [vec!["first"], vec!["middle"], vec!["last"]];
+    assert_eq!(names(&sparse, Direction::Up), up);
+    let down = [vec!["last", "first", "middle"]];
+    assert_eq!(names(&sparse, Direction::Down), down, "in the file's order");
     assert!(levels(&[], Direction::Up).is_empty());
 }
 
 #[test]
-fn neatness_ends_shortly_before_the_oldest_candidate_is_given_up() {
+fn ordering_deadline_of_the_oldest_candidate() {
     let leases = [renewed(9.0), renewed(2.0), renewed(5.0)];
-    assert_eq!(
-        ordering_deadline(&leases, at(33.0), GRACE),
-        Deadline::At(at(42.0 - 3.0))
-    );
-}
-
-#[test]
-fn a_candidate_that_was_given_up_already_is_not_waited_for() {
-    let leases = [renewed(9.0), renewed(2.0), renewed(5.0)];
-    assert_eq!(
-        ordering_deadline(&leases, at(42.0), GRACE),
-        Deadline::At(at(45.0 - 3.0)),
-        "at its full grace the first one is lost"
-    );
-    assert_eq!(
-        ordering_deadline(&leases, at(46.0), GRACE),
-        Deadline::At(at(49.0 - 3.0)),
-        "an instant that is past: no level waits"
-    );
-    assert_eq!(
-        ordering_deadline(&leases, at(49.0), GRACE),
-        Deadline::Passed,
-        "all are lost: no level waits"
-    );
-    assert_eq!(ordering_deadline(&[], at(0.0), GRACE), Deadline::Passed);
-}
-
-#[test]
-fn a_short_grace_has_a_short_head_start() {
-    for (grace, head_start) in [(40.0, 3.0), (50.0, 3.0), (39.0, 2.925), (4.0, 0.3)] {
-        let grace = Grace::new(span(grace));
+    for (what, now, deadline) in [
+        ("none is marked", 33.0, Deadline::At(at(42.0 - 3.0))),
+        ("the first is lost", 42.0, Deadline::At(at(45.0 - 3.0))),
+        (
+            "it is past: no level waits",
+            46.0,
+            Deadline::At(at(49.0 - 3.0)),
+        ),
+        ("all are lost", 49.0, Deadline::Passed),
+    ] {
         assert_eq!(
-            ordering_deadline(&[renewed(0.0)], at(1.0), grace),
-            Deadline::At(at(0.0) + grace.period() - span(head_start))
+            ordering_deadline(&leases, at(now), GRACE),
+            deadline,
+            "{what}"
+        );
+    }
+    assert_eq!(ordering_deadline(&[], at(0.0), GRACE), Deadline::Passed);
+    for (grace, head_start) in [(40.0, 3.0), (50.0, 3.0), (39.0, 2.925), (4.0, 0.3)] {
+        assert_eq!(
+            ordering_deadline(&[renewed(0.0)], at(1.0), Grace::new(span(grace))),
+            Deadline::At(at(grace - head_start)),
+            "a grace of {grace} s"
         );
     }
 }
 
 #[test]
-fn each_direction_reads_its_own_settings() {
+fn each_direction_has_its_own_settings() {
     let mut dependent = dependent("mcm", 1, 0);
     dependent.scale_up.initial_delay = Duration::from_secs(30);
     assert_eq!(

@@ -46,7 +46,7 @@ fn up(observed: &Observed) -> Observed {
 }
 
 #[test]
-fn a_scale_down_remembers_and_marks_in_one_write_and_a_scale_up_undoes_it() {
+fn scale_down_remembers_and_scale_up_undoes() {
     let running = observed(2, None, false);
     let write = scale_down(&running, true).expect("a write");
     assert_eq!(
@@ -63,7 +63,7 @@ fn a_scale_down_remembers_and_marks_in_one_write_and_a_scale_up_undoes_it() {
 }
 
 #[test]
-fn what_is_at_0_is_left_there_on_the_way_down_and_comes_up_with_1() {
+fn zero_stays_and_comes_up_with_1() {
     // Rule 63
     let stopped = observed(0, None, false);
     assert_eq!(scale_down(&stopped, true), None);
@@ -75,7 +75,7 @@ fn what_is_at_0_is_left_there_on_the_way_down_and_comes_up_with_1() {
 }
 
 #[test]
-fn an_operators_word_keeps_hands_off_in_both_directions() {
+fn ignored_is_left_alone_both_ways() {
     // Rule 67: a marker is removed, memory and replicas stay.
     for (replicas, memory) in [(2, None), (0, None), (0, Some("2"))] {
         let unmarked = ignored(observed(replicas, memory, false));
@@ -92,7 +92,7 @@ fn an_operators_word_keeps_hands_off_in_both_directions() {
 }
 
 #[test]
-fn only_gos_words_for_true_keep_hands_off() {
+fn only_gos_words_for_true_ignore() {
     // Fault 44
     let marks = |word: &str| {
         Marks::of(Some(&BTreeMap::from([(
@@ -111,7 +111,7 @@ fn only_gos_words_for_true_keep_hands_off() {
 }
 
 #[test]
-fn the_marker_counts_by_its_presence() {
+fn marker_counts_by_its_presence() {
     for value in ["", "true", "false", "anything"] {
         let annotations =
             BTreeMap::from([(MELTDOWN_PROTECTION_ACTIVE.to_owned(), value.to_owned())]);
@@ -126,7 +126,7 @@ fn the_marker_counts_by_its_presence() {
 }
 
 #[test]
-fn a_memory_without_marker_above_0_is_left_alone_on_the_way_up() {
+fn memory_above_0_is_left_alone() {
     // The Go original leaves such annotations behind.
     let old = observed(1, Some("2"), false);
     assert_eq!(scale_up(&old, Scope::All, false), None);
@@ -138,7 +138,7 @@ fn a_memory_without_marker_above_0_is_left_alone_on_the_way_up() {
 }
 
 #[test]
-fn a_leftover_marker_above_0_is_removed_with_its_memory() {
+fn leftover_marker_goes_with_its_memory() {
     for memory in [None, Some("2"), Some("foo")] {
         assert_eq!(
             up(&observed(1, memory, true)),
@@ -153,7 +153,7 @@ fn a_leftover_marker_above_0_is_removed_with_its_memory() {
 }
 
 #[test]
-fn a_memory_that_cannot_be_used_brings_back_1_and_says_so() {
+fn unusable_memory_brings_back_1() {
     // D-32, D-33, fault 43
     let unusable = [
         "",
@@ -195,7 +195,7 @@ fn a_memory_that_cannot_be_used_brings_back_1_and_says_so() {
 }
 
 #[test]
-fn a_memory_is_read_in_gos_syntax_with_or_without_marker() {
+fn memory_is_in_gos_syntax() {
     for (memory, replicas) in [
         ("1", 1),
         ("2", 2),
@@ -216,7 +216,7 @@ fn a_memory_is_read_in_gos_syntax_with_or_without_marker() {
 }
 
 #[test]
-fn nothing_remembered_brings_back_1_and_is_worth_a_word_only_under_a_marker() {
+fn no_memory_brings_back_1() {
     let used_default_replicas = |held_down| {
         scale_up(&observed(0, None, held_down), Scope::All, false)
             .map(|write| (write.replicas, write.used_default_replicas))
@@ -226,7 +226,7 @@ fn nothing_remembered_brings_back_1_and_is_worth_a_word_only_under_a_marker() {
 }
 
 #[test]
-fn a_valid_memory_under_a_marker_is_never_overwritten() {
+fn valid_memory_is_never_overwritten() {
     // D-31: an operator set 1 during the outage.
     assert_eq!(
         down(&observed(1, Some("2"), true)),
@@ -235,7 +235,7 @@ fn a_valid_memory_under_a_marker_is_never_overwritten() {
 }
 
 #[test]
-fn an_invalid_memory_under_a_marker_counts_as_absent() {
+fn invalid_memory_counts_as_absent() {
     for memory in [None, Some("foo"), Some("0"), Some("-3")] {
         assert_eq!(
             down(&observed(3, memory, true)),
@@ -246,7 +246,7 @@ fn an_invalid_memory_under_a_marker_counts_as_absent() {
 }
 
 #[test]
-fn what_is_not_held_down_stays_at_0_where_only_the_held_down_may_come_back() {
+fn only_held_down_comes_back() {
     let stopped = observed(0, Some("2"), false);
     assert_eq!(
         scale_up(&stopped, Scope::HeldDown, false),
@@ -312,13 +312,13 @@ fn atoi(text: &str) -> Option<i32> {
 
 proptest! {
     #[test]
-    fn a_memory_is_what_go_would_read(text in "[-+]?[0-9]{0,11}|[-+0-9_ .xe]{0,6}|.{0,4}") {
+    fn memory_is_what_go_reads(text in "[-+]?[0-9]{0,11}|[-+0-9_ .xe]{0,6}|.{0,4}") {
         let marks = Marks { replicas: Some(text.clone()), held_down: true, ignored: false };
         prop_assert_eq!(marks.remembered(), atoi(&text));
     }
 
     #[test]
-    fn down_and_up_again_changes_nothing_and_leaves_no_annotation(replicas in 1..=i32::MAX, memory in prop::option::of("[-+0-9a-z]{0,5}")) {
+    fn down_and_up_changes_nothing(replicas in 1..=i32::MAX, memory in prop::option::of("[-+0-9a-z]{0,5}")) {
         let before = observed(replicas, memory.as_deref(), false);
         let held = down(&before);
         prop_assert_eq!(&held, &observed(0, Some(&replicas.to_string()), true));
@@ -326,7 +326,7 @@ proptest! {
     }
 
     #[test]
-    fn a_second_scale_in_the_same_direction_changes_nothing(found in any_observed(), only_held_down in any::<bool>()) {
+    fn second_scale_changes_nothing(found in any_observed(), only_held_down in any::<bool>()) {
         prop_assert_eq!(scale_down(&down(&found), true), None);
         let once = after(&found, scale_up(&found, Scope::All, only_held_down));
         prop_assert_eq!(scale_up(&once, Scope::All, only_held_down), None);
@@ -334,7 +334,7 @@ proptest! {
     }
 
     #[test]
-    fn what_is_written_is_always_a_way_back(found in any_observed()) {
+    fn each_write_has_a_way_back(found in any_observed()) {
         if let Some(Write { marks, .. }) = scale_down(&found, true)
             && marks.replicas != found.marks.replicas
         {
@@ -351,7 +351,7 @@ proptest! {
     }
 
     #[test]
-    fn a_write_says_only_what_changes(found in any_observed()) {
+    fn write_says_only_what_changes(found in any_observed()) {
         for write in [scale_down(&found, true), scale_up(&found, Scope::All, false), scale_up(&found, Scope::HeldDown, false)] {
             let Some(write) = write else { continue };
             prop_assert_ne!(after(&found, Some(write.clone())), found.clone(), "no write without effect");
@@ -362,7 +362,7 @@ proptest! {
     }
 
     #[test]
-    fn a_scale_that_was_cut_in_half_is_finished_or_undone(found in any_observed()) {
+    fn half_a_scale_is_finished_or_undone(found in any_observed()) {
         prop_assume!(!found.marks.ignored && found.replicas > 0);
         // Kinds with a scale subresource take two writes. On the way down the annotations come
         // first.
@@ -379,7 +379,7 @@ proptest! {
     }
 
     #[test]
-    fn what_finds_no_work_for_all_finds_none_for_the_held_down(found in any_observed(), only_held_down in any::<bool>()) {
+    fn no_work_for_all_is_none_for_held_down(found in any_observed(), only_held_down in any::<bool>()) {
         let writes = |scope, only_held_down| scale_up(&found, scope, only_held_down).is_some();
         prop_assert!(writes(Scope::All, only_held_down) || !writes(Scope::HeldDown, only_held_down));
         prop_assert!(writes(Scope::All, false) || !writes(Scope::All, true));

@@ -13,7 +13,7 @@ fn limits(direction: Direction, timeout: u64) -> Vec<u64> {
 }
 
 #[test]
-fn protection_asks_again_soon_and_then_waits_as_long_as_ever() {
+fn protection_asks_again_soon() {
     assert_eq!(limits(Direction::Down, 12), [5, 7, 5, 7, 5, 7]);
     assert_eq!(limits(Direction::Down, 5), [5, 5, 5]);
     assert_eq!(limits(Direction::Down, 3), [3, 3, 3]);
@@ -21,7 +21,7 @@ fn protection_asks_again_soon_and_then_waits_as_long_as_ever() {
 }
 
 #[test]
-fn a_write_without_an_answer_is_known_by_what_it_leaves() {
+fn unanswered_write_is_known_by_its_result() {
     let before = Observed {
         uid: "u".into(),
         replicas: 2,
@@ -68,7 +68,7 @@ fn a_write_without_an_answer_is_known_by_what_it_leaves() {
 }
 
 #[test]
-fn trouble_of_the_api_server_is_waited_for_15_s_at_most_and_a_missing_right_5_min() {
+fn longest_wait_by_refusal() {
     let said = String::new;
     for (refusal, longest) in [
         (
@@ -97,7 +97,7 @@ fn trouble_of_the_api_server_is_waited_for_15_s_at_most_and_a_missing_right_5_mi
 }
 
 #[test]
-fn an_overloaded_seed_delays_protection_by_a_second_at_most() {
+fn overloaded_seed_delays_by_1_s_at_most() {
     let pause = |after| {
         let mut retry = Retry::new(Direction::Down, Duration::from_secs(30));
         let refusal = Refusal::Throttled(Some(Duration::from_millis(after)));

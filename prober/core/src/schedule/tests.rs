@@ -18,7 +18,7 @@ fn just_after(seconds: f64) -> Option<Moment> {
 }
 
 #[test]
-fn the_smallest_failing_count_is_found_by_the_verdicts_own_expression() {
+fn smallest_failing_count_is_the_verdicts() {
     for (candidates, fraction, count) in [
         (5, 0.6, Some(3)),
         (10, 0.6, Some(6)),
@@ -39,46 +39,36 @@ fn the_smallest_failing_count_is_found_by_the_verdicts_own_expression() {
 }
 
 #[test]
-fn with_known_candidates_the_verdict_can_fall_when_enough_of_the_oldest_expire() {
-    let leases = [3.0, 1.0, 5.0, 2.0, 4.0].map(renewed);
-    assert_eq!(
-        possible(&leases, true, 0.6),
-        just_after(33.0),
-        "the third oldest of five"
-    );
-    assert_eq!(possible(&leases, true, 1.0), just_after(35.0));
-    assert_eq!(possible(&leases, true, 0.2), just_after(31.0));
-}
-
-#[test]
-fn without_known_candidates_two_of_the_oldest_are_enough() {
-    let leases = [3.0, 1.0, 5.0, 2.0, 4.0].map(renewed);
-    assert_eq!(
-        possible(&leases, false, 0.6),
-        just_after(32.0),
-        "both of two candidates"
-    );
-    assert_eq!(
-        possible(&leases, false, 0.5),
-        just_after(31.0),
-        "one of two candidates"
-    );
-}
-
-#[test]
-fn fewer_than_two_leases_never_bring_a_verdict() {
-    for fraction in [0.1, 0.6, 1.0] {
-        for known in [true, false] {
-            assert_eq!(possible(&[], known, fraction), None);
-            assert_eq!(possible(&[renewed(0.0)], known, fraction), None);
-        }
+fn verdict_can_fall_with_the_oldest() {
+    let five = [3.0, 1.0, 5.0, 2.0, 4.0].map(renewed);
+    let one = [renewed(0.0)];
+    let doubted = [unwatched(-100.0, 0.0), unwatched(-200.0, 0.0)];
+    for (what, leases, known, fraction, expected) in [
+        (
+            "the third oldest of five",
+            &five[..],
+            true,
+            0.6,
+            just_after(33.0),
+        ),
+        ("all", &five, true, 1.0, just_after(35.0)),
+        ("the oldest", &five, true, 0.2, just_after(31.0)),
+        (
+            "both of two candidates",
+            &five,
+            false,
+            0.6,
+            just_after(32.0),
+        ),
+        ("one of two candidates", &five, false, 0.5, just_after(31.0)),
+        ("one lease", &one, true, 0.1, None),
+        ("one lease", &one, false, 0.1, None),
+        ("no lease", &[], true, 0.1, None),
+        ("no lease", &[], false, 1.0, None),
+        ("not believed yet", &doubted, true, 0.6, just_after(11.0)),
+    ] {
+        assert_eq!(possible(leases, known, fraction), expected, "{what}");
     }
-}
-
-#[test]
-fn a_stamp_that_cannot_be_believed_yet_brings_a_verdict_only_when_it_can() {
-    let leases = [unwatched(-100.0, 0.0), unwatched(-200.0, 0.0)];
-    assert_eq!(possible(&leases, true, 0.6), just_after(11.0));
 }
 
 const CALM: ScheduleInputs = ScheduleInputs {
@@ -92,149 +82,87 @@ const CALM: ScheduleInputs = ScheduleInputs {
     stretch: 1.0,
 };
 
-const FAILED: Failures = Failures {
-    in_a_row: 1,
-    urgent: false,
-};
-
-#[test]
-fn without_anything_to_wait_for_the_interval_counts_from_the_end_of_the_probe() {
-    // What the probe took does not count; the jitter is in the interval already.
-    assert_eq!(next_probe(&CALM), at(30.0));
-    assert_eq!(
-        next_probe(&ScheduleInputs {
-            now: at(100.0),
-            judged_at: at(100.0),
-            interval: span(11.9),
-            ..CALM
-        }),
-        at(111.9)
-    );
+/// The schedule after a probe at 0 s: when the verdict can fall, when doubt begins, and failures.
+fn after_a_probe(possible: Option<f64>, doubt: Option<f64>, failures: Option<Failures>) -> Moment {
+    next_probe(&ScheduleInputs {
+        verdict_possible: possible.map(at),
+        doubt_from: doubt.map(at),
+        failures,
+        ..CALM
+    })
 }
 
 #[test]
-fn the_next_probe_is_when_the_verdict_can_fall_if_that_is_earlier() {
-    assert_eq!(
-        next_probe(&ScheduleInputs {
-            verdict_possible: Some(at(20.0)),
-            ..CALM
-        }),
-        at(20.0)
-    );
-    assert_eq!(
-        next_probe(&ScheduleInputs {
-            verdict_possible: Some(at(31.0)),
-            ..CALM
-        }),
-        at(30.0)
-    );
-}
-
-#[test]
-fn an_instant_that_has_passed_or_is_now_never_schedules() {
-    for passed in [-100.0, -0.001, 0.0] {
-        let inputs = ScheduleInputs {
-            verdict_possible: Some(at(passed)),
-            doubt_from: Some(at(passed)),
-            ..CALM
-        };
-        assert_eq!(next_probe(&inputs), at(30.0), "{passed} s");
+fn next_probe_is_at_the_first_reason() {
+    let failed = |in_a_row, urgent| Some(Failures { in_a_row, urgent });
+    for (what, possible, doubt, failures, next) in [
+        ("nothing", None, None, None, 30.0),
+        ("a verdict", Some(20.0), None, None, 20.0),
+        ("a later verdict", Some(31.0), None, None, 30.0),
+        ("doubt", None, Some(7.0), None, 7.0),
+        ("a verdict before doubt", Some(5.0), Some(7.0), None, 5.0),
+        ("it was long ago", Some(-100.0), Some(-100.0), None, 30.0),
+        ("it is just over", Some(-0.001), Some(-0.001), None, 30.0),
+        ("it is now", Some(0.0), Some(0.0), None, 30.0),
+        ("a failure", None, None, failed(1, false), 30.0),
+        (
+            "and a later verdict",
+            Some(30.001),
+            None,
+            failed(1, false),
+            30.0,
+        ),
+        ("no probe was complete", None, None, failed(1, true), 1.0),
+        (
+            "a verdict before the retry",
+            Some(3.0),
+            None,
+            failed(4, false),
+            3.0,
+        ),
+    ] {
+        assert_eq!(after_a_probe(possible, doubt, failures), at(next), "{what}");
     }
 }
 
 #[test]
-fn what_waits_for_a_probe_is_served_in_time() {
-    assert_eq!(
-        next_probe(&ScheduleInputs {
-            doubt_from: Some(at(7.0)),
-            ..CALM
-        }),
-        at(7.0)
-    );
-    assert_eq!(
-        next_probe(&ScheduleInputs {
-            doubt_from: Some(at(7.0)),
-            verdict_possible: Some(at(5.0)),
-            ..CALM
-        }),
-        at(5.0)
-    );
+fn interval_counts_from_the_end_of_the_probe() {
+    let next = next_probe(&ScheduleInputs {
+        now: at(100.0),
+        judged_at: at(100.0),
+        interval: span(11.9),
+        ..CALM
+    });
+    assert_eq!(next, at(111.9));
 }
 
 #[test]
-fn a_failure_long_before_a_verdict_waits_for_the_interval() {
-    assert_eq!(
-        next_probe(&ScheduleInputs {
-            failures: Some(FAILED),
-            ..CALM
-        }),
-        at(30.0)
-    );
-    assert_eq!(
-        next_probe(&ScheduleInputs {
-            failures: Some(FAILED),
-            verdict_possible: Some(at(30.001)),
-            ..CALM
-        }),
-        at(30.0)
-    );
+fn retries_are_stretched() {
+    let failures = Some(Failures {
+        in_a_row: 2,
+        urgent: false,
+    });
+    let next = next_probe(&ScheduleInputs {
+        failures,
+        stretch: 1.15,
+        verdict_possible: Some(at(-1.0)),
+        ..CALM
+    });
+    assert_eq!(next, at(2.3));
 }
 
 #[test]
-fn failures_near_or_past_a_verdict_are_repeated_after_1_2_and_4_s_up_to_the_interval() {
-    for possible in [at(-50.0), at(0.0), at(30.0)] {
+fn failures_near_a_verdict_back_off_from_1_s() {
+    for possible in [-50.0, 0.0, 30.0] {
         let wait = |in_a_row| {
-            let failures = Some(Failures { in_a_row, ..FAILED });
-            next_probe(&ScheduleInputs {
-                verdict_possible: Some(possible),
-                failures,
-                ..CALM
-            })
+            let urgent = false;
+            after_a_probe(Some(possible), None, Some(Failures { in_a_row, urgent }))
         };
         assert_eq!(
             [1, 2, 3, 4, 5, 6, 7, 1000, u32::MAX].map(wait),
             [1.0, 2.0, 4.0, 8.0, 16.0, 30.0, 30.0, 30.0, 30.0].map(at)
         );
     }
-}
-
-#[test]
-fn failures_before_the_first_complete_probe_are_repeated_as_soon() {
-    let failures = Some(Failures {
-        urgent: true,
-        ..FAILED
-    });
-    assert_eq!(next_probe(&ScheduleInputs { failures, ..CALM }), at(1.0));
-}
-
-#[test]
-fn a_verdict_that_can_fall_before_the_repetition_is_not_missed() {
-    let inputs = ScheduleInputs {
-        failures: Some(Failures {
-            in_a_row: 4,
-            ..FAILED
-        }),
-        verdict_possible: Some(at(3.0)),
-        ..CALM
-    };
-    assert_eq!(next_probe(&inputs), at(3.0));
-}
-
-#[test]
-fn repetitions_are_stretched() {
-    let failures = Some(Failures {
-        in_a_row: 2,
-        ..FAILED
-    });
-    assert_eq!(
-        next_probe(&ScheduleInputs {
-            failures,
-            stretch: 1.15,
-            verdict_possible: Some(at(-1.0)),
-            ..CALM
-        }),
-        at(2.3)
-    );
 }
 
 fn clocks() -> impl Strategy<Value = Vec<LeaseClock>> {
@@ -267,7 +195,7 @@ fn verdict<'a>(
 
 proptest! {
     #[test]
-    fn the_verdict_on_known_candidates_falls_at_that_instant_and_not_before(leases in clocks(), fraction in 0.01..=1.0_f64) {
+    fn verdict_falls_then_and_not_before(leases in clocks(), fraction in 0.01..=1.0_f64) {
         match possible(&leases, true, fraction).map(|instant| instant - JUST_AFTER) {
             Some(expiry) => {
                 prop_assert_ne!(verdict(&leases, expiry - TimeDelta::nanoseconds(1), fraction), Verdict::ScaleDown);
@@ -278,7 +206,7 @@ proptest! {
     }
 
     #[test]
-    fn no_verdict_on_any_candidates_falls_before_that_instant(leases in clocks(), fraction in 0.01..=1.0_f64) {
+    fn no_verdict_falls_before_it_can(leases in clocks(), fraction in 0.01..=1.0_f64) {
         let chosen = |mask: u32| leases.iter().enumerate().filter(move |(at, _)| mask & (1 << at) != 0).map(|(_, clock)| clock);
         let choices = 0..1_u32 << leases.len();
         match possible(&leases, false, fraction).map(|instant| instant - JUST_AFTER) {
@@ -299,7 +227,7 @@ proptest! {
     }
 
     #[test]
-    fn the_next_probe_is_always_ahead_and_never_further_than_the_interval(
+    fn next_probe_is_within_the_interval(
         now in 0.0..1e6_f64,
         interval in 1.0..100.0_f64,
         possible in prop::option::of(-100.0..100.0_f64),
@@ -323,7 +251,7 @@ proptest! {
 }
 
 #[test]
-fn a_probe_that_would_miss_the_verdict_begins_when_it_can_fall() {
+fn probe_that_would_miss_the_verdict_waits() {
     let next = |took| {
         next_probe(&ScheduleInputs {
             verdict_possible: Some(at(20.0)),
@@ -337,7 +265,7 @@ fn a_probe_that_would_miss_the_verdict_begins_when_it_can_fall() {
 }
 
 #[test]
-fn an_api_server_is_left_alone_for_as_long_as_it_asks_and_at_most_a_minute() {
+fn retry_after_holds_for_a_minute_at_most() {
     // Fault 1, rule 43
     let seconds =
         |retry_after: Option<i64>| rest(retry_after.map(TimeDelta::seconds)).num_seconds();

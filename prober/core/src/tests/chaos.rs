@@ -143,7 +143,7 @@ fn kinds(lives: &[ChaosLife]) -> BTreeMap<String, usize> {
 }
 
 #[test]
-fn two_replicas_write_nothing_wrong_in_random_lives() {
+fn random_lives_write_nothing_wrong() {
     let wanted = variable("ROW");
     let rows: Vec<_> = ROWS
         .iter()
@@ -179,7 +179,7 @@ fn two_replicas_write_nothing_wrong_in_random_lives() {
 }
 
 #[test]
-fn what_is_known_to_be_wrong_is_of_a_row() {
+fn known_wrongs_are_of_rows() {
     let is_row = |name: &str| ROWS.iter().any(|row| row.name == name);
     assert!(KNOWN.iter().all(|(name, ..)| is_row(name)));
 }

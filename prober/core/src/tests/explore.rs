@@ -225,7 +225,7 @@ mod tests {
 
     #[test]
     #[should_panic(expected = "more than 5 states")]
-    fn a_model_that_is_larger_than_meant_proves_nothing() {
+    fn too_large_a_model_proves_nothing() {
         explore(&Counter { forbidden: 10 }, 0, 5);
     }
 }

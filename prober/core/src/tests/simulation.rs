@@ -539,7 +539,7 @@ fn healthy_rows() -> Vec<(String, SimulatedWorld)> {
 }
 
 #[test]
-fn no_healthy_shoot_is_scaled_down_whatever_happens_to_clocks_answers_and_its_api_server() {
+fn no_healthy_shoot_is_scaled_down() {
     let (rows, mut simulated, mut wrong) = (healthy_rows(), 0, vec![]);
     for (name, world) in &rows {
         for nodes in [2, 3, 5, 30] {
@@ -579,7 +579,7 @@ fn no_healthy_shoot_is_scaled_down_whatever_happens_to_clocks_answers_and_its_ap
 const SHORT_GRACES: [Seconds; 4] = [1.0, 4.0, 10.0, 15.0];
 
 #[test]
-fn a_healthy_shoot_stays_up_however_short_its_grace() {
+fn short_grace_keeps_healthy_shoots_up() {
     let world = || SimulatedWorld {
         jitter: 0.04,
         until: 700.0,
@@ -636,7 +636,7 @@ fn a_healthy_shoot_stays_up_however_short_its_grace() {
 }
 
 #[test]
-fn however_short_the_grace_an_outage_is_one_after_one_and_a_half_renewals() {
+fn short_grace_finds_outages_in_time() {
     for grace in SHORT_GRACES {
         for seed in 0..runs() {
             let cut = 300.0 + StdRng::seed_from_u64(seed).random_range(0.0..60.0);
@@ -804,7 +804,7 @@ fn outages() -> Vec<(&'static str, SimulatedWorld, Seconds)> {
 }
 
 #[test]
-fn an_outage_is_seen_the_moment_it_can_be_but_for_what_clocks_that_are_off_take() {
+fn outage_is_seen_the_moment_it_can_be() {
     let mut simulated = 0;
     for (name, world, bound) in outages() {
         for (nodes, excluded) in [(2, 0), (3, 0), (5, 2), (30, 0)] {
@@ -844,7 +844,7 @@ fn an_outage_is_seen_the_moment_it_can_be_but_for_what_clocks_that_are_off_take(
 }
 
 #[test]
-fn clocks_that_were_put_back_unseen_or_run_slow_make_no_outage_seem_older_for_ever() {
+fn clocks_put_back_are_forgiven() {
     let world = || SimulatedWorld {
         until: 4200.0,
         ..SimulatedWorld::default()
@@ -894,7 +894,7 @@ fn clocks_that_were_put_back_unseen_or_run_slow_make_no_outage_seem_older_for_ev
 }
 
 #[test]
-fn a_process_that_starts_in_mid_outage_never_finds_the_nodes_well_and_protects_soon() {
+fn start_in_mid_outage_protects_soon() {
     for age in [0.0, 10.0, 20.0, 29.0, 35.0, 100.0] {
         let world = SimulatedWorld {
             nodes: 5,
@@ -923,7 +923,7 @@ fn a_process_that_starts_in_mid_outage_never_finds_the_nodes_well_and_protects_s
 }
 
 #[test]
-fn a_healthy_shoot_is_probed_less_than_four_times_a_minute() {
+fn healthy_shoot_is_probed_rarely() {
     for nodes in [2, 5, 100] {
         let run = SimulatedWorld {
             nodes,
@@ -940,7 +940,7 @@ fn a_healthy_shoot_is_probed_less_than_four_times_a_minute() {
 }
 
 #[test]
-fn shoots_that_begin_together_do_not_stay_in_step() {
+fn shoots_get_out_of_step() {
     // Where each of a hundred shoots is in its rhythm after an hour, in tenths of the longest gap.
     let mut tenths = [0; 10];
     for seed in 0..100 {

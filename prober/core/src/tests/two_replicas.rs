@@ -615,7 +615,7 @@ impl Life {
 }
 
 #[test]
-fn two_replicas_write_nothing_wrong_whatever_happens_to_them_and_their_shoot() {
+fn two_replicas_write_nothing_wrong() {
     let lag = Trouble {
         lag: true,
         ..Trouble::default()
@@ -717,7 +717,7 @@ fn wrong_lives(name: &str, lives: u64, live: impl Fn(u64) -> (Vec<String>, Vec<S
 }
 
 #[test]
-fn nothing_is_brought_back_in_mid_outage_however_clocks_and_starts_differ() {
+fn nothing_comes_back_in_mid_outage() {
     let world = || SimulatedWorld {
         until: 440.0,
         ..SimulatedWorld::default()
@@ -808,7 +808,7 @@ fn nothing_is_brought_back_in_mid_outage_however_clocks_and_starts_differ() {
 }
 
 #[test]
-fn a_rollout_in_the_middle_of_a_restore_costs_no_second_initial_delay() {
+fn rollout_in_a_restore_costs_no_delay() {
     let lives = (0..40).map(|seed| {
         let mut rng = StdRng::seed_from_u64(seed);
         let renewed = 400.0 + rng.random_range(0.0..30.0);

@@ -85,20 +85,84 @@ fn four_leases(states: [LeaseState; 4]) -> [(&'static str, LeaseState); 4] {
 }
 
 #[test]
-fn nodes_that_others_manage_do_not_count() {
-    // One candidate is left, and with one candidate nothing is done.
-    let leases = [("n1", Expired), ("n2", Expired), ("n3", Expired)];
-    let judged = judge(
-        &leases,
-        &["n1", "n2", "n3"],
-        &[foreign("n1"), foreign("n2"), node("n3")],
-        &PoolConditions::new(),
-    );
-    assert_eq!(judged, (tally(1, 1), Verdict::HoldSingleCandidate));
+fn only_nodes_that_count_are_judged() {
+    let updated = [
+        updating("n1", "ReadyForUpdate"),
+        updating("n2", "UpdateFailed"),
+        updating("n3", "CandidateForUpdate"),
+        node("n4"),
+    ];
+    let others = [foreign("n1"), foreign("n2"), foreign("n3"), node("n4")];
+    let pools = PoolConditions::from([(
+        "w1".to_owned(),
+        vec!["DiskPressure".to_owned(), "MemoryPressure".to_owned()],
+    )]);
+    let pooled = [
+        in_pool("n1", "w1", &[("DiskPressure", "True")]),
+        in_pool("n2", "w1", &[("MemoryPressure", "True")]),
+        in_pool("n3", "w2", &[("MemoryPressure", "True")]),
+        in_pool("n4", "w2", &[]),
+    ];
+    let usual = FOUR.map(node);
+    let (all, two) = (&FOUR[..], &FOUR[2..]);
+    let (e, v) = (Expired, Valid);
+    for (what, leases, machines, nodes, counted, verdict) in [
+        (
+            "others manage three",
+            [e; 4],
+            all,
+            &others,
+            tally(1, 1),
+            Verdict::HoldSingleCandidate,
+        ),
+        (
+            "two have a usable Machine",
+            [e, e, v, e],
+            two,
+            &usual,
+            tally(2, 1),
+            UP,
+        ),
+        (
+            "two have a usable Machine",
+            [v, v, e, e],
+            two,
+            &usual,
+            tally(2, 2),
+            Verdict::ScaleDown,
+        ),
+        (
+            "each pool has its conditions",
+            [e, e, v, e],
+            all,
+            &pooled,
+            tally(2, 1),
+            UP,
+        ),
+        (
+            "two are updated",
+            [e, e, v, v],
+            all,
+            &updated,
+            tally(2, 0),
+            UP,
+        ),
+        (
+            "two are updated",
+            [v, v, e, e],
+            all,
+            &updated,
+            tally(2, 2),
+            Verdict::ScaleDown,
+        ),
+    ] {
+        let judged = judge(&four_leases(leases), machines, nodes, &pools);
+        assert_eq!(judged, (counted, verdict), "{what}");
+    }
 }
 
 #[test]
-fn the_annotation_counts_by_its_presence_and_the_pool_comes_from_its_label() {
+fn annotation_and_label_of_a_node() {
     let mut node = NodeTraits::default();
     for key in [
         "zone",
@@ -119,7 +183,7 @@ fn the_annotation_counts_by_its_presence_and_the_pool_comes_from_its_label() {
 }
 
 #[test]
-fn only_the_conditions_that_can_matter_are_kept() {
+fn only_conditions_that_matter_are_kept() {
     let mut node = NodeTraits::default();
     for (kind, status) in [
         ("Ready", "True"),
@@ -143,53 +207,7 @@ fn only_the_conditions_that_can_matter_are_kept() {
 }
 
 #[test]
-fn nodes_without_a_usable_machine_do_not_count() {
-    // The Machines of n1 and n2 are Failed and Terminating, and so not usable.
-    let nodes = FOUR.map(node);
-    let pools = PoolConditions::new();
-    assert_eq!(
-        judge(
-            &four_leases([Expired, Expired, Valid, Expired]),
-            &["n3", "n4"],
-            &nodes,
-            &pools
-        ),
-        (tally(2, 1), UP)
-    );
-    let judged = judge(
-        &four_leases([Valid, Valid, Expired, Expired]),
-        &["n3", "n4"],
-        &nodes,
-        &pools,
-    );
-    assert_eq!(judged, (tally(2, 2), Verdict::ScaleDown));
-}
-
-#[test]
-fn each_pool_is_judged_by_its_own_conditions() {
-    let pools = PoolConditions::from([(
-        "w1".to_owned(),
-        vec!["DiskPressure".to_owned(), "MemoryPressure".to_owned()],
-    )]);
-    let nodes = [
-        in_pool("n1", "w1", &[("DiskPressure", "True")]),
-        in_pool("n2", "w1", &[("MemoryPressure", "True")]),
-        in_pool("n3", "w2", &[("MemoryPressure", "True")]),
-        in_pool("n4", "w2", &[]),
-    ];
-    assert_eq!(
-        judge(
-            &four_leases([Expired, Expired, Valid, Expired]),
-            &FOUR,
-            &nodes,
-            &pools
-        ),
-        (tally(2, 1), UP)
-    );
-}
-
-#[test]
-fn a_pool_of_its_own_replaces_the_default_conditions() {
+fn pool_replaces_default_conditions() {
     let pools = PoolConditions::from([("w1".to_owned(), vec!["PIDPressure".to_owned()])]);
     assert_eq!(
         exclusion(
@@ -210,7 +228,7 @@ fn a_pool_of_its_own_replaces_the_default_conditions() {
 }
 
 #[test]
-fn the_default_conditions_exclude_when_true_and_only_then() {
+fn default_conditions_exclude_when_true() {
     let pools = PoolConditions::new();
     for kind in [
         "KernelDeadlock",
@@ -243,36 +261,7 @@ fn the_default_conditions_exclude_when_true_and_only_then() {
 }
 
 #[test]
-fn nodes_in_an_in_place_update_do_not_count() {
-    let nodes = [
-        updating("n1", "ReadyForUpdate"),
-        updating("n2", "UpdateFailed"),
-        updating("n3", "CandidateForUpdate"),
-        node("n4"),
-    ];
-    let pools = PoolConditions::new();
-    assert_eq!(
-        judge(
-            &four_leases([Expired, Expired, Valid, Valid]),
-            &FOUR,
-            &nodes,
-            &pools
-        ),
-        (tally(2, 0), UP)
-    );
-    assert_eq!(
-        judge(
-            &four_leases([Valid, Valid, Expired, Expired]),
-            &FOUR,
-            &nodes,
-            &pools
-        ),
-        (tally(2, 2), Verdict::ScaleDown)
-    );
-}
-
-#[test]
-fn the_status_of_an_in_place_update_does_not_matter_but_its_type_does() {
+fn status_of_an_update_does_not_matter() {
     let pools = PoolConditions::new();
     for status in ["True", "False", "Unknown", ""] {
         let conditions = vec![condition("InPlaceUpdate", status, "UpdateFailed")];
@@ -288,7 +277,7 @@ fn the_status_of_an_in_place_update_does_not_matter_but_its_type_does() {
 }
 
 #[test]
-fn leases_without_a_node_and_nodes_without_a_lease_do_not_count() {
+fn lease_and_node_count_only_together() {
     // Faults 28 and 29
     let leases = book(four_leases([Valid, Expired, Expired, Expired]));
     let machines = backed(["n1", "n2", "n3", "n4", "n5"]);
@@ -303,7 +292,7 @@ fn leases_without_a_node_and_nodes_without_a_lease_do_not_count() {
 }
 
 #[test]
-fn every_node_that_does_not_count_is_counted_by_its_reason() {
+fn each_exclusion_is_counted_by_reason() {
     let leases = book(four_leases([Valid; 4]));
     let nodes = [
         foreign("n1"),
@@ -328,7 +317,7 @@ fn every_node_that_does_not_count_is_counted_by_its_reason() {
 }
 
 #[test]
-fn machines_alone_bound_the_candidates_from_above() {
+fn machines_bound_the_candidates() {
     let leases = book(four_leases([Valid, Expired, Undecided, Expired]));
     let allowed = Candidates::by_machines(&leases, &backed(["n1", "n2", "n3", "n9"]));
     assert_eq!(
@@ -347,7 +336,7 @@ fn machines_alone_bound_the_candidates_from_above() {
 
 proptest! {
     #[test]
-    fn machines_allow_the_leases_of_the_nodes_that_they_back_and_no_others(
+    fn machines_allow_what_they_back(
         leases in prop::collection::btree_set("[ab]{1,3}", 0..8),
         machines in prop::collection::vec("[ab]{1,3}", 0..8),
     ) {
@@ -361,7 +350,7 @@ proptest! {
 }
 
 #[test]
-fn two_thousand_nodes_are_each_counted_once() {
+fn two_thousand_nodes_count_once() {
     // The benchmarks measure the time it takes.
     let names: Vec<String> = (0..2000).map(|number| format!("node-{number}")).collect();
     let state = |number: usize| if number < 1200 { Expired } else { Valid };
@@ -383,7 +372,7 @@ fn two_thousand_nodes_are_each_counted_once() {
 }
 
 #[test]
-fn one_candidate_never_scales_down_and_brings_back_only_what_is_held_down() {
+fn one_candidate_never_scales_down() {
     // D-20
     assert_eq!(tally(1, 0).verdict(FRACTION), Verdict::ScaleUpHeldDown);
     assert_eq!(tally(1, 1).verdict(FRACTION), Verdict::HoldSingleCandidate);
@@ -396,13 +385,13 @@ fn one_candidate_never_scales_down_and_brings_back_only_what_is_held_down() {
 }
 
 #[test]
-fn no_candidate_at_all_scales_up() {
+fn no_candidate_scales_up() {
     let judged = judge(&[], &["n1"], &[node("n1")], &PoolConditions::new());
     assert_eq!(judged, (tally(0, 0), UP));
 }
 
 #[test]
-fn the_fraction_itself_means_an_outage() {
+fn fraction_itself_means_an_outage() {
     // Fault 33: the quotients are compared as Go compares them.
     for (expired, candidates, fraction, fails_) in [
         (3, 5, 0.6, true),
@@ -436,7 +425,7 @@ fn the_fraction_itself_means_an_outage() {
 }
 
 #[test]
-fn undecided_leases_hold_what_depends_on_them() {
+fn undecided_leases_hold() {
     let verdict = |expired, undecided, candidates| {
         Tally {
             candidates,
@@ -460,7 +449,7 @@ fn undecided_leases_hold_what_depends_on_them() {
 }
 
 #[test]
-fn nodes_are_listed_only_when_they_can_change_what_is_done() {
+fn nodes_are_listed_when_they_matter() {
     let allowed = |expired, undecided| Tally {
         candidates: 5,
         expired,
@@ -474,7 +463,7 @@ fn nodes_are_listed_only_when_they_can_change_what_is_done() {
 
 proptest! {
     #[test]
-    fn the_verdict_is_the_one_that_every_reading_of_undecided_leases_agrees_on(
+    fn verdict_is_that_of_every_reading(
         valid in 0_usize..30, expired in 0_usize..30, undecided in 0_usize..30, fraction in 0.001..=1.0_f64,
     ) {
         let candidates = valid + expired + undecided;
@@ -497,7 +486,7 @@ proptest! {
     }
 
     #[test]
-    fn leaving_the_nodes_unlisted_changes_no_write(
+    fn unlisted_nodes_change_no_write(
         leases in prop::collection::btree_map(0_usize..8, prop_oneof![8 => Just(Valid), 1 => Just(Expired), 1 => Just(Undecided)], 0..8),
         machines in prop::collection::hash_set(0_usize..8, 0..8),
         nodes in prop::collection::btree_map(0_usize..8, (any::<bool>(), any::<bool>(), any::<bool>()), 0..8),
@@ -546,7 +535,7 @@ proptest! {
 }
 
 #[test]
-fn a_name_that_no_label_can_have_is_no_zone() {
+fn forged_label_is_no_zone() {
     let in_pool = || NodeTraits {
         pool: Some("worker".to_owned()),
         ..NodeTraits::default()

@@ -53,7 +53,7 @@ fn is_found(requirement: Requirement) -> bool {
 }
 
 #[test]
-fn each_requirement_that_is_switched_off_is_found() {
+fn each_requirement_switched_off_is_found() {
     let missed = Requirement::VARIANTS.iter().filter(|&&row| !is_found(row));
     assert_eq!(missed.collect::<Vec<_>>(), [&Requirement::Owned; 0]);
 }

@@ -36,7 +36,7 @@ const QUIET: Left = Left {
 };
 
 #[test]
-fn nothing_is_lost_when_the_leader_dies_at_any_step() {
+fn nothing_is_lost_when_the_leader_dies() {
     holds(
         "leader dies",
         AGREE,
@@ -52,7 +52,7 @@ fn nothing_is_lost_when_the_leader_dies_at_any_step() {
 }
 
 #[test]
-fn nothing_is_lost_when_requests_answers_and_probes_are() {
+fn nothing_is_lost_with_lost_requests() {
     holds(
         "losses",
         AGREE,
@@ -84,7 +84,7 @@ fn nothing_is_lost_whoever_else_writes() {
 }
 
 #[test]
-fn nothing_is_lost_when_the_verdict_turns_back() {
+fn nothing_is_lost_at_a_turn_back() {
     holds(
         "turns",
         AGREE,
@@ -114,7 +114,7 @@ fn a_go_leader_and_ours_harm_nothing() {
 }
 
 #[test]
-fn replicas_that_see_things_differently_do_not_fight() {
+fn replicas_of_two_views_do_not_fight() {
     let disagree = Machines { disagree: true };
     holds(
         "disagreement",
