@@ -48,7 +48,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn waits_double_up_to_a_minute_and_one_is_tried_after_each() {
+    fn one_is_tried_after_each_doubled_wait() {
         let (mut hold_back, mut now) = (HoldBack::default(), Instant::now());
         assert_eq!(hold_back.limit(8, now), 8);
         for seconds in [10, 20, 40, 60, 60] {

@@ -63,7 +63,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_come_in_the_order_of_their_last_places() {
+    fn names_come_by_their_last_places() {
         let mut queue = NameQueue::default();
         for (name, place) in [
             ("c", Some(3)),

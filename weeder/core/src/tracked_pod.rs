@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn the_api_server_may_ask_for_another_wait_up_to_a_minute() {
+    fn asked_wait_is_a_minute_at_most() {
         for (asked, granted) in [(7, 7), (3600, 60)] {
             let now = Instant::now();
             let candidate = DeletionCandidate {

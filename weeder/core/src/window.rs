@@ -242,7 +242,7 @@ mod tests {
     const MINUTE: Duration = Duration::from_secs(60);
 
     #[test]
-    fn a_window_is_ahead_then_opens_once_and_is_over_after_its_duration() {
+    fn window_opens_once_for_its_duration() {
         let start = Instant::now();
         let mut window = Window::new(OpenReason::Start, start + MINUTE, 5 * MINUTE);
         assert_eq!(
@@ -274,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn a_window_that_nobody_looked_at_in_its_time_is_over() {
+    fn missed_window_is_over() {
         let start = Instant::now();
         let mut window = Window::new(OpenReason::Recovery, start, MINUTE);
         assert_eq!(
@@ -302,7 +302,7 @@ mod tests {
     }
 
     #[test]
-    fn each_owner_has_a_limit_of_its_own() {
+    fn each_owner_has_its_own_limit() {
         let (mut window, now) = open_window();
         let pod = |owner, uid| pod(owner, uid, now);
         [pod("a", "1"), pod("a", "2"), pod("b", "3")]
@@ -320,7 +320,7 @@ mod tests {
     }
 
     #[test]
-    fn what_may_have_been_deleted_stays_counted_whatever_becomes_of_the_next_delete() {
+    fn what_may_be_deleted_stays_counted() {
         for certain in [Outcome::Deleted, Outcome::Unknown] {
             let (mut window, now) = open_window();
             for outcome in [certain, Outcome::Gone] {
@@ -333,7 +333,7 @@ mod tests {
     }
 
     #[test]
-    fn each_round_of_successors_waits_twice_as_long_as_the_one_before_and_at_most_five_minutes() {
+    fn each_round_waits_twice_as_long() {
         let (mut window, start) = open_window();
         let (mut round, mut waits) = (start, Vec::new());
         for number in 0..8 {
@@ -360,7 +360,7 @@ mod tests {
     }
 
     #[test]
-    fn a_round_in_which_nothing_was_deleted_does_not_count() {
+    fn round_without_deletion_does_not_count() {
         let (mut window, start) = open_window();
         window.count(&pod("a", "1", start), start);
         let (second, later) = (Duration::from_secs(1), start + MINUTE);
@@ -375,7 +375,7 @@ mod tests {
     }
 
     #[test]
-    fn first_windows_are_spread_over_a_tenth_of_their_duration_and_at_most_half_a_minute() {
+    fn first_windows_are_spread_by_duration() {
         let services = ["etcd-main-client", "kube-apiserver"];
         let spreads = |duration| -> Vec<Duration> {
             (0..300)

@@ -36,9 +36,16 @@ impl TestSeed {
     /// An empty seed on which this process leads.
     fn leading(limit: Option<u32>) -> Self {
         let mut seed = Self::waiting(limit);
-        seed.namespaces.lead(seed.now);
+        seed.lead();
         seed.list_slices(&[]);
         seed.list_pods(&[]);
+        seed
+    }
+
+    /// The same, where a Service has just become ready.
+    fn recovered(limit: Option<u32>) -> Self {
+        let mut seed = Self::leading(limit);
+        seed.slice("s", ETCD, &["e"]);
         seed
     }
 
@@ -49,6 +56,10 @@ impl TestSeed {
         }
     }
 
+    fn lead(&mut self) {
+        self.namespaces.lead(self.now);
+    }
+
     fn pass(&mut self, time: Duration) {
         self.now += time;
     }
@@ -56,6 +67,25 @@ impl TestSeed {
     fn slice(&mut self, name: &str, service: &str, ready: &[&str]) {
         self.namespaces
             .apply_slices(Change::Applied(key(name), slice(service, ready)), self.now);
+    }
+
+    /// That Service fails and recovers.
+    fn flap(&mut self) {
+        self.slice("s", ETCD, &[]);
+        self.slice("s", ETCD, &["e"]);
+    }
+
+    fn remove_slice(&mut self, name: &str) {
+        self.namespaces
+            .apply_slices(Change::Gone(key(name)), self.now);
+    }
+
+    fn lose_slices(&mut self) {
+        self.namespaces.apply_slices(Change::Lost, self.now);
+    }
+
+    fn lose_pods(&mut self) {
+        self.namespaces.apply_pods(Change::Lost, self.now);
     }
 
     fn list_slices(&mut self, slices: &[(&str, Slice)]) {
@@ -85,6 +115,11 @@ impl TestSeed {
             .apply_pods(Change::Applied(key(name), candidate), self.now);
     }
 
+    /// The container of a pod terminated, after so many restarts.
+    fn terminated(&mut self, name: &str, uid: &str, restarts: i32) {
+        self.show(name, terminated(uid, &[("c", restarts)], &[ETCD]));
+    }
+
     fn pod_is_fine(&mut self, name: &str) {
         self.namespaces
             .apply_pods(Change::Gone(key(name)), self.now);
@@ -94,11 +129,15 @@ impl TestSeed {
         self.namespaces.due(self.now)
     }
 
+    fn ended(&mut self, deletion: &Deletion, outcome: Outcome) {
+        self.namespaces.ended(deletion, outcome, self.now);
+    }
+
     /// UIDs of the pods deleted now, with this outcome for every DELETE.
     fn deletes(&mut self, outcome: Outcome) -> Vec<String> {
         let due = self.due();
         due.iter()
-            .for_each(|deletion| self.namespaces.ended(deletion, outcome, self.now));
+            .for_each(|deletion| self.ended(deletion, outcome));
         due.into_iter().map(|deletion| deletion.uid).collect()
     }
 
@@ -222,3 +261,6 @@ fn terminated(uid: &str, containers: &[(&str, i32)], services: &[&str]) -> Delet
 }
 
 const OPENED: WindowChange = WindowChange::Opened(OpenReason::Recovery);
+const OPENED_AT_START: WindowChange = WindowChange::Opened(OpenReason::Start);
+const OVER: WindowChange = WindowChange::Closed(CloseReason::Over);
+const NOT_READY: WindowChange = WindowChange::Closed(CloseReason::NotReady);

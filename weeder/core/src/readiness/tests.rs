@@ -51,72 +51,62 @@ fn relisted(readiness: &mut Readiness, slices: &[(&str, Slice)]) -> Vec<Transiti
 }
 
 #[test]
-fn a_service_without_ready_endpoints_is_not_ready() {
-    let mut readiness = Readiness::default();
-    assert_eq!(
-        transitions(&mut readiness, &[("a", slice(ETCD, &[]))]),
-        [vec![]]
+fn service_turns_by_its_endpoints() {
+    type Step = (
+        &'static str,
+        &'static str,
+        &'static [&'static str],
+        Vec<Transition>,
     );
-    assert_eq!(readiness.ready().len(), 0);
+    let cases: [(&str, Vec<Step>); 4] = [
+        (
+            "once each way",
+            vec![
+                ("a", ETCD, &[], vec![]),
+                ("a", ETCD, &["1"], vec![ready(ETCD)]),
+                ("a", ETCD, &["1", "2"], vec![]),
+                ("a", ETCD, &["3"], vec![]),
+                ("a", ETCD, &[], vec![not_ready(ETCD)]),
+                ("a", ETCD, &[], vec![]),
+            ],
+        ),
+        (
+            "over all its slices",
+            vec![
+                ("ipv4", API, &["1"], vec![ready(API)]),
+                ("ipv6", API, &["1"], vec![]),
+                ("ipv4", API, &[], vec![]),
+                ("ipv6", API, &[], vec![not_ready(API)]),
+                ("ipv4", API, &["2"], vec![ready(API)]),
+            ],
+        ),
+        (
+            "and over no others",
+            vec![
+                ("a", ETCD, &["1"], vec![ready(ETCD)]),
+                ("b", API, &["2"], vec![ready(API)]),
+                ("a", ETCD, &[], vec![not_ready(ETCD)]),
+            ],
+        ),
+        (
+            "a slice changes its Service",
+            vec![
+                ("a", ETCD, &["1"], vec![ready(ETCD)]),
+                ("a", API, &["1"], vec![not_ready(ETCD), ready(API)]),
+            ],
+        ),
+    ];
+    for (what, steps) in cases {
+        let mut readiness = Readiness::default();
+        for (name, service, endpoints, expected) in steps {
+            let turned = readiness.apply(name.to_owned(), slice(service, endpoints));
+            assert_eq!(turned, expected, "{what}: {name} {endpoints:?}");
+        }
+    }
 }
 
 #[test]
-fn a_service_turns_ready_once_and_not_ready_once() {
-    let mut readiness = Readiness::default();
-    let steps = [
-        ("a", slice(ETCD, &["1"])),
-        ("a", slice(ETCD, &["1", "2"])),
-        ("a", slice(ETCD, &["3"])),
-        ("a", slice(ETCD, &[])),
-        ("a", slice(ETCD, &[])),
-    ];
-    let expected = [
-        vec![ready(ETCD)],
-        vec![],
-        vec![],
-        vec![not_ready(ETCD)],
-        vec![],
-    ];
-    assert_eq!(transitions(&mut readiness, &steps), expected);
-}
-
-#[test]
-fn one_ready_endpoint_in_any_slice_is_enough() {
-    let mut readiness = Readiness::default();
-    let steps = [
-        ("ipv4", slice(API, &["1"])),
-        ("ipv6", slice(API, &["1"])),
-        ("ipv4", slice(API, &[])),
-        ("ipv6", slice(API, &[])),
-        ("ipv4", slice(API, &["2"])),
-    ];
-    let expected = [
-        vec![ready(API)],
-        vec![],
-        vec![],
-        vec![not_ready(API)],
-        vec![ready(API)],
-    ];
-    assert_eq!(transitions(&mut readiness, &steps), expected);
-}
-
-#[test]
-fn services_do_not_share_their_slices() {
-    let mut readiness = Readiness::default();
-    let steps = [
-        ("a", slice(ETCD, &["1"])),
-        ("b", slice(API, &["2"])),
-        ("a", slice(ETCD, &[])),
-    ];
-    assert_eq!(
-        transitions(&mut readiness, &steps),
-        [vec![ready(ETCD)], vec![ready(API)], vec![not_ready(ETCD)]]
-    );
-    assert_eq!(ready_services(&readiness), [API]);
-}
-
-#[test]
-fn a_vanished_slice_takes_its_endpoints_along() {
+fn vanished_slice_takes_its_endpoints() {
     let mut readiness = Readiness::default();
     transitions(
         &mut readiness,
@@ -129,17 +119,7 @@ fn a_vanished_slice_takes_its_endpoints_along() {
 }
 
 #[test]
-fn a_slice_that_changes_its_service_turns_both() {
-    let mut readiness = Readiness::default();
-    transitions(&mut readiness, &[("a", slice(ETCD, &["1"]))]);
-    assert_eq!(
-        transitions(&mut readiness, &[("a", slice(API, &["1"]))]),
-        [vec![not_ready(ETCD), ready(API)]]
-    );
-}
-
-#[test]
-fn after_blindness_the_same_endpoints_are_no_recovery_and_others_are() {
+fn only_other_endpoints_are_a_recovery() {
     let mut readiness = Readiness::default();
     transitions(&mut readiness, &[("a", slice(ETCD, &["1", "2"]))]);
     assert_eq!(
@@ -165,7 +145,7 @@ fn after_blindness_the_same_endpoints_are_no_recovery_and_others_are() {
 }
 
 #[test]
-fn after_blindness_readiness_turns_as_ever() {
+fn relisted_readiness_turns_as_ever() {
     let mut readiness = Readiness::default();
     transitions(
         &mut readiness,
@@ -179,7 +159,7 @@ fn after_blindness_readiness_turns_as_ever() {
 }
 
 #[test]
-fn a_slice_that_cannot_be_read_stays_as_it_was() {
+fn unreadable_slice_stays() {
     let mut readiness = Readiness::default();
     transitions(
         &mut readiness,

@@ -28,7 +28,7 @@ fn expression(key: &str, operator: &str, values: Vec<String>) -> Expression {
 }
 
 #[test]
-fn each_operator_means_what_it_means_in_kubernetes() {
+fn operators_mean_what_kubernetes_says() {
     let (absent, a, c) = (labels(&[]), labels(&[("k", "a")]), labels(&[("k", "c")]));
     let cases = [
         ("In", vec!["a", "b"], [false, true, false]),
@@ -47,7 +47,7 @@ fn each_operator_means_what_it_means_in_kubernetes() {
 }
 
 #[test]
-fn no_requirement_selects_everything_and_nothing_selects_nothing() {
+fn everything_and_nothing_are_selected() {
     assert!(Selector::all_of([]).is_everything());
     assert!(!Selector::nothing().is_everything());
     assert!(!Selector::all_of([requirement("k", "Exists", &[])]).is_everything());
@@ -72,7 +72,7 @@ fn no_requirement_selects_everything_and_nothing_selects_nothing() {
 }
 
 #[test]
-fn what_gardeners_selectors_have_in_common_goes_to_the_api_server() {
+fn common_part_goes_to_the_api_server() {
     let api_server = Selector::all_of([
         requirement("gardener.cloud/role", "In", &["controlplane"]),
         requirement("role", "In", &["apiserver"]),
@@ -89,7 +89,7 @@ fn what_gardeners_selectors_have_in_common_goes_to_the_api_server() {
 }
 
 #[test]
-fn each_form_is_written_as_the_api_server_reads_it() {
+fn selectors_are_written_for_the_server() {
     let written = |requirements: Vec<Expression>| Selector::all_of(requirements).to_string();
     assert_eq!(written(vec![]), "");
     assert_eq!(written(vec![requirement("k", "Exists", &[])]), "k");
@@ -107,7 +107,7 @@ fn each_form_is_written_as_the_api_server_reads_it() {
 }
 
 #[test]
-fn what_cannot_be_said_to_the_api_server_is_left_out() {
+fn unsayable_part_is_left_out() {
     let either = [
         Selector::all_of([
             requirement("k", "In", &["a"]),
@@ -122,7 +122,7 @@ fn what_cannot_be_said_to_the_api_server_is_left_out() {
 }
 
 #[test]
-fn selectors_of_nothing_have_no_say_in_what_is_common() {
+fn nothing_has_no_say_in_what_is_common() {
     let one = Selector::all_of([requirement("k", "In", &["a"])]);
     assert_eq!(Selector::common([&Selector::nothing(), &one]), one);
     assert!(Selector::common([&Selector::nothing()]).is_nothing());
@@ -234,7 +234,7 @@ fn all_labels() -> Vec<Labels> {
 
 proptest! {
     #[test]
-    fn a_selector_matches_what_fulfils_all_its_requirements(selector in any_selector()) {
+    fn selector_matches_what_fulfils_all(selector in any_selector()) {
         let kept = made(&selector);
         for labels in all_labels() {
             prop_assert_eq!(kept.matches(&labels), selects(&selector, &labels), "{:?} {:?}", selector, labels);
@@ -242,7 +242,7 @@ proptest! {
     }
 
     #[test]
-    fn a_selector_of_something_is_written_exactly(selector in any_selector()) {
+    fn selector_is_written_exactly(selector in any_selector()) {
         let kept = made(&selector);
         prop_assume!(!kept.is_nothing());
         let read = read(&kept.to_string());
@@ -252,7 +252,7 @@ proptest! {
     }
 
     #[test]
-    fn what_several_have_in_common_misses_nothing(selectors in prop::collection::vec(any_selector(), 1..4)) {
+    fn common_part_misses_nothing(selectors in prop::collection::vec(any_selector(), 1..4)) {
         let kept: Vec<Selector> = selectors.iter().map(|selector| made(selector)).collect();
         let common = Selector::common(&kept);
         let read = read(&common.to_string());
@@ -264,7 +264,7 @@ proptest! {
     }
 
     #[test]
-    fn on_one_key_what_is_common_is_exactly_either_where_that_can_be_said(a in any_requirement(), b in any_requirement()) {
+    fn common_part_of_one_key_is_exact(a in any_requirement(), b in any_requirement()) {
         prop_assume!(a.0 == b.0);
         let kept = [made(std::slice::from_ref(&a)), made(std::slice::from_ref(&b))];
         let either = |labels: &Labels| holds(&a, labels) || holds(&b, labels);

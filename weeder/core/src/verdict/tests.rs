@@ -75,7 +75,7 @@ fn candidate(services: &[&str]) -> Option<DeletionCandidate> {
 }
 
 #[test]
-fn a_crash_looping_pod_that_waits_for_a_service_may_be_deleted() {
+fn crash_looping_pod_may_be_deleted() {
     assert_eq!(pod(|_| ()), candidate(&[ETCD]));
     assert_eq!(
         pod(|pod| pod["metadata"]["labels"] = json!({"role": "scheduler"})),
@@ -93,7 +93,7 @@ fn a_crash_looping_pod_that_waits_for_a_service_may_be_deleted() {
 }
 
 #[test]
-fn a_pod_that_no_selector_matches_is_left_alone() {
+fn unselected_pod_is_left_alone() {
     let mut service = service("s", &[&[is("a", "b")]]);
     service.selectors.push(Selector::nothing());
     let services = [service];
@@ -115,7 +115,7 @@ fn a_pod_that_no_selector_matches_is_left_alone() {
 }
 
 #[test]
-fn init_containers_count_and_ephemeral_ones_do_not() {
+fn only_ephemeral_containers_do_not_count() {
     let in_state =
         |field: &str| pod(|pod| pod["status"] = json!({field: waiting("CrashLoopBackOff")}));
     assert_eq!(in_state("initContainerStatuses"), candidate(&[ETCD]));
@@ -124,51 +124,42 @@ fn init_containers_count_and_ephemeral_ones_do_not() {
 
 #[test]
 fn only_the_exact_reason_counts() {
-    for reason in [
-        "ImagePullBackOff",
-        "ContainerCreating",
-        "crashloopbackoff",
-        "CrashLoopBackOff ",
-        "",
-    ] {
-        assert_eq!(
-            pod(|pod| pod["status"]["containerStatuses"] = waiting(reason)),
-            None,
-            "{reason}"
-        );
-    }
+    let containers = |statuses| json!({"containerStatuses": statuses});
     for status in [
-        json!(null),
+        containers(waiting("ImagePullBackOff")),
+        containers(waiting("ContainerCreating")),
+        containers(waiting("crashloopbackoff")),
+        containers(waiting("CrashLoopBackOff ")),
+        containers(waiting("")),
+        containers(json!([{"state": {"terminated": {"reason": "CrashLoopBackOff"}}}])),
+        containers(json!([{"state": null}])),
+        containers(json!(null)),
         json!({}),
-        json!({"containerStatuses": null}),
-        json!({"containerStatuses": [{"state": null}]}),
+        json!(null),
     ] {
-        assert_eq!(pod(|pod| pod["status"] = status), None);
+        assert_eq!(pod(|pod| pod["status"] = status.clone()), None, "{status}");
     }
-    let ended = json!([{"state": {"terminated": {"reason": "CrashLoopBackOff"}}}]);
-    assert_eq!(pod(|pod| pod["status"]["containerStatuses"] = ended), None);
 }
 
 #[test]
-fn a_pod_that_ends_already_is_left_alone() {
-    assert_eq!(
-        pod(|pod| pod["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z")),
-        None
-    );
-}
-
-#[test]
-fn a_pod_that_nobody_would_make_again_is_left_alone() {
+fn pod_without_successor_is_left_alone() {
     let node =
-        json!([{"apiVersion": "v1", "kind": "Node", "name": "n", "uid": "n", "controller": true}]);
-    for owners in [Value::Null, json!([]), node] {
-        let judged = pod(|pod| pod["metadata"]["ownerReferences"] = owners.clone());
-        assert_eq!(judged, None, "{owners}");
+        json!({"apiVersion": "v1", "kind": "Node", "name": "n", "uid": "n", "controller": true});
+    let deleted = json!("2026-01-01T00:00:00Z");
+    let mirror = json!({"kubernetes.io/config.mirror": "hash"});
+    for (what, field, value) in [
+        ("it ends already", "deletionTimestamp", deleted),
+        ("it has no owners", "ownerReferences", Value::Null),
+        ("nobody owns it", "ownerReferences", json!([])),
+        ("its node owns it", "ownerReferences", json!([node])),
+        ("its kubelet runs it from a file", "annotations", mirror),
+    ] {
+        assert_eq!(pod(|pod| pod["metadata"][field] = value), None, "{what}");
     }
 }
 
 #[test]
-fn any_owner_but_a_node_would_make_another_pod_and_the_controller_comes_first() {
+fn controller_comes_first_of_the_owners() {
     let owner = |change: fn(&mut Value)| {
         let judged = pod(|pod| change(&mut pod["metadata"]["ownerReferences"]));
         judged.map(|candidate| candidate.owner)
@@ -178,15 +169,6 @@ fn any_owner_but_a_node_would_make_another_pod_and_the_controller_comes_first() 
     assert!(no_controller.is_some());
     let one = owner(|owners| drop(owners.as_array_mut().expect("a list").pop()));
     assert_eq!(one.as_deref(), Some("other"));
-}
-
-#[test]
-fn a_mirror_pod_is_left_alone_although_its_node_owns_it() {
-    let annotations = json!({"kubernetes.io/config.mirror": "hash"});
-    assert_eq!(
-        pod(|pod| pod["metadata"]["annotations"] = annotations),
-        None
-    );
 }
 
 /// Status of a container that terminated with this exit code, after so many restarts and a short
@@ -231,7 +213,7 @@ fn is_restarted(status: &str, of_pod: Value, own: Value, exit_code: i32) -> bool
 }
 
 #[test]
-fn containers_that_have_ended_again_and_are_restarted_may_be_in_back_off() {
+fn containers_ended_again_may_be_in_back_off() {
     let running = json!({"name": "fine", "restartCount": 4, "state": {"running": {}}});
     let status = json!({
         "phase": "Running",
@@ -257,7 +239,7 @@ fn containers_that_have_ended_again_and_are_restarted_may_be_in_back_off() {
 }
 
 #[test]
-fn a_container_that_has_ended_for_the_first_time_is_restarted_at_once() {
+fn first_end_is_no_back_off() {
     let spec = json!({"containers": named(&["c"]), "initContainers": named(&["i"])});
     for init_exit_code in [0, 1] {
         let status = json!({"phase": "Running", "containerStatuses": [ended("c", 0, 1)], "initContainerStatuses": [ended("i", 0, init_exit_code)]});
@@ -266,54 +248,40 @@ fn a_container_that_has_ended_for_the_first_time_is_restarted_at_once() {
 }
 
 #[test]
-fn a_kubelet_that_reports_a_crash_loop_is_believed_at_once_whatever_else_has_ended() {
+fn reported_crash_loop_is_believed() {
     let status = json!({"phase": "Running", "containerStatuses": waiting("CrashLoopBackOff"), "initContainerStatuses": [ended("i", 2, 1)]});
     assert_eq!(pod(|pod| pod["status"] = status), candidate(&[ETCD]));
 }
 
 #[test]
-fn a_container_is_restarted_as_its_policy_says_or_else_its_pods() {
-    for (of_pod, own, after_failure, after_success) in [
-        (json!(null), json!(null), true, true),
-        (json!("Always"), json!(null), true, true),
-        (json!("OnFailure"), json!(null), true, false),
-        (json!("Never"), json!(null), false, false),
-        (json!("Never"), json!("Always"), true, true),
-        (json!("Always"), json!("OnFailure"), true, false),
-        (json!("Always"), json!("Never"), false, false),
-        (json!("Always"), json!("of another time"), false, false),
+fn container_is_restarted_by_policy() {
+    let (init, usual) = ("initContainerStatuses", "containerStatuses");
+    for (status, of_pod, own, after_failure, after_success) in [
+        (usual, None, None, true, true),
+        (usual, Some("Always"), None, true, true),
+        (usual, Some("OnFailure"), None, true, false),
+        (usual, Some("Never"), None, false, false),
+        (usual, Some("Never"), Some("Always"), true, true),
+        (usual, Some("Always"), Some("OnFailure"), true, false),
+        (usual, Some("Always"), Some("Never"), false, false),
+        (usual, Some("Always"), Some("of another time"), false, false),
+        // One that has succeeded is done, but for a sidecar.
+        (init, Some("Always"), None, true, false),
+        (init, Some("OnFailure"), None, true, false),
+        (init, Some("Never"), None, false, false),
+        (init, Some("Always"), Some("Always"), true, true),
+        (init, Some("Never"), Some("Always"), true, true),
+        (init, Some("Always"), Some("Never"), false, false),
     ] {
-        let restarted = [1, 0].map(|exit_code| {
-            is_restarted("containerStatuses", of_pod.clone(), own.clone(), exit_code)
-        });
-        assert_eq!(restarted, [after_failure, after_success], "{of_pod} {own}");
+        let restarted =
+            [1, 0].map(|exit_code| is_restarted(status, json!(of_pod), json!(own), exit_code));
+        let expected = [after_failure, after_success];
+        assert_eq!(restarted, expected, "{status} {of_pod:?} {own:?}");
     }
 }
 
 #[test]
-fn an_init_container_that_has_succeeded_is_done_and_a_sidecar_is_restarted() {
-    for (of_pod, own, after_failure, after_success) in [
-        (json!("Always"), json!(null), true, false),
-        (json!("OnFailure"), json!(null), true, false),
-        (json!("Never"), json!(null), false, false),
-        (json!("Always"), json!("Always"), true, true),
-        (json!("Never"), json!("Always"), true, true),
-        (json!("Always"), json!("Never"), false, false),
-    ] {
-        let restarted = [1, 0].map(|exit_code| {
-            is_restarted(
-                "initContainerStatuses",
-                of_pod.clone(),
-                own.clone(),
-                exit_code,
-            )
-        });
-        assert_eq!(restarted, [after_failure, after_success], "{of_pod} {own}");
-    }
-}
-
-#[test]
-fn a_pod_that_has_ended_or_is_being_deleted_restarts_nothing() {
+fn ended_pod_restarts_nothing() {
     let shown = |phase: &str, deleted: Value| {
         pod(|pod| {
             pod["metadata"]["deletionTimestamp"] = deleted;

@@ -3,9 +3,8 @@
 use super::*;
 
 #[test]
-fn a_deleted_pod_is_not_deleted_again_and_its_successor_is() {
-    let mut seed = TestSeed::leading(None);
-    seed.slice("s", ETCD, &["e"]);
+fn deleted_pod_is_done_and_its_successor_due() {
+    let mut seed = TestSeed::recovered(None);
     seed.pod("a", "1", &[ETCD]);
     assert_eq!(seed.deleted(), ["1"]);
     seed.pod("a", "1", &[ETCD]);
@@ -18,20 +17,18 @@ fn a_deleted_pod_is_not_deleted_again_and_its_successor_is() {
 }
 
 #[test]
-fn the_end_of_a_deletion_says_nothing_about_the_successor_of_the_pod() {
-    let mut seed = TestSeed::leading(None);
-    seed.slice("s", ETCD, &["e"]);
+fn end_of_a_delete_is_not_its_successors() {
+    let mut seed = TestSeed::recovered(None);
     seed.pod("a", "1", &[ETCD]);
     let first = seed.due();
     seed.pod("a", "2", &[ETCD]);
-    seed.namespaces.ended(&first[0], Outcome::Gone, seed.now);
+    seed.ended(&first[0], Outcome::Gone);
     assert_eq!(seed.deleted(), ["2"]);
 }
 
 #[test]
-fn a_pod_that_was_gone_or_replaced_is_done_with() {
-    let mut seed = TestSeed::leading(None);
-    seed.slice("s", ETCD, &["e"]);
+fn gone_pod_is_done_with() {
+    let mut seed = TestSeed::recovered(None);
     seed.pod("a", "1", &[ETCD]);
     assert_eq!(seed.deletes(Outcome::Gone), ["1"]);
     seed.pass(60 * SECOND);
@@ -39,9 +36,8 @@ fn a_pod_that_was_gone_or_replaced_is_done_with() {
 }
 
 #[test]
-fn failures_are_tried_again_after_growing_waits_while_the_window_is_open() {
-    let mut seed = TestSeed::leading(None);
-    seed.slice("s", ETCD, &["e"]);
+fn failures_wait_longer_within_the_window() {
+    let mut seed = TestSeed::recovered(None);
     seed.pod("a", "1", &[ETCD]);
     assert_eq!(seed.deletes(Outcome::Retry(None)), ["1"]);
     let mut waits = Vec::new();
@@ -61,22 +57,19 @@ fn failures_are_tried_again_after_growing_waits_while_the_window_is_open() {
 }
 
 #[test]
-fn the_api_server_says_how_long_to_wait_and_a_new_window_does_not() {
-    let mut seed = TestSeed::leading(None);
-    seed.slice("s", ETCD, &["e"]);
+fn retry_after_ends_with_a_new_window() {
+    let mut seed = TestSeed::recovered(None);
     seed.pod("a", "1", &[ETCD]);
     assert_eq!(seed.deletes(Outcome::Retry(Some(40 * SECOND))), ["1"]);
     assert_eq!(seed.skip(), 40 * SECOND);
     assert_eq!(seed.deletes(Outcome::Retry(Some(40 * SECOND))), ["1"]);
-    seed.slice("s", ETCD, &[]);
-    seed.slice("s", ETCD, &["e"]);
+    seed.flap();
     assert_eq!(seed.deleted(), ["1"]);
 }
 
 #[test]
-fn each_owner_loses_at_most_so_many_pods_in_one_window() {
-    let mut seed = TestSeed::leading(Some(2));
-    seed.slice("s", ETCD, &["e"]);
+fn owner_loses_so_many_pods_a_window() {
+    let mut seed = TestSeed::recovered(Some(2));
     for uid in ["1", "2", "3"] {
         seed.pod("a", uid, &[ETCD]);
         seed.show(
@@ -90,29 +83,26 @@ fn each_owner_loses_at_most_so_many_pods_in_one_window() {
         };
         assert_eq!(seed.deleted(), expected);
     }
-    seed.slice("s", ETCD, &[]);
-    seed.slice("s", ETCD, &["e"]);
+    seed.flap();
     assert_eq!(seed.deleted(), ["3"], "another window, another count");
 }
 
 #[test]
-fn deletions_that_did_not_happen_do_not_count() {
-    let mut seed = TestSeed::leading(Some(1));
-    seed.slice("s", ETCD, &["e"]);
+fn deletion_that_did_not_happen_counts_not() {
+    let mut seed = TestSeed::recovered(Some(1));
     seed.pod("a", "1", &[ETCD]);
     seed.pod("b", "2", &[ETCD]);
     let first = seed.due();
     assert_eq!(first.len(), 1, "one on its way counts");
-    seed.namespaces.ended(&first[0], Outcome::Gone, seed.now);
+    seed.ended(&first[0], Outcome::Gone);
     assert_eq!(seed.deleted(), ["2"]);
     seed.pod("c", "3", &[ETCD]);
     assert!(seed.deleted().is_empty());
 }
 
 #[test]
-fn a_deletion_that_may_have_happened_stays_counted_and_can_be_tried_again() {
-    let mut seed = TestSeed::leading(Some(1));
-    seed.slice("s", ETCD, &["e"]);
+fn possible_deletion_counts_and_is_retried() {
+    let mut seed = TestSeed::recovered(Some(1));
     seed.pod("a", "1", &[ETCD]);
     seed.pod("b", "2", &[ETCD]);
     // The pod's absence afterwards does not prove that somebody else deleted it.
@@ -130,15 +120,13 @@ fn a_deletion_that_may_have_happened_stays_counted_and_can_be_tried_again() {
     assert!(seed.deleted().is_empty());
     seed.pod_is_fine("a");
     assert!(seed.deleted().is_empty());
-    seed.slice("s", ETCD, &[]);
-    seed.slice("s", ETCD, &["e"]);
+    seed.flap();
     assert_eq!(seed.deleted(), ["2"], "another window, another count");
 }
 
 #[test]
-fn what_an_answer_that_was_lost_counts_for_one_pod_it_does_not_count_for_its_successor() {
-    let mut seed = TestSeed::leading(Some(2));
-    seed.slice("s", ETCD, &["e"]);
+fn lost_answer_counts_for_one_pod() {
+    let mut seed = TestSeed::recovered(Some(2));
     seed.pod("a", "1", &[ETCD]);
     assert_eq!(seed.deletes(Outcome::Unknown), ["1"]);
     seed.pod("a", "2", &[ETCD]);
@@ -148,9 +136,8 @@ fn what_an_answer_that_was_lost_counts_for_one_pod_it_does_not_count_for_its_suc
 }
 
 #[test]
-fn a_pod_that_has_changed_is_deleted_only_as_the_watch_shows_it_then() {
-    let mut seed = TestSeed::leading(Some(1));
-    seed.slice("s", ETCD, &["e"]);
+fn changed_pod_is_deleted_as_it_is_shown() {
+    let mut seed = TestSeed::recovered(Some(1));
     let show =
         |seed: &mut TestSeed, version| seed.show("a", candidate_at(version, "1", "owner", &[ETCD]));
     show(&mut seed, "1");
@@ -166,40 +153,36 @@ fn a_pod_that_has_changed_is_deleted_only_as_the_watch_shows_it_then() {
     );
     // The watch is faster than the response.
     show(&mut seed, "3");
-    seed.namespaces.ended(&due[0], Outcome::Changed, seed.now);
+    seed.ended(&due[0], Outcome::Changed);
     let due = seed.due();
     assert_eq!((due.len(), due[0].resource_version.as_str()), (1, "3"));
-    seed.namespaces.ended(&due[0], Outcome::Changed, seed.now);
+    seed.ended(&due[0], Outcome::Changed);
     seed.pod_is_fine("a");
     assert!(seed.deleted().is_empty());
 }
 
 #[test]
-fn a_pod_that_gets_well_and_crashes_again_is_not_sent_before_its_delete_has_ended_and_counts_once()
-{
-    let mut seed = TestSeed::leading(Some(1));
-    seed.slice("s", ETCD, &["e"]);
+fn pod_that_crashes_again_counts_once() {
+    let mut seed = TestSeed::recovered(Some(1));
     seed.pod("a", "1", &[ETCD]);
     let first = seed.due();
     seed.pod_is_fine("a");
     seed.show("a", candidate_at("2", "1", "owner", &[ETCD]));
     assert!(seed.due().is_empty());
-    seed.namespaces.ended(&first[0], Outcome::Changed, seed.now);
+    seed.ended(&first[0], Outcome::Changed);
     let second = seed.due();
     assert_eq!(
         (second.len(), second[0].resource_version.as_str()),
         (1, "2")
     );
-    seed.namespaces
-        .ended(&second[0], Outcome::Deleted, seed.now);
+    seed.ended(&second[0], Outcome::Deleted);
     seed.pod("b", "2", &[ETCD]);
     assert!(seed.deleted().is_empty());
 }
 
 #[test]
-fn a_pod_that_waits_for_two_services_has_the_room_of_either() {
-    let mut seed = TestSeed::leading(Some(1));
-    seed.slice("s", ETCD, &["e"]);
+fn pod_of_two_services_has_the_room_of_either() {
+    let mut seed = TestSeed::recovered(Some(1));
     seed.pod("a", "1", &[ETCD, API]);
     assert_eq!(seed.deleted(), ["1"]);
     seed.pod("a", "2", &[ETCD, API]);
@@ -209,20 +192,18 @@ fn a_pod_that_waits_for_two_services_has_the_room_of_either() {
 }
 
 #[test]
-fn an_outage_longer_than_the_window_ends_in_nothing() {
-    let mut seed = TestSeed::leading(None);
-    seed.slice("s", ETCD, &["e"]);
+fn outage_beyond_the_window_ends_in_nothing() {
+    let mut seed = TestSeed::recovered(None);
     seed.pod("a", "1", &[ETCD]);
     let flying = seed.due();
     seed.pass(2 * WATCH_DURATION);
-    seed.namespaces
-        .ended(&flying[0], Outcome::Retry(None), seed.now);
+    seed.ended(&flying[0], Outcome::Retry(None));
     assert!(seed.deleted().is_empty());
     assert_eq!(seed.next(), None);
 }
 
 #[test]
-fn pods_are_known_again_after_a_list_and_those_that_cannot_be_read_stay() {
+fn listed_pods_are_known_and_unreadable_stay() {
     let mut seed = TestSeed::leading(None);
     seed.pod("a", "1", &[ETCD]);
     seed.pod("b", "2", &[ETCD]);
@@ -239,16 +220,14 @@ fn pods_are_known_again_after_a_list_and_those_that_cannot_be_read_stay() {
 }
 
 #[test]
-fn a_deletion_that_did_not_happen_makes_no_room_in_a_later_window() {
-    let mut seed = TestSeed::leading(Some(1));
-    seed.slice("s", ETCD, &["e"]);
+fn no_deletion_makes_no_room_later() {
+    let mut seed = TestSeed::recovered(Some(1));
     seed.pod("a", "1", &[ETCD]);
     let first = seed.due();
-    seed.slice("s", ETCD, &[]);
-    seed.slice("s", ETCD, &["e"]);
+    seed.flap();
     seed.pod("b", "2", &[ETCD]);
     assert_eq!(seed.deleted(), ["2"]);
-    seed.namespaces.ended(&first[0], Outcome::Gone, seed.now);
+    seed.ended(&first[0], Outcome::Gone);
     seed.pod("c", "3", &[ETCD]);
     assert!(seed.deleted().is_empty());
 }

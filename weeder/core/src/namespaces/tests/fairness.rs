@@ -16,7 +16,7 @@ fn recover(seed: &mut TestSeed, namespace: &str) {
 }
 
 #[test]
-fn deletions_in_flight_are_bounded_and_the_rest_follows() {
+fn deletions_in_flight_are_bounded() {
     let mut seed = TestSeed::leading(None);
     let namespaces: Vec<String> = (0..8).map(|number| format!("n{number}")).collect();
     for namespace in &namespaces {
@@ -34,7 +34,7 @@ fn deletions_in_flight_are_bounded_and_the_rest_follows() {
     let mut seen = HashSet::new();
     while let Some(deletion) = flying.pop() {
         assert!(seen.insert(deletion.uid.clone()));
-        seed.namespaces.ended(&deletion, Outcome::Deleted, seed.now);
+        seed.ended(&deletion, Outcome::Deleted);
         flying.extend(seed.due());
         assert!(flying.len() <= MAX_IN_FLIGHT);
         for namespace in &namespaces {
@@ -48,15 +48,14 @@ fn deletions_in_flight_are_bounded_and_the_rest_follows() {
 }
 
 #[test]
-fn what_waits_for_room_is_not_sent_once_its_window_has_closed() {
+fn closed_window_sends_nothing_that_waited() {
     let mut seed = TestSeed::leading(None);
     crash(&mut seed, "shoot", MAX_OF_NAMESPACE + 1);
     recover(&mut seed, "shoot");
     let flying = seed.due();
     assert_eq!(flying.len(), MAX_OF_NAMESPACE);
     seed.slice("s", ETCD, &[]);
-    seed.namespaces
-        .ended(&flying[0], Outcome::Deleted, seed.now);
+    seed.ended(&flying[0], Outcome::Deleted);
     assert!(seed.due().is_empty());
 }
 
@@ -69,7 +68,7 @@ fn recoveries_go_before_first_windows() {
         .iter()
         .map(|name| (name.as_str(), slice(ETCD, &["e"])))
         .collect();
-    seed.namespaces.lead(seed.now);
+    seed.lead();
     seed.list_slices(&slices);
     seed.list_pods(&[]);
     for namespace in &first {
@@ -117,14 +116,14 @@ fn deleted_beside_hanging(namespaces: usize, pods: usize, later: Duration) -> Op
             flying.into_iter().partition(|(time, _)| *time <= seed.now);
         flying = rest;
         for (_, deletion) in ended {
-            seed.namespaces.ended(&deletion, Outcome::Unknown, seed.now);
+            seed.ended(&deletion, Outcome::Unknown);
         }
     }
     None
 }
 
 #[test]
-fn deletes_that_hang_in_one_namespace_hold_up_no_other() {
+fn hanging_namespace_holds_up_no_other() {
     for (namespaces, pods) in [(1, 8), (1, 31), (1, 32), (1, 64), (1, 200), (3, 200)] {
         let deleted = deleted_beside_hanging(namespaces, pods, Duration::ZERO);
         assert_eq!(deleted, Some(Duration::ZERO), "{namespaces} times {pods}");
@@ -132,14 +131,14 @@ fn deletes_that_hang_in_one_namespace_hold_up_no_other() {
 }
 
 #[test]
-fn what_was_not_tried_goes_before_what_hangs_in_many_namespaces() {
+fn untried_goes_before_what_hangs() {
     let later = 120 * SECOND;
     let deleted = deleted_beside_hanging(6, 40, later).expect("it is deleted");
     assert!(deleted <= 10 * SECOND, "{deleted:?}");
 }
 
 #[test]
-fn namespaces_that_hang_are_tried_one_pod_at_a_time_and_behind_all_others() {
+fn hanging_namespaces_are_tried_one_by_one() {
     for (namespaces, pods) in [(4, 64), (8, 200), (20, 15), (31, 200)] {
         let deleted = deleted_beside_hanging(namespaces, pods, Duration::ZERO);
         let deleted = deleted.unwrap_or_else(|| panic!("{namespaces} times {pods}: never"));

@@ -59,8 +59,7 @@ fn server() -> Value {
 
 /// True if the pod is deleted that is reported so, each time for so many seconds.
 fn is_deleted(spec: &Value, history: &[(f64, Value)]) -> bool {
-    let mut seed = TestSeed::leading(None);
-    seed.slice("s", ETCD, &["e"]);
+    let mut seed = TestSeed::recovered(None);
     let config = config(&[ETCD], None);
     let mut deleted = false;
     for (version, (seconds, status)) in history.iter().enumerate() {
@@ -101,7 +100,7 @@ fn restarted(seconds: f64, ended: Value) -> [(f64, Value); 2] {
 }
 
 #[test]
-fn an_ordinary_restart_is_no_crash_loop_however_long_it_is_shown() {
+fn ordinary_restart_is_no_crash_loop() {
     for seconds in [0.8, 1.02, 1.3, 2.0, 3.9, 4.1, 60.0] {
         let after_weeks = restarted(seconds, ended("server", 1, 1, 30 * DAY));
         assert!(!is_deleted(&server(), &after_weeks), "{seconds} s");
@@ -117,7 +116,7 @@ fn an_ordinary_restart_is_no_crash_loop_however_long_it_is_shown() {
 }
 
 #[test]
-fn a_container_that_waits_for_its_back_off_after_a_short_run_is_in_a_crash_loop() {
+fn back_off_after_a_short_run_is_a_crash_loop() {
     for ran in [0, 1, 60, 600] {
         let history = restarted(4.1, ended("server", 1, 1, ran));
         assert!(is_deleted(&server(), &history), "{ran} s");
@@ -133,7 +132,7 @@ fn a_container_that_waits_for_its_back_off_after_a_short_run_is_in_a_crash_loop(
 }
 
 #[test]
-fn a_helper_that_restarts_after_weeks_costs_no_serving_pod() {
+fn helper_restart_costs_no_serving_pod() {
     let spec = spec("Always", &[], &["server", "helper"]);
     let beside = |helper: Value| {
         (
@@ -153,7 +152,7 @@ fn a_helper_that_restarts_after_weeks_costs_no_serving_pod() {
 }
 
 #[test]
-fn a_pod_whose_node_was_rebooted_is_in_no_crash_loop() {
+fn rebooted_node_is_no_crash_loop() {
     let rebooted = |containers: &[Value]| (60.0, status("Running", &[], containers));
     assert!(!is_deleted(
         &server(),
@@ -191,7 +190,7 @@ fn a_pod_whose_node_was_rebooted_is_in_no_crash_loop() {
 }
 
 #[test]
-fn an_init_container_that_fails_again_and_again_is_in_a_crash_loop() {
+fn failing_init_container_is_a_crash_loop() {
     let spec = spec("Always", &[("setup", false)], &["server"]);
     let server_waits = waiting("server", "PodInitializing");
     let fails = status("Pending", &[ended("setup", 2, 1, 1)], &[server_waits]);
@@ -199,7 +198,7 @@ fn an_init_container_that_fails_again_and_again_is_in_a_crash_loop() {
 }
 
 #[test]
-fn work_that_is_under_way_or_done_is_not_lost_for_a_sidecar() {
+fn sidecar_costs_no_work() {
     for policy in ["Never", "OnFailure"] {
         let spec = spec(policy, &[("proxy", true), ("log", true)], &["work"]);
         let [proxy, log] = ["proxy", "log"].map(|name| ended(name, 2, 143, 2));
@@ -219,7 +218,7 @@ fn work_that_is_under_way_or_done_is_not_lost_for_a_sidecar() {
 }
 
 #[test]
-fn a_pod_that_was_evicted_is_left_alone_whatever_its_status_still_says() {
+fn evicted_pod_is_left_alone() {
     for container in [
         waiting("server", "CrashLoopBackOff"),
         ended("server", 3, 1, 1),

@@ -3,14 +3,13 @@
 use super::*;
 
 #[test]
-fn pods_that_were_crash_looping_before_their_watch_broke_are_not_deleted_until_they_are_listed_again()
- {
+fn unlisted_pods_are_not_deleted() {
     let mut seed = TestSeed::leading(None);
     seed.pod("a", "1", &[ETCD]);
     seed.pod("b", "2", &[ETCD]);
     seed.slice("s", ETCD, &[]);
-    seed.namespaces.apply_pods(Change::Lost, seed.now);
-    seed.namespaces.apply_slices(Change::Lost, seed.now);
+    seed.lose_pods();
+    seed.lose_slices();
     seed.list_slices(&[("s", slice(ETCD, &["e"]))]);
     assert_eq!(
         seed.events(),
@@ -23,44 +22,35 @@ fn pods_that_were_crash_looping_before_their_watch_broke_are_not_deleted_until_t
 }
 
 #[test]
-fn an_open_window_deletes_nothing_while_nobody_can_say_whether_its_service_is_ready() {
-    let mut seed = TestSeed::leading(None);
-    seed.slice("s", ETCD, &["e"]);
-    seed.namespaces.apply_slices(Change::Lost, seed.now);
+fn unseen_service_deletes_nothing() {
+    let mut seed = TestSeed::recovered(None);
+    seed.lose_slices();
     seed.pod("a", "1", &[ETCD]);
     assert_eq!(seed.events(), [(ETCD, OPENED)]);
     seed.list_slices(&[("s", slice(ETCD, &[]))]);
-    assert_eq!(
-        seed.events(),
-        [(ETCD, WindowChange::Closed(CloseReason::NotReady))]
-    );
+    assert_eq!(seed.events(), [(ETCD, NOT_READY)]);
 }
 
 #[test]
-fn a_window_keeps_its_time_while_nothing_is_seen_and_goes_on_afterwards() {
-    let mut seed = TestSeed::leading(None);
-    seed.slice("s", ETCD, &["e"]);
-    seed.namespaces.apply_slices(Change::Lost, seed.now);
+fn window_keeps_its_time_unseen() {
+    let mut seed = TestSeed::recovered(None);
+    seed.lose_slices();
     seed.pod("a", "1", &[ETCD]);
     assert_eq!(seed.events(), [(ETCD, OPENED)]);
     seed.pass(WATCH_DURATION - SECOND);
     seed.list_slices(&[("s", slice(ETCD, &["e"]))]);
     assert_eq!(seed.deleted(), ["1"]);
-    seed.namespaces.apply_slices(Change::Lost, seed.now);
+    seed.lose_slices();
     assert_eq!(seed.skip(), SECOND);
-    assert_eq!(
-        seed.events(),
-        [(ETCD, WindowChange::Closed(CloseReason::Over))]
-    );
+    assert_eq!(seed.events(), [(ETCD, OVER)]);
 }
 
 #[test]
-fn a_retry_waits_for_sight_without_turning_in_circles() {
-    let mut seed = TestSeed::leading(None);
-    seed.slice("s", ETCD, &["e"]);
+fn retry_waits_for_sight() {
+    let mut seed = TestSeed::recovered(None);
     seed.pod("a", "1", &[ETCD]);
     assert_eq!(seed.deletes(Outcome::Retry(None)), ["1"]);
-    seed.namespaces.apply_pods(Change::Lost, seed.now);
+    seed.lose_pods();
     seed.pass(20 * SECOND);
     assert!(seed.due().is_empty());
     assert_eq!(

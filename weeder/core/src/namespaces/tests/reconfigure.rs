@@ -2,12 +2,9 @@
 
 use super::*;
 
-const OVER: WindowChange = WindowChange::Closed(CloseReason::Over);
-
 #[test]
-fn another_limit_holds_at_once_and_counts_what_was_deleted_before() {
-    let mut seed = TestSeed::leading(Some(1));
-    seed.slice("s", ETCD, &["e"]);
+fn another_limit_counts_what_was_deleted() {
+    let mut seed = TestSeed::recovered(Some(1));
     for uid in ["1", "2", "3"] {
         seed.pod(uid, uid, &[ETCD]);
     }
@@ -18,9 +15,8 @@ fn another_limit_holds_at_once_and_counts_what_was_deleted_before() {
 }
 
 #[test]
-fn another_watch_duration_holds_for_windows_that_open_later() {
-    let mut seed = TestSeed::leading(None);
-    seed.slice("s", ETCD, &["e"]);
+fn another_duration_holds_for_later_windows() {
+    let mut seed = TestSeed::recovered(None);
     assert_eq!(seed.events(), [(ETCD, OPENED)]);
     let shorter = Config {
         watch_duration: 60 * SECOND,
@@ -36,7 +32,7 @@ fn another_watch_duration_holds_for_windows_that_open_later() {
 }
 
 #[test]
-fn services_that_remain_keep_their_windows_and_get_no_others() {
+fn remaining_services_keep_their_windows() {
     let mut seed = TestSeed::leading(Some(1));
     seed.slice("old/s", ETCD, &["e"]);
     assert_eq!(seed.events(), [(ETCD, OPENED)]);
@@ -71,7 +67,7 @@ fn services_that_remain_keep_their_windows_and_get_no_others() {
 }
 
 #[test]
-fn a_service_that_is_added_opens_a_window_when_it_is_seen_to_become_ready_and_not_before() {
+fn added_service_opens_when_it_becomes_ready() {
     let mut seed = TestSeed::leading(None);
     seed.reconfigure(config(&["etcd", "api", "one", "two"], None));
     // Once more, before anything was listed.
@@ -88,7 +84,7 @@ fn a_service_that_is_added_opens_a_window_when_it_is_seen_to_become_ready_and_no
 }
 
 #[test]
-fn a_service_that_recovers_while_the_config_changes_has_recovered() {
+fn recovery_during_a_reload_is_one() {
     let mut seed = TestSeed::leading(None);
     seed.slice("s", ETCD, &[]);
     seed.reconfigure(config(&["etcd"], None));
@@ -98,7 +94,7 @@ fn a_service_that_recovers_while_the_config_changes_has_recovered() {
 }
 
 #[test]
-fn a_service_that_is_dropped_takes_its_window_along() {
+fn dropped_service_takes_its_window_along() {
     let mut seed = TestSeed::leading(None);
     seed.slice("s", API, &["e"]);
     seed.pod("a", "1", &[API]);
@@ -119,9 +115,8 @@ fn a_service_that_is_dropped_takes_its_window_along() {
 }
 
 #[test]
-fn nothing_is_deleted_under_a_new_config_before_all_was_listed_under_it() {
-    let mut seed = TestSeed::leading(None);
-    seed.slice("s", ETCD, &["e"]);
+fn new_config_waits_for_its_lists() {
+    let mut seed = TestSeed::recovered(None);
     seed.reconfigure(config(&["etcd"], None));
     seed.pod("a", "1", &[ETCD]);
     assert!(seed.due().is_empty());
@@ -132,16 +127,13 @@ fn nothing_is_deleted_under_a_new_config_before_all_was_listed_under_it() {
 }
 
 #[test]
-fn a_config_that_changes_before_the_first_list_takes_nothing_from_the_start() {
+fn reload_before_the_first_list_is_a_start() {
     let mut seed = TestSeed::waiting(None);
-    seed.namespaces.lead(seed.now);
+    seed.lead();
     seed.reconfigure(config(&["etcd", "other"], None));
     seed.list_pods(&[]);
     seed.list_slices(&[("s", slice(ETCD, &["e"]))]);
     assert!(seed.events().is_empty());
     seed.skip();
-    assert_eq!(
-        seed.events(),
-        [(ETCD, WindowChange::Opened(OpenReason::Start))]
-    );
+    assert_eq!(seed.events(), [(ETCD, OPENED_AT_START)]);
 }

@@ -32,7 +32,7 @@ fn refuse_all(seed: &mut TestSeed, mut meanwhile: impl FnMut(&mut TestSeed)) -> 
 }
 
 #[test]
-fn one_delete_is_tried_after_each_wait_and_waits_double() {
+fn refused_deletes_wait_twice_as_long() {
     let mut seed = TestSeed::leading(None);
     recovered(&mut seed, "shoot", 33);
     let (sent, times) = refuse_all(&mut seed, |_| ());
@@ -41,7 +41,7 @@ fn one_delete_is_tried_after_each_wait_and_waits_double() {
 }
 
 #[test]
-fn pods_that_change_and_services_that_flap_shorten_no_wait() {
+fn no_change_shortens_the_wait() {
     let mut seed = TestSeed::leading(None);
     recovered(&mut seed, "shoot", 33);
     let mut version = 1;
@@ -55,8 +55,7 @@ fn pods_that_change_and_services_that_flap_shorten_no_wait() {
                 candidate_at(&version.to_string(), &uid, &uid, &[ETCD]),
             );
         }
-        seed.slice("s", ETCD, &[]);
-        seed.slice("s", ETCD, &["e"]);
+        seed.flap();
         assert!(seed.due().is_empty());
     });
     assert_eq!(times, [0, 10, 30, 70, 130, 190, 250]);
@@ -64,7 +63,7 @@ fn pods_that_change_and_services_that_flap_shorten_no_wait() {
 }
 
 #[test]
-fn the_pods_of_other_namespaces_wait_for_nothing() {
+fn other_namespaces_wait_for_nothing() {
     let mut seed = TestSeed::leading(None);
     recovered(&mut seed, "one", 2);
     assert_eq!(seed.deletes(Outcome::Refused), ["one/00", "one/01"]);
@@ -73,7 +72,7 @@ fn the_pods_of_other_namespaces_wait_for_nothing() {
 }
 
 #[test]
-fn a_right_that_is_given_back_in_mid_window_is_used_in_the_same_window() {
+fn returned_right_is_used_in_its_window() {
     let mut seed = TestSeed::leading(Some(1));
     recovered(&mut seed, "shoot", 3);
     assert_eq!(seed.deletes(Outcome::Refused).len(), 3);
@@ -88,7 +87,7 @@ fn a_right_that_is_given_back_in_mid_window_is_used_in_the_same_window() {
 }
 
 #[test]
-fn what_one_pod_is_refused_for_does_not_keep_another_from_being_tried() {
+fn refused_pod_lets_another_be_tried() {
     let mut seed = TestSeed::leading(None);
     recovered(&mut seed, "shoot", 1);
     assert_eq!(seed.deletes(Outcome::Refused), ["shoot/00"]);
@@ -97,12 +96,12 @@ fn what_one_pod_is_refused_for_does_not_keep_another_from_being_tried() {
     seed.skip();
     let due = seed.due();
     assert_eq!((due.len(), due[0].uid.as_str()), (1, "b"));
-    seed.namespaces.ended(&due[0], Outcome::Deleted, seed.now);
+    seed.ended(&due[0], Outcome::Deleted);
     assert_eq!(seed.deletes(Outcome::Refused), ["shoot/00"]);
 }
 
 #[test]
-fn where_the_right_is_missing_everywhere_one_delete_of_all_namespaces_is_tried() {
+fn missing_right_tries_one_of_all() {
     let mut seed = TestSeed::leading(None);
     for number in 0..100 {
         recovered(&mut seed, &format!("n{number:03}"), 33);
@@ -110,7 +109,7 @@ fn where_the_right_is_missing_everywhere_one_delete_of_all_namespaces_is_tried()
     let first = seed.due();
     assert_eq!(first.len(), MAX_IN_FLIGHT);
     for deletion in &first {
-        seed.namespaces.ended(deletion, Outcome::Refused, seed.now);
+        seed.ended(deletion, Outcome::Refused);
     }
     assert!(!seed.namespaces.misses_right());
     seed.namespaces.miss_right(seed.now);
@@ -121,26 +120,26 @@ fn where_the_right_is_missing_everywhere_one_delete_of_all_namespaces_is_tried()
 }
 
 #[test]
-fn a_right_that_is_given_back_everywhere_is_used_as_soon_as_one_delete_succeeds() {
+fn returned_right_is_used_after_one_delete() {
     let mut seed = TestSeed::leading(None);
     recovered(&mut seed, "one", 1);
     assert_eq!(seed.deletes(Outcome::Refused), ["one/00"]);
     seed.namespaces.miss_right(seed.now);
     recovered(&mut seed, "two", 2);
-    seed.namespaces.apply_pods(Change::Lost, seed.now);
+    seed.lose_pods();
     seed.pass(20 * SECOND);
     assert!(seed.due().is_empty());
     assert!(seed.next().is_some_and(|next| next > seed.now), "it turns");
     seed.namespaces.apply_pods(Change::Watched, seed.now);
     let trial = seed.due();
     assert_eq!(trial.len(), 1, "the only one in flight");
-    seed.namespaces.ended(&trial[0], Outcome::Deleted, seed.now);
+    seed.ended(&trial[0], Outcome::Deleted);
     assert!(!seed.namespaces.misses_right());
     assert_eq!(seed.deleted().len(), 2);
 }
 
 #[test]
-fn a_right_that_is_back_ends_the_wait_also_where_the_trial_is_refused_for_another_reason() {
+fn returned_right_is_known_by_any_answer() {
     for outcome in [Outcome::Gone, Outcome::Changed] {
         let mut seed = TestSeed::leading(None);
         recovered(&mut seed, "one", 1);

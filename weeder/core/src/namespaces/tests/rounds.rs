@@ -9,9 +9,8 @@ fn successor(seed: &mut TestSeed, number: u32) {
 }
 
 #[test]
-fn a_pod_that_crashes_for_its_own_reason_is_deleted_after_growing_waits() {
-    let mut seed = TestSeed::leading(None);
-    seed.slice("s", ETCD, &["e"]);
+fn pod_of_its_own_fault_waits_longer() {
+    let mut seed = TestSeed::recovered(None);
     let start = seed.now;
     let mut times = Vec::new();
     for number in 0.. {
@@ -28,7 +27,7 @@ fn a_pod_that_crashes_for_its_own_reason_is_deleted_after_growing_waits() {
 }
 
 #[test]
-fn all_replicas_that_crash_loop_when_their_service_is_back_are_deleted_at_once() {
+fn all_replicas_are_deleted_at_once() {
     let mut seed = TestSeed::leading(None);
     for uid in ["1", "2", "3"] {
         seed.pod(uid, uid, &[ETCD]);
@@ -46,36 +45,32 @@ fn all_replicas_that_crash_loop_when_their_service_is_back_are_deleted_at_once()
 }
 
 #[test]
-fn another_owner_and_another_window_have_waits_of_their_own() {
-    let mut seed = TestSeed::leading(None);
-    seed.slice("s", ETCD, &["e"]);
+fn owners_and_windows_have_their_own_waits() {
+    let mut seed = TestSeed::recovered(None);
     successor(&mut seed, 1);
     assert_eq!(seed.deleted(), ["1"]);
     successor(&mut seed, 2);
     assert!(seed.deleted().is_empty());
     seed.show("b", candidate("other", "other", &[ETCD]));
     assert_eq!(seed.deleted(), ["other"]);
-    seed.slice("s", ETCD, &[]);
-    seed.slice("s", ETCD, &["e"]);
+    seed.flap();
     assert_eq!(seed.deleted(), ["2"]);
 }
 
 #[test]
-fn a_pod_that_somebody_else_deleted_makes_its_successors_wait_for_nothing() {
-    let mut seed = TestSeed::leading(None);
-    seed.slice("s", ETCD, &["e"]);
+fn deletion_by_others_lets_nobody_wait() {
+    let mut seed = TestSeed::recovered(None);
     successor(&mut seed, 1);
     let sent = seed.due();
     successor(&mut seed, 2);
     assert!(seed.due().is_empty(), "the first one may have been deleted");
-    seed.namespaces.ended(&sent[0], Outcome::Gone, seed.now);
+    seed.ended(&sent[0], Outcome::Gone);
     assert_eq!(seed.deleted(), ["2"]);
 }
 
 #[test]
-fn another_limit_does_not_shorten_the_waits() {
-    let mut seed = TestSeed::leading(Some(1));
-    seed.slice("s", ETCD, &["e"]);
+fn another_limit_shortens_no_wait() {
+    let mut seed = TestSeed::recovered(Some(1));
     successor(&mut seed, 1);
     assert_eq!(seed.deleted(), ["1"]);
     successor(&mut seed, 2);

@@ -5,10 +5,9 @@ use super::*;
 const HALF: Duration = Duration::from_secs(2);
 
 #[test]
-fn a_pod_is_deleted_when_its_container_has_been_terminated_for_four_seconds() {
-    let mut seed = TestSeed::leading(None);
-    seed.slice("s", ETCD, &["e"]);
-    seed.show("a", terminated("1", &[("c", 1)], &[ETCD]));
+fn terminated_for_4_s_is_deleted() {
+    let mut seed = TestSeed::recovered(None);
+    seed.terminated("a", "1", 1);
     assert!(seed.deleted().is_empty());
     assert_eq!(seed.skip(), TERMINATED_FOR, "nothing but time makes it due");
     assert_eq!(seed.deleted(), ["1"]);
@@ -20,14 +19,14 @@ fn a_pod_is_deleted_when_its_container_has_been_terminated_for_four_seconds() {
 }
 
 #[test]
-fn the_time_begins_when_the_termination_is_first_seen_and_not_with_the_window() {
+fn termination_counts_since_it_was_seen() {
     let mut seed = TestSeed::leading(None);
-    seed.show("a", terminated("1", &[("c", 1)], &[ETCD]));
-    seed.show("b", terminated("2", &[("c", 1)], &[ETCD]));
+    seed.terminated("a", "1", 1);
+    seed.terminated("b", "2", 1);
     assert!(seed.due().is_empty());
     assert_eq!(seed.next(), None, "without a window nobody waits");
     seed.pass(HALF);
-    seed.show("b", terminated("2", &[("c", 2)], &[ETCD]));
+    seed.terminated("b", "2", 2);
     seed.pass(HALF);
     seed.slice("s", ETCD, &["e"]);
     assert_eq!(seed.deleted(), ["1"]);
@@ -36,11 +35,10 @@ fn the_time_begins_when_the_termination_is_first_seen_and_not_with_the_window() 
 }
 
 #[test]
-fn a_container_that_is_restarted_within_four_seconds_keeps_its_pod() {
-    let mut seed = TestSeed::leading(None);
-    seed.slice("s", ETCD, &["e"]);
+fn restart_within_4_s_keeps_the_pod() {
+    let mut seed = TestSeed::recovered(None);
     for restarts in 1..5 {
-        seed.show("a", terminated("1", &[("c", restarts)], &[ETCD]));
+        seed.terminated("a", "1", restarts);
         assert!(seed.due().is_empty());
         seed.pass(TERMINATED_FOR - Duration::from_nanos(1));
         assert!(seed.due().is_empty());
@@ -51,10 +49,9 @@ fn a_container_that_is_restarted_within_four_seconds_keeps_its_pod() {
 }
 
 #[test]
-fn another_change_of_the_pod_does_not_begin_the_time_again_and_another_end_does() {
-    let mut seed = TestSeed::leading(None);
-    seed.slice("s", ETCD, &["e"]);
-    seed.show("a", terminated("1", &[("c", 1)], &[ETCD]));
+fn only_another_end_restarts_the_time() {
+    let mut seed = TestSeed::recovered(None);
+    seed.terminated("a", "1", 1);
     seed.pass(HALF);
     seed.show(
         "a",
@@ -66,29 +63,27 @@ fn another_change_of_the_pod_does_not_begin_the_time_again_and_another_end_does(
     seed.list_pods(&[("a", terminated("1", &[("c", 1)], &[ETCD]))]);
     assert!(seed.due().is_empty());
     assert_eq!(seed.skip(), HALF);
-    seed.show("a", terminated("1", &[("c", 2)], &[ETCD]));
+    seed.terminated("a", "1", 2);
     assert!(seed.due().is_empty());
     assert_eq!(seed.skip(), TERMINATED_FOR);
     assert_eq!(seed.deleted(), ["1"]);
 }
 
 #[test]
-fn another_pod_of_the_same_name_has_a_time_of_its_own() {
-    let mut seed = TestSeed::leading(None);
-    seed.slice("s", ETCD, &["e"]);
-    seed.show("a", terminated("1", &[("c", 1)], &[ETCD]));
+fn pod_of_the_same_name_has_its_own_time() {
+    let mut seed = TestSeed::recovered(None);
+    seed.terminated("a", "1", 1);
     seed.pass(HALF);
-    seed.show("a", terminated("2", &[("c", 1)], &[ETCD]));
+    seed.terminated("a", "2", 1);
     assert!(seed.due().is_empty());
     assert_eq!(seed.skip(), TERMINATED_FOR);
     assert_eq!(seed.deleted(), ["2"]);
 }
 
 #[test]
-fn of_several_containers_the_one_that_ended_first_counts() {
-    let mut seed = TestSeed::leading(None);
-    seed.slice("s", ETCD, &["e"]);
-    seed.show("a", terminated("1", &[("c", 1)], &[ETCD]));
+fn first_ended_container_counts() {
+    let mut seed = TestSeed::recovered(None);
+    seed.terminated("a", "1", 1);
     seed.pass(HALF);
     seed.show("a", terminated("1", &[("b", 1), ("c", 1)], &[ETCD]));
     assert!(seed.due().is_empty());
@@ -97,39 +92,37 @@ fn of_several_containers_the_one_that_ended_first_counts() {
 }
 
 #[test]
-fn a_crash_loop_that_is_reported_meanwhile_is_believed_at_once() {
-    let mut seed = TestSeed::leading(None);
-    seed.slice("s", ETCD, &["e"]);
-    seed.show("a", terminated("1", &[("c", 1)], &[ETCD]));
+fn reported_meanwhile_is_believed() {
+    let mut seed = TestSeed::recovered(None);
+    seed.terminated("a", "1", 1);
     assert!(seed.due().is_empty());
     seed.pod("a", "1", &[ETCD]);
     assert_eq!(seed.deleted(), ["1"]);
 }
 
 #[test]
-fn a_kubelet_that_restarts_the_container_while_the_delete_is_under_way_wins() {
+fn restart_during_the_delete_wins() {
     let mut seed = TestSeed::leading(None);
-    seed.show("a", terminated("1", &[("c", 1)], &[ETCD]));
+    seed.terminated("a", "1", 1);
     seed.pass(TERMINATED_FOR);
     seed.slice("s", ETCD, &["e"]);
     assert_eq!(seed.deletes(Outcome::Changed), ["1"]);
     seed.pod_is_fine("a");
     seed.pass(TERMINATED_FOR);
     assert!(seed.due().is_empty());
-    seed.show("a", terminated("1", &[("c", 2)], &[ETCD]));
+    seed.terminated("a", "1", 2);
     assert!(seed.due().is_empty(), "the next end has a time of its own");
     assert_eq!(seed.skip(), TERMINATED_FOR);
     assert_eq!(seed.deleted(), ["1"]);
 }
 
 #[test]
-fn a_new_window_ends_the_wait_after_a_failure_and_not_the_time() {
-    let mut seed = TestSeed::leading(None);
-    seed.slice("s", ETCD, &["e"]);
+fn new_window_ends_the_wait_and_not_the_time() {
+    let mut seed = TestSeed::recovered(None);
     seed.pod("a", "1", &[ETCD]);
     assert_eq!(seed.deletes(Outcome::Retry(Some(60 * SECOND))), ["1"]);
     seed.slice("s", ETCD, &[]);
-    seed.show("a", terminated("1", &[("c", 1)], &[ETCD]));
+    seed.terminated("a", "1", 1);
     assert_eq!(seed.deleted(), [""; 0]);
     seed.slice("s", ETCD, &["e"]);
     assert!(seed.due().is_empty());
@@ -144,11 +137,10 @@ fn a_new_window_ends_the_wait_after_a_failure_and_not_the_time() {
 }
 
 #[test]
-fn nothing_is_due_while_pods_are_not_seen_and_the_time_goes_on() {
-    let mut seed = TestSeed::leading(None);
-    seed.slice("s", ETCD, &["e"]);
-    seed.show("a", terminated("1", &[("c", 1)], &[ETCD]));
-    seed.namespaces.apply_pods(Change::Lost, seed.now);
+fn time_goes_on_while_pods_are_unseen() {
+    let mut seed = TestSeed::recovered(None);
+    seed.terminated("a", "1", 1);
+    seed.lose_pods();
     seed.pass(TERMINATED_FOR);
     assert!(seed.due().is_empty());
     assert_eq!(

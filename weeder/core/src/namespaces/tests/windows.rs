@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn a_recovery_deletes_at_once_what_waited_for_it() {
+fn recovery_deletes_what_waited_for_it() {
     let mut seed = TestSeed::leading(None);
     seed.pod("a", "1", &[ETCD]);
     seed.pod("b", "2", &[API]);
@@ -15,17 +15,15 @@ fn a_recovery_deletes_at_once_what_waited_for_it() {
 }
 
 #[test]
-fn a_slice_created_ready_is_a_recovery_and_one_created_not_ready_is_none() {
-    let mut seed = TestSeed::leading(None);
-    seed.slice("s", ETCD, &["e"]);
+fn slice_created_ready_is_a_recovery() {
+    let mut seed = TestSeed::recovered(None);
     seed.slice("t", API, &[]);
     assert_eq!(seed.events(), [(ETCD, OPENED)]);
 }
 
 #[test]
-fn a_pod_that_crashes_while_the_window_is_open_is_deleted_and_one_that_crashes_later_is_not() {
-    let mut seed = TestSeed::leading(None);
-    seed.slice("s", ETCD, &["e"]);
+fn crash_counts_while_the_window_is_open() {
+    let mut seed = TestSeed::recovered(None);
     assert!(seed.deleted().is_empty());
     seed.pass(WATCH_DURATION - SECOND);
     seed.pod("a", "1", &[ETCD]);
@@ -36,32 +34,24 @@ fn a_pod_that_crashes_while_the_window_is_open_is_deleted_and_one_that_crashes_l
 }
 
 #[test]
-fn the_window_closes_when_the_service_stops_being_ready_and_the_next_recovery_opens_a_full_one() {
-    let mut seed = TestSeed::leading(None);
-    seed.slice("s", ETCD, &["e"]);
+fn unready_service_closes_its_window() {
+    let mut seed = TestSeed::recovered(None);
     assert_eq!(seed.events(), [(ETCD, OPENED)]);
     seed.pass(WATCH_DURATION - SECOND);
     seed.slice("s", ETCD, &[]);
     seed.pod("a", "1", &[ETCD]);
-    assert_eq!(
-        seed.events(),
-        [(ETCD, WindowChange::Closed(CloseReason::NotReady))]
-    );
+    assert_eq!(seed.events(), [(ETCD, NOT_READY)]);
     seed.pass(SECOND);
     seed.slice("s", ETCD, &["e"]);
     assert_eq!(seed.deleted(), ["1"]);
     assert_eq!(seed.events(), [(ETCD, OPENED)]);
     assert_eq!(seed.skip(), WATCH_DURATION);
-    assert_eq!(
-        seed.events(),
-        [(ETCD, WindowChange::Closed(CloseReason::Over))]
-    );
+    assert_eq!(seed.events(), [(ETCD, OVER)]);
 }
 
 #[test]
-fn a_service_that_stays_ready_opens_nothing_whatever_its_endpoints_do() {
-    let mut seed = TestSeed::leading(None);
-    seed.slice("s", ETCD, &["e"]);
+fn other_endpoints_open_nothing() {
+    let mut seed = TestSeed::recovered(None);
     assert_eq!(seed.events(), [(ETCD, OPENED)]);
     seed.slice("s", ETCD, &["e", "f"]);
     seed.slice("s", ETCD, &["f"]);
@@ -70,9 +60,9 @@ fn a_service_that_stays_ready_opens_nothing_whatever_its_endpoints_do() {
 }
 
 #[test]
-fn a_ready_service_opens_one_window_soon_after_the_start() {
+fn ready_service_opens_soon_after_the_start() {
     let mut seed = TestSeed::waiting(None);
-    seed.namespaces.lead(seed.now);
+    seed.lead();
     seed.list_slices(&[("s", slice(ETCD, &["e"])), ("t", slice(API, &[]))]);
     seed.list_pods(&[]);
     seed.pod("a", "1", &[ETCD, API]);
@@ -80,22 +70,16 @@ fn a_ready_service_opens_one_window_soon_after_the_start() {
     let spread = seed.skip();
     assert!(spread <= 30 * SECOND);
     assert_eq!(seed.deleted(), ["1"]);
-    assert_eq!(
-        seed.events(),
-        [(ETCD, WindowChange::Opened(OpenReason::Start))]
-    );
+    assert_eq!(seed.events(), [(ETCD, OPENED_AT_START)]);
     assert_eq!(seed.skip(), WATCH_DURATION);
-    assert_eq!(
-        seed.events(),
-        [(ETCD, WindowChange::Closed(CloseReason::Over))]
-    );
+    assert_eq!(seed.events(), [(ETCD, OVER)]);
     assert_eq!(seed.next(), None);
 }
 
 #[test]
-fn a_service_that_fails_and_recovers_before_its_first_window_opens_is_not_kept_waiting() {
+fn early_recovery_opens_at_once() {
     let mut seed = TestSeed::waiting(None);
-    seed.namespaces.lead(seed.now);
+    seed.lead();
     seed.list_slices(&[("s", slice(ETCD, &["e"]))]);
     assert!(seed.events().is_empty());
     seed.slice("s", ETCD, &[]);
@@ -106,7 +90,7 @@ fn a_service_that_fails_and_recovers_before_its_first_window_opens_is_not_kept_w
 }
 
 #[test]
-fn without_leadership_nothing_opens_and_with_it_each_ready_service_opens_once() {
+fn only_a_leader_opens_windows() {
     let mut seed = TestSeed::waiting(None);
     seed.list_slices(&[("s", slice(ETCD, &[]))]);
     seed.list_pods(&[]);
@@ -115,18 +99,15 @@ fn without_leadership_nothing_opens_and_with_it_each_ready_service_opens_once() 
     assert!(seed.deleted().is_empty());
     assert_eq!(seed.next(), None);
     seed.pass(WATCH_DURATION);
-    seed.namespaces.lead(seed.now);
+    seed.lead();
     assert!(seed.deleted().is_empty(), "the first windows are spread");
     seed.skip();
     assert_eq!(seed.deleted(), ["1"]);
-    assert_eq!(
-        seed.events(),
-        [(ETCD, WindowChange::Opened(OpenReason::Start))]
-    );
+    assert_eq!(seed.events(), [(ETCD, OPENED_AT_START)]);
 }
 
 #[test]
-fn a_broken_watch_opens_a_window_only_where_other_endpoints_are_ready() {
+fn broken_watch_opens_for_other_endpoints() {
     let mut seed = TestSeed::leading(None);
     seed.slice("one/s", ETCD, &["e"]);
     seed.slice("two/s", ETCD, &["f"]);
@@ -148,22 +129,17 @@ fn a_broken_watch_opens_a_window_only_where_other_endpoints_are_ready() {
 }
 
 #[test]
-fn slices_that_vanished_while_nothing_was_seen_close_their_window() {
-    let mut seed = TestSeed::leading(None);
-    seed.slice("s", ETCD, &["e"]);
+fn vanished_slices_close_their_window() {
+    let mut seed = TestSeed::recovered(None);
     assert_eq!(seed.events(), [(ETCD, OPENED)]);
     seed.list_slices(&[]);
-    assert_eq!(
-        seed.events(),
-        [(ETCD, WindowChange::Closed(CloseReason::NotReady))]
-    );
+    assert_eq!(seed.events(), [(ETCD, NOT_READY)]);
     assert!(seed.is_empty());
 }
 
 #[test]
-fn a_changed_service_found_after_blindness_gets_a_full_window_in_place_of_the_old_one() {
-    let mut seed = TestSeed::leading(Some(1));
-    seed.slice("s", ETCD, &["e"]);
+fn changed_endpoints_renew_the_window() {
+    let mut seed = TestSeed::recovered(Some(1));
     seed.pod("a", "1", &[ETCD]);
     assert_eq!(seed.deleted(), ["1"]);
     seed.pod("b", "2", &[ETCD]);
@@ -181,21 +157,21 @@ fn a_changed_service_found_after_blindness_gets_a_full_window_in_place_of_the_ol
 }
 
 #[test]
-fn all_is_seen_from_the_lists_of_both_kinds_until_a_watch_breaks() {
+fn all_is_seen_from_both_lists_on() {
     let mut seed = TestSeed::waiting(None);
     assert!(!seed.namespaces.observes());
     seed.list_slices(&[]);
     assert!(!seed.namespaces.observes());
     seed.list_pods(&[]);
     assert!(seed.namespaces.observes());
-    seed.namespaces.apply_slices(Change::Lost, seed.now);
+    seed.lose_slices();
     assert!(!seed.namespaces.observes());
     seed.list_slices(&[]);
     assert!(seed.namespaces.observes());
 }
 
 #[test]
-fn a_flapping_service_leaves_nothing_behind() {
+fn flapping_service_leaves_nothing() {
     let mut seed = TestSeed::leading(None);
     for _ in 0..1000 {
         seed.slice("s", ETCD, &["e"]);
@@ -206,18 +182,16 @@ fn a_flapping_service_leaves_nothing_behind() {
         seed.due();
         seed.pass(SECOND / 10);
     }
-    seed.namespaces
-        .apply_slices(Change::Gone(key("s")), seed.now);
+    seed.remove_slice("s");
     seed.due();
     assert!(seed.is_empty());
     assert_eq!(seed.next(), None);
 }
 
 #[test]
-fn unknown_slices_and_pods_that_go_are_nothing_to_remember() {
+fn unknown_objects_leave_nothing() {
     let mut seed = TestSeed::leading(None);
-    seed.namespaces
-        .apply_slices(Change::Gone(key("s")), seed.now);
+    seed.remove_slice("s");
     seed.pod_is_fine("a");
     assert!(seed.events().is_empty());
     assert!(seed.is_empty());
