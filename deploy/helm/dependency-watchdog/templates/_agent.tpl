@@ -1,6 +1,7 @@
 {{/* The agents that are wanted, by name, each with what sets it apart. Read with fromYaml. */}}
 {{- define "dependency-watchdog.agents" -}}
-{{- if .Values.prober.enabled }}
+{{- $values := include "dependency-watchdog.values" . | fromYaml }}
+{{- if and $values.enabled $values.prober.enabled }}
 prober:
   lease: dwd-prober-leader-election
   file: files/prober.yaml
@@ -8,7 +9,7 @@ prober:
   args:
   - --kube-api-qps=20.0
   - --kube-api-burst=100
-  - --zap-log-level={{ .Values.prober.logLevel }}
+  - --zap-log-level={{ $values.prober.logLevel }}
   labels:
     networking.gardener.cloud/to-public-networks: allowed
     networking.gardener.cloud/to-private-networks: allowed
@@ -28,7 +29,7 @@ prober:
     resources: [machines]
     verbs: [get, list, watch]
 {{- end }}
-{{- if .Values.weeder.enabled }}
+{{- if and $values.enabled $values.weeder.enabled }}
 weeder:
   lease: dwd-weeder-leader-election
   file: files/weeder.yaml

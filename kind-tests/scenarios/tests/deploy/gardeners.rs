@@ -12,8 +12,8 @@ use testbed::scenario;
 
 /// What Gardener says otherwise than we do. Its ConfigMaps are immutable and named by their
 /// content, which annotations repeat for its garbage collector; its webhook turns one replica into
-/// two; the image is what an installation is about.
-const OTHERWISE: [(&str, &[&str]); 2] = [
+/// two; the image is what an installation is about; its autoscaler knows modes that older ones refuse.
+const OTHERWISE: [(&str, &[&str]); 3] = [
     (
         "ConfigMap",
         &[
@@ -32,6 +32,7 @@ const OTHERWISE: [(&str, &[&str]); 2] = [
             "/spec/template/spec/volumes/0/configMap/name",
         ],
     ),
+    ("VerticalPodAutoscaler", &["/spec/updatePolicy/updateMode"]),
 ];
 
 /// Gathers the places at which `theirs` says something that `ours` does not. What is named by a

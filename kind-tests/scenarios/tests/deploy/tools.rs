@@ -5,7 +5,7 @@ use std::process::{Command, Output, Stdio};
 
 use anyhow::{Context, Result, bail, ensure};
 use serde_json::Value;
-use tempfile::TempDir;
+use tempfile::{NamedTempFile, TempDir};
 use testbed::objects::{self, Manifests};
 
 use crate::repository;
@@ -79,6 +79,18 @@ pub fn helm(args: &[&str]) -> Result<Output> {
         command.env(variable, home.path());
     }
     Ok(command.args(args).env_remove("KUBECONFIG").output()?)
+}
+
+/// A file of values, for as long as it is kept, and the argument that names it.
+///
+/// # Errors
+/// When it cannot be written.
+pub fn given(values: &Value) -> Result<(NamedTempFile, String)> {
+    let file = NamedTempFile::new()?;
+    // JSON is YAML.
+    std::fs::write(file.path(), values.to_string())?;
+    let argument = format!("--values={}", file.path().display());
+    Ok((file, argument))
 }
 
 /// What the chart renders into the namespace garden with these further arguments.

@@ -1,20 +1,11 @@
 //! What may be set in the chart, and what is refused before anything is installed.
 
 use crate::repository;
-use crate::tools::{CHART, chart, helm};
+use crate::tools::{CHART, chart, given, helm};
 use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
 use testbed::installation::{command, config, container};
 use testbed::objects::get;
-
-/// What the chart is given by a file.
-fn given(values: &Value) -> Result<(tempfile::NamedTempFile, String)> {
-    let file = tempfile::NamedTempFile::new()?;
-    // JSON is YAML.
-    std::fs::write(file.path(), values.to_string())?;
-    let argument = format!("--values={}", file.path().display());
-    Ok((file, argument))
-}
 
 #[test]
 fn values_that_make_no_sense_are_refused_by_name() -> Result<()> {
