@@ -195,7 +195,7 @@ fn encode_shoots(
     let shoots = || {
         probed
             .iter()
-            .map(|(name, status)| (("namespace", name.as_str()), status))
+            .map(|(name, status)| (("shoot", name.as_str()), status))
     };
     gauges.family(
         "dwd_shoot_leases",

@@ -352,7 +352,7 @@ async fn metrics_are_open_metrics_whatever_is_accepted_and_a_shoot_is_no_label()
 #[tokio::test]
 async fn shoots_are_distinguished_only_where_that_is_asked_for() {
     let served = Served::start_with(&["--metrics-per-shoot"]).await;
-    let own = format!("dwd_shoot_leases{{namespace=\"{NAMESPACE}\",state=\"candidate\"}}");
+    let own = format!("dwd_shoot_leases{{shoot=\"{NAMESPACE}\",state=\"candidate\"}}");
     assert_eq!(served.metric(&own).await, 3.0);
     served.world.end().await;
 }

@@ -36,7 +36,7 @@ async fn a_lost_zone_is_counted_and_named_only_where_shoots_are_distinguished() 
         handle.update(|status| status.outcome = Some(Arc::new(outcome)));
         let text = shown(&statuses);
         assert!(text.contains("dwd_lost_zone_shoots 1.0"), "{text}");
-        let series = "dwd_shoot_lost_zone_leases{namespace=\"shoot--a--b\",zone=\"eu-1a\"} 4.0";
+        let series = "dwd_shoot_lost_zone_leases{shoot=\"shoot--a--b\",zone=\"eu-1a\"} 4.0";
         assert_eq!(text.contains(series), named, "{text}");
     }
 }
