@@ -66,7 +66,7 @@ kind-tests: ## Run the scenarios on two kind clusters, which it makes and remove
 	@kind-tests/on-kind cargo test --package scenarios --test scenarios
 
 .PHONY: deploy-test
-deploy-test: ## Test manifests, chart, alerts, dashboard, image and status page; needs Rust, Go and the packages prometheus, chromium, chromium-driver
+deploy-test: ## Test manifests, chart, alerts, dashboard, image and status page; needs Rust, Go and the packages prometheus, jq, chromium, chromium-driver
 	@$(MAKE) --no-print-directory control-plane gardenlet
 	@kind-tests/deployment-tools/build
 	@$(MAKE) --no-print-directory test-binaries

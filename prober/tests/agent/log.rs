@@ -1,7 +1,7 @@
 //! What the probers of this test process say: every line, at every level, is searched for the
 //! credentials in use.
 
-use std::sync::{Arc, LazyLock};
+use std::sync::{Arc, LazyLock, Mutex};
 
 use chrono::Utc;
 use common::logging::{Level, ZapLayer, ZapOptions};
@@ -30,9 +30,28 @@ fn every_level<S: Fn(Vec<u8>) + Send + Sync>(sink: S) -> ZapLayer<S> {
     )
 }
 
+/// Lines of this process as a prober writes them with Gardener's arguments, from level `info` on.
+static LINES: Mutex<String> = Mutex::new(String::new());
+
 /// Begins to listen to all that is logged in this process.
 pub fn listen() {
-    CREDENTIALS.listen(every_level);
+    CREDENTIALS.listen(|search| {
+        every_level(move |line: Vec<u8>| {
+            let text = String::from_utf8_lossy(&line);
+            if ["info", "warn", "error"]
+                .iter()
+                .any(|level| text.contains(&format!(r#""level":"{level}""#)))
+            {
+                LINES.lock().unwrap().push_str(&text);
+            }
+            search(line);
+        })
+    });
+}
+
+/// All that has been logged so far in this process, from level `info` on.
+pub fn lines() -> String {
+    LINES.lock().unwrap().clone()
 }
 
 /// Fails if a text tells a credential, or one has been logged so far; `what` names the text.

@@ -8,6 +8,7 @@ use common::flags::LeaderElection;
 use common::leader_election::{Fence, LeaderElector};
 use common::view::Key;
 use serde_json::json;
+use testbed::book;
 use weeder::delete::{DeleteResult, delete};
 use weeder_core::deletion::{Deletion, Outcome};
 
@@ -165,6 +166,11 @@ async fn the_log_says_why_a_delete_was_refused() {
     let client = seed.client().await;
     let (answer, lines) = hear(delete(client, &Fence::always_open(), &deletion)).await;
     assert_eq!(answer, DeleteResult::Forbidden);
+    let text: String = lines.iter().map(|line| format!("{line}\n")).collect();
+    assert_eq!(
+        book::searches_in_vain("weeder", &text).unwrap(),
+        Vec::<String>::new()
+    );
     let logged: Vec<_> = lines
         .iter()
         .filter(|line| line["msg"] == "pod could not be deleted")

@@ -75,7 +75,7 @@ fn the_api_server_takes_every_object_and_every_pod_and_no_bad_one() -> Result<()
     })
 }
 
-/// Where Kubernetes keeps the definition of autoscalers.
+/// Path of the definition of autoscalers.
 const AUTOSCALERS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/verticalpodautoscalers.autoscaling.k8s.io";
 
 #[test]

@@ -2,21 +2,23 @@
 //! commands, scraped by a real Prometheus with the rendered rules.
 
 use crate::prometheus::{Prometheus, alerts, rules};
-use crate::tools::{chart, overlay};
+use crate::run_books::documented_queries;
+use crate::tools::{chart, overlay, system};
 use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
 use testbed::audit::Asked;
+use testbed::book::{Shell, commands};
 use testbed::installation::{RunningAgent, install};
 use testbed::objects::get;
 use testbed::page::{address, metrics};
 use testbed::shoot::{CA, KCM, MCM};
 use testbed::{SeedCluster, ShootCluster, ShootPlan, eventually, scenario};
 
-/// What an outage leaves of the usual three, at their usual replicas.
+/// The usual three, at their usual replicas, held down.
 const DOWN: [(&str, &str); 3] = [(KCM, "2"), (MCM, "1"), (CA, "1")];
 /// The usual three with nothing held down.
 const UP: [(&str, i64); 3] = [(KCM, 2), (MCM, 1), (CA, 1)];
-/// What is scraped every second is looked at over so many of them.
+/// Window of rates of what is scraped every second.
 const RATE: &str = "20s";
 
 /// Gardener's config with times for shoots whose grace is short.
@@ -32,7 +34,7 @@ fn quick(config: &str) -> String {
     }
 }
 
-/// What an agent has asked for, none of which was refused.
+/// Requests of an agent, none of which was refused.
 fn requests_within_rights(seed: &SeedCluster, account: &str) -> Result<Vec<Asked>> {
     let user = format!("system:serviceaccount:garden:{account}");
     let asked = seed.asked_by(&user);
@@ -64,7 +66,7 @@ fn panels(dashboard: &Value) -> Result<Vec<(String, String)>> {
     Ok(queries)
 }
 
-/// What an alert looks at: its expression taken apart at what compares, so that something is seen
+/// Parts of an alert's expression, taken apart at what compares, so that something is seen
 /// whether or not it fires.
 fn looks_at(expr: &str) -> Vec<String> {
     let mut parts = vec![expr.to_owned()];
@@ -110,6 +112,51 @@ fn what_an_alert_looks_at_is_found_in_its_expression() {
         looks_at("min by (job) (a_b unless on (job, instance) c{d=\"e\"} == 0) == 0"),
         ["a_b", "c{d=\"e\"}"]
     );
+}
+
+/// Those of some queries, each with whose it is, that find nothing.
+async fn without_data(
+    prometheus: &Prometheus,
+    queries: &[(String, String)],
+) -> Result<Vec<(String, String)>> {
+    let mut missing = Vec::new();
+    for (whose, query) in queries {
+        if prometheus.query(query).await?.is_empty() {
+            missing.push((whose.clone(), query.clone()));
+        }
+    }
+    Ok(missing)
+}
+
+/// No label of ours is one that a ServiceMonitor gives its targets: Prometheus would rename it.
+async fn keeps_its_labels(prometheus: &Prometheus) -> Result<()> {
+    for series in prometheus.query("{job=~\".+\"}").await? {
+        let labels = series["metric"].as_object().context("no labels")?;
+        let renamed = labels.keys().find(|label| label.starts_with("exported_"));
+        ensure!(renamed.is_none(), "{series}");
+    }
+    Ok(())
+}
+
+/// The command of a run-book that lists what carries the marker names what is held down.
+async fn names_what_is_held_down(shoot: &ShootCluster) -> Result<()> {
+    system("jq", "jq")?;
+    let all = shoot.seed.api().get("/apis/apps/v1/deployments").await?;
+    let shell = Shell::new("get deployments -A -o json", &all.to_string())?;
+    let mut ran = 0;
+    for (page, command) in commands()?
+        .iter()
+        .filter(|(_, command)| command.contains("| jq "))
+    {
+        let listed = shell.run(command)?;
+        for (name, replicas) in DOWN {
+            let line = format!("{} {name} was at {replicas}\n", shoot.namespace);
+            ensure!(listed.contains(&line), "{page}: no {line} in {listed}");
+        }
+        ran += 1;
+    }
+    ensure!(ran > 0, "no page has a command with jq");
+    Ok(())
 }
 
 #[test]
@@ -199,21 +246,26 @@ fn the_installation_protects_and_every_query_of_alerts_and_dashboard_finds_data(
         }
         ensure!(queries.len() > 50, "only {} queries", queries.len());
         eventually("every query finds data", async || {
-            let mut missing = Vec::new();
-            for (whose, query) in &queries {
-                if prometheus.query(query).await?.is_empty() {
-                    missing.push(format!("{whose}: {query}"));
-                }
-            }
+            let missing = without_data(&prometheus, &queries).await?;
             ensure!(missing.is_empty(), "{missing:#?}");
             Ok(())
         })
         .await?;
+        names_what_is_held_down(&shoot).await?;
+        let documented = documented_queries(&shoot.namespace)?;
+        let left = without_data(&prometheus, &documented).await?;
 
         shoot.nodes.heal_all();
         partial.nodes.heal_all();
         shoot.free_at(&UP).await?;
         partial.free_at(&[(KCM, 1)]).await?;
+        eventually("every documented query finds data", async || {
+            let missing = without_data(&prometheus, &left).await?;
+            ensure!(missing.is_empty(), "{missing:#?}");
+            Ok(())
+        })
+        .await?;
+        keeps_its_labels(&prometheus).await?;
         firing("DependencyWatchdogProtectionActive", false).await?;
         for job in jobs {
             requests_within_rights(&seed, job)?;

@@ -1,4 +1,4 @@
-//! What we install is what Gardener deploys, as its own code renders it, and what we say beside.
+//! We install all that Gardener deploys, as its own code renders it, and say what differs.
 
 use std::collections::BTreeSet;
 
@@ -10,7 +10,7 @@ use testbed::gardenlet::Gardenlet;
 use testbed::objects::{Manifests, get};
 use testbed::scenario;
 
-/// What Gardener says otherwise than we do. Its ConfigMaps are immutable and named by their
+/// Places at which Gardener differs from us. Its ConfigMaps are immutable and named by their
 /// content, which annotations repeat for its garbage collector; its webhook turns one replica into
 /// two; the image is what an installation is about; its autoscaler knows modes that older ones refuse.
 const OTHERWISE: [(&str, &[&str]); 3] = [

@@ -1,5 +1,5 @@
-//! What refers to a name still does when people rename things, and a name that YAML would read as
-//! something else stays a text.
+//! References to names hold when people rename things, and a name that YAML would read as something
+//! else stays a text.
 
 use std::path::Path;
 
@@ -11,7 +11,7 @@ use crate::prometheus::alerts;
 use crate::repository;
 use crate::tools::{EVERYTHING, chart, given, kustomize};
 
-/// What a kustomization of one's own over an overlay renders.
+/// Renders a kustomization of one's own over an overlay.
 fn over(overlay: &str, fields: &Value) -> Result<Manifests> {
     let folder = tempfile::tempdir()?;
     // Kustomize takes relative paths only.

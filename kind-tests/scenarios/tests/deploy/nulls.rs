@@ -15,10 +15,10 @@ use crate::umbrella::{COPY, Umbrella};
 /// The fields to follow from the values, the last one's name included.
 type Place = Vec<String>;
 
-/// Where a null takes a default out.
+/// Fields in which a null takes a default out.
 const FREE: [&str; 3] = ["labels", "dashboardLabels", "resources"];
 
-/// What switches on all that can be, with a value for each field that has no default.
+/// Values that switch on all that can be, with one for each field that has no default.
 fn base() -> Value {
     json!({
         "global": {}, "monitoring": {"enabled": true}, "verticalPodAutoscaler": {"enabled": true},

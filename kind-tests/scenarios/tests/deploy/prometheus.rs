@@ -52,8 +52,12 @@ impl Prometheus {
     /// # Errors
     /// When it is not installed or cannot be started.
     pub fn start(folder: &Path, targets: &[(&str, Vec<String>)], rules: &Value) -> Result<Self> {
-        let jobs: Vec<Value> =
-            targets.iter().map(|(job, addresses)| json!({"job_name": job, "static_configs": [{"targets": addresses}]})).collect();
+        // A ServiceMonitor gives each target these labels, which win over those of the series.
+        let labels = |job| json!({"namespace": "garden", "service": job, "pod": "a", "container": "dependency-watchdog", "endpoint": "metrics"});
+        let jobs: Vec<Value> = targets
+            .iter()
+            .map(|(job, addresses)| json!({"job_name": job, "static_configs": [{"targets": addresses, "labels": labels(job)}]}))
+            .collect();
         let config = json!({
             "global": {"scrape_interval": "1s", "evaluation_interval": "1s"}, "rule_files": ["rules.yaml"], "scrape_configs": jobs,
         });
@@ -76,7 +80,7 @@ impl Prometheus {
         Ok(Self { process, address })
     }
 
-    /// What a query returns now: the series of a vector.
+    /// Asks a query now; returns the series of a vector.
     ///
     /// # Errors
     /// When it is wrong, or Prometheus does not answer (yet).

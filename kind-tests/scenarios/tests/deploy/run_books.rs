@@ -1,10 +1,116 @@
-//! What pages tell people to run fits what is deployed.
+//! Commands and queries of pages fit what is deployed.
 
-use crate::repository;
-use crate::tools::overlay;
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt;
+use std::process::Command;
+
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
+use tempfile::TempDir;
+use testbed::book::blocks;
 use testbed::installation::container;
+
+use crate::repository;
+use crate::tools::{CHART, good, helm, overlay};
+
+/// The queries that pages tell people to ask Prometheus, each with its page; they are about a shoot
+/// if they name one.
+///
+/// # Errors
+/// When a page cannot be read.
+pub fn documented_queries(shoot: &str) -> Result<Vec<(String, String)>> {
+    let mut pages = vec!["docs/metrics.md".to_owned(), "docs/monitor.md".to_owned()];
+    for entry in std::fs::read_dir(repository::path("docs/run-books"))? {
+        pages.push(format!(
+            "docs/run-books/{}",
+            entry?.file_name().to_string_lossy()
+        ));
+    }
+    let mut queries = Vec::new();
+    for page in pages {
+        for line in repository::text(&page)?.lines() {
+            let spans = line.split('`').skip(1).step_by(2);
+            for text in spans.chain([line.split(" # ").next().unwrap_or_default()]) {
+                // A table names a metric with its labels alone.
+                let asks = text.contains("dwd_") && text.contains(['(', '"']);
+                if asks && !text.contains(['`', '|']) {
+                    let query = text.trim().replace("shoot--project--name", shoot);
+                    queries.push((page.clone(), query));
+                }
+            }
+        }
+    }
+    ensure!(queries.len() >= 10, "only {queries:#?}");
+    Ok(queries)
+}
+
+/// The programs that a block of shell calls, with their arguments, if all end well but `restore`,
+/// which ends so.
+fn called(block: &str, restore: u8) -> Result<Vec<String>> {
+    let folder = TempDir::new()?;
+    let calls = folder.path().join("calls");
+    for (name, code) in [
+        ("kubectl", 0),
+        ("helm", 0),
+        ("dependency-watchdog", restore),
+    ] {
+        let program = folder.path().join(name);
+        let calls = calls.display();
+        let script = format!("#!/bin/sh\necho {name} \"$@\" >> {calls}\nexit {code}\n");
+        std::fs::write(&program, script)?;
+        std::fs::set_permissions(&program, Permissions::from_mode(0o755))?;
+    }
+    let path = format!("{}:{}", folder.path().display(), std::env::var("PATH")?);
+    let mut shell = Command::new("sh");
+    shell.args(["-c", block]).env("PATH", path).output()?;
+    let calls = std::fs::read_to_string(calls)?;
+    Ok(calls.lines().map(ToOwned::to_owned).collect())
+}
+
+#[test]
+fn nothing_is_uninstalled_that_is_not_restored() -> Result<()> {
+    let page = repository::text("docs/uninstall.md")?;
+    let blocks = page.split("\n```sh\n").nth(1);
+    let block = blocks.and_then(|rest| rest.split("\n```").next());
+    let block = block.context("no commands")?;
+    let annotate = "kubectl annotate namespace garden dependency-watchdog.gardener.cloud/pause";
+    let [pause, unpause] = [format!("{annotate}=true"), format!("{annotate}-")];
+    let restore = "dependency-watchdog restore --all --yes";
+    let uninstall = "helm uninstall dependency-watchdog --namespace garden";
+    assert_eq!(called(block, 0)?, [&pause, restore, uninstall, &unpause]);
+    assert_eq!(called(block, 1)?, [&pause, restore, &unpause]);
+    // Whoever installs the chart is told.
+    let path = repository::path(CHART);
+    let path = path.to_string_lossy();
+    let install = [
+        "install",
+        "dependency-watchdog",
+        &path,
+        "--namespace=garden",
+    ];
+    let notes = good(helm(&[&install[..], &["--dry-run=client"]].concat())?)?;
+    for line in block.lines() {
+        ensure!(
+            notes.contains(&format!("\n  {line}\n")),
+            "{line} is not in {notes}"
+        );
+    }
+    Ok(())
+}
+
+#[test]
+fn a_pause_is_not_removed_where_it_was_set() -> Result<()> {
+    // Pasted together, what came back would be at 0 again within a second.
+    let mut forced = 0;
+    for (page, block) in blocks()? {
+        if block.contains("--force --yes") {
+            ensure!(!block.contains("/pause-"), "{page}: {block}");
+            forced += 1;
+        }
+    }
+    ensure!(forced > 0, "no run-book restores by force");
+    Ok(())
+}
 
 /// The first commands below a heading of a page.
 fn commands(page: &str, heading: &str) -> Result<String> {

@@ -12,7 +12,7 @@ use crate::repository;
 
 /// The chart.
 pub const CHART: &str = "deploy/helm/dependency-watchdog";
-/// What switches on all that the chart can render.
+/// Arguments that switch on all that the chart can render.
 pub const EVERYTHING: [&str; 2] = [
     "--set=monitoring.enabled=true",
     "--set=verticalPodAutoscaler.enabled=true",
@@ -93,7 +93,7 @@ pub fn given(values: &Value) -> Result<(NamedTempFile, String)> {
     Ok((file, argument))
 }
 
-/// What the chart renders into the namespace garden with these further arguments.
+/// Renders the chart into the namespace garden with these further arguments.
 ///
 /// # Errors
 /// When helm refuses.
@@ -101,7 +101,7 @@ pub fn chart(args: &[&str]) -> Result<Manifests> {
     template(&repository::path(CHART), args)
 }
 
-/// What a chart renders.
+/// Renders a chart.
 ///
 /// # Errors
 /// When helm refuses.
@@ -117,7 +117,7 @@ pub fn template(chart: &Path, args: &[&str]) -> Result<Manifests> {
     objects::read(&good(helm(&all)?)?)
 }
 
-/// What an overlay renders.
+/// Renders an overlay.
 ///
 /// # Errors
 /// When kustomize refuses.
@@ -125,7 +125,7 @@ pub fn overlay(name: &str) -> Result<Manifests> {
     kustomize(&repository::path("deploy/kustomize/overlays").join(name))
 }
 
-/// What a folder renders.
+/// Renders a folder.
 ///
 /// # Errors
 /// When kustomize refuses.
@@ -149,7 +149,7 @@ pub fn overlays() -> Result<Vec<String>> {
     Ok(names)
 }
 
-/// What a program wrote that ended well.
+/// Output of a program that ended well.
 ///
 /// # Errors
 /// When it did not: with all that it wrote.

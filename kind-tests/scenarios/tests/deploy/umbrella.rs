@@ -41,7 +41,7 @@ impl Umbrella {
         Ok(Self(folder))
     }
 
-    /// What it renders with these values.
+    /// Renders it with these values.
     ///
     /// # Errors
     /// When helm refuses.

@@ -1,4 +1,4 @@
-//! What may be set in the chart, and what is refused before anything is installed.
+//! Values of the chart: those that may be set, and those that are refused before anything is installed.
 
 use crate::repository;
 use crate::tools::{CHART, chart, given, helm};
