@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use clap::{Args, Parser, ValueEnum};
 use common::flags::Agent;
-use go_compat::duration::GoDuration;
+use go_compat::flag;
 
 /// Watches over dependencies between the parts of Gardener shoot clusters
 #[derive(Debug, Parser)]
@@ -118,9 +118,9 @@ pub(crate) struct CheckConfigArgs {
 }
 
 fn duration(text: &str) -> Result<Duration, String> {
-    let duration: GoDuration = text.parse().map_err(|error| format!("{error}"))?;
-    let duration = duration.to_std().filter(|duration| !duration.is_zero());
-    duration.ok_or_else(|| "expected a duration above 0".to_owned())
+    let duration = flag::duration(text)?;
+    let positive = Some(duration).filter(|duration| !duration.is_zero());
+    positive.ok_or_else(|| "expected a duration above 0".to_owned())
 }
 
 #[cfg(test)]

@@ -135,10 +135,11 @@ fn positive_duration<'de, D: Deserializer<'de>>(
         return Ok(None);
     };
     let duration: GoDuration = text.parse().map_err(D::Error::custom)?;
-    match duration.as_nanos() {
-        ..=0 => Err(D::Error::custom(format!("{text:?} is not positive"))),
-        nanos => Ok(Some(TimeDelta::nanoseconds(nanos))),
+    let duration = TimeDelta::from_std(duration.to_std()).map_err(D::Error::custom)?;
+    if duration.is_zero() {
+        return Err(D::Error::custom(format!("{text:?} is not positive")));
     }
+    Ok(Some(duration))
 }
 
 #[derive(Default, Deserialize)]

@@ -72,14 +72,11 @@ pub fn number(text: &str) -> Result<f64, String> {
     number.ok_or_else(|| "expected a number".into())
 }
 
-/// Parses a Go duration. Negative ones are refused, since no setting has a use for them.
+/// Parses a Go duration.
 pub fn duration(text: &str) -> Result<Duration, String> {
-    let duration: GoDuration = text
-        .parse()
-        .map_err(|error| format!("expected a duration like 15s or 1m30s ({error})"))?;
-    duration
-        .to_std()
-        .ok_or_else(|| "expected a duration that is not negative".into())
+    text.parse()
+        .map(GoDuration::to_std)
+        .map_err(|error| format!("expected {error}"))
 }
 
 /// Parses one of the names of an enum, ignoring case.

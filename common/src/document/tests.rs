@@ -165,7 +165,7 @@ fn bare_scalars_become_text_where_text_is_due() {
 
 #[test]
 fn durations_are_go_strings_and_never_bare_numbers() {
-    let nanos = |text: &str| field(text, |value| value.duration().map(GoDuration::as_nanos));
+    let nanos = |text: &str| field(text, |value| Some(value.duration()?.to_std().as_nanos()));
     for (spelling, expected) in [
         ("1h15m30.5s", 4_530_500_000_000),
         (".5s", 500_000_000),
@@ -174,7 +174,6 @@ fn durations_are_go_strings_and_never_bare_numbers() {
         ("10us", 10_000),
         ("10µs", 10_000),
         ("\"0\"", 0),
-        ("-5s", -5_000_000_000),
     ] {
         assert_eq!(
             nanos(&format!("x: {spelling}")),
@@ -182,7 +181,9 @@ fn durations_are_go_strings_and_never_bare_numbers() {
             "{spelling}"
         );
     }
-    for spelling in ["0", "30", "1.5", "\"30\"", "1 s", "1d", "yes", "[30s]"] {
+    for spelling in [
+        "0", "30", "1.5", "-5s", "\"30\"", "1 s", "1d", "yes", "[30s]",
+    ] {
         let error = nanos(&format!("x: {spelling}")).expect_err(spelling);
         assert!(
             error.contains("expected a duration like \"30s\""),

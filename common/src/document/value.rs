@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::str::FromStr;
 use std::time::Duration;
 
-use go_compat::duration::GoDuration;
+use go_compat::duration::{GoDuration, GoDurationError};
 use go_compat::yaml::{self, Location, Spanned, YamlNode, same_field};
 
 use super::{ConfigKey, FieldError, Problems, error};
@@ -110,17 +110,16 @@ impl<'d> ConfigValue<'d> {
 
     /// A Go duration as a string; a bare number is none, whatever it is (rule 21).
     pub fn duration(&self) -> Option<GoDuration> {
-        let expected = "a duration like \"30s\" or \"1h15m\"";
-        let text = self.convert(expected, YamlNode::try_as_text_ref)?;
+        let text = self.convert(&GoDurationError.to_string(), YamlNode::try_as_text_ref)?;
         text.parse()
-            .map_err(|error| self.refuse(format!("{expected} ({error})")))
+            .map_err(|error: GoDurationError| self.refuse(error.to_string()))
             .ok()
     }
 
     /// A duration that its key takes.
     pub fn duration_of_at_least(&self, least: Duration) -> Option<Duration> {
         let duration = self.duration()?.to_std();
-        self.accept(duration.filter(|duration| *duration >= least), self.takes)
+        self.check(duration, |duration| *duration >= least)
     }
 
     /// This value if it is an object. As in Go a missing one has nothing set.

@@ -251,11 +251,11 @@ fn what_is_wrong_with_a_flag_is_said_in_one_line_that_names_it() {
         ),
         (
             &["--leader-elect-retry-period=2"],
-            "--leader-elect-retry-period=\"2\": expected a duration like 15s or 1m30s",
+            "--leader-elect-retry-period=\"2\": expected a duration like \"30s\"",
         ),
         (
             &["--leader-elect-retry-period=-2s"],
-            "--leader-elect-retry-period=\"-2s\": expected a duration that is not negative",
+            "--leader-elect-retry-period=\"-2s\": expected a duration like \"30s\" or \"1h15m\", not negative",
         ),
     ] {
         let message = args(words).expect_err("wrong");

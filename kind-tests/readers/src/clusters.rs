@@ -205,7 +205,8 @@ fn gos(shoot: &Value) -> Value {
 fn ours(shoot: &GardenerShoot) -> Value {
     let grace = shoot
         .node_monitor_grace
-        .and_then(|grace| grace.num_nanoseconds());
+        .and_then(|grace| grace.to_std().ok())
+        .map(GoDuration::from_std);
     let workers = shoot
         .workers
         .iter()
@@ -216,7 +217,7 @@ fn ours(shoot: &GardenerShoot) -> Value {
         "hibernates": shoot.hibernation_enabled,
         "hibernated": shoot.is_hibernated,
         "workers": workers.collect::<Vec<_>>(),
-        "grace": grace.map(|nanos| GoDuration::from_nanos(nanos).to_string()),
+        "grace": grace.map(|grace| grace.to_string()),
         "operation": operation.map(|last| format!("{:?}", last.kind)),
         "its state": operation.map(|last| format!("{:?}", last.state)),
         "seeds": [shoot.spec_seed_name, shoot.status_seed_name],

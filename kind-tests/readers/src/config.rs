@@ -3,7 +3,7 @@
 use std::time::{Duration, SystemTime};
 
 use anyhow::{Result, bail, ensure};
-use common::document::{ConfigError, Loaded};
+use common::document::{ConfigError, FieldError, Loaded};
 use serde_json::Value;
 
 use crate::yaml::File;
@@ -89,11 +89,14 @@ pub fn agree<C>(
             if go.contains("json: unsupported value") && !ours.warnings.is_empty() => {}
         (Ok(go), Err(ours)) => {
             let surprises = surprises(&go);
-            let decided = !ours.fields().is_empty()
-                && ours
-                    .fields()
-                    .iter()
-                    .all(|error| surprises.contains(&error.field));
+            // No duration has a use for a sign.
+            let is_negative = |error: &FieldError| {
+                let value = error.value.as_deref().unwrap_or_default();
+                value.starts_with("\"-") && error.expected.starts_with("a duration")
+            };
+            let is_decided =
+                |error: &FieldError| surprises.contains(&error.field) || is_negative(error);
+            let decided = !ours.fields().is_empty() && ours.fields().iter().all(is_decided);
             ensure!(decided, "Go reads {go}, we refuse for {ours}\nfrom\n{text}");
         }
         (Err(go), Ok(_)) => bail!("Go refuses for {go}, we accept\n{text}"),

@@ -188,9 +188,8 @@ impl ReaderInput for FlagWords {
             // No flag could mean a negative duration; the Go original would fail later, with
             // another message.
             (Ok(_), Err(error))
-                if error
-                    .to_string()
-                    .ends_with("expected a duration that is not negative") =>
+                if error.to_string().contains("expected a duration")
+                    && self.0.concat().contains('-') =>
             {
                 Ok(())
             }

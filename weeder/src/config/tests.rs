@@ -100,10 +100,13 @@ fn watch_duration_is_a_positive_go_duration() {
     );
     for (wrong, said) in [
         ("0s", "watchDuration: \"0s\": expected a duration above 0"),
-        ("-5m", "watchDuration: \"-5m\": expected a duration above 0"),
+        (
+            "-5m",
+            "watchDuration: \"-5m\": expected a duration like \"30s\" or \"1h15m\", not negative (units: ns, us, ms, s, m, h)",
+        ),
         (
             "300",
-            "watchDuration: 300: expected a duration like \"30s\" or \"1h15m\"",
+            "watchDuration: 300: expected a duration like \"30s\" or \"1h15m\", not negative (units: ns, us, ms, s, m, h)",
         ),
     ] {
         assert_eq!(

@@ -103,12 +103,12 @@ fn refused_value_leaves_the_outer_one() {
         (
             SCALE_UP_STABILIZATION,
             "-5s",
-            "\"-5s\" is refused, expected a duration that is not negative",
+            "\"-5s\" is refused, expected a duration like \"30s\" or \"1h15m\", not negative",
         ),
         (
             SCALE_UP_STABILIZATION,
             "5",
-            "\"5\" is refused, expected a duration like 15s or 1m30s",
+            "\"5\" is refused, expected a duration like \"30s\"",
         ),
     ] {
         let refused = overrides(&[(annotation, value)]).refused;
