@@ -4,8 +4,9 @@
 use std::fmt::Write;
 use std::path::Path;
 
+use clap::CommandFactory;
 use common::document::ConfigKey;
-use common::flags;
+use common::flags::AgentArgs;
 use prober::config::keys as prober;
 use serde_json::Value;
 use weeder::config::keys as weeder;
@@ -33,25 +34,24 @@ fn keys(keys: &[ConfigKey]) -> String {
 
 fn flag_table() -> String {
     let mut table = String::from("| Flag | Takes | Default | Meaning |\n|---|---|---|---|\n");
-    for flag in flags::command().get_arguments() {
-        let takes = if flags::is_switch(flag) {
+    for flag in AgentArgs::command().get_opts() {
+        let takes = if flag.is_require_equals_set() {
             "true or false; alone: true"
         } else {
-            flags::takes(flag)
+            flag.get_value_names().expect("one")[0].as_str()
         };
-        let default = match flags::default(flag) {
-            none if none.is_empty() => none,
-            default => format!("`{default}`"),
+        let default = match flag.get_default_values() {
+            [default] if !default.is_empty() => format!("`{}`", default.display()),
+            _ => String::new(),
         };
-        let names = flags::names(flag)
+        let aliases = flag.get_visible_aliases().unwrap_or_default();
+        let names = flag.get_long().into_iter().chain(aliases);
+        let names = names
             .map(|name| format!("`--{name}`"))
             .collect::<Vec<_>>()
             .join(", ");
-        let _ = writeln!(
-            table,
-            "| {names} | {takes} | {default} | {} |",
-            flag.get_help().unwrap_or_default()
-        );
+        let help = flag.get_help().expect("a text");
+        let _ = writeln!(table, "| {names} | {takes} | {default} | {help}. |");
     }
     table
 }

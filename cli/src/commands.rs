@@ -1,16 +1,33 @@
-//! The commands and their options.
+//! The commands and their options: the agents, and those for operators.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
+use std::{iter, mem};
 
 use clap::{Args, Parser, ValueEnum};
-use common::flags::Agent;
+use common::flags::{Agent, AgentArgs};
 use go_compat::flag;
 
 /// Watches over dependencies between the parts of Gardener shoot clusters
+#[expect(clippy::large_enum_variant, reason = "a process has one")]
 #[derive(Debug, Parser)]
 #[command(name = "dependency-watchdog", version, disable_help_subcommand = true)]
 pub(crate) enum Cli {
+    /// Keep machines from being replaced while their nodes cannot reach the API server
+    ///
+    /// Checks the node leases of every shoot of this seed. When most of them are no longer renewed
+    /// although the shoot's API server answers, the nodes have lost the way to it and will soon be
+    /// taken for dead. The prober then scales the configured controllers to 0, so that none of them
+    /// replaces machines that are well, and scales them back, in order, when the leases are renewed
+    /// again.
+    Prober(AgentArgs),
+    /// Restart crash-looping pods once the service they need is back
+    ///
+    /// Watches the configured Services in every namespace of this seed. When one becomes ready,
+    /// pods that depend on it and are in CrashLoopBackOff are deleted for a while, so that they
+    /// start again at once instead of waiting minutes for their next try.
+    Weeder(AgentArgs),
     /// Show every shoot of the seed: what its Cluster says, what is held down, who leads
     Status(SeedArgs),
     /// Explain one shoot: why it is probed or not, why each controller is as it is, what its leases
@@ -33,6 +50,36 @@ pub(crate) enum Cli {
         /// Where to write them; made if it is not there
         folder: Option<PathBuf>,
     },
+}
+
+impl Cli {
+    /// Reads the words after the program's name. None at all ask for help, as does `help COMMAND`
+    /// (rules 1 and 2), and an agent's flags may begin with one dash, as for Go's `flag` package
+    /// (rule 5).
+    pub(crate) fn parse_words(mut words: Vec<OsString>) -> Result<Self, clap::Error> {
+        if words.is_empty() {
+            words.push("--help".into());
+        }
+        if let [first, command, ..] = &mut *words
+            && first == "help"
+        {
+            *first = mem::replace(command, "--help".into());
+        }
+        if is_agent(&words) {
+            for word in &mut words[1..] {
+                if matches!(word.as_encoded_bytes(), [b'-', b'a'..=b'z', _, ..]) {
+                    let flag = mem::replace(word, "-".into());
+                    word.push(flag);
+                }
+            }
+        }
+        Self::try_parse_from(iter::once("dependency-watchdog".into()).chain(words))
+    }
+}
+
+pub(crate) fn is_agent(words: &[OsString]) -> bool {
+    let first = words.first().and_then(|word| word.to_str());
+    first.is_some_and(|word| Agent::from_str(word, false).is_ok())
 }
 
 /// How to reach the seed, what the prober is configured to do there, and how to print the answer.
@@ -124,13 +171,4 @@ fn duration(text: &str) -> Result<Duration, String> {
 }
 
 #[cfg(test)]
-mod tests {
-    use clap::CommandFactory;
-
-    use super::*;
-
-    #[test]
-    fn the_options_do_not_contradict_each_other() {
-        Cli::command().debug_assert();
-    }
-}
+mod tests;

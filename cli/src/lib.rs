@@ -1,8 +1,9 @@
-//! The commands for operators, with their own kubeconfig. They work also where no watchdog runs,
-//! and write nothing to a cluster, but for `restore --yes`.
+//! The command line: the agents, and the commands for operators, with their own kubeconfig. These
+//! work also where no watchdog runs, and write nothing to a cluster, but for `restore --yes`.
 //!
 //! ```text
-//! words --commands--> status | explain | probe --seed--> the prober's own views and probe, read only --> report --output--> stdout
+//! words --commands--> prober | weeder -> common::process
+//!                 '-> status | explain | probe --seed--> the prober's own views and probe, read only --> report --output--> stdout
 //!                 '-> restore --seed--> the same, and the prober's own machine and writes
 //!                 '-> check-config --> every error with its place
 //!                 '-> completions, man
@@ -28,41 +29,47 @@ mod status;
 mod why;
 
 use std::ffi::OsString;
-use std::iter;
 use std::process::ExitCode;
 
-use clap::Parser;
-use common::flags::CLI_COMMANDS;
+use clap::CommandFactory;
+use clap::error::ErrorKind;
+use common::flags::Agent;
+use common::process;
 
-use self::commands::Cli;
+use self::commands::{Cli, is_agent};
 use self::output::with_causes;
 
-/// Runs the command that the first word names; none when it names none of these.
-pub fn run(words: &[OsString]) -> Option<ExitCode> {
-    let first = words.first()?.to_str()?;
-    let named = if first == "help" {
-        words.get(1)?.to_str()?
-    } else {
-        first
-    };
-    let is_ours =
-        CLI_COMMANDS.iter().any(|(name, _)| *name == named) || matches!(first, "--version" | "-V");
-    if !is_ours {
-        return None;
+/// Runs the agent or command that the words after the program's name ask for.
+pub fn run(words: Vec<OsString>) -> ExitCode {
+    let of_agent = is_agent(&words);
+    match Cli::parse_words(words) {
+        Ok(command) => execute(command),
+        Err(refusal) => refuse(&refusal, of_agent),
     }
-    let program = OsString::from("dependency-watchdog");
-    // `help COMMAND` as `COMMAND --help`, since `help` is the agents' word already.
-    let words: Vec<OsString> = if first == "help" {
-        vec![named.into(), "--help".into()]
+}
+
+/// Prints help, or why the words cannot be understood: in one line if they are an agent's, for the
+/// log of its pod, and with all commands if there is none of this name.
+fn refuse(refusal: &clap::Error, of_agent: bool) -> ExitCode {
+    let is_unknown = refusal.kind() == ErrorKind::InvalidSubcommand;
+    if refusal.use_stderr() && (of_agent || is_unknown) {
+        let text = refusal.render().to_string();
+        let why: Vec<_> = text.lines().take_while(|line| !line.is_empty()).collect();
+        anstream::eprintln!("{}", why.join(" "));
     } else {
-        words.to_vec()
-    };
-    // Ends the process with 2 where they are wrong, with 0 after help.
-    Some(execute(Cli::parse_from(iter::once(program).chain(words))))
+        // A closed pipe is none of our business.
+        let _ = refusal.print();
+    }
+    if is_unknown {
+        anstream::eprint!("\n{}", Cli::command().render_help().ansi());
+    }
+    ExitCode::from(u8::try_from(refusal.exit_code()).unwrap_or(u8::MAX))
 }
 
 fn execute(command: Cli) -> ExitCode {
     let result = match command {
+        Cli::Prober(args) => return process::run(Agent::Prober, args, prober::run),
+        Cli::Weeder(args) => return process::run(Agent::Weeder, args, weeder::run),
         Cli::CheckConfig(args) => return check_config::run(&args),
         Cli::Completions { shell } => shell::completions(shell),
         Cli::Man { folder } => shell::man(folder.as_deref()),
@@ -92,30 +99,4 @@ fn wait(command: impl Future<Output = anyhow::Result<()>>) -> anyhow::Result<()>
     });
     runtime.shutdown_background();
     result
-}
-
-#[cfg(test)]
-mod tests {
-    use clap::CommandFactory;
-
-    use super::*;
-
-    #[test]
-    fn the_program_lists_exactly_the_commands_that_there_are() {
-        let about = |command: &clap::Command| {
-            command
-                .get_about()
-                .map(ToString::to_string)
-                .unwrap_or_default()
-        };
-        let defined: Vec<_> = Cli::command()
-            .get_subcommands()
-            .map(|command| (command.get_name().to_owned(), about(command)))
-            .collect();
-        let listed: Vec<_> = CLI_COMMANDS
-            .iter()
-            .map(|(name, purpose)| ((*name).to_owned(), (*purpose).to_owned()))
-            .collect();
-        assert_eq!(defined, listed);
-    }
 }

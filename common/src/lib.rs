@@ -2,7 +2,7 @@
 //! work.
 //!
 //! ```text
-//! args -> flags::parse -> AgentArgs -> process::run --starts--> an agent
+//! flags::AgentArgs -> process::run --starts--> an agent
 //! file -> document::Contents -> ConfigValue -> (the agent's own config) | ConfigError with every error in it
 //! tracing -> logging -> zap's JSON lines on stderr
 //! transport: how connections to API servers are made, for seed_client and for shoots

@@ -1,12 +1,10 @@
-//! The process round an agent: what it prints, how it ends, which signals it heeds (rules 1 to 4
-//! and 11).
+//! The process round an agent: its log, how it ends, which signals it heeds (rule 11).
 //!
 //! ```text
-//! words -> flags -> log -> checks -> the agent's future --ends--> exit code
-//!                                    signal -> cancel, wait up to 4.5 s; second signal -> end at once
+//! args -> log -> checks -> the agent's future --ends--> exit code
+//!                          signal -> cancel, wait up to 4.5 s; second signal -> end at once
 //! ```
 
-use std::ffi::OsString;
 use std::io::Write;
 use std::panic::AssertUnwindSafe;
 use std::process::ExitCode;
@@ -19,7 +17,7 @@ use tokio::task::JoinError;
 use tokio_util::sync::CancellationToken;
 use tracing::{error, info, warn};
 
-use crate::flags::{self, Agent, AgentArgs, CommandLine, UsageError};
+use crate::flags::{Agent, AgentArgs};
 use crate::logging;
 
 /// From the first signal on the work has this long to end. Gardener's pods are killed 5 s after
@@ -34,29 +32,18 @@ const FAILURE: u8 = 1;
 /// It fell over something nobody had thought of; Go's programs end so too.
 const PANIC: u8 = 2;
 
-/// Does what the words after the program's name ask for; `start` makes the future that is the
-/// agent's work. It ends when the work is done or the token it was given is cancelled. Exit codes:
-/// 0 done or stopped by a signal, 1 failed, 2 wrong command line or panic.
-pub fn run<S, W>(words: impl IntoIterator<Item = OsString>, start: S) -> ExitCode
+/// Runs an agent; `start` makes the future that is its work. It ends when the work is done or the
+/// token it was given is cancelled. Exit codes: 0 done or stopped by a signal, 1 failed, 2 panic.
+pub fn run<S, W>(agent: Agent, args: AgentArgs, start: S) -> ExitCode
 where
-    S: FnOnce(Agent, AgentArgs, CancellationToken) -> W,
+    S: FnOnce(AgentArgs, CancellationToken) -> W,
     W: Future<Output = anyhow::Result<()>>,
 {
-    let (agent, args) = match flags::parse(words) {
-        Ok(CommandLine::Run(agent, args)) => (agent, args),
-        Ok(says) => {
-            print(std::io::stdout(), &says.text().unwrap_or_default());
-            return ExitCode::from(SUCCESS);
-        }
-        Err(error) => {
-            print(std::io::stderr(), &format!("{error}\n"));
-            return ExitCode::from(UsageError::EXIT_CODE);
-        }
-    };
     let log = match logging::init(&args.zap) {
         Ok(log) => log,
         Err(error) => {
-            print(std::io::stderr(), &format!("cannot write a log: {error}\n"));
+            // A closed pipe is none of our business.
+            let _ = writeln!(std::io::stderr(), "cannot write a log: {error}");
             return ExitCode::from(FAILURE);
         }
     };
@@ -70,7 +57,7 @@ where
             let signals = signals()?;
             raise_open_files_limit();
             let shutdown = CancellationToken::new();
-            let work = start(agent, args, shutdown.clone());
+            let work = start(args, shutdown.clone());
             anyhow::Ok(supervise(agent, work, &shutdown, signals).await)
         });
         // A look-up of a name may hang in the system for longer than we have.
@@ -83,12 +70,6 @@ where
     });
     log.flush(FLUSH_LIMIT);
     ExitCode::from(code)
-}
-
-/// Writes text for whoever called; a closed pipe is none of our business.
-fn print(mut target: impl Write, text: &str) {
-    let _ = target.write_all(text.as_bytes());
-    let _ = target.flush();
 }
 
 /// Panics go to the log, as one line, instead of as several to stderr.

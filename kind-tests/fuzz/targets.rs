@@ -10,11 +10,10 @@ use readers::lists::{AnyAnswer, DamagedList, LeaseLists, NodeLists};
 
 type FuzzTarget = fn(&[u8]);
 
-const TARGETS: [(&str, FuzzTarget); 8] = [
+const TARGETS: [(&str, FuzzTarget); 7] = [
     ("answers", check_bytes::<AnyAnswer>),
     ("clusters", check_bytes::<readers::clusters::Raw>),
     ("durations", check_bytes::<readers::durations::DurationText>),
-    ("flags", check_bytes::<readers::flags::FlagWords>),
     ("kubeconfig", check_bytes::<readers::kubeconfig::Kubeconfig>),
     ("lists", |bytes| {
         check_bytes::<DamagedList<LeaseLists>>(bytes);

@@ -4,7 +4,7 @@
 //! | Module | As in |
 //! |---|---|
 //! | [`duration`] | `time.Duration`: how a duration is written |
-//! | [`flag`] | package `flag`: which word is a flag, and how its value is written |
+//! | [`flag`] | package `flag`: how a value is written |
 //! | [`null`] | `encoding/json`: null in the place of a value that is not set |
 //! | [`yaml`] | YAML 1.1 on its way through JSON into structs: which scalar is which text, which key is which field |
 //! | [`zap`] | zap's options, its lines, its sampling |

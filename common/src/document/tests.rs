@@ -2,7 +2,6 @@ use std::fmt::Debug;
 use std::io::Write;
 
 use super::*;
-use go_compat::duration::GoDuration;
 use proptest::prelude::*;
 
 fn parse<T>(

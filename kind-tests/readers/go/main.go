@@ -21,7 +21,6 @@ var answerers = map[string]func(json.RawMessage) (any, error){
 	"boolean":  answering(strconv.ParseBool),
 	"prober":   answering(prober),
 	"weeder":   answering(weeder),
-	"flags":    answering(flags),
 	"query":    answering(query),
 	"list":     answering(list),
 	"shoot":    answering(shoot),

@@ -6,7 +6,8 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use api_server::{Authority, MemoryApi, Options, Record, Store};
-use common::flags::{CommandLine, parse};
+use clap::Parser;
+use common::flags::AgentArgs;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use testbed::PATIENCE;
@@ -156,9 +157,7 @@ impl ProberWorld {
             flag("kubeconfig", &kubeconfig),
         ];
         words.extend(self.servers.iter().map(OsString::from));
-        let Ok(CommandLine::Run(_, args)) = parse(words) else {
-            unreachable!("these flags exist")
-        };
+        let args = AgentArgs::try_parse_from(words).expect("these flags exist");
         let stop = CancellationToken::new();
         self.probers
             .push((stop.clone(), tokio::spawn(prober::run(args, stop))));

@@ -1,11 +1,11 @@
 //! The weeder as a process: what it serves, and how it meets a changed config file.
 
 use std::collections::BTreeSet;
-use std::ffi::OsString;
 use std::time::Duration;
 
 use api_server::{Fault, When};
-use common::flags::{CommandLine, parse};
+use clap::Parser;
+use common::flags::AgentArgs;
 use tempfile::TempDir;
 use testbed::control_plane::reserve_port;
 use testbed::page::ScrapedMetrics;
@@ -50,9 +50,7 @@ impl WeederProcess {
             .iter()
             .map(String::as_str)
             .chain(flags.iter().copied());
-        let Ok(CommandLine::Run(_, args)) = parse(words.map(OsString::from)) else {
-            panic!("these flags exist")
-        };
+        let args = AgentArgs::try_parse_from(words).expect("these flags exist");
         let stop = CancellationToken::new();
         let task = tokio::spawn(weeder::run(args, stop.clone()));
         Self {

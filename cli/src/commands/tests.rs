@@ -1,0 +1,126 @@
+use clap::CommandFactory;
+use clap::error::ErrorKind;
+use common::logging::Level;
+
+use super::*;
+
+fn parse(words: &[&str]) -> Result<Cli, clap::Error> {
+    Cli::parse_words(words.iter().map(OsString::from).collect())
+}
+
+/// The flags of `prober` followed by these words.
+fn args(words: &[&str]) -> Result<AgentArgs, String> {
+    match parse(&[&["prober"], words].concat()) {
+        Ok(Cli::Prober(args)) => Ok(args),
+        other => Err(format!("{other:?}")),
+    }
+}
+
+#[test]
+fn the_options_do_not_contradict_each_other() {
+    Cli::command().debug_assert();
+}
+
+#[test]
+fn gardeners_own_command_lines_are_read() {
+    let file = "--config-file=/etc/dependency-watchdog/config/dep-config.yaml";
+    let election = "--enable-leader-election=true";
+    let prober = args(&[
+        file,
+        "--kube-api-qps=20.0",
+        "--kube-api-burst=100",
+        "--zap-log-level=INFO",
+        election,
+    ]);
+    let Ok(Cli::Weeder(weeder)) = parse(&["weeder", file, election]) else {
+        unreachable!("these flags exist")
+    };
+    let prober = prober.expect("these flags exist");
+    assert_eq!((prober.kube_api_qps, prober.kube_api_burst), (20.0, 100));
+    assert_eq!(prober.zap.level, Level::Info);
+    for args in [prober, weeder] {
+        assert_eq!(
+            args.config_file,
+            PathBuf::from("/etc/dependency-watchdog/config/dep-config.yaml")
+        );
+        assert!(args.leader_election.enabled && args.validate().is_ok());
+    }
+}
+
+#[test]
+fn one_dash_or_two_and_an_equals_sign_or_a_space_are_the_same() {
+    for words in [
+        &["-config-file=x", "-dry-run", "-kube-api-burst=0x10"][..],
+        &["--config-file=x", "--dry-run", "--kube-api-burst=0x10"],
+        &["-config-file", "x", "-dry-run=T", "-kube-api-burst", "16"],
+        &[
+            "--config-file",
+            "x",
+            "--dry-run=1",
+            "--kube-api-burst",
+            "16",
+        ],
+    ] {
+        let args = args(words).expect("these flags exist");
+        assert_eq!(
+            (args.config_file, args.dry_run, args.kube_api_burst),
+            (PathBuf::from("x"), true, 16),
+            "{words:?}"
+        );
+    }
+}
+
+#[test]
+fn operators_commands_keep_their_short_options() {
+    let Ok(Cli::Status(args)) = parse(&["status", "-ojson"]) else {
+        unreachable!("there is such a command")
+    };
+    assert_eq!(args.output, Format::Json);
+}
+
+#[test]
+fn no_words_and_all_cries_for_help_show_help() {
+    for words in [
+        &[][..],
+        &["-h"],
+        &["--help", "prober"],
+        &["help", "weeder"],
+        &["help", "status"],
+        &["prober", "-help"],
+        &["prober", "--kube-api-burst=3", "-h"],
+    ] {
+        let refusal = parse(words).expect_err("help");
+        assert_eq!(refusal.kind(), ErrorKind::DisplayHelp, "{words:?}");
+    }
+}
+
+#[test]
+fn a_command_that_does_not_exist_is_unknown() {
+    for words in [
+        &["probber", "--config-file=x"][..],
+        &["help"],
+        &["help", "nope"],
+    ] {
+        let refusal = parse(words).expect_err("unknown");
+        assert_eq!(refusal.kind(), ErrorKind::InvalidSubcommand, "{words:?}");
+    }
+}
+
+#[test]
+fn the_help_of_an_agent_shows_its_flags_and_their_defaults() {
+    let help = parse(&["help", "prober"]).expect_err("help").to_string();
+    for flag in AgentArgs::command().get_opts() {
+        let name = flag.get_long().expect("a name");
+        assert!(help.contains(&format!("--{name}")), "{name}");
+    }
+    for shown in [
+        "Checks the node leases of every shoot",
+        "[default: :9643]",
+        "[default: 5.0]",
+        "[alias: --metrics-bind-address]",
+        "--dry-run[=<bool>]",
+        "One dash or two",
+    ] {
+        assert!(help.contains(shown), "{shown}: {help}");
+    }
+}
