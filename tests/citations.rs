@@ -189,6 +189,25 @@ fn every_rule_decision_and_fault_that_is_cited_is_in_its_table() {
 }
 
 #[test]
+fn every_rule_decision_and_fault_is_for_a_capability() {
+    let ledger = fs::read_to_string(root().join("docs/capabilities.md")).expect("the ledger");
+    let missing = [
+        ("rule", listed("rules.md", ""), cited(&ledger, "rule")),
+        ("D-", listed("rules.md", "D-"), cited_decisions(&ledger)),
+        (
+            "fault",
+            listed("reliability.md", ""),
+            cited(&ledger, "fault"),
+        ),
+    ]
+    .map(|(what, listed, placed)| (what, &listed - &placed));
+    assert!(
+        missing.iter().all(|(_, numbers)| numbers.is_empty()),
+        "docs/capabilities.md has no row for {missing:?}"
+    );
+}
+
+#[test]
 fn no_case_is_cited_that_only_a_list_elsewhere_explains() {
     let texts = all_texts();
     let cases = texts

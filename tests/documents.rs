@@ -1,5 +1,5 @@
-//! What docs/ claims can be looked up: every fault has its row, and every test that is named
-//! exists.
+//! What docs/ claims can be looked up: every fault has its row, every capability its test, and every
+//! test that is named exists.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -93,6 +93,108 @@ fn every_fault_has_a_row_and_every_row_names_tests_that_exist() {
         (1..=FAULTS).collect::<Vec<_>>(),
         "each fault has one row"
     );
+}
+
+/// A row of docs/capabilities.md.
+struct Capability<'a> {
+    sentence: &'a str,
+    /// Rows of other pages, and rules of the core in backticks.
+    is_for: &'a str,
+    /// Name and file; `None` where no test shows it.
+    test: Option<(&'a str, &'a str)>,
+    level: &'a str,
+}
+
+/// The text and the path of a cell that is one link out of docs/.
+fn link(cell: &str) -> Option<(&str, &str)> {
+    let (name, path) = cell.strip_prefix("[`")?.split_once("`](../")?;
+    Some((name, path.strip_suffix(')')?))
+}
+
+fn capabilities(ledger: &str) -> Vec<Capability<'_>> {
+    let mut found = Vec::new();
+    for row in rows(ledger) {
+        if let [sentence, is_for, test, level] = row[..]
+            && test != "Test"
+        {
+            let test = (test != "none").then(|| link(test).expect(sentence));
+            found.push(Capability {
+                sentence,
+                is_for,
+                test,
+                level,
+            });
+        }
+    }
+    found
+}
+
+#[test]
+fn every_capability_has_one_test_at_its_level() {
+    let ledger = document("capabilities.md");
+    // Files and folders, each with the level of the tests below it.
+    let mut levels = Vec::new();
+    for row in rows(&ledger) {
+        if let [level, _, below] = row[..] {
+            levels.extend(named(below).into_iter().map(|path| (path, level)));
+        }
+    }
+    let mut wrong = Vec::new();
+    for capability in capabilities(&ledger) {
+        let Some((name, path)) = capability.test else {
+            continue;
+        };
+        let source = fs::read_to_string(root().join(path)).unwrap_or_default();
+        let exists = tests_of(&source).iter().any(|test| test == name);
+        let nearest = levels
+            .iter()
+            .filter(|(below, _)| Path::new(path).starts_with(below))
+            .max_by_key(|(below, _)| below.len());
+        if !exists || nearest.is_none_or(|&(_, level)| level != capability.level) {
+            let Capability {
+                sentence, level, ..
+            } = capability;
+            wrong.push(format!("{sentence}: {name} in {path}, {level}"));
+        }
+    }
+    assert!(
+        wrong.is_empty(),
+        "no such test, or none of this level: {wrong:#?}"
+    );
+}
+
+#[test]
+fn every_rule_of_the_core_is_for_a_capability() {
+    let (ledger, rules) = (document("capabilities.md"), document("rules.md"));
+    let capabilities = capabilities(&ledger);
+    assert!(
+        capabilities.len() > 100,
+        "only {} capabilities are recognized",
+        capabilities.len()
+    );
+    let switches = fs::read_to_string(root().join("prober/rent/switches")).expect("the switches");
+    let switched: BTreeSet<&str> = switches
+        .lines()
+        .filter(|line| !line.starts_with('#'))
+        .filter_map(|line| line.split(" | ").next())
+        .collect();
+    let placed: BTreeSet<&str> = capabilities
+        .iter()
+        .flat_map(|capability| named(capability.is_for))
+        .collect();
+    assert_eq!(
+        placed, switched,
+        "docs/capabilities.md, prober/rent/switches"
+    );
+    // Those with numbers are cited (tests/citations.rs).
+    for row in rows(&rules) {
+        let name = row[0];
+        let is_named = name != "No." && !name.contains(|letter: char| letter.is_ascii_digit());
+        assert!(
+            !is_named || capabilities.iter().any(|row| row.is_for.contains(name)),
+            "docs/capabilities.md has no row for {name}"
+        );
+    }
 }
 
 #[test]
