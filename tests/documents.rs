@@ -65,34 +65,14 @@ fn named(cell: &str) -> Vec<&str> {
 }
 
 #[test]
-fn every_fault_has_a_row_and_every_row_names_tests_that_exist() {
+fn every_fault_has_a_row() {
     let document = document("reliability.md");
-    let mut exist = BTreeSet::new();
-    tests_in(root(), &mut exist);
-    let mut seen = Vec::new();
-    for row in rows(&document) {
-        let [number, _, _, tests] = row.as_slice() else {
-            continue;
-        };
-        let Ok(number) = number.parse::<usize>() else {
-            continue;
-        };
-        let tests = named(tests);
-        assert!(!tests.is_empty(), "fault {number} names no test");
-        for test in tests {
-            assert!(
-                exist.contains(test),
-                "fault {number} names {test}, which does not exist"
-            );
-        }
-        seen.push(number);
-    }
+    let mut seen: Vec<usize> = rows(&document)
+        .iter()
+        .filter_map(|row| row[0].parse().ok())
+        .collect();
     seen.sort_unstable();
-    assert_eq!(
-        seen,
-        (1..=FAULTS).collect::<Vec<_>>(),
-        "each fault has one row"
-    );
+    assert_eq!(seen, (1..=FAULTS).collect::<Vec<_>>());
 }
 
 /// A row of docs/capabilities.md.
