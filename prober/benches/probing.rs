@@ -47,7 +47,7 @@ impl Secrets for KnownSecret {
 impl ProbeBench {
     /// Connects to a shoot of so many nodes and probes a few times.
     pub fn new(count: usize) -> Self {
-        rustls::crypto::ring::default_provider()
+        rustls::crypto::aws_lc_rs::default_provider()
             .install_default()
             .ok();
         let apart = Builder::new_multi_thread()

@@ -303,7 +303,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_client_in_which_something_panicked_is_replaced() {
-        rustls::crypto::ring::default_provider()
+        rustls::crypto::aws_lc_rs::default_provider()
             .install_default()
             .ok();
         let folder = tempfile::TempDir::new().unwrap();

@@ -41,7 +41,7 @@ pub async fn soon<T>(act: impl Future<Output = T>) -> T {
 
 /// An API server that grants the rights of rule 83, and more.
 pub async fn serve(mut rules: Vec<Rule>) -> Arc<MemoryApi> {
-    rustls::crypto::ring::default_provider()
+    rustls::crypto::aws_lc_rs::default_provider()
         .install_default()
         .ok();
     let server = MemoryApi::start(&Authority::new().unwrap(), Options::default())

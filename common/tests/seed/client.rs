@@ -22,7 +22,7 @@ pub const TOKEN: &str = "t0k3n-f0r-th3-s33d";
 
 /// A server whose administrator has [`TOKEN`].
 pub async fn server(options: Options) -> MemoryApi {
-    rustls::crypto::ring::default_provider()
+    rustls::crypto::aws_lc_rs::default_provider()
         .install_default()
         .ok();
     let options = Options {

@@ -44,7 +44,7 @@ enum Benchmark {
 
 fn main() -> anyhow::Result<()> {
     // An error says that a provider is installed already, and there is only this one.
-    let _ = rustls::crypto::ring::default_provider().install_default();
+    let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
     match Benchmark::parse() {
         Benchmark::Healthy(options) => with_bed(|bed| healthy::run(bed, options)),
         Benchmark::Meltdown(plan) => with_bed(|bed| meltdown::run(bed, plan)),

@@ -90,7 +90,7 @@ pub fn own_scenario(why: &str, act: impl AsyncFn(&'static Testbed) -> Result<()>
 impl Testbed {
     fn new() -> Result<Self> {
         // Whoever installed one before us is welcome.
-        let _ = rustls::crypto::ring::default_provider().install_default();
+        let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
         let read = |variable: &str| {
             let path = std::env::var_os(variable);
             let text = path.map(std::fs::read_to_string).transpose();

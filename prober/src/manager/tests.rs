@@ -26,7 +26,7 @@ dependentResourceInfos:
 ";
 
 fn manager_with(config: &str) -> Manager {
-    rustls::crypto::ring::default_provider()
+    rustls::crypto::aws_lc_rs::default_provider()
         .install_default()
         .ok();
     let client =

@@ -80,7 +80,7 @@ impl ProberWorld {
     /// The same with nodes that renew otherwise, or another grace.
     pub async fn of(plan: MemoryShootPlan<'static>) -> Self {
         // Another test of this process may have installed it already.
-        rustls::crypto::ring::default_provider()
+        rustls::crypto::aws_lc_rs::default_provider()
             .install_default()
             .ok();
         let authority = Authority::new().expect("an authority");

@@ -104,7 +104,7 @@ impl TestShoot {
     /// An API server of another kind, with three nodes.
     pub async fn with(options: Options) -> Self {
         // Another test of this process may have installed it already.
-        rustls::crypto::ring::default_provider()
+        rustls::crypto::aws_lc_rs::default_provider()
             .install_default()
             .ok();
         let authority = Authority::new().expect("an authority");

@@ -4,7 +4,7 @@ use super::*;
 
 #[tokio::test]
 async fn a_watch_that_fails_ends_the_work() {
-    rustls::crypto::ring::default_provider()
+    rustls::crypto::aws_lc_rs::default_provider()
         .install_default()
         .ok();
     let nowhere = ClientConfig::new("http://127.0.0.1:1".parse().unwrap());

@@ -109,7 +109,7 @@ pub async fn soon<T>(what: &str, future: impl Future<Output = T>) -> T {
 
 impl WeederSeed {
     pub async fn start() -> Self {
-        rustls::crypto::ring::default_provider()
+        rustls::crypto::aws_lc_rs::default_provider()
             .install_default()
             .ok();
         let server = MemoryApi::start(&Authority::new().unwrap(), Options::default())

@@ -41,7 +41,7 @@ impl ApiBed {
     }
 
     pub async fn with(options: Options) -> Self {
-        rustls::crypto::ring::default_provider()
+        rustls::crypto::aws_lc_rs::default_provider()
             .install_default()
             .ok();
         let authority = Authority::new().unwrap();

@@ -104,7 +104,7 @@ pub struct KillWorld {
 /// A server in memory that knows one more kind, with a scale subresource.
 pub async fn server() -> Result<MemoryApi> {
     // Another test of this process may have installed it already.
-    drop(rustls::crypto::ring::default_provider().install_default());
+    drop(rustls::crypto::aws_lc_rs::default_provider().install_default());
     let mut store = Resource::custom("example.org/v1", "stores", "Store").with_status();
     store = store.with_scale();
     MemoryApi::start(

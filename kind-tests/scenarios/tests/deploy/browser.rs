@@ -51,7 +51,7 @@ impl Browser {
             .collect();
         let (driver, port) = start_driver(folder).await?;
         // Also what never connects by TLS wants to know by what it would.
-        rustls::crypto::ring::default_provider()
+        rustls::crypto::aws_lc_rs::default_provider()
             .install_default()
             .ok();
         let http = reqwest::Client::builder()
