@@ -1,5 +1,5 @@
-//! The commands of the book, run as they stand on its pages with a kubectl that prints what it is
-//! given.
+//! The commands of the book and the README, run as they stand there with a kubectl that prints what
+//! it is given.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
@@ -9,7 +9,7 @@ use anyhow::{Context, Result, ensure};
 use tempfile::TempDir;
 
 /// The folders of the pages.
-const FOLDERS: [&str; 2] = ["docs", "docs/run-books"];
+const FOLDERS: [&str; 3] = ["", "docs", "docs/run-books"];
 
 /// The blocks of shell of all pages, each with the name of its page.
 ///

@@ -1,6 +1,6 @@
 //! Pages tell people to search what the log of the prober has, once it has happened.
 
-use api_server::{Fault, When};
+use api_server::{Fault, Rule, User, When};
 use chrono::{SecondsFormat, Utc};
 use serde_json::json;
 use testbed::dns::Reply;
@@ -134,6 +134,19 @@ async fn lost_zone() {
     world.end().await;
 }
 
+/// A controller that does not exist, and the right to write those that do, which is not granted.
+async fn unprotected() {
+    let mut world = ProberWorld::new().await;
+    world.delete(KCM);
+    let readable = "deployments.apps,secrets,namespaces,machines.machine.sapcloud.io,clusters.extensions.gardener.cloud";
+    let reader = User::limited("reader", vec![Rule::new("get,list,watch", readable)]);
+    world.seed.access().grant(log::SEED_TOKEN, reader);
+    world.start(CONFIG);
+    heard("resource does not exist").await;
+    heard("a right is missing").await;
+    world.end().await;
+}
+
 /// A leader that is not there, in whose place a standby acts.
 async fn standby() {
     let mut world = ProberWorld::new().await;
@@ -178,7 +191,8 @@ async fn pages_find_what_they_search() {
         one_candidate(),
         lost_zone(),
         standby(),
-        unresolved_owner()
+        unresolved_owner(),
+        unprotected()
     );
     let mut vain = book::searches_in_vain("prober", &log::lines()).expect("searches");
     for (search, source) in IN_SOURCES {
