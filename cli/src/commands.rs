@@ -10,7 +10,6 @@ use common::flags::{Agent, AgentArgs};
 use go_compat::flag;
 
 /// Watches over dependencies between the parts of Gardener shoot clusters
-#[expect(clippy::large_enum_variant, reason = "a process has one")]
 #[derive(Debug, Parser)]
 #[command(name = "dependency-watchdog", version, disable_help_subcommand = true)]
 pub(crate) enum Cli {

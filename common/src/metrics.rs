@@ -16,19 +16,22 @@ use axum::http::header::CONTENT_TYPE;
 use axum::response::IntoResponse;
 use axum::routing::get;
 use prometheus_client::encoding::text::encode;
+use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 pub use prometheus_client::registry::Registry;
 use tokio::runtime::Handle;
 
+use self::computed::register_metric;
 pub use self::computed::{register_computed, register_seed_known};
 pub use self::requests::RequestCounter;
 pub use self::unreadable::UnreadableObjects;
+use crate::logging::dropped_lines;
 
 const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
-/// A registry with what every process shows of itself: `process_*`, `dwd_tasks` and
-/// `dwd_build_info`.
+/// A registry with what every process shows of itself: `process_*`, `dwd_tasks`,
+/// `dwd_log_lines_dropped_total` and `dwd_build_info`.
 pub fn registry() -> Registry {
     let mut registry = Registry::default();
     process::register(&mut registry);
@@ -38,6 +41,12 @@ pub fn registry() -> Registry {
         "dwd_tasks",
         "Tasks of the runtime that have not ended.",
         || Some(Handle::try_current().ok()?.metrics().num_alive_tasks() as u64),
+    );
+    register_metric(
+        &mut registry,
+        "dwd_log_lines_dropped",
+        "Lines of the log that were not written: beyond 100 equal ones in a second, or because the log was not read.",
+        || Some(ConstCounter::new(dropped_lines())),
     );
     let build = Family::<Vec<(&str, String)>, Gauge>::default();
     build

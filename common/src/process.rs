@@ -2,10 +2,9 @@
 //!
 //! ```text
 //! args -> log -> checks -> the agent's future --ends--> exit code
-//!                          signal -> cancel, wait up to 4.5 s; second signal -> end at once
+//!                          signal -> cancel, wait up to 3.8 s; second signal -> end at once
 //! ```
 
-use std::io::Write;
 use std::panic::AssertUnwindSafe;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -21,10 +20,8 @@ use crate::flags::{Agent, AgentArgs};
 use crate::logging;
 
 /// From the first signal on the work has this long to end. Gardener's pods are killed 5 s after
-/// SIGTERM (rule 85).
-const STOP_LIMIT: Duration = Duration::from_millis(4500);
-
-const FLUSH_LIMIT: Duration = Duration::from_millis(300);
+/// SIGTERM (rule 85), and the log waits for 1.1 s at most for whoever reads it.
+const STOP_LIMIT: Duration = Duration::from_millis(3800);
 
 const SUCCESS: u8 = 0;
 /// It could not start or go on, or did not end in time.
@@ -39,14 +36,7 @@ where
     S: FnOnce(AgentArgs, CancellationToken) -> W,
     W: Future<Output = anyhow::Result<()>>,
 {
-    let log = match logging::init(&args.zap) {
-        Ok(log) => log,
-        Err(error) => {
-            // A closed pipe is none of our business.
-            let _ = writeln!(std::io::stderr(), "cannot write a log: {error}");
-            return ExitCode::from(FAILURE);
-        }
-    };
+    let _log = logging::start(&args.zap);
     log_panics();
     let work = || -> anyhow::Result<u8> {
         let args = args.validate()?;
@@ -68,7 +58,6 @@ where
         error!(error = &*error, "cannot start");
         FAILURE
     });
-    log.flush(FLUSH_LIMIT);
     ExitCode::from(code)
 }
 

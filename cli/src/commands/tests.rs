@@ -1,6 +1,6 @@
 use clap::CommandFactory;
 use clap::error::ErrorKind;
-use common::logging::Level;
+use common::logging::LevelFilter;
 
 use super::*;
 
@@ -37,7 +37,7 @@ fn gardeners_own_command_lines_are_read() {
     };
     let prober = prober.expect("these flags exist");
     assert_eq!((prober.kube_api_qps, prober.kube_api_burst), (20.0, 100));
-    assert_eq!(prober.zap.level, Level::Info);
+    assert_eq!(prober.zap.level, LevelFilter::INFO);
     for args in [prober, weeder] {
         assert_eq!(
             args.config_file,

@@ -1,10 +1,7 @@
 //! Values of flags as Go's `flag` package takes them. The error of each parser describes the expected
 //! value.
 
-use std::str::FromStr;
 use std::time::Duration;
-
-use strum::VariantNames;
 
 use crate::duration::GoDuration;
 
@@ -31,12 +28,6 @@ pub fn duration(text: &str) -> Result<Duration, String> {
     text.parse()
         .map(GoDuration::to_std)
         .map_err(|error| format!("expected {error}"))
-}
-
-/// Parses one of the names of an enum, ignoring case.
-pub fn word<T: FromStr + VariantNames>(text: &str) -> Result<T, String> {
-    text.parse()
-        .map_err(|_| format!("expected one of {}", T::VARIANTS.join(", ")))
 }
 
 #[cfg(test)]

@@ -1,5 +1,5 @@
-//! What is here only because the original was written in Go: operators' Deployments, config files
-//! and log pipelines were made for it, and must work unchanged with this program.
+//! What is here only because the original was written in Go: operators' Deployments and config files
+//! were made for it, and must work unchanged with this program.
 //!
 //! | Module | As in |
 //! |---|---|
@@ -7,7 +7,6 @@
 //! | [`flag`] | package `flag`: how a value is written |
 //! | [`null`] | `encoding/json`: null in the place of a value that is not set |
 //! | [`yaml`] | YAML 1.1 on its way through JSON into structs: which scalar is which text, which key is which field |
-//! | [`zap`] | zap's options, its lines, its sampling |
 
 #![cfg_attr(not(test), warn(clippy::too_many_lines, unreachable_pub))]
 
@@ -15,4 +14,3 @@ pub mod duration;
 pub mod flag;
 pub mod null;
 pub mod yaml;
-pub mod zap;

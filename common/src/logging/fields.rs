@@ -4,52 +4,51 @@ use std::error::Error;
 use std::fmt;
 
 use kube::core::Status;
+use serde::Serializer as _;
 use serde_json::Value;
 use tracing::field::{Field, Visit};
 
 use crate::status_message::StatusMessage;
 
-/// Keys that zap's encoder writes itself; a field of that name gets a prefix, so that no line has a
-/// key twice.
-const RESERVED: [&str; 5] = ["level", "ts", "logger", "caller", "stacktrace"];
-
-/// Key and value, in the order of a line: zap writes the error first, the others as they were
-/// recorded. A key recorded again keeps its place and takes the new value.
+/// Keys and values in the order of a line. A key that is set again keeps its place and takes the new
+/// value.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct EventFields {
-    pub(crate) message: String,
-    values: Vec<(String, Value)>,
-}
+pub(super) struct Fields(Vec<(&'static str, Value)>);
 
-impl EventFields {
-    pub(crate) fn extend(&mut self, span: &Self) {
-        for (key, value) in &span.values {
+impl Fields {
+    pub(super) fn set(&mut self, key: &'static str, value: impl Into<Value>) {
+        let value = value.into();
+        match self.0.iter_mut().find(|(known, _)| *known == key) {
+            Some((_, known)) => *known = value,
+            None => self.0.push((key, value)),
+        }
+    }
+
+    pub(super) fn extend(&mut self, span: &Self) {
+        for (key, value) in &span.0 {
             self.set(key, value.clone());
         }
     }
 
-    pub(crate) fn iter(&self) -> impl Iterator<Item = (&str, &Value)> {
-        self.values.iter().map(|(key, value)| (key.as_str(), value))
-    }
-
-    fn set(&mut self, key: &str, value: Value) {
-        match self.values.iter_mut().find(|(known, _)| known == key) {
-            Some((_, known)) => *known = value,
-            None if key == "error" => self.values.insert(0, (key.to_owned(), value)),
-            None => self.values.push((key.to_owned(), value)),
-        }
+    /// A line with its newline. Newlines within values are escaped, so a line stays one.
+    pub(super) fn encode(&self) -> Vec<u8> {
+        let mut line = Vec::with_capacity(256);
+        let pairs = self.0.iter().map(|(key, value)| (key, value));
+        // Writing into memory cannot fail. A map of serde_json would sort the keys.
+        let _ = serde_json::Serializer::new(&mut line).collect_map(pairs);
+        line.push(b'\n');
+        line
     }
 
     fn record(&mut self, field: &Field, value: impl Into<Value>) {
-        match (field.name(), value.into()) {
-            ("message", Value::String(text)) => self.message = text,
-            (name, value) if RESERVED.contains(&name) => self.set(&format!("fields.{name}"), value),
-            (name, value) => self.set(name.strip_prefix("r#").unwrap_or(name), value),
+        match field.name() {
+            "message" => self.set("msg", value),
+            key => self.set(key, value),
         }
     }
 }
 
-impl Visit for EventFields {
+impl Visit for Fields {
     fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
         self.record(field, format!("{value:?}"));
     }
@@ -71,12 +70,7 @@ impl Visit for EventFields {
     }
 
     fn record_f64(&mut self, field: &Field, value: f64) {
-        if value.is_finite() {
-            self.record(field, value);
-        } else {
-            // JSON cannot express it; zap writes a string, too.
-            self.record(field, value.to_string());
-        }
+        self.record(field, value);
     }
 
     fn record_error(&mut self, field: &Field, value: &(dyn Error + 'static)) {

@@ -2,43 +2,126 @@
 
 use clap::{ArgAction, Args};
 use go_compat::flag;
-use go_compat::zap::{Encoder, Level, StackLevel, TimeEncoding};
+use tracing::level_filters::LevelFilter;
 
 /// What is said of a field here is what the help says of its flag.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Args)]
+#[derive(Clone, Debug, PartialEq, Eq, Args)]
 pub struct ZapOptions {
     /// The least severe lines written: debug, info, error, panic, or a number above 0 for ever more
     /// detail
-    #[arg(long = "zap-log-level", value_name = "level", default_value = "debug")]
-    pub level: Level,
-    /// How lines are written: json or console. The default is json, with --zap-devel console
-    #[arg(long = "zap-encoder", value_name = "encoder", value_parser = flag::word::<Encoder>)]
-    pub encoder: Option<Encoder>,
-    /// How times are written: rfc3339, rfc3339nano, iso8601, epoch, millis or nanos
-    #[arg(long = "zap-time-encoding", value_name = "encoding", value_parser = flag::word::<TimeEncoding>, default_value_t)]
-    pub time_encoding: TimeEncoding,
-    /// Accepted for compatibility: info, error or panic. Lines carry the chain of causes instead of
-    /// a stack trace
-    #[arg(long = "zap-stacktrace-level", value_name = "level", value_parser = flag::word::<StackLevel>, default_value_t)]
-    pub stacktrace_level: StackLevel,
-    /// Write for a person: console lines, none left out however often they repeat
+    #[arg(long = "zap-log-level", value_name = "level", value_parser = level, default_value = "debug")]
+    pub level: LevelFilter,
+    /// Accepted for compatibility. Lines are JSON
+    #[arg(long = "zap-encoder", value_name = "encoder", default_value = JSON)]
+    encoder: String,
+    /// Accepted for compatibility. Times are RFC 3339
+    #[arg(long = "zap-time-encoding", value_name = "encoding", default_value = RFC3339)]
+    time_encoding: String,
+    /// Accepted for compatibility. Lines carry the chain of causes instead of a stack trace
+    #[arg(long = "zap-stacktrace-level", value_name = "level", default_value = ERROR)]
+    stacktrace_level: String,
+    /// Accepted for compatibility
     #[arg(long = "zap-devel", action = ArgAction::Set, value_name = "bool", value_parser = flag::boolean, num_args = 0..=1, require_equals = true, default_missing_value = "true", default_value = "false")]
-    pub devel: bool,
+    devel: bool,
 }
 
+const JSON: &str = "json";
+const RFC3339: &str = "rfc3339";
+const ERROR: &str = "error";
+
 impl ZapOptions {
-    /// The encoder asked for, else what `--zap-devel` implies.
-    pub(crate) fn effective_encoder(&self) -> Encoder {
-        self.encoder.unwrap_or(if self.devel {
-            Encoder::Console
-        } else {
-            Encoder::Json
-        })
+    /// The flags that ask for what there is not.
+    pub(super) fn ignored(&self) -> String {
+        let flags = [
+            ("--zap-encoder", self.encoder.eq_ignore_ascii_case(JSON)),
+            (
+                "--zap-time-encoding",
+                self.time_encoding.eq_ignore_ascii_case(RFC3339),
+            ),
+            (
+                "--zap-stacktrace-level",
+                self.stacktrace_level.eq_ignore_ascii_case(ERROR),
+            ),
+            ("--zap-devel", !self.devel),
+        ];
+        let ignored = flags.iter().filter(|(_, is_so)| !is_so);
+        ignored.map(|(flag, _)| *flag).collect::<Vec<_>>().join(" ")
+    }
+}
+
+fn level(text: &str) -> Result<LevelFilter, String> {
+    match text.to_ascii_lowercase().as_str() {
+        // Nothing is more severe than an error here.
+        "panic" => Ok(LevelFilter::OFF),
+        "error" => Ok(LevelFilter::ERROR),
+        "info" => Ok(LevelFilter::INFO),
+        "debug" | "1" => Ok(LevelFilter::DEBUG),
+        number if number.parse::<u64>().is_ok_and(|verbosity| verbosity > 1) => {
+            Ok(LevelFilter::TRACE)
+        }
+        _ => Err("expected debug, info, error, panic or a whole number above 0".into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Parser)]
+    struct OnlyZap {
+        #[command(flatten)]
+        zap: ZapOptions,
     }
 
-    /// Whether repeated lines are left out after the first hundred of a second: not for a
-    /// developer, and not from verbosity 2 on (rule 9).
-    pub(super) fn samples(&self) -> bool {
-        !self.devel && !matches!(self.level, Level::Verbose(2..))
+    fn parse(words: &[&str]) -> Result<ZapOptions, clap::Error> {
+        OnlyZap::try_parse_from([&["zap"], words].concat()).map(|args| args.zap)
+    }
+
+    #[test]
+    fn log_levels_are_words_in_any_case_or_a_verbosity() {
+        for (text, expected) in [
+            ("debug", LevelFilter::DEBUG),
+            ("INFO", LevelFilter::INFO),
+            ("Error", LevelFilter::ERROR),
+            ("panic", LevelFilter::OFF),
+            ("1", LevelFilter::DEBUG),
+            ("5", LevelFilter::TRACE),
+        ] {
+            assert_eq!(level(text), Ok(expected), "{text}");
+        }
+        for text in ["0", "-1", "warn", "", "1.5", "fatal"] {
+            assert!(level(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_is_not_done_is_named_by_its_flag() {
+        for (words, ignored) in [
+            (&[][..], ""),
+            (
+                &[
+                    "--zap-encoder=JSON",
+                    "--zap-time-encoding=RFC3339",
+                    "--zap-devel=false",
+                ],
+                "",
+            ),
+            (
+                &["--zap-encoder=CONSOLE", "--zap-devel"],
+                "--zap-encoder --zap-devel",
+            ),
+            (
+                &["--zap-time-encoding=nano", "--zap-stacktrace-level=panic"],
+                "--zap-time-encoding --zap-stacktrace-level",
+            ),
+        ] {
+            let zap = parse(words).expect("accepted");
+            assert_eq!(
+                (zap.ignored().as_str(), zap.level),
+                (ignored, LevelFilter::DEBUG)
+            );
+        }
     }
 }

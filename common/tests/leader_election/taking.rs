@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use api_server::{Fault, PATIENCE, When};
 use chrono::Utc;
-use common::logging::{ZapLayer, ZapOptions};
+use common::logging::{LevelFilter, ZapLayer};
 use tokio::time::Instant;
 use tracing::instrument::WithSubscriber;
 use tracing_subscriber::layer::SubscriberExt;
@@ -249,7 +249,7 @@ async fn a_lease_that_cannot_be_read_is_logged_with_the_causes() {
     // and remembers it for all.
     tracing::subscriber::set_global_default(tracing_subscriber::registry()).ok();
     let log =
-        tracing_subscriber::registry().with(ZapLayer::new(ZapOptions::default(), sink, Utc::now));
+        tracing_subscriber::registry().with(ZapLayer::new(LevelFilter::DEBUG, sink, Utc::now));
     let (mut elector, _fence) = bed.candidate("one", quick());
     soon(elector.acquire().with_subscriber(log)).await;
     let lines = lines.lock().unwrap().clone();

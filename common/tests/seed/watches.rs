@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use api_server::{Fault, MemoryApi, Options, PATIENCE, Record, When};
 use chrono::Utc;
-use common::logging::{ZapLayer, ZapOptions};
+use common::logging::{LevelFilter, ZapLayer};
 use common::metrics::UnreadableObjects;
 use common::view::{Key, View};
 use futures::{FutureExt, StreamExt};
@@ -729,7 +729,7 @@ async fn the_log_has_changes_of_a_watchs_state_with_their_causes_and_not_each_at
     // and remembers it for all.
     tracing::subscriber::set_global_default(tracing_subscriber::registry()).ok();
     let log =
-        tracing_subscriber::registry().with(ZapLayer::new(ZapOptions::default(), sink, Utc::now));
+        tracing_subscriber::registry().with(ZapLayer::new(LevelFilter::DEBUG, sink, Utc::now));
     let api: Api<Secret> = Api::all(client(&server.kubeconfig(TOKEN)).await);
     let (view, cancelled) = (
         View::new("secrets", &UnreadableObjects::default()),

@@ -4,7 +4,7 @@
 use std::sync::{Arc, LazyLock, Mutex};
 
 use chrono::Utc;
-use common::logging::{Level, ZapLayer, ZapOptions};
+use common::logging::{LevelFilter, ZapLayer};
 use testbed::secrets::Credentials;
 use tracing_subscriber::layer::SubscriberExt;
 
@@ -20,14 +20,7 @@ static CREDENTIALS: LazyLock<Credentials> =
 
 /// Writes lines of every level.
 fn every_level<S: Fn(Vec<u8>) + Send + Sync>(sink: S) -> ZapLayer<S> {
-    ZapLayer::new(
-        ZapOptions {
-            level: Level::Verbose(u32::MAX),
-            ..ZapOptions::default()
-        },
-        sink,
-        Utc::now,
-    )
+    ZapLayer::new(LevelFilter::TRACE, sink, Utc::now)
 }
 
 /// Lines of this process as a prober writes them with Gardener's arguments, from level `info` on.

@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use chrono::Utc;
-use common::logging::{ZapLayer, ZapOptions};
+use common::logging::{LevelFilter, ZapLayer};
 use serde_json::{Value, json};
 use testbed::dns::Reply;
 use testbed::gardener;
@@ -35,7 +35,7 @@ async fn a_shoot_that_hosts_itself_is_neither_probed_nor_asked_about_nor_reporte
     };
     // All of this test runs in this thread.
     let log =
-        tracing_subscriber::registry().with(ZapLayer::new(ZapOptions::default(), sink, Utc::now));
+        tracing_subscriber::registry().with(ZapLayer::new(LevelFilter::DEBUG, sink, Utc::now));
     let _log = tracing::subscriber::set_default(log);
     let dns = dns(Reply::Failure).await;
     // The checks of this config would report an owner record after 2 s.

@@ -4,7 +4,7 @@
 use std::sync::{Arc, LazyLock, Mutex};
 
 use chrono::Utc;
-use common::logging::{Level, ZapLayer, ZapOptions};
+use common::logging::{LevelFilter, ZapLayer};
 use serde_json::Value;
 use testbed::secrets::Credentials;
 use tracing::instrument::WithSubscriber;
@@ -17,11 +17,7 @@ static CREDENTIALS: LazyLock<Credentials> = LazyLock::new(|| Credentials::of(&[T
 
 /// Begins to listen to all that is logged in this process.
 pub fn listen() {
-    let every_level = ZapOptions {
-        level: Level::Verbose(u32::MAX),
-        ..ZapOptions::default()
-    };
-    CREDENTIALS.listen(|sink| ZapLayer::new(every_level, sink, Utc::now));
+    CREDENTIALS.listen(|sink| ZapLayer::new(LevelFilter::TRACE, sink, Utc::now));
 }
 
 /// All that is logged by what is done here.
@@ -34,7 +30,7 @@ pub async fn hear<T>(act: impl Future<Output = T>) -> (T, Vec<Value>) {
             .unwrap()
             .push(serde_json::from_slice(&line).unwrap())
     };
-    let layer = ZapLayer::new(ZapOptions::default(), sink, Utc::now);
+    let layer = ZapLayer::new(LevelFilter::DEBUG, sink, Utc::now);
     let done = act
         .with_subscriber(tracing_subscriber::registry().with(layer))
         .await;
