@@ -702,6 +702,53 @@ async fn check_config_names_every_error_with_its_place_and_takes_gardeners_files
 }
 
 #[tokio::test]
+async fn check_config_knows_manifests_and_files_of_former_versions() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("dep-config.yaml");
+    for (content, said, agent) in [
+        (
+            "apiVersion: v1\nkind: ConfigMap\ndata:\n  dep-config.yaml: |\n    servicesAndDependantSelectors: {}\n",
+            "error: it is the manifest of a \"ConfigMap\"",
+            "weeder",
+        ),
+        (
+            "{\"apiVersion\": \"v1\", \"kind\": \"ConfigMap\", \"data\": {\"a\": \"dependentResourceInfos: []\"}}",
+            "error: it is the manifest of a \"ConfigMap\"",
+            "prober",
+        ),
+        (
+            "kind: List\nitems: []\n---\nkind: ConfigMap\n",
+            "error: it is the manifest of a \"List\"",
+            "prober",
+        ),
+        (
+            "namespace: default\nservices:\n  etcd-main-client:\n    dependantPods: []\n",
+            "warning: services: a key of versions before 1.0, which servicesAndDependantSelectors replaced, ignored (line 3, column 3)",
+            "weeder",
+        ),
+        (
+            "probes:\n- name: shoot-kube-apiserver\n",
+            "warning: probes: a key of versions before 1.0, which ",
+            "prober",
+        ),
+        (
+            "internalKubeConfigSecretName: a\nexternalKubeConfigSecretName: b\ndependentResourceInfos: []\n",
+            "warning: internalKubeConfigSecretName: a key of versions before 1.2, which kubeConfigSecretName replaced, ignored (line 1",
+            "prober",
+        ),
+    ] {
+        std::fs::write(&file, content).expect("a file");
+        let output = run(["check-config", file.to_str().expect("UTF-8")]).await;
+        assert_eq!(output.status.code(), Some(1), "{content}");
+        let shown = String::from_utf8(output.stdout).expect("text");
+        assert!(shown.contains(said), "{shown}");
+        let verdict = format!("refused as the {agent}'s config, ");
+        let last = shown.lines().last().expect("a line");
+        assert!(last.contains(&verdict), "{shown}");
+    }
+}
+
+#[tokio::test]
 async fn completions_and_manual_pages_know_agents_commands_and_flags() {
     for shell in ["bash", "zsh", "fish"] {
         let script = text(&run(["completions", shell]).await);

@@ -1,36 +1,18 @@
-//! docs/configure.md says what the program reads: its tables are made of the program's own.
-//! `UPDATE_DOCS=1 cargo test --test configure` writes them again.
+//! docs/configure.md says what the program reads: its keys with their defaults, and its flags, whose
+//! table `UPDATE_DOCS=1 cargo test --test configure` writes again.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 use std::path::Path;
 
 use clap::CommandFactory;
-use common::document::ConfigKey;
+use common::document::{ConfigError, FieldError, Loaded};
 use common::flags::AgentArgs;
-use prober::config::keys as prober;
-use serde_json::Value;
-use weeder::config::keys as weeder;
+use prober_core::config::Config;
+use serde_json::{Value, json};
+use weeder::config::file::File;
 
 const PAGE: &str = "docs/configure.md";
-
-fn keys(keys: &[ConfigKey]) -> String {
-    let mut table = String::from("| Key | Takes | Default | Meaning |\n|---|---|---|---|\n");
-    for ConfigKey {
-        name,
-        takes,
-        default,
-        meaning,
-    } in keys
-    {
-        let default = if default.is_empty() {
-            "required".to_owned()
-        } else {
-            format!("`{default}`")
-        };
-        let _ = writeln!(table, "| `{name}` | {takes} | {default} | {meaning} |");
-    }
-    table
-}
 
 fn flag_table() -> String {
     let mut table = String::from("| Flag | Takes | Default | Meaning |\n|---|---|---|---|\n");
@@ -57,32 +39,13 @@ fn flag_table() -> String {
 }
 
 #[test]
-fn the_tables_of_the_page_are_those_of_the_program() {
+fn the_table_of_flags_is_that_of_the_program() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(PAGE);
     let page = std::fs::read_to_string(&path).expect("the page");
-    let mut made = page.clone();
-    for (name, table) in [
-        ("prober", keys(prober::ROOT)),
-        ("prober ownerCheck", keys(prober::OWNER_CHECK)),
-        ("prober dependentResourceInfos", keys(prober::DEPENDENT)),
-        ("prober ref", keys(prober::REF)),
-        ("prober scale", keys(prober::SCALE)),
-        ("weeder", keys(weeder::ROOT)),
-        ("weeder service", keys(weeder::SERVICE)),
-        ("weeder selector", keys(weeder::SELECTOR)),
-        ("weeder expression", keys(weeder::EXPRESSION)),
-        ("flags", flag_table()),
-    ] {
-        let (begin, end) = (
-            format!("<!-- made of the program: {name} -->\n"),
-            "<!-- end -->",
-        );
-        let (before, rest) = made
-            .split_once(&begin)
-            .unwrap_or_else(|| panic!("{PAGE} has no {begin}"));
-        let (_, after) = rest.split_once(end).expect("an end");
-        made = format!("{before}{begin}\n{table}\n{end}{after}");
-    }
+    let (begin, end) = ("<!-- made of the program: flags -->\n", "<!-- end -->");
+    let (before, rest) = page.split_once(begin).expect("a begin");
+    let (_, after) = rest.split_once(end).expect("an end");
+    let made = format!("{before}{begin}\n{}\n{end}{after}", flag_table());
     if std::env::var_os("UPDATE_DOCS").is_some() {
         std::fs::write(&path, made).expect("written");
     } else {
@@ -93,49 +56,98 @@ fn the_tables_of_the_page_are_those_of_the_program() {
     }
 }
 
+/// Keys and defaults of a table of the page; of what is required there is none.
+fn keys(page: &str, table: &str) -> BTreeMap<String, String> {
+    let (_, rest) = page
+        .split_once(&format!("<!-- keys: {table} -->"))
+        .unwrap_or_else(|| panic!("{PAGE} has no {table}"));
+    let (table, _) = rest.split_once("<!-- end -->").expect("an end");
+    let cells = table.lines().map(|row| row.split(" | ").collect());
+    let rows = cells.filter_map(|cells: Vec<&str>| {
+        let key = cells.first()?.strip_prefix("| `")?.trim_end_matches('`');
+        Some((key.to_owned(), cells.get(2)?.trim_matches('`').to_owned()))
+    });
+    rows.collect()
+}
+
+/// Last parts of the paths of what is missing in these files.
+fn missing<T>(
+    files: &[&str],
+    parse: fn(&str) -> Result<Loaded<T>, ConfigError>,
+) -> BTreeSet<String> {
+    let errors = files.iter().filter_map(|file| parse(file).err());
+    let fields = errors.flat_map(|error| error.fields().to_vec());
+    let key = |error: FieldError| error.field.rsplit('.').next().map(str::to_owned);
+    fields.filter_map(key).collect()
+}
+
+/// Checks that a table has the keys and defaults of an object of a file.
+fn is_documented(page: &str, table: &str, object: &Value, required: &BTreeSet<String>) {
+    let object = object.as_object().expect("an object");
+    let shown = object.iter().map(|(key, default)| {
+        let default = match default {
+            _ if required.contains(key) => "required".to_owned(),
+            Value::String(text) => text.clone(),
+            other => other.to_string(),
+        };
+        (key.clone(), default)
+    });
+    assert_eq!(keys(page, table), shown.collect(), "{PAGE}: {table}");
+}
+
+/// An object with nothing in its lists and objects.
+fn emptied(object: &Value) -> Value {
+    let fields = object.as_object().expect("an object").iter();
+    let emptied = fields.map(|(key, value)| {
+        let value = match value {
+            Value::Array(_) => json!([]),
+            Value::Object(_) => json!({}),
+            scalar => scalar.clone(),
+        };
+        (key.clone(), value)
+    });
+    emptied.collect()
+}
+
 #[test]
-fn the_defaults_in_the_tables_are_those_in_force() {
-    let minimal = "kubeConfigSecretName: s\ndependentResourceInfos:\n\
-                   - {ref: {apiVersion: apps/v1, kind: Deployment, name: d}, scaleUp: {}, scaleDown: {}}\n";
-    let owner = "ownerCheck: {name: o, value: v}\n";
-    let owner = ::prober::config::to_json(
-        &::prober::config::parse(&format!("{minimal}{owner}"))
-            .expect("a check")
-            .config,
-    );
-    let config = ::prober::config::to_json(
-        &::prober::config::parse(minimal)
-            .expect("the least there may be")
-            .config,
-    );
-    let dependent = &config["dependentResourceInfos"][0];
-    for (object, keys) in [
-        (&config, prober::ROOT),
-        (&owner["ownerCheck"], prober::OWNER_CHECK),
-        (dependent, prober::DEPENDENT),
-        (&dependent["scaleUp"], prober::SCALE),
+fn keys_and_defaults_of_the_page_are_those_in_force() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(PAGE);
+    let page = std::fs::read_to_string(&path).expect("the page");
+    let is_documented =
+        |table: &str, object: &Value, required| is_documented(&page, table, object, required);
+
+    let files = [
+        "",
+        "ownerCheck: {}\ndependentResourceInfos: [{}, {ref: {}}]",
+    ];
+    let required = missing(&files, prober::config::parse);
+    let every_key = prober::config::to_json(&prober::config::every_key());
+    let dependent = &every_key["dependentResourceInfos"][0];
+    for (table, object) in [
+        ("prober", &prober::config::to_json(&Config::default())),
+        ("prober ownerCheck", &every_key["ownerCheck"]),
+        ("prober dependentResourceInfos", dependent),
+        ("prober ref", &dependent["ref"]),
+        ("prober scale", &dependent["scaleUp"]),
+        ("prober scale", &dependent["scaleDown"]),
     ] {
-        assert_eq!(
-            object.as_object().expect("an object").len(),
-            keys.len(),
-            "{object}"
-        );
-        for ConfigKey { name, default, .. } in keys.iter().filter(|key| !key.default.is_empty()) {
-            let shown = match &object[name] {
-                Value::String(text) => text.clone(),
-                other => other.to_string(),
-            };
-            assert_eq!(&shown, default, "{name}");
-        }
+        is_documented(table, object, &required);
     }
-    let minimal = "servicesAndDependantSelectors: {etcd: {podSelectors: [{}]}}";
-    let config = ::weeder::config::to_json(
-        &::weeder::config::parse(minimal)
-            .expect("the least there may be")
-            .config,
-    );
-    assert_eq!(
-        (&config["watchDuration"], &config["maxDeletionsPerOwner"]),
-        (&weeder::ROOT[0].default.into(), &Value::Null)
-    );
+
+    let files = [
+        "",
+        "servicesAndDependantSelectors: {a: {}, b: {podSelectors: [{matchExpressions: [{}]}]}}",
+    ];
+    let required = missing(&files, weeder::config::parse);
+    let every_key = serde_json::to_value(File::every_key()).expect("an object");
+    let service = &every_key["servicesAndDependantSelectors"][""];
+    let selector = &service["podSelectors"][0];
+    for (table, object) in [
+        ("weeder", &every_key),
+        ("weeder service", service),
+        ("weeder selector", selector),
+        ("weeder expression", &selector["matchExpressions"][0]),
+    ] {
+        is_documented(table, &emptied(object), &required);
+    }
 }

@@ -51,10 +51,8 @@ pub(crate) fn run(args: &CheckConfigArgs) -> ExitCode {
 /// One line for each error, its place first, as compilers write them.
 fn report(file: &str, error: &ConfigError) {
     let label = paint(Tone::Bad, "error");
-    match error {
-        ConfigError::Read { source, .. } => anstream::println!("{file}: {label}: {source}"),
-        ConfigError::Syntax { problem, .. } => anstream::println!("{file}: {label}: {problem}"),
-        ConfigError::Fields { .. } => {}
+    if let ConfigError::File { problem, .. } = error {
+        anstream::println!("{file}: {label}: {problem}");
     }
     for field in error.fields() {
         let place = field
@@ -65,13 +63,52 @@ fn report(file: &str, error: &ConfigError) {
     }
 }
 
-/// The two configs have no key in common; what is neither is most likely meant for the prober.
+/// Keys of the prober's files, in all versions.
+const PROBERS: [&str; 2] = ["dependentResourceInfos", "probes"];
+/// Keys of the weeder's files, in all versions.
+const WEEDERS: [&str; 4] = [
+    "servicesAndDependantSelectors",
+    "watchDuration",
+    "services",
+    "dependantPods",
+];
+
+/// Guesses the agent by the keys. What is neither is most likely meant for the prober.
 fn guess(text: &str) -> Agent {
-    let text = text.to_ascii_lowercase();
-    let keys = ["servicesanddependantselectors", "watchduration"];
-    if keys.iter().any(|key| text.contains(key)) {
+    let has_one_of = |keys: &[&str]| {
+        let is_key = |word: &str| keys.iter().any(|key| key.eq_ignore_ascii_case(word));
+        text.split(|c: char| !c.is_ascii_alphanumeric()).any(is_key)
+    };
+    if has_one_of(&WEEDERS) && !has_one_of(&PROBERS) {
         Agent::Weeder
     } else {
         Agent::Prober
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_agent_is_guessed_by_keys_of_any_version() {
+        for text in [
+            "watchDuration: 5m",
+            "servicesanddependantselectors: {}",
+            "namespace: default\nservices:\n  etcd: {dependantPods: []}",
+            "service: etcd\ndependantpods: []",
+            "{\"services\": {}}",
+            "kind: ConfigMap\ndata: {a: 'servicesAndDependantSelectors: {}'}",
+        ] {
+            assert_eq!(guess(text), Agent::Weeder, "{text}");
+        }
+        for text in [
+            "",
+            "dependantResourceInfos: []",
+            "# scales services\ndependentResourceInfos: []",
+            "probes: []\nnamespace: default # for services",
+        ] {
+            assert_eq!(guess(text), Agent::Prober, "{text}");
+        }
     }
 }

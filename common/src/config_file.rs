@@ -26,7 +26,7 @@ pub type Load<T> = fn(&Contents) -> Result<Loaded<T>, ConfigError>;
 pub struct ConfigFile<T> {
     path: PathBuf,
     load: Load<T>,
-    /// What was read last, good or bad; none when it could not be read.
+    /// Contents read last, good or bad; `None` if they could not be read.
     read: Option<Contents>,
     reloads: Family<[(&'static str, &'static str); 1], Counter>,
     refused: Gauge,
@@ -74,7 +74,7 @@ impl<T> ConfigFile<T> {
         self.reporter = Some((events, self_reference));
     }
 
-    /// Returns whether the file as it is now is refused, so that an older one is in force.
+    /// Returns a test that is true while the file is refused, so that an older one is in force.
     pub fn refused(&self) -> impl Fn() -> bool + Clone + Send + Sync + 'static {
         let refused = self.refused.clone();
         move || refused.get() != 0
@@ -129,8 +129,14 @@ mod tests {
 
     use super::*;
 
+    #[derive(Default, serde::Deserialize, serde::Serialize)]
+    #[serde(default)]
+    struct Sample {
+        number: i32,
+    }
+
     fn number(contents: &Contents) -> Result<Loaded<i32>, ConfigError> {
-        contents.load(|root| root.field("number").integer())
+        contents.load(&Sample::default(), &[], |sample, _| sample.number)
     }
 
     /// A folder as a kubelet lays it out: the file is a link through `..data`, which is turned.

@@ -1,43 +1,37 @@
-//! Reads a config file the way the Go original does (rules 15 to 21), and finds every error in it
-//! at once.
+//! Reads a config file into the types of an agent, and finds every error in it at once.
 //!
 //! ```text
-//! text -> yaml::read -> ConfigValue::field -> ConfigValue::text | integer | duration | ... -> the agent's config
-//!                                                 \-> Problems -> ConfigError
+//! text -> yaml::read -> Findings::convert -> serde -> the agent's check -> its config
+//!                           \---------- Findings ---------/ -> ConfigError
 //! ```
 //!
-//! The Go original turns YAML 1.1 into JSON and decodes that into Go structs: keys match in any
-//! case, unknown keys are ignored, a bare `123` may stand where a string is due. serde-saphyr gives
-//! the scalars of YAML 1.1 and refuses alias bombs; the rest is done here on a small tree, because
-//! serde's derived types stop at the first error and match keys exactly.
+//! serde-saphyr gives the scalars of YAML 1.1, as the Go original has them, and refuses alias bombs.
+//! What it does not know of Go's way from there into structs is done on a small tree: keys in any
+//! case, null for what is not set, unknown keys ignored (rules 15 to 20).
 
 mod error;
-mod key;
-mod value;
+mod findings;
+mod yaml;
 
-use std::cell::RefCell;
 use std::fs::{File, OpenOptions};
 use std::io::{Error, ErrorKind, Read};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
-use go_compat::yaml;
 use rustix::fs::OFlags;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_saphyr::{Location, Spanned};
 
 pub use error::{ConfigError, FieldError};
-pub use key::ConfigKey;
-pub use value::ConfigValue;
+pub use findings::Findings;
+use yaml::Yaml;
 
 /// The largest config file read, in bytes: Kubernetes' limit for all data of a ConfigMap.
 const MAX_BYTES: u64 = 1024 * 1024;
 
-/// The errors and warnings found so far. Reading goes on after an error, so that all of them are
-/// reported together.
-#[derive(Debug, Default)]
-struct Problems {
-    errors: RefCell<Vec<FieldError>>,
-    warnings: RefCell<Vec<String>>,
-}
+/// Keys of former versions of the Go original, each with a hint.
+pub type FormerKeys = [(&'static str, &'static str)];
 
 /// A config, with warnings for its author.
 #[derive(Clone, Debug, PartialEq)]
@@ -91,45 +85,81 @@ impl Contents {
         let mut bytes = Vec::new();
         match opened.and_then(|opened| opened.take(MAX_BYTES + 1).read_to_end(&mut bytes)) {
             Ok(_) => Ok(Self { file, bytes }),
-            Err(source) => Err(ConfigError::Read { file, source }),
+            Err(error) => Err(ConfigError::File {
+                file,
+                problem: error.to_string(),
+            }),
         }
     }
 
     pub fn text(&self) -> Result<&str, ConfigError> {
-        str::from_utf8(&self.bytes).map_err(|_| self.syntax("it is not UTF-8 text"))
+        str::from_utf8(&self.bytes).map_err(|_| self.refused("it is not UTF-8 text"))
     }
 
-    /// Reads the text as YAML and hands its top level to `read`, which notes every error in it and
-    /// gives `None` when it cannot go on.
-    pub fn load<T>(
+    /// Reads the text as YAML into `T`, and hands it to `check`, which reports what is wrong or will
+    /// surprise. `known` has every key that there is; in an object whose keys are data it has an
+    /// empty one.
+    pub fn load<T: DeserializeOwned + Serialize, C>(
         &self,
-        read: impl FnOnce(&ConfigValue<'_>) -> Option<T>,
-    ) -> Result<Loaded<T>, ConfigError> {
+        known: &T,
+        former: &FormerKeys,
+        check: impl FnOnce(T, &mut Findings) -> C,
+    ) -> Result<Loaded<C>, ConfigError> {
         let text = self.text()?;
         if text.len() as u64 > MAX_BYTES {
-            return Err(self.syntax(format!("it is larger than {MAX_BYTES} bytes")));
+            return Err(self.refused(format!("it is larger than {MAX_BYTES} bytes")));
         }
-        let yaml = yaml::read(text).map_err(|problem| self.syntax(problem))?;
-        let problems = Problems::default();
-        let config = ConfigValue::root(&yaml, &problems)
-            .object()
-            .and_then(|root| read(&root));
-        let (errors, warnings) = (problems.errors.into_inner(), problems.warnings.into_inner());
+        let documents = yaml::read(text).map_err(|error| self.refused(error))?;
+        let file = only(documents).map_err(|problem| self.refused(problem))?;
+        let known = serde_json::to_value(known).expect("texts, numbers, lists and maps of them");
+        let mut findings = Findings::default();
+        let file = findings.convert("", &file, &known);
+        let read = findings.read(file);
+        let config = read.map(|read| check(read, &mut findings));
+        let warnings = findings.ignored(former);
+        let place = |error: &FieldError| {
+            let place = error.place.map(|place| (place.line(), place.column()));
+            place.unwrap_or((u64::MAX, 0))
+        };
+        findings.errors.sort_by_key(place);
         match config {
-            Some(config) if errors.is_empty() => Ok(Loaded { config, warnings }),
+            Some(config) if findings.errors.is_empty() => Ok(Loaded { config, warnings }),
             _ => Err(ConfigError::Fields {
                 file: self.file.clone(),
-                errors,
+                errors: findings.errors,
                 warnings,
             }),
         }
     }
 
-    fn syntax(&self, problem: impl Into<String>) -> ConfigError {
-        ConfigError::Syntax {
+    fn refused(&self, problem: impl ToString) -> ConfigError {
+        ConfigError::File {
             file: self.file.clone(),
-            problem: problem.into(),
+            problem: problem.to_string(),
         }
+    }
+}
+
+/// The only document, which is no manifest. An empty file is one without keys.
+fn only(documents: Vec<Spanned<Yaml>>) -> Result<Spanned<Yaml>, String> {
+    let mut documents = documents.into_iter();
+    let unknown = Location::UNKNOWN;
+    let none = || Spanned::new(Yaml::Map(Vec::new()), unknown, unknown);
+    let document = documents.next().unwrap_or_else(none);
+    if let Yaml::Map(entries) = &document.value
+        && let Some((_, kind)) = entries.iter().find(|(key, _)| key == "kind")
+        && let Yaml::Scalar(kind) = &kind.value
+    {
+        return Err(format!(
+            "it is the manifest of a {kind}: take the text below a key of its `data`"
+        ));
+    }
+    match documents.next() {
+        None => Ok(document),
+        Some(second) => Err(format!(
+            "a second document begins at line {}: write all keys into one",
+            second.referenced.line()
+        )),
     }
 }
 

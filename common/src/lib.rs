@@ -3,7 +3,7 @@
 //!
 //! ```text
 //! flags::AgentArgs -> process::run --starts--> an agent
-//! file -> document::Contents -> ConfigValue -> (the agent's own config) | ConfigError with every error in it
+//! file -> document::Contents -> serde -> (the agent's own config) | ConfigError with every error in it
 //! tracing -> logging -> zap's JSON lines on stderr
 //! transport: how connections to API servers are made, for seed_client and for shoots
 //! agent_runtime: /metrics, /healthz, /readyz, /statusz, and

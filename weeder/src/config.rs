@@ -1,24 +1,35 @@
-//! The weeder's config file.
+//! The weeder's config file (rule 26).
 
-pub mod keys;
+pub mod file;
 
 use std::collections::BTreeMap;
 
-use common::document::{ConfigError, Contents, Loaded};
+use common::document::{ConfigError, Contents, FormerKeys, Loaded};
 use go_compat::duration::GoDuration;
 use weeder_core::config::{Config, Service};
 use weeder_core::selector::Selector;
+
+use file::File;
+
+const FORMER: &FormerKeys = &[
+    (
+        "services",
+        "a key of versions before 1.0, which servicesAndDependantSelectors replaced",
+    ),
+    (
+        "dependantPods",
+        "a key of versions before 1.0, which podSelectors replaced",
+    ),
+];
 
 pub fn parse(text: &str) -> Result<Loaded<Config>, ConfigError> {
     read(&text.into())
 }
 
 pub fn read(contents: &Contents) -> Result<Loaded<Config>, ConfigError> {
-    contents.load(|root| {
-        let config = keys::root(root)?;
-        warnings(&config).for_each(|warning| root.warn(warning));
-        Some(config)
-    })
+    let mut loaded = contents.load(&File::every_key(), FORMER, File::check)?;
+    loaded.warnings.extend(warnings(&loaded.config));
+    Ok(loaded)
 }
 
 /// Returns one sentence on each selector that selects more or less than its author may think.

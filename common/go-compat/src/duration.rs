@@ -107,7 +107,8 @@ pub fn serialize<S: Serializer>(duration: &Duration, serializer: S) -> Result<S:
 }
 
 pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Duration, D::Error> {
-    let text = String::deserialize(deserializer)?;
+    // One error for all that is no duration, also for what is no text.
+    let text = String::deserialize(deserializer).unwrap_or_default();
     let duration: GoDuration = text.parse().map_err(de::Error::custom)?;
     Ok(duration.to_std())
 }

@@ -6,11 +6,9 @@
 //! | [`duration`] | `time.Duration`: how a duration is written |
 //! | [`flag`] | package `flag`: how a value is written |
 //! | [`null`] | `encoding/json`: null in the place of a value that is not set |
-//! | [`yaml`] | YAML 1.1 on its way through JSON into structs: which scalar is which text, which key is which field |
 
 #![cfg_attr(not(test), warn(clippy::too_many_lines, unreachable_pub))]
 
 pub mod duration;
 pub mod flag;
 pub mod null;
-pub mod yaml;

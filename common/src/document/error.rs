@@ -2,59 +2,51 @@
 
 use std::fmt;
 
-use go_compat::yaml::Location;
+use serde_saphyr::Location;
 
 use crate::text::plural;
+
+/// Number of characters of a path or a value in a message: enough to recognise it by.
+const SHOWN: usize = 200;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FieldError {
     /// Its path, as `dependentResourceInfos[1].scaleUp.level`; empty for the file as a whole.
     pub field: String,
-    /// As written (shortened when long); `None` if it is missing.
+    /// As JSON, shortened when long; `None` if it is missing.
     pub value: Option<String>,
     pub expected: String,
-    /// `None` if it is missing, or for the file as a whole.
+    /// `None` if it is missing.
     pub place: Option<Location>,
 }
 
 impl fmt::Display for FieldError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let field = if self.field.is_empty() {
-            "the file"
-        } else {
-            &self.field
+        let field = match self.field.as_str() {
+            "" => "the file".to_owned(),
+            field => shown(field),
         };
-        write!(
-            f,
-            "{field}: {}: expected {}",
-            self.value.as_deref().unwrap_or("missing"),
-            self.expected
-        )
+        let value = self.value.as_deref().unwrap_or("missing");
+        write!(f, "{field}: {value}: expected {}", self.expected)
     }
 }
 
-/// Why a config file was refused. The text names the file in its first line and then has one line
-/// per error.
+/// Why a config file was refused. The text begins with its name.
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigError {
-    #[error("{file}: {source}")]
-    Read {
+    /// It cannot be read, or is no YAML document of a config.
+    #[error("{file}: {problem}")]
+    File {
         file: String,
-        source: std::io::Error,
-    },
-    /// The text is no YAML document that could be read at all.
-    #[error("{file}: 1 error\n  {problem}")]
-    Syntax {
-        file: String,
-        /// What is wrong, with line and column where they are known.
+        /// With line and column where they are known.
         problem: String,
     },
-    /// Fields are wrong or missing: all of them, in the order of the file's documentation.
+    /// Fields are wrong, in the order of the file, or missing: one line each after the first.
     #[error("{}", listed(file, errors))]
     Fields {
         file: String,
         errors: Vec<FieldError>,
-        /// What loads but will surprise, as far as it was found; not part of the text.
+        /// Keys that are ignored; not part of the text.
         warnings: Vec<String>,
     },
 }
@@ -62,39 +54,45 @@ pub enum ConfigError {
 impl ConfigError {
     /// The wrong fields; none when the file could not be read as a document.
     pub fn fields(&self) -> &[FieldError] {
-        if let Self::Fields { errors, .. } = self {
-            errors
-        } else {
-            &[]
+        match self {
+            Self::Fields { errors, .. } => errors,
+            Self::File { .. } => &[],
         }
     }
 
     /// One sentence each on what is no error, but will surprise.
     pub fn warnings(&self) -> &[String] {
-        if let Self::Fields { warnings, .. } = self {
-            warnings
-        } else {
-            &[]
+        match self {
+            Self::Fields { warnings, .. } => warnings,
+            Self::File { .. } => &[],
         }
     }
 }
 
-/// A place in the file as a message names it; both count from 1.
+/// Formats a place in the file; line and column count from 1.
 pub(super) fn position(place: Location) -> String {
     format!("line {}, column {}", place.line(), place.column())
 }
 
+/// Puts a path or a value on one line, and cuts it off where it is long.
+pub(super) fn shown(text: &str) -> String {
+    let mut shown: String = text.replace(char::is_control, " ");
+    if let Some((end, _)) = shown.char_indices().nth(SHOWN) {
+        shown.truncate(end);
+        shown.push_str("...");
+    }
+    shown
+}
+
 fn listed(file: &str, errors: &[FieldError]) -> String {
-    let plural = plural(errors.len());
-    let place = |error: &FieldError| {
-        error
-            .place
-            .map(|place| format!(" ({})", position(place)))
-            .unwrap_or_default()
-    };
-    let lines: String = errors
-        .iter()
-        .map(|error| format!("\n  {error}{}", place(error)))
-        .collect();
-    format!("{file}: {} error{plural}{lines}", errors.len())
+    let lines = errors.iter().map(|error| match error.place {
+        Some(place) => format!("\n  {error} ({})", position(place)),
+        None => format!("\n  {error}"),
+    });
+    let count = errors.len();
+    format!(
+        "{file}: {count} error{}{}",
+        plural(count),
+        lines.collect::<String>()
+    )
 }

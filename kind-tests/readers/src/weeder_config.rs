@@ -174,11 +174,6 @@ fn surprises(go: &Value) -> Vec<String> {
     {
         if name.is_empty() || !is_label_value(name) {
             found.push(format!("servicesAndDependantSelectors.{name}"));
-            // A refusal shows what is no letter in an escaped form.
-            found.push(format!(
-                "servicesAndDependantSelectors.{}",
-                name.escape_debug()
-            ));
         }
     }
     found

@@ -2,10 +2,11 @@
 
 use std::fmt;
 
-use serde::Serialize;
+use serde::de::Error;
+use serde::{Deserialize, Deserializer, Serialize};
 
 /// A text that may contain `{{namespace}}`, `{{domain}}`, `{{seed}}` and `{{seedUID}}`. Not blank.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Template(String);
 
 /// Values for the placeholders, read from a Cluster.
@@ -68,6 +69,16 @@ impl Template {
         }
         Some(text)
     }
+}
+
+/// Reads a text with known placeholders.
+pub(crate) fn text<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Template, D::Error> {
+    Template::parse(&String::deserialize(deserializer)?).map_err(D::Error::custom)
+}
+
+/// Reads a text that is a DNS name once filled.
+pub(crate) fn name<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Template, D::Error> {
+    Template::parse_name(&String::deserialize(deserializer)?).map_err(D::Error::custom)
 }
 
 /// True if a query can ask for this name. A dot at the end changes nothing.

@@ -1,6 +1,5 @@
 //! Queries DNS for TXT records, each time without a cache, over TCP where an answer is cut off.
 
-use std::net::SocketAddr;
 use std::time::Duration;
 
 use futures::FutureExt;
@@ -12,7 +11,7 @@ use hickory_resolver::net::{DnsError, NetError, NoRecords};
 use hickory_resolver::proto::op::ResponseCode;
 use hickory_resolver::proto::rr::{RData, RecordType};
 use hickory_resolver::system_conf::read_system_conf;
-use prober_core::config::OwnerCheck;
+use prober_core::config::{DnsServer, OwnerCheck};
 use tokio::time::timeout;
 
 use crate::owner_records::record::{OwnerAnswer, Question, Unresolved};
@@ -75,7 +74,7 @@ impl Resolver {
 }
 
 fn resolvers(check: &OwnerCheck) -> Result<Vec<TokioResolver>, NetError> {
-    let server = |address: &SocketAddr| {
+    let server = |DnsServer(address): &DnsServer| {
         let mut server = NameServerConfig::udp_and_tcp(address.ip());
         server
             .connections

@@ -174,7 +174,7 @@ fn an_operator_without_the_values_it_needs_is_one_error_that_names_service_and_s
     assert_eq!(
         of("key: role, operator: in, values: [a]"),
         [format!(
-            "{path}.operator: \"in\": expected In, NotIn, Exists or DoesNotExist"
+            "{path}.operator: \"in\": expected one of In, NotIn, Exists, DoesNotExist"
         )]
     );
     assert_eq!(
@@ -286,7 +286,7 @@ fn operators_and_values_are_checked_as_the_api_server_does() {
     for operator in ["in", "Gt", "", "notin"] {
         assert_eq!(
             refused("k", operator, &[]),
-            error("operator", "In, NotIn, Exists or DoesNotExist")
+            error("operator", "one of In, NotIn, Exists, DoesNotExist")
         );
     }
 }
@@ -374,15 +374,15 @@ fn an_unknown_key_in_a_selector_is_an_error() {
     for (selector, said) in [
         (
             "{matchLabel: {a: b}}",
-            ".matchLabel: a map: expected one of the keys matchLabels, matchExpressions",
+            ".matchLabel: a map: expected matchLabels or matchExpressions as a key",
         ),
         (
             "{matchLabels: {a: b}, matchExpression: null}",
-            ".matchExpression: null: expected one of the keys matchLabels, matchExpressions",
+            ".matchExpression: null: expected matchLabels or matchExpressions as a key",
         ),
         (
             "{matchExpressions: [{key: a, operator: Exists, value: [b]}]}",
-            ".matchExpressions[0].value: a list: expected one of the keys key, operator, values",
+            ".matchExpressions[0].value: a list: expected one of key, operator, values as a key",
         ),
     ] {
         let errors = errors(&with_selectors(&format!("[{selector}]")));
@@ -401,5 +401,27 @@ fn a_selector_that_comes_out_empty_is_a_warning() {
         let text = with_selectors(&format!("[{{matchLabels: {{a: b}}}}, {selector}]"));
         let said = "servicesAndDependantSelectors.kube-apiserver.podSelectors[1]: it is empty, so it selects every pod of the namespace";
         assert_eq!(parse(&text).warnings, [said], "{selector}");
+    }
+}
+
+#[test]
+fn keys_of_former_versions_are_named_with_what_replaced_them() {
+    let dependants = "dependantPods: [{name: a, selector: {matchLabels: {role: b}}}]";
+    for (text, key) in [
+        (
+            format!("namespace: default\nservices: {{etcd: {{{dependants}}}}}"),
+            "services",
+        ),
+        (
+            format!("service: etcd\nlabels: {{}}\n{}", dependants.to_lowercase()),
+            "dependantpods",
+        ),
+        ("{\"services\": {\"etcd\": {}}}".to_owned(), "services"),
+    ] {
+        let error = super::parse(&text).expect_err("not today's");
+        let said = format!("{key}: a key of versions before 1.0, which ");
+        let warned = error.warnings().iter();
+        assert!(warned.filter(|warning| warning.starts_with(&said)).count() == 1);
+        assert_eq!(error.fields()[0].field, "servicesAndDependantSelectors");
     }
 }

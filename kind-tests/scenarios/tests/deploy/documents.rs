@@ -129,11 +129,13 @@ fn the_page_and_the_chart_know_every_key_that_the_agents_read() -> Result<()> {
         .filter(|key| !key.contains('.'))
         .collect();
     assert_eq!(named, known);
-    let keys = [prober::config::keys::ROOT, weeder::config::keys::ROOT];
-    let read: BTreeSet<String> = keys
+    let prober = prober::config::to_json(&prober::config::every_key());
+    let weeder = serde_json::to_value(weeder::config::file::File::every_key())?;
+    let read = [prober, weeder].map(|file| file.as_object().cloned().unwrap_or_default());
+    let read: BTreeSet<String> = read
         .into_iter()
-        .flatten()
-        .map(|key| key.name.to_owned())
+        .flat_map(|file| file.into_iter())
+        .map(|(key, _)| key)
         .collect();
     assert_eq!(read, known);
     Ok(())
