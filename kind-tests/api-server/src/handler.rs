@@ -10,7 +10,7 @@ use crate::{
     content::{JSON, Received, read_json},
     discovery,
     faults::Fault,
-    objects,
+    objects, pods,
     reply::{ApiAnswer, ApiReply, Closed, Wire, accepts_protobuf, endless, oversized},
     requests::Record,
     route::{ApiTarget, IncomingRequest, Route},
@@ -68,7 +68,9 @@ async fn with_fault(
         Some(Fault::Oversized(bytes)) => oversized(in_protobuf.unwrap_or_default(), bytes),
         fault => {
             let reply = match in_protobuf {
-                Ok(in_protobuf) => ApiReply::of(authorised(shared, request, body), in_protobuf),
+                Ok(in_protobuf) => {
+                    ApiReply::of(authorised(shared, request, body).await, in_protobuf)
+                }
                 Err(error) => ApiReply::error(&error, false),
             };
             match (fault, shared.options.chunk) {
@@ -97,7 +99,7 @@ fn scripted(code: u16, retry_after: Option<u32>) -> ApiError {
     }
 }
 
-fn authorised(
+async fn authorised(
     shared: &ServerState,
     request: &IncomingRequest,
     body: Received,
@@ -118,7 +120,11 @@ fn authorised(
         }
         Route::Resource(target) => {
             user.check(&narrowed(request, target)?)?;
-            objects::serve(shared, request, target, body)
+            match target.subresource.as_str() {
+                "proxy" => pods::proxy(shared, request, target).await,
+                "portforward" => pods::forward(shared, request, target),
+                _ => objects::serve(shared, request, target, body),
+            }
         }
         Route::UnknownResource { is_served, .. } => {
             user.check(&request.record)?;

@@ -37,7 +37,7 @@
 //!
 //! It answers what a kube-apiserver would on the same paths: lists (selectors, pages from one
 //! moment), watches (bookmarks, 410), merge patches and updates with conflicts, the scale
-//! subresource, discovery, self access reviews. It knows no admission, no controllers, no strategic
+//! subresource, discovery, self access reviews, and what it passes on to pods. It knows no admission, no controllers, no strategic
 //! or server-side-apply patches, no dry runs. Namespaces need not exist before their objects, and pods
 //! have no grace.
 
@@ -53,6 +53,7 @@ pub mod hello;
 mod list_page;
 mod object;
 mod objects;
+mod pods;
 pub mod protobuf;
 mod reply;
 mod requests;

@@ -32,6 +32,10 @@ pub struct Closed;
 /// What is answered, in whatever form.
 pub(crate) enum ApiAnswer {
     Json(u16, Value),
+    /// The answer of a pod.
+    Whole(u16, Bytes),
+    /// Another protocol from now on.
+    Switched(HeaderMap),
     /// What is no path of the API.
     NoPage,
     Object(u16, Arc<StoredObject>),
@@ -93,6 +97,12 @@ impl ApiReply {
         let protobuf = |code, body| Self::whole(code, protobuf::MEDIA_TYPE, body);
         match answer {
             Ok(ApiAnswer::Json(code, value)) => Self::json(code, &value),
+            Ok(ApiAnswer::Whole(code, body)) => Self::whole(code, JSON, body),
+            Ok(ApiAnswer::Switched(headers)) => Self {
+                headers,
+                length: None,
+                ..Self::whole(101, JSON, Bytes::new())
+            },
             Ok(ApiAnswer::NoPage) => {
                 let text = Bytes::from_static(b"404 page not found\n");
                 Self::whole(404, "text/plain; charset=utf-8", text)

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use http::{HeaderMap, Method, request::Parts};
+use hyper::upgrade::OnUpgrade;
 use tokio::time::Instant;
 
 use crate::{
@@ -21,6 +22,8 @@ pub(crate) struct IncomingRequest {
     pub route: Route,
     pub query: Query,
     pub headers: HeaderMap,
+    /// Lets the connection be used for another protocol.
+    pub upgrade: Option<OnUpgrade>,
     pub record: Record,
 }
 
@@ -79,6 +82,7 @@ impl IncomingRequest {
             user,
             route,
             query,
+            upgrade: head.extensions.get().cloned(),
             headers: head.headers,
             record,
         }
@@ -135,6 +139,8 @@ fn route(store: &Store, path: &str) -> Route {
         [plural] => (*plural, "", ""),
         [plural, name] => (*plural, *name, ""),
         [plural, name, subresource] => (*plural, *name, *subresource),
+        // Whatever follows is for the pod.
+        [plural, name, "proxy", ..] => (*plural, *name, "proxy"),
         _ => return Route::Nowhere,
     };
     let [namespace, name, subresource] = [namespace, name, subresource].map(str::to_owned);
@@ -235,6 +241,12 @@ mod tests {
                 "deployments.apps/scale",
                 "n",
                 "d",
+            ),
+            (
+                "/api/v1/namespaces/n/pods/p:80/proxy/a/b",
+                "pods/proxy",
+                "n",
+                "p:80",
             ),
             ("/apis/apps/v1", "Resources(\"apps\", \"v1\")", "", ""),
             ("/apis/apps/v1/daemonsets", "daemonsets.apps", "", ""),

@@ -228,7 +228,9 @@ async fn connection(
     let serve = async |request: Request<Incoming>| {
         handler::answer(shared, number, receive(request).await).await
     };
-    let served = http1::Builder::new().serve_connection(TokioIo::new(stream), service_fn(serve));
+    let served = http1::Builder::new()
+        .serve_connection(TokioIo::new(stream), service_fn(serve))
+        .with_upgrades();
     // Clients leave and faults cut: an error here is ordinary and concerns nobody.
     cut.run_until_cancelled(served).await;
     shared.connections.lock().open -= 1;
