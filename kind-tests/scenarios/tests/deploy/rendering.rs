@@ -239,6 +239,29 @@ fn the_trial_touches_nothing_of_the_installation_beside_it() -> Result<()> {
 }
 
 #[test]
+fn the_status_page_is_open_to_whom_the_values_name() -> Result<()> {
+    let from = json!([{"ipBlock": {"cidr": "192.0.2.0/24"}}]);
+    let open = format!("--set-json=networkPolicy.statusFrom={from}");
+    for (args, expected) in [(vec![], 0), (vec![open.as_str()], 1)] {
+        let objects = chart(&args)?;
+        for agent in ["prober", "weeder"] {
+            let key = format!("NetworkPolicy garden/dependency-watchdog-{agent}");
+            let ingress = get(&objects, &key)?["spec"]["ingress"].clone();
+            let rules = ingress.as_array().into_iter().flatten();
+            let rules: Vec<_> = rules
+                .filter(|rule| rule["ports"][0]["port"] == 9644)
+                .collect();
+            ensure!(rules.len() == expected, "{key}: {ingress}");
+            ensure!(
+                rules.iter().all(|rule| rule["from"] == from),
+                "{key}: {ingress}"
+            );
+        }
+    }
+    Ok(())
+}
+
+#[test]
 fn an_agent_that_is_not_wanted_leaves_nothing_behind() -> Result<()> {
     for (agent, other) in [("prober", "weeder"), ("weeder", "prober")] {
         let off = format!("--set={agent}.enabled=false");

@@ -129,6 +129,11 @@ fn values_that_make_no_sense_are_refused_by_name() -> Result<()> {
             "metricsFrom",
         ),
         (
+            "somebody who may ask for the status without a name",
+            json!({"networkPolicy": {"statusFrom": ["prometheus"]}}),
+            "statusFrom",
+        ),
+        (
             "an unknown update mode",
             json!({"verticalPodAutoscaler": {"updateMode": "Always"}}),
             "updateMode",
