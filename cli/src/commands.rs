@@ -2,12 +2,11 @@
 
 use std::ffi::OsString;
 use std::path::PathBuf;
-use std::time::Duration;
 use std::{iter, mem};
 
 use clap::{Args, Parser, ValueEnum};
 use common::flags::{Agent, AgentArgs};
-use go_compat::flag;
+use http::uri::Authority;
 
 /// Watches over dependencies between the parts of Gardener shoot clusters
 #[derive(Debug, Parser)]
@@ -32,8 +31,6 @@ pub(crate) enum Cli {
     /// Explain one shoot: why it is probed or not, why each controller is as it is, what its leases
     /// say
     Explain(ExplainArgs),
-    /// Probe one shoot, say the verdict and what would be written, and write nothing
-    Probe(ProbeArgs),
     /// Show how what is held down would come back, and with --yes bring it back, in order and as it
     /// was
     Restore(RestoreArgs),
@@ -81,14 +78,17 @@ pub(crate) fn is_agent(words: &[OsString]) -> bool {
     first.is_some_and(|word| Agent::from_str(word, false).is_ok())
 }
 
-/// How to reach the seed, what the prober is configured to do there, and how to print the answer.
-#[derive(Debug, Args)]
+/// How to reach the seed and its prober, and how to print the answer.
+#[derive(Clone, Debug, Args)]
 pub(crate) struct SeedArgs {
     /// How to reach the seed; without it $KUBECONFIG, the pod's service account, ~/.kube/config
     #[arg(long, value_name = "PATH")]
     pub kubeconfig: Option<PathBuf>,
-    /// The prober's config file; without it the ConfigMap that the prober on the seed has mounted,
-    /// else Gardener's config
+    /// Ask the prober here, at its health port, and not through the API server
+    #[arg(long, value_name = "HOST:PORT", value_parser = address)]
+    pub address: Option<Authority>,
+    /// The prober's config file, where no prober answers, and for restore; without it the ConfigMap
+    /// that the prober on the seed has mounted, else Gardener's config
     #[arg(long, value_name = "PATH")]
     pub config_file: Option<PathBuf>,
     /// The namespace of the watchdog's Deployments and Leases
@@ -113,22 +113,9 @@ pub(crate) struct ExplainArgs {
     pub namespace: String,
     #[command(flatten)]
     pub seed: SeedArgs,
-    /// Probe only once, though one probe may decide nothing: in an outage the stamps must be
-    /// watched for some ten seconds
+    /// Fail unless the prober has a verdict that waiting cannot change
     #[arg(long)]
-    pub once: bool,
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct ProbeArgs {
-    /// The shoot's namespace on the seed, as shoot--project--name
-    pub namespace: String,
-    #[command(flatten)]
-    pub seed: SeedArgs,
-    /// How long to probe at most; leases whose stamps cannot be believed must be watched for a
-    /// quarter of the grace
-    #[arg(long, value_name = "DURATION", default_value = "1m", value_parser = duration)]
-    pub timeout: Duration,
+    pub check: bool,
 }
 
 #[derive(Debug, Args)]
@@ -142,16 +129,12 @@ pub(crate) struct RestoreArgs {
     /// Restore; without it only show what would be written
     #[arg(long)]
     pub yes: bool,
-    /// Do not probe: pause the shoot, so that the prober leaves it alone, and restore what carries
-    /// the marker
+    /// Do not ask the prober: pause the shoot, so that it is left alone, and restore what carries the
+    /// marker
     #[arg(long)]
     pub force: bool,
     #[command(flatten)]
     pub seed: SeedArgs,
-    /// How long to probe at most; leases whose stamps cannot be believed must be watched for a
-    /// quarter of the grace
-    #[arg(long, value_name = "DURATION", default_value = "1m", value_parser = duration)]
-    pub timeout: Duration,
 }
 
 #[derive(Debug, Args)]
@@ -163,10 +146,11 @@ pub(crate) struct CheckConfigArgs {
     pub agent: Option<Agent>,
 }
 
-fn duration(text: &str) -> Result<Duration, String> {
-    let duration = flag::duration(text)?;
-    let positive = Some(duration).filter(|duration| !duration.is_zero());
-    positive.ok_or_else(|| "expected a duration above 0".to_owned())
+/// Reads an address, or the URL of the status page.
+fn address(text: &str) -> Result<Authority, String> {
+    let text = text.strip_prefix("http://").unwrap_or(text);
+    let address = text.strip_suffix('/').unwrap_or(text).parse();
+    address.map_err(|_| "expected HOST:PORT".to_owned())
 }
 
 #[cfg(test)]

@@ -3,10 +3,10 @@
 use chrono::{DateTime, TimeDelta, Utc};
 use k8s_openapi::api::coordination::v1::Lease;
 use kube::{Api, Client};
-use prober::Tone;
+use prober::{Fact, Tone};
 use serde::Serialize;
 
-use crate::output::{paint, with_causes};
+use crate::output::with_causes;
 
 /// By Gardener's names (rule 79).
 pub(crate) const PROBER: &str = "dwd-prober-leader-election";
@@ -16,7 +16,7 @@ pub(crate) const WEEDER: &str = "dwd-weeder-leader-election";
 #[serde(rename_all = "camelCase")]
 pub(crate) struct LeaseHolder {
     lease: &'static str,
-    /// None when nobody leads, or the Lease cannot be read.
+    /// `None` if nobody leads, or the Lease cannot be read.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub holder: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -46,7 +46,12 @@ pub(crate) async fn read(client: &Client, namespace: &str, lease: &'static str) 
 }
 
 impl LeaseHolder {
-    pub(crate) fn text(&self) -> String {
+    pub(crate) fn fact(&self) -> Fact {
+        let name = if self.lease == PROBER {
+            "Prober leads"
+        } else {
+            "Weeder leads"
+        };
         let (tone, text) = match (&self.problem, &self.holder, self.renewed) {
             (Some(problem), ..) => (Tone::Warn, format!("unknown: {problem}")),
             (None, Some(holder), Some(renewed)) => {
@@ -62,6 +67,6 @@ impl LeaseHolder {
             (None, Some(holder), None) => (Tone::Soft, holder.clone()),
             (None, None, _) => (Tone::Bad, "nobody".to_owned()),
         };
-        paint(tone, &text)
+        Fact::new(tone, name, text)
     }
 }

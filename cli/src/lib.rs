@@ -1,9 +1,10 @@
 //! The command line: the agents, and the commands for operators, with their own kubeconfig. These
-//! work also where no watchdog runs, and write nothing to a cluster, but for `restore --yes`.
+//! show what the running prober says, or where none answers what the seed shows, and write nothing
+//! to a cluster, but for `restore --yes`.
 //!
 //! ```text
 //! words --commands--> prober | weeder -> common::process
-//!                 '-> status | explain | probe --seed--> the prober's own views and probe, read only --> report --output--> stdout
+//!                 '-> status | explain --seed--> replicas: what the prober says, else the seed's objects --output--> stdout
 //!                 '-> restore --seed--> the same, and the prober's own machine and writes
 //!                 '-> check-config --> every error with its place
 //!                 '-> completions, man
@@ -19,14 +20,12 @@ mod commands;
 mod config;
 mod explain;
 mod leader;
-mod outages;
 mod output;
-mod probe;
+mod replicas;
 mod restore;
 mod seed;
 mod shell;
 mod status;
-mod why;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -75,7 +74,6 @@ fn execute(command: Cli) -> ExitCode {
         Cli::Man { folder } => shell::man(folder.as_deref()),
         Cli::Status(args) => wait(status::run(args)),
         Cli::Explain(args) => wait(explain::run(args)),
-        Cli::Probe(args) => wait(probe::run(args)),
         Cli::Restore(args) => wait(restore::run(args)),
     };
     match result {

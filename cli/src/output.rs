@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use crate::commands::Format;
 
-/// Writes an answer; `table` says it for people.
+/// Writes an answer; `table` is for people.
 pub(crate) fn write(
     answer: &impl Serialize,
     format: Format,
@@ -59,14 +59,16 @@ pub(crate) fn paint(tone: Tone, text: &str) -> String {
 
 /// One line for each fact.
 pub(crate) fn lines(facts: &[Fact]) -> String {
+    let width = facts.iter().map(|fact| fact.name.len()).max();
+    let width = 1 + width.unwrap_or_default();
     let line = |fact: &Fact| {
         let name = format!("{}:", fact.name);
-        format!("{name:<10} {}\n", paint(fact.tone, &fact.text))
+        format!("{name:<width$} {}\n", paint(fact.tone, &fact.text))
     };
     facts.iter().map(line).collect()
 }
 
-/// A count in a table; none where it is not known.
+/// A count in a table; `-` if it is not known.
 pub(crate) fn count(count: Option<i32>) -> String {
     count.map_or_else(|| "-".to_owned(), |count| count.to_string())
 }
@@ -99,52 +101,29 @@ pub(crate) fn table<const N: usize>(headings: [&str; N], rows: Vec<[String; N]>)
     text
 }
 
-/// What is being waited for, on stderr: on a terminal one line, which is gone when it is over.
-#[derive(Default)]
-pub(crate) struct Progress {
-    shown: String,
-}
+/// A line on stderr that says what is waited for, until dropped; nothing where no terminal is.
+pub(crate) struct Progress;
 
 impl Progress {
     /// Clears the line of a terminal.
     const CLEAR: &str = "\r\x1b[2K";
 
-    /// Shows it from the beginning, on a terminal.
     pub(crate) fn start(text: &str) -> Self {
-        let mut progress = Self::default();
-        if std::io::stderr().is_terminal() {
-            progress.show(text.to_owned());
-        }
-        progress
+        Self::show(text);
+        Self
     }
 
-    /// Shows what a long wait is for, and on a terminal for how many seconds so far.
-    pub(crate) fn update(&mut self, what: &str, seconds: u64) {
-        self.show(if std::io::stderr().is_terminal() {
-            format!("{what}: {seconds} s")
-        } else {
-            what.to_owned()
-        });
-    }
-
-    fn show(&mut self, text: String) {
-        if self.shown != text {
-            let mut stderr = std::io::stderr();
-            let _ = if stderr.is_terminal() {
-                write!(stderr, "{}{text}", Self::CLEAR)
-            } else {
-                writeln!(stderr, "{text}")
-            };
-            self.shown = text;
+    fn show(text: &str) {
+        let mut stderr = std::io::stderr();
+        if stderr.is_terminal() {
+            let _ = write!(stderr, "{}{text}", Self::CLEAR);
         }
     }
 }
 
 impl Drop for Progress {
     fn drop(&mut self) {
-        if !self.shown.is_empty() && std::io::stderr().is_terminal() {
-            let _ = write!(std::io::stderr(), "{}", Self::CLEAR);
-        }
+        Self::show("");
     }
 }
 

@@ -3,90 +3,97 @@
 
 mod answer;
 mod plan;
+mod verdict;
 
 use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, bail, ensure};
-use common::leader_election::Role;
 use futures::{FutureExt, StreamExt, stream};
 use k8s_openapi::api::core::v1::Namespace;
-use kube::Api;
 use kube::api::{Patch, PatchParams};
-use prober::restore::{Limits, ManualRestore, only_held_down};
+use kube::{Api, Client};
+use prober::ShootEntry;
+use prober::restore::ManualRestore;
+use prober::seed::ClusterState;
+use prober::seed_reader::SeedReader;
 use prober::shared::Shared;
-use prober::{Ownership, ShootState, WatchScope, describe_verdict};
 use prober_core::options::{PAUSE, Source};
-use prober_core::verdict::Scope;
 use serde_json::json;
 use tokio::time::{sleep, timeout};
 
 use self::answer::{RestoreAnswer, ShootRestore};
 use self::plan::PlannedStep;
+use self::verdict::Verdicts;
 use crate::commands::{Format, RestoreArgs};
-use crate::output::{self, Progress, print, with_causes};
-use crate::probe::FAILURES;
-use crate::seed::SeedReader;
+use crate::output::{self, print, with_causes};
+use crate::seed::{SeedObjects, connect, unknown};
 
-/// So many shoots are restored side by side: one whose API server does not answer takes all of its
-/// time-outs.
+/// So many shoots are restored side by side: one whose controllers do not become ready takes all of
+/// their timeouts.
 const AT_ONCE: usize = 16;
-/// How long it may take until the watch of the namespaces shows the pause. The prober has the same
-/// watch.
+/// Time until the watch of the namespaces shows the pause. The prober has the same watch.
 const PAUSE_SEEN: Duration = Duration::from_secs(10);
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
 /// What all shoots of one call have in common.
 struct Job {
     args: RestoreArgs,
-    seed: SeedReader,
-    /// What all restores share, so that it bounds their writes together.
+    client: Client,
+    reader: SeedReader,
+    /// Bounds the writes of all restores together.
     shared: Shared,
-    limits: Limits,
+    /// `None` if nobody is asked, as `--force` says.
+    verdicts: Option<Verdicts>,
 }
 
 pub(crate) async fn run(args: RestoreArgs) -> anyhow::Result<()> {
-    let scope = args
-        .namespace
-        .clone()
-        .map_or(WatchScope::Seed, WatchScope::Shoot);
-    let seed = SeedReader::open(&args.seed, scope).await?;
+    let client = connect(&args.seed).await?;
+    let shoot = args.namespace.as_deref();
+    let SeedObjects {
+        reader,
+        config_from,
+    } = SeedObjects::read(client.clone(), &args.seed, shoot).await?;
     let (namespaces, unread) = match &args.namespace {
         Some(namespace) => {
-            seed.cluster(namespace)?;
+            reader
+                .cluster(namespace)
+                .with_context(|| unknown(namespace))?;
             (vec![namespace.clone()], Vec::new())
         }
-        None => (
-            seed.prober.held_down().into_iter().collect(),
-            seed.prober.unread(),
-        ),
+        None => (reader.held_down().into_iter().collect(), reader.unread()),
     };
     for resource in &unread {
         anstream::eprintln!(
             "warning: {resource} could not be read in any shoot: may it be listed and watched?"
         );
     }
-    let limits = Limits {
-        timeout: args.timeout,
-        failed_probes: FAILURES,
+    let verdicts = match args.force {
+        true => None,
+        false => Some(Verdicts::ask(client.clone(), &args.seed).await),
     };
     let job = Job {
-        shared: seed.prober.shared(Role::Alone),
+        shared: reader.shared(),
         args,
-        seed,
-        limits,
+        client,
+        reader,
+        verdicts,
     };
-    job.say(&format!("Config: {}\n", job.seed.config_from));
+    job.say(&format!("Config: {config_from}\n"));
     if namespaces.is_empty() {
         job.say("Nothing is held down.\n");
     }
     let count = namespaces.len();
-    let shoots = job.shoots(namespaces).await;
-    let Job { args, seed, .. } = job;
-    seed.prober.end().await;
+    let shoots = match &job.verdicts {
+        Some(verdicts) => verdicts.beside(job.shoots(namespaces)).await,
+        None => job.shoots(namespaces).await,
+    };
+    let Job { args, reader, .. } = job;
+    reader.end().await;
     let answer = RestoreAnswer {
         shoots,
-        config_from: seed.config_from,
+        config_from,
     };
     // As a table it is printed already.
     output::write(&answer, args.seed.output, String::new)?;
@@ -106,8 +113,8 @@ pub(crate) async fn run(args: RestoreArgs) -> anyhow::Result<()> {
 }
 
 impl Job {
-    /// Restores shoots side by side; those that came to an end, by their names. None stops another,
-    /// not even by a panic.
+    /// Restores shoots side by side; returns those that came to an end, by their names. None stops
+    /// another, not even by a panic.
     async fn shoots(&self, namespaces: Vec<String>) -> Vec<ShootRestore> {
         let restores = namespaces
             .into_iter()
@@ -122,7 +129,7 @@ impl Job {
     async fn shoot(&self, namespace: String) -> ShootRestore {
         let mut shoot = ShootRestore {
             namespace,
-            state: "no_cluster",
+            state: "no_cluster".into(),
             ..ShootRestore::default()
         };
         if let Err(problem) = self.restore(&mut shoot).await {
@@ -136,93 +143,80 @@ impl Job {
     }
 
     async fn restore(&self, shoot: &mut ShootRestore) -> anyhow::Result<()> {
-        let (prober, force) = (&self.seed.prober, self.args.force);
-        let cluster = prober
+        let cluster = self
+            .reader
             .cluster(&shoot.namespace)
             .context("there is no Cluster of this name, so that it is not known to be a shoot")?;
-        let state = ShootState::from(&*cluster);
-        shoot.state = (&state).into();
-        shoot.paused = prober.paused(&shoot.namespace);
-        shoot.steps = self.plan(&shoot.namespace, Scope::All);
-        let mut restore = ManualRestore::new(self.shared.clone(), &shoot.namespace, cluster, force);
+        let seen = self.reader.shoot(shoot.namespace.clone(), &cluster);
+        shoot.state = seen.state.clone();
+        shoot.paused = seen.paused;
+        shoot.steps = plan::plan(self.reader.dependents(&shoot.namespace));
         let mut refused = None;
         if shoot.is_pending() {
-            let allowed = self.check_allowed(shoot, &state, &mut restore).await;
-            shoot.steps = self.plan(&shoot.namespace, restore.scope());
-            refused = allowed.err().filter(|_| shoot.is_pending());
+            refused = self.check_allowed(shoot, &seen, &cluster).err();
         }
-        self.say(&shoot.text(&state, &self.args, refused.is_some()));
+        self.say(&shoot.text(&seen, &self.args, refused.is_some()));
         if let Some(problem) = refused {
             return Err(problem);
         }
         if self.args.yes && shoot.is_pending() {
-            self.carry_out(shoot, &mut restore).await?;
+            if self.args.force {
+                self.pause(shoot).await?;
+            }
+            let namespace = shoot.namespace.clone();
+            tokio::select! {
+                restored = self.carry_out(shoot, cluster) => restored?,
+                why = self.stopped(&namespace) => bail!("{why}"),
+            }
         }
-        let unknown = shoot.steps.iter().find(|step| step.unknown);
-        if let Some(PlannedStep { resource, .. }) = unknown {
+        let unknown = shoot.steps.iter().find(|step| step.is_unknown());
+        if let Some(PlannedStep { dependent, .. }) = unknown {
+            let resource = &dependent.resource;
             bail!("{resource} could not be read: it may be held down or not");
         }
         Ok(())
     }
 
-    fn plan(&self, namespace: &str, scope: Scope) -> Vec<PlannedStep> {
-        let prober = &self.seed.prober;
-        let only_held_down = only_held_down(prober.options(namespace));
-        plan::plan(prober.dependents(namespace), scope, only_held_down)
-    }
-
     /// Fails with why the shoot is not to be restored. Not knowing is no reason to bring anything
     /// back.
-    async fn check_allowed(
+    fn check_allowed(
         &self,
         shoot: &mut ShootRestore,
-        state: &ShootState,
-        restore: &mut ManualRestore,
+        seen: &ShootEntry,
+        cluster: &ClusterState,
     ) -> anyhow::Result<()> {
         let RestoreArgs { all, force, .. } = self.args;
-        if *state != ShootState::Probed {
-            let because = state.meaning();
+        if !cluster.is_probed() {
+            let because = &seen.because;
             ensure!(
                 force && !all,
                 "{because}; it comes back only when it is named, with --force"
             );
         }
-        if force {
-            return Ok(());
+        if let Some(verdicts) = &self.verdicts {
+            let verdict = verdicts.of(&shoot.namespace);
+            let verdict = verdict
+                .map_err(|why| anyhow::anyhow!("{why}; --force restores it all the same"))?;
+            shoot.verdict = Some(verdict);
         }
-        if let Some(owner) = self.seed.prober.owner(&shoot.namespace).await {
-            let sentence = owner.sentence();
-            ensure!(
-                owner.standing == Ownership::Ours,
-                "it is not known to be ours: {sentence}; --force restores it all the same"
-            );
-        }
-        let progress = (!all).then(|| Progress::start("probing the shoot ..."));
-        let found = restore.probe(self.limits).await;
-        drop(progress);
-        match found {
-            Ok(verdict) => {
-                shoot.verdict = Some(verdict);
-                let said = describe_verdict(verdict);
-                ensure!(verdict.is_up(), "{said}; --force restores it all the same");
-                Ok(())
-            }
-            Err(failure) => {
-                bail!("it could not be probed ({failure}); --force restores it all the same")
-            }
+        Ok(())
+    }
+
+    /// Waits until the prober does not say any more that the nodes of a shoot reach their API server.
+    async fn stopped(&self, namespace: &str) -> String {
+        match &self.verdicts {
+            Some(verdicts) => verdicts.until_not_up(namespace).await,
+            None => std::future::pending().await,
         }
     }
 
     async fn carry_out(
         &self,
         shoot: &mut ShootRestore,
-        restore: &mut ManualRestore,
+        cluster: Arc<ClusterState>,
     ) -> anyhow::Result<()> {
-        if self.args.force {
-            self.pause(shoot).await?;
-        }
-        restore.begin();
-        while let Some(event) = restore.next(self.limits).await? {
+        let mut restore = ManualRestore::start(self.shared.clone(), &shoot.namespace, cluster);
+        while let Some(event) = restore.next().await? {
             let line = shoot.note(event);
             self.say(&format!("{}: {line}\n", shoot.namespace));
         }
@@ -235,14 +229,14 @@ impl Job {
 
     /// Keeps the prober from writing for this shoot, until its operators remove the annotation.
     async fn pause(&self, shoot: &mut ShootRestore) -> anyhow::Result<()> {
-        let (prober, name) = (&self.seed.prober, &shoot.namespace);
+        let (reader, name) = (&self.reader, &shoot.namespace);
         // A pause that nobody can see to be in force would only keep the prober from restoring.
-        let options = prober
+        let options = reader
             .options(name)
             .context("the namespaces cannot be watched, so it is not paused")?;
         // Who may not annotate it has it annotated before.
         if !(options.pause.value && options.pause.from == Source::Namespace) {
-            let namespaces: Api<Namespace> = Api::all(self.seed.client.clone());
+            let namespaces: Api<Namespace> = Api::all(self.client.clone());
             let patch = json!({ "metadata": { "annotations": { PAUSE: "true" } } });
             namespaces
                 .patch(name, &PatchParams::default(), &Patch::Merge(&patch))
@@ -255,7 +249,12 @@ impl Job {
         );
         shoot.unpause = Some(command);
         let seen = async {
-            while prober.paused(&shoot.namespace) != Some(true) {
+            let is_paused = || {
+                reader
+                    .options(name)
+                    .is_some_and(|options| options.pause.value)
+            };
+            while !is_paused() {
                 sleep(POLL_INTERVAL).await;
             }
         };

@@ -1,117 +1,151 @@
-//! The seed, read with the operator's own kubeconfig.
+//! The seed and its prober, as an operator's own kubeconfig reaches them.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context;
 use common::metrics::{RequestCounter, registry};
+use common::status::ProcessStatus;
 use kube::api::{DynamicObject, ListParams};
 use kube::discovery::ApiResource;
 use kube::{Api, Client};
 use prober::gardener::Cluster;
-use prober::read_only::ReadOnlyProber;
-use prober::seed::ClusterState;
-use prober::{OwnerStatus, ShootState, WatchScope};
-use prober_core::config::Config;
+use prober::seed_reader::SeedReader;
+use prober::{Outage, ProberStatus, ShootEntry};
 use serde::Serialize;
 
 use crate::commands::SeedArgs;
 use crate::config;
+use crate::leader::{self, LeaseHolder};
 use crate::output::Progress;
+use crate::replicas::{Asked, ask, ask_at};
 
-/// How long the seed's objects may take to be read: a large seed has tens of thousands of Machines.
+/// Time for the seed's objects to be read: a large seed has thousands of Clusters.
 const READ_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// What is known of a shoot that is not probed from here.
+/// All that can be said of a seed: by its prober, or where none answers by its objects.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct ShootSummary {
-    pub namespace: String,
-    pub state: ShootState,
-    /// Nodes that usable Machines back; none when the Machines cannot be read.
+pub(crate) struct SeedView {
+    #[serde(flatten)]
+    pub asked: Asked,
+    /// Those of the prober and the weeder; none where an address was asked.
+    pub leaders: Vec<LeaseHolder>,
+    /// Source of the config by which the objects were read; `None` where the prober answers.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub machines: Option<usize>,
-    /// None when the namespaces cannot be read.
+    pub config_from: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub paused: Option<bool>,
-    /// What its owner record says, asked for from here; none where the config has no ownerCheck.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub owner: Option<OwnerStatus>,
+    pub process: Option<ProcessStatus>,
+    #[serde(flatten)]
+    pub status: ProberStatus,
 }
 
-pub(crate) struct SeedReader {
-    pub client: Client,
-    pub config: Config,
+/// The objects of a seed.
+pub(crate) struct SeedObjects {
+    pub reader: SeedReader,
     pub config_from: String,
-    pub prober: ReadOnlyProber,
 }
 
-impl SeedReader {
-    pub(crate) async fn open(args: &SeedArgs, scope: WatchScope) -> anyhow::Result<Self> {
-        let requests = RequestCounter::register(&mut registry());
-        let client = common::seed_client::connect(args.kubeconfig.as_deref(), &requests).await?;
-        let progress = Progress::start("reading the seed ...");
-        check_access(&client, &scope).await?;
-        drop(progress);
-        let (config, config_from) = config::find(&client, args).await?;
-        let progress = Progress::start("reading the seed ...");
-        let prober =
-            ReadOnlyProber::start(client.clone(), config.clone(), scope, READ_TIMEOUT).await;
-        drop(progress);
-        if let Some(what) = prober.unknown() {
-            let problem = format!(
-                "the seed's {what} could not be read in {} s",
-                READ_TIMEOUT.as_secs()
-            );
-            // Without the Clusters nothing can be said of any shoot, not even that there is none.
-            anyhow::ensure!(what != "Clusters", problem);
-            anstream::eprintln!("warning: {problem}; may they be listed and watched?");
+/// Connects by the kubeconfig. Sends nothing yet.
+pub(crate) async fn connect(args: &SeedArgs) -> anyhow::Result<Client> {
+    let requests = RequestCounter::register(&mut registry());
+    common::seed_client::connect(args.kubeconfig.as_deref(), &requests).await
+}
+
+impl SeedView {
+    /// Asks the prober; reads the objects of the seed, or of one shoot, if none answers.
+    pub(crate) async fn read(args: &SeedArgs, shoot: Option<&str>) -> anyhow::Result<Self> {
+        let progress = Progress::start("asking the prober ...");
+        if let Some(address) = &args.address {
+            let (asked, answer) = ask_at(address).await?;
+            return Ok(Self {
+                asked,
+                leaders: Vec::new(),
+                config_from: None,
+                process: Some(answer.process),
+                status: answer.status,
+            });
         }
+        let (client, garden) = (connect(args).await?, &args.garden_namespace);
+        let read = |lease| leader::read(&client, garden, lease);
+        let (leader, weeders) = futures::join!(read(leader::PROBER), read(leader::WEEDER));
+        let (asked, answer) = ask(&client, garden, leader.holder.as_deref()).await;
+        drop(progress);
+        let (process, config_from, status) = match answer {
+            Some(answer) => (Some(answer.process), None, answer.status),
+            None => {
+                let problems = asked.problems.join("; ");
+                let objects = SeedObjects::read(client, args, shoot).await;
+                let objects = objects.with_context(|| format!("no prober answers ({problems})"))?;
+                let status = objects.reader.status();
+                objects.reader.end().await;
+                (None, Some(objects.config_from), status)
+            }
+        };
         Ok(Self {
-            client,
-            config,
+            asked,
+            leaders: vec![leader, weeders],
             config_from,
-            prober,
+            process,
+            status,
         })
     }
 
-    pub(crate) fn cluster(&self, namespace: &str) -> anyhow::Result<Arc<ClusterState>> {
-        self.prober.cluster(namespace).with_context(|| {
-            format!("there is no Cluster {namespace:?} on this seed; `dependency-watchdog status` lists all there are")
+    /// Keeps one shoot, and what concerns it.
+    pub(crate) fn into_shoot(self, namespace: &str) -> anyhow::Result<(Self, ShootEntry)> {
+        let Self { mut status, .. } = self;
+        let of = |shoot: &ShootEntry| shoot.namespace == namespace;
+        let at = status
+            .shoots
+            .iter()
+            .position(of)
+            .with_context(|| unknown(namespace))?;
+        let shoot = status.shoots.swap_remove(at);
+        status.shoots.clear();
+        status
+            .outages
+            .retain(|outage: &Outage| outage.namespace == namespace);
+        Ok((Self { status, ..self }, shoot))
+    }
+}
+
+/// Says that there is no such shoot.
+pub(crate) fn unknown(namespace: &str) -> String {
+    format!(
+        "there is no Cluster {namespace:?} on this seed; `dependency-watchdog status` lists all there are"
+    )
+}
+
+impl SeedObjects {
+    /// Reads the objects of the seed, or of one shoot.
+    pub(crate) async fn read(
+        client: Client,
+        args: &SeedArgs,
+        shoot: Option<&str>,
+    ) -> anyhow::Result<Self> {
+        let progress = Progress::start("reading the seed ...");
+        check_access(&client, shoot).await?;
+        let (config, config_from) = config::find(&client, args).await?;
+        let shoot = shoot.map(str::to_owned);
+        let reader = SeedReader::start(client, config, shoot, READ_TIMEOUT).await;
+        drop(progress);
+        anyhow::ensure!(
+            reader.knows_clusters(),
+            "the seed's Clusters could not be read in {} s",
+            READ_TIMEOUT.as_secs()
+        );
+        Ok(Self {
+            reader,
+            config_from,
         })
-    }
-
-    pub(crate) fn summary(
-        &self,
-        namespace: String,
-        cluster: &ClusterState,
-        owner: Option<OwnerStatus>,
-    ) -> ShootSummary {
-        ShootSummary {
-            state: cluster.into(),
-            machines: self.prober.machines(&namespace),
-            paused: self.prober.paused(&namespace),
-            owner,
-            namespace,
-        }
-    }
-
-    /// The annotations of some namespaces whose values are refused, in words.
-    pub(crate) fn refused(&self, of: impl Fn(&str) -> bool) -> Vec<String> {
-        let refused = self.prober.refused().into_iter();
-        refused
-            .filter(|(namespace, _)| of(namespace))
-            .map(|(namespace, refused)| format!("namespace {namespace}: {refused}"))
-            .collect()
     }
 }
 
 /// Fails at once, with the reason, where a watch would only be retried for ever.
-async fn check_access(client: &Client, scope: &WatchScope) -> anyhow::Result<()> {
+async fn check_access(client: &Client, shoot: Option<&str>) -> anyhow::Result<()> {
     let clusters: Api<DynamicObject> =
         Api::all_with(client.clone(), &ApiResource::erase::<Cluster>(&()));
     let mut params = ListParams::default().limit(1);
-    if let WatchScope::Shoot(name) = scope {
+    if let Some(name) = shoot {
         params = params.fields(&format!("metadata.name={name}"));
     }
     let listed = tokio::time::timeout(READ_TIMEOUT, clusters.list(&params)).await;

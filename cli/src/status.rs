@@ -1,247 +1,184 @@
 //! `status`: every shoot of the seed.
 
-use prober::read_only::ReadOnlyProber;
-use prober::{Ownership, ShownOption, Tone, WatchScope, list};
-use prober_core::options::{ResolvedOptions, Source};
-use prober_core::replicas::DependentState;
-use serde::Serialize;
+use common::status::TIMESTAMP;
+use prober::{Condition, Fact, ShootEntry, Standing, Tone, list};
+use prober_core::options::{GARDEN, Source};
 
 use crate::commands::SeedArgs;
-use crate::leader::{self, LeaseHolder};
-use crate::outages::{self, ObservedOutages};
-use crate::output::{self, paint, table};
-use crate::seed::{SeedReader, ShootSummary};
+use crate::leader::LeaseHolder;
+use crate::output::{self, lines, paint, plain, table};
+use crate::seed::SeedView;
 
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct SeedStatus {
-    /// The prober's and the weeder's.
-    leaders: [LeaseHolder; 2],
-    shoots: Vec<ShootRow>,
-    /// None when no prober is deployed.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    outages: Option<ObservedOutages>,
-    config_from: String,
-    /// What annotations on `garden` set for all shoots.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    seed_settings: Vec<ShownOption>,
-    /// Annotations on namespaces that cannot be read.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    refused: Vec<String>,
-}
-
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct ShootRow {
-    #[serde(flatten)]
-    shoot: ShootSummary,
-    /// What annotations set, on the shoot's namespace or on `garden`.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    settings: Vec<ShownOption>,
-    #[serde(flatten)]
-    dependents: DependentNames,
-}
-
-/// The names of dependents by their state; those that run are left out.
-#[derive(Default, Serialize)]
-#[serde(rename_all = "camelCase")]
-struct DependentNames {
-    held_down: Vec<String>,
-    /// At 0 replicas without the watchdog's marker.
-    at_zero: Vec<String>,
-    ignored: Vec<String>,
-    /// What could not be read, so that it may be held down or not.
-    unknown: Vec<String>,
-}
+/// Most outages that are shown to people; JSON and YAML have all.
+const SHOWN: usize = 20;
 
 pub(crate) async fn run(args: SeedArgs) -> anyhow::Result<()> {
-    let seed = SeedReader::open(&args, WatchScope::Unprobed).await?;
-    let (prober, garden) = (&seed.prober, &args.garden_namespace);
-    let clusters = prober.clusters();
-    let namespaces: Vec<_> = clusters.iter().map(|(name, _)| name.clone()).collect();
-    let mut owners = prober.owners(&namespaces).await;
-    let shoots = clusters.into_iter().map(|(namespace, cluster)| {
-        let owner = owners.remove(&namespace);
-        ShootRow::new(seed.summary(namespace, &cluster, owner), prober)
-    });
-    let shoots = shoots.collect();
-    let read = |lease| leader::read(&seed.client, garden, lease);
-    let (leader, weeders) = futures::join!(read(leader::PROBER), read(leader::WEEDER));
-    let answer = SeedStatus {
-        outages: outages::read(&seed.client, garden, leader.holder.as_deref(), None).await,
-        leaders: [leader, weeders],
-        shoots,
-        seed_settings: overruled(prober.seed_options()),
-        refused: seed.refused(|_| true),
-        config_from: seed.config_from,
+    let view = SeedView::read(&args, None).await?;
+    output::write(&view, args.output, || text(&view))
+}
+
+fn text(view: &SeedView) -> String {
+    let shoots = &view.status.shoots;
+    let shoots = if shoots.is_empty() {
+        "No shoots found.\n".to_owned()
+    } else {
+        let row = |shoot: &ShootEntry| {
+            let shown_by = view.asked.shown_by.get(&shoot.namespace);
+            cells(shoot, shown_by.map(String::as_str))
+        };
+        table(
+            ["NAMESPACE", "STATE", "MACHINES", "HELD DOWN", "NOTE"],
+            shoots.iter().map(row).collect(),
+        )
     };
-    seed.prober.end().await;
-    output::write(&answer, args.output, || answer.text())
+    format!("{}\n{shoots}{}", lines(&view.facts(None)), outages(view))
 }
 
-fn overruled(options: Option<ResolvedOptions>) -> Vec<ShownOption> {
-    options.iter().flat_map(ShownOption::overruled).collect()
-}
-
-impl ShootRow {
-    fn new(shoot: ShootSummary, prober: &ReadOnlyProber) -> Self {
-        let mut dependents = DependentNames::default();
-        for (dependent, state) in prober.dependents(&shoot.namespace) {
-            let names = match &state {
-                DependentState::Absent => continue,
-                DependentState::Unknown | DependentState::NoSuchKind => &mut dependents.unknown,
-                DependentState::Present(observed) if observed.marks.ignored => {
-                    &mut dependents.ignored
-                }
-                DependentState::Present(observed) if observed.marks.held_down => {
-                    &mut dependents.held_down
-                }
-                DependentState::Present(observed) if observed.replicas == 0 => {
-                    &mut dependents.at_zero
-                }
-                DependentState::Present(_) => continue,
-            };
-            names.push(dependent.resource.name.clone());
+impl SeedView {
+    /// Says first whether a prober answers, then who leads, and what holds for all shoots, or for one.
+    pub(crate) fn facts(&self, shoot: Option<&str>) -> Vec<Fact> {
+        let (asked, status) = (&self.asked, &self.status);
+        let mut facts = Vec::new();
+        match (&asked.answered_by, &self.process) {
+            (Some(by), Some(process)) => {
+                let role = process.role.role.into_str();
+                let told = format!("{by} ({role}, version {})", process.version);
+                facts.push(Fact::new(Tone::Soft, "Prober", told));
+            }
+            _ => facts.push(Fact::new(
+                Tone::Bad,
+                "Prober",
+                "none answers: this is what the seed's objects show, and nothing is known of leases",
+            )),
         }
-        Self {
-            settings: overruled(prober.options(&shoot.namespace)),
-            shoot,
-            dependents,
+        let missing = asked.problems.iter();
+        facts.extend(missing.map(|problem| Fact::new(Tone::Warn, "Missing", problem)));
+        if let Some(other) = shoot.and_then(|shoot| asked.shown_by.get(shoot)) {
+            let told = format!("{other}, since the probe by the one above is overdue");
+            facts.push(Fact::new(Tone::Warn, "Shown by", told));
         }
-    }
-
-    fn cells(&self) -> [String; 5] {
-        let DependentNames {
-            held_down, unknown, ..
-        } = &self.dependents;
-        let held_down = match (held_down.is_empty(), unknown.is_empty()) {
-            (false, _) => paint(Tone::Bad, &held_down.join(", ")),
-            (true, true) => "-".to_owned(),
-            (true, false) => "?".to_owned(),
-        };
-        let machines = self.shoot.machines.map(|count| count.to_string());
-        [
-            self.shoot.namespace.clone(),
-            <&str>::from(&self.shoot.state).to_owned(),
-            machines.unwrap_or_else(|| "?".to_owned()),
-            held_down,
-            paint(Tone::Warn, &self.notes().join("; ")),
-        ]
-    }
-
-    fn notes(&self) -> Vec<String> {
-        let mut notes = Vec::new();
-        if self.shoot.paused.is_none() {
-            notes.push("paused or not: could not be read".to_owned());
+        facts.extend(self.leaders.iter().map(LeaseHolder::fact));
+        if let Some(config) = &self.config_from {
+            facts.push(Fact::new(Tone::Soft, "Config", config));
         }
-        if let Some(owner) = self
-            .shoot
-            .owner
-            .as_ref()
-            .filter(|owner| owner.standing != Ownership::Ours)
-        {
-            notes.push(format!("not known to be ours: {}", owner.sentence()));
+        if status.config_refused {
+            let refused = "the file as it is now is refused, an earlier one is in force";
+            facts.push(Fact::new(Tone::Warn, "Config", refused));
         }
-        for option in &self.settings {
-            match (option.setting, option.value.as_str(), option.from) {
-                ("pause", "true", from) => notes.push(format!("paused ({})", from.into_str())),
-                // What `garden` sets for all stands above.
-                (_, _, Source::Namespace) => notes.push(option.to_string()),
-                _ => {}
+        if let Some(unknown) = &status.unknown {
+            let told = format!("{unknown}: nothing is concluded without them");
+            facts.push(Fact::new(Tone::Bad, "Unknown", told));
+        }
+        for right in &status.missing_rights {
+            let told = format!(
+                "the right to {right} is missing: what needs it could not be scaled in an outage"
+            );
+            facts.push(Fact::new(Tone::Bad, "Rights", told));
+        }
+        if shoot.is_none() && !status.settings.is_empty() {
+            facts.push(Fact::new(Tone::Warn, "Settings", list(&status.settings)));
+        }
+        for refused in &status.refused {
+            let namespace = refused.namespace.as_str();
+            if shoot.is_none_or(|shoot| [shoot, GARDEN].contains(&namespace)) {
+                let told = format!("namespace {namespace}: {}", refused.problem);
+                facts.push(Fact::new(Tone::Warn, "Refused", told));
             }
         }
-        for (what, names) in [
-            ("at 0, not by the watchdog", &self.dependents.at_zero),
-            ("ignore-scaling", &self.dependents.ignored),
-            ("could not be read", &self.dependents.unknown),
-        ] {
-            if !names.is_empty() {
-                notes.push(format!("{what}: {}", names.join(", ")));
-            }
-        }
-        notes
+        facts
     }
 }
 
-impl SeedStatus {
-    fn text(&self) -> String {
-        let [prober, weeder] = self.leaders.each_ref().map(LeaseHolder::text);
-        let mut lines = vec![
-            format!("Prober leads: {prober}"),
-            format!("Weeder leads: {weeder}"),
-            format!("Config: {}", self.config_from),
-        ];
-        if !self.seed_settings.is_empty() {
-            let settings = list(&self.seed_settings);
-            lines.push(format!("Settings: {}", paint(Tone::Warn, &settings)));
-        }
-        let refused = self.refused.iter();
-        lines.extend(refused.map(|refused| format!("Refused: {}", paint(Tone::Warn, refused))));
-        let shoots = if self.shoots.is_empty() {
-            "No shoots found.\n".to_owned()
-        } else {
-            let rows = self.shoots.iter().map(ShootRow::cells);
-            table(
-                ["NAMESPACE", "STATE", "MACHINES", "HELD DOWN", "NOTE"],
-                rows.collect(),
-            )
-        };
-        let mut text = format!("{}\n\n{shoots}", lines.join("\n"));
-        if let Some(outages) = &self.outages {
-            text.push_str(&format!("\n{}", outages.text()));
-        }
-        text
+fn cells(shoot: &ShootEntry, shown_by: Option<&str>) -> [String; 5] {
+    let held_down = shoot.names(Condition::HeldDown);
+    let is_known = shoot.names(Condition::Unknown).is_empty();
+    let held_down = match held_down.is_empty() {
+        false => paint(Tone::Bad, &held_down.join(", ")),
+        true if is_known => "-".to_owned(),
+        true => "?".to_owned(),
+    };
+    let machines = shoot.machines.map(|count| count.to_string());
+    let shown_by = shown_by.map(|pod| format!("shown by {pod}"));
+    let notes: Vec<_> = shown_by.into_iter().chain(notes(shoot)).collect();
+    [
+        shoot.namespace.clone(),
+        shoot.state.to_string(),
+        machines.unwrap_or_else(|| "?".to_owned()),
+        held_down,
+        paint(Tone::Warn, &notes.join("; ")),
+    ]
+}
+
+fn notes(shoot: &ShootEntry) -> Vec<String> {
+    let mut notes = Vec::new();
+    if shoot.is_overdue() {
+        notes.push("its probe is overdue".to_owned());
     }
+    if shoot.paused.is_none() {
+        notes.push("paused or not: could not be read".to_owned());
+    }
+    if let Some(owner) = &shoot.owner
+        && owner.standing != Standing::Ours
+    {
+        notes.push(format!("not known to be ours: {}", owner.sentence()));
+    }
+    for option in shoot.settings.iter().filter(|option| option.is_overruled()) {
+        match (&*option.setting, &*option.value, option.from) {
+            ("pause", "true", from) => notes.push(format!("paused ({})", from.into_str())),
+            // What `garden` sets for all stands above.
+            (_, _, Source::Namespace) => notes.push(option.to_string()),
+            _ => {}
+        }
+    }
+    for (what, condition) in [
+        ("at 0, not by the watchdog", Condition::AtZero),
+        ("ignore-scaling", Condition::Ignored),
+        ("does not exist", Condition::Missing),
+        ("could not be read", Condition::Unknown),
+        ("cannot be scaled", Condition::NoSuchKind),
+    ] {
+        let names = shoot.names(condition);
+        if !names.is_empty() {
+            notes.push(format!("{what}: {}", names.join(", ")));
+        }
+    }
+    notes
+}
+
+/// The last outages; nothing where no prober answers, since only probers know.
+pub(crate) fn outages(view: &SeedView) -> String {
+    let Some(by) = &view.asked.answered_by else {
+        return String::new();
+    };
+    let outages = &view.status.outages;
+    if outages.is_empty() {
+        return format!("\nNo outage since {by} began.\n");
+    }
+    let rows = outages.iter().take(SHOWN).map(|outage| {
+        let began = outage.began.format(TIMESTAMP).to_string();
+        [began, plain(&outage.namespace), plain(&outage.sentence())]
+    });
+    let table = table(["BEGAN", "NAMESPACE", "WHAT"], rows.collect());
+    format!("\nThe last outages, as {by} has observed them:\n\n{table}")
 }
 
 #[cfg(test)]
 mod tests {
-    use prober::ShootState;
+    use serde_json::json;
 
     use super::*;
 
-    fn note(paused: Option<bool>, settings: &[(&'static str, &str, Source)]) -> String {
-        let shown = |&(setting, value, from): &(&'static str, &str, Source)| ShownOption {
-            setting,
-            value: value.into(),
-            from,
-        };
-        let row = ShootRow {
-            shoot: ShootSummary {
-                namespace: "shoot--a--b".into(),
-                state: ShootState::Probed,
-                machines: Some(3),
-                paused,
-                owner: None,
-            },
-            settings: settings.iter().map(shown).collect(),
-            dependents: DependentNames::default(),
-        };
-        anstream::adapter::strip_str(&row.cells().concat()).to_string()
-    }
-
     #[test]
-    fn a_pause_that_is_not_known_is_not_shown_as_none() {
-        assert_eq!(note(Some(false), &[]), "shoot--a--bprobed3-");
+    fn what_is_not_known_is_not_shown_as_healthy() {
+        let kcm = json!({ "apiVersion": "apps/v1", "kind": "Deployment", "name": "kcm",
+                          "condition": "unknown", "because": "it could not be read" });
+        let shoot = json!({ "namespace": "shoot--a--b", "state": "probed", "because": "", "settings": [], "dependents": [kcm] });
+        let shoot = serde_json::from_value(shoot).expect("a shoot");
+        let cells = cells(&shoot, None).concat();
+        let told = anstream::adapter::strip_str(&cells).to_string();
         assert_eq!(
-            note(Some(true), &[("pause", "true", Source::Garden)]),
-            "shoot--a--bprobed3-paused (garden)"
-        );
-        assert_eq!(
-            note(None, &[]),
-            "shoot--a--bprobed3-paused or not: could not be read"
-        );
-    }
-
-    #[test]
-    fn a_shoot_is_shown_with_what_its_own_namespace_sets() {
-        let own = [
-            ("pause", "false", Source::Namespace),
-            ("standbyProtects", "true", Source::Garden),
-        ];
-        assert_eq!(
-            note(Some(false), &own),
-            "shoot--a--bprobed3-pause false (namespace)"
+            told,
+            "shoot--a--bprobed??paused or not: could not be read; could not be read: kcm"
         );
     }
 }

@@ -9,6 +9,7 @@
 
 mod page;
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use axum::http::header::{CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE};
@@ -17,41 +18,42 @@ use axum::routing::get;
 use axum::{Json, Router};
 use chrono::{DateTime, SubsecRound, Utc};
 use maud::Markup;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use tokio::time::Instant;
 
 pub use self::page::{TIMESTAMP, ago, table, timestamp};
 use crate::leader_election::{Role, RoleStatus};
 
-/// What an agent shows of its own work, besides what every process shows.
+/// An agent's own work, as it is shown besides what every process shows.
 pub trait Status: Serialize {
     /// The same for people.
     fn body(&self) -> Markup;
 
-    /// What a replica does that does not lead, in a sentence.
+    /// Says in a sentence what a replica does that does not lead.
     fn without_lead(&self) -> &'static str;
 }
 
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct ProcessStatus {
-    agent: &'static str,
-    version: &'static str,
+pub struct ProcessStatus {
+    pub agent: Cow<'static, str>,
+    pub version: Cow<'static, str>,
     /// The time on this machine's clock.
-    now: DateTime<Utc>,
-    uptime_seconds: u64,
+    pub now: DateTime<Utc>,
+    pub uptime_seconds: u64,
     #[serde(flatten)]
-    role: RoleStatus,
+    pub role: RoleStatus,
 }
 
-#[derive(Serialize)]
-struct Whole<S> {
-    process: ProcessStatus,
+/// The JSON: the process, and beside it the fields of its agent's own status.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct WholeStatus<S> {
+    pub process: ProcessStatus,
     #[serde(flatten)]
-    status: S,
+    pub status: S,
 }
 
-/// Serves the page and its JSON. `role` is what part the process plays among its replicas; `status`
+/// Serves the page and its JSON. `role` is the part of the process among its replicas; `status`
 /// answers at once, from memory.
 pub(crate) fn router<S: Status>(
     agent: &'static str,
@@ -62,20 +64,20 @@ pub(crate) fn router<S: Status>(
     let json = Arc::new(move || {
         let (now, uptime_seconds) = (Utc::now().trunc_subsecs(0), started.elapsed().as_secs());
         let process = ProcessStatus {
-            agent,
-            version: env!("CARGO_PKG_VERSION"),
+            agent: agent.into(),
+            version: env!("CARGO_PKG_VERSION").into(),
             now,
             uptime_seconds,
             role: role.status(),
         };
-        Whole {
+        WholeStatus {
             process,
             status: status(),
         }
     });
     let whole = Arc::clone(&json);
     let html = async move || {
-        let Whole { process, status } = whole();
+        let WholeStatus { process, status } = whole();
         let page = page::render(&process, &status).into_string();
         // Nothing but its own style sheet: also a name that slipped through unescaped could run
         // nothing.

@@ -21,7 +21,7 @@ use crate::config;
 use crate::manager::Manager;
 use crate::observability::metrics::Metrics;
 use crate::observability::shoot_statuses::ShootStatuses;
-use crate::observability::status::{ProberStatus, SeedStatus};
+use crate::observability::status::ProberStatus;
 use crate::owner_check;
 use crate::refused_settings;
 use crate::seed::dependent::DependentView;
@@ -120,13 +120,18 @@ fn endpoints<R: Fn() -> bool + Send + Sync>(
     });
     let context = shared.clone();
     let status = move || {
-        ProberStatus::new(
-            &context.statuses,
-            context.clock,
-            SeedStatus::from(&*context.seed),
-            &context.config.borrow(),
-            refused(),
-        )
+        let Shared {
+            config,
+            seed,
+            statuses,
+            ..
+        } = &context;
+        let config = config.borrow().clone();
+        let status = ProberStatus {
+            config_refused: refused(),
+            ..seed.status(&config)
+        };
+        status.with_shoots(statuses, &config, |shoot| seed.facts(&config, shoot))
     };
     Endpoints {
         live: vec![probes],

@@ -1,6 +1,6 @@
 //! Drives the state machine of one shoot ([`prober_core::shoot`]): passes inputs to it, carries out
-//! its actions, and hands its reports on. The prober's task of a shoot, the command line's probe
-//! and a restore by hand differ only in who takes the reports, and in when they end.
+//! its actions, and hands its reports on. The prober's task of a shoot and a restore by hand differ
+//! only in who takes the reports, in whether they probe, and in when they end.
 //!
 //! ```text
 //! timer, wakers, answers --input--> Shoot --actions--> executor: probe, read, write --> answers
@@ -110,15 +110,11 @@ impl<R: Reporter> Driver<R> {
         &self.context
     }
 
-    pub(crate) fn reporter(&self) -> &R {
-        &self.reporter
-    }
-
     pub(crate) fn reporter_mut(&mut self) -> &mut R {
         &mut self.reporter
     }
 
-    /// Takes a person's word that the nodes are healthy from now on, instead of probing.
+    /// Takes somebody's word that the nodes are healthy from now on, instead of probing.
     pub(crate) fn skip_probes(&mut self) {
         self.executor.skip_probes();
     }

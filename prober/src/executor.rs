@@ -90,7 +90,7 @@ impl Executor {
         }
     }
 
-    /// Takes a person's word that the nodes are healthy from now on.
+    /// Takes somebody's word that the nodes are healthy from now on.
     pub(crate) fn skip_probes(&mut self) {
         self.skips_probes = true;
     }

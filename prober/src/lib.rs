@@ -28,10 +28,10 @@ pub mod manager;
 mod observability;
 pub mod owner_check;
 mod owner_records;
-pub mod read_only;
 mod refused_settings;
 pub mod restore;
 pub mod seed;
+pub mod seed_reader;
 pub mod shared;
 pub mod shoot_client;
 mod suspend_detector;
@@ -41,13 +41,10 @@ pub mod write;
 pub use agent::run;
 pub use observability::facts::{Fact, describe_verdict, lease_cells, list};
 pub use observability::outage::Outage;
-pub use observability::settings::ShownOption;
-pub use observability::shoot_statuses::ShootState;
-pub use observability::status::ProbeStatus;
+pub use observability::status::{ProberStatus, RefusedSetting, ShootEntry, ShownDependent};
 pub use observability::tone::Tone;
-pub use owner_records::OwnerStatus;
-pub use owner_records::record::Ownership;
-pub use seed::watch_scope::WatchScope;
+pub use observability::why::Condition;
+pub use owner_records::record::Standing;
 
 #[cfg(test)]
 mod tests;

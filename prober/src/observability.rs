@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! tasks of the shoots --report--> ShootStatuses --> gauges
-//!                             |                '--> status --> page, JSON, commands
+//!                             |                '--snapshot--> status --> page, JSON, commands
 //!                             '-> counters
 //! ```
 
@@ -16,24 +16,36 @@ mod page;
 pub(crate) mod report;
 pub(crate) mod settings;
 pub(crate) mod shoot_statuses;
+pub(crate) mod snapshot;
 pub(crate) mod status;
 pub(crate) mod tone;
 mod waits;
+pub(crate) mod why;
 mod zones;
 
 use chrono::TimeDelta;
-use serde::Serializer;
 
 /// A span as it is shown: in seconds, to the millisecond.
 fn in_seconds(span: TimeDelta) -> f64 {
     span.num_milliseconds() as f64 / 1000.0
 }
 
-/// Serializes as the word for it.
-fn word<T, S>(value: &T, serializer: S) -> Result<S::Ok, S::Error>
-where
-    T: Copy + Into<&'static str>,
-    S: Serializer,
-{
-    serializer.serialize_str((*value).into())
+/// A span in JSON: the same.
+mod seconds {
+    use chrono::TimeDelta;
+    use serde::{Deserialize, Deserializer, Serializer};
+
+    pub(super) fn serialize<S: Serializer>(
+        span: &TimeDelta,
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
+        serializer.serialize_f64(super::in_seconds(*span))
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<TimeDelta, D::Error> {
+        let seconds = f64::deserialize(deserializer)?;
+        Ok(TimeDelta::milliseconds((seconds * 1000.0).round() as i64))
+    }
 }

@@ -8,21 +8,18 @@
 
 mod resolver;
 
-use std::collections::HashMap;
-
 use common::events::namespace_reference;
 use futures::StreamExt;
 use futures::future::OptionFuture;
 use futures::stream::FuturesUnordered;
 use http::StatusCode;
 use prober_core::config::OwnerCheck;
-use prober_core::moment::Moment;
 use prober_core::span;
 use tokio_util::sync::CancellationToken;
 
 use self::resolver::Resolver;
-use crate::owner_records::record::{OwnerRecord, Ownership, Question};
-use crate::owner_records::{OwnerStatus, Round, StandingChange};
+use crate::owner_records::record::{Question, Standing};
+use crate::owner_records::{Round, StandingChange};
 use crate::seed::Seed;
 use crate::shared::Shared;
 
@@ -116,42 +113,6 @@ fn question(seed: &Seed, check: &OwnerCheck, namespace: &str) -> Option<Question
     Question::of(check, &seed.clusters.get("", namespace)?.facts(namespace))
 }
 
-/// Checks each of these shoots, for the command line.
-pub(crate) async fn check_all(
-    seed: &Seed,
-    check: &OwnerCheck,
-    namespaces: &[String],
-) -> HashMap<String, OwnerStatus> {
-    let resolver = &Resolver::new(check);
-    let checks = namespaces.iter().map(async |namespace| {
-        let owner = check_once(resolver, check, question(seed, check, namespace)).await;
-        (namespace.clone(), owner)
-    });
-    futures::stream::iter(checks)
-        .buffer_unordered(IN_FLIGHT.0)
-        .collect()
-        .await
-}
-
-/// Makes one check, and another one if it names another seed, which one alone does not prove.
-async fn check_once(
-    resolver: &Resolver,
-    check: &OwnerCheck,
-    question: Option<Question>,
-) -> OwnerStatus {
-    let now = Moment::START;
-    let mut record = OwnerRecord::new(now);
-    for _ in 0..2 {
-        let answer = resolver.ask(question.as_ref()).await;
-        record.answered(answer, now, check, now, 0.0);
-        if record.standing(check, now) != Ownership::Doubted {
-            break;
-        }
-    }
-    let standing = record.standing(check, now);
-    OwnerStatus::new(standing, question.as_ref(), record.elsewhere())
-}
-
 /// Reports a change of standing. A shoot that is ours from the beginning is no event.
 fn report(shared: &Shared, change: &StandingChange) {
     let StandingChange {
@@ -163,23 +124,23 @@ fn report(shared: &Shared, change: &StandingChange) {
     let standing = owner.standing.into_str();
     let about = namespace_reference(namespace);
     let (message, event) = match owner.standing {
-        Ownership::Elsewhere { .. } => (
+        Standing::Elsewhere => (
             "shoot belongs to another seed, nothing is written for it",
             Some(("OwnedElsewhere", "The shoot belongs to another seed")),
         ),
-        Ownership::Unresolved(_) => (
+        Standing::Unresolved => (
             "owner record cannot be resolved, nothing is written for the shoot",
             Some(("OwnerUnresolved", "Nothing is written for the shoot")),
         ),
-        Ownership::Unproven(_) => (
+        Standing::Unproven => (
             "owner record cannot be resolved yet, nothing is restored meanwhile",
             None,
         ),
-        Ownership::Doubted => (
+        Standing::Doubted => (
             "owner record names another seed, nothing is written until it is checked again",
             None,
         ),
-        Ownership::Ours if before.is_lost() => {
+        Standing::Ours if before.is_lost() => {
             tracing::info!(
                 namespace,
                 standing,
@@ -189,8 +150,8 @@ fn report(shared: &Shared, change: &StandingChange) {
             let message = format!("The shoot belongs to this seed again: {why}");
             return shared.events.normal(&about, "OwnedAgain", message);
         }
-        Ownership::Ours => return tracing::debug!(namespace, standing, why, "shoot is ours"),
-        Ownership::NotChecked => return,
+        Standing::Ours => return tracing::debug!(namespace, standing, why, "shoot is ours"),
+        Standing::NotChecked => return,
     };
     tracing::warn!(namespace, standing, category, why, "{message}");
     if let Some((reason, what)) = event {

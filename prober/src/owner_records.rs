@@ -9,10 +9,10 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 use prober_core::config::OwnerCheck;
 use prober_core::moment::Moment;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use tokio::sync::Notify;
 
-use self::record::{OwnerAnswer, OwnerRecord, Ownership, Question, Unresolved};
+use self::record::{OwnerAnswer, OwnerRecord, Ownership, Question, Standing, Unresolved};
 
 /// Most characters of a record's value that are repeated.
 const SHOWN_OF_VALUE: usize = 100;
@@ -61,10 +61,10 @@ pub(crate) struct StandingChange {
 }
 
 /// The owner record of a shoot, for people.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct OwnerStatus {
-    pub standing: Ownership,
+    pub standing: Standing,
     /// Last question; `None` before the first check, or if the Cluster lacks what it takes.
     #[serde(flatten)]
     pub question: Option<Question>,
@@ -81,7 +81,7 @@ impl OwnerStatus {
         let elsewhere = elsewhere
             .filter(|_| matches!(standing, Ownership::Doubted | Ownership::Elsewhere { .. }));
         Self {
-            standing,
+            standing: standing.into(),
             question: question.cloned(),
             elsewhere: elsewhere.map(|value| value.chars().take(SHOWN_OF_VALUE).collect()),
             why: standing.unresolved(),
@@ -97,7 +97,7 @@ impl OwnerStatus {
         match (&self.elsewhere, self.why) {
             (Some(elsewhere), _) => format!("{name} says {elsewhere:?}, not {ours:?}"),
             (_, Some(why)) => format!("{name} cannot be resolved: {why}"),
-            _ if self.standing == Ownership::Ours => format!("{name} says {ours:?}"),
+            _ if self.standing == Standing::Ours => format!("{name} says {ours:?}"),
             _ => "the first check is not over".to_owned(),
         }
     }

@@ -86,11 +86,10 @@ impl Seed {
             secrets,
             dependents,
         } = self.named.read().clone();
-        futures::join!(
-            self.clusters.live(),
-            self.machines.live(),
-            self.namespaces.live()
-        );
+        futures::join!(self.clusters.live(), self.namespaces.live());
+        if self.watch_scope.probes() {
+            self.machines.live().await;
+        }
         if let Some(secrets) = secrets {
             secrets.view.live().await;
         }
@@ -104,7 +103,10 @@ impl Seed {
         let secrets = named.secrets.as_ref();
         let views = [
             (self.clusters.is_known(), "Clusters"),
-            (self.machines.is_known(), "Machines"),
+            (
+                self.machines.is_known() || !self.watch_scope.probes(),
+                "Machines",
+            ),
             (
                 secrets.is_none_or(|secrets| secrets.view.is_known()),
                 "Secrets",

@@ -19,21 +19,10 @@ pub(crate) async fn run(
     start: Start,
     cancelled: CancellationToken,
 ) -> Vec<ResourceRef> {
-    let mut driver = start_driver(shared, namespace, cluster, start);
-    while cancelled.run_until_cancelled(driver.step()).await.is_some() {}
-    driver.end().held_down().cloned().collect()
-}
-
-/// Starts a driver that reports as the agent does.
-pub(crate) fn start_driver(
-    shared: Shared,
-    namespace: &str,
-    cluster: Arc<ClusterState>,
-    start: Start,
-) -> Driver<AgentReporter> {
     let statuses = shared.statuses.clone();
     let reporter = |first_probe| AgentReporter::new(&statuses, namespace, first_probe);
     let mut driver = Driver::new(shared, namespace, cluster, start, reporter);
     driver.wake();
-    driver
+    while cancelled.run_until_cancelled(driver.step()).await.is_some() {}
+    driver.end().held_down().cloned().collect()
 }

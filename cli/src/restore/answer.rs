@@ -1,7 +1,9 @@
 //! What `restore` answers: of each shoot what would be written, and what was.
 
+use std::borrow::Cow;
+
 use prober::restore::RestoreEvent;
-use prober::{Fact, ShootState, Tone, describe_verdict};
+use prober::{Fact, ShootEntry, Tone, describe_verdict};
 use prober_core::config::ResourceRef;
 use prober_core::verdict::Verdict;
 use serde::Serialize;
@@ -21,20 +23,20 @@ pub(crate) struct RestoreAnswer {
 #[serde(rename_all = "camelCase")]
 pub(crate) struct ShootRestore {
     pub namespace: String,
-    pub state: &'static str,
-    /// None when the namespaces cannot be read. A pause binds the prober, and not this command.
+    pub state: Cow<'static, str>,
+    /// `None` if the namespaces cannot be read. A pause binds the prober, and not this command.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub paused: Option<bool>,
-    /// None when it was not probed, or could not be.
+    /// Verdict of the prober; `None` if it was not asked, or has none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub verdict: Option<Verdict>,
     pub steps: Vec<PlannedStep>,
-    /// Whether all of it was written.
+    /// True if all of it was written.
     pub restored: bool,
     /// The command that ends the pause which `--force` needs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unpause: Option<String>,
-    /// Why it is not restored, or would not be.
+    /// Reason why it is not restored, or would not be.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub problem: Option<String>,
 }
@@ -88,7 +90,7 @@ impl ShootRestore {
         };
         let line = format!("{resource} {outcome}");
         let mut steps = self.steps.iter_mut();
-        if let Some(step) = steps.find(|step| step.resource == resource) {
+        if let Some(step) = steps.find(|step| step.dependent.resource == resource) {
             step.outcome = Some(outcome);
             step.failed = failed;
         }
@@ -98,7 +100,7 @@ impl ShootRestore {
     /// What is wrong after a restore that has ended with these resources `remaining`.
     pub(crate) fn unrestored(&self, remaining: &[&ResourceRef]) -> Vec<String> {
         let problem = |step: &PlannedStep| {
-            let resource = &step.resource;
+            let resource = &step.dependent.resource;
             match &step.outcome {
                 Some(outcome) if step.failed => Some(format!("{resource} {outcome}")),
                 _ if remaining.contains(&resource) => Some(format!("{resource} was not restored")),
@@ -108,10 +110,14 @@ impl ShootRestore {
         self.steps.iter().filter_map(problem).collect()
     }
 
-    pub(crate) fn text(&self, state: &ShootState, args: &RestoreArgs, is_refused: bool) -> String {
+    pub(crate) fn text(&self, seen: &ShootEntry, args: &RestoreArgs, is_refused: bool) -> String {
         let mut facts = vec![
             Fact::new(Tone::Soft, "Namespace", &self.namespace),
-            state.fact(),
+            Fact::new(
+                Tone::Soft,
+                "State",
+                format!("{}: {}", seen.state, seen.because),
+            ),
         ];
         if self.paused == Some(true) {
             let paused = "yes: that binds the prober, and not this command";
@@ -124,7 +130,7 @@ impl ShootRestore {
             facts.push(Fact::new(
                 Tone::Warn,
                 "Verdict",
-                "not probed, as --force says",
+                "not asked for, as --force says",
             ));
         }
         let steps = table(

@@ -1,6 +1,6 @@
 //! What part this replica plays in the election, and who leads as far as it has seen.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use strum::IntoStaticStr;
 use tokio::sync::watch;
 use tokio::time::Instant;
@@ -23,20 +23,20 @@ pub enum Role {
     DryRun,
 }
 
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct RoleStatus {
     pub role: RoleName,
     /// This replica's name in the election.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub identity: Option<String>,
-    /// The leader's name; none when nobody leads, or there is no election.
+    /// The leader's name; `None` if nobody leads, or there is no election.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub leader: Option<String>,
 }
 
 /// What a replica is at present, in a word.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, IntoStaticStr, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, IntoStaticStr, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 #[strum(serialize_all = "lowercase", const_into_str)]
 pub enum RoleName {

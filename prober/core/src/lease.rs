@@ -18,6 +18,7 @@
 mod list;
 
 use chrono::{DateTime, TimeDelta, Utc};
+use serde::{Deserialize, Serialize};
 use strum::{IntoStaticStr, VariantNames};
 
 pub use self::list::{LeaseList, LeaseRecord, LeaseUid};
@@ -149,7 +150,10 @@ fn beat(lease_duration_seconds: Option<i32>) -> TimeDelta {
     }
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, IntoStaticStr, VariantNames)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, IntoStaticStr, VariantNames, Serialize, Deserialize,
+)]
+#[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case", const_into_str)]
 pub enum LeaseState {
     Valid,

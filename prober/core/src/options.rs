@@ -11,6 +11,7 @@ use std::fmt;
 use std::time::Duration;
 
 use go_compat::flag;
+use serde::{Deserialize, Serialize};
 use strum::{IntoStaticStr, VariantNames};
 
 use crate::config::Config;
@@ -93,7 +94,10 @@ fn read<T>(
 }
 
 /// Origin of a value.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, IntoStaticStr, VariantNames)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, IntoStaticStr, VariantNames, Serialize, Deserialize,
+)]
+#[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case", const_into_str)]
 pub enum Source {
     /// Not set, and the config has no key for it.

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use strum::{IntoStaticStr, VariantNames};
 
 use super::lease::{Criteria, LeaseClock, LeaseClocks, LeaseState};
@@ -137,7 +137,9 @@ pub enum Exclusion {
 }
 
 /// Conclusion from the leases that count. A hold changes nothing in either direction.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, IntoStaticStr, VariantNames, Serialize)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, Hash, IntoStaticStr, VariantNames, Serialize, Deserialize,
+)]
 #[strum(serialize_all = "snake_case", const_into_str)]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {

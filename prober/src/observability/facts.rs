@@ -1,22 +1,23 @@
 //! Facts about a shoot in words: the same on the status page and on the command line.
 
-use std::fmt::Write;
+use std::collections::BTreeMap;
+use std::fmt::{Display, Write};
 
-use common::status::ago;
-use prober_core::judgement::Finding;
-use prober_core::lease::{Grace, LeaseState};
+use common::status::{TIMESTAMP, ago};
+use common::text::time_span;
+use prober_core::lease::LeaseState;
 use prober_core::lifecycle::{StopReason, WaitReason};
-use prober_core::shoot::Intended;
-use prober_core::verdict::{Tally, Verdict};
+use prober_core::verdict::Verdict;
 
 use super::in_seconds;
 use super::outcome::SeenLease;
 use super::shoot_statuses::{Failure, ShootState};
-use super::status::{Found, ProbeStatus};
+use super::status::{Found, ProbeStatus, ShootEntry, ShownDependent};
 use super::tone::Tone;
+use super::why::Condition;
 use super::zones::LostZone;
 use crate::owner_records::OwnerStatus;
-use crate::owner_records::record::Ownership;
+use crate::owner_records::record::Standing;
 
 #[derive(Clone, Debug)]
 pub struct Fact {
@@ -36,19 +37,9 @@ impl Fact {
         let text = text.into();
         Self { name, text, tone }
     }
-
-    pub fn paused() -> Self {
-        let text = "yes: its operators want nothing written, in either direction";
-        Self::new(Tone::Warn, "Paused", text)
-    }
 }
 
 impl ShootState {
-    pub fn fact(&self) -> Fact {
-        let text = format!("{}: {}", <&str>::from(self), self.meaning());
-        Fact::new(Tone::Soft, "State", text)
-    }
-
     pub fn meaning(&self) -> String {
         let meaning = match self {
             Self::Probed => "its control plane is there and meant to be: it is probed",
@@ -82,12 +73,71 @@ impl ShootState {
     }
 }
 
+impl ShootEntry {
+    /// All but its dependents, its leases and when it is probed next.
+    pub fn facts(&self) -> Vec<Fact> {
+        let state = format!("{}: {}", self.state, self.because);
+        let mut facts = vec![Fact::new(Tone::Soft, "State", state)];
+        match self.paused {
+            Some(true) => {
+                let paused = "yes: its operators want nothing written, in either direction";
+                facts.push(Fact::new(Tone::Warn, "Paused", paused));
+            }
+            Some(false) => {}
+            None => facts.push(Fact::new(
+                Tone::Warn,
+                "Paused",
+                "not known: the namespaces could not be read",
+            )),
+        }
+        if !self.settings.is_empty() {
+            facts.push(Fact::new(Tone::Soft, "Settings", list(&self.settings)));
+        }
+        facts.extend(self.owner.as_ref().map(OwnerStatus::fact));
+        if let Some(machines) = self.machines {
+            let machines = format!("{machines} that back nodes");
+            facts.push(Fact::new(Tone::Soft, "Machines", machines));
+        }
+        facts.extend(self.probe.iter().flat_map(ProbeStatus::facts));
+        facts
+    }
+}
+
+impl ShownDependent {
+    /// Says all that is known of its condition, and how that is to be taken.
+    pub fn why(&self) -> (Tone, String) {
+        let tone = match self.condition {
+            _ if self.not_scaled.is_some() => Tone::Bad,
+            Condition::HeldDown | Condition::Missing => Tone::Bad,
+            Condition::Running => Tone::Good,
+            _ => Tone::Warn,
+        };
+        let mut why = self.because.clone();
+        if let Some(since) = self.since {
+            why += &format!(" (since {} or longer)", since.format(TIMESTAMP));
+        }
+        if let Some(cause) = &self.not_scaled {
+            why += &format!("; it could not be scaled: {cause}");
+        }
+        if let Some(wait) = &self.waits {
+            why += &format!("; its write waits for {}", wait.reason);
+            if let Some(until) = wait.until {
+                why += &format!(", until {}", until.format(TIMESTAMP));
+            }
+        }
+        if let Some(replicas) = self.would_become {
+            why += &format!("; without the dry run it would be scaled to {replicas}");
+        }
+        (tone, why)
+    }
+}
+
 impl OwnerStatus {
     pub fn fact(&self) -> Fact {
         let sentence = self.sentence();
         let (tone, text) = match self.standing {
-            Ownership::Ours => (Tone::Good, format!("this seed: {sentence}")),
-            Ownership::Elsewhere { .. } => (
+            Standing::Ours => (Tone::Good, format!("this seed: {sentence}")),
+            Standing::Elsewhere => (
                 Tone::Bad,
                 format!("another seed: {sentence}; the prober neither probes nor writes it"),
             ),
@@ -103,25 +153,29 @@ impl OwnerStatus {
 }
 
 impl ProbeStatus {
-    /// Findings of the last probes, and the writes of a dry run.
-    pub fn facts(&self) -> Vec<Fact> {
-        let failure = self.failure.iter().map(Failure::fact);
-        let found = self.found.iter().flat_map(Found::facts);
-        let writes = self.would_write.iter().map(|intended| {
-            let Intended {
-                kind,
-                name,
-                before,
-                after,
-            } = intended;
-            let write = format!("{kind}/{name} from {before} to {after} replicas");
-            Fact::new(Tone::Warn, "Would be written", write)
-        });
-        let missing = self.missing.iter().map(|missing| {
-            let missing = format!("{missing}: the config names it, and not as optional");
-            Fact::new(Tone::Warn, "Does not exist", missing)
-        });
-        failure.chain(found).chain(missing).chain(writes).collect()
+    /// Findings of the last probes, and when the next one is due.
+    fn facts(&self) -> Vec<Fact> {
+        let mut facts: Vec<_> = self.failure.iter().map(Failure::fact).collect();
+        facts.extend(self.found.iter().flat_map(Found::facts));
+        if let Some(direction) = &self.scaling {
+            facts.push(Fact::new(Tone::Soft, "Scaling", direction.as_ref()));
+        }
+        let tone = if self.overdue { Tone::Bad } else { Tone::Soft };
+        facts.push(Fact::new(
+            tone,
+            "Next probe",
+            due(self.next_probe_in_seconds),
+        ));
+        facts
+    }
+}
+
+/// As in `in 5s` or `due for 2s`.
+pub(super) fn due(seconds: i64) -> String {
+    if seconds < 0 {
+        format!("due for {}", time_span(-seconds))
+    } else {
+        format!("in {}", time_span(seconds))
     }
 }
 
@@ -142,19 +196,13 @@ impl Failure {
 
 impl Found {
     fn facts(&self) -> Vec<Fact> {
-        let Finding {
+        let Self {
             verdict,
-            tally,
-            skewed,
-            fraction,
-            grace,
-            ..
-        } = *self.outcome.finding;
-        let Tally {
             candidates,
             expired,
-            undecided,
-        } = tally;
+            expired_after_seconds,
+            ..
+        } = *self;
         let tone = match verdict {
             Verdict::ScaleDown => Tone::Bad,
             verdict if verdict.is_up() => Tone::Good,
@@ -164,24 +212,27 @@ impl Found {
 
         let mut leases = format!("{expired} of {candidates} leases expired");
         // Writing to a String does not fail.
-        for (count, what) in [(undecided, "undecided"), (skewed, "by clocks that differ")] {
+        for (count, what) in [
+            (self.undecided, "undecided"),
+            (self.skewed, "by clocks that differ"),
+        ] {
             if count > 0 {
                 let _ = write!(leases, ", {count} {what}");
             }
         }
-        let threshold = in_seconds(grace.threshold());
-        let _ = write!(leases, " (expired after {threshold}s");
+        let _ = write!(leases, " (expired after {expired_after_seconds}s");
         if candidates > 1 {
-            let _ = write!(leases, ", an outage from {:.0}% on", fraction * 100.0);
+            let _ = write!(leases, ", an outage from {:.0}% on", self.fraction * 100.0);
         }
         let _ = write!(leases, "), probed {}", ago(self.seconds_ago));
         facts.push(Fact::new(Tone::Soft, "Leases", leases));
 
-        if grace.is_too_short() {
-            facts.push(Fact::new(Tone::Warn, "Grace", describe_short(grace)));
+        if self.grace_too_short {
+            let price = describe_short(self.unknown_after_seconds, expired_after_seconds);
+            facts.push(Fact::new(Tone::Warn, "Grace", price));
         }
 
-        let not_counted = excluded(&self.outcome.finding);
+        let not_counted = excluded(&self.excluded);
         if !not_counted.is_empty() {
             facts.push(Fact::new(Tone::Soft, "Excluded", not_counted));
         }
@@ -189,7 +240,7 @@ impl Found {
             zone,
             candidates,
             expired,
-        } in &self.outcome.lost_zones
+        } in &self.lost_zones
         {
             let lost = format!(
                 "{zone} is lost: {expired} of its {candidates} leases expired; nothing is scaled for that"
@@ -201,17 +252,19 @@ impl Found {
 }
 
 /// Describes a grace that is too short, and its price.
-pub(super) fn describe_short(grace: Grace) -> String {
-    let [period, threshold] = [grace.period(), grace.threshold()].map(in_seconds);
+pub(super) fn describe_short(grace_seconds: f64, expired_after_seconds: f64) -> String {
     format!(
-        "nodeMonitorGracePeriod ({period}s) is shorter than two renewals of the nodes' leases: they expire after {threshold}s, so that protection may come too late"
+        "nodeMonitorGracePeriod ({grace_seconds}s) is shorter than two renewals of the nodes' leases: they expire after {expired_after_seconds}s, so that protection may come too late"
     )
 }
 
 /// As in `no_node: 2, not_managed: 1`.
-pub(super) fn excluded(finding: &Finding) -> String {
-    let counts = finding.excluded.iter();
-    list(counts.map(|(reason, count)| format!("{reason}: {count}")))
+pub(super) fn excluded(counts: &BTreeMap<impl Display, usize>) -> String {
+    list(
+        counts
+            .iter()
+            .map(|(reason, count)| format!("{reason}: {count}")),
+    )
 }
 
 /// As in `scale_up: the nodes reach their API server`.

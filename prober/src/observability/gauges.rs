@@ -116,7 +116,7 @@ impl Collector for ShootStatuses {
         gauges.single(
             "dwd_paused_shoots",
             "Shoots for which nothing is written, as their operators want it.",
-            probed().filter(|status| status.paused).count() as f64,
+            probed().filter(|status| status.is_paused()).count() as f64,
         )?;
         let standings = self.owners.standings(now);
         gauges.sums(

@@ -2,19 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use common::status::{Status, TIMESTAMP, ago, table, timestamp};
-use common::text::time_span;
+use common::status::{Status, ago, table, timestamp};
 use maud::{Markup, html};
-use prober_core::verdict::Tally;
 
 use super::age_bar::age_bar;
-use super::facts::{Fact, lease_cells, list};
+use super::facts::{Fact, due, lease_cells};
 use super::in_seconds;
 use super::outage::Outage;
-use super::outcome::ProbeOutcome;
-use super::shoot_statuses::ShootState;
-use super::status::{ProbeStatus, ProberStatus, ShootEntry};
-use super::tone::Tone;
+use super::status::{Found, ProberStatus, RefusedSetting, ShootEntry, ShownDependent};
 
 /// Longer lists are behind a summary.
 const FOLD: usize = 30;
@@ -25,7 +20,13 @@ impl Status for ProberStatus {
     }
 
     fn without_lead(&self) -> &'static str {
-        if self.standby_protects {
+        let protects = "standbyProtects";
+        let mut settings = self.settings.iter();
+        let protects = match settings.find(|option| option.setting == protects) {
+            Some(option) => option.value == "true",
+            None => self.config[protects] == true,
+        };
+        if protects {
             "The leader acts first; this one probes all shoots, too, and protects those for which the leader does not act."
         } else {
             "This one probes all shoots, too, and writes nothing, since standbyProtects is false."
@@ -40,9 +41,10 @@ fn body(status: &ProberStatus) -> Markup {
         .partition(|shoot| shoot.concern().is_some());
     let (newest, older) = status.outages.split_at(status.outages.len().min(FOLD));
     html! {
-        @if let Some(what) = status.seed.unknown { p.note { "The seed's " (what) " are not known at present: nothing is concluded without them." } }
-        @for right in &status.seed.missing_rights { p.note { "The right to " (right) " is missing: what needs it could not be scaled in an outage." } }
+        @if let Some(what) = &status.unknown { p.note { "The seed's " (what) " are not known at present: nothing is concluded without them." } }
+        @for right in &status.missing_rights { p.note { "The right to " (right) " is missing: what needs it could not be scaled in an outage." } }
         @if status.config_refused { p.note { "The config file as it is now is refused (the log says why); the one below is in force." } }
+        @for RefusedSetting { namespace, problem } in &status.refused { p.note { "Refused in the namespace " (namespace) ": " (problem) } }
         (tiles(status))
         @if !troubled.is_empty() {
             h2 { "What needs attention" }
@@ -86,63 +88,38 @@ fn folded(is_long: bool, summary: &str, content: Markup) -> Markup {
 }
 
 fn card(shoot: &ShootEntry) -> Markup {
-    let mut facts = Vec::new();
-    if shoot.state != ShootState::Probed {
-        facts.push(shoot.state.fact());
-    }
-    facts.extend(shoot.owner.iter().map(|owner| owner.fact()));
-    facts.extend(shoot.probe.iter().flat_map(all_facts));
     let found = shoot.probe.iter().flat_map(|probe| &probe.found);
     html! {
         section.card {
             h3 { (shoot.namespace) }
-            @for Fact { name, text, tone } in &facts { p.(tone.into_str()) { (name) ": " (text) } }
-            @for found in found { (leases(&found.outcome)) }
+            @for Fact { name, text, tone } in shoot.facts() { p.(tone.into_str()) { (name) ": " (text) } }
+            (dependents(&shoot.dependents))
+            @for found in found { (leases(found)) }
         }
     }
 }
 
-fn all_facts(probe: &ProbeStatus) -> Vec<Fact> {
-    let mut facts = Vec::new();
-    if probe.paused {
-        facts.push(Fact::paused());
-    }
-    if !probe.settings.is_empty() {
-        facts.push(Fact::new(Tone::Soft, "Settings", list(&probe.settings)));
-    }
-    facts.extend(probe.held_down.iter().map(|held| {
-        let since = held.since.format(TIMESTAMP);
-        let held = format!("{}/{} since {since} or longer", held.kind, held.name);
-        Fact::new(Tone::Bad, "Held down", held)
-    }));
-    facts.extend(
-        probe
-            .scaling
-            .map(|direction| Fact::new(Tone::Soft, "Scaling", direction)),
-    );
-    facts.extend(probe.not_scaled.iter().map(|failed| {
-        let text = format!("{}/{}: {}", failed.kind, failed.name, failed.cause);
-        Fact::new(Tone::Bad, "Not scaled", text)
-    }));
-    facts.extend(probe.waits.iter().map(|wait| {
-        let until = wait.until.map(|until| until.format(TIMESTAMP));
-        let until = until.map_or_else(String::new, |until| format!(", until {until}"));
-        let text = format!(
-            "{}/{} waits for {}{until}",
-            wait.kind, wait.name, wait.reason
-        );
-        Fact::new(Tone::Soft, "Not written yet", text)
-    }));
-    facts.extend(probe.facts());
-    let next = due(probe.next_probe_in_seconds);
-    facts.push(Fact::new(Tone::Soft, "Next probe", next));
-    facts
+fn dependents(dependents: &[ShownDependent]) -> Markup {
+    let count = |count: Option<i32>| html! { (count.map_or_else(|| "-".to_owned(), |count| count.to_string())) };
+    let rows = dependents.iter().map(|dependent| {
+        let (tone, why) = dependent.why();
+        vec![
+            html! { code { (dependent.resource) } },
+            count(dependent.replicas),
+            count(dependent.ready),
+            html! { span.(tone.into_str()) { (why) } },
+        ]
+    });
+    table(
+        "Controllers",
+        &["Resource", "Replicas", "Ready", "Why"],
+        rows,
+    )
 }
 
-fn leases(outcome: &ProbeOutcome) -> Markup {
-    let grace = outcome.finding.grace;
-    let [expired_after, unknown_after] = [grace.threshold(), grace.period()].map(in_seconds);
-    let rows = outcome.leases.iter().map(|lease| {
+fn leases(found: &Found) -> Markup {
+    let (expired_after, unknown_after) = (found.expired_after_seconds, found.unknown_after_seconds);
+    let rows = found.leases.iter().map(|lease| {
         let (tone, [node, age, state, clock]) = lease_cells(lease);
         let bar = age_bar(
             in_seconds(lease.age),
@@ -169,18 +146,19 @@ fn shoots(shoots: &[&ShootEntry]) -> Markup {
         let probe = shoot.probe.as_ref();
         let found = probe.and_then(|probe| probe.found.as_ref());
         let leases = found.map(|found| {
-            let Tally {
+            let Found {
                 candidates,
                 expired,
                 undecided,
-            } = found.outcome.finding.tally;
+                ..
+            } = *found;
             let valid = candidates - expired - undecided;
             format!("{valid} of {candidates} valid, {}", ago(found.seconds_ago))
         });
         let next = probe.map(|probe| due(probe.next_probe_in_seconds));
         vec![
             html! { code { (shoot.namespace) } },
-            html! { (<&str>::from(&shoot.state).replace('_', " ")) },
+            html! { (shoot.state.replace('_', " ")) },
             html! { (leases.unwrap_or_default()) },
             html! { (next.unwrap_or_default()) },
         ]
@@ -201,12 +179,4 @@ fn outages(caption: &str, outages: &[Outage]) -> Markup {
         ]
     });
     table(caption, &["Began", "Shoot", "What"], rows)
-}
-
-fn due(seconds: i64) -> String {
-    if seconds < 0 {
-        format!("due for {}", time_span(-seconds))
-    } else {
-        format!("in {}", time_span(seconds))
-    }
 }

@@ -110,8 +110,8 @@ impl Reporter for AgentReporter {
         let failed_probes = context.shoot.failures();
         context.shared.metrics.probes.failed(error);
         let failure = Failure {
-            stage,
-            category,
+            stage: stage.into(),
+            category: category.into(),
             message: error.cause.to_string(),
             failed_probes,
         };
@@ -155,7 +155,7 @@ impl Reporter for AgentReporter {
                 not_scaled: &status.not_scaled,
                 is_scaling: shoot.scaling().is_some(),
                 has_stood_down: shoot.has_stood_down(),
-                paused: status.paused,
+                paused: status.is_paused(),
                 now,
                 wall: context.wall(),
             };
@@ -182,10 +182,7 @@ impl AgentReporter {
 
     /// Reports changes of the annotations. The last known ones stay shown while they are unknown.
     fn options_known(&self, options: ResolvedOptions) {
-        let before = self.status.update(|status| {
-            status.paused = options.pause.value;
-            status.options.replace(options)
-        });
+        let before = self.status.update(|status| status.options.replace(options));
         let (paused, from) = (options.pause.value, options.pause.from.into_str());
         if paused != before.is_some_and(|before| before.pause.value) {
             tracing::info!(
@@ -250,7 +247,7 @@ impl AgentReporter {
                     undecided = finding.tally.undecided,
                     fraction = finding.fraction,
                     nodes_listed = finding.nodes_known,
-                    excluded = excluded(finding),
+                    excluded = excluded(&finding.excluded),
                     "probe complete"
                 )
             };
@@ -269,7 +266,7 @@ impl AgentReporter {
         }
         let (outcome, paused) = self
             .status
-            .update(|status| (status.outcome.clone(), status.paused));
+            .update(|status| (status.outcome.clone(), status.is_paused()));
         tracing::info!(
             direction = direction.into_str(),
             verdict = outcome.map_or("unknown", |outcome| outcome.finding.verdict.into_str()),
@@ -311,10 +308,11 @@ impl AgentReporter {
 
 impl ShootContext {
     fn grace_too_short(&self, grace: Grace) {
-        let message = describe_short(grace);
+        let [grace_s, expired_after_s] = [grace.period(), grace.threshold()].map(in_seconds);
+        let message = describe_short(grace_s, expired_after_s);
         tracing::warn!(
-            grace_s = in_seconds(grace.period()),
-            expired_after_s = in_seconds(grace.threshold()),
+            grace_s,
+            expired_after_s,
             "grace is too short for the renewals of the nodes' leases, protection may come too late"
         );
         let about = namespace_reference(&self.namespace);

@@ -1,18 +1,16 @@
 //! Settings of a shoot in words, each with its source.
 
+use std::borrow::Cow;
 use std::fmt;
 
 use go_compat::duration::GoDuration;
 use prober_core::options::{ResolvedOptions, Source, Sourced};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
-use super::word;
-
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ShownOption {
-    pub setting: &'static str,
+    pub setting: Cow<'static, str>,
     pub value: String,
-    #[serde(serialize_with = "word")]
     pub from: Source,
 }
 
@@ -20,7 +18,7 @@ impl ShownOption {
     fn new(setting: &'static str, value: impl ToString, from: Source) -> Self {
         let value = value.to_string();
         Self {
-            setting,
+            setting: setting.into(),
             value,
             from,
         }
@@ -38,11 +36,14 @@ impl ShownOption {
         ]
     }
 
+    /// True if an annotation sets it.
+    pub fn is_overruled(&self) -> bool {
+        matches!(self.from, Source::Garden | Source::Namespace)
+    }
+
     /// Settings that annotations set.
     pub fn overruled(options: &ResolvedOptions) -> impl Iterator<Item = Self> + use<> {
-        let by_annotation =
-            |option: &Self| matches!(option.from, Source::Garden | Source::Namespace);
-        Self::all(options).into_iter().filter(by_annotation)
+        Self::all(options).into_iter().filter(Self::is_overruled)
     }
 }
 

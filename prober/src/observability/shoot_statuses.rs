@@ -1,6 +1,7 @@
 //! Present state of all shoots, as their tasks last reported. Read by metrics, the status page and
 //! health checks.
 
+use std::borrow::Cow;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::Arc;
@@ -14,7 +15,7 @@ use prober_core::options::ResolvedOptions;
 use prober_core::plan::Direction;
 use prober_core::shoot::{Intended, Waits};
 use prober_core::verdict::Verdict;
-use serde::{Serialize, Serializer};
+use serde::{Deserialize, Serialize};
 use strum::IntoStaticStr;
 
 use super::outage::Outage;
@@ -67,7 +68,6 @@ pub(crate) struct ShootStatus {
     pub due: Moment,
     /// Time at which the last probe was complete, or the first one was due.
     pub complete: Moment,
-    pub paused: bool,
     /// Standing by the owner record; `None` while nobody checks it.
     pub owner: Option<Ownership>,
     /// Settings in effect, and their sources; `None` while they are not known.
@@ -90,11 +90,11 @@ pub(crate) struct ShootStatus {
     pub missing: Vec<ResourceRef>,
 }
 
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Failure {
-    pub stage: &'static str,
-    pub category: &'static str,
+    pub stage: Cow<'static, str>,
+    pub category: Cow<'static, str>,
     pub message: String,
     pub failed_probes: u32,
 }
@@ -114,12 +114,6 @@ impl From<&ClusterState> for ShootState {
             (None, Some(Err(error))) => Self::Unreadable(error.clone()),
             (None, _) => Self::NoShoot,
         }
-    }
-}
-
-impl Serialize for ShootState {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(self.into())
     }
 }
 
@@ -196,11 +190,6 @@ impl ShootStatuses {
         outages.sort_by_key(|outage| Reverse(outage.began));
         outages
     }
-
-    /// Status of one shoot; `None` while it is not probed.
-    pub(crate) fn probed(&self, namespace: &str) -> Option<ShootStatus> {
-        self.table.lock().probed.get(namespace).cloned()
-    }
 }
 
 impl StatusHandle {
@@ -238,6 +227,11 @@ impl ShootStatus {
     pub(crate) fn verdict(&self) -> Option<Verdict> {
         let outcome = self.outcome.as_ref().filter(|_| self.failure.is_none())?;
         Some(outcome.finding.verdict)
+    }
+
+    /// True if its operators want nothing written; a known pause stays in effect while it is unknown.
+    pub(crate) fn is_paused(&self) -> bool {
+        self.options.is_some_and(|options| options.pause.value)
     }
 
     /// True if it is left alone, because it belongs to another seed or may do so.

@@ -1,101 +1,125 @@
-//! Content of `/statusz`: every shoot, and the numbers behind what is done for it.
+//! The one model of what the prober says of itself and of each shoot. The status page shows it,
+//! `/statusz.json` is it, and the command line reads it with the same types.
+//!
+//! ```text
+//! tasks' reports, seed's objects --snapshot--> ProberStatus --facts--> page
+//!                                                  '-> JSON --> ProberStatus --facts--> `status`, `explain`, `restore`
+//! ```
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-use chrono::{DateTime, SubsecRound, Utc};
-use prober_core::config::Config;
-use prober_core::moment::Moment;
-use prober_core::options::Source;
-use prober_core::shoot::Intended;
+use chrono::{DateTime, Utc};
+use prober_core::config::ResourceRef;
 use prober_core::verdict::Verdict;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::outage::Outage;
-use super::outcome::ProbeOutcome;
+use super::outcome::SeenLease;
 use super::settings::ShownOption;
-use super::shoot_statuses::{Failure, ShootState, ShootStatus, ShootStatuses};
+use super::shoot_statuses::{Failure, ShootState};
 use super::tone::Tone;
-use super::waits::{NotScaled, ShownWait, reason};
-use crate::clock::Clock;
-use crate::config;
+use super::waits::ShownWait;
+use super::why::Condition;
+use super::zones::LostZone;
 use crate::owner_records::OwnerStatus;
-use crate::seed::Seed;
 
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct ProberStatus {
-    #[serde(flatten)]
-    pub seed: SeedStatus,
-    pub shoots_by_state: BTreeMap<&'static str, usize>,
+pub struct ProberStatus {
+    /// Kind of the seed's objects that are not known at present.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub unknown: Option<Cow<'static, str>>,
+    /// Rights without which something that the config names cannot be scaled.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub missing_rights: Vec<String>,
+    pub shoots_by_state: BTreeMap<Cow<'static, str>, usize>,
     /// Every shoot; those that need attention first, then by name.
     pub shoots: Vec<ShootEntry>,
     /// The newest first.
     pub outages: Vec<Outage>,
+    /// Settings by annotations on `garden`, for all shoots.
+    pub settings: Vec<ShownOption>,
+    /// Annotations on namespaces that cannot be read.
+    pub refused: Vec<RefusedSetting>,
     /// The config in force, defaults included, as a config file would say it.
     pub config: Value,
     pub config_refused: bool,
-    /// True if a replica that does not lead protects the shoots whose own namespaces say nothing of
-    /// it.
-    #[serde(skip)]
-    pub standby_protects: bool,
 }
 
-/// State of the seed as a whole.
-#[derive(Clone, Debug, Default, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub(crate) struct SeedStatus {
-    /// Kind whose objects are not known at present.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub unknown: Option<&'static str>,
-    /// Rights without which something that the config names cannot be scaled.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub missing_rights: Vec<String>,
-}
-
-impl From<&Seed> for SeedStatus {
-    fn from(seed: &Seed) -> Self {
-        Self {
-            unknown: seed.unknown(),
-            missing_rights: seed.rights.missing(),
-        }
-    }
-}
-
-#[derive(Clone, Debug, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub(crate) struct ShootEntry {
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RefusedSetting {
     pub namespace: String,
-    pub state: ShootState,
+    pub problem: String,
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ShootEntry {
+    pub namespace: String,
+    /// State by its Cluster, in a word.
+    pub state: Cow<'static, str>,
+    /// The same in a sentence.
+    pub because: String,
+    /// Number of its nodes that usable Machines back; `None` while the Machines are not known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub machines: Option<usize>,
+    /// True if its operators want nothing written; `None` before the namespaces were read.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub paused: Option<bool>,
+    /// Settings in effect, with their sources; empty before the namespaces were read.
+    pub settings: Vec<ShownOption>,
     /// Standing by its owner record; `None` while nobody checks it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub owner: Option<OwnerStatus>,
+    /// In the order of the config.
+    pub dependents: Vec<ShownDependent>,
+    /// `None` while it is not probed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub probe: Option<ProbeStatus>,
 }
 
-#[derive(Clone, Debug, Serialize)]
+/// A controller that is held down while the shoot is in an outage.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ShownDependent {
+    #[serde(flatten)]
+    pub resource: ResourceRef,
+    pub condition: Condition,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub replicas: Option<i32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ready: Option<i32>,
+    /// Saved replicas, as annotated.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub remembered: Option<String>,
+    /// Reason for its condition, and what becomes of it.
+    pub because: String,
+    /// Time at which this process first saw it held down; it may be so for longer.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub since: Option<DateTime<Utc>>,
+    /// What keeps a write from being made.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub waits: Option<ShownWait>,
+    /// Cause by which it could not be scaled.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub not_scaled: Option<String>,
+    /// Replicas after the write that a dry run would make.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub would_become: Option<i32>,
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ProbeStatus {
-    pub paused: bool,
-    /// Settings by annotations, on the shoot's namespace or on `garden`.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub settings: Vec<ShownOption>,
-    pub held_down: Vec<HeldDownSince>,
+    /// Direction of the scaling that is under way.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub scaling: Option<&'static str>,
-    /// Writes that are not made yet, and what they wait for.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub waits: Vec<ShownWait>,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub not_scaled: Vec<NotScaled>,
-    /// Dependents that are not optional and do not exist, as in `Deployment/name`.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub missing: Vec<String>,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub would_write: Vec<Intended>,
+    pub scaling: Option<Cow<'static, str>>,
     /// Time until the next probe is due; negative if that is past.
     pub next_probe_in_seconds: i64,
+    /// True if the probe that is due should have ended.
+    pub overdue: bool,
     /// Last complete probe.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub found: Option<Found>,
@@ -104,21 +128,32 @@ pub struct ProbeStatus {
     pub failure: Option<Failure>,
 }
 
-#[derive(Clone, Debug, Serialize)]
-pub struct HeldDownSince {
-    pub kind: String,
-    pub name: String,
-    /// Time at which this process first saw it so; it may be so for longer.
-    pub since: DateTime<Utc>,
-}
-
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Found {
     /// Time since the probe was sent; all that follows is as of then.
     pub seconds_ago: i64,
-    #[serde(flatten)]
-    pub outcome: ProbeOutcome,
+    pub verdict: Verdict,
+    pub candidates: usize,
+    pub expired: usize,
+    pub undecided: usize,
+    /// Leases by clocks that differ from ours.
+    pub skewed: usize,
+    /// Share of expired leases that makes an outage.
+    pub fraction: f64,
+    pub expired_after_seconds: f64,
+    /// Time after which kube-controller-manager marks a node Unknown.
+    pub unknown_after_seconds: f64,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub grace_too_short: bool,
+    /// Leases and nodes that do not count, by reason.
+    pub excluded: BTreeMap<Cow<'static, str>, usize>,
+    /// Oldest leases that counted, oldest first; empty while nodes do not matter.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub leases: Vec<SeenLease>,
+    /// Zones that are lost while the shoot is not; nothing is scaled for them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub lost_zones: Vec<LostZone>,
 }
 
 /// Reason why a shoot needs attention.
@@ -131,45 +166,72 @@ pub(super) struct Concern {
 }
 
 impl ShootEntry {
+    /// Names of the dependents in a condition.
+    pub fn names(&self, condition: Condition) -> Vec<&str> {
+        let dependents = self.dependents.iter();
+        dependents
+            .filter(|dependent| dependent.condition == condition)
+            .map(|dependent| dependent.resource.name.as_str())
+            .collect()
+    }
+
+    /// Verdict of the last probe, if it was complete.
+    pub fn verdict(&self) -> Option<Verdict> {
+        self.probe.as_ref()?.verdict()
+    }
+
+    /// True if the probe that is due should have ended.
+    pub fn is_overdue(&self) -> bool {
+        self.probe.as_ref().is_some_and(|probe| probe.overdue)
+    }
+
     /// Returns the most urgent concern.
     pub(super) fn concern(&self) -> Option<Concern> {
         let owner = self.owner.as_ref();
         let is_lost = owner.is_some_and(|owner| owner.standing.is_lost());
         let probe = self.probe.as_ref().filter(|_| !is_lost);
-        let outcome = probe.and_then(|probe| Some(&probe.found.as_ref()?.outcome));
-        let verdict = outcome.map(|outcome| outcome.finding.verdict);
+        let found = probe.and_then(|probe| probe.found.as_ref());
+        let verdict = found.map(|found| found.verdict);
         let holds = verdict.is_some_and(|verdict| verdict.aim().is_none());
-        let no_shoot = matches!(self.state, ShootState::NoShoot | ShootState::Unreadable(_));
+        let no_shoot = [ShootState::NoShoot, ShootState::Unreadable(String::new())];
+        let no_shoot = no_shoot
+            .iter()
+            .any(|state| self.state == <&str>::from(state));
         let is_failing = probe.is_some_and(|probe| probe.failure.is_some());
-        let has_held_down = probe.is_some_and(|probe| !probe.held_down.is_empty());
-        let has_lost_zone = outcome.is_some_and(|outcome| !outcome.lost_zones.is_empty());
-        let is_short = outcome.is_some_and(|outcome| outcome.finding.grace.is_too_short());
         let concerns = [
-            (has_held_down, "held down", Tone::Bad),
+            (
+                !self.names(Condition::HeldDown).is_empty(),
+                "held down",
+                Tone::Bad,
+            ),
             (
                 verdict == Some(Verdict::ScaleDown),
                 "in an outage",
                 Tone::Bad,
             ),
-            (has_lost_zone, "with a lost zone", Tone::Warn),
             (
-                probe.is_some_and(|probe| !probe.missing.is_empty()),
+                found.is_some_and(|found| !found.lost_zones.is_empty()),
+                "with a lost zone",
+                Tone::Warn,
+            ),
+            (
+                found.is_some() && !self.names(Condition::Missing).is_empty(),
                 "without a controller that the config names",
                 Tone::Warn,
             ),
             (is_failing, "probes failing", Tone::Warn),
             (is_lost, "not ours, or not known to be", Tone::Warn),
-            (
-                probe.is_some_and(|probe| probe.paused),
-                "paused",
-                Tone::Warn,
-            ),
+            (self.paused == Some(true), "paused", Tone::Warn),
             (
                 holds || self.probe.is_none() && no_shoot,
                 "unclear",
                 Tone::Warn,
             ),
-            (is_short, "with too short a grace", Tone::Warn),
+            (
+                found.is_some_and(|found| found.grace_too_short),
+                "with too short a grace",
+                Tone::Warn,
+            ),
         ];
         let urgency = concerns.iter().position(|(applies, ..)| *applies)?;
         let (_, label, tone) = concerns[urgency];
@@ -180,101 +242,23 @@ impl ShootEntry {
         })
     }
 
-    fn urgency(&self) -> usize {
+    pub(super) fn urgency(&self) -> usize {
         self.concern().map_or(usize::MAX, |concern| concern.urgency)
     }
 }
 
-impl ProberStatus {
-    pub(crate) fn new(
-        statuses: &ShootStatuses,
-        clock: Clock,
-        seed: SeedStatus,
-        config: &Config,
-        config_refused: bool,
-    ) -> Self {
-        let mut shoots_by_state = BTreeMap::new();
-        let mut standby_protects = config.standby_protects;
-        let mut shoots = Vec::new();
-        for (namespace, state, status) in statuses.shoots() {
-            *shoots_by_state.entry((&state).into()).or_default() += 1;
-            let options = status.as_ref().and_then(|status| status.options);
-            if let Some(option) = options.map(|options| options.standby_protects)
-                && option.from != Source::Namespace
-            {
-                standby_protects = option.value;
-            }
-            shoots.push(ShootEntry {
-                owner: statuses.owners.status(&namespace, clock.now()),
-                namespace,
-                state,
-                probe: status.map(|status| ProbeStatus::new(status, clock)),
-            });
-        }
-        shoots.sort_by(|a, b| (a.urgency(), &a.namespace).cmp(&(b.urgency(), &b.namespace)));
-        Self {
-            seed,
-            shoots_by_state,
-            shoots,
-            outages: statuses.outages(),
-            config: config::to_json(config),
-            config_refused,
-            standby_protects,
-        }
-    }
-}
-
 impl ProbeStatus {
-    /// Status of one shoot; `None` while it is not probed.
-    pub(crate) fn of(namespace: &str, statuses: &ShootStatuses, clock: Clock) -> Option<Self> {
-        let status = statuses.probed(namespace)?;
-        Some(Self::new(status, clock))
+    /// Verdict of the last probe, if it was complete.
+    pub fn verdict(&self) -> Option<Verdict> {
+        let found = self.found.as_ref().filter(|_| self.failure.is_none())?;
+        Some(found.verdict)
     }
 
-    fn new(status: ShootStatus, clock: Clock) -> Self {
-        let (now, wall) = (clock.now(), Utc::now());
-        let held_down = status.held_down.into_iter();
-        let held_down = held_down.map(|(resource, since): (_, Moment)| HeldDownSince {
-            kind: resource.kind,
-            name: resource.name,
-            since: (wall - (now - since)).trunc_subsecs(0),
-        });
-        let waits = status.waits.into_iter().map(|(resource, waits)| ShownWait {
-            kind: resource.kind,
-            name: resource.name,
-            requirement: waits.requirement.into(),
-            reason: reason(waits.requirement),
-            until: waits
-                .until
-                .map(|until| (wall + (until - now)).trunc_subsecs(0)),
-        });
-        let not_scaled = status.not_scaled.into_iter();
-        let not_scaled = not_scaled.map(|(resource, cause)| NotScaled {
-            kind: resource.kind,
-            name: resource.name,
-            cause,
-        });
-        let options = status.options.iter();
-        Self {
-            paused: status.paused,
-            settings: options.flat_map(ShownOption::overruled).collect(),
-            held_down: held_down.collect(),
-            scaling: status.scaling.map(Into::into),
-            waits: waits.collect(),
-            not_scaled: not_scaled.collect(),
-            missing: status
-                .missing
-                .iter()
-                .map(|missing| format!("{}/{}", missing.kind, missing.name))
-                .collect(),
-            would_write: status.intended,
-            next_probe_in_seconds: (status.due - now).num_seconds(),
-            found: status.outcome.map(|outcome| Found {
-                seconds_ago: (now - outcome.finding.judged_at).num_seconds(),
-                outcome: ProbeOutcome::clone(&outcome),
-            }),
-            failure: status.failure,
-        }
+    /// True if there is a verdict that waiting cannot change.
+    pub fn is_clear(&self) -> bool {
+        let undecided = self.found.as_ref().map(|found| found.undecided);
+        self.verdict()
+            .is_some_and(|verdict| verdict.aim().is_some() || undecided == Some(0))
     }
 }
 

@@ -1,31 +1,22 @@
 //! What keeps a dependent from being written, in words.
 
+use std::borrow::Cow;
+
 use chrono::{DateTime, Utc};
 use prober_core::shoot::Requirement;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// A write that waits.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ShownWait {
-    pub kind: String,
-    pub name: String,
     /// The name of the requirement.
     #[serde(rename = "for")]
-    pub requirement: &'static str,
-    pub reason: &'static str,
+    pub requirement: Cow<'static, str>,
+    pub reason: Cow<'static, str>,
     /// The end of the wait, where it ends by itself.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub until: Option<DateTime<Utc>>,
-}
-
-/// A dependent that could not be scaled.
-#[derive(Clone, Debug, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct NotScaled {
-    pub kind: String,
-    pub name: String,
-    pub cause: String,
 }
 
 /// Returns what is waited for.

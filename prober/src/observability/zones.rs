@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use prober_core::judgement::CountedLease;
 use prober_core::lease::LeaseState;
 use prober_core::verdict::{Tally, fails};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// Share of expired leases that makes a zone a lost one, whatever the config says of the whole
 /// shoot.
@@ -16,7 +16,7 @@ const FEWEST: usize = 2;
 /// Most zones that are shown: more would be read by nobody.
 const SHOWN: usize = 20;
 
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LostZone {
     /// Name; of nodes without a zone that of their worker pool.
     pub zone: String,

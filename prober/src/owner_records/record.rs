@@ -18,13 +18,19 @@ use prober_core::moment::Moment;
 use prober_core::shoot::Owner;
 use prober_core::span;
 use prober_core::template::{Facts, is_dns_name};
-use serde::Serialize;
-use strum::{IntoStaticStr, VariantNames};
+use serde::{Deserialize, Serialize};
+use strum::{EnumDiscriminants, IntoStaticStr, VariantNames};
 
 /// Result of all checks of a shoot's owner record so far.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, IntoStaticStr, VariantNames, Serialize)]
-#[serde(into = "&'static str")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, IntoStaticStr, VariantNames, EnumDiscriminants)]
 #[strum(serialize_all = "snake_case", const_into_str)]
+#[strum_discriminants(
+    name(Standing),
+    doc = "The same without its reason.",
+    derive(IntoStaticStr, Serialize, Deserialize),
+    serde(rename_all = "snake_case"),
+    strum(serialize_all = "snake_case", const_into_str)
+)]
 pub enum Ownership {
     Ours,
     /// The first check is not over.
@@ -54,6 +60,7 @@ pub enum Ownership {
     IntoStaticStr,
     VariantNames,
     Serialize,
+    Deserialize,
     thiserror::Error,
 )]
 #[serde(rename_all = "snake_case")]
@@ -103,8 +110,8 @@ impl Ownership {
     }
 
     /// True if the shoot is left alone: neither probed nor written.
-    pub const fn is_lost(self) -> bool {
-        matches!(self, Self::Elsewhere { .. } | Self::Unresolved(_))
+    pub fn is_lost(self) -> bool {
+        Standing::from(self).is_lost()
     }
 
     /// Reason why it is not known whose the shoot is.
@@ -116,8 +123,15 @@ impl Ownership {
     }
 }
 
+impl Standing {
+    /// True if the shoot is left alone: neither probed nor written.
+    pub const fn is_lost(self) -> bool {
+        matches!(self, Self::Elsewhere | Self::Unresolved)
+    }
+}
+
 /// Name that a check asks for, and the value that says that the shoot is ours.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Question {
     pub name: String,
     pub ours: String,

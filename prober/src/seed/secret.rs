@@ -16,7 +16,6 @@ use serde::Deserialize;
 use tokio_util::sync::CancellationToken;
 
 use crate::seed::Seed;
-use crate::seed::watch_scope::WatchScope;
 use crate::shoot_client::error::Cause;
 use crate::shoot_client::{KubeconfigSecret, Secrets};
 
@@ -59,20 +58,10 @@ impl SecretView {
     }
 
     /// Keeps the view up to date until it is ended.
-    pub fn run(
-        &self,
-        client: Client,
-        watch_scope: &WatchScope,
-    ) -> impl Future<Output = ()> + Send + use<> {
+    pub fn run(&self, client: Client) -> impl Future<Output = ()> + Send + use<> {
         let named = watcher::Config::default().fields(&format!("metadata.name={}", self.name));
         let prune = |secret: PrunedSecret| Some(KubeconfigSecret::from(secret));
-        Arc::clone(&self.view).run(
-            watch_scope.namespaced(client),
-            named,
-            prune,
-            None,
-            self.ended.clone(),
-        )
+        Arc::clone(&self.view).run(Api::all(client), named, prune, None, self.ended.clone())
     }
 }
 

@@ -1,45 +1,43 @@
-//! Which shoots are watched: all of them, or a single one.
+//! The part of a seed that is watched: all that a prober needs, or what people read.
 
-use kube::core::NamespaceResourceScope;
 use kube::discovery::ApiResource;
 use kube::runtime::watcher;
-use kube::{Api, Client, Resource};
+use kube::{Api, Client};
 
 use super::dependent::ScalableObject;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum WatchScope {
     Seed,
-    /// All of them, and none will be probed: their kubeconfigs are not read.
-    Unprobed,
-    Shoot(String),
+    /// All shoots, or one, none of which is probed: neither kubeconfigs nor Machines are read.
+    Unprobed(Option<String>),
 }
 
 impl WatchScope {
-    pub fn namespaced<K>(&self, client: Client) -> Api<K>
-    where
-        K: Resource<DynamicType = (), Scope = NamespaceResourceScope>,
-    {
+    /// True if shoots are probed.
+    pub fn probes(&self) -> bool {
+        *self == Self::Seed
+    }
+
+    fn shoot(&self) -> Option<&str> {
         match self {
-            Self::Seed | Self::Unprobed => Api::all(client),
-            Self::Shoot(namespace) => Api::namespaced(client, namespace),
+            Self::Seed => None,
+            Self::Unprobed(shoot) => shoot.as_deref(),
         }
     }
 
     pub(crate) fn dynamic(&self, client: Client, kind: &ApiResource) -> Api<ScalableObject> {
-        match self {
-            Self::Seed | Self::Unprobed => Api::all_with(client, kind),
-            Self::Shoot(namespace) => Api::namespaced_with(client, namespace, kind),
+        match self.shoot() {
+            None => Api::all_with(client, kind),
+            Some(namespace) => Api::namespaced_with(client, namespace, kind),
         }
     }
 
-    /// What names the Clusters to be watched.
+    /// Selects the Clusters to be watched.
     pub fn named(&self) -> watcher::Config {
-        match self {
-            Self::Seed | Self::Unprobed => watcher::Config::default(),
-            Self::Shoot(name) => {
-                watcher::Config::default().fields(&format!("metadata.name={name}"))
-            }
+        match self.shoot() {
+            None => watcher::Config::default(),
+            Some(name) => watcher::Config::default().fields(&format!("metadata.name={name}")),
         }
     }
 }

@@ -15,7 +15,6 @@ use super::cluster::ClusterState;
 use super::dependent::DependentView;
 use super::namespace::PrunedNamespace;
 use super::secret::SecretView;
-use super::watch_scope::WatchScope;
 use super::{Named, Seed};
 use crate::gardener::{Cluster, Machine};
 
@@ -58,13 +57,15 @@ impl Seed {
             clusters,
             ended.clone(),
         ));
-        tasks.spawn(Arc::clone(&self.machines).run(
-            self.watch_scope.namespaced(self.client.clone()),
-            watcher::Config::default(),
-            |machine: Machine| Some(machine.usable_node().map(str::to_owned)),
-            None,
-            ended.clone(),
-        ));
+        if self.watch_scope.probes() {
+            tasks.spawn(Arc::clone(&self.machines).run(
+                Api::all(self.client.clone()),
+                watcher::Config::default(),
+                |machine: Machine| Some(machine.usable_node().map(str::to_owned)),
+                None,
+                ended.clone(),
+            ));
+        }
         let known = Arc::clone(&self.namespaces);
         let overrides = move |namespace: PrunedNamespace| {
             let (name, overrides) = (namespace.name_any(), Overrides::of(namespace.annotations()));
@@ -114,11 +115,9 @@ impl Seed {
         let mut named = self.named.write();
         let secret = &config.kubeconfig_secret_name;
         let is_watched = |secrets: &Arc<SecretView>| secrets.name == *secret;
-        if self.watch_scope != WatchScope::Unprobed
-            && !named.secrets.as_ref().is_some_and(is_watched)
-        {
+        if self.watch_scope.probes() && !named.secrets.as_ref().is_some_and(is_watched) {
             let secrets = SecretView::new(secret, &self.unreadable, ended.child_token());
-            tasks.spawn(secrets.run(self.client.clone(), &self.watch_scope));
+            tasks.spawn(secrets.run(self.client.clone()));
             if let Some(before) = named.secrets.replace(secrets) {
                 before.ended.cancel();
             }

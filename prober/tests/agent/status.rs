@@ -4,14 +4,13 @@ use std::time::Duration;
 
 use api_server::{Fault, Rule, User, When};
 use common::metrics::RequestCounter;
-use prober::read_only::ReadOnlyProber;
-use prober::seed::watch_scope::WatchScope;
+use prober::seed_reader::SeedReader;
 use serde_json::{Value, json};
 use testbed::PATIENCE;
 
 use super::log::SEED_TOKEN;
 use super::operations::Served;
-use super::world::{CONFIG, KCM, NAMESPACE, ProberWorld, at, held};
+use super::world::{CA, CONFIG, KCM, MCM, NAMESPACE, ProberWorld, at, held};
 
 async fn shown(served: &Served) -> Value {
     let (status, body) = served
@@ -75,14 +74,14 @@ async fn an_outage_is_shown_with_what_is_held_down_and_the_leases_behind_it() {
     served.world.until([held("1"), held("1"), held("1")]).await;
     served.world.probes(2).await;
     let all = shown(&served).await;
-    let probe = &all["shoots"][0]["probe"];
-    let names: Vec<&str> = probe["heldDown"]
-        .as_array()
-        .expect("a list")
+    let shoot = &all["shoots"][0];
+    let dependents = shoot["dependents"].as_array().expect("a list");
+    let held_down = dependents
         .iter()
-        .filter_map(|held| held["name"].as_str())
-        .collect();
-    assert_eq!((names.len(), names.contains(&KCM)), (3, true), "{probe}");
+        .filter(|dependent| dependent["condition"] == "held_down" && dependent["since"].is_string())
+        .filter_map(|dependent| dependent["name"].as_str());
+    assert_eq!(held_down.collect::<Vec<_>>(), [KCM, MCM, CA], "{shoot}");
+    let probe = &shoot["probe"];
     assert_eq!(
         (&probe["found"]["verdict"], &probe["found"]["expired"]),
         (&"scale_down".into(), &3.into())
@@ -102,7 +101,7 @@ async fn an_outage_is_shown_with_what_is_held_down_and_the_leases_behind_it() {
     );
     let page = page(&served, "/statusz").await;
     for expected in [
-        "Held down",
+        "held down by the watchdog",
         KCM,
         "scale_down",
         "3 of 3 leases expired",
@@ -113,13 +112,16 @@ async fn an_outage_is_shown_with_what_is_held_down_and_the_leases_behind_it() {
     served.world.end().await;
 }
 
-/// Waits until the shoot's probe shows a list of this name, and returns its first entry.
-async fn first(served: &Served, list: &str) -> Value {
+/// Waits until a controller of the shoot shows this field, and returns it.
+async fn first(served: &Served, field: &str) -> Value {
     loop {
         let all = shown(served).await;
-        let entry = all["shoots"][0]["probe"][list].get(0);
-        if let Some(entry) = entry {
-            return entry.clone();
+        let mut dependents = all["shoots"][0]["dependents"]
+            .as_array()
+            .into_iter()
+            .flatten();
+        if let Some(shown) = dependents.find_map(|dependent| dependent.get(field)) {
+            return shown.clone();
         }
         tokio::task::yield_now().await;
     }
@@ -154,10 +156,10 @@ async fn what_a_write_waits_for_and_why_one_failed_is_shown() {
     served.world.seed.faults().add(broken, Fault::status(500));
     pause("false");
     let failed = first(&served, "notScaled").await;
-    let cause = failed["cause"].as_str().expect("a cause");
+    let cause = failed.as_str().expect("a cause");
     assert!(cause.contains("500"), "{cause}");
     let shown = page(&served, "/").await;
-    assert!(shown.contains("Not scaled"), "{shown}");
+    assert!(shown.contains("it could not be scaled: "), "{shown}");
     served.world.end().await;
 }
 
@@ -281,10 +283,9 @@ async fn whether_a_shoot_is_paused_is_not_known_while_namespaces_may_not_be_read
         } else {
             PATIENCE
         };
-        let prober =
-            ReadOnlyProber::start(client.clone(), config.clone(), WatchScope::Seed, patience).await;
-        assert_eq!(prober.paused(NAMESPACE), paused);
-        prober.end().await;
+        let reader = SeedReader::start(client.clone(), config.clone(), None, patience).await;
+        assert_eq!(reader.shoots()[0].paused, paused);
+        reader.end().await;
     }
 }
 

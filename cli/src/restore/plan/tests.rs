@@ -34,18 +34,14 @@ fn ignored(mut dependent: DependentState) -> DependentState {
 }
 
 /// Name, whether it is written, and what to.
-fn planned(
-    observed: &[DependentState],
-    scope: Scope,
-    only_held_down: bool,
-) -> Vec<(String, bool, Option<i32>)> {
+fn planned(observed: &[DependentState]) -> Vec<(String, bool, Option<i32>)> {
     // With machine-controller-manager in the first place: levels decide, and not places.
     let mut dependents = dependents();
     dependents.swap(0, 1);
     let dependents = dependents.iter().zip(observed.iter().cloned()).collect();
-    plan(dependents, scope, only_held_down)
+    plan(dependents)
         .into_iter()
-        .map(|step| (step.resource.name, step.writes, step.restored_to))
+        .map(|step| (step.dependent.resource.name, step.writes, step.restored_to))
         .collect()
 }
 
@@ -70,26 +66,18 @@ fn what_is_held_down_comes_back_by_level_to_what_is_remembered_or_to_1() {
         observed(0, Some("many"), true),
     ];
     let expected = all([(true, Some(2)), (true, Some(3)), (true, Some(1))]);
-    assert_eq!(planned(&states, Scope::HeldDown, false), expected);
+    assert_eq!(planned(&states), expected);
 }
 
 #[test]
-fn what_is_at_0_without_the_marker_comes_back_only_as_a_healthy_probe_would_do_it() {
+fn what_is_at_0_without_the_marker_stays_there() {
     let states = [
         observed(0, Some("3"), false),
         observed(0, Some("2"), true),
         observed(1, None, false),
     ];
     assert_eq!(
-        planned(&states, Scope::HeldDown, false),
-        all([(true, Some(2)), (false, None), (false, None)])
-    );
-    assert_eq!(
-        planned(&states, Scope::All, false),
-        all([(true, Some(2)), (true, Some(3)), (false, None)])
-    );
-    assert_eq!(
-        planned(&states, Scope::All, true),
+        planned(&states),
         all([(true, Some(2)), (false, None), (false, None)])
     );
 }
@@ -102,7 +90,7 @@ fn what_runs_or_is_to_be_left_alone_loses_its_marker_and_keeps_its_replicas() {
         ignored(observed(0, None, false)),
     ];
     assert_eq!(
-        planned(&states, Scope::All, false),
+        planned(&states),
         all([(true, None), (true, None), (false, None)])
     );
 }
@@ -115,10 +103,10 @@ fn what_could_not_be_read_is_not_taken_for_healthy() {
         observed(0, Some("2"), true),
     ];
     let dependents = dependents();
-    let plan = plan(dependents.iter().zip(states).collect(), Scope::All, false);
+    let plan = plan(dependents.iter().zip(states).collect());
     let shown: Vec<_> = plan
         .iter()
-        .map(|step| (step.unknown, step.writes))
+        .map(|step| (step.is_unknown(), step.writes))
         .collect();
     assert_eq!(shown, [(true, false), (false, false), (false, true)]);
 }
@@ -127,7 +115,7 @@ fn what_could_not_be_read_is_not_taken_for_healthy() {
 fn the_wait_of_a_level_is_shown() {
     let states = [(); 3].map(|()| observed(0, Some("1"), true));
     let dependents = dependents();
-    let plan = plan(dependents.iter().zip(states).collect(), Scope::All, false);
+    let plan = plan(dependents.iter().zip(states).collect());
     let delays: Vec<_> = plan.iter().map(|step| step.delay_seconds).collect();
     assert_eq!(delays, [0.0, 30.0, 0.0]);
 }

@@ -56,7 +56,8 @@ fn the_status_page_is_readable_everywhere_and_shows_an_outage() -> Result<()> {
             browser.open(&url).await?;
             let text = self::text(&browser).await?;
             for expected in [
-                "Held down: Deployment/kube-controller-manager",
+                "Deployment/kube-controller-manager",
+                "held down by the watchdog",
                 "scale_down",
                 "leases expired",
                 &shoot.nodes.names()[0],

@@ -207,6 +207,8 @@ pub async fn installed(world: &'static NodeWorld) -> Result<&'static (Installati
                 "--",
                 PROGRAM,
                 "status",
+                "--address",
+                "localhost:9644",
             ];
             let (status, _) = world.kubectl(&status).await?;
             ensure!(status.contains(world.shoot.namespace), "{status}");

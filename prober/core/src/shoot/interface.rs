@@ -4,7 +4,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use chrono::TimeDelta;
-use serde::Serialize;
 
 use super::Requirement;
 use crate::config::{Config, DependentId};
@@ -193,7 +192,7 @@ pub enum Report {
 }
 
 /// A write that a dry run would make.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Intended {
     pub kind: String,
     pub name: String,

@@ -1,3 +1,5 @@
+use prober_core::verdict::Tally;
+
 use super::*;
 use crate::tests::nothing_found;
 

@@ -1,20 +1,26 @@
-use common::status::Status as _;
-use prober_core::config::ResourceRef;
-use prober_core::judgement::Finding;
-use prober_core::lease::LeaseState;
-use prober_core::lifecycle::StopReason;
-use prober_core::options::{Overrides, ResolvedOptions, STANDBY_PROTECTS};
-use prober_core::verdict::Tally;
-
-use super::*;
-use crate::observability::outcome::SeenLease;
-use crate::observability::zones::LostZone;
-use crate::tests::{found_with_grace, nothing_found, outcome};
 use std::sync::Arc;
 
 use chrono::TimeDelta;
+use common::status::Status as _;
+use prober_core::config::Config;
+use prober_core::judgement::Finding;
+use prober_core::lease::LeaseState;
+use prober_core::lifecycle::StopReason;
+use prober_core::moment::Moment;
+use prober_core::options::{Overrides, PAUSE, ResolvedOptions, STANDBY_PROTECTS};
+use prober_core::plan::Direction;
+use prober_core::replicas::{DependentState, Marks, Observed};
+use prober_core::shoot::{Intended, Requirement, Waits};
+use prober_core::verdict::Tally;
 
+use super::*;
+use crate::clock::Clock;
+use crate::config;
+use crate::observability::outcome::ProbeOutcome;
 use crate::observability::shoot_statuses::tests::outage;
+use crate::observability::shoot_statuses::{ShootStatus, ShootStatuses, StatusHandle};
+use crate::observability::snapshot::SeedFacts;
+use crate::tests::{found_with_grace, nothing_found, outcome};
 
 fn found(verdict: Verdict) -> Option<Arc<ProbeOutcome>> {
     Some(Arc::new(outcome(Finding {
@@ -25,20 +31,15 @@ fn found(verdict: Verdict) -> Option<Arc<ProbeOutcome>> {
 
 fn failure() -> Option<Failure> {
     Some(Failure {
-        stage: "leases",
-        category: "timeout",
+        stage: "leases".into(),
+        category: "timeout".into(),
         message: "no answer <in time>".to_owned(),
         failed_probes: 3,
     })
 }
 
 /// Statuses with a shoot for each concern; the names say nothing of the order.
-fn statuses(
-    clock: Clock,
-) -> (
-    ShootStatuses,
-    Vec<crate::observability::shoot_statuses::StatusHandle>,
-) {
+fn statuses(clock: Clock) -> (ShootStatuses, Vec<StatusHandle>) {
     let statuses = ShootStatuses::new(clock, false);
     let mut handles = Vec::new();
     for (namespace, change) in [
@@ -50,7 +51,7 @@ fn statuses(
         ("b-unclear", |status| {
             status.outcome = found(Verdict::HoldUndecided)
         }),
-        ("c-paused", |status| status.paused = true),
+        ("c-paused", |status| status.options = Some(paused())),
         ("d-failing", |status| status.failure = failure()),
         ("e-outage", |status| {
             let lease = |node: &str, state| SeenLease {
@@ -77,12 +78,7 @@ fn statuses(
             }));
         }),
         ("f-held", |status| {
-            let kcm = ResourceRef {
-                api_version: "apps/v1".into(),
-                kind: "Deployment".into(),
-                name: "kube-controller-manager".into(),
-            };
-            status.held_down = [(kcm, Moment::START)].into();
+            status.held_down = [(dependent(), Moment::START)].into();
         }),
     ] {
         statuses.set_state(namespace, Some(ShootState::Probed));
@@ -101,6 +97,12 @@ fn statuses(
     (statuses, handles)
 }
 
+/// Settings of a shoot that is paused.
+fn paused() -> ResolvedOptions {
+    let annotations = BTreeMap::from([(PAUSE.to_owned(), "true".to_owned())]);
+    ResolvedOptions::resolve(&config(""), None, Some(&Overrides::of(&annotations)))
+}
+
 fn config(more: &str) -> Config {
     let dependent =
         "{ref: {kind: Deployment, name: d, apiVersion: apps/v1}, scaleUp: {}, scaleDown: {}}";
@@ -111,15 +113,39 @@ fn config(more: &str) -> Config {
     .config
 }
 
-fn status(statuses: &ShootStatuses, clock: Clock) -> ProberStatus {
-    ProberStatus::new(statuses, clock, SeedStatus::default(), &config(""), false)
+/// The dependent of the config.
+fn dependent() -> ResourceRef {
+    config("").dependents.remove(0).resource
+}
+
+/// The status of a prober whose seed shows one shoot held down.
+fn status(statuses: &ShootStatuses) -> ProberStatus {
+    let facts = |namespace: &str| {
+        let held_down = namespace == "f-held";
+        let marks = Marks {
+            replicas: held_down.then(|| "2".to_owned()),
+            held_down,
+            ignored: false,
+        };
+        let observed = Observed {
+            replicas: (!held_down).into(),
+            marks,
+            ..Observed::default()
+        };
+        SeedFacts {
+            machines: Some(3),
+            options: None,
+            dependents: vec![DependentState::Present(Arc::new(observed))],
+        }
+    };
+    ProberStatus::default().with_shoots(statuses, &config(""), facts)
 }
 
 #[tokio::test(start_paused = true)]
 async fn what_is_most_urgent_comes_first() {
     let clock = Clock::start();
     let (statuses, _handles) = statuses(clock);
-    let status = status(&statuses, clock);
+    let status = status(&statuses);
     let order: Vec<_> = status
         .shoots
         .iter()
@@ -138,7 +164,9 @@ async fn what_is_most_urgent_comes_first() {
     assert_eq!(order, expected);
     assert_eq!(
         status.shoots_by_state,
-        [("hibernated", 1), ("probed", 6), ("unreadable", 1)].into()
+        [("hibernated", 1), ("probed", 6), ("unreadable", 1)]
+            .map(|(state, count)| (state.into(), count))
+            .into()
     );
 }
 
@@ -146,9 +174,9 @@ async fn what_is_most_urgent_comes_first() {
 async fn the_page_says_what_each_shoot_suffers_from() {
     let clock = Clock::start();
     let (statuses, _handles) = statuses(clock);
-    let page = status(&statuses, clock).body().into_string();
+    let page = status(&statuses).body().into_string();
     for expected in [
-        "Held down: Deployment/kube-controller-manager since ",
+        "held down by the watchdog while too few leases are renewed; it comes back with 2 replicas (since ",
         "4 of 5 leases expired, 1 undecided (expired after 30s, an outage from 60% on)",
         "3 in a row (timeout at leases), so nothing is concluded: no answer &lt;in time&gt;",
         "its operators want nothing written",
@@ -183,7 +211,7 @@ async fn ages_states_and_verdict_are_of_the_same_moment() {
     };
     handle.update(|status| status.outcome = Some(Arc::new(outcome)));
     tokio::time::advance(std::time::Duration::from_secs(23)).await;
-    let status = status(&statuses, clock);
+    let status = status(&statuses);
     let found = &serde_json::to_value(&status).expect("JSON")["shoots"][0]["probe"]["found"];
     assert_eq!(found["secondsAgo"], 23);
     assert_eq!(
@@ -194,8 +222,8 @@ async fn ages_states_and_verdict_are_of_the_same_moment() {
         (&found["expiredAfterSeconds"], &found["unknownAfterSeconds"]),
         (&30.0.into(), &40.0.into())
     );
-    handle.update(|status| status.paused = true);
-    let page = self::status(&statuses, clock).body().into_string();
+    handle.update(|status| status.options = Some(paused()));
+    let page = self::status(&statuses).body().into_string();
     for expected in [
         "probed 23s ago",
         "<td data-label=\"Age\">20.0s</td>",
@@ -221,7 +249,7 @@ async fn a_lost_zone_is_shown_and_said_not_to_be_acted_on() {
         ..outcome(nothing_found())
     };
     handle.update(|status| status.outcome = Some(Arc::new(outcome)));
-    let status = status(&statuses, clock);
+    let status = status(&statuses);
     let page = status.body().into_string();
     assert!(
         page.contains("Zone: eu-1a is lost: 4 of its 5 leases expired; nothing is scaled for that"),
@@ -245,7 +273,7 @@ async fn a_grace_that_is_too_short_is_shown_with_what_it_costs() {
     let shown = |seconds| {
         let outcome = Arc::new(outcome(found_with_grace(seconds)));
         handle.update(|status| status.outcome = Some(outcome));
-        let status = status(&statuses, clock);
+        let status = status(&statuses);
         let json = serde_json::to_value(&status).expect("JSON");
         let found = &json["shoots"][0]["probe"]["found"];
         (found["graceTooShort"].clone(), status.body().into_string())
@@ -268,7 +296,7 @@ async fn outages_are_shown_with_their_shoots_the_newest_first() {
     let clock = Clock::start();
     let statuses = ShootStatuses::new(clock, false);
     assert!(
-        status(&statuses, clock)
+        status(&statuses)
             .body()
             .into_string()
             .contains("None since this process began")
@@ -277,7 +305,7 @@ async fn outages_are_shown_with_their_shoots_the_newest_first() {
     let handle = statuses.register("shoot--a--b".to_owned(), clock.now());
     handle.keep(outage("shoot--a--b", first));
     handle.update(|status| status.outage = Some(Box::new(outage("shoot--a--b", second))));
-    let status = status(&statuses, clock);
+    let status = status(&statuses);
     assert_eq!(
         status
             .outages
@@ -297,10 +325,13 @@ async fn outages_are_shown_with_their_shoots_the_newest_first() {
 
 #[tokio::test(start_paused = true)]
 async fn a_replica_that_does_not_lead_says_whether_it_protects() {
-    let (statuses, clock) = (ShootStatuses::new(Clock::start(), false), Clock::start());
     let says = |protects: bool| {
         let config = config(&format!("standbyProtects: {protects}"));
-        ProberStatus::new(&statuses, clock, SeedStatus::default(), &config, false).without_lead()
+        let status = ProberStatus {
+            config: config::to_json(&config),
+            ..ProberStatus::default()
+        };
+        status.without_lead()
     };
     assert!(says(true).contains("protects those for which the leader does not act"));
     assert!(says(false).contains("writes nothing"));
@@ -318,13 +349,13 @@ async fn what_annotations_set_is_shown_and_decides_what_a_replica_says_that_does
     handles
         .iter()
         .for_each(|handle| handle.update(|status| status.options = Some(options)));
-    let status = status(&statuses, clock);
+    let status = ProberStatus {
+        settings: ShownOption::overruled(&options).collect(),
+        ..status(&statuses)
+    };
     assert!(status.without_lead().contains("writes nothing"));
     let page = status.body().into_string();
-    assert!(
-        page.contains("Settings: standbyProtects false (garden)"),
-        "{page}"
-    );
+    assert!(page.contains("standbyProtects false (garden)"), "{page}");
 }
 
 #[tokio::test(start_paused = true)]
@@ -334,16 +365,70 @@ async fn many_healthy_shoots_are_folded_away_and_a_seed_that_is_not_known_is_sai
     for number in 0..100 {
         statuses.set_state(&format!("shoot--a--{number}"), Some(ShootState::Probed));
     }
-    let seed = SeedStatus {
-        unknown: Some("Machines"),
+    let status = ProberStatus {
+        unknown: Some("Machines".into()),
         missing_rights: vec!["patch deployments.apps".to_owned()],
+        config_refused: true,
+        ..status(&statuses)
     };
-    let page = ProberStatus::new(&statuses, clock, seed, &config(""), true)
-        .body()
-        .into_string();
+    let page = status.body().into_string();
     assert!(page.contains("100 shoots</summary>"), "{page}");
     assert!(
         page.contains("The seed's Machines are not known") && page.contains("is refused"),
         "{page}"
     );
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_shown_is_read_again_as_it_was() {
+    let clock = Clock::start();
+    let (statuses, handles) = statuses(clock);
+    let requirement = Requirement::NotPaused;
+    handles[5].update(|status| {
+        let until = Some(clock.now() + TimeDelta::seconds(5));
+        let waits = Waits { requirement, until };
+        status.options = Some(ResolvedOptions::resolve(&config(""), None, None));
+        status.waits = vec![(dependent(), waits)];
+        status.not_scaled = [(dependent(), "access is denied (403)".to_owned())].into();
+        status.scaling = Some(Direction::Down);
+        status.outage = Some(Box::new(outage("f-held", "2026-01-02T03:00:00Z")));
+        status.intended = vec![Intended {
+            kind: "Deployment".into(),
+            name: "d".into(),
+            before: 1,
+            after: 0,
+        }];
+    });
+    let status = ProberStatus {
+        refused: vec![RefusedSetting {
+            namespace: "garden".to_owned(),
+            problem: "no".to_owned(),
+        }],
+        ..status(&statuses)
+    };
+    let json = serde_json::to_value(&status).expect("JSON");
+    let read: ProberStatus = serde_json::from_value(json.clone()).expect("the same types");
+    assert_eq!(serde_json::to_value(&read).expect("JSON"), json);
+    let (tone, why) = read.shoots[0].dependents[0].why();
+    assert_eq!(tone, Tone::Bad);
+    for part in [
+        "; it could not be scaled: access is denied (403)",
+        "; its write waits for the pause to be lifted, until ",
+        "; without the dry run it would be scaled to 0",
+    ] {
+        assert!(why.contains(part), "no {part:?} in {why}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_probe_that_should_have_ended_is_overdue() {
+    let clock = Clock::start();
+    let statuses = ShootStatuses::new(clock, false);
+    statuses.set_state("shoot--a--b", Some(ShootState::Probed));
+    let _handle = statuses.register("shoot--a--b".to_owned(), clock.now());
+    let timeout = config("").probe_timeout;
+    tokio::time::advance(timeout).await;
+    assert!(!status(&statuses).shoots[0].is_overdue());
+    tokio::time::advance(timeout).await;
+    assert!(status(&statuses).shoots[0].is_overdue());
 }

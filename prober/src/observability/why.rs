@@ -3,9 +3,46 @@
 use prober_core::config::Dependent;
 use prober_core::replicas::{DependentState, scale_up};
 use prober_core::verdict::Scope;
+use serde::{Deserialize, Serialize};
 
-/// Why a dependent is as it is, and what will become of it.
-pub(crate) fn dependent(
+/// Condition of a dependent, as far as it concerns the watchdog.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Condition {
+    Running,
+    /// It carries the marker, whatever its replicas.
+    HeldDown,
+    /// It has no replicas and no marker.
+    AtZero,
+    /// `ignore-scaling` is set.
+    Ignored,
+    /// It does not exist, which is fine since it is optional.
+    Absent,
+    /// It does not exist, though it must.
+    Missing,
+    NoSuchKind,
+    /// It could not be read, so that it may be held down or not.
+    #[serde(other)]
+    Unknown,
+}
+
+impl Condition {
+    pub(super) fn of(dependent: &Dependent, state: &DependentState) -> Self {
+        match state {
+            DependentState::Unknown => Self::Unknown,
+            DependentState::NoSuchKind => Self::NoSuchKind,
+            DependentState::Absent if dependent.optional => Self::Absent,
+            DependentState::Absent => Self::Missing,
+            DependentState::Present(observed) if observed.marks.ignored => Self::Ignored,
+            DependentState::Present(observed) if observed.marks.held_down => Self::HeldDown,
+            DependentState::Present(observed) if observed.replicas == 0 => Self::AtZero,
+            DependentState::Present(_) => Self::Running,
+        }
+    }
+}
+
+/// Says why a dependent is as it is, and what becomes of it.
+pub(super) fn dependent(
     dependent: &Dependent,
     state: &DependentState,
     restore_only_held_down: bool,
@@ -16,7 +53,7 @@ pub(crate) fn dependent(
         }
         DependentState::Unknown => return "it could not be read".into(),
         DependentState::Absent if dependent.optional => return "it does not exist, which is no error since it is optional".into(),
-        DependentState::Absent => return "it does not exist, though it must: a scale-up stops before the resources of later levels".into(),
+        DependentState::Absent => return "it does not exist, though it must: a restore waits for it, for its timeout at most, before those of later levels".into(),
         DependentState::Present(observed) => observed,
     };
     let (replicas, ready, marks) = (observed.replicas, observed.ready, &observed.marks);

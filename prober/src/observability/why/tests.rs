@@ -1,12 +1,12 @@
 use std::sync::Arc;
 
-use prober::config::parse;
 use prober_core::replicas::{Marks, Observed};
 
 use super::*;
+use crate::config::parse;
 
 fn kcm() -> Dependent {
-    parse(include_str!("../../../config/prober.yaml"))
+    parse(include_str!("../../../../config/prober.yaml"))
         .expect("Gardener's own")
         .config
         .dependents

@@ -1,0 +1,316 @@
+//! The running prober, asked for its status: the replica that leads, and another one where that does
+//! not answer or is late with a probe.
+//!
+//! ```text
+//! --address --------------------------------------------> /statusz.json
+//! Lease, pods --> leader, then the others --pods/proxy----> /statusz.json
+//!                                         '-port-forward--> the same, past any NetworkPolicy
+//! ```
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use anyhow::{Context, anyhow, bail, ensure};
+use bytes::Bytes;
+use common::status::WholeStatus;
+use futures::FutureExt;
+use http::uri::Authority;
+use http_body_util::{BodyExt, Empty, Limited};
+use hyper::client::conn::http1;
+use hyper_util::rt::TokioIo;
+use k8s_openapi::api::apps::v1::Deployment;
+use k8s_openapi::api::core::v1::Pod;
+use kube::api::ListParams;
+use kube::core::{Request, Selector};
+use kube::{Api, Client, Resource, ResourceExt};
+use prober::{ProberStatus, ShootEntry};
+use serde::Serialize;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::TcpStream;
+use tokio::time::timeout;
+
+use crate::config::DEPLOYMENT;
+use crate::output::{plain, with_causes};
+
+/// Time for an answer, on each way: it is made from memory.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(2);
+/// Time to find the pods.
+const LIST_TIMEOUT: Duration = Duration::from_secs(10);
+/// Longest answer: that of the largest seeds has a few MB.
+const MAX_ANSWER: usize = 64 << 20;
+/// Default of --health-bind-addr.
+const HEALTH_PORT: u16 = 9644;
+/// Selects pods that are not evicted, and have not ended.
+const RUNNING: &str = "status.phase!=Failed,status.phase!=Succeeded";
+
+/// What a replica answers.
+pub(crate) type ProberAnswer = WholeStatus<ProberStatus>;
+
+/// Whom the answer is from, and what is missing.
+#[derive(Debug, Default, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Asked {
+    /// Pod or address; `None` if no prober answers, so that only the seed is shown.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub answered_by: Option<String>,
+    /// Replicas that do not answer, and why.
+    pub problems: Vec<String>,
+    /// Shoots whose probe by that replica is overdue, each with the replica that shows it instead.
+    pub shown_by: BTreeMap<String, String>,
+}
+
+/// Asks at an address.
+pub(crate) async fn ask_at(address: &Authority) -> anyhow::Result<(Asked, ProberAnswer)> {
+    let asked = async {
+        let port = address.port_u16().unwrap_or(HEALTH_PORT);
+        let stream = TcpStream::connect((address.host(), port)).await?;
+        get(stream, address.as_str()).await
+    };
+    let answer = within(ANSWER_TIMEOUT, asked)
+        .await
+        .and_then(|text| read(&text))
+        .with_context(|| format!("the prober at {address} does not answer"))?;
+    let asked = Asked {
+        answered_by: Some(address.to_string()),
+        ..Asked::default()
+    };
+    Ok((asked, answer))
+}
+
+/// Asks the replica that leads, then others for what that one cannot say.
+pub(crate) async fn ask(
+    client: &Client,
+    namespace: &str,
+    leader: Option<&str>,
+) -> (Asked, Option<ProberAnswer>) {
+    let mut asked = Asked::default();
+    let pods = match replicas(client, namespace, leader).await {
+        Ok(pods) => pods,
+        Err(error) => {
+            asked.problems.push(with_causes(error.as_ref()));
+            return (asked, None);
+        }
+    };
+    let mut answer: Option<ProberAnswer> = None;
+    for pod in &pods {
+        let name = pod.name_any();
+        let error = match (ask_pod(client, namespace, pod).await, &mut answer) {
+            (Ok(other), Some(first)) => {
+                asked.fill_in(first, other, &name);
+                None
+            }
+            (Ok(first), None) => {
+                asked.answered_by = Some(name.clone());
+                answer = Some(first);
+                None
+            }
+            (Err(error), _) => Some(error),
+        };
+        if let Some(error) = error {
+            let problem = format!("{name} does not answer: {}", with_causes(error.as_ref()));
+            asked.problems.push(problem);
+        }
+        let complete =
+            |answer: &ProberAnswer| !answer.status.shoots.iter().any(ShootEntry::is_overdue);
+        if answer.as_ref().is_some_and(complete) {
+            break;
+        }
+    }
+    (asked, answer)
+}
+
+impl Asked {
+    /// Takes the shoots from another replica whose probes are overdue here, and not there.
+    fn fill_in(&mut self, answer: &mut ProberAnswer, other: ProberAnswer, pod: &str) {
+        let others = other.status.shoots.into_iter();
+        let mut others: BTreeMap<_, _> = others
+            .filter(|shoot| shoot.probe.is_some() && !shoot.is_overdue())
+            .map(|shoot| (shoot.namespace.clone(), shoot))
+            .collect();
+        for shoot in &mut answer.status.shoots {
+            if shoot.is_overdue()
+                && let Some(other) = others.remove(&shoot.namespace)
+            {
+                self.shown_by
+                    .insert(shoot.namespace.clone(), pod.to_owned());
+                *shoot = other;
+            }
+        }
+    }
+}
+
+/// Pods of the prober, the leader's first.
+async fn replicas(
+    client: &Client,
+    namespace: &str,
+    leader: Option<&str>,
+) -> anyhow::Result<Vec<Pod>> {
+    let deployments: Api<Deployment> = Api::namespaced(client.clone(), namespace);
+    let listed = async {
+        let deployment = deployments
+            .get_opt(DEPLOYMENT)
+            .await
+            .with_context(|| format!("the Deployment {DEPLOYMENT} in {namespace} cannot be read"))?
+            .with_context(|| format!("there is no Deployment {DEPLOYMENT} in {namespace}"))?;
+        let selector: Selector = deployment.spec.selector.try_into()?;
+        let running = ListParams::default().labels_from(&selector).fields(RUNNING);
+        let pods: Api<Pod> = Api::namespaced(client.clone(), namespace);
+        let pods = pods.list(&running).await;
+        Ok(pods
+            .with_context(|| format!("the pods in {namespace} cannot be listed"))?
+            .items)
+    };
+    let mut pods: Vec<Pod> = within(LIST_TIMEOUT, listed).await?;
+    ensure!(
+        !pods.is_empty(),
+        "the Deployment {DEPLOYMENT} in {namespace} has no pods"
+    );
+    // A replica's name in the election begins with that of its pod.
+    pods.sort_by_key(|pod| {
+        let rest = leader.and_then(|leader| leader.strip_prefix(&pod.name_any()));
+        !rest.is_some_and(|rest| rest.starts_with('_'))
+    });
+    Ok(pods)
+}
+
+/// Asks one replica: by the API server's proxy, which needs a connection from there that a
+/// NetworkPolicy may forbid, or else by a port-forward, which goes through the kubelet.
+async fn ask_pod(client: &Client, namespace: &str, pod: &Pod) -> anyhow::Result<ProberAnswer> {
+    let port = health_port(pod);
+    let proxied = within(ANSWER_TIMEOUT, proxied(client, namespace, pod, port)).await;
+    let text = match proxied {
+        Ok(text) => text,
+        Err(proxied) => {
+            let forwarded = within(ANSWER_TIMEOUT, forwarded(client, namespace, pod, port)).await;
+            let [proxied, forwarded] = match forwarded {
+                Ok(text) => return read(&text),
+                Err(forwarded) => [proxied, forwarded].map(|error| with_causes(error.as_ref())),
+            };
+            bail!("by pods/proxy: {proxied}; by pods/portforward: {forwarded}");
+        }
+    };
+    read(&text)
+}
+
+async fn within<T>(
+    limit: Duration,
+    answer: impl Future<Output = anyhow::Result<T>>,
+) -> anyhow::Result<T> {
+    let answer = timeout(limit, answer).await;
+    answer.unwrap_or_else(|_| Err(anyhow!("no answer in {} s", limit.as_secs())))
+}
+
+async fn proxied(client: &Client, namespace: &str, pod: &Pod, port: u16) -> anyhow::Result<String> {
+    let name = format!("{}:{port}", pod.name_any());
+    let pods = Request::new(Pod::url_path(&(), Some(namespace)));
+    let request = pods.get_subresource("proxy/statusz.json", &name)?;
+    Ok(client.request_text(request).await?)
+}
+
+async fn forwarded(
+    client: &Client,
+    namespace: &str,
+    pod: &Pod,
+    port: u16,
+) -> anyhow::Result<String> {
+    let pods: Api<Pod> = Api::namespaced(client.clone(), namespace);
+    let mut forwarder = pods.portforward(&pod.name_any(), &[port]).await?;
+    let stream = forwarder.take_stream(port).context("no stream")?;
+    let failed = forwarder.take_error(port);
+    let answer = get(stream, "localhost").await;
+    forwarder.abort();
+    match failed.and_then(|failed| failed.now_or_never().flatten()) {
+        Some(failed) if answer.is_err() => bail!("{}", plain(&failed)),
+        _ => answer,
+    }
+}
+
+/// Gets the status over a connection.
+async fn get(
+    stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    host: &str,
+) -> anyhow::Result<String> {
+    let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await?;
+    let request = http::Request::get("/statusz.json")
+        .header(http::header::HOST, host)
+        .body(Empty::<Bytes>::new())?;
+    let answer = async move {
+        let answer = sender.send_request(request).await?;
+        let status = answer.status();
+        ensure!(status.is_success(), "it answers {status} to /statusz.json");
+        let body = Limited::new(answer.into_body(), MAX_ANSWER).collect().await;
+        let body = body.map_err(anyhow::Error::from_boxed)?;
+        Ok(String::from_utf8(body.to_bytes().into())?)
+    };
+    // The connection ends once the answer is there, and the sender is gone.
+    let (answer, _) = futures::join!(answer, connection);
+    answer
+}
+
+/// Reads what a replica answers. One of another version may say other things.
+fn read(text: &str) -> anyhow::Result<ProberAnswer> {
+    serde_json::from_str(text).map_err(|error| {
+        let answer: serde_json::Value = serde_json::from_str(text).unwrap_or_default();
+        let theirs = answer["process"]["version"].as_str().unwrap_or("unknown");
+        let ours = env!("CARGO_PKG_VERSION");
+        let told = format!("its status (version {theirs}) cannot be read by this one ({ours})");
+        anyhow::Error::from(error).context(plain(&told))
+    })
+}
+
+/// The port at which a replica serves its status, by its command line.
+fn health_port(pod: &Pod) -> u16 {
+    let containers = pod.spec.iter().flat_map(|spec| &spec.containers);
+    let words = containers.flat_map(|container| container.command.iter().chain(&container.args));
+    let mut addresses = words.flatten().filter_map(|word| {
+        let flag = word.trim_start_matches('-');
+        flag.strip_prefix("health-bind-addr")
+    });
+    let port = addresses
+        .next_back()
+        .and_then(|address| address.rsplit_once(':')?.1.parse().ok());
+    port.unwrap_or(HEALTH_PORT)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_replica_is_asked_where_its_command_line_says_that_it_serves() {
+        let port = |field: &str, words: &[&str]| {
+            let container = serde_json::json!({ "name": "prober", field: words });
+            let pod = serde_json::json!({ "spec": { "containers": [container] } });
+            health_port(&serde_json::from_value(pod).expect("a pod"))
+        };
+        assert_eq!(
+            port("command", &["prober", "--config-file=/etc/config"]),
+            HEALTH_PORT
+        );
+        assert_eq!(
+            port("command", &["prober", "--health-bind-addr=:8080"]),
+            8080
+        );
+        assert_eq!(
+            port(
+                "args",
+                &[
+                    "prober",
+                    "-health-bind-address=0.0.0.0:8080",
+                    "--health-bind-addr=[::]:8081"
+                ]
+            ),
+            8081
+        );
+    }
+
+    #[test]
+    fn an_answer_of_another_version_is_named_by_it() {
+        let error = read(r#"{"process": {"version": "9.9.9"}}"#).expect_err("most is missing");
+        let said = with_causes(error.as_ref());
+        assert!(
+            said.starts_with("its status (version 9.9.9) cannot be read"),
+            "{said}"
+        );
+    }
+}

@@ -1,0 +1,146 @@
+//! What is shown where no prober answers: that first, then what the seed's objects say.
+
+use api_server::{Fault, Network, When};
+use serde_json::json;
+use testbed::gardener::{KCM, PROBER};
+
+use crate::world::{DEPLOYMENTS, ONE, TWO, World, asking, line, reading, run_in, stderr, text};
+
+#[tokio::test]
+async fn the_seed_shows_leader_marks_saved_replicas_and_pauses() {
+    let world = World::new(&[ONE, TWO]).await;
+    world.may(&[asking(), reading()]);
+    world.hold_down(ONE);
+    world.annotate("garden", &[("pause", "true")]);
+    let spec = json!({ "holderIdentity": "gone_0123", "leaseDurationSeconds": 15, "renewTime": "2020-01-01T00:00:00.000000Z" });
+    let metadata = json!({ "name": "dwd-prober-leader-election", "namespace": "garden" });
+    let lease = json!({ "apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "spec": spec, "metadata": metadata });
+    world.seed.store().apply(lease).expect("a Lease");
+
+    let shown = world.text(&["status"]).await;
+    assert!(shown.starts_with("Prober:"), "{shown}");
+    let first = line(&shown, "Prober:");
+    assert!(
+        first.contains("none answers: this is what the seed's objects show"),
+        "{shown}"
+    );
+    let missing = "the Deployment dependency-watchdog-prober in garden has no pods";
+    assert!(line(&shown, "Missing:").contains(missing), "{shown}");
+    let leads = line(&shown, "Prober leads:");
+    assert!(
+        leads.contains("gone_0123") && leads.contains("it seems to be gone"),
+        "{shown}"
+    );
+    let words: Vec<_> = line(&shown, ONE).split_whitespace().collect();
+    let expected = "probed ? kube-controller-manager, machine-controller-manager, cluster-autoscaler paused (garden)";
+    assert_eq!(words[1..].join(" "), expected, "{shown}");
+    assert!(
+        !shown.contains("outage"),
+        "only a prober knows them: {shown}"
+    );
+
+    let shown = world.text(&["explain", ONE]).await;
+    assert!(shown.starts_with("Prober:"), "{shown}");
+    for part in [
+        "it comes back with 2 replicas",
+        "yes: its operators want nothing written",
+        "ConfigMap garden/prober-config, key dep-config.yaml",
+    ] {
+        assert!(shown.contains(part), "no {part:?} in {shown}");
+    }
+    let explained = world.json(&["explain", ONE]).await;
+    assert_eq!(explained["dependents"][0]["remembered"], "2", "{explained}");
+    assert_eq!(
+        explained["dependents"][0]["condition"], "held_down",
+        "{explained}"
+    );
+    let unchecked = world.run(&["explain", ONE, "--check"]).await;
+    assert_eq!(unchecked.status.code(), Some(1), "{unchecked:?}");
+    let asked = world.asked();
+    let of = |resource: &str| {
+        asked
+            .iter()
+            .filter(|record| record.resource == resource)
+            .count()
+    };
+    assert_eq!((of("secrets"), of("machines.machine.sapcloud.io")), (0, 0));
+    let beyond = asked
+        .iter()
+        .filter(|record| record.is_write() || record.status == Some(403));
+    assert_eq!(beyond.count(), 0);
+}
+
+#[tokio::test]
+async fn a_config_file_says_what_the_controllers_are() {
+    let world = World::new(&[ONE]).await;
+    let config = "kubeConfigSecretName: s\ndependentResourceInfos:\n\
+                  - ref: {kind: Deployment, name: kube-controller-manager, apiVersion: apps/v1}\n  scaleUp: {level: 0}\n  scaleDown: {level: 0}\n";
+    let file = world.files.path().join("config.yaml");
+    std::fs::write(&file, config).expect("a file");
+    let file = file.to_str().expect("UTF-8");
+    let json = world.json(&["explain", ONE, "--config-file", file]).await;
+    assert_eq!(json["seed"]["configFrom"], file);
+    assert_eq!(json["dependents"].as_array().map(Vec::len), Some(1));
+    assert_eq!(json["dependents"][0]["name"], KCM);
+}
+
+#[tokio::test]
+async fn a_seed_that_cannot_be_read_is_an_error_and_not_a_seed_without_shoots() {
+    let world = World::new(&[ONE]).await;
+    world.seed.set_network(Network::Refused);
+    for words in [&["status"][..], &["explain", ONE]] {
+        let output = world.run(words).await;
+        assert_eq!((output.status.code(), &*output.stdout), (Some(1), &b""[..]));
+        let told = stderr(&output);
+        assert!(told.starts_with("error: no prober answers ("), "{told}");
+        assert!(
+            told.contains("the seed's Clusters cannot be listed"),
+            "{told}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_go_prober_is_said_to_answer_nothing() {
+    let world = World::new(&[ONE]).await;
+    // It serves no page.
+    let (api, _) = &world.shoots[ONE];
+    world.pod("go", &api.address().to_string());
+    world.may(&[asking(), reading()]);
+    world.hold_down(ONE);
+    let shown = world.text(&["status"]).await;
+    assert!(
+        line(&shown, "Missing:").contains("go does not answer: by pods/proxy: "),
+        "{shown}"
+    );
+    assert!(line(&shown, ONE).contains(KCM), "{shown}");
+    let deleted = world.seed.store().delete(DEPLOYMENTS, "garden", PROBER);
+    deleted.expect("a Deployment");
+    let output = world.run(&["status"]).await;
+    let missing = "there is no Deployment dependency-watchdog-prober in garden";
+    assert!(
+        line(&text(&output), "Missing:").contains(missing),
+        "{output:?}"
+    );
+    assert!(
+        stderr(&output).contains("taking Gardener's config"),
+        "{output:?}"
+    );
+}
+
+#[tokio::test]
+async fn in_the_probers_own_pod_its_own_address_is_asked() {
+    let world = World::probed(&[ONE]).await;
+    let address = world.address("prober-a");
+    let output = run_in(&[], ["explain", ONE, "--address", &address]).await;
+    assert!(text(&output).contains("scale_up: "), "{output:?}");
+}
+
+#[tokio::test]
+async fn a_seed_without_gardeners_kinds_is_named() {
+    let world = World::new(&[ONE]).await;
+    let clusters = When::verb("list", "clusters.extensions.gardener.cloud");
+    world.seed.faults().add(clusters, Fault::status(404));
+    let told = stderr(&world.run(&["status"]).await);
+    assert!(told.contains("is it that of a Gardener seed?"), "{told}");
+}
