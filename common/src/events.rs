@@ -33,7 +33,7 @@ pub struct Events {
 #[derive(Clone, Debug)]
 struct Note {
     about: ObjectReference,
-    /// How serious it is: the `type` of an Event.
+    /// Severity: the `type` of an Event.
     severity: &'static str,
     reason: &'static str,
     message: String,
@@ -48,7 +48,7 @@ impl Events {
         }
     }
 
-    /// Shows at `/metrics` how many are lost.
+    /// Registers the counter of lost Events.
     pub fn register(&self, registry: &mut Registry) {
         let help = "Events that were not written, because too many waited or the API server did not take them";
         registry.register("dwd_events_lost", help, self.lost.clone());
@@ -93,14 +93,14 @@ impl Events {
         }
     }
 
-    /// How many Events were lost so far: because too many waited, or because the API server did not
-    /// take them.
+    /// Number of Events lost so far: because too many waited, or because the API server did not take
+    /// them.
     pub fn lost(&self) -> u64 {
         self.lost.get()
     }
 }
 
-/// What an Event about a namespace refers to.
+/// Reference of an Event about a namespace.
 pub fn namespace_reference(name: &str) -> ObjectReference {
     ObjectReference {
         api_version: Some("v1".to_owned()),

@@ -41,15 +41,15 @@ pub struct AgentArgs {
     /// The agent's config file (YAML). Required
     #[arg(long, value_name = "path", value_parser = str::parse::<PathBuf>, default_value = "", hide_default_value = true)]
     pub config_file: PathBuf,
-    /// How to reach the seed. Without it: the file named by $KUBECONFIG, the service account of the
-    /// pod, ~/.kube/config
+    /// The kubeconfig of the seed. Without it: the file named by $KUBECONFIG, the service account of
+    /// the pod, ~/.kube/config
     #[arg(long, value_name = "path", value_parser = str::parse::<PathBuf>, default_value = "", hide_default_value = true)]
     pub kubeconfig: PathBuf,
-    /// How many writes per second the prober makes to restore, on average; protective writes and
-    /// all else are not limited, nor is the weeder. 0 means the default
+    /// Writes per second with which the prober restores, on average; protective writes and all else
+    /// are not limited, nor is the weeder. 0 means the default
     #[arg(long, value_name = "number", default_value = "5.0")]
     pub kube_api_qps: f64,
-    /// How many writes to restore the prober may make at once before the average holds. 0 means the
+    /// Writes to restore that the prober may make at once before the average holds. 0 means the
     /// default
     #[arg(long, value_name = "int", value_parser = flag::integer, default_value_t = DEFAULT_BURST)]
     pub kube_api_burst: i64,
@@ -57,7 +57,7 @@ pub struct AgentArgs {
     /// limit
     #[arg(long, value_name = "int", value_parser = flag::integer, default_value = "1")]
     pub concurrent_reconciles: i64,
-    /// Where /metrics is served, as host:port or :port. 0 serves nothing; nothing means :8080
+    /// Address of /metrics, as host:port or :port. 0 serves nothing; nothing means :8080
     #[arg(
         long,
         visible_alias = "metrics-bind-address",
@@ -69,8 +69,8 @@ pub struct AgentArgs {
     /// For the prober
     #[arg(long, action = ArgAction::Set, value_name = "bool", value_parser = flag::boolean, num_args = 0..=1, require_equals = true, default_missing_value = "true", default_value = "false")]
     pub metrics_per_shoot: bool,
-    /// Where /healthz, /readyz and the status page (/, /statusz, /statusz.json) are served, as
-    /// host:port or :port. 0 or nothing serves nothing
+    /// Address of /healthz, /readyz and the status page (/, /statusz, /statusz.json), as host:port
+    /// or :port. 0 or nothing serves nothing
     #[arg(
         long,
         visible_alias = "health-bind-address",
@@ -94,7 +94,7 @@ pub struct AgentArgs {
     ignored: Vec<OsString>,
 }
 
-/// How replicas agree on one that works. The numbers are client-go's (rule 6).
+/// Election of the replica that works. The numbers are client-go's (rule 6).
 #[derive(Clone, Debug, PartialEq, Eq, Args)]
 pub struct LeaderElection {
     /// Let several replicas elect a leader. Of the weeder only the leader deletes; the leader of
@@ -108,13 +108,13 @@ pub struct LeaderElection {
         default_value = "garden"
     )]
     pub namespace: String,
-    /// How long the others wait for a renewal before one of them takes over
+    /// Wait of the others for a renewal before one of them takes over
     #[arg(long = "leader-elect-lease-duration", value_name = "duration", value_parser = flag::duration, default_value = "15s")]
     pub lease_duration: Duration,
-    /// How long the leader tries to renew before it gives up. At most the lease duration
+    /// Time for which the leader tries to renew before it gives up. At most the lease duration
     #[arg(long = "leader-elect-renew-deadline", value_name = "duration", value_parser = flag::duration, default_value = "10s")]
     pub renew_deadline: Duration,
-    /// The wait between two tries to take or renew the Lease. Less than the renew deadline
+    /// Wait between two tries to take or renew the Lease. Less than the renew deadline
     #[arg(long = "leader-elect-retry-period", value_name = "duration", value_parser = flag::duration, default_value = "2s")]
     pub retry_period: Duration,
 }

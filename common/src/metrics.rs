@@ -76,7 +76,7 @@ fn answer(registry: &Registry) -> impl IntoResponse + use<> {
 mod tests {
     use super::*;
 
-    /// What every process shows.
+    /// Metrics of every process.
     fn shown() -> String {
         let mut text = String::new();
         encode(&mut text, &registry()).unwrap();

@@ -19,7 +19,7 @@ use tracing::{error, info, warn};
 use crate::flags::{Agent, AgentArgs};
 use crate::logging;
 
-/// From the first signal on the work has this long to end. Gardener's pods are killed 5 s after
+/// Time that the work has to end from the first signal on. Gardener's pods are killed 5 s after
 /// SIGTERM (rule 85), and the log waits for 1.1 s at most for whoever reads it.
 const STOP_LIMIT: Duration = Duration::from_millis(3800);
 

@@ -44,7 +44,7 @@ struct TargetRef {
 }
 
 impl PrunedSlice {
-    /// What is kept of it; nothing when its Service is not configured.
+    /// Keeps what is used of it; `None` if its Service is not configured.
     pub(crate) fn pruned(self, config: &Config) -> Option<Slice> {
         let name = self.metadata.labels?.remove(SERVICE_NAME)?;
         let service = config.services.iter().find(|known| *known.name == *name)?;

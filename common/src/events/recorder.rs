@@ -23,13 +23,13 @@ const COMPONENT: &str = "dependency-watchdog";
 const QUIET: Duration = Duration::from_secs(600);
 /// Objects whose last Event is remembered.
 const REMEMBERED: usize = 512;
-/// After this time without an answer an attempt is given up.
+/// Limit of an attempt.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(5);
 /// Attempts to write an Event, and the pause between them.
 const ATTEMPTS: usize = 3;
 const PAUSE: Duration = Duration::from_secs(1);
-/// How long the end of the process may wait for Events that are still to be written; Gardener
-/// grants 5 s for all (rule 85).
+/// Longest wait at the end of the process for Events that are still to be written; Gardener grants
+/// 5 s for all (rule 85).
 const DRAIN_LIMIT: Duration = Duration::from_millis(500);
 /// The longest message, in bytes, and the longest name that leaves room for a time stamp: the API's
 /// limits are 1024 and 253.
@@ -43,7 +43,7 @@ pub struct Recorder {
     self_reference: ObjectReference,
     notes: mpsc::Receiver<Note>,
     lost: Counter,
-    /// How many of the lost ones were logged.
+    /// Number of the lost ones that were logged.
     logged: u64,
     written: WrittenEvents,
     /// True if Events may be written in other namespaces than self_reference's; `None` if that is

@@ -4,7 +4,7 @@ use clap::{ArgAction, Args};
 use go_compat::flag;
 use tracing::level_filters::LevelFilter;
 
-/// What is said of a field here is what the help says of its flag.
+/// Flags of zap's; the comments of the fields are their help.
 #[derive(Clone, Debug, PartialEq, Eq, Args)]
 pub struct ZapOptions {
     /// The least severe lines written: debug, info, error, panic, or a number above 0 for ever more
