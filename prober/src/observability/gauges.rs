@@ -95,13 +95,6 @@ impl Collector for ShootStatuses {
                 .map(|(reason, count)| (*reason, *count)),
         )?;
         encode_held_down(&mut gauges, &table.probed, now)?;
-        let missing = probed().flat_map(|status| &status.missing);
-        gauges.sums(
-            "dwd_missing_resources",
-            "Shoots in which a resource that the config names does not exist, and is not optional.",
-            "name",
-            missing.map(|resource| (resource.name.as_str(), 1)),
-        )?;
         // A shoot that is left alone is not probed.
         let at_work = probed().filter(|status| !status.has_stood_down());
         let oldest = at_work
@@ -126,25 +119,39 @@ impl Collector for ShootStatuses {
             none_of(Ownership::VARIANTS)
                 .chain(standings.iter().map(|standing| (standing.into(), 1))),
         )?;
-        gauges.single(
-            "dwd_lost_zone_shoots",
-            "Shoots with a zone whose nodes are lost, while the shoot as a whole is not.",
-            outcomes()
-                .filter(|outcome| !outcome.lost_zones.is_empty())
-                .count() as f64,
-        )?;
-        gauges.single(
-            "dwd_short_grace_shoots",
-            "Shoots whose grace is too short for the renewals of their nodes, so that protection may come too late.",
-            outcomes()
-                .filter(|outcome| outcome.finding.grace.is_too_short())
-                .count() as f64,
-        )?;
+        encode_weak_protection(&mut gauges, &table.probed)?;
         if self.per_shoot {
             encode_shoots(&mut gauges, &table.probed, now)?;
         }
         Ok(())
     }
+}
+
+/// Shoots of which a part would not be protected in an outage, or is not now.
+fn encode_weak_protection(
+    gauges: &mut Gauges<'_>,
+    probed: &HashMap<String, ShootStatus>,
+) -> fmt::Result {
+    let missing = probed.values().flat_map(|status| &status.missing);
+    gauges.sums(
+        "dwd_missing_resources",
+        "Shoots in which a resource that the config names does not exist, and is not optional.",
+        "name",
+        missing.map(|resource| (resource.name.as_str(), 1)),
+    )?;
+    let outcomes = || probed.values().flat_map(|status| &status.outcome);
+    let lost_zone = outcomes().filter(|outcome| !outcome.lost_zones.is_empty());
+    gauges.single(
+        "dwd_lost_zone_shoots",
+        "Shoots with a zone whose nodes are lost, while the shoot as a whole is not.",
+        lost_zone.count() as f64,
+    )?;
+    let short = outcomes().filter(|outcome| outcome.finding.grace.is_too_short());
+    gauges.single(
+        "dwd_short_grace_shoots",
+        "Shoots whose grace is too short for the renewals of their nodes, so that protection may come too late.",
+        short.count() as f64,
+    )
 }
 
 fn encode_held_down(

@@ -406,11 +406,7 @@ impl HeldDown {
     fn follow(&mut self, is_held_down: bool, at: DateTime<Utc>) {
         let is_full = self.periods.len() >= LISTED;
         match self.periods.last_mut() {
-            Some(last) if last.until.is_none() => {
-                if !is_held_down {
-                    last.until = Some(at);
-                }
-            }
+            Some(last) if last.until.is_none() => last.until = (!is_held_down).then_some(at),
             // The last one of very many is made longer.
             Some(last) if is_held_down && is_full => last.until = None,
             _ if is_held_down => self.periods.push(Period {

@@ -41,12 +41,10 @@ impl WriteRights {
                     }
                     self.granted.lock().insert(right);
                 }
-                Some(false) => {
-                    if self.missing.lock().insert(right.clone()) {
-                        tracing::error!(%right, "a right is missing: what the config names could not be scaled in an outage");
-                    }
+                Some(false) if self.missing.lock().insert(right.clone()) => {
+                    tracing::error!(%right, "a right is missing: what the config names could not be scaled in an outage");
                 }
-                None => {}
+                _ => {}
             }
         }
     }

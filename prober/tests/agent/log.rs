@@ -1,10 +1,11 @@
 //! What the probers of this test process say: every line, at every level, is searched for the
 //! credentials in use.
 
-use std::sync::{Arc, LazyLock, Mutex};
+use std::sync::{Arc, LazyLock};
 
 use chrono::Utc;
 use common::logging::{LevelFilter, ZapLayer};
+use parking_lot::Mutex;
 use testbed::secrets::Credentials;
 use tracing_subscriber::layer::SubscriberExt;
 
@@ -35,7 +36,7 @@ pub fn listen() {
                 .iter()
                 .any(|level| text.contains(&format!(r#""level":"{level}""#)))
             {
-                LINES.lock().unwrap().push_str(&text);
+                LINES.lock().push_str(&text);
             }
             search(line);
         })
@@ -44,7 +45,7 @@ pub fn listen() {
 
 /// All that has been logged so far in this process, from level `info` on.
 pub fn lines() -> String {
-    LINES.lock().unwrap().clone()
+    LINES.lock().clone()
 }
 
 /// Fails if a text tells a credential, or one has been logged so far; `what` names the text.
