@@ -360,7 +360,7 @@ mod tests {
     }
 
     #[test]
-    fn round_without_deletion_does_not_count() {
+    fn empty_round_does_not_count() {
         let (mut window, start) = open_window();
         window.count(&pod("a", "1", start), start);
         let (second, later) = (Duration::from_secs(1), start + MINUTE);
@@ -375,7 +375,7 @@ mod tests {
     }
 
     #[test]
-    fn first_windows_are_spread_by_duration() {
+    fn first_windows_are_spread() {
         let services = ["etcd-main-client", "kube-apiserver"];
         let spreads = |duration| -> Vec<Duration> {
             (0..300)

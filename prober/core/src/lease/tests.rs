@@ -5,7 +5,10 @@ use proptest::prelude::*;
 use super::*;
 use crate::tests::scene::{GRACE, at, criteria, lease, span, times, wall};
 
-/// A clock after these observations: (probe, renew time) in seconds.
+/// Observations of a lease: probe and renew time in seconds.
+type Shown = &'static [(f64, f64)];
+
+/// A clock after these observations.
 fn shown(probes: &[(f64, f64)]) -> LeaseClock {
     let ((first, stamp), further) = probes
         .split_first()
@@ -129,105 +132,36 @@ fn beat_of_a_lease_and_a_grace() {
 
 #[test]
 fn renewal_by_what_was_shown() {
-    let cases: [(&str, &[(f64, f64)], f64, f64); 23] = [
+    #[rustfmt::skip]
+    let cases: [(&str, Shown, f64, f64); 23] = [
         // From -1 s to a beat and 1 s the clocks agree.
         ("at once", &[(0.0, -20.0), (10.0, 10.0)], 0.0, 10.0),
         ("5 s later", &[(0.0, -20.0), (10.0, 5.0)], 0.0, 5.0),
         ("11 s later", &[(0.0, -20.0), (10.0, -1.0)], 0.0, -1.0),
         ("1 s ahead", &[(0.0, -20.0), (10.0, 11.0)], 0.0, 10.0),
-        (
-            "just behind",
-            &[(0.0, -21.001), (10.0, -1.001)],
-            11.001,
-            10.0,
-        ),
+        ("just behind", &[(0.0, -21.001), (10.0, -1.001)], 11.001, 10.0),
         ("1 min behind", &[(0.0, -70.0), (10.0, -50.0)], 60.0, 10.0),
-        (
-            "1 h behind",
-            &[(0.0, -3610.0), (10.0, -3590.0)],
-            3600.0,
-            10.0,
-        ),
+        ("1 h behind", &[(0.0, -3610.0), (10.0, -3590.0)], 3600.0, 10.0),
         ("just ahead", &[(0.0, -8.999), (10.0, 11.001)], -1.001, 10.0),
         ("1 min ahead", &[(0.0, 50.0), (10.0, 70.0)], -60.0, 10.0),
         ("the future at first sight", &[(0.0, 600.0)], 0.0, 0.0),
         // D-69: the clocks may agree, and the node be silent since. The next change tells.
         ("one late change", &[(0.0, -35.0), (20.0, 1.0)], 0.0, 1.0),
-        (
-            "from before the last probe",
-            &[(0.0, -35.0), (20.0, -1.001)],
-            21.001,
-            20.0,
-        ),
-        (
-            "then behind",
-            &[(0.0, -35.0), (20.0, 1.0), (30.0, 11.0)],
-            19.0,
-            30.0,
-        ),
-        (
-            "then they agree",
-            &[(0.0, -35.0), (20.0, 1.0), (30.0, 28.0)],
-            0.0,
-            28.0,
-        ),
-        (
-            "a second blip",
-            &[(0.0, -35.0), (20.0, 1.0), (100.0, 85.0)],
-            0.0,
-            85.0,
-        ),
+        ("from before the last probe", &[(0.0, -35.0), (20.0, -1.001)], 21.001, 20.0),
+        ("then behind", &[(0.0, -35.0), (20.0, 1.0), (30.0, 11.0)], 19.0, 30.0),
+        ("then they agree", &[(0.0, -35.0), (20.0, 1.0), (30.0, 28.0)], 0.0, 28.0),
+        ("a second blip", &[(0.0, -35.0), (20.0, 1.0), (100.0, 85.0)], 0.0, 85.0),
         // D-69: no drift is forgiven beyond ten minutes of silence.
-        (
-            "10 min",
-            &[(0.0, -1.0), (10.0, 9.0), (610.0, 591.0)],
-            0.0,
-            591.0,
-        ),
-        (
-            "1 h",
-            &[(0.0, -1.0), (10.0, 9.0), (3610.0, 3591.0)],
-            0.0,
-            3591.0,
-        ),
-        (
-            "1 d",
-            &[(0.0, -1.0), (10.0, 9.0), (86_410.0, 86_391.0)],
-            0.0,
-            86_391.0,
-        ),
+        ("10 min", &[(0.0, -1.0), (10.0, 9.0), (610.0, 591.0)], 0.0, 591.0),
+        ("1 h", &[(0.0, -1.0), (10.0, 9.0), (3610.0, 3591.0)], 0.0, 3591.0),
+        ("1 d", &[(0.0, -1.0), (10.0, 9.0), (86_410.0, 86_391.0)], 0.0, 86_391.0),
         // A stamp more than a beat and 1 s before the last probe was set by another clock, and may
         // be the last one before an outage.
-        (
-            "late",
-            &[(0.0, -1.0), (10.0, 9.5), (20.0, 19.5), (30.0, 9.0)],
-            0.0,
-            9.0,
-        ),
-        (
-            "a step",
-            &[(0.0, -1.0), (10.0, 9.5), (20.0, 19.5), (30.0, 8.999)],
-            21.001,
-            20.0,
-        ),
-        (
-            "a step in an outage",
-            &[(0.0, -1.0), (10.0, 9.5), (20.0, 19.5), (55.0, -5.0)],
-            60.0,
-            20.0,
-        ),
-        (
-            "the next stamp",
-            &[(0.0, -1.0), (20.0, 19.5), (55.0, -5.0), (60.0, 5.0)],
-            55.0,
-            60.0,
-        ),
-        (
-            "a step forward",
-            &[(0.0, -1.0), (10.0, 9.5), (20.0, 79.5)],
-            -59.5,
-            20.0,
-        ),
+        ("late", &[(0.0, -1.0), (10.0, 9.5), (20.0, 19.5), (30.0, 9.0)], 0.0, 9.0),
+        ("a step", &[(0.0, -1.0), (10.0, 9.5), (20.0, 19.5), (30.0, 8.999)], 21.001, 20.0),
+        ("a step in an outage", &[(0.0, -1.0), (10.0, 9.5), (20.0, 19.5), (55.0, -5.0)], 60.0, 20.0),
+        ("the next stamp", &[(0.0, -1.0), (20.0, 19.5), (55.0, -5.0), (60.0, 5.0)], 55.0, 60.0),
+        ("a step forward", &[(0.0, -1.0), (10.0, 9.5), (20.0, 79.5)], -59.5, 20.0),
     ];
     for (what, probes, skew, renewed) in cases {
         let clock = shown(probes);
@@ -239,32 +173,18 @@ fn renewal_by_what_was_shown() {
 #[test]
 fn expiry_by_what_was_shown() {
     use LeaseState::{Expired, Undecided, Valid};
-    let cases: [(&str, &[(f64, f64)], LeaseState, f64); 10] = [
+    #[rustfmt::skip]
+    let cases: [(&str, Shown, LeaseState, f64); 10] = [
         ("a fresh first sight", &[(0.0, -5.0)], Valid, 25.0),
         ("an old first sight", &[(0.0, -31.0)], Undecided, 11.0),
         ("the future", &[(0.0, 600.0)], Valid, 30.0),
         ("a change", &[(0.0, -1.0), (9.5, 9.0)], Valid, 39.0),
-        (
-            "a change, behind",
-            &[(0.0, -50.0), (1.0, -45.0)],
-            Valid,
-            31.0,
-        ),
+        ("a change, behind", &[(0.0, -50.0), (1.0, -45.0)], Valid, 31.0),
         ("a change, old", &[(0.0, -35.0), (1.0, -10.0)], Valid, 20.0),
         ("one late change", &[(0.0, -35.0), (20.0, 1.0)], Valid, 31.0),
         ("a later one", &[(0.0, -35.0), (40.0, 1.0)], Undecided, 51.0),
-        (
-            "a step",
-            &[(0.0, -1.0), (20.0, 19.5), (30.0, 8.0)],
-            Valid,
-            50.0,
-        ),
-        (
-            "in an outage",
-            &[(0.0, -1.0), (20.0, 19.5), (55.0, -5.0)],
-            Undecided,
-            66.0,
-        ),
+        ("a step", &[(0.0, -1.0), (20.0, 19.5), (30.0, 8.0)], Valid, 50.0),
+        ("in an outage", &[(0.0, -1.0), (20.0, 19.5), (55.0, -5.0)], Undecided, 66.0),
     ];
     for (what, probes, before, expires) in cases {
         let clock = shown(probes);
@@ -331,7 +251,7 @@ fn unchanged_stamp_ages_on_our_clock() {
 }
 
 #[test]
-fn step_of_a_clock_that_differs_is_noticed() {
+fn step_of_a_skewed_clock_is_seen() {
     let behind = 40.0;
     let before = [
         (0.0, -1.0 - behind),
@@ -350,7 +270,7 @@ fn step_of_a_clock_that_differs_is_noticed() {
 }
 
 #[test]
-fn clock_put_back_is_forgiven_in_minutes() {
+fn clock_put_back_is_forgiven() {
     // Ahead by 15 s, set back by 10 s between two renewals: from then on each renew time is
     // observed 10 s later than the offset says.
     let mut clock = LeaseClock::new(&times(0.0), wall(15.0), Some(40));
@@ -370,7 +290,7 @@ fn clock_put_back_is_forgiven_in_minutes() {
 }
 
 #[test]
-fn silence_counts_since_answers_came() {
+fn silence_counts_from_answers() {
     // D-54
     let clock = shown(&[(0.0, -1.0), (9.5, 9.0)]);
     let answering = at(45.0);
@@ -429,7 +349,7 @@ fn remade_lease_is_another_one() {
 }
 
 #[test]
-fn old_value_counts_from_its_request() {
+fn old_value_counts_since_sent() {
     let mut clock = shown(&[(0.0, -1.0), (10.0, 9.5)]);
     let slow = RequestTimes {
         sent: at(20.0),
@@ -446,7 +366,7 @@ fn old_value_counts_from_its_request() {
 }
 
 #[test]
-fn watching_lasts_for_the_leases_beat() {
+fn watching_lasts_for_a_beat() {
     let faster = LeaseClock::new(&times(0.0), wall(-31.0), Some(20));
     assert_eq!(faster.expires(criteria(at(0.0))), at(6.0));
     let unsaid = LeaseClock::new(&times(0.0), wall(-31.0), None);
@@ -462,7 +382,7 @@ fn watching_lasts_for_the_leases_beat() {
 }
 
 #[test]
-fn lease_without_renew_time_has_no_clock() {
+fn no_renew_time_means_no_clock() {
     let mut book = LeaseClocks::default();
     let stampless = LeaseRecord {
         renew_time: None,
@@ -477,7 +397,7 @@ fn lease_without_renew_time_has_no_clock() {
 }
 
 #[test]
-fn lease_that_went_away_is_forgotten() {
+fn vanished_lease_is_forgotten() {
     let mut book = LeaseClocks::default();
     book.observe(&times(0.0), vec![lease("a", -1.0), lease("b", -1.0)], GRACE);
     book.observe(&times(10.0), vec![lease("a", 9.0), lease("b", 9.0)], GRACE);
@@ -560,7 +480,7 @@ proptest! {
     }
 
     #[test]
-    fn without_skew_a_stamp_is_its_renewal(probes in probes(), phase in 0.0..10.0_f64) {
+    fn true_stamp_is_its_renewal(probes in probes(), phase in 0.0..10.0_f64) {
         let mut clock = LeaseClock::new(&times(probes[0]), wall(last_renewal(phase, probes[0])), Some(40));
         let mut before = probes[0];
         for &now in &probes {

@@ -2,7 +2,7 @@ use super::*;
 use crate::tests::scene::{at, span, times, wall};
 
 #[test]
-fn stamp_is_placed_by_the_wall_clock() {
+fn wall_clock_places_a_stamp() {
     assert_eq!(times(100.0).place(wall(95.0)), at(95.0));
     let ahead = RequestTimes {
         wall: wall(160.0),
@@ -39,7 +39,7 @@ fn moments_and_spans_add_up() {
 }
 
 #[test]
-fn time_beyond_the_calendar_saturates() {
+fn far_times_saturate() {
     let (first, last) = (
         Moment::since_start(TimeDelta::MIN),
         Moment::since_start(TimeDelta::MAX),

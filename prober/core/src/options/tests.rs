@@ -37,7 +37,7 @@ fn shown(options: &ResolvedOptions) -> [String; 4] {
 }
 
 #[test]
-fn without_annotations_the_config_holds() {
+fn config_holds_by_default() {
     let expected = [
         "pause false (default)",
         "restoreOnlyHeldDown true (config)",
@@ -55,7 +55,7 @@ fn without_annotations_the_config_holds() {
 }
 
 #[test]
-fn namespace_overrules_garden_and_config() {
+fn namespace_overrules_garden() {
     let garden = [
         (PAUSE, "true"),
         (RESTORE_ONLY_HELD_DOWN, "false"),
@@ -91,26 +91,16 @@ fn namespace_overrules_garden_and_config() {
 }
 
 #[test]
-fn refused_value_leaves_the_outer_one() {
-    for (annotation, value, expected) in [
+fn refused_value_leaves_outer() {
+    #[rustfmt::skip]
+    let cases = [
         (PAUSE, "yes", "\"yes\" is refused, expected true or false"),
         (PAUSE, "", "\"\" is refused, expected true or false"),
-        (
-            STANDBY_PROTECTS,
-            " true",
-            "\" true\" is refused, expected true or false",
-        ),
-        (
-            SCALE_UP_STABILIZATION,
-            "-5s",
-            "\"-5s\" is refused, expected a duration like \"30s\" or \"1h15m\", not negative",
-        ),
-        (
-            SCALE_UP_STABILIZATION,
-            "5",
-            "\"5\" is refused, expected a duration like \"30s\"",
-        ),
-    ] {
+        (STANDBY_PROTECTS, " true", "\" true\" is refused, expected true or false"),
+        (SCALE_UP_STABILIZATION, "-5s", "\"-5s\" is refused, expected a duration like \"30s\" or \"1h15m\", not negative"),
+        (SCALE_UP_STABILIZATION, "5", "\"5\" is refused, expected a duration like \"30s\""),
+    ];
+    for (annotation, value, expected) in cases {
         let refused = overrides(&[(annotation, value)]).refused;
         let [refused] = &refused[..] else {
             panic!("{refused:?}")

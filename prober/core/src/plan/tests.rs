@@ -36,18 +36,16 @@ fn levels_ascend() {
 }
 
 #[test]
-fn ordering_deadline_of_the_oldest_candidate() {
+fn oldest_candidate_sets_deadline() {
     let leases = [renewed(9.0), renewed(2.0), renewed(5.0)];
-    for (what, now, deadline) in [
+    #[rustfmt::skip]
+    let cases = [
         ("none is marked", 33.0, Deadline::At(at(42.0 - 3.0))),
         ("the first is lost", 42.0, Deadline::At(at(45.0 - 3.0))),
-        (
-            "it is past: no level waits",
-            46.0,
-            Deadline::At(at(49.0 - 3.0)),
-        ),
+        ("it is past: no level waits", 46.0, Deadline::At(at(49.0 - 3.0))),
         ("all are lost", 49.0, Deadline::Passed),
-    ] {
+    ];
+    for (what, now, deadline) in cases {
         assert_eq!(
             ordering_deadline(&leases, at(now), GRACE),
             deadline,
@@ -65,7 +63,7 @@ fn ordering_deadline_of_the_oldest_candidate() {
 }
 
 #[test]
-fn each_direction_has_its_own_settings() {
+fn directions_have_own_settings() {
     let mut dependent = dependent("mcm", 1, 0);
     dependent.scale_up.initial_delay = Duration::from_secs(30);
     assert_eq!(

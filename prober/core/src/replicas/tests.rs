@@ -46,7 +46,7 @@ fn up(observed: &Observed) -> Observed {
 }
 
 #[test]
-fn scale_down_remembers_and_scale_up_undoes() {
+fn scale_up_undoes_a_scale_down() {
     let running = observed(2, None, false);
     let write = scale_down(&running, true).expect("a write");
     assert_eq!(
@@ -138,7 +138,7 @@ fn memory_above_0_is_left_alone() {
 }
 
 #[test]
-fn leftover_marker_goes_with_its_memory() {
+fn leftover_marker_is_removed() {
     for memory in [None, Some("2"), Some("foo")] {
         assert_eq!(
             up(&observed(1, memory, true)),
@@ -362,7 +362,7 @@ proptest! {
     }
 
     #[test]
-    fn half_a_scale_is_finished_or_undone(found in any_observed()) {
+    fn half_a_scale_is_completed(found in any_observed()) {
         prop_assume!(!found.marks.ignored && found.replicas > 0);
         // Kinds with a scale subresource take two writes. On the way down the annotations come
         // first.
@@ -379,7 +379,7 @@ proptest! {
     }
 
     #[test]
-    fn no_work_for_all_is_none_for_held_down(found in any_observed(), only_held_down in any::<bool>()) {
+    fn no_work_for_all_is_none(found in any_observed(), only_held_down in any::<bool>()) {
         let writes = |scope, only_held_down| scale_up(&found, scope, only_held_down).is_some();
         prop_assert!(writes(Scope::All, only_held_down) || !writes(Scope::HeldDown, only_held_down));
         prop_assert!(writes(Scope::All, false) || !writes(Scope::All, true));

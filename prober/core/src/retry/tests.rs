@@ -21,7 +21,7 @@ fn protection_asks_again_soon() {
 }
 
 #[test]
-fn unanswered_write_is_known_by_its_result() {
+fn unanswered_write_is_recognized() {
     let before = Observed {
         uid: "u".into(),
         replicas: 2,
@@ -70,25 +70,15 @@ fn unanswered_write_is_known_by_its_result() {
 #[test]
 fn longest_wait_by_refusal() {
     let said = String::new;
-    for (refusal, longest) in [
-        (
-            Refusal::Unavailable {
-                code: 503,
-                said: said(),
-            },
-            15,
-        ),
+    #[rustfmt::skip]
+    let cases = [
+        (Refusal::Unavailable { code: 503, said: said() }, 15),
         (Refusal::NoAnswer(said()), 15),
         (Refusal::Timeout, 15),
         (Refusal::Throttled(None), 15),
-        (
-            Refusal::Denied {
-                code: 403,
-                said: said(),
-            },
-            300,
-        ),
-    ] {
+        (Refusal::Denied { code: 403, said: said() }, 300),
+    ];
+    for (refusal, longest) in cases {
         let mut backoff = ScalingBackoff::default();
         (0..20).for_each(|_| backoff.failed(&refusal, Moment::START));
         let wait = backoff.again_at - Moment::START;
@@ -97,7 +87,7 @@ fn longest_wait_by_refusal() {
 }
 
 #[test]
-fn overloaded_seed_delays_by_1_s_at_most() {
+fn overloaded_seed_delays_by_1_s() {
     let pause = |after| {
         let mut retry = Retry::new(Direction::Down, Duration::from_secs(30));
         let refusal = Refusal::Throttled(Some(Duration::from_millis(after)));

@@ -18,7 +18,7 @@ fn just_after(seconds: f64) -> Option<Moment> {
 }
 
 #[test]
-fn smallest_failing_count_is_the_verdicts() {
+fn smallest_failing_count() {
     for (candidates, fraction, count) in [
         (5, 0.6, Some(3)),
         (10, 0.6, Some(6)),
@@ -43,30 +43,20 @@ fn verdict_can_fall_with_the_oldest() {
     let five = [3.0, 1.0, 5.0, 2.0, 4.0].map(renewed);
     let one = [renewed(0.0)];
     let doubted = [unwatched(-100.0, 0.0), unwatched(-200.0, 0.0)];
-    for (what, leases, known, fraction, expected) in [
-        (
-            "the third oldest of five",
-            &five[..],
-            true,
-            0.6,
-            just_after(33.0),
-        ),
+    #[rustfmt::skip]
+    let cases = [
+        ("the third oldest of five", &five[..], true, 0.6, just_after(33.0)),
         ("all", &five, true, 1.0, just_after(35.0)),
         ("the oldest", &five, true, 0.2, just_after(31.0)),
-        (
-            "both of two candidates",
-            &five,
-            false,
-            0.6,
-            just_after(32.0),
-        ),
+        ("both of two candidates", &five, false, 0.6, just_after(32.0)),
         ("one of two candidates", &five, false, 0.5, just_after(31.0)),
         ("one lease", &one, true, 0.1, None),
         ("one lease", &one, false, 0.1, None),
         ("no lease", &[], true, 0.1, None),
         ("no lease", &[], false, 1.0, None),
         ("not believed yet", &doubted, true, 0.6, just_after(11.0)),
-    ] {
+    ];
+    for (what, leases, known, fraction, expected) in cases {
         assert_eq!(possible(leases, known, fraction), expected, "{what}");
     }
 }
@@ -93,9 +83,10 @@ fn after_a_probe(possible: Option<f64>, doubt: Option<f64>, failures: Option<Fai
 }
 
 #[test]
-fn next_probe_is_at_the_first_reason() {
+fn first_reason_sets_the_probe() {
     let failed = |in_a_row, urgent| Some(Failures { in_a_row, urgent });
-    for (what, possible, doubt, failures, next) in [
+    #[rustfmt::skip]
+    let cases = [
         ("nothing", None, None, None, 30.0),
         ("a verdict", Some(20.0), None, None, 20.0),
         ("a later verdict", Some(31.0), None, None, 30.0),
@@ -105,28 +96,17 @@ fn next_probe_is_at_the_first_reason() {
         ("it is just over", Some(-0.001), Some(-0.001), None, 30.0),
         ("it is now", Some(0.0), Some(0.0), None, 30.0),
         ("a failure", None, None, failed(1, false), 30.0),
-        (
-            "and a later verdict",
-            Some(30.001),
-            None,
-            failed(1, false),
-            30.0,
-        ),
+        ("and a later verdict", Some(30.001), None, failed(1, false), 30.0),
         ("no probe was complete", None, None, failed(1, true), 1.0),
-        (
-            "a verdict before the retry",
-            Some(3.0),
-            None,
-            failed(4, false),
-            3.0,
-        ),
-    ] {
+        ("a verdict before the retry", Some(3.0), None, failed(4, false), 3.0),
+    ];
+    for (what, possible, doubt, failures, next) in cases {
         assert_eq!(after_a_probe(possible, doubt, failures), at(next), "{what}");
     }
 }
 
 #[test]
-fn interval_counts_from_the_end_of_the_probe() {
+fn interval_counts_from_the_end() {
     let next = next_probe(&ScheduleInputs {
         now: at(100.0),
         judged_at: at(100.0),
@@ -152,7 +132,7 @@ fn retries_are_stretched() {
 }
 
 #[test]
-fn failures_near_a_verdict_back_off_from_1_s() {
+fn failures_near_a_verdict_retry() {
     for possible in [-50.0, 0.0, 30.0] {
         let wait = |in_a_row| {
             let urgent = false;
@@ -195,7 +175,7 @@ fn verdict<'a>(
 
 proptest! {
     #[test]
-    fn verdict_falls_then_and_not_before(leases in clocks(), fraction in 0.01..=1.0_f64) {
+    fn verdict_falls_at_that_moment(leases in clocks(), fraction in 0.01..=1.0_f64) {
         match possible(&leases, true, fraction).map(|instant| instant - JUST_AFTER) {
             Some(expiry) => {
                 prop_assert_ne!(verdict(&leases, expiry - TimeDelta::nanoseconds(1), fraction), Verdict::ScaleDown);
@@ -227,7 +207,7 @@ proptest! {
     }
 
     #[test]
-    fn next_probe_is_within_the_interval(
+    fn next_probe_is_in_the_interval(
         now in 0.0..1e6_f64,
         interval in 1.0..100.0_f64,
         possible in prop::option::of(-100.0..100.0_f64),
@@ -251,7 +231,7 @@ proptest! {
 }
 
 #[test]
-fn probe_that_would_miss_the_verdict_waits() {
+fn probe_waits_for_the_verdict() {
     let next = |took| {
         next_probe(&ScheduleInputs {
             verdict_possible: Some(at(20.0)),
@@ -265,7 +245,7 @@ fn probe_that_would_miss_the_verdict_waits() {
 }
 
 #[test]
-fn retry_after_holds_for_a_minute_at_most() {
+fn retry_after_is_a_minute_at_most() {
     // Fault 1, rule 43
     let seconds =
         |retry_after: Option<i64>| rest(retry_after.map(TimeDelta::seconds)).num_seconds();

@@ -25,16 +25,17 @@ use crate::verdict::{BackedNodes, NodeRecord, NodeTraits};
 const BEAT_S: f64 = 10.0;
 const LEASE_S: i32 = 40;
 const THRESHOLD_S: f64 = 30.0;
+const LONGEST_GAP_S: f64 = 16.4;
 /// The nodes are listed beside leases that take longer.
 const NODES_BESIDE_S: f64 = 0.1;
 
 /// Seconds of true time; the prober's own monotonic clock is true here.
 pub type Seconds = f64;
 
-/// How far a node's clock is off, of a number from 0 to 1 drawn for it.
+/// Error of a node's clock, of a number from 0 to 1 drawn for it.
 pub type Skew = fn(f64) -> f64;
 
-/// Who is away, and for how long.
+/// Absences of the API server.
 #[derive(Clone, Debug)]
 pub enum Away {
     Never,
@@ -48,35 +49,36 @@ pub enum Away {
 #[derive(Clone)]
 pub struct SimulatedWorld {
     pub nodes: usize,
-    /// When the prober starts, and whether the shoot is in operation then.
+    /// Start of the prober.
     pub start: Seconds,
+    /// True if the shoot is in operation then.
     pub in_operation: bool,
     /// The shoot's nodeMonitorGracePeriod.
     pub grace: Seconds,
-    /// Around when every kubelet starts twice, and so renews at once.
+    /// Time around which every kubelet starts twice, and so renews at once.
     pub restarts: Option<Seconds>,
     /// The first so many nodes carry a condition that excludes them.
     pub excluded: usize,
     pub skew: Skew,
     pub step: Option<(Seconds, Seconds)>,
     pub drift: f64,
-    /// When the nodes lose the way to the API server.
+    /// Time at which the nodes lose the way to the API server.
     pub cut: Option<Seconds>,
-    /// From when to when no probe is made.
+    /// Times in which no probe is made.
     pub gaps: Vec<Range<Seconds>>,
     pub away: Away,
-    /// Whether the prober stands still while the API server is away.
+    /// True if the prober stands still while the API server is away.
     pub frozen: bool,
     /// The share of probes that fail.
     pub flaky: f64,
     pub initial_delay: Seconds,
-    /// How far our own wall clock is off.
+    /// Error of our own wall clock.
     pub ours: Seconds,
     /// The longest that an answer takes.
     pub slow: Seconds,
-    /// How long each answer takes besides.
+    /// Time that each answer takes besides.
     pub latency: Seconds,
-    /// What the first probe after the cut takes longer, as its kept connection has died.
+    /// Time that the first probe after the cut takes longer, as its kept connection has died.
     pub hedge: Seconds,
     /// Beats are stretched by up to this share, and renewals delayed by up to so many seconds.
     pub jitter: f64,
@@ -113,7 +115,7 @@ impl Default for SimulatedWorld {
     }
 }
 
-/// The renewals of one node: when the API server took each, and its stamp.
+/// The renewals of one node: the time at which the API server took each, and its stamp.
 pub struct SimulatedNode {
     pub name: String,
     renewals: Vec<(Seconds, Seconds)>,
@@ -129,7 +131,7 @@ impl SimulatedNode {
         }
     }
 
-    /// When it had renewed last at a moment.
+    /// Time of its last renewal before a moment.
     pub fn renewed_by(&self, t: Seconds) -> Seconds {
         let later = self.renewals.partition_point(|(taken, _)| *taken <= t);
         self.renewals[later.saturating_sub(1)].0
@@ -156,21 +158,23 @@ pub struct SimulatedRun {
     pub down: Option<Seconds>,
     up: Option<Seconds>,
     pub probes: usize,
-    /// How often nodes were listed.
+    /// Number of lists of nodes.
     pub lists: usize,
     pub ended: Seconds,
+    /// Time of the first probe after the end.
+    due: Seconds,
     grace: Seconds,
-    /// When the candidates were renewed last, oldest first.
+    /// Times of the last renewals of the candidates, oldest first.
     last: Vec<Seconds>,
 }
 
 impl SimulatedRun {
-    /// How late the scale-down was after the moment at which it was possible.
+    /// Delay of the scale-down after the moment at which it was possible.
     pub fn late(&self) -> Seconds {
         self.silence() - THRESHOLD_S
     }
 
-    /// For how long the last lease that made it an outage had not been renewed then.
+    /// Time for which the last lease that made it an outage had not been renewed then.
     fn silence(&self) -> Seconds {
         let needed = (1..=self.last.len())
             .find(|&count| count as f64 / self.last.len() as f64 >= 0.6)
@@ -178,7 +182,7 @@ impl SimulatedRun {
         self.down.unwrap_or(self.ended) - self.last[needed - 1]
     }
 
-    /// Whether kube-controller-manager gave up a node first.
+    /// True if kube-controller-manager marked a node first.
     pub fn is_lost(&self) -> bool {
         self.down.unwrap_or(self.ended) > self.last[0] + self.grace
     }
@@ -306,6 +310,7 @@ impl SimulatedWorld {
                 t = gap.end;
             }
         }
+        run.due = t;
         run
     }
 
@@ -384,7 +389,7 @@ pub fn at(t: Seconds) -> Moment {
     Moment::START + TimeDelta::nanoseconds((t * 1e9).ceil() as i64)
 }
 
-/// How many runs a row has for each size of shoot.
+/// Number of runs that a row has for each size of shoot.
 fn runs() -> u64 {
     if std::env::var("MODEL").is_ok_and(|form| form == "long") {
         100
@@ -408,133 +413,60 @@ fn healthy_rows() -> Vec<(String, SimulatedWorld)> {
         (15, |_| 15.0),
         (60, |_| 60.0),
     ];
-    for (skew, draw) in skews {
-        rows.push((
-            format!("nodes' clocks {skew:+}"),
-            SimulatedWorld {
-                skew: draw,
-                ..world()
-            },
-        ));
-    }
-    for (from, draw) in skews
-        .into_iter()
-        .filter(|(skew, _)| [0, 15, 60, -60].contains(skew))
-    {
+    for (off, skew) in skews {
+        let row = format!("nodes' clocks {off:+}");
+        rows.push((row, SimulatedWorld { skew, ..world() }));
+        if ![0, 15, 60, -60].contains(&off) {
+            continue;
+        }
         for by in [
             -60.0, -31.0, -25.0, -19.0, -10.0, -5.0, -3.0, 3.0, 10.0, 60.0,
         ] {
-            let world = SimulatedWorld {
-                skew: draw,
-                step: Some((600.0, by)),
-                ..world()
-            };
-            rows.push((format!("nodes step {by:+} from {from:+}"), world));
+            let step = Some((600.0, by));
+            let row = format!("nodes step {by:+} from {off:+}");
+            rows.push((
+                row,
+                SimulatedWorld {
+                    skew,
+                    step,
+                    ..world()
+                },
+            ));
         }
     }
+    for seconds in [10.0, 15.0, 20.0, 25.0, 30.0, 35.0, 45.0, 60.0, 90.0, 600.0] {
+        let away = Away::Once(seconds);
+        let row = format!("API server away for all, {seconds} s");
+        rows.push((row, SimulatedWorld { away, ..world() }));
+    }
+    for seconds in [20.0, 30.0, 45.0, 90.0] {
+        let (away, frozen) = (Away::Once(seconds), true);
+        let row = format!("frozen together with its API server, {seconds} s");
+        rows.push((
+            row,
+            SimulatedWorld {
+                away,
+                frozen,
+                ..world()
+            },
+        ));
+    }
     let gaps = || vec![600.0..690.0, 900.0..945.0];
-    rows.extend([
-        (
-            "ours off by 60".into(),
-            SimulatedWorld {
-                ours: 60.0,
-                ..world()
-            },
-        ),
-        (
-            "ours off by -35".into(),
-            SimulatedWorld {
-                ours: -35.0,
-                ..world()
-            },
-        ),
-        (
-            "gaps of 90 and 45 s".into(),
-            SimulatedWorld {
-                gaps: gaps(),
-                ..world()
-            },
-        ),
-        (
-            "gaps, nodes -60".into(),
-            SimulatedWorld {
-                gaps: gaps(),
-                skew: |_| -60.0,
-                ..world()
-            },
-        ),
-        (
-            "answers take up to 10 s".into(),
-            SimulatedWorld {
-                slow: 10.0,
-                ..world()
-            },
-        ),
-        (
-            "beats jitter 4 %, renewals delayed up to 9 s".into(),
-            SimulatedWorld {
-                jitter: 0.04,
-                lag: 9.0,
-                ..world()
-            },
-        ),
-        (
-            "drift 1/1000".into(),
-            SimulatedWorld {
-                drift: 0.001,
-                ..world()
-            },
-        ),
-        (
-            "drift -1/1000".into(),
-            SimulatedWorld {
-                drift: -0.001,
-                ..world()
-            },
-        ),
-        (
-            "API server away at the start, 5 s".into(),
-            SimulatedWorld {
-                away: Away::During(-200.0..5.0),
-                initial_delay: 0.0,
-                ..world()
-            },
-        ),
-        (
-            "API server away at the start, 40 s".into(),
-            SimulatedWorld {
-                away: Away::During(-200.0..40.0),
-                ..world()
-            },
-        ),
-    ]);
-    for away in [10.0, 15.0, 20.0, 25.0, 30.0, 35.0, 45.0, 60.0, 90.0, 600.0] {
-        rows.push((
-            format!("API server away for all, {away} s"),
-            SimulatedWorld {
-                away: Away::Once(away),
-                ..world()
-            },
-        ));
-    }
-    rows.push((
-        "API server flaps for 4 minutes (no promise)".into(),
-        SimulatedWorld {
-            away: Away::Flapping,
-            ..world()
-        },
-    ));
-    for away in [20.0, 30.0, 45.0, 90.0] {
-        let frozen = SimulatedWorld {
-            away: Away::Once(away),
-            frozen: true,
-            ..world()
-        };
-        rows.push((
-            format!("frozen together with its API server, {away} s"),
-            frozen,
-        ));
-    }
+    #[rustfmt::skip]
+    let others = [
+        ("ours off by 60", SimulatedWorld { ours: 60.0, ..world() }),
+        ("ours off by -35", SimulatedWorld { ours: -35.0, ..world() }),
+        ("gaps of 90 and 45 s", SimulatedWorld { gaps: gaps(), ..world() }),
+        ("gaps, nodes -60", SimulatedWorld { gaps: gaps(), skew: |_| -60.0, ..world() }),
+        ("answers take up to 10 s", SimulatedWorld { slow: 10.0, ..world() }),
+        ("beats jitter 4 %, renewals delayed up to 9 s", SimulatedWorld { jitter: 0.04, lag: 9.0, ..world() }),
+        ("drift 1/1000", SimulatedWorld { drift: 0.001, ..world() }),
+        ("drift -1/1000", SimulatedWorld { drift: -0.001, ..world() }),
+        ("API server away at the start, 5 s", SimulatedWorld { away: Away::During(-200.0..5.0), initial_delay: 0.0, ..world() }),
+        ("API server away at the start, 40 s", SimulatedWorld { away: Away::During(-200.0..40.0), ..world() }),
+        ("API server flaps for 4 minutes (no promise)", SimulatedWorld { away: Away::Flapping, ..world() }),
+    ];
+    rows.extend(others.map(|(row, world)| (row.to_owned(), world)));
     rows
 }
 
@@ -585,38 +517,13 @@ fn short_grace_keeps_healthy_shoots_up() {
         until: 700.0,
         ..SimulatedWorld::default()
     };
+    #[rustfmt::skip]
     let rows = [
         ("nothing else", world()),
-        (
-            "starts in operation, nodes behind",
-            SimulatedWorld {
-                initial_delay: 0.0,
-                skew: |_| -60.0,
-                ..world()
-            },
-        ),
-        (
-            "every kubelet starts twice",
-            SimulatedWorld {
-                restarts: Some(300.0),
-                ..world()
-            },
-        ),
-        (
-            "renewals and answers take up to 1 s",
-            SimulatedWorld {
-                lag: 1.0,
-                slow: 1.0,
-                ..world()
-            },
-        ),
-        (
-            "API server away for all, 20 s",
-            SimulatedWorld {
-                away: Away::Once(20.0),
-                ..world()
-            },
-        ),
+        ("starts in operation, nodes behind", SimulatedWorld { initial_delay: 0.0, skew: |_| -60.0, ..world() }),
+        ("every kubelet starts twice", SimulatedWorld { restarts: Some(300.0), ..world() }),
+        ("renewals and answers take up to 1 s", SimulatedWorld { lag: 1.0, slow: 1.0, ..world() }),
+        ("API server away for all, 20 s", SimulatedWorld { away: Away::Once(20.0), ..world() }),
     ];
     for (name, world) in rows {
         for grace in SHORT_GRACES {
@@ -654,6 +561,7 @@ fn short_grace_finds_outages_in_time() {
 
 /// Outages at random moments: each a name, a world, and how many seconds late a scale-down may be
 /// at most.
+#[rustfmt::skip]
 fn outages() -> Vec<(&'static str, SimulatedWorld, Seconds)> {
     let world = || SimulatedWorld {
         until: 1100.0,
@@ -666,140 +574,26 @@ fn outages() -> Vec<(&'static str, SimulatedWorld, Seconds)> {
     };
     vec![
         ("clocks agree", world(), 0.01),
-        (
-            "nodes uniform +-3",
-            SimulatedWorld {
-                skew: |draw| draw * 6.0 - 3.0,
-                ..world()
-            },
-            2.2,
-        ),
-        (
-            "nodes -60",
-            SimulatedWorld {
-                skew: |_| -60.0,
-                ..world()
-            },
-            1.7,
-        ),
-        (
-            "nodes +8",
-            SimulatedWorld {
-                skew: |_| 8.0,
-                ..world()
-            },
-            1.7,
-        ),
-        (
-            "nodes +60",
-            SimulatedWorld {
-                skew: |_| 60.0,
-                ..world()
-            },
-            1.7,
-        ),
-        (
-            "3 of 5 nodes +60",
-            SimulatedWorld {
-                skew: |draw| if draw < 0.6 { 60.0 } else { 0.0 },
-                ..world()
-            },
-            1.7,
-        ),
-        (
-            "ours +60",
-            SimulatedWorld {
-                ours: 60.0,
-                ..world()
-            },
-            1.7,
-        ),
-        (
-            "drift 1/1000",
-            SimulatedWorld {
-                drift: 0.001,
-                ..world()
-            },
-            1.7,
-        ),
+        ("nodes uniform +-3", SimulatedWorld { skew: |draw| draw * 6.0 - 3.0, ..world() }, 2.2),
+        ("nodes -60", SimulatedWorld { skew: |_| -60.0, ..world() }, 1.7),
+        ("nodes +8", SimulatedWorld { skew: |_| 8.0, ..world() }, 1.7),
+        ("nodes +60", SimulatedWorld { skew: |_| 60.0, ..world() }, 1.7),
+        ("3 of 5 nodes +60", SimulatedWorld { skew: |draw| if draw < 0.6 { 60.0 } else { 0.0 }, ..world() }, 1.7),
+        ("ours +60", SimulatedWorld { ours: 60.0, ..world() }, 1.7),
+        ("drift 1/1000", SimulatedWorld { drift: 0.001, ..world() }, 1.7),
         ("nodes +15, put back by 3 at 300", put_back(3.0), 8.5),
         ("nodes +15, put back by 10 at 300", put_back(10.0), 8.5),
         ("nodes +15, put back by 25 at 300", put_back(25.0), 8.5),
-        (
-            "nodes 0, put back by 5 at 300",
-            SimulatedWorld {
-                step: Some((300.0, -5.0)),
-                ..world()
-            },
-            8.5,
-        ),
-        (
-            "every kept connection dies, answers in 0.02 s",
-            SimulatedWorld {
-                hedge: 0.5,
-                latency: 0.02,
-                ..world()
-            },
-            0.6,
-        ),
-        (
-            "every kept connection dies, answers in 0.3 s",
-            SimulatedWorld {
-                hedge: 0.5,
-                latency: 0.3,
-                ..world()
-            },
-            1.1,
-        ),
+        ("nodes 0, put back by 5 at 300", SimulatedWorld { step: Some((300.0, -5.0)), ..world() }, 8.5),
+        ("every kept connection dies, answers in 0.02 s", SimulatedWorld { hedge: 0.5, latency: 0.02, ..world() }, 0.6),
+        ("every kept connection dies, answers in 0.3 s", SimulatedWorld { hedge: 0.5, latency: 0.3, ..world() }, 1.1),
         // What is slower, or fails, is not bounded, only measured (limits.md).
-        (
-            "answers take 1 s",
-            SimulatedWorld {
-                latency: 1.0,
-                ..world()
-            },
-            3.0,
-        ),
-        (
-            "answers take 1.9 s",
-            SimulatedWorld {
-                latency: 1.9,
-                ..world()
-            },
-            f64::MAX,
-        ),
-        (
-            "answers take 3 s",
-            SimulatedWorld {
-                latency: 3.0,
-                ..world()
-            },
-            f64::MAX,
-        ),
-        (
-            "2 % of all probes fail",
-            SimulatedWorld {
-                flaky: 0.02,
-                ..world()
-            },
-            f64::MAX,
-        ),
-        (
-            "5 % of all probes fail",
-            SimulatedWorld {
-                flaky: 0.05,
-                ..world()
-            },
-            f64::MAX,
-        ),
-        (
-            "30 % of all probes fail",
-            SimulatedWorld {
-                flaky: 0.3,
-                ..world()
-            },
-            f64::MAX,
-        ),
+        ("answers take 1 s", SimulatedWorld { latency: 1.0, ..world() }, 3.0),
+        ("answers take 1.9 s", SimulatedWorld { latency: 1.9, ..world() }, f64::MAX),
+        ("answers take 3 s", SimulatedWorld { latency: 3.0, ..world() }, f64::MAX),
+        ("2 % of all probes fail", SimulatedWorld { flaky: 0.02, ..world() }, f64::MAX),
+        ("5 % of all probes fail", SimulatedWorld { flaky: 0.05, ..world() }, f64::MAX),
+        ("30 % of all probes fail", SimulatedWorld { flaky: 0.3, ..world() }, f64::MAX),
     ]
 }
 
@@ -849,31 +643,11 @@ fn clocks_put_back_are_forgiven() {
         until: 4200.0,
         ..SimulatedWorld::default()
     };
+    #[rustfmt::skip]
     let rows = [
-        (
-            "put back by 3",
-            SimulatedWorld {
-                skew: |_| 15.0,
-                step: Some((300.0, -3.0)),
-                ..world()
-            },
-        ),
-        (
-            "put back by 8",
-            SimulatedWorld {
-                skew: |_| 15.0,
-                step: Some((300.0, -8.0)),
-                ..world()
-            },
-        ),
-        (
-            "a thousandth too slow",
-            SimulatedWorld {
-                skew: |_| 15.0,
-                drift: -0.001,
-                ..world()
-            },
-        ),
+        ("put back by 3", SimulatedWorld { skew: |_| 15.0, step: Some((300.0, -3.0)), ..world() }),
+        ("put back by 8", SimulatedWorld { skew: |_| 15.0, step: Some((300.0, -8.0)), ..world() }),
+        ("a thousandth too slow", SimulatedWorld { skew: |_| 15.0, drift: -0.001, ..world() }),
     ];
     for (name, world) in rows {
         let mut earliest = f64::INFINITY;
@@ -941,57 +715,20 @@ fn healthy_shoot_is_probed_rarely() {
 
 #[test]
 fn shoots_get_out_of_step() {
-    // Where each of a hundred shoots is in its rhythm after an hour, in tenths of the longest gap.
+    // How far each of a hundred shoots is in its longest gap after an hour, in tenths of it.
     let mut tenths = [0; 10];
     for seed in 0..100 {
-        let run = SimulatedWorld {
+        let world = SimulatedWorld {
             nodes: 2,
             until: 3600.0,
-            initial_delay: 0.0,
+            in_operation: true,
             ..SimulatedWorld::default()
         };
-        let phase = run.phase(seed);
+        let phase = (world.run(seed).due - world.until) / LONGEST_GAP_S;
         tenths[(phase * 10.0) as usize % 10] += 1;
     }
     assert!(
         tenths.iter().all(|&count| count > 0 && count < 30),
         "{tenths:?}"
     );
-}
-
-impl SimulatedWorld {
-    /// How far into the longest gap between probes the first probe is that is due at the end, as a
-    /// share of it.
-    fn phase(&self, seed: u64) -> f64 {
-        let mut rng = StdRng::seed_from_u64(seed);
-        let mut node = [self.node(0, &[], &mut rng), self.node(1, &[], &mut rng)];
-        let machines: Arc<BackedNodes> =
-            Arc::new(node.iter().map(|node| Some(node.name.as_str())).collect());
-        let mut env = env([dependent("machine-controller-manager", 0, 0)]);
-        env.chance = rng.random();
-        env.machines = Some(machines);
-        let start = Start {
-            eligible: Moment::START,
-            in_operation: true,
-        };
-        let mut shoot = Shoot::new(start, &env.env(), Moment::START);
-        let mut t = Moment::START;
-        while t < at(self.until) {
-            env.chance = rng.random();
-            for action in shoot.input(Input::Woken, &env.env(), t) {
-                if matches!(action, Action::ListLeases { .. }) {
-                    let seconds = t.elapsed_since_start().as_seconds_f64();
-                    let times = RequestTimes {
-                        sent: t,
-                        received: t,
-                        wall: wall(seconds),
-                    };
-                    let leases = leases(&mut node, seconds);
-                    shoot.input(Input::Leases(times, leases), &env.env(), t);
-                }
-            }
-            t = shoot.next().expect("a probe is due").0;
-        }
-        (t - at(self.until)).as_seconds_f64() / span(16.4).as_seconds_f64()
-    }
 }

@@ -625,60 +625,19 @@ fn two_replicas_write_nothing_wrong() {
         crashes: true,
         ..lag
     };
+    #[rustfmt::skip]
     let rows = [
         ("outages and blips", Trouble::default()),
         ("views lag", lag),
-        (
-            "replicas crash",
-            Trouble {
-                crashes: true,
-                ..lag
-            },
-        ),
+        ("replicas crash", Trouble { crashes: true, ..lag }),
         ("answers are lost", Trouble { lost: 0.2, ..lag }),
-        (
-            "probes fail",
-            Trouble {
-                flaky: 0.2,
-                ..Trouble::default()
-            },
-        ),
-        (
-            "configs change",
-            Trouble {
-                reloads: true,
-                ..lag
-            },
-        ),
+        ("probes fail", Trouble { flaky: 0.2, ..Trouble::default() }),
+        ("configs change", Trouble { reloads: true, ..lag }),
         ("nobody leads", alone),
         ("operators edit", Trouble { edits: true, ..lag }),
-        (
-            "nobody leads, probes fail",
-            Trouble {
-                flaky: 0.2,
-                ..alone
-            },
-        ),
-        (
-            "nobody leads, probes fail, operators edit",
-            Trouble {
-                flaky: 0.2,
-                edits: true,
-                crashes: false,
-                ..alone
-            },
-        ),
-        (
-            "all of it",
-            Trouble {
-                edits: true,
-                flaky: 0.1,
-                crashes: true,
-                reloads: true,
-                lost: 0.1,
-                ..lag
-            },
-        ),
+        ("nobody leads, probes fail", Trouble { flaky: 0.2, ..alone }),
+        ("nobody leads, probes fail, operators edit", Trouble { flaky: 0.2, edits: true, crashes: false, ..alone }),
+        ("all of it", Trouble { edits: true, flaky: 0.1, crashes: true, reloads: true, lost: 0.1, ..lag }),
     ];
     let wrong: usize = rows
         .into_iter()
@@ -729,57 +688,20 @@ fn nothing_comes_back_in_mid_outage() {
     };
     type Starts = fn(Seconds) -> [Seconds; 2];
     let long: Starts = |_| [0.0, 0.0];
+    #[rustfmt::skip]
     let rows: [(&str, SimulatedWorld, Starts); 12] = [
         ("clocks agree", world(), long),
-        ("the leader started 60 s before", world(), |cut| {
-            [cut - 60.0, 0.0]
-        }),
+        ("the leader started 60 s before", world(), |cut| [cut - 60.0, 0.0]),
         ("nodes +60", skewed(|_| 60.0), long),
-        (
-            "nodes +60, the leader started 40 s before",
-            skewed(|_| 60.0),
-            |cut| [cut - 40.0, 0.0],
-        ),
-        (
-            "nodes +60, the leader started 90 s before",
-            skewed(|_| 60.0),
-            |cut| [cut - 90.0, 0.0],
-        ),
-        (
-            "nodes -60, the leader started 60 s before",
-            skewed(|_| -60.0),
-            |cut| [cut - 60.0, 0.0],
-        ),
-        (
-            "nodes +15, the leader started 60 s before",
-            skewed(|_| 15.0),
-            |cut| [cut - 60.0, 0.0],
-        ),
-        (
-            "nodes +3, the leader started 60 s before",
-            skewed(|_| 3.0),
-            |cut| [cut - 60.0, 0.0],
-        ),
-        (
-            "nodes -12, the leader started 60 s before",
-            skewed(|_| -12.0),
-            |cut| [cut - 60.0, 0.0],
-        ),
-        (
-            "nodes +15, put back by 10 s at 300 s, the standby started at 320 s",
-            put_back(|_| 15.0, 10.0),
-            |_| [0.0, 320.0],
-        ),
-        (
-            "nodes +15, put back by 25 s at 300 s",
-            put_back(|_| 15.0, 25.0),
-            long,
-        ),
-        (
-            "nodes put back by 5 s at 300 s",
-            put_back(|_| 0.0, 5.0),
-            long,
-        ),
+        ("nodes +60, the leader started 40 s before", skewed(|_| 60.0), |cut| [cut - 40.0, 0.0]),
+        ("nodes +60, the leader started 90 s before", skewed(|_| 60.0), |cut| [cut - 90.0, 0.0]),
+        ("nodes -60, the leader started 60 s before", skewed(|_| -60.0), |cut| [cut - 60.0, 0.0]),
+        ("nodes +15, the leader started 60 s before", skewed(|_| 15.0), |cut| [cut - 60.0, 0.0]),
+        ("nodes +3, the leader started 60 s before", skewed(|_| 3.0), |cut| [cut - 60.0, 0.0]),
+        ("nodes -12, the leader started 60 s before", skewed(|_| -12.0), |cut| [cut - 60.0, 0.0]),
+        ("nodes +15, put back by 10 s at 300 s, the standby started at 320 s", put_back(|_| 15.0, 10.0), |_| [0.0, 320.0]),
+        ("nodes +15, put back by 25 s at 300 s", put_back(|_| 15.0, 25.0), long),
+        ("nodes put back by 5 s at 300 s", put_back(|_| 0.0, 5.0), long),
     ];
     let mut wrong = 0;
     for (name, world, starts) in rows {

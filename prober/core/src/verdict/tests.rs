@@ -106,56 +106,16 @@ fn only_nodes_that_count_are_judged() {
     let usual = FOUR.map(node);
     let (all, two) = (&FOUR[..], &FOUR[2..]);
     let (e, v) = (Expired, Valid);
-    for (what, leases, machines, nodes, counted, verdict) in [
-        (
-            "others manage three",
-            [e; 4],
-            all,
-            &others,
-            tally(1, 1),
-            Verdict::HoldSingleCandidate,
-        ),
-        (
-            "two have a usable Machine",
-            [e, e, v, e],
-            two,
-            &usual,
-            tally(2, 1),
-            UP,
-        ),
-        (
-            "two have a usable Machine",
-            [v, v, e, e],
-            two,
-            &usual,
-            tally(2, 2),
-            Verdict::ScaleDown,
-        ),
-        (
-            "each pool has its conditions",
-            [e, e, v, e],
-            all,
-            &pooled,
-            tally(2, 1),
-            UP,
-        ),
-        (
-            "two are updated",
-            [e, e, v, v],
-            all,
-            &updated,
-            tally(2, 0),
-            UP,
-        ),
-        (
-            "two are updated",
-            [v, v, e, e],
-            all,
-            &updated,
-            tally(2, 2),
-            Verdict::ScaleDown,
-        ),
-    ] {
+    #[rustfmt::skip]
+    let cases = [
+        ("others manage three", [e; 4], all, &others, tally(1, 1), Verdict::HoldSingleCandidate),
+        ("two have a usable Machine", [e, e, v, e], two, &usual, tally(2, 1), UP),
+        ("two have a usable Machine", [v, v, e, e], two, &usual, tally(2, 2), Verdict::ScaleDown),
+        ("each pool has its conditions", [e, e, v, e], all, &pooled, tally(2, 1), UP),
+        ("two are updated", [e, e, v, v], all, &updated, tally(2, 0), UP),
+        ("two are updated", [v, v, e, e], all, &updated, tally(2, 2), Verdict::ScaleDown),
+    ];
+    for (what, leases, machines, nodes, counted, verdict) in cases {
         let judged = judge(&four_leases(leases), machines, nodes, &pools);
         assert_eq!(judged, (counted, verdict), "{what}");
     }
@@ -183,7 +143,7 @@ fn annotation_and_label_of_a_node() {
 }
 
 #[test]
-fn only_conditions_that_matter_are_kept() {
+fn relevant_conditions_are_kept() {
     let mut node = NodeTraits::default();
     for (kind, status) in [
         ("Ready", "True"),
@@ -228,7 +188,7 @@ fn pool_replaces_default_conditions() {
 }
 
 #[test]
-fn default_conditions_exclude_when_true() {
+fn default_conditions_exclude() {
     let pools = PoolConditions::new();
     for kind in [
         "KernelDeadlock",
@@ -261,7 +221,7 @@ fn default_conditions_exclude_when_true() {
 }
 
 #[test]
-fn status_of_an_update_does_not_matter() {
+fn update_counts_by_its_reason() {
     let pools = PoolConditions::new();
     for status in ["True", "False", "Unknown", ""] {
         let conditions = vec![condition("InPlaceUpdate", status, "UpdateFailed")];
@@ -277,7 +237,7 @@ fn status_of_an_update_does_not_matter() {
 }
 
 #[test]
-fn lease_and_node_count_only_together() {
+fn lease_and_node_count_together() {
     // Faults 28 and 29
     let leases = book(four_leases([Valid, Expired, Expired, Expired]));
     let machines = backed(["n1", "n2", "n3", "n4", "n5"]);
@@ -292,7 +252,7 @@ fn lease_and_node_count_only_together() {
 }
 
 #[test]
-fn each_exclusion_is_counted_by_reason() {
+fn exclusions_have_reasons() {
     let leases = book(four_leases([Valid; 4]));
     let nodes = [
         foreign("n1"),

@@ -28,7 +28,7 @@ fn expression(key: &str, operator: &str, values: Vec<String>) -> Expression {
 }
 
 #[test]
-fn operators_mean_what_kubernetes_says() {
+fn operators_mean_the_same() {
     let (absent, a, c) = (labels(&[]), labels(&[("k", "a")]), labels(&[("k", "c")]));
     let cases = [
         ("In", vec!["a", "b"], [false, true, false]),
@@ -89,7 +89,7 @@ fn common_part_goes_to_the_api_server() {
 }
 
 #[test]
-fn selectors_are_written_for_the_server() {
+fn selectors_are_written() {
     let written = |requirements: Vec<Expression>| Selector::all_of(requirements).to_string();
     assert_eq!(written(vec![]), "");
     assert_eq!(written(vec![requirement("k", "Exists", &[])]), "k");
@@ -122,7 +122,7 @@ fn unsayable_part_is_left_out() {
 }
 
 #[test]
-fn nothing_has_no_say_in_what_is_common() {
+fn nothing_has_no_say() {
     let one = Selector::all_of([requirement("k", "In", &["a"])]);
     assert_eq!(Selector::common([&Selector::nothing(), &one]), one);
     assert!(Selector::common([&Selector::nothing()]).is_nothing());

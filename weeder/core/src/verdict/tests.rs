@@ -45,8 +45,8 @@ fn pod(change: impl FnOnce(&mut Value)) -> Option<DeletionCandidate> {
         "metadata": {
             "name": "p", "uid": "pod", "resourceVersion": "7", "labels": {"role": "apiserver"},
             "ownerReferences": [
-                {"apiVersion": "v1", "kind": "Other", "name": "o", "uid": "other"},
                 {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "r", "uid": "owner", "controller": true},
+                {"apiVersion": "v1", "kind": "Other", "name": "o", "uid": "other"},
             ],
         },
         "status": {"containerStatuses": waiting("CrashLoopBackOff")},
@@ -115,7 +115,7 @@ fn unselected_pod_is_left_alone() {
 }
 
 #[test]
-fn only_ephemeral_containers_do_not_count() {
+fn only_ephemeral_ones_do_not_count() {
     let in_state =
         |field: &str| pod(|pod| pod["status"] = json!({field: waiting("CrashLoopBackOff")}));
     assert_eq!(in_state("initContainerStatuses"), candidate(&[ETCD]));
@@ -142,7 +142,7 @@ fn only_the_exact_reason_counts() {
 }
 
 #[test]
-fn pod_without_successor_is_left_alone() {
+fn no_successor_means_no_deletion() {
     let node =
         json!({"apiVersion": "v1", "kind": "Node", "name": "n", "uid": "n", "controller": true});
     let deleted = json!("2026-01-01T00:00:00Z");
@@ -159,15 +159,15 @@ fn pod_without_successor_is_left_alone() {
 }
 
 #[test]
-fn controller_comes_first_of_the_owners() {
+fn controller_comes_first() {
     let owner = |change: fn(&mut Value)| {
         let judged = pod(|pod| change(&mut pod["metadata"]["ownerReferences"]));
         judged.map(|candidate| candidate.owner)
     };
     assert_eq!(owner(|_| ()).as_deref(), Some("owner"));
-    let no_controller = owner(|owners| owners[1]["controller"] = json!(false));
+    let no_controller = owner(|owners| owners[0]["controller"] = json!(false));
     assert!(no_controller.is_some());
-    let one = owner(|owners| drop(owners.as_array_mut().expect("a list").pop()));
+    let one = owner(|owners| drop(owners.as_array_mut().expect("a list").remove(0)));
     assert_eq!(one.as_deref(), Some("other"));
 }
 
@@ -213,7 +213,7 @@ fn is_restarted(status: &str, of_pod: Value, own: Value, exit_code: i32) -> bool
 }
 
 #[test]
-fn containers_ended_again_may_be_in_back_off() {
+fn ended_again_may_be_back_off() {
     let running = json!({"name": "fine", "restartCount": 4, "state": {"running": {}}});
     let status = json!({
         "phase": "Running",

@@ -20,7 +20,7 @@ fn stepped_clocks_delay_no_restore() {
 /// Between two levels of a scale-down the config, the settings or the lead changes, and probes
 /// fail or hang from then on.
 #[test]
-fn change_between_levels_leaves_nothing_up() {
+fn change_leaves_nothing_up() {
     for what in ["nothing", "reload", "settings", "lead"] {
         for api in [Api::Answers, FAILS, Api::Hangs] {
             let mut shoot = outage().leads(what != "lead").pods_linger();
@@ -40,7 +40,7 @@ fn change_between_levels_leaves_nothing_up() {
 
 /// A controller or an HPA raises what is at 0 for a minute, at once or every 3 s.
 #[test]
-fn nobody_who_undoes_writes_is_fought() {
+fn persistent_undoer_is_not_fought() {
     for (every, lingers) in [(0.2, false), (0.2, true), (3.0, false), (3.0, true)] {
         let mut leader = outage();
         leader.seed.pods_linger = lingers;
@@ -63,7 +63,7 @@ fn nobody_who_undoes_writes_is_fought() {
 
 /// Of five nodes three are silent; between two levels one of these is deleted.
 #[test]
-fn deleted_silent_node_stops_the_next_level() {
+fn deleted_node_stops_a_level() {
     let mut leader = outage().of_nodes(5).spared(2).pods_linger();
     leader.until(2.0);
     let mut leader = leader.of_nodes(4);

@@ -16,7 +16,7 @@ fn delayed(seconds: u64) -> Timeline {
 }
 
 #[test]
-fn begun_restore_skips_the_initial_delay() {
+fn begun_restore_skips_its_delay() {
     // Two of three nodes renew between the first probe and the next, 5 s later.
     for (delay, latest) in [(0, 5.1), (30, 40.2)] {
         let mut leader = delayed(delay);
@@ -39,7 +39,7 @@ fn begun_scale_down_goes_on() {
 }
 
 #[test]
-fn begun_restore_ends_with_the_renewals() {
+fn begun_restore_needs_renewals() {
     let mut leader = delayed(30).silent(5.0);
     leader.until(200.0);
     assert!(leader.scaled().iter().all(|(_, replicas)| *replicas == 0));

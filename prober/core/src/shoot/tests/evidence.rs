@@ -12,7 +12,7 @@ fn alone() -> Timeline {
 }
 
 #[test]
-fn raised_in_mid_outage_goes_down_at_once() {
+fn raised_goes_down_at_once() {
     for raised in [0.9, 3.9, 6.9] {
         let mut leader = outage();
         leader.until(raised).others(KCM, raise).until(raised + 1.0);
@@ -23,7 +23,7 @@ fn raised_in_mid_outage_goes_down_at_once() {
 }
 
 #[test]
-fn persistent_editor_is_probed_rarely() {
+fn editor_is_probed_for_rarely() {
     let mut leader = alone();
     for tenth in 0..350 {
         leader.until(7.0 + f64::from(tenth) / 10.0);
@@ -57,7 +57,7 @@ fn editor_delays_no_later_outage() {
 }
 
 #[test]
-fn probe_from_before_a_change_is_no_evidence() {
+fn earlier_probe_is_no_evidence() {
     let mut leader = alone();
     leader.api = Api::Hangs;
     leader.change_settings();
@@ -72,7 +72,7 @@ fn probe_from_before_a_change_is_no_evidence() {
 }
 
 #[test]
-fn answer_to_a_write_counts_before_the_view() {
+fn answer_counts_before_the_view() {
     let mut leader = outage();
     leader.seed.view_lags = true;
     leader.until(30.0);
@@ -122,7 +122,7 @@ fn new_leader_protects_at_once() {
 
 /// The seed comes back from a backup.
 #[test]
-fn read_is_believed_although_it_is_older() {
+fn older_read_is_believed() {
     let mut leader = outage().holds_writes();
     leader.seed.version = 900;
     leader.show(MCM, |_| ()).until(1.0);
@@ -136,7 +136,7 @@ fn read_is_believed_although_it_is_older() {
 }
 
 #[test]
-fn restored_seed_is_believed_in_the_end() {
+fn restored_seed_is_believed() {
     let mut leader = outage();
     leader.seed.version = 900;
     leader.until(10.0);

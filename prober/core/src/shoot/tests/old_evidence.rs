@@ -18,6 +18,17 @@ fn late_permit_wants_a_new_probe() {
 }
 
 #[test]
+fn later_permit_of_a_restore_wants_one_too() {
+    for (permitted, written) in [(39.0, ALL_UP[..1].to_vec()), (41.0, vec![])] {
+        let mut leader = healthy().all_held_down().holds_permits();
+        leader.until(30.0);
+        leader.api = Api::Hangs;
+        leader.until(permitted).permit(KCM);
+        assert_eq!(leader.scaled(), written, "a permit at {permitted} s");
+    }
+}
+
+#[test]
 fn second_attempt_wants_a_new_probe() {
     let mut leader = outage().holds_writes();
     leader.until(11.0).nodes_back().until(17.0);
@@ -32,7 +43,7 @@ fn times(shoot: &Timeline, write: (DependentId, i32)) -> usize {
 }
 
 #[test]
-fn raised_goes_down_while_a_write_hangs() {
+fn raised_during_a_hanging_write() {
     let mut leader = outage().holds_writes();
     leader.until(1.0);
     let order = leader.orders().remove(0);
@@ -42,7 +53,7 @@ fn raised_goes_down_while_a_write_hangs() {
 }
 
 #[test]
-fn raised_goes_down_while_a_level_waits() {
+fn raised_while_a_level_waits() {
     let mut leader = outage().config(|config| {
         config.dependents[KCM.0].scale_down.initial_delay = Duration::from_secs(120);
     });
@@ -51,7 +62,7 @@ fn raised_goes_down_while_a_level_waits() {
 }
 
 #[test]
-fn taken_down_is_restored_while_a_level_waits() {
+fn taken_down_while_a_level_waits() {
     let mut leader = outage()
         .config(|config| config.dependents[MCM.0].scale_up.initial_delay = Duration::from_secs(30));
     leader.until(70.0).mark().nodes_back().until(8.0);

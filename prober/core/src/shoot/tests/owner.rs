@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// Where the config wants no passivation, checks fail, or the record cannot be resolved.
+/// Nothing is passivated: the config wants none, checks fail, or the record cannot be resolved.
 const ELSEWHERE: Owner = Owner::Elsewhere {
     passivates_since: None,
 };
@@ -47,7 +47,7 @@ fn unknown_owner_holds_writes_back() {
 }
 
 #[test]
-fn failing_check_stops_all_but_protection() {
+fn failing_check_lets_protect() {
     let mut leader = outage().of(Owner::LeaderOnly);
     leader.until(30.0).nodes_back().until(170.0);
     assert_eq!(leader.scaled(), ALL_DOWN);
@@ -60,7 +60,7 @@ fn failing_check_stops_all_but_protection() {
 }
 
 #[test]
-fn lost_shoot_is_not_written_any_more() {
+fn lost_shoot_is_left_alone() {
     let restoring = healthy().all_held_down().holds_permits();
     for (mut leader, lost, direction, written) in [
         (outage().holds_permits(), 2.0, Direction::Down, vec![]),
@@ -81,7 +81,7 @@ fn lost_shoot_is_not_written_any_more() {
 }
 
 #[test]
-fn regained_shoot_gives_no_second_write() {
+fn regaining_gives_no_second_turn() {
     let mut standby = outage().standby();
     standby.until(30.0).passivate(30.0).owner(Owner::Here);
     standby.others(KCM, undo).until(170.0);
@@ -99,7 +99,7 @@ fn lost_shoot_is_not_probed() {
 }
 
 #[test]
-fn probe_under_way_is_not_sent_twice() {
+fn probe_is_not_sent_twice() {
     let mut leader = healthy();
     leader.until(100.0);
     leader.api = Api::Hangs;
@@ -122,6 +122,10 @@ fn regained_shoot_starts_afresh() {
         .until(100.0);
     assert_eq!(held_down.scaled(), ALL_UP);
     assert!(held_down.writes()[0].0 >= 30.0, "after initialDelay");
+
+    let mut new = elsewhere().eligible(0.0).silent(-50.0);
+    new.until(10.0).mark().owner(Owner::Here).until(100.0);
+    assert_eq!(new.writes()[0], (30.0, MCM, 0), "after initialDelay");
 
     let mut silent = elsewhere().silent(104.5);
     silent.until(500.0).mark().owner(Owner::Here).until(100.0);
@@ -148,7 +152,7 @@ fn passivation_keeps_the_order() {
 }
 
 #[test]
-fn passivated_shoot_comes_back_in_order() {
+fn passivated_comes_back() {
     let mut leader = elsewhere();
     leader.until(10.0).passivate(9.0).until(30.0).mark();
     leader.owner(Owner::Here).until(70.0);
@@ -159,32 +163,22 @@ fn passivated_shoot_comes_back_in_order() {
 #[test]
 fn passivation_needs_all_to_say_so() {
     type Change = fn(&mut Timeline);
-    for (why, change) in [
-        (
-            "it is not confirmed",
-            (|leader| _ = leader.owner(Owner::Unknown)) as Change,
-        ),
-        ("nothing says so", |leader| _ = leader.owner(ELSEWHERE)),
-        ("this replica does not lead", |leader| {
-            leader.env.leads = false
-        }),
+    #[rustfmt::skip]
+    let cases: [(&str, Change); 7] = [
+        ("it is not confirmed", |leader| leader.env.owner = Owner::Unknown),
+        ("nothing says so", |leader| leader.env.owner = ELSEWHERE),
+        ("this replica does not lead", |leader| leader.env.leads = false),
         ("it is paused", |leader| leader.env.paused = Some(true)),
-        ("its Cluster says otherwise", |leader| {
-            leader.env.is_ours = false
-        }),
-        ("the seed is not seen", |leader| {
-            leader.env.seed_since.down = None
-        }),
-        ("operators say otherwise", |leader| {
-            leader.show(MCM, ignore).show(KCM, ignore);
-        }),
-    ] {
+        ("its Cluster says otherwise", |leader| leader.env.is_ours = false),
+        ("the seed is not seen", |leader| leader.env.seed_since.down = None),
+        ("operators say otherwise", |leader| _ = leader.show(MCM, ignore).show(KCM, ignore)),
+    ];
+    for (why, change) in cases {
         let mut leader = elsewhere();
         leader.until(10.0);
-        let passivates = Owner::Elsewhere {
+        leader.env.owner = Owner::Elsewhere {
             passivates_since: Some(leader.moment(9.0)),
         };
-        leader.env.owner = passivates;
         change(&mut leader);
         leader.until(100.0);
         assert_eq!(leader.writes(), [], "{why}");
@@ -192,7 +186,7 @@ fn passivation_needs_all_to_say_so() {
 }
 
 #[test]
-fn raised_is_passivated_by_a_later_check() {
+fn later_check_passivates_again() {
     let mut leader = elsewhere();
     leader.until(10.0).passivate(9.0).until(30.0);
     leader.others(KCM, raise).until(40.0);

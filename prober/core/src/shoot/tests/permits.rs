@@ -41,7 +41,7 @@ fn change_gives_the_permit_back() {
 }
 
 #[test]
-fn done_by_others_gives_the_permit_back() {
+fn done_gives_the_permit_back() {
     let mut leader = asking();
     leader.show(MCM, take_down).permit(MCM);
     assert_eq!(
@@ -52,7 +52,7 @@ fn done_by_others_gives_the_permit_back() {
 }
 
 #[test]
-fn turned_verdict_gives_the_permit_back() {
+fn turn_gives_the_permit_back() {
     let mut leader = asking();
     leader.nodes_back().until(20.0);
     assert_eq!(leader.verdict(), Verdict::ScaleUp);
@@ -63,7 +63,7 @@ fn turned_verdict_gives_the_permit_back() {
 }
 
 #[test]
-fn failing_probes_stop_only_a_restore() {
+fn failing_probes_stop_a_restore() {
     let mut leader = asking();
     leader.api = FAILS;
     leader.until(1.5);
@@ -86,7 +86,7 @@ fn failing_probes_stop_only_a_restore() {
 }
 
 #[test]
-fn conflict_is_read_probed_and_decided_again() {
+fn conflict_is_decided_again() {
     let mut leader = outage().holds_writes();
     leader.until(1.0);
     // The view does not show it yet.

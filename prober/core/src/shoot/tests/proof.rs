@@ -4,7 +4,7 @@
 use super::*;
 
 #[test]
-fn stamp_from_the_future_restores_nothing() {
+fn future_stamp_restores_nothing() {
     for ahead in [0.0, 31.0, 60.0, 600.0] {
         let mut leader = healthy().all_held_down().silent(-60.0);
         leader.nodes.ahead = ahead;
@@ -17,30 +17,14 @@ fn stamp_from_the_future_restores_nothing() {
 
 #[test]
 fn nothing_but_renewals_restores() {
-    type Change = fn(&mut Timeline);
-    let longer_grace: Change = |leader| {
-        leader.env.settings.node_monitor_grace = Some(TimeDelta::minutes(10));
-    };
-    for (what, change, meanwhile, in_the_end) in [
-        (
-            "a longer grace",
-            longer_grace,
-            Verdict::HoldUndecided,
-            Verdict::ScaleUp,
-        ),
-        (
-            "no node counts",
-            |leader| leader.nodes.excluded = true,
-            Verdict::HoldUndecided,
-            Verdict::ScaleUp,
-        ),
-        (
-            "there are no Machines",
-            |leader| leader.nodes.machines = 0,
-            Verdict::HoldNoMachines,
-            Verdict::HoldNoMachines,
-        ),
-    ] {
+    type Case = (&'static str, fn(&mut Timeline), Verdict, Verdict);
+    #[rustfmt::skip]
+    let cases: [Case; 3] = [
+        ("a longer grace", |leader| leader.env.settings.node_monitor_grace = Some(TimeDelta::minutes(10)), Verdict::HoldUndecided, Verdict::ScaleUp),
+        ("no node counts", |leader| leader.nodes.excluded = true, Verdict::HoldUndecided, Verdict::ScaleUp),
+        ("there are no Machines", |leader| leader.nodes.machines = 0, Verdict::HoldNoMachines, Verdict::HoldNoMachines),
+    ];
+    for (what, change, meanwhile, in_the_end) in cases {
         let mut leader = outage();
         leader.until(10.0);
         change(&mut leader);
@@ -82,7 +66,7 @@ fn vanishing() -> Timeline {
 }
 
 #[test]
-fn gone_is_scaled_once_it_is_shown_anew() {
+fn gone_and_shown_anew_is_scaled() {
     let mut leader = vanishing();
     leader.refuse(MCM, Refusal::NotFound).until(5.0);
     assert_eq!(leader.orders().len(), 1, "the view may lag");
@@ -92,7 +76,7 @@ fn gone_is_scaled_once_it_is_shown_anew() {
 }
 
 #[test]
-fn remade_before_the_answer_is_scaled() {
+fn remade_in_time_is_scaled() {
     let mut leader = vanishing();
     leader.others(MCM, |observed| observed.uid = "another".into());
     leader.refuse(MCM, Refusal::NotFound).until(10.0);
@@ -100,7 +84,7 @@ fn remade_before_the_answer_is_scaled() {
 }
 
 #[test]
-fn marker_from_a_read_wants_renewals() {
+fn read_marker_wants_renewals() {
     let mut leader = outage().holds_writes();
     leader.show(KCM, ignore).until(0.0);
     // Another replica was first; the view does not show it yet.

@@ -69,7 +69,7 @@ fn close_probes_list_the_nodes_once() {
 }
 
 #[test]
-fn renewal_or_new_view_lists_nodes_again() {
+fn renewal_lists_nodes_again() {
     type Change = fn(&mut Timeline);
     let renewal: Change = |leader| leader.nodes.spared = 1;
     let view: Change = |leader| leader.env.seed_since.down = Some(leader.moment(4.4));
@@ -82,7 +82,7 @@ fn renewal_or_new_view_lists_nodes_again() {
 }
 
 #[test]
-fn nodes_are_listed_while_a_lease_is_renewed() {
+fn renewals_list_nodes_each_time() {
     let mut leader = outage();
     leader.until(70.0);
     // One of three is not enough to end the outage.
@@ -95,7 +95,7 @@ fn nodes_are_listed_while_a_lease_is_renewed() {
 }
 
 #[test]
-fn restore_begins_within_half_a_beat() {
+fn restore_within_half_a_beat() {
     let mut leader = outage();
     leader.until(70.0).mark().nodes_back().until(16.0);
     assert_eq!(leader.scaled_from(0.0), ALL_UP);
@@ -103,7 +103,19 @@ fn restore_begins_within_half_a_beat() {
 }
 
 #[test]
-fn broken_view_forgets_nothing_held_down() {
+fn restore_waits_for_pods_for_5_s() {
+    for (pods_linger, next_level) in [(false, 30.0), (true, 35.0)] {
+        let mut leader = healthy().all_held_down();
+        leader.seed.pods_linger = pods_linger;
+        leader.until(60.0);
+        assert_eq!(leader.writes(), [(30.0, KCM, 1), (next_level, MCM, 1)]);
+        let late = leader.reported(Report::NotReady(KCM));
+        assert_eq!(late, usize::from(pods_linger));
+    }
+}
+
+#[test]
+fn broken_view_forgets_nothing() {
     let mut leader = outage();
     leader.until(30.0);
     leader.env.dependents = vec![DependentState::Unknown; 2];

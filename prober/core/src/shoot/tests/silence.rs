@@ -4,7 +4,7 @@ use super::*;
 
 /// After a long time without a probe, for whatever reason: here this process was suspended.
 #[test]
-fn break_discounts_silence_for_a_beat() {
+fn break_discounts_silence() {
     for renewed in [true, false] {
         let mut leader = healthy().silent(104.0);
         leader.until(103.0).change_settings();
@@ -36,7 +36,7 @@ fn unanswered_probe_starts_no_doubt() {
 }
 
 #[test]
-fn leases_without_machines_prove_nothing() {
+fn leases_alone_prove_nothing() {
     let mut leader = healthy().silent(104.5);
     leader.nodes.machines = 0;
     leader.until(110.0).show(KCM, |kcm| *kcm = running(0));
@@ -50,7 +50,7 @@ fn leases_without_machines_prove_nothing() {
 }
 
 #[test]
-fn one_lease_without_machines_is_no_candidate() {
+fn one_lease_alone_is_no_candidate() {
     let mut leader = healthy().of_nodes(1);
     leader.nodes.machines = 0;
     leader.until(10.0);

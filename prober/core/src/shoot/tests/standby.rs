@@ -26,17 +26,14 @@ fn standby_waits_for_the_leader() {
             .config(|config| config.initial_delay = Duration::from_secs(seconds))
             .eligible(-30.0)
     };
-    for (what, shoot, from, patience) in [
+    #[rustfmt::skip]
+    let cases = [
         ("the verdict", outage(), 0.0, PATIENCE),
-        (
-            "the verdict, a grace of 20 s",
-            outage().grace(20.0),
-            0.0,
-            PATIENCE / 2.0,
-        ),
+        ("the verdict, a grace of 20 s", outage().grace(20.0), 0.0, PATIENCE / 2.0),
         ("the end of initialDelay", delayed(40), 10.0, PATIENCE),
         ("the end of a longer one", delayed(60), 30.0, PATIENCE),
-    ] {
+    ];
+    for (what, shoot, from, patience) in cases {
         let mut standby = shoot.standby();
         standby.until(from + patience - 0.01);
         assert_eq!(standby.writes(), [], "{what}");
@@ -52,9 +49,10 @@ fn standby_waits_for_the_leader() {
     }
 }
 
-/// At default settings, where all candidates have renewed together.
+/// Its patience and the longest wait for a probe end before the ordering deadline, at default
+/// settings and with candidates that renewed together.
 #[test]
-fn standby_acts_before_the_ordering_deadline() {
+fn standby_acts_in_time() {
     let left = GRACE.period() - GRACE.threshold() - HEAD_START;
     assert!(crate::shoot::standby::PATIENCE + AWAITS_PROBE < left);
 }
@@ -70,7 +68,7 @@ fn standby_waits_when_a_pause_ends() {
 }
 
 #[test]
-fn raised_at_the_end_goes_down_again() {
+fn raised_at_the_end_goes_down() {
     let mut standby = outage().standby().holds_writes();
     standby.until(2.0);
     standby.make(&standby.orders()[0]);
@@ -90,27 +88,14 @@ fn standby_keeps_the_order() {
 
 #[test]
 fn standby_wants_the_seeds_word() {
-    type Read = fn(Verified) -> Option<Verified>;
-    let unreadable: Read = |_| None;
-    let elsewhere: Read = |read| {
-        Some(Verified {
-            is_ours: false,
-            ..read
-        })
-    };
-    let paused: Read = |read| {
-        Some(Verified {
-            is_paused: true,
-            ..read
-        })
-    };
-    let unwanted: Read = |read| {
-        Some(Verified {
-            standby_protects: false,
-            ..read
-        })
-    };
-    for read in [unreadable, elsewhere, paused, unwanted] {
+    #[rustfmt::skip]
+    let cases: [fn(Verified) -> Option<Verified>; 4] = [
+        |_| None,
+        |read| Some(Verified { is_ours: false, ..read }),
+        |read| Some(Verified { is_paused: true, ..read }),
+        |read| Some(Verified { standby_protects: false, ..read }),
+    ];
+    for read in cases {
         let mut standby = outage().standby();
         standby.seed.verified = read;
         standby.until(20.0);
@@ -154,7 +139,7 @@ fn each_level_is_the_leaders_first() {
 }
 
 #[test]
-fn conflict_is_no_step_that_a_standby_took() {
+fn conflict_is_no_step_taken() {
     let mut standby = outage().standby().holds_writes();
     standby.until(2.0).others(MCM, take_down);
     standby.refuse(MCM, Refusal::Conflict).until(20.0);
@@ -204,7 +189,7 @@ fn standby_reports_what_it_takes_over() {
 }
 
 #[test]
-fn standby_undoes_nothing_of_a_leader_at_once() {
+fn standby_undoes_nothing_at_once() {
     let mut standby = healthy().standby();
     standby.until(100.0).others(MCM, take_down).until(159.9);
     assert_eq!(standby.verdict(), Verdict::ScaleUp);
@@ -228,7 +213,7 @@ fn standby_repairs_nothing() {
 }
 
 #[test]
-fn standby_protects_off_stops_both_directions() {
+fn standby_protects_off() {
     let off = |shoot: Timeline| {
         let standby = shoot.standby();
         standby.with(|env| env.options.standby_protects.value = false)
@@ -250,7 +235,7 @@ fn recovering() -> Timeline {
 }
 
 #[test]
-fn standby_restores_after_a_minute_of_up() {
+fn standby_restores_after_a_minute() {
     for stabilization in [0, 40] {
         let mut standby = recovering().with(|env| {
             env.options.scale_up_stabilization.value = Duration::from_secs(stabilization);
@@ -264,7 +249,7 @@ fn standby_restores_after_a_minute_of_up() {
 }
 
 #[test]
-fn minute_without_probes_restores_nothing() {
+fn unprobed_minute_does_not_count() {
     let mut standby = recovering();
     standby.input(Input::Woken);
     standby.api = FAILS;
@@ -293,7 +278,7 @@ fn hold_lets_the_minute_begin_again() {
 }
 
 #[test]
-fn standby_restores_only_what_is_marked() {
+fn standby_restores_the_marked() {
     let leftover = Observed {
         replicas: 2,
         ready: 2,

@@ -4,7 +4,7 @@ use super::*;
 
 /// A beat of 10 s and a second after the first probe the nodes could have renewed.
 #[test]
-fn start_in_an_outage_protects_in_time() {
+fn start_protects_in_time() {
     for (in_operation, first) in [(true, 11.001), (false, 30.0)] {
         let mut leader = healthy()
             .starting(Moment::START, in_operation)
@@ -17,7 +17,7 @@ fn start_in_an_outage_protects_in_time() {
 }
 
 #[test]
-fn initial_delay_holds_a_restore_back() {
+fn initial_delay_holds_restores() {
     for in_operation in [true, false] {
         let mut leader = healthy().all_held_down();
         leader = leader.starting(Moment::START, in_operation);

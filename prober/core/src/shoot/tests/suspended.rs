@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn unknown_pause_lets_only_the_leader_protect() {
+fn unknown_pause_lets_protect() {
     let restore = healthy().all_held_down();
     for (what, shoot, written, verdict) in [
         ("a leader protects", outage(), 2, Verdict::ScaleDown),
@@ -22,13 +22,16 @@ fn unknown_pause_lets_only_the_leader_protect() {
 }
 
 #[test]
-fn known_pause_holds_while_it_cannot_be_read() {
+fn known_pause_stays_in_effect() {
     let mut leader = outage();
     leader.env.paused = Some(true);
     leader.until(10.0).env.paused = None;
     leader.until(70.0);
     assert_eq!(leader.verdict(), Verdict::ScaleDown);
     assert_eq!(leader.writes(), []);
+    let waits = |action: &Action| matches!(action, Action::Report(Report::Waits(MCM, ..)));
+    let said = leader.said(|action| waits(action).then_some(()));
+    assert_eq!(said.len(), 1, "it is said once");
     leader.env.paused = Some(false);
     leader.until(71.0);
     assert_eq!(leader.scaled(), ALL_DOWN);
@@ -58,7 +61,7 @@ fn pause_or_move_abandons_a_scaling() {
 
 /// Until the end of a longer delay it is not decided again.
 #[test]
-fn reload_keeps_the_names_of_a_dry_run() {
+fn reload_keeps_dry_run_names() {
     let mut leader = outage().with(|env| env.dry_run = true).eligible(-130.101);
     leader.until(1.0);
     leader.env.dependents.truncate(1);
@@ -77,4 +80,6 @@ fn reload_keeps_the_names_of_a_dry_run() {
         ["machine-controller-manager", "kube-controller-manager"]
     );
     assert_eq!(leader.writes(), []);
+    let intended = Report::WouldWrite(MCM, Direction::Down, 1, 0);
+    assert_eq!(leader.reported(intended), 1, "it is said once");
 }

@@ -22,7 +22,7 @@ fn standby_takes_down_once_an_outage() {
 }
 
 #[test]
-fn hold_and_failed_probes_turn_no_verdict() {
+fn hold_turns_no_verdict() {
     let mut standby = undone();
     standby.until(20.0);
     standby.api = FAILS;
@@ -36,7 +36,7 @@ fn hold_and_failed_probes_turn_no_verdict() {
 }
 
 #[test]
-fn write_whose_answer_was_lost_is_its_turn() {
+fn unanswered_write_is_its_turn() {
     let mut standby = outage().standby().holds_writes();
     standby.until(2.0).refuse(MCM, Refusal::Timeout);
     standby.seed.holds_writes = false;
@@ -93,7 +93,7 @@ fn raised_is_the_leaders_first() {
 }
 
 #[test]
-fn raised_one_by_one_goes_down_one_by_one() {
+fn raised_one_by_one_goes_down() {
     let mut standby = outage().standby();
     standby.until(20.0).others(KCM, raise);
     standby.until(21.0).others(MCM, raise).until(24.0);

@@ -66,7 +66,7 @@ impl Nodes {
                 now.min(until - 0.001)
             };
             let beats = ((end - first) / self.beat + 1e-9).floor();
-            (beats >= 0.0).then(|| first + beats * self.beat)
+            (beats >= 0.0).then_some(first + beats * self.beat)
         };
         let renewals = self.renewing.iter().filter_map(last);
         renewals.fold(f64::MIN, f64::max)

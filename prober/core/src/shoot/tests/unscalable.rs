@@ -95,7 +95,7 @@ fn last_level_delays_nothing() {
 }
 
 #[test]
-fn unwritable_is_tried_more_and_more_rarely() {
+fn unwritable_is_tried_rarely() {
     let mut leader = restored_with(running_one(), false, 0);
     leader.seed.refused = Some(AUX);
     leader.until(3800.0);
@@ -108,7 +108,7 @@ fn unwritable_is_tried_more_and_more_rarely() {
 }
 
 #[test]
-fn unknown_is_tried_once_it_is_known() {
+fn unknown_is_tried_once_known() {
     // While it is waited for, and long after the others are back.
     for known_from in [12.0, 800.0] {
         let mut leader = restored_with(DependentState::Unknown, false, 0);
@@ -121,7 +121,7 @@ fn unknown_is_tried_once_it_is_known() {
 }
 
 #[test]
-fn hanging_write_is_not_waited_for_longer() {
+fn hanging_write_is_left_behind() {
     let mut leader = restored_with(running_one(), false, 0).holds_writes();
     leader.until(6.0);
     let opened = leader.raised(AUX).expect("ordered");
@@ -170,7 +170,7 @@ fn unscalable_is_reported_rarely() {
 }
 
 #[test]
-fn each_turn_reports_failures_at_once() {
+fn each_turn_reports_failures() {
     let mut leader = restored_with(DependentState::Unknown, false, 0);
     leader.until(200.0).fall_silent(205.0).until(235.0);
     leader.nodes_back().until(250.0);
@@ -181,6 +181,18 @@ fn each_turn_reports_failures_at_once() {
         let failures = leader.failures(AUX, direction);
         let mut times = failures.iter();
         assert!(times.any(|at| (from..until).contains(at)), "{failures:?}");
+    }
+}
+
+#[test]
+fn failed_scalings_pause_longer_and_longer() {
+    let mut leader = outage();
+    leader.seed.refused = Some(MCM);
+    leader.until(40.0);
+    let begun = leader.when(&Action::Report(Report::Begun(Direction::Down)));
+    let gaps: Vec<_> = begun.windows(2).map(|two| two[1] - two[0]).collect();
+    for (at, pause) in [1.0, 2.0, 4.0, 5.0, 5.0].into_iter().enumerate() {
+        assert!((pause..pause + 1.1).contains(&gaps[at]), "{gaps:?}");
     }
 }
 

@@ -27,7 +27,7 @@ fn vouched_for_comes_back_in_order() {
 }
 
 #[test]
-fn changed_before_its_restore_is_read_again() {
+fn changed_is_read_again() {
     let mut leader = vouched(running(1), held("3")).holds_writes();
     leader.until(31.0);
     leader.show(KCM, |kcm| kcm.marks.replicas = Some("5".into()));

@@ -34,7 +34,7 @@ fn cost_of_an_event(namespaces: usize, windows_are_open: bool) -> Duration {
 }
 
 #[test]
-fn pods_elsewhere_cost_an_event_nothing() {
+fn pods_elsewhere_cost_nothing() {
     for windows_are_open in [false, true] {
         let [few, many] = [1, 300].map(|namespaces| cost_of_an_event(namespaces, windows_are_open));
         println!("33 crash-looping pods: {few:?}, 9,900: {many:?}");

@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn deleted_pod_is_done_and_its_successor_due() {
+fn deleted_pods_successor_is_due() {
     let mut seed = TestSeed::recovered(None);
     seed.pod("a", "1", &[ETCD]);
     assert_eq!(seed.deleted(), ["1"]);
@@ -17,7 +17,7 @@ fn deleted_pod_is_done_and_its_successor_due() {
 }
 
 #[test]
-fn end_of_a_delete_is_not_its_successors() {
+fn late_end_concerns_no_successor() {
     let mut seed = TestSeed::recovered(None);
     seed.pod("a", "1", &[ETCD]);
     let first = seed.due();
@@ -36,7 +36,7 @@ fn gone_pod_is_done_with() {
 }
 
 #[test]
-fn failures_wait_longer_within_the_window() {
+fn failures_wait_longer() {
     let mut seed = TestSeed::recovered(None);
     seed.pod("a", "1", &[ETCD]);
     assert_eq!(seed.deletes(Outcome::Retry(None)), ["1"]);
@@ -57,7 +57,7 @@ fn failures_wait_longer_within_the_window() {
 }
 
 #[test]
-fn retry_after_ends_with_a_new_window() {
+fn new_window_ends_retry_after() {
     let mut seed = TestSeed::recovered(None);
     seed.pod("a", "1", &[ETCD]);
     assert_eq!(seed.deletes(Outcome::Retry(Some(40 * SECOND))), ["1"]);
@@ -68,7 +68,7 @@ fn retry_after_ends_with_a_new_window() {
 }
 
 #[test]
-fn owner_loses_so_many_pods_a_window() {
+fn limit_of_an_owner_holds() {
     let mut seed = TestSeed::recovered(Some(2));
     for uid in ["1", "2", "3"] {
         seed.pod("a", uid, &[ETCD]);
@@ -88,7 +88,7 @@ fn owner_loses_so_many_pods_a_window() {
 }
 
 #[test]
-fn deletion_that_did_not_happen_counts_not() {
+fn no_deletion_does_not_count() {
     let mut seed = TestSeed::recovered(Some(1));
     seed.pod("a", "1", &[ETCD]);
     seed.pod("b", "2", &[ETCD]);
@@ -101,7 +101,7 @@ fn deletion_that_did_not_happen_counts_not() {
 }
 
 #[test]
-fn possible_deletion_counts_and_is_retried() {
+fn possible_deletion_counts() {
     let mut seed = TestSeed::recovered(Some(1));
     seed.pod("a", "1", &[ETCD]);
     seed.pod("b", "2", &[ETCD]);
@@ -136,7 +136,7 @@ fn lost_answer_counts_for_one_pod() {
 }
 
 #[test]
-fn changed_pod_is_deleted_as_it_is_shown() {
+fn changed_pod_waits_for_the_watch() {
     let mut seed = TestSeed::recovered(Some(1));
     let show =
         |seed: &mut TestSeed, version| seed.show("a", candidate_at(version, "1", "owner", &[ETCD]));
@@ -162,7 +162,7 @@ fn changed_pod_is_deleted_as_it_is_shown() {
 }
 
 #[test]
-fn pod_that_crashes_again_counts_once() {
+fn crashing_again_counts_once() {
     let mut seed = TestSeed::recovered(Some(1));
     seed.pod("a", "1", &[ETCD]);
     let first = seed.due();
@@ -181,7 +181,7 @@ fn pod_that_crashes_again_counts_once() {
 }
 
 #[test]
-fn pod_of_two_services_has_the_room_of_either() {
+fn two_services_give_more_room() {
     let mut seed = TestSeed::recovered(Some(1));
     seed.pod("a", "1", &[ETCD, API]);
     assert_eq!(seed.deleted(), ["1"]);
@@ -192,7 +192,7 @@ fn pod_of_two_services_has_the_room_of_either() {
 }
 
 #[test]
-fn outage_beyond_the_window_ends_in_nothing() {
+fn outage_outlasts_the_window() {
     let mut seed = TestSeed::recovered(None);
     seed.pod("a", "1", &[ETCD]);
     let flying = seed.due();
@@ -203,7 +203,7 @@ fn outage_beyond_the_window_ends_in_nothing() {
 }
 
 #[test]
-fn listed_pods_are_known_and_unreadable_stay() {
+fn listed_pods_are_known() {
     let mut seed = TestSeed::leading(None);
     seed.pod("a", "1", &[ETCD]);
     seed.pod("b", "2", &[ETCD]);

@@ -48,7 +48,7 @@ fn deletions_in_flight_are_bounded() {
 }
 
 #[test]
-fn closed_window_sends_nothing_that_waited() {
+fn closed_window_sends_nothing() {
     let mut seed = TestSeed::leading(None);
     crash(&mut seed, "shoot", MAX_OF_NAMESPACE + 1);
     recover(&mut seed, "shoot");
@@ -138,7 +138,7 @@ fn untried_goes_before_what_hangs() {
 }
 
 #[test]
-fn hanging_namespaces_are_tried_one_by_one() {
+fn hanging_ones_are_tried_singly() {
     for (namespaces, pods) in [(4, 64), (8, 200), (20, 15), (31, 200)] {
         let deleted = deleted_beside_hanging(namespaces, pods, Duration::ZERO);
         let deleted = deleted.unwrap_or_else(|| panic!("{namespaces} times {pods}: never"));

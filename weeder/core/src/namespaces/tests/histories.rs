@@ -116,7 +116,7 @@ fn ordinary_restart_is_no_crash_loop() {
 }
 
 #[test]
-fn back_off_after_a_short_run_is_a_crash_loop() {
+fn back_off_is_a_crash_loop() {
     for ran in [0, 1, 60, 600] {
         let history = restarted(4.1, ended("server", 1, 1, ran));
         assert!(is_deleted(&server(), &history), "{ran} s");
@@ -132,7 +132,7 @@ fn back_off_after_a_short_run_is_a_crash_loop() {
 }
 
 #[test]
-fn helper_restart_costs_no_serving_pod() {
+fn helper_costs_no_serving_pod() {
     let spec = spec("Always", &[], &["server", "helper"]);
     let beside = |helper: Value| {
         (
@@ -190,7 +190,7 @@ fn rebooted_node_is_no_crash_loop() {
 }
 
 #[test]
-fn failing_init_container_is_a_crash_loop() {
+fn failing_init_is_a_crash_loop() {
     let spec = spec("Always", &[("setup", false)], &["server"]);
     let server_waits = waiting("server", "PodInitializing");
     let fails = status("Pending", &[ended("setup", 2, 1, 1)], &[server_waits]);

@@ -131,7 +131,7 @@ fn slice_of(service: usize, ready: bool) -> Slice {
 
 proptest! {
     #[test]
-    fn any_history_deletes_what_the_rule_says(
+    fn any_history_follows_the_rule(
         steps in prop::collection::vec(any_step(), 0..60),
         outcomes in prop::collection::vec(prop::sample::select(vec![Outcome::Deleted, Outcome::Gone]), 1..5),
     ) {

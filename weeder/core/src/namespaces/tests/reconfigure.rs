@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn another_limit_counts_what_was_deleted() {
+fn new_limit_counts_the_deleted() {
     let mut seed = TestSeed::recovered(Some(1));
     for uid in ["1", "2", "3"] {
         seed.pod(uid, uid, &[ETCD]);
@@ -15,7 +15,7 @@ fn another_limit_counts_what_was_deleted() {
 }
 
 #[test]
-fn another_duration_holds_for_later_windows() {
+fn new_duration_holds_later() {
     let mut seed = TestSeed::recovered(None);
     assert_eq!(seed.events(), [(ETCD, OPENED)]);
     let shorter = Config {
@@ -32,7 +32,7 @@ fn another_duration_holds_for_later_windows() {
 }
 
 #[test]
-fn remaining_services_keep_their_windows() {
+fn other_services_keep_windows() {
     let mut seed = TestSeed::leading(Some(1));
     seed.slice("old/s", ETCD, &["e"]);
     assert_eq!(seed.events(), [(ETCD, OPENED)]);
@@ -67,7 +67,7 @@ fn remaining_services_keep_their_windows() {
 }
 
 #[test]
-fn added_service_opens_when_it_becomes_ready() {
+fn added_service_opens_once_ready() {
     let mut seed = TestSeed::leading(None);
     seed.reconfigure(config(&["etcd", "api", "one", "two"], None));
     // Once more, before anything was listed.
@@ -94,7 +94,7 @@ fn recovery_during_a_reload_is_one() {
 }
 
 #[test]
-fn dropped_service_takes_its_window_along() {
+fn dropped_service_drops_window() {
     let mut seed = TestSeed::leading(None);
     seed.slice("s", API, &["e"]);
     seed.pod("a", "1", &[API]);
@@ -127,7 +127,7 @@ fn new_config_waits_for_its_lists() {
 }
 
 #[test]
-fn reload_before_the_first_list_is_a_start() {
+fn early_reload_is_a_start() {
     let mut seed = TestSeed::waiting(None);
     seed.lead();
     seed.reconfigure(config(&["etcd", "other"], None));

@@ -32,7 +32,7 @@ fn refuse_all(seed: &mut TestSeed, mut meanwhile: impl FnMut(&mut TestSeed)) -> 
 }
 
 #[test]
-fn refused_deletes_wait_twice_as_long() {
+fn refused_deletes_wait_longer() {
     let mut seed = TestSeed::leading(None);
     recovered(&mut seed, "shoot", 33);
     let (sent, times) = refuse_all(&mut seed, |_| ());
@@ -72,7 +72,7 @@ fn other_namespaces_wait_for_nothing() {
 }
 
 #[test]
-fn returned_right_is_used_in_its_window() {
+fn returned_right_is_used() {
     let mut seed = TestSeed::leading(Some(1));
     recovered(&mut seed, "shoot", 3);
     assert_eq!(seed.deletes(Outcome::Refused).len(), 3);
@@ -87,7 +87,7 @@ fn returned_right_is_used_in_its_window() {
 }
 
 #[test]
-fn refused_pod_lets_another_be_tried() {
+fn refusal_lets_others_be_tried() {
     let mut seed = TestSeed::leading(None);
     recovered(&mut seed, "shoot", 1);
     assert_eq!(seed.deletes(Outcome::Refused), ["shoot/00"]);
@@ -120,7 +120,7 @@ fn missing_right_tries_one_of_all() {
 }
 
 #[test]
-fn returned_right_is_used_after_one_delete() {
+fn one_delete_proves_the_right() {
     let mut seed = TestSeed::leading(None);
     recovered(&mut seed, "one", 1);
     assert_eq!(seed.deletes(Outcome::Refused), ["one/00"]);
@@ -139,7 +139,7 @@ fn returned_right_is_used_after_one_delete() {
 }
 
 #[test]
-fn returned_right_is_known_by_any_answer() {
+fn any_answer_proves_the_right() {
     for outcome in [Outcome::Gone, Outcome::Changed] {
         let mut seed = TestSeed::leading(None);
         recovered(&mut seed, "one", 1);

@@ -9,7 +9,7 @@ fn successor(seed: &mut TestSeed, number: u32) {
 }
 
 #[test]
-fn pod_of_its_own_fault_waits_longer() {
+fn own_fault_waits_longer() {
     let mut seed = TestSeed::recovered(None);
     let start = seed.now;
     let mut times = Vec::new();
@@ -45,7 +45,7 @@ fn all_replicas_are_deleted_at_once() {
 }
 
 #[test]
-fn owners_and_windows_have_their_own_waits() {
+fn each_owner_has_its_own_waits() {
     let mut seed = TestSeed::recovered(None);
     successor(&mut seed, 1);
     assert_eq!(seed.deleted(), ["1"]);

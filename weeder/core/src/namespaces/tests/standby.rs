@@ -11,7 +11,7 @@ fn standby() -> TestSeed {
 }
 
 #[test]
-fn recovery_before_the_lead_opens_at_once() {
+fn recovery_before_lead_opens() {
     let mut seed = standby();
     seed.slice("s", ETCD, &["e"]);
     seed.pass(17 * SECOND);
@@ -25,7 +25,7 @@ fn recovery_before_the_lead_opens_at_once() {
 }
 
 #[test]
-fn older_recovery_opens_as_at_a_start() {
+fn older_recovery_is_a_start() {
     let mut seed = standby();
     seed.slice("s", ETCD, &["e"]);
     seed.pass(WATCH_DURATION);
@@ -37,7 +37,7 @@ fn older_recovery_opens_as_at_a_start() {
 }
 
 #[test]
-fn first_listed_ready_opens_as_at_a_start() {
+fn first_listed_ready_is_a_start() {
     let mut seed = TestSeed::waiting(None);
     seed.list_slices(&[("s", slice(ETCD, &["e"]))]);
     seed.list_pods(&[("a", candidate("1", "owner", &[ETCD]))]);

@@ -19,7 +19,7 @@ fn terminated_for_4_s_is_deleted() {
 }
 
 #[test]
-fn termination_counts_since_it_was_seen() {
+fn termination_counts_since_seen() {
     let mut seed = TestSeed::leading(None);
     seed.terminated("a", "1", 1);
     seed.terminated("b", "2", 1);
@@ -70,7 +70,7 @@ fn only_another_end_restarts_the_time() {
 }
 
 #[test]
-fn pod_of_the_same_name_has_its_own_time() {
+fn same_name_has_its_own_time() {
     let mut seed = TestSeed::recovered(None);
     seed.terminated("a", "1", 1);
     seed.pass(HALF);
@@ -117,7 +117,7 @@ fn restart_during_the_delete_wins() {
 }
 
 #[test]
-fn new_window_ends_the_wait_and_not_the_time() {
+fn new_window_keeps_the_time() {
     let mut seed = TestSeed::recovered(None);
     seed.pod("a", "1", &[ETCD]);
     assert_eq!(seed.deletes(Outcome::Retry(Some(60 * SECOND))), ["1"]);
@@ -137,7 +137,7 @@ fn new_window_ends_the_wait_and_not_the_time() {
 }
 
 #[test]
-fn time_goes_on_while_pods_are_unseen() {
+fn time_goes_on_unseen() {
     let mut seed = TestSeed::recovered(None);
     seed.terminated("a", "1", 1);
     seed.lose_pods();

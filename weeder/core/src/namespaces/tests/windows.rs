@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn recovery_deletes_what_waited_for_it() {
+fn recovery_deletes_at_once() {
     let mut seed = TestSeed::leading(None);
     seed.pod("a", "1", &[ETCD]);
     seed.pod("b", "2", &[API]);
@@ -22,7 +22,7 @@ fn slice_created_ready_is_a_recovery() {
 }
 
 #[test]
-fn crash_counts_while_the_window_is_open() {
+fn open_window_counts_crashes() {
     let mut seed = TestSeed::recovered(None);
     assert!(seed.deleted().is_empty());
     seed.pass(WATCH_DURATION - SECOND);
@@ -60,7 +60,7 @@ fn other_endpoints_open_nothing() {
 }
 
 #[test]
-fn ready_service_opens_soon_after_the_start() {
+fn ready_service_opens_soon() {
     let mut seed = TestSeed::waiting(None);
     seed.lead();
     seed.list_slices(&[("s", slice(ETCD, &["e"])), ("t", slice(API, &[]))]);
@@ -107,7 +107,7 @@ fn only_a_leader_opens_windows() {
 }
 
 #[test]
-fn broken_watch_opens_for_other_endpoints() {
+fn new_endpoints_open_a_window() {
     let mut seed = TestSeed::leading(None);
     seed.slice("one/s", ETCD, &["e"]);
     seed.slice("two/s", ETCD, &["f"]);
