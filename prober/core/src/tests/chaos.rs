@@ -34,7 +34,7 @@ use rows::{ChaosRow, ROWS};
 
 use super::simulation::Seconds;
 
-/// What came out of a row's lives.
+/// Result of a row's lives.
 #[derive(Default)]
 struct RowOutcome {
     lives: u64,
@@ -59,7 +59,7 @@ impl RowOutcome {
     }
 }
 
-/// What is set to such a value in the environment.
+/// Returns the value of a variable of the environment.
 fn variable(name: &str) -> Option<String> {
     std::env::var(name).ok()
 }
@@ -128,7 +128,7 @@ fn known(row: &ChaosRow) -> usize {
     known.map_or(0, |(_, lives, _)| *lives)
 }
 
-/// What is wrong, and how often, without the numbers.
+/// Counts wrongs by their words, without the numbers.
 fn kinds(lives: &[ChaosLife]) -> BTreeMap<String, usize> {
     let mut kinds = BTreeMap::new();
     for wrong in lives.iter().flat_map(|life| &life.wrong) {

@@ -10,41 +10,41 @@ use std::collections::HashSet;
 use std::fmt::{self, Debug};
 use std::hash::{BuildHasherDefault, Hash, Hasher};
 
-/// What happens in a model.
+/// A model: its states, and the ways between them.
 pub trait Explorable {
     /// All that matters at one moment. Equal states must be indistinguishable by what follows.
     type Vertex: Clone + Eq + Hash + Debug;
-    /// What leads from one state to the next.
+    /// A way from one state to the next.
     type Edge: Copy + Debug;
 
     /// Tells `to` every action that is possible in a state and what comes of it: a state, or which
     /// invariant it breaks.
     fn steps(&self, state: &Self::Vertex, to: impl FnMut(Self::Edge, Result<Self::Vertex, String>));
 
-    /// What must hold in a state.
+    /// Checks the invariants of a state.
     ///
     /// # Errors
-    /// Which invariant is broken.
+    /// The invariant that is broken.
     fn check(&self, state: &Self::Vertex) -> Result<(), String>;
 }
 
-/// What an exploration came to.
+/// Result of an exploration.
 #[derive(Debug)]
 pub struct Explored {
     /// Different states that were visited.
     pub states: usize,
     /// Actions that were tried.
     pub actions: usize,
-    /// How many actions the farthest state is away from the start.
+    /// Number of actions from the start to the farthest state.
     pub depth: usize,
-    /// How an invariant can be broken, if it can.
+    /// A way in which an invariant can be broken, if it can.
     pub counterexample: Option<Counterexample>,
 }
 
 /// The shortest way to a broken invariant.
 #[derive(Debug)]
 pub struct Counterexample {
-    /// Which invariant.
+    /// The invariant.
     pub broken: String,
     /// Each action, and the state before it.
     pub way: Vec<String>,
@@ -106,7 +106,7 @@ impl Hasher for Quick {
 /// Visits everything that can be reached from `start`, up to `limit` states.
 ///
 /// # Panics
-/// When there are more states: then the model is not as small as it was meant to be, and nothing is
+/// If there are more states: then the model is not as small as it was meant to be, and nothing is
 /// proven.
 pub fn explore<M: Explorable>(model: &M, start: M::Vertex, limit: usize) -> Explored {
     let mut visits: Vec<Visit<M>> = vec![Visit {

@@ -26,7 +26,7 @@ use self::replica::{ModelReplica, Opinion, Request};
 use crate::moment::Moment;
 use crate::tests::explore::Explorable;
 
-/// How much may still go wrong or change.
+/// Number of things that may still go wrong or change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct Left {
     /// The nodes lose their way, or find it.
@@ -35,11 +35,11 @@ struct Left {
     crashes: u8,
     /// Requests or answers that get lost, probes and reads that fail.
     losses: u8,
-    /// How often time goes on to the next moment at which a machine wants to be woken.
+    /// Number of times that time goes on to the next moment at which a machine wants to be woken.
     ticks: u8,
 }
 
-/// Who leads.
+/// Leadership of the replicas.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum LeadHolder {
     Nobody,
@@ -48,13 +48,13 @@ enum LeadHolder {
     Go,
 }
 
-/// What goes on around the machines.
+/// The world around the machines.
 #[derive(Clone, Debug, Hash)]
 struct ModelWorld {
     object: ModelObject,
     outage: bool,
     paused: bool,
-    /// When the shoot was last paused, or no longer.
+    /// Time at which the shoot was last paused, or no longer.
     freed: Moment,
     now: Moment,
     leader: LeadHolder,
@@ -127,7 +127,7 @@ impl std::fmt::Debug for WorldState {
     }
 }
 
-/// What happens.
+/// An event.
 #[derive(Clone, Copy, Debug)]
 #[expect(
     dead_code,
@@ -154,10 +154,10 @@ enum ModelStep {
     Go,
 }
 
-/// Which kind of world is visited.
+/// The kind of world that is visited.
 #[derive(Clone, Copy, Debug)]
 struct Machines {
-    /// Whether the replica 1 always thinks that there is an outage, as with another config.
+    /// True if the replica 1 always thinks that there is an outage, as with another config.
     disagree: bool,
 }
 
@@ -199,7 +199,7 @@ impl ModelWorld {
         Ok(true)
     }
 
-    /// What a replica that probes may find, which is the truth.
+    /// Returns what a replica that probes may find, which is the truth.
     fn opinion(&self, by: usize, machines: Machines) -> Opinion {
         match self.outage || machines.disagree && by == 1 {
             true => Opinion::Down,

@@ -23,10 +23,10 @@ pub const GRACE: Grace = Grace::new(TimeDelta::seconds(40));
 /// Time that a leader has for a step before a standby takes it, at that grace (D-50).
 pub const PATIENCE: f64 = 1.5;
 
-/// When [`book`]'s leases are in their states.
+/// Time at which [`book`]'s leases are in their states.
 pub const JUDGED: f64 = 100.0;
 
-/// What is found where nothing was seen.
+/// The finding of a probe that saw nothing.
 impl Default for Finding {
     fn default() -> Self {
         Judge::default().judge(&Rules {
@@ -48,12 +48,12 @@ pub fn at(seconds: f64) -> Moment {
     Moment::since_start(span(seconds))
 }
 
-/// What a clock that agrees with ours says at that moment.
+/// Time of a clock that agrees with ours at that moment.
 pub fn wall(seconds: f64) -> DateTime<Utc> {
     DateTime::from_timestamp(1_700_000_000, 0).expect("a calendar date") + span(seconds)
 }
 
-/// By what leases are judged at that moment while the API server answers and nothing is held down.
+/// Criteria for leases at that moment while the API server answers and nothing is held down.
 pub fn criteria(now: Moment) -> Criteria {
     Criteria {
         now,
@@ -236,5 +236,5 @@ pub fn env(dependents: impl IntoIterator<Item = Dependent>) -> OwnedEnvironment 
     }
 }
 
-/// Since so long before anything else the API server has answered.
+/// Time from which the API server has answered, long before anything else.
 pub const LONG_AGO: Moment = Moment::since_start(TimeDelta::days(-1));

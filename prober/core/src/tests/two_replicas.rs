@@ -22,7 +22,7 @@ use crate::replicas::{DependentState, Marks, Observed};
 use crate::shoot::{Action, Input, Order, ProbeFailure, Report, Shoot, Start, Verified};
 use crate::verdict::{BackedNodes, NodeRecord, NodeTraits, Verdict};
 
-/// How long a life lasts; for the last part of it nothing goes wrong any more.
+/// Duration of a life, and of its last part, in which nothing goes wrong any more.
 const LIFE_S: Seconds = 2400.0;
 const CALM_S: Seconds = 600.0;
 
@@ -40,7 +40,7 @@ pub struct Trouble {
     pub edits: bool,
     pub crashes: bool,
     pub reloads: bool,
-    /// Whether views show what was written up to 3 s later.
+    /// True if views show a write up to 3 s later.
     pub lag: bool,
     pub nobody_leads: bool,
     /// The share of probes that fail, and of writes without an answer.
@@ -70,15 +70,15 @@ pub struct Life {
     pub writes: Vec<(Seconds, usize, usize, Option<i32>)>,
     pub conflicts: usize,
     pub probes: usize,
-    /// How often nodes were listed.
+    /// Number of lists of nodes.
     pub lists: usize,
     /// The replica whose probes get no answer.
     pub blind: Option<usize>,
-    /// From when on nothing goes wrong any more.
+    /// Time from which nothing goes wrong any more.
     pub calm_from: Seconds,
-    /// When the pods of what was taken down have ended.
+    /// Times at which the pods of what was taken down have ended.
     pods_end: [Seconds; 3],
-    /// Whether operators changed what it had to come back to.
+    /// True for a dependent whose replicas operators changed.
     edited: [bool; 3],
     /// The dependents that both replicas are to have after their reloads.
     dependents: Vec<Dependent>,
@@ -98,7 +98,7 @@ fn dependents() -> Vec<Dependent> {
     vec![dependent("kcm", 0, 1), manager, autoscaler]
 }
 
-/// When no node renews.
+/// Times in which no node renews.
 fn silences(rng: &mut StdRng) -> Vec<(Seconds, Seconds)> {
     let (mut silences, mut t) = (vec![], 60.0 + rng.random_range(0.0..120.0));
     while t < LIFE_S - CALM_S - 100.0 {
@@ -199,7 +199,7 @@ impl Life {
         }
     }
 
-    /// How long ago the lease was truly renewed at a moment that decides the verdict.
+    /// Returns the true age at a moment of the lease that decides the verdict.
     fn age_at(&self, t: Seconds) -> Seconds {
         let mut renewed: Vec<Seconds> = self.nodes.iter().map(|node| node.renewed_by(t)).collect();
         renewed.sort_by(f64::total_cmp);
@@ -233,7 +233,7 @@ impl Life {
         env.clone()
     }
 
-    /// Which object a replica's dependent is.
+    /// Returns the object that a replica's dependent is.
     fn object(&self, by: usize, dependent: DependentId) -> usize {
         let name = &self.replicas[by]
             .env
@@ -596,7 +596,7 @@ impl Life {
         }
     }
 
-    /// What is not as it was.
+    /// Complains of what is not as it was.
     fn check_end(&mut self) {
         for (place, object) in self.objects.iter().enumerate() {
             let (down, marked) = (object.replicas == 0, object.marks.held_down);
@@ -653,8 +653,8 @@ fn two_replicas_write_nothing_wrong() {
     assert_eq!(wrong, 0);
 }
 
-/// How many of so many lives, ten times as many in the long form, had something wrong, as `live`
-/// says with its log; the first one is shown.
+/// Returns how many of so many lives, ten times as many in the long form, had something wrong, as
+/// `live` says with its log; the first one is shown.
 fn wrong_lives(name: &str, lives: u64, live: impl Fn(u64) -> (Vec<String>, Vec<String>)) -> usize {
     let lives = if std::env::var("MODEL").is_ok_and(|form| form == "long") {
         10 * lives

@@ -59,7 +59,7 @@ fn pause_or_move_abandons_a_scaling() {
     }
 }
 
-/// Until the end of a longer delay it is not decided again.
+/// Nothing is decided again before the end of a longer delay.
 #[test]
 fn reload_keeps_dry_run_names() {
     let mut leader = outage().with(|env| env.dry_run = true).eligible(-130.101);

@@ -100,7 +100,7 @@ pub struct Seed {
     pub view_lags: bool,
     /// Version of the last write.
     pub version: u64,
-    /// What a read of a dependent shows, if the view shows something else.
+    /// A dependent as a read shows it; `None` if that is as in the view.
     pub read: Option<Observed>,
     /// Changes what is read of the Cluster, the namespaces and the Machines.
     pub verified: fn(Verified) -> Option<Verified>,
@@ -166,7 +166,7 @@ pub fn outage() -> Timeline {
     healthy().silent(SILENT_FROM).grace(40.0)
 }
 
-/// What is set before the first input.
+/// Settings before the first input.
 impl Timeline {
     pub fn with(mut self, change: impl FnOnce(&mut OwnedEnvironment)) -> Self {
         change(&mut self.env);
@@ -247,7 +247,7 @@ impl Timeline {
     }
 }
 
-/// What happens.
+/// Events.
 impl Timeline {
     pub fn moment(&self, seconds: f64) -> Moment {
         self.zero + span(seconds)
@@ -473,7 +473,7 @@ impl Timeline {
     }
 }
 
-/// What the machine said.
+/// A record of what the machine said.
 impl Timeline {
     /// A dependent by the view.
     pub fn seen(&self, id: DependentId) -> Observed {

@@ -35,7 +35,7 @@ use crate::verdict::NodeRecord;
 /// Time that a replica takes at its start to read the shoot's namespace.
 const NAMESPACE_READ: (Seconds, Seconds) = (0.01, 1.5);
 
-/// What a replica waits for.
+/// A request that a replica waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Awaited {
     Probe,
@@ -80,7 +80,7 @@ pub enum ChaosEvent {
 pub struct ChaosReplica {
     pub machine: Option<Shoot>,
     pub env: OwnedEnvironment,
-    /// What it knows of each object; none while it is blind to the seed.
+    /// Its view of each object; `None` while it is blind to the seed.
     pub view: Option<Vec<DependentState>>,
     /// Time in which its views show nothing new, and nobody has noticed.
     pub stale: Range<Seconds>,

@@ -35,7 +35,7 @@ fn version(object: &Observed) -> u64 {
     object.resource_version.parse().expect("a number")
 }
 
-/// What is remembered of a replica to judge its writes by.
+/// Memory of a replica by which its writes are judged.
 #[derive(Default)]
 pub struct OracleMemory {
     pub known: Vec<Known>,
@@ -48,11 +48,11 @@ pub struct OracleMemory {
     pub started: Seconds,
     /// The pause, as shown last; `None` before it was read.
     pub paused: Option<bool>,
-    /// Since when it may write: it runs, sees the seed, is not paused and owns the shoot.
+    /// Time from which it may write: it runs, sees the seed, is not paused and owns the shoot.
     pub free_since: ByDirection<Seconds>,
-    /// When the lead, its config or the shoot's settings last changed for it.
+    /// Time at which the lead, its config or the shoot's settings last changed for it.
     pub changed_since: Seconds,
-    /// When the last complete probe was sent, and what it said.
+    /// Time at which the last complete probe was sent, and its verdict.
     pub finding: Option<(Seconds, Verdict)>,
     /// Time of its last write.
     pub wrote: Seconds,

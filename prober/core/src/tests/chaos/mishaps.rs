@@ -175,7 +175,7 @@ impl ChaosLife {
         }
     }
 
-    /// What is under way for dependents that have other places now is given up.
+    /// Gives up what is under way for dependents that have other places now.
     pub fn reload(&mut self, by: usize, config: Arc<Config>) {
         let replica = &mut self.replicas[by];
         let names = |config: &Config| -> Vec<_> {

@@ -20,7 +20,7 @@ const ABANDONED: Seconds = 600.0;
 /// Renewals begin so long before a life.
 const BEFORE: Seconds = 200.0;
 
-/// Which nodes decide.
+/// The nodes that decide.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Counts {
     Candidates,
@@ -35,10 +35,10 @@ struct ChaosNode {
     node: Range<Seconds>,
     lease: Range<Seconds>,
     machine: Range<Seconds>,
-    /// When a condition excludes it, and when its Machine does not back it.
+    /// Times in which a condition excludes it, and in which its Machine does not back it.
     excluded: Vec<Range<Seconds>>,
     unbacked: Vec<Range<Seconds>>,
-    /// When the API server took each renewal, and its stamp.
+    /// Time at which the API server took each renewal, and its stamp.
     renewals: Vec<(Seconds, Seconds)>,
 }
 
@@ -75,7 +75,7 @@ pub struct ChaosNodes {
     nodes: Vec<ChaosNode>,
     fraction: f64,
     lease_duration: i32,
-    /// When no node can renew, and when nobody reaches the API server.
+    /// Times in which no node can renew, and in which nobody reaches the API server.
     pub silences: Vec<Range<Seconds>>,
     pub away: Vec<Range<Seconds>>,
     /// The nodes that Machines back from each moment on.
@@ -253,7 +253,7 @@ impl ChaosNodes {
         Some(ages[deciding - 1])
     }
 
-    /// When kube-controller-manager marks the first node that is silent at `t`.
+    /// Returns when kube-controller-manager marks the first node that is silent at `t`.
     pub fn first_end(&self, t: Seconds, grace: Seconds) -> Option<Seconds> {
         let candidates = self.nodes.iter().filter(|node| node.is_candidate(t));
         candidates
@@ -263,7 +263,7 @@ impl ChaosNodes {
     }
 }
 
-/// When no node renews; over before the calm.
+/// Times in which no node renews; over before the calm.
 fn silences(plan: &ChaosPlan, rng: &mut StdRng) -> Vec<Range<Seconds>> {
     let mut silences = vec![];
     let factor = plan.grace / 40.0;

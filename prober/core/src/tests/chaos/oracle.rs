@@ -17,7 +17,7 @@ use crate::verdict::Verdict;
 const EXACT: Seconds = 2e-6;
 /// A probe that was sent so long ago is old, unless none was answered since (D-68).
 const OLD: Seconds = 5.0;
-/// So long before the first node is marked, levels wait for nothing (D-35).
+/// Time before the first node is marked in which levels wait for nothing (D-35).
 const HEAD_START: Seconds = 3.05;
 /// The longest that a restore goes on behind the last probe.
 const LONGEST_WAIT: Seconds = 7.0;
@@ -34,7 +34,7 @@ impl ChaosPlan {
         self.fails == 0.0 && !self.away && !self.has(Mishap::Suspend)
     }
 
-    /// How old a replica's knowledge of the candidates may be: nodes are listed again only where
+    /// Greatest age of a replica's knowledge of the candidates: nodes are listed again only where
     /// they matter.
     fn candidates_known_within(&self) -> Seconds {
         let nodes_change = self.churn || self.conditions || self.routes_go;
@@ -330,7 +330,7 @@ fn within_10_s(moments: &mut VecDeque<Seconds>, now: Seconds) -> usize {
     moments.len()
 }
 
-/// What somebody or something forbids.
+/// Returns what somebody or something forbids.
 fn forbidden(replica: &ChaosReplica, to: Option<i32>) -> Option<&'static str> {
     let ours = match replica.env.owner {
         Owner::Here => true,

@@ -2,7 +2,7 @@
 
 use crate::tests::simulation::{Seconds, Skew};
 
-/// When the nodes cannot reach their API server.
+/// Times in which the nodes cannot reach their API server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Silences {
     None,
@@ -12,7 +12,7 @@ pub enum Silences {
     Blips,
 }
 
-/// What becomes of the Machines.
+/// Fate of the Machines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Machines {
     Stay,
@@ -24,7 +24,7 @@ pub enum Machines {
     },
 }
 
-/// Who leads.
+/// Leadership of the replicas.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Leadership {
     /// One of the two, if any runs.
@@ -34,7 +34,7 @@ pub enum Leadership {
     Go,
 }
 
-/// What goes wrong at random moments.
+/// A trouble at random moments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mishap {
     /// Somebody changes replicas or annotations of a dependent, or gardenlet does.
@@ -44,7 +44,7 @@ pub enum Mishap {
     /// A process is suspended for up to a minute.
     Suspend,
     Reload,
-    /// What a replica knows of the seed is lost for up to a minute.
+    /// A replica loses its view of the seed for up to a minute.
     BlindToSeed,
     /// The Clusters alone are not seen for up to a minute.
     BlindToClusters,
@@ -56,7 +56,7 @@ pub enum Mishap {
     Moves,
     /// A dependent is deleted, or created again.
     Recreate,
-    /// What the owner record says changes; with it, it is checked.
+    /// The owner record changes; with it, it is checked.
     Owner,
     Settings,
     Options,
@@ -89,7 +89,7 @@ pub struct ChaosPlan {
     /// Renewals arrive so much late.
     pub late: Seconds,
     pub lease_duration: i32,
-    /// How far their clocks are off.
+    /// Errors of their clocks.
     pub skew: Skew,
     pub silences: Silences,
     /// Three of ten are spared by silences.

@@ -9,7 +9,7 @@ use crate::refusal::Refusal;
 use crate::replicas::{Observed, PlannedWrite};
 use crate::tests::scene::running;
 
-/// What a replica of the Go original does next.
+/// Next step of a replica of the Go original.
 #[derive(Clone, Copy, Debug)]
 pub enum GoStep {
     Probe,

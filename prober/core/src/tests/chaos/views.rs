@@ -44,7 +44,7 @@ impl ChaosLife {
         }
     }
 
-    /// What the replica sees now.
+    /// Returns the replica's view of now.
     pub fn env(&mut self, by: usize) -> OwnedEnvironment {
         self.renew_lease();
         let t = self.t;
@@ -94,7 +94,7 @@ impl ChaosLife {
         self.feed(by, Input::Woken);
     }
 
-    /// What the shoot's Cluster and namespace say.
+    /// Reads the shoot's Cluster and namespace.
     pub fn view_shoot(&mut self, by: usize) {
         let (t, paused, is_ours) = (self.t, self.paused.0, self.is_ours.0);
         let replica = &mut self.replicas[by];
@@ -115,7 +115,7 @@ impl ChaosLife {
         self.feed(by, Input::Woken);
     }
 
-    /// What the replica knows of the seed is there again.
+    /// Gives the replica its view of the seed back.
     pub fn view_all(&mut self, by: usize) {
         let replica = &mut self.replicas[by];
         if replica.sees_clusters() || replica.machine.is_none() {

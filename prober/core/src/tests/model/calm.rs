@@ -4,7 +4,7 @@
 use super::replica::ModelReplica;
 use super::{LeadHolder, Machines, ModelWorld};
 
-/// So long it may take: the standby's 60 s of "up", its probes, and its initialDelay.
+/// Time that it may take: the standby's 60 s of "up", its probes, and its initialDelay.
 const LIMIT_S: i64 = 200;
 
 /// Lets time go on without further trouble: with the replicas that there are and the one that
@@ -85,7 +85,7 @@ impl ModelWorld {
         Ok(false)
     }
 
-    /// What is wrong with an object that nothing is to be done about any more.
+    /// Returns the fault of an object that nothing is to be done about any more.
     fn check_idle(&self) -> Result<(), String> {
         let (object, marks) = (&self.object.shown, &self.object.shown.marks);
         let wrong = match (marks.ignored, self.outage) {

@@ -5,11 +5,11 @@ use crate::replicas::{Marks, Observed, Write};
 /// Its state, and how it came about.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct ModelObject {
-    /// What is shown to all.
+    /// The state that is shown to all.
     pub shown: Observed,
-    /// What ran when it was first held down, as long as nobody else has touched the annotations.
+    /// Replicas when it was first held down; `None` once somebody else has touched the annotations.
     owed: Option<i32>,
-    /// Whether a Go replica still has the second of its two writes to make.
+    /// True if a Go replica still has the second of its two writes to make.
     go: Option<GoSecondWrite>,
 }
 
@@ -20,7 +20,7 @@ enum GoSecondWrite {
     TakesTheMarker,
 }
 
-/// What others do to it.
+/// A change by others.
 #[derive(Clone, Copy, Debug)]
 pub enum Edit {
     Scale(i32),
@@ -141,7 +141,7 @@ impl ModelObject {
         Ok(())
     }
 
-    /// Whether a Go replica that leads has something to write.
+    /// True if a Go replica that leads has something to write.
     pub fn go_has_work(&self, outage: bool) -> bool {
         let marks = &self.shown.marks;
         self.go.is_some()
@@ -177,7 +177,7 @@ impl ModelObject {
         }
     }
 
-    /// What must hold in every state.
+    /// The invariants of every state.
     pub fn check(&self) -> Result<(), String> {
         match (self.owed, self.shown.marks.held_down) {
             (Some(owed), true) if self.remembered() != Some(owed) => Err(format!(

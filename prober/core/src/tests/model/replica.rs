@@ -15,21 +15,21 @@ use crate::shoot::{Action, Input, Order, ProbeFailure, Shoot, Start, Verified};
 use crate::tests::scene::{OwnedEnvironment, dependent, env};
 use crate::verdict::Verdict;
 
-/// What is the same for all.
+/// Settings that all replicas share.
 static COMMON: LazyLock<OwnedEnvironment> =
     LazyLock::new(|| env([dependent("machine-controller-manager", 0, 0)]));
 
 /// Its place in the config.
 const ONLY: DependentId = DependentId(0);
 
-/// What a probe finds.
+/// Result of a probe.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Opinion {
     Down,
     Up,
 }
 
-/// What is under way for its dependent.
+/// A request that is under way for its dependent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum ModelSlot {
     Idle,
@@ -43,22 +43,23 @@ enum ModelSlot {
 #[derive(Clone, Hash)]
 pub struct ModelReplica {
     machine: Shoot,
-    /// What its watch has shown last.
+    /// The object as its watch has shown it last.
     view: Observed,
-    /// Since when the Clusters are seen: those who gain the lead read them again.
+    /// Time from which the Clusters are seen: those who gain the lead read them again.
     seed_since: Moment,
     clusters_read: Moment,
-    /// When the probe that is under way was sent.
+    /// Time at which the probe that is under way was sent.
     probing: Option<Moment>,
     verifying: bool,
     slot: ModelSlot,
     memo: Memo,
 }
 
-/// What is remembered of it to judge its writes by.
+/// Memory of a replica by which its writes are judged.
 #[derive(Clone, Debug, Hash)]
 struct Memo {
-    /// What its complete probes last said, and since when they all have, and how many.
+    /// The last result of its complete probes, the time from which all have had it, and their
+    /// number.
     opinion: Option<(Opinion, Moment, u8)>,
     /// Writes without the lead that were made since the opinion turned, and when the last was.
     standby_writes: (u8, Option<Moment>),
@@ -100,7 +101,7 @@ pub struct Request {
     by: usize,
     change: PlannedWrite,
     needs_lead: bool,
-    /// Whether the replica still waits for the answer.
+    /// True if the replica still waits for the answer.
     pub awaited: bool,
 }
 
@@ -129,12 +130,12 @@ impl ModelReplica {
         self.verifying
     }
 
-    /// Whether it has written without the lead since its opinion turned.
+    /// True if it has written without the lead since its opinion turned.
     pub fn has_written_as_standby(&self) -> bool {
         self.memo.standby_writes.0 > 0
     }
 
-    /// Whether it saw the marker on what is at 0.
+    /// True if it saw the marker on what is at 0.
     pub fn saw_a_marker(&self) -> bool {
         self.machine
             .dependents()

@@ -11,13 +11,13 @@ use crate::replicas::Marks;
 use crate::tests::simulation::{Seconds, at};
 use crate::tests::two_replicas::{Life, Trouble, node};
 
-/// What happens; spans of time are drawn from.
+/// Fate of the leader, with spans of time to draw from.
 #[derive(Clone, Copy)]
 enum LeaderFate {
     Nothing,
     /// The leader is killed so long after the cut.
     Killed(Seconds, Seconds),
-    /// So long after its first write.
+    /// Time after its first write.
     KilledAfterWrite(Seconds, Seconds),
     /// The leader holds its Lease, and does nothing.
     Hangs,
@@ -32,7 +32,7 @@ enum LeaderFate {
     ReloadsAndFails,
 }
 
-/// What people do to kube-controller-manager once it is down, or to the shoot.
+/// Deeds of people to kube-controller-manager once it is down, or to the shoot.
 #[derive(Clone, Copy)]
 enum Interference {
     Nothing,
@@ -52,7 +52,7 @@ enum Interference {
 struct Duel {
     fate: LeaderFate,
     interference: Interference,
-    /// How long the nodes are silent.
+    /// Time for which the nodes are silent.
     silent: (Seconds, Seconds),
     lag: bool,
     flaky: f64,
@@ -80,11 +80,11 @@ struct Match {
     life: Life,
     cut: Seconds,
     back: Seconds,
-    /// When it can be seen, and when the first node is marked.
+    /// Time at which it can be seen, and at which the first node is marked.
     possible: Seconds,
     end: Seconds,
     draws: [f64; 3],
-    /// When people raised kube-controller-manager.
+    /// Time at which people raised kube-controller-manager.
     raised: Option<Seconds>,
 }
 
@@ -263,14 +263,14 @@ impl Match {
         }
     }
 
-    /// When kube-controller-manager was first taken down, from then on.
+    /// Returns when kube-controller-manager was first taken down, from then on.
     fn down(&self, from: Seconds) -> Option<Seconds> {
         let mut writes = self.life.writes.iter();
         let down = writes.find(|write| write.0 >= from && (write.2, write.3) == (KCM, Some(0)));
         down.map(|write| write.0)
     }
 
-    /// When the last dependent was brought back, after the nodes were.
+    /// Returns when the last dependent was brought back, after the nodes were.
     fn restored(&self) -> Option<Seconds> {
         let up = self
             .life
