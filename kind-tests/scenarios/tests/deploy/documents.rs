@@ -38,27 +38,23 @@ fn table(heading: &str) -> Result<BTreeMap<String, Vec<String>>> {
     Ok(rows)
 }
 
-/// What the program's own help says of its flags: their defaults by name, aliases included.
+/// Defaults of all flags by name, aliases included, as the program's own help says them.
 fn flags(agent: &str) -> Result<BTreeMap<String, String>> {
     let help = good(Command::new(binary()?).args(["help", agent]).output()?)?;
     let mut flags = BTreeMap::new();
     let mut name = String::new();
+    let bracketed = |line: &str, word: &str| -> Option<String> {
+        let text = line.trim().strip_prefix(word)?.strip_suffix(']')?;
+        Some(text.to_owned())
+    };
     for line in help.lines() {
-        if let Some(flag) = line.strip_prefix("  --") {
-            name = flag.split('=').next().unwrap_or_default().to_owned();
+        if let Some(flag) = line.strip_prefix("      --") {
+            name = flag.split([' ', '[']).next().unwrap_or_default().into();
             flags.insert(name.clone(), String::new());
-        } else if let Some(text) = line.strip_prefix("      ") {
-            let default = text
-                .split_once("(default ")
-                .and_then(|(_, rest)| rest.split_once(')'))
-                .map(|(default, _)| default);
-            flags.insert(name.clone(), default.unwrap_or_default().to_owned());
-            if let Some((_, alias)) = text.split_once("Also --") {
-                flags.insert(
-                    alias.trim_end_matches('.').to_owned(),
-                    default.unwrap_or_default().to_owned(),
-                );
-            }
+        } else if let Some(default) = bracketed(line, "[default: ") {
+            flags.insert(name.clone(), default);
+        } else if let Some(alias) = bracketed(line, "[alias: --") {
+            flags.insert(alias, flags[&name].clone());
         }
     }
     ensure!(flags.len() > 15, "only {flags:?}");
