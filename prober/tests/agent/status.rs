@@ -297,15 +297,16 @@ async fn a_controller_that_is_missing_is_told_before_an_outage() {
     let missing = format!("dwd_missing_resources{{name=\"{KCM}\"}}");
     served.world.probes(2).await;
     served.until_metric(&missing, |count| count == 1.0).await;
-    let probe = shown(&served).await["shoots"][0]["probe"].take();
+    let shoot = shown(&served).await["shoots"][0].take();
+    let kcm = &shoot["dependents"][0];
     assert_eq!(
-        probe["missing"],
-        json!([format!("Deployment/{KCM}")]),
-        "{probe}"
+        (&kcm["name"], &kcm["condition"]),
+        (&KCM.into(), &"missing".into())
     );
     let page = page(&served, "/").await;
+    let missing = "it does not exist, though it must";
     assert!(
-        page.contains("What needs attention") && page.contains("Does not exist"),
+        page.contains("What needs attention") && page.contains(missing),
         "{page}"
     );
     served.world.end().await;
