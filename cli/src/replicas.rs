@@ -29,7 +29,9 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
+use crate::commands::SeedArgs;
 use crate::config::DEPLOYMENT;
+use crate::leader;
 use crate::output::{plain, with_causes};
 
 /// Time for an answer, on each way: it is made from memory.
@@ -50,7 +52,7 @@ pub(crate) type ProberAnswer = WholeStatus<ProberStatus>;
 #[derive(Debug, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Asked {
-    /// Pod or address; `None` if no prober answers, so that only the seed is shown.
+    /// Pod or address of the replica; `None` if none answers, so that only the seed is shown.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub answered_by: Option<String>,
     /// Replicas that do not answer, and why.
@@ -59,60 +61,38 @@ pub(crate) struct Asked {
     pub shown_by: BTreeMap<String, String>,
 }
 
-/// Asks at an address.
-pub(crate) async fn ask_at(address: &Authority) -> anyhow::Result<(Asked, ProberAnswer)> {
-    let asked = async {
-        let port = address.port_u16().unwrap_or(HEALTH_PORT);
-        let stream = TcpStream::connect((address.host(), port)).await?;
-        get(stream, address.as_str()).await
-    };
-    let answer = within(ANSWER_TIMEOUT, asked)
-        .await
-        .and_then(|text| read(&text))
-        .with_context(|| format!("the prober at {address} does not answer"))?;
-    let asked = Asked {
-        answered_by: Some(address.to_string()),
-        ..Asked::default()
-    };
-    Ok((asked, answer))
+/// A replica of the prober, and the way to it.
+enum Replica<'a> {
+    At(&'a Authority),
+    Pod(&'a Client, Pod),
 }
 
-/// Asks the replica that leads, then others for what that one cannot say.
-pub(crate) async fn ask(
-    client: &Client,
-    namespace: &str,
-    leader: Option<&str>,
-) -> (Asked, Option<ProberAnswer>) {
+/// Asks the replica that leads, or the one at the address, then others for what that one cannot say.
+pub(crate) async fn ask(client: Option<&Client>, args: &SeedArgs) -> (Asked, Option<ProberAnswer>) {
     let mut asked = Asked::default();
-    let pods = match replicas(client, namespace, leader).await {
-        Ok(pods) => pods,
-        Err(error) => {
-            asked.problems.push(with_causes(error.as_ref()));
-            return (asked, None);
-        }
-    };
+    let replicas = replicas(client, args).await.unwrap_or_else(|error| {
+        asked.problems.push(with_causes(error.as_ref()));
+        Vec::new()
+    });
     let mut answer: Option<ProberAnswer> = None;
-    for pod in &pods {
-        let name = pod.name_any();
-        let error = match (ask_pod(client, namespace, pod).await, &mut answer) {
-            (Ok(other), Some(first)) => {
-                asked.fill_in(first, other, &name);
-                None
-            }
+    for replica in &replicas {
+        let name = replica.name();
+        match (replica.ask().await, &mut answer) {
+            (Ok(other), Some(first)) => asked.fill_in(first, other, &name),
             (Ok(first), None) => {
-                asked.answered_by = Some(name.clone());
+                asked.answered_by = Some(name);
                 answer = Some(first);
-                None
             }
-            (Err(error), _) => Some(error),
-        };
-        if let Some(error) = error {
-            let problem = format!("{name} does not answer: {}", with_causes(error.as_ref()));
-            asked.problems.push(problem);
+            (Err(error), _) => {
+                let error = with_causes(error.as_ref());
+                asked
+                    .problems
+                    .push(format!("{name} does not answer: {error}"));
+            }
         }
-        let complete =
-            |answer: &ProberAnswer| !answer.status.shoots.iter().any(ShootEntry::is_overdue);
-        if answer.as_ref().is_some_and(complete) {
+        let is_late =
+            |answer: &ProberAnswer| answer.status.shoots.iter().any(ShootEntry::is_overdue);
+        if !answer.as_ref().is_none_or(is_late) {
             break;
         }
     }
@@ -139,14 +119,19 @@ impl Asked {
     }
 }
 
-/// Pods of the prober, the leader's first.
-async fn replicas(
-    client: &Client,
-    namespace: &str,
-    leader: Option<&str>,
-) -> anyhow::Result<Vec<Pod>> {
-    let deployments: Api<Deployment> = Api::namespaced(client.clone(), namespace);
+/// The replica at the address, or the prober's pods, the leader's first.
+async fn replicas<'a>(
+    client: Option<&'a Client>,
+    args: &'a SeedArgs,
+) -> anyhow::Result<Vec<Replica<'a>>> {
+    if let Some(address) = &args.address {
+        return Ok(vec![Replica::At(address)]);
+    }
+    let client = client.context("no kubeconfig")?;
+    let namespace = &args.garden_namespace;
     let listed = async {
+        let leader = leader::read(client, namespace, leader::PROBER).await.holder;
+        let deployments: Api<Deployment> = Api::namespaced(client.clone(), namespace);
         let deployment = deployments
             .get_opt(DEPLOYMENT)
             .await
@@ -156,40 +141,52 @@ async fn replicas(
         let running = ListParams::default().labels_from(&selector).fields(RUNNING);
         let pods: Api<Pod> = Api::namespaced(client.clone(), namespace);
         let pods = pods.list(&running).await;
-        Ok(pods
-            .with_context(|| format!("the pods in {namespace} cannot be listed"))?
-            .items)
+        let pods = pods.with_context(|| format!("the pods in {namespace} cannot be listed"))?;
+        Ok((leader.unwrap_or_default(), pods.items))
     };
-    let mut pods: Vec<Pod> = within(LIST_TIMEOUT, listed).await?;
+    let (leader, mut pods) = within(LIST_TIMEOUT, listed).await?;
     ensure!(
         !pods.is_empty(),
         "the Deployment {DEPLOYMENT} in {namespace} has no pods"
     );
     // A replica's name in the election begins with that of its pod.
     pods.sort_by_key(|pod| {
-        let rest = leader.and_then(|leader| leader.strip_prefix(&pod.name_any()));
+        let rest = leader.strip_prefix(&pod.name_any());
         !rest.is_some_and(|rest| rest.starts_with('_'))
     });
-    Ok(pods)
+    Ok(pods
+        .into_iter()
+        .map(|pod| Replica::Pod(client, pod))
+        .collect())
 }
 
-/// Asks one replica: by the API server's proxy, which needs a connection from there that a
-/// NetworkPolicy may forbid, or else by a port-forward, which goes through the kubelet.
-async fn ask_pod(client: &Client, namespace: &str, pod: &Pod) -> anyhow::Result<ProberAnswer> {
-    let port = health_port(pod);
-    let proxied = within(ANSWER_TIMEOUT, proxied(client, namespace, pod, port)).await;
-    let text = match proxied {
-        Ok(text) => text,
-        Err(proxied) => {
-            let forwarded = within(ANSWER_TIMEOUT, forwarded(client, namespace, pod, port)).await;
-            let [proxied, forwarded] = match forwarded {
-                Ok(text) => return read(&text),
-                Err(forwarded) => [proxied, forwarded].map(|error| with_causes(error.as_ref())),
-            };
-            bail!("by pods/proxy: {proxied}; by pods/portforward: {forwarded}");
+impl Replica<'_> {
+    fn name(&self) -> String {
+        match self {
+            Self::At(address) => address.to_string(),
+            Self::Pod(_, pod) => pod.name_any(),
         }
-    };
-    read(&text)
+    }
+
+    /// Asks at the address; or a pod by the API server's proxy, which needs a connection from there
+    /// that a NetworkPolicy may forbid, or else by a port-forward, which goes through the kubelet.
+    async fn ask(&self) -> anyhow::Result<ProberAnswer> {
+        let text = match self {
+            Self::At(address) => within(ANSWER_TIMEOUT, dialled(address)).await?,
+            Self::Pod(client, pod) => match within(ANSWER_TIMEOUT, proxied(client, pod)).await {
+                Ok(text) => text,
+                Err(proxied) => {
+                    let forwarded = within(ANSWER_TIMEOUT, forwarded(client, pod)).await;
+                    forwarded.map_err(|forwarded| {
+                        let [one, other] =
+                            [proxied, forwarded].map(|error| with_causes(error.as_ref()));
+                        anyhow!("by pods/proxy: {one}; by pods/portforward: {other}")
+                    })?
+                }
+            },
+        };
+        read(&text)
+    }
 }
 
 async fn within<T>(
@@ -200,20 +197,22 @@ async fn within<T>(
     answer.unwrap_or_else(|_| Err(anyhow!("no answer in {} s", limit.as_secs())))
 }
 
-async fn proxied(client: &Client, namespace: &str, pod: &Pod, port: u16) -> anyhow::Result<String> {
-    let name = format!("{}:{port}", pod.name_any());
-    let pods = Request::new(Pod::url_path(&(), Some(namespace)));
+async fn dialled(address: &Authority) -> anyhow::Result<String> {
+    let port = address.port_u16().unwrap_or(HEALTH_PORT);
+    let stream = TcpStream::connect((address.host(), port)).await?;
+    get(stream, address.as_str()).await
+}
+
+async fn proxied(client: &Client, pod: &Pod) -> anyhow::Result<String> {
+    let name = format!("{}:{}", pod.name_any(), health_port(pod));
+    let pods = Request::new(Pod::url_path(&(), pod.namespace().as_deref()));
     let request = pods.get_subresource("proxy/statusz.json", &name)?;
     Ok(client.request_text(request).await?)
 }
 
-async fn forwarded(
-    client: &Client,
-    namespace: &str,
-    pod: &Pod,
-    port: u16,
-) -> anyhow::Result<String> {
-    let pods: Api<Pod> = Api::namespaced(client.clone(), namespace);
+async fn forwarded(client: &Client, pod: &Pod) -> anyhow::Result<String> {
+    let (port, namespace) = (health_port(pod), pod.namespace().unwrap_or_default());
+    let pods: Api<Pod> = Api::namespaced(client.clone(), &namespace);
     let mut forwarder = pods.portforward(&pod.name_any(), &[port]).await?;
     let stream = forwarder.take_stream(port).context("no stream")?;
     let failed = forwarder.take_error(port);

@@ -195,9 +195,8 @@ impl Job {
         }
         if let Some(verdicts) = &self.verdicts {
             let verdict = verdicts.of(&shoot.namespace);
-            let verdict = verdict
-                .map_err(|why| anyhow::anyhow!("{why}; --force restores it all the same"))?;
-            shoot.verdict = Some(verdict);
+            let forced = |why| anyhow::anyhow!("{why}; --force restores it all the same");
+            shoot.verdict = Some(verdict.map_err(forced)?);
         }
         Ok(())
     }

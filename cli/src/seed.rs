@@ -17,7 +17,7 @@ use crate::commands::SeedArgs;
 use crate::config;
 use crate::leader::{self, LeaseHolder};
 use crate::output::Progress;
-use crate::replicas::{Asked, ask, ask_at};
+use crate::replicas::{Asked, ask};
 
 /// Time for the seed's objects to be read: a large seed has thousands of Clusters.
 const READ_TIMEOUT: Duration = Duration::from_secs(30);
@@ -55,27 +55,28 @@ impl SeedView {
     /// Asks the prober; reads the objects of the seed, or of one shoot, if none answers.
     pub(crate) async fn read(args: &SeedArgs, shoot: Option<&str>) -> anyhow::Result<Self> {
         let progress = Progress::start("asking the prober ...");
-        if let Some(address) = &args.address {
-            let (asked, answer) = ask_at(address).await?;
-            return Ok(Self {
-                asked,
-                leaders: Vec::new(),
-                config_from: None,
-                process: Some(answer.process),
-                status: answer.status,
-            });
+        let client = match &args.address {
+            Some(_) => None,
+            None => Some(connect(args).await?),
+        };
+        let (asked, answer) = ask(client.as_ref(), args).await;
+        let mut leaders = Vec::new();
+        if let Some(client) = &client {
+            let read = |lease| leader::read(client, &args.garden_namespace, lease);
+            leaders.extend(<[_; 2]>::from(futures::join!(
+                read(leader::PROBER),
+                read(leader::WEEDER)
+            )));
         }
-        let (client, garden) = (connect(args).await?, &args.garden_namespace);
-        let read = |lease| leader::read(&client, garden, lease);
-        let (leader, weeders) = futures::join!(read(leader::PROBER), read(leader::WEEDER));
-        let (asked, answer) = ask(&client, garden, leader.holder.as_deref()).await;
         drop(progress);
-        let (process, config_from, status) = match answer {
-            Some(answer) => (Some(answer.process), None, answer.status),
-            None => {
+        let (process, config_from, status) = match (answer, client) {
+            (Some(answer), _) => (Some(answer.process), None, answer.status),
+            (None, client) => {
                 let problems = asked.problems.join("; ");
+                let nobody = || format!("no prober answers ({problems})");
+                let client = client.with_context(nobody)?;
                 let objects = SeedObjects::read(client, args, shoot).await;
-                let objects = objects.with_context(|| format!("no prober answers ({problems})"))?;
+                let objects = objects.with_context(nobody)?;
                 let status = objects.reader.status();
                 objects.reader.end().await;
                 (None, Some(objects.config_from), status)
@@ -83,7 +84,7 @@ impl SeedView {
         };
         Ok(Self {
             asked,
-            leaders: vec![leader, weeders],
+            leaders,
             config_from,
             process,
             status,
