@@ -9,6 +9,7 @@ mod as_in_production;
 mod back_off;
 mod bed;
 mod candidates;
+mod command_line;
 mod conformance;
 mod credentials;
 mod dependents;
