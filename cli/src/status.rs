@@ -114,6 +114,7 @@ fn notes(shoot: &ShootEntry) -> Vec<String> {
     if shoot.is_overdue() {
         notes.push("its probe is overdue".to_owned());
     }
+    notes.extend(shoot.notes());
     if shoot.paused.is_none() {
         notes.push("paused or not: could not be read".to_owned());
     }

@@ -16,6 +16,7 @@ use testbed::agent::{AgentKind, AgentStart, RunningAgent};
 use testbed::gardener::{self, CA, KCM, MCM, PROBE_SECRET, PROBER, PROTECTED, REPLICAS};
 use testbed::kubelets::Kubelets;
 use testbed::memory::{MemoryNodes, MemoryShootPlan};
+use testbed::page::ScrapedMetrics;
 use testbed::{PATIENCE, ProberConfig, page};
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, copy_bidirectional};
 use tokio::net::{TcpListener, TcpStream};
@@ -219,6 +220,12 @@ impl World {
         let mut probers = self.probers.iter();
         let (_, agent) = probers.find(|(name, _)| name == pod).expect("it runs");
         page::address(agent.log_file(), "/statusz").expect("it serves")
+    }
+
+    /// Metrics of the first replica.
+    pub async fn metrics(&self) -> ScrapedMetrics {
+        let (_, agent) = self.probers.first().expect("it runs");
+        page::metrics(agent.log_file()).await.expect("metrics")
     }
 
     /// Grants the operator these rights, and no others.

@@ -7,9 +7,11 @@ use common::status::{TIMESTAMP, ago};
 use common::text::time_span;
 use prober_core::lease::LeaseState;
 use prober_core::lifecycle::{StopReason, WaitReason};
+use prober_core::plan::Direction;
 use prober_core::verdict::Verdict;
 
 use super::in_seconds;
+use super::outage::MARKS_NODES;
 use super::outcome::SeenLease;
 use super::shoot_statuses::{Failure, ShootState};
 use super::status::{Found, ProbeStatus, ShootEntry, ShownDependent};
@@ -99,7 +101,83 @@ impl ShootEntry {
             facts.push(Fact::new(Tone::Soft, "Machines", machines));
         }
         facts.extend(self.probe.iter().flat_map(ProbeStatus::facts));
+        let unprotected = self.unprotected();
+        facts.extend(unprotected.map(|told| Fact::new(Tone::Bad, "Not protected", told)));
         facts
+    }
+
+    /// Says in short what keeps the shoot from being protected, or what is done for it; empty while
+    /// all is well.
+    pub fn notes(&self) -> Vec<String> {
+        let Some(probe) = &self.probe else {
+            return Vec::new();
+        };
+        let mut notes: Vec<_> = probe.failure.iter().map(Failure::note).collect();
+        match probe.verdict() {
+            Some(Verdict::ScaleDown) => notes.push("in an outage".to_owned()),
+            Some(verdict) if verdict.aim().is_none() => notes.push(describe_verdict(verdict)),
+            _ if probe.scaling.as_deref() == Some(Direction::Up.into_str()) => {
+                notes.push("being restored".to_owned());
+            }
+            _ => {}
+        }
+        notes.extend(self.unprotected());
+        if self.machines == Some(0) {
+            notes.push("no Machine backs a node".to_owned());
+        }
+        if let Some(found) = &probe.found {
+            if found.grace_too_short {
+                notes.push("its grace is too short".to_owned());
+            }
+            notes.extend(found.lost_zones.iter().map(LostZone::sentence));
+        }
+        notes
+    }
+
+    /// Says which controllers are up in an outage, and why, and when nodes are marked Unknown for
+    /// that; `None` where none is.
+    fn unprotected(&self) -> Option<String> {
+        let probe = self.probe.as_ref()?;
+        if probe.verdict() != Some(Verdict::ScaleDown) {
+            return None;
+        }
+        let up = self.dependents.iter().filter_map(|dependent| {
+            let cause = match (&dependent.not_scaled, &dependent.waits) {
+                _ if dependent.condition == Condition::HeldDown => return None,
+                (Some(cause), _) => cause.clone(),
+                (None, Some(wait)) => format!("waits for {}", wait.reason),
+                _ if dependent.condition == Condition::Missing => "does not exist".to_owned(),
+                _ => return None,
+            };
+            Some(format!("{} ({cause})", dependent.resource.name))
+        });
+        let up = list(up);
+        if up.is_empty() {
+            return None;
+        }
+        let is_held = |name| self.names(Condition::HeldDown).contains(&name);
+        let marked = probe.found.as_ref().and_then(Found::first_unknown);
+        let marked = marked.filter(|_| !is_held(MARKS_NODES)).map(|left| {
+            if left > 0 {
+                format!("; the first node is marked Unknown in {}", time_span(left))
+            } else {
+                format!("; nodes are marked Unknown since {}", ago(-left))
+            }
+        });
+        Some(format!("{up}{}", marked.unwrap_or_default()))
+    }
+}
+
+impl LostZone {
+    fn sentence(&self) -> String {
+        let Self {
+            zone,
+            candidates,
+            expired,
+        } = self;
+        format!(
+            "{zone} is lost: {expired} of its {candidates} leases expired; nothing is scaled for that"
+        )
     }
 }
 
@@ -186,11 +264,25 @@ impl Failure {
             category,
             message,
             failed_probes,
+            since,
         } = self;
+        let since = since.format(TIMESTAMP);
         let text = format!(
-            "{failed_probes} in a row ({category} at {stage}), so nothing is concluded: {message}"
+            "{failed_probes} in a row since {since} ({category} at {stage}), so nothing is concluded: {message}"
         );
         Fact::new(Tone::Warn, "Failed probes", text)
+    }
+
+    fn note(&self) -> String {
+        let Self {
+            stage,
+            category,
+            message,
+            since,
+            ..
+        } = self;
+        let since = since.format(TIMESTAMP);
+        format!("probes fail ({category} at {stage}): {message}, since {since}")
     }
 }
 
@@ -236,18 +328,18 @@ impl Found {
         if !not_counted.is_empty() {
             facts.push(Fact::new(Tone::Soft, "Excluded", not_counted));
         }
-        for LostZone {
-            zone,
-            candidates,
-            expired,
-        } in &self.lost_zones
-        {
-            let lost = format!(
-                "{zone} is lost: {expired} of its {candidates} leases expired; nothing is scaled for that"
-            );
-            facts.push(Fact::new(Tone::Warn, "Zone", lost));
-        }
+        let zones = self.lost_zones.iter().map(LostZone::sentence);
+        facts.extend(zones.map(|lost| Fact::new(Tone::Warn, "Zone", lost)));
         facts
+    }
+
+    /// Time until the first node with an expired lease is marked Unknown, in seconds; not above 0
+    /// where one is so since then. `None` while no lease is expired.
+    fn first_unknown(&self) -> Option<i64> {
+        let expired = self.leases.iter();
+        let expired = expired.filter(|lease| lease.state == LeaseState::Expired);
+        let oldest = expired.map(|lease| lease.age.num_seconds()).max()?;
+        Some(self.unknown_after_seconds as i64 - oldest - self.seconds_ago)
     }
 }
 

@@ -94,6 +94,13 @@ impl Collector for ShootStatuses {
                 .flat_map(|outcome| &outcome.finding.excluded)
                 .map(|(reason, count)| (*reason, *count)),
         )?;
+        let verdicts = probed().map(|status| (status.verdict().map_or(UNKNOWN, <&str>::from), 1));
+        gauges.sums(
+            "dwd_verdicts",
+            "Probed shoots by what their last probes concluded.",
+            "verdict",
+            verdicts,
+        )?;
         encode_held_down(&mut gauges, &table.probed, now)?;
         // A shoot that is left alone is not probed.
         let at_work = probed().filter(|status| !status.has_stood_down());

@@ -33,7 +33,7 @@ const BLIP: TimeDelta = TimeDelta::seconds(25);
 /// Most writes in a record, as where somebody else keeps writing, most nodes, periods and waits.
 const LISTED: usize = 40;
 /// Deployment in a shoot's control plane that marks nodes Unknown, by Gardener's name.
-const MARKS_NODES: &str = "kube-controller-manager";
+pub(super) const MARKS_NODES: &str = "kube-controller-manager";
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]

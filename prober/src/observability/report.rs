@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use chrono::{DateTime, SecondsFormat, Utc};
+use chrono::{DateTime, SecondsFormat, SubsecRound, Utc};
 use common::events::namespace_reference;
 use k8s_openapi::api::core::v1::ObjectReference;
 use prober_core::config::{Dependent, DependentId, ResourceRef};
@@ -114,8 +114,14 @@ impl Reporter for AgentReporter {
             category: category.into(),
             message: error.cause.to_string(),
             failed_probes,
+            since: context.wall().trunc_subsecs(0),
         };
-        let before = self.status.update(|status| status.failure.replace(failure));
+        let before = self.status.update(|status| {
+            let before = status.failure.take();
+            let since = before.as_ref().map_or(failure.since, |before| before.since);
+            status.failure = Some(Failure { since, ..failure });
+            before
+        });
         if before.is_some_and(|before| before.category == category) {
             tracing::debug!(stage, category, error = %error.cause, failed_probes, "probe not complete");
         } else {

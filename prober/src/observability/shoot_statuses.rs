@@ -6,7 +6,7 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::Arc;
 
-use chrono::TimeDelta;
+use chrono::{DateTime, TimeDelta, Utc};
 use parking_lot::Mutex;
 use prober_core::config::ResourceRef;
 use prober_core::lifecycle::{Lifecycle, StopReason, WaitReason};
@@ -96,7 +96,10 @@ pub struct Failure {
     pub stage: Cow<'static, str>,
     pub category: Cow<'static, str>,
     pub message: String,
+    /// Probes that have failed in a row.
     pub failed_probes: u32,
+    /// Time of the first of them.
+    pub since: DateTime<Utc>,
 }
 
 /// Updates a shoot's status, and removes it when dropped.

@@ -20,7 +20,7 @@ use crate::observability::outcome::ProbeOutcome;
 use crate::observability::shoot_statuses::tests::outage;
 use crate::observability::shoot_statuses::{ShootStatus, ShootStatuses, StatusHandle};
 use crate::observability::snapshot::SeedFacts;
-use crate::tests::{found_with_grace, nothing_found, outcome};
+use crate::tests::{found_with_grace, nothing_found, outcome, wall};
 
 fn found(verdict: Verdict) -> Option<Arc<ProbeOutcome>> {
     Some(Arc::new(outcome(Finding {
@@ -35,6 +35,7 @@ fn failure() -> Option<Failure> {
         category: "timeout".into(),
         message: "no answer <in time>".to_owned(),
         failed_probes: 3,
+        since: wall(0.0),
     })
 }
 
