@@ -3,37 +3,33 @@
 mod connections;
 mod credentials;
 
-use std::path::Path;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::{Context, Result, anyhow, bail};
+use anyhow::{Context, Result, bail, ensure};
+use http::HeaderMap;
 use hyper_timeout::TimeoutConnector;
-use hyper_util::client::legacy;
 use hyper_util::client::legacy::connect::HttpConnector;
-use hyper_util::client::proxy::matcher::Matcher;
-use hyper_util::rt::TokioExecutor;
+use kube::client::middleware::BaseUriLayer;
 use kube::client::{Body, ConfigExt};
-use kube::config::{KubeConfigOptions, Kubeconfig, KubeconfigError};
+use kube::config::Cluster;
 use kube::{Client, Config};
-use rustls::pki_types::ServerName;
-use tower::{BoxError, ServiceBuilder, service_fn};
+use rustls::ClientConfig;
+use tower::{ServiceBuilder, service_fn};
 
 use self::connections::Connections;
 use self::credentials::SeedCredentials;
 use crate::metrics::RequestCounter;
-use crate::transport::{CONNECT_TIMEOUT, Connector, ServerRoute, head_arrived, proxies};
+use crate::transport::kubeconfig::{CurrentContext, Document, Entry};
+use crate::transport::{CONNECT_TIMEOUT, Trust, answered, client_builder, host};
 
 /// After this time without a byte a connection is given up: longer than a watch lasts, since one of
 /// a kind that nobody changes may have neither an event nor a bookmark. The kernel notices a dead
 /// connection within 30 s; this is for a proxy that answers the kernel's probes for a server that
 /// is gone.
 const READ_TIMEOUT: Duration = Duration::from_secs(240);
-
-/// What a connection reads at once, and keeps for reading while its watch is quiet: two TLS
-/// records. Left to itself hyper lets it grow to 408 KiB on each connection over which a long list
-/// came.
-const READ_AT_ONCE: usize = 32 << 10;
 
 /// Finds out where the seed is, in the order of rule 10: the flag, `KUBECONFIG`, the cluster around
 /// this pod, `$HOME/.kube/config`. Sends nothing yet; every request is counted.
@@ -42,11 +38,9 @@ const READ_AT_ONCE: usize = 32 << 10;
 /// When nothing is found, or what is found cannot be used.
 pub async fn connect(kubeconfig: Option<&Path>, counter: &RequestCounter) -> Result<Client> {
     let access = SeedAccess::read(kubeconfig).await?;
-    let namespace = access.config.default_namespace.clone();
-    let connections = Connections::new(access, kubeconfig.map(Path::to_owned), counter.clone())
-        .await
-        .context("cannot make a client")?;
-    let connections = Arc::new(connections);
+    let namespace = access.namespace();
+    let connections = Connections::new(access, kubeconfig.map(Path::to_owned), counter.clone());
+    let connections = Arc::new(connections.await?);
     let send = service_fn(move |request| Arc::clone(&connections).send(request));
     Ok(Client::new(send, namespace))
 }
@@ -54,121 +48,137 @@ pub async fn connect(kubeconfig: Option<&Path>, counter: &RequestCounter) -> Res
 /// How to get to the seed, as it was read last.
 #[derive(Clone)]
 struct SeedAccess {
-    config: Config,
-    /// In the place of [`Config::proxy_url`], for which kube compares NO_PROXY with the proxy
-    /// instead of the server.
-    proxies: Arc<Matcher>,
+    context: CurrentContext,
+    /// TLS by kube, in a pod: it reads the file with the authorities again each minute.
+    pod: Option<ClientConfig>,
+}
+
+/// A client without an open connection.
+#[derive(Clone)]
+struct SeedRoute {
+    client: Client,
+    /// The address of the seed.
+    host: String,
+    /// To be sent with each request.
+    headers: HeaderMap,
 }
 
 impl SeedAccess {
     async fn read(kubeconfig: Option<&Path>) -> Result<Self> {
         if let Some(path) = kubeconfig {
-            return Self::from_file(path).await;
+            return Self::of_file(path);
         }
-        if std::env::var_os("KUBECONFIG").is_some_and(|paths| !paths.is_empty()) {
-            return Self::new("named by KUBECONFIG", Kubeconfig::read()).await;
+        let listed = std::env::var_os("KUBECONFIG").filter(|paths| !paths.is_empty());
+        if let Some(paths) = &listed {
+            let documents = of_list(std::env::split_paths(paths))?;
+            if !documents.is_empty() {
+                return Self::new(&documents);
+            }
         }
         if let Ok(config) = Config::incluster() {
-            return Ok(Self {
-                config,
-                proxies: Arc::new(proxies(None)),
-            });
+            return Self::of_pod(config);
         }
+        ensure!(
+            listed.is_none(),
+            "KUBECONFIG names no kubeconfig that exists"
+        );
         let home = std::env::var_os("HOME").map(|home| Path::new(&home).join(".kube/config"));
         match home.filter(|path| path.exists()) {
-            Some(path) => Self::from_file(&path).await,
+            Some(path) => Self::of_file(&path),
             None => {
                 bail!("no --kubeconfig, no KUBECONFIG, not in a cluster, no $HOME/.kube/config")
             }
         }
     }
 
-    async fn from_file(path: &Path) -> Result<Self> {
-        Self::new(&path.display().to_string(), Kubeconfig::read_from(path)).await
+    fn of_file(path: &Path) -> Result<Self> {
+        let documents = documents(path)?;
+        ensure!(
+            !documents.is_empty(),
+            "kubeconfig {}: it is empty",
+            path.display()
+        );
+        Self::new(&documents)
     }
 
-    async fn new(
-        what: &str,
-        kubeconfig: std::result::Result<Kubeconfig, KubeconfigError>,
-    ) -> Result<Self> {
-        let failed = |error| match error {
-            // The parser's message would quote the file's lines, credentials included.
-            KubeconfigError::Parse(_) => {
-                anyhow!("kubeconfig {what}: it is not YAML of a kubeconfig")
-            }
-            error => anyhow!(error).context(format!("kubeconfig {what}")),
+    fn new(documents: &[Document]) -> Result<Self> {
+        let mut context = CurrentContext::of(documents)?;
+        context.prepare_plugin()?;
+        Ok(Self { context, pod: None })
+    }
+
+    fn of_pod(config: Config) -> Result<Self> {
+        let pod = Some(config.rustls_client_config()?);
+        let cluster = Cluster {
+            server: Some(config.cluster_url.to_string()),
+            tls_server_name: config.tls_server_name,
+            ..Cluster::default()
         };
-        let kubeconfig = kubeconfig.map_err(failed)?;
-        let own = own_proxy(&kubeconfig);
-        let proxies = proxies(own.as_deref());
-        let config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default())
-            .await
-            .map_err(failed)?;
-        let server = &config.cluster_url;
-        let scheme = server.scheme_str();
-        if !matches!(scheme, Some("http" | "https")) || server.host().is_none_or(str::is_empty) {
-            // kube would panic with the first request. The URL itself may carry a password.
-            bail!(
-                "kubeconfig {what}: cluster.server is no URL with http:// or https:// and a host"
-            );
-        }
-        if own.is_some() && proxies.intercept(&config.cluster_url).is_none() {
-            bail!("kubeconfig {what}: its proxy-url is none of a proxy");
-        }
-        Ok(Self {
-            config,
-            proxies: Arc::new(proxies),
-        })
+        let context = CurrentContext {
+            namespace: Some(config.default_namespace),
+            cluster: Entry::given("cluster", cluster),
+            user: Some(Entry::given("user", config.auth_info)),
+        };
+        Ok(Self { context, pod })
     }
 
-    /// A client without an open connection, of kube's own layers, apart from `Authorization`. A log line for each failed
+    fn namespace(&self) -> String {
+        let namespace = self.context.namespace.clone();
+        namespace.unwrap_or_else(|| "default".to_owned())
+    }
+
+    /// A client of kube's own layers, apart from `Authorization`. A log line for each failed
     /// request, which kube adds to them, is left out: whoever asked says what failed. So are
     /// repetitions: the caller decides when to retry, since a watch, a flow and an election differ
     /// in it.
-    fn client(&self, credentials: &SeedCredentials) -> Result<Client, kube::Error> {
-        let mut config = self.config.clone();
-        credentials.apply(&mut config.auth_info);
-        let mut connector = TimeoutConnector::new(self.connector(&config)?);
+    fn route(&self, credentials: &SeedCredentials) -> Result<SeedRoute> {
+        let mut context = self.context.clone();
+        if let Some(user) = &mut context.user {
+            credentials.apply(&mut user.value);
+        }
+        let mut access = context.access(&["https", "http"])?;
+        if let Some(tls) = &self.pod {
+            access.trust = Trust::Pod(tls.clone());
+        }
+        let connector = access.connector(HttpConnector::new(), CONNECT_TIMEOUT)?;
+        let mut connector = TimeoutConnector::new(connector);
         connector.set_read_timeout(Some(READ_TIMEOUT));
-        connector.set_write_timeout(config.write_timeout);
+        connector.set_write_timeout(Some(READ_TIMEOUT));
         connector.set_reset_reader_on_write(true);
         let stack = ServiceBuilder::new()
-            .layer(config.base_uri_layer())
-            .layer(config.extra_headers_layer()?)
-            .map_err(BoxError::from)
-            .map_response(head_arrived)
-            .service(
-                legacy::Client::builder(TokioExecutor::new())
-                    .http1_max_buf_size(READ_AT_ONCE)
-                    .build::<_, Body>(connector),
-            );
-        Ok(Client::new(stack, config.default_namespace))
+            .layer(BaseUriLayer::new(access.server.clone()))
+            .map_result(answered)
+            .service(client_builder().build::<_, Body>(connector));
+        Ok(SeedRoute {
+            client: Client::new(stack, self.namespace()),
+            host: host(&access.server),
+            headers: access.headers,
+        })
     }
+}
 
-    fn connector(&self, config: &Config) -> Result<Connector, kube::Error> {
-        let server_name = config.tls_server_name.clone();
-        let server_name = server_name.map(ServerName::try_from).transpose();
-        let route = ServerRoute {
-            server: &config.cluster_url,
-            proxies: &self.proxies,
-            tls: config.rustls_client_config()?,
-            server_name: server_name.map_err(|error| kube::Error::Service(error.into()))?,
-            limit: CONNECT_TIMEOUT,
+fn documents(path: &Path) -> Result<Vec<Document>> {
+    let bytes = std::fs::read(path);
+    let bytes = bytes.with_context(|| format!("kubeconfig {} cannot be read", path.display()))?;
+    Ok(Document::parse(&bytes, Some(path))?)
+}
+
+/// The documents of all files in a list. As for client-go, a file that does not exist is none.
+fn of_list(paths: impl Iterator<Item = PathBuf>) -> Result<Vec<Document>> {
+    let mut all = Vec::new();
+    for path in paths.filter(|path| !path.as_os_str().is_empty()) {
+        let read = documents(&path);
+        let is_missing = |error: &anyhow::Error| {
+            let error = error.downcast_ref::<std::io::Error>();
+            error.is_some_and(|error| error.kind() == ErrorKind::NotFound)
         };
-        route
-            .connector(HttpConnector::new())
-            .map_err(|error| kube::Error::Service(error.into()))
+        match read {
+            Err(error) if is_missing(&error) => {}
+            read => all.extend(read?),
+        }
     }
+    Ok(all)
 }
 
-/// The proxy of the cluster that the current context names.
-fn own_proxy(kubeconfig: &Kubeconfig) -> Option<String> {
-    let current = kubeconfig.current_context.as_deref()?;
-    let mut contexts = kubeconfig.contexts.iter();
-    let context = contexts.find(|context| context.name == current)?;
-    let cluster_name = &context.context.as_ref()?.cluster;
-    let mut clusters = kubeconfig.clusters.iter();
-    let cluster = clusters.find(|cluster| cluster.name == *cluster_name)?;
-    let proxy = cluster.cluster.as_ref()?.proxy_url.clone();
-    proxy.filter(|proxy| !proxy.is_empty())
-}
+#[cfg(test)]
+mod tests;

@@ -29,7 +29,7 @@ use tokio::time::{Instant, timeout, timeout_at};
 
 use self::connection::{ApiConnection, ApiResponse, LastAnswer};
 use self::error::{Cause, ProbeError, ProbeStep};
-use self::kubeconfig::{KubeconfigError, ShootAccess};
+use self::kubeconfig::{KubeconfigError, shoot_access};
 use self::resources::Resources;
 use self::wire::{DecodeError, ItemList, ListReader, ListRoom, NodeList, Page, ReadBody};
 use crate::clock::Clock;
@@ -384,7 +384,7 @@ impl<S: Secrets + Sync> ShootClient<S> {
     fn connect(&self, budget: Budget) -> Result<ApiConnection, Cause> {
         let secret = self.secret.as_ref().ok_or(Cause::NoSecret)?;
         let kubeconfig = secret.kubeconfig.as_deref();
-        let access = ShootAccess::from_kubeconfig(kubeconfig.ok_or(KubeconfigError::Missing)?)?;
+        let access = shoot_access(kubeconfig.ok_or(KubeconfigError::Missing)?)?;
         Ok(ApiConnection::new(
             access,
             budget.connect(),

@@ -12,7 +12,6 @@ use http::header::{AUTHORIZATION, RETRY_AFTER};
 use http::{Method, Request, Response, StatusCode};
 use http_body_util::BodyExt;
 use http_body_util::combinators::UnsyncBoxBody;
-use kube::Client;
 use kube::client::Body;
 use kube::core::Status;
 use kube::core::response::StatusDetails;
@@ -20,10 +19,9 @@ use tokio::sync::{Mutex, watch};
 use tokio::time::{Instant, timeout};
 
 use self::watch_body::until_silent;
-use super::SeedAccess;
 use super::credentials::SeedCredentials;
+use super::{SeedAccess, SeedRoute};
 use crate::metrics::RequestCounter;
-use crate::transport::host;
 
 /// The shortest time after which whoever waits for an answer gives up is 1 s (rule 80); a little
 /// less, since some of it may pass before the request gets here. Whoever drops a request sooner has
@@ -66,7 +64,7 @@ pub(super) struct Connections {
 struct CurrentClient {
     access: SeedAccess,
     credentials: Arc<SeedCredentials>,
-    client: Client,
+    route: SeedRoute,
     since: Instant,
     /// Set when a request of this very client was given up, or had no answer that helps.
     outdated: AtomicBool,
@@ -75,11 +73,11 @@ struct CurrentClient {
 }
 
 impl CurrentClient {
-    fn new(access: SeedAccess, credentials: Arc<SeedCredentials>, client: Client) -> Arc<Self> {
+    fn new(access: SeedAccess, credentials: Arc<SeedCredentials>, route: SeedRoute) -> Arc<Self> {
         Arc::new(Self {
             access,
             credentials,
-            client,
+            route,
             since: Instant::now(),
             outdated: AtomicBool::new(false),
             refused: AtomicBool::new(false),
@@ -94,18 +92,20 @@ impl CurrentClient {
             {
                 Arc::clone(&known.credentials)
             }
-            _ => Arc::new(SeedCredentials::of(&access.config.auth_info).await?),
+            _ => Arc::new(SeedCredentials::of(access.context.user.as_ref()).await?),
         };
-        let client = access.client(&credentials)?;
-        Ok(Self::new(access, credentials, client))
+        let route = access.route(&credentials)?;
+        Ok(Self::new(access, credentials, route))
     }
 
     async fn send(&self, mut request: Request<Body>) -> kube::Result<Response<Body>> {
         let header = self.credentials.header().await;
+        let headers = request.headers_mut();
         if let Some(header) = header.map_err(|error| kube::Error::Service(error.into()))? {
-            request.headers_mut().insert(AUTHORIZATION, header);
+            headers.insert(AUTHORIZATION, header);
         }
-        self.client.send(request).await
+        headers.extend(self.route.headers.clone());
+        self.route.client.send(request).await
     }
 }
 
@@ -136,8 +136,8 @@ impl PendingRequest {
 
 impl Drop for PendingRequest {
     fn drop(&mut self) {
-        let host = host(&self.client.access.config.cluster_url);
-        self.counter.count(&host, &self.method, self.status);
+        let host = &self.client.route.host;
+        self.counter.count(host, &self.method, self.status);
         let given_up = !self.ended && self.since.elapsed() >= GIVEN_UP_AFTER;
         if given_up {
             self.client.outdated.store(true, Ordering::Relaxed);
@@ -154,8 +154,13 @@ impl Drop for PendingRequest {
 
 /// True if the credentials come from a plugin, and nothing that they depend on has changed.
 fn same_plugin(access: &SeedAccess, known: &SeedAccess) -> bool {
-    let user = |access: &SeedAccess| serde_json::to_value(&access.config.auth_info).ok();
-    access.config.auth_info.exec.is_some() && user(access) == user(known)
+    let user = |access: &SeedAccess| {
+        let user = &access.context.user.as_ref()?.value;
+        user.exec.as_ref()?;
+        serde_json::to_value(user).ok()
+    };
+    let user_now = user(access);
+    user_now.is_some() && user_now == user(known)
 }
 
 fn begins_a_watch(request: &Request<Body>) -> bool {
@@ -267,9 +272,9 @@ impl Connections {
                 "how to get to the seed cannot be used as it is now, what was known of it stays in use"
             );
             let credentials = Arc::clone(&known.credentials);
-            let client = known.access.client(&credentials);
-            let client = client.unwrap_or_else(|_| known.client.clone());
-            CurrentClient::new(known.access.clone(), credentials, client)
+            let route = known.access.route(&credentials);
+            let route = route.unwrap_or_else(|_| known.route.clone());
+            CurrentClient::new(known.access.clone(), credentials, route)
         })
     }
 }
@@ -278,6 +283,7 @@ impl Connections {
 mod tests {
     use std::future::Ready;
 
+    use kube::Client;
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
     use tokio::net::TcpListener;
     use tower::service_fn;
@@ -319,9 +325,12 @@ mod tests {
         tokio::time::pause();
         {
             let mut current = connections.current.lock().await;
-            let client = Client::new(panicking, "default");
+            let route = SeedRoute {
+                client: Client::new(panicking, "default"),
+                ..current.route.clone()
+            };
             let credentials = Arc::clone(&current.credentials);
-            *current = CurrentClient::new(current.access.clone(), credentials, client);
+            *current = CurrentClient::new(current.access.clone(), credentials, route);
         }
         let send = || Arc::clone(&connections).send(Request::new(Body::empty()));
         send().await.expect_err("its worker panics");

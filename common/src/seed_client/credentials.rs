@@ -14,7 +14,6 @@ use base64::prelude::BASE64_STANDARD;
 use chrono::{DateTime, Utc};
 use http::HeaderValue;
 use kube::config::{AuthInfo, AuthProviderConfig, ExecConfig, ExecInteractiveMode};
-use secrecy::ExposeSecret;
 use serde::Deserialize;
 use serde_json::json;
 use tokio::process::Command;
@@ -23,7 +22,8 @@ use tokio::time::{Instant, timeout};
 use tokio_util::task::AbortOnDropHandle;
 
 use crate::logging::with_causes;
-use crate::transport::{basic, bearer};
+use crate::transport::kubeconfig::{Entry, KubeconfigError};
+use crate::transport::{authorization, bearer};
 
 /// A file with a token is read again after this time, as client-go does: the token in a pod is
 /// replaced before it expires.
@@ -72,6 +72,8 @@ pub(super) enum CredentialsError {
     /// A field, and what is wrong with it.
     #[error("{0} {1}")]
     Unusable(&'static str, &'static str),
+    #[error(transparent)]
+    Kubeconfig(#[from] KubeconfigError),
     #[error("user.tokenFile {0} {1}")]
     File(PathBuf, &'static str),
     #[error("user.tokenFile {0} cannot be read")]
@@ -106,26 +108,30 @@ struct ExecStatus {
 }
 
 impl SeedCredentials {
-    /// The credentials of a kubeconfig's user, of whose kinds the first counts that kube knows.
-    pub(super) async fn of(user: &AuthInfo) -> Result<Self, CredentialsError> {
-        let fixed = |header| TokenSource::Fixed(Some(header));
-        let unusable = |field| move |problem| Unusable(field, problem);
-        let source = if let Some(provider) = &user.auth_provider {
-            fixed(of_provider(provider)?)
-        } else if let (Some(name), Some(password)) = (&user.username, &user.password) {
-            fixed(basic(name, password.expose_secret()).map_err(unusable("user.username"))?)
-        } else if let Some(token) = given(&user.token, |token| token.expose_secret()) {
-            fixed(bearer(token.expose_secret()).map_err(unusable("user.token"))?)
-        } else if let Some(path) = given(&user.token_file, |path| path) {
+    /// The credentials of a user: of several kinds one counts.
+    pub(super) async fn of(user: Option<&Entry<AuthInfo>>) -> Result<Self, CredentialsError> {
+        let anonymous = Self {
+            source: TokenSource::Fixed(None),
+            identity: None,
+        };
+        let Some(user) = user else {
+            return Ok(anonymous);
+        };
+        let given = &user.value;
+        let source = if let Some(provider) = &given.auth_provider {
+            TokenSource::Fixed(Some(of_provider(provider)?))
+        } else if let Some(header) = authorization(user)? {
+            TokenSource::Fixed(Some(header))
+        } else if let Some(path) = &given.token_file {
             TokenSource::File(Mutex::new(TokenFile::open(path.into()).await?))
-        } else if let Some(plugin) = &user.exec {
+        } else if let Some(plugin) = &given.exec {
             return Self::of_plugin(plugin).await;
         } else {
-            TokenSource::Fixed(None)
+            return Ok(anonymous);
         };
         Ok(Self {
             source,
-            identity: None,
+            ..anonymous
         })
     }
 
@@ -163,11 +169,6 @@ impl SeedCredentials {
             TokenSource::Plugin(token) => token.lock().await.current().await,
         }
     }
-}
-
-/// A value of the kubeconfig: as for client-go, an empty one is none.
-fn given<T>(value: &Option<T>, text: impl Fn(&T) -> &str) -> Option<&T> {
-    value.as_ref().filter(|value| !text(value).is_empty())
 }
 
 /// The token of a provider. As client-go, kube knows none that runs a program of its own.

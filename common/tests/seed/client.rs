@@ -534,6 +534,46 @@ async fn an_error_of_connecting_names_the_address() {
 }
 
 #[tokio::test]
+async fn the_seeds_answers_have_the_same_bounds_as_a_shoots() {
+    let server = server(Options::default()).await;
+    let client = client(&server.kubeconfig(TOKEN)).await;
+    let cookies = |count, length| -> Vec<_> {
+        let cookie = |number| (format!("x-cookie-{number}"), "c".repeat(length));
+        (0..count).map(cookie).collect()
+    };
+    let gzip = ("content-encoding".to_owned(), "gzip".to_owned());
+    for (headers, said) in [
+        (cookies(1, 12 << 10), None),
+        (cookies(500, 64), None),
+        (
+            cookies(1, 70 << 10),
+            Some("the head of the answer has more than 65536 bytes"),
+        ),
+        (
+            cookies(1_001, 8),
+            Some("the head of the answer has more than 1000 lines"),
+        ),
+        (
+            vec![gzip],
+            Some("the answer is compressed (gzip), which was not asked for"),
+        ),
+    ] {
+        let answer = Fault::Answer {
+            code: 200,
+            headers,
+            body: json!({"major": "1", "minor": "36"}).to_string().into(),
+        };
+        let asked = When::request("GET", "/version").once();
+        server.faults().add(asked, answer);
+        let error = client.apiserver_version().await.err();
+        let error = error.map(|error| with_causes(&error));
+        assert_eq!(error.is_some(), said.is_some(), "{said:?} {error:?}");
+        let error = error.unwrap_or_default();
+        assert!(error.ends_with(said.unwrap_or_default()), "{error}");
+    }
+}
+
+#[tokio::test]
 async fn a_seed_that_floods_with_1xx_responses_is_given_up() {
     let server = server(Options::default()).await;
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();

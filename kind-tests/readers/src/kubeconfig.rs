@@ -6,7 +6,8 @@ use std::sync::LazyLock;
 use anyhow::{Result, ensure};
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
-use prober::shoot_client::kubeconfig::{KubeconfigError, ShootAccess};
+use common::transport::{ServerAccess, Trust};
+use prober::shoot_client::kubeconfig::{KubeconfigError, shoot_access};
 use serde_json::{Value, json};
 
 use crate::yaml::template;
@@ -46,7 +47,7 @@ impl ReaderInput for Kubeconfig {
     fn check(&self) -> Result<()> {
         match self {
             Self::Parts(parts) => follows(parts),
-            Self::Bytes(bytes) => match ShootAccess::from_kubeconfig(bytes) {
+            Self::Bytes(bytes) => match shoot_access(bytes) {
                 Ok(access) => is_safe(&access),
                 Err(refusal) => is_one_line(&refusal.to_string()),
             },
@@ -55,14 +56,14 @@ impl ReaderInput for Kubeconfig {
 }
 
 /// What comes of a kubeconfig is encrypted and keeps its secrets.
-fn is_safe(access: &ShootAccess) -> Result<()> {
+fn is_safe(access: &ServerAccess) -> Result<()> {
     ensure!(access.server.scheme_str() == Some("https"));
     ensure!(access.server.host().is_some_and(|host| !host.is_empty()));
     ensure!(access.proxy.as_ref().is_none_or(|proxy| matches!(
-        proxy.scheme_str(),
-        Some("http" | "https")
+        proxy.uri().scheme_str(),
+        Some("http" | "https" | "socks5" | "socks5h")
     )
-        && proxy.host().is_some_and(|host| !host.is_empty())));
+        && proxy.uri().host().is_some_and(|host| !host.is_empty())));
     ensure!(
         access.headers.values().all(|value| value.is_sensitive()),
         "a credential would be shown in logs"
@@ -88,15 +89,18 @@ fn follows(parts: &Value) -> Result<()> {
         }
     };
     let given = |name: &str| ![Value::Null, json!(""), json!(false)].contains(field(name));
-    let acts_here = ACTS.into_iter().any(given) || (given("tls-server-name") && given("proxy-url"));
-    match ShootAccess::from_kubeconfig(text.as_bytes()) {
+    let acts_here = ACTS.into_iter().any(given);
+    match shoot_access(text.as_bytes()) {
         Ok(access) => {
             ensure!(
                 !acts_here && names_match && given("server"),
                 "taken: {text}"
             );
             is_safe(&access)?;
-            let credential = !user["token"].is_null() || given("username");
+            let has_token = user["token"]
+                .as_str()
+                .is_some_and(|token| !token.trim().is_empty());
+            let credential = has_token || given("username");
             ensure!(
                 access.headers.contains_key("authorization") == credential,
                 "{:?}: {text}",
@@ -107,7 +111,11 @@ fn follows(parts: &Value) -> Result<()> {
                 .as_str()
                 .map(|data| BASE64_STANDARD.decode(data))
             {
-                ensure!(access.authorities.as_deref().unwrap_or_default() == bytes);
+                let authorities = match &access.trust {
+                    Trust::Authorities(pem) => &*pem.text,
+                    _ => &[],
+                };
+                ensure!(authorities == bytes);
             }
         }
         Err(refusal) => {

@@ -1,25 +1,24 @@
 //! One connection to a shoot's API server, kept between probes.
 
-mod connector;
-
 use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use common::transport::{Connector, head_arrived};
+use common::transport::{Connector, ServerAccess, answered, client_builder};
 use http::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderValue, RETRY_AFTER, USER_AGENT};
 use http::uri::PathAndQuery;
 use http::{Request, Response, StatusCode, Uri};
 use http_body_util::{BodyExt, Empty};
 use hyper::body::{Body, Incoming};
 use hyper_util::client::legacy::Client;
-use hyper_util::rt::TokioExecutor;
+use hyper_util::client::legacy::connect::HttpConnector;
+use hyper_util::client::legacy::connect::dns::Name;
 use prober_core::moment::Moment;
 use tokio::time::Instant;
+use tower::service_fn;
 
-use self::connector::connector;
 use super::error::Cause;
-use super::kubeconfig::{KubeconfigError, ShootAccess};
+use super::kubeconfig::KubeconfigError;
 use super::resources::Resources;
 use super::wire::ReadBody;
 use crate::clock::Clock;
@@ -30,11 +29,6 @@ const ACCEPTED: HeaderValue =
     HeaderValue::from_static("application/vnd.kubernetes.protobuf,application/json;q=0.9");
 const AGENT: HeaderValue =
     HeaderValue::from_static(concat!("dependency-watchdog/", env!("CARGO_PKG_VERSION")));
-/// What a connection reads at once, and keeps for reading while it is idle: the least that hyper
-/// takes. Left to itself hyper lets this grow to the size of the answers: 75 kB a shoot with 100
-/// nodes (measured), more than all else that a shoot costs.
-const READ_AT_ONCE: usize = 8 << 10;
-
 pub(crate) struct ApiConnection {
     client: Client<Connector, Empty<Bytes>>,
     server: Uri,
@@ -64,17 +58,19 @@ pub(crate) struct ApiResponse<T> {
 impl ApiConnection {
     /// Connects when first used. Each new connection resolves the host's name again.
     pub(crate) fn new(
-        access: ShootAccess,
+        access: ServerAccess,
         connect_timeout: Duration,
         clock: Clock,
         resources: &Arc<Resources>,
     ) -> Result<Self, KubeconfigError> {
-        let mut client = Client::builder(TokioExecutor::new());
-        client
-            .pool_max_idle_per_host(1)
-            .pool_idle_timeout(None)
-            .http1_max_buf_size(READ_AT_ONCE);
-        let connector = connector(&access, connect_timeout, resources)?;
+        let mut client = client_builder();
+        client.pool_max_idle_per_host(1).pool_idle_timeout(None);
+        let resources = Arc::clone(resources);
+        let tcp = HttpConnector::new_with_resolver(service_fn(move |name: Name| {
+            let resources = Arc::clone(&resources);
+            async move { resources.addresses(name.as_str()).await }
+        }));
+        let connector = access.connector(tcp, connect_timeout)?;
         let mut headers = access.headers;
         headers.insert(ACCEPT, ACCEPTED);
         headers.insert(USER_AGENT, AGENT);
@@ -102,12 +98,9 @@ impl ApiConnection {
             .map_err(|error| Cause::Broken(error.to_string()))?;
         request.headers_mut().clone_from(&self.headers);
         let sent = self.clock.now();
-        let response = self
-            .client
-            .request(request)
-            .await
-            .map(head_arrived)
-            .map_err(|error| Cause::of(&error, error.is_connect()))?;
+        let response = self.client.request(request).await;
+        let connecting = response.as_ref().is_err_and(|error| error.is_connect());
+        let response = answered(response).map_err(|error| Cause::of(&*error, connecting))?;
         self.answered = LastAnswer::InThisProbe;
         check(&response)?;
         reader.check_content_type(content_type(&response))?;

@@ -3,6 +3,7 @@
 use std::error::Error;
 use std::time::Duration;
 
+use common::transport::{Compressed, TlsError, causes};
 use prober_core::shoot::ProbeFailure;
 use prober_core::span;
 use strum::{IntoStaticStr, VariantNames};
@@ -84,6 +85,8 @@ pub enum Cause {
     TooManyPages(usize),
     #[error("{0}")]
     Decode(#[from] DecodeError),
+    #[error("{0}")]
+    Compressed(String),
 }
 
 impl Cause {
@@ -93,6 +96,7 @@ impl Cause {
             | Self::Decode(
                 DecodeError::TooManyItems | DecodeError::TooMuch | DecodeError::LongText,
             ) => "too_large",
+            Self::Compressed(_) => "decode",
             cause => cause.into_str(),
         }
     }
@@ -108,7 +112,7 @@ impl Cause {
     /// Sorts an error of the HTTP client; `connecting` tells whether there was a connection yet.
     /// The text of such errors contains no URL and no header.
     pub(super) fn of(error: &(dyn Error + 'static), connecting: bool) -> Self {
-        let chain = || std::iter::successors(Some(error), |&error| cause_of(error));
+        let chain = || causes(error);
         let timed_out = |error: &std::io::Error| error.kind() == std::io::ErrorKind::TimedOut;
         if chain().any(|error| error.downcast_ref().is_some_and(timed_out)) {
             return Self::Timeout;
@@ -116,8 +120,11 @@ impl Cause {
         if let Some(name) = chain().find_map(|error| error.downcast_ref::<NameError>()) {
             return Self::Dns(name.to_string());
         }
-        if let Some(tls) = chain().find_map(|error| error.downcast_ref::<rustls::Error>()) {
+        if let Some(tls) = chain().find_map(|error| error.downcast_ref::<TlsError>()) {
             return Self::Tls(tls.to_string());
+        }
+        if let Some(answer) = chain().find_map(|error| error.downcast_ref::<Compressed>()) {
+            return Self::Compressed(answer.to_string());
         }
         let innermost = chain().last().map(ToString::to_string).unwrap_or_default();
         if connecting {
@@ -126,15 +133,4 @@ impl Cause {
             Self::Broken(innermost)
         }
     }
-}
-
-/// What is behind an error. An I/O error that wraps another one names as its source the source of
-/// that one, and so hides it.
-fn cause_of<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a (dyn Error + 'static)> {
-    let wrapped = error
-        .downcast_ref::<std::io::Error>()
-        .and_then(std::io::Error::get_ref);
-    wrapped
-        .map(|wrapped| wrapped as &(dyn Error + 'static))
-        .or_else(|| error.source())
 }

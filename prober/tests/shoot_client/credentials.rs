@@ -156,7 +156,6 @@ async fn certificates_that_cannot_be_read_are_an_error_of_the_kubeconfig() {
         "-----BEGIN CERTIFICATE-----\n%%%\n-----END CERTIFICATE-----\n".to_owned(),
         "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n".to_owned(),
         spoilt.clone(),
-        format!("{whole}{spoilt}"),
     ];
     for pem in cases {
         let data = BASE64_STANDARD.encode(&pem);
@@ -166,11 +165,17 @@ async fn certificates_that_cannot_be_read_are_an_error_of_the_kubeconfig() {
         assert_eq!(shoot.failed().await.1, "kubeconfig", "{pem}");
     }
     assert_eq!(shoot.api.connections().accepted, 0);
-    let twice = BASE64_STANDARD.encode(format!("{whole}{whole}"));
-    shoot.secret.set(&format!(
-        "{before}certificate-authority-data: {twice}\n{after}"
-    ));
-    shoot.healthy().await;
+    for pem in [
+        format!("{whole}{whole}"),
+        format!("{spoilt}{whole}"),
+        whole.replace('\n', "\r\n"),
+    ] {
+        let data = BASE64_STANDARD.encode(pem);
+        shoot.secret.set(&format!(
+            "{before}certificate-authority-data: {data}\n{after}"
+        ));
+        shoot.healthy().await;
+    }
 }
 
 #[tokio::test]

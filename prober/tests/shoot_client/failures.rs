@@ -71,6 +71,10 @@ fn bad_answers() -> Vec<(Fault, &'static str)> {
             "decode",
         ),
         (Fault::Garbage, "decode"),
+        (
+            answer_with(200, &[protobuf, ("set-cookie", &"c".repeat(70 << 10))], b""),
+            "broken",
+        ),
         (Fault::Truncate, "broken"),
         (Fault::CloseBefore, "broken"),
         (Fault::CloseAfter, "broken"),
@@ -147,6 +151,32 @@ async fn bad_answers_to_the_nodes_are_failures_of_their_stage() {
         shoot.asked();
         shoot.healthy().await;
         assert_eq!(shoot.asked(), [VERSION, LEASES], "{fault:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_gateway_that_adds_large_cookies_is_read() {
+    let mut shoot = TestShoot::start().await;
+    for (count, length) in [(1, 12 << 10), (12, 4 << 10), (500, 64)] {
+        let Fault::Answer {
+            code,
+            mut headers,
+            body,
+        } = list("LeaseList", &[message(1, &[text(2, "1")])])
+        else {
+            panic!("an answer")
+        };
+        let cookie = |number| (format!("x-cookie-{number}"), "c".repeat(length));
+        headers.extend((0..count).map(cookie));
+        shoot.api.faults().add(
+            When::request("GET", LEASES).once(),
+            Fault::Answer {
+                code,
+                headers,
+                body,
+            },
+        );
+        shoot.leases().await.expect("a complete answer");
     }
 }
 

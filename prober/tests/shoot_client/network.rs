@@ -224,6 +224,25 @@ async fn a_proxy_of_the_kubeconfig_is_used_and_resolves_the_name() {
 }
 
 #[tokio::test]
+async fn behind_a_proxy_a_certificate_may_be_checked_by_another_name() {
+    let mut shoot = TestShoot::start().await;
+    let (address, asked, task) = proxy(shoot.api.address()).await;
+    let kubeconfig = shoot
+        .api
+        .kubeconfig_at("https://elsewhere.example:6443", TOKEN);
+    let lines = format!("    proxy-url: http://{address}\n    tls-server-name: localhost\n");
+    shoot
+        .secret
+        .set(&kubeconfig.replace("    server:", &format!("{lines}    server:")));
+    shoot.healthy().await;
+    assert_eq!(
+        *asked.lock().await,
+        ["CONNECT elsewhere.example:6443 HTTP/1.1"]
+    );
+    task.abort();
+}
+
+#[tokio::test]
 async fn a_proxy_that_is_away_is_no_connection() {
     let mut shoot = TestShoot::start().await;
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");

@@ -1,4 +1,6 @@
 use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
+use common::transport::Trust;
 use http::HeaderValue;
 
 use super::*;
@@ -25,8 +27,16 @@ fn token() -> String {
     format!("token: {TOKEN}")
 }
 
-fn read(text: &str) -> Result<ShootAccess, KubeconfigError> {
-    ShootAccess::from_kubeconfig(text.as_bytes())
+fn read(text: &str) -> Result<ServerAccess, KubeconfigError> {
+    shoot_access(text.as_bytes())
+}
+
+/// The authorities in PEM; none if it is left to the system.
+fn authorities(access: &ServerAccess) -> Option<&[u8]> {
+    match &access.trust {
+        Trust::Authorities(pem) => Some(&pem.text),
+        _ => None,
+    }
 }
 
 fn error(text: &str) -> KubeconfigError {
@@ -47,17 +57,11 @@ fn refused(text: &str) -> &'static str {
     }
 }
 
-fn invalid(text: &str) -> &'static str {
+/// The field that cannot be used.
+fn wrong(text: &str) -> String {
     match error(text) {
-        KubeconfigError::Invalid(field, _) => field,
-        other => panic!("not invalid but {other:?}"),
-    }
-}
-
-fn absent(text: &str) -> &'static str {
-    match error(text) {
-        KubeconfigError::Absent(field) => field,
-        other => panic!("not absent but {other:?}"),
+        KubeconfigError::Unusable(error) => error.field.name,
+        other => panic!("not unusable but {other:?}"),
     }
 }
 
@@ -74,15 +78,13 @@ fn gardeners_kubeconfig_is_understood() {
         "https://kube-apiserver.shoot--p--s.svc/"
     );
     assert_eq!(
-        access.authorities.as_deref(),
+        authorities(&access),
         Some(b"-----BEGIN CERTIFICATE-----".as_slice())
     );
     let header = access.headers.get(AUTHORIZATION).expect("credentials");
     assert_eq!(header.as_bytes(), format!("Bearer {TOKEN}").as_bytes());
     assert!(header.is_sensitive());
-    assert!(
-        access.identity.is_none() && access.proxy.is_none() && access.tls_server_name.is_none()
-    );
+    assert!(access.identity.is_none() && access.proxy.is_none() && access.server_name.is_none());
 }
 
 #[test]
@@ -165,13 +167,13 @@ fn only_https_leads_to_an_api_server() {
         "data:text/plain,x",
     ] {
         assert_eq!(
-            invalid(&kubeconfig(&format!("server: {server}"), &token())),
+            wrong(&kubeconfig(&format!("server: {server}"), &token())),
             "cluster.server",
             "{server}"
         );
     }
     assert_eq!(
-        absent(&kubeconfig("extensions: []", &token())),
+        wrong(&kubeconfig("extensions: []", &token())),
         "cluster.server"
     );
 }
@@ -180,19 +182,19 @@ fn only_https_leads_to_an_api_server() {
 fn what_is_missing_is_named() {
     let good = kubeconfig(SERVER, &token());
     assert_eq!(
-        absent(&good.replace("current-context: c\n", "")),
+        wrong(&good.replace("current-context: c\n", "")),
         "current-context"
     );
     assert_eq!(
-        absent(&good.replace("current-context: c\n", "current-context: other\n")),
+        wrong(&good.replace("current-context: c\n", "current-context: other\n")),
         "current-context"
     );
     assert_eq!(
-        absent(&good.replace("cluster: c,", "cluster: other,")),
+        wrong(&good.replace("cluster: c,", "cluster: other,")),
         "context.cluster"
     );
     assert_eq!(
-        absent(&good.replace("user: u}", "user: other}")),
+        wrong(&good.replace("user: u}", "user: other}")),
         "context.user"
     );
 }
@@ -206,31 +208,36 @@ fn nothing_at_all_is_a_missing_kubeconfig() {
 
 #[test]
 fn what_is_no_kubeconfig_is_unreadable_and_never_quoted() {
-    for text in [
-        "s3cr3t-t0k3n",
-        "token: [s3cr3t",
-        "users: s3cr3t",
-        "users:\n- name: u\n  user: {token: {s3cr3t: x}}",
-        "current-context: c\ncontexts: 7\nclusters: s3cr3t",
+    for (text, expected) in [
+        (
+            "s3cr3t-t0k3n",
+            "it (line 1) is a text or a list, not a kubeconfig",
+        ),
+        (
+            "\ntoken: [s3cr3t",
+            "it (line 2) is not YAML, or larger than any kubeconfig",
+        ),
+        ("users: s3cr3t", "current-context is missing"),
+        (
+            "current-context: c\ncontexts: 7\nclusters: s3cr3t",
+            "contexts (line 2) is not a list",
+        ),
     ] {
-        assert!(
-            matches!(
-                error(text),
-                KubeconfigError::Unreadable | KubeconfigError::Absent(_)
-            ),
-            "{text}"
-        );
+        assert_eq!(error(text).to_string(), expected, "{text}");
     }
-    assert!(matches!(
-        ShootAccess::from_kubeconfig(b"\xff\xfes3cr3t"),
-        Err(KubeconfigError::Unreadable)
-    ));
+    let user = kubeconfig(SERVER, "token: {s3cr3t: x}");
+    assert_eq!(
+        error(&user).to_string(),
+        "user.token (line 14) is not a string"
+    );
+    let error = shoot_access(b"\xff\xfes3cr3t\x00\xd8").err().unwrap();
+    assert_eq!(error.to_string(), "it is not UTF-8 text");
 }
 
 #[test]
 fn an_authority_must_be_base64() {
     assert_eq!(
-        invalid(&kubeconfig(
+        wrong(&kubeconfig(
             &with("certificate-authority-data: '%%%'"),
             &token()
         )),
@@ -238,24 +245,24 @@ fn an_authority_must_be_base64() {
     );
     let broken = "certificate-authority-data: |\n      LS0t\n      LS1C\n";
     let access = read(&kubeconfig(&with(broken), &token())).expect("line breaks are no fault");
-    assert_eq!(access.authorities.as_deref(), Some(b"-----B".as_slice()));
+    assert_eq!(authorities(&access), Some(b"-----B".as_slice()));
 }
 
 #[test]
 fn an_empty_token_is_an_error_of_this_shoot() {
     for token in ["''", "'  '", "\"\\n\""] {
-        assert_eq!(
-            invalid(&kubeconfig(SERVER, &format!("token: {token}"))),
-            "user.token",
-            "{token}"
-        );
+        let user = format!("token: {token}");
+        assert_eq!(wrong(&kubeconfig(SERVER, &user)), "user.token", "{token}");
+        let access = read(&kubeconfig(SERVER, &format!("{user}\n    username: it")));
+        let header = access.unwrap().headers[AUTHORIZATION].clone();
+        assert!(header.as_bytes().starts_with(b"Basic "), "{token}");
     }
 }
 
 #[test]
 fn a_token_that_no_header_can_carry_is_an_error_without_it() {
     assert_eq!(
-        invalid(&kubeconfig(SERVER, "token: \"s3cr3t\\r\\nx-evil: 1\"")),
+        wrong(&kubeconfig(SERVER, "token: \"s3cr3t\\r\\nx-evil: 1\"")),
         "user.token"
     );
 }
@@ -314,14 +321,14 @@ fn impersonation_is_passed_on() {
 fn a_certificate_needs_its_key_and_the_other_way_round() {
     let data = BASE64_STANDARD.encode("s3cr3t");
     assert_eq!(
-        absent(&kubeconfig(
+        wrong(&kubeconfig(
             SERVER,
             &format!("client-certificate-data: {data}")
         )),
         "user.client-key-data"
     );
     assert_eq!(
-        absent(&kubeconfig(SERVER, &format!("client-key-data: {data}"))),
+        wrong(&kubeconfig(SERVER, &format!("client-key-data: {data}"))),
         "user.client-certificate-data"
     );
     let both = |certificate: &str, key: &str| {
@@ -330,15 +337,11 @@ fn a_certificate_needs_its_key_and_the_other_way_round() {
             &format!("client-certificate-data: {certificate}\n    client-key-data: {key}"),
         )
     };
-    assert_eq!(invalid(&both("'%'", &data)), "user.client-certificate-data");
-    assert_eq!(invalid(&both(&data, "'s3cr3t %'")), "user.client-key-data");
-    assert_eq!(
-        read(&both(&data, &data))
-            .expect("readable so far")
-            .identity
-            .as_deref(),
-        Some(b"s3cr3t\ns3cr3t".as_slice())
-    );
+    assert_eq!(wrong(&both("'%'", &data)), "user.client-certificate-data");
+    assert_eq!(wrong(&both(&data, "'s3cr3t %'")), "user.client-key-data");
+    let identity = read(&both(&data, &data)).expect("readable so far").identity;
+    let identity = identity.map(|it| [it.certificate.text, it.key.text]);
+    assert_eq!(identity, Some([b"s3cr3t".to_vec(), b"s3cr3t".to_vec()]));
 }
 
 #[test]
@@ -346,12 +349,12 @@ fn a_proxy_is_understood_and_its_scheme_checked() {
     let access =
         read(&kubeconfig(&with("proxy-url: http://proxy:3128"), &token())).expect("it can be used");
     assert_eq!(
-        access.proxy.map(|proxy| proxy.to_string()).as_deref(),
+        access.proxy.map(|proxy| proxy.uri().to_string()).as_deref(),
         Some("http://proxy:3128/")
     );
-    for proxy in ["socks5://proxy:1", "file:///x", "proxy"] {
+    for proxy in ["ftp://proxy:1", "file:///x", "'http://'"] {
         assert_eq!(
-            invalid(&kubeconfig(&with(&format!("proxy-url: {proxy}")), &token())),
+            wrong(&kubeconfig(&with(&format!("proxy-url: {proxy}")), &token())),
             "cluster.proxy-url",
             "{proxy}"
         );
@@ -359,17 +362,16 @@ fn a_proxy_is_understood_and_its_scheme_checked() {
 }
 
 #[test]
-fn a_server_name_of_its_own_is_understood_but_not_through_a_proxy() {
-    let access = read(&kubeconfig(
-        &with("tls-server-name: api.internal"),
-        &token(),
-    ))
-    .expect("it can be used");
-    assert_eq!(access.tls_server_name.as_deref(), Some("api.internal"));
-    let both = with("tls-server-name: api.internal\n    proxy-url: http://proxy:3128");
+fn a_server_name_of_its_own_is_understood() {
+    for (name, shown) in [("api.internal", "api.internal"), ("192.0.2.7", "192.0.2.7")] {
+        let lines = format!("tls-server-name: {name}\n    proxy-url: http://proxy:3128");
+        let access = read(&kubeconfig(&with(&lines), &token())).expect("it can be used");
+        assert_eq!(access.server_name.unwrap().to_str(), shown);
+    }
+    let lines = with("tls-server-name: 'not a name'");
     assert_eq!(
-        refused(&kubeconfig(&both, &token())),
-        "cluster.tls-server-name together with cluster.proxy-url"
+        wrong(&kubeconfig(&lines, &token())),
+        "cluster.tls-server-name"
     );
 }
 
@@ -384,6 +386,6 @@ fn an_empty_field_is_an_absent_one() {
     );
     let access = read(&kubeconfig(&cluster, &user)).expect("it can be used");
     assert!(
-        access.tls_server_name.is_none() && access.proxy.is_none() && access.authorities.is_none()
+        access.server_name.is_none() && access.proxy.is_none() && authorities(&access).is_none()
     );
 }

@@ -1,0 +1,56 @@
+use std::path::PathBuf;
+
+use tempfile::TempDir;
+
+use super::*;
+
+/// Files with these contents.
+fn files(contents: &[&str]) -> (TempDir, Vec<PathBuf>) {
+    let folder = TempDir::new().unwrap();
+    let written = contents.iter().enumerate().map(|(number, content)| {
+        let path = folder.path().join(number.to_string());
+        std::fs::write(&path, content).unwrap();
+        path
+    });
+    let paths = written.collect();
+    (folder, paths)
+}
+
+const USED: &str = "{current-context: c, contexts: [{name: c, context: {cluster: c}}], \
+                    clusters: [{name: c, cluster: {server: 'https://127.0.0.1:6443'}}]}";
+
+#[test]
+fn a_list_of_kubeconfigs_is_read_as_by_client_go() {
+    let server = |paths: Vec<PathBuf>| {
+        let context = CurrentContext::of(&of_list(paths.into_iter())?)?;
+        Ok::<_, anyhow::Error>(context.cluster.value.server)
+    };
+    let empty = "current-context: ''\nclusters: null\ncontexts: null\nusers: null\n";
+    let other = "clusters: [{name: c, cluster: {server: 'https://other'}}]";
+    let used = Some("https://127.0.0.1:6443".to_owned());
+    let (_folder, paths) = files(&[empty, USED]);
+    assert_eq!(server(paths).unwrap(), used, "an empty value is none");
+    let (folder, mut paths) = files(&[USED, other]);
+    paths.insert(0, folder.path().join("gone"));
+    paths.insert(0, PathBuf::new());
+    assert_eq!(
+        server(paths).unwrap(),
+        used,
+        "what is missing is passed over"
+    );
+    let (_folder, paths) = files(&[other, USED]);
+    assert_eq!(
+        server(paths).unwrap().as_deref(),
+        Some("https://other"),
+        "the first entry of a name wins"
+    );
+    let (_folder, paths) = files(&[USED, "a: ["]);
+    let broken = paths[1].display().to_string();
+    let error = server(paths).unwrap_err().to_string();
+    assert!(error.starts_with(&format!("kubeconfig {broken}: it (line 1) is not YAML")));
+    let folder = TempDir::new().unwrap();
+    let missing = [folder.path().join("a"), folder.path().join("b")];
+    assert!(of_list(missing.into_iter()).unwrap().is_empty());
+    let error = format!("{:#}", server(vec![folder.path().to_owned()]).unwrap_err());
+    assert!(error.contains("cannot be read: Is a directory"), "{error}");
+}

@@ -1,0 +1,145 @@
+//! The way to one API server, and who this process is there.
+
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::FutureExt;
+use http::uri::Authority;
+use http::{HeaderMap, Uri};
+use hyper_rustls::{
+    FixedServerNameResolver, HttpsConnector, HttpsConnectorBuilder, MaybeHttpsStream,
+};
+use hyper_util::client::legacy::connect::HttpConnector;
+use hyper_util::client::legacy::connect::proxy::{SocksV5, Tunnel};
+use hyper_util::client::proxy::matcher::Intercept;
+use hyper_util::rt::TokioIo;
+use rustls::ClientConfig;
+use rustls::pki_types::ServerName;
+use tokio::net::TcpStream;
+use tokio::time::timeout;
+use tower::util::BoxCloneSyncService;
+use tower::{BoxError, Service, ServiceExt, service_fn};
+
+use super::head_limit::HeadLimited;
+use super::kept_alive;
+use super::kubeconfig::{KubeconfigError, Pem};
+use super::tls::{self, Trust};
+use super::tls_error::in_words;
+
+/// TCP, or TLS to a proxy.
+type ToProxy = MaybeHttpsStream<TokioIo<TcpStream>>;
+/// TLS through that, or plain HTTP to the seed.
+type ToServer = TokioIo<MaybeHttpsStream<ToProxy>>;
+type Connection = TokioIo<HeadLimited<ToServer>>;
+type Connect<C> = BoxCloneSyncService<Uri, C, BoxError>;
+pub type Connector = Connect<Connection>;
+
+/// Has no `Debug`: it holds credentials.
+pub struct ServerAccess {
+    pub server: Uri,
+    /// The name to verify the server's certificate by, where it is not the host's.
+    pub server_name: Option<ServerName<'static>>,
+    pub proxy: Option<Intercept>,
+    pub trust: Trust,
+    pub identity: Option<Identity>,
+    /// Impersonation; marked as sensitive.
+    pub headers: HeaderMap,
+}
+
+/// A client certificate and its key.
+pub struct Identity {
+    pub certificate: Pem,
+    pub key: Pem,
+}
+
+/// A connection that could not be made. hyper's own words, "client error (Connect)", do not say to
+/// where.
+#[derive(Debug, thiserror::Error)]
+#[error("no connection to {address}")]
+struct NoConnection {
+    address: Arc<str>,
+    source: BoxError,
+}
+
+impl ServerAccess {
+    /// A connector over TCP connections whose other end the kernel asks for signs of life. It gives
+    /// up after `limit`, TLS included.
+    ///
+    /// # Errors
+    /// If a certificate or a key cannot be used.
+    pub fn connector<R>(
+        &self,
+        tcp: HttpConnector<R>,
+        limit: Duration,
+    ) -> Result<Connector, KubeconfigError>
+    where
+        HttpConnector<R>: Service<Uri, Response = TokioIo<TcpStream>, Error: Into<BoxError>, Future: Send>
+            + Clone
+            + Send
+            + Sync
+            + 'static,
+    {
+        let tls = tls::client_config(&self.trust, self.identity.as_ref())?;
+        let address: Arc<str> = host(&self.server).into();
+        let to_host = self.to_host(Connect::new(kept_alive(tcp, limit).map_err(boxed)), &tls);
+        let mut https = HttpsConnectorBuilder::new()
+            .with_tls_config(tls)
+            .https_or_http();
+        if let Some(name) = &self.server_name {
+            https = https.with_server_name_resolver(FixedServerNameResolver::new(name.clone()));
+        }
+        // Cloned with each request, also on a kept connection.
+        let https = Arc::new(https.enable_http1().wrap_connector(to_host));
+        Ok(Connector::new(service_fn(move |server: Uri| {
+            let address = Arc::clone(&address);
+            timeout(limit, HttpsConnector::clone(&https).oneshot(server)).map(|connected| {
+                let connected = connected.unwrap_or_else(|late| Err(io::Error::from(late).into()));
+                connected
+                    .map(|stream| TokioIo::new(HeadLimited::new(TokioIo::new(stream))))
+                    .map_err(|error| {
+                        let source = in_words(error);
+                        NoConnection { address, source }.into()
+                    })
+            })
+        })))
+    }
+
+    /// `tls` is for a proxy whose URL says https.
+    fn to_host(&self, tcp: Connect<TokioIo<TcpStream>>, tls: &ClientConfig) -> Connect<ToProxy> {
+        let Some(proxy) = &self.proxy else {
+            return Connect::new(tcp.map_response(MaybeHttpsStream::Http));
+        };
+        let url = proxy.uri().clone();
+        if url
+            .scheme_str()
+            .is_some_and(|scheme| scheme.starts_with("socks5"))
+        {
+            let mut socks = SocksV5::new(url, tcp);
+            if let Some((user, password)) = proxy.raw_auth() {
+                socks = socks.with_auth(user.to_owned(), password.to_owned());
+            }
+            return Connect::new(socks.map_response(MaybeHttpsStream::Http).map_err(boxed));
+        }
+        let to_proxy = HttpsConnectorBuilder::new()
+            .with_tls_config(tls.clone())
+            .https_or_http()
+            .enable_http1();
+        let mut tunnel = Tunnel::new(url, to_proxy.wrap_connector(tcp));
+        if let Some(credentials) = proxy.basic_auth() {
+            tunnel = tunnel.with_auth(credentials.clone());
+        }
+        Connect::new(tunnel.map_err(boxed))
+    }
+}
+
+/// The address of a server: without the user and the password that a URL may carry.
+pub(crate) fn host(server: &Uri) -> String {
+    let authority = server.authority().map_or("", Authority::as_str);
+    let (_, host) = authority.rsplit_once('@').unwrap_or(("", authority));
+    host.to_owned()
+}
+
+fn boxed(error: impl Into<BoxError>) -> BoxError {
+    error.into()
+}

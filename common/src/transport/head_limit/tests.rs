@@ -1,0 +1,194 @@
+use bytes::Bytes;
+use http::{Request, Uri};
+use http_body_util::{BodyExt, Empty};
+use hyper_util::rt::TokioIo;
+use tokio::io::{AsyncWriteExt, DuplexStream, duplex};
+use tokio::net::{TcpListener, TcpStream};
+use tower::service_fn;
+
+use super::*;
+
+const PIECE: [u8; 1024] = [b' '; 1024];
+
+/// A connection, its other end, and an answer over it.
+fn connected() -> (HeadLimited<DuplexStream>, DuplexStream, Response<()>) {
+    let (ours, theirs) = duplex(2 * PIECE.len());
+    let connection = HeadLimited::new(ours);
+    let mut answer = Response::new(());
+    answer.extensions_mut().insert(connection.allowance.clone());
+    (connection, theirs, answer)
+}
+
+/// Reads so many pieces that the other end sends.
+async fn read(
+    connection: &mut HeadLimited<DuplexStream>,
+    theirs: &mut DuplexStream,
+    pieces: usize,
+) -> io::Result<()> {
+    for _ in 0..pieces {
+        theirs.write_all(&PIECE).await?;
+        connection.read_exact(&mut PIECE.clone()).await?;
+    }
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_connection_breaks_when_too_much_comes_before_an_answer() {
+    const ALLOWED: usize = MAX_BEFORE_BODY / PIECE.len();
+    let (mut connection, mut theirs, answer) = connected();
+    for _ in 0..2 {
+        connection.write_all(b"GET").await.unwrap();
+        read(&mut connection, &mut theirs, ALLOWED).await.unwrap();
+        head_arrived(answer.clone());
+        read(&mut connection, &mut theirs, 2 * ALLOWED)
+            .await
+            .expect("a body has any length");
+    }
+    connection.write_all(b"GET").await.unwrap();
+    read(&mut connection, &mut theirs, ALLOWED / 2)
+        .await
+        .unwrap();
+    connection.write_all(b" / HTTP/1.1").await.unwrap();
+    let error = read(&mut connection, &mut theirs, ALLOWED)
+        .await
+        .unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "more than 262144 bytes came before the head of an answer"
+    );
+}
+
+/// A connection that keeps how much room for reading it was offered at once.
+struct Offered {
+    connection: HeadLimited<TcpStream>,
+    largest: Arc<AtomicUsize>,
+}
+
+impl Connection for Offered {
+    fn connected(&self) -> Connected {
+        self.connection.connected()
+    }
+}
+
+impl AsyncRead for Offered {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        self.largest
+            .fetch_max(buffer.remaining(), Ordering::Relaxed);
+        Pin::new(&mut self.connection).poll_read(context, buffer)
+    }
+}
+
+impl AsyncWrite for Offered {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.connection).poll_write(context, bytes)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.connection).poll_flush(context)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.connection).poll_shutdown(context)
+    }
+}
+
+/// What comes of an answer with these lines in its head and this body: the body's length or the
+/// error, and the most room for reading that was offered.
+async fn answer(lines: &str, body: &[u8]) -> (Result<usize, String>, usize) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}/", listener.local_addr().unwrap());
+    let head = format!(
+        "HTTP/1.1 200 OK\r\n{lines}content-length: {}\r\n\r\n",
+        body.len()
+    );
+    let answer = [head.as_bytes(), body].concat();
+    tokio::spawn(async move {
+        let (mut stream, _) = listener.accept().await.unwrap();
+        stream.read_u8().await.unwrap();
+        stream.write_all(&answer).await.ok();
+        stream.read_to_end(&mut Vec::new()).await.ok();
+    });
+    let largest = Arc::new(AtomicUsize::new(0));
+    let offered = Arc::clone(&largest);
+    let connector = service_fn(move |server: Uri| {
+        let largest = Arc::clone(&offered);
+        Box::pin(async move {
+            let stream = TcpStream::connect(server.authority().unwrap().as_str()).await?;
+            let connection = HeadLimited::new(stream);
+            Ok::<_, io::Error>(TokioIo::new(Offered {
+                connection,
+                largest,
+            }))
+        })
+    });
+    let client = client_builder().build::<_, Empty<Bytes>>(connector);
+    let request = Request::get(url).body(Empty::new()).unwrap();
+    let read = match answered(client.request(request).await) {
+        Ok(answer) => Ok(answer.into_body().collect().await.unwrap().to_bytes().len()),
+        Err(error) => Err(error.to_string()),
+    };
+    (read, largest.load(Ordering::Relaxed))
+}
+
+/// As many cookies, each on a line of its own with so many bytes.
+fn cookies(count: usize, length: usize) -> String {
+    let name = "set-cookie: ";
+    let value = "c".repeat(length - name.len() - "\r\n".len());
+    format!("{name}{value}\r\n").repeat(count)
+}
+
+#[tokio::test]
+async fn a_head_may_have_64_kib_and_1000_lines() {
+    for (lines, expected) in [
+        (cookies(3, 4 << 10), Ok(2)),
+        (cookies(15, 4 << 10), Ok(2)),
+        (cookies(900, 64), Ok(2)),
+        (cookies(999, 20), Ok(2)),
+        (
+            cookies(17, 4 << 10),
+            Err("the head of the answer has more than 65536 bytes"),
+        ),
+        (
+            cookies(1, 70_000),
+            Err("the head of the answer has more than 65536 bytes"),
+        ),
+        (
+            cookies(1_001, 20),
+            Err("the head of the answer has more than 1000 lines"),
+        ),
+    ] {
+        let (read, _) = answer(&lines, b"{}").await;
+        assert_eq!(read, expected.map_err(str::to_owned), "{}", lines.len());
+    }
+}
+
+#[tokio::test]
+async fn a_long_body_leaves_no_more_room_for_reading_than_a_short_one() {
+    let (read, short) = answer("", b"{}").await;
+    assert_eq!(read, Ok(2));
+    let (read, long) = answer("", &vec![b' '; 4 << 20]).await;
+    assert_eq!(read, Ok(4 << 20));
+    assert_eq!(long, short);
+}
+
+#[tokio::test]
+async fn a_compressed_answer_is_told_as_what_it_is() {
+    for (encoding, expected) in [
+        ("gzip", Err("gzip")),
+        ("br", Err("br")),
+        ("deflate, gzip", Err("deflate, gzip")),
+        ("Identity", Ok(2)),
+    ] {
+        let (read, _) = answer(&format!("content-encoding: {encoding}\r\n"), b"{}").await;
+        let words = |name| format!("the answer is compressed ({name}), which was not asked for");
+        assert_eq!(read, expected.map_err(words));
+    }
+}
