@@ -179,7 +179,7 @@ async fn the_page_says_what_each_shoot_suffers_from() {
     for expected in [
         "held down by the watchdog while too few leases are renewed; it comes back with 2 replicas (since ",
         "4 of 5 leases expired, 1 undecided (expired after 30s, an outage from 60% on)",
-        "3 in a row (timeout at leases), so nothing is concluded: no answer &lt;in time&gt;",
+        "3 in a row since 2023-11-14 22:13:20 UTC (timeout at leases), so nothing is concluded: no answer &lt;in time&gt;",
         "its operators want nothing written",
         "hold_undecided",
         "its Cluster cannot be understood (spec: a number)",
