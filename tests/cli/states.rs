@@ -1,8 +1,12 @@
 //! States of shoots, each real, and how `status` and `explain` of the running prober show them.
 
+use std::cell::RefCell;
+
 use api_server::{Fault, Network, When};
 use serde_json::{Value, json};
+use testbed::PATIENCE;
 use testbed::gardener::{self, CA, IGNORE, KCM, MCM, PROBE_SECRET};
+use tokio::time::timeout;
 
 use crate::world::{DEPLOYMENTS, World, asking, line, project, stderr, until};
 
@@ -42,7 +46,8 @@ fn patch_shoot(world: &World, namespace: &str, shoot: Value) {
     patched.expect("a Cluster");
 }
 
-const ALL_THREE: &str = "probed 5 kube-controller-manager, machine-controller-manager, cluster-autoscaler";
+const ALL_THREE: &str =
+    "probed 5 kube-controller-manager, machine-controller-manager, cluster-autoscaler";
 
 const ROWS: [Row; 20] = [
     Row {
@@ -140,7 +145,11 @@ const ROWS: [Row; 20] = [
                 store.delete(machines, namespace, node).expect("a Machine");
             }
         },
-        status: &["probed 0 - ", "not a single Machine", "no Machine backs a node"],
+        status: &[
+            "probed 0 - ",
+            "not a single Machine",
+            "no Machine backs a node",
+        ],
         explain: &["hold_no_machines: ", "Machines: 0 that back nodes"],
         metric: "dwd_verdicts{verdict=\"hold_no_machines\"}",
         alert: None,
@@ -160,7 +169,11 @@ const ROWS: [Row; 20] = [
         namespace: "shoot--a--migrating",
         make: |world, namespace| {
             let migrating = json!({ "type": "Migrate", "state": "Processing", "progress": 10 });
-            patch_shoot(world, namespace, json!({ "status": { "lastOperation": migrating } }));
+            patch_shoot(
+                world,
+                namespace,
+                json!({ "status": { "lastOperation": migrating } }),
+            );
         },
         status: &["migrating 5 -"],
         explain: &["its control plane moves to another seed"],
@@ -244,7 +257,11 @@ const ROWS: [Row; 20] = [
         make: |world, namespace| {
             let grace = json!({ "nodeMonitorGracePeriod": "1s" });
             let kubernetes = json!({ "kubeControllerManager": grace });
-            patch_shoot(world, namespace, json!({ "spec": { "kubernetes": kubernetes } }));
+            patch_shoot(
+                world,
+                namespace,
+                json!({ "spec": { "kubernetes": kubernetes } }),
+            );
         },
         status: &["probed 5", "its grace is too short"],
         explain: &["is shorter than two renewals of the nodes' leases"],
@@ -320,6 +337,22 @@ fn words(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
+/// Waits until all of these are shown together.
+async fn shows(parts: &[&str], shown: impl AsyncFn() -> String) {
+    let last = RefCell::new(String::new());
+    let reached = async {
+        loop {
+            let text = shown().await;
+            if parts.iter().all(|part| text.contains(part)) {
+                return;
+            }
+            *last.borrow_mut() = text;
+        }
+    };
+    let reached = timeout(PATIENCE, reached).await;
+    assert!(reached.is_ok(), "not {parts:?} but {}", last.borrow());
+}
+
 #[tokio::test]
 async fn each_state_is_shown_with_its_cause_to_whoever_may_only_ask_the_prober() {
     let namespaces: Vec<_> = ROWS.iter().map(|row| row.namespace).collect();
@@ -331,17 +364,14 @@ async fn each_state_is_shown_with_its_cause_to_whoever_may_only_ask_the_prober()
     let rules = project("deploy/kustomize/components/monitoring/prometheus-rule.yaml");
     let rules = std::fs::read_to_string(rules).expect("the rules");
     for row in &ROWS {
-        let shown = async || {
-            let shown = world.text(&["status"]).await;
-            let shown = words(line(&shown, row.namespace));
-            row.status.iter().all(|part| shown.contains(part))
-        };
-        until(row.status[0], shown).await;
-        let explained = async || {
-            let shown = words(&world.text(&["explain", row.namespace]).await);
-            row.explain.iter().all(|part| shown.contains(part))
-        };
-        until(row.explain[0], explained).await;
+        shows(row.status, async || {
+            words(line(&world.text(&["status"]).await, row.namespace))
+        })
+        .await;
+        shows(row.explain, async || {
+            words(&world.text(&["explain", row.namespace]).await)
+        })
+        .await;
         let counted = async || {
             let metrics = world.metrics().await;
             let mut values = metrics.values.iter();
