@@ -12,13 +12,15 @@ use tokio::time::timeout;
 
 const TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Right to do something with all resources of a kind.
+/// Right to do something with all objects of a kind, or with those of a name, in all namespaces.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Right {
     pub verb: &'static str,
     pub group: String,
     pub resource: String,
     pub subresource: Option<&'static str>,
+    /// Object, if it is about that one only.
+    pub name: Option<String>,
 }
 
 impl Right {
@@ -33,14 +35,17 @@ impl Right {
 }
 
 impl fmt::Display for Right {
-    /// As in `patch deployments.apps/scale`.
+    /// As in `patch deployments.apps/scale kube-controller-manager`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} {}", self.verb, self.resource)?;
         if !self.group.is_empty() {
             write!(f, ".{}", self.group)?;
         }
-        match self.subresource {
-            Some(subresource) => write!(f, "/{subresource}"),
+        if let Some(subresource) = self.subresource {
+            write!(f, "/{subresource}")?;
+        }
+        match &self.name {
+            Some(name) => write!(f, " {name}"),
             None => Ok(()),
         }
     }
@@ -53,6 +58,7 @@ pub async fn allowed_everywhere(client: &Client, right: &Right) -> Option<bool> 
         group: Some(right.group.clone()),
         resource: Some(right.resource.clone()),
         subresource: right.subresource.map(str::to_owned),
+        name: right.name.clone(),
         ..ResourceAttributes::default()
     };
     let review = SelfSubjectAccessReview {

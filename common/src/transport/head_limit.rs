@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Poll, ready};
 
 use http::header::CONTENT_ENCODING;
-use http::{Extensions, Response};
+use http::{Extensions, Response, StatusCode};
 use hyper_util::client::legacy::connect::{Connected, Connection};
 use hyper_util::client::legacy::{self, Builder};
 use hyper_util::rt::TokioExecutor;
@@ -31,6 +31,8 @@ const MAX_BEFORE_BODY: usize = 4 * MAX_HEAD;
 const READ_AT_ONCE: u64 = (8 << 10) - 1;
 /// No answer is awaited.
 const UNBOUNDED: usize = usize::MAX;
+/// The connection has switched protocols: no answer is awaited any more.
+const SWITCHED: usize = usize::MAX - 1;
 
 /// The head of an answer is larger than any honest one.
 #[derive(Debug, thiserror::Error)]
@@ -106,7 +108,12 @@ struct Allowance(Arc<AtomicUsize>);
 /// Ends the bound for the request that this is the answer to.
 fn head_arrived<B>(answer: Response<B>) -> Response<B> {
     if let Some(Allowance(left)) = answer.extensions().get() {
-        left.store(UNBOUNDED, Ordering::Relaxed);
+        // What follows a switch of protocols is no request, and has no head.
+        let switched = answer.status() == StatusCode::SWITCHING_PROTOCOLS;
+        left.store(
+            if switched { SWITCHED } else { UNBOUNDED },
+            Ordering::Relaxed,
+        );
     }
     answer
 }
@@ -132,7 +139,7 @@ impl Allowance {
     fn take(&self, count: usize) -> io::Result<()> {
         let Self(left) = self;
         let rest = |left| match left {
-            UNBOUNDED => Some(UNBOUNDED),
+            UNBOUNDED | SWITCHED => Some(left),
             left => left.checked_sub(count),
         };
         match left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, rest) {

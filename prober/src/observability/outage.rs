@@ -327,7 +327,12 @@ impl Outage {
         }
         let overdue = finding.past_grace.saturating_sub(self.unknown_before);
         self.overdue_nodes = self.overdue_nodes.max(overdue);
-        let at = to_millis(by.wall);
+        // Who has not seen the nodes come back knows only how they were when it probed.
+        let at = to_millis(if finding.verdict == Verdict::ScaleDown {
+            by.wall - (by.now - finding.judged_at)
+        } else {
+            by.wall
+        });
         if self.marks_nodes(at) {
             self.marked_nodes = self.marked_nodes.max(overdue);
         }

@@ -219,6 +219,7 @@ impl ShootEntry {
                 "without a controller that the config names",
                 Tone::Warn,
             ),
+            (self.is_overdue(), "probes overdue", Tone::Bad),
             (is_failing, "probes failing", Tone::Warn),
             (is_lost, "not ours, or not known to be", Tone::Warn),
             (self.paused == Some(true), "paused", Tone::Warn),

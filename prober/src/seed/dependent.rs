@@ -71,22 +71,6 @@ impl ScalableKind {
         Api::namespaced_with(client.clone(), namespace, &self.api)
     }
 
-    /// Rights that its writes need.
-    pub fn rights(&self) -> impl Iterator<Item = Right> + use<> {
-        let right = Right {
-            verb: "patch",
-            group: self.api.group.clone(),
-            resource: self.api.plural.clone(),
-            subresource: None,
-        };
-        let scale = Right {
-            subresource: Some("scale"),
-            ..right.clone()
-        };
-        let scale = (!self.replicas_in_spec).then_some(scale);
-        [Some(right), scale].into_iter().flatten()
-    }
-
     /// What an object of this kind says; `replicas` where they are not in the object's spec.
     pub fn observe(&self, object: &ScalableObject, replicas: Option<i32>) -> Observed {
         Observed {
@@ -173,6 +157,22 @@ impl DependentView {
     /// None while it is not known.
     pub fn kind(&self) -> Option<&ScalableKind> {
         self.kind.get()
+    }
+
+    /// Rights that writes to it need; none while its kind is not known.
+    pub fn rights(&self) -> Vec<Right> {
+        let right = |kind: &ScalableKind, subresource| Right {
+            verb: "patch",
+            group: kind.api.group.clone(),
+            resource: kind.api.plural.clone(),
+            subresource,
+            name: Some(self.resource.name.clone()),
+        };
+        match self.kind() {
+            Some(kind) if kind.replicas_in_spec => vec![right(kind, None)],
+            Some(kind) => vec![right(kind, None), right(kind, Some("scale"))],
+            None => Vec::new(),
+        }
     }
 
     pub fn state(&self, namespace: &str) -> DependentState {

@@ -11,10 +11,11 @@ use kube::Client;
 use parking_lot::Mutex;
 
 use super::Seed;
-use super::dependent::ScalableKind;
 
 /// Pause before rights that are missing, or of kinds that were not known, are asked for again.
 const ASKED_AGAIN: Duration = Duration::from_secs(60);
+/// Rounds after which those that were granted are asked for again: a Role may have changed.
+const FORGOTTEN_AFTER: u32 = 10;
 
 #[derive(Debug, Default)]
 pub(crate) struct WriteRights {
@@ -54,11 +55,13 @@ impl Seed {
     /// Asks for the rights to write what the config names, until cancelled.
     pub async fn follow_rights(&self) {
         loop {
-            let dependents = self.dependents();
-            let kinds = dependents.iter().filter_map(|dependent| dependent.kind());
-            let wanted = kinds.flat_map(ScalableKind::rights).collect();
-            self.rights.ask(&self.client, wanted).await;
-            tokio::time::sleep(ASKED_AGAIN).await;
+            for _ in 0..FORGOTTEN_AFTER {
+                let dependents = self.dependents();
+                let wanted = dependents.iter().flat_map(|dependent| dependent.rights());
+                self.rights.ask(&self.client, wanted.collect()).await;
+                tokio::time::sleep(ASKED_AGAIN).await;
+            }
+            self.rights.granted.lock().clear();
         }
     }
 }

@@ -320,15 +320,15 @@ async fn a_missing_right_is_told_before_an_outage() {
     world.seed.access().grant(SEED_TOKEN, reader);
     let served = Served::serve(world, &[]).await;
     served
-        .until_metric("dwd_missing_rights", |count| count == 1.0)
+        .until_metric("dwd_missing_rights", |count| count == 3.0)
         .await;
     assert_eq!(
         shown(&served).await["missingRights"],
-        json!(["patch deployments.apps"])
+        json!([CA, KCM, MCM].map(|name| format!("patch deployments.apps {name}")))
     );
     let page = page(&served, "/").await;
     assert!(
-        page.contains("The right to patch deployments.apps is missing"),
+        page.contains("The right to patch deployments.apps kube-controller-manager is missing"),
         "{page}"
     );
     served.world.end().await;

@@ -192,3 +192,16 @@ async fn a_compressed_answer_is_told_as_what_it_is() {
         assert_eq!(read, expected.map_err(words));
     }
 }
+
+#[tokio::test]
+async fn a_connection_that_has_switched_protocols_has_no_bound_any_more() {
+    let (mut connection, mut theirs, mut answer) = connected();
+    connection.write_all(b"GET").await.unwrap();
+    *answer.status_mut() = http::StatusCode::SWITCHING_PROTOCOLS;
+    head_arrived(answer);
+    connection.write_all(b"a frame").await.unwrap();
+    let more = 2 * MAX_BEFORE_BODY / PIECE.len();
+    read(&mut connection, &mut theirs, more)
+        .await
+        .expect("frames are no head");
+}

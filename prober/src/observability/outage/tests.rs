@@ -523,6 +523,19 @@ fn nodes_that_were_overdue_while_their_judge_was_up_were_marked() {
 }
 
 #[test]
+fn nodes_that_others_saw_come_back_were_saved() {
+    let mut shoot = RecordedShoot::new();
+    shoot.finds(FELL, Verdict::ScaleDown, &[100.0; 3]);
+    shoot.shows(131.0, KCM, 0);
+    shoot.finds(145.0, Verdict::ScaleDown, &[100.0; 3]);
+    // The leader restores by a probe of its own, before the next one here.
+    shoot.shows(148.0, KCM, 1);
+    shoot.recovers(150.0);
+    let outage = shoot.only();
+    assert_eq!((outage.overdue_nodes, outage.marked_nodes), (3, 0));
+}
+
+#[test]
 fn without_protection_all_overdue_nodes_were_marked() {
     let mut shoot = RecordedShoot::new();
     shoot.finds(FELL, Verdict::ScaleDown, &[100.0; 30]);
