@@ -5,7 +5,7 @@
 //! flags::AgentArgs -> process::run --starts--> an agent
 //! file -> document::Contents -> serde -> (the agent's own config) | ConfigError with every error in it
 //! tracing -> logging -> zap's JSON lines on stderr
-//! transport: how connections to API servers are made, for seed_client and for shoots
+//! transport: kubeconfigs, TLS and connections to API servers, for seed_client and for shoots; api_failure: what they answer instead
 //! agent_runtime: /metrics, /healthz, /readyz, /statusz, and
 //! seed_client -> Client -> objects -> reflector (lists and watches) -> view: what is known of the seed
 //!                      '-> leader_election -> Fence: whether this replica may write
@@ -18,6 +18,7 @@
 
 pub mod access_review;
 pub mod agent_runtime;
+pub mod api_failure;
 pub mod backoff;
 pub mod change;
 pub mod config_file;

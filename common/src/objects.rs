@@ -22,6 +22,7 @@ use serde::de::{DeserializeOwned, IgnoredAny};
 use serde::{Deserialize, Deserializer};
 
 use self::framing::{ListFramer, Pieces};
+use crate::api_failure::ApiFailure;
 use crate::change::Key;
 
 pub(crate) use self::event::{ObjectEvent, ObjectEvents};
@@ -121,7 +122,7 @@ pub async fn get<K: Resource + Clone + DeserializeOwned>(
 ) -> kube::Result<Option<K>> {
     let request = RequestBuilder::new(api.resource_url()).get(name, &GetParams::default());
     let mut body = match send(api, request).await {
-        Err(Error::Api(status)) if status.code == 404 => return Ok(None),
+        Err(error) if ApiFailure::from(&error) == ApiFailure::NotFound => return Ok(None),
         body => body?,
     };
     let mut object = Pieces::default();

@@ -24,6 +24,7 @@ use kube::{Api, Resource};
 use serde::de::DeserializeOwned;
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 
+use crate::api_failure::ApiFailure;
 use crate::backoff::Backoff;
 use crate::change::{Change, Key, Listed, key_of};
 use crate::logging::with_causes;
@@ -144,20 +145,24 @@ impl WatchError {
         }
     }
 
-    /// How long the API server asks to be left alone.
+    fn is_throttled(&self) -> bool {
+        let failure = self.status().map(ApiFailure::from);
+        matches!(failure, Some(ApiFailure::Throttled(_)))
+    }
+
+    /// The wait that the API server asks for.
     fn requested_wait(&self) -> Duration {
         let status = self.status();
         match status.and_then(retry_after) {
             Some(wait) => wait.min(MAX_THROTTLED_WAIT),
-            None if status.is_some_and(|status| status.code == 429) => THROTTLED_WAIT,
+            None if self.is_throttled() => THROTTLED_WAIT,
             None => Duration::ZERO,
         }
     }
 
     /// Whether a watch can go on where the last one ended: the API server was there all the time.
     fn can_resume(&self) -> bool {
-        let throttled = self.status().is_some_and(|status| status.code == 429);
-        throttled || matches!(self, Self::VeryShortWatch)
+        self.is_throttled() || matches!(self, Self::VeryShortWatch)
     }
 }
 
@@ -204,7 +209,7 @@ where
     /// A 404 alone is no evidence: a proxy may answer it, and so does an API server for a version
     /// that it no longer serves. A list of its API groups without the kind's is.
     async fn is_absent(&mut self, error: &WatchError) -> bool {
-        let not_found = error.status().is_some_and(|status| status.code == 404);
+        let not_found = error.status().map(ApiFailure::from) == Some(ApiFailure::NotFound);
         if self.listed || !not_found || !self.handler.may_be_absent() {
             return false;
         }

@@ -4,10 +4,11 @@ use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::time::Duration;
 
+use common::api_failure::ApiFailure;
 use common::leader_election::Fence;
 use common::logging::with_causes;
 use common::objects;
-use common::status_message::{StatusMessage, retry_after};
+use common::status_message::StatusMessage;
 use governor::{DefaultDirectRateLimiter, Quota, RateLimiter};
 use kube::api::{Patch, PatchParams};
 use kube::{Api, ResourceExt};
@@ -42,14 +43,14 @@ fn refusal(error: kube::Error) -> Refusal {
     let kube::Error::Api(status) = error else {
         return Refusal::NoAnswer(with_causes(&error));
     };
-    let said = || StatusMessage::of(&status).to_string();
-    match status.code {
-        404 => Refusal::NotFound,
-        409 => Refusal::Conflict,
-        429 => Refusal::Throttled(retry_after(&status)),
-        code @ (401 | 403) => Refusal::Denied { code, said: said() },
-        code @ 500.. => Refusal::Unavailable { code, said: said() },
-        code => Refusal::Status { code, said: said() },
+    let (code, said) = (status.code, StatusMessage::of(&status).to_string());
+    match ApiFailure::from(&*status) {
+        ApiFailure::NotFound => Refusal::NotFound,
+        ApiFailure::Conflict => Refusal::Conflict,
+        ApiFailure::Throttled(wait) => Refusal::Throttled(wait),
+        ApiFailure::Unauthorized | ApiFailure::Forbidden => Refusal::Denied { code, said },
+        ApiFailure::Server => Refusal::Unavailable { code, said },
+        ApiFailure::Refused | ApiFailure::NoAnswer => Refusal::Status { code, said },
     }
 }
 

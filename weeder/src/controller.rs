@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use common::access_review::{Right, allowed_everywhere};
+use common::api_failure::ApiFailure;
 use common::leader_election::Role;
 use common::process::propagate_panic;
 use futures::FutureExt;
@@ -155,7 +156,10 @@ impl Controller {
             };
             // The log has the panic already.
             let result = AssertUnwindSafe(delete).catch_unwind().await;
-            (deletion, result.unwrap_or(DeleteResult::NoAnswer))
+            (
+                deletion,
+                result.unwrap_or(DeleteResult::Failed(ApiFailure::NoAnswer)),
+            )
         });
     }
 
@@ -168,7 +172,7 @@ impl Controller {
             .ended(deletion, result.outcome(), now.into());
         self.log_right(missed_right);
         let is_reviewed = self.reviewed.is_some_and(|then| now - then < REVIEWED_FOR);
-        if result == DeleteResult::Forbidden && !is_reviewed {
+        if result == DeleteResult::Failed(ApiFailure::Forbidden) && !is_reviewed {
             self.reviewed = Some(now);
             let client = self.client.clone();
             self.reviews.spawn(async move {

@@ -3,12 +3,13 @@
 use std::error::Error;
 use std::time::Duration;
 
+use common::api_failure::{ApiFailure, Retry};
 use common::leader_election::Fence;
-use common::status_message::{StatusMessage, retry_after};
+use common::status_message::StatusMessage;
 use kube::api::{DeleteParams, Preconditions};
 use kube::core::Status;
 use kube::{Api, Client};
-use strum::{IntoStaticStr, VariantNames};
+use strum::VariantNames;
 use tokio::time::timeout;
 use weeder_core::deletion::{Deletion, Outcome};
 
@@ -17,31 +18,15 @@ use crate::pod::PrunedPod;
 /// A DELETE without an answer is given up after this time and retried: it does no harm twice.
 const TIMEOUT: Duration = Duration::from_secs(10);
 
-/// How a DELETE ended, in one word from a fixed set for logs and metrics.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, IntoStaticStr, VariantNames)]
-#[strum(serialize_all = "snake_case", const_into_str)]
+/// How a DELETE ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DeleteResult {
     Deleted,
-    /// Answered with 404.
-    NotFound,
     /// 409: another pod has the name now.
     Replaced,
     /// 409: the pod has changed since it was judged.
     Changed,
-    /// Answered with 429.
-    Throttled(Option<Duration>),
-    /// Answered with 401.
-    Unauthorized,
-    /// 409 for any other reason.
-    Conflict,
-    /// Answered with 5xx.
-    Server,
-    /// Answered with 403.
-    Forbidden,
-    /// Any other 4xx.
-    Refused,
-    /// No answer, or none that can be decoded.
-    NoAnswer,
+    Failed(ApiFailure),
     /// Nothing was sent.
     DryRun,
     /// This process does not lead: nothing was sent, or it stopped leading before the answer.
@@ -52,15 +37,40 @@ impl DeleteResult {
     pub const fn outcome(self) -> Outcome {
         match self {
             Self::Deleted | Self::DryRun => Outcome::Deleted,
-            Self::NotFound | Self::Replaced => Outcome::Gone,
+            Self::Failed(ApiFailure::NotFound) | Self::Replaced => Outcome::Gone,
             Self::Changed => Outcome::Changed,
-            Self::Throttled(wait) => Outcome::Retry(wait),
-            // An expired token is replaced by a fresh one a moment later.
-            Self::Unauthorized | Self::Conflict => Outcome::Retry(None),
-            // An API server may have deleted the pod before it failed.
-            Self::Server | Self::NoAnswer | Self::NotLeading => Outcome::Unknown,
-            Self::Forbidden | Self::Refused => Outcome::Refused,
+            Self::NotLeading => Outcome::Unknown,
+            Self::Failed(failure) => match failure.retry() {
+                Retry::Later(wait) => Outcome::Retry(wait),
+                Retry::Unknown => Outcome::Unknown,
+                Retry::Never => Outcome::Refused,
+            },
         }
+    }
+
+    /// One word from a fixed set, for logs and metrics.
+    pub const fn into_str(self) -> &'static str {
+        match self {
+            Self::Deleted => "deleted",
+            Self::Replaced => "replaced",
+            Self::Changed => "changed",
+            Self::Failed(failure) => failure.into_str(),
+            Self::DryRun => "dry_run",
+            Self::NotLeading => "not_leading",
+        }
+    }
+
+    /// All those words.
+    pub fn words() -> Vec<&'static str> {
+        let own = [
+            Self::Deleted,
+            Self::Replaced,
+            Self::Changed,
+            Self::DryRun,
+            Self::NotLeading,
+        ];
+        let own = own.map(Self::into_str).into_iter();
+        own.chain(ApiFailure::VARIANTS.iter().copied()).collect()
     }
 }
 
@@ -87,8 +97,8 @@ pub async fn delete(client: Client, fence: &Fence, deletion: &Deletion) -> Delet
             DeleteResult::from(&*status),
             StatusMessage::of(&status).into(),
         ),
-        Some(Ok(Err(error))) => (DeleteResult::NoAnswer, error.into()),
-        Some(Err(elapsed)) => (DeleteResult::NoAnswer, elapsed.into()),
+        Some(Ok(Err(error))) => (DeleteResult::Failed(ApiFailure::NoAnswer), error.into()),
+        Some(Err(elapsed)) => (DeleteResult::Failed(ApiFailure::NoAnswer), elapsed.into()),
     };
     log(deletion, result, &*error);
     result
@@ -137,18 +147,12 @@ fn log(deletion: &Deletion, result: DeleteResult, error: &(dyn Error + 'static))
 
 impl From<&Status> for DeleteResult {
     fn from(status: &Status) -> Self {
-        match status.code {
-            401 => Self::Unauthorized,
-            403 => Self::Forbidden,
-            404 => Self::NotFound,
+        match ApiFailure::from(status) {
             // The API server says which precondition failed in words only: "the UID in the
             // precondition", or "UID in precondition" where the storage finds it, later.
-            409 if status.message.contains("UID in ") => Self::Replaced,
-            409 if status.message.contains("ResourceVersion in ") => Self::Changed,
-            409 => Self::Conflict,
-            429 => Self::Throttled(retry_after(status)),
-            500.. => Self::Server,
-            _ => Self::Refused,
+            ApiFailure::Conflict if status.message.contains("UID in ") => Self::Replaced,
+            ApiFailure::Conflict if status.message.contains("ResourceVersion in ") => Self::Changed,
+            failure => Self::Failed(failure),
         }
     }
 }

@@ -31,6 +31,7 @@ impl WeederMetrics {
         registry.register("dwd_weeder_windows_open", help, self.windows_open.clone());
         let help = "Namespaces in which a configured Service or a crash-looping dependant is known";
         registry.register("dwd_weeder_namespaces", help, self.namespaces.clone());
+        let deletions = DeleteResult::words();
         let labelled = [
             (
                 "dwd_weeder_windows_opened",
@@ -51,7 +52,7 @@ impl WeederMetrics {
                 "DELETEs of crash-looping pods, by result",
                 &self.deletions,
                 "result",
-                DeleteResult::VARIANTS,
+                &deletions,
             ),
             (
                 "dwd_weeder_watch_restarts",

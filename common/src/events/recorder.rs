@@ -16,6 +16,7 @@ use tokio_util::task::AbortOnDropHandle;
 
 use super::{Events, Note, host};
 use crate::access_review::{Right, allowed_everywhere};
+use crate::api_failure::{ApiFailure, Retry};
 
 /// The source of the Events.
 const COMPONENT: &str = "dependency-watchdog";
@@ -124,7 +125,7 @@ impl Recorder {
             else {
                 return self.written.keep(said, Instant::now());
             };
-            let refused = matches!(&error, kube::Error::Api(status) if status.code < 500 && status.code != 429);
+            let refused = ApiFailure::from(&error).retry() == Retry::Never;
             if refused || attempt == ATTEMPTS {
                 self.lost.inc();
                 self.logged += 1;
@@ -142,7 +143,7 @@ impl Recorder {
         let api: Api<Event> = Api::namespaced(self.client.clone(), namespace);
         match api.create(&PostParams::default(), &self.event(note)).await {
             // An earlier attempt succeeded, and its answer got lost.
-            Err(kube::Error::Api(status)) if status.code == 409 => Ok(()),
+            Err(error) if ApiFailure::from(&error) == ApiFailure::Conflict => Ok(()),
             written => written.map(drop),
         }
     }

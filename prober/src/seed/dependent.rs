@@ -12,6 +12,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use common::access_review::Right;
+use common::api_failure::ApiFailure;
 use common::backoff::Backoff;
 use common::logging::with_causes;
 use common::metrics::UnreadableObjects;
@@ -282,7 +283,7 @@ impl DependentView {
                     tracing::error!(resource = %self.resource, "kind cannot be scaled: it is not namespaced or has no scale subresource");
                 }
                 Err(error) => {
-                    let answered = matches!(&error, kube::Error::Api(status) if status.code == 404)
+                    let answered = ApiFailure::from(&error) == ApiFailure::NotFound
                         || matches!(error, kube::Error::Discovery(_));
                     self.no_such_kind.store(answered, Ordering::Relaxed);
                     tracing::error!(resource = %self.resource, error = with_causes(&error), "kind cannot be found");

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use api_server::{Fault, When};
+use common::api_failure::ApiFailure;
 use common::events::Events;
 use common::flags::LeaderElection;
 use common::leader_election::{Fence, LeaderElector};
@@ -66,7 +67,7 @@ async fn the_uid_decides_which_pod_is_meant() {
     );
     assert_eq!(
         delete(seed.client().await, &fence, &deletion).await,
-        DeleteResult::NotFound
+        DeleteResult::Failed(ApiFailure::NotFound)
     );
 }
 
@@ -120,24 +121,44 @@ async fn each_answer_has_its_word() {
                 code: 429,
                 retry_after: Some(7),
             },
-            DeleteResult::Throttled(Some(Duration::from_secs(7))),
+            DeleteResult::Failed(ApiFailure::Throttled(Some(Duration::from_secs(7)))),
             "throttled",
         ),
         (
             Fault::status(429),
-            DeleteResult::Throttled(None),
+            DeleteResult::Failed(ApiFailure::Throttled(None)),
             "throttled",
         ),
-        (Fault::status(409), DeleteResult::Conflict, "conflict"),
-        (Fault::status(500), DeleteResult::Server, "server"),
-        (Fault::status(503), DeleteResult::Server, "server"),
+        (
+            Fault::status(409),
+            DeleteResult::Failed(ApiFailure::Conflict),
+            "conflict",
+        ),
+        (
+            Fault::status(500),
+            DeleteResult::Failed(ApiFailure::Server),
+            "server",
+        ),
+        (
+            Fault::status(503),
+            DeleteResult::Failed(ApiFailure::Server),
+            "server",
+        ),
         (
             Fault::status(401),
-            DeleteResult::Unauthorized,
+            DeleteResult::Failed(ApiFailure::Unauthorized),
             "unauthorized",
         ),
-        (Fault::status(403), DeleteResult::Forbidden, "forbidden"),
-        (Fault::CloseBefore, DeleteResult::NoAnswer, "no_answer"),
+        (
+            Fault::status(403),
+            DeleteResult::Failed(ApiFailure::Forbidden),
+            "forbidden",
+        ),
+        (
+            Fault::CloseBefore,
+            DeleteResult::Failed(ApiFailure::NoAnswer),
+            "no_answer",
+        ),
     ];
     for (fault, answer, word) in cases {
         seed.server
@@ -165,7 +186,7 @@ async fn the_log_says_why_a_delete_was_refused() {
         .add(When::verb("delete", "pods").once(), refusal);
     let client = seed.client().await;
     let (answer, lines) = hear(delete(client, &Fence::always_open(), &deletion)).await;
-    assert_eq!(answer, DeleteResult::Forbidden);
+    assert_eq!(answer, DeleteResult::Failed(ApiFailure::Forbidden));
     let text: String = lines.iter().map(|line| format!("{line}\n")).collect();
     assert_eq!(
         book::searches_in_vain("weeder", &text).unwrap(),
