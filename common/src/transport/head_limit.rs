@@ -31,8 +31,8 @@ const MAX_BEFORE_BODY: usize = 4 * MAX_HEAD;
 const READ_AT_ONCE: u64 = (8 << 10) - 1;
 /// No answer is awaited.
 const UNBOUNDED: usize = usize::MAX;
-/// The connection has switched protocols: no answer is awaited any more.
-const SWITCHED: usize = usize::MAX - 1;
+/// No answer will be awaited any more: what follows is of another protocol, as a port-forward's.
+const UPGRADED: usize = usize::MAX - 1;
 
 /// The head of an answer is larger than any honest one.
 #[derive(Debug, thiserror::Error)]
@@ -108,12 +108,11 @@ struct Allowance(Arc<AtomicUsize>);
 /// Ends the bound for the request that this is the answer to.
 fn head_arrived<B>(answer: Response<B>) -> Response<B> {
     if let Some(Allowance(left)) = answer.extensions().get() {
-        // What follows a switch of protocols is no request, and has no head.
-        let switched = answer.status() == StatusCode::SWITCHING_PROTOCOLS;
-        left.store(
-            if switched { SWITCHED } else { UNBOUNDED },
-            Ordering::Relaxed,
-        );
+        let rest = match answer.status() {
+            StatusCode::SWITCHING_PROTOCOLS => UPGRADED,
+            _ => UNBOUNDED,
+        };
+        left.store(rest, Ordering::Relaxed);
     }
     answer
 }
@@ -138,8 +137,8 @@ impl Allowance {
 
     fn take(&self, count: usize) -> io::Result<()> {
         let Self(left) = self;
-        let rest = |left| match left {
-            UNBOUNDED | SWITCHED => Some(left),
+        let rest = |left: usize| match left {
+            UNBOUNDED | UPGRADED => Some(left),
             left => left.checked_sub(count),
         };
         match left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, rest) {
