@@ -12,11 +12,10 @@ use anyhow::{Context, Result, bail, ensure};
 use http::HeaderMap;
 use hyper_timeout::TimeoutConnector;
 use hyper_util::client::legacy::connect::HttpConnector;
+use kube::client::Body;
 use kube::client::middleware::BaseUriLayer;
-use kube::client::{Body, ConfigExt};
 use kube::config::Cluster;
 use kube::{Client, Config};
-use rustls::ClientConfig;
 use tower::{ServiceBuilder, service_fn};
 
 use self::connections::Connections;
@@ -49,8 +48,8 @@ pub async fn connect(kubeconfig: Option<&Path>, counter: &RequestCounter) -> Res
 #[derive(Clone)]
 struct SeedAccess {
     context: CurrentContext,
-    /// TLS by kube, in a pod: it reads the file with the authorities again each minute.
-    pod: Option<ClientConfig>,
+    /// In a pod TLS is kube's.
+    pod: Option<Config>,
 }
 
 /// A client without an open connection.
@@ -76,7 +75,7 @@ impl SeedAccess {
             }
         }
         if let Ok(config) = Config::incluster() {
-            return Self::of_pod(config);
+            return Ok(Self::of_pod(config));
         }
         ensure!(
             listed.is_none(),
@@ -107,19 +106,21 @@ impl SeedAccess {
         Ok(Self { context, pod: None })
     }
 
-    fn of_pod(config: Config) -> Result<Self> {
-        let pod = Some(config.rustls_client_config()?);
+    fn of_pod(config: Config) -> Self {
         let cluster = Cluster {
             server: Some(config.cluster_url.to_string()),
-            tls_server_name: config.tls_server_name,
+            tls_server_name: config.tls_server_name.clone(),
             ..Cluster::default()
         };
         let context = CurrentContext {
-            namespace: Some(config.default_namespace),
+            namespace: Some(config.default_namespace.clone()),
             cluster: Entry::given("cluster", cluster),
-            user: Some(Entry::given("user", config.auth_info)),
+            user: Some(Entry::given("user", config.auth_info.clone())),
         };
-        Ok(Self { context, pod })
+        Self {
+            context,
+            pod: Some(config),
+        }
     }
 
     fn namespace(&self) -> String {
@@ -137,8 +138,8 @@ impl SeedAccess {
             credentials.apply(&mut user.value);
         }
         let mut access = context.access(&["https", "http"])?;
-        if let Some(tls) = &self.pod {
-            access.trust = Trust::Pod(tls.clone());
+        if let Some(config) = &self.pod {
+            access.trust = Trust::Kube(Box::new(config.clone()));
         }
         let connector = access.connector(HttpConnector::new(), CONNECT_TIMEOUT)?;
         let mut connector = TimeoutConnector::new(connector);

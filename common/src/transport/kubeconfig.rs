@@ -12,7 +12,8 @@ use std::path::{Path, PathBuf};
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use http::Uri;
-use kube::config::{AuthInfo, Cluster};
+use kube::Config;
+use kube::config::{AuthInfo, Cluster, Context};
 use rustls::pki_types::ServerName;
 use secrecy::{ExposeSecret, SecretString};
 use serde::de::DeserializeOwned;
@@ -105,10 +106,10 @@ impl Document {
         Ok(documents.collect())
     }
 
-    fn field(&self, name: String, line: Option<u64>) -> Field {
+    fn field(&self, name: &str, line: Option<u64>) -> Field {
         Field {
             file: self.file.clone(),
-            name,
+            name: name.to_owned(),
             line,
         }
     }
@@ -119,8 +120,8 @@ impl Document {
             return Ok(None);
         };
         let items = list.items().ok_or_else(|| {
-            self.field(section.to_owned(), Some(list.line))
-                .error("is not a list")
+            let field = self.field(section, Some(list.line));
+            field.error("is not a list")
         })?;
         let is_named = |item: &&Node| item.get("name").and_then(Node::text) == Some(name);
         Ok(items.iter().find(is_named))
@@ -260,52 +261,29 @@ impl CurrentContext {
     /// # Errors
     /// If the current context or its cluster is missing, or an entry that it names cannot be read.
     pub fn of(documents: &[Document]) -> Result<Self, KubeconfigError> {
-        let is_set = |name: &&str| !name.is_empty();
-        let current = |document: &'_ Document| {
-            document
-                .root
-                .get("current-context")
-                .map(|node| (node.text().filter(is_set).map(str::to_owned), node.line))
-        };
+        const CURRENT: &str = "current-context";
         let named = documents.iter().find_map(|document| {
-            let (name, line) = current(document)?;
-            Some((
-                name?,
-                document.field("current-context".to_owned(), Some(line)),
-            ))
+            let node = document.root.get(CURRENT)?;
+            let name = node.text().filter(|name| !name.is_empty())?;
+            Some((name, document.field(CURRENT, Some(node.line))))
         });
         let missing = || {
-            let name = "current-context".to_owned();
-            let field = documents
-                .first()
-                .map(|first| first.field(name.clone(), None));
+            let field = documents.first().map(|first| first.field(CURRENT, None));
             field
-                .unwrap_or_else(|| Field::named(name))
+                .unwrap_or_else(|| Field::named(CURRENT))
                 .error("is missing")
         };
         let (name, field) = named.ok_or_else(missing)?;
-        let mut context = None;
-        for document in documents {
-            if let Some(entry) = document.entry("contexts", &name)? {
-                context = Some((document, entry.get("context")));
-                break;
-            }
-        }
         let nothing = "names nothing that exists";
-        let (document, context) = context.ok_or_else(|| field.error(nothing))?;
-        let part = |key| context.and_then(|node| node.get(key)).and_then(Node::text);
-        let cluster_name = part("cluster").filter(is_set);
-        let line = context
-            .and_then(|node| node.get("cluster"))
-            .map(|node| node.line);
-        let field = document.field("context.cluster".to_owned(), line);
-        let cluster_name = cluster_name.ok_or_else(|| field.error("is missing"))?;
-        let cluster = Entry::find(documents, "clusters", "cluster", cluster_name)?;
-        let user_name = part("user").unwrap_or_default();
+        let context = Entry::<Context>::find(documents, "contexts", "context", name)?;
+        let context = context.ok_or_else(|| field.error(nothing))?;
+        let names = &context.value;
+        let cluster = Entry::find(documents, "clusters", "cluster", &names.cluster)?;
+        let user = names.user.as_deref().unwrap_or_default();
         let mut context = Self {
-            namespace: part("namespace").filter(is_set).map(str::to_owned),
-            cluster: cluster.ok_or_else(|| field.error(nothing))?,
-            user: Entry::find(documents, "users", "user", user_name)?,
+            cluster: cluster.ok_or_else(|| context.field("cluster").error(nothing))?,
+            user: Entry::find(documents, "users", "user", user)?,
+            namespace: context.value.namespace.filter(|name| !name.is_empty()),
         };
         context.normalize();
         Ok(context)
@@ -384,8 +362,8 @@ impl CurrentContext {
                 }
                 None => proxy_of(&server, |variable| std::env::var(variable).ok())?,
             },
+            trust: self.trust(&server)?,
             server,
-            trust: self.trust()?,
             identity: user.map(identity).transpose()?.flatten(),
             headers: user.map(impersonation).transpose()?.unwrap_or_default(),
         })
@@ -422,17 +400,19 @@ impl CurrentContext {
         })
     }
 
-    fn trust(&self) -> Result<Trust, KubeconfigError> {
+    fn trust(&self, server: &Uri) -> Result<Trust, KubeconfigError> {
         let cluster = &self.cluster.value;
-        if cluster.insecure_skip_tls_verify == Some(true) {
-            return Ok(Trust::Anybody);
-        }
+        let mut config = Config::new(server.clone());
+        config.accept_invalid_certs = cluster.insecure_skip_tls_verify == Some(true);
         let authorities = self.cluster.pem(
             "certificate-authority",
             cluster.certificate_authority_data.as_deref(),
             cluster.certificate_authority.as_ref(),
         )?;
-        Ok(authorities.map_or(Trust::System, Trust::Authorities))
+        Ok(match authorities {
+            Some(authorities) if !config.accept_invalid_certs => Trust::Authorities(authorities),
+            _ => Trust::Kube(Box::new(config)),
+        })
     }
 }
 

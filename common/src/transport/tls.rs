@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
+use kube::Config;
+use kube::client::ConfigExt;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::client::{
     Resumption, WebPkiServerVerifier, verify_server_cert_signed_by_trust_anchor, verify_server_name,
 };
-use rustls::crypto::{
-    CryptoProvider, WebPkiSupportedAlgorithms, verify_tls12_signature, verify_tls13_signature,
-};
+use rustls::crypto::CryptoProvider;
 use rustls::pki_types::pem::{PemObject, SectionKind};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
 use rustls::server::ParsedCertificate;
@@ -17,21 +17,16 @@ use rustls::{
     CertificateError, ClientConfig, DigitallySignedStruct, Error, InconsistentKeys, RootCertStore,
     SignatureScheme,
 };
-use rustls_platform_verifier::Verifier;
 
 use super::access::Identity;
 use super::kubeconfig::{Field, KubeconfigError, Pem};
 
 /// Whose certificates a server may have.
 pub enum Trust {
-    /// Those of the authorities that the system knows.
-    System,
     Authorities(Pem),
-    /// Any: `insecure-skip-tls-verify`.
-    Anybody,
-    /// Those that kube trusts in a pod, where it reads the file with the authorities again each
-    /// minute.
-    Pod(ClientConfig),
+    /// Those that kube trusts: in a pod what the file with the authorities says, which it reads
+    /// again each minute, all with `insecure-skip-tls-verify`, else what the system does.
+    Kube(Box<Config>),
 }
 
 /// A certificate that cannot be read is passed over, as by Go, if another one can.
@@ -42,29 +37,24 @@ pub(super) fn client_config(
     trust: &Trust,
     identity: Option<&Identity>,
 ) -> Result<ClientConfig, KubeconfigError> {
-    let builder = ClientConfig::builder();
-    let provider = Arc::clone(builder.crypto_provider());
-    let verifier: Arc<dyn ServerCertVerifier> = match trust {
-        Trust::Pod(config) => return Ok(config.clone()),
-        Trust::Anybody => Arc::new(NoVerifier(provider.signature_verification_algorithms)),
-        Trust::Authorities(pem) => Arc::new(TrustedCertificates::read(pem, &provider)?),
-        Trust::System => Arc::new(Verifier::new(Arc::clone(&provider)).map_err(|error| {
-            let field = Field::named("cluster.certificate-authority-data");
-            field.error(format!(
-                "is missing, and the system's authorities cannot be read: {error}"
-            ))
-        })?),
-    };
-    let builder = builder
-        .dangerous()
-        .with_custom_certificate_verifier(verifier);
-    let mut config = match identity {
-        Some(identity) => {
-            let key = Arc::new(certified(identity, &provider)?);
-            builder.with_client_cert_resolver(Arc::new(SingleCertAndKey::from(key)))
+    let mut config = match trust {
+        Trust::Authorities(pem) => {
+            let builder = ClientConfig::builder();
+            let trusted = TrustedCertificates::read(pem, builder.crypto_provider())?;
+            builder
+                .dangerous()
+                .with_custom_certificate_verifier(Arc::new(trusted))
+                .with_no_client_auth()
         }
-        None => builder.with_no_client_auth(),
+        Trust::Kube(config) => config.rustls_client_config().map_err(|error| {
+            let field = Field::named("cluster.certificate-authority-data");
+            field.error(format!("is missing, and others cannot be read: {error}"))
+        })?,
     };
+    if let Some(identity) = identity {
+        let key = certified(identity, config.crypto_provider())?;
+        config.client_auth_cert_resolver = Arc::new(SingleCertAndKey::from(key));
+    }
     // Connections are kept; what could be resumed would only be kept in memory.
     config.resumption = Resumption::disabled();
     Ok(config)
@@ -214,44 +204,6 @@ impl ServerCertVerifier for TrustedCertificates {
 
     fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
         self.authorities.supported_verify_schemes()
-    }
-}
-
-#[derive(Debug)]
-struct NoVerifier(WebPkiSupportedAlgorithms);
-
-impl ServerCertVerifier for NoVerifier {
-    fn verify_server_cert(
-        &self,
-        _certificate: &CertificateDer<'_>,
-        _intermediates: &[CertificateDer<'_>],
-        _server_name: &ServerName<'_>,
-        _ocsp_response: &[u8],
-        _now: UnixTime,
-    ) -> Result<ServerCertVerified, Error> {
-        Ok(ServerCertVerified::assertion())
-    }
-
-    fn verify_tls12_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signature: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
-        verify_tls12_signature(message, certificate, signature, &self.0)
-    }
-
-    fn verify_tls13_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signature: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
-        verify_tls13_signature(message, certificate, signature, &self.0)
-    }
-
-    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.0.supported_schemes()
     }
 }
 

@@ -280,7 +280,7 @@ fn an_empty_value_is_an_absent_one() {
     let context = context(&of(&cluster, user)).unwrap();
     let access = context.access(&["https"]).unwrap();
     assert!(access.server_name.is_none() && access.proxy.is_none() && access.identity.is_none());
-    assert!(matches!(access.trust, Trust::System) && access.headers.is_empty());
+    assert!(matches!(access.trust, Trust::Kube(_)) && access.headers.is_empty());
     let user = context.user.unwrap();
     let header = crate::transport::authorization(&user).unwrap();
     assert!(header.is_none() && user.value.token_file.is_none());
