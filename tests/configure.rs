@@ -60,7 +60,7 @@ fn the_table_of_flags_is_that_of_the_program() {
 fn keys(page: &str, table: &str) -> BTreeMap<String, String> {
     let (_, rest) = page
         .split_once(&format!("<!-- keys: {table} -->"))
-        .unwrap_or_else(|| panic!("{PAGE} has no {table}"));
+        .expect(table);
     let (table, _) = rest.split_once("<!-- end -->").expect("an end");
     let cells = table.lines().map(|row| row.split(" | ").collect());
     let rows = cells.filter_map(|cells: Vec<&str>| {

@@ -17,7 +17,7 @@ use tokio::time::sleep;
 use crate::document::{ConfigError, Contents, Loaded};
 use crate::events::Events;
 
-/// How often the file is read. A kubelet takes up to a minute to bring a changed ConfigMap to the
+/// Interval at which the file is read. A kubelet takes up to a minute to bring a changed ConfigMap to the
 /// file.
 const POLL_INTERVAL: Duration = Duration::from_secs(5);
 

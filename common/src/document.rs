@@ -42,7 +42,7 @@ pub struct Loaded<T> {
     pub warnings: Vec<String>,
 }
 
-/// What a file holds at one moment; of one that is too large, enough to see that it is.
+/// Bytes of a file at one moment; of one that is too large, enough to see that it is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Contents {
     /// Names the file in errors.

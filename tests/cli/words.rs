@@ -101,7 +101,7 @@ async fn check_config_names_every_error_with_its_place_and_takes_gardeners_files
 }
 
 #[tokio::test]
-async fn check_config_knows_manifests_and_files_of_former_versions() {
+async fn check_config_knows_manifests_and_former_versions() {
     let folder = tempfile::tempdir().expect("a folder");
     let file = folder.path().join("dep-config.yaml");
     for (content, said, agent) in [

@@ -31,7 +31,7 @@ impl fmt::Display for FieldError {
     }
 }
 
-/// Why a config file was refused. The text begins with its name.
+/// Refusal of a config file. The text begins with its name.
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigError {
     /// It cannot be read, or is no YAML document of a config.
@@ -52,7 +52,7 @@ pub enum ConfigError {
 }
 
 impl ConfigError {
-    /// The wrong fields; none when the file could not be read as a document.
+    /// Wrong fields; empty if the file is no document.
     pub fn fields(&self) -> &[FieldError] {
         match self {
             Self::Fields { errors, .. } => errors,

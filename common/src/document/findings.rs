@@ -54,8 +54,8 @@ impl Findings {
         converted
     }
 
-    /// Of keys that differ in case alone, the last in the order of their bytes counts: the Go
-    /// original sorts them on the way through JSON.
+    /// Converts the entries of an object. Of keys that differ in case alone, the last in the order of
+    /// their bytes counts: the Go original sorts them on the way through JSON.
     fn fields(
         &mut self,
         path: &str,
@@ -113,8 +113,8 @@ impl Findings {
         });
     }
 
-    /// Reports an error unless the condition is met. Nothing is said of what is refused already, or
-    /// is part of it.
+    /// Reports an error unless the condition is met. Says nothing of what is refused already, or is
+    /// part of it.
     pub fn require(&mut self, path: &str, is_met: bool, expected: impl Into<String>) {
         let is_refused = |error: &FieldError| {
             let rest = path.strip_prefix(&error.field);
@@ -146,7 +146,7 @@ impl Findings {
     }
 }
 
-/// What serde expects, in words for those who write the file.
+/// Rephrases what serde expects for those who write the file.
 fn expected(message: &str) -> String {
     let expected = message.rsplit_once("expected ");
     let expected = expected.map_or(message, |(_, expected)| expected);

@@ -167,7 +167,7 @@ fn numbers_need_no_fraction_but_no_quotes_either() {
 }
 
 #[test]
-fn a_bare_whole_number_is_a_text_where_one_is_due() {
+fn a_bare_integer_may_be_a_text() {
     for (spelling, expected) in [
         ("abc", "abc"),
         ("123", "123"),
@@ -187,7 +187,7 @@ fn a_bare_whole_number_is_a_text_where_one_is_due() {
 }
 
 #[test]
-fn what_only_gos_reader_takes_is_refused_with_what_to_write() {
+fn what_only_go_reads_is_refused() {
     for (text, said) in [
         (
             "name: yes",
@@ -238,7 +238,7 @@ fn durations_are_in_gos_syntax() {
 }
 
 #[test]
-fn keys_match_in_any_case_and_the_last_in_byte_order_counts() {
+fn keys_match_in_any_case_and_the_last_in_byte_order_wins() {
     for (text, level) in [
         ("LEVEL: 1", 1),
         ("level: 2\nLEVEL: 1", 2),
@@ -269,7 +269,7 @@ fn anchors_and_merge_keys_are_resolved() {
 }
 
 #[test]
-fn wrong_types_and_ranges_are_reported_together_under_their_paths() {
+fn all_errors_are_reported_together_under_their_paths() {
     let text = "list:\n- {a: x}\n- {a: 1, B: [c]}\nitem: word\nshare: 2\nwait: 5\nlevel: -1\nisOn: 1\nlabels: 5\n";
     let said = "file: 8 errors
   list[0].a: \"x\": expected a whole number that fits in 32 bits, without quotes or a fraction (line 2, column 7)

@@ -61,7 +61,7 @@ fn is_refusal(error: &ConfigError, template: &Value) -> Result<()> {
 }
 
 /// Whether only Go's reader takes the value: a duration with a sign (nothing has a use for one), a
-/// boolean, null or a fraction for a text, or a whole number with a point (D-77).
+/// boolean, null or a fraction for a text, or a whole number with a point.
 fn is_gos_alone(error: &FieldError) -> bool {
     let value = error.value.as_deref().unwrap_or_default();
     let float = value.parse::<f64>().ok();
@@ -104,7 +104,7 @@ pub fn agree<C>(
         // The escape of a slash came with YAML 1.2.
         (_, Err(ConfigError::File { .. })) | (Err(_), Ok(_))
             if *is_spilt || text.contains("\\/") => {}
-        // D-77: one document, and quotes for keys that look like something else.
+        // One document, and quotes for keys that look like something else.
         (Ok(_), Err(ConfigError::File { problem, .. }))
             if problem.starts_with("a second document") && text.contains("\n---\n")
                 || problem.starts_with("The string value") => {}

@@ -161,7 +161,7 @@ fn unknown_keys_are_ignored_with_a_warning_wherever_they_stand() {
 }
 
 #[test]
-fn the_originals_examples_are_read_as_before() {
+fn examples_of_the_original_load() {
     let dependent = |name: &str, optional: bool, up: &str, down: &str| {
         format!(
             "  - ref:\n      kind: \"Deployment\"\n      name: \"{name}\"\n      apiVersion: \"apps/v1\"\n    \
@@ -206,7 +206,7 @@ fn the_originals_examples_are_read_as_before() {
 }
 
 #[test]
-fn keys_of_former_versions_are_named_with_what_replaced_them() {
+fn former_keys_of_the_prober_are_named() {
     for (key, version) in [
         ("probes: [{name: shoot-kube-apiserver}]", "1.0"),
         ("internalKubeConfigSecretName: a", "1.2"),

@@ -405,7 +405,7 @@ fn a_selector_that_comes_out_empty_is_a_warning() {
 }
 
 #[test]
-fn keys_of_former_versions_are_named_with_what_replaced_them() {
+fn former_keys_of_the_weeder_are_named() {
     let dependants = "dependantPods: [{name: a, selector: {matchLabels: {role: b}}}]";
     for (text, key) in [
         (
