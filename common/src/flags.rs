@@ -160,8 +160,7 @@ impl LeaderElection {
         let lease = ("lease-duration", self.lease_duration);
         let renew = ("renew-deadline", self.renew_deadline);
         let retry = ("retry-period", self.retry_period);
-        let shown =
-            |(flag, duration)| format!("--leader-elect-{flag}={}", GoDuration::from_std(duration));
+        let shown = |(flag, duration)| format!("--leader-elect-{flag}={}", GoDuration(duration));
         for flag in [lease, renew, retry] {
             ensure!(
                 !flag.1.is_zero(),

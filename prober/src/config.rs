@@ -155,7 +155,7 @@ fn check_dependent(path: &str, dependent: &Dependent, found: &mut Findings) {
 
 fn check_owner(check: &OwnerCheck, found: &mut Findings) {
     let (timeout, interval) = (check.timeout, check.interval);
-    let shown = GoDuration::from_std(interval);
+    let shown = GoDuration(interval);
     found.require_value("ownerCheck.name", "a DNS name with placeholders");
     found.require_value("ownerCheck.value", "a text with placeholders");
     found.require(
@@ -173,7 +173,7 @@ fn check_owner(check: &OwnerCheck, found: &mut Findings) {
         timeout < interval,
         format!(
             "less than the interval of {shown}, not {}",
-            GoDuration::from_std(timeout)
+            GoDuration(timeout)
         ),
     );
     found.require(
@@ -181,7 +181,7 @@ fn check_owner(check: &OwnerCheck, found: &mut Findings) {
         check.tolerance >= interval,
         format!(
             "at least the interval of {shown}, not {}",
-            GoDuration::from_std(check.tolerance)
+            GoDuration(check.tolerance)
         ),
     );
 }

@@ -134,8 +134,8 @@ fn positive_duration<'de, D: Deserializer<'de>>(
     let Some(text) = Option::<String>::deserialize(deserializer)? else {
         return Ok(None);
     };
-    let duration: GoDuration = text.parse().map_err(D::Error::custom)?;
-    let duration = TimeDelta::from_std(duration.to_std()).map_err(D::Error::custom)?;
+    let GoDuration(duration) = text.parse().map_err(D::Error::custom)?;
+    let duration = TimeDelta::from_std(duration).map_err(D::Error::custom)?;
     if duration.is_zero() {
         return Err(D::Error::custom(format!("{text:?} is not positive")));
     }

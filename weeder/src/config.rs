@@ -67,7 +67,7 @@ pub fn to_json(config: &Config) -> serde_json::Value {
         })
         .collect();
     serde_json::json!({
-        "watchDuration": GoDuration::from_std(config.watch_duration).to_string(),
+        "watchDuration": GoDuration(config.watch_duration).to_string(),
         "servicesAndDependantSelectors": services,
         "maxDeletionsPerOwner": config.max_deletions_per_owner,
     })

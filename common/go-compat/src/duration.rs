@@ -14,7 +14,7 @@ use serde::{Deserialize, Deserializer, Serializer, de};
 /// A duration in Go's spelling: nanoseconds, of which there are no more than fit in 63 bits (292
 /// years).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct GoDuration(Duration);
+pub struct GoDuration(pub Duration);
 
 /// Describes the expected text.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -26,35 +26,22 @@ const SECOND: u128 = 1_000_000_000;
 /// Number of digits of a fraction that count. Further ones are below a nanosecond in any unit.
 const FRACTION_DIGITS: usize = 18;
 
-impl GoDuration {
-    pub const fn from_std(duration: Duration) -> Self {
-        Self(duration)
-    }
-
-    pub const fn to_std(self) -> Duration {
-        self.0
-    }
-}
-
 impl FromStr for GoDuration {
     type Err = GoDurationError;
 
     /// Parses like Go's `time.ParseDuration`; what is below a nanosecond is cut off.
     fn from_str(text: &str) -> Result<Self, GoDurationError> {
-        let nanos = match text.strip_prefix('+').unwrap_or(text) {
-            "0" => Some(0),
-            text => nanos(text),
-        };
-        let nanos = nanos.filter(|nanos| *nanos <= i64::MAX as u128);
-        let duration = nanos.map(|nanos| Duration::from_nanos(nanos as u64));
-        duration.map(Self).ok_or(GoDurationError)
+        let text = text.strip_prefix('+').unwrap_or(text);
+        let nanos = if text == "0" { Some(0) } else { nanos(text) };
+        let duration = nanos.map(|nanos| Self(Duration::from_nanos(nanos.unsigned_abs())));
+        duration.ok_or(GoDurationError)
     }
 }
 
 /// Sums numbers, each with its unit. Returns `None` for any other text.
-fn nanos(mut text: &str) -> Option<u128> {
+fn nanos(mut text: &str) -> Option<i64> {
     let is_numeric = |c: char| c.is_ascii_digit() || c == '.';
-    let mut sum: u128 = 0;
+    let mut sum: i64 = 0;
     loop {
         let (number, rest) = text.split_at(text.find(|c| !is_numeric(c))?);
         let (unit, rest) = rest.split_at(rest.find(is_numeric).unwrap_or(rest.len()));
@@ -75,7 +62,7 @@ fn nanos(mut text: &str) -> Option<u128> {
         let fraction = &fraction[..fraction.len().min(FRACTION_DIGITS)];
         let digits: u128 = format!("{whole}{fraction}").parse().ok()?;
         let nanos = digits.checked_mul(unit)? / 10_u128.pow(fraction.len() as u32);
-        sum = sum.checked_add(nanos)?;
+        sum = sum.checked_add(nanos.try_into().ok()?)?;
         if rest.is_empty() {
             return Some(sum);
         }
@@ -109,8 +96,8 @@ pub fn serialize<S: Serializer>(duration: &Duration, serializer: S) -> Result<S:
 pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Duration, D::Error> {
     // One error for all that is no duration, also for what is no text.
     let text = String::deserialize(deserializer).unwrap_or_default();
-    let duration: GoDuration = text.parse().map_err(de::Error::custom)?;
-    Ok(duration.to_std())
+    let GoDuration(duration) = text.parse().map_err(de::Error::custom)?;
+    Ok(duration)
 }
 
 #[cfg(test)]

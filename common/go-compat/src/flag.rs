@@ -26,7 +26,7 @@ pub fn integer(text: &str) -> Result<i64, String> {
 /// Parses a Go duration.
 pub fn duration(text: &str) -> Result<Duration, String> {
     text.parse()
-        .map(GoDuration::to_std)
+        .map(|GoDuration(duration)| duration)
         .map_err(|error| format!("expected {error}"))
 }
 

@@ -206,7 +206,7 @@ fn ours(shoot: &GardenerShoot) -> Value {
     let grace = shoot
         .node_monitor_grace
         .and_then(|grace| grace.to_std().ok())
-        .map(GoDuration::from_std);
+        .map(GoDuration);
     let workers = shoot
         .workers
         .iter()

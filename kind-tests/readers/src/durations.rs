@@ -47,7 +47,7 @@ pub fn nanos(written: &Value) -> i64 {
         None => (text, 1),
     };
     match size.parse::<GoDuration>() {
-        Ok(read) => sign * read.to_std().as_nanos() as i64,
+        Ok(read) => sign * read.0.as_nanos() as i64,
         Err(_) => sign.min(0),
     }
 }
@@ -83,7 +83,7 @@ impl ReaderInput for DurationText {
             (Ok(_), Err(_)) if self.0.starts_with('-') => Ok(()),
             (Ok(go), Ok(ours)) => self.agree(&go, ours),
             // As much as fits, but for what Go rounds away.
-            (Err(_), Ok(ours)) if i64::MAX as u128 - ours.to_std().as_nanos() <= PARTS => Ok(()),
+            (Err(_), Ok(ours)) if i64::MAX as u128 - ours.0.as_nanos() <= PARTS => Ok(()),
             (go, ours) => bail!("Go: {go:?}, we: {ours:?}"),
         }
     }
@@ -96,7 +96,7 @@ impl DurationText {
     fn agree(&self, go: &Value, ours: GoDuration) -> Result<()> {
         let is_long = |part: &str| part.bytes().take_while(u8::is_ascii_digit).count() > 3;
         let may_differ = self.0.split('.').skip(1).any(is_long);
-        let nanos = ours.to_std().as_nanos();
+        let nanos = ours.0.as_nanos();
         let apart = u128::from(go["nanos"].as_u64().unwrap_or_default()).abs_diff(nanos);
         ensure!(
             apart == 0 || may_differ && apart <= PARTS,

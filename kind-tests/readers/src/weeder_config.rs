@@ -189,7 +189,7 @@ fn shown(config: &Config, pods: &[PodLabels]) -> Value {
         (service.name.to_string(), selected.collect::<Value>())
     });
     json!({
-        "watchDuration": GoDuration::from_std(config.watch_duration).to_string(),
+        "watchDuration": GoDuration(config.watch_duration).to_string(),
         "maxDeletionsPerOwner": config.max_deletions_per_owner,
         "services": services.collect::<Value>(),
     })

@@ -26,7 +26,7 @@ pub(super) fn of(config: &Config) -> Vec<String> {
     let earliest = LEASE_RENEWAL.mul_f64(RENEWALS_AT_LEAST);
     let mut warnings = Vec::new();
     if expired < earliest {
-        let [grace, earliest, renewal] = [grace, earliest, LEASE_RENEWAL].map(GoDuration::from_std);
+        let [grace, earliest, renewal] = [grace, earliest, LEASE_RENEWAL].map(GoDuration);
         warnings.push(format!(
             "kcmNodeMonitorGraceDuration: {grace} is so short that the lease of a kubelet with default settings \
              (renewed every {renewal}) counts as expired after {earliest} only: protection may come too late"
@@ -64,7 +64,7 @@ fn of_delay(entry: &str, dependent: &Dependent, window: Duration) -> Option<Stri
         _ if delay >= window => "it comes too late",
         _ => "protection comes that much later",
     };
-    let [delay, window] = [delay, window].map(GoDuration::from_std);
+    let [delay, window] = [delay, window].map(GoDuration);
     Some(format!(
         "{entry}.scaleDown.initialDelay: {delay} of the {window} at most between the verdict and the moment when \
          kube-controller-manager marks the nodes Unknown: {consequence}"

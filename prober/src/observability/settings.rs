@@ -31,7 +31,7 @@ impl ShownOption {
         [
             flag("pause", options.pause),
             flag("restoreOnlyHeldDown", options.restore_only_held_down),
-            Self::new("scaleUpStabilization", GoDuration::from_std(value), from),
+            Self::new("scaleUpStabilization", GoDuration(value), from),
             flag("standbyProtects", options.standby_protects),
         ]
     }

@@ -3,7 +3,7 @@ use proptest::prelude::*;
 
 fn nanos(text: &str) -> Result<u128, GoDurationError> {
     let duration = text.parse::<GoDuration>();
-    duration.map(|duration| duration.to_std().as_nanos())
+    duration.map(|duration| duration.0.as_nanos())
 }
 
 #[test]
@@ -96,7 +96,7 @@ fn it_is_written_as_go_writes_it() {
         (3_600_000_000_000, "1h0m0s"),
         (i64::MAX as u64, "2562047h47m16.854775807s"),
     ] {
-        let duration = GoDuration::from_std(Duration::from_nanos(nanos));
+        let duration = GoDuration(Duration::from_nanos(nanos));
         assert_eq!(duration.to_string(), expected);
     }
 }
