@@ -26,7 +26,8 @@ pub(crate) enum Cli {
     /// pods that depend on it and are in CrashLoopBackOff are deleted for a while, so that they
     /// start again at once instead of waiting minutes for their next try.
     Weeder(AgentArgs),
-    /// Show every shoot of the seed: what its Cluster says, what is held down, who leads
+    /// Show every shoot of the seed as the running prober sees it: what is held down, and what is
+    /// wrong
     Status(SeedArgs),
     /// Explain one shoot: why it is probed or not, why each controller is as it is, what its leases
     /// say

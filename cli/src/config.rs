@@ -9,6 +9,7 @@ use prober_core::config::Config;
 
 use crate::commands::SeedArgs;
 use crate::output::with_causes;
+use crate::replicas::{LIST_TIMEOUT, within};
 
 /// The prober's Deployment, by Gardener's name (rule 85).
 pub(crate) const DEPLOYMENT: &str = "dependency-watchdog-prober";
@@ -20,7 +21,7 @@ pub(crate) async fn find(client: &Client, args: &SeedArgs) -> anyhow::Result<(Co
     if let Some(path) = &args.config_file {
         return Ok((config::load(path)?.config, path.display().to_string()));
     }
-    match mounted(client, &args.garden_namespace).await {
+    match within(LIST_TIMEOUT, mounted(client, &args.garden_namespace)).await {
         Ok((text, from)) => {
             let loaded = config::parse(&text).with_context(|| from.clone())?;
             Ok((loaded.config, from))

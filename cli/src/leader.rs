@@ -1,5 +1,7 @@
 //! Who leads, by the Leases of the two agents.
 
+use std::time::Duration;
+
 use chrono::{DateTime, TimeDelta, Utc};
 use k8s_openapi::api::coordination::v1::Lease;
 use kube::{Api, Client};
@@ -7,6 +9,10 @@ use prober::{Fact, Tone};
 use serde::Serialize;
 
 use crate::output::with_causes;
+use crate::replicas::within;
+
+/// Time to read a Lease.
+const READ_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// By Gardener's names (rule 79).
 pub(crate) const PROBER: &str = "dwd-prober-leader-election";
@@ -29,9 +35,10 @@ pub(crate) struct LeaseHolder {
 
 pub(crate) async fn read(client: &Client, namespace: &str, lease: &'static str) -> LeaseHolder {
     let leases: Api<Lease> = Api::namespaced(client.clone(), namespace);
-    let (found, problem) = match leases.get_opt(lease).await {
+    let found = within(READ_TIMEOUT, async { Ok(leases.get_opt(lease).await?) }).await;
+    let (found, problem) = match found {
         Ok(found) => (found, None),
-        Err(error) => (None, Some(with_causes(&error))),
+        Err(error) => (None, Some(with_causes(error.as_ref()))),
     };
     let spec = found.and_then(|lease| lease.spec).unwrap_or_default();
     LeaseHolder {

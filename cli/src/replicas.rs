@@ -37,7 +37,7 @@ use crate::output::{plain, with_causes};
 /// Time for an answer, on each way: it is made from memory.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(2);
 /// Time to find the pods.
-const LIST_TIMEOUT: Duration = Duration::from_secs(10);
+pub(crate) const LIST_TIMEOUT: Duration = Duration::from_secs(10);
 /// Longest answer: that of the largest seeds has a few MB.
 const MAX_ANSWER: usize = 64 << 20;
 /// Default of --health-bind-addr.
@@ -189,7 +189,7 @@ impl Replica<'_> {
     }
 }
 
-async fn within<T>(
+pub(crate) async fn within<T>(
     limit: Duration,
     answer: impl Future<Output = anyhow::Result<T>>,
 ) -> anyhow::Result<T> {
@@ -199,7 +199,9 @@ async fn within<T>(
 
 async fn dialled(address: &Authority) -> anyhow::Result<String> {
     let port = address.port_u16().unwrap_or(HEALTH_PORT);
-    let stream = TcpStream::connect((address.host(), port)).await?;
+    // Brackets are for an address of IPv6 in a URL.
+    let host = address.host().trim_matches(['[', ']']);
+    let stream = TcpStream::connect((host, port)).await?;
     get(stream, address.as_str()).await
 }
 
@@ -261,11 +263,17 @@ fn read(text: &str) -> anyhow::Result<ProberAnswer> {
 fn health_port(pod: &Pod) -> u16 {
     let containers = pod.spec.iter().flat_map(|spec| &spec.containers);
     let words = containers.flat_map(|container| container.command.iter().chain(&container.args));
-    let mut addresses = words.flatten().filter_map(|word| {
-        let flag = word.trim_start_matches('-');
-        flag.strip_prefix("health-bind-addr")
-    });
-    let port = addresses
+    let words: Vec<_> = words.flatten().map(String::as_str).collect();
+    // The value stands behind "=", or is the next word.
+    let address = |at: usize| {
+        let flag = words[at].trim_start_matches('-');
+        let rest = flag.strip_prefix("health-bind-addr")?;
+        rest.contains('=')
+            .then_some(rest)
+            .or(words.get(at + 1).copied())
+    };
+    let port = (0..words.len())
+        .filter_map(address)
         .next_back()
         .and_then(|address| address.rsplit_once(':')?.1.parse().ok());
     port.unwrap_or(HEALTH_PORT)
@@ -289,6 +297,10 @@ mod tests {
         assert_eq!(
             port("command", &["prober", "--health-bind-addr=:8080"]),
             8080
+        );
+        assert_eq!(
+            port("args", &["prober", "--health-bind-addr", ":8082"]),
+            8082
         );
         assert_eq!(
             port(

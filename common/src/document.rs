@@ -140,6 +140,9 @@ impl Contents {
     }
 }
 
+/// Keys that manifests have beside their kind, and config files do not.
+const MANIFESTS: [&str; 4] = ["data", "stringData", "spec", "items"];
+
 /// The only document, which is no manifest. An empty file is one without keys.
 fn only(documents: Vec<Spanned<Yaml>>) -> Result<Spanned<Yaml>, String> {
     let mut documents = documents.into_iter();
@@ -149,6 +152,9 @@ fn only(documents: Vec<Spanned<Yaml>>) -> Result<Spanned<Yaml>, String> {
     if let Yaml::Map(entries) = &document.value
         && let Some((_, kind)) = entries.iter().find(|(key, _)| key == "kind")
         && let Yaml::Scalar(kind) = &kind.value
+        && entries
+            .iter()
+            .any(|(key, _)| MANIFESTS.contains(&key.as_str()))
     {
         return Err(format!(
             "it is the manifest of a {kind}: take the text below a key of its `data`"

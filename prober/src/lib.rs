@@ -41,7 +41,9 @@ pub mod write;
 pub use agent::run;
 pub use observability::facts::{Fact, describe_verdict, lease_cells, list};
 pub use observability::outage::Outage;
-pub use observability::status::{ProberStatus, RefusedSetting, ShootEntry, ShownDependent};
+pub use observability::status::{
+    ProbeStatus, ProberStatus, RefusedSetting, ShootEntry, ShownDependent,
+};
 pub use observability::tone::Tone;
 pub use observability::why::Condition;
 pub use owner_records::record::Standing;

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use kube::Client;
-use prober::{Standing, describe_verdict};
+use prober::{ProbeStatus, Standing, describe_verdict};
 use prober_core::verdict::Verdict;
 use tokio::sync::watch;
 use tokio::time::sleep;
@@ -14,8 +14,12 @@ use crate::replicas::{ProberAnswer, ask};
 
 /// Time between two questions, as between two probes in an outage.
 const INTERVAL: Duration = Duration::from_secs(2);
-/// After so many questions in a row without an answer nothing is known any more.
+/// After so many questions in a row to which no verdict is the answer, nothing is known any more: a
+/// single probe that fails says nothing of the nodes.
 const UNANSWERED: u32 = 3;
+/// Age of a verdict from which on it says nothing: probes are at most 16.4 s apart, and 5 s while
+/// anything is held down.
+const OUTDATED_S: i64 = 20;
 
 pub(crate) struct Verdicts {
     client: Client,
@@ -75,6 +79,7 @@ impl Verdicts {
         match probe.verdict() {
             _ if probe.overdue => Err("the prober's probe of it is overdue".to_owned()),
             None => Err("the prober has not probed it yet".to_owned()),
+            _ if is_outdated(probe) => Err("the prober's last verdict on it is old".to_owned()),
             Some(verdict) if verdict.is_up() => Ok(verdict),
             Some(verdict) => Err(describe_verdict(verdict)),
         }
@@ -83,8 +88,15 @@ impl Verdicts {
     /// Waits until that is not the verdict any more; returns the reason.
     pub(crate) async fn until_not_up(&self, namespace: &str) -> String {
         let (mut latest, mut unanswered) = (self.latest.subscribe(), 0);
+        let fails = |answer: &ProberAnswer| {
+            let mut shoots = answer.status.shoots.iter();
+            let shoot = shoots.find(|shoot| shoot.namespace == namespace);
+            let probe = shoot.and_then(|shoot| shoot.probe.as_ref());
+            probe.is_some_and(|probe| probe.failure.is_some())
+        };
         loop {
-            let is_unanswered = latest.borrow_and_update().is_err();
+            let is_unanswered = latest.borrow_and_update().as_ref().is_ok_and(fails)
+                || self.latest.borrow().is_err();
             unanswered = if is_unanswered { unanswered + 1 } else { 0 };
             match self.of(namespace) {
                 Err(why) if !is_unanswered || unanswered >= UNANSWERED => return why,
@@ -95,6 +107,11 @@ impl Verdicts {
             }
         }
     }
+}
+
+fn is_outdated(probe: &ProbeStatus) -> bool {
+    let found = probe.found.as_ref();
+    found.is_none_or(|found| found.seconds_ago > OUTDATED_S)
 }
 
 async fn question(client: &Client, args: &SeedArgs) -> Latest {

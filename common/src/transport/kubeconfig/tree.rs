@@ -50,12 +50,16 @@ impl Node {
         }
     }
 
-    /// The value for derived types: only `true` and `false` are no texts.
+    /// The value for derived types: only `true` and `false` are no texts, in the spellings of YAML.
     pub(super) fn json(&self) -> Value {
         match &self.value {
             NodeValue::Null => Value::Null,
-            NodeValue::Plain(text) if text == "true" => Value::Bool(true),
-            NodeValue::Plain(text) if text == "false" => Value::Bool(false),
+            NodeValue::Plain(text) if ["true", "True", "TRUE"].contains(&text.as_str()) => {
+                Value::Bool(true)
+            }
+            NodeValue::Plain(text) if ["false", "False", "FALSE"].contains(&text.as_str()) => {
+                Value::Bool(false)
+            }
             NodeValue::Text(text) | NodeValue::Plain(text) => Value::String(text.clone()),
             NodeValue::List(items) => items.iter().map(Self::json).collect(),
             NodeValue::Map(entries) => {
