@@ -44,7 +44,7 @@ pub(crate) enum Cli {
     },
     /// Print the manual page, or write all pages into a folder
     Man {
-        /// Where to write them; made if it is not there
+        /// The folder for them; made if it is not there
         folder: Option<PathBuf>,
     },
 }
@@ -79,10 +79,10 @@ pub(crate) fn is_agent(words: &[OsString]) -> bool {
     first.is_some_and(|word| Agent::from_str(word, false).is_ok())
 }
 
-/// How to reach the seed and its prober, and how to print the answer.
+/// Access to the seed and its prober, and the format of the answer.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct SeedArgs {
-    /// How to reach the seed; without it $KUBECONFIG, the pod's service account, ~/.kube/config
+    /// A kubeconfig for the seed; without it $KUBECONFIG, the pod's service account, ~/.kube/config
     #[arg(long, value_name = "PATH")]
     pub kubeconfig: Option<PathBuf>,
     /// Ask the prober here, at its health port, and not through the API server
@@ -142,7 +142,7 @@ pub(crate) struct RestoreArgs {
 pub(crate) struct CheckConfigArgs {
     /// The config file
     pub file: PathBuf,
-    /// Whose config it is; without it what the file's keys say
+    /// The agent that the config is for; without it the one whose keys the file has
     #[arg(long, value_name = "AGENT")]
     pub agent: Option<Agent>,
 }

@@ -13,7 +13,7 @@ use crate::replicas::{LIST_TIMEOUT, within};
 
 /// The prober's Deployment, by Gardener's name (rule 85).
 pub(crate) const DEPLOYMENT: &str = "dependency-watchdog-prober";
-/// What Gardener renders: what a prober whose config cannot be read most likely works by.
+/// Gardener's own, which a prober whose config cannot be read most likely works by.
 const GARDENERS: &str = include_str!("../../config/prober.yaml");
 
 /// The config, and where it is from.

@@ -12,7 +12,7 @@ use crate::status;
 struct Explanation {
     #[serde(flatten)]
     shoot: ShootEntry,
-    /// What is not of this shoot alone.
+    /// The prober and the seed.
     seed: SeedView,
 }
 

@@ -1,4 +1,4 @@
-//! Who leads, by the Leases of the two agents.
+//! The leaders, by the Leases of the two agents.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ use crate::replicas::within;
 /// Time to read a Lease.
 const READ_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// By Gardener's names (rule 79).
+/// Gardener's names (rule 79).
 pub(crate) const PROBER: &str = "dwd-prober-leader-election";
 pub(crate) const WEEDER: &str = "dwd-weeder-leader-election";
 

@@ -1,4 +1,4 @@
-//! How answers are written: tables as kubectl's, JSON, YAML; progress on stderr of a terminal.
+//! Writes answers: tables as kubectl's, JSON, YAML; progress on stderr of a terminal.
 
 use std::error::Error;
 use std::io::{IsTerminal, Write};

@@ -45,10 +45,10 @@ const HEALTH_PORT: u16 = 9644;
 /// Selects pods that are not evicted, and have not ended.
 const RUNNING: &str = "status.phase!=Failed,status.phase!=Succeeded";
 
-/// What a replica answers.
+/// Answer of a replica.
 pub(crate) type ProberAnswer = WholeStatus<ProberStatus>;
 
-/// Whom the answer is from, and what is missing.
+/// The replicas that were asked, and what is missing.
 #[derive(Debug, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Asked {
@@ -64,7 +64,7 @@ pub(crate) struct Asked {
 /// A replica of the prober, and the way to it.
 enum Replica<'a> {
     At(&'a Authority),
-    Pod(&'a Client, Pod),
+    Pod(&'a Client, Box<Pod>),
 }
 
 /// Asks the replica that leads, or the one at the address, then others for what that one cannot say.
@@ -156,7 +156,7 @@ async fn replicas<'a>(
     });
     Ok(pods
         .into_iter()
-        .map(|pod| Replica::Pod(client, pod))
+        .map(|pod| Replica::Pod(client, Box::new(pod)))
         .collect())
 }
 

@@ -37,7 +37,7 @@ const AT_ONCE: usize = 16;
 const PAUSE_SEEN: Duration = Duration::from_secs(10);
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
-/// What all shoots of one call have in common.
+/// Common to all shoots of one call.
 struct Job {
     args: RestoreArgs,
     client: Client,

@@ -28,7 +28,7 @@ const READ_TIMEOUT: Duration = Duration::from_secs(30);
 pub(crate) struct SeedView {
     #[serde(flatten)]
     pub asked: Asked,
-    /// Those of the prober and the weeder; none where an address was asked.
+    /// Leaders of the prober and the weeder; empty if an address was asked.
     pub leaders: Vec<LeaseHolder>,
     /// Source of the config by which the objects were read; `None` where the prober answers.
     #[serde(skip_serializing_if = "Option::is_none")]

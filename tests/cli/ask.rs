@@ -1,9 +1,10 @@
 //! Which replica of the prober answers, and on which way.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use api_server::{Fault, When};
 use serde_json::{Value, json};
+use tokio::time::Instant;
 
 use crate::world::{ONE, World, asking, line, run, stderr, text, until};
 

@@ -304,7 +304,7 @@ const ROWS: [Row; 20] = [
             world.hold_down(namespace);
         },
         status: &["probed 5 cluster-autoscaler being restored"],
-        explain: &["Scaling: up", "it could not be scaled: "],
+        explain: &["it could not be scaled: "],
         metric: "dwd_held_down_shoots{verdict=\"scale_up\"}",
         alert: Some("RestoreBlocked"),
     },

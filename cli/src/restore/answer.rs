@@ -1,4 +1,4 @@
-//! What `restore` answers: of each shoot what would be written, and what was.
+//! The answer of `restore`: of each shoot what would be written, and what was.
 
 use std::borrow::Cow;
 
@@ -97,7 +97,7 @@ impl ShootRestore {
         paint(if failed { Tone::Bad } else { Tone::Soft }, &line)
     }
 
-    /// What is wrong after a restore that has ended with these resources `remaining`.
+    /// Problems after a restore that has ended with these resources `remaining`.
     pub(crate) fn unrestored(&self, remaining: &[&ResourceRef]) -> Vec<String> {
         let problem = |step: &PlannedStep| {
             let resource = &step.dependent.resource;

@@ -1,4 +1,4 @@
-//! What a restore would write, in its order. Pure: the prober's core says what is written.
+//! The writes of a restore, in their order. Pure: the prober's core says what is written.
 
 use prober::{Condition, ShownDependent, Tone};
 use prober_core::config::Dependent;
@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use crate::output::{count, paint};
 
-/// What a restore does with one dependent.
+/// The step of a restore for one dependent.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct PlannedStep {

@@ -14,8 +14,8 @@ use crate::replicas::{ProberAnswer, ask};
 
 /// Time between two questions, as between two probes in an outage.
 const INTERVAL: Duration = Duration::from_secs(2);
-/// After so many questions in a row to which no verdict is the answer, nothing is known any more: a
-/// single probe that fails says nothing of the nodes.
+/// Number of questions in a row without a verdict after which nothing is known any more: a single
+/// probe that fails says nothing of the nodes.
 const UNANSWERED: u32 = 3;
 /// Age of a verdict from which on it says nothing: probes are at most 16.4 s apart, and 5 s while
 /// anything is held down.

@@ -82,7 +82,7 @@ pub(crate) struct ShootStatus {
     pub scaling: Option<Direction>,
     pub outage: Option<Box<Outage>>,
     pub intended: Vec<Intended>,
-    /// What writes wait for.
+    /// Writes that wait, and for what.
     pub waits: Vec<(ResourceRef, Waits)>,
     /// Causes by which dependents could not be scaled.
     pub not_scaled: BTreeMap<ResourceRef, String>,

@@ -1,4 +1,4 @@
-//! From what the tasks report and the seed's objects show to the model.
+//! The model, made from what the tasks report and the seed's objects show.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -24,7 +24,7 @@ use crate::seed::Seed;
 /// A probe that is due takes probeTimeout at most; after this much more it is overdue.
 const SLACK: Duration = Duration::from_secs(1);
 
-/// What the seed's objects say of a shoot, besides its Cluster.
+/// State of a shoot by the seed's objects, besides its Cluster.
 #[derive(Debug, Default)]
 pub struct SeedFacts {
     /// Number of its nodes that usable Machines back; `None` while the Machines are not known.

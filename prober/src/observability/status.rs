@@ -99,7 +99,7 @@ pub struct ShownDependent {
     /// Time at which this process first saw it held down; it may be so for longer.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub since: Option<DateTime<Utc>>,
-    /// What keeps a write from being made.
+    /// Requirement that a write waits for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub waits: Option<ShownWait>,
     /// Cause by which it could not be scaled.

@@ -1,4 +1,4 @@
-//! What keeps a dependent from being written, in words.
+//! Reasons for which a dependent is not written yet, in words.
 
 use std::borrow::Cow;
 
