@@ -3,6 +3,7 @@
 mod connections;
 mod credentials;
 
+use std::ffi::OsString;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -64,24 +65,34 @@ struct SeedRoute {
 
 impl SeedAccess {
     async fn read(kubeconfig: Option<&Path>) -> Result<Self> {
+        let pod = || Config::incluster().ok();
+        Self::find(kubeconfig, |name| std::env::var_os(name), pod)
+    }
+
+    /// The first that there is, given the environment's variables and a pod's service account.
+    fn find(
+        kubeconfig: Option<&Path>,
+        variable: impl Fn(&str) -> Option<OsString>,
+        pod: impl FnOnce() -> Option<Config>,
+    ) -> Result<Self> {
         if let Some(path) = kubeconfig {
             return Self::of_file(path);
         }
-        let listed = std::env::var_os("KUBECONFIG").filter(|paths| !paths.is_empty());
+        let listed = variable("KUBECONFIG").filter(|paths| !paths.is_empty());
         if let Some(paths) = &listed {
             let documents = of_list(std::env::split_paths(paths))?;
             if !documents.is_empty() {
                 return Self::new(&documents);
             }
         }
-        if let Ok(config) = Config::incluster() {
+        if let Some(config) = pod() {
             return Ok(Self::of_pod(config));
         }
         ensure!(
             listed.is_none(),
             "KUBECONFIG names no kubeconfig that exists"
         );
-        let home = std::env::var_os("HOME").map(|home| Path::new(&home).join(".kube/config"));
+        let home = variable("HOME").map(|home| Path::new(&home).join(".kube/config"));
         match home.filter(|path| path.exists()) {
             Some(path) => Self::of_file(&path),
             None => {

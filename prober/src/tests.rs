@@ -1,14 +1,72 @@
 //! What the tests of several modules stand on.
 
+use std::num::NonZeroU32;
 use std::sync::Arc;
 
 use chrono::{DateTime, TimeDelta, Utc};
+use common::events::Events;
+use common::leader_election::{Fence, Role};
+use common::metrics::Registry;
 use prober_core::judgement::{Finding, Judge, Rules};
 use prober_core::lease::Grace;
 use prober_core::moment::Moment;
 use prober_core::verdict::PoolConditions;
 
+use crate::clock::Clock;
+use crate::config;
+use crate::observability::metrics::Metrics;
 use crate::observability::outcome::ProbeOutcome;
+use crate::observability::shoot_statuses::ShootStatuses;
+use crate::seed::Seed;
+use crate::seed::watch_scope::WatchScope;
+use crate::shared::Shared;
+use crate::shoot_client::resources::Resources;
+use crate::suspend_detector::SuspendDetector;
+use crate::write::Writer;
+
+/// A config of one dependent.
+pub(crate) const CONFIG: &str = "\
+kubeConfigSecretName: s
+dependentResourceInfos:
+- ref: {kind: Deployment, name: d, apiVersion: apps/v1}
+  scaleUp: {}
+  scaleDown: {}
+";
+
+/// A seed that nobody can reach.
+pub(crate) fn seed() -> Arc<Seed> {
+    rustls::crypto::aws_lc_rs::default_provider()
+        .install_default()
+        .ok();
+    let nowhere = kube::Config::new("https://127.0.0.1:1".parse().expect("a URL"));
+    let client = kube::Client::try_from(nowhere).expect("a client");
+    Arc::new(Seed::new(client, WatchScope::Seed))
+}
+
+/// What the tasks of such a seed's shoots share, with this config.
+pub(crate) fn shared(config: &str) -> Shared {
+    let (clock, seed) = (Clock::start(), seed());
+    let config = Arc::new(config::parse(config).expect("a config").config);
+    let suspend_detector = SuspendDetector::new(clock);
+    Shared {
+        clock,
+        resources: Arc::new(Resources::of_system()),
+        seed: Arc::clone(&seed),
+        config: tokio::sync::watch::channel(config).1,
+        writer: Arc::new(Writer::new(
+            seed,
+            1.0,
+            NonZeroU32::MIN,
+            Fence::always_open(),
+            suspend_detector.clone(),
+        )),
+        suspend_detector,
+        metrics: Metrics::register(&mut Registry::default()),
+        statuses: ShootStatuses::new(clock, false),
+        events: Events::none(),
+        role: Role::Alone,
+    }
+}
 
 fn span(seconds: f64) -> TimeDelta {
     TimeDelta::microseconds((seconds * 1e6).round() as i64)

@@ -9,7 +9,9 @@ use common::leader_election::Fence;
 use common::logging::with_causes;
 use common::objects;
 use common::status_message::StatusMessage;
-use governor::{DefaultDirectRateLimiter, Quota, RateLimiter};
+use governor::middleware::NoOpMiddleware;
+use governor::state::{InMemoryState, NotKeyed};
+use governor::{Quota, RateLimiter};
 use kube::api::{Patch, PatchParams};
 use kube::{Api, ResourceExt};
 use prober_core::config::ResourceRef;
@@ -21,7 +23,7 @@ use prober_core::replicas::{
 use prober_core::shoot::Order;
 use serde_json::{Value, json};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
-use tokio::time::timeout;
+use tokio::time::{Instant, sleep_until, timeout};
 
 use crate::seed::Seed;
 use crate::seed::dependent::{ScalableKind, ScalableObject};
@@ -30,9 +32,23 @@ use crate::suspend_detector::SuspendDetector;
 const PROTECTIVE_WRITES_IN_FLIGHT: usize = 32;
 const FIELD_MANAGER: &str = "dependency-watchdog";
 
+type RestoreLimiter = RateLimiter<NotKeyed, InMemoryState, LimiterClock, NoOpMiddleware<Duration>>;
+
+/// Tokio's clock for the limiter: time since this one's start.
+#[derive(Clone, Debug)]
+struct LimiterClock(Instant);
+
+impl governor::clock::Clock for LimiterClock {
+    type Instant = Duration;
+
+    fn now(&self) -> Duration {
+        self.0.elapsed()
+    }
+}
+
 pub struct Writer {
     seed: Arc<Seed>,
-    limiter: DefaultDirectRateLimiter,
+    limiter: RestoreLimiter,
     protective: Arc<Semaphore>,
     fence: Fence,
     suspend_detector: SuspendDetector,
@@ -72,7 +88,7 @@ impl Writer {
             .allow_burst(burst);
         Self {
             seed,
-            limiter: RateLimiter::direct(quota),
+            limiter: RateLimiter::direct_with_clock(quota, LimiterClock(Instant::now())),
             protective: Arc::new(Semaphore::new(PROTECTIVE_WRITES_IN_FLIGHT)),
             fence,
             suspend_detector,
@@ -86,7 +102,9 @@ impl Writer {
         match direction {
             Direction::Down => Arc::clone(&self.protective).acquire_owned().await.ok(),
             Direction::Up => {
-                self.limiter.until_ready().await;
+                while let Err(early) = self.limiter.check() {
+                    sleep_until(self.limiter.clock().0 + early.earliest_possible()).await;
+                }
                 None
             }
         }
@@ -247,6 +265,30 @@ mod tests {
     use std::io;
 
     use super::*;
+    use crate::tests::seed;
+
+    /// A writer that nothing stops.
+    fn writer(qps: f64, burst: u32) -> Writer {
+        let (fence, clock) = (Fence::always_open(), crate::clock::Clock::start());
+        let burst = NonZeroU32::new(burst).unwrap();
+        Writer::new(seed(), qps, burst, fence, SuspendDetector::new(clock))
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn restores_keep_to_their_rate_and_protection_to_none() {
+        let (writer, began) = (writer(5.0, 10), Instant::now());
+        for restores in 1..=30_u32 {
+            writer.permit(Direction::Up).await;
+            let beyond_burst = f64::from(restores.saturating_sub(10));
+            let late = began.elapsed().as_secs_f64() - beyond_burst / 5.0;
+            assert!((0.0..0.01).contains(&late), "{restores}: {late}");
+        }
+        let restored = Instant::now();
+        for _ in 0..100 {
+            drop(writer.permit(Direction::Down).await);
+        }
+        assert_eq!(Instant::now(), restored);
+    }
 
     #[derive(Debug, thiserror::Error)]
     #[error("client error (Connect)")]

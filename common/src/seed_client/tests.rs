@@ -20,6 +20,39 @@ const USED: &str = "{current-context: c, contexts: [{name: c, context: {cluster:
                     clusters: [{name: c, cluster: {server: 'https://127.0.0.1:6443'}}]}";
 
 #[test]
+fn flag_variable_service_account_and_home_come_in_this_order() {
+    rustls::crypto::aws_lc_rs::default_provider()
+        .install_default()
+        .ok();
+    let [flag, listed, at_home] =
+        ["flag", "listed", "home"].map(|name| USED.replace("127.0.0.1:6443", name));
+    let (folder, paths) = files(&[&flag, &listed]);
+    let home = folder.path().join(".kube");
+    std::fs::create_dir(&home).unwrap();
+    std::fs::write(home.join("config"), at_home).unwrap();
+    let servers = [
+        "https://flag",
+        "https://listed",
+        "https://pod/",
+        "https://home",
+    ];
+    for (missing, server) in servers.into_iter().map(Some).chain([None]).enumerate() {
+        let variable = |name: &str| match name {
+            "KUBECONFIG" if missing < 2 => Some(paths[1].clone().into()),
+            "HOME" if missing < 4 => Some(folder.path().into()),
+            _ => None,
+        };
+        let pod = || (missing < 3).then(|| Config::new("https://pod".parse().unwrap()));
+        let flag = paths.first().filter(|_| missing < 1);
+        let found = SeedAccess::find(flag.map(PathBuf::as_path), variable, pod);
+        let found = found
+            .ok()
+            .and_then(|access| access.context.cluster.value.server);
+        assert_eq!(found.as_deref(), server, "without the first {missing}");
+    }
+}
+
+#[test]
 fn a_list_of_kubeconfigs_is_read_as_by_client_go() {
     let server = |paths: Vec<PathBuf>| {
         let context = CurrentContext::of(&of_list(paths.into_iter())?)?;

@@ -1,60 +1,15 @@
 use std::cell::RefCell;
-use std::num::NonZeroU32;
-use std::sync::Arc;
 
-use common::events::Events;
-use common::leader_election::{Fence, Role};
+use chrono::Utc;
+use common::logging::{LevelFilter, ZapLayer};
 use common::metrics::Registry;
+use parking_lot::Mutex;
+use serde_json::Value;
+use tracing_subscriber::layer::SubscriberExt;
 
 use super::*;
-use crate::clock::Clock;
-use crate::config;
 use crate::observability::metrics::Metrics;
-use crate::observability::shoot_statuses::ShootStatuses;
-use crate::seed::Seed;
-use crate::seed::watch_scope::WatchScope;
-use crate::shoot_client::resources::Resources;
-use crate::suspend_detector::SuspendDetector;
-use crate::write::Writer;
-
-const CONFIG: &str = "\
-kubeConfigSecretName: s
-dependentResourceInfos:
-- ref: {kind: Deployment, name: d, apiVersion: apps/v1}
-  scaleUp: {}
-  scaleDown: {}
-";
-
-fn manager_with(config: &str) -> Manager {
-    rustls::crypto::aws_lc_rs::default_provider()
-        .install_default()
-        .ok();
-    let client =
-        kube::Client::try_from(kube::Config::new("https://127.0.0.1:1".parse().unwrap())).unwrap();
-    let clock = Clock::start();
-    let config = Arc::new(config::parse(config).unwrap().config);
-    let suspend_detector = SuspendDetector::new(clock);
-    let seed = Arc::new(Seed::new(client, WatchScope::Seed));
-    let shared = Shared {
-        clock,
-        resources: Arc::new(Resources::of_system()),
-        seed: Arc::clone(&seed),
-        config: tokio::sync::watch::channel(config).1,
-        writer: Arc::new(Writer::new(
-            seed,
-            1.0,
-            NonZeroU32::MIN,
-            Fence::always_open(),
-            suspend_detector.clone(),
-        )),
-        suspend_detector,
-        metrics: Metrics::register(&mut Registry::default()),
-        statuses: ShootStatuses::new(clock, false),
-        events: Events::none(),
-        role: Role::Alone,
-    };
-    Manager::new(shared)
-}
+use crate::tests::{CONFIG, shared};
 
 const ZERO: Duration = Duration::ZERO;
 
@@ -125,9 +80,9 @@ async fn a_probe_that_waits_after_panics_ends_at_once() {
 #[tokio::test(start_paused = true)]
 async fn a_replica_that_does_not_know_its_shoots_yet_says_that_they_are_ours_for_as_long_as_is_tolerated()
  {
-    let manager = manager_with(&format!(
+    let manager = Manager::new(shared(&format!(
         "{CONFIG}ownerCheck: {{name: o, value: v, tolerance: 5m}}\n"
-    ));
+    )));
     let ownership = || {
         crate::owner_check::ownership(&manager.shared, "shoot--a--b")
             .0
@@ -138,11 +93,73 @@ async fn a_replica_that_does_not_know_its_shoots_yet_says_that_they_are_ours_for
     assert_eq!(ownership(), 200);
     tokio::time::advance(Duration::from_secs(1)).await;
     assert_eq!(ownership(), 503);
-    let without = manager_with(CONFIG);
+    let without = Manager::new(shared(CONFIG));
     assert_eq!(
         crate::owner_check::ownership(&without.shared, "shoot--a--b")
             .0
             .as_u16(),
         404
     );
+}
+
+const NAMESPACE: &str = "shoot--a--b";
+
+impl Manager {
+    /// Runs a probe in place of the shoot's: it takes so long to end, and holds this down then.
+    fn run_in_place(&mut self, takes: Duration, held_down: &[&str]) {
+        let cancel = CancellationToken::new();
+        let cancelled = cancel.clone();
+        let held_down = held_down.iter().map(|name| ResourceRef {
+            kind: "Deployment".to_owned(),
+            name: (*name).to_owned(),
+            api_version: "apps/v1".to_owned(),
+        });
+        let held_down = held_down.collect();
+        let probe = async move {
+            cancelled.cancelled().await;
+            sleep(takes).await;
+            held_down
+        };
+        let running = Running {
+            uid: "uid".to_owned(),
+            cancel,
+            task: AbortOnDropHandle::new(tokio::spawn(probe)),
+        };
+        self.probes.insert(NAMESPACE.to_owned(), running);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_successor_waits_for_the_end_of_the_removed_probe() {
+    let mut manager = Manager::new(shared(CONFIG));
+    let takes = Duration::from_secs(40);
+    manager.run_in_place(takes, &[]);
+    let began = Instant::now();
+    // Its Cluster is gone; that of a successor is the next change.
+    manager.follow(NAMESPACE).await;
+    assert_eq!(began.elapsed(), takes);
+    assert!(manager.probes.is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_an_ended_probe_holds_down_is_logged_and_counted() {
+    let lines = Arc::new(Mutex::new(Vec::<Value>::new()));
+    let heard = Arc::clone(&lines);
+    let sink = move |line: Vec<u8>| heard.lock().push(serde_json::from_slice(&line).unwrap());
+    let log =
+        tracing_subscriber::registry().with(ZapLayer::new(LevelFilter::DEBUG, sink, Utc::now));
+    let _log = tracing::subscriber::set_default(log);
+    let mut manager = Manager::new(shared(CONFIG));
+    for held_down in [&[][..], &["one", "two"]] {
+        manager.run_in_place(ZERO, held_down);
+        manager.follow(NAMESPACE).await;
+    }
+    let told: Vec<_> = lines
+        .lock()
+        .iter()
+        .filter_map(|line| line.get("held_down").cloned())
+        .collect();
+    assert_eq!(told, ["Deployment/one, Deployment/two"]);
+    let metrics = &manager.shared.metrics;
+    assert_eq!(metrics.probes_ended_while_held_down.get(), 1);
 }

@@ -482,3 +482,6 @@ impl ShootContext {
 fn lost_zones(outcome: &ProbeOutcome) -> String {
     list(outcome.lost_zones.iter().map(|lost| &lost.zone))
 }
+
+#[cfg(test)]
+mod tests;

@@ -10,6 +10,7 @@ mod known;
 mod old_evidence;
 mod owner;
 mod permits;
+mod probing;
 mod proof;
 mod recovery;
 mod silence;

@@ -225,6 +225,17 @@ fn next_level_awaits_a_probe() {
 }
 
 #[test]
+fn order_ends_an_initial_delay() {
+    for (delay, taken_down) in [(0, 0.0), (3, 3.0), (120, DEADLINE)] {
+        let mut leader = outage().config(|config| {
+            config.dependents[KCM.0].scale_down.initial_delay = Duration::from_secs(delay);
+        });
+        leader.until(20.0);
+        assert_eq!(leader.writes(), [(0.0, MCM, 0), (taken_down, KCM, 0)]);
+    }
+}
+
+#[test]
 fn new_leader_awaits_a_probe() {
     let mut replica = outage().standby().pods_linger();
     replica.until(1.2);

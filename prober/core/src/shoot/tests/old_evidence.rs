@@ -57,7 +57,8 @@ fn raised_while_a_level_waits() {
     let mut leader = outage().config(|config| {
         config.dependents[KCM.0].scale_down.initial_delay = Duration::from_secs(120);
     });
-    leader.until(10.0).others(MCM, raise).until(15.0);
+    leader.until(3.0).others(MCM, raise).until(6.0);
+    assert!(!leader.scaled().contains(&(KCM, 0)), "it waits");
     assert_eq!(times(&leader, (MCM, 0)), 2);
 }
 
