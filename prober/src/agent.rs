@@ -186,8 +186,7 @@ async fn work(
     };
     let mut watches = seed.watch(&shared.config.borrow(), Some(sender), report);
     let manager = async {
-        // First probes that could not know what is held down would be spread, and would find that
-        // out of date.
+        // No write rests on a probe that was sent before the views were filled.
         let filled = tokio::time::timeout(FILL_WAIT, seed.filled());
         if let Some(Err(_)) = shutdown.run_until_cancelled(filled).await {
             tracing::warn!("not all of the seed's objects are known yet, starting anyway");

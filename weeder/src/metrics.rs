@@ -102,39 +102,3 @@ impl WeederMetrics {
 fn increment(counters: &LabelledCounters, label: &'static str, value: &'static str) {
     counters.get_or_create(&[(label, value)]).inc();
 }
-
-#[cfg(test)]
-mod tests {
-    use std::collections::BTreeSet;
-
-    use super::*;
-
-    #[test]
-    fn every_metric_is_documented_and_every_documented_metric_exists() {
-        let mut registry = Registry::default();
-        WeederMetrics::default().register(&mut registry);
-        let mut text = String::new();
-        prometheus_client::encoding::text::encode(&mut text, &registry).unwrap();
-        let described = text
-            .lines()
-            .filter_map(|line| line.strip_prefix("# TYPE ")?.split_once(' '));
-        let shown: BTreeSet<String> = described
-            .map(|(name, kind)| {
-                if kind == "counter" {
-                    format!("{name}_total")
-                } else {
-                    name.to_owned()
-                }
-            })
-            .collect();
-        let document = include_str!("../../docs/metrics.md");
-        let section = document
-            .split("\n## ")
-            .find(|section| section.starts_with("Weeder"))
-            .unwrap();
-        let rows = section
-            .lines()
-            .filter_map(|line| line.strip_prefix("| `")?.split(['`', '{']).next());
-        assert_eq!(shown, rows.map(str::to_owned).collect());
-    }
-}

@@ -450,7 +450,7 @@ fn a_file_that_cannot_be_read_is_named_with_the_cause() {
 
 proptest! {
     #[test]
-    fn no_text_makes_it_panic(text in "[-:\\[\\]{}&*!|>'\"%@#,? \n\ta-c0-9~.<_]{0,200}", key in "name|level|share|wait|list|labels|item") {
+    fn no_document_makes_it_panic(text in "[-:\\[\\]{}&*!|>'\"%@#,? \n\ta-c0-9~.<_]{0,200}", key in "name|level|share|wait|list|labels|item") {
         let _ = load(&text);
         let _ = load(&format!("{key}: {text}"));
     }

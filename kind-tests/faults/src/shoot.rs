@@ -282,8 +282,8 @@ impl SoakShoot {
 
     /// A node joins: it renews from now on, and has a Machine.
     pub async fn add_node(&self, name: &str, phase: Duration) -> Result<()> {
-        let (now, in_step) = (Instant::now(), TimeDelta::zero());
-        let lease = gardener::lease(name, LEASE_SECONDS, in_step);
+        let now = Instant::now();
+        let lease = gardener::lease(name, LEASE_SECONDS, TimeDelta::zero());
         let node = gardener::node(name, "worker");
         self.api.create(NODES, node).await?;
         self.api.create(LEASES, lease).await?;
@@ -292,7 +292,7 @@ impl SoakShoot {
             record.nodes.insert(name.to_owned(), NodeState::new(now));
             record.unsettle(now);
         });
-        self.renewers.lock().join(name, phase, in_step);
+        self.renewers.lock().join(name, phase);
         Ok(())
     }
 
@@ -319,7 +319,7 @@ struct RecordedRenewals {
 
 impl LeaseWriter for RecordedRenewals {
     /// By the clock in the record, which drifts too.
-    async fn renew(&self, name: &str, _: TimeDelta) -> bool {
+    async fn renew(&self, name: &str) -> bool {
         let (ahead, before) = {
             let mut record = self.record.lock();
             if record.is_away() {

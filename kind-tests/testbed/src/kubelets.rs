@@ -11,8 +11,7 @@ use tokio::time::{Instant, sleep, sleep_until};
 use crate::objects::metadata;
 use api_server::Store;
 
-/// An annotation on a resource: milliseconds after which its pods follow, or "never" for pods that
-/// never start.
+/// An annotation on a resource: milliseconds after which its pods follow.
 pub const READY_AFTER: &str = "bed.example.org/ready-after";
 
 /// Which pods are to start or end, and when that is done.
@@ -38,7 +37,7 @@ impl<K: Clone + Eq + Hash> Pods<K> {
             .as_i64()
             .unwrap_or_default();
         let word = object["metadata"]["annotations"][READY_AFTER].as_str();
-        if wanted == ready || (word == Some("never") && wanted > ready) {
+        if wanted == ready {
             self.due.remove(key);
         } else if self
             .due
@@ -151,14 +150,5 @@ mod tests {
         assert_eq!(pods.next(), Some(now + ms(650)));
         pods.observe(&"b", &resource(0, 0, Some("500")), now + ms(600));
         assert_eq!(pods.next(), None);
-    }
-
-    #[test]
-    fn pods_that_never_start_still_end() {
-        let (mut pods, now) = (Pods::new(Duration::ZERO), Instant::now());
-        pods.observe(&"a", &resource(2, 0, Some("never")), now);
-        assert_eq!(pods.take_due(now), []);
-        pods.observe(&"a", &resource(0, 2, Some("never")), now);
-        assert_eq!(pods.take_due(now), [("a", 0)]);
     }
 }

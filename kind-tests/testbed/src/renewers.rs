@@ -18,9 +18,9 @@ const PATIENCE: Duration = Duration::from_secs(10);
 
 /// A way to write leases.
 pub trait LeaseWriter: Clone + Send + Sync + 'static {
-    /// Renews the lease of a node, by a clock that is ahead of ours. Whether it need not be
-    /// tried again before the next beat.
-    fn renew(&self, node: &str, ahead: TimeDelta) -> impl Future<Output = bool> + Send;
+    /// Renews the lease of a node. Returns true if that need not be tried again before the next
+    /// beat.
+    fn renew(&self, node: &str) -> impl Future<Output = bool> + Send;
 }
 
 /// The renewers of some nodes. Dropping it stops the renewals.
@@ -37,7 +37,6 @@ pub struct LeaseRenewers<L> {
 #[derive(Clone, Copy, Debug)]
 struct RenewerState {
     cut: bool,
-    skew: TimeDelta,
     /// From when on it beats.
     begin: Instant,
 }
@@ -56,10 +55,9 @@ impl<L: LeaseWriter> LeaseRenewers<L> {
     }
 
     /// A node renews from now on, first after `phase`, on the current runtime.
-    pub fn join(&mut self, name: &str, phase: Duration, skew: TimeDelta) {
+    pub fn join(&mut self, name: &str, phase: Duration) {
         let (pulse, pulses) = watch::channel(RenewerState {
             cut: false,
-            skew,
             begin: Instant::now() + phase,
         });
         tokio::spawn(renewer(
@@ -120,12 +118,6 @@ impl<L: LeaseWriter> LeaseRenewers<L> {
         }
     }
 
-    /// Sets how far the clock of some nodes is ahead of ours (negative: behind), from the next
-    /// renewal on.
-    pub fn skew(&self, nodes: impl IntoIterator<Item = usize>, skew: TimeDelta) {
-        self.change(nodes, |pulse| pulse.skew = skew);
-    }
-
     /// Waits until every renewal that was under way has ended.
     pub async fn settled(&self) {
         drop(self.renewals.write().await);
@@ -152,8 +144,8 @@ async fn renewer<L: LeaseWriter>(
         tokio::select! {
             () = sleep_until(next) => {
                 let renewal = renewals.read().await;
-                let RenewerState { cut, skew, .. } = *pulse.borrow();
-                let done = cut || timeout(PATIENCE, leases.renew(&name, skew)).await.unwrap_or(false);
+                let cut = pulse.borrow().cut;
+                let done = cut || timeout(PATIENCE, leases.renew(&name)).await.unwrap_or(false);
                 drop(renewal);
                 let now = Instant::now();
                 if done {
@@ -195,17 +187,13 @@ mod tests {
     #[derive(Clone)]
     struct Notes {
         start: Instant,
-        renewals: Arc<Mutex<Vec<(String, u128, i64)>>>,
+        renewals: Arc<Mutex<Vec<(String, u128)>>>,
         away: Arc<AtomicBool>,
     }
 
     impl LeaseWriter for Notes {
-        async fn renew(&self, node: &str, ahead: TimeDelta) -> bool {
-            let renewal = (
-                node.to_owned(),
-                self.start.elapsed().as_millis(),
-                ahead.num_seconds(),
-            );
+        async fn renew(&self, node: &str) -> bool {
+            let renewal = (node.to_owned(), self.start.elapsed().as_millis());
             self.renewals.lock().push(renewal);
             !self.away.load(Ordering::Relaxed)
         }
@@ -218,8 +206,8 @@ mod tests {
             let renewals = std::mem::take(&mut *self.renewals.lock());
             renewals
                 .into_iter()
-                .filter(|(name, ..)| name == node)
-                .map(|(_, at, _)| at)
+                .filter(|(name, _)| name == node)
+                .map(|(_, at)| at)
                 .collect()
         }
     }
@@ -231,26 +219,19 @@ mod tests {
             away: Arc::default(),
         };
         let mut renewers = LeaseRenewers::new(notes.clone(), Duration::from_secs(10));
-        renewers.join("a", Duration::from_secs(1), TimeDelta::zero());
-        renewers.join("b", Duration::from_secs(6), TimeDelta::seconds(3));
+        renewers.join("a", Duration::from_secs(1));
+        renewers.join("b", Duration::from_secs(6));
         (notes, renewers)
     }
 
     #[tokio::test(start_paused = true)]
-    async fn each_renews_once_in_a_beat_at_its_phase_and_by_its_clock() {
-        let (notes, renewers) = two();
-        tokio::time::sleep(Duration::from_secs(12)).await;
-        renewers.skew([1], TimeDelta::seconds(-5));
-        tokio::time::sleep(Duration::from_secs(8)).await;
-        let expected = [
-            ("a", 1000, 0),
-            ("b", 6000, 3),
-            ("a", 11_000, 0),
-            ("b", 16_000, -5),
-        ];
+    async fn each_renews_once_in_a_beat_at_its_phase() {
+        let (notes, _renewers) = two();
+        tokio::time::sleep(Duration::from_secs(20)).await;
+        let expected = [("a", 1000), ("b", 6000), ("a", 11_000), ("b", 16_000)];
         assert_eq!(
             *notes.renewals.lock(),
-            expected.map(|(name, at, ahead)| (name.to_owned(), at, ahead))
+            expected.map(|(name, at)| (name.to_owned(), at))
         );
     }
 

@@ -10,7 +10,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Result, ensure};
-use chrono::TimeDelta;
 use futures::future::try_join_all;
 
 pub use crate::gardener::{CA, KCM, MCM};
@@ -42,9 +41,6 @@ pub struct ShootPlan {
     pub secret: bool,
     /// Whether a 403 is part of the story.
     pub forbidden: bool,
-    /// How far the nodes' clocks are ahead of ours, from the beginning; node by node, 0 for the
-    /// rest.
-    pub skew: Vec<TimeDelta>,
 }
 
 impl Default for ShootPlan {
@@ -58,7 +54,6 @@ impl Default for ShootPlan {
             node_prefix: "node".into(),
             secret: true,
             forbidden: false,
-            skew: Vec::new(),
         }
     }
 }
@@ -109,9 +104,7 @@ impl ShootCluster {
             Nodes::none(plane.api().clone(), &plan.node_prefix, plan.grace, beat).await?;
         for index in 0..plan.nodes {
             let phase = beat.mul_f64(index as f64 / plan.nodes as f64);
-            nodes
-                .join(phase, plan.skew.get(index).copied().unwrap_or_default())
-                .await?;
+            nodes.join(phase).await?;
         }
         let mut body = plan.body;
         body.grace.get_or_insert(plan.grace);

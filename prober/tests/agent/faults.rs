@@ -15,21 +15,6 @@ fn writes_to(name: &'static str) -> When {
 }
 
 #[tokio::test]
-async fn a_conflict_is_decided_again_and_written_again() {
-    // Fault 38
-    let world = ProberWorld::running().await;
-    world.change(MCM, |object| object["spec"]["replicas"] = json!(3));
-    let id = world
-        .seed
-        .faults()
-        .add(writes_to(MCM).times(2), Fault::status(409));
-    world.nodes.cut_all();
-    world.until([held("1"), held("3"), held("1")]).await;
-    assert_eq!(world.seed.faults().hits(id), 2);
-    world.end().await;
-}
-
-#[tokio::test]
 async fn a_write_meets_what_others_wrote_in_between() {
     // The view has not seen the other's write yet: the API server itself refuses ours.
     let world = ProberWorld::running().await;
@@ -121,20 +106,6 @@ async fn dependents_that_cannot_be_listed_are_reported_in_an_outage_and_held_dow
 }
 
 #[tokio::test]
-async fn a_seed_that_is_merely_slow_gets_the_time_it_needs_from_protection() {
-    // Longer than the first answer is waited for, and less than the dependents' timeout of 30 s.
-    let world = ProberWorld::running().await;
-    let slow = world
-        .seed
-        .faults()
-        .add(writes_to(MCM), Fault::Delay(Duration::from_secs(6)));
-    world.nodes.cut_all();
-    world.until([held("1"), held("1"), held("1")]).await;
-    assert_eq!(world.seed.faults().hits(slow), 2);
-    world.end().await;
-}
-
-#[tokio::test]
 async fn a_write_that_hangs_ends_with_the_dependents_timeout() {
     let config = CONFIG.replace(
         "scaleDown: {level: 0}",
@@ -221,32 +192,6 @@ async fn an_event_says_why_a_write_was_refused() {
 }
 
 #[tokio::test]
-async fn a_right_that_is_missing_on_one_dependent_stops_no_other_on_the_way_down() {
-    let mut world = ProberWorld::running().await;
-    world.seed.faults().add(writes_to(MCM), Fault::status(403));
-    world.nodes.cut_all();
-    world.until([held("1"), at(1), held("1")]).await;
-    world.stop().await;
-}
-
-#[tokio::test]
-async fn a_dependent_that_fails_on_the_way_up_holds_back_the_later_levels() {
-    let world = ProberWorld::running().await;
-    world.nodes.cut_all();
-    world.until([held("1"), held("1"), held("1")]).await;
-    let id = world.seed.faults().add(writes_to(MCM), Fault::status(500));
-    world.nodes.heal_all();
-    world.writes(3 + 1 + 2 * 3).await;
-    assert_eq!(
-        [KCM, MCM, CA].map(|name| world.dependent(name)),
-        [at(1), held("1"), held("1")]
-    );
-    world.seed.faults().remove(id);
-    world.until([at(1), at(1), at(1)]).await;
-    world.end().await;
-}
-
-#[tokio::test]
 async fn without_the_machines_nothing_is_concluded() {
     // D-27: never known is not "no machines".
     let mut world = ProberWorld::new().await;
@@ -266,21 +211,6 @@ async fn without_the_machines_nothing_is_concluded() {
     world.seed.faults().clear();
     world.until([held("1"), held("1"), at(0)]).await;
     world.stop().await;
-}
-
-#[tokio::test]
-async fn broken_watches_of_the_seed_change_nothing_and_are_restarted() {
-    let world = ProberWorld::running().await;
-    for _ in 0..5 {
-        world.seed.store().break_watches();
-        world.seed.store().compact();
-        world.seed.cut_connections();
-        world.probes(1).await;
-    }
-    assert_eq!(world.seed.requests().writes(), 0);
-    world.nodes.cut_all();
-    world.until([held("1"), held("1"), held("1")]).await;
-    world.end().await;
 }
 
 #[tokio::test]

@@ -9,7 +9,7 @@ use testbed::gardener;
 use tokio::time::{Instant, timeout};
 
 use super::log::SHOOT_TOKEN;
-use super::world::{CA, CONFIG, KCM, LEASES, MCM, NAMESPACE, ProberWorld, at, held};
+use super::world::{CA, CONFIG, LEASES, ProberWorld, at, held};
 
 #[tokio::test]
 async fn a_healthy_shoot_costs_one_request_a_probe_and_the_seed_none() {
@@ -56,23 +56,6 @@ async fn the_nodes_do_not_wait_for_leases_that_come_late() {
     });
     let after = timeout(PATIENCE, beside).await.expect("they are listed");
     assert!(after < Duration::from_millis(400), "{after:?}");
-    world.end().await;
-}
-
-#[tokio::test]
-async fn nothing_is_written_while_fewer_than_the_fraction_are_lost() {
-    let world = ProberWorld::running().await;
-    world.nodes.cut([0]);
-    world.probes(8).await;
-    assert_eq!(world.seed.requests().writes(), 0);
-    assert!(
-        world
-            .shoot
-            .requests()
-            .count(|record| record.resource == "nodes")
-            > 0,
-        "the nodes matter now"
-    );
     world.end().await;
 }
 
@@ -127,67 +110,6 @@ async fn a_shoot_that_asks_for_time_gets_it() {
 }
 
 #[tokio::test]
-async fn probes_are_an_interval_and_its_jitter_apart() {
-    // The time that a probe takes does not count, as long as no lease asks for an earlier probe:
-    // 1.3 s, and a tenth for a busy machine.
-    let world = ProberWorld::running_with(&format!("{CONFIG}backoffJitterFactor: 0.5\n")).await;
-    world.apply(gardener::cluster(NAMESPACE, Some("40s")));
-    world.shoot.faults().add(
-        When::request("GET", LEASES),
-        Fault::Delay(Duration::from_millis(300)),
-    );
-    // The changed grace brings a probe at once, and a probe may be under way.
-    world.probes(3).await;
-    world.shoot.requests().clear();
-    world.probes(5).await;
-    let at: Vec<Instant> = world
-        .shoot
-        .requests()
-        .all()
-        .into_iter()
-        .filter_map(|record| record.at)
-        .collect();
-    for pair in at.windows(2) {
-        let gap = pair[1] - pair[0];
-        assert!(gap >= Duration::from_millis(1200), "{gap:?}");
-    }
-    world.end().await;
-}
-
-#[tokio::test]
-async fn an_operators_word_is_heeded_and_taken_back() {
-    // Rule 67
-    let world = ProberWorld::running().await;
-    let ignore = |value: serde_json::Value| {
-        move |object: &mut serde_json::Value| object["metadata"]["annotations"] = value
-    };
-    world.change(MCM, ignore(json!({ gardener::IGNORE: "true" })));
-    world.change(MCM, |object| object["spec"]["replicas"] = json!(0));
-    world.probes(3).await;
-    assert_eq!(world.dependent(MCM), at(0));
-    world.nodes.cut_all();
-    world.until([held("1"), at(0), held("1")]).await;
-    world.nodes.heal_all();
-    world.until([at(1), at(0), at(1)]).await;
-    world.change(MCM, ignore(json!(null)));
-    world.until([at(1), at(1), at(1)]).await;
-    world.end().await;
-}
-
-#[tokio::test]
-async fn a_leftover_marker_is_removed_and_the_replicas_stay() {
-    let world = ProberWorld::running().await;
-    world.change(KCM, |object| {
-        object["spec"]["replicas"] = json!(2);
-        object["metadata"]["annotations"] =
-            json!({ gardener::PROTECTED: "", gardener::REPLICAS: "5" });
-    });
-    world.until([at(2), at(1), at(1)]).await;
-    assert_eq!(world.written(), [KCM]);
-    world.end().await;
-}
-
-#[tokio::test]
 async fn first_looks_are_spread_over_the_first_half_of_the_initial_delay() {
     let mut world = ProberWorld::new().await;
     let kubeconfig = world.shoot.kubeconfig(SHOOT_TOKEN);
@@ -224,16 +146,5 @@ async fn first_looks_are_spread_over_the_first_half_of_the_initial_delay() {
         "{:?}",
         latest - begin
     );
-    world.end().await;
-}
-
-#[tokio::test]
-async fn only_what_was_held_down_comes_back_if_the_config_says_so() {
-    let world = ProberWorld::running_with(&format!("{CONFIG}restoreOnlyHeldDown: true\n")).await;
-    world.change(KCM, |object| object["spec"]["replicas"] = json!(0));
-    world.hold_down(MCM, "2");
-    world.until([at(0), at(2), at(1)]).await;
-    world.probes(3).await;
-    assert_eq!(world.written(), [MCM]);
     world.end().await;
 }

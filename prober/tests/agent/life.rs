@@ -3,12 +3,11 @@
 use std::time::Duration;
 
 use serde_json::json;
-use testbed::PATIENCE;
 use testbed::gardener;
 use testbed::memory::{LeaseRenewer, MemoryShootPlan};
-use tokio::time::{Instant, timeout, timeout_at};
+use tokio::time::{Instant, timeout_at};
 
-use super::world::{CA, CONFIG, KCM, LEASES, MCM, NAMESPACE, ProberWorld, at, held};
+use super::world::{CA, CONFIG, KCM, MCM, NAMESPACE, ProberWorld, at, held};
 
 /// What passes before the absence of something is believed: three probes at the interval of these
 /// tests.
@@ -111,54 +110,6 @@ async fn a_prober_that_is_asked_to_stop_in_mid_flow_stops_at_once_and_the_next_o
         "nothing is left behind"
     );
     world.start(CONFIG);
-    world.until([at(1), at(1), at(1)]).await;
-    world.end().await;
-}
-
-#[tokio::test]
-async fn a_start_in_mid_outage_brings_nothing_up() {
-    let mut world = ProberWorld::new().await;
-    for name in [KCM, MCM] {
-        world.hold_down(name, "2");
-    }
-    world.nodes.cut_all();
-    // The stamps have expired when the prober sees them first, so that it must watch them before it
-    // can believe them.
-    let expired = Instant::now() + Duration::from_millis(3300);
-    assert!(
-        timeout_at(expired, std::future::pending::<()>())
-            .await
-            .is_err()
-    );
-    world.start(CONFIG);
-    world.until([held("2"), held("2"), held("1")]).await;
-    assert_eq!(world.written(), [CA]);
-    world.nodes.heal_all();
-    world.until([at(2), at(2), at(1)]).await;
-    world.end().await;
-}
-
-#[tokio::test]
-async fn before_the_end_of_the_initial_delay_it_looks_and_does_not_write() {
-    let mut world = ProberWorld::new().await;
-    world.hold_down(KCM, "1");
-    let begin = Instant::now();
-    world.start(&CONFIG.replace("initialDelay: 0s", "initialDelay: 3s"));
-    timeout(
-        PATIENCE,
-        world
-            .shoot
-            .requests()
-            .wait_for(|all| all.iter().any(|record| record.path == LEASES).then_some(())),
-    )
-    .await
-    .expect("a look");
-    assert!(
-        begin.elapsed() < Duration::from_millis(2500),
-        "the first look is in the first half, and a marker hastens it"
-    );
-    world.writes(1).await;
-    assert!(begin.elapsed() >= Duration::from_secs(3));
     world.until([at(1), at(1), at(1)]).await;
     world.end().await;
 }

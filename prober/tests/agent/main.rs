@@ -3,7 +3,6 @@
 //! The shoot gives its nodes up after 4 s, so that a lease expires after 3 s. Everything is awaited
 //! with a deadline.
 
-mod crash;
 mod faults;
 mod frugality;
 mod life;

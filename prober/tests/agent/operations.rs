@@ -358,37 +358,6 @@ async fn shoots_are_distinguished_only_where_that_is_asked_for() {
 }
 
 #[tokio::test]
-async fn a_paused_shoot_is_probed_and_nothing_is_written_for_it() {
-    let served = Served::start().await;
-    let pause = |value: &str| {
-        let annotations = serde_json::json!({ "dependency-watchdog.gardener.cloud/pause": value });
-        let metadata = serde_json::json!({ "name": NAMESPACE, "annotations": annotations });
-        served.world.apply(
-            serde_json::json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": metadata }),
-        );
-    };
-    pause("true");
-    served
-        .until_metric("dwd_paused_shoots", |paused| paused >= 1.0)
-        .await;
-    served.world.nodes.cut_all();
-    served.until_expired(3.0).await;
-    assert_eq!(served.world.written(), Vec::<String>::new());
-    pause("false");
-    served.world.until([held("1"), held("1"), held("1")]).await;
-    pause("true");
-    served
-        .until_metric("dwd_paused_shoots", |paused| paused >= 1.0)
-        .await;
-    served.world.nodes.heal_all();
-    served.until_expired(0.0).await;
-    served.world.until([held("1"), held("1"), held("1")]).await;
-    pause("");
-    served.world.until([at(1), at(1), at(1)]).await;
-    served.world.end().await;
-}
-
-#[tokio::test]
 async fn an_event_says_what_was_done_and_why() {
     let served = Served::start().await;
     served.world.nodes.cut_all();

@@ -4,8 +4,6 @@ use std::time::Duration;
 
 use api_server::{Fault, When};
 use serde_json::json;
-use testbed::gardener;
-use testbed::kubelets::READY_AFTER;
 use tokio::time::Instant;
 
 use super::operations::Served;
@@ -27,41 +25,9 @@ async fn an_outage_takes_all_down_and_its_end_brings_all_back() {
 }
 
 #[tokio::test]
-async fn a_later_level_of_a_scale_down_waits_for_one_that_cannot_be_written_but_not_for_ever() {
-    let world = ProberWorld::running().await;
-    world.delete(MCM);
-    world.nodes.cut_all();
-    world.until([held("1"), at(0), held("1")]).await;
-    assert_eq!(world.written(), [CA, KCM]);
-    world.end().await;
-}
-
-/// What cannot be scaled delays the later levels for so long in these tests.
-const TIMEOUT: Duration = Duration::from_secs(3);
-
-/// The usual config with that timeout for machine-controller-manager.
-fn impatient() -> String {
-    CONFIG.replace("scaleUp: {level: 1}", "scaleUp: {level: 1, timeout: 3s}")
-}
-
-#[tokio::test]
-async fn a_mandatory_dependent_that_is_missing_delays_the_later_levels_of_a_scale_up() {
-    let world = ProberWorld::running_with(&impatient()).await;
-    world.delete(MCM);
-    let begin = Instant::now();
-    world.hold_down(KCM, "2");
-    world.hold_down(CA, "1");
-    world.until([at(2), at(0), held("1")]).await;
-    world.until([at(2), at(0), at(1)]).await;
-    assert!(begin.elapsed() >= TIMEOUT, "{:?}", begin.elapsed());
-    world.apply(gardener::deployment(NAMESPACE, MCM, 0));
-    world.until([at(2), at(1), at(1)]).await;
-    world.end().await;
-}
-
-#[tokio::test]
 async fn a_dependent_that_may_not_be_written_delays_them_no_longer_and_is_counted() {
-    let served = Served::serve_with(ProberWorld::new().await, &impatient(), &[]).await;
+    let config = CONFIG.replace("scaleUp: {level: 1}", "scaleUp: {level: 1, timeout: 3s}");
+    let served = Served::serve_with(ProberWorld::new().await, &config, &[]).await;
     let world = &served.world;
     world.probes(3).await;
     world.nodes.cut_all();
@@ -75,48 +41,6 @@ async fn a_dependent_that_may_not_be_written_delays_them_no_longer_and_is_counte
     world.seed.faults().remove(denied);
     world.until([at(1), at(1), at(1)]).await;
     served.world.end().await;
-}
-
-#[tokio::test]
-async fn an_optional_dependent_that_is_missing_is_no_obstacle() {
-    let world =
-        ProberWorld::running_with(&CONFIG.replace("scaleUp: {level: 2}", "scaleUp: {level: 0}"))
-            .await;
-    world.delete(CA);
-    world.nodes.cut_all();
-    world.until([held("1"), held("1"), at(0)]).await;
-    world.nodes.heal_all();
-    world.until([at(1), at(1), at(0)]).await;
-    world.end().await;
-}
-
-#[tokio::test]
-async fn a_kind_that_does_not_exist_delays_the_later_levels_of_a_scale_up_only() {
-    let config = impatient().replace(
-        "kind: Deployment, name: machine-controller-manager",
-        "kind: Depoyment, name: machine-controller-manager",
-    );
-    let world = ProberWorld::running_with(&config).await;
-    world.nodes.cut_all();
-    world.until([held("1"), at(1), held("1")]).await;
-    world.nodes.heal_all();
-    world.until([at(1), at(1), at(1)]).await;
-    world.end().await;
-}
-
-#[tokio::test]
-async fn a_level_that_never_gets_ready_does_not_stop_the_way_up() {
-    // Rule 69
-    let world = ProberWorld::running().await;
-    world.nodes.cut_all();
-    world.until([held("1"), held("1"), held("1")]).await;
-    world.change(KCM, |object| {
-        object["metadata"]["annotations"][READY_AFTER] = "never".into()
-    });
-    world.nodes.heal_all();
-    world.until([at(1), at(1), at(1)]).await;
-    assert_eq!(world.written()[3..], [KCM, MCM, CA]);
-    world.end().await;
 }
 
 #[tokio::test]
@@ -143,24 +67,6 @@ async fn one_candidate_brings_back_what_is_held_down_and_nothing_else() {
         "one candidate never scales down"
     );
     assert_eq!(world.written(), [MCM]);
-    world.end().await;
-}
-
-#[tokio::test]
-async fn a_relapse_abandons_the_way_up_before_its_next_write() {
-    // D-23: machine-controller-manager's delay is still running when the nodes are lost again.
-    let config = CONFIG.replace(
-        "scaleUp: {level: 1}",
-        "scaleUp: {level: 1, initialDelay: 20s}",
-    );
-    let world = ProberWorld::running_with(&config).await;
-    world.nodes.cut_all();
-    world.until([held("1"), held("1"), held("1")]).await;
-    world.nodes.heal_all();
-    world.until([at(1), held("1"), held("1")]).await;
-    world.nodes.cut_all();
-    world.until([held("1"), held("1"), held("1")]).await;
-    assert_eq!(world.written()[3..], [KCM, KCM]);
     world.end().await;
 }
 

@@ -4,8 +4,6 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use api_server::{Fault, Record, User, When};
-use prober_core::options::{GARDEN, STANDBY_PROTECTS};
-use serde_json::{Value, json};
 use testbed::PATIENCE;
 use testbed::gardener;
 use tokio::time::timeout;
@@ -31,8 +29,6 @@ struct Pair {
     world: ProberWorld,
     /// The name of the leader in the election.
     leader: String,
-    /// The standby's connections to the shoot.
-    connections: BTreeSet<u64>,
     metrics: String,
 }
 
@@ -85,11 +81,9 @@ impl Pair {
         timeout(PATIENCE, joined)
             .await
             .expect("the standby probes, too");
-        let connections = &connections(&world.shoot.requests().all()) - &of_leader;
         Self {
             world,
             leader,
-            connections,
             metrics: format!("http://{metrics}/metrics"),
         }
     }
@@ -187,26 +181,6 @@ async fn a_leader_that_is_killed_in_mid_outage_costs_the_standbys_patience_and_n
 }
 
 #[tokio::test]
-async fn a_standby_protects_a_shoot_that_its_leader_cannot_see_and_the_leader_restores_it_once_it_can()
- {
-    let pair = Pair::start().await;
-    let standbys = pair.connections.clone();
-    let others = When::matches(move |record| !standbys.contains(&record.connection));
-    let blind = pair.world.shoot.faults().add(others, Fault::status(503));
-    pair.world.nodes.cut_all();
-    pair.world.until([held("1"), held("1"), held("1")]).await;
-    assert_eq!(pair.leads(), pair.leader);
-    assert_eq!(pair.writers(), [STANDBY.to_owned()].into());
-    pair.event().await;
-    pair.world.shoot.faults().remove(blind);
-    pair.world.nodes.heal_all();
-    pair.world.until([at(1), at(1), at(1)]).await;
-    assert_eq!(pair.without_lead().await, [3.0, 0.0]);
-    assert_eq!(pair.writers().len(), 2);
-    pair.world.end().await;
-}
-
-#[tokio::test]
 async fn beside_a_leader_that_acts_a_standby_writes_nothing_in_a_whole_outage_and_its_recovery() {
     let world = ProberWorld::new().await;
     // So that the leader has its time also on a busy machine.
@@ -226,28 +200,5 @@ async fn beside_a_leader_that_acts_a_standby_writes_nothing_in_a_whole_outage_an
     pair.world.probes(6).await;
     assert_eq!(pair.writers(), [gardener::seed_prober().name].into());
     assert_eq!(pair.without_lead().await, [0.0, 0.0]);
-    pair.world.end().await;
-}
-
-#[tokio::test]
-async fn a_standby_of_a_seed_that_wants_none_to_protect_leaves_an_outage_to_the_leader() {
-    let world = ProberWorld::new().await;
-    world.annotate(GARDEN, STANDBY_PROTECTS, json!("false"));
-    let mut pair = Pair::of(world).await;
-    pair.world.kill().await;
-    pair.world.nodes.cut_all();
-    while pair
-        .values(["dwd_leases{state=\"expired\"}".to_owned()])
-        .await
-        != [3.0]
-    {
-        pair.world.probes(1).await;
-    }
-    // Longer than its patience.
-    pair.world.probes(4).await;
-    assert_eq!(pair.writers(), BTreeSet::new());
-    pair.world.annotate(GARDEN, STANDBY_PROTECTS, Value::Null);
-    pair.world.until([held("1"), held("1"), held("1")]).await;
-    assert_eq!(pair.writers(), [STANDBY.to_owned()].into());
     pair.world.end().await;
 }

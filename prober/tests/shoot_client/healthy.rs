@@ -63,19 +63,6 @@ async fn the_most_recent_state_is_asked_for() {
 }
 
 #[tokio::test]
-async fn the_stamps_are_those_of_the_leases() {
-    let mut shoot = TestShoot::start().await;
-    let seen = shoot.leases().await.expect("a complete answer");
-    let first = seen.items.iter().next().expect("a lease");
-    assert_eq!(
-        first.renew_time.expect("a stamp").to_rfc3339(),
-        "2026-03-01T12:00:07.123456+00:00"
-    );
-    assert_eq!(first.duration_seconds, Some(40));
-    assert!(seen.times.sent <= seen.times.received);
-}
-
-#[tokio::test]
 async fn a_look_says_when_it_was_sent_and_when_it_was_answered() {
     let mut shoot = TestShoot::start().await;
     shoot.healthy().await;
@@ -99,27 +86,6 @@ async fn of_a_server_that_speaks_json_only_the_error_says_so() {
     assert_eq!(
         error.cause.to_string(),
         "the answer is \"application/json\", not application/vnd.kubernetes.protobuf"
-    );
-}
-
-#[tokio::test]
-async fn no_lease_at_all_is_an_answer() {
-    let mut shoot = TestShoot::start().await;
-    for number in 0..3 {
-        let name = format!("node-{number:04}");
-        shoot
-            .api
-            .store()
-            .delete("leases.coordination.k8s.io", "kube-node-lease", &name)
-            .expect("deleted");
-    }
-    assert!(
-        shoot
-            .leases()
-            .await
-            .expect("a complete answer")
-            .items
-            .is_empty()
     );
 }
 

@@ -174,18 +174,23 @@ async fn shoots_whose_nodes_take_their_time_are_each_read_in_their_own() {
     }
 }
 
-/// An API server that answers with 1xx responses without an end; counts them.
-async fn flooding(tls: TlsAcceptor, listener: TcpListener, sent: Arc<AtomicUsize>) {
-    const INTERIM: &[u8] = b"HTTP/1.1 103 Early Hints\r\n\r\n";
+/// An API server that answers with this, and then with more of it without an end; counts that.
+async fn flooding(
+    tls: TlsAcceptor,
+    listener: TcpListener,
+    (first, more): (&'static str, &'static str),
+    sent: Arc<AtomicUsize>,
+) {
     let mut connections = JoinSet::new();
     while let Ok((stream, _)) = listener.accept().await {
         let (tls, sent) = (tls.clone(), Arc::clone(&sent));
         connections.spawn(async move {
             let mut stream = tls.accept(stream).await?;
             stream.read_u8().await?;
+            stream.write_all(first.as_bytes()).await?;
             loop {
-                stream.write_all(INTERIM).await?;
-                sent.fetch_add(INTERIM.len(), Ordering::Relaxed);
+                stream.write_all(more.as_bytes()).await?;
+                sent.fetch_add(more.len(), Ordering::Relaxed);
             }
             #[expect(unreachable_code, reason = "names the error")]
             Ok::<_, std::io::Error>(())
@@ -195,24 +200,39 @@ async fn flooding(tls: TlsAcceptor, listener: TcpListener, sent: Arc<AtomicUsize
 
 #[tokio::test]
 async fn a_flood_of_1xx_responses_is_given_up() {
+    let error = given_up(("", "HTTP/1.1 103 Early Hints\r\n\r\n")).await;
+    assert_eq!(
+        error,
+        "version: the connection broke: more than 262144 bytes came before the head of an answer"
+    );
+}
+
+#[tokio::test]
+async fn headers_without_an_end_are_given_up() {
+    let error = given_up(("HTTP/1.1 200 OK\r\n", "X-More: and more\r\n")).await;
+    assert_eq!(
+        error,
+        "version: the connection broke: message head is too large"
+    );
+}
+
+/// Error of a probe that is answered so.
+async fn given_up(answer: (&'static str, &'static str)) -> String {
     let mut shoot = TestShoot::start().await;
     let authority = Authority::new().expect("an authority");
     let tls = TlsAcceptor::from(authority.serve(&Serving::default()).expect("a certificate"));
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let url = format!("https://{}", listener.local_addr().expect("an address"));
     let sent = Arc::new(AtomicUsize::new(0));
-    let server = tokio::spawn(flooding(tls, listener, Arc::clone(&sent)));
+    let server = tokio::spawn(flooding(tls, listener, answer, Arc::clone(&sent)));
     shoot
         .secret
         .set(&api_server::kubeconfig(&url, &authority.pem(), TOKEN));
     shoot.timeout = Duration::from_secs(60);
     let error = shoot.leases().await.expect_err("no answer");
-    assert_eq!(
-        error.to_string(),
-        "version: the connection broke: more than 262144 bytes came before the head of an answer"
-    );
     server.abort();
     // What the sockets hold of it is sent, too.
     let sent = sent.load(Ordering::Relaxed);
     assert!(sent < 16 << 20, "{sent} bytes");
+    error.to_string()
 }

@@ -9,20 +9,7 @@ use testbed::gardener;
 use tokio::time::Instant;
 
 use crate::log::TOKEN;
-use crate::seed::{ETCD, SLICES, WeederSeed, healthy, pod, soon};
-
-#[tokio::test]
-async fn a_watch_that_ends_is_begun_again() {
-    let seed = WeederSeed::start().await;
-    let weeder = seed.start_weeder().await;
-    seed.recover("a", ETCD);
-    seed.settle().await;
-    seed.server.store().break_watches();
-    seed.watched(2).await;
-    seed.apply(pod("a", "p", "apiserver"));
-    seed.gone("a", "p").await;
-    weeder.end().await;
-}
+use crate::seed::{ETCD, SLICES, WeederSeed, pod, soon};
 
 #[tokio::test]
 async fn after_a_broken_watch_only_changed_endpoints_open_a_window() {
@@ -52,52 +39,6 @@ async fn after_a_broken_watch_only_changed_endpoints_open_a_window() {
     seed.gone("back", "q").await;
     seed.settle().await;
     assert!(seed.has("same", "q"));
-    weeder.end().await;
-}
-
-#[tokio::test]
-async fn a_watch_that_goes_on_where_it_was_cut_misses_nothing_and_invents_nothing() {
-    let seed = WeederSeed::start().await;
-    let weeder = seed
-        .start_weeder_with("maxDeletionsPerOwner: 1", Role::Alone)
-        .await;
-    seed.watched(1).await;
-    for namespace in ["other", "flapped"] {
-        seed.recover(namespace, ETCD);
-        seed.apply(pod(namespace, "p", "apiserver"));
-        seed.gone(namespace, "p").await;
-        seed.apply(pod(namespace, "q", "apiserver"));
-    }
-    seed.settle().await;
-    seed.server.store().break_watches();
-    seed.slice("other", ETCD, &[("successor", true)]);
-    seed.recover("flapped", ETCD);
-    seed.gone("flapped", "q").await;
-    seed.settle().await;
-    assert!(seed.has("other", "q"), "seen to be ready all the time");
-    weeder.end().await;
-}
-
-#[tokio::test]
-async fn an_expired_watch_is_followed_by_a_list_and_no_false_recovery() {
-    let seed = WeederSeed::start().await;
-    let weeder = seed
-        .start_weeder_with("maxDeletionsPerOwner: 1", Role::Alone)
-        .await;
-    seed.reach_the_limit().await;
-    seed.server
-        .faults()
-        .add(When::verb("watch", SLICES).once(), Fault::status(410));
-    seed.server.store().break_watches();
-    let listed = seed.server.requests().wait_for(|records| {
-        let lists = records
-            .iter()
-            .filter(|record| record.verb == "list" && record.resource == SLICES);
-        (lists.count() == 2).then_some(())
-    });
-    soon("a second list", listed).await;
-    seed.settle().await;
-    assert!(seed.has("a", "q"));
     weeder.end().await;
 }
 
@@ -177,95 +118,6 @@ async fn where_the_right_to_delete_is_missing_everywhere_one_review_finds_it_and
     for namespace in 0..10 {
         seed.gone(&namespace.to_string(), "0").await;
     }
-    weeder.end().await;
-}
-
-#[tokio::test]
-async fn what_is_forbidden_is_not_asked_for_again_and_again() {
-    let seed = WeederSeed::start().await;
-    let weeder = seed.start_weeder().await;
-    seed.server.faults().add(
-        When::matches(|record| record.verb == "delete" && record.name == "p"),
-        Fault::status(403),
-    );
-    seed.apply(pod("a", "p", "apiserver"));
-    seed.recover("a", ETCD);
-    seed.answered("p", 403).await;
-    for _ in 0..5 {
-        seed.settle().await;
-    }
-    assert_eq!(seed.deletes("a").len(), 1);
-    weeder.end().await;
-}
-
-#[tokio::test]
-async fn an_object_that_cannot_be_understood_harms_no_other() {
-    let seed = WeederSeed::start().await;
-    let mut broken = pod("a", "broken", "apiserver");
-    broken["status"]["containerStatuses"] = json!("text");
-    seed.apply(broken.clone());
-    let weeder = seed.start_weeder().await;
-    broken["metadata"]["name"] = json!("broken-too");
-    seed.apply(broken);
-    seed.apply(pod("a", "p", "apiserver"));
-    seed.recover("a", ETCD);
-    let mut slice = seed.server.store().get(SLICES, "a", ETCD).unwrap();
-    slice["endpoints"] = json!(8);
-    seed.apply(slice);
-    seed.gone("a", "p").await;
-    weeder.end().await;
-}
-
-#[tokio::test]
-async fn an_outage_longer_than_the_window_ends_quietly_and_the_next_recovery_works() {
-    let seed = WeederSeed::start().await;
-    let weeder = seed
-        .start_weeder_with("watchDuration: 5s", Role::Alone)
-        .await;
-    seed.watched(1).await;
-    let of_p = When::matches(|record| record.verb == "delete" && record.name == "p");
-    let failing = seed.server.faults().add(of_p, Fault::status(503));
-    seed.apply(pod("a", "p", "apiserver"));
-    seed.recover("a", ETCD);
-    seed.answered("p", 503).await;
-    seed.server.set_network(Network::Refused);
-    weeder
-        .counts(r#"dwd_weeder_windows_closed_total{reason="over"}"#, 1)
-        .await;
-    assert!(weeder.is_running());
-    seed.server.set_network(Network::Up);
-    seed.server.faults().remove(failing);
-    seed.watched(2).await;
-    seed.settle().await;
-    assert!(seed.has("a", "p"));
-    seed.recover("a", ETCD);
-    seed.gone("a", "p").await;
-    weeder.end().await;
-}
-
-#[tokio::test]
-async fn a_pod_that_got_well_during_an_outage_is_not_deleted_when_its_service_is_seen_first() {
-    let seed = WeederSeed::start().await;
-    let weeder = seed.start_weeder().await;
-    seed.apply(pod("a", "p", "apiserver"));
-    seed.slice("a", ETCD, &[("endpoint", false)]);
-    seed.settle().await;
-    let faults = seed.server.faults();
-    let unlisted = faults.add(When::verb("list", "pods"), Fault::status(503));
-    seed.server.set_network(Network::Refused);
-    seed.slice("a", ETCD, &[("endpoint", true)]);
-    seed.apply(healthy("a", "p", "apiserver"));
-    seed.server.store().compact();
-    seed.server.set_network(Network::Up);
-    // One for the barrier above, one for the Service.
-    weeder
-        .counts(r#"dwd_weeder_windows_opened_total{reason="recovery"}"#, 2)
-        .await;
-    faults.remove(unlisted);
-    seed.settle().await;
-    assert!(seed.deletes("a").is_empty());
-    seed.apply(pod("a", "p", "apiserver"));
-    seed.gone("a", "p").await;
     weeder.end().await;
 }
 

@@ -170,7 +170,7 @@ async fn a_dry_run_says_what_it_would_delete_once_and_writes_nothing() {
 }
 
 #[tokio::test]
-async fn every_metric_is_documented_and_every_documented_metric_is_served() {
+async fn every_metric_of_the_weeder_is_documented_and_served() {
     let (_seed, process) = started().await;
     let (_, text) = process.get(&process.metrics).await;
     let served = ScrapedMetrics::read(&text).unwrap();

@@ -85,10 +85,6 @@ impl RunningWeeder {
         };
         soon(metric, counted).await;
     }
-
-    pub fn is_running(&self) -> bool {
-        !self.task.is_finished()
-    }
 }
 
 /// Gardener's config with the default watchDuration, and these lines.
@@ -173,16 +169,6 @@ impl WeederSeed {
 
     /// The slice of a Service has these endpoints, each ready or not.
     pub fn slice(&self, namespace: &str, service: &str, endpoints: &[(&str, bool)]) {
-        self.named_slice(namespace, service, service, endpoints);
-    }
-
-    pub fn named_slice(
-        &self,
-        namespace: &str,
-        name: &str,
-        service: &str,
-        endpoints: &[(&str, bool)],
-    ) {
         let endpoint = |(pod, ready): &(&str, bool)| {
             let target = json!({"kind": "Pod", "name": pod, "namespace": namespace, "uid": pod});
             json!({"addresses": ["10.0.0.1"], "conditions": {"ready": ready, "serving": ready}, "targetRef": target})
@@ -190,7 +176,7 @@ impl WeederSeed {
         let endpoints: Vec<Value> = endpoints.iter().map(endpoint).collect();
         self.apply(json!({
             "apiVersion": "discovery.k8s.io/v1", "kind": "EndpointSlice", "addressType": "IPv4",
-            "metadata": {"namespace": namespace, "name": name, "labels": {"kubernetes.io/service-name": service}},
+            "metadata": {"namespace": namespace, "name": service, "labels": {"kubernetes.io/service-name": service}},
             "endpoints": endpoints, "ports": [],
         }));
     }
@@ -285,16 +271,6 @@ pub fn pod(namespace: &str, name: &str, role: &str) -> Value {
         "spec": {"containers": [{"name": "c", "image": "c"}]},
         "status": {"containerStatuses": [{"name": "c", "ready": false, "state": {"waiting": {"reason": "CrashLoopBackOff"}}}]},
     })
-}
-
-/// The same pod, of which its kubelet says no more than that its container has ended with this exit
-/// code, after so many restarts and a short run.
-pub fn terminated(namespace: &str, name: &str, restarts: u32, exit_code: u8) -> Value {
-    let mut pod = pod(namespace, name, "apiserver");
-    let state = json!({"terminated": {"exitCode": exit_code, "reason": "Error", "startedAt": "2026-01-01T00:00:00Z", "finishedAt": "2026-01-01T00:00:01Z"}});
-    let container = json!({"name": "c", "ready": false, "restartCount": restarts, "state": state});
-    pod["status"] = json!({"phase": "Running", "containerStatuses": [container]});
-    pod
 }
 
 /// The same pod, with an owner of its own.

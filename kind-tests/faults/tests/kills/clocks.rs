@@ -1,20 +1,18 @@
-//! Clocks that are off, step or drift: the prober's own, those of two replicas, those of the nodes.
-//! And a process that stands still in the middle of its work.
+//! A prober's own clock that is off or steps, and a process that stands still in the middle of its
+//! work.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
-use api_server::Record;
 use chrono::{DateTime, TimeDelta, Utc};
 use futures::future::try_join_all;
 use testbed::agent::{AgentStart, RunningAgent};
 use testbed::{PATIENCE, eventually_within, tolerating_stalls};
-use tokio::time::{Instant, interval};
+use tokio::time::Instant;
 
-use crate::replicas::{LEASES, scales, terminate};
-use crate::scaling::{holder, led};
+use crate::replicas::{scales, terminate};
 use crate::world::{DEPLOYMENTS, KCM, KillWorld, USERS, requests};
 
 /// A wall clock of one process.
@@ -22,13 +20,8 @@ struct WallClock(PathBuf);
 
 impl WallClock {
     /// Starts a prober by a clock that is so many seconds ahead.
-    fn start(
-        world: &KillWorld,
-        user: &str,
-        seconds: i64,
-        election: bool,
-    ) -> Result<(Self, RunningAgent)> {
-        let clock = Self(world.folder.join(format!("clock-{user}")));
+    fn start(world: &KillWorld, seconds: i64) -> Result<(Self, RunningAgent)> {
+        let clock = Self(world.folder.join("clock"));
         clock.set(seconds)?;
         // The library that sets the clock of one process, made by the compiler that Rust itself
         // links with.
@@ -51,7 +44,7 @@ impl WallClock {
             .into();
         let agent = AgentStart {
             environment,
-            ..world.prober(user, election)?
+            ..world.prober(USERS[0], false)?
         }
         .run()?;
         Ok((clock, agent))
@@ -97,7 +90,7 @@ async fn a_seed_whose_clock_is_off_or_steps_sees_outages_and_no_others() -> Resu
     try_join_all(clocks.map(|(ahead, steps, meanwhile)| {
         tolerating_stalls(async move || {
             let world = KillWorld::new(&DEPLOYMENTS).await?;
-            let (clock, prober) = WallClock::start(&world, USERS[0], ahead, false)?;
+            let (clock, prober) = WallClock::start(&world, ahead)?;
             world.looks(8).await?;
             untouched(&world)?;
             // It does live in that time, by its own log.
@@ -130,76 +123,6 @@ async fn a_seed_whose_clock_is_off_or_steps_sees_outages_and_no_others() -> Resu
     }))
     .await
     .map(drop)
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn replicas_whose_clocks_differ_agree_who_leads() -> Result<()> {
-    tolerating_stalls(async || {
-        let world = KillWorld::new(&DEPLOYMENTS).await?;
-        let (first, leader) = WallClock::start(&world, USERS[0], 60, true)?;
-        led(&world).await?;
-        let leads = holder(&world);
-        let (second, other) = WallClock::start(&world, USERS[1], -60, true)?;
-        for steps in [[60, -60], [-60, 60], [0, 3600]] {
-            first.set(steps[0])?;
-            second.set(steps[1])?;
-            // As long as a Lease lives, which begins again with every renewal.
-            let renewal = |record: &Record| {
-                record.resource == LEASES && record.verb == "update" && record.user == USERS[0]
-            };
-            let before = world.seed.requests().count(renewal);
-            requests(&world.seed, before + 10, "the leader renews", renewal).await?;
-            ensure!(
-                holder(&world) == leads,
-                "{} has taken the lead from {leads}",
-                holder(&world)
-            );
-        }
-        outage(&world, async || Ok(())).await?;
-        world.ledger.lock().fenced()?;
-        terminate(other).await?;
-        terminate(leader).await?;
-        world.ledger.lock().balance(|kind| kind.changes)
-    })
-    .await
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn nodes_whose_clocks_are_off_step_or_drift_are_judged_like_all_others() -> Result<()> {
-    tolerating_stalls(async || {
-        let world = KillWorld::new(&DEPLOYMENTS).await?;
-        let prober = world.prober(USERS[0], false)?.run()?;
-        world.looks(3).await?;
-        for skews in [
-            [-60, 60, 0],
-            [60, -60, 30],
-            [-60, -60, -60],
-            [60, 60, 60],
-            [0, 0, 0],
-        ] {
-            for (node, seconds) in skews.into_iter().enumerate() {
-                world.nodes.skew([node], TimeDelta::seconds(seconds));
-            }
-            world.looks(4).await?;
-            untouched(&world)?;
-        }
-        // A tenth of a second in each second: two hundred times what a clock is set right by at
-        // most.
-        let mut beats = interval(world.nodes.beat());
-        for beat in 0..40 {
-            beats.tick().await;
-            for (node, sign) in [-1, 1, -1].into_iter().enumerate() {
-                world
-                    .nodes
-                    .skew([node], TimeDelta::milliseconds(sign * 30 * beat));
-            }
-        }
-        untouched(&world)?;
-        outage(&world, async || Ok(())).await?;
-        terminate(prober).await?;
-        world.ledger.lock().balance(|kind| kind.changes)
-    })
-    .await
 }
 
 /// How long a process is suspended: longer than a standstill must be to count. SUSPENDED_S in the

@@ -127,7 +127,7 @@ impl Vms {
         self.serial += 1;
         let phase = (f64::from(self.serial) * NEXT_PHASE).fract();
         let phase = self.kubelets.beat().mul_f64(phase);
-        self.kubelets.join(name, phase, TimeDelta::zero());
+        self.kubelets.join(name, phase);
         self.apply();
     }
 
@@ -183,17 +183,21 @@ struct VmKubelet {
 }
 
 impl LeaseWriter for VmKubelet {
-    async fn renew(&self, name: &str, ahead: TimeDelta) -> bool {
-        self.beat(name, ahead).await.is_ok()
+    async fn renew(&self, name: &str) -> bool {
+        self.beat(name).await.is_ok()
     }
 }
 
 impl VmKubelet {
     /// Registers the node where there is none, renews its lease, and corrects conditions that
     /// others have set meanwhile.
-    async fn beat(&self, name: &str, ahead: TimeDelta) -> Result<()> {
+    async fn beat(&self, name: &str) -> Result<()> {
         let own = labelled(gardener::node(name, POOL));
-        let lease = labelled(gardener::lease(name, self.grace.as_secs(), ahead));
+        let lease = labelled(gardener::lease(
+            name,
+            self.grace.as_secs(),
+            TimeDelta::zero(),
+        ));
         let path = format!("/api/v1/nodes/{name}");
         let Some(node) = self.api.find(&path).await? else {
             return self.api.create_all(&[lease, own]).await;

@@ -1,7 +1,6 @@
 //! Faults whose reality matters: what a real API server, a real etcd and a real network do when
 //! they fail.
 
-mod hostile;
 mod restarts;
 pub mod throttling;
 

@@ -11,8 +11,6 @@ mod bed;
 mod candidates;
 mod command_line;
 mod conformance;
-mod credentials;
-mod dependents;
 mod election;
 mod faults;
 mod frugality;

@@ -4,15 +4,14 @@
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
-use testbed::dns::{Dns, Reply};
 use testbed::shoot::Body;
 use testbed::{Prober, ProberConfig, SeedCluster, ShootCluster, ShootPlan, Testbed, own_scenario};
 
-use crate::{DOWN, UP, came_back_in_order, end_alone, goes_down, shows};
+use crate::{DOWN, UP, end_alone, goes_down, shows};
 
 const OLD: &str = "old";
 const NEW: &str = "new";
-/// Several intervals of probes and of checks.
+/// Several intervals of probes.
 const LONG: Duration = Duration::from_secs(4);
 
 /// The shoot on the old seed, which has all Machines, and on the new one.
@@ -42,15 +41,8 @@ async fn add_machines(old: &ShootCluster, new: &ShootCluster) -> Result<()> {
     Ok(())
 }
 
-async fn prober(seed: &SeedCluster, lines: &str) -> Result<Prober> {
-    Prober::start(
-        seed,
-        ProberConfig {
-            lines: lines.to_owned(),
-            ..ProberConfig::default()
-        },
-    )
-    .await
+async fn prober(seed: &SeedCluster) -> Result<Prober> {
+    Prober::start(seed, ProberConfig::default()).await
 }
 
 /// Waits until a prober says this of its only shoot.
@@ -77,10 +69,7 @@ fn a_live_migration_is_protected_by_the_source_until_the_target_takes_over() -> 
         };
         let handed_over = |body: &mut Body| body.seeds = (NEW, NEW);
         let (mut source, mut target) = on_two_seeds(bed, "moving", moving).await?;
-        let (first, target_prober) = (
-            prober(&source.seed, "").await?,
-            prober(&target.seed, "").await?,
-        );
+        let (first, target_prober) = (prober(&source.seed).await?, prober(&target.seed).await?);
         source.after_probes(4).await?;
         let at_target = target.history().len();
 
@@ -92,7 +81,7 @@ fn a_live_migration_is_protected_by_the_source_until_the_target_takes_over() -> 
         let without_machines = "dwd_held_down_shoots{verdict=\"hold_no_machines\"}";
         finds(&source, &first, without_machines).await?;
         ensure!(first.terminate().await?.success());
-        let second = prober(&source.seed, "").await?;
+        let second = prober(&source.seed).await?;
         finds(&source, &second, without_machines).await?;
         // Beyond its initial delay.
         source.after_probes(4).await?;
@@ -114,58 +103,5 @@ fn a_live_migration_is_protected_by_the_source_until_the_target_takes_over() -> 
         target.free_at(&UP).await?;
         source.untouched_since(begin)?;
         end(source, &target, (second, target_prober)).await
-    })
-}
-
-#[test]
-fn a_move_in_mid_outage_leaves_the_old_seed_as_it_is_and_the_new_one_protects() -> Result<()> {
-    own_scenario("needs two seeds", async |bed| {
-        // Nobody could say so on the old seed: the owner record does. Both seeds have a shoot that
-        // says that it is theirs.
-        let dns = Dns::start(Reply::text(OLD)).await?;
-        let theirs = |seed| Body {
-            cluster_seed: seed,
-            seeds: (seed, seed),
-            ..Body::default()
-        };
-        let (old, new) = on_two_seeds(bed, "moved", theirs).await?;
-        add_machines(&old, &new).await?;
-        let ask = format!(
-            "name: 'owner.{{{{namespace}}}}.example.org', value: '{{{{seed}}}}', servers: ['{}']",
-            dns.address()
-        );
-        let lines = format!(
-            "ownerCheck: {{{ask}, interval: 1s, timeout: 500ms, tolerance: 1h, onLoss: standDown}}\n"
-        );
-        let (old_prober, new_prober) = (
-            prober(&old.seed, &lines).await?,
-            prober(&new.seed, &lines).await?,
-        );
-        old.after_probes(4).await?;
-
-        let at_new = new.history().len();
-        goes_down(&old).await?;
-        let elsewhere = "dwd_owner_shoots{standing=\"elsewhere\"}";
-        finds(&new, &new_prober, elsewhere).await?;
-        new.silent_for(LONG).await?;
-        new.untouched_since(at_new)?;
-
-        dns.say(Reply::text(NEW));
-        finds(&old, &old_prober, elsewhere).await?;
-        let at_old = old.history().len();
-        new.held_down(&DOWN).await?;
-        let down = new.history().len();
-        old.nodes.heal_all();
-        new.free_at(&UP).await?;
-        came_back_in_order(&new, down)?;
-        old.silent_for(LONG).await?;
-        old.untouched_since(at_old)?;
-
-        let at_new = new.history().len();
-        dns.say(Reply::text(OLD));
-        old.free_at(&UP).await?;
-        finds(&new, &new_prober, elsewhere).await?;
-        new.untouched_since(at_new)?;
-        end(old, &new, (old_prober, new_prober)).await
     })
 }

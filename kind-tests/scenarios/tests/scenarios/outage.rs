@@ -6,15 +6,11 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail, ensure};
 use serde_json::{Value, json};
 use testbed::log::lines;
-use testbed::seed::READY_AFTER;
 use testbed::shoot::{CA, KCM, MCM};
 use testbed::{Prober, ProberConfig, ShootCluster, ShootPlan, eventually, scenario};
 use tokio::time::Instant;
 
-use crate::{
-    ORDERLY, UP, alone, came_back_in_order, comes_back, end_alone, end_of_outage, goes_down,
-    healthy,
-};
+use crate::{ORDERLY, UP, alone, came_back_in_order, comes_back, end_alone, goes_down, healthy};
 
 #[test]
 fn an_outage_takes_all_to_zero_in_order_and_recovery_brings_them_back_in_order() -> Result<()> {
@@ -96,32 +92,6 @@ fn in_time(shoot: &ShootCluster, cut: Instant) -> Result<()> {
         shoot.story()
     );
     Ok(())
-}
-
-#[test]
-fn controller_manager_goes_in_time_even_when_the_level_before_it_does_not_end() -> Result<()> {
-    scenario(async |bed| {
-        let shoot = healthy(
-            bed,
-            "slow-level",
-            ShootPlan {
-                grace: ORDERLY,
-                ..ShootPlan::default()
-            },
-        )
-        .await?;
-        shoot.annotate(MCM, READY_AFTER, Some("60000")).await?;
-        let cut = Instant::now();
-        goes_down(&shoot).await?;
-        in_time(&shoot, cut)?;
-        ensure!(
-            shoot.dependent(MCM).await?.ready == 1,
-            "it was to be slow\n{}",
-            shoot.story()
-        );
-        shoot.annotate(MCM, READY_AFTER, None).await?;
-        end_of_outage(shoot).await
-    })
 }
 
 #[test]

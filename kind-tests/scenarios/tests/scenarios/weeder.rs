@@ -3,7 +3,6 @@
 
 mod election;
 pub mod ground;
-mod hanging;
 pub mod plane;
 
 use anyhow::{Result, bail, ensure};

@@ -49,15 +49,15 @@ impl MemoryNodes {
             // Only a kind that is not registered could be refused, and both are built in.
             store.apply(node(&name, "worker")).ok();
             store.apply(lease(&name, renewer.lease_seconds, -age)).ok();
-            nodes.join(&name, phase, TimeDelta::zero());
+            nodes.join(&name, phase);
         }
         nodes
     }
 }
 
 impl LeaseWriter for Store {
-    async fn renew(&self, node: &str, ahead: TimeDelta) -> bool {
-        let renewed = json!(stamp(ahead));
+    async fn renew(&self, node: &str) -> bool {
+        let renewed = json!(stamp(TimeDelta::zero()));
         // A lease that a test has deleted stays deleted.
         self.update(
             "leases.coordination.k8s.io",

@@ -6,11 +6,10 @@ use std::time::Duration;
 use anyhow::{Result, ensure};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use chrono::TimeDelta;
 use serde_json::{Value, json};
 
 use super::{Body, ShootCluster};
-use crate::gardener::{self, CLUSTERS, PROBE, PROBE_SECRET, shoot_access};
+use crate::gardener::{self, CLUSTERS, PROBE, shoot_access};
 use crate::objects::path;
 use crate::seed::ReplicaState;
 use crate::wait::eventually;
@@ -59,7 +58,7 @@ impl ShootCluster {
             self.seed.api().delete(&machine).await?;
         }
         while self.nodes.names().len() < count {
-            let name = self.nodes.join(phase(), TimeDelta::zero()).await?;
+            let name = self.nodes.join(phase()).await?;
             self.add_machine(&name, &name).await?;
         }
         Ok(())
@@ -100,8 +99,11 @@ impl ShootCluster {
 
     /// Writes the Secret.
     pub async fn write_secret(&self, kubeconfig: &str) -> Result<()> {
-        self.write_secret_data(json!({"kubeconfig": STANDARD.encode(kubeconfig)}))
-            .await
+        let mut secret = gardener::probe_secret(&self.namespace, "");
+        secret["data"] = json!({"kubeconfig": STANDARD.encode(kubeconfig)});
+        let api = self.seed.api();
+        api.create(&secret).await?;
+        api.replace(&path(&secret)?, "/data", &secret["data"]).await
     }
 
     /// Creates a Secret with a kubeconfig under a name of its own.
@@ -109,21 +111,6 @@ impl ShootCluster {
         let mut secret = gardener::probe_secret(&self.namespace, kubeconfig);
         secret["metadata"]["name"] = name.into();
         self.seed.api().create(&secret).await
-    }
-
-    /// Writes the Secret's data as they are.
-    pub async fn write_secret_data(&self, data: Value) -> Result<()> {
-        let mut secret = gardener::probe_secret(&self.namespace, "");
-        secret["data"] = data;
-        let api = self.seed.api();
-        api.create(&secret).await?;
-        api.replace(&path(&secret)?, "/data", &secret["data"]).await
-    }
-
-    /// Deletes the Secret.
-    pub async fn delete_secret(&self) -> Result<()> {
-        let secret = format!("{}/{PROBE_SECRET}", self.secrets());
-        self.seed.api().delete(&secret).await
     }
 
     /// Changes the Shoot inside the Cluster resource.

@@ -56,16 +56,15 @@ impl Nodes {
         Ok(nodes)
     }
 
-    /// One more node of the pool `pool`, which renews first after `phase`, by a clock that is ahead
-    /// of ours by `skew`. Returns its name.
-    pub async fn join(&mut self, phase: Duration, skew: TimeDelta) -> Result<String> {
+    /// One more node of the pool `pool`, which renews first after `phase`. Returns its name.
+    pub async fn join(&mut self, phase: Duration) -> Result<String> {
         let name = format!("{}-{}", self.prefix, self.names().len() + 1);
         let objects = [
             gardener::node(&name, "pool"),
-            gardener::lease(&name, self.grace.as_secs(), skew),
+            gardener::lease(&name, self.grace.as_secs(), TimeDelta::zero()),
         ];
         self.api.create_all(&objects.map(labelled)).await?;
-        self.renewers.join(&name, phase, skew);
+        self.renewers.join(&name, phase);
         Ok(name)
     }
 
@@ -173,8 +172,8 @@ pub fn renew_time(lease: &Value) -> Option<DateTime<Utc>> {
 }
 
 impl LeaseWriter for KubeApi {
-    async fn renew(&self, node: &str, ahead: TimeDelta) -> bool {
-        let renewal = json!({"spec": {"renewTime": stamp(ahead)}});
+    async fn renew(&self, node: &str) -> bool {
+        let renewal = json!({"spec": {"renewTime": stamp(TimeDelta::zero())}});
         self.merge(&format!("{LEASES}/{node}"), &renewal)
             .await
             .is_ok()

@@ -1,6 +1,5 @@
 //! Random lives of a shoot with two replicas: every answer takes its time, nodes come and go, and
-//! an oracle that knows the truth judges each write. `two_replicas` asks the same of a simpler
-//! world, in which answers take no time.
+//! an oracle that knows the truth judges each write.
 //!
 //! The short form lives each row twice, and the long one (`MODEL=long`) 600 times, or `LIVES` times.
 //! `ROW=name` and `SEED=number` pick lives, and a life in which something is wrong is shown around

@@ -1,9 +1,9 @@
-//! Two replicas of the prober over simulated lives of one shoot: outages and blips at random
-//! moments, views that lag, probes that fail, writes whose answers get lost, replicas that crash
-//! and lead in turn, reloads, and operators who edit and pause.
+//! Two replicas of the prober over simulated lives of one shoot, in which answers take no time:
+//! outages with clocks that are off and replicas that start in them, and rollouts. The duels of
+//! `rent` are such lives, too.
 //!
-//! What must come out: nothing is taken down while enough nodes renew, nothing is brought back
-//! while they do not, and in the end everything is as it was.
+//! What must come out: nothing is taken down while enough nodes renew, and nothing is brought back
+//! while they do not.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -18,13 +18,12 @@ use crate::config::{Dependent, DependentId};
 use crate::moment::RequestTimes;
 use crate::plan::ByDirection;
 use crate::refusal::Refusal;
-use crate::replicas::{DependentState, Marks, Observed};
+use crate::replicas::{DependentState, Observed};
 use crate::shoot::{Action, Input, Order, ProbeFailure, Report, Shoot, Start, Verified};
 use crate::verdict::{BackedNodes, NodeRecord, NodeTraits, Verdict};
 
-/// Duration of a life, and of its last part, in which nothing goes wrong any more.
+/// Time up to which nodes renew.
 const LIFE_S: Seconds = 2400.0;
-const CALM_S: Seconds = 600.0;
 
 /// Leases that are younger are no reason to take anything down: 30 s less what an answer takes.
 const HEALTHY_S: Seconds = 29.9;
@@ -36,13 +35,8 @@ const SILENT_S: Seconds = 36.0;
 
 #[derive(Clone, Copy, Default)]
 pub struct Trouble {
-    /// Operators edit the dependents, and pause the shoot.
-    pub edits: bool,
-    pub crashes: bool,
-    pub reloads: bool,
     /// True if views show a write up to 3 s later.
     pub lag: bool,
-    pub nobody_leads: bool,
     /// The share of probes that fail, and of writes without an answer.
     pub flaky: f64,
     pub lost: f64,
@@ -54,7 +48,6 @@ pub struct SimulatedReplica {
     pub env: OwnedEnvironment,
     view: Vec<Observed>,
     view_is_due: Seconds,
-    reloads_at: Option<Seconds>,
     /// Writes whose answer is lost, and the end of the wait for it.
     unanswered: Vec<(Seconds, DependentId)>,
 }
@@ -64,7 +57,6 @@ pub struct Life {
     pub trouble: Trouble,
     pub t: Seconds,
     pub replicas: [SimulatedReplica; 2],
-    names: [&'static str; 3],
     pub objects: Vec<Observed>,
     /// The writes that were made: when, by whom, of what, to how many.
     pub writes: Vec<(Seconds, usize, usize, Option<i32>)>,
@@ -74,14 +66,8 @@ pub struct Life {
     pub lists: usize,
     /// The replica whose probes get no answer.
     pub blind: Option<usize>,
-    /// Time from which nothing goes wrong any more.
-    pub calm_from: Seconds,
     /// Times at which the pods of what was taken down have ended.
     pods_end: [Seconds; 3],
-    /// True for a dependent whose replicas operators changed.
-    edited: [bool; 3],
-    /// The dependents that both replicas are to have after their reloads.
-    dependents: Vec<Dependent>,
     version: u64,
     pub until: Seconds,
     nodes: Vec<SimulatedNode>,
@@ -90,25 +76,15 @@ pub struct Life {
     pub wrong: Vec<String>,
 }
 
-fn dependents() -> Vec<Dependent> {
-    let mut manager = dependent("mcm", 1, 0);
-    manager.scale_up.initial_delay = Duration::from_secs(30);
-    let mut autoscaler = dependent("ca", 2, 0);
-    autoscaler.optional = true;
-    vec![dependent("kcm", 0, 1), manager, autoscaler]
-}
+const NAMES: [&str; 3] = ["kcm", "mcm", "ca"];
 
-/// Times in which no node renews.
-fn silences(rng: &mut StdRng) -> Vec<(Seconds, Seconds)> {
-    let (mut silences, mut t) = (vec![], 60.0 + rng.random_range(0.0..120.0));
-    while t < LIFE_S - CALM_S - 100.0 {
-        let (from, to) =
-            [(5.0, 40.0), (25.0, 60.0), (60.0, 200.0), (30.0, 90.0)][rng.random_range(0..4)];
-        silences.push((t, t + rng.random_range(from..to)));
-        let (from, to) = [(2.0, 20.0), (10.0, 60.0), (30.0, 200.0)][rng.random_range(0..3)];
-        t = silences[silences.len() - 1].1 + rng.random_range(from..to);
-    }
-    silences
+fn dependents() -> [Dependent; 3] {
+    let [kcm, mcm, ca] = NAMES;
+    let mut manager = dependent(mcm, 1, 0);
+    manager.scale_up.initial_delay = Duration::from_secs(30);
+    let mut autoscaler = dependent(ca, 2, 0);
+    autoscaler.optional = true;
+    [dependent(kcm, 0, 1), manager, autoscaler]
 }
 
 pub fn node(number: usize, silences: &[(Seconds, Seconds)], rng: &mut StdRng) -> SimulatedNode {
@@ -127,23 +103,6 @@ pub fn node(number: usize, silences: &[(Seconds, Seconds)], rng: &mut StdRng) ->
 }
 
 impl Life {
-    fn new(seed: u64, trouble: Trouble) -> Self {
-        let mut rng = StdRng::seed_from_u64(seed);
-        let count = [2, 3, 5, 8][rng.random_range(0..4)];
-        let silences = silences(&mut rng);
-        let nodes = (0..count)
-            .map(|number| node(number, &silences, &mut rng))
-            .collect();
-        let log = silences
-            .iter()
-            .map(|(from, to)| format!("silent from {from:.2} to {to:.2}"))
-            .collect();
-        Self {
-            log,
-            ..Self::of(trouble, nodes, [0.0, 0.0], LIFE_S, rng)
-        }
-    }
-
     /// The replicas, of which the first one leads, start at these moments.
     pub fn of(
         trouble: Trouble,
@@ -163,31 +122,22 @@ impl Life {
             starts_at,
             env: OwnedEnvironment {
                 leads,
-                leader_silent_from: trouble.nobody_leads.then(|| at(0.0)),
                 ..env(dependents())
             },
             view: objects.clone(),
             view_is_due: 0.0,
-            reloads_at: None,
             unanswered: vec![],
         };
         Self {
-            replicas: [
-                replica(!trouble.nobody_leads, starts[0]),
-                replica(false, starts[1]),
-            ],
+            replicas: [replica(true, starts[0]), replica(false, starts[1])],
             trouble,
             t: 0.0,
-            names: ["kcm", "mcm", "ca"],
             writes: vec![],
             conflicts: 0,
             probes: 0,
             lists: 0,
             blind: None,
-            calm_from: until - CALM_S,
             pods_end: [Seconds::MAX; 3],
-            edited: [false; 3],
-            dependents: dependents(),
             version: 10,
             machines: Arc::new(nodes.iter().map(|node| Some(node.name.as_str())).collect()),
             until,
@@ -218,33 +168,12 @@ impl Life {
         if !self.trouble.lag || self.t >= replica.view_is_due {
             replica.view.clone_from(&self.objects);
         }
-        let state = |dependent: &Dependent| {
-            let at = self
-                .names
-                .iter()
-                .position(|name| *name == dependent.resource.name)
-                .expect("a known name");
-            DependentState::Present(Arc::new(replica.view[at].clone()))
-        };
+        let state = |seen: &Observed| DependentState::Present(Arc::new(seen.clone()));
         let env = &mut replica.env;
         env.chance = self.rng.random();
         env.machines = Some(Arc::clone(&self.machines));
-        env.dependents = env.config.dependents.iter().map(state).collect();
+        env.dependents = replica.view.iter().map(state).collect();
         env.clone()
-    }
-
-    /// Returns the object that a replica's dependent is.
-    fn object(&self, by: usize, dependent: DependentId) -> usize {
-        let name = &self.replicas[by]
-            .env
-            .config
-            .dependent(dependent)
-            .resource
-            .name;
-        self.names
-            .iter()
-            .position(|known| known == name)
-            .expect("a known name")
     }
 
     fn feed(&mut self, by: usize, input: Input) {
@@ -302,7 +231,7 @@ impl Life {
             }
             Action::AcquirePermit(dependent, _) => Input::Permitted(dependent),
             Action::Read(dependent, _) => {
-                let object = self.objects[self.object(by, dependent)].clone();
+                let object = self.objects[dependent.0].clone();
                 Input::Read(dependent, Ok(DependentState::Present(Arc::new(object))))
             }
             Action::Write(order) => return self.write(by, order),
@@ -331,7 +260,7 @@ impl Life {
             ..
         }: Order,
     ) -> Option<Input> {
-        let place = self.object(by, dependent);
+        let place = dependent.0;
         let lost = self.rng.random::<f64>() < self.trouble.lost;
         if change.base.resource_version != self.objects[place].resource_version {
             self.conflicts += 1;
@@ -355,11 +284,7 @@ impl Life {
             }
             ready => after.ready = ready,
         }
-        let (name, to, age) = (
-            self.names[place],
-            change.write.replicas,
-            self.age_at(self.t),
-        );
+        let (name, to, age) = (NAMES[place], change.write.replicas, self.age_at(self.t));
         self.note(&format!(
             "{by} writes {name} {to:?}, marker {}, leases {age:.1} s old",
             after.marks.held_down
@@ -372,9 +297,7 @@ impl Life {
                 Some("is taken down although the nodes renew")
             }
             Some(1..) if age >= SILENT_S => Some("is brought back although the nodes do not renew"),
-            Some(1..) if !self.edited[place] && to != Some(2) => {
-                Some("is brought back to other replicas")
-            }
+            Some(1..) if to != Some(2) => Some("is brought back to other replicas"),
             _ => None,
         };
         self.wrong
@@ -401,44 +324,12 @@ impl Life {
         }
     }
 
-    fn edit(&mut self) {
-        let place = self.rng.random_range(0..3);
-        let mut object = self.objects[place].clone();
-        match self.rng.random_range(0..7) {
-            0 => {
-                object.replicas = 1;
-                self.edited[place] = true;
-            }
-            1 => object.marks.ignored = !object.marks.ignored,
-            2 if object.marks.held_down => {}
-            2 | 3 => object.replicas = 2,
-            4 => {
-                object.marks = Marks {
-                    held_down: false,
-                    ..object.marks
-                }
-            }
-            5 => {
-                object.marks.replicas = None;
-                self.edited[place] = true;
-            }
-            _ => {
-                let paused = self.replicas[0].env.paused == Some(true);
-                self.replicas
-                    .iter_mut()
-                    .for_each(|replica| replica.env.paused = Some(!paused));
-                return self.note(&format!("paused: {}", !paused));
-            }
-        }
-        self.put(place, object);
-    }
-
     pub fn put(&mut self, place: usize, mut object: Observed) {
         self.version += 1;
         (object.ready, object.resource_version) = (object.replicas, self.version.to_string());
         self.note(&format!(
             "{} is edited: {} {:?}",
-            self.names[place], object.replicas, object.marks
+            NAMES[place], object.replicas, object.marks
         ));
         self.objects[place] = object;
     }
@@ -458,7 +349,7 @@ impl Life {
         }
     }
 
-    fn start_or_reload(&mut self, by: usize) {
+    fn start(&mut self, by: usize) {
         let now = at(self.t);
         if self.replicas[by].shoot.is_none() && self.t >= self.replicas[by].starts_at {
             self.replicas[by].env.seed_since = ByDirection {
@@ -476,95 +367,23 @@ impl Life {
                 now,
             ));
         }
-        let replica = &mut self.replicas[by];
-        if replica.reloads_at.is_some_and(|when| when <= self.t) {
-            replica.reloads_at = None;
-            Arc::make_mut(&mut replica.env.config)
-                .dependents
-                .clone_from(&self.dependents);
-            self.feed(by, Input::Woken);
-        }
     }
 
-    /// The other replica, or whoever runs, leads.
-    fn lead(&mut self) {
-        let leads = self.replicas.iter().any(|replica| replica.env.leads);
-        let runs = self
-            .replicas
-            .iter_mut()
-            .find(|replica| replica.shoot.is_some());
-        if let Some(replica) = runs.filter(|_| !leads && !self.trouble.nobody_leads) {
-            replica.env.leads = true;
-            replica.env.seed_since.up = Some(at(self.t));
-        }
-    }
-
-    fn crash(&mut self) {
-        let by = self.rng.random_range(0..2);
-        let (from, to) = (self.t + 0.5, self.t + 20.0);
-        let replica = &mut self.replicas[by];
-        if replica.shoot.take().is_some() {
-            (replica.starts_at, replica.env.leads) = (self.rng.random_range(from..to), false);
-            self.note(&format!("{by} crashes"));
-        }
-    }
-
-    fn reload(&mut self) {
-        self.dependents = dependents();
-        match self.rng.random_range(0..4) {
-            0 => self.dependents.reverse(),
-            1 => drop(self.dependents.pop()),
-            2 => self.dependents.swap(0, 1),
-            _ => {}
-        }
-        for replica in &mut self.replicas {
-            replica.reloads_at = Some(self.t + self.rng.random_range(0.0..40.0));
-        }
-    }
-
-    /// Operators and the world put right what they did.
-    fn calm_down(&mut self) {
-        self.trouble = Trouble {
-            flaky: 0.0,
-            lost: 0.0,
-            ..self.trouble
-        };
-        for place in 0..3 {
-            if self.objects[place].marks.ignored {
-                let mut object = self.objects[place].clone();
-                object.marks.ignored = false;
-                self.put(place, object);
-            }
-        }
-        self.dependents = dependents();
-        for replica in &mut self.replicas {
-            replica.env.paused = Some(false);
-            if replica.env.config.dependents.len() < self.dependents.len() {
-                replica.reloads_at = Some(self.t);
-            }
-        }
+    /// A replica leads from now on.
+    pub fn lead(&mut self, by: usize) {
+        let env = &mut self.replicas[by].env;
+        env.leads = true;
+        env.leader_silent_from = None;
+        env.seed_since.up = Some(at(self.t));
     }
 
     pub fn run(&mut self) {
-        let mut next_trouble: Seconds = 30.0;
         while self.t < self.until {
             self.end_pods();
             for by in 0..2 {
-                self.start_or_reload(by);
+                self.start(by);
                 self.time_out(by);
                 self.feed(by, Input::Woken);
-            }
-            if self.t >= next_trouble {
-                next_trouble = self.t + self.rng.random_range(3.0..40.0);
-                match self.rng.random_range(0..10) {
-                    _ if self.t >= self.calm_from => self.calm_down(),
-                    0..5 if self.trouble.edits => self.edit(),
-                    5 if self.trouble.crashes => self.crash(),
-                    6 if self.trouble.reloads => self.reload(),
-                    _ => {}
-                }
-                self.lead();
-                continue;
             }
             let wanted = |replica: &SimulatedReplica| {
                 let next = replica.shoot.as_ref().map(|shoot| {
@@ -576,17 +395,13 @@ impl Life {
                         })
                 });
                 let view = Some(replica.view_is_due).filter(|due| *due > self.t);
-                [
-                    Some(next.unwrap_or(replica.starts_at)),
-                    view,
-                    replica.reloads_at,
-                ]
-                .into_iter()
-                .flatten()
-                .chain(replica.unanswered.iter().map(|(until, _)| *until))
-                .fold(next_trouble, f64::min)
+                [Some(next.unwrap_or(replica.starts_at)), view]
+                    .into_iter()
+                    .flatten()
+                    .chain(replica.unanswered.iter().map(|(until, _)| *until))
+                    .fold(self.until, f64::min)
             };
-            let pods_end = self.pods_end.into_iter().fold(next_trouble, f64::min);
+            let pods_end = self.pods_end.into_iter().fold(self.until, f64::min);
             self.t = self
                 .replicas
                 .iter()
@@ -595,62 +410,6 @@ impl Life {
                 .max(self.t + 0.0001);
         }
     }
-
-    /// Complains of what is not as it was.
-    fn check_end(&mut self) {
-        for (place, object) in self.objects.iter().enumerate() {
-            let (down, marked) = (object.replicas == 0, object.marks.held_down);
-            // Who does not lead brings back what is held down, and repairs nothing else.
-            let left = if self.trouble.nobody_leads {
-                down && marked
-            } else {
-                down || marked
-            };
-            if left || !down && !self.edited[place] && object.replicas != 2 {
-                self.wrong
-                    .push(format!("at the end {} is {object:?}", self.names[place]));
-            }
-        }
-    }
-}
-
-#[test]
-fn two_replicas_write_nothing_wrong() {
-    let lag = Trouble {
-        lag: true,
-        ..Trouble::default()
-    };
-    let alone = Trouble {
-        nobody_leads: true,
-        crashes: true,
-        ..lag
-    };
-    #[rustfmt::skip]
-    let rows = [
-        ("outages and blips", Trouble::default()),
-        ("views lag", lag),
-        ("replicas crash", Trouble { crashes: true, ..lag }),
-        ("answers are lost", Trouble { lost: 0.2, ..lag }),
-        ("probes fail", Trouble { flaky: 0.2, ..Trouble::default() }),
-        ("configs change", Trouble { reloads: true, ..lag }),
-        ("nobody leads", alone),
-        ("operators edit", Trouble { edits: true, ..lag }),
-        ("nobody leads, probes fail", Trouble { flaky: 0.2, ..alone }),
-        ("nobody leads, probes fail, operators edit", Trouble { flaky: 0.2, edits: true, crashes: false, ..alone }),
-        ("all of it", Trouble { edits: true, flaky: 0.1, crashes: true, reloads: true, lost: 0.1, ..lag }),
-    ];
-    let wrong: usize = rows
-        .into_iter()
-        .map(|(name, trouble)| {
-            wrong_lives(name, 6, |seed| {
-                let mut life = Life::new(seed, trouble);
-                life.run();
-                life.check_end();
-                (life.wrong, life.log)
-            })
-        })
-        .sum();
-    assert_eq!(wrong, 0);
 }
 
 /// Returns how many of so many lives, ten times as many in the long form, had something wrong, as
@@ -758,6 +517,7 @@ fn rollout_in_a_restore_costs_no_delay() {
             life.replicas[0].starts_at,
             life.replicas[0].env.leads,
         ) = (None, Seconds::MAX, false);
+        life.lead(1);
         let began = life.t;
         let restored = run(&mut life, |life| life.objects[1].replicas > 0);
         assert!(life.wrong.is_empty(), "{:#?}", life.wrong);

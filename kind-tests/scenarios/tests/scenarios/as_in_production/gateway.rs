@@ -6,7 +6,6 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use anyhow::{Result, bail, ensure};
-use chrono::TimeDelta;
 use testbed::proxy::{ProxyMode, TcpProxy};
 use testbed::renewers::{LeaseRenewers, LeaseWriter};
 use testbed::shoot::{Body, CA, KCM, MCM};
@@ -31,7 +30,7 @@ struct Ways {
 }
 
 impl LeaseWriter for Ways {
-    async fn renew(&self, node: &str, ahead: TimeDelta) -> bool {
+    async fn renew(&self, node: &str) -> bool {
         let noticed = async {
             match self.noticed.get() {
                 Some(at) => sleep_until(*at).await,
@@ -40,8 +39,8 @@ impl LeaseWriter for Ways {
         };
         tokio::select! {
             biased;
-            () = noticed => self.other.renew(node, ahead).await,
-            done = self.dying.renew(node, ahead) => done,
+            () = noticed => self.other.renew(node).await,
+            done = self.dying.renew(node) => done,
         }
     }
 }
@@ -81,7 +80,7 @@ fn a_gateway_that_dies_with_most_nodes_takes_a_shoot_down_until_its_kubelets_not
             let mut kubelets = LeaseRenewers::new(ways.clone(), shoot.nodes.beat());
             // The third node is connected through the other gateway.
             for (number, name) in (0..).zip(&shoot.nodes.names()[..2]) {
-                kubelets.join(name, shoot.nodes.beat() / 3 * number, TimeDelta::zero());
+                kubelets.join(name, shoot.nodes.beat() / 3 * number);
             }
             shoot.nodes.cut(0..2);
             let manager = manager(bed, &shoot).await?;

@@ -105,14 +105,9 @@ impl Match {
             lag: duel.lag,
             flaky: duel.flaky,
             lost: duel.lost,
-            nobody_leads: true,
-            ..Trouble::default()
         };
         let mut life = Life::of(trouble, nodes, [0.0; 2], 0.0, rng);
-        life.calm_from = Seconds::MAX;
-        life.replicas[0].env.leads = true;
         for replica in &mut life.replicas {
-            replica.env.leader_silent_from = None;
             replica.env.options.restore_only_held_down.value = duel.only_held_down;
         }
         Self {
@@ -145,14 +140,6 @@ impl Match {
         self.run(since + from + draw * (to - from));
     }
 
-    fn lead(&mut self, by: usize) {
-        let now = at(self.life.t);
-        let env = &mut self.life.replicas[by].env;
-        env.leads = true;
-        env.leader_silent_from = None;
-        env.seed_since.up = Some(now);
-    }
-
     /// Its process is gone, for good or until then.
     fn stop(&mut self, by: usize, until: Seconds) {
         let replica = &mut self.life.replicas[by];
@@ -166,7 +153,7 @@ impl Match {
         let silent_from = t - 2.0 * self.draws[1] + 5.0;
         self.life.replicas[1].env.leader_silent_from = Some(at(silent_from));
         self.run(t + 15.0 + 4.0 * self.draws[2]);
-        self.lead(1);
+        self.life.lead(1);
     }
 
     fn meet(&mut self, fate: LeaderFate) {
@@ -195,14 +182,14 @@ impl Match {
                 let t = self.life.t;
                 self.stop(0, t + 3.0);
                 self.run(t + 0.3);
-                self.lead(1);
+                self.life.lead(1);
             }
             LeaderFate::BothRestart(from, to) => {
                 self.run_on((from, to), self.cut);
                 let t = self.life.t;
                 (0..2).for_each(|by| self.stop(by, t + 1.0));
                 self.run(t + 3.0);
-                self.lead(0);
+                self.life.lead(0);
             }
             LeaderFate::ReloadsAndFails => {
                 self.run_until(|life| !life.writes.is_empty());
