@@ -235,9 +235,9 @@ mod tests {
         ] {
             let variable = |name: &str| (name == "HTTPS_PROXY").then(|| value.to_owned());
             let refused = proxy_of(&Uri::from_static("https://seed.example"), variable);
-            let error = refused.err().expect(value).to_string();
+            let error = refused.map(|_| ()).expect_err(value);
             assert_eq!(
-                error,
+                error.to_string(),
                 "HTTPS_PROXY is no URL of an http, https or socks5 proxy"
             );
         }
