@@ -24,39 +24,39 @@ use crate::metrics::{self, Registry, RequestCounter};
 use crate::status::{self, Status};
 use crate::{http, seed_client};
 
-/// Where controller-runtime serves metrics when the address is empty.
+/// Controller-runtime's address for metrics if the flag is empty.
 const DEFAULT_METRICS_ADDRESS: &str = ":8080";
 
-/// When no request to the seed has succeeded for this time, this process is not ready: as long as
+/// Time without a successful request to the seed after which this process is not ready: as long as
 /// what was seen of the seed counts as known, so that an outage of the seed makes it so once.
 const MAX_FAILING: Duration = Duration::from_secs(60);
 
 pub struct AgentRuntime {
     pub agent: Agent,
-    /// Of the seed.
+    /// Client of the seed.
     pub client: Client,
     pub events: Events,
-    /// What Events about the agent itself refer to: its Lease.
+    /// The agent's Lease, for Events about the agent.
     pub self_reference: ObjectReference,
     pub registry: Registry,
-    /// What part this process plays among its replicas, and whether it may write.
+    /// Part of this process among its replicas, and its right to write.
     pub role: Role,
     requests: RequestCounter,
-    /// None without an election.
+    /// `None` without an election.
     elector: Option<LeaderElector>,
-    /// None when nothing is written, not even Events.
+    /// `None` if nothing is written, not even Events.
     recorder: Option<Recorder>,
     metrics: Option<TcpListener>,
     health: Option<TcpListener>,
 }
 
-/// What `/healthz`, `/readyz` and `/statusz` show.
+/// Contents of `/healthz`, `/readyz` and `/statusz`.
 pub struct Endpoints<S> {
-    /// What must hold for `/healthz`.
+    /// Checks of `/healthz`.
     pub live: Vec<Check>,
-    /// What must hold for `/readyz`.
+    /// Checks of `/readyz`.
     pub ready: Vec<Check>,
-    /// What else is served beside them.
+    /// Routes served beside them.
     pub lookups: Router,
     pub status: S,
 }
@@ -200,7 +200,7 @@ fn requests_succeed(requests: RequestCounter) -> Check {
     })
 }
 
-/// Whether this replica leads, under client-go's name and label.
+/// Registers leadership under client-go's name and label.
 fn register_leads(registry: &mut Registry, lease: &'static str, role: Role) {
     let of_lease = registry.sub_registry_with_label(("name".into(), lease.into()));
     let help = "Whether this process leads (1) or waits (0).";

@@ -29,7 +29,7 @@ pub enum ApiFailure {
     NoAnswer,
 }
 
-/// What may come of another attempt.
+/// Prospects of another attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Retry {
     /// Nothing was done. It may succeed, after this wait if the API server asks for one.

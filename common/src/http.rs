@@ -21,8 +21,8 @@ const REQUEST_WAIT: Duration = Duration::from_secs(90);
 /// A connection lasts so long, so that a client that does not read its answer holds it for no
 /// longer; longer than [`REQUEST_WAIT`].
 const MAX_AGE: Duration = Duration::from_secs(120);
-/// What is being answered when a connection is to end has so long; answers take milliseconds, and
-/// the process has 5 s for its end (rule 85).
+/// Time for an answer under way when its connection is to end; answers take milliseconds, and the
+/// process has 5 s for its end (rule 85).
 const LAST_ANSWER: Duration = Duration::from_secs(2);
 /// The longest head of a request: several times what Prometheus, kubelets and browsers send.
 const MAX_HEAD: usize = 16 << 10;
@@ -41,7 +41,7 @@ pub(crate) struct BindError {
 }
 
 /// Listens on an address as Go writes them: `:9643` is every interface, a host may be a name, port
-/// 0 is any free one. None for `0`, which switches the server off.
+/// 0 is any free one. `None` for `0`, which switches the server off.
 ///
 /// # Errors
 /// When the address makes no sense or is taken.
@@ -194,7 +194,7 @@ mod tests {
         (TcpStream::connect(address).await.unwrap(), server)
     }
 
-    /// What comes until the server ends the connection, and when it does.
+    /// Reads until the server ends the connection, and measures the time.
     async fn until_ended(mut stream: TcpStream) -> (String, Duration) {
         let (begin, mut text) = (Instant::now(), String::new());
         let read = timeout(10 * REQUEST_WAIT, stream.read_to_string(&mut text)).await;

@@ -44,19 +44,19 @@ pub use self::role::{RoleName, RoleStatus};
 use crate::events::Events;
 use crate::flags::LeaderElection;
 
-/// How long one watch of the Lease lasts, in seconds: below the 240 s after which common load
-/// balancers cut in silence.
+/// Length of one watch of the Lease, in seconds: below the 240 s after which common load balancers
+/// cut in silence.
 const WATCH_TIMEOUT: u32 = 225;
 /// The shortest time that a request may take (rule 80).
 const MIN_REQUEST_TIMEOUT: Duration = Duration::from_secs(1);
-/// How much later than two retry periods a leader may renew before it counts as gone (D-61): what a
-/// slow API server takes.
+/// Delay beyond two retry periods after which a leader counts as gone (D-61): what a slow API
+/// server takes.
 const RENEWAL_TOLERANCE: Duration = Duration::from_secs(1);
 /// The longest time for the release: the process has 5 s for its whole end (rule 85), and an
 /// unreleased Lease expires.
 const RELEASE_LIMIT: Duration = Duration::from_secs(2);
-/// How often the release is tried: a renewal that was under way may still change the Lease, and an
-/// answer may get lost.
+/// Attempts at the release: a renewal that was under way may still change the Lease, and an answer
+/// may get lost.
 const RELEASE_ATTEMPTS: usize = 3;
 /// The reason of the Events, which is client-go's.
 const REASON: &str = "LeaderElection";
@@ -96,18 +96,18 @@ pub struct LeaderElector {
     settings: LeaderElection,
     events: Events,
     observed: ObservedLease,
-    /// The Lease as last read or written; none when it may have changed since.
+    /// The Lease as last read or written; `None` if it may have changed since.
     lease: Option<Lease>,
-    /// What Events about the Lease refer to.
+    /// The Lease as Events refer to it.
     reference: ObjectReference,
-    /// Whether anything was written, so that the Lease may be ours even if no answer said so.
+    /// True if anything was written, so that the Lease may be ours even if no answer said so.
     wrote: bool,
     election: watch::Sender<Election>,
 }
 
 type LeaseEvents = BoxStream<'static, kube::Result<WatchEvent<Lease>>>;
 
-/// Who holds the Lease.
+/// Holder of the Lease.
 enum Tenure {
     Ours,
     /// Another replica, at least until then.
@@ -228,7 +228,7 @@ impl LeaderElector {
         }
     }
 
-    /// Whether the Lease was ours and no longer is.
+    /// True if the Lease was ours and no longer is.
     async fn try_release(&mut self) -> anyhow::Result<bool> {
         let mut attempts = 1;
         loop {
@@ -264,7 +264,7 @@ impl LeaderElector {
         self.attempt(lease).await
     }
 
-    /// Writes the Lease unless another replica holds it; `known` is none when it does not exist.
+    /// Writes the Lease unless another replica holds it; `known` is `None` if it does not exist.
     async fn attempt(&mut self, known: Option<Lease>) -> anyhow::Result<Tenure> {
         if let Some(lease) = &known {
             self.observe(lease);
@@ -393,7 +393,6 @@ impl LeaderElector {
         });
     }
 
-    /// Until when this process leads unless it renews; none when it does not lead.
     fn leads_until(&self) -> Option<Instant> {
         self.election.borrow().leads_until
     }

@@ -72,7 +72,7 @@ struct PageEnd {
     _items: (),
 }
 
-/// Where a page of a list ends.
+/// End of a page of a list.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct PageMetadata {
@@ -112,7 +112,7 @@ where
     Ok(end.metadata)
 }
 
-/// Reads one object; `None` if the API server has none of this name.
+/// Reads one object; `None` if the API server does not have it.
 ///
 /// # Errors
 /// When the API server does not answer with an object that can be read.
@@ -162,7 +162,7 @@ async fn send<K: Resource + Clone>(
         .await
 }
 
-/// The next bytes of a body; none at its end.
+/// The next bytes of a body; empty at its end.
 async fn piece(body: &mut (impl AsyncBufRead + Unpin)) -> kube::Result<&[u8]> {
     body.fill_buf().await.map_err(Error::ReadEvents)
 }

@@ -36,13 +36,13 @@ const MAX_RELIST_WAIT: Duration = Duration::from_secs(2);
 /// The wait after a 429 that asks for none, and the longest that is granted.
 const THROTTLED_WAIT: Duration = Duration::from_secs(10);
 const MAX_THROTTLED_WAIT: Duration = Duration::from_secs(60);
-/// After this time without an answer to a page of a list the attempt is given up: kube-apiserver
-/// does so after 60 s (--request-timeout).
+/// Longest wait for the answer to a page of a list: kube-apiserver gives up after 60 s
+/// (--request-timeout).
 const LIST_TIMEOUT: Duration = Duration::from_secs(65);
 /// A watch ends by itself after this time, in seconds: below the 240 s after which common load
 /// balancers cut in silence.
 const WATCH_TIMEOUT: u32 = 225;
-/// How often a kind that is absent is listed all the same: often enough that it never counts as
+/// Interval at which an absent kind is listed all the same: often enough that it never counts as
 /// unknown (D-27).
 const ABSENT_WAIT: Duration = Duration::from_secs(30);
 /// The most that a list may hold and the most pages it may come in, whatever the API server says:
@@ -57,7 +57,7 @@ pub trait ChangeHandler<V>: Send {
     /// Names the objects in logs.
     fn resource(&self) -> &'static str;
 
-    /// Whether there are no objects while the API server does not know their kind: no CRD of its
+    /// True if there are no objects while the API server does not know their kind: no CRD of its
     /// API group is installed. Once they were listed a 404 is an error as any other.
     fn may_be_absent(&self) -> bool {
         false
@@ -107,17 +107,17 @@ struct Reflector<K, P, H> {
     config: Config,
     prune: P,
     handler: H,
-    /// Where the next watch begins; none when a list comes first.
+    /// Start of the next watch; `None` if a list comes first.
     version: Option<String>,
-    /// When the last watch was opened.
+    /// Time the last watch was opened.
     opened: Option<Instant>,
-    /// Whether the handler was notified of a break, and of nothing since.
+    /// True if the handler was notified of a break, and of nothing since.
     lost: bool,
-    /// Since when the watch has not worked, so that only changes of that are logged; a list alone
-    /// does not end it.
+    /// Start of the current break, so that only changes of that are logged; a list alone does not
+    /// end it.
     broken_since: Option<Instant>,
     listed: bool,
-    /// Whether the kind was found to be absent.
+    /// True if the kind was found to be absent.
     absent: bool,
 }
 
@@ -160,7 +160,7 @@ impl WatchError {
         }
     }
 
-    /// Whether a watch can go on where the last one ended: the API server was there all the time.
+    /// True if a watch can go on where the last one ended: the API server was there all the time.
     fn can_resume(&self) -> bool {
         self.is_throttled() || matches!(self, Self::VeryShortWatch)
     }
@@ -408,7 +408,7 @@ where
     }
 }
 
-/// Where a watch can go on from.
+/// The version to watch from.
 fn known_version(version: Option<String>) -> Result<String, WatchError> {
     version
         .filter(|version| !version.is_empty())

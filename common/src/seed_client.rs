@@ -25,10 +25,10 @@ use crate::metrics::RequestCounter;
 use crate::transport::kubeconfig::{CurrentContext, Document, Entry};
 use crate::transport::{CONNECT_TIMEOUT, Trust, answered, client_builder, host};
 
-/// After this time without a byte a connection is given up: longer than a watch lasts, since one of
-/// a kind that nobody changes may have neither an event nor a bookmark. The kernel notices a dead
-/// connection within 30 s; this is for a proxy that answers the kernel's probes for a server that
-/// is gone.
+/// Time without a byte after which a connection is given up: longer than a watch lasts, since one
+/// of a kind that nobody changes may have neither an event nor a bookmark. The kernel notices a
+/// dead connection within 30 s; this is for a proxy that answers the kernel's probes for a server
+/// that is gone.
 const READ_TIMEOUT: Duration = Duration::from_secs(240);
 
 /// Finds out where the seed is, in the order of rule 10: the flag, `KUBECONFIG`, the cluster around
@@ -45,7 +45,7 @@ pub async fn connect(kubeconfig: Option<&Path>, counter: &RequestCounter) -> Res
     Ok(Client::new(send, namespace))
 }
 
-/// How to get to the seed, as it was read last.
+/// Access to the seed, as it was read last.
 #[derive(Clone)]
 struct SeedAccess {
     context: CurrentContext,

@@ -36,7 +36,7 @@ impl StatusMessage {
     }
 }
 
-/// After how long an API server asks to be asked again.
+/// The wait that an API server asks for.
 pub fn retry_after(status: &Status) -> Option<Duration> {
     let seconds = status.details.as_ref()?.retry_after_seconds;
     (seconds > 0).then(|| Duration::from_secs(seconds.into()))

@@ -38,12 +38,12 @@ const KEEPALIVE_IDLE: Duration = Duration::from_secs(10);
 const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(5);
 /// ... until as many probes have had no answer: 25 s.
 const KEEPALIVE_PROBES: u32 = 3;
-/// What was sent may be unacknowledged for so long. Linux goes by this for probes too, whatever
-/// their number, and looks only when the next one is due: a second less than the 25 s, or it would
-/// be the one after that, at 30 s.
+/// Time that sent data may stay unacknowledged. Linux goes by this for probes too, whatever their
+/// number, and looks only when the next one is due: a second less than the 25 s, or it would be the
+/// one after that, at 30 s.
 const USER_TIMEOUT: Duration = Duration::from_secs(24);
 
-/// Over HTTP/1.1 a quiet watch and a dead one look alike to everyone but the kernel.
+/// Has the kernel tell a quiet watch from a dead one, as nobody else can over HTTP/1.1.
 fn kept_alive<R>(mut tcp: HttpConnector<R>, limit: Duration) -> HttpConnector<R> {
     tcp.enforce_http(false);
     // Each address of a name gets an equal part of it, so that one which swallows everything leaves
@@ -72,7 +72,7 @@ mod tests {
 
     use super::*;
 
-    /// When a connection must be known to be dead, at the latest.
+    /// Latest time to know that a connection is dead.
     const LIMIT: Duration = Duration::from_secs(30);
 
     #[tokio::test]

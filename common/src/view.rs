@@ -29,7 +29,7 @@ pub use crate::change::{Key, key_of};
 use crate::metrics::UnreadableObjects;
 use crate::reflector::{ChangeHandler, reflect};
 
-/// How long a view stays known while nothing is observed (D-27).
+/// Time that a view stays known while nothing is observed (D-27).
 pub const MAX_BLIND: Duration = Duration::from_secs(60);
 
 #[derive(Debug)]
@@ -42,22 +42,21 @@ pub struct View<V> {
     unreadable: Counter,
 }
 
-/// By name.
+/// Objects by name.
 pub type Namespaced<V> = HashMap<String, Arc<V>>;
 
-/// Whoever was handed a namespace keeps it as it was: it is copied before it changes.
+/// A namespace is copied before it changes: whoever was handed it keeps it as it was.
 type ByNamespace<V> = HashMap<String, Arc<Namespaced<V>>>;
 
 #[derive(Clone, Copy, Debug, Default)]
 struct ViewState {
-    /// Since when the watch has worked without interruption; none since it broke.
+    /// Start of the watch's uninterrupted work; `None` since it broke.
     live: Option<Instant>,
-    /// Since when nothing has been observed; none while a watch is open.
+    /// Start of the time without observation; `None` while a watch is open.
     unobserved: Option<Instant>,
-    /// When all was listed last.
+    /// Time of the last complete list.
     listed: Option<Instant>,
-    /// How often a re-list was requested, and how many of these requests the last list answers:
-    /// those made before it began.
+    /// Number of re-list requests, and of those that the last list answers: made before it began.
     requested: u64,
     answered: u64,
 }
@@ -118,7 +117,7 @@ impl<V> View<V> {
             .collect()
     }
 
-    /// Whether what is not here can be taken not to exist.
+    /// True if what is not here can be taken not to exist.
     pub fn is_known(&self) -> bool {
         self.state.borrow().is_known()
     }
@@ -132,13 +131,13 @@ impl<V> View<V> {
             .await;
     }
 
-    /// Since when the watch has worked without interruption. None while it does not.
+    /// Start of the watch's uninterrupted work; `None` while it does not work.
     pub fn live_since(&self) -> Option<Instant> {
         self.state.borrow().live_since()
     }
 
-    /// When everything was listed last; none while a re-list is to come, or the watch went on after
-    /// an interruption without one.
+    /// Time of the last complete list; `None` while a re-list is to come, or the watch went on
+    /// after an interruption without one.
     pub fn listed_at(&self) -> Option<Instant> {
         self.state.borrow().listed_at()
     }

@@ -26,7 +26,7 @@ use crate::metrics::WeederMetrics;
 use crate::status::Activity;
 use crate::watches::Watches;
 
-/// What the rest of the process observes of the work. Clones share what they show.
+/// The work as the rest of the process observes it. Clones share what they show.
 #[derive(Clone, Debug, Default)]
 pub struct Instruments {
     /// For `/metrics`.
@@ -48,7 +48,7 @@ pub struct Controller {
     deletions: JoinSet<(Deletion, DeleteResult)>,
     /// At most one: whether pods may be deleted everywhere.
     reviews: JoinSet<Option<bool>>,
-    /// When the last one began.
+    /// Start of the last one.
     reviewed: Option<Instant>,
 }
 

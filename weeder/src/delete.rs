@@ -18,7 +18,6 @@ use crate::pod::PrunedPod;
 /// A DELETE without an answer is given up after this time and retried: it does no harm twice.
 const TIMEOUT: Duration = Duration::from_secs(10);
 
-/// How a DELETE ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DeleteResult {
     Deleted,

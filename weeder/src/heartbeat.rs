@@ -9,7 +9,7 @@ use tokio::time::Instant;
 
 /// The controller's loop turns at least this often, even when nothing happens.
 pub(crate) const HEARTBEAT: Duration = Duration::from_secs(5);
-/// After this time without a turn it hangs: six heartbeats, and less than a liveness probe's usual
+/// Time without a turn after which it hangs: six heartbeats, and less than a liveness probe's usual
 /// three failures in 30 s.
 const STALLED: Duration = Duration::from_secs(30);
 

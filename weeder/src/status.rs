@@ -18,7 +18,7 @@ use crate::delete::DeleteResult;
 /// This many deletions are remembered: enough for what a recovery of one shoot deletes.
 const REMEMBERED: usize = 50;
 
-/// What the controller did lately. Clones share it.
+/// The controller's recent work. Clones share it.
 #[derive(Clone, Debug, Default)]
 pub struct Activity(watch::Sender<Recent>);
 
@@ -53,9 +53,9 @@ pub struct WeederStatus {
     pub recent: Recent,
     /// The config in force, defaults included.
     pub config: Value,
-    /// What may surprise in the config in force.
+    /// Possible surprises in the config in force.
     pub config_warnings: Vec<String>,
-    /// Whether the current config file is refused, so that an older config is in force.
+    /// True if the current config file is refused, so that an older config is in force.
     pub config_refused: bool,
 }
 

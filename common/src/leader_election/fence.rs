@@ -7,7 +7,7 @@ use tokio::time::{Instant, sleep_until};
 
 use super::election::Election;
 
-/// Whether this process may write: it leads, and its last renewal is fresh enough.
+/// Gate for writes: open while this process leads and its last renewal is fresh enough.
 #[derive(Clone, Debug)]
 pub struct Fence(watch::Receiver<Election>);
 
@@ -31,7 +31,7 @@ impl Fence {
         Self(watch::channel(Election::default()).1)
     }
 
-    /// Whether a write may be sent now.
+    /// True if a write may be sent now.
     pub fn is_open(&self) -> bool {
         self.0.borrow().leads()
     }
@@ -46,7 +46,7 @@ impl Fence {
     }
 
     /// Does something that must not go on behind a closed fence, such as a write that may first
-    /// wait for a connection. None when the fence was closed or closes before it is done; it is
+    /// wait for a connection. `None` if the fence was closed or closes before it is done; it is
     /// then dropped.
     pub async fn while_open<T>(&self, act: impl Future<Output = T>) -> Option<T> {
         tokio::select! {

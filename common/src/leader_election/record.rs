@@ -7,7 +7,7 @@ use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
 use tokio::time::Instant;
 
-/// Who leads; empty when nobody does.
+/// The leader; empty if nobody leads.
 pub(crate) fn holder(lease: &Lease) -> &str {
     lease.spec.as_ref().map_or("", holder_of)
 }
@@ -57,12 +57,12 @@ pub(crate) fn released(spec: LeaseSpec, now: MicroTime) -> LeaseSpec {
 #[derive(Debug, Default)]
 pub(crate) struct ObservedLease {
     spec: LeaseSpec,
-    /// When it was first seen so; none if there was no Lease yet.
+    /// Time it was first seen so; `None` if there was no Lease yet.
     changed_at: Option<Instant>,
 }
 
 impl ObservedLease {
-    /// Who held the Lease when it was last seen; empty when nobody did.
+    /// Holder of the Lease when last seen; empty if there was no holder.
     pub(crate) fn holder(&self) -> &str {
         holder_of(&self.spec)
     }
@@ -77,8 +77,8 @@ impl ObservedLease {
         *self.changed_at.get_or_insert(now)
     }
 
-    /// Until when another replica leads, at least; none when `identity` may renew the Lease or take
-    /// over. Also right when the Lease was deleted: its last holder may still believe that it
+    /// Earliest end of another replica's leadership; `None` if `identity` may renew the Lease or
+    /// take over. Also right when the Lease was deleted: its last holder may still believe that it
     /// leads.
     pub(crate) fn held_until(&self, identity: &str, now: Instant) -> Option<Instant> {
         if ["", identity].contains(&self.holder()) {
@@ -128,7 +128,7 @@ mod tests {
         )
     }
 
-    /// After this candidate has renewed it, or taken it over.
+    /// The spec after this candidate renewed it or took it over.
     fn mine(spec: LeaseSpec) -> LeaseSpec {
         held_by(spec, "me", Duration::from_secs(15), noon())
     }

@@ -35,7 +35,7 @@ pub struct RoleStatus {
     pub leader: Option<String>,
 }
 
-/// What a replica is at present, in a word.
+/// Present role of a replica, in a word.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, IntoStaticStr, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 #[strum(serialize_all = "lowercase", const_into_str)]
@@ -69,7 +69,7 @@ impl Role {
         status
     }
 
-    /// Whether it acts first: it leads, or needs no leadership.
+    /// True if it acts first: it leads, or needs no leadership.
     pub fn leads(&self) -> bool {
         match self {
             Self::Candidate { election, .. } => election.borrow().leads(),
@@ -84,7 +84,7 @@ impl Role {
         }
     }
 
-    /// What its writes go through: open while it surely leads, never open in a dry run.
+    /// The fence of its writes: open while it surely leads, never open in a dry run.
     pub fn write_fence(&self) -> Fence {
         match self {
             Self::Candidate { election, .. } => Fence::new(election.clone()),
@@ -97,8 +97,8 @@ impl Role {
         matches!(self, Self::DryRun)
     }
 
-    /// When the leader will have missed two renewals of its Lease unless it makes one; none if no
-    /// Lease was seen.
+    /// Time of the leader's second missed renewal, unless it makes one; `None` if no Lease was
+    /// seen.
     pub fn leader_silent_from(&self) -> Option<Instant> {
         match self {
             Self::Candidate { election, .. } => election.borrow().leader_silent_from,

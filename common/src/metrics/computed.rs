@@ -13,7 +13,7 @@ struct Computed<C> {
     compute: C,
 }
 
-/// A gauge of what `value` returns, at once and from memory; not shown while it is none.
+/// A gauge of what `value` returns, at once and from memory; not shown while it is `None`.
 pub fn register_computed(
     registry: &mut Registry,
     name: &'static str,

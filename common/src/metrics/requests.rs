@@ -37,8 +37,8 @@ impl RequestCounter {
         counter
     }
 
-    /// Counts a request that is over; `status` is none when there was no answer, which is
-    /// `<error>`, as client-go writes it.
+    /// Counts a request that is over; `status` is `None` without an answer, which is `<error>`, as
+    /// client-go writes it.
     pub(crate) fn count(&self, host: &str, method: &Method, status: Option<StatusCode>) {
         let code = status.map_or("<error>".to_owned(), |status| status.as_u16().to_string());
         let labels = [

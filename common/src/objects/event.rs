@@ -23,7 +23,7 @@ pub(crate) enum ObjectEvent<K> {
 }
 
 impl<K: Resource> ObjectEvent<K> {
-    /// Where a watch goes on after it.
+    /// Version that a watch continues from.
     pub(crate) fn version(&self) -> Option<String> {
         match self {
             Self::Applied(Ok(object)) => object.resource_version(),
@@ -106,7 +106,7 @@ where
         }
     }
 
-    /// What came after the last line: part of an event that was cut off is none.
+    /// Returns the event after the last line; `None` if it was cut off.
     fn last(&mut self) -> kube::Result<Option<ObjectEvent<K>>> {
         let event = event(self.line.joined());
         self.line.clear();
@@ -140,7 +140,7 @@ fn event<K: DeserializeOwned>(line: &[u8]) -> kube::Result<ObjectEvent<K>> {
     })
 }
 
-/// Whether a connection ended in the middle of a body, as those do that last long.
+/// True if a connection ended in the middle of a body, as those do that last long.
 fn is_cut_off(error: &IoError) -> bool {
     let mut cause = error.get_ref().map(|error| error as &dyn StdError);
     while let Some(error) = cause {

@@ -10,10 +10,10 @@ use serde::de::Error as _;
 const MAX_OBJECT: usize = 32 << 20;
 /// The most that is kept of a list beside its objects: its version, and where it goes on.
 const MAX_LIST_END: usize = 1 << 20;
-/// What is allocated at once.
+/// Size of one allocation.
 const BLOCK: usize = 16 << 10;
 
-/// How deep the objects of a list are: within the list, and its array.
+/// Depth of the objects of a list: within the list, and its array.
 const ITEM_DEPTH: usize = 2;
 
 /// Bytes that come piece by piece, in blocks: a buffer that grows takes three times their size for
@@ -85,7 +85,7 @@ enum Place {
     InItem,
 }
 
-/// How deep a place in JSON is.
+/// Depth of a place in JSON.
 #[derive(Default)]
 struct Depth {
     count: usize,
@@ -167,7 +167,7 @@ impl ListFramer {
         Ok(())
     }
 
-    /// Whether the object ends in this piece.
+    /// True if the object ends in this piece.
     fn pass_object(&mut self, piece: &mut &[u8]) -> kube::Result<bool> {
         let mut bytes = piece.iter();
         let is_complete = bytes.any(|byte| {
@@ -181,7 +181,7 @@ impl ListFramer {
     }
 }
 
-/// Whether this ends with the beginning of a field `items`.
+/// True if this ends with the beginning of a field `items`.
 fn begins_items(mut rest: &[u8]) -> bool {
     for end in ["[", ":", "\"items\""] {
         let Some(before) = rest.trim_ascii_end().strip_suffix(end.as_bytes()) else {

@@ -117,7 +117,7 @@ struct PendingRequest {
     given_up: watch::Sender<()>,
     since: Instant,
     method: Method,
-    /// Whether there was an answer or an error.
+    /// True if there was an answer or an error.
     ended: bool,
     status: Option<StatusCode>,
 }

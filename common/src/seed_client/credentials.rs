@@ -66,7 +66,7 @@ struct ClientCertificate {
     key: String,
 }
 
-/// Why there are no credentials. Never contains one, nor what a plugin printed for programs.
+/// Reason for a lack of credentials. Never contains one, nor what a plugin printed for programs.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum CredentialsError {
     /// A field, and what is wrong with it.
@@ -92,7 +92,7 @@ pub(super) enum CredentialsError {
 
 use CredentialsError::{Failed, File, NoCredential, NotRun, TooSlow, Unreadable, Unusable};
 
-/// What a plugin prints.
+/// Output of a plugin.
 #[derive(Deserialize)]
 struct ExecCredential {
     status: ExecStatus,

@@ -7,7 +7,7 @@ use super::{ProcessStatus, Status};
 use crate::leader_election::RoleName;
 use crate::text::time_span;
 
-/// How often the page reloads itself, in seconds.
+/// Reload interval of the page, in seconds.
 const REFRESH: u32 = 10;
 
 /// Readable on a phone and at night; colours keep a contrast of at least 4.5 : 1.
@@ -54,7 +54,7 @@ pub(super) fn render(process: &ProcessStatus, status: &impl Status) -> Markup {
     }
 }
 
-/// How moments are written for people.
+/// Format of moments for people.
 pub const TIMESTAMP: &str = "%Y-%m-%d %H:%M:%S UTC";
 
 /// A moment, to the second.

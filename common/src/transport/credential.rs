@@ -8,8 +8,8 @@ use secrecy::ExposeSecret;
 
 use super::kubeconfig::{Entry, KubeconfigError};
 
-/// The `Authorization` of a token. White space around it, such as the line break at the end of a
-/// file, is none of it.
+/// The `Authorization` of a token. Ignores white space around it, such as the line break at the end
+/// of a file.
 ///
 /// # Errors
 /// Says what is wrong with the token, without a character of it.

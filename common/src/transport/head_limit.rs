@@ -25,9 +25,9 @@ const MAX_LINES: usize = 1_000;
 /// Four times the largest head: there must be room for what is read of a body before whoever sent
 /// the request sees the head. An API server sends no 1xx response to what is requested here.
 const MAX_BEFORE_BODY: usize = 4 * MAX_HEAD;
-/// What a connection reads at once: less than the 8 KiB with which hyper begins, since it doubles
-/// the room for reading that it keeps in an idle connection whenever that is filled, up to the
-/// largest head: 75 kB a shoot with 100 nodes (measured), more than all else that a shoot costs.
+/// Bytes read at once: less than the 8 KiB with which hyper begins, since it doubles the room for
+/// reading that it keeps in an idle connection whenever that is filled, up to the largest head: 75
+/// kB a shoot with 100 nodes (measured), more than all else that a shoot costs.
 const READ_AT_ONCE: u64 = (8 << 10) - 1;
 /// No answer is awaited.
 const UNBOUNDED: usize = usize::MAX;
@@ -57,7 +57,7 @@ pub fn client_builder() -> Builder {
     builder
 }
 
-/// What became of a request: takes the bound off its connection, and says in words what failed.
+/// Takes the bound off the connection of a request, and says in words what failed.
 ///
 /// # Errors
 /// If there is no answer, or a successful one that is compressed.

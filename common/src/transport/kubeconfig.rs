@@ -246,17 +246,17 @@ impl<T> Entry<T> {
     }
 }
 
-/// What is read of a kubeconfig. Has no `Debug`: it holds credentials.
+/// Settings read from a kubeconfig. Has no `Debug`: it holds credentials.
 #[derive(Clone)]
 pub struct CurrentContext {
     pub namespace: Option<String>,
     pub cluster: Entry<Cluster>,
-    /// `None` if there is none of the name.
+    /// `None` if no entry has the name.
     pub user: Option<Entry<AuthInfo>>,
 }
 
 impl CurrentContext {
-    /// Of several documents the first that sets a value wins, as for client-go.
+    /// Merges documents: the first that sets a value wins, as for client-go.
     ///
     /// # Errors
     /// If the current context or its cluster is missing, or an entry that it names cannot be read.

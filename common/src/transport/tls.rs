@@ -21,7 +21,7 @@ use rustls::{
 use super::access::Identity;
 use super::kubeconfig::{Field, KubeconfigError, Pem};
 
-/// Whose certificates a server may have.
+/// Accepted certificates of a server.
 pub enum Trust {
     Authorities(Pem),
     /// Those that kube trusts: in a pod what the file with the authorities says, which it reads
@@ -89,8 +89,7 @@ fn private_key(pem: &Pem) -> Result<PrivateKeyDer<'static>, KubeconfigError> {
     PrivateKeyDer::try_from(der).map_err(|_| pem.field.error("holds a private key that is broken"))
 }
 
-/// Whether the certificate is good is the server's to judge, so it may be one that is not read
-/// here.
+/// Leaves it to the server to judge the certificate, so it may be one that is not read here.
 fn certified(
     identity: &Identity,
     provider: &CryptoProvider,

@@ -8,7 +8,7 @@ use rustls::pki_types::UnixTime;
 use rustls::{AlertDescription, CertificateError, Error, PeerMisbehaved};
 use tower::BoxError;
 
-/// What is understood here. What else there is in TLS 1.2 is left out by rustls on purpose.
+/// The supported part of TLS. rustls leaves out the rest of TLS 1.2 on purpose.
 const SUPPORTED: &str =
     "TLS 1.3, or 1.2 with ECDHE and AES-GCM or ChaCha20, on X25519, P-256 or P-384";
 /// The most names of a certificate that are listed.
@@ -38,7 +38,7 @@ impl From<&Error> for TlsError {
     }
 }
 
-/// What is behind an error. An I/O error that wraps another one names as its source the source of
+/// An error and its causes. An I/O error that wraps another one names as its source the source of
 /// that one, and so hides it.
 pub fn causes<'a>(
     error: &'a (dyn StdError + 'static),
@@ -115,7 +115,7 @@ fn of_certificate(problem: &CertificateError) -> String {
     }
 }
 
-/// What the server says of us, mostly of our certificate.
+/// The server's complaint, mostly about our certificate.
 fn of_alert(alert: AlertDescription) -> String {
     use AlertDescription::{
         AccessDenied, BadCertificate, CertificateExpired, CertificateRequired, CertificateRevoked,

@@ -21,7 +21,7 @@ const SILENCE: Duration = Duration::from_secs(30);
 struct WatchBody {
     body: kube::client::Body,
     given_up: watch::Receiver<()>,
-    /// When the first request was given up after the last byte.
+    /// Time the first request was given up after the last byte.
     suspect_since: Option<Instant>,
 }
 
