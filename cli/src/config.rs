@@ -1,4 +1,4 @@
-//! Which config the prober of the seed works by.
+//! Config that the prober of the seed works by.
 
 use anyhow::Context;
 use k8s_openapi::api::apps::v1::Deployment;

@@ -48,7 +48,7 @@ pub fn run(words: Vec<OsString>) -> ExitCode {
 }
 
 /// Prints help, or why the words cannot be understood: in one line if they are an agent's, for the
-/// log of its pod, and with all commands if there is none of this name.
+/// log of its pod, and with all commands if none has this name.
 fn refuse(refusal: &clap::Error, of_agent: bool) -> ExitCode {
     let is_unknown = refusal.kind() == ErrorKind::InvalidSubcommand;
     if refusal.use_stderr() && (of_agent || is_unknown) {

@@ -36,8 +36,8 @@ use crate::write::Writer;
 const LEASE: &str = "dwd-prober-leader-election";
 /// Cluster changes that may be queued; more of them hold up the watch.
 const CHANGES: usize = 256;
-/// How long the first probes wait for views that cannot be filled, such as that of a kind that does
-/// not exist.
+/// Longest wait of the first probes for views that cannot be filled, such as that of a kind that
+/// does not exist.
 const FILL_WAIT: Duration = Duration::from_secs(5);
 
 /// A probe that is overdue by more than probeTimeout and this means that the probe loop stalls.

@@ -7,8 +7,8 @@ use tokio::time::{Instant, sleep_until};
 #[derive(Clone, Copy, Debug)]
 pub struct Clock {
     start: Instant,
-    /// What the wall clock said at `start`. It is read this once: were it to step forward by most
-    /// of a lease's life later, all leases of all shoots would seem expired together.
+    /// Wall time at `start`, read this once: were the clock to step forward by most of a lease's
+    /// life later, all leases of all shoots would seem expired together.
     wall: DateTime<Utc>,
 }
 
@@ -32,7 +32,7 @@ impl Clock {
         )
     }
 
-    /// What our wall clock says at this moment, by what it said when this process began.
+    /// Wall time of this moment, counted from the reading at the start of this process.
     pub fn wall(&self, moment: Moment) -> DateTime<Utc> {
         self.wall + moment.elapsed_since_start()
     }
@@ -42,7 +42,7 @@ impl Clock {
         self.start + moment.elapsed_since_start().to_std().unwrap_or_default()
     }
 
-    /// Waits until then; for ever where that is none.
+    /// Waits until then; forever if `None`.
     pub(crate) async fn reach(&self, moment: Option<Moment>) {
         match moment {
             Some(moment) => sleep_until(self.instant(moment)).await,
@@ -50,7 +50,7 @@ impl Clock {
         }
     }
 
-    /// Of a request that was sent at `sent` and whose answer is complete now.
+    /// Times of a request that was sent at `sent` and whose answer is complete now.
     pub(crate) fn request_times(&self, sent: Moment) -> RequestTimes {
         let received = self.now();
         RequestTimes {

@@ -1,5 +1,5 @@
-//! What is known of the seed: a handful of watches, each narrowed by a field selector and pruned,
-//! for all shoots together.
+//! View of the seed: a handful of watches, each narrowed by a field selector and pruned, for all
+//! shoots together.
 
 pub mod cluster;
 pub mod dependent;
@@ -34,16 +34,16 @@ use self::wakers::Wakers;
 use self::watch_scope::WatchScope;
 pub use self::watches::SeedWatches;
 
-/// How many shoots are read again at once before a replica that does not lead protects them (D-50).
+/// Limit of shoots read again at once before a replica that does not lead protects them (D-50).
 const VERIFICATIONS: usize = 32;
 
 pub struct Seed {
     pub client: Client,
     pub clusters: Arc<View<ClusterState>>,
-    /// Per Machine the node that it backs; none if it backs none, or is Failed or Terminating. A
-    /// seed that knows no Machines has none (D-55).
+    /// Node that each Machine backs; `None` if it backs none, or is Failed or Terminating. A seed
+    /// that knows no Machines has none (D-55).
     machines: Arc<View<Option<String>>>,
-    /// What annotations on namespaces set; only those that set anything.
+    /// Settings by annotations on namespaces; only those that set anything.
     namespaces: Arc<View<Overrides>>,
     named: RwLock<Named>,
     /// The shoots' tasks, which are woken by what concerns them.
@@ -54,10 +54,10 @@ pub struct Seed {
     pub(crate) rights: WriteRights,
 }
 
-/// What the config names.
+/// Objects that the config names.
 #[derive(Clone, Default)]
 struct Named {
-    /// None where they are not read.
+    /// `None` if they are not read.
     secrets: Option<Arc<SecretView>>,
     dependents: Vec<Arc<DependentView>>,
 }
@@ -96,8 +96,8 @@ impl Seed {
         join_all(dependents.iter().map(|dependent| dependent.filled())).await;
     }
 
-    /// What of the seed is not known at present, if anything. Dependents are left out, since their
-    /// kinds may not exist, and namespaces, without which the leader protects all the same.
+    /// Kind of objects not known at present, if any. Dependents are left out, since their kinds may
+    /// not exist, and namespaces, without which the leader protects all the same.
     pub fn unknown(&self) -> Option<&'static str> {
         let named = self.named.read();
         let secrets = named.secrets.as_ref();
@@ -116,7 +116,7 @@ impl Seed {
         unknown.map(|(_, what)| what)
     }
 
-    /// Whether all is known that shoots are protected and restored by: the above, every dependent
+    /// True if all is known that shoots are protected and restored by: the above, every dependent
     /// whose kind exists, and what is paused.
     pub fn is_known(&self) -> bool {
         self.unknown().is_none()
@@ -135,12 +135,12 @@ impl Seed {
         self.named.read().dependents.clone()
     }
 
-    /// What holds for a shoot; none when the namespaces are not known (D-27).
+    /// Options of a shoot; `None` if the namespaces are not known (D-27).
     pub fn options(&self, config: &Config, namespace: &str) -> Option<ResolvedOptions> {
         self.resolve(config, || self.namespaces.get("", namespace))
     }
 
-    /// What holds for a shoot whose namespace sets nothing.
+    /// Options of a shoot whose namespace sets nothing.
     pub fn seed_options(&self, config: &Config) -> Option<ResolvedOptions> {
         self.resolve(config, || None)
     }
@@ -175,7 +175,7 @@ impl Seed {
         all.into_iter().flat_map(refused).collect()
     }
 
-    /// The Machines of a shoot, each with the node that it backs, if any; none when the Machines
+    /// The Machines of a shoot, each with the node that it backs, if any; `None` if the Machines
     /// are not known (D-27). The very same while nothing has changed.
     pub fn machines(&self, namespace: &str) -> Option<Arc<Namespaced<Option<String>>>> {
         self.machines

@@ -50,7 +50,7 @@ const MAX_VERSION: usize = 64 << 10;
 /// The pages of a list of nodes together: 5,000 come to 10 kB each, and may be five times as large.
 const MAX_NODES: usize = 256 << 20;
 
-/// What is kept of the Secret with a kubeconfig. Has no `Debug`: it holds credentials.
+/// Kept part of the Secret with a kubeconfig. Has no `Debug`: it holds credentials.
 #[derive(PartialEq, Eq)]
 pub struct KubeconfigSecret {
     pub kubeconfig: Option<Vec<u8>>,
@@ -81,8 +81,7 @@ impl Budget {
         CONNECT_TIMEOUT.min(self.probe_timeout / 4)
     }
 
-    /// How long a connection may take before a request is sent on another one as well; `None` if
-    /// it is new.
+    /// Time after which a request is sent on another connection as well; `None` if this one is new.
     fn hedge(self, connection: &ApiConnection) -> Option<Duration> {
         match connection.answered {
             LastAnswer::Never => None,
@@ -137,12 +136,12 @@ pub struct ShootClient<S> {
     clock: Clock,
     resources: Arc<Resources>,
     secrets: S,
-    /// What `connection` was made from.
+    /// Source of `connection`.
     secret: Option<Arc<KubeconfigSecret>>,
     connection: Option<ApiConnection>,
-    /// Whether the API server must first prove that it is reachable.
+    /// True if the API server must first prove that it is reachable.
     needs_version: bool,
-    /// How many there were last: there will be about as many.
+    /// Number of them last time: there will be about as many.
     leases: usize,
 }
 

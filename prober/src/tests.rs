@@ -1,4 +1,4 @@
-//! What the tests of several modules stand on.
+//! Fixtures for the tests of several modules.
 
 use std::num::NonZeroU32;
 use std::sync::Arc;

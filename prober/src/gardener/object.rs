@@ -6,7 +6,7 @@ use std::marker::PhantomData;
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 
-/// What a JSON object holds. A struct that derives `Deserialize` would take an array as well, its
+/// Content of a JSON object. A struct that derives `Deserialize` would take an array as well, its
 /// items for its fields in order; to Kubernetes that is a wrong type, and what has a wrong type
 /// says nothing.
 #[derive(Clone, Copy, Debug, Default)]

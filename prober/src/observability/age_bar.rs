@@ -3,7 +3,7 @@
 
 use maud::{Markup, html};
 
-/// How long the bar is, as a multiple of the later mark; what is older fills it.
+/// Length of the bar, as a multiple of the later mark; what is older fills it.
 const LENGTH: f64 = 4.0 / 3.0;
 
 /// Ages in seconds; the class says the colour.

@@ -1,4 +1,4 @@
-//! What the prober counts. Labels come from fixed sets or from the config file, never from a shoot.
+//! Metrics of the prober. Labels come from fixed sets or from the config file, never from a shoot.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ use strum::VariantArray;
 use super::outage::{Outage, OutageEnd};
 use crate::shoot_client::error::{Cause, ProbeError};
 
-/// From a quarter of a minute to a day, in seconds.
+/// A quarter of a minute to a day, in seconds.
 const OUTAGE_BUCKETS: [f64; 10] = [
     15.0, 30.0, 60.0, 120.0, 300.0, 600.0, 1800.0, 3600.0, 14_400.0, 86_400.0,
 ];
@@ -120,8 +120,8 @@ impl OutageLabels {
     }
 }
 
-/// From 5 ms to 41 s, by factors of 2: a healthy probe takes a few milliseconds, probeTimeout is 30
-/// s by default.
+/// Buckets of 5 ms to 41 s, by factors of 2: a healthy probe takes a few milliseconds, probeTimeout
+/// is 30 s by default.
 fn seconds() -> Histogram {
     Histogram::new(exponential_buckets(0.005, 2.0, 14))
 }

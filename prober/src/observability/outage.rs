@@ -126,7 +126,7 @@ impl Period {
     }
 }
 
-/// What kept a dependent from being scaled, and when that was seen first.
+/// Obstacle to scaling a dependent, and when it was seen first.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Delay {
     pub at: DateTime<Utc>,

@@ -1,4 +1,4 @@
-//! Why a dependent is as it is, in words. Pure.
+//! Reason for a dependent's state, in words. Pure.
 
 use prober_core::config::Dependent;
 use prober_core::replicas::{DependentState, scale_up};

@@ -1,4 +1,4 @@
-//! What a Cluster says of its shoot.
+//! State of a shoot by its Cluster.
 
 use kube::ResourceExt;
 use prober_core::gardener::GardenerShoot;
@@ -15,7 +15,7 @@ pub struct ClusterState {
     pub seed: SeedRef,
     /// The embedded shoot, absent, or why it cannot be understood.
     pub shoot: Option<Result<GardenerShoot, String>>,
-    /// None if the shoot is absent or cannot be understood.
+    /// `None` if the shoot is absent or cannot be understood.
     pub lifecycle: Option<Lifecycle>,
     pub settings: ShootSettings,
 }
@@ -41,18 +41,18 @@ impl ClusterState {
         self.lifecycle == Some(Lifecycle::Probe)
     }
 
-    /// Whether the probe that was started for the Cluster of this UID is still wanted. A shoot that
-    /// cannot be understood keeps its probe (D-13).
+    /// True if the probe started for the Cluster of this UID is still wanted. A shoot that cannot
+    /// be understood keeps its probe (D-13).
     pub(crate) fn wants_probe(&self, uid: &str) -> bool {
         self.uid == uid && !matches!(self.lifecycle, Some(Lifecycle::Stop(_)))
     }
 
-    /// Whether no seed can own it but itself, so that no owner record is checked.
+    /// True if no seed can own it but itself, so that no owner record is checked.
     pub(crate) fn is_self_hosted(&self) -> bool {
         self.lifecycle == Some(Lifecycle::Stop(StopReason::SelfHosted))
     }
 
-    /// What templates of the config can say of the shoot, whose Cluster has this name.
+    /// Facts for the config's templates about the shoot, whose Cluster has this name.
     pub fn facts(&self, namespace: &str) -> Facts {
         let SeedRef { name, uid } = self.seed.clone();
         Facts {

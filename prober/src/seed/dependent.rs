@@ -31,27 +31,27 @@ use tokio_util::sync::CancellationToken;
 use self::scale::{ScaleReader, ScaleReading};
 use crate::seed::watch_scope::WatchScope;
 
-/// How often a kind that does not exist is searched for again: a CRD may be installed at any time.
+/// Longest wait between searches for a missing kind: a CRD may be installed at any time.
 const MAX_KIND_WAIT: Duration = Duration::from_secs(60);
 
 pub struct DependentView {
     pub resource: ResourceRef,
     kind: OnceLock<ScalableKind>,
-    /// Whether discovery has answered that there is no such kind, or none that can be scaled.
+    /// True if discovery has answered that there is no such kind, or none that can be scaled.
     no_such_kind: AtomicBool,
     view: Arc<View<Replicas>>,
     /// Cancelled when the config does not name the dependent any more.
     pub ended: CancellationToken,
 }
 
-/// Where the replicas of a dependent are.
+/// Source of a dependent's replicas.
 enum Replicas {
     InSpec(Arc<Observed>),
     InScale(ScaleReading),
 }
 
 impl Replicas {
-    /// The dependent with them; none while they cannot be read.
+    /// The dependent with them; `None` while they cannot be read.
     fn observed(&self) -> Option<Arc<Observed>> {
         match self {
             Self::InSpec(observed) => Some(Arc::clone(observed)),
@@ -63,7 +63,7 @@ impl Replicas {
 #[derive(Clone, Debug)]
 pub struct ScalableKind {
     api: ApiResource,
-    /// Whether the replicas are written at `spec.replicas`; otherwise by the scale subresource.
+    /// True if the replicas are written at `spec.replicas`, not by the scale subresource.
     pub replicas_in_spec: bool,
 }
 
@@ -72,7 +72,7 @@ impl ScalableKind {
         Api::namespaced_with(client.clone(), namespace, &self.api)
     }
 
-    /// What an object of this kind says; `replicas` where they are not in the object's spec.
+    /// Reads an object of this kind, with `replicas` if they are not in its spec.
     pub fn observe(&self, object: &ScalableObject, replicas: Option<i32>) -> Observed {
         Observed {
             uid: object.uid().unwrap_or_default(),
@@ -155,12 +155,12 @@ impl DependentView {
         })
     }
 
-    /// None while it is not known.
+    /// `None` while it is not known.
     pub fn kind(&self) -> Option<&ScalableKind> {
         self.kind.get()
     }
 
-    /// Rights that writes to it need; none while its kind is not known.
+    /// Rights that writes to it need; empty while its kind is not known.
     pub fn rights(&self) -> Vec<Right> {
         let right = |kind: &ScalableKind, subresource| Right {
             verb: "patch",
@@ -189,7 +189,7 @@ impl DependentView {
         }
     }
 
-    /// Whether nothing can be said of it although its kind may exist.
+    /// True if its state is unknown although its kind may exist.
     pub fn is_unknown(&self) -> bool {
         !self.view.is_known() && !self.no_such_kind.load(Ordering::Relaxed)
     }

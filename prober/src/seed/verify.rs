@@ -1,5 +1,5 @@
-//! What a replica that does not lead reads again before it protects (D-50): its watches may have
-//! died without a sign.
+//! Reads again what a replica that does not lead needs before it protects (D-50): its watches may
+//! have died without a sign.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,13 +15,12 @@ use super::namespace::PrunedNamespace;
 use super::{ClusterState, GARDEN, Seed, within};
 use crate::gardener::{Cluster, Machine};
 
-/// How long each of the requests may take; together they may take as long as a standby waits, 1.5
-/// s.
+/// Limit of each request; together they may take as long as a standby waits, 1.5 s.
 const LIMIT: Duration = Duration::from_secs(1);
 
 impl Seed {
     /// Reads the Cluster, the namespaces that can forbid it, and the Machines of a shoot from the
-    /// API server; none if one of them cannot be read. Passes no limiter, since it precedes
+    /// API server; `None` if one of them cannot be read. Passes no limiter, since it precedes
     /// protection.
     pub async fn verify(&self, config: &Config, namespace: &str, uid: &str) -> Option<Verified> {
         let _permit = self.verifications.acquire().await.ok()?;

@@ -9,7 +9,7 @@ use super::dependent::ScalableObject;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum WatchScope {
     Seed,
-    /// All shoots, or one, none of which is probed: neither kubeconfigs nor Machines are read.
+    /// All shoots, or one, unprobed: neither kubeconfigs nor Machines are read.
     Unprobed(Option<String>),
 }
 

@@ -1,4 +1,4 @@
-//! What keeps the views of the seed up to date.
+//! Watches that keep the views of the seed up to date.
 
 use std::sync::Arc;
 

@@ -38,7 +38,7 @@ pub(crate) struct ApiConnection {
     pub answered: LastAnswer,
 }
 
-/// When a connection was answered last, and so how likely it lives.
+/// Age of a connection's last answer, which tells how likely it lives.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum LastAnswer {
     Never,
@@ -46,9 +46,9 @@ pub(crate) enum LastAnswer {
     InThisProbe,
 }
 
-/// What was read of a complete answer with status 200.
+/// A complete answer with status 200, as read.
 pub(crate) struct ApiResponse<T> {
-    /// When the request was sent.
+    /// Time of the request.
     pub sent: Moment,
     /// The length of the body.
     pub length: usize,

@@ -1,4 +1,4 @@
-//! What can go wrong in a probe, and the category that metrics, logs and tests know it by.
+//! Errors of a probe, and the category that metrics, logs and tests know them by.
 
 use std::error::Error;
 use std::time::Duration;
@@ -41,7 +41,7 @@ impl ProbeError {
     }
 }
 
-/// The cause of a failed probe. None of them says anything about the shoot's nodes.
+/// Cause of a failed probe, which says nothing about the shoot's nodes.
 #[derive(Debug, thiserror::Error, IntoStaticStr)]
 #[strum(serialize_all = "snake_case", const_into_str)]
 pub enum Cause {
@@ -101,7 +101,7 @@ impl Cause {
         }
     }
 
-    /// Whether a kept connection may be to blame, so that a fresh one is worth a second attempt.
+    /// True if a kept connection may be to blame, so that a fresh one is worth a second attempt.
     pub(super) const fn may_be_stale_connection(&self) -> bool {
         matches!(
             self,

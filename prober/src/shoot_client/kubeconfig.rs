@@ -6,7 +6,7 @@ use common::transport::{ServerAccess, authorization};
 use http::header::AUTHORIZATION;
 use kube::config::{AuthInfo, Cluster};
 
-/// Why a kubeconfig cannot be used. Never contains a credential.
+/// Never contains a credential.
 #[derive(Debug, thiserror::Error)]
 pub enum KubeconfigError {
     #[error("the Secret has no key \"kubeconfig\", or it is empty")]

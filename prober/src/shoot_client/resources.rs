@@ -1,4 +1,4 @@
-//! What the clients of all shoots share: how names are resolved.
+//! Resources that the clients of all shoots share: the resolution of names.
 
 use std::io;
 use std::net::SocketAddr;

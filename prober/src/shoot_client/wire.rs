@@ -28,7 +28,7 @@ const MAX_ITEMS: usize = 20_000;
 /// whose names have 64 bytes.
 const MAX_KEPT: usize = 1 << 20;
 
-/// What is read of an answer.
+/// Field read from an answer.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum ListField {
     Body,
@@ -135,7 +135,7 @@ pub trait ItemList: Default + Send {
     fn append(&mut self, page: Self);
 }
 
-/// What matters of an item, as far as it has come.
+/// Relevant fields of an item, as far as received.
 pub trait ItemFields: Default + Send {
     fn begin(&mut self, _field: ListField, _length: usize) {}
 
@@ -146,8 +146,8 @@ pub trait ItemFields: Default + Send {
     fn end(&mut self, _field: ListField) {}
 }
 
-/// What there is room for in a page, after the pages before it. All attempts at the page share it,
-/// so that two that stall hold no more than one.
+/// Room for a page, after the pages before it. All attempts at the page share it, so that two that
+/// stall hold no more than one.
 pub struct ListRoom {
     items: usize,
     bytes: AtomicUsize,
@@ -180,7 +180,7 @@ pub struct Page<L> {
 }
 
 pub struct ListReader<'a, L: ItemList> {
-    /// What must come before the protobuf.
+    /// Bytes required before the protobuf.
     magic: &'static [u8],
     stream: ProtobufStream,
     page: PageFields<'a, L>,
@@ -246,7 +246,7 @@ impl<L: ItemList> ReadBody for ListReader<'_, L> {
     }
 }
 
-/// What matters of a page, as far as it has come.
+/// Relevant fields of a page, as far as received.
 struct PageFields<'a, L: ItemList> {
     expected: usize,
     room: &'a ListRoom,

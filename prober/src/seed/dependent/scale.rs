@@ -20,7 +20,7 @@ const FIRST_WAIT: Duration = Duration::from_millis(200);
 /// One whose object says nothing of replicas fails for good, until the object changes, in every
 /// shoot that has it.
 const MAX_WAIT: Duration = Duration::from_secs(60);
-/// How many scales of a kind are read at once: a list may bring hundreds of objects.
+/// Limit of scales of a kind read at once: a list may bring hundreds of objects.
 const AT_ONCE: usize = 16;
 
 /// Reads the scales of one kind.
@@ -44,7 +44,7 @@ struct Latest {
 }
 
 impl ScaleReading {
-    /// How the object is; none if its scale could not be read yet.
+    /// The object as observed; `None` if its scale could not be read yet.
     pub(crate) fn observed(&self) -> Option<Arc<Observed>> {
         self.latest.borrow().observed.clone()
     }
@@ -56,7 +56,7 @@ impl ScaleReading {
 }
 
 impl ScaleReader {
-    /// What was read goes to `changes`.
+    /// Keys of read objects go to `changes`.
     pub(crate) fn new(client: Client, kind: ScalableKind, changes: mpsc::Sender<Key>) -> Arc<Self> {
         Arc::new(Self {
             client,

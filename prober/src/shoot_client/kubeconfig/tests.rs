@@ -31,7 +31,7 @@ fn read(text: &str) -> Result<ServerAccess, KubeconfigError> {
     shoot_access(text.as_bytes())
 }
 
-/// The authorities in PEM; none if it is left to the system.
+/// The authorities in PEM; `None` if it is left to the system.
 fn authorities(access: &ServerAccess) -> Option<&[u8]> {
     match &access.trust {
         Trust::Authorities(pem) => Some(&pem.text),

@@ -26,7 +26,7 @@ static MICRO_TIME: [FieldSchema; 3] = message(&[
     (2, FieldSchema::Number(ListField::Nanos)),
 ]);
 
-/// What matters of a lease, as far as it has come.
+/// Relevant fields of a lease, as far as received.
 #[derive(Default)]
 pub struct LeaseFields {
     name: String,

@@ -40,7 +40,7 @@ pub struct NodeList {
     bytes: usize,
 }
 
-/// What matters of a node, as far as it has come.
+/// Relevant fields of a node, as far as received.
 #[derive(Default)]
 pub struct NodeFields {
     name: String,

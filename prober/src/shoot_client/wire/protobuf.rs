@@ -34,8 +34,8 @@ pub enum ProtobufError {
     Repeated,
 }
 
-/// How the fields of a message are read, by their numbers, which are those of Kubernetes'
-/// `generated.proto` files. Fields with other numbers are skipped.
+/// Fields that are read of a message, at their numbers in Kubernetes' `generated.proto` files.
+/// Fields with other numbers are skipped.
 pub(crate) type MessageSchema = &'static [FieldSchema];
 
 #[derive(Clone, Copy)]
@@ -83,7 +83,7 @@ pub(crate) struct ProtobufStream {
     /// The messages that are read, the innermost last.
     open: [OpenMessage; MAX_DEPTH + 1],
     depth: usize,
-    /// What has come of a field that is read.
+    /// Bytes so far of a field that is read.
     begun: Vec<u8>,
 }
 
@@ -94,7 +94,7 @@ struct OpenMessage {
     end: usize,
 }
 
-/// Why no more fields of a message are read.
+/// Reason to read no more fields of a message.
 enum Stop {
     /// All that is here is read.
     Read,
