@@ -220,6 +220,6 @@ async fn work(
         shutdown.run_until_cancelled(follow),
         shutdown.run_until_cancelled(shared.suspend_detector.run())
     );
-    // The views outlive the probes: a flow that is ending still reads them.
+    // The views outlive the probes: a scaling that is ending still reads them.
     watches.end().await;
 }

@@ -227,7 +227,7 @@ impl Metrics {
         self.dry_run_writes.get_or_create(&labels).inc();
     }
 
-    /// A write was answered this long after its resource's turn in the flow began.
+    /// A write was answered this long after its resource's turn in the scaling began.
     pub(crate) fn decided_and_written(&self, direction: Direction, after: Duration) {
         let histogram = self.decision_to_write.get_or_create(&direction.into());
         histogram.observe(after.as_secs_f64());

@@ -47,12 +47,12 @@ impl Reporter for AgentReporter {
                 self.probe_failed(context, &ProbeError { stage, cause });
             }
             Report::Begun(direction) => {
-                tracing::info!(direction = direction.into_str(), "flow begins")
+                tracing::info!(direction = direction.into_str(), "scaling begins")
             }
             Report::Abandoned(direction) => self.abandoned(context, direction),
             Report::Ended(direction, written, failed) => {
                 let direction = direction.into_str();
-                tracing::info!(direction, written, failed, "flow ended");
+                tracing::info!(direction, written, failed, "scaling ended");
             }
             Report::Written {
                 dependent,
