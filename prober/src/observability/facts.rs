@@ -7,7 +7,6 @@ use common::status::{TIMESTAMP, ago};
 use common::text::time_span;
 use prober_core::lease::LeaseState;
 use prober_core::lifecycle::{StopReason, WaitReason};
-use prober_core::plan::Direction;
 use prober_core::verdict::Verdict;
 
 use super::in_seconds;
@@ -116,7 +115,8 @@ impl ShootEntry {
         match probe.verdict() {
             Some(Verdict::ScaleDown) => notes.push("in an outage".to_owned()),
             Some(verdict) if verdict.aim().is_none() => notes.push(describe_verdict(verdict)),
-            _ if probe.scaling.as_deref() == Some(Direction::Up.into_str()) => {
+            // Also between the tries of a restore that fails.
+            Some(_) if self.paused != Some(true) && !self.names(Condition::HeldDown).is_empty() => {
                 notes.push("being restored".to_owned());
             }
             _ => {}
