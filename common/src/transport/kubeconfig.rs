@@ -175,7 +175,7 @@ impl<T: DeserializeOwned + Default> Entry<T> {
         for segment in error.path().iter() {
             place = match segment {
                 Segment::Map { key } => {
-                    name.push_str(&format!(".{key}"));
+                    name.push_str(&format!(".{}", key.escape_debug()));
                     place.and_then(|node| node.get(key))
                 }
                 Segment::Seq { index } => {

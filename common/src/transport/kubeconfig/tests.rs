@@ -141,6 +141,10 @@ fn an_error_names_the_field_its_line_and_what_is_wrong() {
             "user.client-key-data is missing",
         ),
         (
+            of(SERVER, "as-user-extra: {\"a\\nb\": 7}"),
+            "user.as-user-extra.a\\nb (line 10) is not a sequence",
+        ),
+        (
             of(SERVER, "as: \"s3cr3t\\n\""),
             "user.as (line 10) contains characters that an HTTP header cannot carry",
         ),
