@@ -234,7 +234,7 @@ async fn an_object_that_is_nested_deeply_or_cannot_be_read_harms_no_other() {
 async fn a_kind_that_does_not_exist_makes_no_prober_blind() {
     let world = ProberWorld::new().await;
     let config = format!(
-        "{CONFIG}- ref: {{kind: Nothing, name: n, apiVersion: none.example.org/v1}}\n  optional: true\n  scaleUp: {{}}\n  scaleDown: {{}}\n"
+        "{CONFIG}- ref: {{kind: Nothing, name: nothing, apiVersion: none.example.org/v1}}\n  optional: true\n  scaleUp: {{}}\n  scaleDown: {{}}\n"
     );
     let served = Served::serve_with(world, &config, &[]).await;
     served.world.probes(1).await;
