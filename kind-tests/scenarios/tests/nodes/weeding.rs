@@ -160,8 +160,9 @@ pub async fn weeded(api: &KubeApi, shape: CrashShape) -> Result<Weeded> {
     scale(1).await?;
     service_is(&endpoints, true).await?;
     let back = Instant::now();
-    // It may be the next pod already, whose container has not ended.
-    let crashed = ended(&container(&pod(api, &namespace, "apiserver").await?));
+    // It may be gone already, or be the next pod, whose container has not ended.
+    let crashed = pod(api, &namespace, "apiserver").await;
+    let crashed = crashed.and_then(|pod| ended(&container(&pod)));
     let ended = crashed.map_or(Duration::ZERO, |ended| {
         (Utc::now() - ended).to_std().unwrap_or_default()
     });
