@@ -37,14 +37,18 @@ pub(crate) async fn find(client: &Client, args: &SeedArgs) -> anyhow::Result<(Co
     }
 }
 
+/// Reads the prober's Deployment.
+pub(crate) async fn deployment(client: &Client, namespace: &str) -> anyhow::Result<Deployment> {
+    let deployments: Api<Deployment> = Api::namespaced(client.clone(), namespace);
+    let deployment = deployments.get_opt(DEPLOYMENT).await;
+    deployment
+        .with_context(|| format!("the Deployment {DEPLOYMENT} in {namespace} cannot be read"))?
+        .with_context(|| format!("there is no Deployment {DEPLOYMENT} in {namespace}"))
+}
+
 /// The text of the ConfigMap that the prober has mounted, and where it is from.
 async fn mounted(client: &Client, namespace: &str) -> anyhow::Result<(String, String)> {
-    let deployments: Api<Deployment> = Api::namespaced(client.clone(), namespace);
-    let deployment = deployments
-        .get_opt(DEPLOYMENT)
-        .await
-        .with_context(|| format!("the Deployment {DEPLOYMENT} in {namespace} cannot be read"))?
-        .with_context(|| format!("there is no Deployment {DEPLOYMENT} in {namespace}"))?;
+    let deployment = deployment(client, namespace).await?;
     let pod = deployment.spec.template.spec.unwrap_or_default();
     let maps: Api<ConfigMap> = Api::namespaced(client.clone(), namespace);
     for volume in pod.volumes.unwrap_or_default() {

@@ -1,7 +1,5 @@
 //! The leaders, by the Leases of the two agents.
 
-use std::time::Duration;
-
 use chrono::{DateTime, TimeDelta, Utc};
 use k8s_openapi::api::coordination::v1::Lease;
 use kube::{Api, Client};
@@ -9,16 +7,13 @@ use prober::{Fact, Tone};
 use serde::Serialize;
 
 use crate::output::with_causes;
-use crate::replicas::within;
-
-/// Time to read a Lease.
-const READ_TIMEOUT: Duration = Duration::from_secs(10);
+use crate::replicas::{LIST_TIMEOUT, within};
 
 /// Gardener's names (rule 79).
 pub(crate) const PROBER: &str = "dwd-prober-leader-election";
 pub(crate) const WEEDER: &str = "dwd-weeder-leader-election";
 
-#[derive(Serialize)]
+#[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct LeaseHolder {
     lease: &'static str,
@@ -35,7 +30,7 @@ pub(crate) struct LeaseHolder {
 
 pub(crate) async fn read(client: &Client, namespace: &str, lease: &'static str) -> LeaseHolder {
     let leases: Api<Lease> = Api::namespaced(client.clone(), namespace);
-    let found = within(READ_TIMEOUT, async { Ok(leases.get_opt(lease).await?) }).await;
+    let found = within(LIST_TIMEOUT, async { Ok(leases.get_opt(lease).await?) }).await;
     let (found, problem) = match found {
         Ok(found) => (found, None),
         Err(error) => (None, Some(with_causes(error.as_ref()))),

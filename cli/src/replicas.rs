@@ -18,7 +18,6 @@ use http::uri::Authority;
 use http_body_util::{BodyExt, Empty, Limited};
 use hyper::client::conn::http1;
 use hyper_util::rt::TokioIo;
-use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::Pod;
 use kube::api::ListParams;
 use kube::core::{Request, Selector};
@@ -30,13 +29,13 @@ use tokio::net::TcpStream;
 use tokio::time::timeout;
 
 use crate::commands::SeedArgs;
-use crate::config::DEPLOYMENT;
-use crate::leader;
+use crate::config::{self, DEPLOYMENT};
+use crate::leader::{self, LeaseHolder};
 use crate::output::{plain, with_causes};
 
 /// Time for an answer, on each way: it is made from memory.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(2);
-/// Time to find the pods.
+/// Time to find the pods, or to read another object or two.
 pub(crate) const LIST_TIMEOUT: Duration = Duration::from_secs(10);
 /// Longest answer: that of the largest seeds has a few MB.
 const MAX_ANSWER: usize = 64 << 20;
@@ -59,6 +58,9 @@ pub(crate) struct Asked {
     pub problems: Vec<String>,
     /// Shoots whose probe by that replica is overdue, each with the replica that shows it instead.
     pub shown_by: BTreeMap<String, String>,
+    /// Leader of the prober, if it was read on the way.
+    #[serde(skip)]
+    pub leader: Option<LeaseHolder>,
 }
 
 /// A replica of the prober, and the way to it.
@@ -70,7 +72,8 @@ enum Replica<'a> {
 /// Asks the replica that leads, or the one at the address, then others for what that one cannot say.
 pub(crate) async fn ask(client: Option<&Client>, args: &SeedArgs) -> (Asked, Option<ProberAnswer>) {
     let mut asked = Asked::default();
-    let replicas = replicas(client, args).await.unwrap_or_else(|error| {
+    let replicas = replicas(client, args, &mut asked).await;
+    let replicas = replicas.unwrap_or_else(|error| {
         asked.problems.push(with_causes(error.as_ref()));
         Vec::new()
     });
@@ -123,6 +126,7 @@ impl Asked {
 async fn replicas<'a>(
     client: Option<&'a Client>,
     args: &'a SeedArgs,
+    asked: &mut Asked,
 ) -> anyhow::Result<Vec<Replica<'a>>> {
     if let Some(address) = &args.address {
         return Ok(vec![Replica::At(address)]);
@@ -130,28 +134,24 @@ async fn replicas<'a>(
     let client = client.context("no kubeconfig")?;
     let namespace = &args.garden_namespace;
     let listed = async {
-        let leader = leader::read(client, namespace, leader::PROBER).await.holder;
-        let deployments: Api<Deployment> = Api::namespaced(client.clone(), namespace);
-        let deployment = deployments
-            .get_opt(DEPLOYMENT)
-            .await
-            .with_context(|| format!("the Deployment {DEPLOYMENT} in {namespace} cannot be read"))?
-            .with_context(|| format!("there is no Deployment {DEPLOYMENT} in {namespace}"))?;
+        let leader = leader::read(client, namespace, leader::PROBER).await;
+        let deployment = config::deployment(client, namespace).await?;
         let selector: Selector = deployment.spec.selector.try_into()?;
         let running = ListParams::default().labels_from(&selector).fields(RUNNING);
         let pods: Api<Pod> = Api::namespaced(client.clone(), namespace);
         let pods = pods.list(&running).await;
         let pods = pods.with_context(|| format!("the pods in {namespace} cannot be listed"))?;
-        Ok((leader.unwrap_or_default(), pods.items))
+        Ok((leader, pods.items))
     };
     let (leader, mut pods) = within(LIST_TIMEOUT, listed).await?;
+    let leader = asked.leader.insert(leader).holder.as_deref();
     ensure!(
         !pods.is_empty(),
         "the Deployment {DEPLOYMENT} in {namespace} has no pods"
     );
     // A replica's name in the election begins with that of its pod.
     pods.sort_by_key(|pod| {
-        let rest = leader.strip_prefix(&pod.name_any());
+        let rest = leader.and_then(|leader| leader.strip_prefix(&pod.name_any()));
         !rest.is_some_and(|rest| rest.starts_with('_'))
     });
     Ok(pods

@@ -59,14 +59,17 @@ impl SeedView {
             Some(_) => None,
             None => Some(connect(args).await?),
         };
-        let (asked, answer) = ask(client.as_ref(), args).await;
+        let (mut asked, answer) = ask(client.as_ref(), args).await;
         let mut leaders = Vec::new();
         if let Some(client) = &client {
             let read = |lease| leader::read(client, &args.garden_namespace, lease);
-            leaders.extend(<[_; 2]>::from(futures::join!(
-                read(leader::PROBER),
-                read(leader::WEEDER)
-            )));
+            let prober = async {
+                match asked.leader.take() {
+                    Some(leader) => leader,
+                    None => read(leader::PROBER).await,
+                }
+            };
+            leaders.extend(<[_; 2]>::from(futures::join!(prober, read(leader::WEEDER))));
         }
         drop(progress);
         let (process, config_from, status) = match (answer, client) {

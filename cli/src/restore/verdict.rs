@@ -1,9 +1,10 @@
 //! The verdicts that a restore rests on: those of the running prober, asked again while it goes on.
 
+use std::convert::Infallible;
 use std::time::Duration;
 
 use kube::Client;
-use prober::{ProbeStatus, Standing, describe_verdict};
+use prober::{ProbeStatus, ShootEntry, Standing, describe_verdict};
 use prober_core::verdict::Verdict;
 use tokio::sync::watch;
 use tokio::time::sleep;
@@ -44,16 +45,17 @@ impl Verdicts {
 
     /// Does some work, and asks again and again meanwhile.
     pub(crate) async fn beside<T>(&self, work: impl Future<Output = T>) -> T {
-        let asking = async {
-            loop {
-                sleep(INTERVAL).await;
-                let latest = question(&self.client, &self.args).await;
-                drop(self.latest.send_replace(latest));
-            }
-        };
         tokio::select! {
             done = work => done,
-            () = asking => unreachable!("asks for ever"),
+            never = self.ask_on() => match never {},
+        }
+    }
+
+    async fn ask_on(&self) -> Infallible {
+        loop {
+            sleep(INTERVAL).await;
+            let latest = question(&self.client, &self.args).await;
+            drop(self.latest.send_replace(latest));
         }
     }
 
@@ -64,9 +66,7 @@ impl Verdicts {
         let answer = latest.as_ref().map_err(|error| {
             format!("no prober says whether its nodes reach their API server ({error})")
         })?;
-        let mut shoots = answer.status.shoots.iter();
-        let shoot = shoots.find(|shoot| shoot.namespace == namespace);
-        let shoot = shoot.ok_or("the prober does not know this shoot")?;
+        let shoot = find(answer, namespace).ok_or("the prober does not know this shoot")?;
         if let Some(owner) = &shoot.owner
             && owner.standing != Standing::Ours
         {
@@ -89,14 +89,11 @@ impl Verdicts {
     pub(crate) async fn until_not_up(&self, namespace: &str) -> String {
         let (mut latest, mut unanswered) = (self.latest.subscribe(), 0);
         let fails = |answer: &ProberAnswer| {
-            let mut shoots = answer.status.shoots.iter();
-            let shoot = shoots.find(|shoot| shoot.namespace == namespace);
-            let probe = shoot.and_then(|shoot| shoot.probe.as_ref());
+            let probe = find(answer, namespace).and_then(|shoot| shoot.probe.as_ref());
             probe.is_some_and(|probe| probe.failure.is_some())
         };
         loop {
-            let is_unanswered = latest.borrow_and_update().as_ref().is_ok_and(fails)
-                || self.latest.borrow().is_err();
+            let is_unanswered = latest.borrow_and_update().as_ref().ok().is_none_or(fails);
             unanswered = if is_unanswered { unanswered + 1 } else { 0 };
             match self.of(namespace) {
                 Err(why) if !is_unanswered || unanswered >= UNANSWERED => return why,
@@ -107,6 +104,11 @@ impl Verdicts {
             }
         }
     }
+}
+
+fn find<'a>(answer: &'a ProberAnswer, namespace: &str) -> Option<&'a ShootEntry> {
+    let mut shoots = answer.status.shoots.iter();
+    shoots.find(|shoot| shoot.namespace == namespace)
 }
 
 fn is_outdated(probe: &ProbeStatus) -> bool {
