@@ -28,7 +28,7 @@ use tokio::time::timeout;
 
 pub use self::cluster::ClusterState;
 use self::dependent::DependentView;
-use self::rights::WriteRights;
+use self::rights::MissingRights;
 use self::secret::SecretView;
 use self::wakers::Wakers;
 use self::watch_scope::WatchScope;
@@ -51,7 +51,7 @@ pub struct Seed {
     verifications: Semaphore,
     watch_scope: WatchScope,
     pub(crate) unreadable: UnreadableObjects,
-    pub(crate) rights: WriteRights,
+    pub(crate) missing_rights: MissingRights,
 }
 
 /// Objects that the config names.
@@ -76,7 +76,7 @@ impl Seed {
             verifications: Semaphore::new(VERIFICATIONS),
             watch_scope,
             unreadable,
-            rights: WriteRights::default(),
+            missing_rights: MissingRights::default(),
         }
     }
 

@@ -57,7 +57,7 @@ impl Seed {
         let refused = self.refused().into_iter();
         ProberStatus {
             unknown: self.unknown().map(Into::into),
-            missing_rights: self.rights.missing(),
+            missing_rights: self.missing_rights.all(),
             settings: settings.iter().flat_map(ShownOption::overruled).collect(),
             refused: refused
                 .map(|(namespace, refused)| RefusedSetting {

@@ -17,32 +17,30 @@ const ASKED_AGAIN: Duration = Duration::from_secs(60);
 /// Rounds after which those that were granted are asked for again: a Role may have changed.
 const FORGOTTEN_AFTER: u32 = 10;
 
+/// Rights without which something that the config names cannot be scaled.
 #[derive(Debug, Default)]
-pub(crate) struct WriteRights {
-    granted: Mutex<BTreeSet<Right>>,
-    missing: Mutex<BTreeSet<Right>>,
-}
+pub(crate) struct MissingRights(Mutex<BTreeSet<Right>>);
 
-impl WriteRights {
-    /// Rights without which something that the config names cannot be scaled.
-    pub(crate) fn missing(&self) -> Vec<String> {
-        self.missing.lock().iter().map(Right::to_string).collect()
+impl MissingRights {
+    pub(crate) fn all(&self) -> Vec<String> {
+        self.0.lock().iter().map(Right::to_string).collect()
     }
 
-    async fn ask(&self, client: &Client, rights: BTreeSet<Right>) {
-        self.missing.lock().retain(|right| rights.contains(right));
+    /// Asks for those rights that are not known to be granted.
+    async fn ask(&self, client: &Client, rights: BTreeSet<Right>, granted: &mut BTreeSet<Right>) {
+        self.0.lock().retain(|right| rights.contains(right));
         for right in rights {
-            if self.granted.lock().contains(&right) {
+            if granted.contains(&right) {
                 continue;
             }
             match allowed_everywhere(client, &right).await {
                 Some(true) => {
-                    if self.missing.lock().remove(&right) {
+                    if self.0.lock().remove(&right) {
                         tracing::info!(%right, "the right is granted now");
                     }
-                    self.granted.lock().insert(right);
+                    granted.insert(right);
                 }
-                Some(false) if self.missing.lock().insert(right.clone()) => {
+                Some(false) if self.0.lock().insert(right.clone()) => {
                     tracing::error!(%right, "a right is missing: what the config names could not be scaled in an outage");
                 }
                 _ => {}
@@ -55,13 +53,16 @@ impl Seed {
     /// Asks for the rights to write what the config names, until cancelled.
     pub async fn follow_rights(&self) {
         loop {
+            let mut granted = BTreeSet::new();
             for _ in 0..FORGOTTEN_AFTER {
                 let dependents = self.dependents();
                 let wanted = dependents.iter().flat_map(|dependent| dependent.rights());
-                self.rights.ask(&self.client, wanted.collect()).await;
+                let wanted = wanted.collect();
+                self.missing_rights
+                    .ask(&self.client, wanted, &mut granted)
+                    .await;
                 tokio::time::sleep(ASKED_AGAIN).await;
             }
-            self.rights.granted.lock().clear();
         }
     }
 }
@@ -72,6 +73,6 @@ pub(crate) fn register(registry: &mut Registry, seed: Arc<Seed>) {
         registry,
         "dwd_missing_rights",
         "Rights without which something that the config names cannot be scaled.",
-        move || Some(u64::try_from(seed.rights.missing.lock().len()).unwrap_or(u64::MAX)),
+        move || Some(u64::try_from(seed.missing_rights.0.lock().len()).unwrap_or(u64::MAX)),
     );
 }
