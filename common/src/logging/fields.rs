@@ -9,6 +9,7 @@ use serde_json::Value;
 use tracing::field::{Field, Visit};
 
 use crate::status_message::StatusMessage;
+use crate::transport::causes;
 
 /// Keys and values in the order of a line. A key that is set again keeps its place and takes the new
 /// value.
@@ -83,7 +84,7 @@ impl Visit for Fields {
 /// text goes on with the whole Status, as Rust prints it.
 pub fn with_causes(error: &(dyn Error + 'static)) -> String {
     let mut text = error.to_string();
-    for cause in std::iter::successors(error.source(), |&cause| cause.source()) {
+    for cause in causes(error).skip(1) {
         match cause.downcast_ref::<Box<Status>>() {
             Some(status) => {
                 let message = StatusMessage::of(status).to_string();
