@@ -144,10 +144,8 @@ soak-binaries:
 	cargo build --release --package dependency-watchdog --package faults
 
 .PHONY: bench-core
-bench-core: ## Measure what a probe computes and allocates; counting instructions needs valgrind
+bench-core: ## Measure what a probe computes and allocates
 	cargo bench --package prober --bench core
-	cargo bench --package prober --bench instructions
-	cargo bench --package prober --bench allocations
 
 .PHONY: test-long
 test-long: ## The long forms: more kill points, processes suspended for 5 minutes, models in which more goes wrong, more schedules

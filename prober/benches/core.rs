@@ -1,27 +1,72 @@
-//! How long the pure part of a probe takes.
+//! What a probe costs on this side, but for the network: the time that its pure part takes, beside a
+//! copy of the same bytes, and what all of it allocates.
 
 mod bodies;
+mod probing;
 mod work;
 
+use std::hint::black_box;
 use std::time::Duration;
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
+use prober::shoot_client::wire::{ItemList, NodeList};
+use prober_core::lease::LeaseList;
+
+use crate::probing::ProbeBench;
+use crate::work::{SteadyShoot, decode};
+
+/// The largest cluster that Kubernetes supports.
+const LARGE: usize = 5_000;
 
 fn pieces(criterion: &mut Criterion) {
-    for (name, ground) in work::PIECES {
-        let mut piece = ground();
-        let mut group = criterion.benchmark_group(name);
-        if piece.bytes > 0 {
-            group.throughput(Throughput::Bytes(piece.bytes as u64));
-        }
-        group.bench_function("once", |bench| bench.iter(|| (piece.work)()));
-        group.finish();
+    let large = SteadyShoot::new(LARGE);
+    read::<LeaseList>(criterion, "5,000 leases", &large.leases, LARGE);
+    let page = bodies::node_list(500);
+    read::<NodeList>(criterion, "a page of 500 nodes", &page, 0);
+    criterion.bench_function("verdict on 5,000 leases and Machines", |bench| {
+        bench.iter(|| large.judge());
+    });
+    let with_nodes = SteadyShoot::new(LARGE).with_nodes();
+    criterion.bench_function("verdict on 5,000 leases, Machines, nodes", |bench| {
+        bench.iter(|| with_nodes.judge());
+    });
+    for count in [100, LARGE] {
+        let mut shoot = SteadyShoot::new(count);
+        let name = format!("healthy probe computed, {count} nodes");
+        criterion.bench_function(&name, |bench| bench.iter(|| shoot.probe()));
+    }
+}
+
+/// Decodes a list of about so many items, and does what memory allows at best: copies it.
+fn read<L: ItemList>(criterion: &mut Criterion, name: &str, body: &[u8], count: usize) {
+    let mut group = criterion.benchmark_group(name);
+    group.throughput(Throughput::Bytes(body.len() as u64));
+    group.bench_function("decode", |bench| {
+        bench.iter(|| decode::<L>(black_box(body), count));
+    });
+    let mut to = Vec::with_capacity(body.len());
+    group.bench_function("copy", |bench| {
+        bench.iter(|| {
+            to.clear();
+            to.extend_from_slice(black_box(body));
+        });
+    });
+    group.finish();
+}
+
+/// Counts what a probe over TLS allocates, on a kept connection, all leases known.
+fn allocations(_: &mut Criterion) {
+    for count in [10, 100, 1_000, LARGE] {
+        let mut probing = ProbeBench::new(count);
+        let leases = probing.allocations(ProbeBench::leases);
+        let nodes = probing.allocations(ProbeBench::nodes);
+        println!("{count} nodes: a healthy probe {leases:?}, a page of nodes {nodes:?}");
     }
 }
 
 criterion_group! {
     name = core;
     config = Criterion::default().warm_up_time(Duration::from_secs(1)).measurement_time(Duration::from_secs(4));
-    targets = pieces
+    targets = pieces, allocations
 }
 criterion_main!(core);

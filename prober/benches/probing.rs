@@ -119,8 +119,8 @@ impl ProbeBench {
         })
     }
 
-    /// What one such piece of work allocates: the median of several, since timers and buffers add a
-    /// few now and then.
+    /// What one of these allocates: the median of several, since timers and buffers add a few now and
+    /// then.
     pub fn allocations(&mut self, work: fn(&mut Self) -> usize) -> AllocationInfo {
         let mut runs: Vec<AllocationInfo> = (0..15)
             .map(|_| measure(|| assert!(work(self) > 0)))

@@ -47,7 +47,7 @@ fn leases_that_are_known_are_taken_in_without_any_allocation() {
     let mut shoot = SteadyShoot::new(LARGE);
     let leases = work::decode::<LeaseList>(&shoot.leases, LARGE);
     let info = measure(|| shoot.judge.observe(shoot.times, leases.iter(), work::GRACE));
-    assert_eq!(work::judge(&shoot).tally.candidates, LARGE);
+    assert_eq!(shoot.judge().tally.candidates, LARGE);
     assert_eq!(info, AllocationInfo::default());
 }
 
@@ -58,7 +58,7 @@ fn a_verdict_allocates_the_same_few_tables_for_any_number_of_nodes() {
             SteadyShoot::new(count),
             SteadyShoot::new(count).with_nodes(),
         ] {
-            let info = measure(|| assert_eq!(work::judge(&shoot).tally.candidates, count));
+            let info = measure(|| assert_eq!(shoot.judge().tally.candidates, count));
             // The names of the 20 oldest leases are kept for people.
             assert!(info.count_total <= 8 + 20, "{count} nodes: {info:?}");
         }
