@@ -6,6 +6,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
+use api_server::Record;
 use chrono::{DateTime, TimeDelta, Utc};
 use futures::future::try_join_all;
 use testbed::agent::{AgentStart, RunningAgent};
@@ -13,7 +14,7 @@ use testbed::{PATIENCE, eventually_within, tolerating_stalls};
 use tokio::time::Instant;
 
 use crate::replicas::{scales, terminate};
-use crate::world::{DEPLOYMENTS, KCM, KillWorld, USERS, requests};
+use crate::world::{KCM, KINDS, KillWorld, ScaledKind, USERS, requests};
 
 /// A wall clock of one process.
 struct WallClock(PathBuf);
@@ -58,71 +59,44 @@ impl WallClock {
     }
 }
 
-/// An outage and its end, with something else happening in between, each seen and each change made
-/// once.
-async fn outage(world: &KillWorld, meanwhile: impl AsyncFn() -> Result<()>) -> Result<()> {
-    world.nodes.cut_all();
-    world.held_down().await?;
-    meanwhile().await?;
-    world.looks(2).await?;
-    world.held_down().await?;
-    world.nodes.heal_all();
-    world.free().await?;
-    meanwhile().await?;
-    world.looks(2).await?;
-    world.free().await
-}
-
-/// No dependent was written so far.
-fn untouched(world: &KillWorld) -> Result<()> {
-    world.ledger.lock().balance(|_| 0)
-}
-
 #[tokio::test(flavor = "multi_thread")]
-async fn a_seed_whose_clock_is_off_or_steps_sees_outages_and_no_others() -> Result<()> {
-    // How far it is ahead at first, and whereto it steps while all is well, and in an outage and
-    // after it.
-    let clocks: [(i64, &[i64], &[i64]); 3] = [
-        (-60, &[], &[]),
-        (60, &[], &[]),
-        (0, &[60, -60, 3600, 0], &[60, -60]),
-    ];
-    try_join_all(clocks.map(|(ahead, steps, meanwhile)| {
-        tolerating_stalls(async move || {
-            let world = KillWorld::new(&DEPLOYMENTS).await?;
-            let (clock, prober) = WallClock::start(&world, ahead)?;
-            world.looks(8).await?;
-            untouched(&world)?;
-            // It does live in that time, by its own log.
-            let logged = prober.log("\"ts\"");
-            let time = logged
-                .last()
-                .and_then(|line| line["ts"].as_str())
-                .context("no log")?;
-            let off = time.parse::<DateTime<Utc>>()? - Utc::now();
-            ensure!(
-                (off - TimeDelta::seconds(ahead)).abs() < TimeDelta::seconds(20),
-                "its clock is {off} off"
-            );
-            for ahead in steps {
-                clock.set(*ahead)?;
+async fn a_wall_clock_that_is_off_or_steps_makes_no_outage() -> Result<()> {
+    tolerating_stalls(async || {
+        let world = KillWorld::new().await?;
+        let (clock, prober) = WallClock::start(&world, -60)?;
+        let untouched = || world.ledger.lock().balance(|_| 0);
+        world.looks(8).await?;
+        untouched()?;
+        // It does live in that time, by its own log.
+        let logged = prober.log("\"ts\"");
+        let time = logged.last().and_then(|line| line["ts"].as_str());
+        let off = time.context("no log")?.parse::<DateTime<Utc>>()? - Utc::now();
+        let is_off = (off + TimeDelta::seconds(60)).abs() < TimeDelta::seconds(20);
+        ensure!(is_off, "its clock is {off} off");
+        for ahead in [60, -60, 3600, 0] {
+            clock.set(ahead)?;
+            world.looks(4).await?;
+            untouched()?;
+        }
+        let steps = async || {
+            for ahead in [60, -60] {
+                clock.set(ahead)?;
                 world.looks(4).await?;
-                untouched(&world)?;
             }
-            outage(&world, async || {
-                for ahead in meanwhile {
-                    clock.set(*ahead)?;
-                    world.looks(2).await?;
-                }
-                Ok(())
-            })
-            .await?;
-            terminate(prober).await?;
-            world.ledger.lock().balance(|kind| kind.changes)
-        })
-    }))
+            anyhow::Ok(())
+        };
+        world.nodes.cut_all();
+        world.held_down().await?;
+        steps().await?;
+        world.held_down().await?;
+        world.nodes.heal_all();
+        world.free().await?;
+        steps().await?;
+        world.free().await?;
+        terminate(prober).await?;
+        world.ledger.lock().balance(|kind| kind.changes)
+    })
     .await
-    .map(drop)
 }
 
 /// How long a process is suspended: longer than a standstill must be to count. SUSPENDED_S in the
@@ -134,62 +108,54 @@ fn suspension() -> Duration {
     Duration::from_secs(given.unwrap_or(8))
 }
 
+/// An outage in which the process is suspended before its last scale-down; whether the outage goes
+/// on after that, or not (fault 26). Without an election nothing but the process itself knows that
+/// it stood still.
+async fn suspended(goes_on: bool) -> Result<()> {
+    let mut world = KillWorld::new().await?;
+    // It goes down last, and only after a delay, in which the process is suspended.
+    world.config.dependents[0]["scaleDown"]["initialDelay"] = "4s".into();
+    let prober = world.prober(USERS[0], false)?.run()?;
+    world.looks(3).await?;
+    world.nodes.cut_all();
+    let others = |kind: &ScaledKind| match kind.name {
+        KCM => 0,
+        _ => kind.changes / 2,
+    };
+    let went_down: usize = KINDS.iter().map(others).sum();
+    let is_write = |record: &Record| scales(record) && record.status == Some(200);
+    requests(&world.seed, went_down, "the others go down", is_write).await?;
+    prober.pause(true)?;
+    let in_time = world.ledger.lock().balance(others);
+    in_time.context("it was too late to suspend it")?;
+    if !goes_on {
+        world.nodes.heal_all();
+    }
+    let since = Instant::now();
+    eventually_within("a long suspension", suspension() + PATIENCE, async || {
+        ensure!(since.elapsed() > suspension(), "{:?}", since.elapsed());
+        Ok(())
+    })
+    .await?;
+    prober.pause(false)?;
+    if goes_on {
+        world.held_down().await?;
+        world.nodes.heal_all();
+    }
+    world.free().await?;
+    world.looks(3).await?;
+    terminate(prober).await?;
+    let of_kcm = |record: &Record| scales(record) && record.name == KCM;
+    let asked = world.seed.requests().count(of_kcm);
+    ensure!((asked > 0) == goes_on, "{KCM} was written {asked} times");
+    world.ledger.lock().balance(|kind| match kind.name {
+        KCM if !goes_on => 0,
+        _ => kind.changes,
+    })
+}
+
 #[tokio::test(flavor = "multi_thread")]
-async fn a_scale_down_that_was_suspended_goes_on_if_the_outage_does_and_not_if_the_nodes_are_well_again()
--> Result<()> {
-    // Fault 26, without an election: nothing but the process itself knows that it stood still.
-    try_join_all([true, false].map(|well_again| {
-        tolerating_stalls(async move || {
-            let mut world = KillWorld::new(&DEPLOYMENTS).await?;
-            // It goes down last, and only after a delay, in which the process is suspended.
-            world.config.dependents[0]["scaleDown"]["initialDelay"] = "4s".into();
-            let prober = world.prober(USERS[0], false)?.run()?;
-            world.looks(3).await?;
-            world.nodes.cut_all();
-            requests(&world.seed, 2, "the others go down", |record| {
-                scales(record) && record.status == Some(200)
-            })
-            .await?;
-            prober.pause(true)?;
-            let others_went_down = world
-                .ledger
-                .lock()
-                .balance(|kind| usize::from(kind.name != KCM));
-            others_went_down.context("it was too late to suspend it")?;
-            if well_again {
-                world.nodes.heal_all();
-            }
-            let since = Instant::now();
-            eventually_within("a long suspension", suspension() + PATIENCE, async || {
-                ensure!(since.elapsed() > suspension(), "{:?}", since.elapsed());
-                Ok(())
-            })
-            .await?;
-            prober.pause(false)?;
-            if !well_again {
-                world.held_down().await?;
-                world.nodes.heal_all();
-            }
-            world.free().await?;
-            world.looks(3).await?;
-            terminate(prober).await?;
-            let asked = world
-                .seed
-                .requests()
-                .count(|record| scales(record) && record.name == KCM);
-            ensure!(
-                (asked == 0) == well_again,
-                "{KCM} was written {asked} times"
-            );
-            world.ledger.lock().balance(|kind| {
-                if well_again && kind.name == KCM {
-                    0
-                } else {
-                    kind.changes
-                }
-            })
-        })
-    }))
-    .await
-    .map(drop)
+async fn a_suspended_scale_down_goes_on_only_with_its_outage() -> Result<()> {
+    let run = |goes_on| tolerating_stalls(async move || suspended(goes_on).await);
+    try_join_all([true, false].map(run)).await.map(drop)
 }

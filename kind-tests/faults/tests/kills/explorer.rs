@@ -25,14 +25,12 @@ static TURNS: LazyLock<Semaphore> = LazyLock::new(|| {
 /// One write of a story.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Point {
-    pub verb: String,
-    pub resource: String,
+    verb: String,
+    resource: String,
     /// Empty where every run makes names of its own.
-    pub name: String,
+    name: String,
     /// How many like it come before.
     pub before: u64,
-    /// Whether it belongs to the orderly end.
-    pub at_the_end: bool,
 }
 
 /// A kill to come: when the write has arrived and is never applied, or when it is applied and its
@@ -44,45 +42,47 @@ pub struct Kill {
 }
 
 impl Point {
-    /// The first of its sort; and how many of a sort matter.
-    pub fn of(record: &Record, ended: bool) -> (Self, u64) {
-        let long = std::env::var("KILLS").is_ok_and(|form| form == "long");
-        let most = |usual| if long { MANY } else { usual };
-        let (name, most) = match record.resource.as_str() {
-            "events" => ("", most(EVENTS)),
-            LEASES if record.verb == "update" => (record.name.as_str(), most(RENEWALS)),
-            _ => (record.name.as_str(), u64::MAX),
+    /// The first of its sort.
+    pub fn of(record: &Record) -> Self {
+        let name = match record.resource.as_str() {
+            "events" => String::new(),
+            _ => record.name.clone(),
         };
-        let (verb, resource) = (record.verb.clone(), record.resource.clone());
-        let at_the_end = ended && resource == LEASES;
-        (
-            Self {
-                verb,
-                resource,
-                name: name.to_owned(),
-                before: 0,
-                at_the_end,
-            },
-            most,
-        )
+        Self {
+            verb: record.verb.clone(),
+            resource: record.resource.clone(),
+            name,
+            before: 0,
+        }
+    }
+
+    /// How many of its sort matter.
+    fn most(&self) -> u64 {
+        let usual = match (self.resource.as_str(), self.verb.as_str()) {
+            ("events", _) => EVENTS,
+            (LEASES, "update") => RENEWALS,
+            _ => return u64::MAX,
+        };
+        let is_long = std::env::var("KILLS").is_ok_and(|form| form == "long");
+        if is_long { MANY } else { usual }
+    }
+
+    /// Whether it scales something.
+    pub fn scales(&self) -> bool {
+        self.verb == "patch" && self.resource != "events"
     }
 }
 
-/// The writes of a story that has run without a kill; `ended` is how many requests there were when
-/// its end began.
+/// The writes of a story, but those of its end, which began after so many requests.
 pub fn points(seed: &MemoryApi, ended: u64) -> Vec<Point> {
     let mut points = Vec::new();
-    for record in seed
-        .requests()
-        .all()
-        .iter()
-        .filter(|record| record.is_write())
-    {
-        let (mut point, most) = Point::of(record, record.number >= ended);
+    let written = seed.requests().all().into_iter();
+    for record in written.filter(|record| record.is_write() && record.number < ended) {
+        let mut point = Point::of(&record);
         while points.contains(&point) {
             point.before += 1;
         }
-        if point.before < most {
+        if point.before < point.most() {
             points.push(point);
         }
     }
@@ -122,14 +122,13 @@ where
         })
     });
     let runs = join_all(kills.map(|kill| tell(Some(kill)))).await;
-    let killed = runs
-        .iter()
-        .filter(|run| matches!(run, Ok(Told { killed: true, .. })))
-        .count();
-    let failed: Vec<String> = runs
-        .iter()
-        .filter_map(|run| Some(format!("{:#}", run.as_ref().err()?)))
-        .collect();
+    let (mut killed, mut failed) = (0, Vec::new());
+    for run in runs {
+        match run {
+            Ok(told) => killed += usize::from(told.killed),
+            Err(error) => failed.push(format!("{error:#}")),
+        }
+    }
     println!(
         "{what}: {killed} kill points explored, {} failed",
         failed.len()

@@ -12,7 +12,7 @@ use faults::writes::{ScaledDependent, WriteKind, write_kind, write_kind_in_two};
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
-use crate::world::ScaledKind;
+use crate::world::{KINDS, ScaledKind};
 
 /// The replicas' renewDeadline.
 const RENEW_DEADLINE: Duration = Duration::from_secs(5);
@@ -20,7 +20,6 @@ const RENEW_DEADLINE: Duration = Duration::from_secs(5);
 /// What became of the dependents, and which rule was broken.
 #[derive(Default)]
 pub struct WriteLedger {
-    kinds: &'static [ScaledKind],
     /// Name of the dependent to the changes that the prober made.
     changes: BTreeMap<&'static str, usize>,
     fences: Fences,
@@ -33,16 +32,12 @@ pub struct WriteLedger {
 
 impl WriteLedger {
     /// Keeps the books of a store in which nobody but the prober scales these dependents.
-    pub fn open(store: &Store, kinds: &'static [ScaledKind]) -> Arc<Mutex<Self>> {
-        let ledger = Arc::new(Mutex::new(Self {
-            kinds,
-            ..Self::default()
-        }));
+    pub fn open(store: &Store) -> Arc<Mutex<Self>> {
+        let ledger = Arc::<Mutex<Self>>::default();
         let written = ledger.clone();
         store.observe(move |seen| {
-            let kind = kinds
-                .iter()
-                .find(|kind| seen.after["metadata"]["name"] == kind.name);
+            let mut kinds = KINDS.iter();
+            let kind = kinds.find(|kind| seen.after["metadata"]["name"] == kind.name);
             let Some(request) = seen.request else { return };
             if seen.resource.plural == "leases" {
                 written
@@ -112,7 +107,7 @@ impl WriteLedger {
             self.broken,
             self.story
         );
-        for kind in self.kinds {
+        for kind in &KINDS {
             let (made, count) = (
                 self.changes.get(kind.name).copied().unwrap_or_default(),
                 intended(kind),

@@ -2,15 +2,15 @@
 //! hit at its fatal write.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use api_server::{Fault, FaultId, MemoryApi, Record, When};
 use nix::sys::signal::Signal;
-use testbed::PATIENCE;
 use testbed::agent::{AgentStart, RunningAgent};
-use tokio::sync::{Mutex, watch};
-use tokio::time::{interval, timeout};
+use tokio::sync::Mutex;
+use tokio::time::interval;
 use tokio_util::sync::CancellationToken;
 
 use crate::explorer::{Kill, Point, Told, points};
@@ -34,6 +34,9 @@ pub async fn terminate(mut replica: RunningAgent) -> Result<()> {
     ends_with(0, &mut replica).await
 }
 
+/// A process and the user that it is for the seed.
+type Replica = (&'static str, RunningAgent);
+
 /// The replicas, and whether one was hit as planned.
 pub struct KilledReplicas<'a> {
     seed: &'a MemoryApi,
@@ -45,11 +48,10 @@ pub struct KilledReplicas<'a> {
     /// late, when this is cancelled.
     late: CancellationToken,
     suspends: bool,
-    all: Mutex<Vec<(&'static str, RunningAgent)>>,
-    suspended: Mutex<Option<(&'static str, RunningAgent)>>,
-    hit: watch::Sender<bool>,
-    /// Cancelled as soon as the story comes to its orderly end.
-    ending: CancellationToken,
+    all: Mutex<Vec<Replica>>,
+    suspended: Mutex<Option<Replica>>,
+    was_hit: AtomicBool,
+    is_ending: AtomicBool,
 }
 
 impl<'a> KilledReplicas<'a> {
@@ -61,46 +63,36 @@ impl<'a> KilledReplicas<'a> {
         user: &'static str,
         start: AgentStart,
     ) -> Result<Self> {
-        let (ending, late) = (CancellationToken::new(), CancellationToken::new());
+        let late = CancellationToken::new();
         let trap = kill.as_ref().map(|Kill { point, applied }| {
             let sender = Arc::<parking_lot::Mutex<String>>::default();
-            let (wanted, ended, last) = (
-                Point {
-                    before: 0,
-                    ..point.clone()
-                },
-                ending.clone(),
-                sender.clone(),
-            );
+            let (mut wanted, last) = (point.clone(), sender.clone());
+            wanted.before = 0;
             let is_it = move |record: &Record| {
-                let it = record.is_write() && Point::of(record, ended.is_cancelled()).0 == wanted;
-                if it {
+                let is_it = record.is_write() && Point::of(record) == wanted;
+                if is_it {
                     last.lock().clone_from(&record.user);
                 }
-                it
+                is_it
             };
             let fault = if *applied {
                 Fault::StallAfter
             } else {
                 Fault::Hold(late.clone())
             };
-            (
-                seed.faults()
-                    .add(When::matches(is_it).after(point.before).once(), fault),
-                sender,
-            )
+            let when = When::matches(is_it).after(point.before).once();
+            (seed.faults().add(when, fault), sender)
         });
-        let all = Mutex::new(vec![(user, start.run()?)]);
         Ok(Self {
             seed,
             kill,
             trap,
             late,
             suspends,
-            all,
+            all: Mutex::new(vec![(user, start.run()?)]),
             suspended: Mutex::default(),
-            hit: watch::Sender::new(false),
-            ending,
+            was_hit: AtomicBool::new(false),
+            is_ending: AtomicBool::new(false),
         })
     }
 
@@ -116,16 +108,16 @@ impl<'a> KilledReplicas<'a> {
         Ok(())
     }
 
-    /// Tells the story to its orderly end. `succeeds` waits until whoever follows one that was
-    /// killed at the end is at work.
-    pub async fn play(
-        &self,
-        tale: impl Future<Output = Result<()>>,
-        succeeds: impl AsyncFn() -> Result<()>,
-    ) -> Result<Told> {
+    /// Tells the story to its orderly end.
+    pub async fn play(&self, tale: impl Future<Output = Result<()>>) -> Result<Told> {
         let tale = async {
             tale.await?;
-            self.end(succeeds).await
+            let requests = self.seed.requests().total();
+            self.is_ending.store(true, Ordering::Relaxed);
+            for (user, replica) in self.all.lock().await.drain(..) {
+                terminate(replica).await.context(user)?;
+            }
+            Ok(requests)
         };
         let played = tokio::select! {
             played = tale => played,
@@ -135,7 +127,7 @@ impl<'a> KilledReplicas<'a> {
         match played {
             Ok(ended) => Ok(Told {
                 points: points(self.seed, ended),
-                killed: *self.hit.borrow(),
+                killed: self.was_hit.load(Ordering::Relaxed),
             }),
             Err(error) => {
                 let all = self.all.lock().await;
@@ -154,11 +146,9 @@ impl<'a> KilledReplicas<'a> {
         };
         self.seed.faults().met(*trap, 1).await;
         let mut all = self.all.lock().await;
-        let at = all
-            .iter()
-            .position(|(user, _)| *user == *sender.lock())
-            .context("nobody sent it")?;
-        let (user, mut replica) = all.remove(at);
+        let mut users = all.iter().map(|(user, _)| *user);
+        let at = users.position(|user| *user == *sender.lock());
+        let (user, mut replica) = all.remove(at.context("nobody sent it")?);
         if self.suspends {
             replica.pause(true)?;
             *self.suspended.lock().await = Some((user, replica));
@@ -172,47 +162,22 @@ impl<'a> KilledReplicas<'a> {
                 all.push((user, replica));
             }
         }
-        self.hit.send_replace(true);
+        self.was_hit.store(true, Ordering::Relaxed);
         Ok(())
     }
 
     /// Starts those again that end by themselves, as a Deployment does: on a machine that does too
     /// much at once a leader cannot renew its Lease in time, and ends.
     async fn keep(&self) -> Result<()> {
-        let mut looks = interval(Duration::from_millis(200));
+        let mut ticks = interval(Duration::from_millis(200));
         loop {
-            looks.tick().await;
-            let mut all = self.all.lock().await;
-            for (_, replica) in all.iter_mut().filter(|_| !self.ending.is_cancelled()) {
-                if replica.ended()?.is_some() {
+            ticks.tick().await;
+            for (_, replica) in self.all.lock().await.iter_mut() {
+                if !self.is_ending.load(Ordering::Relaxed) && replica.ended()?.is_some() {
                     **replica = replica.again()?;
                 }
             }
         }
-    }
-
-    /// Asks all to end, and waits until they have, well; how many requests there were before.
-    async fn end(&self, succeeds: impl AsyncFn() -> Result<()>) -> Result<u64> {
-        let before = self.seed.requests().total();
-        self.ending.cancel();
-        self.terminate().await?;
-        if self.kill.as_ref().is_some_and(|kill| kill.point.at_the_end) {
-            let _ = timeout(PATIENCE, self.hit.subscribe().wait_for(|hit| *hit)).await?;
-            succeeds().await?;
-            self.terminate().await?;
-        }
-        for (user, replica) in self.all.lock().await.iter_mut() {
-            ends_with(0, replica).await.context(*user)?;
-        }
-        Ok(before)
-    }
-
-    async fn terminate(&self) -> Result<()> {
-        self.all
-            .lock()
-            .await
-            .iter()
-            .try_for_each(|(_, replica)| replica.signal(Signal::SIGTERM))
     }
 
     /// Lets the suspended one go on after its late write has arrived: it has nothing left to say.

@@ -1,33 +1,27 @@
 //! The prober: an outage and its end, with a kill at every write.
 
 use anyhow::{Result, ensure};
+use api_server::Record;
 
 use crate::explorer::{Kill, Point, Told, explore};
 use crate::replicas::{KilledReplicas, LEASES, takes_lead};
-use crate::world::{DEPLOYMENTS, KINDS, KillWorld, ONE, ScaledKind, USERS, requests};
+use crate::world::{KillWorld, USERS, requests};
 
 const LEASE: &str = "dwd-prober-leader-election";
 
 /// How a story runs.
-#[derive(Clone, Copy)]
-struct KillPlan {
-    kinds: &'static [ScaledKind],
-    election: bool,
-    /// How many replicas there are. One that is killed is replaced only when it was alone.
-    replicas: usize,
-    /// Whether it is suspended instead of killed, until all is over.
-    suspended: bool,
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum KillPlan {
+    /// One replica, without an election.
+    Alone,
+    /// Two; the one that is killed is not replaced.
+    Two,
+    /// Two, of which one is suspended until all is over instead of killed.
+    Suspended,
 }
 
-const ALONE: KillPlan = KillPlan {
-    kinds: &DEPLOYMENTS,
-    election: false,
-    replicas: 1,
-    suspended: false,
-};
-
 /// The Lease's holder; empty when nobody holds it.
-pub fn holder(world: &KillWorld) -> String {
+fn holder(world: &KillWorld) -> String {
     let lease = world
         .seed
         .store()
@@ -40,7 +34,7 @@ pub fn holder(world: &KillWorld) -> String {
 }
 
 /// Waits until a replica that runs leads: one that was killed or is suspended renews no Lease.
-pub async fn led(world: &KillWorld) -> Result<()> {
+async fn led(world: &KillWorld) -> Result<()> {
     let before = world.seed.requests().total();
     requests(&world.seed, 1, "somebody leads", |record| {
         record.number >= before && takes_lead(record)
@@ -49,17 +43,12 @@ pub async fn led(world: &KillWorld) -> Result<()> {
 }
 
 async fn tell(plan: KillPlan, kill: Option<Kill>) -> Result<Told> {
-    let world = KillWorld::new(plan.kinds).await?;
-    let start = |user| world.prober(user, plan.election);
-    let replicas = KilledReplicas::start(
-        &world.seed,
-        kill,
-        plan.suspended,
-        USERS[0],
-        start(USERS[0])?,
-    )?;
+    let world = KillWorld::new().await?;
+    let (has_election, suspends) = (plan != KillPlan::Alone, plan == KillPlan::Suspended);
+    let start = |user| world.prober(user, has_election);
+    let replicas = KilledReplicas::start(&world.seed, kill, suspends, USERS[0], start(USERS[0])?)?;
     let tale = async {
-        if plan.replicas > 1 {
+        if has_election {
             replicas.join(USERS[1], start(USERS[1])?).await?;
         }
         world.looks(3).await?;
@@ -69,96 +58,42 @@ async fn tell(plan: KillPlan, kill: Option<Kill>) -> Result<Told> {
         world.free().await?;
         world.looks(3).await?;
         world.free().await?;
-        if plan.election {
+        if has_election {
             led(&world).await?;
         }
         replicas.thaw().await?;
         world.free().await
     };
-    let mut played = replicas.play(tale, async || led(&world).await).await?;
-    if plan.election {
+    let mut played = replicas.play(tale).await?;
+    if has_election {
         ensure!(holder(&world).is_empty(), "the Lease is still held");
         world.ledger.lock().fenced()?;
     }
     world.ledger.lock().balance(|kind| kind.changes)?;
     for api in [&world.seed, &world.shoot] {
+        let refused = |record: &Record| matches!(record.status, Some(401 | 403));
         ensure!(
-            api.requests()
-                .count(|record| matches!(record.status, Some(401 | 403)))
-                == 0,
+            api.requests().count(refused) == 0,
             "something was forbidden"
         );
     }
-    let scales = |point: &Point| point.verb == "patch" && point.resource != "events";
-    played.points.retain(|point| {
-        (plan.replicas == 1 || !point.at_the_end) && (!plan.suspended || scales(point))
-    });
+    if suspends {
+        played.points.retain(Point::scales);
+    }
     Ok(played)
 }
 
-async fn every_write(what: &str, plan: KillPlan, least: usize) -> Result<()> {
-    explore(what, least, |kill| tell(plan, kill)).await
+#[tokio::test(flavor = "multi_thread")]
+async fn killed_at_any_write_nothing_is_lost() -> Result<()> {
+    explore("alone", 16, |kill| tell(KillPlan::Alone, kill)).await
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn killed_at_any_write_to_deployments_nothing_is_lost() -> Result<()> {
-    every_write("deployments", ALONE, 12).await
+async fn killed_at_any_write_the_other_replica_ends_the_work() -> Result<()> {
+    explore("two replicas", 24, |kill| tell(KillPlan::Two, kill)).await
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn killed_at_any_write_to_any_kind_nothing_is_lost() -> Result<()> {
-    every_write(
-        "kinds",
-        KillPlan {
-            kinds: &KINDS,
-            ..ALONE
-        },
-        16,
-    )
-    .await
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn killed_at_any_write_of_a_leader_the_next_one_ends_its_work() -> Result<()> {
-    every_write(
-        "a leader",
-        KillPlan {
-            kinds: &ONE,
-            election: true,
-            ..ALONE
-        },
-        14,
-    )
-    .await
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn killed_at_any_write_the_other_replica_takes_the_lead_and_ends_the_work() -> Result<()> {
-    every_write(
-        "two replicas",
-        KillPlan {
-            kinds: &KINDS,
-            election: true,
-            replicas: 2,
-            ..ALONE
-        },
-        24,
-    )
-    .await
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn suspended_at_any_write_the_other_replica_ends_the_work_and_the_late_write_is_refused()
--> Result<()> {
-    every_write(
-        "a suspended leader",
-        KillPlan {
-            kinds: &KINDS,
-            election: true,
-            replicas: 2,
-            suspended: true,
-        },
-        16,
-    )
-    .await
+async fn suspended_at_any_write_its_late_write_is_refused() -> Result<()> {
+    explore("suspended", 16, |kill| tell(KillPlan::Suspended, kill)).await
 }

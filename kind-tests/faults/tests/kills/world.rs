@@ -9,7 +9,7 @@ use anyhow::{Context, Result};
 use api_server::{Authority, MemoryApi, Options, Record, Resource, Rule};
 use parking_lot::Mutex;
 use testbed::agent::{AgentKind as RunningAgent, AgentStart};
-pub use testbed::gardener::{CA, KCM, MCM};
+pub use testbed::gardener::KCM;
 use testbed::gardener::{deployment, resources, seed_prober};
 use testbed::kubelets::Kubelets;
 use testbed::memory::{MemoryNodes, MemoryShootPlan};
@@ -36,7 +36,6 @@ pub const ELECTION: [&str; 4] = [
 ];
 
 /// A kind of dependents: full name, apiVersion, kind, name, replicas, levels up and down.
-#[derive(Clone, Copy)]
 pub struct ScaledKind {
     pub resource: &'static str,
     api_version: &'static str,
@@ -49,43 +48,35 @@ pub struct ScaledKind {
     pub changes: usize,
 }
 
-const fn plain(name: &'static str, replicas: i64, levels: (i64, i64)) -> ScaledKind {
+/// One of each kind that is scaled in a way of its own: the last one takes two requests in each
+/// direction.
+pub const KINDS: [ScaledKind; 3] = [
     ScaledKind {
         resource: "deployments.apps",
         api_version: "apps/v1",
         kind: "Deployment",
-        name,
-        replicas,
-        levels,
+        name: KCM,
+        replicas: 2,
+        levels: (0, 1),
         changes: 2,
-    }
-}
-
-/// What Gardener configures.
-pub const DEPLOYMENTS: [ScaledKind; 3] = [
-    plain(KCM, 2, (0, 1)),
-    plain(MCM, 1, (1, 0)),
-    plain(CA, 3, (2, 0)),
-];
-/// The least that is an outage.
-pub const ONE: [ScaledKind; 1] = [plain(KCM, 2, (0, 0))];
-/// One of each kind that is scaled in a way of its own: the last one takes two requests in each
-/// direction.
-pub const KINDS: [ScaledKind; 3] = [
-    plain(KCM, 2, (0, 1)),
+    },
     ScaledKind {
         resource: "statefulsets.apps",
+        api_version: "apps/v1",
         kind: "StatefulSet",
         name: "etcd-main",
-        ..plain("", 3, (1, 0))
+        replicas: 3,
+        levels: (1, 0),
+        changes: 2,
     },
     ScaledKind {
         resource: "stores.example.org",
         api_version: "example.org/v1",
         kind: "Store",
         name: "store",
+        replicas: 5,
+        levels: (2, 0),
         changes: 4,
-        ..plain("", 5, (2, 0))
     },
 ];
 
@@ -97,7 +88,6 @@ pub struct KillWorld {
     pub config: ProberConfig,
     /// What became of the dependents so far.
     pub ledger: Arc<Mutex<WriteLedger>>,
-    kinds: &'static [ScaledKind],
     _kubelets: Kubelets,
 }
 
@@ -133,8 +123,8 @@ pub async fn requests(
 }
 
 impl KillWorld {
-    /// A healthy shoot with three nodes and these dependents.
-    pub async fn new(kinds: &'static [ScaledKind]) -> Result<Self> {
+    /// A healthy shoot with three nodes and a dependent of each kind.
+    pub async fn new() -> Result<Self> {
         let (seed, shoot) = (server().await?, server().await?);
         for name in USERS {
             let mut user = seed_prober();
@@ -146,7 +136,7 @@ impl KillWorld {
             seed.access().grant(name, user);
         }
         let store = seed.store();
-        for kind in kinds {
+        for kind in &KINDS {
             let mut object = deployment(NAMESPACE, kind.name, kind.replicas);
             (object["apiVersion"], object["kind"]) = (kind.api_version.into(), kind.kind.into());
             store.create(object)?;
@@ -157,18 +147,14 @@ impl KillWorld {
             ..MemoryShootPlan::default()
         };
         let nodes = plan.furnish(store, &shoot)?;
-        let ledger = WriteLedger::open(store, kinds);
+        let ledger = WriteLedger::open(store);
         let kubelets = Kubelets::start(
             store,
-            &[
-                "deployments.apps",
-                "statefulsets.apps",
-                "stores.example.org",
-            ],
+            &[KINDS[0].resource, KINDS[1].resource, KINDS[2].resource],
             Duration::ZERO,
         );
         let folder = reaper::folder("kills")?;
-        let dependents = kinds.iter().map(|kind| {
+        let dependents = KINDS.iter().map(|kind| {
             dependent(
                 kind.api_version,
                 kind.kind,
@@ -190,7 +176,6 @@ impl KillWorld {
             folder,
             config,
             ledger,
-            kinds,
             _kubelets: kubelets,
         })
     }
@@ -220,7 +205,7 @@ impl KillWorld {
                     .get(kind.resource, NAMESPACE, kind.name)
                     .is_some_and(|object| so(kind, &ReplicaState::of(&object)))
             };
-            self.kinds.iter().all(right).then_some(())
+            KINDS.iter().all(right).then_some(())
         });
         timeout(PATIENCE, reached)
             .await
