@@ -1,8 +1,8 @@
 //! Reads a config file into the types of an agent, and finds every error in it at once.
 //!
 //! ```text
-//! text -> yaml::read -> Findings::convert -> serde -> the agent's check -> its config
-//!                           \---------- Findings ---------/ -> ConfigError
+//! text -> Yaml -> Findings::convert -> serde -> the agent's check -> its config
+//!                     \---------- Findings ---------/ -> ConfigError
 //! ```
 //!
 //! serde-saphyr gives the scalars of YAML 1.1, as the Go original has them, and refuses alias bombs.
@@ -11,7 +11,6 @@
 
 mod error;
 mod findings;
-mod yaml;
 
 use std::fs::{File, OpenOptions};
 use std::io::{Error, ErrorKind, Read};
@@ -21,14 +20,22 @@ use std::path::Path;
 use rustix::fs::OFlags;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use serde_saphyr::options::{AliasLimits, DuplicateKeyPolicy, NonFiniteFloatPolicy};
 use serde_saphyr::{Location, Spanned};
 
 pub use error::{ConfigError, FieldError};
 pub use findings::Findings;
-use yaml::Yaml;
+
+use crate::yaml::Yaml;
 
 /// The largest config file read, in bytes: Kubernetes' limit for all data of a ConfigMap.
 const MAX_BYTES: u64 = 1024 * 1024;
+/// Maximum number of values in one file, aliases resolved: two hundred times those of Gardener's
+/// file. It also keeps the search for duplicate keys short, which compares each key with all before
+/// it.
+const MAX_NODES: usize = 10_000;
+/// Maximum nesting. The weeder's selectors, the deepest there are, need 7.
+const MAX_DEPTH: usize = 64;
 
 /// Keys of former versions of the Go original, each with a hint.
 pub type FormerKeys = [(&'static str, &'static str)];
@@ -109,7 +116,7 @@ impl Contents {
         if text.len() as u64 > MAX_BYTES {
             return Err(self.refused(format!("it is larger than {MAX_BYTES} bytes")));
         }
-        let documents = yaml::read(text).map_err(|error| self.refused(error))?;
+        let documents = documents(text).map_err(|error| self.refused(error))?;
         let file = only(documents).map_err(|problem| self.refused(problem))?;
         let known = serde_json::to_value(known).expect("texts, numbers, lists and maps of them");
         let mut findings = Findings::default();
@@ -140,6 +147,26 @@ impl Contents {
     }
 }
 
+/// Reads the documents of a text; empty ones are left out.
+fn documents(text: &str) -> Result<Vec<Spanned<Yaml>>, serde_saphyr::Error> {
+    let options = serde_saphyr::options! {
+        budget: serde_saphyr::budget! {
+            max_nodes: MAX_NODES,
+            max_events: 4 * MAX_NODES,
+            max_depth: MAX_DEPTH,
+        },
+        alias_limits: AliasLimits::default(),
+        duplicate_keys: DuplicateKeyPolicy::PassThrough,
+        // A not-a-number is then reported with its field.
+        non_finite_float_policy: NonFiniteFloatPolicy::AsString,
+        legacy_octal_numbers: true,
+        // A key that looks like a boolean or a number needs quotes: Go spells it in its own way.
+        no_schema: true,
+        with_snippet: false,
+    };
+    serde_saphyr::from_multiple_with_options(text, options)
+}
+
 /// Keys that manifests have beside their kind, and config files do not.
 const MANIFESTS: [&str; 4] = ["data", "stringData", "spec", "items"];
 
@@ -149,12 +176,10 @@ fn only(documents: Vec<Spanned<Yaml>>) -> Result<Spanned<Yaml>, String> {
     let unknown = Location::UNKNOWN;
     let none = || Spanned::new(Yaml::Map(Vec::new()), unknown, unknown);
     let document = documents.next().unwrap_or_else(none);
-    if let Yaml::Map(entries) = &document.value
-        && let Some((_, kind)) = entries.iter().find(|(key, _)| key == "kind")
+    let is_set = |key: &&str| document.value.get(key).is_some();
+    if let Some(kind) = document.value.get("kind")
         && let Yaml::Scalar(kind) = &kind.value
-        && entries
-            .iter()
-            .any(|(key, _)| MANIFESTS.contains(&key.as_str()))
+        && MANIFESTS.iter().any(is_set)
     {
         return Err(format!(
             "it is the manifest of a {kind}: take the text below a key of its `data`"

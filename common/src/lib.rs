@@ -39,3 +39,4 @@ pub mod status_message;
 pub mod text;
 pub mod transport;
 pub mod view;
+mod yaml;

@@ -8,7 +8,7 @@ use serde_saphyr::{Location, Spanned};
 
 use super::FormerKeys;
 use super::error::{FieldError, position, shown};
-use super::yaml::Yaml;
+use crate::yaml::Yaml;
 
 /// Maximum number of wrong types that are reported of one file, which is read once more for each.
 const MOST_WRONG_TYPES: usize = 100;

@@ -5,8 +5,9 @@
 //! bytes -> Document(s), the first of which wins -> CurrentContext (kube's types) -> ServerAccess
 //! ```
 
-mod tree;
+mod node;
 
+use std::fmt::{self, Display};
 use std::path::{Path, PathBuf};
 
 use base64::Engine as _;
@@ -19,11 +20,12 @@ use secrecy::{ExposeSecret, SecretString};
 use serde::de::DeserializeOwned;
 use serde_path_to_error::Segment;
 
-use self::tree::Node;
+use self::node::Node;
 use super::access::{Identity, ServerAccess};
 use super::credential::impersonation;
 use super::proxies::{proxy_of, usable};
 use super::tls::Trust;
+use crate::yaml::Yaml;
 
 /// A field that cannot be used. Contains nothing of its value, which may be a credential.
 #[derive(Clone, Debug, thiserror::Error)]
@@ -50,6 +52,15 @@ impl Field {
         }
     }
 
+    /// A field within this one; the whole where the path is a dot.
+    fn part(&self, path: &impl Display) -> Self {
+        let name = format!("{}.{path}", self.name);
+        Self {
+            name: name.trim_end_matches('.').to_owned(),
+            ..self.clone()
+        }
+    }
+
     pub fn error(&self, problem: impl Into<String>) -> KubeconfigError {
         KubeconfigError {
             field: self.clone(),
@@ -58,8 +69,8 @@ impl Field {
     }
 }
 
-impl std::fmt::Display for Field {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+impl Display for Field {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Some(file) = &self.file {
             write!(f, "kubeconfig {}: ", file.display())?;
         }
@@ -90,40 +101,35 @@ impl Document {
     /// # Errors
     /// If it is no YAML.
     pub fn parse(bytes: &[u8], file: Option<&Path>) -> Result<Vec<Self>, KubeconfigError> {
-        let broken = |(line, problem): (Option<u64>, &str)| KubeconfigError {
-            field: Field {
-                file: file.map(Path::to_owned),
-                name: "it".to_owned(),
-                line,
-            },
-            problem: problem.to_owned(),
-        };
-        let documents = tree::parse(bytes).map_err(broken)?.into_iter();
-        let documents = documents.map(|root| Self {
-            root,
-            file: file.map(Path::to_owned),
+        let file = file.map(Path::to_owned);
+        let documents = node::parse(bytes).map_err(|(line, problem)| {
+            let (file, name) = (file.clone(), "it".to_owned());
+            Field { file, name, line }.error(problem)
+        })?;
+        let documents = documents.into_iter().map(|root| {
+            let file = file.clone();
+            Self { root, file }
         });
         Ok(documents.collect())
     }
 
-    fn field(&self, name: &str, line: Option<u64>) -> Field {
+    fn field(&self, name: &str, node: Option<&Node>) -> Field {
         Field {
             file: self.file.clone(),
             name: name.to_owned(),
-            line,
+            line: node.map(|node| node.referenced.line()),
         }
     }
 
     /// The entry of this name, if there is one.
     fn entry(&self, section: &str, name: &str) -> Result<Option<&Node>, KubeconfigError> {
-        let Some(list) = self.root.get(section) else {
+        let Some(list) = self.root.value.get(section) else {
             return Ok(None);
         };
-        let items = list.items().ok_or_else(|| {
-            let field = self.field(section, Some(list.line));
-            field.error("is not a list")
-        })?;
-        let is_named = |item: &&Node| item.get("name").and_then(Node::text) == Some(name);
+        let Yaml::List(items) = &list.value else {
+            return Err(self.field(section, Some(list)).error("is not a list"));
+        };
+        let is_named = |item: &&Node| item.value.get("name").and_then(text) == Some(name);
         Ok(items.iter().find(is_named))
     }
 }
@@ -132,9 +138,8 @@ impl Document {
 #[derive(Clone)]
 pub struct Entry<T> {
     pub value: T,
-    kind: &'static str,
+    whole: Field,
     node: Option<Node>,
-    file: Option<PathBuf>,
 }
 
 impl<T: DeserializeOwned + Default> Entry<T> {
@@ -142,21 +147,21 @@ impl<T: DeserializeOwned + Default> Entry<T> {
     fn find(
         documents: &[Document],
         section: &str,
-        kind: &'static str,
+        kind: &str,
         name: &str,
     ) -> Result<Option<Self>, KubeconfigError> {
         for document in documents {
             let Some(entry) = document.entry(section, name)? else {
                 continue;
             };
+            let node = entry.value.get(kind);
             let mut found = Self {
                 value: T::default(),
-                kind,
-                node: entry.get(kind).cloned(),
-                file: document.file.clone(),
+                whole: document.field(kind, node),
+                node: node.cloned(),
             };
-            if let Some(node) = &found.node {
-                let read: Result<T, _> = serde_path_to_error::deserialize(node.json());
+            if let Some(node) = node {
+                let read: Result<T, _> = serde_path_to_error::deserialize(node::json(node));
                 found.value = read.map_err(|error| found.unreadable(node, &error))?;
             }
             return Ok(Some(found));
@@ -169,23 +174,15 @@ impl<T: DeserializeOwned + Default> Entry<T> {
         node: &Node,
         error: &serde_path_to_error::Error<serde_json::Error>,
     ) -> KubeconfigError {
-        let mut line = node.line;
-        let mut name = self.kind.to_owned();
-        let mut place = Some(node);
-        for segment in error.path().iter() {
-            place = match segment {
-                Segment::Map { key } => {
-                    name.push_str(&format!(".{}", key.escape_debug()));
-                    place.and_then(|node| node.get(key))
-                }
-                Segment::Seq { index } => {
-                    name.push_str(&format!("[{index}]"));
-                    place.and_then(|node| node.items()?.get(*index))
-                }
-                Segment::Enum { .. } | Segment::Unknown => place,
+        let at = error.path().iter().fold(node, |at, segment| {
+            let part = match (segment, &at.value) {
+                (Segment::Map { key }, value) => value.get(key),
+                (Segment::Seq { index }, Yaml::List(items)) => items.get(*index),
+                _ => None,
             };
-            line = place.map_or(line, |node| node.line);
-        }
+            part.unwrap_or(at)
+        });
+        let path = error.path().to_string();
         // serde's message quotes the value, but not after its last "expected".
         let said = error.inner().to_string();
         let problem = match said.rsplit_once(", expected ") {
@@ -193,44 +190,38 @@ impl<T: DeserializeOwned + Default> Entry<T> {
             None if said.starts_with("missing field") => format!("is incomplete: {said}"),
             None => "cannot be read".to_owned(),
         };
-        let file = self.file.clone();
-        Field {
-            file,
-            name,
-            line: Some(line),
-        }
-        .error(problem)
+        let field = Field {
+            line: Some(at.referenced.line()),
+            ..self.whole.part(&path.escape_debug())
+        };
+        field.error(problem)
     }
 }
 
 impl<T> Entry<T> {
     /// One that stands in no file.
-    pub(crate) fn given(kind: &'static str, value: T) -> Self {
-        Self {
-            value,
-            kind,
-            node: None,
-            file: None,
-        }
+    pub(crate) fn given(kind: &str, value: T) -> Self {
+        let (whole, node) = (Field::named(kind), None);
+        Self { value, whole, node }
     }
 
     pub fn field(&self, key: &str) -> Field {
-        let node = self.node.as_ref().and_then(|node| node.get(key));
+        let node = self.node.as_ref().and_then(|node| node.value.get(key));
         Field {
-            file: self.file.clone(),
-            name: format!("{}.{key}", self.kind),
-            line: node.map(|node| node.line),
+            line: node.map(|node| node.referenced.line()),
+            ..self.whole.part(&key)
         }
     }
 
-    /// A text in PEM that is given in base64, else by a file.
+    /// A text in PEM that is given in base64, on one line or several, else by a file.
     fn pem(
         &self,
         key: &str,
         data: Option<&str>,
         path: Option<&String>,
     ) -> Result<Option<Pem>, KubeconfigError> {
-        if let Some(data) = data {
+        let data: String = data.unwrap_or_default().split_whitespace().collect();
+        if !data.is_empty() {
             let field = self.field(&format!("{key}-data"));
             return match BASE64_STANDARD.decode(data) {
                 Ok(text) => Ok(Some(Pem { field, text })),
@@ -263,9 +254,9 @@ impl CurrentContext {
     pub fn of(documents: &[Document]) -> Result<Self, KubeconfigError> {
         const CURRENT: &str = "current-context";
         let named = documents.iter().find_map(|document| {
-            let node = document.root.get(CURRENT)?;
-            let name = node.text().filter(|name| !name.is_empty())?;
-            Some((name, document.field(CURRENT, Some(node.line))))
+            let node = document.root.value.get(CURRENT)?;
+            let name = text(node).filter(|name| !name.is_empty())?;
+            Some((name, document.field(CURRENT, Some(node))))
         });
         let missing = || {
             let field = documents.first().map(|first| first.field(CURRENT, None));
@@ -289,16 +280,14 @@ impl CurrentContext {
         Ok(context)
     }
 
-    /// Makes empty values absent ones, joins base64 that stands on several lines, and completes
-    /// paths.
+    /// Makes empty values absent ones, and completes paths.
     fn normalize(&mut self) {
-        let Entry { value, file, .. } = &mut self.cluster;
+        let Entry { value, whole, .. } = &mut self.cluster;
         absent_if_empty(&mut value.server);
         absent_if_empty(&mut value.tls_server_name);
         absent_if_empty(&mut value.proxy_url);
-        join_lines(&mut value.certificate_authority_data);
-        complete(&mut value.certificate_authority, file.as_deref());
-        let Some(Entry { value, file, .. }) = &mut self.user else {
+        complete(&mut value.certificate_authority, whole);
+        let Some(Entry { value, whole, .. }) = &mut self.user else {
             return;
         };
         absent_if_empty(&mut value.username);
@@ -307,17 +296,12 @@ impl CurrentContext {
         // Blanks around a token are none of it.
         let is_blank = |token: &mut SecretString| token.expose_secret().trim().is_empty();
         value.token.take_if(is_blank);
-        join_lines(&mut value.client_certificate_data);
-        let key = value.client_key_data.take();
-        let mut key = key.map(|key| key.expose_secret().to_owned());
-        join_lines(&mut key);
-        value.client_key_data = key.map(SecretString::from);
         for path in [
             &mut value.token_file,
             &mut value.client_certificate,
             &mut value.client_key,
         ] {
-            complete(path, file.as_deref());
+            complete(path, whole);
         }
         // A command without a folder is looked for where programs are.
         if let Some(plugin) = &mut value.exec
@@ -326,7 +310,7 @@ impl CurrentContext {
                 .as_ref()
                 .is_some_and(|name| name.contains('/'))
         {
-            complete(&mut plugin.command, file.as_deref());
+            complete(&mut plugin.command, whole);
         }
     }
 
@@ -374,15 +358,9 @@ impl CurrentContext {
         let server = self.cluster.value.server.as_ref();
         let server = server.ok_or_else(|| field.error("is missing"))?;
         let server: Uri = server.parse().map_err(|_| field.error("is not a URL"))?;
-        if !server
-            .scheme_str()
-            .is_some_and(|scheme| schemes.contains(&scheme))
-        {
-            let schemes: Vec<_> = schemes
-                .iter()
-                .map(|scheme| [scheme, "://"].concat())
-                .collect();
-            let problem = format!("must begin with {}", schemes.join(" or "));
+        let scheme = server.scheme_str();
+        if !scheme.is_some_and(|scheme| schemes.contains(&scheme)) {
+            let problem = format!("must begin with {}://", schemes.join(":// or "));
             return Err(field.error(problem));
         }
         if server.host().is_none_or(str::is_empty) {
@@ -416,28 +394,32 @@ impl CurrentContext {
     }
 }
 
+fn text(node: &Node) -> Option<&str> {
+    match &node.value {
+        Yaml::Scalar(scalar) => scalar.as_str(),
+        _ => None,
+    }
+}
+
 /// The client certificate of a user, and its key.
 fn identity(user: &Entry<AuthInfo>) -> Result<Option<Identity>, KubeconfigError> {
-    const CERTIFICATE: &str = "client-certificate";
-    const KEY: &str = "client-key";
     let given = &user.value;
     let certificate = user.pem(
-        CERTIFICATE,
+        "client-certificate",
         given.client_certificate_data.as_deref(),
         given.client_certificate.as_ref(),
     )?;
     let key = given.client_key_data.as_ref();
     let key = key.map(ExposeSecret::expose_secret);
-    let key = user.pem(KEY, key, given.client_key.as_ref())?;
-    match (certificate, key) {
-        (None, None) => Ok(None),
-        (Some(certificate), Some(key)) => Ok(Some(Identity { certificate, key })),
-        (Some(_), None) => Err(user.field("client-key-data").error("is missing")),
-        (None, Some(_)) => {
-            let field = user.field("client-certificate-data");
-            Err(field.error("is missing"))
-        }
+    let key = user.pem("client-key", key, given.client_key.as_ref())?;
+    if certificate.is_none() && key.is_none() {
+        return Ok(None);
     }
+    let missing = |key: &str| user.field(key).error("is missing");
+    Ok(Some(Identity {
+        certificate: certificate.ok_or_else(|| missing("client-certificate-data"))?,
+        key: key.ok_or_else(|| missing("client-key-data"))?,
+    }))
 }
 
 fn absent_if_empty(value: &mut Option<String>) {
@@ -445,19 +427,11 @@ fn absent_if_empty(value: &mut Option<String>) {
 }
 
 /// A path starts from the folder of the file that it stands in.
-fn complete(path: &mut Option<String>, file: Option<&Path>) {
+fn complete(path: &mut Option<String>, Field { file, .. }: &Field) {
     absent_if_empty(path);
-    if let (Some(path), Some(folder)) = (path, file.and_then(Path::parent)) {
+    if let (Some(path), Some(folder)) = (path, file.as_deref().and_then(Path::parent)) {
         *path = folder.join(&*path).to_string_lossy().into_owned();
     }
-}
-
-/// Secrets made by hand often carry line breaks inside of the base64 text.
-fn join_lines(data: &mut Option<String>) {
-    if let Some(data) = data {
-        data.retain(|character| !character.is_whitespace());
-    }
-    absent_if_empty(data);
 }
 
 #[cfg(test)]

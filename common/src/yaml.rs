@@ -1,4 +1,4 @@
-//! YAML text to a tree of values, each with its place.
+//! YAML as a tree of values, each with its place.
 
 use std::fmt;
 
@@ -6,41 +6,29 @@ use serde::de::value::SeqAccessDeserializer;
 use serde::de::{Deserialize, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use serde_json::Value;
 use serde_saphyr::Spanned;
-use serde_saphyr::options::{AliasLimits, DuplicateKeyPolicy, NonFiniteFloatPolicy};
 
-/// Maximum number of values in one file, aliases resolved: two hundred times those of Gardener's
-/// file. It also keeps the search for duplicate keys short, which compares each key with all before
-/// it.
-const MAX_NODES: usize = 10_000;
-
-/// Maximum nesting. The weeder's selectors, the deepest there are, need 7.
-const MAX_DEPTH: usize = 64;
-
-pub(super) enum Yaml {
+/// Has no `Debug`: it may hold credentials.
+#[derive(Clone)]
+pub(crate) enum Yaml {
     Scalar(Value),
     List(Vec<Spanned<Yaml>>),
-    /// In the order of the file, duplicate keys included.
+    /// In the order of the file, with the duplicate keys that its reader lets through.
     Map(Vec<(String, Spanned<Yaml>)>),
 }
 
-/// Reads the documents of a text; empty ones are left out.
-pub(super) fn read(text: &str) -> Result<Vec<Spanned<Yaml>>, serde_saphyr::Error> {
-    let options = serde_saphyr::options! {
-        budget: serde_saphyr::budget! {
-            max_nodes: MAX_NODES,
-            max_events: 4 * MAX_NODES,
-            max_depth: MAX_DEPTH,
-        },
-        alias_limits: AliasLimits::default(),
-        duplicate_keys: DuplicateKeyPolicy::PassThrough,
-        // A not-a-number is then reported with its field.
-        non_finite_float_policy: NonFiniteFloatPolicy::AsString,
-        legacy_octal_numbers: true,
-        // A key that looks like a boolean or a number needs quotes: Go spells it in its own way.
-        no_schema: true,
-        with_snippet: false,
-    };
-    serde_saphyr::from_multiple_with_options(text, options)
+impl Yaml {
+    /// The value of a key that is set.
+    pub(crate) fn get(&self, key: &str) -> Option<&Spanned<Self>> {
+        let Self::Map(entries) = self else {
+            return None;
+        };
+        let (_, value) = entries.iter().find(|(name, _)| name == key)?;
+        Some(value).filter(|value| !value.value.is_null())
+    }
+
+    pub(crate) fn is_null(&self) -> bool {
+        matches!(self, Self::Scalar(Value::Null))
+    }
 }
 
 impl<'de> Deserialize<'de> for Yaml {
