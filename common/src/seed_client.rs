@@ -4,20 +4,21 @@ mod connections;
 mod credentials;
 
 use std::ffi::OsString;
-use std::io::ErrorKind;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
-use http::HeaderMap;
+use http::{HeaderMap, Request, Response};
+use hyper::body::Incoming;
 use hyper_timeout::TimeoutConnector;
 use hyper_util::client::legacy::connect::HttpConnector;
 use kube::client::Body;
 use kube::client::middleware::BaseUriLayer;
 use kube::config::Cluster;
 use kube::{Client, Config};
-use tower::{ServiceBuilder, service_fn};
+use tower::util::BoxCloneSyncService;
+use tower::{BoxError, ServiceBuilder, service_fn};
 
 use self::connections::Connections;
 use self::credentials::SeedCredentials;
@@ -37,7 +38,7 @@ const READ_TIMEOUT: Duration = Duration::from_secs(240);
 /// # Errors
 /// When nothing is found, or what is found cannot be used.
 pub async fn connect(kubeconfig: Option<&Path>, counter: &RequestCounter) -> Result<Client> {
-    let access = SeedAccess::read(kubeconfig).await?;
+    let access = SeedAccess::read(kubeconfig)?;
     let namespace = access.namespace();
     let connections = Connections::new(access, kubeconfig.map(Path::to_owned), counter.clone());
     let connections = Arc::new(connections.await?);
@@ -53,10 +54,10 @@ struct SeedAccess {
     pod: Option<Config>,
 }
 
-/// A client without an open connection.
+/// The way to the seed, without an open connection.
 #[derive(Clone)]
 struct SeedRoute {
-    client: Client,
+    service: BoxCloneSyncService<Request<Body>, Response<Incoming>, BoxError>,
     /// The address of the seed.
     host: String,
     /// To be sent with each request.
@@ -64,7 +65,7 @@ struct SeedRoute {
 }
 
 impl SeedAccess {
-    async fn read(kubeconfig: Option<&Path>) -> Result<Self> {
+    fn read(kubeconfig: Option<&Path>) -> Result<Self> {
         let pod = || Config::incluster().ok();
         Self::find(kubeconfig, |name| std::env::var_os(name), pod)
     }
@@ -80,9 +81,15 @@ impl SeedAccess {
         }
         let listed = variable("KUBECONFIG").filter(|paths| !paths.is_empty());
         if let Some(paths) = &listed {
-            let documents = of_list(std::env::split_paths(paths))?;
-            if !documents.is_empty() {
-                return Self::new(&documents);
+            let mut all = Vec::new();
+            for path in std::env::split_paths(paths) {
+                // As for client-go, a file that does not exist is none.
+                if path.try_exists()? {
+                    all.extend(documents(&path)?);
+                }
+            }
+            if !all.is_empty() {
+                return Self::new(&all);
             }
         }
         if let Some(config) = pod() {
@@ -139,10 +146,9 @@ impl SeedAccess {
         namespace.unwrap_or_else(|| "default".to_owned())
     }
 
-    /// A client of kube's own layers, apart from `Authorization`. A log line for each failed
-    /// request, which kube adds to them, is left out: whoever asked says what failed. So are
-    /// repetitions: the caller decides when to retry, since a watch, a flow and an election differ
-    /// in it.
+    /// Leaves out kube's log line for each failed request: whoever asked says what failed. Leaves
+    /// out its repetitions, too: the caller decides when to retry, since a watch, a flow and an
+    /// election differ in it.
     fn route(&self, credentials: &SeedCredentials) -> Result<SeedRoute> {
         let mut context = self.context.clone();
         if let Some(user) = &mut context.user {
@@ -162,7 +168,7 @@ impl SeedAccess {
             .map_result(answered)
             .service(client_builder().build::<_, Body>(connector));
         Ok(SeedRoute {
-            client: Client::new(stack, self.namespace()),
+            service: BoxCloneSyncService::new(stack),
             host: host(&access.server),
             headers: access.headers,
         })
@@ -173,23 +179,6 @@ fn documents(path: &Path) -> Result<Vec<Document>> {
     let bytes = std::fs::read(path);
     let bytes = bytes.with_context(|| format!("kubeconfig {} cannot be read", path.display()))?;
     Ok(Document::parse(&bytes, Some(path))?)
-}
-
-/// The documents of all files in a list. As for client-go, a file that does not exist is none.
-fn of_list(paths: impl Iterator<Item = PathBuf>) -> Result<Vec<Document>> {
-    let mut all = Vec::new();
-    for path in paths.filter(|path| !path.as_os_str().is_empty()) {
-        let read = documents(&path);
-        let is_missing = |error: &anyhow::Error| {
-            let error = error.downcast_ref::<std::io::Error>();
-            error.is_some_and(|error| error.kind() == ErrorKind::NotFound)
-        };
-        match read {
-            Err(error) if is_missing(&error) => {}
-            read => all.extend(read?),
-        }
-    }
-    Ok(all)
 }
 
 #[cfg(test)]

@@ -17,6 +17,7 @@ use kube::core::Status;
 use kube::core::response::StatusDetails;
 use tokio::sync::{Mutex, watch};
 use tokio::time::{Instant, timeout};
+use tower::{BoxError, ServiceExt};
 
 use self::watch_body::until_silent;
 use super::credentials::SeedCredentials;
@@ -35,7 +36,7 @@ const WATCH_START: Duration = Duration::from_secs(30);
 /// The shortest time between two readings of how to get to the seed, while it cannot be reached.
 const REREAD_PAUSE: Duration = Duration::from_secs(1);
 
-type ResponseBody = UnsyncBoxBody<Bytes, kube::Error>;
+type ResponseBody = UnsyncBoxBody<Bytes, BoxError>;
 
 /// Sends requests over kept connections. Whoever gives up waiting for an answer has met a
 /// connection that the network has forgotten, and what has forgotten one, a gateway or a load
@@ -48,11 +49,10 @@ type ResponseBody = UnsyncBoxBody<Bytes, kube::Error>;
 ///
 /// With the connections what they are made with is read again, also after an error that is no
 /// server's answer and after credentials that were not accepted: the seed's address, its authority
-/// and the credentials may have been rotated, and a client in which something panicked answers
-/// nothing any more.
+/// and the credentials may have been rotated.
 ///
-/// A plugin for credentials is not run again for that while the kubeconfig asks for the same one and
-/// what it gave is accepted: all requests would wait for it.
+/// The credentials stay while the kubeconfig says the same of the user and they are accepted: all
+/// requests would wait for a plugin.
 pub(super) struct Connections {
     kubeconfig: Option<PathBuf>,
     counter: RequestCounter,
@@ -88,7 +88,7 @@ impl CurrentClient {
         let credentials = match known {
             Some(known)
                 if !known.refused.load(Ordering::Relaxed)
-                    && same_plugin(&access, &known.access) =>
+                    && user(&access) == user(&known.access) =>
             {
                 Arc::clone(&known.credentials)
             }
@@ -98,14 +98,15 @@ impl CurrentClient {
         Ok(Self::new(access, credentials, route))
     }
 
-    async fn send(&self, mut request: Request<Body>) -> kube::Result<Response<Body>> {
-        let header = self.credentials.header().await;
+    async fn send(&self, mut request: Request<Body>) -> Result<Response<ResponseBody>, BoxError> {
+        let header = self.credentials.header().await?;
         let headers = request.headers_mut();
-        if let Some(header) = header.map_err(|error| kube::Error::Service(error.into()))? {
+        if let Some(header) = header {
             headers.insert(AUTHORIZATION, header);
         }
         headers.extend(self.route.headers.clone());
-        self.route.client.send(request).await
+        let answer = self.route.service.clone().oneshot(request).await?;
+        Ok(answer.map(|body| ResponseBody::new(body.map_err(Into::into))))
     }
 }
 
@@ -123,7 +124,7 @@ struct PendingRequest {
 }
 
 impl PendingRequest {
-    fn end(mut self, answer: &kube::Result<Response<Body>>) {
+    fn end<B, E>(mut self, answer: &Result<Response<B>, E>) {
         self.ended = true;
         self.status = answer.as_ref().ok().map(Response::status);
         let refused = self.status == Some(StatusCode::UNAUTHORIZED);
@@ -152,15 +153,9 @@ impl Drop for PendingRequest {
     }
 }
 
-/// True if the credentials come from a plugin, and nothing that they depend on has changed.
-fn same_plugin(access: &SeedAccess, known: &SeedAccess) -> bool {
-    let user = |access: &SeedAccess| {
-        let user = &access.context.user.as_ref()?.value;
-        user.exec.as_ref()?;
-        serde_json::to_value(user).ok()
-    };
-    let user_now = user(access);
-    user_now.is_some() && user_now == user(known)
+/// What a kubeconfig says of the user.
+fn user(access: &SeedAccess) -> Option<serde_json::Value> {
+    serde_json::to_value(&access.context.user.as_ref()?.value).ok()
 }
 
 fn begins_a_watch(request: &Request<Body>) -> bool {
@@ -172,7 +167,9 @@ fn begins_a_watch(request: &Request<Body>) -> bool {
 
 /// The answer, or the error that it is if it says after how long to ask again: as client-go reads
 /// it also where the body is no Status, as from API priority and fairness, which kube would lose.
-async fn with_retry_after(answer: Response<Body>) -> kube::Result<Response<Body>> {
+async fn with_retry_after(
+    answer: Response<ResponseBody>,
+) -> Result<Response<ResponseBody>, BoxError> {
     let code = answer.status();
     let seconds = answer
         .headers()
@@ -198,7 +195,7 @@ async fn with_retry_after(answer: Response<Body>) -> kube::Result<Response<Body>
     });
     details.retry_after_seconds = seconds;
     status.details = Some(details);
-    Err(kube::Error::Api(Box::new(status)))
+    Err(kube::Error::Api(Box::new(status)).into())
 }
 
 impl Connections {
@@ -218,7 +215,7 @@ impl Connections {
     pub(super) async fn send(
         self: Arc<Self>,
         request: Request<Body>,
-    ) -> kube::Result<Response<ResponseBody>> {
+    ) -> Result<Response<ResponseBody>, BoxError> {
         let client = self.current_client().await;
         let pending = PendingRequest {
             client: Arc::clone(&client),
@@ -232,20 +229,17 @@ impl Connections {
         let is_watch = begins_a_watch(&request);
         let send = client.send(request);
         let answer = if is_watch {
-            let limited = timeout(WATCH_START, send).await;
-            limited.map_err(|elapsed| kube::Error::Service(elapsed.into()))?
+            timeout(WATCH_START, send).await?
         } else {
             send.await
         };
         pending.end(&answer);
         let answer = with_retry_after(answer?).await?;
-        Ok(answer.map(|body| {
-            if is_watch {
-                ResponseBody::new(until_silent(body, self.given_up.subscribe()))
-            } else {
-                ResponseBody::new(body)
-            }
-        }))
+        if !is_watch {
+            return Ok(answer);
+        }
+        let given_up = self.given_up.subscribe();
+        Ok(answer.map(|body| ResponseBody::new(until_silent(body, given_up))))
     }
 
     async fn current_client(&self) -> Arc<CurrentClient> {
@@ -257,86 +251,19 @@ impl Connections {
     }
 
     async fn renewed(&self, known: &CurrentClient) -> Arc<CurrentClient> {
-        let access = SeedAccess::read(self.kubeconfig.as_deref()).await;
-        let access = access.unwrap_or_else(|error| {
+        let renewed = async {
+            let access = SeedAccess::read(self.kubeconfig.as_deref())?;
+            CurrentClient::connect(access, Some(known)).await
+        };
+        renewed.await.unwrap_or_else(|error| {
             tracing::warn!(
                 error = &*error,
                 "how to get to the seed cannot be read again, what was known of it stays in use"
-            );
-            known.access.clone()
-        });
-        let connected = CurrentClient::connect(access, Some(known)).await;
-        connected.unwrap_or_else(|error| {
-            tracing::warn!(
-                error = &*error,
-                "how to get to the seed cannot be used as it is now, what was known of it stays in use"
             );
             let credentials = Arc::clone(&known.credentials);
             let route = known.access.route(&credentials);
             let route = route.unwrap_or_else(|_| known.route.clone());
             CurrentClient::new(known.access.clone(), credentials, route)
         })
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use std::future::Ready;
-
-    use kube::Client;
-    use tokio::io::{AsyncReadExt, AsyncWriteExt};
-    use tokio::net::TcpListener;
-    use tower::service_fn;
-
-    use super::*;
-
-    /// A server that answers whatever comes; its kubeconfig.
-    async fn answering() -> String {
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let address = listener.local_addr().unwrap();
-        tokio::spawn(async move {
-            while let Ok((mut stream, _)) = listener.accept().await {
-                assert!(stream.read(&mut [0; 4096]).await.unwrap() > 0);
-                let answer = b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\nconnection: close\r\n\r\n";
-                stream.write_all(answer).await.unwrap();
-            }
-        });
-        format!(
-            "current-context: c\ncontexts: [{{name: c, context: {{cluster: c}}}}]\n\
-             clusters: [{{name: c, cluster: {{server: 'http://{address}'}}}}]\n"
-        )
-    }
-
-    #[tokio::test]
-    async fn a_client_in_which_something_panicked_is_replaced() {
-        rustls::crypto::aws_lc_rs::default_provider()
-            .install_default()
-            .ok();
-        let folder = tempfile::TempDir::new().unwrap();
-        let file = folder.path().join("kubeconfig");
-        std::fs::write(&file, answering().await).unwrap();
-        let access = SeedAccess::read(Some(&file)).await.unwrap();
-        let connections = Connections::new(access, Some(file), RequestCounter::default()).await;
-        let connections = Arc::new(connections.unwrap());
-        let panicking = service_fn(|_: Request<Body>| -> Ready<kube::Result<Response<Body>>> {
-            panic!("below kube's buffer")
-        });
-        // However long it takes to print the panic.
-        tokio::time::pause();
-        {
-            let mut current = connections.current.lock().await;
-            let route = SeedRoute {
-                client: Client::new(panicking, "default"),
-                ..current.route.clone()
-            };
-            let credentials = Arc::clone(&current.credentials);
-            *current = CurrentClient::new(current.access.clone(), credentials, route);
-        }
-        let send = || Arc::clone(&connections).send(Request::new(Body::empty()));
-        send().await.expect_err("its worker panics");
-        tokio::time::advance(REREAD_PAUSE).await;
-        send().await.expect_err("its worker is gone");
-        tokio::time::resume();
-        send().await.expect("of another client");
     }
 }

@@ -55,8 +55,10 @@ fn flag_variable_service_account_and_home_come_in_this_order() {
 #[test]
 fn a_list_of_kubeconfigs_is_read_as_by_client_go() {
     let server = |paths: Vec<PathBuf>| {
-        let context = CurrentContext::of(&of_list(paths.into_iter())?)?;
-        Ok::<_, anyhow::Error>(context.cluster.value.server)
+        let list = std::env::join_paths(paths).unwrap();
+        let variable = |name: &str| (name == "KUBECONFIG").then(|| list.clone());
+        let access = SeedAccess::find(None, variable, || None)?;
+        Ok::<_, anyhow::Error>(access.context.cluster.value.server)
     };
     let empty = "current-context: ''\nclusters: null\ncontexts: null\nusers: null\n";
     let other = "clusters: [{name: c, cluster: {server: 'https://other'}}]";
@@ -82,8 +84,9 @@ fn a_list_of_kubeconfigs_is_read_as_by_client_go() {
     let error = server(paths).unwrap_err().to_string();
     assert!(error.starts_with(&format!("kubeconfig {broken}: it (line 1) is not YAML")));
     let folder = TempDir::new().unwrap();
-    let missing = [folder.path().join("a"), folder.path().join("b")];
-    assert!(of_list(missing.into_iter()).unwrap().is_empty());
+    let missing = vec![folder.path().join("a"), folder.path().join("b")];
+    let error = server(missing).unwrap_err().to_string();
+    assert_eq!(error, "KUBECONFIG names no kubeconfig that exists");
     let error = format!("{:#}", server(vec![folder.path().to_owned()]).unwrap_err());
     assert!(error.contains("cannot be read: Is a directory"), "{error}");
 }

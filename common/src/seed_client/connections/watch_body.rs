@@ -12,6 +12,9 @@ use http_body_util::{BodyExt, StreamBody};
 use hyper::body::{Body, Frame};
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until};
+use tower::BoxError;
+
+use super::ResponseBody;
 
 /// A watch that gives no byte for this time after a request was given up is ended: as long as the
 /// kernel takes to give up a connection whose other end is gone.
@@ -19,7 +22,7 @@ const SILENCE: Duration = Duration::from_secs(30);
 
 /// A watch, and what is known of its connection.
 struct WatchBody {
-    body: kube::client::Body,
+    body: ResponseBody,
     given_up: watch::Receiver<()>,
     /// Time the first request was given up after the last byte.
     suspect_since: Option<Instant>,
@@ -28,9 +31,9 @@ struct WatchBody {
 /// The body as it comes, until the connection seems to be dead. Then it fails as one does that the
 /// kernel gives up: whoever follows the watch lists again, on another connection.
 pub(super) fn until_silent(
-    body: kube::client::Body,
+    body: ResponseBody,
     given_up: watch::Receiver<()>,
-) -> impl Body<Data = Bytes, Error = kube::Error> + Send {
+) -> impl Body<Data = Bytes, Error = BoxError> + Send {
     let watch = WatchBody {
         body,
         given_up,
@@ -44,7 +47,7 @@ pub(super) fn until_silent(
 }
 
 impl WatchBody {
-    async fn next(&mut self) -> Option<Result<Frame<Bytes>, kube::Error>> {
+    async fn next(&mut self) -> Option<Result<Frame<Bytes>, BoxError>> {
         loop {
             let suspected = self.suspect_since.is_some();
             let end = self.suspect_since.unwrap_or_else(Instant::now) + SILENCE;
@@ -59,8 +62,7 @@ impl WatchBody {
                     self.suspect_since = Some(Instant::now());
                 }
                 () = sleep_until(end), if suspected => {
-                    let silent = "silent for 30 s since a request was given up";
-                    return Some(Err(kube::Error::Service(silent.into())));
+                    return Some(Err("silent for 30 s since a request was given up".into()));
                 }
             }
         }
