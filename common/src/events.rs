@@ -90,6 +90,7 @@ impl Events {
         };
         if queue.try_send(note).is_err() {
             self.lost.inc();
+            tracing::warn!(reason, "Event is not written, because too many wait");
         }
     }
 

@@ -44,8 +44,6 @@ pub struct Recorder {
     self_reference: ObjectReference,
     notes: mpsc::Receiver<Note>,
     lost: Counter,
-    /// Number of the lost ones that were logged.
-    logged: u64,
     written: WrittenEvents,
     /// True if Events may be written in other namespaces than self_reference's; `None` if that is
     /// not known.
@@ -63,7 +61,6 @@ impl Recorder {
             self_reference,
             notes,
             lost: events.lost.clone(),
-            logged: 0,
             written: WrittenEvents::default(),
             everywhere: None,
         };
@@ -88,22 +85,10 @@ impl Recorder {
     async fn write_all(mut self, ended: CancellationToken) {
         while let Some(Some(note)) = ended.run_until_cancelled(self.notes.recv()).await {
             self.record(note).await;
-            if self.notes.is_empty() {
-                self.report_dropped();
-            }
         }
         self.notes.close();
         while let Some(note) = self.notes.recv().await {
             self.record(note).await;
-        }
-        self.report_dropped();
-    }
-
-    fn report_dropped(&mut self) {
-        let count = self.lost.get() - self.logged;
-        if count > 0 {
-            tracing::warn!(count, "Events were not written, because too many waited");
-            self.logged += count;
         }
     }
 
@@ -128,7 +113,6 @@ impl Recorder {
             let refused = ApiFailure::from(&error).retry() == Retry::Never;
             if refused || attempt == ATTEMPTS {
                 self.lost.inc();
-                self.logged += 1;
                 let (reason, event) = (note.reason, note.message);
                 let error: &dyn std::error::Error = &error;
                 tracing::warn!(reason, event, error, "Event could not be written");
