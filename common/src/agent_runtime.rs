@@ -74,15 +74,12 @@ impl AgentRuntime {
         let client = seed_client::connect(kubeconfig, &requests)
             .await
             .context("no access to the seed")?;
-        let metrics = listen(
-            "metrics-bind-addr",
-            &args.metrics_bind_addr,
-            DEFAULT_METRICS_ADDRESS,
-        );
-        let (metrics, health) = (
-            metrics.await?,
-            listen("health-bind-addr", &args.health_bind_addr, "0").await?,
-        );
+        let metrics_address = match &*args.metrics_bind_addr {
+            "" => DEFAULT_METRICS_ADDRESS,
+            given => given,
+        };
+        let metrics = http::listen("metrics-bind-addr", metrics_address).await?;
+        let health = http::listen("health-bind-addr", &args.health_bind_addr).await?;
         if !matches!(args.pprof_bind_addr.as_str(), "" | "0") {
             tracing::info!(
                 address = args.pprof_bind_addr,
@@ -174,15 +171,6 @@ impl AgentRuntime {
         servers.shutdown().await;
         Ok(result?)
     }
-}
-
-async fn listen(
-    flag: &'static str,
-    address: &str,
-    default: &str,
-) -> Result<Option<TcpListener>, http::BindError> {
-    let address = if address.is_empty() { default } else { address };
-    http::listen(flag, address).await
 }
 
 /// Passes unless all requests to the seed have failed for [`MAX_FAILING`]: a client that cannot be

@@ -1,7 +1,6 @@
 //! The two small HTTP servers of an agent: metrics and health (rule 14).
 
 use std::collections::VecDeque;
-use std::net::SocketAddr;
 use std::time::Duration;
 
 use axum::Router;
@@ -41,7 +40,7 @@ pub(crate) struct BindError {
 }
 
 /// Listens on an address as Go writes them: `:9643` is every interface, a host may be a name, port
-/// 0 is any free one. `None` for `0`, which switches the server off.
+/// 0 is any free one. `None` for `0` or nothing, which switches the server off.
 ///
 /// # Errors
 /// When the address makes no sense or is taken.
@@ -49,23 +48,17 @@ pub(crate) async fn listen(
     flag: &'static str,
     address: &str,
 ) -> Result<Option<TcpListener>, BindError> {
-    if address == "0" {
+    if ["", "0"].contains(&address) {
         return Ok(None);
     }
-    let bound = match address.strip_prefix(':').map(str::parse::<u16>) {
+    let bound = if address.starts_with(':') {
         // All of IPv6 and with it IPv4, or just the latter where there is no IPv6.
-        Some(Ok(port)) => {
-            let (ipv6, ipv4) = ([0; 16], [0; 4]);
-            let every = [
-                SocketAddr::from((ipv6, port)),
-                SocketAddr::from((ipv4, port)),
-            ];
-            TcpListener::bind(&every[..]).await
+        match TcpListener::bind(format!("[::]{address}")).await {
+            Err(_) => TcpListener::bind(format!("0.0.0.0{address}")).await,
+            bound => bound,
         }
-        Some(Err(_)) => Err(std::io::Error::other(
-            "its port is no number from 0 to 65535",
-        )),
-        None => TcpListener::bind(address).await,
+    } else {
+        TcpListener::bind(address).await
     };
     bound.map(Some).map_err(|problem| BindError {
         flag,
@@ -126,6 +119,8 @@ async fn connection(stream: TcpStream, router: Router, cancelled: CancellationTo
 
 #[cfg(test)]
 mod tests {
+    use std::net::SocketAddr;
+
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
     use tokio::time::Instant;
 
@@ -133,7 +128,9 @@ mod tests {
 
     #[tokio::test]
     async fn zero_switches_a_server_off() {
-        assert!(listen("metrics-bind-addr", "0").await.unwrap().is_none());
+        for address in ["0", ""] {
+            assert!(listen("health-bind-addr", address).await.unwrap().is_none());
+        }
     }
 
     #[tokio::test]
@@ -164,7 +161,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_senseless_address_is_refused() {
-        for address in ["", "nonsense", ":99999", ":x"] {
+        for address in ["nonsense", ":99999", ":x"] {
             assert!(
                 listen("health-bind-addr", address).await.is_err(),
                 "{address:?}"
