@@ -394,17 +394,16 @@ where
     }
 
     fn log(&mut self, error: &WatchError) {
-        let (what, error) = (self.handler.resource(), with_causes(error));
-        match self.broken_since {
-            Some(since) => {
-                let broken_for_s = since.elapsed().as_secs_f64();
-                tracing::trace!(what, broken_for_s, error, "still broken");
-                return;
-            }
-            None if self.listed => tracing::warn!(what, error, "watch broke, it is restarted"),
-            None => tracing::warn!(what, error, "cannot be listed yet, trying again"),
+        if self.broken_since.is_some() {
+            return;
         }
         self.broken_since = Some(Instant::now());
+        let (what, error) = (self.handler.resource(), with_causes(error));
+        if self.listed {
+            tracing::warn!(what, error, "watch broke, it is restarted");
+        } else {
+            tracing::warn!(what, error, "cannot be listed yet, trying again");
+        }
     }
 }
 
