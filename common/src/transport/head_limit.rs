@@ -15,7 +15,7 @@ use hyper_util::rt::TokioExecutor;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, ReadBuf};
 use tower::BoxError;
 
-use super::tls_error::{causes, io_in_words};
+use super::tls_error::{causes, in_words};
 
 /// The largest head of an answer that is read, in bytes: gateways add cookies of some KiB. Go's
 /// bound is 10 MiB (`MaxResponseHeaderBytes`).
@@ -166,7 +166,8 @@ impl<S: AsyncRead + Unpin> AsyncRead for HeadLimited<S> {
     ) -> Poll<io::Result<()>> {
         let before = buffer.filled().len();
         let mut piece = (&mut self.connection).take(READ_AT_ONCE);
-        ready!(Pin::new(&mut piece).poll_read(context, buffer)).map_err(io_in_words)?;
+        let read = ready!(Pin::new(&mut piece).poll_read(context, buffer));
+        read.map_err(|error| io::Error::new(error.kind(), in_words(error.into())))?;
         Poll::Ready(self.allowance.take(buffer.filled().len() - before))
     }
 }

@@ -62,17 +62,6 @@ pub(super) fn in_words(error: BoxError) -> BoxError {
     }
 }
 
-/// The failed handshake that an I/O error holds, or the error.
-pub(super) fn io_in_words(error: io::Error) -> io::Error {
-    let failed = error
-        .get_ref()
-        .and_then(|held| held.downcast_ref::<Error>());
-    match failed.map(TlsError::from) {
-        Some(words) => io::Error::new(error.kind(), words),
-        None => error,
-    }
-}
-
 fn of_certificate(problem: &CertificateError) -> String {
     match problem {
         CertificateError::UnknownIssuer => {
