@@ -225,38 +225,3 @@ fn corrected(node: &Value, own: &Value) -> Option<Vec<Value>> {
     let others = posted().filter(|it| own().all(|own| own["type"] != it["type"]));
     Some(own().chain(others).cloned().collect())
 }
-
-mod tests {
-    use super::*;
-
-    fn node(conditions: &[(&str, &str)]) -> Value {
-        let conditions = conditions
-            .iter()
-            .map(|(kind, status)| json!({"type": kind, "status": status}));
-        json!({"status": {"conditions": conditions.collect::<Vec<_>>()}})
-    }
-
-    #[test]
-    fn a_kubelet_corrects_its_own_conditions_and_leaves_those_of_others() {
-        let own = node(&[("DiskPressure", "False"), ("Ready", "True")]);
-        let given_up = node(&[
-            ("Ready", "Unknown"),
-            ("Terminating", "True"),
-            ("DiskPressure", "False"),
-        ]);
-        let expected = node(&[
-            ("DiskPressure", "False"),
-            ("Ready", "True"),
-            ("Terminating", "True"),
-        ]);
-        assert_eq!(
-            corrected(&given_up, &own).map(Value::from).as_ref(),
-            Some(&expected["status"]["conditions"])
-        );
-        assert_eq!(corrected(&expected, &own), None);
-        assert_eq!(
-            corrected(&node(&[]), &own).map(|conditions| conditions.len()),
-            Some(2)
-        );
-    }
-}

@@ -2,13 +2,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use std::time::Duration;
 
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use testbed::KubeApi;
 use testbed::kube_api::ObjectChange;
+use testbed::objects::name;
 use tokio::task::JoinSet;
-use tokio::time::{Instant, sleep};
+use tokio::time::Instant;
 
 /// The phase of a healthy Machine.
 pub const RUNNING: &str = "Running";
@@ -18,8 +18,6 @@ pub const UNKNOWN: &str = "Unknown";
 pub const FAILED: &str = "Failed";
 /// Not a phase of its own: there is no such Machine any more.
 pub const GONE: &str = "gone";
-/// How long a watch that broke waits before it begins again.
-const PAUSE: Duration = Duration::from_millis(200);
 
 /// A Machine came to be in a phase.
 #[derive(Clone)]
@@ -39,33 +37,25 @@ impl MachineJournal {
     /// Begins to watch the collection `machines`.
     pub fn start(api: KubeApi, machines: String) -> Self {
         let steps = Arc::new(Mutex::new(Vec::new()));
-        let mut watch = JoinSet::new();
         let written = steps.clone();
-        watch.spawn(async move {
-            loop {
-                let _ = api
-                    .follow(&machines, |change| write(&mut lock(&written), &change))
-                    .await;
-                sleep(PAUSE).await;
-            }
-        });
+        let watch = async move {
+            let observe = |change| write(&mut written.lock(), &change);
+            api.keep_following(&machines, observe).await;
+        };
         Self {
             steps,
-            _watch: watch,
+            _watch: JoinSet::from_iter([watch]),
         }
     }
 
     pub fn steps(&self) -> Vec<MachineStep> {
-        lock(&self.steps).clone()
+        self.steps.lock().clone()
     }
 
     /// The phase of each Machine that there is.
     pub fn phases(&self) -> BTreeMap<String, String> {
-        let mut phases: BTreeMap<_, _> = self
-            .steps()
-            .into_iter()
-            .map(|step| (step.machine, step.phase))
-            .collect();
+        let steps = self.steps().into_iter();
+        let mut phases: BTreeMap<_, _> = steps.map(|step| (step.machine, step.phase)).collect();
         phases.retain(|_, phase| phase != GONE);
         phases
     }
@@ -89,26 +79,14 @@ impl MachineJournal {
     }
 }
 
-fn lock(steps: &Mutex<Vec<MachineStep>>) -> MutexGuard<'_, Vec<MachineStep>> {
-    steps.lock()
-}
-
 fn write(steps: &mut Vec<MachineStep>, change: &ObjectChange) {
     let (object, phase) = match change {
-        ObjectChange::Set(object) => (
-            object,
-            object["status"]["currentStatus"]["phase"]
-                .as_str()
-                .unwrap_or("new"),
-        ),
-        ObjectChange::Gone(object) => (object, GONE),
+        ObjectChange::Set(object) => (object, object["status"]["currentStatus"]["phase"].as_str()),
+        ObjectChange::Gone(object) => (object, Some(GONE)),
     };
-    let machine = object["metadata"]["name"].as_str().unwrap_or_default();
-    if steps
-        .iter()
-        .rfind(|step| step.machine == machine)
-        .is_none_or(|last| last.phase != phase)
-    {
+    let (machine, phase) = (name(object), phase.unwrap_or("new"));
+    let last = steps.iter().rfind(|step| step.machine == machine);
+    if last.is_none_or(|last| last.phase != phase) {
         steps.push(MachineStep {
             at: Instant::now(),
             machine: machine.into(),

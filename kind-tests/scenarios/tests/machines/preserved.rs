@@ -16,7 +16,7 @@ const HEALTH_TIMEOUT: Duration = Duration::from_secs(3);
 const PRESERVE: &str = "node.machine.sapcloud.io/preserve";
 
 #[test]
-fn a_failed_machine_that_is_preserved_is_no_candidate() -> Result<()> {
+fn preserved_machine_is_no_candidate() -> Result<()> {
     own_scenario("needs control planes of the testbed's own", async |bed| {
         let world = MachineWorld::create(bed, "preserved", COUNT, HEALTH_TIMEOUT).await?;
         let (names, begin) = (world.names(), world.shoot.history().len());

@@ -19,8 +19,7 @@ const COUNT: usize = 5;
 const HEALTH_TIMEOUT: Duration = Duration::from_secs(30);
 
 #[test]
-fn what_was_unknown_before_an_outage_is_given_up_right_after_it_unless_its_node_is_back()
--> Result<()> {
+fn unknown_before_is_given_up_after() -> Result<()> {
     own_scenario("needs control planes of the testbed's own", async |bed| {
         let world = MachineWorld::create(bed, "unknown", COUNT, HEALTH_TIMEOUT).await?;
         let (all, begin) = (world.names(), world.machines.steps().len());

@@ -130,36 +130,26 @@ impl MachineWorld {
         self.machines.phases().into_keys().collect()
     }
 
+    fn path(&self, machine: &str) -> String {
+        format!("{}/{machine}", machines(&self.shoot.namespace, "machines"))
+    }
+
     /// A Machine.
     pub async fn machine(&self, name: &str) -> Result<Value> {
-        self.shoot
-            .seed
-            .api()
-            .get(&format!(
-                "{}/{name}",
-                machines(&self.shoot.namespace, "machines")
-            ))
-            .await
+        self.shoot.seed.api().get(&self.path(name)).await
     }
 
     /// Sets an annotation of a Machine.
     pub async fn annotate(&self, machine: &str, key: &str, value: &str) -> Result<()> {
-        let path = format!("{}/{machine}", machines(&self.shoot.namespace, "machines"));
-        self.shoot
-            .seed
-            .api()
-            .merge(&path, &json!({"metadata": {"annotations": {key: value}}}))
-            .await?;
-        Ok(())
+        let (api, path) = (self.shoot.seed.api(), self.path(machine));
+        api.annotate(&path, key, Some(value)).await
     }
 
     /// Whether kube-controller-manager and machine-controller-manager run.
     pub async fn controllers_run(&self) -> (bool, bool) {
         let kcm = self.kube_controller_manager.program().await.is_running();
-        (
-            kcm,
-            self.machine_controller_manager.program().await.is_running(),
-        )
+        let mcm = self.machine_controller_manager.program().await.is_running();
+        (kcm, mcm)
     }
 
     /// What happened, for a person who reads why a scenario failed.
@@ -183,30 +173,19 @@ impl MachineWorld {
 
     /// Ends the scenario.
     pub async fn end(self) -> Result<()> {
-        let Self {
-            shoot,
-            cloud,
-            machines,
-            kube_controller_manager,
-            machine_controller_manager,
-        } = self;
         drop((
-            machines,
-            kube_controller_manager,
-            machine_controller_manager,
+            self.machines,
+            self.kube_controller_manager,
+            self.machine_controller_manager,
         ));
-        cloud.end().await;
+        self.cloud.end().await;
         // Nobody is left who would take machine-controller-manager's finalizer off them.
-        let nodes = shoot.plane.api();
+        let nodes = self.shoot.plane.api();
+        let free = json!({"metadata": {"finalizers": null}});
         for name in nodes.names("/api/v1/nodes").await? {
-            nodes
-                .merge(
-                    &format!("/api/v1/nodes/{name}"),
-                    &json!({"metadata": {"finalizers": null}}),
-                )
-                .await?;
+            nodes.merge(&format!("/api/v1/nodes/{name}"), &free).await?;
         }
-        shoot.end().await
+        self.shoot.end().await
     }
 }
 

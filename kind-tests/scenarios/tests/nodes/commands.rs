@@ -5,12 +5,14 @@ use std::process::Stdio;
 use anyhow::{Context, Result, ensure};
 use tokio::process::Command;
 
-/// What a program prints, on standard output.
+/// What a program prints, on standard output; none of its words has a space.
 ///
 /// # Errors
 /// When it cannot be run, or fails: with what it said.
-pub async fn run(program: &str, args: &[&str]) -> Result<String> {
-    Ok(said(Command::new(program).args(args)).await?.0)
+pub async fn run(words: &str) -> Result<String> {
+    let mut words = words.split(' ');
+    let mut command = Command::new(words.next().context("no program")?);
+    Ok(said(command.args(words)).await?.0)
 }
 
 /// What it prints on standard output and on standard error.

@@ -31,16 +31,10 @@ pub fn product() -> Result<[PathBuf; 2]> {
 
 /// The digest of the image in an archive.
 pub async fn digest(archive: &Path) -> Result<String> {
-    let index = run(
-        "tar",
-        &[
-            "--extract",
-            "--to-stdout",
-            "--file",
-            &archive.display().to_string(),
-            "index.json",
-        ],
-    )
+    let archive = archive.display();
+    let index = run(&format!(
+        "tar --extract --to-stdout --file {archive} index.json"
+    ))
     .await?;
     let index: serde_json::Value = serde_json::from_str(&index)?;
     Ok(index["manifests"][0]["digest"]
@@ -77,29 +71,16 @@ async fn build(name: &str, root: &Path, command: &str) -> Result<PathBuf> {
         &file,
         format!("FROM scratch\nCOPY . /\nENTRYPOINT {command}\n"),
     )?;
-    let buildah = |args: &[&str]| {
+    let buildah = async |words: String| {
         let mut command = Command::new("buildah");
-        command.args(args).env("STORAGE_DRIVER", "vfs");
-        command
+        command.args(words.split(' ')).env("STORAGE_DRIVER", "vfs");
+        said(&mut command).await
     };
-    let [root, file] = [root, &file].map(|path| path.display().to_string());
-    said(&mut buildah(&[
-        "build",
-        "--quiet",
-        "--layers=false",
-        "--file",
-        &file,
-        "--tag",
-        name,
-        &root,
-    ]))
+    let [root, file, to] = [root, &file, &archive].map(Path::display);
+    buildah(format!(
+        "build --quiet --layers=false --file {file} --tag {name} {root}"
+    ))
     .await?;
-    said(&mut buildah(&[
-        "push",
-        "--quiet",
-        name,
-        &format!("oci-archive:{}:{name}", archive.display()),
-    ]))
-    .await?;
+    buildah(format!("push --quiet {name} oci-archive:{to}:{name}")).await?;
     Ok(archive)
 }

@@ -31,17 +31,12 @@ impl Installation {
     pub async fn of(world: &NodeWorld) -> Result<Self> {
         let tools = go_programs::built("deployment-tools").await?;
         let file = kustomized(&tools.join("kustomize")).await?;
-        no_warning(&world.kubectl(&["apply", "--filename", &file]).await?)?;
+        no_warning(&world.kubectl(&format!("apply --filename {file}")).await?)?;
         ready(world).await?;
-        world
-            .kubectl(&["delete", "--wait", "--filename", &file])
-            .await?;
+        let delete = format!("delete --wait --filename {file}");
+        world.kubectl(&delete).await?;
         eventually("the pods have gone", async || {
-            let pods = world
-                .seed
-                .api()
-                .names(&format!("/api/v1/namespaces/{GARDEN}/pods"))
-                .await?;
+            let pods = world.seed.api().names(&pods()).await?;
             ensure!(pods.is_empty(), "{pods:?}");
             Ok(())
         })
@@ -83,7 +78,7 @@ async fn kustomized(kustomize: &Path) -> Result<String> {
     for (from, to) in [("deploy/kustomize", "deploy"), ("config", ".")] {
         let [from, to] =
             [repository.join(from), folder.join(to)].map(|path| path.display().to_string());
-        run("cp", &["-r", &from, &to]).await?;
+        run(&format!("cp -r {from} {to}")).await?;
     }
     let overlay = folder.join("deploy/kustomize/overlays/plain");
     let image = format!(
@@ -100,6 +95,11 @@ async fn kustomized(kustomize: &Path) -> Result<String> {
     let file = folder.join("manifests.yaml");
     std::fs::write(&file, manifests)?;
     Ok(file.display().to_string())
+}
+
+/// The pods of both agents.
+pub fn pods() -> String {
+    format!("/api/v1/namespaces/{GARDEN}/pods")
 }
 
 fn no_warning((_, said): &(String, String)) -> Result<()> {
@@ -129,37 +129,20 @@ async fn ready(world: &NodeWorld) -> Result<()> {
         })
         .await?;
     }
-    let pods = api
-        .get(&format!("/api/v1/namespaces/{GARDEN}/pods"))
-        .await?;
-    let pods: Vec<_> = pods["items"].as_array().into_iter().flatten().collect();
-    let statuses = pods
-        .iter()
-        .map(|pod| &pod["status"]["containerStatuses"][0]);
-    let restarted: Vec<_> = statuses
-        .filter(|status| status["restartCount"] != 0)
-        .collect();
+    let pods = api.list(&pods()).await?;
+    let restarted = |pod: &&Value| pod["status"]["containerStatuses"][0]["restartCount"] != 0;
+    let restarted: Vec<_> = pods.iter().filter(restarted).collect();
     ensure!(
         restarted.is_empty(),
         "containers have restarted: {restarted:?}"
     );
-    let events = api
-        .get(&format!(
-            "/api/v1/namespaces/{GARDEN}/events?fieldSelector=reason%3DUnhealthy"
-        ))
-        .await?;
+    let unhealthy = format!("/api/v1/namespaces/{GARDEN}/events?fieldSelector=reason%3DUnhealthy");
+    let mut notes = api.list(&unhealthy).await?;
     // A probe that is under way when its pod is deleted may fail.
-    let theirs = |event: &&Value| {
-        pods.iter()
-            .any(|pod| pod["metadata"]["uid"] == event["involvedObject"]["uid"])
-    };
-    let notes: Vec<_> = events["items"]
-        .as_array()
-        .into_iter()
-        .flatten()
-        .filter(theirs)
-        .map(|event| &event["message"])
-        .collect();
+    notes.retain(|event| {
+        let uid = &event["involvedObject"]["uid"];
+        pods.iter().any(|pod| pod["metadata"]["uid"] == *uid)
+    });
     ensure!(
         notes.is_empty(),
         "probes have failed at the start: {notes:?}"
@@ -174,11 +157,7 @@ pub async fn leader(world: &NodeWorld, agent: &str) -> Result<String> {
         agent.replace("dependency-watchdog", "dwd") + "-leader-election"
     );
     let holder = world.seed.api().get(&lease).await?["spec"]["holderIdentity"].take();
-    let pods = world
-        .seed
-        .api()
-        .names(&format!("/api/v1/namespaces/{GARDEN}/pods"))
-        .await?;
+    let pods = world.seed.api().names(&pods()).await?;
     let found = pods.into_iter().find(|pod| {
         holder
             .as_str()
@@ -199,17 +178,10 @@ pub async fn installed(world: &'static NodeWorld) -> Result<&'static (Installati
                 Installation::of(world).await?,
                 Policies::enforce(world).await?,
             );
-            let status = [
-                "--namespace",
-                GARDEN,
-                "exec",
-                &format!("deployment/{}", AGENTS[0]),
-                "--",
-                PROGRAM,
-                "status",
-                "--address",
-                "localhost:9644",
-            ];
+            let status = format!(
+                "--namespace {GARDEN} exec deployment/{} -- {PROGRAM} status --address localhost:9644",
+                AGENTS[0]
+            );
             let (status, _) = world.kubectl(&status).await?;
             ensure!(status.contains(world.shoot.namespace), "{status}");
             Ok(installed)

@@ -1,6 +1,5 @@
 //! A machine: name spaces of its own, in which containerd and a kubelet run, and a cable.
 
-use std::fmt::Write;
 use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
 
@@ -8,8 +7,9 @@ use anyhow::{Context, Result};
 use testbed::kube_api::kubeconfig;
 use testbed::process::{Process, Program};
 use testbed::{eventually, reaper};
+use tokio::process::Command;
 
-use crate::commands::run;
+use crate::commands::{run, said};
 
 /// The bridge between all machines, and the control planes' address on it.
 pub const CONTROL_PLANES: Ipv4Addr = Ipv4Addr::new(10, 77, 0, 1);
@@ -38,24 +38,21 @@ pub struct NodeMachine {
 
 /// Makes the bridge.
 pub async fn bridge() -> Result<()> {
-    run("ip", &["link", "add", BRIDGE, "type", "bridge"]).await?;
-    run(
-        "ip",
-        &[
-            "address",
-            "add",
-            &format!("{CONTROL_PLANES}/24"),
-            "dev",
-            BRIDGE,
-        ],
-    )
-    .await?;
-    run("ip", &["link", "set", BRIDGE, "up"]).await?;
-    // Service addresses are routed on every machine; the kernel wants a route before it looks at a
-    // packet.
-    run("ip", &["route", "add", "default", "dev", BRIDGE])
-        .await
-        .map(drop)
+    for command in [
+        format!("link add {BRIDGE} type bridge"),
+        format!("address add {CONTROL_PLANES}/24 dev {BRIDGE}"),
+        format!("link set {BRIDGE} up"),
+        // Service addresses are routed on every machine; the kernel wants a route before it looks
+        // at a packet.
+        format!("route add default dev {BRIDGE}"),
+    ] {
+        ip(&command).await?;
+    }
+    Ok(())
+}
+
+async fn ip(command: &str) -> Result<()> {
+    run(&format!("ip {command}")).await.map(drop)
 }
 
 impl NodeMachine {
@@ -84,13 +81,8 @@ impl NodeMachine {
                 &testbed::control_plane::kubelet_token(name),
             ),
         )?;
-        write(
-            "images",
-            &images.iter().fold(String::new(), |mut text, image| {
-                let _ = writeln!(text, "{}", image.display());
-                text
-            }),
-        )?;
+        let lines = images.iter().map(|image| format!("{}\n", image.display()));
+        write("images", &lines.collect::<String>())?;
         let file = |file: &str| folder.join(file).display().to_string();
         let args = [
             programs.join("kubelet").display().to_string(),
@@ -103,19 +95,9 @@ impl NodeMachine {
         write("kubelet.args", &(args.join("\n") + "\n"))?;
 
         let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../nodes/machine");
-        let mut words: Vec<String> = [
-            "--net",
-            "--mount",
-            "--uts",
-            "--ipc",
-            "--pid",
-            "--fork",
-            "--kill-child",
-            "--propagation=private",
-            "--",
-        ]
-        .map(Into::into)
-        .into();
+        let isolated =
+            "--net --mount --uts --ipc --pid --fork --kill-child --propagation=private --";
+        let mut words: Vec<String> = isolated.split(' ').map(Into::into).collect();
         words.extend([
             script.display().to_string(),
             folder.display().to_string(),
@@ -151,35 +133,21 @@ impl NodeMachine {
     }
 
     async fn wire(&self, number: u8) -> Result<()> {
-        let (name, address) = (&self.name, format!("10.77.0.{number}"));
-        run(
-            "ip",
-            &[
-                "link", "add", name, "type", "veth", "peer", "name", "cable", "netns", &self.pid,
-            ],
-        )
+        let (name, pid, address) = (&self.name, &self.pid, format!("10.77.0.{number}"));
+        ip(&format!(
+            "link add {name} type veth peer name cable netns {pid}"
+        ))
         .await?;
-        run("ip", &["link", "set", name, "master", BRIDGE, "up"]).await?;
+        ip(&format!("link set {name} master {BRIDGE} up")).await?;
         for command in [
-            format!("address add {address}/24 dev cable"),
-            "link set cable up".into(),
-            format!("route add default via {CONTROL_PLANES}"),
+            format!("ip address add {address}/24 dev cable"),
+            "ip link set cable up".into(),
+            format!("ip route add default via {CONTROL_PLANES}"),
         ] {
-            self.run(&[&["ip"], command.split(' ').collect::<Vec<_>>().as_slice()].concat())
-                .await?;
+            let words: Vec<&str> = command.split(' ').collect();
+            self.run(&words).await?;
         }
-        run(
-            "ip",
-            &[
-                "route",
-                "add",
-                &format!("10.77.{number}.0/24"),
-                "via",
-                &address,
-            ],
-        )
-        .await
-        .map(drop)
+        ip(&format!("route add 10.77.{number}.0/24 via {address}")).await
     }
 
     /// Its name, and its node's.
@@ -189,22 +157,14 @@ impl NodeMachine {
 
     /// Takes its network away, or gives it back: the cable is pulled at the bridge's end.
     pub async fn plug(&self, plugged: bool) -> Result<()> {
-        run(
-            "ip",
-            &[
-                "link",
-                "set",
-                &self.name,
-                if plugged { "up" } else { "down" },
-            ],
-        )
-        .await
-        .map(drop)
+        let state = if plugged { "up" } else { "down" };
+        ip(&format!("link set {} {state}", self.name)).await
     }
 
     /// What a command prints that runs in this machine.
     pub async fn run(&self, command: &[&str]) -> Result<String> {
-        run("nsenter", &[&self.enter()[..], command].concat()).await
+        let mut enter = Command::new("nsenter");
+        Ok(said(enter.args(self.enter()).args(command)).await?.0)
     }
 
     /// The arguments of `nsenter` before a command in this machine.

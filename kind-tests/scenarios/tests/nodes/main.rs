@@ -24,7 +24,7 @@ mod world;
 
 use anyhow::{Context, Result, ensure};
 use futures::future::try_join_all;
-use testbed::gardener::{GARDEN, PROBE_USER, PROBER_USER, WEEDER_USER};
+use testbed::gardener::{CA, GARDEN, PROBE_USER, PROBER_USER, WEEDER_USER};
 use testbed::{eventually, scenario};
 
 use crate::commands::run;
@@ -35,7 +35,7 @@ use crate::weeding::{CrashShape, Weeded, weeded};
 use crate::world::NodeWorld;
 
 #[test]
-fn the_image_repeats_and_holds_a_program_for_nobody_and_no_shell() -> Result<()> {
+fn image_repeats_and_holds_no_shell() -> Result<()> {
     scenario(async |bed| {
         let [first, second] = images::product()?;
         let digests = [
@@ -55,23 +55,13 @@ fn the_image_repeats_and_holds_a_program_for_nobody_and_no_shell() -> Result<()>
         let world = NodeWorld::get(bed).await?;
         installed(world).await?;
         let pod = leader(world, AGENTS[0]).await?;
-        let shell = world
-            .kubectl(&[
-                "--namespace",
-                GARDEN,
-                "exec",
-                &pod,
-                "--",
-                "sh",
-                "-c",
-                "true",
-            ])
-            .await;
+        let shell = format!("--namespace {GARDEN} exec {pod} -- sh -c true");
+        let shell = world.kubectl(&shell).await;
         ensure!(
             shell.is_err_and(|error| error.to_string().contains("executable file not found")),
             "there is a shell"
         );
-        let processes = run("pgrep", &["--exact", "dependency-watc"]).await?;
+        let processes = run("pgrep --exact dependency-watc").await?;
         let process = processes.lines().next().context("no agent runs")?;
         let status = std::fs::read_to_string(format!("/proc/{process}/status"))?;
         ensure!(
@@ -95,37 +85,16 @@ fn the_image_repeats_and_holds_a_program_for_nobody_and_no_shell() -> Result<()>
 }
 
 #[test]
-fn network_policies_let_through_what_kubelets_prometheus_and_operators_do_and_no_more() -> Result<()>
-{
+fn policies_let_through_what_is_needed() -> Result<()> {
     scenario(async |bed| {
         let world = NodeWorld::get(bed).await?;
         installed(world).await?;
-        let pods = world
-            .seed
-            .api()
-            .get(&format!("/api/v1/namespaces/{GARDEN}/pods"))
-            .await?;
-        let address = pods["items"][0]["status"]["podIP"]
-            .as_str()
-            .context("no address")?;
-        let stranger = format!("deployment/{}", testbed::gardener::CA);
+        let pods = world.seed.api().list(&installation::pods()).await?;
+        let address = pods[0]["status"]["podIP"].as_str().context("no address")?;
+        let stranger = format!("--namespace {} exec deployment/{CA}", world.shoot.namespace);
         let asks = async |port: u16| {
-            let nc = [
-                "exec",
-                &stranger,
-                "--",
-                "nc",
-                "-w",
-                "2",
-                address,
-                &port.to_string(),
-                "-e",
-                "/bin/true",
-            ];
-            world
-                .kubectl(&[&["--namespace", world.shoot.namespace][..], &nc].concat())
-                .await
-                .is_ok()
+            let nc = format!("{stranger} -- nc -w 2 {address} {port} -e /bin/true");
+            world.kubectl(&nc).await.is_ok()
         };
         ensure!(asks(9643).await, "metrics cannot be read");
         ensure!(!asks(9644).await, "another pod reaches the health port");
@@ -134,8 +103,7 @@ fn network_policies_let_through_what_kubelets_prometheus_and_operators_do_and_no
 }
 
 #[test]
-fn no_node_is_given_up_and_no_service_loses_an_endpoint_whatever_happens_to_the_prober()
--> Result<()> {
+fn no_node_and_no_endpoint_is_lost() -> Result<()> {
     scenario(async |bed| {
         let world = NodeWorld::get(bed).await?;
         let (installation, _) = installed(world).await?;
@@ -168,8 +136,7 @@ fn no_node_is_given_up_and_no_service_loses_an_endpoint_whatever_happens_to_the_
 }
 
 #[test]
-fn pods_are_ready_soon_after_their_service_and_do_not_wait_for_their_kubelets_back_off()
--> Result<()> {
+fn pods_do_not_wait_for_their_back_off() -> Result<()> {
     scenario(async |bed| {
         let world = NodeWorld::get(bed).await?;
         installed(world).await?;
@@ -190,8 +157,7 @@ fn pods_are_ready_soon_after_their_service_and_do_not_wait_for_their_kubelets_ba
 }
 
 #[test]
-fn real_kubelets_renew_their_leases_about_every_ten_seconds_under_load_and_when_they_restart()
--> Result<()> {
+fn kubelets_renew_every_ten_seconds() -> Result<()> {
     scenario(async |bed| {
         let world = NodeWorld::get(bed).await?;
         let [seed, spare] =

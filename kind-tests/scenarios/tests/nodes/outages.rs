@@ -40,16 +40,10 @@ impl ProberChange {
         let prober = AGENTS[0];
         match self {
             Self::LeaderKilled => kill(world, &leader(world, prober).await?).await,
-            Self::Restarted => world
-                .kubectl(&[
-                    "--namespace",
-                    GARDEN,
-                    "rollout",
-                    "restart",
-                    &format!("deployment/{prober}"),
-                ])
-                .await
-                .map(drop),
+            Self::Restarted => {
+                let restart = format!("--namespace {GARDEN} rollout restart deployment/{prober}");
+                world.kubectl(&restart).await.map(drop)
+            }
             Self::Upgraded => {
                 installation
                     .upgrade(world, &["--set=prober.logLevel=DEBUG"])
@@ -153,21 +147,22 @@ async fn ages(shoot: &NodeShoot) -> Result<Vec<Duration>> {
 
 /// Kills the container of a pod, as the kernel does for lack of memory.
 async fn kill(world: &NodeWorld, pod: &str) -> Result<()> {
-    let ctr = ["ctr", "--namespace", "k8s.io"];
     let machine = &world.seed_machine;
+    let ctr = async |words: String| {
+        let ctr = format!("ctr --namespace k8s.io {words}");
+        let words: Vec<&str> = ctr.split(' ').collect();
+        machine.run(&words).await
+    };
     let of_pod = format!(
         "labels.\"io.kubernetes.pod.name\"=={pod},labels.\"io.cri-containerd.kind\"==container"
     );
-    for id in machine
-        .run(&[&ctr[..], &["containers", "list", "--quiet", &of_pod]].concat())
-        .await?
-        .lines()
-    {
-        let kill = machine
-            .run(&[&ctr[..], &["tasks", "kill", "--signal", "SIGKILL", id]].concat())
-            .await;
+    let ids = ctr(format!("containers list --quiet {of_pod}")).await?;
+    for id in ids.lines() {
         // One that has ended before is still listed.
-        if kill.is_ok() {
+        if ctr(format!("tasks kill --signal SIGKILL {id}"))
+            .await
+            .is_ok()
+        {
             return Ok(());
         }
     }

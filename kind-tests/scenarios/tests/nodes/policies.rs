@@ -8,6 +8,7 @@ use anyhow::{Context, Result};
 use serde_json::Value;
 use testbed::KubeApi;
 use testbed::gardener::GARDEN;
+use testbed::objects::items;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
@@ -88,15 +89,9 @@ fn rules(policies: &[Value]) -> Result<String> {
 
 /// The ports that a policy's rules let through.
 fn ports(rules: &Value, protocol: &str) -> Vec<String> {
-    let ports = rules
-        .as_array()
-        .into_iter()
-        .flatten()
-        .flat_map(|rule| rule["ports"].as_array().into_iter().flatten());
-    let ports: BTreeSet<String> = ports
-        .filter(|port| port["protocol"] == protocol)
-        .map(|port| port["port"].to_string())
-        .collect();
+    let ports = items(rules).flat_map(|rule| items(&rule["ports"]));
+    let ports = ports.filter(|port| port["protocol"] == protocol);
+    let ports: BTreeSet<String> = ports.map(|port| port["port"].to_string()).collect();
     ports.into_iter().collect()
 }
 

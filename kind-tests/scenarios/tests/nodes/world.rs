@@ -151,18 +151,15 @@ impl NodeWorld {
         })
     }
 
-    /// What `kubectl` prints, at the seed, on standard output and on standard error.
+    /// What `kubectl` prints, at the seed, on standard output and on standard error; none of its words
+    /// has a space.
     ///
     /// # Errors
     /// When it fails: with what it said.
-    pub async fn kubectl(&self, args: &[&str]) -> Result<(String, String)> {
-        said(
-            Command::new(self.programs.join("kubectl"))
-                .arg("--kubeconfig")
-                .arg(&self.kubeconfig)
-                .args(args),
-        )
-        .await
+    pub async fn kubectl(&self, words: &str) -> Result<(String, String)> {
+        let mut kubectl = Command::new(self.programs.join("kubectl"));
+        kubectl.arg("--kubeconfig").arg(&self.kubeconfig);
+        said(kubectl.args(words.split(' '))).await
     }
 }
 
