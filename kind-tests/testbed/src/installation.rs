@@ -6,7 +6,7 @@ use serde_json::Value;
 
 pub use crate::agent::RunningAgent;
 use crate::agent::binary;
-use crate::objects::{Manifests, get, path};
+use crate::objects::{Manifests, get, items, path};
 use crate::page::SERVED;
 use crate::process::Process;
 use crate::{KubeApi, SeedCluster};
@@ -33,15 +33,18 @@ pub async fn install(api: &KubeApi, objects: &Manifests) -> Result<()> {
     Ok(())
 }
 
+/// The pod of a Deployment.
+fn pod<'a>(objects: &'a Manifests, deployment: &str) -> Result<&'a Value> {
+    let deployment = get(objects, &format!("Deployment garden/{deployment}"))?;
+    Ok(&deployment["spec"]["template"]["spec"])
+}
+
 /// The container of a Deployment.
 ///
 /// # Errors
 /// When there is no such Deployment.
 pub fn container<'a>(objects: &'a Manifests, deployment: &str) -> Result<&'a Value> {
-    Ok(
-        &get(objects, &format!("Deployment garden/{deployment}"))?["spec"]["template"]["spec"]["containers"]
-            [0],
-    )
+    Ok(&pod(objects, deployment)?["containers"][0])
 }
 
 /// Its command.
@@ -49,13 +52,9 @@ pub fn container<'a>(objects: &'a Manifests, deployment: &str) -> Result<&'a Val
 /// # Errors
 /// When there is no such Deployment.
 pub fn command(objects: &Manifests, deployment: &str) -> Result<Vec<String>> {
-    let words = container(objects, deployment)?["command"]
-        .as_array()
-        .context("no command")?;
-    words
-        .iter()
-        .map(|word| word.as_str().map(Into::into).context("no word"))
-        .collect()
+    let words = items(&container(objects, deployment)?["command"]);
+    let words = words.map(|word| word.as_str().map(Into::into).context("no word"));
+    words.collect()
 }
 
 /// The config file that a Deployment mounts.
@@ -63,19 +62,18 @@ pub fn command(objects: &Manifests, deployment: &str) -> Result<Vec<String>> {
 /// # Errors
 /// When it mounts none.
 pub fn config<'a>(objects: &'a Manifests, deployment: &str) -> Result<&'a str> {
-    let spec =
-        &get(objects, &format!("Deployment garden/{deployment}"))?["spec"]["template"]["spec"];
-    let mounted = &spec["containers"][0]["volumeMounts"][0];
+    let (pod, container) = (pod(objects, deployment)?, container(objects, deployment)?);
+    let (volume, mounted) = (&pod["volumes"][0], &container["volumeMounts"][0]);
     anyhow::ensure!(
-        mounted["mountPath"] == CONFIG && spec["volumes"][0]["name"] == mounted["name"],
+        mounted["mountPath"] == CONFIG && volume["name"] == mounted["name"],
         "{mounted}"
     );
-    let name = spec["volumes"][0]["configMap"]["name"]
+    let name = volume["configMap"]["name"]
         .as_str()
         .context("no ConfigMap")?;
-    get(objects, &format!("ConfigMap garden/{name}"))?["data"]["dep-config.yaml"]
-        .as_str()
-        .context("no dep-config.yaml")
+    let map = get(objects, &format!("ConfigMap garden/{name}"))?;
+    let file = map["data"]["dep-config.yaml"].as_str();
+    file.context("no dep-config.yaml")
 }
 
 impl RunningAgent {
@@ -90,19 +88,17 @@ impl RunningAgent {
         deployment: &str,
         change: impl FnOnce(&str) -> String,
     ) -> Result<Self> {
-        let account = get(objects, &format!("Deployment garden/{deployment}"))?["spec"]["template"]
-            ["spec"]["serviceAccountName"]
-            .as_str()
-            .context("no account")?;
-        let token = seed.api().token("garden", account).await?;
+        let account = pod(objects, deployment)?["serviceAccountName"].as_str();
+        let token = seed
+            .api()
+            .token("garden", account.context("no account")?)
+            .await?;
         let folder = crate::reaper::folder(deployment)?;
-        std::fs::write(
-            folder.join("dep-config.yaml"),
-            change(config(objects, deployment)?),
-        )?;
-        std::fs::write(
-            folder.join("kubeconfig"),
-            seed.plane().kubeconfig(&seed.plane().url(), &token),
+        let write = |name: &str, text: &str| std::fs::write(folder.join(name), text);
+        write("dep-config.yaml", &change(config(objects, deployment)?))?;
+        write(
+            "kubeconfig",
+            &seed.plane().kubeconfig(&seed.plane().url(), &token),
         )?;
         let mut args: Vec<String> = command(objects, deployment)?.into_iter().skip(1).collect();
         for arg in &mut args {

@@ -236,9 +236,17 @@ impl KubeApi {
         unless(deleted, Status::is_not_found).map(|_: Option<IgnoredAny>| ())
     }
 
-    /// Follows a collection until an error or the caller's end: first what is there, then every
-    /// change, in order.
-    pub async fn follow(&self, path: &str, mut seen: impl FnMut(ObjectChange)) -> Result<()> {
+    /// Follows a collection for good: first what is there, then every change, in order. A watch that
+    /// breaks, because the server is stopped or the version too old, is restarted a moment later
+    /// with what is there.
+    pub async fn keep_following(&self, path: &str, mut seen: impl FnMut(ObjectChange)) {
+        loop {
+            let _ = self.follow(path, &mut seen).await;
+            sleep(RESTART_PAUSE).await;
+        }
+    }
+
+    async fn follow(&self, path: &str, seen: &mut impl FnMut(ObjectChange)) -> Result<()> {
         // Without a version a watch begins with what is there.
         let mut version = String::new();
         loop {
@@ -249,32 +257,22 @@ impl KubeApi {
             let request = Request::get(uri).body(Vec::new())?;
             let mut stream = pin!(answered(self.client.request_events::<Value>(request)).await?);
             while let Some(event) = stream.next().await {
-                let change = match event? {
-                    WatchEvent::Added(object) | WatchEvent::Modified(object) => {
-                        ObjectChange::Set(object)
-                    }
-                    WatchEvent::Deleted(object) => ObjectChange::Gone(object),
+                let (object, is_gone) = match event? {
+                    WatchEvent::Added(object) | WatchEvent::Modified(object) => (object, false),
+                    WatchEvent::Deleted(object) => (object, true),
                     WatchEvent::Bookmark(bookmark) => {
                         version = bookmark.metadata.resource_version;
                         continue;
                     }
-                    WatchEvent::Error(status) => {
-                        anyhow::bail!("watch of {path}: {}", status.message)
-                    }
+                    WatchEvent::Error(status) => anyhow::bail!("{path}: {}", status.message),
                 };
-                let (ObjectChange::Set(object) | ObjectChange::Gone(object)) = &change;
-                metadata(object, "resourceVersion").clone_into(&mut version);
-                seen(change);
+                metadata(&object, "resourceVersion").clone_into(&mut version);
+                seen(if is_gone {
+                    ObjectChange::Gone(object)
+                } else {
+                    ObjectChange::Set(object)
+                });
             }
-        }
-    }
-
-    /// Follows a collection for good. A watch that breaks, because the server is stopped or the
-    /// version too old, is restarted a moment later with what is there.
-    pub async fn keep_following(&self, path: &str, mut seen: impl FnMut(ObjectChange)) {
-        loop {
-            let _ = self.follow(path, &mut seen).await;
-            sleep(RESTART_PAUSE).await;
         }
     }
 

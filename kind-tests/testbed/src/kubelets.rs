@@ -125,30 +125,3 @@ async fn follow(
         }
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn resource(wanted: i64, ready: i64, word: Option<&str>) -> Value {
-        json!({"metadata": {"annotations": {READY_AFTER: word}}, "spec": {"replicas": wanted}, "status": {"readyReplicas": ready}})
-    }
-
-    #[test]
-    fn pods_follow_after_their_time_and_begin_again_when_others_are_wanted() {
-        let (mut pods, now, ms) = (
-            Pods::new(Duration::from_millis(200)),
-            Instant::now(),
-            Duration::from_millis,
-        );
-        pods.observe(&"a", &resource(2, 0, None), now);
-        pods.observe(&"b", &resource(2, 0, Some("500")), now);
-        pods.observe(&"a", &resource(2, 1, None), now + ms(150));
-        pods.observe(&"b", &resource(0, 2, Some("500")), now + ms(150));
-        assert_eq!(pods.take_due(now + ms(199)), []);
-        assert_eq!(pods.take_due(now + ms(200)), [("a", 2)]);
-        assert_eq!(pods.next(), Some(now + ms(650)));
-        pods.observe(&"b", &resource(0, 0, Some("500")), now + ms(600));
-        assert_eq!(pods.next(), None);
-    }
-}

@@ -24,8 +24,6 @@ pub struct ProberConfig {
     pub machine_delay: &'static str,
     /// dependentResourceInfos; empty: Gardener's three.
     pub dependents: Vec<Value>,
-    /// More lines of the file.
-    pub lines: String,
     /// Arguments after Gardener's.
     pub args: Vec<String>,
     /// Whether all but the arguments is Gardener's.
@@ -40,7 +38,6 @@ impl Default for ProberConfig {
             timeout: "4s",
             machine_delay: "2s",
             dependents: Vec::new(),
-            lines: String::new(),
             args: Vec::new(),
             unchanged: false,
         }
@@ -68,7 +65,6 @@ impl ProberConfig {
             timeout,
             machine_delay,
             dependents,
-            lines,
             ..
         } = self;
         let text = gardeners.replace(
@@ -85,7 +81,7 @@ impl ProberConfig {
             ),
             _ => text,
         };
-        format!("{text}initialDelay: {initial_delay}\nprobeTimeout: {timeout}\n{lines}")
+        format!("{text}initialDelay: {initial_delay}\nprobeTimeout: {timeout}\n")
     }
 }
 
@@ -115,43 +111,5 @@ impl Prober {
         .with(config.args);
         seed.set_log(start.log.clone());
         start.run()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_config_is_gardeners_with_other_times_and_dependents() {
-        let text = ProberConfig::default().text();
-        for line in [
-            "probeInterval: 1s\n",
-            "\ninitialDelay: 2s\n",
-            "\n    initialDelay: 2s\n",
-            "\nprobeTimeout: 4s\n",
-        ] {
-            assert!(text.contains(line), "{line}: {text}");
-        }
-        assert!(!text.contains("30s"), "{text}");
-        let own = vec![dependent("apps/v1", "Deployment", "own", 0, 0)];
-        let text = ProberConfig {
-            dependents: own,
-            ..ProberConfig::default()
-        }
-        .text();
-        assert!(
-            text.starts_with("dependentResourceInfos: [")
-                && text.contains("kubeConfigSecretName: shoot-access"),
-            "{text}"
-        );
-        assert_eq!(
-            (
-                text.matches("name").count(),
-                text.matches("scaleUp").count()
-            ),
-            (1, 1),
-            "{text}"
-        );
     }
 }

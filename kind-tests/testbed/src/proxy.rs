@@ -32,8 +32,6 @@ pub enum ProxyMode {
 struct ProxyCounters {
     accepted: AtomicU64,
     requests: AtomicU64,
-    up: AtomicU64,
-    down: AtomicU64,
 }
 
 #[derive(Clone, Copy)]
@@ -42,8 +40,6 @@ struct ProxyRoute {
     target: SocketAddr,
     /// Grows when every open connection is to be closed.
     epoch: u64,
-    /// Grows when every open connection is to stand still for good.
-    frozen: u64,
 }
 
 /// A TCP proxy on a free port of 127.0.0.1. Dropping it closes everything.
@@ -65,7 +61,6 @@ impl TcpProxy {
             path: ProxyMode::Open,
             target,
             epoch: 0,
-            frozen: 0,
         });
         let counters = Arc::new(ProxyCounters::default());
         let _task = JoinSet::from_iter([accept(listener, receiver, counters.clone())]);
@@ -87,23 +82,9 @@ impl TcpProxy {
         self.route.send_modify(|route| route.path = path);
     }
 
-    /// Closes every open connection; new ones go to `target`.
-    pub fn redirect(&self, target: SocketAddr) {
-        self.route.send_modify(|route| {
-            route.target = target;
-            route.epoch += 1;
-        });
-    }
-
     /// Closes every open connection; new ones are welcome.
     pub fn cut(&self) {
         self.route.send_modify(|route| route.epoch += 1);
-    }
-
-    /// Lets every open connection stand still for good, and tells neither end; new ones are
-    /// welcome. So acts a network that has forgotten them.
-    pub fn freeze(&self) {
-        self.route.send_modify(|route| route.frozen += 1);
     }
 
     /// Connections accepted so far.
@@ -115,14 +96,6 @@ impl TcpProxy {
     /// a handshake and one for each request.
     pub fn turns(&self) -> u64 {
         self.counters.requests.load(Ordering::Relaxed)
-    }
-
-    /// Bytes to the API server and from it.
-    pub fn bytes(&self) -> (u64, u64) {
-        (
-            self.counters.up.load(Ordering::Relaxed),
-            self.counters.down.load(Ordering::Relaxed),
-        )
     }
 }
 
@@ -180,7 +153,7 @@ async fn carry(
                 return;
             }
             _ if now.epoch != begin.epoch => return,
-            path if path == ProxyMode::Stalled || now.frozen != begin.frozen => {
+            ProxyMode::Stalled => {
                 if route.changed().await.is_err() {
                     return;
                 }
@@ -209,7 +182,6 @@ async fn carry(
                         counters.requests.fetch_add(1, Ordering::Relaxed);
                         answered = false;
                     }
-                    counters.up.fetch_add(count as u64, Ordering::Relaxed);
                     if server.write_all(&up[..count]).await.is_err() { return }
                 }
                 _ => return,
@@ -217,7 +189,6 @@ async fn carry(
             read = server.read(&mut down) => match read {
                 Ok(count) if count > 0 => {
                     answered = true;
-                    counters.down.fetch_add(count as u64, Ordering::Relaxed);
                     if now.path == ProxyMode::Open && client.write_all(&down[..count]).await.is_err() { return }
                 }
                 _ => return,

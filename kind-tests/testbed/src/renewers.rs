@@ -200,74 +200,49 @@ mod tests {
     }
 
     impl Notes {
-        /// Lets time go on; when one node renewed meanwhile.
-        async fn after(&self, seconds: u64, node: &str) -> Vec<u128> {
+        /// Lets time go on; when node a renewed meanwhile.
+        async fn after(&self, seconds: u64) -> Vec<u128> {
             tokio::time::sleep(Duration::from_secs(seconds)).await;
             let renewals = std::mem::take(&mut *self.renewals.lock());
-            renewals
-                .into_iter()
-                .filter(|(name, _)| name == node)
-                .map(|(_, at)| at)
-                .collect()
+            let of_a = renewals.into_iter().filter(|(name, _)| name == "a");
+            of_a.map(|(_, at)| at).collect()
         }
     }
 
-    fn two() -> (Notes, LeaseRenewers<Notes>) {
+    #[tokio::test(start_paused = true)]
+    async fn nodes_renew_as_kubelets_do() {
         let notes = Notes {
             start: Instant::now(),
             renewals: Arc::default(),
             away: Arc::default(),
         };
-        let mut renewers = LeaseRenewers::new(notes.clone(), Duration::from_secs(10));
-        renewers.join("a", Duration::from_secs(1));
-        renewers.join("b", Duration::from_secs(6));
-        (notes, renewers)
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn each_renews_once_in_a_beat_at_its_phase() {
-        let (notes, _renewers) = two();
-        tokio::time::sleep(Duration::from_secs(20)).await;
-        let expected = [("a", 1000), ("b", 6000), ("a", 11_000), ("b", 16_000)];
-        assert_eq!(
-            *notes.renewals.lock(),
-            expected.map(|(name, at)| (name.to_owned(), at))
-        );
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn who_is_cut_off_does_not_renew_and_goes_on_at_the_old_phase_or_a_new_one() {
-        let (notes, renewers) = two();
+        let seconds = Duration::from_secs;
+        let mut renewers = LeaseRenewers::new(notes.clone(), seconds(10));
+        renewers.join("a", seconds(1));
+        renewers.join("b", seconds(6));
+        assert_eq!(notes.after(20).await, [1000, 11_000]);
         renewers.cut([0]);
-        assert_eq!(notes.after(25, "a").await, [0; 0]);
+        assert_eq!(notes.after(25).await, [0; 0]);
         renewers.heal_all();
-        assert_eq!(notes.after(10, "a").await, [31_000]);
+        assert_eq!(notes.after(10).await, [51_000], "at the old phase");
         renewers.cut_all();
         renewers.settled().await;
-        assert_eq!(notes.after(10, "a").await, [0; 0]);
-        renewers.heal_at(&[Duration::from_secs(4), Duration::from_secs(2)]);
-        assert_eq!(notes.after(20, "a").await, [49_000, 59_000]);
-    }
+        assert_eq!(notes.after(10).await, [0; 0]);
+        renewers.heal_at(&[seconds(4), seconds(2)]);
+        assert_eq!(notes.after(20).await, [69_000, 79_000], "at a new phase");
 
-    #[tokio::test(start_paused = true)]
-    async fn who_cannot_renew_tries_again_soon_and_then_less_often_up_to_seven_tenths_of_a_beat() {
-        let (notes, _renewers) = two();
         notes.away.store(true, Ordering::Relaxed);
-        assert_eq!(
-            notes.after(27, "a").await,
-            [1000, 1100, 1300, 1700, 2500, 4100, 7300, 13_700, 20_700]
-        );
+        let tries = [
+            89_000, 89_100, 89_300, 89_700, 90_500, 92_100, 95_300, 101_700, 108_700,
+        ];
+        assert_eq!(notes.after(27).await, tries, "soon and then less often");
         notes.away.store(false, Ordering::Relaxed);
-        assert_eq!(notes.after(20, "a").await, [27_700, 37_700]);
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn who_leaves_and_whose_renewers_are_dropped_renews_no_more() {
-        let (notes, mut renewers) = two();
+        assert_eq!(notes.after(20).await, [115_700, 125_700]);
         renewers.leave("a");
         assert_eq!(renewers.names(), ["b"]);
-        assert_eq!(notes.after(15, "a").await, [0; 0]);
+        assert_eq!(notes.after(20).await, [0; 0]);
         drop(renewers);
-        assert_eq!(notes.after(15, "b").await, [0; 0]);
+        tokio::time::sleep(seconds(20)).await;
+        assert!(notes.renewals.lock().is_empty());
     }
 }

@@ -72,6 +72,7 @@ pub struct ShootCluster {
     /// Its nodes.
     pub nodes: Nodes,
     body: Body,
+    grace: Duration,
     forbidden: bool,
     mark: Mark,
     seed_mark: Mark,
@@ -106,8 +107,6 @@ impl ShootCluster {
             let phase = beat.mul_f64(index as f64 / plan.nodes as f64);
             nodes.join(phase).await?;
         }
-        let mut body = plan.body;
-        body.grace.get_or_insert(plan.grace);
         let shoot = Self {
             bed,
             seed: seed.clone(),
@@ -117,7 +116,8 @@ impl ShootCluster {
             plane,
             proxy,
             nodes,
-            body,
+            body: plan.body,
+            grace: plan.grace,
             forbidden: plan.forbidden,
         };
         let seed = seed.api();

@@ -41,3 +41,26 @@ pub async fn eventually_within<T>(
         sleep(PAUSE).await;
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use anyhow::ensure;
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn check_that_never_ends_is_dropped() {
+        let mut checks = 0;
+        let check = async || {
+            checks += 1;
+            ensure!(checks > 1, "not yet");
+            std::future::pending::<Result<()>>().await
+        };
+        let waited = eventually_within("what never is", PAUSE, check).await;
+        let error = waited.expect_err("it never was").to_string();
+        assert!(
+            error.contains("what never is") && error.contains("not yet"),
+            "{error}"
+        );
+    }
+}

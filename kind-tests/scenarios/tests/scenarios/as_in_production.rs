@@ -79,8 +79,7 @@ async fn service(shoot: &ShootCluster) -> Result<WebService> {
 }
 
 #[test]
-fn with_gardeners_values_no_node_and_no_endpoint_is_given_up_where_without_protection_all_are()
--> Result<()> {
+fn gardeners_values_keep_all_nodes() -> Result<()> {
     own_scenario(
         "needs a kube-controller-manager of the testbed's own",
         async |bed| {
@@ -92,7 +91,10 @@ fn with_gardeners_values_no_node_and_no_endpoint_is_given_up_where_without_prote
                 &seed,
                 "unprotected",
                 5,
-                Body::operation("Migrate", "Processing"),
+                Body {
+                    operation: ("Migrate", "Processing"),
+                    ..Body::default()
+                },
             )
             .await?;
             let (manager, other) = (manager(bed, &protected).await?, manager(bed, &alone).await?);

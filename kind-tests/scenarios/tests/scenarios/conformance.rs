@@ -14,7 +14,7 @@ use testbed::kube_api::KubeApi;
 use testbed::seed::ControlPlane;
 use testbed::{eventually, own_scenario};
 
-use crate::faults::throttling::Rejection;
+use crate::throttling::{Rejection, cluster_admin};
 
 struct RealServer<'a> {
     plane: &'a ControlPlane,
@@ -40,8 +40,7 @@ impl TestedServer for RealServer<'_> {
     }
 
     async fn reject(&self) -> Result<()> {
-        let (verbs, resources) = (json!(["list"]), json!(["configmaps"]));
-        let rejection = Rejection::begin(self.plane.api(), REJECTED, verbs, resources).await?;
+        let rejection = Rejection::begin(self.plane.api(), REJECTED, "list", "configmaps").await?;
         self.rejection.set(rejection).ok().context("once")?;
         eventually("lists are rejected", async || {
             let list = Request::get("/api/v1/configmaps").body(Vec::new())?;
@@ -69,19 +68,12 @@ fn definition() -> Value {
 }
 
 #[test]
-fn a_kube_apiserver_answers_as_the_table_says() -> Result<()> {
+fn kube_apiserver_answers_as_the_table() -> Result<()> {
     own_scenario("needs an etcd that may be compacted", async |bed| {
         let (plane, etcd) = bed.start_with_own_etcd("conformance").await?;
         let api = plane.api();
         api.create(&definition()).await?;
-        let role = json!({"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "cluster-admin"});
-        let subject =
-            json!({"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": REJECTED});
-        api.create(
-            &json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding",
-            "metadata": {"name": REJECTED}, "roleRef": role, "subjects": [subject]}),
-        )
-        .await?;
+        api.create(&cluster_admin(REJECTED)).await?;
         eventually("the custom resource is served", async || {
             api.list("/apis/example.org/v1/widgets").await.map(drop)
         })

@@ -1,51 +1,40 @@
-//! Faults whose reality matters: what a real API server, a real etcd and a real network do when
-//! they fail.
-
-mod restarts;
-pub mod throttling;
+//! API servers that fail as real ones do: they stand still, are killed, lose answers, and forget
+//! what watches go on from.
 
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use nix::sys::signal::Signal;
 use testbed::proxy::{ProxyMode, TcpProxy};
-use testbed::shoot::{CA, KCM, MCM};
-use testbed::{ShootCluster, ShootPlan, own_scenario, scenario};
+use testbed::{SeedCluster, ShootCluster, ShootPlan, own_scenario};
+use tokio::time::Instant;
 
-use self::restarts::{kill, plan, start_again};
-use crate::{PATIENT, end_alone, has_turned, logs, prober_behind, turn, writes};
+use crate::{PATIENT, UP, end_alone, has_turned, healthy, logs, prober_behind, turn, written};
+
+/// Twice the grace: every lease would have been expired for long.
+const LONG: Duration = Duration::from_secs(12);
 
 #[test]
-fn a_watch_that_died_in_silence_costs_neither_the_memory_nor_the_way_back() -> Result<()> {
-    scenario(async |bed| {
-        let seed = bed.own_seed().await?;
-        let shoot = ShootCluster::create(
-            bed,
-            &seed,
-            "silent-watches",
-            ShootPlan {
-                forbidden: true,
-                ..ShootPlan::default()
-            },
-        )
-        .await?;
-        let proxy = TcpProxy::start(seed.plane().address()).await?;
-        let prober = prober_behind(&seed, &proxy, &PATIENT).await?;
-        shoot.after_probes(2).await?;
-
-        // The network forgets the connections of all watches, and what changes from now on is not
-        // shown.
-        proxy.freeze();
-        shoot.scale(MCM, 3).await?;
-        shoot.nodes.cut_all();
-        let down = [(KCM, "2"), (MCM, "3"), (CA, "1")];
-        shoot.held_down(&down).await?;
-        let begin = shoot.history().len();
-        shoot.nodes.heal_all();
-        shoot.free_at(&[(KCM, 2), (MCM, 3), (CA, 1)]).await?;
-        let ups = shoot.writes_since(begin);
-        ensure!(ups.len() == 3, "{ups:#?}");
-        end_alone(shoot, prober).await
+fn server_that_stands_still_is_no_outage() -> Result<()> {
+    own_scenario("needs an API server that may be stopped", async |bed| {
+        let shoot = healthy(bed, "server-stands", ShootPlan::default()).await?;
+        let server = shoot.plane.server().context("own")?.process();
+        let since = Instant::now();
+        // Nobody reaches it: neither the prober, nor the nodes, nor a controller that could give
+        // them up.
+        server.signal(Signal::SIGSTOP)?;
+        shoot
+            .eventually("a long stop", async || {
+                ensure!(since.elapsed() > LONG, "{:?}", since.elapsed());
+                Ok(())
+            })
+            .await?;
+        server.signal(Signal::SIGCONT)?;
+        shoot.leases_younger_than(Duration::from_secs(3)).await?;
+        shoot.after_probes(3).await?;
+        // Its first answers tell of old leases: whatever was done about them is undone.
+        shoot.free_at(&UP).await?;
+        shoot.end().await
     })
 }
 
@@ -59,13 +48,28 @@ async fn unseen_turn(shoot: &ShootCluster, cut: bool) -> Result<()> {
     shoot.after_probes(3).await
 }
 
+/// How often the Clusters have been listed.
+fn lists(seed: &SeedCluster) -> usize {
+    let asked = seed.asked();
+    let lists = asked
+        .iter()
+        .filter(|asked| asked.verb == "list" && asked.resource == "clusters" && asked.code == 200);
+    lists.count()
+}
+
 #[test]
-fn a_seed_that_stands_still_restarts_or_whose_answers_are_lost_is_caught_up_with() -> Result<()> {
+fn seed_that_was_away_is_caught_up_with() -> Result<()> {
     own_scenario(
         "needs an API server that may be stopped and killed",
         async |bed| {
             let seed = bed.own_seed().await?;
-            let shoot = ShootCluster::create(bed, &seed, "seed-away", plan()).await?;
+            let plan = ShootPlan {
+                // An API server that has just begun does not know its roles yet, and forbids
+                // everything for a moment.
+                forbidden: true,
+                ..ShootPlan::default()
+            };
+            let shoot = ShootCluster::create(bed, &seed, "seed-away", plan).await?;
             let proxy = TcpProxy::start(seed.plane().address()).await?;
             let mut prober = prober_behind(&seed, &proxy, &PATIENT).await?;
             let server = seed.plane().server().context("own")?;
@@ -88,14 +92,23 @@ fn a_seed_that_stands_still_restarts_or_whose_answers_are_lost_is_caught_up_with
                 server.process().signal(Signal::SIGCONT)?;
                 has_turned(&shoot, cut, begin).await?;
             }
-            // In the middle of a flow, which goes on to its end.
+            // In the middle of a flow, which goes on to its end. What has happened since the
+            // watches were cut is forgotten: all is listed again.
             for cut in [true, false] {
-                let begin = shoot.history().len();
+                let (begin, before) = (shoot.history().len(), lists(&seed));
                 turn(&shoot, cut);
-                writes(&shoot, begin, 1).await?;
-                kill(&seed)?;
-                start_again(&seed).await?;
+                written(&shoot, begin).await?;
+                server.process().signal(Signal::SIGKILL)?;
+                bed.compact().await?;
+                server.start_again().await?;
                 has_turned(&shoot, cut, begin).await?;
+                shoot
+                    .eventually("new lists", async || {
+                        let lists = lists(&seed);
+                        ensure!(lists > before, "{lists} lists");
+                        Ok(())
+                    })
+                    .await?;
             }
             ensure!(prober.ended()?.is_none(), "it has ended");
             // After that nothing more is written.

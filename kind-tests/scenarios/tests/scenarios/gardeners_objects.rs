@@ -1,25 +1,26 @@
 //! What Gardener deploys, at work: accounts, roles, config files, commands and the access to the
 //! shoot as Gardener's own code renders them, and its care controller as the judge.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
 use anyhow::{Result, ensure};
-use serde_json::Value;
+use serde_json::{Value, json};
 use testbed::agent::AgentKind;
 use testbed::audit::Asked;
 use testbed::gardener::{PROBER, WEEDER, seed_access, shoot_access, weeder_access};
 use testbed::gardenlet::{CareFindings, Gardenlet};
 use testbed::installation::{RunningAgent, command, config, install};
-use testbed::objects::{Manifests, get, key};
+use testbed::objects::{Manifests, items, key};
 use testbed::page::metrics;
 use testbed::shoot::{CA, KCM, MCM};
-use testbed::{ShootCluster, ShootPlan, eventually, own_scenario};
+use testbed::{ShootCluster, ShootPlan, own_scenario};
+use tokio::time::Instant;
 
-use crate::rbac::rights::strip;
-use crate::weeder::ground::Ground;
-use crate::weeder::on_ground;
-use crate::weeder::plane::Plane;
-use crate::{comes_back, goes_down};
+use crate::metrics::are_as_documented;
+use crate::rbac::strip;
+use crate::weeder::{ETCD, MANAGER, Plane, PodPhase, SERVER};
+use crate::{ORDERLY, UP, comes_back, goes_down};
 
 /// What Gardener grants and what is not needed, by resource and verbs: all that follows is done
 /// without. "get" of the first two is for a replica that protects in the leader's place.
@@ -34,74 +35,55 @@ const UNNEEDED_ON_SEED: [(&str, &[&str]); 6] = [
     ),
     ("events", &["get", "update"]),
 ];
+/// machine-controller-manager's initialDelay in Gardener's config.
+const DELAY: Duration = Duration::from_secs(30);
 const UNNEEDED_BY_WEEDER: [(&str, &[&str]); 3] = [
     ("pods", &["get"]),
     ("endpointslices", &["get"]),
     ("events", &["get", "update"]),
 ];
 
-/// Whether a role that Gardener deploys grants this.
-fn is_granted(objects: &Manifests, asked: &Asked) -> bool {
-    let names = |rule: &Value, field: &str, word: &str| {
-        rule[field]
-            .as_array()
-            .into_iter()
-            .flatten()
-            .any(|name| name == word)
-    };
-    let mut rules = objects
-        .values()
-        .filter_map(|object| object["rules"].as_array())
-        .flatten();
-    rules.any(|rule| names(rule, "resources", &asked.resource) && names(rule, "verbs", &asked.verb))
-}
-
-/// What was asked for that no role of Gardener's grants.
-fn beyond(objects: &Manifests, asked: &[Asked]) -> BTreeSet<String> {
-    let ungranted = asked.iter().filter(|asked| !is_granted(objects, asked));
-    let what = |asked: &Asked| {
-        if asked.resource.is_empty() {
-            asked.uri.clone()
-        } else {
-            asked.resource.clone()
-        }
-    };
-    ungranted
-        .map(|asked| format!("{} {}", asked.verb, what(asked)))
-        .collect()
-}
-
-/// Something was asked for, and none of it was refused.
-fn requests_within_rights(asked: &[Asked]) -> Result<()> {
+/// What was asked for that no role of Gardener's grants; none of it was refused.
+fn beyond(objects: &Manifests, asked: &[Asked]) -> Result<BTreeSet<String>> {
     let refused: Vec<_> = asked
         .iter()
         .filter(|asked| matches!(asked.code, 401 | 403))
         .collect();
     ensure!(!asked.is_empty() && refused.is_empty(), "{refused:#?}");
-    Ok(())
+    let is_granted = |asked: &Asked| {
+        let mut rules = objects.values().flat_map(|object| items(&object["rules"]));
+        rules.any(|rule| {
+            items(&rule["resources"]).any(|resource| *resource == asked.resource)
+                && items(&rule["verbs"]).any(|verb| *verb == asked.verb)
+        })
+    };
+    let what = |asked: &Asked| match asked.resource.as_str() {
+        "" => format!("{} {}", asked.verb, asked.uri),
+        resource => format!("{} {resource}", asked.verb),
+    };
+    let ungranted = asked.iter().filter(|asked| !is_granted(asked));
+    Ok(ungranted.map(what).collect())
 }
 
 /// The prober's PATCHes of a shoot's Deployments so far, by name; there are no other writes.
 fn patches(shoot: &ShootCluster) -> Result<Vec<String>> {
-    let asked = shoot
-        .asked_of_seed()
-        .into_iter()
-        .filter(|asked| asked.resource.starts_with("deployments"));
     let mut names = Vec::new();
-    for asked in asked.filter(|asked| !matches!(asked.verb.as_str(), "get" | "list" | "watch")) {
-        ensure!(
-            asked.verb == "patch" && asked.resource == "deployments" && asked.code == 200,
-            "{asked:?}"
-        );
-        names.push(asked.name);
+    for asked in shoot.asked_of_seed() {
+        let writes = !["get", "list", "watch"].contains(&asked.verb.as_str());
+        if asked.resource.starts_with("deployments") && writes {
+            ensure!(
+                asked.verb == "patch" && asked.resource == "deployments" && asked.code == 200,
+                "{asked:?}"
+            );
+            names.push(asked.name);
+        }
     }
     names.sort();
     Ok(names)
 }
 
 #[test]
-fn with_gardeners_own_objects_the_prober_patches_once_a_scaling_and_gardeners_care_controller_sees_it()
--> Result<()> {
+fn prober_of_gardener_scales_in_order() -> Result<()> {
     own_scenario(
         "needs audit logs, and control planes of the testbed's own",
         async |bed| {
@@ -109,29 +91,24 @@ fn with_gardeners_own_objects_the_prober_patches_once_a_scaling_and_gardeners_ca
             let seed = bed.own_seed().await?;
             let objects = gardenlet.seed().await?;
             install(seed.api(), &objects).await?;
-            let shoot = ShootCluster::create(
-                bed,
-                &seed,
-                "gardeners",
-                ShootPlan {
-                    secret: false,
-                    ..ShootPlan::default()
-                },
-            )
-            .await?;
+            let plan = ShootPlan {
+                grace: ORDERLY,
+                secret: false,
+                ..ShootPlan::default()
+            };
+            let shoot = ShootCluster::create(bed, &seed, "gardeners", plan).await?;
             let access = gardenlet.give_access(&shoot).await?;
             strip(seed.api(), &seed_access(), &UNNEEDED_ON_SEED).await?;
-            strip(
-                shoot.plane.api(),
-                &shoot_access(),
-                &[("nodes", &["get"]), ("leases", &["get"])],
-            )
-            .await?;
+            let unneeded: [(&str, &[&str]); 2] = [("nodes", &["get"]), ("leases", &["get"])];
+            strip(shoot.plane.api(), &shoot_access(), &unneeded).await?;
             let prober = RunningAgent::installed(&seed, &objects, PROBER, str::to_owned).await?;
             shoot.after_probes(1).await?;
             finds_nothing(&gardenlet.findings(&shoot).await?);
 
+            let begin = shoot.history().len();
             goes_down(&shoot).await?;
+            let order = shoot.order(begin, |state| state.replicas == 0);
+            ensure!(order[2] == KCM, "{order:?}\n{}", shoot.story());
             shoot
                 .eventually("the care controller notices the outage", async || {
                     let found = gardenlet.findings(&shoot).await?;
@@ -146,63 +123,64 @@ fn with_gardeners_own_objects_the_prober_patches_once_a_scaling_and_gardeners_ca
                 .await?;
             assert_eq!(patches(&shoot)?, [CA, KCM, MCM], "{}", shoot.story());
 
+            let begin = shoot.history().len();
             comes_back(&shoot).await?;
+            let order = shoot.order(begin, |state| state.replicas > 0);
+            assert_eq!(order, [KCM, MCM, CA], "{}", shoot.story());
             finds_nothing(&gardenlet.findings(&shoot).await?);
-            assert_eq!(
-                patches(&shoot)?,
-                [CA, CA, KCM, KCM, MCM, MCM],
-                "{}",
-                shoot.story()
-            );
+            // The delay of a level that has nothing to scale is not waited for.
+            let since = Instant::now();
+            shoot.scale(CA, 0).await?;
+            shoot.free_at(&UP).await?;
+            ensure!(since.elapsed() < DELAY, "{:?}", since.elapsed());
+            let all = [CA, CA, CA, KCM, KCM, MCM, MCM];
+            assert_eq!(patches(&shoot)?, all, "{}", shoot.story());
 
             // From its start to its end.
+            let lost = metrics(prober.log_file())
+                .await?
+                .value("dwd_events_lost_total")?;
             ensure!(
-                metrics(prober.log_file())
-                    .await?
-                    .value("dwd_events_lost_total")?
-                    == 0.0
+                lost == 0.0 && prober.terminate().await?.success(),
+                "{lost} lost"
             );
-            ensure!(prober.terminate().await?.success());
-            let (on_seed, on_shoot) = (seed.asked(), shoot.asked());
-            requests_within_rights(&on_seed)?;
-            requests_within_rights(&on_shoot)?;
             // What Kubernetes' own roles allow to everybody; docs/swap-image.md names it.
-            assert_eq!(
-                beyond(&objects, &on_seed),
-                BTreeSet::from(["create selfsubjectaccessreviews".to_owned()])
-            );
-            assert_eq!(
-                beyond(&access, &on_shoot),
-                BTreeSet::from(["get /version".to_owned()])
-            );
+            let on_seed = BTreeSet::from(["create selfsubjectaccessreviews".to_owned()]);
+            assert_eq!(beyond(&objects, &seed.asked())?, on_seed);
+            let on_shoot = BTreeSet::from(["get /version".to_owned()]);
+            assert_eq!(beyond(&access, &shoot.asked())?, on_shoot);
             shoot.end().await
         },
     )
 }
 
 #[test]
-fn with_gardeners_own_objects_the_weeder_deletes_and_is_refused_nothing() -> Result<()> {
-    on_ground(async |bed| {
-        let gardenlet = Gardenlet::built().await?;
-        let ground = Ground::own(bed).await?;
-        let objects = gardenlet.seed().await?;
-        install(ground.seed.api(), &objects).await?;
-        strip(ground.seed.api(), &weeder_access(), &UNNEEDED_BY_WEEDER).await?;
-        let weeder = RunningAgent::installed(&ground.seed, &objects, WEEDER, str::to_owned).await?;
-        eventually("the weeder leads", async || {
-            ensure!(!weeder.log("\"leading\"").is_empty(), "{}", weeder.tail(5));
-            Ok(())
-        })
-        .await?;
-        ground.watched().await?;
-        let plane = Plane::on(&ground, "gardeners", 1).await?;
-        let servers = plane.outage(None).await?;
-        plane.recovery(&servers).await?;
+fn weeder_of_gardener_restarts_a_chain() -> Result<()> {
+    own_scenario("needs pods without kubelets", async |bed| {
+        let objects = Gardenlet::built().await?.seed().await?;
+        let plane = Plane::create(bed, "gardeners").await?;
+        install(plane.api(), &objects).await?;
+        strip(plane.api(), &weeder_access(), &UNNEEDED_BY_WEEDER).await?;
+        let weeder = RunningAgent::installed(&plane.seed, &objects, WEEDER, str::to_owned).await?;
+        plane.watched(&weeder).await?;
+        // A disruption budget is no obstacle to a pod that serves nobody anyway.
+        let selector = json!({"matchLabels": {"role": SERVER}});
+        let metadata = json!({"name": "none", "namespace": plane.namespace});
+        let budget = json!({"apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "metadata": metadata, "spec": {"maxUnavailable": 0, "selector": selector}});
+        plane.api().create(&budget).await?;
+        plane.set(MANAGER, PodPhase::Terminated).await?;
+        let (server, manager) = (plane.outage().await?, plane.pod(MANAGER).await?);
+        plane.set(ETCD, PodPhase::Ready).await?;
+        plane.replaced(&server).await?;
+        let now = plane.pod(MANAGER).await?;
+        ensure!(now == manager, "what they need is not back yet");
+        plane.set(SERVER, PodPhase::Ready).await?;
+        plane.replaced(&manager).await?;
+        are_as_documented(weeder.log_file(), "Weeder").await?;
         ensure!(weeder.terminate().await?.success());
-        let asked = ground.asked();
-        requests_within_rights(&asked)?;
-        assert_eq!(beyond(&objects, &asked), BTreeSet::from([]));
-        plane.end(1).await
+        assert_eq!(beyond(&objects, &plane.asked())?, BTreeSet::from([]));
+        assert_eq!(plane.deletions().await?, [200, 200]);
+        Ok(())
     })
 }
 
@@ -213,29 +191,20 @@ fn finds_nothing(found: &CareFindings) {
 
 /// These roles and bindings of ours are Gardener's, and Gardener has no others.
 fn same_roles(gardeners: &Manifests, ours: &[Value]) -> Result<()> {
-    let grants = |object: &Value| object["rules"].is_array() || object["roleRef"].is_object();
-    let ours: Vec<&Value> = ours.iter().filter(|object| grants(object)).collect();
-    for object in &ours {
-        let key = key(object)?;
-        for field in ["rules", "roleRef", "subjects"] {
-            assert_eq!(
-                object[field],
-                get(gardeners, &key)?[field],
-                "{key}: {field}"
-            );
-        }
-    }
-    assert_eq!(
-        ours.len(),
-        gardeners.values().filter(|object| grants(object)).count(),
-        "{:#?}",
-        gardeners.keys()
-    );
+    let grants = |object: &&Value| object["rules"].is_array() || object["roleRef"].is_object();
+    let granted = |object: &Value| {
+        let fields = ["rules", "roleRef", "subjects"].map(|field| object[field].clone());
+        Ok((key(object)?, fields))
+    };
+    let ours = ours.iter().filter(grants).map(granted);
+    let gardeners = gardeners.values().filter(grants).map(granted);
+    let ours = ours.collect::<Result<BTreeMap<_, _>>>()?;
+    assert_eq!(ours, gardeners.collect::<Result<_>>()?);
     Ok(())
 }
 
 #[test]
-fn what_the_test_bed_and_the_folder_config_take_for_gardeners_is_gardeners() -> Result<()> {
+fn files_and_roles_are_gardeners() -> Result<()> {
     own_scenario("needs Go, and is the same on all clusters", async |_| {
         let gardenlet = Gardenlet::built().await?;
         let objects = gardenlet.seed().await?;
@@ -251,11 +220,7 @@ fn what_the_test_bed_and_the_folder_config_take_for_gardeners_is_gardeners() -> 
             assert_eq!(command[3..], *kind.args());
         }
         same_roles(&objects, &[seed_access(), weeder_access()].concat())?;
-        same_roles(
-            &gardenlet
-                .access("shoot--bed--x", "kube-apiserver", "a certificate")
-                .await?,
-            &shoot_access(),
-        )
+        let access = gardenlet.access("shoot--bed--x", "kube-apiserver", "a certificate");
+        same_roles(&access.await?, &shoot_access())
     })
 }

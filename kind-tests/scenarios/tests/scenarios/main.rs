@@ -6,24 +6,18 @@
 //! checking that nothing it asked for was forbidden.
 
 mod as_in_production;
-mod back_off;
-mod bed;
 mod candidates;
-mod command_line;
+mod commands;
 mod conformance;
 mod election;
+mod ends;
 mod faults;
-mod frugality;
 mod gardeners_objects;
 mod given;
-mod instruments;
 mod kinds;
-mod lifecycle;
-mod moves;
-mod outage;
+mod metrics;
 mod rbac;
-mod reachability;
-mod restore;
+mod throttling;
 mod weeder;
 
 use std::ops::RangeBounds;
@@ -33,7 +27,6 @@ use std::time::Duration;
 use anyhow::{Context, Result, ensure};
 use testbed::page::{metrics, page};
 use testbed::proxy::TcpProxy;
-use testbed::seed::JournalEntry;
 use testbed::shoot::{CA, KCM, MCM};
 use testbed::{Prober, ProberConfig, SeedCluster, ShootCluster, ShootPlan, Testbed, eventually};
 
@@ -59,14 +52,9 @@ const PATIENT: [&str; 2] = [
     "--leader-elect-renew-deadline=100s",
 ];
 
-/// A shoot on the shared seed.
-async fn shoot(bed: &'static Testbed, name: &str, plan: ShootPlan) -> Result<ShootCluster> {
-    ShootCluster::create(bed, &bed.seed().await?, name, plan).await
-}
-
 /// A shoot on the shared seed that has been seen healthy.
 async fn healthy(bed: &'static Testbed, name: &str, plan: ShootPlan) -> Result<ShootCluster> {
-    let shoot = shoot(bed, name, plan).await?;
+    let shoot = ShootCluster::create(bed, &bed.seed().await?, name, plan).await?;
     shoot.after_probes(2).await?;
     Ok(shoot)
 }
@@ -125,36 +113,20 @@ fn turn(shoot: &ShootCluster, cut: bool) {
 /// The usual three are held down after its beginning, or come back after its end, and since this
 /// entry of the history none went the other way.
 async fn has_turned(shoot: &ShootCluster, cut: bool, begin: usize) -> Result<()> {
+    let what = if cut { "all held down" } else { "all restored" };
     // The journal is asked, which learns of it later where the seed was away.
-    let journal = async || {
+    let turned = async || {
         let states = shoot.states();
         for ((name, memory), (_, replicas)) in DOWN.into_iter().zip(UP) {
             let state = states.get(name).with_context(|| format!("no {name}"))?;
-            ensure!(
-                if cut {
-                    state.is_held_down(memory)
-                } else {
-                    state.is_free_at(replicas)
-                },
-                "{name}: {state}"
-            );
+            let (down, up) = (state.is_held_down(memory), state.is_free_at(replicas));
+            ensure!(if cut { down } else { up }, "{name}: {state}");
         }
         Ok(())
     };
-    shoot
-        .eventually(if cut { "all held down" } else { "all restored" }, journal)
-        .await?;
-    let down = |entry: &JournalEntry| {
-        entry
-            .state
-            .as_ref()
-            .is_some_and(|state| state.replicas == 0)
-    };
-    let strays: Vec<JournalEntry> = shoot
-        .writes_since(begin)
-        .into_iter()
-        .filter(|entry| down(entry) != cut)
-        .collect();
+    shoot.eventually(what, turned).await?;
+    let mut strays = shoot.writes_since(begin);
+    strays.retain(|entry| entry.state.as_ref().is_some_and(|it| it.replicas == 0) != cut);
     ensure!(strays.is_empty(), "{strays:?}\n{}", shoot.story());
     Ok(())
 }
@@ -171,34 +143,13 @@ async fn comes_back(shoot: &ShootCluster) -> Result<()> {
     shoot.free_at(&UP).await
 }
 
-/// In an outage all go down, and after it they come back.
-async fn through_an_outage(shoot: &ShootCluster) -> Result<()> {
-    goes_down(shoot).await?;
-    comes_back(shoot).await
-}
-
-/// The scenario ends with its outage.
-async fn end_of_outage(shoot: ShootCluster) -> Result<()> {
-    comes_back(&shoot).await?;
-    shoot.end().await
-}
-
-/// Since this entry of the shoot's history the usual three came back in their order.
-fn came_back_in_order(shoot: &ShootCluster, begin: usize) -> Result<()> {
-    let order = shoot.order(begin, |state| state.replicas > 0);
-    ensure!(order == [KCM, MCM, CA], "{order:?}\n{}", shoot.story());
-    Ok(())
-}
-
-/// Waits for so many writes to the dependents since this entry of the shoot's history.
-async fn writes(shoot: &ShootCluster, begin: usize, count: usize) -> Result<()> {
-    shoot
-        .eventually("writes", async || {
-            let written = shoot.writes_since(begin).len();
-            ensure!(written >= count, "{written} of {count}");
-            Ok(())
-        })
-        .await
+/// Waits for a write to a dependent since this entry of the shoot's history.
+async fn written(shoot: &ShootCluster, begin: usize) -> Result<()> {
+    let written = async || {
+        ensure!(!shoot.writes_since(begin).is_empty(), "none");
+        Ok(())
+    };
+    shoot.eventually("a write", written).await
 }
 
 /// Waits until an agent's log has a line of this message with this word.

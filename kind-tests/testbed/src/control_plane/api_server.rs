@@ -163,15 +163,6 @@ impl ApiServer {
         self.current().clone()
     }
 
-    /// Starts it on the same port after it was killed, as a process of the caller's, and does not
-    /// wait for it.
-    ///
-    /// # Errors
-    /// When it cannot be started.
-    pub fn run(&self) -> Result<Process> {
-        self.current().again()
-    }
-
     /// Starts it on the same port after it was killed, and waits until it is ready. What it knew it
     /// reads from etcd.
     ///
@@ -180,7 +171,7 @@ impl ApiServer {
     pub async fn start_again(&self) -> Result<()> {
         let mut last = String::new();
         for _ in 0..TRIES {
-            let mut process = self.run()?;
+            let mut process = self.current().again()?;
             let is_ready = gets_ready(&self.api, &mut process).await?;
             last = process.tail(5);
             *self.current() = Arc::new(process);

@@ -5,7 +5,6 @@ use std::path::Path;
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
-use tokio::time::Instant;
 
 use super::ShootCluster;
 use crate::audit::Asked;
@@ -16,22 +15,9 @@ use crate::seed::{JournalEntry, ReplicaState};
 use crate::wait::eventually;
 
 impl ShootCluster {
-    /// The states of the Deployments.
-    pub async fn dependents(&self) -> Result<BTreeMap<String, ReplicaState>> {
-        let deployments = self.seed.api().list(&self.deployments()).await?;
-        let state = |object| (name(object).to_owned(), ReplicaState::of(object));
-        Ok(deployments.iter().map(state).collect())
-    }
-
     /// The last states that the journal knows, without a request.
     pub fn states(&self) -> BTreeMap<String, ReplicaState> {
         self.seed.journal().states_in(&self.namespace)
-    }
-
-    /// The state of one Deployment.
-    pub async fn dependent(&self, name: &str) -> Result<ReplicaState> {
-        let state = self.dependents().await?.remove(name);
-        state.with_context(|| format!("there is no {name}"))
     }
 
     /// What happened to the Deployments, from the beginning.
@@ -84,21 +70,6 @@ impl ShootCluster {
         .await
     }
 
-    /// Waits until no connection and no byte has come from the prober for this long.
-    pub async fn silent_for(&self, quiet: Duration) -> Result<()> {
-        let traffic = || (self.proxy.connections(), self.proxy.bytes());
-        let (mut last, mut since) = (traffic(), Instant::now());
-        self.eventually("the prober leaves this shoot alone", async || {
-            if traffic() != last {
-                (last, since) = (traffic(), Instant::now());
-            }
-            let silence = since.elapsed();
-            ensure!(silence >= quiet, "{silence:?} since the last byte");
-            Ok(())
-        })
-        .await
-    }
-
     /// Waits until every lease is older than `age`.
     pub async fn leases_older_than(&self, age: Duration) -> Result<()> {
         self.lease_ages("old leases", |lease| *lease > age).await
@@ -141,8 +112,11 @@ impl ShootCluster {
         is: impl Fn(&ReplicaState, &T) -> bool,
     ) -> Result<()> {
         self.eventually(what, async || {
+            let deployments = self.seed.api().list(&self.deployments()).await?;
+            let state = |object| (name(object).to_owned(), ReplicaState::of(object));
+            let now = deployments.iter().map(state).collect();
             // The history must have it, too.
-            for states in [self.dependents().await?, self.states()] {
+            for states in [now, self.states()] {
                 for (name, wanted) in wanted {
                     let state = states.get(*name).with_context(|| format!("no {name}"))?;
                     ensure!(is(state, wanted), "{name}: {state}");
@@ -204,11 +178,10 @@ impl ShootCluster {
             .map(|asked| format!("  {} {} {} {}", asked.at, asked.verb, asked.uri, asked.code))
             .collect();
         format!(
-            "--- {}\n{} connections, {:?} bytes\nlast requests to the shoot:\n{}\nhistory:\n{}\nthe prober's log about it:\n{}\n\
+            "--- {}\n{} connections\nlast requests to the shoot:\n{}\nhistory:\n{}\nthe prober's log about it:\n{}\n\
              the end of the log, kept as {kept}:\n{}",
             self.namespace,
             self.proxy.connections(),
-            self.proxy.bytes(),
             recent.join("\n"),
             lines(&self.history()),
             tail(&log, 25, &self.namespace),

@@ -4,9 +4,7 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use anyhow::{Result, ensure};
-use base64::Engine;
-use base64::engine::general_purpose::STANDARD;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::{Body, ShootCluster};
 use crate::gardener::{self, CLUSTERS, PROBE, shoot_access};
@@ -64,11 +62,6 @@ impl ShootCluster {
         Ok(())
     }
 
-    /// Deletes all Machines.
-    pub async fn delete_machines(&self) -> Result<()> {
-        self.seed.api().delete(&self.machines()).await
-    }
-
     /// Sets a Machine's phase.
     pub async fn set_machine_phase(&self, machine: &str, phase: &str) -> Result<()> {
         let path = format!("{}/{machine}/status", self.machines());
@@ -99,9 +92,10 @@ impl ShootCluster {
 
     /// Writes the Secret.
     pub async fn write_secret(&self, kubeconfig: &str) -> Result<()> {
-        let mut secret = gardener::probe_secret(&self.namespace, "");
-        secret["data"] = json!({"kubeconfig": STANDARD.encode(kubeconfig)});
-        let api = self.seed.api();
+        let (api, secret) = (
+            self.seed.api(),
+            gardener::probe_secret(&self.namespace, kubeconfig),
+        );
         api.create(&secret).await?;
         api.replace(&path(&secret)?, "/data", &secret["data"]).await
     }
@@ -121,16 +115,11 @@ impl ShootCluster {
 
     /// Writes the Cluster.
     pub(super) async fn publish(&self) -> Result<()> {
-        let mut cluster = gardener::cluster(&self.namespace, None);
-        cluster["spec"]["shoot"] = self.body.shoot(&self.namespace);
-        cluster["spec"]["seed"]["metadata"]["name"] = self.body.cluster_seed.into();
-        let (api, path) = (self.seed.api(), path(&cluster)?);
-        if api.find(&path).await?.is_some() {
-            return api
-                .replace(&path, "/spec/shoot", &cluster["spec"]["shoot"])
-                .await;
-        }
-        api.create(&cluster).await
+        let cluster = self.body.cluster(&self.namespace, self.grace);
+        let api = self.seed.api();
+        api.create(&cluster).await?;
+        api.replace(&path(&cluster)?, "/spec/shoot", &cluster["spec"]["shoot"])
+            .await
     }
 
     /// Deletes the Cluster.
@@ -139,16 +128,11 @@ impl ShootCluster {
         self.seed.api().delete(&cluster).await
     }
 
-    /// Changes a Deployment by hand.
-    pub async fn patch(&self, name: &str, patch: Value) -> Result<()> {
-        let deployment = format!("{}/{name}", self.deployments());
-        self.seed.api().merge(&deployment, &patch).await
-    }
-
     /// Scales a Deployment by hand.
     pub async fn scale(&self, name: &str, replicas: i64) -> Result<()> {
-        self.patch(name, json!({"spec": {"replicas": replicas}}))
-            .await
+        let deployment = format!("{}/{name}", self.deployments());
+        let patch = json!({"spec": {"replicas": replicas}});
+        self.seed.api().merge(&deployment, &patch).await
     }
 
     /// Sets or removes an annotation of a Deployment.

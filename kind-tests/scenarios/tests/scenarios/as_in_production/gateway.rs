@@ -60,8 +60,7 @@ fn at_zero(shoot: &ShootCluster, name: &str, from: usize) -> Result<Duration> {
 }
 
 #[test]
-fn a_gateway_that_dies_with_most_nodes_takes_a_shoot_down_until_its_kubelets_notice_and_no_node_is_given_up()
--> Result<()> {
+fn gateway_that_dies_costs_no_node() -> Result<()> {
     own_scenario(
         "needs a kube-controller-manager of the testbed's own",
         async |bed| {

@@ -28,36 +28,25 @@ pub struct Register {
 impl Register {
     pub fn of(seed: &SeedCluster) -> Self {
         let entries = Arc::new(Mutex::new(Vec::new()));
-        let mut task = JoinSet::new();
         let (api, book) = (seed.api().clone(), entries.clone());
-        task.spawn(async move {
+        let task = async move {
             let note = |change| {
                 let ObjectChange::Set(lease) = change else {
                     return;
                 };
-                let time = |field: &str| {
-                    lease["spec"][field]
-                        .as_str()
-                        .and_then(|text| text.parse().ok())
-                        .unwrap_or_default()
-                };
-                let holder = lease["spec"]["holderIdentity"]
-                    .as_str()
-                    .unwrap_or_default()
-                    .to_owned();
-                let entry = LeaseEntry {
-                    holder,
+                let text = |field: &str| lease["spec"][field].as_str().unwrap_or_default();
+                let time = |field| text(field).parse().unwrap_or_default();
+                book.lock().push(LeaseEntry {
+                    holder: text("holderIdentity").to_owned(),
                     acquired: time("acquireTime"),
                     renewed: time("renewTime"),
-                };
-                book.lock().push(entry);
+                });
             };
-            // When it ends too early, the scenario misses entries and fails.
-            let _ = api.follow(LEASES, note).await;
-        });
+            api.keep_following(LEASES, note).await;
+        };
         Self {
             entries,
-            _task: task,
+            _task: JoinSet::from_iter([task]),
         }
     }
 
@@ -65,26 +54,17 @@ impl Register {
         self.entries.lock().clone()
     }
 
-    pub fn holder(&self) -> String {
-        self.all()
-            .last()
-            .map(|entry| entry.holder.clone())
-            .unwrap_or_default()
-    }
-
     /// Waits until a replica holds the Lease other than these; returns its first entry and the last
     /// one before it.
-    pub async fn next(&self, known: &[&str]) -> Result<(LeaseEntry, Option<LeaseEntry>)> {
+    pub async fn next(&self, known: &[&str]) -> Result<(LeaseEntry, LeaseEntry)> {
         eventually("another leader", async || {
             let all = self.all();
-            let first = all.iter().position(|entry| {
-                !entry.holder.is_empty() && !known.contains(&entry.holder.as_str())
-            });
-            let first = first.with_context(|| format!("the last holder is {:?}", self.holder()))?;
-            Ok((
-                all[first].clone(),
-                first.checked_sub(1).map(|last| all[last].clone()),
-            ))
+            let is_new = |holder: &str| !holder.is_empty() && !known.contains(&holder);
+            let mut pairs = all.windows(2).filter(|pair| is_new(&pair[1].holder));
+            let first = pairs
+                .next()
+                .with_context(|| format!("the last is {:?}", all.last()))?;
+            Ok((first[1].clone(), first[0].clone()))
         })
         .await
     }

@@ -1,24 +1,23 @@
-//! The command line from outside the seed's network: it asks the prober through the API server.
+//! What operators run outside of the seed's network: it asks the prober through the API server, and
+//! brings back what is held down beside a prober that would not.
 
 use std::net::{IpAddr, UdpSocket};
+use std::path::PathBuf;
 use std::process::Stdio;
 
 use anyhow::{Result, ensure};
 use serde_json::json;
 use testbed::agent::binary;
-use testbed::gardener::{GARDEN, PROBER};
+use testbed::gardener::{GARDEN, PAUSE, PROBER};
 use testbed::page::address;
-use testbed::{PATIENCE, ShootCluster, ShootPlan, own_scenario, secrets};
+use testbed::{PATIENCE, ProberConfig, ShootCluster, ShootPlan, own_scenario, secrets};
 use tokio::process::Command;
 use tokio::time::timeout;
 
-use crate::{alone, end_alone, goes_down, with_args};
+use crate::{DOWN, UP, alone, comes_back, end_alone, goes_down, with_args};
 
 /// The operator's ServiceAccount.
 const OPERATOR: &str = "operator";
-const DEPLOYMENT: &str = "/apis/apps/v1/namespaces/garden/deployments/dependency-watchdog-prober";
-/// A pod of that Deployment.
-const POD: &str = "/api/v1/namespaces/garden/pods/asked";
 
 /// This machine's address outside of loopback, to which alone an API server passes requests on.
 fn outside() -> Option<IpAddr> {
@@ -29,22 +28,22 @@ fn outside() -> Option<IpAddr> {
     (!address.is_loopback() && !address.is_unspecified()).then_some(address)
 }
 
-/// Applies what makes the running prober a pod, and an operator who may do nothing but ask it.
+/// Applies what makes the running prober a pod, and an operator who may do nothing but ask it; the
+/// operator's kubeconfig.
 async fn publish(shoot: &ShootCluster, ip: IpAddr, port: &str) -> Result<String> {
     let api = shoot.seed.api();
     let labels = json!({ "app": PROBER });
     let metadata = |name: &str| json!({ "name": name, "namespace": GARDEN, "labels": labels });
     let serves = format!("--health-bind-addr=0.0.0.0:{port}");
     let container = json!({ "name": "prober", "image": "it", "args": ["prober", serves] });
-    let spec = json!({ "containers": [container], "nodeName": "none" });
     let template =
         json!({ "metadata": { "labels": labels }, "spec": { "containers": [container] } });
-    let account = json!({ "kind": "ServiceAccount", "name": OPERATOR, "namespace": GARDEN });
-    let role = json!({ "apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": OPERATOR });
+    let group = "rbac.authorization.k8s.io";
     api.create_all(&[
         json!({ "apiVersion": "apps/v1", "kind": "Deployment", "metadata": metadata(PROBER),
                 "spec": { "replicas": 0, "selector": { "matchLabels": labels }, "template": template } }),
-        json!({ "apiVersion": "v1", "kind": "Pod", "metadata": metadata("asked"), "spec": spec }),
+        json!({ "apiVersion": "v1", "kind": "Pod", "metadata": metadata("asked"),
+                "spec": { "containers": [container], "nodeName": "none" } }),
         json!({ "apiVersion": "v1", "kind": "ServiceAccount", "metadata": metadata(OPERATOR) }),
         json!({ "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "Role", "metadata": metadata(OPERATOR), "rules": [
             {"apiGroups": [""], "resources": ["pods"], "verbs": ["list"]},
@@ -53,34 +52,33 @@ async fn publish(shoot: &ShootCluster, ip: IpAddr, port: &str) -> Result<String>
             {"apiGroups": ["coordination.k8s.io"], "resources": ["leases"], "verbs": ["get"]},
         ]}),
         json!({ "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "RoleBinding", "metadata": metadata(OPERATOR),
-                "subjects": [account], "roleRef": role }),
+                "subjects": [{ "kind": "ServiceAccount", "name": OPERATOR, "namespace": GARDEN }],
+                "roleRef": { "apiGroup": group, "kind": "Role", "name": OPERATOR } }),
     ])
     .await?;
-    let status = json!({ "phase": "Running", "podIP": ip, "podIPs": [{ "ip": ip }] });
-    let status = json!({ "status": status });
-    api.merge(&format!("{POD}/status"), &status).await?;
+    let status = json!({ "status": { "phase": "Running", "podIP": ip, "podIPs": [{ "ip": ip }] } });
+    let pod = format!("/api/v1/namespaces/{GARDEN}/pods/asked/status");
+    api.merge(&pod, &status).await?;
     let token = api.token(GARDEN, OPERATOR).await?;
     let plane = shoot.seed.plane();
     Ok(plane.kubeconfig(&plane.url(), &token))
 }
 
-/// Runs a command with the operator's kubeconfig alone.
-async fn run(shoot: &ShootCluster, kubeconfig: &str, words: &[&str]) -> Result<String> {
-    let file = shoot.seed.folder().join("operator.kubeconfig");
-    std::fs::write(&file, kubeconfig)?;
+/// Runs a command that succeeds; what it says. It has a kubeconfig and nothing else.
+async fn run(kubeconfig: PathBuf, words: &[&str]) -> Result<String> {
     let mut command = Command::new(binary()?);
-    command.args(words).arg("--kubeconfig").arg(file);
+    command.args(words).arg("--kubeconfig").arg(kubeconfig);
     command.env_clear().stdin(Stdio::null()).kill_on_drop(true);
     let output = timeout(PATIENCE, command.output()).await??;
     for said in [&output.stdout, &output.stderr] {
         secrets::all().search("what a command says", said);
     }
     ensure!(output.status.success(), "{output:?}");
-    Ok(String::from_utf8(output.stdout)?)
+    Ok(String::from_utf8([output.stdout, output.stderr].concat())?)
 }
 
 #[test]
-fn who_may_only_ask_the_prober_sees_what_it_says() -> Result<()> {
+fn operators_ask_and_restore() -> Result<()> {
     own_scenario("needs audit logs", async |bed| {
         let Some(ip) = outside() else {
             eprintln!("skipped: this machine has no address outside of loopback");
@@ -90,22 +88,28 @@ fn who_may_only_ask_the_prober_sees_what_it_says() -> Result<()> {
         let (shoot, prober) = alone(bed, "asked", ShootPlan::default(), serves).await?;
         let address = address(prober.log_file(), "/statusz")?;
         let (_, port) = address.rsplit_once(':').unwrap_or_default();
-        let kubeconfig = publish(&shoot, ip, port).await?;
-
+        let file = |name: &str, text: &str| {
+            let path = shoot.seed.folder().join(name);
+            std::fs::write(&path, text).map(|()| path)
+        };
+        let operator = file("operator", &publish(&shoot, ip, port).await?)?;
+        let asks = async |words: &[&str], parts: &[&str]| {
+            let said = run(operator.clone(), words).await?;
+            for part in parts {
+                ensure!(said.contains(part), "no {part:?} in {said}");
+            }
+            Ok(())
+        };
         let checked = ["explain", &shoot.namespace, "--check"];
-        let healthy = run(&shoot, &kubeconfig, &checked).await?;
-        ensure!(healthy.contains("scale_up: "), "{healthy}");
+        asks(&checked, &["scale_up: "]).await?;
         goes_down(&shoot).await?;
-        let listed = run(&shoot, &kubeconfig, &["status"]).await?;
-        ensure!(listed.contains("kube-controller-manager, "), "{listed}");
-        let outage = run(&shoot, &kubeconfig, &checked).await?;
-        for part in [
+        asks(&["status"], &["kube-controller-manager, "]).await?;
+        let outage = [
             "scale_down: ",
             "held down by the watchdog",
             "Prober:       asked (",
-        ] {
-            ensure!(outage.contains(part), "no {part:?} in {outage}");
-        }
+        ];
+        asks(&checked, &outage).await?;
         let user = format!("system:serviceaccount:{GARDEN}:{OPERATOR}");
         let asked = shoot.seed.asked_by(&user);
         ensure!(asked.iter().any(|asked| asked.resource == "pods/proxy"));
@@ -116,10 +120,21 @@ fn who_may_only_ask_the_prober_sees_what_it_says() -> Result<()> {
             .collect();
         ensure!(beyond.is_empty(), "{beyond:#?}");
 
-        let api = shoot.seed.api();
-        for path in [POD, DEPLOYMENT] {
-            api.delete(path).await?;
-        }
+        // By force it pauses first, so that a prober at work leaves what came back.
+        let administrator = file("administrator", shoot.seed.plane().admin_kubeconfig())?;
+        let config = file("config", &ProberConfig::default().text())?;
+        let config = format!("--config-file={}", config.display());
+        let forced = ["restore", &shoot.namespace, "--force", "--yes", &config];
+        let said = run(administrator, &forced).await?;
+        ensure!(said.contains(&format!("{PAUSE}-")), "{said}");
+        shoot.free_at(&UP).await?;
+        let restored = shoot.history().len();
+        shoot.after_probes(3).await?;
+        shoot.untouched_since(restored)?;
+        // It was the pause that kept the prober from it.
+        shoot.seed.annotate(&shoot.namespace, PAUSE, None).await?;
+        shoot.held_down(&DOWN).await?;
+        comes_back(&shoot).await?;
         end_alone(shoot, prober).await
     })
 }
