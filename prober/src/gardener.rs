@@ -1,25 +1,22 @@
 //! Gardener's types, pruned to what is read here. Unknown fields are skipped; a wrong type is an
 //! error for that object alone.
 
-pub(crate) mod object;
-
-use std::borrow::Cow;
-
 use chrono::{DateTime, TimeDelta, Utc};
-use common::objects::{apart, identity, if_readable, metadata};
+use common::objects::{apart, if_readable, metadata};
 use go_compat::duration::GoDuration;
+use go_compat::null::null_as_default;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use kube::{CustomResource, Resource};
 use prober_core::gardener::{GardenerShoot, LastOperation, OperationState, OperationType, Worker};
-use serde::de::Error as _;
-use serde::{Deserialize, Deserializer};
-
-use self::object::{JsonObject, object_or_default};
+use serde::de::{Error as _, IgnoredAny};
+use serde::{Deserialize, Deserializer, Serialize};
 
 /// `extensions.gardener.cloud/v1alpha1` Cluster: one per shoot; its name is the shoot's namespace
 /// on the seed.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize, Resource)]
+#[resource(inherit = ClusterKind)]
 pub struct Cluster {
-    #[serde(deserialize_with = "identity")]
+    #[serde(deserialize_with = "metadata")]
     pub metadata: ObjectMeta,
     #[serde(default)]
     pub spec: ClusterSpec,
@@ -47,17 +44,14 @@ pub struct SeedRef {
 fn embedded_shoot<'de, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<Option<Result<GardenerShoot, String>>, D::Error> {
-    let shoot: Result<Option<JsonObject<ShootObject>>, String> = apart(deserializer)?;
-    let shoot = shoot.map(|shoot| shoot.map(|JsonObject(shoot)| shoot.into()));
-    Ok(shoot.transpose())
+    let shoot: Result<Option<ShootObject>, String> = apart(deserializer)?;
+    Ok(shoot.map(|shoot| shoot.map(Into::into)).transpose())
 }
 
 /// Nothing else of the Seed is read, and one that cannot be understood harms no shoot.
 fn embedded_seed<'de, D: Deserializer<'de>>(deserializer: D) -> Result<SeedRef, D::Error> {
-    let JsonObject(SeedObject {
-        metadata: JsonObject(seed),
-    }) = if_readable(deserializer)?;
-    Ok(seed)
+    let seed: SeedObject = if_readable(deserializer)?;
+    Ok(seed.metadata)
 }
 
 /// The Seed as it is embedded in a Cluster.
@@ -65,7 +59,7 @@ fn embedded_seed<'de, D: Deserializer<'de>>(deserializer: D) -> Result<SeedRef, 
 #[serde(default)]
 struct SeedObject {
     #[serde(deserialize_with = "if_readable")]
-    metadata: JsonObject<SeedRef>,
+    metadata: SeedRef,
 }
 
 fn text_if_any<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
@@ -82,11 +76,11 @@ struct ShootObject {
     _api_version: Option<String>,
     #[serde(rename = "kind")]
     _kind: Option<String>,
-    #[serde(deserialize_with = "object_or_default")]
+    #[serde(deserialize_with = "null_as_default")]
     metadata: ShootMetadata,
-    #[serde(deserialize_with = "object_or_default")]
+    #[serde(deserialize_with = "null_as_default")]
     spec: ShootSpec,
-    #[serde(deserialize_with = "object_or_default")]
+    #[serde(deserialize_with = "null_as_default")]
     status: ObservedShoot,
 }
 
@@ -99,11 +93,11 @@ struct ShootMetadata {
 #[derive(Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 struct ShootSpec {
-    #[serde(deserialize_with = "object_or_default")]
+    #[serde(deserialize_with = "null_as_default")]
     hibernation: Hibernation,
-    #[serde(deserialize_with = "object_or_default")]
+    #[serde(deserialize_with = "null_as_default")]
     kubernetes: KubernetesSpec,
-    #[serde(deserialize_with = "object_or_default")]
+    #[serde(deserialize_with = "null_as_default")]
     provider: Provider,
     seed_name: Option<String>,
 }
@@ -111,13 +105,14 @@ struct ShootSpec {
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct Hibernation {
-    enabled: Option<bool>,
+    #[serde(deserialize_with = "null_as_default")]
+    enabled: bool,
 }
 
 #[derive(Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 struct KubernetesSpec {
-    #[serde(deserialize_with = "object_or_default")]
+    #[serde(deserialize_with = "null_as_default")]
     kube_controller_manager: ControllerManagerSpec,
 }
 
@@ -145,34 +140,34 @@ fn positive_duration<'de, D: Deserializer<'de>>(
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct Provider {
-    workers: Option<Vec<Option<JsonObject<WorkerSpec>>>>,
+    #[serde(deserialize_with = "null_as_default")]
+    workers: Vec<Option<WorkerSpec>>,
 }
 
 #[derive(Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 struct WorkerSpec {
-    name: Option<String>,
-    #[serde(deserialize_with = "object_or_default")]
+    #[serde(deserialize_with = "null_as_default")]
+    name: String,
+    #[serde(deserialize_with = "null_as_default")]
     machine_controller_manager: MachineControllerManagerSpec,
-    control_plane: Option<JsonObject<WorkerControlPlane>>,
+    control_plane: Option<IgnoredAny>,
 }
 
 #[derive(Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 struct MachineControllerManagerSpec {
-    node_conditions: Option<Vec<Option<String>>>,
+    #[serde(deserialize_with = "null_as_default")]
+    node_conditions: Vec<Option<String>>,
 }
-
-/// Nothing of it is read.
-#[derive(Deserialize)]
-struct WorkerControlPlane {}
 
 #[derive(Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 struct ObservedShoot {
     seed_name: Option<String>,
-    hibernated: Option<bool>,
-    last_operation: Option<JsonObject<OperationObject>>,
+    #[serde(deserialize_with = "null_as_default")]
+    hibernated: bool,
+    last_operation: Option<OperationObject>,
     #[serde(rename = "advertisedAddresses", deserialize_with = "internal_domain")]
     internal_domain: Option<String>,
 }
@@ -180,13 +175,14 @@ struct ObservedShoot {
 #[derive(Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 struct OperationObject {
-    #[serde(rename = "type")]
-    kind: Option<OperationType>,
-    state: Option<OperationState>,
+    #[serde(rename = "type", deserialize_with = "null_as_default")]
+    kind: OperationType,
+    #[serde(deserialize_with = "null_as_default")]
+    state: OperationState,
     last_update_time: Option<DateTime<Utc>>,
 }
 
-#[derive(Default, Deserialize)]
+#[derive(Deserialize)]
 struct AdvertisedAddress {
     name: String,
     url: String,
@@ -195,10 +191,8 @@ struct AdvertisedAddress {
 /// The domain of the address that is called `internal`, without its scheme and `api.`. Nothing else
 /// of the addresses is read, and what cannot be understood harms no shoot.
 fn internal_domain<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
-    let addresses: Vec<ReadableAddress> = if_readable(deserializer)?;
-    let mut addresses = addresses
-        .into_iter()
-        .map(|ReadableAddress(address)| address.0);
+    let addresses: Vec<AdvertisedAddress> = if_readable(deserializer)?;
+    let mut addresses = addresses.into_iter();
     let internal = addresses.find(|address| address.name == "internal");
     Ok(internal.and_then(|internal| {
         let host = internal.url.strip_prefix("https://")?.trim_end_matches('/');
@@ -206,10 +200,6 @@ fn internal_domain<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<
         (!domain.is_empty()).then(|| domain.to_owned())
     }))
 }
-
-#[derive(Deserialize)]
-#[serde(transparent)]
-struct ReadableAddress(#[serde(deserialize_with = "if_readable")] JsonObject<AdvertisedAddress>);
 
 impl From<ShootObject> for GardenerShoot {
     fn from(shoot: ShootObject) -> Self {
@@ -220,21 +210,19 @@ impl From<ShootObject> for GardenerShoot {
             ..
         } = shoot;
         let controller_manager = spec.kubernetes.kube_controller_manager;
-        let workers = spec.provider.workers.unwrap_or_default().into_iter();
+        let workers = spec.provider.workers.into_iter();
         Self {
             deletion_timestamp: metadata.deletion_timestamp,
-            hibernation_enabled: spec.hibernation.enabled.unwrap_or_default(),
+            hibernation_enabled: spec.hibernation.enabled,
             node_monitor_grace: controller_manager.node_monitor_grace_period,
             // As Go reads it, a null among the pools is one with nothing set.
             workers: workers
-                .map(|worker| worker.unwrap_or_default().0.into())
+                .map(|worker| worker.unwrap_or_default().into())
                 .collect(),
             spec_seed_name: spec.seed_name,
             status_seed_name: status.seed_name,
-            is_hibernated: status.hibernated.unwrap_or_default(),
-            last_operation: status
-                .last_operation
-                .map(|JsonObject(operation)| operation.into()),
+            is_hibernated: status.hibernated,
+            last_operation: status.last_operation.map(Into::into),
             internal_domain: status.internal_domain,
         }
     }
@@ -242,10 +230,12 @@ impl From<ShootObject> for GardenerShoot {
 
 impl From<WorkerSpec> for Worker {
     fn from(worker: WorkerSpec) -> Self {
-        let conditions = worker.machine_controller_manager.node_conditions;
-        let conditions = conditions.unwrap_or_default().into_iter();
+        let conditions = worker
+            .machine_controller_manager
+            .node_conditions
+            .into_iter();
         Self {
-            name: worker.name.unwrap_or_default(),
+            name: worker.name,
             node_conditions: conditions.map(Option::unwrap_or_default).collect(),
             hosts_control_plane: worker.control_plane.is_some(),
         }
@@ -255,26 +245,27 @@ impl From<WorkerSpec> for Worker {
 impl From<OperationObject> for LastOperation {
     fn from(operation: OperationObject) -> Self {
         Self {
-            kind: operation.kind.unwrap_or_default(),
-            state: operation.state.unwrap_or_default(),
+            kind: operation.kind,
+            state: operation.state,
             last_update_time: operation.last_update_time,
         }
     }
 }
 
 /// `machine.sapcloud.io/v1alpha1` Machine: what backs a node.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize, Resource)]
+#[resource(inherit = MachineKind)]
 pub struct Machine {
     #[serde(deserialize_with = "metadata")]
     pub metadata: ObjectMeta,
-    #[serde(default, deserialize_with = "object_or_default")]
+    #[serde(default, deserialize_with = "null_as_default")]
     pub status: MachineStatus,
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct MachineStatus {
-    #[serde(deserialize_with = "object_or_default")]
+    #[serde(deserialize_with = "null_as_default")]
     current_status: CurrentStatus,
 }
 
@@ -300,47 +291,30 @@ impl Machine {
     }
 }
 
-/// Implements `kube::Resource` for a type of Gardener's APIs. kube's own derive for custom resources
-/// would add metadata of its own, unpruned.
-macro_rules! custom_resource {
-    ($type:ident, $scope:ident, $group:literal, $plural:literal) => {
-        impl kube::Resource for $type {
-            type DynamicType = ();
-            type Scope = kube::core::$scope;
-            fn kind((): &()) -> Cow<'_, str> {
-                stringify!($type).into()
-            }
-            fn group((): &()) -> Cow<'_, str> {
-                $group.into()
-            }
-            fn version((): &()) -> Cow<'_, str> {
-                "v1alpha1".into()
-            }
-            fn plural((): &()) -> Cow<'_, str> {
-                $plural.into()
-            }
-            fn meta(&self) -> &ObjectMeta {
-                &self.metadata
-            }
-            fn meta_mut(&mut self) -> &mut ObjectMeta {
-                &mut self.metadata
-            }
-        }
-    };
-}
+/// Where Clusters are in the API. Their type is another one, since kube's has all metadata.
+#[derive(Clone, Debug, Deserialize, Serialize, CustomResource)]
+#[kube(
+    group = "extensions.gardener.cloud",
+    version = "v1alpha1",
+    kind = "Cluster",
+    root = "ClusterKind",
+    plural = "clusters",
+    schema = "disabled"
+)]
+pub struct OfCluster {}
 
-custom_resource!(
-    Cluster,
-    ClusterResourceScope,
-    "extensions.gardener.cloud",
-    "clusters"
-);
-custom_resource!(
-    Machine,
-    NamespaceResourceScope,
-    "machine.sapcloud.io",
-    "machines"
-);
+/// The same of Machines.
+#[derive(Clone, Debug, Deserialize, Serialize, CustomResource)]
+#[kube(
+    group = "machine.sapcloud.io",
+    version = "v1alpha1",
+    kind = "Machine",
+    root = "MachineKind",
+    plural = "machines",
+    namespaced,
+    schema = "disabled"
+)]
+pub struct OfMachine {}
 
 #[cfg(test)]
 mod tests;

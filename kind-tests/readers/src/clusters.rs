@@ -51,6 +51,31 @@ fn spoilt(source: &mut Choices<'_>, value: Value) -> Value {
     }
 }
 
+/// The lists of a shoot that are read.
+const LISTS: [&str; 3] = ["workers", "nodeConditions", "advertisedAddresses"];
+
+/// Leaves no list in the place of anything else: serde takes its items for the fields of an object,
+/// and no encoder writes one there.
+fn without_odd_lists(value: Value, is_list: bool) -> Value {
+    match value {
+        Value::Array(items) if is_list => {
+            let items = items.into_iter();
+            items.map(|item| without_odd_lists(item, false)).collect()
+        }
+        Value::Array(_) => Value::Null,
+        Value::Object(fields) => {
+            let fields = fields.into_iter();
+            fields
+                .map(|(name, value)| {
+                    let is_list = LISTS.contains(&name.as_str());
+                    (name, without_odd_lists(value, is_list))
+                })
+                .collect()
+        }
+        value => value,
+    }
+}
+
 fn odd(source: &mut Choices<'_>) -> Value {
     let odd = [
         json!(source.any::<i64>()),
@@ -72,13 +97,14 @@ fn odd(source: &mut Choices<'_>) -> Value {
 impl ReaderInput for Raw {
     fn make(source: &mut Choices<'_>) -> Self {
         if let Some(bytes) = source.raw() {
-            return Self(serde_json::from_slice(bytes).unwrap_or_default());
+            let raw = serde_json::from_slice(bytes).unwrap_or_default();
+            return Self(without_odd_lists(raw, false));
         }
         let mut shoot = source.filled(&TEMPLATE);
         if let Some(grace) = shoot.pointer_mut(GRACE) {
             *grace = json!(durations::text(source));
         }
-        Self(spoilt(source, shoot))
+        Self(without_odd_lists(spoilt(source, shoot), false))
     }
 
     /// Whatever JSON is embedded as a shoot, the Cluster is read; and what the shoot says follows
