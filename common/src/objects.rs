@@ -13,7 +13,7 @@ mod event;
 mod fields;
 mod framing;
 
-use futures::{AsyncBufRead, AsyncBufReadExt};
+use futures::{AsyncBufRead, AsyncBufReadExt, AsyncReadExt};
 use http::Request;
 use kube::api::{GetParams, ListParams, WatchParams};
 use kube::core::request::Request as RequestBuilder;
@@ -21,12 +21,12 @@ use kube::{Api, Error, Resource};
 use serde::de::{DeserializeOwned, IgnoredAny};
 use serde::{Deserialize, Deserializer};
 
-use self::framing::{ListFramer, Pieces};
+use self::framing::{ListFramer, MAX_OBJECT};
 use crate::api_failure::ApiFailure;
 use crate::change::Key;
 
 pub(crate) use self::event::{ObjectEvent, ObjectEvents};
-pub use self::fields::{apart, identity, if_readable, metadata};
+pub use self::fields::{apart, if_readable, metadata};
 
 /// The most characters of an error that are kept: serde repeats a value of the wrong type in full,
 /// whatever its length.
@@ -48,6 +48,8 @@ struct ObjectName {
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct NameMetadata {
+    /// Empty in a bookmark.
+    #[serde(default)]
     name: String,
     namespace: Option<String>,
     resource_version: Option<String>,
@@ -98,7 +100,7 @@ where
     let mut body = send(api, request).await?;
     let mut page = ListFramer::default();
     loop {
-        let mut piece = piece(&mut body).await?;
+        let mut piece = body.fill_buf().await.map_err(Error::ReadEvents)?;
         if piece.is_empty() {
             break;
         }
@@ -121,21 +123,14 @@ pub async fn get<K: Resource + Clone + DeserializeOwned>(
     name: &str,
 ) -> kube::Result<Option<K>> {
     let request = RequestBuilder::new(api.resource_url()).get(name, &GetParams::default());
-    let mut body = match send(api, request).await {
+    let body = match send(api, request).await {
         Err(error) if ApiFailure::from(&error) == ApiFailure::NotFound => return Ok(None),
         body => body?,
     };
-    let mut object = Pieces::default();
-    loop {
-        let piece = piece(&mut body).await?;
-        if piece.is_empty() {
-            break;
-        }
-        object.push(piece)?;
-        let length = piece.len();
-        body.consume_unpin(length);
-    }
-    let object = serde_json::from_slice(object.joined());
+    let (mut body, mut object) = (body.take(MAX_OBJECT as u64), Vec::new());
+    let read = body.read_to_end(&mut object).await;
+    read.map_err(Error::ReadEvents)?;
+    let object = serde_json::from_slice(&object);
     object.map(Some).map_err(Error::SerdeError)
 }
 
@@ -160,11 +155,6 @@ async fn send<K: Resource + Clone>(
     client
         .request_stream(request.map_err(Error::BuildRequest)?)
         .await
-}
-
-/// The next bytes of a body; empty at its end.
-async fn piece(body: &mut (impl AsyncBufRead + Unpin)) -> kube::Result<&[u8]> {
-    body.fill_buf().await.map_err(Error::ReadEvents)
 }
 
 /// Reads an object of a list or a watch. The outer error is for what has not even a name.

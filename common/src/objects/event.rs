@@ -1,6 +1,5 @@
 //! The events of a watch, one line each.
 
-use std::error::Error as StdError;
 use std::io::{Error as IoError, ErrorKind};
 use std::marker::PhantomData;
 
@@ -14,6 +13,7 @@ use serde_json::value::RawValue;
 use super::framing::Pieces;
 use super::{ObjectName, UnreadableObject, read_object};
 use crate::change::Key;
+use crate::transport::causes;
 
 pub(crate) enum ObjectEvent<K> {
     Applied(Result<K, UnreadableObject>),
@@ -58,17 +58,6 @@ enum EventKindName {
     Deleted,
     Bookmark,
     Error,
-}
-
-#[derive(Deserialize)]
-struct BookmarkObject {
-    metadata: BookmarkMetadata,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct BookmarkMetadata {
-    resource_version: Option<String>,
 }
 
 impl<K, B> ObjectEvents<K, B>
@@ -128,11 +117,7 @@ fn event<K: DeserializeOwned>(line: &[u8]) -> kube::Result<ObjectEvent<K>> {
             let (key, version) = ObjectName::read(object)?;
             ObjectEvent::Deleted(key, version)
         }
-        EventKindName::Bookmark => {
-            let BookmarkObject { metadata } =
-                serde_json::from_slice(object).map_err(Error::SerdeError)?;
-            ObjectEvent::Bookmark(metadata.resource_version)
-        }
+        EventKindName::Bookmark => ObjectEvent::Bookmark(ObjectName::read(object)?.1),
         EventKindName::Error => {
             let status: Status = serde_json::from_slice(object).map_err(Error::SerdeError)?;
             return Err(Error::Api(status.boxed()));
@@ -142,13 +127,6 @@ fn event<K: DeserializeOwned>(line: &[u8]) -> kube::Result<ObjectEvent<K>> {
 
 /// True if a connection ended in the middle of a body, as those do that last long.
 fn is_cut_off(error: &IoError) -> bool {
-    let mut cause = error.get_ref().map(|error| error as &dyn StdError);
-    while let Some(error) = cause {
-        let io = error.downcast_ref::<IoError>();
-        if io.is_some_and(|error| error.kind() == ErrorKind::UnexpectedEof) {
-            return true;
-        }
-        cause = error.source();
-    }
-    false
+    let is_end = |error: &IoError| error.kind() == ErrorKind::UnexpectedEof;
+    causes(error).any(|cause| cause.downcast_ref().is_some_and(is_end))
 }

@@ -10,35 +10,6 @@ use super::read;
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Identity {
-    name: Option<String>,
-    namespace: Option<String>,
-    uid: Option<String>,
-    resource_version: Option<String>,
-}
-
-/// Reads an object's names and version.
-///
-/// # Errors
-/// When one of them is no text.
-pub fn identity<'de, D: Deserializer<'de>>(deserializer: D) -> Result<ObjectMeta, D::Error> {
-    let Identity {
-        name,
-        namespace,
-        uid,
-        resource_version,
-    } = Identity::deserialize(deserializer)?;
-    Ok(ObjectMeta {
-        name,
-        namespace,
-        uid,
-        resource_version,
-        ..ObjectMeta::default()
-    })
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
 struct KnownMetadata {
     name: Option<String>,
     namespace: Option<String>,

@@ -7,61 +7,44 @@ use serde::de::Error as _;
 
 /// The longest object that is read. kube-apiserver takes none above 3 MiB, which escapes make six
 /// times as long at most.
-const MAX_OBJECT: usize = 32 << 20;
+pub(super) const MAX_OBJECT: usize = 32 << 20;
 /// The most that is kept of a list beside its objects: its version, and where it goes on.
 const MAX_LIST_END: usize = 1 << 20;
-/// Size of one allocation.
+/// The least room that is made at once.
 const BLOCK: usize = 16 << 10;
 
 /// Depth of the objects of a list: within the list, and its array.
 const ITEM_DEPTH: usize = 2;
 
-/// Bytes that come piece by piece, in blocks: a buffer that grows takes three times their size for
-/// a moment.
+/// Bytes that come piece by piece. Room is made for them a block at a time: doubled, it would take
+/// three times their size for a moment.
 #[derive(Default)]
-pub(super) struct Pieces {
-    blocks: Vec<Vec<u8>>,
-    length: usize,
-}
+pub(super) struct Pieces(Vec<u8>);
 
 impl Pieces {
-    pub(super) fn push(&mut self, mut bytes: &[u8]) -> kube::Result<()> {
-        self.length += bytes.len();
-        if self.length > MAX_OBJECT {
+    pub(super) fn push(&mut self, bytes: &[u8]) -> kube::Result<()> {
+        let Self(all) = self;
+        let length = all.len() + bytes.len();
+        if length > MAX_OBJECT {
             let message = format!("an object is longer than {} MiB", MAX_OBJECT >> 20);
             return Err(malformed(message));
         }
-        while !bytes.is_empty() {
-            let is_full = |block: &Vec<u8>| block.len() == block.capacity();
-            if self.blocks.last().is_none_or(is_full) {
-                self.blocks.push(Vec::with_capacity(BLOCK));
-            }
-            let Some(last) = self.blocks.last_mut() else {
-                break;
-            };
-            let room = last.capacity() - last.len();
-            let (now, later) = bytes.split_at(room.min(bytes.len()));
-            last.extend_from_slice(now);
-            bytes = later;
+        if length > all.capacity() {
+            all.reserve_exact(bytes.len().next_multiple_of(BLOCK));
         }
+        all.extend_from_slice(bytes);
         Ok(())
     }
 
     /// All of them in one.
-    pub(super) fn joined(&mut self) -> &[u8] {
-        if self.blocks.len() > 1 {
-            let joined = self.blocks.concat();
-            self.blocks = vec![joined];
-        }
-        self.blocks.first().map_or(&[], Vec::as_slice)
+    pub(super) fn joined(&self) -> &[u8] {
+        &self.0
     }
 
     /// Forgets them. Of the memory no more than a block is kept.
     pub(super) fn clear(&mut self) {
-        self.length = 0;
-        self.blocks.retain(|block| block.capacity() <= BLOCK);
-        self.blocks.truncate(1);
-        self.blocks.iter_mut().for_each(Vec::clear);
+        self.0.clear();
+        self.0.shrink_to(BLOCK);
     }
 }
 
