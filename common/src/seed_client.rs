@@ -39,11 +39,11 @@ const READ_TIMEOUT: Duration = Duration::from_secs(240);
 /// When nothing is found, or what is found cannot be used.
 pub async fn connect(kubeconfig: Option<&Path>, counter: &RequestCounter) -> Result<Client> {
     let access = SeedAccess::read(kubeconfig)?;
-    let namespace = access.namespace();
     let connections = Connections::new(access, kubeconfig.map(Path::to_owned), counter.clone());
     let connections = Arc::new(connections.await?);
     let send = service_fn(move |request| Arc::clone(&connections).send(request));
-    Ok(Client::new(send, namespace))
+    // Every request names its namespace.
+    Ok(Client::new(send, "default"))
 }
 
 /// Access to the seed, as it was read last.
@@ -131,7 +131,6 @@ impl SeedAccess {
             ..Cluster::default()
         };
         let context = CurrentContext {
-            namespace: Some(config.default_namespace.clone()),
             cluster: Entry::given("cluster", cluster),
             user: Some(Entry::given("user", config.auth_info.clone())),
         };
@@ -141,20 +140,14 @@ impl SeedAccess {
         }
     }
 
-    fn namespace(&self) -> String {
-        let namespace = self.context.namespace.clone();
-        namespace.unwrap_or_else(|| "default".to_owned())
-    }
-
     /// Leaves out kube's log line for each failed request: whoever asked says what failed. Leaves
     /// out its repetitions, too: the caller decides when to retry, since a watch, a flow and an
     /// election differ in it.
     fn route(&self, credentials: &SeedCredentials) -> Result<SeedRoute> {
-        let mut context = self.context.clone();
-        if let Some(user) = &mut context.user {
-            credentials.apply(&mut user.value);
+        let mut access = self.context.access(&["https", "http"])?;
+        if let Some(identity) = &credentials.identity {
+            access.identity = Some(identity.clone());
         }
-        let mut access = context.access(&["https", "http"])?;
         if let Some(config) = &self.pod {
             access.trust = Trust::Kube(Box::new(config.clone()));
         }

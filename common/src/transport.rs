@@ -21,8 +21,8 @@ use std::time::Duration;
 
 use hyper_util::client::legacy::connect::HttpConnector;
 
-pub(crate) use self::access::host;
 pub use self::access::{Connector, ServerAccess};
+pub(crate) use self::access::{Identity, host};
 pub use self::credential::{authorization, basic, bearer};
 pub use self::head_limit::{Compressed, answered, client_builder};
 pub use self::tls::Trust;

@@ -159,10 +159,8 @@ fn user(access: &SeedAccess) -> Option<serde_json::Value> {
 }
 
 fn begins_a_watch(request: &Request<Body>) -> bool {
-    request
-        .uri()
-        .query()
-        .is_some_and(|query| query.split('&').any(|part| part == "watch=true"))
+    let query = request.uri().query();
+    query.is_some_and(|query| query.contains("watch=true"))
 }
 
 /// The answer, or the error that it is if it says after how long to ask again: as client-go reads

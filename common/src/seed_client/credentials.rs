@@ -9,8 +9,6 @@ use std::process::Stdio;
 use std::sync::Arc;
 use std::time::Duration;
 
-use base64::Engine as _;
-use base64::prelude::BASE64_STANDARD;
 use chrono::{DateTime, Utc};
 use http::HeaderValue;
 use kube::config::{AuthInfo, AuthProviderConfig, ExecConfig, ExecInteractiveMode};
@@ -22,8 +20,8 @@ use tokio::time::{Instant, timeout};
 use tokio_util::task::AbortOnDropHandle;
 
 use crate::logging::with_causes;
-use crate::transport::kubeconfig::{Entry, KubeconfigError};
-use crate::transport::{authorization, bearer};
+use crate::transport::kubeconfig::{Entry, Field, KubeconfigError, Pem};
+use crate::transport::{Identity, authorization, bearer};
 
 /// A file with a token is read again after this time, as client-go does: the token in a pod is
 /// replaced before it expires.
@@ -36,7 +34,8 @@ const PLUGIN_LIMIT: Duration = Duration::from_secs(60);
 /// Has no `Debug`: it holds credentials.
 pub(super) struct SeedCredentials {
     source: TokenSource,
-    identity: Option<ClientCertificate>,
+    /// A plugin's.
+    pub identity: Option<Identity>,
 }
 
 enum TokenSource {
@@ -58,12 +57,6 @@ struct PluginToken {
     running: Option<AbortOnDropHandle<Result<ExecStatus, CredentialsError>>>,
     header: Option<HeaderValue>,
     expires: DateTime<Utc>,
-}
-
-/// A client certificate and its key, in PEM.
-struct ClientCertificate {
-    certificate: String,
-    key: String,
 }
 
 /// Reason for a lack of credentials. Never contains one, nor what a plugin printed for programs.
@@ -147,18 +140,16 @@ impl SeedCredentials {
             })),
             None => TokenSource::Fixed(header),
         };
+        let pem = |name, text: String| Pem {
+            field: Field::named(name),
+            text: text.into(),
+        };
         let identity = status.client_certificate_data.zip(status.client_key_data);
-        let identity = identity.map(|(certificate, key)| ClientCertificate { certificate, key });
+        let identity = identity.map(|(certificate, key)| Identity {
+            certificate: pem("the exec plugin's clientCertificateData", certificate),
+            key: pem("the exec plugin's clientKeyData", key),
+        });
         Ok(Self { source, identity })
-    }
-
-    /// Replaces the plugin of a user by the client certificate that it gave, if any.
-    pub(super) fn apply(&self, user: &mut AuthInfo) {
-        user.exec = None;
-        if let Some(ClientCertificate { certificate, key }) = &self.identity {
-            user.client_certificate_data = Some(BASE64_STANDARD.encode(certificate));
-            user.client_key_data = Some(BASE64_STANDARD.encode(key).into());
-        }
     }
 
     /// The `Authorization` of the next request.

@@ -48,6 +48,7 @@ pub struct ServerAccess {
 }
 
 /// A client certificate and its key.
+#[derive(Clone)]
 pub struct Identity {
     pub certificate: Pem,
     pub key: Pem,

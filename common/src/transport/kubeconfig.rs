@@ -240,7 +240,6 @@ impl<T> Entry<T> {
 /// Settings read from a kubeconfig. Has no `Debug`: it holds credentials.
 #[derive(Clone)]
 pub struct CurrentContext {
-    pub namespace: Option<String>,
     pub cluster: Entry<Cluster>,
     /// `None` if no entry has the name.
     pub user: Option<Entry<AuthInfo>>,
@@ -274,7 +273,6 @@ impl CurrentContext {
         let mut context = Self {
             cluster: cluster.ok_or_else(|| context.field("cluster").error(nothing))?,
             user: Entry::find(documents, "users", "user", user)?,
-            namespace: context.value.namespace.filter(|name| !name.is_empty()),
         };
         context.normalize();
         Ok(context)

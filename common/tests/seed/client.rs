@@ -402,6 +402,10 @@ async fn an_exec_plugin_that_fails_says_why_and_shows_no_secret() {
             "echo hidden-answer: [",
             "exec plugin printed no ExecCredential",
         ),
+        (
+            "echo '{status: {clientCertificateData: hidden-answer, clientKeyData: hidden-answer}}'",
+            "the exec plugin's clientCertificateData holds no certificate in PEM",
+        ),
         (&works_once, "exec plugin failed (exit status: 3): no login"),
     ] {
         let kubeconfig = server.kubeconfig(TOKEN);

@@ -26,7 +26,7 @@ fn beside(section: &str, other: &str) -> String {
     let of = |name: &str| if name == section { other } else { "" };
     let (contexts, clusters, users) = (of("contexts"), of("clusters"), of("users"));
     format!(
-        "contexts:\n{contexts}- {{name: c, context: {{cluster: c, user: u, namespace: n}}}}\n\
+        "contexts:\n{contexts}- {{name: c, context: {{cluster: c, user: u}}}}\n\
          current-context: c\n\
          clusters:\n{clusters}- cluster: {{server: 'https://127.0.0.1:6443'}}\n  name: c\n\
          users:\n{users}- user: {{token: t0}}\n  name: u\n"
@@ -78,7 +78,6 @@ fn only_what_the_current_context_names_must_be_readable() {
     ] {
         let context = context(&beside(section, other)).unwrap();
         assert_eq!(token(&context), Some("t0"), "{other}");
-        assert_eq!(context.namespace.as_deref(), Some("n"), "{other}");
         assert!(context.access(&["https"]).is_ok(), "{other}");
     }
 }
