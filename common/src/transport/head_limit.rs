@@ -182,19 +182,6 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for HeadLimited<S> {
         Pin::new(&mut self.connection).poll_write(context, bytes)
     }
 
-    fn poll_write_vectored(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        slices: &[io::IoSlice<'_>],
-    ) -> Poll<io::Result<usize>> {
-        self.allowance.request_sent();
-        Pin::new(&mut self.connection).poll_write_vectored(context, slices)
-    }
-
-    fn is_write_vectored(&self) -> bool {
-        self.connection.is_write_vectored()
-    }
-
     fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         Pin::new(&mut self.connection).poll_flush(context)
     }
