@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use backon::{BackoffBuilder, ExponentialBackoff, ExponentialBuilder};
 
-/// Delays that double up to the longest.
+/// Delays that double up to the longest. As much again is added at random to each at most, so that
+/// replicas do not retry in step.
 pub struct Backoff {
     waits: ExponentialBackoff,
     longest: Duration,
@@ -12,16 +13,13 @@ pub struct Backoff {
 
 impl Backoff {
     pub fn new(first: Duration, longest: Duration) -> Self {
+        let waits = ExponentialBuilder::new()
+            .with_min_delay(first)
+            .with_max_delay(longest)
+            .without_max_times()
+            .with_jitter();
         Self {
-            waits: exponential(first, longest).build(),
-            longest,
-        }
-    }
-
-    /// Adds up to as much again at random to each delay, so that replicas do not retry in step.
-    pub fn jittered(first: Duration, longest: Duration) -> Self {
-        Self {
-            waits: exponential(first, longest).with_jitter().build(),
+            waits: waits.build(),
             longest,
         }
     }
@@ -29,11 +27,4 @@ impl Backoff {
     pub fn wait(&mut self) -> Duration {
         self.waits.next().unwrap_or(self.longest)
     }
-}
-
-fn exponential(first: Duration, longest: Duration) -> ExponentialBuilder {
-    ExponentialBuilder::new()
-        .with_min_delay(first)
-        .with_max_delay(longest)
-        .without_max_times()
 }

@@ -416,7 +416,7 @@ fn known_version(version: Option<String>) -> Result<String, WatchError> {
 
 /// The waits before a watch is restarted: half of the limit, which jitter may double.
 fn backoff() -> Backoff {
-    Backoff::jittered(Duration::from_millis(100), MAX_RELIST_WAIT / 2)
+    Backoff::new(Duration::from_millis(100), MAX_RELIST_WAIT / 2)
 }
 
 #[cfg(test)]

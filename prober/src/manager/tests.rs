@@ -59,7 +59,9 @@ async fn a_probe_that_panics_starts_again_and_harms_no_other() {
     );
     for (times, (calm, wait)) in began.borrow().windows(2).zip(runs) {
         let waited = (times[1] - times[0] - calm).as_millis();
-        assert_eq!(waited / 1000, wait, "after {calm:?}");
+        // As much again is added at random.
+        let waits = 1000 * wait..=2000 * wait + 10;
+        assert!(waits.contains(&waited), "after {calm:?}: {waited} ms");
     }
     assert_eq!(began.borrow().len(), runs.len() + 1);
     let mut text = String::new();

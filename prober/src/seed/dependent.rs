@@ -265,7 +265,7 @@ impl DependentView {
                 replicas_in_spec: true,
             };
         }
-        let mut backoff = Backoff::jittered(Duration::from_secs(1), MAX_KIND_WAIT);
+        let mut backoff = Backoff::new(Duration::from_secs(1), MAX_KIND_WAIT);
         loop {
             match pinned_kind(client, &gvk).await {
                 Ok((api, capabilities)) => {

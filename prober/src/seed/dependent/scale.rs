@@ -87,7 +87,7 @@ impl ScaleReader {
 
     async fn read(self: Arc<Self>, object: ScalableObject, latest: watch::Sender<Latest>) {
         let key = key_of(&object);
-        let mut backoff = Backoff::jittered(FIRST_WAIT, MAX_WAIT);
+        let mut backoff = Backoff::new(FIRST_WAIT, MAX_WAIT);
         loop {
             let answer = self.replicas(&key).await;
             let first = !latest.borrow().tried;
