@@ -5,8 +5,7 @@ use std::time::Duration;
 use futures::FutureExt;
 use futures::future::select_ok;
 use hickory_resolver::TokioResolver;
-use hickory_resolver::config::{NameServerConfig, ResolveHosts, ResolverConfig};
-use hickory_resolver::net::runtime::TokioRuntimeProvider;
+use hickory_resolver::config::{NameServerConfig, ResolveHosts, ResolverConfig, ResolverOpts};
 use hickory_resolver::net::{DnsError, NetError, NoRecords};
 use hickory_resolver::proto::op::ResponseCode;
 use hickory_resolver::proto::rr::{RData, RecordType};
@@ -15,6 +14,7 @@ use prober_core::config::{DnsServer, OwnerCheck};
 use tokio::time::timeout;
 
 use crate::owner_records::record::{OwnerAnswer, Question, Unresolved};
+use crate::shoot_client::resources::uncached;
 
 /// Clones share it.
 #[derive(Clone)]
@@ -94,18 +94,12 @@ fn resolvers(check: &OwnerCheck) -> Result<Vec<TokioResolver>, NetError> {
 
 fn resolver(server: NameServerConfig, check: &OwnerCheck) -> Result<TokioResolver, NetError> {
     let config = ResolverConfig::from_parts(None, Vec::new(), vec![server]);
-    let mut builder = TokioResolver::builder_with_config(config, TokioRuntimeProvider::default());
-    let options = builder.options_mut();
+    let mut options = ResolverOpts::default();
     options.timeout = check.timeout;
     // When to ask again is decided in one place.
     options.attempts = 0;
     options.use_hosts_file = ResolveHosts::Never;
-    // Each check is to show how it is now: nothing is kept, and what is on its way out of the cache
-    // counts for nothing.
-    options.cache_size = 0;
-    (options.positive_max_ttl, options.negative_max_ttl) =
-        (Some(Duration::ZERO), Some(Duration::ZERO));
-    builder.build()
+    uncached(config, options)
 }
 
 fn unresolved(error: &NetError) -> Unresolved {

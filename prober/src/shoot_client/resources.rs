@@ -22,7 +22,7 @@ impl Resources {
     /// With the system's DNS servers, search domains and hosts file. To be called within the
     /// runtime.
     pub fn of_system() -> Self {
-        let resolver = read_system_conf().and_then(|(config, options)| resolver(config, options));
+        let resolver = read_system_conf().and_then(|(config, options)| uncached(config, options));
         let resolver = resolver
             .inspect_err(|error| tracing::warn!(error = %error, "the system's DNS servers cannot be told: asking the C library"));
         Self {
@@ -35,7 +35,7 @@ impl Resources {
     /// # Errors
     /// When no resolver can be made of them.
     pub fn new(config: ResolverConfig, options: ResolverOpts) -> Result<Self, NetError> {
-        let resolver = Some(resolver(config, options)?);
+        let resolver = Some(uncached(config, options)?);
         Ok(Self { resolver })
     }
 
@@ -58,8 +58,12 @@ impl Resources {
     }
 }
 
-fn resolver(config: ResolverConfig, mut options: ResolverOpts) -> Result<TokioResolver, NetError> {
-    // Each new connection is to go where the name points now.
+/// A resolver that says how it is now: nothing is kept, and what is on its way out of the cache counts
+/// for nothing.
+pub(crate) fn uncached(
+    config: ResolverConfig,
+    mut options: ResolverOpts,
+) -> Result<TokioResolver, NetError> {
     options.cache_size = 0;
     (options.positive_max_ttl, options.negative_max_ttl) =
         (Some(Duration::ZERO), Some(Duration::ZERO));
