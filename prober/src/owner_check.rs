@@ -23,8 +23,9 @@ use crate::owner_records::{Round, StandingChange};
 use crate::seed::Seed;
 use crate::shared::Shared;
 
-/// Bounds of the number of checks that may be under way at once.
-const IN_FLIGHT: (usize, usize) = (32, 1024);
+/// Checks that may be under way at once. All of 3,840 shoots may then time out within an interval, both
+/// as by default: a DNS that is silent of some shoots delays no check of others.
+const IN_FLIGHT: usize = 256;
 
 /// Checks for as long as the config wants it, until cancelled.
 pub async fn run(shared: Shared, cancelled: CancellationToken) {
@@ -49,11 +50,6 @@ pub async fn run(shared: Shared, cancelled: CancellationToken) {
                     }
                 }
             }
-            if check.is_some() {
-                // The change by the last answer is reported, although it has no effect any more.
-                begin_checks(&shared, 0);
-                tracing::info!("owner records are not checked in this way any more");
-            }
         }
     };
     cancelled.run_until_cancelled(checks).await;
@@ -65,8 +61,9 @@ async fn check_shoots(shared: &Shared, check: &OwnerCheck) {
     let (resolver, owners) = (Resolver::new(check), shared.owners());
     let mut under_way = FuturesUnordered::new();
     loop {
-        let room = max_in_flight(owners.count(), check).saturating_sub(under_way.len());
-        let Round { due, next, .. } = begin_checks(shared, room);
+        let Round { changes, due, next } =
+            owners.next_round(shared.clock.now(), IN_FLIGHT - under_way.len());
+        changes.iter().for_each(|change| report(shared, change));
         let checks = due.into_iter();
         under_way.extend(checks.map(|namespace| check_record(shared, check, &resolver, namespace)));
         tokio::select! {
@@ -75,23 +72,6 @@ async fn check_shoots(shared: &Shared, check: &OwnerCheck) {
             () = shared.clock.reach(next) => {}
         }
     }
-}
-
-/// Begins at most `room` checks that are due, and reports what has changed.
-fn begin_checks(shared: &Shared, room: usize) -> Round {
-    let round = shared.owners().next_round(shared.clock.now(), room);
-    round
-        .changes
-        .iter()
-        .for_each(|change| report(shared, change));
-    round
-}
-
-/// Number of checks under way that lets all of them time out within an interval, so that a DNS that
-/// is silent of some shoots delays no check of others.
-fn max_in_flight(shoots: usize, check: &OwnerCheck) -> usize {
-    let round = shoots as f64 * check.timeout.as_secs_f64() / check.interval.as_secs_f64();
-    (round.ceil() as usize).clamp(IN_FLIGHT.0, IN_FLIGHT.1)
 }
 
 async fn check_record(shared: &Shared, check: &OwnerCheck, resolver: &Resolver, namespace: String) {
@@ -122,41 +102,32 @@ fn report(shared: &Shared, change: &StandingChange) {
     } = change;
     let (why, category) = (owner.sentence(), owner.why.map(<&str>::from));
     let standing = owner.standing.into_str();
-    let about = namespace_reference(namespace);
-    let (message, event) = match owner.standing {
-        Standing::Elsewhere => (
-            "shoot belongs to another seed, nothing is written for it",
-            Some(("OwnedElsewhere", "The shoot belongs to another seed")),
-        ),
-        Standing::Unresolved => (
-            "owner record cannot be resolved, nothing is written for the shoot",
-            Some(("OwnerUnresolved", "Nothing is written for the shoot")),
-        ),
-        Standing::Unproven => (
-            "owner record cannot be resolved yet, nothing is restored meanwhile",
-            None,
-        ),
-        Standing::Doubted => (
-            "owner record names another seed, nothing is written until it is checked again",
-            None,
-        ),
-        Standing::Ours if before.is_lost() => {
-            tracing::info!(
-                namespace,
-                standing,
-                why,
-                "shoot is ours again, it is probed from now on"
-            );
-            let message = format!("The shoot belongs to this seed again: {why}");
-            return shared.events.normal(&about, "OwnedAgain", message);
-        }
-        Standing::Ours => return tracing::debug!(namespace, standing, why, "shoot is ours"),
+    match owner.standing {
         Standing::NotChecked => return,
-    };
-    tracing::warn!(namespace, standing, category, why, "{message}");
-    if let Some((reason, what)) = event {
-        let message = format!("{what}: {why}");
-        shared.events.warning(&about, reason, message);
+        Standing::Ours => tracing::info!(namespace, standing, why, "shoot is ours"),
+        _ => tracing::warn!(
+            namespace,
+            standing,
+            category,
+            why,
+            "shoot is not known to be ours"
+        ),
+    }
+    let (events, about) = (&shared.events, namespace_reference(namespace));
+    match owner.standing {
+        Standing::Ours if before.is_lost() => {
+            let message = format!("The shoot belongs to this seed again: {why}");
+            events.normal(&about, "OwnedAgain", message);
+        }
+        Standing::Elsewhere => {
+            let message = format!("The shoot belongs to another seed: {why}");
+            events.warning(&about, "OwnedElsewhere", message);
+        }
+        Standing::Unresolved => {
+            let message = format!("Nothing is written for the shoot: {why}");
+            events.warning(&about, "OwnerUnresolved", message);
+        }
+        _ => {}
     }
 }
 

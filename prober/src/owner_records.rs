@@ -198,13 +198,6 @@ impl OwnerRecords {
         self.read(namespace, |_, shoot| Some(shoot.record.next()))
     }
 
-    pub fn count(&self) -> usize {
-        self.checks
-            .lock()
-            .as_ref()
-            .map_or(0, |checks| checks.shoots.len())
-    }
-
     /// Standings of the shoots that are checked.
     pub(crate) fn standings(&self, now: Moment) -> Vec<Ownership> {
         let checks = self.checks.lock();
