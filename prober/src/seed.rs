@@ -137,29 +137,23 @@ impl Seed {
 
     /// Options of a shoot; `None` if the namespaces are not known (D-27).
     pub fn options(&self, config: &Config, namespace: &str) -> Option<ResolvedOptions> {
-        self.resolve(config, || self.namespaces.get("", namespace))
+        self.resolve(config, Some(namespace))
     }
 
     /// Options of a shoot whose namespace sets nothing.
     pub fn seed_options(&self, config: &Config) -> Option<ResolvedOptions> {
-        self.resolve(config, || None)
+        self.resolve(config, None)
     }
 
-    fn resolve(
-        &self,
-        config: &Config,
-        own: impl FnOnce() -> Option<Arc<Overrides>>,
-    ) -> Option<ResolvedOptions> {
+    fn resolve(&self, config: &Config, namespace: Option<&str>) -> Option<ResolvedOptions> {
         // What is read before it is known may be out of date when it is.
-        let garden = self
-            .namespaces
-            .is_known()
-            .then(|| self.namespaces.get("", GARDEN))?;
-        Some(ResolvedOptions::resolve(
-            config,
-            garden.as_deref(),
-            own().as_deref(),
-        ))
+        if !self.namespaces.is_known() {
+            return None;
+        }
+        let of = |name| self.namespaces.get("", name);
+        let (garden, own) = (of(GARDEN), namespace.and_then(of));
+        let (garden, own) = (garden.as_deref(), own.as_deref());
+        Some(ResolvedOptions::resolve(config, garden, own))
     }
 
     /// The annotations that are refused as they are now, each with its namespace.
