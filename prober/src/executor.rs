@@ -56,11 +56,8 @@ struct DependentWork {
     permit: Option<OwnedSemaphorePermit>,
 }
 
-/// Outcome of a request for a dependent.
-struct Done {
-    input: Input,
-    permit: Option<OwnedSemaphorePermit>,
-}
+/// Outcome of a request for a dependent, and its permit if it was requested.
+type Done = (Input, Option<OwnedSemaphorePermit>);
 
 impl Executor {
     pub(crate) fn new(shared: &Shared, namespace: &str, uid: &str) -> Self {
@@ -113,10 +110,8 @@ impl Executor {
             Action::AcquirePermit(at, direction) => {
                 let writer = Arc::clone(&self.writer);
                 self.begin(at, async move {
-                    Done {
-                        input: Input::Permitted(at),
-                        permit: writer.permit(direction).await,
-                    }
+                    let permit = writer.permit(direction).await;
+                    (Input::Permitted(at), permit)
                 });
             }
             Action::Read(at, limit) => {
@@ -124,10 +119,7 @@ impl Executor {
                 let resource = config.dependent(at).resource.clone();
                 self.begin(at, async move {
                     let read = writer.read(&resource, &namespace, limit).await;
-                    Done {
-                        input: Input::Read(at, read),
-                        permit: None,
-                    }
+                    (Input::Read(at, read), None)
                 });
             }
             Action::Write(order) => {
@@ -138,10 +130,7 @@ impl Executor {
                 self.begin(at, async move {
                     let written = writer.write(&resource, &namespace, &order).await;
                     drop(permit);
-                    Done {
-                        input: Input::Written(at, written),
-                        permit: None,
-                    }
+                    (Input::Written(at, written), None)
                 });
             }
             Action::Cancel(at) => {
@@ -210,9 +199,9 @@ impl Executor {
         }
         tokio::select! {
             biased;
-            (work, done) = done(&mut self.dependents) => {
-                work.permit = done.permit;
-                Ok(done.input)
+            (work, (input, permit)) = done(&mut self.dependents) => {
+                work.permit = permit;
+                Ok(input)
             }
             (client, listed) = &mut self.probing => {
                 self.client = Some(client);

@@ -146,14 +146,8 @@ pub struct ShootClient<S> {
 }
 
 /// Reads over an answer of which only the status matters.
-struct AnyBody;
-
-impl ReadBody for AnyBody {
+impl ReadBody for () {
     type Read = ();
-
-    fn check_content_type(&self, _content_type: &str) -> Result<(), DecodeError> {
-        Ok(())
-    }
 
     fn feed(&mut self, _piece: &[u8]) -> Result<(), DecodeError> {
         Ok(())
@@ -202,7 +196,7 @@ impl<S: Secrets + Sync> ShootClient<S> {
                 limit: MAX_VERSION,
                 budget,
             };
-            let answer = self.get(request, &|| AnyBody).await;
+            let answer = self.get(request, &|| ()).await;
             answer.map_err(|cause| self.failed(ProbeStep::Version, cause))?;
             self.needs_version = false;
         }

@@ -96,7 +96,9 @@ pub enum DecodeError {
 pub trait ReadBody: Send {
     type Read: Send;
 
-    fn check_content_type(&self, content_type: &str) -> Result<(), DecodeError>;
+    fn check_content_type(&self, _content_type: &str) -> Result<(), DecodeError> {
+        Ok(())
+    }
 
     fn feed(&mut self, piece: &[u8]) -> Result<(), DecodeError>;
 
