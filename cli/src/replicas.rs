@@ -12,6 +12,7 @@ use std::time::Duration;
 
 use anyhow::{Context, anyhow, bail, ensure};
 use bytes::Bytes;
+use common::flags::Agent;
 use common::status::WholeStatus;
 use futures::FutureExt;
 use http::uri::Authority;
@@ -28,7 +29,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
-use crate::commands::SeedArgs;
+use crate::commands::{Cli, SeedArgs};
 use crate::config::{self, DEPLOYMENT};
 use crate::leader::{self, LeaseHolder};
 use crate::output::{plain, with_causes};
@@ -262,21 +263,17 @@ fn read(text: &str) -> anyhow::Result<ProberAnswer> {
 /// The port at which a replica serves its status, by its command line.
 fn health_port(pod: &Pod) -> u16 {
     let containers = pod.spec.iter().flat_map(|spec| &spec.containers);
-    let words = containers.flat_map(|container| container.command.iter().chain(&container.args));
-    let words: Vec<_> = words.flatten().map(String::as_str).collect();
-    // The value stands behind "=", or is the next word.
-    let address = |at: usize| {
-        let flag = words[at].trim_start_matches('-');
-        let rest = flag.strip_prefix("health-bind-addr")?;
-        rest.contains('=')
-            .then_some(rest)
-            .or(words.get(at + 1).copied())
-    };
-    let port = (0..words.len())
-        .filter_map(address)
-        .next_back()
-        .and_then(|address| address.rsplit_once(':')?.1.parse().ok());
-    port.unwrap_or(HEALTH_PORT)
+    let mut addresses = containers.filter_map(|container| {
+        let words = container.command.iter().chain(&container.args).flatten();
+        let words = words.skip_while(|word| *word != Agent::Prober.name());
+        match Cli::parse_words(words.map(Into::into).collect()) {
+            Ok(Cli::Prober(args)) => Some(args.health_bind_addr),
+            _ => None,
+        }
+    });
+    let address = addresses.next().unwrap_or_default();
+    let port = address.rsplit_once(':').map(|(_, port)| port.parse());
+    port.and_then(Result::ok).unwrap_or(HEALTH_PORT)
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use anyhow::Context;
-use common::metrics::{RequestCounter, registry};
+use common::metrics::RequestCounter;
 use common::status::ProcessStatus;
 use kube::api::{DynamicObject, ListParams};
 use kube::discovery::ApiResource;
@@ -47,8 +47,7 @@ pub(crate) struct SeedObjects {
 
 /// Connects by the kubeconfig. Sends nothing yet.
 pub(crate) async fn connect(args: &SeedArgs) -> anyhow::Result<Client> {
-    let requests = RequestCounter::register(&mut registry());
-    common::seed_client::connect(args.kubeconfig.as_deref(), &requests).await
+    common::seed_client::connect(args.kubeconfig.as_deref(), &RequestCounter::default()).await
 }
 
 impl SeedView {

@@ -48,24 +48,18 @@ impl ShootRestore {
 
     /// Notes what became of a step; the line that says so.
     pub(crate) fn note(&mut self, event: RestoreEvent) -> String {
+        let warning = |text: String| paint(Tone::Warn, &text);
         let (resource, outcome, failed) = match event {
             RestoreEvent::NotReady(resource) => {
-                return paint(
-                    Tone::Warn,
-                    &format!("{resource} is not ready yet, going on"),
-                );
+                return warning(format!("{resource} is not ready yet, going on"));
             }
             RestoreEvent::LeftBehind(resource) => {
-                return paint(
-                    Tone::Warn,
-                    &format!("{resource} could not be restored in time, going on without it"),
-                );
+                return warning(format!(
+                    "{resource} could not be restored in time, going on without it"
+                ));
             }
             RestoreEvent::KeepsChanging(resource) => {
-                return paint(
-                    Tone::Warn,
-                    &format!("somebody else keeps writing {resource}"),
-                );
+                return warning(format!("somebody else keeps writing {resource}"));
             }
             RestoreEvent::Failed(resource, error) => {
                 (resource, plain(&format!("cannot be scaled: {error}")), true)
