@@ -42,25 +42,3 @@ impl HoldBack {
         *self = Self::default();
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn one_is_tried_after_each_doubled_wait() {
-        let (mut hold_back, mut now) = (HoldBack::default(), Instant::now());
-        assert_eq!(hold_back.limit(8, now), 8);
-        for seconds in [10, 20, 40, 60, 60] {
-            hold_back.refused(now);
-            hold_back.refused(now);
-            let end = now + Duration::from_secs(seconds);
-            let shortly_before = end - Duration::from_nanos(1);
-            assert_eq!(hold_back.limit(8, shortly_before), 0);
-            assert_eq!((hold_back.until(), hold_back.limit(8, end)), (Some(end), 1));
-            now = end;
-        }
-        hold_back.lift();
-        assert_eq!((hold_back.until(), hold_back.limit(8, now)), (None, 8));
-    }
-}

@@ -1,106 +1,67 @@
 use super::*;
 
-const ETCD: &str = "etcd";
-const API: &str = "api";
-
-fn ready(service: &str) -> Transition {
-    Transition {
-        service: service.into(),
-        ready: true,
-    }
+/// Slices in words: `name: Service endpoint ...; ...`.
+fn slices(text: &str) -> HashMap<String, Option<Slice>> {
+    let slice = |text: &str| {
+        let (name, slice) = text.split_once(": ").expect("a name");
+        let mut words = slice.split(' ').map(str::to_owned);
+        let service = words.next().expect("a Service").into();
+        let ready = words.collect();
+        (name.to_owned(), Some(Slice { service, ready }))
+    };
+    text.split_terminator("; ").map(slice).collect()
 }
 
-fn not_ready(service: &str) -> Transition {
-    Transition {
-        ready: false,
-        ..ready(service)
-    }
-}
-
-fn ready_services(readiness: &Readiness) -> Vec<String> {
-    readiness
-        .ready()
-        .keys()
-        .map(|name| name.to_string())
-        .collect()
-}
-
-fn slice(service: &str, ready: &[&str]) -> Slice {
-    Slice {
-        service: service.into(),
-        ready: ready
-            .iter()
-            .map(|endpoint| (*endpoint).to_owned())
-            .collect(),
-    }
-}
-
-/// Applies slices one after the other and returns the transitions of each.
-fn transitions(readiness: &mut Readiness, slices: &[(&str, Slice)]) -> Vec<Vec<Transition>> {
-    slices
-        .iter()
-        .map(|(name, slice)| readiness.apply((*name).to_owned(), slice.clone()))
-        .collect()
-}
-
-fn relisted(readiness: &mut Readiness, slices: &[(&str, Slice)]) -> Vec<Transition> {
-    let listed = slices
-        .iter()
-        .map(|(name, slice)| ((*name).to_owned(), Some(slice.clone())));
-    readiness.relist(listed.collect())
+/// The Services that turned, each with a sign.
+fn signs(transitions: Vec<Transition>) -> String {
+    let sign =
+        |turned: &Transition| format!("{}{}", if turned.ready { '+' } else { '-' }, turned.service);
+    transitions.iter().map(sign).collect::<Vec<_>>().join(" ")
 }
 
 #[test]
 fn service_turns_by_its_endpoints() {
-    type Step = (
-        &'static str,
-        &'static str,
-        &'static [&'static str],
-        Vec<Transition>,
-    );
-    let cases: [(&str, Vec<Step>); 4] = [
+    for (what, steps) in [
         (
             "once each way",
-            vec![
-                ("a", ETCD, &[], vec![]),
-                ("a", ETCD, &["1"], vec![ready(ETCD)]),
-                ("a", ETCD, &["1", "2"], vec![]),
-                ("a", ETCD, &["3"], vec![]),
-                ("a", ETCD, &[], vec![not_ready(ETCD)]),
-                ("a", ETCD, &[], vec![]),
-            ],
+            &[
+                ("a: etcd", ""),
+                ("a: etcd 1", "+etcd"),
+                ("a: etcd 1 2", ""),
+                ("a: etcd 3", ""),
+                ("a: etcd", "-etcd"),
+                ("a: etcd", ""),
+            ][..],
         ),
         (
             "over all its slices",
-            vec![
-                ("ipv4", API, &["1"], vec![ready(API)]),
-                ("ipv6", API, &["1"], vec![]),
-                ("ipv4", API, &[], vec![]),
-                ("ipv6", API, &[], vec![not_ready(API)]),
-                ("ipv4", API, &["2"], vec![ready(API)]),
+            &[
+                ("ipv4: api 1", "+api"),
+                ("ipv6: api 1", ""),
+                ("ipv4: api", ""),
+                ("ipv6: api", "-api"),
+                ("ipv4: api 2", "+api"),
             ],
         ),
         (
             "and over no others",
-            vec![
-                ("a", ETCD, &["1"], vec![ready(ETCD)]),
-                ("b", API, &["2"], vec![ready(API)]),
-                ("a", ETCD, &[], vec![not_ready(ETCD)]),
+            &[
+                ("a: etcd 1", "+etcd"),
+                ("b: api 2", "+api"),
+                ("a: etcd", "-etcd"),
             ],
         ),
         (
             "a slice changes its Service",
-            vec![
-                ("a", ETCD, &["1"], vec![ready(ETCD)]),
-                ("a", API, &["1"], vec![not_ready(ETCD), ready(API)]),
-            ],
+            &[("a: etcd 1", "+etcd"), ("a: api 1", "-etcd +api")],
         ),
-    ];
-    for (what, steps) in cases {
+    ] {
         let mut readiness = Readiness::default();
-        for (name, service, endpoints, expected) in steps {
-            let turned = readiness.apply(name.to_owned(), slice(service, endpoints));
-            assert_eq!(turned, expected, "{what}: {name} {endpoints:?}");
+        for (applied, expected) in steps {
+            for (name, slice) in slices(applied) {
+                let turned = readiness.apply(name, slice.expect("a slice"));
+                assert_eq!(signs(turned), *expected, "{what}: {applied}");
+            }
         }
     }
 }
@@ -108,64 +69,38 @@ fn service_turns_by_its_endpoints() {
 #[test]
 fn vanished_slice_takes_its_endpoints() {
     let mut readiness = Readiness::default();
-    transitions(
-        &mut readiness,
-        &[("a", slice(ETCD, &["1"])), ("b", slice(ETCD, &["2"]))],
-    );
-    assert_eq!(readiness.remove("a"), []);
-    assert_eq!(readiness.remove("b"), [not_ready(ETCD)]);
-    assert_eq!(readiness.remove("b"), []);
+    readiness.relist(slices("a: etcd 1; b: etcd 2"));
+    let turned = ["a", "b", "b"].map(|name| signs(readiness.remove(name)));
+    assert_eq!(turned, ["", "-etcd", ""]);
     assert!(readiness.is_empty());
 }
 
 #[test]
 fn only_other_endpoints_are_a_recovery() {
-    let mut readiness = Readiness::default();
-    transitions(&mut readiness, &[("a", slice(ETCD, &["1", "2"]))]);
-    assert_eq!(
-        relisted(&mut readiness, &[("a", slice(ETCD, &["2", "1"]))]),
-        []
-    );
-    assert_eq!(
-        relisted(
-            &mut readiness,
-            &[("b", slice(ETCD, &["1"])), ("c", slice(ETCD, &["2"]))]
-        ),
-        [],
-        "cut differently"
-    );
-    assert_eq!(
-        relisted(&mut readiness, &[("a", slice(ETCD, &["1", "3"]))]),
-        [ready(ETCD)]
-    );
-    assert_eq!(
-        relisted(&mut readiness, &[("a", slice(ETCD, &["1"]))]),
-        [ready(ETCD)]
-    );
-}
-
-#[test]
-fn relisted_readiness_turns_as_ever() {
-    let mut readiness = Readiness::default();
-    transitions(
-        &mut readiness,
-        &[("a", slice(ETCD, &["1"])), ("b", slice(API, &[]))],
-    );
-    assert_eq!(
-        relisted(&mut readiness, &[("b", slice(API, &["2"]))]),
-        [not_ready(ETCD), ready(API)]
-    );
-    assert_eq!(relisted(&mut readiness, &[]), [not_ready(API)]);
+    for (listed, expected) in [
+        ("a: etcd 2 1", ""),
+        // Cut differently.
+        ("b: etcd 1; c: etcd 2", ""),
+        ("a: etcd 1 3", "+etcd"),
+        ("a: etcd 1", "+etcd"),
+        ("a: api 1", "-etcd +api"),
+        ("", "-etcd"),
+    ] {
+        let mut readiness = Readiness::default();
+        readiness.relist(slices("a: etcd 1 2; b: api"));
+        assert_eq!(
+            signs(readiness.relist(slices(listed))),
+            expected,
+            "{listed}"
+        );
+    }
 }
 
 #[test]
 fn unreadable_slice_stays() {
     let mut readiness = Readiness::default();
-    transitions(
-        &mut readiness,
-        &[("a", slice(ETCD, &["1"])), ("b", slice(API, &["2"]))],
-    );
-    let transitions = readiness.relist(HashMap::from([("a".to_owned(), None)]));
-    assert_eq!(transitions, [not_ready(API)]);
-    assert_eq!(ready_services(&readiness), [ETCD]);
+    readiness.relist(slices("a: etcd 1; b: api 2"));
+    let unreadable = HashMap::from([("a".to_owned(), None)]);
+    assert_eq!(signs(readiness.relist(unreadable)), "-api");
+    assert!(readiness.ready().keys().eq(&["etcd".into()]));
 }

@@ -1,217 +1,153 @@
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelectorRequirement;
 use proptest::prelude::*;
 
 use super::*;
 
-fn labels(pairs: &[(&str, &str)]) -> Labels {
-    pairs
+/// Whether labels fulfil an expression, word for word from Kubernetes' documentation.
+fn holds(expression: &Expression, labels: &Labels) -> bool {
+    match expression {
+        Expression::In(key, values) => labels.get(key).is_some_and(|label| values.contains(label)),
+        Expression::NotIn(key, values) => {
+            labels.get(key).is_none_or(|label| !values.contains(label))
+        }
+        Expression::Exists(key) => labels.contains_key(key),
+        Expression::DoesNotExist(key) => !labels.contains_key(key),
+        other => panic!("{other} is never written"),
+    }
+}
+
+fn selects(expressions: &[Expression], labels: &Labels) -> bool {
+    expressions
         .iter()
-        .map(|(key, value)| ((*key).to_owned(), (*value).to_owned()))
-        .collect()
+        .all(|expression| holds(expression, labels))
 }
 
-fn requirement(key: &str, operator: &str, values: &[&str]) -> Expression {
-    expression(
-        key,
-        operator,
-        values.iter().map(|value| (*value).to_owned()).collect(),
-    )
-}
-
-fn expression(key: &str, operator: &str, values: Vec<String>) -> Expression {
-    let requirement = LabelSelectorRequirement {
-        key: key.to_owned(),
-        operator: operator.to_owned(),
-        values: Some(values),
-    };
-    requirement.try_into().expect("an operator")
-}
-
-#[test]
-fn operators_mean_the_same() {
-    let (absent, a, c) = (labels(&[]), labels(&[("k", "a")]), labels(&[("k", "c")]));
-    let cases = [
-        ("In", vec!["a", "b"], [false, true, false]),
-        ("NotIn", vec!["a", "b"], [true, false, true]),
-        ("Exists", vec![], [false, true, true]),
-        ("DoesNotExist", vec![], [true, false, false]),
-    ];
-    for (operator, values, expected) in cases {
-        let selector = Selector::all_of([requirement("k", operator, &values)]);
-        assert_eq!(
-            [&absent, &a, &c].map(|labels| selector.matches(labels)),
-            expected,
-            "{operator}"
-        );
-    }
-}
-
-#[test]
-fn everything_and_nothing_are_selected() {
-    assert!(Selector::all_of([]).is_everything());
-    assert!(!Selector::nothing().is_everything());
-    assert!(!Selector::all_of([requirement("k", "Exists", &[])]).is_everything());
-    for labels in [labels(&[]), labels(&[("k", "a")])] {
-        assert!(Selector::all_of([]).matches(&labels));
-        assert!(!Selector::nothing().matches(&labels));
-    }
-    assert!(
-        Selector::all_of([
-            requirement("k", "In", &["a"]),
-            requirement("k", "In", &["b"])
-        ])
-        .is_nothing()
-    );
-    assert!(
-        Selector::all_of([
-            requirement("k", "Exists", &[]),
-            requirement("k", "DoesNotExist", &[])
-        ])
-        .is_nothing()
-    );
-}
-
-#[test]
-fn common_part_goes_to_the_api_server() {
-    let api_server = Selector::all_of([
-        requirement("gardener.cloud/role", "In", &["controlplane"]),
-        requirement("role", "In", &["apiserver"]),
-    ]);
-    let dependants = Selector::all_of([
-        requirement("gardener.cloud/role", "In", &["controlplane"]),
-        requirement("role", "NotIn", &["main", "apiserver"]),
-    ]);
-    let common = Selector::common([&api_server, &dependants]);
-    assert_eq!(
-        common.to_string(),
-        "gardener.cloud/role in (controlplane),role notin (main)"
-    );
-}
-
-#[test]
-fn selectors_are_written() {
-    let written = |requirements: Vec<Expression>| Selector::all_of(requirements).to_string();
-    assert_eq!(written(vec![]), "");
-    assert_eq!(written(vec![requirement("k", "Exists", &[])]), "k");
-    assert_eq!(written(vec![requirement("k", "DoesNotExist", &[])]), "!k");
-    assert_eq!(
-        written(vec![requirement("k", "In", &["b", "a"])]),
-        "k in (a,b)"
-    );
-    assert_eq!(written(vec![requirement("k", "In", &[""])]), "k in ()");
-    let both = vec![
-        requirement("k", "Exists", &[]),
-        requirement("k", "NotIn", &["a"]),
-    ];
-    assert_eq!(written(both), "k,k notin (a)");
-}
-
-#[test]
-fn unsayable_part_is_left_out() {
-    let either = [
-        Selector::all_of([
-            requirement("k", "In", &["a"]),
-            requirement("l", "Exists", &[]),
-        ]),
-        Selector::all_of([
-            requirement("k", "DoesNotExist", &[]),
-            requirement("l", "Exists", &[]),
-        ]),
-    ];
-    assert_eq!(Selector::common(&either).to_string(), "l");
-}
-
-#[test]
-fn nothing_has_no_say() {
-    let one = Selector::all_of([requirement("k", "In", &["a"])]);
-    assert_eq!(Selector::common([&Selector::nothing(), &one]), one);
-    assert!(Selector::common([&Selector::nothing()]).is_nothing());
-    assert!(Selector::common([]).is_nothing());
-}
-
-/// A requirement as its author wrote it, and what it means, word for word from Kubernetes'
-/// documentation.
-type WrittenExpression = (String, &'static str, Vec<String>);
-
-fn holds((key, operator, values): &WrittenExpression, labels: &Labels) -> bool {
-    let label = labels.get(key);
-    match *operator {
-        "In" => label.is_some_and(|label| values.contains(label)),
-        "NotIn" => label.is_none_or(|label| !values.contains(label)),
-        "Exists" => label.is_some(),
-        _ => label.is_none(),
-    }
-}
-
-fn selects(selector: &[WrittenExpression], labels: &Labels) -> bool {
-    selector
-        .iter()
-        .all(|requirement| holds(requirement, labels))
-}
-
-fn made(selector: &[WrittenExpression]) -> Selector {
-    Selector::all_of(
-        selector
-            .iter()
-            .map(|(key, operator, values)| expression(key, operator, values.clone())),
-    )
-}
-
-/// Reads a `labelSelector` back.
-fn read(text: &str) -> Vec<WrittenExpression> {
-    let mut rest = text;
-    let mut requirements = Vec::new();
-    while !rest.is_empty() {
-        let end = match (rest.find(','), rest.find('(')) {
-            (Some(comma), Some(open)) if open < comma => {
-                rest.find(')').expect("a closing bracket") + 1
-            }
-            (Some(comma), _) => comma,
-            (None, _) => rest.len(),
-        };
-        let (part, after) = rest.split_at(end);
-        rest = after.strip_prefix(',').unwrap_or(after);
-        let listed = |text: &str| {
+/// Reads a `labelSelector`.
+fn read(text: &str) -> Vec<Expression> {
+    let mut is_listing = false;
+    let parts = text.split(|c| {
+        is_listing = c == '(' || is_listing && c != ')';
+        c == ',' && !is_listing
+    });
+    let expression = |part: &str| {
+        let values = |text: &str| {
             text.trim_end_matches(')')
                 .split(',')
                 .map(str::to_owned)
                 .collect()
         };
-        requirements.push(if let Some((key, values)) = part.split_once(" notin (") {
-            (key.to_owned(), "NotIn", listed(values))
-        } else if let Some((key, values)) = part.split_once(" in (") {
-            (key.to_owned(), "In", listed(values))
+        if let Some((key, listed)) = part.split_once(" notin (") {
+            Expression::NotIn(key.to_owned(), values(listed))
+        } else if let Some((key, listed)) = part.split_once(" in (") {
+            Expression::In(key.to_owned(), values(listed))
         } else if let Some(key) = part.strip_prefix('!') {
-            (key.to_owned(), "DoesNotExist", Vec::new())
+            Expression::DoesNotExist(key.to_owned())
         } else {
-            (part.to_owned(), "Exists", Vec::new())
-        });
-    }
-    requirements
-}
-
-fn any_requirement() -> impl Strategy<Value = WrittenExpression> {
-    let values = || prop::collection::vec(prop::sample::select(vec!["", "a", "b", "c"]), 1..3);
-    let values = move || {
-        values().prop_map(|values| values.into_iter().map(str::to_owned).collect::<Vec<_>>())
+            Expression::Exists(part.to_owned())
+        }
     };
-    let form = prop_oneof![
-        values().prop_map(|values| ("In", values)),
-        values().prop_map(|values| ("NotIn", values)),
-        Just(("Exists", Vec::new())),
-        Just(("DoesNotExist", Vec::new())),
-    ];
-    (prop::sample::select(vec!["k", "l"]), form)
-        .prop_map(|(key, (operator, values))| (key.to_owned(), operator, values))
+    parts
+        .filter(|part| !part.is_empty())
+        .map(expression)
+        .collect()
 }
 
-fn any_selector() -> impl Strategy<Value = Vec<WrittenExpression>> {
-    prop::collection::vec(any_requirement(), 0..4)
+fn selector(text: &str) -> Selector {
+    Selector::all_of(read(text))
+}
+
+#[test]
+fn common_part_goes_to_the_api_server() {
+    for (one, other, common) in [
+        (
+            "gardener.cloud/role in (controlplane),role in (apiserver)",
+            "gardener.cloud/role in (controlplane),role notin (main,apiserver)",
+            "gardener.cloud/role in (controlplane),role notin (main)",
+        ),
+        ("!k", "!k,l", "!k"),
+        ("k", "k notin (a),k", "k"),
+        ("k in (b)", "k in (a)", "k in (a,b)"),
+        // No expression matches an absent label as well as certain values.
+        ("k in (a),l", "!k,l", "l"),
+    ] {
+        let common_part = Selector::common(&[selector(one), selector(other)]);
+        assert_eq!(common_part.to_string(), common, "{one}; {other}");
+    }
+}
+
+#[test]
+fn everything_and_nothing_are_selected() {
+    assert!(selector("").is_everything() && selector("").matches(&Labels::new()));
+    for nothing in [
+        Selector::nothing(),
+        selector("k in (a),k in (b)"),
+        selector("k,!k"),
+        Selector::common([]),
+    ] {
+        assert!(nothing.is_nothing() && !nothing.is_everything());
+        assert!(!nothing.matches(&Labels::new()));
+        assert!(Selector::common([&nothing]).is_nothing());
+        assert_eq!(Selector::common([&nothing, &selector("k")]), selector("k"));
+    }
+}
+
+#[test]
+fn labels_are_those_of_an_api_server() {
+    let long = |length| "a".repeat(length);
+    let prefixed = |length| format!("{}/a", long(length));
+    for key in [
+        "app",
+        "example.org/app",
+        "a",
+        "A_b-c.d",
+        &long(63),
+        &prefixed(253),
+    ] {
+        assert!(is_label_key(key), "{key}");
+    }
+    for key in [
+        "",
+        "/app",
+        "example.org/",
+        "Example.org/app",
+        "a/b/c",
+        "-a",
+        "a-",
+        "a b",
+        "ä",
+        "x..y/a",
+        "-x/a",
+        "x-/a",
+        &long(64),
+        &prefixed(254),
+    ] {
+        assert!(!is_label_key(key), "{key}");
+    }
+    for value in ["", "a", "A.b_c-9", &long(63)] {
+        assert!(is_label_value(value), "{value}");
+    }
+    for value in ["-", "b c", "a.", "_a", "ä", &long(64)] {
+        assert!(!is_label_value(value), "{value}");
+    }
+}
+
+fn any_expression() -> impl Strategy<Value = Expression> {
+    let values = || prop::collection::btree_set("[abc]?", 1..3);
+    let key = prop::sample::select(vec!["k", "l"]).prop_map(str::to_owned);
+    (key, values(), 0..4).prop_map(|(key, values, operator)| match operator {
+        0 => Expression::In(key, values),
+        1 => Expression::NotIn(key, values),
+        2 => Expression::Exists(key),
+        _ => Expression::DoesNotExist(key),
+    })
+}
+
+fn any_selector() -> impl Strategy<Value = Vec<Expression>> {
+    prop::collection::vec(any_expression(), 0..4)
 }
 
 /// Every combination of two keys, each absent, with a value in use, or with another one.
-fn all_labels() -> Vec<Labels> {
-    let values = [
+fn all_labels() -> impl Iterator<Item = Labels> {
+    const VALUES: [Option<&str>; 6] = [
         None,
         Some(""),
         Some("a"),
@@ -219,59 +155,52 @@ fn all_labels() -> Vec<Labels> {
         Some("c"),
         Some("other"),
     ];
-    let pairs = values
-        .iter()
-        .flat_map(|k| values.iter().map(move |l| (k, l)));
-    pairs
-        .map(|(k, l)| {
-            let present = [("k", k), ("l", l)]
-                .into_iter()
-                .filter_map(|(key, value)| Some((key.to_owned(), (*value)?.to_owned())));
-            present.collect()
-        })
-        .collect()
+    let label = |key: &str, value: Option<&str>| Some((key.to_owned(), value?.to_owned()));
+    VALUES
+        .into_iter()
+        .flat_map(move |k| VALUES.map(|l| label("k", k).into_iter().chain(label("l", l)).collect()))
 }
 
 proptest! {
     #[test]
-    fn selector_matches_what_fulfils_all(selector in any_selector()) {
-        let kept = made(&selector);
+    fn selector_matches_what_fulfils_all(expressions in any_selector()) {
+        let kept = Selector::all_of(expressions.clone());
         for labels in all_labels() {
-            prop_assert_eq!(kept.matches(&labels), selects(&selector, &labels), "{:?} {:?}", selector, labels);
+            prop_assert_eq!(kept.matches(&labels), selects(&expressions, &labels), "{} {:?}", kept, labels);
         }
     }
 
     #[test]
-    fn selector_is_written_exactly(selector in any_selector()) {
-        let kept = made(&selector);
+    fn selector_is_written_exactly(expressions in any_selector()) {
+        let kept = Selector::all_of(expressions.clone());
         prop_assume!(!kept.is_nothing());
         let read = read(&kept.to_string());
         for labels in all_labels() {
-            prop_assert_eq!(selects(&read, &labels), selects(&selector, &labels), "{} {:?}", kept, labels);
+            prop_assert_eq!(selects(&read, &labels), selects(&expressions, &labels), "{} {:?}", kept, labels);
         }
     }
 
     #[test]
-    fn common_part_misses_nothing(selectors in prop::collection::vec(any_selector(), 1..4)) {
-        let kept: Vec<Selector> = selectors.iter().map(|selector| made(selector)).collect();
+    fn common_part_misses_nothing(all in prop::collection::vec(any_selector(), 1..4)) {
+        let kept: Vec<_> = all.iter().cloned().map(Selector::all_of).collect();
         let common = Selector::common(&kept);
         let read = read(&common.to_string());
         for labels in all_labels() {
-            if selectors.iter().any(|selector| selects(selector, &labels)) {
+            if all.iter().any(|expressions| selects(expressions, &labels)) {
                 prop_assert!(common.matches(&labels) && selects(&read, &labels), "{} {:?}", common, labels);
             }
         }
     }
 
     #[test]
-    fn common_part_of_one_key_is_exact(a in any_requirement(), b in any_requirement()) {
-        prop_assume!(a.0 == b.0);
-        let kept = [made(std::slice::from_ref(&a)), made(std::slice::from_ref(&b))];
+    fn common_part_of_one_key_is_exact(a in any_expression(), b in any_expression()) {
+        prop_assume!(parts(&a).0 == parts(&b).0);
         let either = |labels: &Labels| holds(&a, labels) || holds(&b, labels);
-        let other = labels(&[(&a.0, "other")]);
-        let common = Selector::common(&kept);
+        let other = Labels::from([(parts(&a).0.to_owned(), "other".to_owned())]);
+        let common = Selector::common(&[&a, &b].map(|one| Selector::all_of([one.clone()])));
+        let is_mixed = std::mem::discriminant(&a) != std::mem::discriminant(&b);
         for labels in all_labels() {
-            let cannot_be_said = either(&Labels::new()) && !either(&other) && a.1 != b.1;
+            let cannot_be_said = either(&Labels::new()) && !either(&other) && is_mixed;
             prop_assert!(common.matches(&labels) == either(&labels) || cannot_be_said, "{} {:?}", common, labels);
         }
     }

@@ -1,143 +1,178 @@
+use chrono::{DateTime, TimeDelta};
 use kube_core::Expression;
-use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use super::*;
 use crate::selector::Selector;
 
-/// A Service whose dependent pods match all expressions of one of these lists.
-fn service(name: &str, selectors: &[&[Expression]]) -> Service {
-    let selectors = selectors
-        .iter()
-        .map(|expressions| Selector::all_of(expressions.to_vec()))
-        .collect();
-    Service {
-        name: name.into(),
-        selectors,
-    }
-}
-
-fn is(label: &str, value: &str) -> Expression {
-    Expression::In(label.to_owned(), [value.to_owned()].into())
-}
-
-fn judged(pod: &Value, services: &[Service]) -> Option<DeletionCandidate> {
-    fn part<T: DeserializeOwned + Default>(of: &Value) -> T {
-        serde_json::from_value::<Option<T>>(of.clone())
-            .expect("a part of a pod")
-            .unwrap_or_default()
-    }
-    judge(
-        &part(&pod["metadata"]),
-        &part(&pod["spec"]),
-        &part(&pod["status"]),
-        services,
-    )
-}
-
-fn waiting(reason: &str) -> Value {
-    json!([{"name": "fine", "state": {"running": {}}}, {"name": "c", "state": {"waiting": {"reason": reason}}}])
-}
-
-/// A pod that crash-loops, with these changes.
-fn pod(change: impl FnOnce(&mut Value)) -> Option<DeletionCandidate> {
+/// A pod in words: `POLICY [PHASE] [sandbox STATUS]: CONTAINER, ...`, where a container is
+/// `[init|sidecar] NAME[=POLICY]` and `runs`, `is lost`, `waits REASON` or
+/// `ends EXIT_CODE after SECONDS restarts COUNT`.
+fn pod(text: &str) -> Value {
+    let (header, containers) = text.split_once(": ").expect("a header");
+    let (header, sandbox) = header.split_once(" sandbox ").unwrap_or((header, "True"));
+    let (policy, phase) = header.split_once(' ').unwrap_or((header, "Running"));
     let mut pod = json!({
         "metadata": {
-            "name": "p", "uid": "pod", "resourceVersion": "7", "labels": {"role": "apiserver"},
+            "uid": "pod", "resourceVersion": "7", "labels": {"role": "apiserver"},
             "ownerReferences": [
                 {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "r", "uid": "owner", "controller": true},
                 {"apiVersion": "v1", "kind": "Other", "name": "o", "uid": "other"},
             ],
         },
-        "status": {"containerStatuses": waiting("CrashLoopBackOff")},
+        "spec": {"restartPolicy": policy},
+        "status": {"phase": phase, "conditions": [{"type": "PodReadyToStartContainers", "status": sandbox}]},
     });
-    change(&mut pod);
-    let is_not = Expression::NotIn("role".to_owned(), ["apiserver".to_owned()].into());
-    let etcd = service(ETCD, &[&[is("role", "apiserver")]]);
-    judged(
-        &pod,
-        &[etcd, service(API, &[&[is_not], &[is("both", "yes")]])],
+    for container in containers.split(", ") {
+        let words: Vec<&str> = container.split(' ').collect();
+        let (spec, status, words) = match words[..] {
+            ["init" | "sidecar", ref words @ ..] => {
+                ("initContainers", "initContainerStatuses", words)
+            }
+            ref words => ("containers", "containerStatuses", words),
+        };
+        let (name, policy) = words[0].split_once('=').unzip();
+        let name = name.unwrap_or(words[0]);
+        let policy = policy.or(container.starts_with("sidecar").then_some("Always"));
+        let (state, restarts) = state(&words[1..]);
+        let mut add = |part: &str, list: &str, entry| match pod[part][list].as_array_mut() {
+            Some(list) => list.push(entry),
+            None => pod[part][list] = json!([entry]),
+        };
+        add("spec", spec, json!({"name": name, "restartPolicy": policy}));
+        add(
+            "status",
+            status,
+            json!({"name": name, "restartCount": restarts, "state": state}),
+        );
+    }
+    pod
+}
+
+/// The state of a container, and its restarts.
+fn state(words: &[&str]) -> (Value, i64) {
+    let number = |word: &str| word.parse::<i64>().expect("a number");
+    let end = DateTime::UNIX_EPOCH + TimeDelta::days(20_000);
+    match words {
+        ["runs"] => (json!({"running": {}}), 4),
+        ["waits", reason] => (json!({"waiting": {"reason": reason}}), 5),
+        ["is", "lost"] => (
+            json!({"terminated": {"exitCode": 137, "startedAt": null, "finishedAt": null}}),
+            3,
+        ),
+        ["ends", exit_code, "after", seconds, "restarts", restarts] => {
+            let started = end - TimeDelta::seconds(number(seconds));
+            let ended =
+                json!({"exitCode": number(exit_code), "startedAt": started, "finishedAt": end});
+            (json!({"terminated": ended}), number(restarts))
+        }
+        _ => panic!("{words:?}"),
+    }
+}
+
+const CRASHING: &str = "Always: fine runs, c waits CrashLoopBackOff";
+
+/// Judges a pod by Services whose dependent pods are of certain roles.
+fn judged(pod: &Value) -> Option<DeletionCandidate> {
+    let is = |label: &str, value: &str| Expression::In(label.to_owned(), [value.to_owned()].into());
+    let others = ["apiserver", "main"].map(str::to_owned);
+    let others = Expression::NotIn("role".to_owned(), others.into());
+    let services = [
+        ("etcd", vec![is("role", "apiserver")]),
+        ("api", vec![others, is("both", "yes")]),
+        ("more", vec![is("a", "b")]),
+    ];
+    let services = services.map(|(name, selectors)| Service {
+        name: name.into(),
+        selectors: selectors
+            .into_iter()
+            .map(|any| Selector::all_of([any]))
+            .chain([Selector::nothing()])
+            .collect(),
+    });
+    let [metadata, spec, status] = ["metadata", "spec", "status"].map(|part| pod[part].clone());
+    judge(
+        &serde_json::from_value(metadata).expect("metadata"),
+        &serde_json::from_value(spec).expect("a spec"),
+        &serde_json::from_value(status).expect("a status"),
+        &services,
     )
 }
 
-const ETCD: &str = "etcd-main-client";
-const API: &str = "kube-apiserver";
+/// What shows that a pod crash-loops: `reported`, or its containers that are terminated with their
+/// restarts.
+fn evidence(pod: &Value) -> String {
+    let ended = |ended: &Termination| format!("{} {}", ended.container, ended.restarts);
+    match judged(pod).map(|candidate| candidate.crash_loop) {
+        None => String::new(),
+        Some(CrashLoop::Reported) => "reported".to_owned(),
+        Some(CrashLoop::Terminated(all)) => all.iter().map(ended).collect::<Vec<_>>().join(", "),
+    }
+}
 
-fn candidate(services: &[&str]) -> Option<DeletionCandidate> {
-    let [uid, resource_version, owner] = ["pod", "7", "owner"].map(str::to_owned);
-    Some(DeletionCandidate {
-        uid,
-        resource_version,
-        owner,
-        services: services.iter().map(|name| (*name).into()).collect(),
-        crash_loop: CrashLoop::Reported,
-    })
+#[track_caller]
+fn check(rows: &[(&str, &str)]) {
+    for (pod, expected) in rows {
+        assert_eq!(evidence(&self::pod(pod)), *expected, "{pod}");
+    }
 }
 
 #[test]
 fn crash_looping_pod_may_be_deleted() {
-    assert_eq!(pod(|_| ()), candidate(&[ETCD]));
-    assert_eq!(
-        pod(|pod| pod["metadata"]["labels"] = json!({"role": "scheduler"})),
-        candidate(&[API])
-    );
-    assert_eq!(
-        pod(|pod| pod["metadata"]["labels"] = json!({"role": "apiserver", "both": "yes"})),
-        candidate(&[ETCD, API])
-    );
-    assert_eq!(
-        pod(|pod| pod["metadata"]["labels"] = Value::Null),
-        candidate(&[API]),
-        "no labels are labels too"
-    );
-}
-
-#[test]
-fn unselected_pod_is_left_alone() {
-    let mut service = service("s", &[&[is("a", "b")]]);
-    service.selectors.push(Selector::nothing());
-    let services = [service];
-    let judged = |labels: Value| {
-        let owner =
-            json!({"apiVersion": "v1", "kind": "K", "name": "n", "uid": "u", "controller": true});
-        let status = json!({"containerStatuses": waiting("CrashLoopBackOff")});
-        let pod =
-            json!({"metadata": {"labels": labels, "ownerReferences": [owner]}, "status": status});
-        judged(&pod, &services)
-    };
-    assert_eq!(judged(Value::Null), None);
-    assert_eq!(judged(json!({"a": "c"})), None);
-    assert_eq!(
-        judged(json!({"a": "b"})).map(|candidate| candidate.services),
-        Some(vec!["s".into()]),
-        "all else is as it must be"
-    );
+    for (labels, services) in [
+        (json!({"role": "apiserver"}), &["etcd"][..]),
+        (json!({"role": "scheduler"}), &["api"]),
+        (
+            json!({"role": "apiserver", "both": "yes"}),
+            &["etcd", "api"],
+        ),
+        (json!({"role": "main", "a": "c"}), &[]),
+        (json!({"role": "main", "a": "b"}), &["more"]),
+        (Value::Null, &["api"]),
+    ] {
+        let mut pod = pod(CRASHING);
+        pod["metadata"]["labels"] = labels.clone();
+        let expected = (!services.is_empty()).then(|| DeletionCandidate {
+            uid: "pod".to_owned(),
+            resource_version: "7".to_owned(),
+            owner: "owner".to_owned(),
+            services: services.iter().map(|name| (*name).into()).collect(),
+            crash_loop: CrashLoop::Reported,
+        });
+        assert_eq!(judged(&pod), expected, "{labels}");
+    }
 }
 
 #[test]
 fn only_ephemeral_ones_do_not_count() {
-    let in_state =
-        |field: &str| pod(|pod| pod["status"] = json!({field: waiting("CrashLoopBackOff")}));
-    assert_eq!(in_state("initContainerStatuses"), candidate(&[ETCD]));
-    assert_eq!(in_state("ephemeralContainerStatuses"), None);
+    check(&[("Always: init i waits CrashLoopBackOff", "reported")]);
+    let mut pod = pod(CRASHING);
+    pod["status"]["ephemeralContainerStatuses"] = pod["status"]["containerStatuses"].take();
+    assert_eq!(evidence(&pod), "");
 }
 
 #[test]
 fn only_the_exact_reason_counts() {
-    let containers = |statuses| json!({"containerStatuses": statuses});
-    for status in [
-        containers(waiting("ImagePullBackOff")),
-        containers(waiting("ContainerCreating")),
-        containers(waiting("crashloopbackoff")),
-        containers(waiting("CrashLoopBackOff ")),
-        containers(waiting("")),
-        containers(json!([{"state": {"terminated": {"reason": "CrashLoopBackOff"}}}])),
-        containers(json!([{"state": null}])),
-        containers(json!(null)),
-        json!({}),
-        json!(null),
+    for reason in [
+        "ImagePullBackOff",
+        "ContainerCreating",
+        "crashloopbackoff",
+        "CrashLoopBackOffs",
+        "",
     ] {
-        assert_eq!(pod(|pod| pod["status"] = status.clone()), None, "{status}");
+        check(&[(&format!("Always: c waits {reason}"), "")]);
+    }
+    for (field, value) in [
+        (
+            "containerStatuses",
+            json!([{"state": {"terminated": {"reason": "CrashLoopBackOff"}}}]),
+        ),
+        ("containerStatuses", json!([{"state": null}])),
+        ("containerStatuses", Value::Null),
+    ] {
+        let mut pod = pod(CRASHING);
+        pod["status"][field] = value;
+        assert_eq!(evidence(&pod), "", "{pod}");
     }
 }
 
@@ -145,160 +180,192 @@ fn only_the_exact_reason_counts() {
 fn no_successor_means_no_deletion() {
     let node =
         json!({"apiVersion": "v1", "kind": "Node", "name": "n", "uid": "n", "controller": true});
-    let deleted = json!("2026-01-01T00:00:00Z");
-    let mirror = json!({"kubernetes.io/config.mirror": "hash"});
     for (what, field, value) in [
-        ("it ends already", "deletionTimestamp", deleted),
+        (
+            "it ends already",
+            "deletionTimestamp",
+            json!("2026-01-01T00:00:00Z"),
+        ),
         ("it has no owners", "ownerReferences", Value::Null),
         ("nobody owns it", "ownerReferences", json!([])),
         ("its node owns it", "ownerReferences", json!([node])),
-        ("its kubelet runs it from a file", "annotations", mirror),
+        (
+            "its kubelet runs it from a file",
+            "annotations",
+            json!({"kubernetes.io/config.mirror": "hash"}),
+        ),
     ] {
-        assert_eq!(pod(|pod| pod["metadata"][field] = value), None, "{what}");
+        let mut pod = pod(CRASHING);
+        pod["metadata"][field] = value;
+        assert_eq!(judged(&pod), None, "{what}");
     }
 }
 
 #[test]
 fn controller_comes_first() {
-    let owner = |change: fn(&mut Value)| {
-        let judged = pod(|pod| change(&mut pod["metadata"]["ownerReferences"]));
-        judged.map(|candidate| candidate.owner)
+    let mut pod = pod(CRASHING);
+    let mut owner = |change: fn(&mut Vec<Value>)| {
+        change(
+            pod["metadata"]["ownerReferences"]
+                .as_array_mut()
+                .expect("a list"),
+        );
+        judged(&pod).map(|candidate| candidate.owner)
     };
     assert_eq!(owner(|_| ()).as_deref(), Some("owner"));
-    let no_controller = owner(|owners| owners[0]["controller"] = json!(false));
-    assert!(no_controller.is_some());
-    let one = owner(|owners| drop(owners.as_array_mut().expect("a list").remove(0)));
-    assert_eq!(one.as_deref(), Some("other"));
-}
-
-/// Status of a container that terminated with this exit code, after so many restarts and a short
-/// run.
-fn ended(container: &str, restarts: i32, exit_code: i32) -> Value {
-    let terminated = json!({"exitCode": exit_code, "reason": "Error", "startedAt": "2026-06-01T00:00:00Z", "finishedAt": "2026-06-01T00:00:01Z"});
-    json!({"name": container, "restartCount": restarts, "state": {"terminated": terminated}})
-}
-
-/// Containers with these names.
-fn named(names: &[&str]) -> Value {
-    names.iter().map(|name| json!({"name": name})).collect()
-}
-
-/// Terminations that make a pod with this spec and status a crash loop if they last.
-fn terminations(spec: Value, status: Value) -> Vec<(String, i32)> {
-    let candidate = pod(|pod| (pod["spec"], pod["status"]) = (spec, status));
-    match candidate.map(|candidate| candidate.crash_loop) {
-        None => Vec::new(),
-        Some(CrashLoop::Terminated(ended)) => ended
-            .into_iter()
-            .map(|ended| (ended.container, ended.restarts))
-            .collect(),
-        Some(CrashLoop::Reported) => panic!("nothing was reported"),
-    }
-}
-
-/// True if a container that has terminated again counts as in backoff under these restart policies
-/// of its pod and its own.
-fn is_restarted(status: &str, of_pod: Value, own: Value, exit_code: i32) -> bool {
-    let list = if status == "initContainerStatuses" {
-        "initContainers"
-    } else {
-        "containers"
-    };
-    let spec = json!({"restartPolicy": of_pod, list: [{"name": "other"}, {"name": "c", "restartPolicy": own}]});
-    !terminations(
-        spec,
-        json!({"phase": "Running", status: [ended("c", 1, exit_code)]}),
-    )
-    .is_empty()
-}
-
-#[test]
-fn ended_again_may_be_back_off() {
-    let running = json!({"name": "fine", "restartCount": 4, "state": {"running": {}}});
-    let status = json!({
-        "phase": "Running",
-        "initContainerStatuses": [ended("init", 1, 2), ended("done", 1, 0)],
-        "containerStatuses": [running, ended("a", 3, 1), ended("b", 12, 137)],
-    });
-    let spec = json!({"restartPolicy": "Always", "initContainers": named(&["done", "init"]), "containers": named(&["fine", "a", "b"])});
-    let expected = |all: &[(&str, i32)]| -> Vec<(String, i32)> {
-        let owned = all
-            .iter()
-            .map(|(name, restarts)| ((*name).to_owned(), *restarts));
-        owned.collect()
-    };
-    let waited_for = terminations(spec.clone(), status.clone());
+    assert!(owner(|owners| owners[0]["controller"] = false.into()).is_some());
     assert_eq!(
-        waited_for,
-        expected(&[("init", 1)]),
-        "all others wait for it"
+        owner(|owners| drop(owners.remove(0))).as_deref(),
+        Some("other")
     );
-    let mut status = status;
-    status["initContainerStatuses"] = json!([ended("init", 1, 0), ended("done", 1, 0)]);
-    assert_eq!(terminations(spec, status), expected(&[("a", 3), ("b", 12)]));
 }
 
 #[test]
-fn first_end_is_no_back_off() {
-    let spec = json!({"containers": named(&["c"]), "initContainers": named(&["i"])});
-    for init_exit_code in [0, 1] {
-        let status = json!({"phase": "Running", "containerStatuses": [ended("c", 0, 1)], "initContainerStatuses": [ended("i", 0, init_exit_code)]});
-        assert!(terminations(spec.clone(), status).is_empty());
+fn ordinary_restart_is_no_crash_loop() {
+    check(&[
+        ("Always: c ends 1 after 2592000 restarts 1", ""),
+        ("Always: c ends 1 after 601 restarts 1", ""),
+        ("Always: c ends 1 after 5 restarts 0", ""),
+        (
+            "Always: init i ends 1 after 5 restarts 0, c ends 1 after 5 restarts 0",
+            "",
+        ),
+        (
+            "Always: init i ends 0 after 5 restarts 0, c ends 1 after 5 restarts 0",
+            "",
+        ),
+    ]);
+}
+
+#[test]
+fn back_off_is_a_crash_loop() {
+    check(&[
+        (CRASHING, "reported"),
+        (
+            "Always: init i ends 1 after 1 restarts 2, c waits CrashLoopBackOff",
+            "reported",
+        ),
+        ("Always: c ends 1 after 0 restarts 1", "c 1"),
+        ("Always: c ends 1 after 600 restarts 1", "c 1"),
+        ("Always Pending: c ends 1 after 600 restarts 1", "c 1"),
+        // It could not be started, so that it has a start time of 1970.
+        ("Always: c ends 128 after 1728000000 restarts 1", "c 1"),
+        // The node's clock was set back.
+        ("Always: c ends 1 after -3600 restarts 1", "c 1"),
+        (
+            "Always: fine runs, a ends 1 after 1 restarts 3, b ends 137 after 1 restarts 12",
+            "a 3, b 12",
+        ),
+        // All others wait for the first init container that has not succeeded.
+        (
+            "Always: init done ends 0 after 1 restarts 1, init i ends 2 after 1 restarts 1, c ends 1 after 1 restarts 3",
+            "i 1",
+        ),
+        (
+            "Always: init done ends 0 after 1 restarts 1, c ends 1 after 1 restarts 3",
+            "c 3",
+        ),
+        (
+            "Always Pending: init i ends 1 after 1 restarts 2, c waits PodInitializing",
+            "i 2",
+        ),
+    ]);
+}
+
+#[test]
+fn helper_costs_no_serving_pod() {
+    check(&[
+        ("Always: c runs, helper ends 1 after 1728000 restarts 3", ""),
+        (
+            "Always: c runs, helper ends 1 after 2 restarts 3",
+            "helper 3",
+        ),
+    ]);
+}
+
+#[test]
+fn rebooted_node_is_no_crash_loop() {
+    check(&[
+        ("Always: c ends 255 after 86400 restarts 3", ""),
+        ("Always: c is lost", ""),
+        // It was rebooted twice: the last run was short.
+        ("Always sandbox False: c ends 255 after 300 restarts 3", ""),
+        (
+            "Always sandbox True: c ends 255 after 300 restarts 3",
+            "c 3",
+        ),
+        (
+            "Always Pending: init i runs, sidecar s ends 255 after 300 restarts 2, c ends 255 after 300 restarts 3",
+            "",
+        ),
+        (
+            "Always Pending: init i waits PodInitializing, sidecar s ends 255 after 300 restarts 2",
+            "",
+        ),
+        (
+            "Always: init i ends 0 after 1 restarts 0, sidecar s ends 255 after 300 restarts 2, c ends 255 after 300 restarts 3",
+            "s 2, c 3",
+        ),
+    ]);
+}
+
+#[test]
+fn sidecar_costs_no_work() {
+    for policy in ["Never", "OnFailure"] {
+        for (work, expected) in [
+            ("sidecar log runs, work runs", ""),
+            ("sidecar log runs, work ends 0 after 30 restarts 0", ""),
+            (
+                "sidecar log ends 143 after 2 restarts 2, work ends 0 after 30 restarts 0",
+                "",
+            ),
+            ("sidecar log runs, work waits PodInitializing", "s 2"),
+        ] {
+            let pod = format!("{policy}: sidecar s ends 143 after 2 restarts 2, {work}");
+            check(&[(&pod, expected)]);
+        }
     }
-}
-
-#[test]
-fn reported_crash_loop_is_believed() {
-    let status = json!({"phase": "Running", "containerStatuses": waiting("CrashLoopBackOff"), "initContainerStatuses": [ended("i", 2, 1)]});
-    assert_eq!(pod(|pod| pod["status"] = status), candidate(&[ETCD]));
+    check(&[("OnFailure: work ends 1 after 30 restarts 2", "work 2")]);
 }
 
 #[test]
 fn container_is_restarted_by_policy() {
-    let (init, usual) = ("initContainerStatuses", "containerStatuses");
-    for (status, of_pod, own, after_failure, after_success) in [
-        (usual, None, None, true, true),
-        (usual, Some("Always"), None, true, true),
-        (usual, Some("OnFailure"), None, true, false),
-        (usual, Some("Never"), None, false, false),
-        (usual, Some("Never"), Some("Always"), true, true),
-        (usual, Some("Always"), Some("OnFailure"), true, false),
-        (usual, Some("Always"), Some("Never"), false, false),
-        (usual, Some("Always"), Some("of another time"), false, false),
+    for (pod, after_failure, after_success) in [
+        ("Always: c", true, true),
+        ("OnFailure: c", true, false),
+        ("Never: c", false, false),
+        ("Unknown: c", false, false),
+        ("Never: c=Always", true, true),
+        ("Always: c=OnFailure", true, false),
+        ("Always: c=Never", false, false),
+        ("Always: c=Unknown", false, false),
         // One that has succeeded is done, but for a sidecar.
-        (init, Some("Always"), None, true, false),
-        (init, Some("OnFailure"), None, true, false),
-        (init, Some("Never"), None, false, false),
-        (init, Some("Always"), Some("Always"), true, true),
-        (init, Some("Never"), Some("Always"), true, true),
-        (init, Some("Always"), Some("Never"), false, false),
+        ("Always: init c", true, false),
+        ("OnFailure: init c", true, false),
+        ("Never: init c", false, false),
+        ("Always: init c=Never", false, false),
+        ("Always: sidecar c", true, true),
+        ("Never: sidecar c", true, true),
     ] {
-        let restarted =
-            [1, 0].map(|exit_code| is_restarted(status, json!(of_pod), json!(own), exit_code));
-        let expected = [after_failure, after_success];
-        assert_eq!(restarted, expected, "{status} {of_pod:?} {own:?}");
+        for (exit_code, is_restarted) in [(1, after_failure), (0, after_success)] {
+            let expected = if is_restarted { "c 1" } else { "" };
+            check(&[(
+                &format!("{pod} ends {exit_code} after 1 restarts 1"),
+                expected,
+            )]);
+        }
     }
+    let mut unsaid = pod("Always: c ends 0 after 1 restarts 1");
+    unsaid["spec"]["restartPolicy"] = Value::Null;
+    assert_eq!(evidence(&unsaid), "c 1");
 }
 
 #[test]
-fn ended_pod_restarts_nothing() {
-    let shown = |phase: &str, deleted: Value| {
-        pod(|pod| {
-            pod["metadata"]["deletionTimestamp"] = deleted;
-            pod["spec"] = json!({"containers": named(&["c"])});
-            pod["status"] = json!({"phase": phase, "containerStatuses": [ended("c", 5, 1)]});
-        })
-    };
-    for phase in ["Running", "Pending"] {
-        assert!(shown(phase, Value::Null).is_some(), "{phase}");
-        assert!(
-            shown(phase, json!("2026-01-01T00:00:00Z")).is_none(),
-            "{phase}"
-        );
-    }
+fn evicted_pod_is_left_alone() {
     for phase in ["Succeeded", "Failed"] {
-        assert!(shown(phase, Value::Null).is_none(), "{phase}");
-        let status = json!({"phase": phase, "containerStatuses": waiting("CrashLoopBackOff")});
-        assert_eq!(pod(|pod| pod["status"] = status), None, "{phase}");
+        check(&[
+            (&format!("Always {phase}: c waits CrashLoopBackOff"), ""),
+            (&format!("Always {phase}: c ends 1 after 1 restarts 3"), ""),
+        ]);
     }
 }

@@ -11,108 +11,119 @@ use super::*;
 
 #[derive(Clone, Debug)]
 enum ModelEvent {
-    /// A slice of a namespace and Service exists, ready or not.
-    Slice(usize, usize, usize, bool),
-    SliceGone(usize, usize, usize),
-    /// A new pod of a namespace crash-loops, or is terminated after so many restarts.
-    Pod(usize, usize, Vec<usize>, Option<i32>),
+    /// A slice exists, ready or not.
+    Slice(&'static str, bool),
+    SliceGone(&'static str),
+    /// A new pod that depends on these Services crash-loops, or is terminated after so many
+    /// restarts.
+    Pod(&'static str, &'static [&'static str], Option<i32>),
     /// The existing pod is reported as terminated after so many restarts.
-    Terminated(usize, usize, i32),
-    PodGone(usize, usize),
+    Terminated(&'static str, i32),
+    PodGone(&'static str),
     /// The watch of the slices fails.
     Lost,
     /// All slices are listed again, unchanged.
     Relist,
-    Pass(Duration),
+    Pass(f64),
 }
 
-fn any_step() -> impl Strategy<Value = ModelEvent> {
-    let services = prop::sample::select(vec![vec![0], vec![1], vec![0, 1]]);
+fn any_event() -> impl Strategy<Value = ModelEvent> {
+    use ModelEvent::*;
+    let slices = [
+        "n0/etcd",
+        "n0/etcd-1",
+        "n0/api",
+        "n0/api-1",
+        "n1/etcd",
+        "n1/etcd-1",
+        "n1/api",
+        "n1/api-1",
+    ];
+    let slice = || prop::sample::select(slices.to_vec());
+    let pod = || prop::sample::select(vec!["n0/a", "n0/b", "n0/c", "n1/a", "n1/b", "n1/c"]);
+    let services: Vec<&[&str]> = vec![&[ETCD], &[API], &[ETCD, API]];
+    let new = (
+        pod(),
+        prop::sample::select(services),
+        prop::option::of(1..3),
+    );
     prop_oneof![
-        4 => (0..2usize, 0..2usize, 0..2usize, any::<bool>()).prop_map(|(n, s, i, ready)| ModelEvent::Slice(n, s, i, ready)),
-        1 => (0..2usize, 0..2usize, 0..2usize).prop_map(|(n, s, i)| ModelEvent::SliceGone(n, s, i)),
-        3 => (0..2usize, 0..3usize, services, prop::option::of(1..3i32)).prop_map(|(n, p, s, restarts)| ModelEvent::Pod(n, p, s, restarts)),
-        2 => (0..2usize, 0..3usize, 1..3i32).prop_map(|(n, p, restarts)| ModelEvent::Terminated(n, p, restarts)),
-        1 => (0..2usize, 0..3usize).prop_map(|(n, p)| ModelEvent::PodGone(n, p)),
-        1 => Just(ModelEvent::Lost),
-        2 => Just(ModelEvent::Relist),
-        2 => (1..12u32).prop_map(|tenths| ModelEvent::Pass(WATCH_DURATION * tenths / 10)),
-        2 => (1..12u32).prop_map(|tenths| ModelEvent::Pass(TERMINATED_FOR * tenths / 10)),
+        4 => (slice(), any::<bool>()).prop_map(|(name, ready)| Slice(name, ready)),
+        1 => slice().prop_map(SliceGone),
+        3 => new.prop_map(|(name, services, restarts)| Pod(name, services, restarts)),
+        2 => (pod(), 1..3).prop_map(|(name, restarts)| Terminated(name, restarts)),
+        1 => pod().prop_map(PodGone),
+        1 => Just(Lost),
+        2 => Just(Relist),
+        2 => (1..12).prop_map(|tenths| Pass(30.0 * f64::from(tenths))),
+        2 => (1..12).prop_map(|tenths| Pass(0.4 * f64::from(tenths))),
     ]
 }
 
-/// Services that steps refer to by index.
-const SERVICES: [&str; 2] = [ETCD, API];
-
 struct ModelPod {
     uid: String,
-    services: Vec<usize>,
+    services: &'static [&'static str],
     /// Number of restarts before the termination, and its time; `None` if it is reported to
     /// crash-loop.
     terminated: Option<(i32, Instant)>,
 }
 
 impl ModelPod {
-    fn candidate(&self) -> DeletionCandidate {
-        let services: Vec<_> = self.services.iter().map(|&index| SERVICES[index]).collect();
+    fn shown(&self, name: &str) -> Pod {
+        let pod = pod(&format!("{name}={}", self.uid))
+            .alone()
+            .on(self.services);
         match self.terminated {
-            None => candidate(&self.uid, &self.uid, &services),
-            Some((restarts, _)) => DeletionCandidate {
-                owner: self.uid.clone(),
-                ..terminated(&self.uid, &[("c", restarts)], &services)
-            },
+            None => pod,
+            Some((restarts, _)) => pod.terminated(&[("c", restarts)]),
         }
     }
 }
 
 #[derive(Default)]
 struct DeletionModel {
-    slices: BTreeMap<(usize, usize, usize), bool>,
+    slices: BTreeMap<&'static str, bool>,
     /// Time since which each Service has been ready.
-    ready: BTreeMap<(usize, usize), Instant>,
-    pods: BTreeMap<(usize, usize), ModelPod>,
+    ready: BTreeMap<String, Instant>,
+    pods: BTreeMap<&'static str, ModelPod>,
     sent: HashSet<String>,
     /// True if the state may be outdated.
     lost: bool,
 }
 
+/// The Service of a slice.
+fn service(slice: &str) -> &str {
+    slice.trim_end_matches("-1")
+}
+
 impl DeletionModel {
     fn settle(&mut self, now: Instant) {
-        for namespace in 0..2 {
-            for service in 0..2 {
-                let mut slices = self
-                    .slices
-                    .range((namespace, service, 0)..=(namespace, service, usize::MAX));
-                if slices.any(|(_, ready)| *ready) {
-                    self.ready.entry((namespace, service)).or_insert(now);
-                } else {
-                    self.ready.remove(&(namespace, service));
-                }
-            }
-        }
+        let ready = self.slices.iter().filter(|(_, ready)| **ready);
+        let ready = ready.map(|(slice, _)| service(slice).to_owned());
+        let since = |service: String| {
+            let since = self.ready.get(&service).copied().unwrap_or(now);
+            (service, since)
+        };
+        self.ready = ready.map(since).collect();
     }
 
-    /// Pods to send now, which then count as sent.
+    /// UIDs of the pods to send now, which then count as sent.
     fn due(&mut self, now: Instant) -> Vec<String> {
-        let is_open = |namespace, service| {
-            self.ready
-                .get(&(namespace, service))
-                .is_some_and(|since| now - *since < WATCH_DURATION)
-        };
-        let is_due = |((namespace, _), pod): &(&(usize, usize), &ModelPod)| {
+        let is_within = |since: Instant, seconds| now - since < Duration::from_secs_f64(seconds);
+        let is_due = |(name, pod): &(&&str, &ModelPod)| {
             let crash_loops = pod
                 .terminated
-                .is_none_or(|(_, since)| now - since >= TERMINATED_FOR);
-            let may_be_sent = !self.lost && !self.sent.contains(&pod.uid) && crash_loops;
-            may_be_sent
-                && pod
-                    .services
-                    .iter()
-                    .any(|&service| is_open(*namespace, service))
+                .is_none_or(|(_, since)| !is_within(since, 4.0));
+            let is_open = |service: &&str| {
+                let ready = self
+                    .ready
+                    .get(&format!("{}/{service}", key(name).namespace));
+                ready.is_some_and(|since| is_within(*since, WATCH))
+            };
+            crash_loops && !self.sent.contains(&pod.uid) && pod.services.iter().any(is_open)
         };
-        let due: Vec<String> = self
-            .pods
-            .iter()
+        let pods = self.pods.iter().filter(|_| !self.lost);
+        let due: Vec<_> = pods
             .filter(is_due)
             .map(|(_, pod)| pod.uid.clone())
             .collect();
@@ -121,76 +132,68 @@ impl DeletionModel {
     }
 }
 
-fn slice_name((namespace, service, index): (usize, usize, usize)) -> String {
-    format!("n{namespace}/{service}-{index}")
-}
-
-fn slice_of(service: usize, ready: bool) -> Slice {
-    slice(SERVICES[service], if ready { &["e"] } else { &[] })
-}
-
 proptest! {
     #[test]
     fn any_history_follows_the_rule(
-        steps in prop::collection::vec(any_step(), 0..60),
+        events in prop::collection::vec(any_event(), 0..60),
         outcomes in prop::collection::vec(prop::sample::select(vec![Outcome::Deleted, Outcome::Gone]), 1..5),
     ) {
-        let mut seed = TestSeed::leading(None);
+        let mut seed = leading();
         let mut model = DeletionModel::default();
-        for (number, step) in steps.into_iter().enumerate() {
-            match step {
-                ModelEvent::Slice(namespace, service, index, ready) => {
-                    let key = (namespace, service, index);
-                    seed.namespaces.apply_slices(Change::Applied(self::key(&slice_name(key)), slice_of(service, ready)), seed.now);
-                    model.slices.insert(key, ready);
+        for (number, event) in events.into_iter().enumerate() {
+            match event {
+                ModelEvent::Slice(name, ready) => {
+                    seed.slice(name, service(name), if ready { "e" } else { "" });
+                    model.slices.insert(name, ready);
                 }
-                ModelEvent::SliceGone(namespace, service, index) => {
-                    let key = (namespace, service, index);
-                    seed.namespaces.apply_slices(Change::Gone(self::key(&slice_name(key))), seed.now);
-                    model.slices.remove(&key);
+                ModelEvent::SliceGone(name) => {
+                    seed.slices(Change::Gone(key(name)));
+                    model.slices.remove(name);
                 }
-                ModelEvent::Pod(namespace, name, services, restarts) => {
+                ModelEvent::Pod(name, services, restarts) => {
                     let terminated = restarts.map(|restarts| (restarts, seed.now));
-                    let pod = ModelPod { uid: format!("{number:03}"), services, terminated };
-                    seed.show(&format!("n{namespace}/{name}"), pod.candidate());
-                    model.pods.insert((namespace, name), pod);
+                    let pod = ModelPod { uid: number.to_string(), services, terminated };
+                    seed.shows(pod.shown(name));
+                    model.pods.insert(name, pod);
                 }
-                ModelEvent::Terminated(namespace, name, restarts) => {
-                    let Some(pod) = model.pods.get_mut(&(namespace, name)) else { continue };
-                    let since = pod.terminated.filter(|(before, _)| *before == restarts).map_or(seed.now, |(_, since)| since);
-                    pod.terminated = Some((restarts, since));
-                    seed.show(&format!("n{namespace}/{name}"), pod.candidate());
+                ModelEvent::Terminated(name, restarts) => {
+                    let Some(pod) = model.pods.get_mut(name) else { continue };
+                    if pod.terminated.is_none_or(|(known, _)| known != restarts) {
+                        pod.terminated = Some((restarts, seed.now));
+                    }
+                    seed.shows(pod.shown(name));
                 }
-                ModelEvent::PodGone(namespace, pod) => {
-                    seed.pod_is_fine(&format!("n{namespace}/{pod}"));
-                    model.pods.remove(&(namespace, pod));
+                ModelEvent::PodGone(name) => {
+                    seed.heals(name);
+                    model.pods.remove(name);
                 }
                 ModelEvent::Lost => {
-                    seed.lose_slices();
+                    seed.slices(Change::Lost);
                     model.lost = true;
                 }
                 ModelEvent::Relist => {
+                    let slices = model.slices.iter().map(|(name, ready)| {
+                        (key(name), Some(slice(service(name), if *ready { "e" } else { "" })))
+                    });
+                    seed.slices(listed(slices));
                     model.lost = false;
-                    let slices: Vec<_> = model.slices.iter().map(|(key, ready)| (slice_name(*key), slice_of(key.1, *ready))).collect();
-                    let slices = slices.iter().map(|(name, slice)| (name.as_str(), Some(slice.clone())));
-                    seed.namespaces.apply_slices(Change::Listed(listed(slices)), seed.now);
                 }
-                ModelEvent::Pass(time) => seed.pass(time),
+                ModelEvent::Pass(seconds) => {
+                    seed.pass(seconds);
+                }
             }
             model.settle(seed.now);
-            let deleted = seed.deletes(outcomes[number % outcomes.len()]);
-            prop_assert_eq!(deleted, model.due(seed.now));
-            prop_assert!(seed.next().is_none_or(|next| next > seed.now), "it would turn without end");
+            let due = model.due(seed.now).join(" ");
+            seed.tries(&due, outcomes[number % outcomes.len()]);
+            prop_assert!(seed.next().is_none_or(|wait| wait > 0.0), "it would turn without end");
         }
-        seed.pass(WATCH_DURATION);
-        for (key, _) in std::mem::take(&mut model.slices) {
-            seed.namespaces.apply_slices(Change::Gone(self::key(&slice_name(key))), seed.now);
+        seed.pass(WATCH);
+        for name in model.slices.into_keys() {
+            seed.slices(Change::Gone(key(name)));
         }
-        for (namespace, pod) in model.pods.into_keys() {
-            seed.pod_is_fine(&format!("n{namespace}/{pod}"));
+        for name in model.pods.into_keys() {
+            seed.heals(name);
         }
-        prop_assert!(seed.due().is_empty());
-        prop_assert!(seed.is_empty());
-        prop_assert_eq!(seed.next(), None);
+        seed.is_empty();
     }
 }

@@ -4,136 +4,83 @@ use super::*;
 
 #[test]
 fn new_limit_counts_the_deleted() {
-    let mut seed = TestSeed::recovered(Some(1));
-    for uid in ["1", "2", "3"] {
-        seed.pod(uid, uid, &[ETCD]);
-    }
-    assert_eq!(seed.deleted(), ["1"]);
-    seed.reconfigure(config(&["etcd", "api"], Some(2)));
-    assert_eq!(seed.deleted(), ["2"]);
-    assert_eq!(seed.events(), [(ETCD, OPENED)]);
+    let mut seed = recovered_with(Some(1));
+    seed.crashes("1").crashes("2").crashes("3").deletes("1");
+    seed.reconfigures(&[ETCD, API], Some(2)).deletes("2");
+    seed.windows("etcd recovery");
 }
 
 #[test]
 fn new_duration_holds_later() {
-    let mut seed = TestSeed::recovered(None);
-    assert_eq!(seed.events(), [(ETCD, OPENED)]);
-    let shorter = Config {
-        watch_duration: 60 * SECOND,
-        ..Config::clone(&config(&["etcd", "api"], None))
-    };
-    seed.reconfigure(Arc::new(shorter));
-    assert!(seed.events().is_empty());
-    assert_eq!(seed.skip(), WATCH_DURATION);
-    assert_eq!(seed.events(), [(ETCD, OVER)]);
-    seed.slice("t", API, &["f"]);
-    assert_eq!(seed.events(), [(API, OPENED)]);
-    assert_eq!(seed.skip(), 60 * SECOND);
+    let mut seed = recovered();
+    let mut shorter = Config::clone(&config(&[ETCD, API], None));
+    shorter.watch_duration = Duration::from_secs(60);
+    seed.namespaces.reconfigure(Arc::new(shorter), seed.now);
+    seed.windows("etcd recovery")
+        .waits(WATCH)
+        .windows("etcd over");
+    seed.ready(API).windows("api recovery").waits(60.0);
 }
 
 #[test]
 fn other_services_keep_windows() {
-    let mut seed = TestSeed::leading(Some(1));
-    seed.slice("old/s", ETCD, &["e"]);
-    assert_eq!(seed.events(), [(ETCD, OPENED)]);
-    seed.pass(WATCH_DURATION / 2);
-    seed.slice("new/t", API, &["f"]);
-    seed.pod("new/a", "1", &[API]);
-    assert_eq!(seed.deleted(), ["1"]);
-    seed.pass(WATCH_DURATION / 2);
-    assert_eq!(seed.events(), [(API, OPENED), (ETCD, OVER)]);
+    let mut seed = leading_with(Some(1));
+    seed.ready("old/etcd")
+        .windows("etcd recovery")
+        .pass(WATCH / 2.0);
+    seed.ready("new/api")
+        .shows(pod("new/a=1").on(&[API]))
+        .deletes("1");
+    seed.pass(WATCH / 2.0).windows("api recovery, etcd over");
     // The Services change their order, and a new one comes first.
-    seed.reconfigure(config(&["other", "api", "etcd"], Some(1)));
-    assert!(
-        !seed.namespaces.observes(),
-        "until all is listed under the new config"
-    );
-    seed.list_slices(&[
-        ("old/s", slice(ETCD, &["e"])),
-        ("new/t", slice(API, &["f"])),
-    ]);
-    seed.list_pods(&[
-        ("new/b", candidate("2", "owner", &[API])),
-        ("new/c", candidate("3", "another", &[API])),
-        ("old/d", candidate("4", "d", &[ETCD])),
-    ]);
-    assert_eq!(
-        seed.deleted(),
-        ["3"],
-        "in the window that was open, with what it had counted"
-    );
-    assert_eq!(seed.skip(), WATCH_DURATION / 2);
-    assert_eq!(seed.events(), [(API, OVER)]);
+    seed.reconfigures(&["other", API, ETCD], Some(1))
+        .crashes("old/4")
+        .deletes("");
+    seed.lists_slices(&[("old/etcd", "e"), ("new/api", "e")])
+        .deletes("");
+    // The limit of the open window has been reached.
+    let another = pod("new/c=3").on(&[API]).alone();
+    seed.lists_pods([pod("new/b=2").on(&[API]), another, pod("old/4")])
+        .deletes("3");
+    seed.waits(WATCH / 2.0).windows("api over");
 }
 
 #[test]
 fn added_service_opens_once_ready() {
-    let mut seed = TestSeed::leading(None);
-    seed.reconfigure(config(&["etcd", "api", "one", "two"], None));
+    let mut seed = leading();
+    seed.reconfigures(&[ETCD, API, "one", "two"], None);
     // Once more, before anything was listed.
-    seed.reconfigure(config(&["two", "one"], None));
-    let (two, one) = ("two", "one");
-    seed.list_pods(&[]);
-    seed.list_slices(&[("s", slice(one, &["e"])), ("t", slice(two, &[]))]);
-    assert!(seed.events().is_empty());
-    seed.slice("t", two, &["f"]);
-    assert_eq!(seed.events(), [(two, OPENED)]);
-    seed.slice("s", one, &[]);
-    seed.slice("s", one, &["e"]);
-    assert_eq!(seed.events(), [(one, OPENED)]);
+    seed.reconfigures(&["two", "one"], None).lists_pods([]);
+    seed.lists_slices(&[("one", "e"), ("two", "")]).windows("");
+    seed.ready("two").windows("two recovery");
+    seed.unready("one").ready("one").windows("one recovery");
 }
 
 #[test]
 fn recovery_during_a_reload_is_one() {
-    let mut seed = TestSeed::leading(None);
-    seed.slice("s", ETCD, &[]);
-    seed.reconfigure(config(&["etcd"], None));
-    seed.list_pods(&[]);
-    seed.list_slices(&[("s", slice(ETCD, &["e"]))]);
-    assert_eq!(seed.events(), [(ETCD, OPENED)]);
+    let mut seed = leading();
+    seed.unready(ETCD)
+        .reconfigures(&[ETCD], None)
+        .lists_pods([]);
+    seed.lists_slices(&[(ETCD, "e")]).windows("etcd recovery");
 }
 
 #[test]
 fn dropped_service_drops_window() {
-    let mut seed = TestSeed::leading(None);
-    seed.slice("s", API, &["e"]);
-    seed.pod("a", "1", &[API]);
-    assert_eq!(seed.deletes(Outcome::Retry(None)), ["1"]);
-    seed.reconfigure(config(&["etcd"], None));
-    assert_eq!(
-        seed.events(),
-        [
-            (API, OPENED),
-            (API, WindowChange::Closed(CloseReason::Dropped))
-        ]
-    );
-    assert_eq!(seed.namespaces.open_windows(), 0);
-    seed.list_slices(&[]);
-    seed.list_pods(&[]);
-    assert!(seed.due().is_empty());
-    assert!(seed.is_empty());
-}
-
-#[test]
-fn new_config_waits_for_its_lists() {
-    let mut seed = TestSeed::recovered(None);
-    seed.reconfigure(config(&["etcd"], None));
-    seed.pod("a", "1", &[ETCD]);
-    assert!(seed.due().is_empty());
-    seed.list_slices(&[("s", slice(ETCD, &["e"]))]);
-    assert!(seed.due().is_empty());
-    seed.list_pods(&[("a", candidate("1", "owner", &[ETCD]))]);
-    assert_eq!(seed.deleted(), ["1"]);
+    let mut seed = leading();
+    seed.ready(API).shows(pod("1").on(&[API]));
+    seed.tries("1", Outcome::Retry(None))
+        .reconfigures(&[ETCD], None);
+    seed.windows("api recovery, api dropped");
+    seed.lists_slices(&[]).lists_pods([]).is_empty();
 }
 
 #[test]
 fn early_reload_is_a_start() {
-    let mut seed = TestSeed::waiting(None);
-    seed.lead();
-    seed.reconfigure(config(&["etcd", "other"], None));
-    seed.list_pods(&[]);
-    seed.list_slices(&[("s", slice(ETCD, &["e"]))]);
-    assert!(seed.events().is_empty());
-    seed.skip();
-    assert_eq!(seed.events(), [(ETCD, OPENED_AT_START)]);
+    let mut seed = waiting(None);
+    seed.leads()
+        .reconfigures(&[ETCD, "other"], None)
+        .lists_pods([]);
+    seed.lists_slices(&[(ETCD, "e")]).waits_for_its_turn();
+    seed.windows("etcd start");
 }

@@ -4,28 +4,19 @@
 use super::*;
 use crate::namespace::MAX_IN_FLIGHT as MAX_OF_NAMESPACE;
 
-/// Makes some pods of a namespace crash-loop, and their Service ready.
-fn recovered(seed: &mut TestSeed, namespace: &str, pods: usize) {
-    for number in 0..pods {
-        let name = format!("{namespace}/{number:02}");
-        seed.show(&name, candidate(&name, &name, &[ETCD]));
-    }
-    seed.slice(&format!("{namespace}/s"), ETCD, &["e"]);
-}
+/// Seconds after which one more is tried.
+const TRIALS: [f64; 6] = [10.0, 30.0, 70.0, 130.0, 190.0, 250.0];
 
-/// Refuses all DELETEs until the first windows are over. Returns their number, and the second of
-/// the last one.
-fn refuse_all(seed: &mut TestSeed, mut meanwhile: impl FnMut(&mut TestSeed)) -> (usize, Vec<u64>) {
-    let (start, mut sent, mut times) = (seed.now, 0, Vec::new());
+/// Refuses all that is sent while the windows are open. Returns how many, and when.
+fn refuse_all(seed: &mut Seed, mut meanwhile: impl FnMut(&mut Seed)) -> (usize, Vec<f64>) {
+    let (mut sent, mut times, mut time) = (0, Vec::new(), 0.0);
     loop {
-        let refused = seed.deletes(Outcome::Refused).len();
-        if refused > 0 {
-            times.push((seed.now - start).as_secs());
-        }
+        let refused = seed.try_all(Outcome::Refused).len();
+        times.extend((refused > 0).then_some(time));
         sent += refused;
         meanwhile(seed);
         match seed.next() {
-            Some(next) if next < start + WATCH_DURATION => seed.now = next,
+            Some(wait) if time + wait < WATCH => (time, _) = (time + wait, seed.pass(wait)),
             _ => return (sent, times),
         }
     }
@@ -33,127 +24,93 @@ fn refuse_all(seed: &mut TestSeed, mut meanwhile: impl FnMut(&mut TestSeed)) -> 
 
 #[test]
 fn refused_deletes_wait_longer() {
-    let mut seed = TestSeed::leading(None);
-    recovered(&mut seed, "shoot", 33);
+    let mut seed = leading();
+    seed.recovers_with("shoot", 33);
     let (sent, times) = refuse_all(&mut seed, |_| ());
-    assert_eq!(times, [0, 10, 30, 70, 130, 190, 250]);
-    assert_eq!(sent, MAX_OF_NAMESPACE + 6);
+    assert_eq!(times, [&[0.0], &TRIALS[..]].concat());
+    assert_eq!(sent, MAX_OF_NAMESPACE + TRIALS.len());
 }
 
 #[test]
 fn no_change_shortens_the_wait() {
-    let mut seed = TestSeed::leading(None);
-    recovered(&mut seed, "shoot", 33);
+    let mut seed = leading();
+    seed.recovers_with("shoot", 33);
     let mut version = 1;
-    let (sent, times) = refuse_all(&mut seed, |seed| {
+    let (sent, _) = refuse_all(&mut seed, |seed| {
         version += 1;
         for number in 0..33 {
-            let name = format!("{number:02}");
-            let uid = format!("shoot/{name}");
-            seed.show(
-                &name,
-                candidate_at(&version.to_string(), &uid, &uid, &[ETCD]),
-            );
+            let pod = pod(&format!("shoot/{number:02}")).alone();
+            seed.shows(pod.version(&version.to_string()));
         }
-        seed.flap();
-        assert!(seed.due().is_empty());
+        seed.unready(ETCD).ready(ETCD).deletes("");
     });
-    assert_eq!(times, [0, 10, 30, 70, 130, 190, 250]);
-    assert_eq!(sent, MAX_OF_NAMESPACE + 6);
-}
-
-#[test]
-fn other_namespaces_wait_for_nothing() {
-    let mut seed = TestSeed::leading(None);
-    recovered(&mut seed, "one", 2);
-    assert_eq!(seed.deletes(Outcome::Refused), ["one/00", "one/01"]);
-    recovered(&mut seed, "two", 2);
-    assert_eq!(seed.deleted(), ["two/00", "two/01"]);
+    assert_eq!(sent, MAX_OF_NAMESPACE + TRIALS.len());
 }
 
 #[test]
 fn returned_right_is_used() {
-    let mut seed = TestSeed::leading(Some(1));
-    recovered(&mut seed, "shoot", 3);
-    assert_eq!(seed.deletes(Outcome::Refused).len(), 3);
-    for _ in 0..3 {
-        seed.skip();
-        assert_eq!(seed.deletes(Outcome::Refused).len(), 1);
+    let mut seed = leading_with(Some(1));
+    seed.recovers_with("one", 3);
+    seed.tries("one/00 one/01 one/02", Outcome::Refused);
+    for seconds in [10.0, 20.0, 40.0] {
+        seed.waits(seconds);
+        assert_eq!(seed.try_all(Outcome::Refused).len(), 1);
     }
-    seed.skip();
-    assert_eq!(seed.deleted().len(), 1);
-    assert_eq!(seed.deleted().len(), 2, "all others at once");
-    assert_eq!(seed.events(), [(ETCD, OPENED)]);
+    // Others wait for nothing.
+    seed.recovers_with("two", 2).deletes("two/00 two/01");
+    seed.waits(60.0);
+    let deleted = [0, 1].map(|_| seed.try_all(Outcome::Deleted).len());
+    assert_eq!(deleted, [1, 2], "one is tried before all others");
 }
 
 #[test]
 fn refusal_lets_others_be_tried() {
-    let mut seed = TestSeed::leading(None);
-    recovered(&mut seed, "shoot", 1);
-    assert_eq!(seed.deletes(Outcome::Refused), ["shoot/00"]);
-    seed.show("b", candidate("b", "b", &[ETCD]));
-    assert!(seed.deleted().is_empty());
-    seed.skip();
-    let due = seed.due();
-    assert_eq!((due.len(), due[0].uid.as_str()), (1, "b"));
-    seed.ended(&due[0], Outcome::Deleted);
-    assert_eq!(seed.deletes(Outcome::Refused), ["shoot/00"]);
+    let mut seed = recovered();
+    seed.shows(pod("a").alone()).tries("a", Outcome::Refused);
+    seed.shows(pod("b").alone()).waits(10.0).deletes("b");
+    seed.tries("a", Outcome::Refused);
 }
 
 #[test]
 fn missing_right_tries_one_of_all() {
-    let mut seed = TestSeed::leading(None);
+    let mut seed = leading();
     for number in 0..100 {
-        recovered(&mut seed, &format!("n{number:03}"), 33);
+        seed.recovers_with(&format!("n{number:03}"), 33);
     }
-    let first = seed.due();
-    assert_eq!(first.len(), MAX_IN_FLIGHT);
-    for deletion in &first {
-        seed.ended(deletion, Outcome::Refused);
-    }
-    assert!(!seed.namespaces.misses_right());
-    seed.namespaces.miss_right(seed.now);
-    assert!(seed.namespaces.misses_right());
-    let (sent, times) = refuse_all(&mut seed, |_| ());
-    assert_eq!((sent, times), (6, vec![10, 30, 70, 130, 190, 250]));
+    assert_eq!(seed.try_all(Outcome::Refused).len(), MAX_IN_FLIGHT);
+    seed.misses_right();
+    let tried = refuse_all(&mut seed, |_| ());
+    assert_eq!(tried, (TRIALS.len(), TRIALS.to_vec()));
     assert!(seed.namespaces.misses_right());
 }
 
 #[test]
 fn one_delete_proves_the_right() {
-    let mut seed = TestSeed::leading(None);
-    recovered(&mut seed, "one", 1);
-    assert_eq!(seed.deletes(Outcome::Refused), ["one/00"]);
-    seed.namespaces.miss_right(seed.now);
-    recovered(&mut seed, "two", 2);
-    seed.lose_pods();
-    seed.pass(20 * SECOND);
-    assert!(seed.due().is_empty());
-    assert!(seed.next().is_some_and(|next| next > seed.now), "it turns");
-    seed.namespaces.apply_pods(Change::Watched, seed.now);
-    let trial = seed.due();
-    assert_eq!(trial.len(), 1, "the only one in flight");
-    seed.ended(&trial[0], Outcome::Deleted);
+    let mut seed = leading();
+    seed.recovers_with("one", 1)
+        .tries("one/00", Outcome::Refused);
+    seed.misses_right().recovers_with("two", 2);
+    seed.pods(Change::Lost).pass(20.0);
+    seed.deletes("");
+    assert!(seed.next().is_some_and(|wait| wait > 0.0), "it turns");
+    seed.pods(Change::Watched).deletes("two/00");
     assert!(!seed.namespaces.misses_right());
-    assert_eq!(seed.deleted().len(), 2);
+    seed.deletes("two/01 one/00");
 }
 
 #[test]
 fn any_answer_proves_the_right() {
     for outcome in [Outcome::Gone, Outcome::Changed] {
-        let mut seed = TestSeed::leading(None);
-        recovered(&mut seed, "one", 1);
-        seed.namespaces.miss_right(seed.now);
-        seed.pass(10 * SECOND);
-        assert_eq!(seed.deletes(outcome), ["one/00"]);
+        let mut seed = leading();
+        seed.recovers_with("one", 1).misses_right();
+        seed.pass(10.0).tries("one/00", outcome);
         assert!(!seed.namespaces.misses_right(), "{outcome:?}");
     }
-    let mut seed = TestSeed::leading(None);
-    recovered(&mut seed, "a", 8);
-    recovered(&mut seed, "z", 1);
-    seed.namespaces.miss_right(seed.now);
-    seed.pass(10 * SECOND);
-    assert_eq!(seed.deletes(Outcome::Refused), ["a/00"]);
+    let mut seed = leading();
+    seed.recovers_with("a", 8)
+        .recovers_with("z", 1)
+        .misses_right();
+    seed.pass(10.0).tries("a/00", Outcome::Refused);
     seed.namespaces.find_right();
-    assert_eq!(seed.deleted(), ["z/00"]);
+    seed.deletes("z/00");
 }

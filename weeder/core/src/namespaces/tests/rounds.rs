@@ -2,82 +2,68 @@
 
 use super::*;
 
-/// Makes a pod of one owner crash-loop a second after its creation.
-fn successor(seed: &mut TestSeed, number: u32) {
-    seed.pass(SECOND);
-    seed.pod("a", &number.to_string(), &[ETCD]);
-}
-
 #[test]
 fn own_fault_waits_longer() {
-    let mut seed = TestSeed::recovered(None);
-    let start = seed.now;
-    let mut times = Vec::new();
-    for number in 0.. {
-        successor(&mut seed, number);
-        while seed.deleted().is_empty() && seed.now < start + WATCH_DURATION {
-            seed.skip();
-        }
-        if seed.now >= start + WATCH_DURATION {
-            break;
-        }
-        times.push((seed.now - start).as_secs());
+    let mut seed = leading();
+    let mut config = Config::clone(&config(&[ETCD, API], None));
+    config.watch_duration = Duration::from_secs(3600);
+    seed.namespaces.reconfigure(Arc::new(config), seed.now);
+    seed.ready(ETCD).crashes("0").deletes("0");
+    // Each crashes a second after its predecessor was deleted, and beside it one of another owner.
+    for (number, seconds) in [10.0, 20.0, 40.0, 80.0, 160.0, 300.0, 300.0]
+        .into_iter()
+        .enumerate()
+    {
+        let (pod, other) = (format!("a={number}-next"), format!("other-{number}"));
+        seed.pass(1.0)
+            .crashes(&pod)
+            .shows(self::pod(&other).alone());
+        seed.deletes(&other).waits(seconds - 1.0).deletes(&pod[2..]);
     }
-    assert_eq!(times, [1, 11, 31, 71, 151]);
 }
 
 #[test]
 fn all_replicas_are_deleted_at_once() {
-    let mut seed = TestSeed::leading(None);
+    let mut seed = leading();
     for uid in ["1", "2", "3"] {
-        seed.pod(uid, uid, &[ETCD]);
-        seed.pass(SECOND);
+        seed.crashes(uid).pass(1.0);
     }
-    seed.slice("s", ETCD, &["e"]);
-    assert_eq!(seed.deleted(), ["1", "2", "3"]);
-    seed.pass(SECOND);
+    seed.ready(ETCD).deletes("1 2 3").pass(1.0);
     for uid in ["4", "5", "6"] {
-        seed.pod(uid, uid, &[ETCD]);
+        seed.crashes(uid);
     }
-    assert!(seed.deleted().is_empty());
-    assert_eq!(seed.skip(), 9 * SECOND);
-    assert_eq!(seed.deleted(), ["4", "5", "6"]);
-}
-
-#[test]
-fn each_owner_has_its_own_waits() {
-    let mut seed = TestSeed::recovered(None);
-    successor(&mut seed, 1);
-    assert_eq!(seed.deleted(), ["1"]);
-    successor(&mut seed, 2);
-    assert!(seed.deleted().is_empty());
-    seed.show("b", candidate("other", "other", &[ETCD]));
-    assert_eq!(seed.deleted(), ["other"]);
-    seed.flap();
-    assert_eq!(seed.deleted(), ["2"]);
+    seed.waits(9.0).deletes("4 5 6").pass(1.0).crashes("7");
+    seed.unready(ETCD).ready(ETCD).deletes("7");
 }
 
 #[test]
 fn deletion_by_others_lets_nobody_wait() {
-    let mut seed = TestSeed::recovered(None);
-    successor(&mut seed, 1);
-    let sent = seed.due();
-    successor(&mut seed, 2);
-    assert!(seed.due().is_empty(), "the first one may have been deleted");
-    seed.ended(&sent[0], Outcome::Gone);
-    assert_eq!(seed.deleted(), ["2"]);
+    let mut seed = recovered();
+    seed.crashes("0")
+        .sends("0")
+        .pass(1.0)
+        .crashes("1")
+        .deletes("");
+    seed.answers("0", Outcome::Gone).sends("1");
+    seed.pass(1.0).crashes("2").waits(9.0);
+    seed.sends("2").pass(1.0).crashes("3").deletes("");
+    assert_eq!(seed.next(), Some(19.0), "the second round");
+    seed.answers("2", Outcome::Changed).deletes("3");
+    seed.pass(1.0).crashes("4").waits(19.0);
+    seed.deletes("4").pass(1.0).crashes("5");
+    seed.answers("1", Outcome::Gone).waits(39.0).deletes("5");
 }
 
 #[test]
 fn another_limit_shortens_no_wait() {
-    let mut seed = TestSeed::recovered(Some(1));
-    successor(&mut seed, 1);
-    assert_eq!(seed.deleted(), ["1"]);
-    successor(&mut seed, 2);
-    assert!(seed.deleted().is_empty());
-    assert_eq!(seed.next(), Some(seed.now + WATCH_DURATION - 2 * SECOND));
-    seed.reconfigure(config(&[ETCD, API], Some(2)));
-    assert!(seed.deleted().is_empty());
-    assert_eq!(seed.skip(), 9 * SECOND);
-    assert_eq!(seed.deleted(), ["2"]);
+    let mut seed = recovered_with(Some(1));
+    seed.crashes("1")
+        .deletes("1")
+        .pass(1.0)
+        .crashes("2")
+        .deletes("");
+    assert_eq!(seed.next(), Some(WATCH - 1.0));
+    seed.reconfigures(&[ETCD, API], Some(2))
+        .waits(9.0)
+        .deletes("2");
 }

@@ -2,152 +2,91 @@
 
 use super::*;
 
-const HALF: Duration = Duration::from_secs(2);
+/// A pod whose container terminated after so many restarts.
+fn ended(text: &str, restarts: i32) -> Pod {
+    pod(text).terminated(&[("c", restarts)])
+}
 
 #[test]
 fn terminated_for_4_s_is_deleted() {
-    let mut seed = TestSeed::recovered(None);
-    seed.terminated("a", "1", 1);
-    assert!(seed.deleted().is_empty());
-    assert_eq!(seed.skip(), TERMINATED_FOR, "nothing but time makes it due");
-    assert_eq!(seed.deleted(), ["1"]);
-    assert_eq!(
-        seed.skip(),
-        WATCH_DURATION - TERMINATED_FOR,
-        "the end of the window is all that is to come"
-    );
+    let mut seed = recovered();
+    seed.shows(ended("1", 1)).waits(4.0).deletes("1");
+    seed.waits(WATCH - 4.0);
 }
 
 #[test]
 fn termination_counts_since_seen() {
-    let mut seed = TestSeed::leading(None);
-    seed.terminated("a", "1", 1);
-    seed.terminated("b", "2", 1);
-    assert!(seed.due().is_empty());
-    assert_eq!(seed.next(), None, "without a window nobody waits");
-    seed.pass(HALF);
-    seed.terminated("b", "2", 2);
-    seed.pass(HALF);
-    seed.slice("s", ETCD, &["e"]);
-    assert_eq!(seed.deleted(), ["1"]);
-    assert_eq!(seed.skip(), HALF);
-    assert_eq!(seed.deleted(), ["2"]);
+    let mut seed = leading();
+    seed.shows(ended("1", 1)).shows(ended("2", 1)).rests();
+    seed.pass(2.0).shows(ended("2", 2)).pass(2.0);
+    seed.ready(ETCD).deletes("1").waits(2.0).deletes("2");
 }
 
 #[test]
 fn restart_within_4_s_keeps_the_pod() {
-    let mut seed = TestSeed::recovered(None);
+    let mut seed = recovered();
     for restarts in 1..5 {
-        seed.terminated("a", "1", restarts);
-        assert!(seed.due().is_empty());
-        seed.pass(TERMINATED_FOR - Duration::from_nanos(1));
-        assert!(seed.due().is_empty());
-        seed.pod_is_fine("a");
-        seed.pass(TERMINATED_FOR);
-        assert!(seed.due().is_empty());
+        seed.shows(ended("1", restarts))
+            .deletes("")
+            .pass(3.999_999_999);
+        seed.deletes("").heals("1").pass(4.0).deletes("");
     }
 }
 
 #[test]
 fn only_another_end_restarts_the_time() {
-    let mut seed = TestSeed::recovered(None);
-    seed.terminated("a", "1", 1);
-    seed.pass(HALF);
-    seed.show(
-        "a",
-        DeletionCandidate {
-            resource_version: "2".into(),
-            ..terminated("1", &[("c", 1)], &[ETCD])
-        },
-    );
-    seed.list_pods(&[("a", terminated("1", &[("c", 1)], &[ETCD]))]);
-    assert!(seed.due().is_empty());
-    assert_eq!(seed.skip(), HALF);
-    seed.terminated("a", "1", 2);
-    assert!(seed.due().is_empty());
-    assert_eq!(seed.skip(), TERMINATED_FOR);
-    assert_eq!(seed.deleted(), ["1"]);
-}
-
-#[test]
-fn same_name_has_its_own_time() {
-    let mut seed = TestSeed::recovered(None);
-    seed.terminated("a", "1", 1);
-    seed.pass(HALF);
-    seed.terminated("a", "2", 1);
-    assert!(seed.due().is_empty());
-    assert_eq!(seed.skip(), TERMINATED_FOR);
-    assert_eq!(seed.deleted(), ["2"]);
-}
-
-#[test]
-fn first_ended_container_counts() {
-    let mut seed = TestSeed::recovered(None);
-    seed.terminated("a", "1", 1);
-    seed.pass(HALF);
-    seed.show("a", terminated("1", &[("b", 1), ("c", 1)], &[ETCD]));
-    assert!(seed.due().is_empty());
-    assert_eq!(seed.skip(), HALF);
-    assert_eq!(seed.deleted(), ["1"]);
+    for (shown, seconds) in [
+        (ended("a=1", 1).version("2"), 2.0),
+        (ended("a=1", 2), 4.0),
+        (ended("a=2", 1), 4.0),
+        (pod("a=1").terminated(&[("b", 1), ("c", 1)]), 2.0),
+        (pod("a=1").terminated(&[("b", 1)]), 4.0),
+    ] {
+        let mut seed = recovered();
+        let uid = shown.candidate.uid.clone();
+        seed.shows(ended("a=1", 1)).pass(2.0).shows(shown.clone());
+        seed.lists_pods([shown]).waits(seconds).deletes(&uid);
+    }
 }
 
 #[test]
 fn reported_meanwhile_is_believed() {
-    let mut seed = TestSeed::recovered(None);
-    seed.terminated("a", "1", 1);
-    assert!(seed.due().is_empty());
-    seed.pod("a", "1", &[ETCD]);
-    assert_eq!(seed.deleted(), ["1"]);
+    let mut seed = recovered();
+    seed.shows(ended("1", 1))
+        .deletes("")
+        .crashes("1")
+        .deletes("1");
 }
 
 #[test]
 fn restart_during_the_delete_wins() {
-    let mut seed = TestSeed::leading(None);
-    seed.terminated("a", "1", 1);
-    seed.pass(TERMINATED_FOR);
-    seed.slice("s", ETCD, &["e"]);
-    assert_eq!(seed.deletes(Outcome::Changed), ["1"]);
-    seed.pod_is_fine("a");
-    seed.pass(TERMINATED_FOR);
-    assert!(seed.due().is_empty());
-    seed.terminated("a", "1", 2);
-    assert!(seed.due().is_empty(), "the next end has a time of its own");
-    assert_eq!(seed.skip(), TERMINATED_FOR);
-    assert_eq!(seed.deleted(), ["1"]);
+    let mut seed = leading();
+    seed.shows(ended("1", 1)).pass(4.0).ready(ETCD);
+    seed.tries("1", Outcome::Changed)
+        .heals("1")
+        .pass(4.0)
+        .deletes("");
+    seed.shows(ended("1", 2)).waits(4.0).deletes("1");
 }
 
 #[test]
 fn new_window_keeps_the_time() {
-    let mut seed = TestSeed::recovered(None);
-    seed.pod("a", "1", &[ETCD]);
-    assert_eq!(seed.deletes(Outcome::Retry(Some(60 * SECOND))), ["1"]);
-    seed.slice("s", ETCD, &[]);
-    seed.terminated("a", "1", 1);
-    assert_eq!(seed.deleted(), [""; 0]);
-    seed.slice("s", ETCD, &["e"]);
-    assert!(seed.due().is_empty());
-    assert_eq!(seed.skip(), TERMINATED_FOR);
-    assert_eq!(seed.deletes(Outcome::Retry(None)), ["1"]);
-    assert_eq!(
-        seed.skip(),
-        SECOND / 2,
-        "its waits are those of every failure"
-    );
-    assert_eq!(seed.deleted(), ["1"]);
+    let mut seed = recovered();
+    let wait = Duration::from_secs(60);
+    seed.crashes("1").tries("1", Outcome::Retry(Some(wait)));
+    seed.unready(ETCD).shows(ended("1", 1)).deletes("");
+    seed.ready(ETCD).waits(4.0).tries("1", Outcome::Retry(None));
+    // Failures in the window before do not count.
+    seed.waits(0.5).deletes("1");
 }
 
 #[test]
 fn time_goes_on_unseen() {
-    let mut seed = TestSeed::recovered(None);
-    seed.terminated("a", "1", 1);
-    seed.lose_pods();
-    seed.pass(TERMINATED_FOR);
-    assert!(seed.due().is_empty());
-    assert_eq!(
-        seed.next(),
-        Some(seed.now + WATCH_DURATION - TERMINATED_FOR),
-        "the end of the window"
-    );
-    seed.list_pods(&[("a", terminated("1", &[("c", 1)], &[ETCD]))]);
-    assert_eq!(seed.deleted(), ["1"]);
+    let mut seed = recovered();
+    seed.shows(ended("1", 1))
+        .pods(Change::Lost)
+        .pass(4.0)
+        .deletes("");
+    assert_eq!(seed.next(), Some(WATCH - 4.0));
+    seed.lists_pods([ended("1", 1)]).deletes("1");
 }
