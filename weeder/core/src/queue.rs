@@ -57,29 +57,3 @@ impl<P: Copy + Ord> NameQueue<P> {
             .then(|| self.pop())?
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn names_come_by_their_last_places() {
-        let mut queue = NameQueue::default();
-        for (name, place) in [
-            ("c", Some(3)),
-            ("a", Some(1)),
-            ("b", Some(2)),
-            ("d", Some(4)),
-        ] {
-            queue.set(name, place);
-        }
-        queue.set("a", Some(4));
-        queue.set("c", None);
-        queue.set("unknown", None);
-        assert_eq!(queue.first(), Some((2, "b")));
-        assert_eq!(queue.pop_until(1), None);
-        let popped: Vec<_> = std::iter::from_fn(|| queue.pop_until(4)).collect();
-        assert_eq!(popped, ["b", "a", "d"]);
-        assert_eq!(queue.pop(), None);
-    }
-}

@@ -103,13 +103,15 @@ fn crashing_again_counts_once() {
 
 #[test]
 fn two_services_give_more_room() {
-    let mut seed = recovered_with(Some(1));
     let both = |uid| pod(uid).on(&[ETCD, API]);
-    seed.shows(both("1"))
-        .deletes("1")
-        .shows(both("2"))
-        .deletes("");
-    seed.ready(API).deletes("2");
+    for limit in [None, Some(1)] {
+        let mut seed = recovered_with(limit);
+        seed.shows(both("1")).deletes("1").pass(1.0);
+        seed.shows(both("2")).deletes("").ready(API).deletes("2");
+    }
+    let mut seed = recovered_with(Some(1));
+    seed.ready(API).crashes("1").deletes("1");
+    seed.shows(pod("2").on(&[API])).deletes("2");
 }
 
 #[test]

@@ -33,15 +33,14 @@ fn other_services_keep_windows() {
         .deletes("1");
     seed.pass(WATCH / 2.0).windows("api recovery, etcd over");
     // The Services change their order, and a new one comes first.
-    seed.reconfigures(&["other", API, ETCD], Some(1))
-        .crashes("old/4")
-        .deletes("");
+    seed.reconfigures(&["other", API, ETCD], Some(1));
+    let another = pod("new/c=3").on(&[API]).alone();
+    seed.shows(another.clone()).deletes("");
     seed.lists_slices(&[("old/etcd", "e"), ("new/api", "e")])
         .deletes("");
     // The limit of the open window has been reached.
-    let another = pod("new/c=3").on(&[API]).alone();
-    seed.lists_pods([pod("new/b=2").on(&[API]), another, pod("old/4")])
-        .deletes("3");
+    seed.lists_pods([pod("new/b=2").on(&[API]), another, pod("old/4")]);
+    seed.deletes("3");
     seed.waits(WATCH / 2.0).windows("api over");
 }
 

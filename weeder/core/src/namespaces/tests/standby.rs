@@ -29,8 +29,10 @@ fn first_listed_ready_is_a_start() {
     let mut seed = waiting(None);
     seed.lists_slices(&[(ETCD, "e")])
         .lists_pods([pod("1")])
+        .pass(100.0)
         .leads();
     seed.waits_for_its_turn().deletes("1").windows("etcd start");
+    seed.waits(WATCH).windows("etcd over");
 }
 
 #[test]
