@@ -142,70 +142,61 @@ mod tests {
     use super::*;
     use weeder_core::window::{CloseReason, OpenReason};
 
-    fn config(selectors: &str) -> Config {
+    fn status(activity: &Activity, selectors: &str) -> WeederStatus {
         let text =
             format!("servicesAndDependantSelectors: {{etcd: {{podSelectors: {selectors}}}}}");
-        crate::config::parse(&text).expect("a config").config
+        activity.status(
+            &crate::config::parse(&text).expect("a config").config,
+            false,
+        )
     }
 
     #[test]
     fn a_selector_of_every_pod_is_a_note() {
-        let status = |selectors| Activity::default().status(&config(selectors), false);
         let note = "podSelectors[1]: it is empty, so it selects every pod of the namespace";
-        let shown = status("[{matchLabels: {a: b}}, {}]");
-        assert!(shown.body().into_string().contains(note));
-        assert_eq!(shown.config_warnings.len(), 1);
-        let shown = status("[{matchLabels: {a: b}}]");
-        assert_eq!(shown.config_warnings, [""; 0]);
-    }
-
-    fn key(name: usize) -> Key {
-        Key {
-            namespace: "shoot--a--b".into(),
-            name: name.to_string(),
+        for (selectors, is_noted) in [
+            ("[{matchLabels: {a: b}}, {}]", true),
+            ("[{matchLabels: {a: b}}]", false),
+        ] {
+            let shown = status(&Activity::default(), selectors);
+            assert_eq!(shown.body().into_string().contains(note), is_noted);
+            assert_eq!(shown.config_warnings.len(), usize::from(is_noted));
         }
     }
 
     #[test]
     fn windows_are_shown_while_they_are_open() {
         let activity = Activity::default();
-        let event = |change| WindowEvent {
-            namespace: "shoot--a--b".into(),
-            service: "etcd-main-client".into(),
-            change,
-        };
-        activity.window(&event(WindowChange::Opened(OpenReason::Recovery)));
-        let shown = activity.status(&config("[null]"), false);
-        assert_eq!(
-            shown
-                .recent
-                .windows
-                .iter()
-                .map(|window| window.cause)
-                .collect::<Vec<_>>(),
-            ["recovery"]
-        );
-        assert!(shown.body().into_string().contains("etcd-main-client"));
-        activity.window(&event(WindowChange::Closed(CloseReason::Over)));
-        assert!(
-            activity
-                .status(&config("[null]"), false)
-                .recent
-                .windows
-                .is_empty()
-        );
+        for (service, change) in [
+            ("etcd", WindowChange::Opened(OpenReason::Recovery)),
+            ("api", WindowChange::Opened(OpenReason::Start)),
+            ("etcd", WindowChange::Closed(CloseReason::Over)),
+        ] {
+            let (namespace, service) = ("shoot--a--b".to_owned(), service.into());
+            activity.window(&WindowEvent {
+                namespace,
+                service,
+                change,
+            });
+        }
+        let shown = status(&activity, "[null]");
+        let windows = shown
+            .recent
+            .windows
+            .iter()
+            .map(|window| (&*window.service, window.cause));
+        assert_eq!(windows.collect::<Vec<_>>(), [("api", "start")]);
+        assert!(shown.body().into_string().contains("<code>api</code>"));
     }
 
     #[test]
     fn the_newest_deletions_are_remembered_up_to_a_limit() {
         let activity = Activity::default();
-        for name in 0..REMEMBERED + 5 {
-            activity.deletion(&key(name), DeleteResult::Deleted);
+        for number in 0..REMEMBERED + 5 {
+            let (namespace, name) = ("shoot--a--b".to_owned(), number.to_string());
+            activity.deletion(&Key { namespace, name }, DeleteResult::Deleted);
         }
-        let shown = activity.status(&config("[null]"), false).recent.deletions;
-        assert_eq!(
-            (shown.len(), shown[0].pod.as_str()),
-            (REMEMBERED, (REMEMBERED + 4).to_string().as_str())
-        );
+        let shown = status(&activity, "[null]").recent.deletions;
+        assert_eq!((shown.len(), &*shown[0].pod), (REMEMBERED, "54"));
     }
 }

@@ -6,16 +6,11 @@ use weeder_core::selector::Labels;
 
 use super::*;
 
-const FIVE_MINUTES: Duration = Duration::from_secs(300);
+const ONE: &str = "[{matchLabels: {a: b}}]";
 
-/// A config with one Service and these selectors.
-fn with_selectors(selectors: &str) -> String {
-    format!("servicesAndDependantSelectors:\n  kube-apiserver:\n    podSelectors: {selectors}\n")
-}
-
-/// A config in which everything optional is left out, with these lines.
-fn with_lines(lines: &str) -> String {
-    format!("{lines}\n{}", with_selectors("[{matchLabels: {a: b}}]"))
+/// A config with these lines and one Service with these selectors.
+fn text(lines: &str, selectors: &str) -> String {
+    format!("{lines}\nservicesAndDependantSelectors: {{api: {{podSelectors: {selectors}}}}}")
 }
 
 fn parse(text: &str) -> Loaded<Config> {
@@ -27,282 +22,156 @@ fn errors(text: &str) -> Vec<String> {
     error.fields().iter().map(FieldError::to_string).collect()
 }
 
-fn labels(pairs: &[(&str, &str)]) -> Labels {
-    pairs
-        .iter()
-        .map(|(key, value)| ((*key).to_owned(), (*value).to_owned()))
-        .collect()
-}
-
-/// Whether the only selector of the text matches.
-fn matches(selector: &str, pairs: &[(&str, &str)]) -> bool {
-    parse(&with_selectors(&format!("[{selector}]")))
-        .config
-        .services[0]
-        .selectors[0]
-        .matches(&labels(pairs))
+/// Fails unless each text has one error, which begins so.
+fn check_errors(rows: impl IntoIterator<Item = (String, String)>) {
+    for (text, said) in rows {
+        let errors = errors(&text);
+        assert!(
+            errors.len() == 1 && errors[0].starts_with(&said),
+            "{text}: {errors:#?}"
+        );
+    }
 }
 
 #[test]
 fn gardeners_config_loads_as_rendered() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../config/weeder.yaml");
-    let Loaded { config, warnings } = Contents::of(&path)
-        .and_then(|contents| read(&contents))
-        .expect("the example");
-    assert_eq!(warnings, Vec::<String>::new());
-    assert_eq!(config.watch_duration, FIVE_MINUTES);
+    let contents = Contents::of(&path).and_then(|contents| read(&contents));
+    let Loaded { config, warnings } = contents.expect("the example");
+    assert_eq!(warnings, [""; 0]);
+    assert_eq!(config.watch_duration, Duration::from_secs(300));
     assert_eq!(config.max_deletions_per_owner, None);
-    let names: Vec<&str> = config
-        .services
-        .iter()
-        .map(|service| &*service.name)
-        .collect();
-    assert_eq!(names, ["etcd-main-client", "kube-apiserver"]);
-    let selected = |role: &str| -> Vec<bool> {
-        let labels = labels(&[("gardener.cloud/role", "controlplane"), ("role", role)]);
-        config
+    for (role, services) in [
+        ("apiserver", &["etcd-main-client"][..]),
+        ("main", &[]),
+        ("controller-manager", &["kube-apiserver"]),
+    ] {
+        let labels = [("gardener.cloud/role", "controlplane"), ("role", role)];
+        let labels = labels
+            .map(|(key, value)| (key.to_owned(), value.to_owned()))
+            .into();
+        let selects = |service: &&Service| {
+            service
+                .selectors
+                .iter()
+                .any(|selector| selector.matches(&labels))
+        };
+        let selected = config
             .services
             .iter()
-            .map(|service| {
-                service
-                    .selectors
-                    .iter()
-                    .any(|selector| selector.matches(&labels))
-            })
-            .collect()
-    };
-    assert_eq!(selected("apiserver"), [true, false]);
-    assert_eq!(selected("main"), [false, false]);
-    assert_eq!(selected("controller-manager"), [false, true]);
+            .filter(selects)
+            .map(|service| &*service.name);
+        assert_eq!(selected.collect::<Vec<_>>(), services, "{role}");
+    }
 }
 
 #[test]
 fn what_is_left_out_has_its_default() {
-    for text in [
-        with_lines(""),
-        with_lines("watchDuration: null\nmaxDeletionsPerOwner: ~"),
+    for (lines, seconds, limit) in [
+        ("", 300.0, None),
+        ("watchDuration: null\nmaxDeletionsPerOwner: ~", 300.0, None),
+        (
+            "WatchDuration: 1m0.5s\nmaxDeletionsPerOwner: 3",
+            60.5,
+            Some(3),
+        ),
     ] {
-        let config = parse(&text).config;
+        let config = parse(&text(lines, ONE)).config;
         assert_eq!(
-            (config.watch_duration, config.max_deletions_per_owner),
-            (FIVE_MINUTES, None)
+            (
+                config.watch_duration.as_secs_f64(),
+                config.max_deletions_per_owner
+            ),
+            (seconds, limit)
         );
     }
 }
 
 #[test]
-fn watch_duration_is_a_positive_go_duration() {
-    assert_eq!(
-        parse(&with_lines("watchDuration: 1m0.5s"))
-            .config
-            .watch_duration,
-        Duration::from_millis(60_500)
+fn wrong_values_are_named() {
+    check_errors(
+        [
+            ("watchDuration: 0s", "watchDuration: \"0s\": expected a duration above 0"),
+            ("watchDuration: -5m", "watchDuration: \"-5m\": expected a duration like \"30s\" or \"1h15m\", not negative"),
+            ("watchDuration: 300", "watchDuration: 300: expected a duration like"),
+            ("maxDeletionsPerOwner: 0", "maxDeletionsPerOwner: 0: expected a whole number of at least 1; without the field there is no limit"),
+            ("maxDeletionsPerOwner: -1", "maxDeletionsPerOwner: -1: expected a whole number of at least 1"),
+        ]
+        .map(|(lines, said)| (text(lines, ONE), said.to_owned())),
     );
-    for (wrong, said) in [
-        ("0s", "watchDuration: \"0s\": expected a duration above 0"),
-        (
-            "-5m",
-            "watchDuration: \"-5m\": expected a duration like \"30s\" or \"1h15m\", not negative (units: ns, us, ms, s, m, h)",
-        ),
-        (
-            "300",
-            "watchDuration: 300: expected a duration like \"30s\" or \"1h15m\", not negative (units: ns, us, ms, s, m, h)",
-        ),
-    ] {
-        assert_eq!(
-            errors(&with_lines(&format!("watchDuration: {wrong}"))),
-            [said]
-        );
-    }
-}
-
-#[test]
-fn a_limit_of_deletions_is_at_least_one() {
-    assert_eq!(
-        parse(&with_lines("maxDeletionsPerOwner: 3"))
-            .config
-            .max_deletions_per_owner,
-        Some(3)
-    );
-    for wrong in ["0", "-1"] {
-        let said = format!(
-            "maxDeletionsPerOwner: {wrong}: expected a whole number of at least 1; without the field there is no limit"
-        );
-        assert_eq!(
-            errors(&with_lines(&format!("maxDeletionsPerOwner: {wrong}"))),
-            [said]
-        );
-    }
 }
 
 #[test]
 fn without_services_or_selectors_there_is_nothing_to_do() {
-    for text in [
+    let services = [
         "",
         "servicesAndDependantSelectors: {}",
         "servicesAndDependantSelectors: null",
-    ] {
-        assert_eq!(errors(text).len(), 1, "{text}");
-    }
-    for selectors in ["[]", "null", "", "{}", "text"] {
-        assert_eq!(errors(&with_selectors(selectors)).len(), 1, "{selectors}");
-    }
+    ];
+    check_errors(services.map(|text| {
+        (
+            text.to_owned(),
+            "servicesAndDependantSelectors: ".to_owned(),
+        )
+    }));
+    let path = "servicesAndDependantSelectors.api.podSelectors: ";
+    let selectors = ["[]", "null", "", "{}", "text"];
+    check_errors(selectors.map(|selectors| (text("", selectors), path.to_owned())));
+    // One that has none beside a valid one.
+    let beside = "servicesAndDependantSelectors: {api: null, etcd: {podSelectors: [{}]}}";
+    check_errors([(
+        beside.to_owned(),
+        format!("{path}missing: expected a list of at least one label selector"),
+    )]);
 }
 
 #[test]
-fn a_service_without_selectors_is_one_error_beside_a_valid_one() {
-    let text = "servicesAndDependantSelectors: {etcd-main-client: null, kube-apiserver: {podSelectors: [{}]}}";
-    let said = "servicesAndDependantSelectors.etcd-main-client.podSelectors: missing: expected a list of at least one label selector";
-    assert_eq!(errors(text), [said]);
-}
-
-#[test]
-fn an_operator_without_the_values_it_needs_is_one_error_that_names_service_and_selector() {
-    let path = "servicesAndDependantSelectors.kube-apiserver.podSelectors[1].matchExpressions[0]";
-    let of = |expression: &str| {
-        errors(&with_selectors(&format!(
-            "[{{}}, {{matchExpressions: [{{{expression}}}]}}]"
-        )))
-    };
-    let values = "at least one value with the operators In and NotIn";
-    assert_eq!(
-        of("key: role, operator: In"),
-        [format!("{path}.values: missing: expected {values}")]
-    );
-    assert_eq!(of("key: role, operator: NotIn, values: []").len(), 1);
-    assert_eq!(of("key: role, operator: Exists, values: [a]").len(), 1);
-    assert_eq!(
-        of("key: role, operator: in, values: [a]"),
-        [format!(
-            "{path}.operator: \"in\": expected one of In, NotIn, Exists, DoesNotExist"
-        )]
-    );
-    assert_eq!(
-        of("operator: Exists"),
-        [format!(
-            "{path}.key: missing: expected a label key, as app or example.org/app"
-        )]
-    );
-    assert_eq!(
-        of("key: a b, operator: Exists"),
-        [format!(
-            "{path}.key: \"a b\": expected a label key, as app or example.org/app"
-        )]
-    );
-    let said = of("key: role, operator: In, values: [a, 'b c']");
-    assert!(
-        said.len() == 1
-            && said[0].starts_with(&format!(
-                "{path}.values[1]: \"b c\": expected a label value"
-            )),
-        "{said:?}"
-    );
-    assert_eq!(of("").len(), 2, "key and operator");
-}
-
-/// The fields of one requirement that are refused, and what is expected of them.
-fn refused(key: &str, operator: &str, values: &[&str]) -> Vec<(String, String)> {
-    let requirement = format!("{{key: {key:?}, operator: {operator:?}, values: {values:?}}}");
-    let refused = super::parse(&with_selectors(&format!(
-        "[{{matchExpressions: [{requirement}]}}]"
-    )))
-    .err();
-    let path = "servicesAndDependantSelectors.kube-apiserver.podSelectors[0].matchExpressions[0].";
-    let errors = refused.iter().flat_map(ConfigError::fields);
-    errors
-        .map(|error| (error.field.replace(path, ""), error.expected.clone()))
-        .collect()
-}
-
-fn error(field: &str, expected: &str) -> Vec<(String, String)> {
-    vec![(field.to_owned(), expected.to_owned())]
-}
-
-#[test]
-fn keys_of_requirements_are_checked_as_the_api_server_does() {
-    for key in [
-        "app",
-        "example.org/app",
-        "a",
-        "A_b-c.d",
-        &"a".repeat(63),
-        &format!("{}/a", "a".repeat(253)),
-    ] {
-        assert_eq!(refused(key, "Exists", &[]), vec![], "{key}");
-    }
-    let long_prefix = format!("{}/a", "a".repeat(254));
-    for key in [
-        "",
-        "/app",
-        "example.org/",
-        "Example.org/app",
-        "a/b/c",
-        "-a",
-        "a-",
-        "a b",
-        "ä",
-        "x..y/a",
-        &"a".repeat(64),
-        &long_prefix,
-    ] {
-        assert_eq!(
-            refused(key, "Exists", &[]),
-            error("key", "a label key, as app or example.org/app"),
-            "{key}"
-        );
-    }
-}
-
-#[test]
-fn operators_and_values_are_checked_as_the_api_server_does() {
-    let value = "a label value: at most 63 letters, digits, '-', '_' and '.', the first and last a letter or digit";
-    for operator in ["In", "NotIn"] {
-        assert_eq!(
-            refused("k", operator, &[]),
-            error(
-                "values",
-                "at least one value with the operators In and NotIn"
-            )
-        );
-        assert_eq!(refused("k", operator, &["", "a", "A.b_c-9"]), vec![]);
-        assert_eq!(
-            refused("k", operator, &["a", "-"]),
-            error("values[1]", value)
-        );
-        assert_eq!(
-            refused("k", operator, &[&"a".repeat(64)]),
-            error("values[0]", value)
-        );
-    }
-    for operator in ["Exists", "DoesNotExist"] {
-        assert_eq!(
-            refused("k", operator, &["a"]),
-            error(
-                "values",
-                "no values with the operators Exists and DoesNotExist"
-            )
-        );
-    }
-    for operator in ["in", "Gt", "", "notin"] {
-        assert_eq!(
-            refused("k", operator, &[]),
-            error("operator", "one of In, NotIn, Exists, DoesNotExist")
-        );
-    }
-}
-
-#[test]
-fn wrong_labels_are_named() {
-    let path = "servicesAndDependantSelectors.kube-apiserver.podSelectors[0].matchLabels";
-    let said = errors(&with_selectors(
-        "[{matchLabels: {'a b': c, d: 'e f', g: h}}]",
-    ));
-    assert_eq!(said.len(), 2, "{said:?}");
-    assert!(
-        said[0].starts_with(&format!("{path}.a b: "))
-            && said[1].starts_with(&format!("{path}.d: \"e f\": ")),
-        "{said:?}"
-    );
+fn wrong_requirements_are_named() {
+    let values = "expected at least one value with the operators In and NotIn";
+    let no_values = "expected no values with the operators Exists and DoesNotExist";
+    let operators = "expected one of In, NotIn, Exists, DoesNotExist";
+    let key = "expected a label key, as app or example.org/app";
+    let value = "expected a label value: at most 63 letters, digits, '-', '_' and '.', the first and last a letter or digit";
+    let rows = [
+        (
+            "key: role, operator: In",
+            format!(".values: missing: {values}"),
+        ),
+        (
+            "key: role, operator: NotIn, values: []",
+            format!(".values: a list: {values}"),
+        ),
+        (
+            "key: role, operator: Exists, values: [a]",
+            format!(".values: a list: {no_values}"),
+        ),
+        (
+            "key: role, operator: DoesNotExist, values: [a]",
+            format!(".values: a list: {no_values}"),
+        ),
+        (
+            "key: role, operator: in, values: [a]",
+            format!(".operator: \"in\": {operators}"),
+        ),
+        (
+            "key: role, values: [a]",
+            ".operator: missing: expected In, NotIn".to_owned(),
+        ),
+        ("operator: Exists", format!(".key: missing: {key}")),
+        (
+            "key: a b, operator: Exists",
+            format!(".key: \"a b\": {key}"),
+        ),
+        (
+            "key: role, operator: In, values: [a, 'b c']",
+            format!(".values[1]: \"b c\": {value}"),
+        ),
+    ];
+    let path = "servicesAndDependantSelectors.api.podSelectors[1].matchExpressions[0]";
+    check_errors(rows.map(|(requirement, said)| {
+        let selectors = format!("[{{}}, {{matchExpressions: [{{{requirement}}}]}}]");
+        (text("", &selectors), format!("{path}{said}"))
+    }));
 }
 
 #[test]
@@ -314,93 +183,85 @@ servicesAndDependantSelectors:
   'not a name': {podSelectors: [{}]}
   a: {podSelectors: [{matchExpressions: [{key: k, operator: In}]}, {matchLabels: text}]}
   b: {podSelectors: []}
+  c: {podSelectors: [{matchLabels: {'a b': c, d: 'e f', g: h}}]}
 ";
-    assert_eq!(errors(text).len(), 6, "{:#?}", errors(text));
+    let errors = errors(text);
+    assert_eq!(errors.len(), 8, "{errors:#?}");
+    let path = "servicesAndDependantSelectors.c.podSelectors[0].matchLabels";
+    for (error, said) in errors[5..].iter().zip([".a b: \"c\": ", ".d: \"e f\": "]) {
+        assert!(error.starts_with(&format!("{path}{said}")), "{error}");
+    }
 }
 
 #[test]
-fn both_parts_of_a_selector_must_match() {
-    let selector =
-        "{matchLabels: {a: x, b: 1}, matchExpressions: [{key: c, operator: DoesNotExist}]}";
-    assert!(matches(selector, &[("a", "x"), ("b", "1")]));
-    assert!(!matches(selector, &[("a", "x")]));
-    assert!(!matches(selector, &[("a", "x"), ("b", "1"), ("c", "y")]));
-}
-
-#[test]
-fn an_empty_selector_selects_everything_and_a_null_one_nothing() {
-    assert!(matches("{}", &[]));
-    assert!(matches("{matchLabels: null, matchExpressions: null}", &[]));
-    assert!(!matches("null", &[]));
-    let Loaded { config, warnings } = parse(&with_selectors("[null]"));
-    assert!(config.common_selector().is_nothing());
-    assert_eq!(
-        warnings,
-        ["servicesAndDependantSelectors.kube-apiserver.podSelectors: they select no pod at all"]
-    );
-}
-
-#[test]
-fn field_names_match_in_any_case_and_names_of_services_do_not() {
-    let text = "WatchDuration: 1m\nservicesanddependantselectors: {S: {podselectors: [{MatchLabels: {A: b}}]}}";
-    let config = parse(text).config;
-    assert_eq!(
-        (config.watch_duration, &*config.services[0].name),
-        (FIVE_MINUTES / 5, "S")
-    );
-    assert!(config.services[0].selectors[0].matches(&labels(&[("A", "b")])));
-    assert!(!config.services[0].selectors[0].matches(&labels(&[("a", "b")])));
+fn selectors_mean_what_they_do_to_an_api_server() {
+    let all = "{matchLabels: {A: x, b: 1}, matchExpressions: [{key: c, operator: DoesNotExist}]}";
+    for (selector, labels, is_selected) in [
+        (all, &[("A", "x"), ("b", "1")][..], true),
+        (all, &[("A", "x")], false),
+        (all, &[("a", "x"), ("b", "1")], false),
+        (all, &[("A", "x"), ("b", "1"), ("c", "y")], false),
+        ("{MATCHLABELS: {a: b}}", &[("a", "b")], true),
+        ("{}", &[], true),
+        ("{matchLabels: null, matchExpressions: null}", &[], true),
+        ("null", &[], false),
+    ] {
+        let labels = labels
+            .iter()
+            .map(|(key, value)| ((*key).to_owned(), (*value).to_owned()));
+        let config = parse(&text("", &format!("[{selector}]"))).config;
+        let is_match = config.services[0].selectors[0].matches(&labels.collect::<Labels>());
+        assert_eq!(is_match, is_selected, "{selector}");
+    }
 }
 
 #[test]
 fn unknown_keys_are_a_warning() {
-    let warnings = parse(&with_lines("watchduratoin: 1m")).warnings;
-    assert_eq!(
-        warnings,
-        ["watchduratoin: unknown key, ignored (line 1, column 16)"]
-    );
-    let warnings =
-        parse("servicesAndDependantSelectors: {api: {podSelectors: [null], podSelector: []}}")
-            .warnings;
-    assert_eq!(
-        warnings[0],
-        "servicesAndDependantSelectors.api.podSelector: unknown key, ignored (line 1, column 74)"
-    );
+    let said = "watchduratoin: unknown key, ignored (line 1, column 16)";
+    assert_eq!(parse(&text("watchduratoin: 1m", ONE)).warnings, [said]);
+    let text = "servicesAndDependantSelectors: {api: {podSelectors: [{}, null], podSelector: []}}";
+    let said =
+        "servicesAndDependantSelectors.api.podSelector: unknown key, ignored (line 1, column 78)";
+    assert_eq!(parse(text).warnings[0], said);
 }
 
 #[test]
 fn an_unknown_key_in_a_selector_is_an_error() {
-    let path = "servicesAndDependantSelectors.kube-apiserver.podSelectors[0]";
-    for (selector, said) in [
+    let path = "servicesAndDependantSelectors.api.podSelectors[0]";
+    let rows = [
         (
             "{matchLabel: {a: b}}",
             ".matchLabel: a map: expected matchLabels or matchExpressions as a key",
         ),
         (
             "{matchLabels: {a: b}, matchExpression: null}",
-            ".matchExpression: null: expected matchLabels or matchExpressions as a key",
+            ".matchExpression: null: expected matchLabels or",
         ),
         (
             "{matchExpressions: [{key: a, operator: Exists, value: [b]}]}",
             ".matchExpressions[0].value: a list: expected one of key, operator, values as a key",
         ),
-    ] {
-        let errors = errors(&with_selectors(&format!("[{selector}]")));
-        assert_eq!(errors, [format!("{path}{said}")]);
-    }
-    assert!(matches("{MATCHLABELS: {a: b}}", &[("a", "b")]));
+    ];
+    check_errors(
+        rows.map(|(selector, said)| (text("", &format!("[{selector}]")), format!("{path}{said}"))),
+    );
 }
 
 #[test]
 fn a_selector_that_comes_out_empty_is_a_warning() {
-    for selector in [
-        "{}",
-        "{matchLabels: {}}",
-        "{matchLabels: null, matchExpressions: []}",
+    for (selectors, said) in [
+        (
+            "[{matchLabels: {a: b}}, {}]",
+            "[1]: it is empty, so it selects every pod of the namespace",
+        ),
+        (
+            "[{matchLabels: null, matchExpressions: []}]",
+            "[0]: it is empty, so it selects every pod of the namespace",
+        ),
+        ("[null]", ": they select no pod at all"),
     ] {
-        let text = with_selectors(&format!("[{{matchLabels: {{a: b}}}}, {selector}]"));
-        let said = "servicesAndDependantSelectors.kube-apiserver.podSelectors[1]: it is empty, so it selects every pod of the namespace";
-        assert_eq!(parse(&text).warnings, [said], "{selector}");
+        let said = format!("servicesAndDependantSelectors.api.podSelectors{said}");
+        assert_eq!(parse(&text("", selectors)).warnings, [said]);
     }
 }
 
@@ -420,8 +281,11 @@ fn former_keys_of_the_weeder_are_named() {
     ] {
         let error = super::parse(&text).expect_err("not today's");
         let said = format!("{key}: a key of versions before 1.0, which ");
-        let warned = error.warnings().iter();
-        assert!(warned.filter(|warning| warning.starts_with(&said)).count() == 1);
+        let warned = error
+            .warnings()
+            .iter()
+            .filter(|warning| warning.starts_with(&said));
+        assert_eq!(warned.count(), 1, "{text}");
         assert_eq!(error.fields()[0].field, "servicesAndDependantSelectors");
     }
 }

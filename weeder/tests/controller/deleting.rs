@@ -4,9 +4,7 @@ use std::time::Duration;
 
 use api_server::{Fault, When};
 use common::api_failure::ApiFailure;
-use common::events::Events;
-use common::flags::LeaderElection;
-use common::leader_election::{Fence, LeaderElector};
+use common::leader_election::Fence;
 use common::view::Key;
 use serde_json::json;
 use testbed::book;
@@ -14,19 +12,17 @@ use weeder::delete::{DeleteResult, delete};
 use weeder_core::deletion::{Deletion, Outcome};
 
 use crate::log::hear;
-use crate::seed::{WeederSeed, healthy, pod};
+use crate::seed::{WeederSeed, healthy};
 
 /// A seed with one pod, and the deletion of it as it is now.
 async fn seed() -> (WeederSeed, Deletion) {
     let seed = WeederSeed::start().await;
-    seed.apply(pod("a", "p", "apiserver"));
+    seed.crash("a", "p");
     let stored = seed.server.store().get("pods", "a", "p").unwrap();
-    let [uid, resource_version] = ["uid", "resourceVersion"]
-        .map(|field| stored["metadata"][field].as_str().unwrap().to_owned());
-    let pod = Key {
-        namespace: "a".to_owned(),
-        name: "p".to_owned(),
-    };
+    let field = |field| stored["metadata"][field].as_str().unwrap().to_owned();
+    let [namespace, name, uid, resource_version] =
+        ["namespace", "name", "uid", "resourceVersion"].map(field);
+    let pod = Key { namespace, name };
     (
         seed,
         Deletion {
@@ -40,192 +36,120 @@ async fn seed() -> (WeederSeed, Deletion) {
 #[tokio::test]
 async fn nothing_is_sent_through_a_closed_fence() {
     let (seed, deletion) = seed().await;
-    let fence = Fence::always_closed();
+    let answer = delete(seed.client().await, &Fence::always_closed(), &deletion).await;
     assert_eq!(
-        delete(seed.client().await, &fence, &deletion).await,
-        DeleteResult::NotLeading
-    );
-    assert_eq!(seed.server.requests().total(), 0);
-}
-
-#[tokio::test]
-async fn the_uid_decides_which_pod_is_meant() {
-    let (seed, deletion) = seed().await;
-    let fence = Fence::always_open();
-    let another = Deletion {
-        uid: "another".to_owned(),
-        ..deletion.clone()
-    };
-    assert_eq!(
-        delete(seed.client().await, &fence, &another).await,
-        DeleteResult::Replaced
-    );
-    assert!(seed.has("a", "p"));
-    assert_eq!(
-        delete(seed.client().await, &fence, &deletion).await,
-        DeleteResult::Deleted
-    );
-    assert_eq!(
-        delete(seed.client().await, &fence, &deletion).await,
-        DeleteResult::Failed(ApiFailure::NotFound)
+        (answer, seed.server.requests().total()),
+        (DeleteResult::NotLeading, 0)
     );
 }
 
 #[tokio::test]
 async fn a_pod_is_deleted_only_as_it_was_when_it_was_judged() {
     let (seed, deletion) = seed().await;
-    seed.apply(healthy("a", "p", "apiserver"));
-    let answer = delete(seed.client().await, &Fence::always_open(), &deletion).await;
+    let deleted = async |deletion: &Deletion| {
+        delete(seed.client().await, &Fence::always_open(), deletion).await
+    };
+    let mut another = deletion.clone();
+    another.uid = "another".to_owned();
+    assert_eq!(deleted(&another).await, DeleteResult::Replaced);
+    seed.apply(healthy("a", "p"));
+    assert_eq!(deleted(&deletion).await, DeleteResult::Changed);
+    let changed = seed.server.store().get("pods", "a", "p").unwrap();
+    let mut judged = deletion.clone();
+    judged.resource_version = changed["metadata"]["resourceVersion"]
+        .as_str()
+        .unwrap()
+        .to_owned();
+    assert_eq!(deleted(&judged).await, DeleteResult::Deleted);
     assert_eq!(
-        (answer, answer.into_str(), answer.outcome()),
-        (DeleteResult::Changed, "changed", Outcome::Changed)
+        deleted(&judged).await,
+        DeleteResult::Failed(ApiFailure::NotFound)
     );
-    assert!(seed.has("a", "p"));
 }
 
-#[tokio::test]
-async fn a_precondition_that_fails_is_known_by_the_words_of_the_storage_too() {
-    let (seed, deletion) = seed().await;
-    for (field, answer) in [
-        ("UID", DeleteResult::Replaced),
-        ("ResourceVersion", DeleteResult::Changed),
-    ] {
-        let failed = conflict(&format!(
-            "StorageError: invalid object, Code: 4, Key: /registry/pods/a/p, ResourceVersion: 0, AdditionalErrorMsg: \
-             Precondition failed: {field} in precondition: 7, {field} in object meta: 8"
-        ));
-        seed.server
-            .faults()
-            .add(When::verb("delete", "pods").once(), failed);
-        let given = delete(seed.client().await, &Fence::always_open(), &deletion).await;
-        assert_eq!(given, answer);
-    }
-}
-
-fn conflict(message: &str) -> Fault {
-    let status = json!({ "apiVersion": "v1", "kind": "Status", "status": "Failure", "code": 409, "reason": "Conflict", "message": message });
+/// An answer with a Status of this message.
+fn answer(code: u16, reason: &str, message: &str) -> Fault {
+    let status = json!({ "apiVersion": "v1", "kind": "Status", "status": "Failure", "code": code, "reason": reason, "message": message });
     let headers = vec![("content-type".to_owned(), "application/json".to_owned())];
+    let body = status.to_string().into();
     Fault::Answer {
-        code: 409,
+        code,
         headers,
-        body: status.to_string().into(),
+        body,
     }
 }
 
 #[tokio::test]
 async fn each_answer_has_its_word() {
     let (seed, deletion) = seed().await;
-    let cases = [
-        (
-            Fault::Status {
-                code: 429,
-                retry_after: Some(7),
-            },
-            DeleteResult::Failed(ApiFailure::Throttled(Some(Duration::from_secs(7)))),
-            "throttled",
-        ),
-        (
-            Fault::status(429),
-            DeleteResult::Failed(ApiFailure::Throttled(None)),
-            "throttled",
-        ),
-        (
-            Fault::status(409),
-            DeleteResult::Failed(ApiFailure::Conflict),
-            "conflict",
-        ),
-        (
-            Fault::status(500),
-            DeleteResult::Failed(ApiFailure::Server),
-            "server",
-        ),
-        (
-            Fault::status(503),
-            DeleteResult::Failed(ApiFailure::Server),
-            "server",
-        ),
-        (
-            Fault::status(401),
-            DeleteResult::Failed(ApiFailure::Unauthorized),
-            "unauthorized",
-        ),
-        (
-            Fault::status(403),
-            DeleteResult::Failed(ApiFailure::Forbidden),
-            "forbidden",
-        ),
-        (
-            Fault::CloseBefore,
-            DeleteResult::Failed(ApiFailure::NoAnswer),
-            "no_answer",
-        ),
-    ];
-    for (fault, answer, word) in cases {
+    // What the storage says where it finds a precondition that fails.
+    let failed = |field| {
+        let message = format!(
+            "StorageError: invalid object, Code: 4, Key: /registry/pods/a/p, ResourceVersion: 0, AdditionalErrorMsg: \
+             Precondition failed: {field} in precondition: 7, {field} in object meta: 8"
+        );
+        answer(409, "Conflict", &message)
+    };
+    let wait = Duration::from_secs(7);
+    let throttled = Fault::Status {
+        code: 429,
+        retry_after: Some(7),
+    };
+    for (fault, word, outcome) in [
+        (failed("UID"), "replaced", Outcome::Gone),
+        (failed("ResourceVersion"), "changed", Outcome::Changed),
+        (throttled, "throttled", Outcome::Retry(Some(wait))),
+        (Fault::status(429), "throttled", Outcome::Retry(None)),
+        (Fault::status(409), "conflict", Outcome::Retry(None)),
+        (Fault::status(500), "server", Outcome::Unknown),
+        (Fault::status(503), "server", Outcome::Unknown),
+        (Fault::status(401), "unauthorized", Outcome::Retry(None)),
+        (Fault::status(403), "forbidden", Outcome::Refused),
+        (Fault::CloseBefore, "no_answer", Outcome::Unknown),
+        (Fault::CloseAfter, "no_answer", Outcome::Unknown),
+        (Fault::status(404), "not_found", Outcome::Gone),
+    ] {
         seed.server
             .faults()
             .add(When::verb("delete", "pods").once(), fault);
-        let given = delete(seed.client().await, &Fence::always_open(), &deletion).await;
-        assert_eq!((given, given.into_str()), (answer, word));
+        let result = delete(seed.client().await, &Fence::always_open(), &deletion).await;
+        assert_eq!((result.into_str(), result.outcome()), (word, outcome));
     }
-    assert!(seed.has("a", "p"));
 }
 
 #[tokio::test]
 async fn the_log_says_why_a_delete_was_refused() {
     let (seed, deletion) = seed().await;
     let reason = "admission webhook \"freeze.example.org\" denied the request:\n  no deletion during the freeze";
-    let status = json!({ "apiVersion": "v1", "kind": "Status", "status": "Failure", "code": 403, "reason": "Forbidden", "message": reason });
-    let headers = vec![("content-type".to_owned(), "application/json".to_owned())];
-    let refusal = Fault::Answer {
-        code: 403,
-        headers,
-        body: status.to_string().into(),
-    };
-    seed.server
-        .faults()
-        .add(When::verb("delete", "pods").once(), refusal);
-    let client = seed.client().await;
-    let (answer, lines) = hear(delete(client, &Fence::always_open(), &deletion)).await;
-    assert_eq!(answer, DeleteResult::Failed(ApiFailure::Forbidden));
-    let text: String = lines.iter().map(|line| format!("{line}\n")).collect();
-    assert_eq!(
-        book::searches_in_vain("weeder", &text).unwrap(),
-        Vec::<String>::new()
+    seed.server.faults().add(
+        When::verb("delete", "pods"),
+        answer(403, "Forbidden", reason),
     );
-    let logged: Vec<_> = lines
+    let client = seed.client().await;
+    let (_, lines) = hear(delete(client, &Fence::always_open(), &deletion)).await;
+    let text: String = lines.iter().map(|line| format!("{line}\n")).collect();
+    assert_eq!(book::searches_in_vain("weeder", &text).unwrap(), [""; 0]);
+    let logged = lines
         .iter()
-        .filter(|line| line["msg"] == "pod could not be deleted")
-        .collect();
-    let said = "admission webhook \"freeze.example.org\" denied the request: no deletion during the freeze";
+        .filter(|line| line["msg"] == "pod could not be deleted");
+    let logged: Vec<_> = logged.map(|line| line["error"].as_str().unwrap()).collect();
     assert_eq!(
-        (logged.len(), &logged[0]["error"]),
-        (1, &json!(said)),
-        "{lines:?}"
+        logged,
+        [
+            "admission webhook \"freeze.example.org\" denied the request: no deletion during the freeze"
+        ]
     );
 }
 
 #[tokio::test]
 async fn a_delete_ends_with_the_fence() {
     let (seed, deletion) = seed().await;
-    // One that nobody renews: the fence closes after the renew deadline.
-    let settings = LeaderElection {
-        enabled: true,
-        namespace: "garden".to_owned(),
-        lease_duration: Duration::from_secs(3),
-        renew_deadline: Duration::from_secs(2),
-        retry_period: Duration::from_secs(1),
-    };
-    let (lease, identity) = ("dwd-weeder-leader-election", "me".to_owned());
-    let client = seed.client().await;
-    let (mut elector, role) = LeaderElector::new(client, settings, lease, identity, Events::none());
-    let fence = role.write_fence();
+    // Nobody renews: the fence closes after the renew deadline.
+    let (mut elector, role) = seed.elector(2).await;
     elector.acquire().await;
     seed.server
         .faults()
         .add(When::verb("delete", "pods"), Fault::Stall);
-    assert_eq!(
-        delete(seed.client().await, &fence, &deletion).await,
-        DeleteResult::NotLeading
-    );
-    assert!(seed.has("a", "p"));
+    let answer = delete(seed.client().await, &role.write_fence(), &deletion).await;
+    assert_eq!(answer, DeleteResult::NotLeading);
 }

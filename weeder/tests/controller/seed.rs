@@ -4,7 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use api_server::{Authority, MemoryApi, Options, Record};
-use common::leader_election::Role;
+use common::events::Events;
+use common::flags::LeaderElection;
+use common::leader_election::{LeaderElector, Role};
 use common::metrics::Registry;
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config};
@@ -20,7 +22,6 @@ use crate::log::{self, TOKEN};
 
 pub const SLICES: &str = "endpointslices.discovery.k8s.io";
 pub const ETCD: &str = "etcd-main-client";
-pub const API: &str = "kube-apiserver";
 
 pub struct WeederSeed {
     pub server: MemoryApi,
@@ -38,18 +39,11 @@ impl RunningWeeder {
     pub async fn end(self) {
         log::check(&self.shown().join("\n"));
         self.cancel.cancel();
-        soon("the end of the weeder", self.task)
-            .await
-            .expect("no panic");
+        let ended = soon("the end of the weeder", self.task).await;
+        ended.expect("no panic");
     }
 
-    /// The config changes to Gardener's with these lines.
-    pub fn reconfigure(&self, lines: &str) {
-        self.configs.send_replace(config(&gardeners(lines)));
-    }
-
-    /// ... or to another one.
-    pub fn reconfigure_to(&self, text: &str) {
+    pub fn reconfigure(&self, text: &str) {
         self.configs.send_replace(config(text));
     }
 
@@ -67,30 +61,20 @@ impl RunningWeeder {
 
     /// Waits until a metric has at least this value.
     pub async fn counts(&self, metric: &str, least: u64) {
-        let value = |line: &String| {
-            line.strip_prefix(metric)?
-                .strip_prefix(' ')?
-                .parse::<u64>()
-                .ok()
-        };
-        let counted = async {
-            while !self
-                .shown()
+        let value = |line: &String| line.strip_prefix(metric)?.trim().parse::<u64>().ok();
+        until(metric, async || {
+            self.shown()
                 .iter()
                 .filter_map(value)
                 .any(|value| value >= least)
-            {
-                tokio::time::sleep(Duration::from_millis(10)).await;
-            }
-        };
-        soon(metric, counted).await;
+        })
+        .await;
     }
 }
 
-/// Gardener's config with the default watchDuration, and these lines.
-pub fn gardeners(lines: &str) -> String {
-    let gardeners = include_str!("../../../config/weeder.yaml").replace("watchDuration: 5m0s", "");
-    format!("{gardeners}\n{lines}")
+/// Gardener's config, whose watchDuration is the default.
+pub fn gardeners() -> &'static str {
+    include_str!("../../../config/weeder.yaml")
 }
 
 fn config(text: &str) -> Arc<weeder_core::config::Config> {
@@ -98,9 +82,18 @@ fn config(text: &str) -> Arc<weeder_core::config::Config> {
 }
 
 pub async fn soon<T>(what: &str, future: impl Future<Output = T>) -> T {
-    tokio::time::timeout(PATIENCE, future)
-        .await
-        .unwrap_or_else(|_| panic!("awaited in vain: {what}"))
+    let done = tokio::time::timeout(PATIENCE, future).await;
+    done.unwrap_or_else(|_| panic!("awaited in vain: {what}"))
+}
+
+/// Asks again and again until it is so.
+pub async fn until(what: &str, mut is_so: impl AsyncFnMut() -> bool) {
+    soon(what, async {
+        while !is_so().await {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    })
+    .await;
 }
 
 impl WeederSeed {
@@ -108,26 +101,44 @@ impl WeederSeed {
         rustls::crypto::aws_lc_rs::default_provider()
             .install_default()
             .ok();
-        let server = MemoryApi::start(&Authority::new().unwrap(), Options::default())
-            .await
-            .unwrap();
-        crate::log::listen();
+        let authority = Authority::new().unwrap();
+        let server = MemoryApi::start(&authority, Options::default());
+        let server = server.await.unwrap();
+        log::listen();
         server.access().grant(TOKEN, gardener::seed_weeder());
         Self { server }
     }
 
     pub async fn client(&self) -> Client {
         let kubeconfig = Kubeconfig::from_yaml(&self.server.kubeconfig(TOKEN)).unwrap();
-        let mut config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default())
-            .await
-            .unwrap();
+        let options = KubeConfigOptions::default();
+        let config = Config::from_custom_kubeconfig(kubeconfig, &options).await;
+        let mut config = config.unwrap();
         config.default_retry = false;
         Client::try_from(config).unwrap()
     }
 
-    /// Gardener's config with another watchDuration, and these lines.
-    pub async fn start_weeder_with(&self, lines: &str, role: Role) -> RunningWeeder {
-        let (configs, receiver) = watch::channel(config(&gardeners(lines)));
+    /// A candidate for the weeder's Lease.
+    pub async fn elector(&self, renew_deadline: u64) -> (LeaderElector, Role) {
+        let settings = LeaderElection {
+            enabled: true,
+            namespace: "garden".to_owned(),
+            lease_duration: Duration::from_secs(renew_deadline + 5),
+            renew_deadline: Duration::from_secs(renew_deadline),
+            retry_period: Duration::from_secs(1),
+        };
+        let (lease, identity) = ("dwd-weeder-leader-election", "me".to_owned());
+        LeaderElector::new(
+            self.client().await,
+            settings,
+            lease,
+            identity,
+            Events::none(),
+        )
+    }
+
+    pub async fn start_weeder_as(&self, role: Role) -> RunningWeeder {
+        let (configs, receiver) = watch::channel(config(gardeners()));
         let (cancel, instruments) = (CancellationToken::new(), Instruments::default());
         let controller = Controller::new(self.client().await, receiver, role, instruments.clone());
         let task = tokio::spawn(controller.run(cancel.clone()));
@@ -141,22 +152,21 @@ impl WeederSeed {
 
     /// A weeder that has begun to watch.
     pub async fn start_weeder(&self) -> RunningWeeder {
-        let weeder = self.start_weeder_with("", Role::Alone).await;
+        let weeder = self.start_weeder_as(Role::Alone).await;
         self.watched(1).await;
         weeder
     }
 
     /// Waits until slices and pods have been watched so many times.
     pub async fn watched(&self, times: usize) {
-        let begun = |record: &Record, resource: &str| {
-            record.verb == "watch" && record.resource == resource && record.status == Some(200)
-        };
         let watches = self.server.requests().wait_for(|records| {
             let count = |resource| {
-                records
-                    .iter()
-                    .filter(|record| begun(record, resource))
-                    .count()
+                let begun = |record: &&Record| {
+                    record.verb == "watch"
+                        && record.resource == resource
+                        && record.status == Some(200)
+                };
+                records.iter().filter(begun).count()
             };
             (count("pods") >= times && count(SLICES) >= times).then_some(())
         });
@@ -167,43 +177,34 @@ impl WeederSeed {
         self.server.store().apply(object).unwrap();
     }
 
-    /// The slice of a Service has these endpoints, each ready or not.
-    pub fn slice(&self, namespace: &str, service: &str, endpoints: &[(&str, bool)]) {
-        let endpoint = |(pod, ready): &(&str, bool)| {
-            let target = json!({"kind": "Pod", "name": pod, "namespace": namespace, "uid": pod});
-            json!({"addresses": ["10.0.0.1"], "conditions": {"ready": ready, "serving": ready}, "targetRef": target})
-        };
-        let endpoints: Vec<Value> = endpoints.iter().map(endpoint).collect();
+    /// A pod of a ReplicaSet of its own crash-loops, and depends on etcd.
+    pub fn crash(&self, namespace: &str, name: &str) {
+        self.apply(pod(namespace, name));
+    }
+
+    /// The slice of a Service has one endpoint, ready or not.
+    pub fn slice(&self, namespace: &str, service: &str, is_ready: bool) {
+        let target =
+            json!({"kind": "Pod", "name": service, "namespace": namespace, "uid": service});
+        let conditions = json!({"ready": is_ready, "serving": is_ready});
         self.apply(json!({
             "apiVersion": "discovery.k8s.io/v1", "kind": "EndpointSlice", "addressType": "IPv4",
             "metadata": {"namespace": namespace, "name": service, "labels": {"kubernetes.io/service-name": service}},
-            "endpoints": endpoints, "ports": [],
+            "endpoints": [{"addresses": ["10.0.0.1"], "conditions": conditions, "targetRef": target}], "ports": [],
         }));
     }
 
     /// A Service that was not ready is ready.
     pub fn recover(&self, namespace: &str, service: &str) {
-        self.slice(namespace, service, &[("endpoint", false)]);
-        self.slice(namespace, service, &[("endpoint", true)]);
-    }
-
-    /// Where one deletion per owner is the limit: `p` is deleted in an open window of namespace
-    /// `a`, and `q` crash-loops beside it.
-    pub async fn reach_the_limit(&self) {
-        self.watched(1).await;
-        self.recover("a", ETCD);
-        self.apply(pod("a", "p", "apiserver"));
-        self.gone("a", "p").await;
-        self.apply(pod("a", "q", "apiserver"));
-        self.settle().await;
+        self.slice(namespace, service, false);
+        self.slice(namespace, service, true);
     }
 
     /// Waits until a pod is gone.
     pub async fn gone(&self, namespace: &str, name: &str) {
-        let gone = self
-            .server
-            .store()
-            .wait_for(|store| store.get("pods", namespace, name).is_none().then_some(()));
+        let store = self.server.store();
+        let gone =
+            store.wait_for(|store| store.get("pods", namespace, name).is_none().then_some(()));
         soon(&format!("the deletion of {namespace}/{name}"), gone).await;
     }
 
@@ -211,7 +212,7 @@ impl WeederSeed {
     /// happen before has happened.
     pub async fn settle(&self) {
         let namespace = format!("settle-{}", self.server.store().revision());
-        self.apply(pod(&namespace, "barrier", "apiserver"));
+        self.crash(&namespace, "barrier");
         self.recover(&namespace, ETCD);
         self.gone(&namespace, "barrier").await;
     }
@@ -219,14 +220,17 @@ impl WeederSeed {
     /// Waits until a weeder that may delete nothing has seen all that was applied: what cannot be
     /// understood comes last, and is counted.
     pub async fn seen(&self, weeder: &RunningWeeder) {
-        let mut unreadable = pod("unreadable", "p", "apiserver");
-        unreadable["status"] = json!(8);
-        self.apply(unreadable);
-        self.slice("unreadable", ETCD, &[]);
-        let mut slice = self.server.store().get(SLICES, "unreadable", ETCD).unwrap();
-        slice["endpoints"] = json!(8);
-        self.apply(slice);
-        for resource in ["pods", "endpointslices"] {
+        self.crash("unreadable", "p");
+        self.slice("unreadable", ETCD, false);
+        for (resource, name, field) in [("pods", "p", "status"), (SLICES, ETCD, "endpoints")] {
+            let mut unreadable = self
+                .server
+                .store()
+                .get(resource, "unreadable", name)
+                .unwrap();
+            unreadable[field] = json!(8);
+            self.apply(unreadable);
+            let resource = resource.split('.').next().unwrap();
             let metric = format!("dwd_weeder_unreadable_objects_total{{resource=\"{resource}\"}}");
             weeder.counts(&metric, 1).await;
         }
@@ -236,52 +240,28 @@ impl WeederSeed {
         self.server.store().get("pods", namespace, name).is_some()
     }
 
-    /// The DELETEs so far in one namespace.
-    pub fn deletes(&self, namespace: &str) -> Vec<Record> {
-        let of_namespace =
-            |record: &Record| record.verb == "delete" && record.namespace == namespace;
-        self.server
-            .requests()
-            .all()
-            .into_iter()
-            .filter(of_namespace)
-            .collect()
-    }
-
-    /// Waits until a DELETE of this pod has been answered so.
-    pub async fn answered(&self, name: &str, status: u16) {
-        let answered = self.server.requests().wait_for(|records| {
-            let is_it = |record: &Record| {
-                record.verb == "delete" && record.name == name && record.status == Some(status)
-            };
-            records.iter().any(is_it).then_some(())
-        });
-        soon(&format!("{status} for {name}"), answered).await;
+    pub fn lists(&self) -> Vec<Record> {
+        let records = self.server.requests().all().into_iter();
+        records.filter(|record| record.verb == "list").collect()
     }
 }
 
 /// A pod of the control plane that crash-loops. Its UID is its own whenever it is made.
-pub fn pod(namespace: &str, name: &str, role: &str) -> Value {
+pub fn pod(namespace: &str, name: &str) -> Value {
     json!({
         "apiVersion": "v1", "kind": "Pod",
         "metadata": {
-            "namespace": namespace, "name": name, "labels": {"gardener.cloud/role": "controlplane", "role": role},
-            "ownerReferences": [{"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": role, "uid": role, "controller": true}],
+            "namespace": namespace, "name": name, "labels": {"gardener.cloud/role": "controlplane", "role": "apiserver"},
+            "ownerReferences": [{"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": name, "uid": name, "controller": true}],
         },
         "spec": {"containers": [{"name": "c", "image": "c"}]},
         "status": {"containerStatuses": [{"name": "c", "ready": false, "state": {"waiting": {"reason": "CrashLoopBackOff"}}}]},
     })
 }
 
-/// The same pod, with an owner of its own.
-pub fn owned_alone(mut pod: Value) -> Value {
-    pod["metadata"]["ownerReferences"][0]["uid"] = pod["metadata"]["name"].clone();
-    pod
-}
-
 /// The same pod in good health.
-pub fn healthy(namespace: &str, name: &str, role: &str) -> Value {
-    let mut pod = pod(namespace, name, role);
+pub fn healthy(namespace: &str, name: &str) -> Value {
+    let mut pod = pod(namespace, name);
     pod["status"] =
         json!({"containerStatuses": [{"name": "c", "ready": true, "state": {"running": {}}}]});
     pod
