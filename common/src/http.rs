@@ -122,6 +122,7 @@ mod tests {
     use std::net::SocketAddr;
 
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    use tokio::task::JoinHandle;
     use tokio::time::Instant;
 
     use super::*;
@@ -134,61 +135,63 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn port_zero_is_any_free_port_on_every_interface() {
+    async fn an_address_is_as_in_go_and_named_where_it_cannot_be_used() {
         let listener = listen("metrics-bind-addr", ":0").await.unwrap().unwrap();
         let address = listener.local_addr().unwrap();
         assert!(address.port() > 0 && address.ip().is_unspecified());
-    }
-
-    #[tokio::test]
-    async fn an_occupied_port_is_named_with_flag_and_address() {
-        let taken = listen("metrics-bind-addr", "127.0.0.1:0")
-            .await
-            .unwrap()
-            .unwrap();
-        let address = taken.local_addr().unwrap().to_string();
-        let error = listen("metrics-bind-addr", &address)
-            .await
-            .unwrap_err()
-            .to_string();
-        assert!(
-            error.starts_with(&format!(
-                "--metrics-bind-addr={address}: Address already in use"
-            )),
-            "{error}"
-        );
-    }
-
-    #[tokio::test]
-    async fn a_senseless_address_is_refused() {
-        for address in ["nonsense", ":99999", ":x"] {
+        let taken = address.to_string();
+        for (address, problem) in [
+            (&*taken, "Address already in use"),
+            ("nonsense", ""),
+            (":99999", ""),
+            (":x", ""),
+        ] {
+            let error = listen("metrics-bind-addr", address)
+                .await
+                .unwrap_err()
+                .to_string();
             assert!(
-                listen("health-bind-addr", address).await.is_err(),
-                "{address:?}"
+                error.starts_with(&format!("--metrics-bind-addr={address}: {problem}")),
+                "{error}"
             );
         }
     }
 
     /// More than the buffers of two sockets take.
     const LARGE: usize = 32 << 20;
+    const HALF: &str = "GET / HTTP/1.1\r\nhost: it\r\n";
+    const WHOLE: &str = "GET / HTTP/1.1\r\nhost: it\r\n\r\n";
 
     /// A server that answers `/` at once, and `/large` at length.
-    async fn served(cancelled: &CancellationToken) -> (SocketAddr, tokio::task::JoinHandle<()>) {
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let address = listener.local_addr().unwrap();
-        let large = axum::routing::get(async || "a".repeat(LARGE));
-        let router = Router::new()
-            .route("/", axum::routing::get(async || "fine"))
-            .route("/large", large);
-        (
-            address,
-            tokio::spawn(serve(listener, router, cancelled.clone())),
-        )
+    struct Served {
+        address: SocketAddr,
+        cancelled: CancellationToken,
+        task: JoinHandle<()>,
     }
 
-    async fn connected(cancelled: &CancellationToken) -> (TcpStream, tokio::task::JoinHandle<()>) {
-        let (address, server) = served(cancelled).await;
-        (TcpStream::connect(address).await.unwrap(), server)
+    impl Served {
+        async fn start() -> Self {
+            let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+            let large = axum::routing::get(async || "a".repeat(LARGE));
+            let router = Router::new().route("/", axum::routing::get(async || "fine"));
+            let cancelled = CancellationToken::new();
+            Self {
+                address: listener.local_addr().unwrap(),
+                task: tokio::spawn(serve(
+                    listener,
+                    router.route("/large", large),
+                    cancelled.clone(),
+                )),
+                cancelled,
+            }
+        }
+
+        /// A client that has sent this.
+        async fn client(&self, sent: &str) -> TcpStream {
+            let mut stream = TcpStream::connect(self.address).await.unwrap();
+            stream.write_all(sent.as_bytes()).await.unwrap();
+            stream
+        }
     }
 
     /// Reads until the server ends the connection, and measures the time.
@@ -200,62 +203,36 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_client_that_sends_half_a_request_is_left() {
-        for half in ["", "GET / HT", "GET / HTTP/1.1\r\nhost: it\r\n"] {
-            let (mut stream, _server) = connected(&CancellationToken::new()).await;
-            stream.write_all(half.as_bytes()).await.unwrap();
-            let (_, waited) = until_ended(stream).await;
+    async fn a_client_that_asks_for_nothing_more_is_left() {
+        let server = Served::start().await;
+        for (sent, answer) in [("", ""), ("GET / HT", ""), (HALF, ""), (WHOLE, "fine")] {
+            let (text, waited) = until_ended(server.client(sent).await).await;
+            assert!(text.ends_with(answer), "{sent:?}: {text}");
             assert!(
                 waited >= REQUEST_WAIT && waited < 2 * REQUEST_WAIT,
-                "{half:?}: {waited:?}"
+                "{sent:?}: {waited:?}"
             );
         }
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn a_client_that_keeps_its_connection_unused_is_left() {
-        let (mut stream, _server) = connected(&CancellationToken::new()).await;
-        stream
-            .write_all(b"GET / HTTP/1.1\r\nhost: it\r\n\r\n")
-            .await
-            .unwrap();
-        let (answer, waited) = until_ended(stream).await;
-        assert!(
-            answer.starts_with("HTTP/1.1 200 OK") && answer.ends_with("fine"),
-            "{answer}"
-        );
-        assert!(
-            waited >= REQUEST_WAIT && waited < 2 * REQUEST_WAIT,
-            "{waited:?}"
-        );
     }
 
     #[tokio::test]
     async fn whoever_holds_many_connections_keeps_nobody_out_and_holds_a_bounded_number() {
         const HELD: usize = 2 * MAX_CONNECTIONS;
-        let (address, _server) = served(&CancellationToken::new()).await;
+        let server = Served::start().await;
         let mut held = Vec::new();
         for _ in 0..HELD {
-            let mut stream = TcpStream::connect(address).await.unwrap();
-            stream
-                .write_all(b"GET / HTTP/1.1\r\nhost: it\r\n")
-                .await
-                .unwrap();
-            held.push(stream);
+            held.push(server.client(HALF).await);
         }
-        let mut well = TcpStream::connect(address).await.unwrap();
-        well.write_all(b"GET / HTTP/1.1\r\nhost: it\r\nconnection: close\r\n\r\n")
-            .await
-            .unwrap();
-        let (answer, _) = timeout(REQUEST_WAIT / 2, until_ended(well))
-            .await
-            .expect("an answer before any of the others ends");
+        let well = server
+            .client(&format!("{HALF}connection: close\r\n\r\n"))
+            .await;
+        let answer = timeout(REQUEST_WAIT / 2, until_ended(well)).await;
+        let (answer, _) = answer.expect("an answer before any of the others ends");
         assert!(answer.ends_with("fine"), "{answer}");
         let open = held.split_off(HELD + 1 - MAX_CONNECTIONS);
         for mut stream in held {
-            let ended = timeout(REQUEST_WAIT / 2, stream.read(&mut [0]))
-                .await
-                .expect("the oldest have made room");
+            let ended = timeout(REQUEST_WAIT / 2, stream.read(&mut [0])).await;
+            let ended = ended.expect("the oldest have made room");
             assert!(matches!(ended, Ok(0) | Err(_)), "{ended:?}");
         }
         for stream in open {
@@ -266,12 +243,8 @@ mod tests {
 
     #[tokio::test]
     async fn a_head_that_is_too_long_is_refused() {
-        let (mut stream, _server) = connected(&CancellationToken::new()).await;
-        let long = "a".repeat(MAX_HEAD);
-        stream
-            .write_all(format!("GET / HTTP/1.1\r\nhost: it\r\nlong: {long}").as_bytes())
-            .await
-            .unwrap();
+        let long = format!("{HALF}long: {}", "a".repeat(MAX_HEAD));
+        let mut stream = Served::start().await.client(&long).await;
         let mut answer = [0; 12];
         stream.read_exact(&mut answer).await.unwrap();
         assert_eq!(String::from_utf8_lossy(&answer), "HTTP/1.1 431");
@@ -279,11 +252,8 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_client_that_does_not_read_is_left() {
-        let (mut stream, _server) = connected(&CancellationToken::new()).await;
-        stream
-            .write_all(b"GET /large HTTP/1.1\r\nhost: it\r\n\r\n")
-            .await
-            .unwrap();
+        let server = Served::start().await;
+        let mut stream = server.client(&WHOLE.replace("/ ", "/large ")).await;
         sleep(MAX_AGE + 2 * LAST_ANSWER).await;
         let mut answer = Vec::new();
         // It may have been reset.
@@ -292,33 +262,18 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn half_a_request_does_not_hold_up_the_end_of_a_server() {
-        let cancelled = CancellationToken::new();
-        let (mut stream, server) = connected(&cancelled).await;
-        stream.write_all(b"GET / HT").await.unwrap();
+    async fn the_end_of_a_server_waits_for_no_client() {
+        let server = Served::start().await;
+        let _half = server.client("GET / HT").await;
+        let kept = server.client(WHOLE).await;
+        kept.readable().await.unwrap();
         sleep(Duration::from_secs(1)).await;
-        cancelled.cancel();
-        timeout(2 * LAST_ANSWER, server)
+        server.cancelled.cancel();
+        timeout(2 * LAST_ANSWER, server.task)
             .await
             .expect("it ends")
             .unwrap();
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn the_end_of_a_server_ends_connections_that_are_kept() {
-        let cancelled = CancellationToken::new();
-        let (mut stream, server) = connected(&cancelled).await;
-        stream
-            .write_all(b"GET / HTTP/1.1\r\nhost: it\r\n\r\n")
-            .await
-            .unwrap();
-        stream.readable().await.unwrap();
-        cancelled.cancel();
-        let (answer, waited) = until_ended(stream).await;
-        assert!(
-            answer.ends_with("fine") && waited < REQUEST_WAIT,
-            "{answer} after {waited:?}"
-        );
-        server.await.unwrap();
+        let (answer, _) = until_ended(kept).await;
+        assert!(answer.ends_with("fine"), "{answer}");
     }
 }

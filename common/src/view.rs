@@ -338,87 +338,125 @@ mod tests {
 
     use super::*;
 
-    fn writer(view: &View<()>) -> ViewWriter<'_, ()> {
-        ViewWriter {
-            view,
-            list_began_at: 0,
-            changes: None,
+    /// A view whose watch is in the hands of a test.
+    struct Watched<'v> {
+        view: &'v View<()>,
+        writer: ViewWriter<'v, ()>,
+    }
+
+    impl<'v> Watched<'v> {
+        fn new(view: &'v View<()>) -> Self {
+            let writer = ViewWriter {
+                view,
+                list_began_at: 0,
+                changes: None,
+            };
+            Self { view, writer }
+        }
+
+        async fn lists(&mut self) {
+            self.writer.list_begins();
+            self.shows(Change::Listed(Listed::new())).await;
+        }
+
+        async fn shows(&mut self, change: Change<()>) {
+            self.writer.handle(change).await;
+        }
+
+        /// Whether all that is asked for is listed, and whether a list is asked for.
+        fn is_listed(&mut self) -> (bool, bool) {
+            let asked = self.writer.relist_requested().now_or_never().is_some();
+            (self.view.listed_at().is_some(), asked)
         }
     }
 
-    async fn lists(writer: &mut ViewWriter<'_, ()>) {
-        writer.list_begins();
-        writer.handle(Change::Listed(Listed::new())).await;
+    fn view() -> Arc<View<()>> {
+        View::new("secrets", &UnreadableObjects::default())
     }
 
-    fn is_listed(view: &View<()>) -> bool {
-        view.listed_at().is_some()
-    }
-
-    fn restarts(writer: &mut ViewWriter<'_, ()>) -> bool {
-        writer.relist_requested().now_or_never().is_some()
+    #[tokio::test]
+    async fn what_a_view_has_handed_out_stays_as_it_was_and_is_the_same_until_something_changes() {
+        let view = view();
+        let mut watched = Watched::new(&view);
+        let key = |namespace: &str, name: &str| Key {
+            namespace: namespace.to_owned(),
+            name: name.to_owned(),
+        };
+        watched.shows(Change::Applied(key("a", "one"), ())).await;
+        let before = view.all_in("a");
+        watched.shows(Change::Applied(key("b", "other"), ())).await;
+        assert!(
+            Arc::ptr_eq(&before, &view.all_in("a")),
+            "nothing has changed there"
+        );
+        watched.shows(Change::Applied(key("a", "two"), ())).await;
+        watched.shows(Change::Gone(key("a", "one"))).await;
+        watched.shows(Change::Gone(key("a", "unknown"))).await;
+        assert!(before.keys().eq(["one"]) && view.all_in("a").keys().eq(["two"]));
+        watched.shows(Change::Gone(key("b", "other"))).await;
+        let unreadable = Listed::from([(
+            "a".to_owned(),
+            HashMap::from([("two".to_owned(), None), ("three".to_owned(), None)]),
+        )]);
+        watched.shows(Change::Listed(unreadable)).await;
+        assert_eq!(
+            view.all()
+                .into_iter()
+                .map(|(key, _)| key)
+                .collect::<Vec<_>>(),
+            [key("a", "two")]
+        );
     }
 
     #[tokio::test]
     async fn only_a_list_that_began_later_answers_a_request_for_one() {
-        let view = View::<()>::new("secrets", &UnreadableObjects::default());
-        let mut writer = writer(&view);
-        writer.list_begins();
+        let view = view();
+        let mut watched = Watched::new(&view);
+        watched.writer.list_begins();
         view.relist();
-        writer.handle(Change::Listed(Listed::new())).await;
-        assert!(
-            !is_listed(&view) && view.live_since().is_some(),
-            "older, but all there is"
+        watched.shows(Change::Listed(Listed::new())).await;
+        // It is older, but all there is.
+        assert_eq!(
+            (watched.is_listed(), view.live_since().is_some()),
+            ((false, true), true)
         );
-        assert!(restarts(&mut writer));
-        lists(&mut writer).await;
-        assert!(is_listed(&view) && !restarts(&mut writer));
-    }
-
-    #[tokio::test]
-    async fn requests_for_a_list_are_answered_together() {
-        let view = View::<()>::new("secrets", &UnreadableObjects::default());
-        let mut writer = writer(&view);
-        lists(&mut writer).await;
+        watched.lists().await;
+        assert_eq!(watched.is_listed(), (true, false));
         let live_since = view.live_since();
+        // Several requests are answered together.
         (0..3).for_each(|_| view.relist());
-        assert!(!is_listed(&view) && restarts(&mut writer));
-        lists(&mut writer).await;
-        assert!(is_listed(&view) && !restarts(&mut writer));
+        assert_eq!(watched.is_listed(), (false, true));
+        watched.lists().await;
+        assert_eq!(watched.is_listed(), (true, false));
         assert_eq!(view.live_since(), live_since, "nothing was missed");
-    }
-
-    #[tokio::test]
-    async fn a_list_that_broke_off_answers_nothing() {
-        let view = View::<()>::new("secrets", &UnreadableObjects::default());
-        let mut writer = writer(&view);
-        writer.list_begins();
+        // A list that broke off answers nothing.
+        watched.writer.list_begins();
         view.relist();
-        writer.handle(Change::Lost).await;
-        assert!(!is_listed(&view));
-        lists(&mut writer).await;
-        assert!(is_listed(&view) && !restarts(&mut writer));
+        watched.shows(Change::Lost).await;
+        assert_eq!(watched.is_listed(), (false, true));
+        watched.lists().await;
+        assert_eq!(watched.is_listed(), (true, false));
     }
 
     #[tokio::test(start_paused = true)]
     async fn what_was_not_observed_for_a_minute_is_unknown_also_while_it_is_listed_again() {
-        let view = View::<()>::new("secrets", &UnreadableObjects::default());
-        let mut writer = writer(&view);
-        lists(&mut writer).await;
-        writer.handle(Change::Watched).await;
+        let view = view();
+        let mut watched = Watched::new(&view);
+        watched.lists().await;
+        watched.shows(Change::Watched).await;
         let live_since = view.live_since();
         sleep(10 * MAX_BLIND).await;
         assert!(view.is_known() && live_since.is_some());
-        writer.handle(Change::Ended).await;
-        writer.list_begins();
+        watched.shows(Change::Ended).await;
+        watched.writer.list_begins();
         sleep(MAX_BLIND - Duration::from_secs(1)).await;
         assert!(view.is_known() && view.live_since() == live_since);
         sleep(Duration::from_secs(1)).await;
         assert!(!view.is_known() && view.live_since().is_none());
         // The time before the break was noticed counts.
-        writer.handle(Change::Lost).await;
+        watched.shows(Change::Lost).await;
         assert!(!view.is_known());
-        lists(&mut writer).await;
+        watched.lists().await;
         assert!(
             view.is_known() && view.live_since() > live_since,
             "it was interrupted"
@@ -428,28 +466,25 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn an_ordinary_end_of_a_watch_is_no_interruption_and_a_break_is_one_also_without_a_list()
     {
-        let view = View::<()>::new("secrets", &UnreadableObjects::default());
-        let mut writer = writer(&view);
-        lists(&mut writer).await;
-        writer.handle(Change::Watched).await;
+        let view = view();
+        let mut watched = Watched::new(&view);
+        watched.lists().await;
+        watched.shows(Change::Watched).await;
         let live_since = view.live_since();
         for (change, interrupts) in [(Change::Ended, false), (Change::Lost, true)] {
-            writer.handle(change).await;
+            watched.shows(change).await;
             sleep(Duration::from_secs(1)).await;
-            writer.handle(Change::Watched).await;
+            watched.shows(Change::Watched).await;
+            let is_listed = watched.is_listed();
             assert_eq!(
-                (view.live_since() > live_since, is_listed(&view)),
-                (interrupts, !interrupts)
+                (view.live_since() > live_since, is_listed),
+                (interrupts, (!interrupts, false))
             );
         }
-        assert!(!restarts(&mut writer), "nobody needs it listed again");
         assert!(view.relist_after_interruptions().now_or_never().is_none());
-        assert!(restarts(&mut writer));
-        lists(&mut writer).await;
-        assert!(is_listed(&view));
-        assert!(
-            view.relist_after_interruptions().now_or_never().is_none() && !restarts(&mut writer),
-            "once"
-        );
+        assert_eq!(watched.is_listed(), (false, true));
+        watched.lists().await;
+        assert!(view.relist_after_interruptions().now_or_never().is_none());
+        assert_eq!(watched.is_listed(), (true, false), "once");
     }
 }

@@ -93,173 +93,115 @@ impl ObservedLease {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::{Value, json};
-
     use super::*;
 
-    fn update(seen: &mut ObservedLease, spec: LeaseSpec, now: Instant) {
-        let lease = Lease {
-            spec: Some(spec),
-            ..Lease::default()
-        };
-        seen.update(&lease, now);
-    }
+    const OTHERS: &str = r#"{"holderIdentity": "other", "leaseDurationSeconds": 15, "renewTime": "2020-01-01T00:00:00.000000Z"}"#;
 
-    fn at(seconds: u64) -> Instant {
-        static START: std::sync::OnceLock<Instant> = std::sync::OnceLock::new();
-        *START.get_or_init(Instant::now) + Duration::from_secs(seconds)
-    }
-
-    fn wall(stamp: &str) -> MicroTime {
-        MicroTime(stamp.parse().unwrap())
-    }
+    const NOON: &str = "2023-11-14T12:00:00.123456Z";
 
     fn noon() -> MicroTime {
-        wall("2023-11-14T12:00:00.123456789Z")
+        MicroTime(NOON.parse().unwrap())
     }
 
-    fn spec(spec: Value) -> LeaseSpec {
-        serde_json::from_value(spec).unwrap()
+    fn spec(json: &str) -> LeaseSpec {
+        serde_json::from_str(json).unwrap()
     }
 
-    fn other() -> LeaseSpec {
-        spec(
-            json!({"holderIdentity": "other", "leaseDurationSeconds": 15, "renewTime": "2020-01-01T00:00:00.000000Z", "leaseTransitions": 3}),
-        )
-    }
-
-    /// The spec after this candidate renewed it or took it over.
-    fn mine(spec: LeaseSpec) -> LeaseSpec {
-        held_by(spec, "me", Duration::from_secs(15), noon())
-    }
-
-    #[test]
-    fn a_lease_that_nobody_holds_is_taken_at_once() {
-        let mut seen = ObservedLease::default();
-        assert_eq!(seen.held_until("me", at(0)), None);
-        update(
-            &mut seen,
-            spec(json!({"holderIdentity": "", "leaseDurationSeconds": 1})),
-            at(0),
-        );
-        assert_eq!(seen.held_until("me", at(0)), None);
+    /// Seconds from the last sight until this candidate may take a Lease that was seen so, at these
+    /// seconds.
+    fn taken_after(seen: &[(u64, LeaseSpec)]) -> u64 {
+        let (start, mut observed) = (Instant::now(), ObservedLease::default());
+        let mut now = start;
+        for (seconds, spec) in seen {
+            now = start + Duration::from_secs(*seconds);
+            let lease = Lease {
+                spec: Some(spec.clone()),
+                ..Lease::default()
+            };
+            observed.update(&lease, now);
+        }
+        let end = observed.held_until("me", now).unwrap_or(now);
+        assert_eq!(observed.held_until("me", end), None);
+        (end - now).as_secs()
     }
 
     #[test]
     fn a_foreign_lease_is_left_alone_for_its_whole_duration_however_old_its_stamp_looks() {
-        let mut seen = ObservedLease::default();
-        update(&mut seen, other(), at(100));
-        assert_eq!(seen.held_until("me", at(100)), Some(at(115)));
-        update(&mut seen, other(), at(110));
-        assert_eq!(
-            seen.held_until("me", at(114)),
-            Some(at(115)),
-            "seeing the same record again is no renewal"
-        );
-        assert_eq!(seen.held_until("me", at(115)), None);
-    }
-
-    #[test]
-    fn every_change_of_a_foreign_lease_is_a_sign_of_life() {
-        let mut seen = ObservedLease::default();
-        update(&mut seen, other(), at(0));
-        update(
-            &mut seen,
-            LeaseSpec {
-                renew_time: Some(wall("1999-01-01T00:00:00Z")),
-                ..other()
-            },
-            at(10),
-        );
-        assert_eq!(seen.held_until("me", at(24)), Some(at(25)));
-    }
-
-    #[test]
-    fn taking_over_counts_a_transition_and_renewing_keeps_it() {
-        let taken = mine(other());
-        let expected = json!({
-            "holderIdentity": "me", "leaseDurationSeconds": 15, "leaseTransitions": 4,
-            "acquireTime": "2023-11-14T12:00:00.123456Z", "renewTime": "2023-11-14T12:00:00.123456Z",
-        });
-        assert_eq!(serde_json::to_value(&taken).unwrap(), expected);
-        let renewed = held_by(
-            taken.clone(),
-            "me",
-            Duration::from_secs(15),
-            wall("2023-11-14T12:00:02Z"),
-        );
-        assert_eq!(
-            renewed,
-            LeaseSpec {
-                renew_time: Some(wall("2023-11-14T12:00:02Z")),
-                ..taken
-            }
-        );
-    }
-
-    #[test]
-    fn the_first_holder_of_a_new_lease_is_no_transition() {
-        assert_eq!(mine(LeaseSpec::default()).lease_transitions, Some(0));
-    }
-
-    #[test]
-    fn taking_a_lease_that_says_nothing_is_a_transition_and_their_count_has_an_end() {
-        let transitions = |of| mine(spec(of)).lease_transitions;
-        assert_eq!(transitions(json!({"strategy": "x"})), Some(1));
-        assert_eq!(
-            transitions(json!({"leaseTransitions": i32::MAX})),
-            Some(i32::MAX)
-        );
-    }
-
-    #[test]
-    fn a_duration_that_is_no_whole_number_of_seconds_is_rounded_up() {
-        let seconds = |millis| {
-            held_by(
-                LeaseSpec::default(),
-                "me",
-                Duration::from_millis(millis),
-                noon(),
-            )
-            .lease_duration_seconds
-            .unwrap()
-        };
-        assert_eq!([seconds(200), seconds(3000), seconds(3001)], [1, 3, 4]);
-    }
-
-    #[test]
-    fn a_holder_without_a_sensible_duration_may_be_followed_at_once() {
-        for duration in [json!(null), json!(0), json!(-5)] {
-            let mut seen = ObservedLease::default();
-            update(
-                &mut seen,
-                spec(json!({"holderIdentity": "other", "leaseDurationSeconds": duration})),
-                at(0),
-            );
-            assert_eq!(seen.held_until("me", at(0)), None);
+        let held = || spec(OTHERS);
+        let renewed = spec(&OTHERS.replace("2020", "1999"));
+        let lasting = |duration| spec(&OTHERS.replace("15", duration));
+        for (seen, expected) in [
+            (&[][..], 0),
+            (
+                &[(
+                    0,
+                    spec(r#"{"holderIdentity": "", "leaseDurationSeconds": 1}"#),
+                )],
+                0,
+            ),
+            (&[(0, spec(&OTHERS.replace("other", "me")))], 0),
+            (&[(100, held())], 15),
+            // Seeing the same record again is no renewal.
+            (&[(100, held()), (114, held())], 1),
+            (&[(100, held()), (115, held())], 0),
+            // Every change is a sign of life.
+            (&[(0, held()), (10, renewed)], 15),
+            (&[(0, lasting("null"))], 0),
+            (&[(0, lasting("0"))], 0),
+            (&[(0, lasting("-5"))], 0),
+            (&[(0, held()), (1, released(held(), noon()))], 0),
+        ] {
+            assert_eq!(taken_after(seen), expected, "{seen:?}");
         }
     }
 
     #[test]
     fn fields_that_are_not_ours_survive() {
-        let lease = LeaseSpec {
-            strategy: Some("OldestEmulationVersion".into()),
-            preferred_holder: Some("x".into()),
-            ..other()
+        let mine = |transitions| {
+            let mine = r#"{"holderIdentity": "me", "leaseDurationSeconds": 15, "leaseTransitions": COUNT, "acquireTime": "NOON", "renewTime": "NOON"}"#;
+            mine.replace("COUNT", &i32::to_string(&transitions))
+                .replace("NOON", NOON)
         };
-        let kept = released(mine(lease.clone()), noon());
-        assert_eq!(
-            (kept.strategy, kept.preferred_holder),
-            (lease.strategy, lease.preferred_holder)
-        );
-    }
-
-    #[test]
-    fn a_released_lease_may_be_taken_at_once() {
-        let mut seen = ObservedLease::default();
-        update(&mut seen, other(), at(0));
-        update(&mut seen, released(other(), noon()), at(1));
-        assert_eq!(seen.held_until("me", at(1)), None);
-        assert_eq!(released(other(), noon()).lease_transitions, Some(3));
+        let renewed = mine(3).replacen(NOON, "2020-01-01T00:00:00.000000Z", 1);
+        let earlier = renewed.replace(NOON, "2021-01-01T00:00:00.000000Z");
+        let with = |spec: &str, fields: &str| spec.replace('}', fields);
+        for (before, after) in [
+            // The first holder of a new Lease is no transition.
+            ("{}", mine(0)),
+            (r#"{"leaseDurationSeconds": 1}"#, mine(1)),
+            (OTHERS, mine(1)),
+            (&with(OTHERS, r#", "leaseTransitions": 3}"#), mine(4)),
+            (
+                &with(OTHERS, r#", "leaseTransitions": 2147483647}"#),
+                mine(i32::MAX),
+            ),
+            (
+                &with(OTHERS, r#", "strategy": "x", "preferredHolder": "y"}"#),
+                with(&mine(1), r#", "strategy": "x", "preferredHolder": "y"}"#),
+            ),
+            (&earlier, renewed),
+        ] {
+            let (held, after) = (
+                held_by(spec(before), "me", Duration::from_secs(15), noon()),
+                spec(&after),
+            );
+            assert_eq!(held, after, "{before}");
+            let free = LeaseSpec {
+                holder_identity: Some(String::new()),
+                lease_duration_seconds: Some(1),
+                acquire_time: after.renew_time.clone(),
+                ..after
+            };
+            assert_eq!(released(held, noon()), free, "{before}");
+        }
+        for (millis, seconds) in [(200, 1), (3000, 3), (3001, 4)] {
+            let held = held_by(
+                LeaseSpec::default(),
+                "me",
+                Duration::from_millis(millis),
+                noon(),
+            );
+            assert_eq!(held.lease_duration_seconds, Some(seconds));
+        }
     }
 }

@@ -9,8 +9,11 @@ use kube::client::Body;
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tower::service_fn;
+use tracing::instrument::WithSubscriber;
+use tracing_subscriber::layer::SubscriberExt;
 
 use super::*;
+use crate::logging::{LevelFilter, ZapLayer};
 
 /// Answers requests one after the other, and those that follow not at all.
 fn client(answers: Vec<(u16, String)>) -> Client {
@@ -28,12 +31,9 @@ fn client(answers: Vec<(u16, String)>) -> Client {
     Client::new(service_fn(answer), "default")
 }
 
-/// Keeps what is observed, and counts what cannot be decoded.
+/// Keeps in words what is observed: what was listed, `+name uid`, `-name`, and how the watch is.
 #[derive(Default)]
-struct RecordedChanges {
-    changes: Vec<Change<String>>,
-    unreadable: usize,
-}
+struct RecordedChanges(Vec<String>);
 
 impl ChangeHandler<String> for &mut RecordedChanges {
     fn resource(&self) -> &'static str {
@@ -41,256 +41,208 @@ impl ChangeHandler<String> for &mut RecordedChanges {
     }
 
     async fn handle(&mut self, change: Change<String>) {
-        self.changes.push(change);
+        self.0.push(match change {
+            Change::Listed(mut listed) => {
+                let names = listed.remove("n").unwrap_or_default().into_iter();
+                let known =
+                    names.map(|(name, uid)| format!(" {name}{}", uid.as_deref().unwrap_or("?")));
+                let mut known: Vec<String> = known.collect();
+                known.sort();
+                format!("listed{}", known.concat())
+            }
+            Change::Applied(key, uid) => format!("+{}{uid}", key.name),
+            Change::Gone(key) => format!("-{}", key.name),
+            Change::Watched => "watched".to_owned(),
+            Change::Ended => "ended".to_owned(),
+            Change::Lost => "lost".to_owned(),
+        });
     }
 
     fn unreadable(&mut self) {
-        self.unreadable += 1;
+        self.0.push("unreadable".to_owned());
     }
 }
 
-/// What is observed with these answers, which are a list first. Of a ConfigMap its UID is kept;
-/// those without one are of no interest.
-async fn observed(answers: Vec<(u16, String)>) -> RecordedChanges {
+/// Fails unless this is observed with these answers, which are a list first. Of a ConfigMap its UID
+/// is kept; those without one are of no interest.
+async fn check(answers: Vec<(u16, String)>, expected: &str) {
     let api: Api<ConfigMap> = Api::all(client(answers));
     let mut observed = RecordedChanges::default();
     let prune = |object: ConfigMap| object.metadata.uid;
     let reflect = reflect(api, Config::default(), prune, &mut observed);
     assert!(timeout(LIST_TIMEOUT / 2, reflect).await.is_err());
-    observed
+    assert_eq!(observed.0.join(", "), expected);
 }
 
-fn list(objects: &[Value]) -> (u16, String) {
-    page(objects, "")
+/// Objects of these names and UIDs, as `a1 b2`; `a` has no UID, and `a?` cannot be read.
+fn objects(names: &str) -> Vec<Value> {
+    let object = |word: &str| {
+        let (name, uid) = word.split_at(1);
+        let metadata = json!({"namespace": "n", "name": name, "uid": (!uid.is_empty()).then_some(uid), "resourceVersion": "2"});
+        match uid {
+            "?" => json!({"metadata": metadata, "data": 8}),
+            _ => json!({"metadata": metadata}),
+        }
+    };
+    names.split_whitespace().map(object).collect()
 }
 
-fn page(objects: &[Value], next: &str) -> (u16, String) {
+fn list(names: &str) -> (u16, String) {
+    page(names, "")
+}
+
+fn page(names: &str, next: &str) -> (u16, String) {
     let metadata = json!({"resourceVersion": "1", "continue": next});
-    let list = json!({"kind": "ConfigMapList", "apiVersion": "v1", "metadata": metadata, "items": objects});
+    let list = json!({"kind": "ConfigMapList", "apiVersion": "v1", "metadata": metadata, "items": objects(names)});
     (200, list.to_string())
 }
 
-fn watch(events: &[(&str, Value)]) -> (u16, String) {
-    let lines = events
-        .iter()
-        .map(|(kind, object)| format!("{}\n", json!({"type": kind, "object": object})));
-    (200, lines.collect())
+/// A watch with an event a word, as `ADDED:a1`.
+fn watch(events: &str) -> (u16, String) {
+    let event = |word: &str| {
+        let (kind, name) = word.split_once(':').expect("a type");
+        format!("{}\n", json!({"type": kind, "object": objects(name)[0]}))
+    };
+    (200, events.split_whitespace().map(event).collect())
 }
 
 fn failure(code: u16) -> Value {
     json!({"kind": "Status", "apiVersion": "v1", "status": "Failure", "message": "no", "reason": "No", "code": code})
 }
 
-fn object(name: &str, uid: &str) -> Value {
-    json!({"metadata": {"namespace": "n", "name": name, "uid": uid, "resourceVersion": "2"}})
-}
-
-fn of_no_interest(name: &str) -> Value {
-    json!({"metadata": {"namespace": "n", "name": name, "resourceVersion": "2"}})
-}
-
-fn unreadable(name: &str) -> Value {
-    let mut object = object(name, "u");
-    object["data"] = json!(8);
-    object
-}
-
-fn key(name: &str) -> Key {
-    Key {
-        namespace: "n".to_owned(),
-        name: name.to_owned(),
-    }
-}
-
-fn listed(objects: &[(&str, Option<&str>)]) -> Change<String> {
-    let mut listed = Listed::new();
-    for (name, uid) in objects {
-        let names = listed.entry("n".to_owned()).or_default();
-        names.insert((*name).to_owned(), uid.map(str::to_owned));
-    }
-    Change::Listed(listed)
-}
-
 #[tokio::test(start_paused = true)]
 async fn a_list_is_forwarded_as_a_whole_at_its_end() {
-    let pages = vec![
-        page(&[object("a", "1"), of_no_interest("b")], "next"),
-        list(&[object("c", "3")]),
-    ];
-    assert_eq!(
-        observed(pages).await.changes,
-        [listed(&[("a", Some("1")), ("c", Some("3"))])]
-    );
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_list_after_a_restart_has_only_what_is_there_now() {
-    let answers = vec![
-        list(&[object("a", "1"), object("b", "2")]),
-        watch(&[("ERROR", failure(410))]),
-        list(&[object("b", "2")]),
-    ];
-    assert_eq!(
-        observed(answers).await.changes,
-        [
-            listed(&[("a", Some("1")), ("b", Some("2"))]),
-            Change::Watched,
-            Change::Lost,
-            listed(&[("b", Some("2"))])
-        ]
-    );
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_list_that_broke_off_leaves_nothing_behind() {
-    let answers = vec![
-        page(&[object("a", "1"), unreadable("b")], "next"),
+    check(vec![page("a1 b", "next"), list("c3")], "listed a1 c3").await;
+    // One that broke off leaves nothing behind.
+    let broken = vec![
+        page("a1 b?", "next"),
         (500, failure(500).to_string()),
-        list(&[object("c", "3")]),
+        list("c3"),
     ];
-    assert_eq!(
-        observed(answers).await.changes,
-        [Change::Lost, listed(&[("c", Some("3"))])]
+    check(broken, "unreadable, lost, listed c3").await;
+    let expired = (
+        200,
+        json!({"type": "ERROR", "object": failure(410)}).to_string() + "\n",
     );
+    check(
+        vec![list("a1 b2"), expired, list("b2")],
+        "listed a1 b2, watched, lost, listed b2",
+    )
+    .await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn changes_are_forwarded_one_by_one_and_in_order() {
-    let answers = vec![
-        list(&[]),
-        watch(&[
-            ("ADDED", object("a", "1")),
-            ("MODIFIED", object("a", "2")),
-            ("MODIFIED", of_no_interest("a")),
-            ("DELETED", object("a", "2")),
-        ]),
-    ];
-    assert_eq!(
-        observed(answers).await.changes,
-        [
-            listed(&[]),
-            Change::Watched,
-            Change::Applied(key("a"), "1".to_owned()),
-            Change::Applied(key("a"), "2".to_owned()),
-            Change::Gone(key("a")),
-            Change::Gone(key("a")),
-            Change::Ended
-        ]
-    );
+    let events = watch("ADDED:a1 MODIFIED:a2 MODIFIED:a DELETED:a2");
+    check(
+        vec![list(""), events],
+        "listed, watched, +a1, +a2, -a, -a, ended",
+    )
+    .await;
+    let object_first = format!(r#"{{"object": {}, "type": "ADDED"}}"#, objects("a1")[0]) + "\n";
+    check(
+        vec![list(""), (200, object_first)],
+        "listed, watched, +a1, ended",
+    )
+    .await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn an_object_is_read_however_deep_that_is_nested_which_nobody_reads() {
-    let deep = |name: &str, uid: &str| {
-        let mut object = object(name, uid);
-        object["spec"] = json!("nested");
-        object
-    };
-    let answers = vec![
-        list(&[deep("a", "1"), object("b", "1")]),
-        watch(&[
-            ("MODIFIED", deep("a", "2")),
-            ("MODIFIED", object("b", "2")),
-            ("DELETED", deep("a", "2")),
-        ]),
-    ];
+    let answers = vec![list("a1 b1"), watch("MODIFIED:a2 MODIFIED:b2 DELETED:a2")];
     let (begin, end) = (r#"{"a":["#, "]}");
-    let nested = [begin.repeat(100_000), end.repeat(100_000)].concat();
-    let nest = |(code, body): (u16, String)| (code, body.replace(r#""nested""#, &nested));
-    let observed = observed(answers.into_iter().map(nest).collect()).await;
-    assert_eq!(
-        observed.changes,
-        [
-            listed(&[("a", Some("1")), ("b", Some("1"))]),
-            Change::Watched,
-            Change::Applied(key("a"), "2".to_owned()),
-            Change::Applied(key("b"), "2".to_owned()),
-            Change::Gone(key("a")),
-            Change::Ended
-        ]
-    );
-    assert_eq!(observed.unreadable, 0);
-}
-
-#[tokio::test(start_paused = true)]
-async fn an_event_is_the_same_whichever_of_its_fields_comes_first() {
-    let event = format!(r#"{{"object": {}, "type": "ADDED"}}"#, object("a", "1"));
-    let answers = vec![list(&[]), (200, event + "\n")];
-    assert_eq!(
-        observed(answers).await.changes[2..],
-        [Change::Applied(key("a"), "1".to_owned()), Change::Ended]
-    );
+    let nested = [
+        r#"{"spec":"#,
+        &begin.repeat(100_000),
+        &end.repeat(100_000),
+        r#","metadata":{"name":"a""#,
+    ]
+    .concat();
+    let nest =
+        |(code, body): (u16, String)| (code, body.replace(r#"{"metadata":{"name":"a""#, &nested));
+    let answers = answers.into_iter().map(nest).collect();
+    check(answers, "listed a1 b1, watched, +a2, +b2, -a, ended").await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn an_event_that_was_cut_off_is_none_and_one_that_is_no_event_breaks_the_watch() {
+    let cut_off = (200, r#"{"type": "ADDED", "object": {"metadata""#.to_owned());
     let answers = vec![
-        list(&[]),
-        (200, r#"{"type": "ADDED", "object": {"metadata""#.to_owned()),
+        list(""),
+        cut_off,
         (200, "it is no JSON".to_owned()),
-        list(&[object("a", "1")]),
+        list("a1"),
     ];
-    assert_eq!(
-        observed(answers).await.changes,
-        [
-            listed(&[]),
-            Change::Watched,
-            Change::Lost,
-            Change::Lost,
-            listed(&[("a", Some("1"))])
-        ]
-    );
+    check(answers, "listed, watched, lost, lost, listed a1").await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_list_that_is_no_list_or_goes_on_with_itself_is_given_up() {
     for wrong in [
-        page(&[object("a", "1")], "next"),
-        (200, json!({"kind": "Status"}).to_string()),
-        (
-            200,
-            json!({"metadata": {"resourceVersion": "1"}}).to_string(),
-        ),
-        (200, list(&[object("a", "1")]).1.replace("]", "")),
+        page("a1", "next").1,
+        json!({"kind": "Status"}).to_string(),
+        json!({"metadata": {"resourceVersion": "1"}}).to_string(),
+        list("a1").1.replace("]", ""),
     ] {
-        let answers = vec![
-            page(&[object("a", "1")], "next"),
-            wrong,
-            list(&[object("b", "2")]),
-        ];
-        assert_eq!(
-            observed(answers).await.changes,
-            [Change::Lost, listed(&[("b", Some("2"))])]
-        );
+        check(
+            vec![page("a1", "next"), (200, wrong), list("b2")],
+            "lost, listed b2",
+        )
+        .await;
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_list_without_an_end_is_given_up() {
-    let pages = (0..=MAX_PAGES).map(|number| page(&[object("a", "1")], &number.to_string()));
-    let answers = pages.take(MAX_PAGES).chain([list(&[])]).collect();
-    assert_eq!(observed(answers).await.changes, [Change::Lost, listed(&[])]);
-    let many = vec![object("a", "1"); MAX_LISTED + 1];
-    let answers = vec![list(&many), list(&[])];
-    assert_eq!(observed(answers).await.changes, [Change::Lost, listed(&[])]);
+    let pages = (0..MAX_PAGES).map(|number| page("a1", &number.to_string()));
+    check(pages.chain([list("")]).collect(), "lost, listed").await;
+    check(
+        vec![list(&"a1 ".repeat(MAX_LISTED + 1)), list("")],
+        "lost, listed",
+    )
+    .await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn an_object_that_cannot_be_understood_changes_nothing() {
-    let answers = vec![
-        list(&[object("a", "1"), unreadable("b")]),
-        watch(&[("MODIFIED", unreadable("a")), ("DELETED", unreadable("a"))]),
-    ];
-    let observed = observed(answers).await;
+    let answers = vec![list("a1 b?"), watch("MODIFIED:a? DELETED:a?")];
+    check(
+        answers,
+        "unreadable, listed a1 b?, watched, unreadable, -a, ended",
+    )
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_log_has_changes_of_a_watchs_state_with_their_causes_and_not_each_attempt() {
+    let lines = Arc::new(Mutex::new(Vec::<Value>::new()));
+    let heard = Arc::clone(&lines);
+    let sink = move |line: Vec<u8>| heard.lock().push(serde_json::from_slice(&line).unwrap());
+    // With a single logger tracing asks that of whichever test is first whether a line is wanted,
+    // and remembers it for all.
+    tracing::subscriber::set_global_default(tracing_subscriber::registry()).ok();
+    let layer = ZapLayer::new(LevelFilter::DEBUG, sink, chrono::Utc::now);
+    let log = tracing_subscriber::registry().with(layer);
+    let failed = || (403, failure(403).to_string());
+    let mut answers = vec![failed(), failed(), list("a1"), watch("ADDED:a1")];
+    answers.extend([failed(), failed(), list("a1"), watch("ADDED:a1")]);
+    let expected =
+        "lost, lost, listed a1, watched, +a1, ended, lost, lost, listed a1, watched, +a1, ended";
+    check(answers, expected).with_subscriber(log).await;
+    let messages: Vec<_> = lines
+        .lock()
+        .iter()
+        .map(|line| line["msg"].clone())
+        .collect();
+    let works = "watch works again";
     assert_eq!(
-        observed.changes,
+        messages,
         [
-            listed(&[("a", Some("1")), ("b", None)]),
-            Change::Watched,
-            Change::Gone(key("a")),
-            Change::Ended
-        ],
-        "gone is gone"
+            "cannot be listed yet, trying again",
+            works,
+            "watch broke, it is restarted",
+            works
+        ]
     );
-    assert_eq!(observed.unreadable, 2);
+    assert_eq!(lines.lock()[0]["error"], "no");
 }

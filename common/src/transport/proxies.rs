@@ -128,118 +128,112 @@ fn split_port(entry: &str) -> (&str, Option<&str>) {
 mod tests {
     use super::*;
 
-    /// True if the proxy is used for this server with this NO_PROXY.
-    fn is_used(server: &str, no_proxy: &str) -> bool {
-        let variable = |name: &str| match name {
-            "HTTPS_PROXY" => Some("http://proxy:3128".to_owned()),
-            "NO_PROXY" => Some(no_proxy.to_owned()),
-            _ => None,
+    /// The proxy for a server, with these variables.
+    fn proxy(server: &str, variables: &[(&str, &str)]) -> Result<Option<String>, String> {
+        let variable = |name: &str| {
+            let set = variables.iter().find(|(known, _)| *known == name);
+            set.map(|(_, value)| (*value).to_owned())
         };
-        let proxy = proxy_of(&server.parse().unwrap(), variable).unwrap();
-        proxy.is_some()
-    }
-
-    #[test]
-    fn no_proxy_of_the_environment_leads_to_this_machine() {
-        for server in [
-            "https://127.0.0.1:6443",
-            "https://127.8.0.1",
-            "https://localhost:6443",
-            "https://LOCALHOST",
-            "https://[::1]:6443",
-            "https://[::ffff:127.0.0.1]",
-        ] {
-            assert!(!is_used(server, ""), "{server}");
-        }
-        for server in [
-            "https://10.0.0.1",
-            "https://localhost.example",
-            "https://[::2]",
-        ] {
-            assert!(is_used(server, ""), "{server}");
-        }
+        let proxy = proxy_of(&server.parse().unwrap(), variable);
+        let proxy = proxy.map(|proxy| proxy.map(|proxy| proxy.uri().to_string()));
+        proxy.map_err(|error| error.to_string())
     }
 
     #[test]
     fn no_proxy_is_read_as_by_go() {
-        for (no_proxy, server, used) in [
-            ("*", "https://seed.example", false),
-            ("other, * ,x", "https://seed.example", false),
-            ("*x", "https://seed.example", true),
-            ("seed.example", "https://seed.example:6443", false),
-            ("SEED.example", "https://api.seed.EXAMPLE", false),
-            ("seed.example", "https://otherseed.example", true),
-            (".seed.example", "https://seed.example", true),
-            (".seed.example", "https://api.seed.example", false),
-            ("*.seed.example", "https://seed.example", true),
-            ("*.seed.example", "https://a.b.seed.example", false),
-            (
-                " other.example , seed.example ",
-                "https://seed.example",
-                false,
-            ),
-            ("other.example,,", "https://seed.example", true),
-            ("seed.example:6443", "https://seed.example:6443", false),
-            ("seed.example:6443", "https://seed.example", true),
-            ("seed.example:443", "https://seed.example", false),
-            (":443", "https://seed.example", true),
-            ("10.0.0.1", "https://10.0.0.1:6443", false),
-            ("10.0.0.1:6443", "https://10.0.0.1:6443", false),
-            ("10.0.0.1:443", "https://10.0.0.1:6443", true),
-            ("10.0.0.0/8", "https://10.9.9.9", false),
-            ("10.0.0.0/8", "https://11.9.9.9", true),
-            ("10.0.0.0/8", "https://10.example", true),
-            ("fd00::1", "https://[fd00::1]:6443", false),
-            ("[fd00::1]:6443", "https://[fd00::1]:6443", false),
-            ("[fd00::1]:443", "https://[fd00::1]:6443", true),
-            ("fd00::/8", "https://[fd12::1]", false),
+        for (no_proxy, server, is_used) in [
+            ("*", "seed.example", false),
+            ("other, * ,x", "seed.example", false),
+            ("*x", "seed.example", true),
+            ("seed.example", "seed.example:6443", false),
+            ("SEED.example", "api.seed.EXAMPLE", false),
+            ("seed.example", "otherseed.example", true),
+            (".seed.example", "seed.example", true),
+            (".seed.example", "api.seed.example", false),
+            ("*.seed.example", "seed.example", true),
+            ("*.seed.example", "a.b.seed.example", false),
+            (" other.example , seed.example ", "seed.example", false),
+            ("other.example,,", "seed.example", true),
+            ("seed.example:6443", "seed.example:6443", false),
+            ("seed.example:6443", "seed.example", true),
+            ("seed.example:443", "seed.example", false),
+            (":443", "seed.example", true),
+            ("10.0.0.1", "10.0.0.1:6443", false),
+            ("10.0.0.1:6443", "10.0.0.1:6443", false),
+            ("10.0.0.1:443", "10.0.0.1:6443", true),
+            ("10.0.0.0/8", "10.9.9.9", false),
+            ("10.0.0.0/8", "11.9.9.9", true),
+            ("10.0.0.0/8", "10.example", true),
+            ("fd00::1", "[fd00::1]:6443", false),
+            ("[fd00::1]:6443", "[fd00::1]:6443", false),
+            ("[fd00::1]:443", "[fd00::1]:6443", true),
+            ("fd00::/8", "[fd12::1]", false),
+            // None leads to this machine.
+            ("", "127.0.0.1:6443", false),
+            ("", "127.8.0.1", false),
+            ("", "localhost:6443", false),
+            ("", "LOCALHOST", false),
+            ("", "[::1]:6443", false),
+            ("", "[::ffff:127.0.0.1]", false),
+            ("", "10.0.0.1", true),
+            ("", "localhost.example", true),
+            ("", "[::2]", true),
         ] {
-            assert_eq!(is_used(server, no_proxy), used, "{no_proxy:?} {server}");
+            let variables = [("HTTPS_PROXY", "http://proxy:3128"), ("NO_PROXY", no_proxy)];
+            let proxy = proxy(&format!("https://{server}"), &variables).unwrap();
+            assert_eq!(proxy.is_some(), is_used, "{no_proxy:?} {server}");
         }
     }
 
     #[test]
     fn the_proxy_is_that_of_the_servers_scheme() {
-        let server = |url: &str| url.parse::<Uri>().unwrap();
-        let only = |name: &'static str, value: &'static str| {
-            move |variable: &str| (variable == name).then(|| value.to_owned())
-        };
-        for (variable, url, used) in [
-            ("HTTPS_PROXY", "https://seed.example", true),
-            ("https_proxy", "https://seed.example", true),
-            ("HTTP_PROXY", "https://seed.example", false),
-            ("HTTP_PROXY", "http://seed.example", true),
-            ("ALL_PROXY", "https://seed.example", false),
+        let is_none = "HTTPS_PROXY is no URL of an http, https or socks5 proxy";
+        for (server, variable, value, expected) in [
+            (
+                "https://a",
+                "HTTPS_PROXY",
+                "proxy:3128",
+                Ok(Some("http://proxy:3128/")),
+            ),
+            (
+                "https://a",
+                "https_proxy",
+                " http://proxy:3128 ",
+                Ok(Some("http://proxy:3128/")),
+            ),
+            (
+                "https://a",
+                "HTTPS_PROXY",
+                "socks5://proxy:1080",
+                Ok(Some("socks5://proxy:1080/")),
+            ),
+            ("https://a", "HTTPS_PROXY", " ", Ok(None)),
+            ("https://a", "HTTP_PROXY", "proxy:3128", Ok(None)),
+            (
+                "http://a",
+                "HTTP_PROXY",
+                "proxy:3128",
+                Ok(Some("http://proxy:3128/")),
+            ),
+            ("https://a", "ALL_PROXY", "proxy:3128", Ok(None)),
+            // It is not shown: it may carry a password.
+            (
+                "https://a",
+                "HTTPS_PROXY",
+                "ftp://user:s3cr3t@proxy:1",
+                Err(is_none),
+            ),
+            ("https://a", "HTTPS_PROXY", "http://", Err(is_none)),
+            (
+                "https://a",
+                "HTTPS_PROXY",
+                "http://user:s3cr3t@ /",
+                Err(is_none),
+            ),
         ] {
-            let proxy = proxy_of(&server(url), only(variable, "proxy:3128")).unwrap();
-            assert_eq!(proxy.is_some(), used, "{variable} {url}");
-        }
-        for (value, shown) in [
-            ("proxy:3128", "http://proxy:3128/"),
-            (" http://proxy:3128 ", "http://proxy:3128/"),
-            ("socks5://proxy:1080", "socks5://proxy:1080/"),
-        ] {
-            let proxy = proxy_of(&server("https://seed.example"), only("HTTPS_PROXY", value));
-            assert_eq!(proxy.unwrap().unwrap().uri(), shown, "{value}");
-        }
-        let empty = proxy_of(&server("https://seed.example"), only("HTTPS_PROXY", " "));
-        assert!(empty.unwrap().is_none());
-    }
-
-    #[test]
-    fn a_variable_that_is_no_proxy_is_named_and_not_shown() {
-        for value in [
-            "ftp://user:s3cr3t@proxy:1",
-            "http://",
-            "http://user:s3cr3t@ /",
-        ] {
-            let variable = |name: &str| (name == "HTTPS_PROXY").then(|| value.to_owned());
-            let refused = proxy_of(&Uri::from_static("https://seed.example"), variable);
-            let error = refused.map(|_| ()).expect_err(value);
-            assert_eq!(
-                error.to_string(),
-                "HTTPS_PROXY is no URL of an http, https or socks5 proxy"
-            );
+            let proxy = proxy(server, &[(variable, value)]);
+            let expected = expected.map(|proxy| proxy.map(str::to_owned));
+            assert_eq!(proxy, expected.map_err(str::to_owned), "{variable} {value}");
         }
     }
 }

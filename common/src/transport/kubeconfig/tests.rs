@@ -3,6 +3,7 @@ use secrecy::ExposeSecret;
 use super::*;
 
 const SECRET: &str = "s3cr3t";
+const SERVER: &str = "server: https://127.0.0.1:6443";
 
 fn parse(text: &str) -> Vec<Document> {
     Document::parse(text.as_bytes(), None).unwrap_or_else(|error| panic!("{error}: {text}"))
@@ -12,16 +13,7 @@ fn context(text: &str) -> Result<CurrentContext, KubeconfigError> {
     CurrentContext::of(&Document::parse(text.as_bytes(), None)?)
 }
 
-/// The error of a kubeconfig that cannot be used.
-fn error(text: &str) -> String {
-    let used = context(text).and_then(|context| context.access(&["https", "http"]));
-    let error = used.err().unwrap_or_else(|| panic!("it is used: {text}"));
-    let said = format!("{error} {error:?}");
-    assert!(!said.contains(SECRET), "{said}");
-    error.to_string()
-}
-
-/// A kubeconfig whose current context is `c`, with more entries beside it.
+/// A kubeconfig whose current context is `c`, with more entries before it.
 fn beside(section: &str, other: &str) -> String {
     let of = |name: &str| if name == section { other } else { "" };
     let (contexts, clusters, users) = (of("contexts"), of("clusters"), of("users"));
@@ -40,8 +32,6 @@ fn of(cluster: &str, user: &str) -> String {
          clusters:\n- name: c\n  cluster:\n    {cluster}\nusers:\n- name: u\n  user:\n    {user}\n"
     )
 }
-
-const SERVER: &str = "server: https://127.0.0.1:6443";
 
 fn token(context: &CurrentContext) -> Option<&str> {
     let token = context.user.as_ref()?.value.token.as_ref()?;
@@ -84,67 +74,53 @@ fn only_what_the_current_context_names_must_be_readable() {
 
 #[test]
 fn an_error_names_the_field_its_line_and_what_is_wrong() {
+    let cluster = |line: &str| of(&format!("{SERVER}\n    {line}"), "token: t");
+    let user = |line: &str| of(SERVER, line);
     for (text, expected) in [
         (
-            of(SERVER, "auth-provider: {name: gcp, config: null}"),
+            user("auth-provider: {name: gcp, config: null}"),
             "user.auth-provider.config (line 10) is not a map",
         ),
         (
-            of(
-                SERVER,
-                "username: it\n    exec:\n      args:\n      - a\n      - [s3cr3t]",
-            ),
+            user("username: it\n    exec:\n      args:\n      - a\n      - [s3cr3t]"),
             "user.exec.args[1] (line 14) is not a string",
         ),
         (
-            of("insecure-skip-tls-verify: s3cr3t", "token: t"),
+            of("insecure-skip-tls-verify: s3cr3t", ""),
             "cluster.insecure-skip-tls-verify (line 6) is not a boolean",
         ),
         (
-            of("# a comment\n    server: localhost:6443", "token: t"),
+            of("# a comment\n    server: localhost:6443", ""),
             "cluster.server (line 7) must begin with https:// or http://",
         ),
         (
-            of("server: 'https://:s3cr3t@'", "token: t"),
+            of("server: 'https://:s3cr3t@'", ""),
             "cluster.server (line 6) is not a URL",
         ),
+        (of("server: ''", ""), "cluster.server (line 6) is missing"),
+        (of("proxy-url: ''", ""), "cluster.server is missing"),
         (
-            of("server: ''", "token: t"),
-            "cluster.server (line 6) is missing",
-        ),
-        (of("proxy-url: ''", "token: t"), "cluster.server is missing"),
-        (
-            of(
-                &format!("{SERVER}\n    certificate-authority-data: 's3cr3t!'"),
-                "token: t",
-            ),
+            cluster("certificate-authority-data: 's3cr3t!'"),
             "cluster.certificate-authority-data (line 7) is not base64",
         ),
         (
-            of(
-                &format!("{SERVER}\n    certificate-authority: /no/such"),
-                "token: t",
-            ),
-            "cluster.certificate-authority (line 7) names a file that cannot be read: \
-             No such file or directory (os error 2)",
+            cluster("certificate-authority: /no/such"),
+            "cluster.certificate-authority (line 7) names a file that cannot be read: No such file or directory (os error 2)",
         ),
         (
-            of(
-                &format!("{SERVER}\n    proxy-url: ftp://u:s3cr3t@p"),
-                "token: t",
-            ),
+            cluster("proxy-url: ftp://u:s3cr3t@p"),
             "cluster.proxy-url (line 7) is no URL of an http, https or socks5 proxy",
         ),
         (
-            of(SERVER, "client-certificate-data: AAAA"),
+            user("client-certificate-data: AAAA"),
             "user.client-key-data is missing",
         ),
         (
-            of(SERVER, "as-user-extra: {\"a\\nb\": 7}"),
+            user("as-user-extra: {\"a\\nb\": 7}"),
             "user.as-user-extra.a\\nb (line 10) is not a sequence",
         ),
         (
-            of(SERVER, "as: \"s3cr3t\\n\""),
+            user("as: \"s3cr3t\\n\""),
             "user.as (line 10) contains characters that an HTTP header cannot carry",
         ),
         ("clusters: []".to_owned(), "current-context is missing"),
@@ -169,7 +145,10 @@ fn an_error_names_the_field_its_line_and_what_is_wrong() {
             "it (line 1) is a text or a list, not a kubeconfig",
         ),
     ] {
-        assert_eq!(error(&text), expected, "{text}");
+        let used = context(&text).and_then(|context| context.access(&["https", "http"]));
+        let error = used.err().unwrap_or_else(|| panic!("it is used: {text}"));
+        assert_eq!(error.to_string(), expected, "{text}");
+        assert!(!format!("{error:?}").contains(SECRET), "{error:?}");
     }
 }
 
@@ -192,26 +171,28 @@ fn scalars_are_what_is_written() {
         let text = of(SERVER, &format!("token: {written}"));
         assert_eq!(token(&context(&text).unwrap()), Some(read), "{written}");
     }
-    let numbers = beside("users", "")
-        .replace("name: c", "name: 7")
-        .replace("t: c", "t: 7");
-    let numbers = numbers
-        .replace("cluster: c", "cluster: 7")
-        .replace("user: u", "user: 0b1");
-    let context = context(&numbers.replace("name: u", "name: 0b1")).unwrap();
-    assert_eq!(token(&context), Some("t0"));
+    let mut numbers = beside("users", "");
+    for (text, number) in [
+        ("name: c", "name: 7"),
+        ("t: c", "t: 7"),
+        ("cluster: c", "cluster: 7"),
+        ("user: u", "user: 0b1"),
+        ("name: u", "name: 0b1"),
+    ] {
+        numbers = numbers.replace(text, number);
+    }
+    assert_eq!(token(&context(&numbers).unwrap()), Some("t0"));
 }
 
 #[test]
 fn any_usual_encoding_is_read() {
     let text = beside("users", "");
-    let utf16 = |unit: fn(u16) -> [u8; 2]| {
-        let text = format!("\u{feff}{text}");
-        text.encode_utf16().flat_map(unit).collect::<Vec<u8>>()
-    };
+    let marked = format!("\u{feff}{text}");
+    let utf16 =
+        |unit: fn(u16) -> [u8; 2]| marked.encode_utf16().flat_map(unit).collect::<Vec<u8>>();
     for bytes in [
         text.clone().into_bytes(),
-        format!("\u{feff}{text}").into_bytes(),
+        marked.clone().into_bytes(),
         text.replace('\n', "\r\n").into_bytes(),
         utf16(u16::to_le_bytes),
         utf16(u16::to_be_bytes),
@@ -220,67 +201,89 @@ fn any_usual_encoding_is_read() {
         let documents = Document::parse(&bytes, None).unwrap();
         assert_eq!(token(&CurrentContext::of(&documents).unwrap()), Some("t0"));
     }
-    assert!(Document::parse(b"# nothing\n", None).unwrap().is_empty());
+    assert!(parse("# nothing\n").is_empty());
 }
 
 #[test]
 fn of_several_files_the_first_that_sets_a_value_wins() {
-    let first = "current-context: ''\nclusters: null\ncontexts: null\nusers: null\n";
+    let empty = "current-context: ''\nclusters: null\ncontexts: null\nusers: null\n";
     let user = "users: [{name: u, user: {token: first}}]\n";
-    let second = beside("users", "");
+    let whole = &*beside("users", "");
     for (files, expected) in [
-        (vec![first, &second], "t0"),
-        (vec![user, &second], "first"),
-        (vec![&second, user], "t0"),
-        (vec![first, "# nothing", user, &second], "first"),
-        (vec!["current-context: c", user, &second], "first"),
+        (&[empty, whole][..], Ok("t0")),
+        (&[user, whole], Ok("first")),
+        (&[whole, user], Ok("t0")),
+        (&[empty, "# nothing", user, whole], Ok("first")),
+        (&["current-context: c", user, whole], Ok("first")),
+        (
+            &["current-context: other", whole],
+            Err("current-context (line 1) names nothing that exists"),
+        ),
     ] {
         let documents: Vec<_> = files.iter().flat_map(|text| parse(text)).collect();
-        let context = CurrentContext::of(&documents).unwrap();
-        assert_eq!(token(&context), Some(expected), "{files:?}");
+        let context = CurrentContext::of(&documents);
+        let read = context.as_ref().map(|context| token(context).unwrap());
+        assert_eq!(
+            read.map_err(ToString::to_string),
+            expected.map_err(str::to_owned),
+            "{files:?}"
+        );
     }
-    let other = parse("current-context: other").into_iter();
-    let documents: Vec<_> = other.chain(parse(&second)).collect();
-    let error = CurrentContext::of(&documents).err().unwrap().to_string();
-    assert_eq!(error, "current-context (line 1) names nothing that exists");
 }
 
 #[test]
 fn paths_start_from_the_folder_of_their_file() {
-    let cluster = "certificate-authority: ca.crt";
-    let user = "client-certificate: ../a.crt\n    client-key: /k\n    tokenFile: ''\n    \
-                exec: {command: ./login}";
+    let user = "client-certificate: ../a.crt\n    client-key: /k\n    tokenFile: ''\n    exec: {command: ./login}";
     let file = Path::new("/home/it/.kube/config");
-    let documents = Document::parse(of(cluster, user).as_bytes(), Some(file)).unwrap();
+    let documents = Document::parse(
+        of("certificate-authority: ca.crt", user).as_bytes(),
+        Some(file),
+    )
+    .unwrap();
     let CurrentContext { cluster, user, .. } = CurrentContext::of(&documents).unwrap();
     let user = user.unwrap().value;
-    let path = |path: Option<String>| path.unwrap_or_default();
+    let paths = [
+        cluster.value.certificate_authority,
+        user.client_certificate,
+        user.client_key,
+        user.token_file,
+        user.exec.unwrap().command,
+    ];
+    let expected = [
+        "/home/it/.kube/ca.crt",
+        "/home/it/.kube/../a.crt",
+        "/k",
+        "",
+        "/home/it/.kube/./login",
+    ];
+    assert_eq!(paths.map(Option::unwrap_or_default), expected);
+    let error = CurrentContext::of(&Document::parse(b"a: b", Some(file)).unwrap()).err();
     assert_eq!(
-        path(cluster.value.certificate_authority),
-        "/home/it/.kube/ca.crt"
-    );
-    assert_eq!(path(user.client_certificate), "/home/it/.kube/../a.crt");
-    assert_eq!(
-        (path(user.client_key), path(user.token_file)),
-        ("/k".into(), "".into())
-    );
-    assert_eq!(path(user.exec.unwrap().command), "/home/it/.kube/./login");
-    let error = CurrentContext::of(&Document::parse(b"a: b", Some(file)).unwrap());
-    assert_eq!(
-        error.err().unwrap().to_string(),
+        error.unwrap().to_string(),
         "kubeconfig /home/it/.kube/config: current-context is missing"
     );
 }
 
 #[test]
 fn an_empty_value_is_an_absent_one() {
-    let cluster = format!(
-        "{SERVER}\n    tls-server-name: ''\n    proxy-url: ''\n    certificate-authority: ''\n    \
-         certificate-authority-data: ' '"
-    );
-    let user = "token: ' '\n    tokenFile: ''\n    client-certificate: ''\n    client-key: ''\n    \
-                client-key-data: ''\n    username: ''\n    as: ''\n    as-uid: ''";
-    let context = context(&of(&cluster, user)).unwrap();
+    let cluster = [
+        "tls-server-name: ''",
+        "proxy-url: ''",
+        "certificate-authority: ''",
+        "certificate-authority-data: ' '",
+    ];
+    let user = [
+        "token: ' '",
+        "tokenFile: ''",
+        "client-certificate: ''",
+        "client-key: ''",
+        "client-key-data: ''",
+        "username: ''",
+        "as: ''",
+        "as-uid: ''",
+    ];
+    let cluster = format!("{SERVER}\n    {}", cluster.join("\n    "));
+    let context = context(&of(&cluster, &user.join("\n    "))).unwrap();
     let access = context.access(&["https"]).unwrap();
     assert!(access.server_name.is_none() && access.proxy.is_none() && access.identity.is_none());
     assert!(matches!(access.trust, Trust::Kube(_)) && access.headers.is_empty());
@@ -291,26 +294,21 @@ fn an_empty_value_is_an_absent_one() {
 
 #[test]
 fn all_of_an_impersonation_is_passed_on_and_not_shown() {
-    let user = "as: someone\n    as-uid: '7'\n    as-groups: [a, b]\n    \
-                as-user-extra: {'example.org/Scopes (x)': [v, w]}";
+    let user = "as: someone\n    as-uid: '7'\n    as-groups: [a, b]\n    as-user-extra: {'example.org/Scopes (x)': [v, w]}";
     let access = context(&of(SERVER, user))
         .unwrap()
         .access(&["https"])
         .unwrap();
-    let all = |name: &str| {
-        access
-            .headers
-            .get_all(name)
-            .iter()
-            .cloned()
-            .collect::<Vec<_>>()
-    };
-    assert_eq!(all("impersonate-user"), ["someone"]);
-    assert_eq!(all("impersonate-uid"), ["7"]);
-    assert_eq!(all("impersonate-group"), ["a", "b"]);
-    assert_eq!(
-        all("impersonate-extra-example.org%2Fscopes%20%28x%29"),
-        ["v", "w"]
-    );
+    for (name, values) in [
+        ("impersonate-user", &["someone"][..]),
+        ("impersonate-uid", &["7"]),
+        ("impersonate-group", &["a", "b"]),
+        (
+            "impersonate-extra-example.org%2Fscopes%20%28x%29",
+            &["v", "w"],
+        ),
+    ] {
+        assert!(access.headers.get_all(name).iter().eq(values), "{name}");
+    }
     assert!(access.headers.values().all(|value| value.is_sensitive()));
 }

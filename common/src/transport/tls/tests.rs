@@ -7,9 +7,9 @@ use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use hyper_util::client::legacy::connect::HttpConnector;
 use rcgen::{
-    BasicConstraints, CertificateParams, CertifiedIssuer, DnType, ExtendedKeyUsagePurpose, IsCa,
-    KeyPair, PKCS_ECDSA_P256_SHA256, PKCS_ECDSA_P384_SHA384, PKCS_ECDSA_P521_SHA512, PKCS_ED25519,
-    PKCS_RSA_SHA256, SignatureAlgorithm, date_time_ymd,
+    BasicConstraints, Certificate, CertificateParams, CertifiedIssuer, DnType,
+    ExtendedKeyUsagePurpose, IsCa, KeyPair, PKCS_ECDSA_P256_SHA256, PKCS_ECDSA_P384_SHA384,
+    PKCS_ECDSA_P521_SHA512, PKCS_ED25519, PKCS_RSA_SHA256, SignatureAlgorithm, date_time_ymd,
 };
 use rustls::ServerConfig;
 use rustls::server::WebPkiClientVerifier;
@@ -24,53 +24,73 @@ use crate::transport::kubeconfig::{CurrentContext, Document};
 use crate::transport::tls_error::causes;
 
 type Algorithm = &'static SignatureAlgorithm;
+const USUAL: Algorithm = &PKCS_ECDSA_P256_SHA256;
+
 type Issuer = CertifiedIssuer<'static, KeyPair>;
 
 /// Longer than any handshake takes on a busy machine.
 const LIMIT: Duration = Duration::from_secs(20);
 const ADDRESS: &str = "127.0.0.1";
 
-/// A certificate, what is signed with its key, and both in PEM.
+/// A certificate and its key.
 struct Certified {
     der: CertificateDer<'static>,
     key: KeyPair,
     pem: String,
 }
 
+impl Certified {
+    fn new(certificate: &Certificate, key: KeyPair) -> Self {
+        Self {
+            der: certificate.der().clone(),
+            key,
+            pem: certificate.pem(),
+        }
+    }
+
+    /// Certificate and key in PEM.
+    fn client(&self) -> [String; 2] {
+        [self.pem.clone(), self.key.serialize_pem()]
+    }
+}
+
 fn key(algorithm: Algorithm) -> KeyPair {
     KeyPair::generate_for(algorithm).unwrap()
 }
 
-fn named(name: &str) -> CertificateParams {
+/// What a certificate of this name says, with these changes.
+fn params(name: &str, change: impl FnOnce(&mut CertificateParams)) -> CertificateParams {
     let mut params = CertificateParams::new([ADDRESS.to_owned()]).unwrap();
     params.distinguished_name.push(DnType::CommonName, name);
+    change(&mut params);
     params
 }
 
-fn authority(algorithm: Algorithm) -> Issuer {
-    let mut params = named("an authority");
+fn of_an_authority(params: &mut CertificateParams) {
     params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-    CertifiedIssuer::self_signed(params, key(algorithm)).unwrap()
 }
 
-fn signed(params: CertificateParams, algorithm: Algorithm, issuer: &Issuer) -> Certified {
+fn expired(params: &mut CertificateParams) {
+    params.not_after = date_time_ymd(2001, 1, 1);
+}
+
+fn authority(name: &str, algorithm: Algorithm) -> Issuer {
+    CertifiedIssuer::self_signed(params(name, of_an_authority), key(algorithm)).unwrap()
+}
+
+fn signed(
+    algorithm: Algorithm,
+    issuer: &Issuer,
+    change: impl FnOnce(&mut CertificateParams),
+) -> Certified {
     let key = key(algorithm);
-    let certificate = params.signed_by(&key, issuer).unwrap();
-    Certified {
-        der: certificate.der().clone(),
-        key,
-        pem: certificate.pem(),
-    }
+    Certified::new(&params("it", change).signed_by(&key, issuer).unwrap(), key)
 }
 
-fn by_itself(params: &CertificateParams) -> Certified {
-    let key = key(&PKCS_ECDSA_P256_SHA256);
-    let certificate = params.self_signed(&key).unwrap();
-    Certified {
-        der: certificate.der().clone(),
-        key,
-        pem: certificate.pem(),
-    }
+/// A certificate that somebody has made for themselves, as `openssl req -x509` makes it.
+fn by_itself(change: impl FnOnce(&mut CertificateParams)) -> Certified {
+    let key = key(USUAL);
+    Certified::new(&params("itself", change).self_signed(&key).unwrap(), key)
 }
 
 /// A server with this certificate, which wants clients of this authority, if any.
@@ -117,10 +137,10 @@ async fn answering(bytes: Vec<u8>) -> SocketAddr {
 }
 
 /// What a kubeconfig with these authorities and this client certificate leads to.
-fn access(server: SocketAddr, authorities: &str, client: Option<[&str; 2]>) -> ServerAccess {
+fn access(server: SocketAddr, authorities: &str, client: Option<[String; 2]>) -> ServerAccess {
     let data = |text: &str| BASE64_STANDARD.encode(text);
-    let user = client.map(|[certificate, key]| {
-        let [certificate, key] = [data(certificate), data(key)];
+    let user = client.map(|client| {
+        let [certificate, key] = client.map(|text| data(&text));
         format!("client-certificate-data: {certificate}, client-key-data: {key}")
     });
     let text = format!(
@@ -150,123 +170,116 @@ async fn handshake(access: &ServerAccess) -> Result<(), String> {
     read.map(drop).map_err(|error| innermost(&error))
 }
 
-/// A server and a client of one authority, with keys of these kinds.
-async fn mutual(of_authority: Algorithm, of_server: Algorithm, of_client: Algorithm) {
-    let authority = authority(of_authority);
-    let server = signed(named("a server"), of_server, &authority);
-    let client = signed(named("a client"), of_client, &authority);
-    let address = serve(&server, Some(&authority)).await;
-    let client = [&*client.pem, &client.key.serialize_pem()];
-    let result = handshake(&access(address, &authority.pem(), Some(client))).await;
-    assert_eq!(
-        result,
-        Ok(()),
-        "{of_authority:?} {of_server:?} {of_client:?}"
-    );
+/// What comes of a handshake of a server, which wants clients of an authority or none, and a client
+/// that trusts these authorities.
+async fn meets(
+    server: &Certified,
+    clients: Option<&Issuer>,
+    authorities: &str,
+    client: Option<[String; 2]>,
+) -> Result<(), String> {
+    handshake(&access(serve(server, clients).await, authorities, client)).await
 }
 
 #[tokio::test]
 async fn keys_on_p_521_work_as_others_do() {
-    let usual = &PKCS_ECDSA_P256_SHA256;
     let p521 = &PKCS_ECDSA_P521_SHA512;
-    for (authority, server, client) in [
-        (p521, usual, usual),
-        (usual, p521, usual),
-        (usual, usual, p521),
-        (p521, p521, p521),
-        (
+    for [of_authority, of_server, of_client] in [
+        [p521, USUAL, USUAL],
+        [USUAL, p521, USUAL],
+        [USUAL, USUAL, p521],
+        [p521, p521, p521],
+        [
             &PKCS_ECDSA_P384_SHA384,
             &PKCS_ED25519,
             &PKCS_ECDSA_P384_SHA384,
-        ),
-        (&PKCS_RSA_SHA256, &PKCS_ECDSA_P384_SHA384, &PKCS_RSA_SHA256),
-        (&PKCS_ED25519, &PKCS_RSA_SHA256, &PKCS_ED25519),
+        ],
+        [&PKCS_RSA_SHA256, &PKCS_ECDSA_P384_SHA384, &PKCS_RSA_SHA256],
+        [&PKCS_ED25519, &PKCS_RSA_SHA256, &PKCS_ED25519],
     ] {
-        mutual(authority, server, client).await;
+        let authority = authority("an authority", of_authority);
+        let [server, client] =
+            [of_server, of_client].map(|algorithm| signed(algorithm, &authority, |_| ()));
+        let result = meets(
+            &server,
+            Some(&authority),
+            &authority.pem(),
+            Some(client.client()),
+        )
+        .await;
+        assert_eq!(
+            result,
+            Ok(()),
+            "{of_authority:?} {of_server:?} {of_client:?}"
+        );
     }
-}
-
-/// A certificate that its server has made for itself, as `openssl req -x509` makes it.
-fn own_authority() -> CertificateParams {
-    let mut params = named("itself");
-    params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-    params
 }
 
 #[tokio::test]
 async fn what_stands_in_the_ca_data_is_trusted_itself() {
-    let other = authority(&PKCS_ECDSA_P256_SHA256);
+    let unknown = authority("unknown", &PKCS_ED25519);
+    let more = authority("more", &PKCS_ED25519).pem();
     let unreadable = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n";
-    let mut by_other = named("by another");
-    by_other.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-    for (name, server) in [
-        ("CA:TRUE", by_itself(&own_authority())),
-        ("CA:FALSE", by_itself(&named("itself"))),
-        (
-            "of an unknown authority",
-            signed(named("x"), &PKCS_ED25519, &authority(&PKCS_ED25519)),
-        ),
-        (
-            "CA:TRUE of an unknown authority",
-            signed(by_other, &PKCS_ED25519, &other),
-        ),
+    for server in [
+        by_itself(of_an_authority),
+        by_itself(|_| ()),
+        signed(&PKCS_ED25519, &unknown, |_| ()),
+        signed(&PKCS_ED25519, &unknown, of_an_authority),
     ] {
-        let address = serve(&server, None).await;
-        let more = authority(&PKCS_ED25519).pem();
+        let with_breaks = server.pem.replace('\n', "\r\n");
         for authorities in [
             server.pem.clone(),
             format!("{more}{}", server.pem),
-            format!(
-                "some text\n{unreadable}{}{more}",
-                server.pem.replace('\n', "\r\n")
-            ),
+            format!("some text\n{unreadable}{with_breaks}{more}"),
         ] {
-            let result = handshake(&access(address, &authorities, None)).await;
-            assert_eq!(result, Ok(()), "{name}");
+            assert_eq!(
+                meets(&server, None, &authorities, None).await,
+                Ok(()),
+                "{authorities}"
+            );
         }
     }
 }
 
 #[tokio::test]
 async fn name_and_dates_of_a_certificate_in_the_ca_data_are_checked() {
-    let mut elsewhere = own_authority();
-    elsewhere.subject_alt_names = CertificateParams::new(["other.example".to_owned()])
-        .unwrap()
-        .subject_alt_names;
-    let mut expired = own_authority();
-    expired.not_after = date_time_ymd(2001, 1, 1);
-    let mut early = own_authority();
-    early.not_before = date_time_ymd(3000, 1, 1);
-    early.not_after = date_time_ymd(3001, 1, 1);
-    for (params, expected) in [
+    let elsewhere = |params: &mut CertificateParams| {
+        params.subject_alt_names = CertificateParams::new(["other.example".to_owned()])
+            .unwrap()
+            .subject_alt_names
+    };
+    let early = |params: &mut CertificateParams| {
+        (params.not_before, params.not_after) =
+            (date_time_ymd(3000, 1, 1), date_time_ymd(3001, 1, 1));
+    };
+    for (server, expected) in [
         (
-            elsewhere,
-            "the server's certificate is for other.example, not for 127.0.0.1",
+            by_itself(elsewhere),
+            "is for other.example, not for 127.0.0.1",
         ),
         (
-            expired,
-            "the server's certificate expired at 2001-01-01T00:00:00Z; here it is ",
+            by_itself(expired),
+            "expired at 2001-01-01T00:00:00Z; here it is ",
         ),
         (
-            early,
-            "the server's certificate is not valid before 3000-01-01T00:00:00Z; here it is ",
+            by_itself(early),
+            "is not valid before 3000-01-01T00:00:00Z; here it is ",
         ),
     ] {
-        let server = by_itself(&params);
-        let address = serve(&server, None).await;
-        let error = handshake(&access(address, &server.pem, None))
-            .await
-            .unwrap_err();
-        assert!(error.starts_with(expected), "{error}");
+        let error = meets(&server, None, &server.pem, None).await.unwrap_err();
+        assert!(
+            error.starts_with(&format!("the server's certificate {expected}")),
+            "{error}"
+        );
     }
-    let server = by_itself(&own_authority());
-    let address = serve(&server, None).await;
-    let almost = own_authority().self_signed(&server.key).unwrap();
-    let other = authority(&PKCS_ED25519).pem();
-    for authorities in [almost.pem(), other] {
-        let error = handshake(&access(address, &authorities, None)).await;
+    let server = by_itself(of_an_authority);
+    let almost = params("itself", of_an_authority)
+        .self_signed(&server.key)
+        .unwrap();
+    for authorities in [almost.pem(), authority("other", &PKCS_ED25519).pem()] {
+        let error = meets(&server, None, &authorities, None).await.unwrap_err();
         assert_eq!(
-            error.unwrap_err(),
+            error,
             "the server's certificate is an authority's (CA:TRUE), and not itself in the CA data"
         );
     }
@@ -298,255 +311,215 @@ fn pem_of(label: &str, der: &[u8]) -> String {
 
 #[tokio::test]
 async fn a_key_is_read_by_its_content_whatever_its_label() {
-    const LABELS: [&str; 3] = ["PRIVATE KEY", "EC PRIVATE KEY", "RSA PRIVATE KEY"];
-    let authority = authority(&PKCS_ECDSA_P256_SHA256);
-    let server = signed(named("a server"), &PKCS_ECDSA_P256_SHA256, &authority);
-    let address = serve(&server, Some(&authority)).await;
-    for algorithm in [
-        &PKCS_RSA_SHA256,
-        &PKCS_ECDSA_P256_SHA256,
-        &PKCS_ECDSA_P521_SHA512,
-    ] {
-        let client = signed(named("a client"), algorithm, &authority);
+    let authority = authority("an authority", USUAL);
+    let address = serve(&signed(USUAL, &authority, |_| ()), Some(&authority)).await;
+    let parameters = pem_of("EC PARAMETERS", b"\x06\x05\x2b\x81\x04\x00\x23");
+    for algorithm in [&PKCS_RSA_SHA256, USUAL, &PKCS_ECDSA_P521_SHA512] {
+        let client = signed(algorithm, &authority, |_| ());
         let pkcs8 = client.key.serialize_der();
         for der in [&*pkcs8, unwrapped(&pkcs8)] {
-            for label in LABELS {
-                let parameters = pem_of("EC PARAMETERS", b"\x06\x05\x2b\x81\x04\x00\x23");
+            for label in ["PRIVATE KEY", "EC PRIVATE KEY", "RSA PRIVATE KEY"] {
                 let key = format!("{parameters}{}", pem_of(label, der));
-                let access = access(address, &authority.pem(), Some([&client.pem, &key]));
-                let result = handshake(&access).await;
-                assert_eq!(result, Ok(()), "{algorithm:?} under {label}");
+                let access = access(address, &authority.pem(), Some([client.pem.clone(), key]));
+                assert_eq!(
+                    handshake(&access).await,
+                    Ok(()),
+                    "{algorithm:?} under {label}"
+                );
             }
         }
     }
 }
 
 /// The first message of a server: its version of TLS and what it chose.
-fn server_hello(version: u8, cipher_suite: [u8; 2]) -> Vec<u8> {
-    let mut hello = vec![2, 0, 0, 38, 3, version];
-    hello.extend([7; 32]);
-    hello.extend([0, cipher_suite[0], cipher_suite[1], 0]);
-    let mut record = vec![22, 3, version, 0, 42];
-    record.extend(hello);
-    record
+fn server_hello(version: u8) -> Vec<u8> {
+    const AES_128_CBC: [u8; 2] = [0xc0, 0x13];
+    [
+        &[22, 3, version, 0, 42, 2, 0, 0, 38, 3, version][..],
+        &[7; 32],
+        &[0],
+        &AES_128_CBC,
+        &[0],
+    ]
+    .concat()
 }
 
 #[tokio::test]
 async fn a_server_of_old_tls_is_refused_in_words() {
-    const AES_128_CBC: [u8; 2] = [0xc0, 0x13];
     let alert = |description| vec![21, 3, 3, 0, 2, 2, description];
-    let authorities = authority(&PKCS_ED25519).pem();
-    for (name, answer) in [
+    let old =
+        "must speak TLS 1.3, or 1.2 with ECDHE and AES-GCM or ChaCha20, on X25519, P-256 or P-384";
+    let authorities = authority("an authority", &PKCS_ED25519).pem();
+    for (name, answer, expected) in [
         (
             "a cipher suite with CBC only, or key exchange by RSA",
             alert(40),
+            old,
         ),
-        ("TLS 1.0 and 1.1 only", alert(70)),
-        ("weaker than we allow", alert(71)),
-        ("TLS 1.0", server_hello(1, AES_128_CBC)),
-        ("TLS 1.1", server_hello(2, AES_128_CBC)),
+        ("TLS 1.0 and 1.1 only", alert(70), old),
+        ("weaker than we allow", alert(71), old),
+        ("TLS 1.0", server_hello(1), old),
+        ("TLS 1.1", server_hello(2), old),
+        ("a cipher suite that was not offered", server_hello(3), old),
         (
-            "a cipher suite that was not offered",
-            server_hello(3, AES_128_CBC),
+            "HTTP",
+            b"HTTP/1.1 400 Bad Request\r\ncontent-length: 0\r\n\r\n".to_vec(),
+            "the server does not speak TLS, or what is between alters it",
         ),
     ] {
-        let address = answering(answer).await;
-        let error = handshake(&access(address, &authorities, None))
-            .await
-            .unwrap_err();
-        let needed = "must speak TLS 1.3, or 1.2 with ECDHE and AES-GCM or ChaCha20, \
-                      on X25519, P-256 or P-384";
-        assert!(error.contains(needed), "{name}: {error}");
+        let access = access(answering(answer).await, &authorities, None);
+        let error = handshake(&access).await.unwrap_err();
+        assert!(error.contains(expected), "{name}: {error}");
     }
 }
 
 #[tokio::test]
 async fn a_failed_handshake_names_what_is_wrong_in_one_line() {
-    let good = authority(&PKCS_ECDSA_P256_SHA256);
-    let server = signed(named("a server"), &PKCS_ECDSA_P256_SHA256, &good);
-    let mut for_clients = named("a client");
-    for_clients.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth];
-    let for_clients = signed(for_clients, &PKCS_ECDSA_P256_SHA256, &good);
+    let good = authority("an authority", USUAL);
+    let for_clients = |params: &mut CertificateParams| {
+        params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth]
+    };
     let names = (0..8).map(|number| format!("name{number}.example"));
-    let many = CertificateParams::new(names.collect::<Vec<_>>()).unwrap();
-    let many = signed(many, &PKCS_ECDSA_P256_SHA256, &good);
-    let same_name = authority(&PKCS_ECDSA_P256_SHA256).pem();
-    let mut other_name = named("another authority");
-    other_name.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-    let other_name = by_itself(&other_name).pem;
+    let many = CertificateParams::new(names.collect::<Vec<_>>())
+        .unwrap()
+        .subject_alt_names;
     for (server, authorities, expected) in [
         (
-            &server,
-            &other_name,
-            "the server's certificate is of an authority that is not among those of the CA data",
+            signed(USUAL, &good, |_| ()),
+            authority("another", USUAL).pem(),
+            "of an authority that is not among those of the CA data",
         ),
         (
-            &server,
-            &same_name,
-            "the server's certificate is signed with another key than that of the authority of \
-             this name in the CA data",
+            signed(USUAL, &good, |_| ()),
+            authority("an authority", USUAL).pem(),
+            "signed with another key than that of the authority of this name in the CA data",
         ),
         (
-            &for_clients,
-            &good.pem(),
-            "the server's certificate is for another purpose than a server's (extended key usage)",
+            signed(USUAL, &good, for_clients),
+            good.pem(),
+            "for another purpose than a server's (extended key usage)",
         ),
         (
-            &many,
-            &good.pem(),
-            "the server's certificate is for name0.example, name1.example, name2.example, \
-             name3.example, name4.example and 3 more, not for 127.0.0.1",
+            signed(USUAL, &good, |params| params.subject_alt_names = many),
+            good.pem(),
+            "for name0.example, name1.example, name2.example, name3.example, name4.example and 3 more, not for 127.0.0.1",
         ),
     ] {
-        let address = serve(server, None).await;
-        let result = handshake(&access(address, authorities, None)).await;
-        assert_eq!(result.unwrap_err(), expected);
+        let error = meets(&server, None, &authorities, None).await.unwrap_err();
+        assert_eq!(error, format!("the server's certificate is {expected}"));
     }
-    let http = answering(b"HTTP/1.1 400 Bad Request\r\ncontent-length: 0\r\n\r\n".to_vec()).await;
-    assert_eq!(
-        handshake(&access(http, &good.pem(), None))
-            .await
-            .unwrap_err(),
-        "the server does not speak TLS, or what is between alters it"
-    );
 }
 
 #[tokio::test]
 async fn a_server_that_refuses_the_client_is_told_in_one_line() {
-    let good = authority(&PKCS_ECDSA_P256_SHA256);
-    let server = signed(named("a server"), &PKCS_ECDSA_P256_SHA256, &good);
-    let address = serve(&server, Some(&good)).await;
-    let mut expired = named("a client");
-    expired.not_after = date_time_ymd(2001, 1, 1);
-    let expired = signed(expired, &PKCS_ECDSA_P256_SHA256, &good);
-    let mut unknown = named("unknown");
-    unknown.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-    let unknown = CertifiedIssuer::self_signed(unknown, key(&PKCS_ED25519)).unwrap();
-    let unknown = signed(named("a client"), &PKCS_ECDSA_P256_SHA256, &unknown);
+    let good = authority("an authority", USUAL);
+    let server = signed(USUAL, &good, |_| ());
     for (client, why) in [
         (None, "it demands one"),
-        (Some(expired), "it has expired"),
-        (Some(unknown), "it is of an authority that is unknown there"),
+        (Some(signed(USUAL, &good, expired)), "it has expired"),
+        (
+            Some(signed(USUAL, &authority("unknown", &PKCS_ED25519), |_| ())),
+            "it is of an authority that is unknown there",
+        ),
     ] {
-        let pem = client.map(|client| [client.pem, client.key.serialize_pem()]);
-        let pem = pem
-            .as_ref()
-            .map(|[certificate, key]| [&**certificate, &**key]);
-        let error = handshake(&access(address, &good.pem(), pem)).await;
-        let expected = format!("the server refuses the client certificate: {why}");
-        assert_eq!(error.unwrap_err(), expected);
+        let client = client.map(|client| client.client());
+        let error = meets(&server, Some(&good), &good.pem(), client)
+            .await
+            .unwrap_err();
+        assert_eq!(
+            error,
+            format!("the server refuses the client certificate: {why}")
+        );
     }
 }
 
 #[tokio::test]
 async fn a_field_without_a_usable_certificate_or_key_is_named() {
-    let authority = authority(&PKCS_ECDSA_P256_SHA256);
-    let client = signed(named("a client"), &PKCS_ECDSA_P256_SHA256, &authority);
-    let (ca, certificate, key) = (authority.pem(), &*client.pem, client.key.serialize_pem());
-    let other = self::key(&PKCS_ECDSA_P256_SHA256).serialize_pem();
-    let broken = pem_of("CERTIFICATE", b"\0\0\0");
-    let (garbage, encrypted) = (
-        pem_of("PRIVATE KEY", b"s3cr3t"),
-        pem_of("ENCRYPTED PRIVATE KEY", b"s3cr3t"),
-    );
+    let ca = authority("an authority", USUAL).pem();
+    let client = by_itself(|_| ());
+    let ([certificate, key], no_pem) = (client.client(), "no PEM".to_owned());
     let short = pem_of("PRIVATE KEY", &client.key.serialize_der()[..40]);
-    let certificate_field = "user.client-certificate-data (line 4)";
+    let certificate_field = "user.client-certificate-data (line 4) holds no certificate in PEM";
     let key_field = "user.client-key-data (line 4)";
     let ca_field = "cluster.certificate-authority-data (line 3)";
-    for (authorities, certificate, key, field, expected) in [
+    for (authorities, certificate, key, expected) in [
         (
-            "no PEM",
-            certificate,
-            &*key,
-            ca_field,
-            "holds no certificate in PEM",
-        ),
-        (
-            &*key,
-            certificate,
+            &no_pem,
+            &certificate,
             &key,
-            ca_field,
-            "holds no certificate in PEM",
+            &format!("{ca_field} holds no certificate in PEM"),
         ),
         (
-            &broken,
-            certificate,
             &key,
-            ca_field,
-            "holds no certificate that can be read",
-        ),
-        (
-            &ca,
-            "no PEM",
+            &certificate,
             &key,
-            certificate_field,
-            "holds no certificate in PEM",
+            &format!("{ca_field} holds no certificate in PEM"),
         ),
         (
-            &ca,
+            &pem_of("CERTIFICATE", b"\0\0\0"),
+            &certificate,
             &key,
-            &key,
-            certificate_field,
-            "holds no certificate in PEM",
+            &format!("{ca_field} holds no certificate that can be read"),
+        ),
+        (&ca, &no_pem, &key, &certificate_field.to_owned()),
+        (&ca, &key, &key, &certificate_field.to_owned()),
+        (
+            &ca,
+            &certificate,
+            &certificate,
+            &format!("{key_field} holds no private key in PEM"),
         ),
         (
             &ca,
-            certificate,
-            certificate,
-            key_field,
-            "holds no private key in PEM",
+            &certificate,
+            &pem_of("ENCRYPTED PRIVATE KEY", b"s3cr3t"),
+            &format!("{key_field} holds a key that is encrypted; it must be without a passphrase"),
         ),
         (
             &ca,
-            certificate,
-            &encrypted,
-            key_field,
-            "holds a key that is encrypted; it must be without a passphrase",
+            &certificate,
+            &pem_of("PRIVATE KEY", b"s3cr3t"),
+            &format!("{key_field} holds a private key that is broken"),
         ),
         (
             &ca,
-            certificate,
-            &garbage,
-            key_field,
-            "holds a private key that is broken",
-        ),
-        (
-            &ca,
-            certificate,
+            &certificate,
             &short,
-            key_field,
-            "holds a private key that is broken or none of RSA from 2,048 bits on, ECDSA on \
-             P-256, P-384 and P-521, Ed25519",
+            &format!(
+                "{key_field} holds a private key that is broken or none of RSA from 2,048 bits on, ECDSA on P-256, P-384 and P-521, Ed25519"
+            ),
         ),
         (
             &ca,
-            certificate,
-            &other,
-            key_field,
-            "is not the key of user.client-certificate-data",
+            &certificate,
+            &self::key(USUAL).serialize_pem(),
+            &format!("{key_field} is not the key of user.client-certificate-data"),
         ),
     ] {
         let nowhere = SocketAddr::from(([127, 0, 0, 1], 1));
-        let error = handshake(&access(nowhere, authorities, Some([certificate, key]))).await;
-        assert_eq!(error.unwrap_err(), format!("{field} {expected}"));
+        let access = access(
+            nowhere,
+            authorities,
+            Some([certificate.clone(), key.clone()]),
+        );
+        assert_eq!(handshake(&access).await.unwrap_err(), *expected);
     }
 }
 
 #[tokio::test]
 async fn only_the_server_judges_a_client_certificate() {
-    let authority = authority(&PKCS_ECDSA_P256_SHA256);
-    let server = signed(named("a server"), &PKCS_ECDSA_P256_SHA256, &authority);
-    let address = serve(&server, None).await;
-    let mut expired = named("a client");
-    expired.not_after = date_time_ymd(2001, 1, 1);
-    let of_an_authority = by_itself(&own_authority());
-    let nobodys = Certified {
-        pem: pem_of("CERTIFICATE", b"\x30\x03\x02\x01\x07"),
-        ..by_itself(&named("x"))
-    };
-    for client in [by_itself(&expired), of_an_authority, nobodys] {
-        let key = client.key.serialize_pem();
-        let access = access(address, &authority.pem(), Some([&client.pem, &key]));
-        assert_eq!(handshake(&access).await, Ok(()));
+    let authority = authority("an authority", USUAL);
+    let server = signed(USUAL, &authority, |_| ());
+    let [_, key] = by_itself(|_| ()).client();
+    let nobodys = [pem_of("CERTIFICATE", b"\x30\x03\x02\x01\x07"), key];
+    for client in [
+        by_itself(expired).client(),
+        by_itself(of_an_authority).client(),
+        nobodys,
+    ] {
+        assert_eq!(
+            meets(&server, None, &authority.pem(), Some(client)).await,
+            Ok(())
+        );
     }
 }
