@@ -1,157 +1,178 @@
-//! What a leader does with its Lease, and how it gives it up.
+//! How a candidate comes to lead, keeps its Lease and loses or releases it, on tokio's paused clock.
 
 use std::time::Duration;
 
-use api_server::{Fault, PATIENCE, When};
-use common::flags::LeaderElection;
-use common::leader_election::campaign;
+use api_server::{Fault, When};
+use common::leader_election::{Lost, campaign};
 use serde_json::json;
-use tokio::time::Instant;
+use tokio::sync::oneshot::error::TryRecvError;
+use tokio::time::{Instant, advance, timeout};
 
-use crate::bed::{ElectionBed, GARDEN, LEASE, LEASES, quick, soon};
+use crate::bed::{ElectionBed, LEASES, settings, soon};
 
-#[tokio::test]
+fn updates() -> When {
+    When::verb("update", LEASES)
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_leader_renews_by_put_alone_and_needs_no_reads() {
     let bed = ElectionBed::start().await;
-    let replica = bed.replica("one", quick());
-    replica.leads().await;
-    let first = bed.lease();
+    let replica = bed.leader().await;
+    let created = bed.lease();
+    assert_eq!((bed.count("create"), bed.count("update")), (1, 0));
+    assert_eq!(
+        (&created["holderIdentity"], &created["leaseTransitions"]),
+        (&json!("one"), &json!(0))
+    );
     bed.server.requests().clear();
     bed.asked("update", 5).await;
     let requests = bed.server.requests().all();
+    let is_put = |verb: &str, resource: &str| verb == "update" || resource == "events";
     assert!(
         requests
             .iter()
-            .all(|record| record.verb == "update" || record.resource == "events"),
+            .all(|record| is_put(&record.verb, &record.resource)),
         "{requests:?}"
     );
     let lease = bed.lease();
-    assert!(lease["renewTime"].as_str() > first["renewTime"].as_str());
+    for field in ["acquireTime", "leaseTransitions"] {
+        assert_eq!(lease[field], created[field]);
+    }
+    replica.end().await;
     assert_eq!(
-        (&lease["acquireTime"], &lease["leaseTransitions"]),
-        (&first["acquireTime"], &first["leaseTransitions"])
+        (
+            bed.lease()["holderIdentity"].as_str(),
+            &bed.lease()["leaseDurationSeconds"]
+        ),
+        (Some(""), &json!(1))
+    );
+    bed.check();
+}
+
+#[tokio::test(start_paused = true)]
+async fn of_two_candidates_one_leads_and_the_other_watches() {
+    let bed = ElectionBed::start().await;
+    let replicas = ["one", "two"].map(|identity| bed.replica(identity, settings()));
+    bed.asked("update", 20).await;
+    let leads = replicas.each_ref().map(|replica| replica.fence.is_open());
+    assert!(leads[0] != leads[1]);
+    // What it does not learn from its watch it does not ask for.
+    assert!(bed.count("get") <= 4, "{:?}", bed.server.requests().all());
+    for replica in replicas {
+        replica.end().await;
+    }
+    bed.check();
+}
+
+#[tokio::test(start_paused = true)]
+async fn without_a_watch_the_lease_is_looked_at_in_the_rhythm_of_the_retry_period() {
+    for fault in [Fault::status(500), Fault::Stall, Fault::CloseBefore] {
+        let bed = ElectionBed::start().await;
+        bed.fails(When::verb("watch", LEASES), &fault);
+        let one = bed.leader().await;
+        let two = bed.replica("two", settings());
+        bed.asked("update", 20).await;
+        one.end().await;
+        two.leads().await;
+        assert!(
+            (5..30).contains(&bed.count("get")),
+            "{fault:?}: {:?}",
+            bed.server.requests().all()
+        );
+        two.end().await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_lease_that_vanishes_while_another_holds_it_is_made_again_only_after_his_time() {
+    let bed = ElectionBed::start().await;
+    bed.hold(20, 0);
+    let replica = bed.replica("one", settings());
+    bed.asked("watch", 1).await;
+    let begin = Instant::now();
+    bed.delete();
+    // A holder that makes it again is respected.
+    advance(Duration::from_secs(15)).await;
+    bed.hold(20, 1);
+    assert!(
+        timeout(Duration::from_secs(19), replica.fence.opened())
+            .await
+            .is_err()
+    );
+    bed.delete();
+    replica.leads().await;
+    let waited = begin.elapsed().as_secs();
+    assert!((35..37).contains(&waited), "{waited}");
+    assert_eq!(bed.lease()["leaseTransitions"], 0);
+    assert!(
+        bed.server.requests().total() < 12,
+        "{:?}",
+        bed.server.requests().all()
     );
     replica.end().await;
     bed.check();
 }
 
+#[tokio::test(start_paused = true)]
+async fn a_candidate_that_never_led_leaves_the_lease_as_it_is() {
+    let bed = ElectionBed::start().await;
+    bed.hold(3600, 0);
+    let before = bed.lease();
+    let replica = bed.replica("one", settings());
+    bed.asked("watch", 1).await;
+    replica.end().await;
+    assert_eq!((bed.lease(), bed.server.requests().writes()), (before, 0));
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_leader_whose_work_computes_for_long_renews_all_the_same() {
     let bed = ElectionBed::start().await;
-    let (elector, fence) = bed.candidate("one", quick());
+    let mut quick = settings();
+    quick.retry_period = Duration::from_millis(100);
+    let (elector, fence) = bed.candidate("one", quick);
     #[expect(
         clippy::disallowed_methods,
         reason = "work that does not let go of its thread"
     )]
     let work = async {
         fence.opened().await;
-        let (begin, before) = (Instant::now(), bed.count("update"));
+        let before = bed.count("update");
         while bed.count("update") < before + 5 {
-            assert!(fence.is_open() && begin.elapsed() < PATIENCE);
-            std::thread::sleep(quick().retry_period / 10);
+            assert!(fence.is_open());
+            std::thread::sleep(Duration::from_millis(10));
         }
     };
     soon(campaign(elector, work)).await.unwrap();
-    assert_eq!(bed.holder(), "", "given up after the work");
-    bed.check();
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn the_lease_is_kept_until_the_work_has_ended() {
     let bed = ElectionBed::start().await;
-    let (elector, fence) = bed.candidate("one", quick());
+    let (elector, fence) = bed.candidate("one", settings());
     let work = async {
         fence.opened().await;
-        let renewed = bed.count("update") + 3;
-        bed.asked("update", renewed).await;
-        assert_eq!((bed.holder().as_str(), fence.is_open()), ("one", true));
+        bed.asked("update", 3).await;
+        assert_eq!((&*bed.holder(), fence.is_open()), ("one", true));
     };
     soon(campaign(elector, work)).await.unwrap();
-    assert_eq!((bed.holder().as_str(), fence.is_open()), ("", false));
+    assert_eq!((&*bed.holder(), fence.is_open()), ("", false));
 }
 
-#[tokio::test]
-async fn a_campaign_that_is_dropped_ends_the_renewals() {
-    let bed = ElectionBed::start().await;
-    let replica = bed.replica("one", quick());
-    replica.leads().await;
-    bed.asked("update", 1).await;
-    let fence = replica.fence.clone();
-    replica.kill().await;
-    soon(fence.while_open(std::future::pending::<()>())).await;
-    assert_eq!(
-        bed.holder(),
-        "one",
-        "it was not given up, and it has run out"
-    );
-    bed.check();
-}
-
-#[tokio::test]
-async fn a_lease_that_is_given_up_says_so_in_client_gos_words() {
-    let bed = ElectionBed::start().await;
-    let replica = bed.replica("one", quick());
-    replica.leads().await;
-    bed.asked("update", 1).await;
-    let fence = replica.fence.clone();
-    replica.end().await;
-    assert!(!fence.is_open());
-    let lease = bed.lease();
-    assert_eq!(
-        (
-            &lease["holderIdentity"],
-            &lease["leaseDurationSeconds"],
-            &lease["leaseTransitions"]
-        ),
-        (&"".into(), &1.into(), &0.into())
-    );
-    bed.check();
-}
-
-#[tokio::test]
-async fn somebody_elses_change_of_the_lease_costs_neither_the_lead_nor_the_change() {
-    let bed = ElectionBed::start().await;
-    let replica = bed.replica("one", quick());
-    replica.leads().await;
-    let patch = json!({"metadata": {"labels": {"a": "b"}}, "spec": {"preferredHolder": "x"}});
-    bed.server
-        .store()
-        .patch(LEASES, GARDEN, LEASE, &patch)
-        .unwrap();
-    let before = bed.count("update");
-    bed.asked("update", before + 3).await;
-    assert!(replica.fence.is_open());
-    replica.end().await;
-    let lease = bed.server.store().get(LEASES, GARDEN, LEASE).unwrap();
-    assert_eq!(
-        (
-            &lease["metadata"]["labels"]["a"],
-            &lease["spec"]["preferredHolder"]
-        ),
-        (&"b".into(), &"x".into())
-    );
-    bed.check();
-}
-
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_leader_whose_lease_is_deleted_makes_it_again_and_leads_on() {
     let bed = ElectionBed::start().await;
-    let replica = bed.replica("one", quick());
-    replica.leads().await;
-    for round in 2..4 {
+    let replica = bed.leader().await;
+    for _ in 0..2 {
         bed.delete();
-        bed.asked("create", round).await;
-        let before = bed.count("update");
-        bed.asked("update", before + 2).await;
-        assert!(replica.fence.is_open());
+        bed.asked("create", 1).await;
+        bed.asked("update", 2).await;
+        assert_eq!((&*bed.holder(), replica.fence.is_open()), ("one", true));
     }
-    assert_eq!(bed.holder(), "one");
     replica.end().await;
-    assert_eq!(bed.holder(), "");
     bed.check();
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_leader_survives_failures_that_are_shorter_than_its_deadline() {
     for fault in [
         Fault::status(500),
@@ -162,76 +183,103 @@ async fn a_leader_survives_failures_that_are_shorter_than_its_deadline() {
         Fault::Truncate,
     ] {
         let bed = ElectionBed::start().await;
-        let replica = bed.replica("one", quick());
-        replica.leads().await;
-        let id = bed
-            .server
-            .faults()
-            .add(When::verb("update", LEASES).times(3), fault.clone());
-        let before = bed.count("update");
-        bed.asked("update", before + 6).await;
+        let replica = bed.leader().await;
+        let id = bed.fails(updates().times(3), &fault);
+        // Somebody else's change costs nothing either.
+        bed.patch(json!({"metadata": {"labels": {"a": "b"}}, "spec": {"preferredHolder": "x"}}));
+        bed.asked("update", 6).await;
         assert!(replica.fence.is_open(), "{fault:?}");
         assert_eq!(bed.server.faults().hits(id), 3);
         replica.end().await;
-        assert_eq!(bed.holder(), "", "{fault:?}");
-        bed.check();
-    }
-}
-
-#[tokio::test]
-async fn a_lease_is_given_up_even_when_the_end_comes_in_the_middle_of_a_renewal() {
-    // Of the renewal that never gets its answer, the server has applied nothing, or all.
-    for fault in [Fault::Stall, Fault::StallAfter] {
-        let bed = ElectionBed::start().await;
-        let replica = bed.replica("one", quick());
-        replica.leads().await;
-        let id = bed
-            .server
-            .faults()
-            .add(When::verb("update", LEASES).once(), fault.clone());
-        soon(bed.server.faults().met(id, 1)).await;
-        replica.end().await;
         assert_eq!(
-            (bed.holder(), &bed.lease()["leaseDurationSeconds"]),
-            ("".into(), &1.into()),
+            (&*bed.holder(), &bed.lease()["preferredHolder"]),
+            ("", &json!("x")),
             "{fault:?}"
         );
         bed.check();
     }
 }
 
-#[tokio::test]
-async fn a_lease_is_given_up_although_the_answer_to_that_gets_lost() {
+#[tokio::test(start_paused = true)]
+async fn a_lease_is_given_up_whatever_becomes_of_the_last_requests() {
+    // Of the renewal that gets no answer, the server has applied nothing, or all.
+    for fault in [Fault::Stall, Fault::StallAfter] {
+        let bed = ElectionBed::start().await;
+        let replica = bed.leader().await;
+        let id = bed.fails(updates().once(), &fault);
+        soon(bed.server.faults().met(id, 1)).await;
+        replica.end().await;
+        assert_eq!(&*bed.holder(), "", "{fault:?}");
+    }
     let bed = ElectionBed::start().await;
-    // No renewal comes before the end.
-    let replica = bed.replica(
-        "one",
-        LeaderElection {
-            retry_period: Duration::from_secs(1),
-            ..quick()
-        },
-    );
-    replica.leads().await;
-    bed.server
-        .faults()
-        .add(When::verb("update", LEASES).once(), Fault::CloseAfter);
-    soon(replica.end()).await;
-    assert_eq!(bed.holder(), "");
-    bed.check();
-}
-
-#[tokio::test]
-async fn the_end_does_not_wait_for_long_for_an_api_server_that_does_not_answer() {
-    let bed = ElectionBed::start().await;
-    let replica = bed.replica("one", quick());
-    replica.leads().await;
-    bed.server.set_network(api_server::Network::Silent);
-    let begin = tokio::time::Instant::now();
-    replica.stop.cancel();
-    soon(replica.task).await.unwrap().unwrap();
+    let replica = bed.leader().await;
+    bed.fails(updates().once(), &Fault::CloseAfter);
+    replica.end().await;
+    assert_eq!(&*bed.holder(), "");
+    let replica = bed.leader().await;
+    bed.link.cut(true);
+    let begin = Instant::now();
+    replica.end().await;
     assert!(
-        begin.elapsed() < Duration::from_secs(10),
+        begin.elapsed() < Duration::from_secs(5),
         "{:?}",
         begin.elapsed()
     );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_leader_that_cannot_renew_stops_at_its_deadline() {
+    for fault in [
+        Fault::status(500),
+        Fault::status(403),
+        Fault::throttle(1),
+        Fault::Stall,
+        Fault::CloseBefore,
+    ] {
+        let bed = ElectionBed::start().await;
+        let replica = bed.leader().await;
+        bed.asked("update", 2).await;
+        let last = Instant::now();
+        bed.fails(updates(), &fault);
+        let lost = replica.loses().await;
+        assert!(matches!(lost, Lost::Expired(_)), "{fault:?}: {lost}");
+        let held = last.elapsed().as_secs_f64();
+        assert!((9.9..10.1).contains(&held), "{fault:?}: {held:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn work_ends_with_the_lead() {
+    let bed = ElectionBed::start().await;
+    let (elector, fence) = bed.candidate("one", settings());
+    let (work, mut ended) = tokio::sync::oneshot::channel::<()>();
+    let campaign = tokio::spawn(campaign(elector, async move {
+        let _until_dropped = work;
+        std::future::pending().await
+    }));
+    soon(fence.opened()).await;
+    assert_eq!(ended.try_recv(), Err(TryRecvError::Empty));
+    bed.patch(json!({"spec": {"holderIdentity": "other"}}));
+    let lost = soon(campaign).await.unwrap().unwrap_err();
+    assert!(
+        matches!(&lost, Lost::Taken(holder) if holder == "other"),
+        "{lost}"
+    );
+    assert!(!fence.is_open());
+    assert_eq!(ended.try_recv(), Err(TryRecvError::Closed));
+    assert_eq!(&*bed.holder(), "other");
+    bed.check();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_process_that_was_held_up_beyond_its_deadline_renews_nothing() {
+    let bed = ElectionBed::start().await;
+    let (mut elector, fence) = bed.candidate("one", settings());
+    soon(elector.acquire()).await;
+    let before = bed.server.requests().total();
+    // As after SIGSTOP: time has passed, and nothing of ours has run.
+    advance(settings().renew_deadline).await;
+    assert!(!fence.is_open());
+    assert!(matches!(soon(elector.renew()).await, Lost::Expired(_)));
+    assert_eq!(bed.server.requests().total(), before);
 }

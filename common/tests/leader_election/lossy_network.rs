@@ -33,6 +33,12 @@ pub struct NetworkConditions {
     pub versions: bool,
 }
 
+pub const GOOD: NetworkConditions = NetworkConditions {
+    longest: Duration::from_millis(50),
+    losses: 0.0,
+    versions: true,
+};
+
 /// What happens to one request or answer.
 #[derive(Clone, Copy, Debug)]
 enum Fate {

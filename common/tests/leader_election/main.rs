@@ -7,10 +7,6 @@ mod events;
 #[cfg(test)]
 mod leading;
 #[cfg(test)]
-mod losing;
-#[cfg(test)]
 mod lossy_network;
 #[cfg(test)]
 mod schedules;
-#[cfg(test)]
-mod taking;

@@ -23,7 +23,7 @@ use tokio::runtime::Builder;
 use tokio::time::{Instant, sleep, timeout};
 
 use crate::bed::{ElectionBed, GARDEN, LEASE, LEASES, serve};
-use crate::lossy_network::{Link, LossyNetwork, NetworkConditions};
+use crate::lossy_network::{GOOD, Link, LossyNetwork, NetworkConditions};
 
 const REPLICAS: usize = 3;
 const LEASE_DURATION: Duration = Duration::from_secs(4);
@@ -43,11 +43,6 @@ const MOMENT: Duration = Duration::from_millis(500);
 const ROUGH: NetworkConditions = NetworkConditions {
     longest: Duration::from_secs(6),
     losses: 0.05,
-    versions: true,
-};
-const GOOD: NetworkConditions = NetworkConditions {
-    longest: Duration::from_millis(50),
-    losses: 0.0,
     versions: true,
 };
 

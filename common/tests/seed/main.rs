@@ -1,6 +1,10 @@
-//! The client for the seed and the views that it fills, against an API server in memory.
+//! The client for the seed's API server, and the views that it fills.
 
 #[cfg(test)]
+mod bed;
+#[cfg(test)]
 mod client;
+#[cfg(test)]
+mod silence;
 #[cfg(test)]
 mod watches;
