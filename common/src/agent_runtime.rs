@@ -22,6 +22,7 @@ use crate::health::{self, Check};
 use crate::leader_election::{LeaderElector, Role, campaign, identity, reference};
 use crate::metrics::{self, Registry, RequestCounter};
 use crate::status::{self, Status};
+use crate::transport::Dialer;
 use crate::{http, seed_client};
 
 /// Controller-runtime's address for metrics if the flag is empty.
@@ -67,11 +68,16 @@ impl AgentRuntime {
     ///
     /// # Errors
     /// When there is no access to the seed, or an address is taken.
-    pub async fn open(agent: Agent, args: &AgentArgs, lease: &'static str) -> anyhow::Result<Self> {
+    pub async fn open(
+        agent: Agent,
+        args: &AgentArgs,
+        lease: &'static str,
+        dialer: Dialer,
+    ) -> anyhow::Result<Self> {
         let mut registry = metrics::registry();
         let requests = RequestCounter::register(&mut registry);
         let kubeconfig = Some(&*args.kubeconfig).filter(|path| !path.as_os_str().is_empty());
-        let client = seed_client::connect(kubeconfig, &requests)
+        let client = seed_client::connect_over(dialer, kubeconfig, &requests)
             .await
             .context("no access to the seed")?;
         let metrics_address = match &*args.metrics_bind_addr {

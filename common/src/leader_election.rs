@@ -79,6 +79,7 @@ pub async fn campaign(elector: LeaderElector, work: impl Future<Output = ()>) ->
     let stop = CancellationToken::new();
     let mut election = AbortOnDropHandle::new(tokio::spawn(elector.run(stop.clone())));
     let ended = tokio::select! {
+        biased;
         () = work => {
             stop.cancel();
             election.await
@@ -429,5 +430,5 @@ pub fn reference(namespace: &str, name: &str) -> ObjectReference {
 
 /// An identity unlike any other: the host's name and a random part (rule 79).
 pub fn identity() -> String {
-    format!("{}_{:032x}", crate::events::host(), rand::random::<u128>())
+    format!("{}_{:032x}", crate::events::host(), fastrand::u128(..))
 }

@@ -250,12 +250,13 @@ where
         let mut works = false;
         loop {
             let event = tokio::select! {
-                event = events.next() => event,
+                biased;
                 () = self.handler.relist_requested() => {
                     self.version = None;
                     self.handler.handle(Change::Ended).await;
                     return Ok(());
                 }
+                event = events.next() => event,
                 () = sleep_until(opened + MIN_WATCH), if !works => {
                     works = true;
                     self.works().await;

@@ -12,7 +12,6 @@ use anyhow::{Context, Result, bail, ensure};
 use http::{HeaderMap, Request, Response};
 use hyper::body::Incoming;
 use hyper_timeout::TimeoutConnector;
-use hyper_util::client::legacy::connect::HttpConnector;
 use kube::client::Body;
 use kube::client::middleware::BaseUriLayer;
 use kube::config::Cluster;
@@ -24,7 +23,7 @@ use self::connections::Connections;
 use self::credentials::SeedCredentials;
 use crate::metrics::RequestCounter;
 use crate::transport::kubeconfig::{CurrentContext, Document, Entry};
-use crate::transport::{CONNECT_TIMEOUT, Trust, answered, client_builder, host};
+use crate::transport::{CONNECT_TIMEOUT, Dialer, Trust, answered, client_builder, host};
 
 /// Time without a byte after which a connection is given up: longer than a watch lasts, since one
 /// of a kind that nobody changes may have neither an event nor a bookmark. The kernel notices a
@@ -38,8 +37,25 @@ const READ_TIMEOUT: Duration = Duration::from_secs(240);
 /// # Errors
 /// When nothing is found, or what is found cannot be used.
 pub async fn connect(kubeconfig: Option<&Path>, counter: &RequestCounter) -> Result<Client> {
+    connect_over(Dialer::default(), kubeconfig, counter).await
+}
+
+/// [`connect`] over other connections than those of TCP.
+///
+/// # Errors
+/// As [`connect`].
+pub async fn connect_over(
+    dialer: Dialer,
+    kubeconfig: Option<&Path>,
+    counter: &RequestCounter,
+) -> Result<Client> {
     let access = SeedAccess::read(kubeconfig)?;
-    let connections = Connections::new(access, kubeconfig.map(Path::to_owned), counter.clone());
+    let connections = Connections::new(
+        access,
+        kubeconfig.map(Path::to_owned),
+        dialer,
+        counter.clone(),
+    );
     let connections = Arc::new(connections.await?);
     let send = service_fn(move |request| Arc::clone(&connections).send(request));
     // Every request names its namespace.
@@ -143,7 +159,7 @@ impl SeedAccess {
     /// Leaves out kube's log line for each failed request: whoever asked says what failed. Leaves
     /// out its repetitions, too: the caller decides when to retry, since a watch, a flow and an
     /// election differ in it.
-    fn route(&self, credentials: &SeedCredentials) -> Result<SeedRoute> {
+    fn route(&self, credentials: &SeedCredentials, dialer: &Dialer) -> Result<SeedRoute> {
         let mut access = self.context.access(&["https", "http"])?;
         if let Some(identity) = &credentials.identity {
             access.identity = Some(identity.clone());
@@ -151,7 +167,7 @@ impl SeedAccess {
         if let Some(config) = &self.pod {
             access.trust = Trust::Kube(Box::new(config.clone()));
         }
-        let connector = access.connector(HttpConnector::new(), CONNECT_TIMEOUT)?;
+        let connector = access.connector(dialer, CONNECT_TIMEOUT)?;
         let mut connector = TimeoutConnector::new(connector);
         connector.set_read_timeout(Some(READ_TIMEOUT));
         connector.set_write_timeout(Some(READ_TIMEOUT));

@@ -11,6 +11,7 @@
 
 mod access;
 mod credential;
+mod dialer;
 mod head_limit;
 pub mod kubeconfig;
 mod proxies;
@@ -24,6 +25,7 @@ use hyper_util::client::legacy::connect::HttpConnector;
 pub use self::access::{Connector, ServerAccess};
 pub(crate) use self::access::{Identity, host};
 pub use self::credential::{authorization, basic, bearer};
+pub use self::dialer::Dialer;
 pub use self::head_limit::{Compressed, answered, client_builder};
 pub use self::tls::Trust;
 pub use self::tls_error::{TlsError, causes};

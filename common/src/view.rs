@@ -11,7 +11,7 @@
 //! a list; it is *live* while the watch works, its ordinary ends included. A re-list can be
 //! requested.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -207,10 +207,11 @@ impl<V> View<V> {
             })
             .collect();
         let before = std::mem::replace(&mut *self.objects.write(), objects);
-        entries(&before)
+        let keys: BTreeSet<Key> = entries(&before)
             .chain(entries(&self.objects.read()))
             .map(|(key, _)| key)
-            .collect()
+            .collect();
+        keys.into_iter().collect()
     }
 }
 

@@ -4,19 +4,21 @@ use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::time::Duration;
 
+use chrono::Utc;
 use common::agent_runtime::{AgentRuntime, Endpoints};
 use common::config_file::ConfigFile;
 use common::flags::{Agent, AgentArgs};
 use common::health::{self, Check};
 use common::metrics::register_seed_known;
 use common::process::propagate_panic;
+use common::transport::Dialer;
 use prober_core::config::Config;
 use prober_core::options::Refused;
 use prober_core::span;
 use tokio::sync::{mpsc, watch};
 use tokio_util::sync::CancellationToken;
 
-use crate::clock::Clock;
+use crate::clock::{Clock, WallClock};
 use crate::config;
 use crate::manager::Manager;
 use crate::observability::metrics::Metrics;
@@ -43,10 +45,37 @@ const FILL_WAIT: Duration = Duration::from_secs(5);
 /// A probe that is overdue by more than probeTimeout and this means that the probe loop stalls.
 const STALLED: Duration = Duration::from_secs(60);
 
+/// What this process has of its host.
+pub struct Host {
+    pub wall_clock: WallClock,
+    /// To the API server of the seed.
+    pub seed: Dialer,
+    pub resources: Resources,
+}
+
+impl Host {
+    /// To be called within the runtime.
+    pub fn system() -> Self {
+        Self {
+            wall_clock: Utc::now,
+            seed: Dialer::default(),
+            resources: Resources::of_system(),
+        }
+    }
+}
+
 pub async fn run(args: AgentArgs, shutdown: CancellationToken) -> anyhow::Result<()> {
-    let clock = Clock::start();
+    run_on(Host::system(), args, shutdown).await
+}
+
+pub async fn run_on(
+    host: Host,
+    args: AgentArgs,
+    shutdown: CancellationToken,
+) -> anyhow::Result<()> {
+    let clock = Clock::by(host.wall_clock);
     let (config, mut file) = ConfigFile::open(&args.config_file, config::read)?;
-    let mut runtime = AgentRuntime::open(Agent::Prober, &args, LEASE).await?;
+    let mut runtime = AgentRuntime::open(Agent::Prober, &args, LEASE, host.seed).await?;
     let AgentRuntime {
         client,
         events,
@@ -78,7 +107,7 @@ pub async fn run(args: AgentArgs, shutdown: CancellationToken) -> anyhow::Result
     let (config_sender, config) = watch::channel(Arc::new(config));
     let shared = Shared {
         clock,
-        resources: Arc::new(Resources::of_system()),
+        resources: Arc::new(host.resources),
         config,
         seed,
         writer: Arc::new(writer),
@@ -149,6 +178,7 @@ async fn follow_config(
 ) {
     loop {
         tokio::select! {
+            biased;
             config = file.next() => {
                 for dropped in shared.seed.follow_config(&config, watches) {
                     report_dropped(&dropped, &shared.metrics);

@@ -195,6 +195,7 @@ impl<R: Reporter> Driver<R> {
     pub(crate) async fn step_until(&mut self, until: Instant) {
         let suspend_detector = self.context.shared.suspend_detector.clone();
         tokio::select! {
+            biased;
             () = self.step() => {}
             () = sleep_until(until) => {}
             () = suspend_detector.run() => {}

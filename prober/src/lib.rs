@@ -38,7 +38,7 @@ mod suspend_detector;
 mod task;
 pub mod write;
 
-pub use agent::run;
+pub use agent::{Host, run, run_on};
 pub use observability::facts::{Fact, describe_verdict, lease_cells, list};
 pub use observability::outage::Outage;
 pub use observability::status::{

@@ -43,6 +43,7 @@ pub async fn run(shared: Shared, cancelled: CancellationToken) {
             let checking =
                 OptionFuture::from(check.as_ref().map(|check| check_shoots(&shared, check)));
             tokio::select! {
+                biased;
                 Some(()) = checking => {}
                 changed = configs.wait_for(|config| config.owner_check != check) => {
                     if changed.is_err() {
@@ -67,6 +68,7 @@ async fn check_shoots(shared: &Shared, check: &OwnerCheck) {
         let checks = due.into_iter();
         under_way.extend(checks.map(|namespace| check_record(shared, check, &resolver, namespace)));
         tokio::select! {
+            biased;
             Some(()) = under_way.next() => {}
             () = owners.added.notified() => {}
             () = shared.clock.reach(next) => {}
@@ -84,7 +86,7 @@ async fn check_record(shared: &Shared, check: &OwnerCheck, resolver: &Resolver, 
     let result = answer.as_str();
     shared.metrics.owners.checked(result);
     tracing::debug!(namespace, result, "owner record checked");
-    let chance = rand::random();
+    let chance = fastrand::f64();
     owners.answered(&namespace, question, answer, sent, clock.now(), chance);
     shared.seed.wakers.wake(&namespace);
 }

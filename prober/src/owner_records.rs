@@ -3,7 +3,7 @@
 
 pub(crate) mod record;
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
@@ -29,7 +29,7 @@ pub struct OwnerRecords {
 #[derive(Debug)]
 struct Checks {
     check: OwnerCheck,
-    shoots: HashMap<String, CheckedShoot>,
+    shoots: BTreeMap<String, CheckedShoot>,
 }
 
 #[derive(Debug)]

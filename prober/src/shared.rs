@@ -95,7 +95,7 @@ impl Shared {
                 .collect(),
             machines,
             spread: SPREAD * i32::try_from(seed.wakers.count()).unwrap_or(i32::MAX),
-            chance: rand::random(),
+            chance: fastrand::f64(),
         }
     }
 }

@@ -382,7 +382,7 @@ impl<S: Secrets + Sync> ShootClient<S> {
             access,
             budget.connect(),
             self.clock,
-            &self.resources,
+            &self.resources.dialer,
         )?)
     }
 }

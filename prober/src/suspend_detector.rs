@@ -56,7 +56,7 @@ impl SuspendDetector {
     pub fn new(clock: Clock) -> Self {
         let ticks = Ticks {
             last: clock.now(),
-            wall: Utc::now(),
+            wall: clock.wall_now(),
             resumed: Moment::START,
         };
         Self {
@@ -69,7 +69,7 @@ impl SuspendDetector {
     /// first.
     pub(crate) fn resumed(&self) -> Moment {
         let mut ticks = self.ticks.lock();
-        ticks.tick(self.clock.now(), Utc::now());
+        ticks.tick(self.clock.now(), self.clock.wall_now());
         ticks.resumed
     }
 

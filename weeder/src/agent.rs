@@ -6,6 +6,7 @@ use common::agent_runtime::{AgentRuntime, Endpoints};
 use common::config_file::ConfigFile;
 use common::flags::{Agent, AgentArgs};
 use common::metrics::register_seed_known;
+use common::transport::Dialer;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
@@ -21,8 +22,20 @@ const LEASE: &str = "dwd-weeder-leader-election";
 /// # Errors
 /// When it cannot start (config file, kubeconfig, ports), or when leadership is lost.
 pub async fn run(args: AgentArgs, shutdown: CancellationToken) -> anyhow::Result<()> {
+    run_on(Dialer::default(), args, shutdown).await
+}
+
+/// The same with another way to the seed.
+///
+/// # Errors
+/// As [`run`].
+pub async fn run_on(
+    dialer: Dialer,
+    args: AgentArgs,
+    shutdown: CancellationToken,
+) -> anyhow::Result<()> {
     let (config, mut file) = ConfigFile::open(&args.config_file, config::read)?;
-    let mut runtime = AgentRuntime::open(Agent::Weeder, &args, LEASE).await?;
+    let mut runtime = AgentRuntime::open(Agent::Weeder, &args, LEASE, dialer).await?;
     file.report_to(
         &mut runtime.registry,
         runtime.events.clone(),

@@ -24,4 +24,4 @@ pub mod slice;
 pub mod status;
 pub mod watches;
 
-pub use agent::run;
+pub use agent::{run, run_on};

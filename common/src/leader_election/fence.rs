@@ -64,6 +64,7 @@ impl Fence {
                 return;
             };
             tokio::select! {
+                biased;
                 () = sleep_until(until) => {}
                 Ok(()) = election.changed() => {}
             }

@@ -23,6 +23,7 @@ use self::watch_body::until_silent;
 use super::credentials::SeedCredentials;
 use super::{SeedAccess, SeedRoute};
 use crate::metrics::RequestCounter;
+use crate::transport::Dialer;
 
 /// The shortest time after which whoever waits for an answer gives up is 1 s (rule 80); a little
 /// less, since some of it may pass before the request gets here. Whoever drops a request sooner has
@@ -55,6 +56,7 @@ type ResponseBody = UnsyncBoxBody<Bytes, BoxError>;
 /// requests would wait for a plugin.
 pub(super) struct Connections {
     kubeconfig: Option<PathBuf>,
+    dialer: Dialer,
     counter: RequestCounter,
     current: Mutex<Arc<CurrentClient>>,
     /// Changes with each request that is given up and waits for nothing but the API server.
@@ -84,7 +86,11 @@ impl CurrentClient {
         })
     }
 
-    async fn connect(access: SeedAccess, known: Option<&Self>) -> anyhow::Result<Arc<Self>> {
+    async fn connect(
+        access: SeedAccess,
+        dialer: &Dialer,
+        known: Option<&Self>,
+    ) -> anyhow::Result<Arc<Self>> {
         let credentials = match known {
             Some(known)
                 if !known.refused.load(Ordering::Relaxed)
@@ -94,7 +100,7 @@ impl CurrentClient {
             }
             _ => Arc::new(SeedCredentials::of(access.context.user.as_ref()).await?),
         };
-        let route = access.route(&credentials)?;
+        let route = access.route(&credentials, dialer)?;
         Ok(Self::new(access, credentials, route))
     }
 
@@ -200,12 +206,15 @@ impl Connections {
     pub(super) async fn new(
         access: SeedAccess,
         kubeconfig: Option<PathBuf>,
+        dialer: Dialer,
         counter: RequestCounter,
     ) -> anyhow::Result<Self> {
+        let client = CurrentClient::connect(access, &dialer, None).await?;
         Ok(Self {
             kubeconfig,
+            dialer,
             counter,
-            current: Mutex::new(CurrentClient::connect(access, None).await?),
+            current: Mutex::new(client),
             given_up: watch::Sender::default(),
         })
     }
@@ -251,7 +260,7 @@ impl Connections {
     async fn renewed(&self, known: &CurrentClient) -> Arc<CurrentClient> {
         let renewed = async {
             let access = SeedAccess::read(self.kubeconfig.as_deref())?;
-            CurrentClient::connect(access, Some(known)).await
+            CurrentClient::connect(access, &self.dialer, Some(known)).await
         };
         renewed.await.unwrap_or_else(|error| {
             tracing::warn!(
@@ -259,7 +268,7 @@ impl Connections {
                 "how to get to the seed cannot be read again, what was known of it stays in use"
             );
             let credentials = Arc::clone(&known.credentials);
-            let route = known.access.route(&credentials);
+            let route = known.access.route(&credentials, &self.dialer);
             let route = route.unwrap_or_else(|_| known.route.clone());
             CurrentClient::new(known.access.clone(), credentials, route)
         })

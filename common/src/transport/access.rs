@@ -10,29 +10,27 @@ use http::{HeaderMap, Uri};
 use hyper_rustls::{
     FixedServerNameResolver, HttpsConnector, HttpsConnectorBuilder, MaybeHttpsStream,
 };
-use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::client::legacy::connect::proxy::{SocksV5, Tunnel};
 use hyper_util::client::proxy::matcher::Intercept;
 use hyper_util::rt::TokioIo;
 use rustls::ClientConfig;
 use rustls::pki_types::ServerName;
-use tokio::net::TcpStream;
 use tokio::time::timeout;
 use tower::util::BoxCloneSyncService;
-use tower::{BoxError, Service, ServiceExt, service_fn};
+use tower::{BoxError, ServiceExt, service_fn};
 
+use super::dialer::{Dialer, Wire};
 use super::head_limit::HeadLimited;
-use super::kept_alive;
 use super::kubeconfig::{KubeconfigError, Pem};
 use super::tls::{self, Trust};
 use super::tls_error::in_words;
 
-/// TCP, or TLS to a proxy.
-type ToProxy = MaybeHttpsStream<TokioIo<TcpStream>>;
+/// Bytes as dialed, or TLS to a proxy.
+type ToProxy = MaybeHttpsStream<TokioIo<Wire>>;
 /// TLS through that, or plain HTTP to the seed.
 type ToServer = TokioIo<MaybeHttpsStream<ToProxy>>;
 type Connection = TokioIo<HeadLimited<ToServer>>;
-type Connect<C> = BoxCloneSyncService<Uri, C, BoxError>;
+pub(super) type Connect<C> = BoxCloneSyncService<Uri, C, BoxError>;
 pub type Connector = Connect<Connection>;
 
 /// Has no `Debug`: it holds credentials.
@@ -64,26 +62,18 @@ struct NoConnection {
 }
 
 impl ServerAccess {
-    /// A connector over TCP connections whose other end the kernel asks for signs of life. It gives
-    /// up after `limit`, TLS included.
+    /// A connector that gives up after `limit`, TLS included.
     ///
     /// # Errors
     /// If a certificate or a key cannot be used.
-    pub fn connector<R>(
+    pub fn connector(
         &self,
-        tcp: HttpConnector<R>,
+        dialer: &Dialer,
         limit: Duration,
-    ) -> Result<Connector, KubeconfigError>
-    where
-        HttpConnector<R>: Service<Uri, Response = TokioIo<TcpStream>, Error: Into<BoxError>, Future: Send>
-            + Clone
-            + Send
-            + Sync
-            + 'static,
-    {
+    ) -> Result<Connector, KubeconfigError> {
         let tls = tls::client_config(&self.trust, self.identity.as_ref())?;
         let address: Arc<str> = host(&self.server).into();
-        let to_host = self.to_host(Connect::new(kept_alive(tcp, limit).map_err(boxed)), &tls);
+        let to_host = self.to_host(dialer.within(limit), &tls);
         let mut https = HttpsConnectorBuilder::new()
             .with_tls_config(tls)
             .https_or_http();
@@ -107,16 +97,16 @@ impl ServerAccess {
     }
 
     /// `tls` is for a proxy whose URL says https.
-    fn to_host(&self, tcp: Connect<TokioIo<TcpStream>>, tls: &ClientConfig) -> Connect<ToProxy> {
+    fn to_host(&self, dial: Connect<TokioIo<Wire>>, tls: &ClientConfig) -> Connect<ToProxy> {
         let Some(proxy) = &self.proxy else {
-            return Connect::new(tcp.map_response(MaybeHttpsStream::Http));
+            return Connect::new(dial.map_response(MaybeHttpsStream::Http));
         };
         let url = proxy.uri().clone();
         if url
             .scheme_str()
             .is_some_and(|scheme| scheme.starts_with("socks5"))
         {
-            let mut socks = SocksV5::new(url, tcp);
+            let mut socks = SocksV5::new(url, dial);
             if let Some((user, password)) = proxy.raw_auth() {
                 socks = socks.with_auth(user.to_owned(), password.to_owned());
             }
@@ -126,7 +116,7 @@ impl ServerAccess {
             .with_tls_config(tls.clone())
             .https_or_http()
             .enable_http1();
-        let mut tunnel = Tunnel::new(url, to_proxy.wrap_connector(tcp));
+        let mut tunnel = Tunnel::new(url, to_proxy.wrap_connector(dial));
         if let Some(credentials) = proxy.basic_auth() {
             tunnel = tunnel.with_auth(credentials.clone());
         }

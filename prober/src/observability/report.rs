@@ -341,8 +341,9 @@ impl ShootContext {
 
     fn waits(&self, at: DependentId, direction: Direction, waits: Waits) {
         let until = waits.until.map(|until| {
-            let left = until - self.shared.clock.now();
-            (Utc::now() + left).to_rfc3339_opts(SecondsFormat::Millis, true)
+            let clock = self.shared.clock;
+            let left = until - clock.now();
+            (clock.wall_now() + left).to_rfc3339_opts(SecondsFormat::Millis, true)
         });
         tracing::info!(
             resource = %self.resource(at),

@@ -133,7 +133,7 @@ impl ShootEntry {
 
     /// Adds what the task of the shoot has reported.
     fn note_reports(&mut self, status: &ShootStatus, clock: Clock, config: &Config) {
-        let (now, wall) = (clock.now(), Utc::now());
+        let (now, wall) = (clock.now(), clock.wall_now());
         let time = |at: Moment| -> DateTime<Utc> { (wall + (at - now)).trunc_subsecs(0) };
         for dependent in &mut self.dependents {
             let resource = &dependent.resource;

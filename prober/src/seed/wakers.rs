@@ -1,6 +1,6 @@
 //! Wakes the tasks of the shoots by what the seed's watches show of them.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use common::view::Key;
@@ -12,7 +12,7 @@ use super::GARDEN;
 
 #[derive(Debug, Default)]
 pub struct Wakers {
-    tasks: Mutex<HashMap<String, Arc<Notify>>>,
+    tasks: Mutex<BTreeMap<String, Arc<Notify>>>,
 }
 
 pub struct Registration {

@@ -1,25 +1,20 @@
 //! One connection to a shoot's API server, kept between probes.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use common::transport::{Connector, ServerAccess, answered, client_builder};
+use common::transport::{Connector, Dialer, ServerAccess, answered, client_builder};
 use http::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderValue, RETRY_AFTER, USER_AGENT};
 use http::uri::PathAndQuery;
 use http::{Request, Response, StatusCode, Uri};
 use http_body_util::{BodyExt, Empty};
 use hyper::body::{Body, Incoming};
 use hyper_util::client::legacy::Client;
-use hyper_util::client::legacy::connect::HttpConnector;
-use hyper_util::client::legacy::connect::dns::Name;
 use prober_core::moment::Moment;
 use tokio::time::Instant;
-use tower::service_fn;
 
 use super::error::Cause;
 use super::kubeconfig::KubeconfigError;
-use super::resources::Resources;
 use super::wire::ReadBody;
 use crate::clock::Clock;
 
@@ -61,16 +56,11 @@ impl ApiConnection {
         access: ServerAccess,
         connect_timeout: Duration,
         clock: Clock,
-        resources: &Arc<Resources>,
+        dialer: &Dialer,
     ) -> Result<Self, KubeconfigError> {
         let mut client = client_builder();
         client.pool_max_idle_per_host(1).pool_idle_timeout(None);
-        let resources = Arc::clone(resources);
-        let tcp = HttpConnector::new_with_resolver(service_fn(move |name: Name| {
-            let resources = Arc::clone(&resources);
-            async move { resources.addresses(name.as_str()).await }
-        }));
-        let connector = access.connector(tcp, connect_timeout)?;
+        let connector = access.connector(dialer, connect_timeout)?;
         let mut headers = access.headers;
         headers.insert(ACCEPT, ACCEPTED);
         headers.insert(USER_AGENT, AGENT);

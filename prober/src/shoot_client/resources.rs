@@ -1,21 +1,24 @@
-//! Resources that the clients of all shoots share: the resolution of names.
+//! Resources that the clients of all shoots share: how their API servers are dialed.
 
 use std::io;
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::time::Duration;
 
+use common::transport::Dialer;
 use hickory_resolver::TokioResolver;
 use hickory_resolver::config::{ResolverConfig, ResolverOpts};
 use hickory_resolver::net::runtime::TokioRuntimeProvider;
 use hickory_resolver::net::{DnsError, NetError, NoRecords};
 use hickory_resolver::proto::op::ResponseCode;
 use hickory_resolver::system_conf::read_system_conf;
+use hyper_util::client::legacy::connect::HttpConnector;
+use hyper_util::client::legacy::connect::dns::Name;
 use tokio::net::lookup_host;
+use tower::service_fn;
 
 pub struct Resources {
-    /// `None` if the system's DNS servers are not known; then the C library resolves names, and
-    /// blocks a thread for each until it gives up.
-    resolver: Option<TokioResolver>,
+    pub(super) dialer: Dialer,
 }
 
 impl Resources {
@@ -25,9 +28,7 @@ impl Resources {
         let resolver = read_system_conf().and_then(|(config, options)| uncached(config, options));
         let resolver = resolver
             .inspect_err(|error| tracing::warn!(error = %error, "the system's DNS servers cannot be told: asking the C library"));
-        Self {
-            resolver: resolver.ok(),
-        }
+        Self::resolving(resolver.ok())
     }
 
     /// With these DNS servers.
@@ -35,27 +36,42 @@ impl Resources {
     /// # Errors
     /// When no resolver can be made of them.
     pub fn new(config: ResolverConfig, options: ResolverOpts) -> Result<Self, NetError> {
-        let resolver = Some(uncached(config, options)?);
-        Ok(Self { resolver })
+        Ok(Self::resolving(Some(uncached(config, options)?)))
     }
 
-    /// The addresses of a host, by a lookup that ends when its probe does.
-    pub(super) async fn addresses(
-        &self,
-        host: &str,
-    ) -> Result<std::vec::IntoIter<SocketAddr>, NameError> {
-        let addresses: Vec<_> = match &self.resolver {
-            Some(resolver) => resolver
-                .lookup_ip(host)
-                .await
-                .map_err(name_error)?
-                .iter()
-                .map(|address| SocketAddr::new(address, 0))
-                .collect(),
-            None => lookup_host((host, 0)).await?.collect(),
-        };
-        Ok(addresses.into_iter())
+    /// With another way to the API servers than TCP.
+    pub fn dialing(dialer: Dialer) -> Self {
+        Self { dialer }
     }
+
+    /// Without a resolver the C library resolves names, and blocks a thread for each until it gives
+    /// up.
+    fn resolving(resolver: Option<TokioResolver>) -> Self {
+        let resolver = Arc::new(resolver);
+        let resolve = service_fn(move |name: Name| {
+            let resolver = Arc::clone(&resolver);
+            async move { addresses(Option::as_ref(&resolver), name.as_str()).await }
+        });
+        Self::dialing(Dialer::tcp(HttpConnector::new_with_resolver(resolve)))
+    }
+}
+
+/// The addresses of a host, by a lookup that ends when its probe does.
+async fn addresses(
+    resolver: Option<&TokioResolver>,
+    host: &str,
+) -> Result<std::vec::IntoIter<SocketAddr>, NameError> {
+    let addresses: Vec<_> = match resolver {
+        Some(resolver) => resolver
+            .lookup_ip(host)
+            .await
+            .map_err(name_error)?
+            .iter()
+            .map(|address| SocketAddr::new(address, 0))
+            .collect(),
+        None => lookup_host((host, 0)).await?.collect(),
+    };
+    Ok(addresses.into_iter())
 }
 
 /// A resolver that says how it is now: nothing is kept, and what is on its way out of the cache counts

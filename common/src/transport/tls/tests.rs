@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
-use hyper_util::client::legacy::connect::HttpConnector;
 use rcgen::{
     BasicConstraints, Certificate, CertificateParams, CertifiedIssuer, DnType,
     ExtendedKeyUsagePurpose, IsCa, KeyPair, PKCS_ECDSA_P256_SHA256, PKCS_ECDSA_P384_SHA384,
@@ -19,6 +18,7 @@ use tokio_rustls::TlsAcceptor;
 use tower::ServiceExt;
 
 use super::*;
+use crate::transport::Dialer;
 use crate::transport::access::ServerAccess;
 use crate::transport::kubeconfig::{CurrentContext, Document};
 use crate::transport::tls_error::causes;
@@ -158,7 +158,7 @@ fn access(server: SocketAddr, authorities: &str, client: Option<[String; 2]>) ->
 /// Connects and reads a byte, after which the server has accepted the client too.
 async fn handshake(access: &ServerAccess) -> Result<(), String> {
     let connector = access
-        .connector(HttpConnector::new(), LIMIT)
+        .connector(&Dialer::default(), LIMIT)
         .map_err(|error| error.to_string())?;
     let innermost = |error: &(dyn std::error::Error + 'static)| {
         causes(error).last().map(ToString::to_string).unwrap()
