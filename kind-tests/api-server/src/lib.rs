@@ -46,6 +46,7 @@ mod authority;
 mod computed;
 pub mod conformance;
 mod content;
+mod counter;
 mod discovery;
 mod faults;
 mod handler;

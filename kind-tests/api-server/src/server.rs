@@ -2,6 +2,7 @@
 
 use std::fmt::Display;
 use std::future::pending;
+use std::io::{self, ErrorKind};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,7 +14,8 @@ use http::{Request, Response};
 use hyper::body::{Body, Incoming};
 use hyper::{server::conn::http1, service::service_fn};
 use hyper_util::rt::TokioIo;
-use tokio::net::{TcpListener, TcpStream};
+use tokio::io::{AsyncRead, AsyncWrite, DuplexStream, duplex};
+use tokio::net::TcpListener;
 use tokio::task::{JoinHandle, JoinSet};
 use tokio::time::{sleep, timeout};
 use tokio_rustls::TlsAcceptor;
@@ -34,6 +36,8 @@ use crate::{
 
 /// A client that has not finished its handshake by then is dropped.
 const HANDSHAKE_LIMIT: Duration = Duration::from_secs(30);
+/// Bytes that may be under way in a connection without a socket.
+const PIPE: usize = 64 << 10;
 /// How soon the port is tried again when it could not be bound again.
 const REBIND_PAUSE: Duration = Duration::from_millis(50);
 
@@ -41,6 +45,7 @@ const REBIND_PAUSE: Duration = Duration::from_millis(50);
 pub struct MemoryApi {
     shared: Arc<ServerState>,
     authority: Authority,
+    tls: TlsAcceptor,
     address: SocketAddr,
     task: JoinHandle<()>,
     stop: DropGuard,
@@ -61,10 +66,17 @@ impl MemoryApi {
         let admin = User::admin("admin");
         shared.tokens.grant(&shared.options.admin_token, admin);
         let stop = CancellationToken::new();
-        let task = tokio::spawn(listen(shared.clone(), listener, address, tls, stop.clone()));
+        let task = tokio::spawn(listen(
+            shared.clone(),
+            listener,
+            address,
+            tls.clone(),
+            stop.clone(),
+        ));
         Ok(Self {
             shared,
             authority: authority.clone(),
+            tls,
             address,
             task,
             stop: stop.drop_guard(),
@@ -87,6 +99,25 @@ impl MemoryApi {
         B: Body<Data = Bytes, Error: Display> + Send + 'static,
     {
         handler::answer(&self.shared, 0, receive(request).await).await
+    }
+
+    /// Connects without a socket, and so in step with tokio's paused clock.
+    ///
+    /// # Errors
+    /// Where nobody listens.
+    pub fn dial(&self) -> io::Result<DuplexStream> {
+        if *self.shared.network.borrow() == Network::Refused {
+            return Err(ErrorKind::ConnectionRefused.into());
+        }
+        let (client, server) = duplex(PIPE);
+        let accepted = self.shared.accept();
+        tokio::spawn(connection(
+            self.shared.clone(),
+            server,
+            self.tls.clone(),
+            accepted,
+        ));
+        Ok(client)
     }
 
     /// Where it listens.
@@ -196,6 +227,7 @@ async fn listen(
             changed = network.changed() => if changed.is_err() { break },
             Some(_) = connections.join_next() => {}
             accepted = accepted => if let Some((stream, _)) = accepted {
+                stream.set_nodelay(true).ok();
                 connections.spawn(connection(shared.clone(), stream, tls.clone(), shared.accept()));
             }
         }
@@ -207,13 +239,12 @@ async fn listen(
 /// Serves one connection until either side ends it, or it is cut.
 async fn connection(
     shared: Arc<ServerState>,
-    stream: TcpStream,
+    stream: impl AsyncRead + AsyncWrite + Send + Unpin + 'static,
     tls: TlsAcceptor,
     (number, cut): (u64, CancellationToken),
 ) {
     let handshake = async {
         shared.until_not_silent().await;
-        stream.set_nodelay(true).ok();
         timeout(HANDSHAKE_LIMIT, tls.accept(stream)).await
     };
     let Some(Ok(Ok(stream))) = cut.run_until_cancelled(handshake).await else {

@@ -20,9 +20,9 @@ use kube_core::TypeMeta;
 use parking_lot::{Mutex, MutexGuard};
 use serde::Deserialize;
 use serde_json::Value;
-use tokio::sync::watch;
 
 use crate::{
+    counter::Counter,
     object::{StoredObject, merge, metadata},
     resource::Resource,
     selector::Filter,
@@ -47,9 +47,9 @@ pub struct Store {
 struct StoreShared {
     state: Mutex<StoreState>,
     /// The newest revision, for those who wait for changes.
-    revision: watch::Sender<u64>,
+    revision: Counter,
     /// Counts how often all watches were broken.
-    broken: watch::Sender<u64>,
+    broken: Counter,
     /// How many changes the history keeps.
     history: usize,
     observer: OnceLock<Box<Observer>>,
@@ -92,8 +92,8 @@ impl Store {
         };
         let shared = StoreShared {
             state: Mutex::new(state),
-            revision: watch::Sender::new(1),
-            broken: watch::Sender::new(0),
+            revision: Counter::default(),
+            broken: Counter::default(),
             history,
             observer: OnceLock::new(),
         };
@@ -211,14 +211,12 @@ impl Store {
     /// Waits until `condition` finds something; it is checked now and after every write. It has no
     /// deadline of its own.
     pub async fn wait_for<T>(&self, mut condition: impl FnMut(&Self) -> Option<T>) -> T {
-        let mut revision = self.shared.revision.subscribe();
         loop {
-            revision.mark_unchanged();
+            let seen = self.changes_seen();
             if let Some(found) = condition(self) {
                 return found;
             }
-            let changed = revision.changed().await;
-            changed.expect("the store lives as long as who waits for it");
+            self.changed(seen).await;
         }
     }
 
@@ -232,7 +230,8 @@ impl Store {
 
     /// Ends every open watch.
     pub fn break_watches(&self) {
-        self.shared.broken.send_modify(|count| *count += 1);
+        let count = self.shared.broken.get();
+        self.shared.broken.set(count + 1);
     }
 
     /// From now on lists and gets with `resourceVersion=0` answer the state of this moment, as a
@@ -283,12 +282,24 @@ impl Store {
         Ok((state.revision.max(after), news))
     }
 
-    /// The newest revision, and how often all watches were broken.
-    pub(crate) fn subscribe(&self) -> (watch::Receiver<u64>, watch::Receiver<u64>) {
-        (
-            self.shared.revision.subscribe(),
-            self.shared.broken.subscribe(),
-        )
+    /// What [`Store::changed`] compares with, read before the objects.
+    pub(crate) fn changes_seen(&self) -> u64 {
+        self.shared.revision.get()
+    }
+
+    /// Waits for a change.
+    pub(crate) async fn changed(&self, seen: u64) {
+        self.shared.revision.changed(seen).await;
+    }
+
+    /// How often all watches were broken.
+    pub(crate) fn breaks_seen(&self) -> u64 {
+        self.shared.broken.get()
+    }
+
+    /// Waits until all watches are broken.
+    pub(crate) async fn broken(&self, seen: u64) {
+        self.shared.broken.changed(seen).await;
     }
 
     pub(crate) fn resource(

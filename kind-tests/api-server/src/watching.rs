@@ -7,7 +7,6 @@ use bytes::Bytes;
 use futures::StreamExt;
 use futures::stream::{self, BoxStream};
 use serde_json::{Value, json};
-use tokio::sync::watch;
 use tokio::time::{Instant, Interval, MissedTickBehavior, interval_at, sleep_until};
 
 use crate::{
@@ -30,8 +29,8 @@ struct OpenWatch {
     seen: u64,
     /// Lines that are sent next.
     ready: Vec<u8>,
-    revisions: watch::Receiver<u64>,
-    breaks: watch::Receiver<u64>,
+    /// How often all watches had been broken when it began.
+    breaks: u64,
     end: Instant,
     bookmarks: Interval,
     allows_bookmarks: bool,
@@ -45,7 +44,7 @@ pub(crate) fn watch(
     query: &Query,
     list: ListQuery,
 ) -> Result<BoxStream<'static, Bytes>, ApiError> {
-    let (revisions, breaks) = shared.store.subscribe();
+    let breaks = shared.store.breaks_seen();
     let life = query.get("timeoutSeconds").parse().map(Duration::from_secs);
     let (now, interval) = (Instant::now(), shared.options.bookmark_interval);
     let mut bookmarks = interval_at(now + interval, interval);
@@ -56,7 +55,6 @@ pub(crate) fn watch(
         filter: list.filter,
         seen: 0,
         ready: Vec::new(),
-        revisions,
         breaks,
         end: now + life.unwrap_or(DEFAULT_LIFE),
         bookmarks,
@@ -92,7 +90,7 @@ impl OpenWatch {
             if self.is_over {
                 return None;
             }
-            self.revisions.mark_unchanged();
+            let changes = self.store.changes_seen();
             match self.store.changes(&self.resource, self.seen) {
                 Err(error) => {
                     self.send(&json!({"type": "ERROR", "object": status::body(&error)}));
@@ -104,21 +102,21 @@ impl OpenWatch {
                 }
             }
             if self.ready.is_empty() {
-                self.wait().await;
+                self.wait(changes).await;
             }
         }
         Some(std::mem::take(&mut self.ready).into())
     }
 
-    async fn wait(&mut self) {
+    async fn wait(&mut self, changes: u64) {
         tokio::select! {
             // The end comes before a bookmark that is due with it, and no stream of writes may hold
             // up either.
             biased;
-            _ = self.breaks.changed() => self.is_over = true,
+            () = self.store.broken(self.breaks) => self.is_over = true,
             () = sleep_until(self.end) => self.is_over = true,
             _ = self.bookmarks.tick(), if self.allows_bookmarks => self.bookmark(json!({})),
-            changed = self.revisions.changed() => self.is_over = changed.is_err(),
+            () = self.store.changed(changes) => {}
         }
     }
 

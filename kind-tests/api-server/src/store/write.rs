@@ -147,7 +147,7 @@ impl Store {
         {
             state.compacted = forgotten.revision;
         }
-        self.shared.revision.send_replace(revision);
+        self.shared.revision.set(revision);
         after
     }
 }
