@@ -9,10 +9,11 @@ pub use manifests::{
 
 use api_server::{Resource, Rule, User};
 use base64::{Engine, prelude::BASE64_STANDARD};
-use chrono::{SecondsFormat, TimeDelta, Utc};
+use chrono::{SecondsFormat, TimeDelta};
 use serde_json::{Value, json};
 
 use crate::renewers::stamp;
+use crate::wall;
 
 /// Where Gardener's components live on a seed.
 pub const GARDEN: &str = "garden";
@@ -129,7 +130,7 @@ pub fn machine(namespace: &str, node: &str) -> Value {
 
 /// A healthy node of a worker pool.
 pub fn node(name: &str, pool: &str) -> Value {
-    let since = Utc::now().to_rfc3339_opts(SecondsFormat::Secs, true);
+    let since = wall::now().to_rfc3339_opts(SecondsFormat::Secs, true);
     let condition = |kind: &str, status: &str| json!({"type": kind, "status": status, "lastHeartbeatTime": since, "lastTransitionTime": since, "reason": "Kubelet", "message": ""});
     json!({"apiVersion": "v1", "kind": "Node",
         "metadata": {"name": name, "labels": {"worker.gardener.cloud/pool": pool, "kubernetes.io/hostname": name},

@@ -1,7 +1,6 @@
 //! Stand-ins for the kubelets of a seed: ready replicas follow wanted ones.
 
-use std::collections::HashMap;
-use std::hash::Hash;
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -18,15 +17,15 @@ pub const READY_AFTER: &str = "bed.example.org/ready-after";
 #[derive(Debug)]
 pub struct Pods<K> {
     usual: Duration,
-    due: HashMap<K, (Instant, i64)>,
+    due: BTreeMap<K, (Instant, i64)>,
 }
 
-impl<K: Clone + Eq + Hash> Pods<K> {
+impl<K: Clone + Ord> Pods<K> {
     /// Pods that take `usual` to start or end, unless an annotation says otherwise.
     pub fn new(usual: Duration) -> Self {
         Self {
             usual,
-            due: HashMap::new(),
+            due: BTreeMap::new(),
         }
     }
 
@@ -54,7 +53,7 @@ impl<K: Clone + Eq + Hash> Pods<K> {
     /// What is done by now, each with its number of replicas.
     pub fn take_due(&mut self, now: Instant) -> Vec<(K, i64)> {
         self.due
-            .extract_if(|_, (at, _)| *at <= now)
+            .extract_if(.., |_, (at, _)| *at <= now)
             .map(|(key, (_, wanted))| (key, wanted))
             .collect()
     }
@@ -120,6 +119,7 @@ async fn follow(
         }
         let next = pods.next();
         tokio::select! {
+            biased;
             () = store.wait_for(|store| (store.revision() > seen).then_some(())) => sleep(usual / 4).await,
             () = sleep_until(next.unwrap_or(now)), if next.is_some() => {}
         }

@@ -54,6 +54,7 @@ pub mod shoot;
 mod stalls;
 pub mod usage;
 pub mod wait;
+pub mod wall;
 
 pub use api_server::PATIENCE;
 pub use bed::{Testbed, own_scenario, scenario, with_bed};

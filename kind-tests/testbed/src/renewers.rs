@@ -4,9 +4,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use chrono::{SecondsFormat, TimeDelta, Utc};
+use chrono::{SecondsFormat, TimeDelta};
 use tokio::sync::{RwLock, watch};
 use tokio::time::{Instant, sleep_until, timeout};
+
+use crate::wall;
 
 /// A kubelet whose renewal failed tries again after this time, which doubles up to the longest (its
 /// lease controller's back-off).
@@ -142,6 +144,7 @@ async fn renewer<L: LeaseWriter>(
     let (mut next, mut retry) = (begin, FIRST_RETRY);
     loop {
         tokio::select! {
+            biased;
             () = sleep_until(next) => {
                 let renewal = renewals.read().await;
                 let cut = pulse.borrow().cut;
@@ -173,7 +176,7 @@ async fn renewer<L: LeaseWriter>(
 
 /// The time of a clock that is ahead of ours, as a lease has it.
 pub fn stamp(ahead: TimeDelta) -> String {
-    (Utc::now() + ahead).to_rfc3339_opts(SecondsFormat::Micros, true)
+    (wall::now() + ahead).to_rfc3339_opts(SecondsFormat::Micros, true)
 }
 
 #[cfg(test)]

@@ -14,7 +14,7 @@ fn writes_to(name: &'static str) -> When {
     When::matches(move |record| record.is_write() && record.name == name)
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_write_meets_what_others_wrote_in_between() {
     // The view has not seen the other's write yet: the API server itself refuses ours.
     let world = ProberWorld::running().await;
@@ -47,7 +47,7 @@ async fn a_write_meets_what_others_wrote_in_between() {
     world.end().await;
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_write_that_fails_is_tried_three_times_and_again_with_the_next_probe() {
     // What fails stops neither siblings nor later levels.
     let world = ProberWorld::running().await;
@@ -68,7 +68,7 @@ async fn a_write_that_fails_is_tried_three_times_and_again_with_the_next_probe()
     world.end().await;
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_write_whose_answer_is_lost_is_not_done_twice() {
     // Fault 40: it was applied, and nobody answered.
     for fault in [Fault::CloseAfter, Fault::StallAfter] {
@@ -88,7 +88,7 @@ async fn a_write_whose_answer_is_lost_is_not_done_twice() {
     }
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn dependents_that_cannot_be_listed_are_reported_in_an_outage_and_held_down_as_soon_as_they_can()
  {
     let mut world = ProberWorld::new().await;
@@ -105,7 +105,7 @@ async fn dependents_that_cannot_be_listed_are_reported_in_an_outage_and_held_dow
     world.end().await;
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_write_that_hangs_ends_with_the_dependents_timeout() {
     let config = CONFIG.replace(
         "scaleDown: {level: 0}",
@@ -121,7 +121,7 @@ async fn a_write_that_hangs_ends_with_the_dependents_timeout() {
     world.end().await;
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn protection_waits_little_for_connections_that_the_network_has_forgotten() {
     // Far less than the dependents' timeout of 30 s: the nodes do not wait for it either.
     let world = ProberWorld::running().await;
@@ -144,7 +144,7 @@ async fn protection_waits_little_for_connections_that_the_network_has_forgotten(
     world.end().await;
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_seed_that_asks_for_time_does_not_get_all_of_it_from_protection() {
     // Fault 2: kube-controller-manager's grace does not wait for Retry-After.
     let world = ProberWorld::running().await;
@@ -157,7 +157,7 @@ async fn a_seed_that_asks_for_time_does_not_get_all_of_it_from_protection() {
     world.end().await;
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn an_event_says_why_a_write_was_refused() {
     let mut world = ProberWorld::running().await;
     let reason = "admission webhook \"freeze.example.org\" denied the request:\n  no scaling during the freeze";
@@ -191,7 +191,7 @@ async fn an_event_says_why_a_write_was_refused() {
     world.stop().await;
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn without_the_machines_nothing_is_concluded() {
     // D-27: never known is not "no machines".
     let mut world = ProberWorld::new().await;
@@ -213,7 +213,7 @@ async fn without_the_machines_nothing_is_concluded() {
     world.stop().await;
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_seed_that_cannot_be_reached_at_the_start_is_tried_until_it_can() {
     let mut world = ProberWorld::new().await;
     world.seed.set_network(api_server::Network::Refused);

@@ -25,7 +25,7 @@ async fn is_left_alone(world: &ProberWorld) -> bool {
     timeout_at(settled + QUIET, more).await.is_err()
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_shoot_that_leaves_is_left_alone_and_what_it_held_down_stays() {
     // D-49
     let changes = [
@@ -68,7 +68,7 @@ async fn a_shoot_that_leaves_is_left_alone_and_what_it_held_down_stays() {
     .await;
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_removed_probe_writes_no_more_than_what_is_in_flight() {
     // D-14
     let config = CONFIG.replace(
@@ -85,7 +85,7 @@ async fn a_removed_probe_writes_no_more_than_what_is_in_flight() {
     world.end().await;
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_prober_that_is_asked_to_stop_in_mid_flow_stops_at_once_and_the_next_one_goes_on() {
     let config = CONFIG.replace(
         "scaleDown: {level: 1}",
@@ -114,7 +114,7 @@ async fn a_prober_that_is_asked_to_stop_in_mid_flow_stops_at_once_and_the_next_o
     world.end().await;
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_grace_that_changes_is_applied_by_the_running_probe() {
     // D-10
     let world = ProberWorld::running().await;
@@ -132,7 +132,7 @@ async fn a_grace_that_changes_is_applied_by_the_running_probe() {
     world.end().await;
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_grace_as_short_as_a_renewal_is_named_and_takes_no_healthy_shoot_down() {
     // D-79: as 10 s and kubelets' 10 s, three times as fast.
     let beat = Duration::from_secs(3);
@@ -154,7 +154,7 @@ async fn a_grace_as_short_as_a_renewal_is_named_and_takes_no_healthy_shoot_down(
     world.end().await;
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_shoot_that_cannot_be_understood_keeps_its_probe_and_harms_no_other() {
     // D-13
     let world = ProberWorld::running().await;
@@ -173,7 +173,7 @@ async fn a_shoot_that_cannot_be_understood_keeps_its_probe_and_harms_no_other() 
     world.end().await;
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_cluster_that_was_replaced_is_probed_again() {
     // Fault 62
     let world = ProberWorld::running().await;
@@ -185,7 +185,7 @@ async fn a_cluster_that_was_replaced_is_probed_again() {
     world.end().await;
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_shoot_is_probed_once_its_control_plane_is_made() {
     let mut world = ProberWorld::new().await;
     world.change_shoot(|shoot| {
@@ -227,7 +227,7 @@ fn change_cluster(world: &ProberWorld, patch: serde_json::Value) {
         .expect("changed");
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn the_source_of_a_live_migration_protects_until_it_hands_over() {
     let mut world = ProberWorld::running().await;
     migrate_live(&world, "source");
@@ -247,7 +247,7 @@ async fn the_source_of_a_live_migration_protects_until_it_hands_over() {
     world.end().await;
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn the_target_of_a_live_migration_waits_until_it_is_handed_over() {
     let mut world = ProberWorld::new().await;
     migrate_live(&world, "target");
@@ -260,7 +260,7 @@ async fn the_target_of_a_live_migration_waits_until_it_is_handed_over() {
     world.end().await;
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn without_machines_only_nodes_that_renew_bring_back_what_is_held_down() {
     // D-55, D-59
     let mut world = ProberWorld::running().await;

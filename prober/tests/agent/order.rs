@@ -9,7 +9,7 @@ use tokio::time::Instant;
 use super::operations::Served;
 use super::world::{CA, CONFIG, KCM, MCM, NAMESPACE, ProberWorld, at, held};
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn an_outage_takes_all_down_and_its_end_brings_all_back() {
     let world = ProberWorld::running().await;
     world.change(MCM, |object| object["spec"]["replicas"] = json!(2));
@@ -43,7 +43,7 @@ async fn a_dependent_that_may_not_be_written_delays_them_no_longer_and_is_counte
     served.world.end().await;
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn one_candidate_brings_back_what_is_held_down_and_nothing_else() {
     // D-20
     let mut world = ProberWorld::new().await;
@@ -70,7 +70,7 @@ async fn one_candidate_brings_back_what_is_held_down_and_nothing_else() {
     world.end().await;
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn recovery_must_last_where_the_config_says_so() {
     // D-22
     let mut world = ProberWorld::new().await;

@@ -34,7 +34,7 @@ fn replace_at_the_first_write(world: &ProberWorld, successor: Option<i64>) {
     world.seed.faults().add(replace, Fault::Stall);
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_successor_of_the_same_name_is_remembered_by_its_own_replicas() {
     let world = ProberWorld::running().await;
     replace_at_the_first_write(&world, Some(4));
@@ -45,7 +45,7 @@ async fn a_successor_of_the_same_name_is_remembered_by_its_own_replicas() {
     world.end().await;
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_successor_does_not_inherit_what_was_remembered_of_the_one_before() {
     let world = ProberWorld::running().await;
     world.change(MCM, |object| object["spec"]["replicas"] = json!(3));
@@ -59,7 +59,7 @@ async fn a_successor_does_not_inherit_what_was_remembered_of_the_one_before() {
     world.end().await;
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn one_that_goes_away_at_its_write_stops_no_other_and_continues_when_it_is_back() {
     let world = ProberWorld::running().await;
     replace_at_the_first_write(&world, None);

@@ -54,7 +54,7 @@ async fn goes_down(world: &ProberWorld) {
         .expect("the scaler is known and goes down");
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_scale_that_cannot_be_read_holds_up_no_other_shoot() {
     let (mut world, config) = world().await;
     let stalled = world.seed.faults().add(reads(OTHER), Fault::Stall);
@@ -66,7 +66,7 @@ async fn a_scale_that_cannot_be_read_holds_up_no_other_shoot() {
     world.end().await;
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_scale_that_cannot_be_read_is_read_again_until_it_can_although_nothing_changes() {
     let (mut world, config) = world().await;
     let refused = world
@@ -98,7 +98,7 @@ async fn a_scale_that_cannot_be_read_is_read_again_until_it_can_although_nothing
     world.end().await;
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn the_reading_of_a_scale_ends_when_its_object_goes() {
     let (mut world, config) = world().await;
     let refused = world.seed.faults().add(reads(OTHER), Fault::status(500));

@@ -35,7 +35,7 @@ async fn a_pause_on_garden_stops_every_write_unless_the_shoots_namespace_says_ot
     served.world.end().await;
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn what_is_restored_is_set_for_a_seed_and_for_a_shoot() {
     let mut world = ProberWorld::new().await;
     world.annotate(GARDEN, RESTORE_ONLY_HELD_DOWN, json!("true"));
@@ -50,7 +50,7 @@ async fn what_is_restored_is_set_for_a_seed_and_for_a_shoot() {
     world.end().await;
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn how_long_a_recovery_must_last_is_set_for_a_seed_and_for_a_shoot() {
     let mut world = ProberWorld::new().await;
     world.annotate(GARDEN, SCALE_UP_STABILIZATION, json!("1h"));

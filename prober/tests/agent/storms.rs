@@ -17,7 +17,7 @@ const IN_FLIGHT: usize = 32;
 /// How long a slow seed takes to answer a write.
 const ANSWER: Duration = Duration::from_millis(50);
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_prober_asked_to_stop_while_a_shoot_asks_for_time_stops_at_once() {
     // Fault 1: the wait of a 429 can be cancelled.
     let mut world = ProberWorld::running().await;
@@ -34,7 +34,7 @@ async fn a_prober_asked_to_stop_while_a_shoot_asks_for_time_stops_at_once() {
     );
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn an_operators_word_that_comes_between_decision_and_write_is_heeded() {
     // Fault 45: it is there when the write arrives, and no watch has shown it.
     let world = ProberWorld::running().await;
@@ -136,7 +136,7 @@ async fn hundred_shoots_that_fail_at_once_are_held_down_with_a_bounded_number_of
     served.world.end().await;
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_conflict_that_may_not_be_looked_into_is_left_to_the_next_probe() {
     // Without the right to get a Deployment.
     let mut world = ProberWorld::running().await;

@@ -1,13 +1,21 @@
 //! A seed and a shoot in memory, with nodes that renew their leases, stand-ins for the seed's
 //! kubelets, and a prober.
+//!
+//! None of them uses a socket to get to another, so that a test may pause tokio's clock: it then takes
+//! no longer than it computes.
 
 use std::ffi::OsString;
+use std::future::ready;
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::time::Duration;
 
 use api_server::{Authority, MemoryApi, Options, Record, Store};
 use clap::Parser;
 use common::flags::AgentArgs;
+use common::transport::Dialer;
+use prober::Host;
+use prober::shoot_client::resources::Resources;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use testbed::PATIENCE;
@@ -16,6 +24,7 @@ use testbed::gardener::{self, PROTECTED, REPLICAS};
 pub use testbed::gardener::{CA, KCM, MCM};
 use testbed::kubelets::Kubelets;
 use testbed::memory::{MemoryNodes, MemoryShootPlan};
+use testbed::wall;
 use tokio::net::TcpSocket;
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
@@ -50,8 +59,8 @@ dependentResourceInfos:
 ";
 
 pub struct ProberWorld {
-    pub seed: MemoryApi,
-    pub shoot: MemoryApi,
+    pub seed: Arc<MemoryApi>,
+    pub shoot: Arc<MemoryApi>,
     pub nodes: MemoryNodes,
     _kubelets: Kubelets,
     files: TempDir,
@@ -83,6 +92,7 @@ impl ProberWorld {
         rustls::crypto::aws_lc_rs::default_provider()
             .install_default()
             .ok();
+        wall::follow_tokio();
         let authority = Authority::new().expect("an authority");
         let start = || async {
             let resources = gardener::resources();
@@ -90,9 +100,8 @@ impl ProberWorld {
                 resources,
                 ..Options::default()
             };
-            MemoryApi::start(&authority, options)
-                .await
-                .expect("an API server")
+            let server = MemoryApi::start(&authority, options).await;
+            Arc::new(server.expect("an API server"))
         };
         let (seed, shoot) = (start().await, start().await);
         log::listen();
@@ -159,8 +168,20 @@ impl ProberWorld {
         words.extend(self.servers.iter().map(OsString::from));
         let args = AgentArgs::try_parse_from(words).expect("these flags exist");
         let stop = CancellationToken::new();
-        self.probers
-            .push((stop.clone(), tokio::spawn(prober::run(args, stop))));
+        let prober = prober::run_on(self.host(), args, stop.clone());
+        self.probers.push((stop, tokio::spawn(prober)));
+    }
+
+    fn host(&self) -> Host {
+        let to = |server: &Arc<MemoryApi>| {
+            let server = server.clone();
+            Dialer::new(move |_| ready(server.dial()))
+        };
+        Host {
+            wall_clock: wall::now,
+            seed: to(&self.seed),
+            resources: Resources::dialing(to(&self.shoot)),
+        }
     }
 
     /// Ends the prober that was started first, which must not take long.
