@@ -48,11 +48,11 @@ test-binaries:
 
 # The scenarios keep two processors busy; those with machines mostly wait, and need a processor soon when they do not. The others run
 # side by side; each says what it found at its end. Unit tests never wait for real time. `[!f]*` is every test but `fuzz`.
-.PHONY: all-but-machines scenarios machines kills smoke benchmarks in-process unit-tests
+.PHONY: all-but-machines scenarios machines clocks kills lives smoke benchmarks in-process unit-tests
 all-but-machines: scenarios
-	@$(MAKE) --no-print-directory --output-sync=target kills smoke benchmarks in-process unit-tests
+	@$(MAKE) --no-print-directory --output-sync=target clocks kills lives smoke benchmarks in-process unit-tests
 scenarios: priority = nice
-scenarios machines kills smoke benchmarks:
+scenarios machines clocks kills lives smoke benchmarks:
 	$(priority) cargo test --workspace --test $@
 in-process: export RUST_TEST_THREADS = 32
 in-process:
@@ -148,9 +148,10 @@ bench-core: ## Measure what a probe computes and allocates
 	cargo bench --package prober --bench core
 
 .PHONY: test-long
-test-long: ## The long forms: more kill points, processes suspended for 5 minutes, models in which more goes wrong, more schedules
+test-long: ## The long forms: a thousand lives, processes suspended for 5 minutes, models in which more goes wrong, more schedules
 	cargo build --package dependency-watchdog
-	KILLS=long SUSPENDED_S=300 cargo test --package faults --test kills -- --nocapture
+	SUSPENDED_S=300 cargo test --package faults --test clocks
+	LIVES=1000 cargo test --release --package faults --test lives random -- --nocapture
 	SCHEDULES=5000 cargo test --release --package common --test leader_election -- schedules
 	MODEL=long cargo test --release --package prober-core --lib -- tests::chaos tests::model tests::simulation tests::two_replicas --nocapture --test-threads=1
 

@@ -1,6 +1,7 @@
 //! The agents: real processes, started as Gardener does, disturbed, and started again.
 
 pub mod replica;
+pub mod running;
 pub mod vitals;
 
 use std::path::Path;
@@ -8,13 +9,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Result;
+use api_server::Rule;
 use parking_lot::Mutex;
 use testbed::ProberConfig;
 use testbed::agent::{AgentKind, AgentStart};
 use testbed::gardener;
+use testbed::prober::dependent;
 
 use self::replica::AgentReplica;
 use crate::pace::{ELECTION, WINDOW};
+use crate::shoot::STORE;
 use crate::world::SoakWorld;
 
 /// All replicas: two probers and a weeder.
@@ -22,14 +26,19 @@ pub struct Agents(pub Vec<Arc<AgentReplica>>);
 
 /// The prober's config with this interval.
 pub fn prober_config(interval: &'static str) -> String {
-    ProberConfig {
+    let gardeners = ProberConfig {
         interval,
         initial_delay: "2s",
         timeout: "2s",
         machine_delay: "1s",
         ..ProberConfig::default()
-    }
-    .text()
+    };
+    let store = dependent("example.org/v1", "Store", STORE, 2, 0);
+    let (before, after) = (
+        "kubeConfigSecretName",
+        format!("- {store}\nkubeConfigSecretName"),
+    );
+    gardeners.text().replace(before, &after)
 }
 
 /// The weeder's config with this watchDuration.
@@ -41,8 +50,8 @@ pub fn weeder_config(window: Duration) -> String {
 }
 
 impl Agents {
-    /// None runs yet.
-    pub fn new(world: &Arc<SoakWorld>, binary: &Path) -> Result<Self> {
+    /// None runs yet. Without a binary they are tasks of this process.
+    pub fn new(world: &Arc<SoakWorld>, binary: Option<&Path>) -> Result<Self> {
         let folder = testbed::reaper::folder("soak")?;
         let election = ["lease-duration", "renew-deadline", "retry-period"]
             .into_iter()
@@ -61,11 +70,16 @@ impl Agents {
             // The same rights under a name of its own, so that the log of requests tells replicas
             // apart.
             user.name = String::from(name);
+            let stores = Rule::new(
+                "get,list,watch,update,patch",
+                "stores.example.org,stores.example.org/scale",
+            );
+            user.rules.get_or_insert_default().push(stores);
             let token = format!("soak-{name}-token");
             world.seed.access().grant(&token, user);
             let start = AgentStart::new(kind, &folder, name, &world.seed.kubeconfig(&token), "")?;
             let start = AgentStart {
-                binary: Some(binary.to_owned()),
+                binary: binary.map(Path::to_owned),
                 ..start
             }
             .with(args.iter().copied())

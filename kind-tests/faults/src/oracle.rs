@@ -12,8 +12,6 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use api_server::{Fault, MemoryApi, ObservedWrite, Record as Request, When};
-use faults::fences::Fences;
-use faults::writes::ScaledDependent;
 use parking_lot::{Mutex, MutexGuard};
 use serde_json::Value;
 use testbed::objects::{metadata, name};
@@ -23,7 +21,9 @@ use self::disturbances::{DisturbanceSnapshot, Disturbances};
 use self::record::ShootRecord;
 use self::record::judge::{Episode, WatchdogWrite};
 use self::violations::{ViolationKind, Violations};
+use crate::fences::Fences;
 use crate::pace::ELECTION;
+use crate::writes::ScaledDependent;
 
 /// The shoots' records by namespace.
 pub type Records = BTreeMap<String, Arc<Mutex<ShootRecord>>>;
@@ -94,7 +94,7 @@ impl Oracle {
         let record = self.records.get(namespace).map(|record| record.lock());
         match (write.resource.plural.as_str(), write.request, record) {
             ("leases", Some(request), _) => self.fences.lock().lease(write.after, request, now),
-            ("deployments", _, Some(mut record)) => {
+            ("deployments" | "stores", _, Some(mut record)) => {
                 self.deployment(&mut record, namespace, name, write, now)
             }
             ("pods", request, Some(mut record)) => {

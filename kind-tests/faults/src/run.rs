@@ -49,24 +49,16 @@ const NODE_INTERVAL: Duration = Duration::from_millis(500);
 /// When something was found, or the soak itself failed.
 pub async fn run(bed: &Testbed, options: &SoakOptions) -> Result<()> {
     println!("soak: {options:?}");
-    let world = Arc::new(SoakWorld::build(options, bed).await?);
-    let agents = Arc::new(Agents::new(&world, &options.binary)?);
+    let world = Arc::new(SoakWorld::build(options, Some(bed)).await?);
+    let agents = Arc::new(Agents::new(&world, Some(&options.binary))?);
     let _kubelets = world.kubelets();
     let mut background = JoinSet::new();
     background.spawn(check_nodes(world.clone()));
     background.spawn(measure_lag(world.clone()));
-    background.spawn(judge(world.clone(), agents.clone()));
-    for shoot in &world.shoots {
-        shoot.publish()?;
-        shoot.run_controllers(true);
-    }
-    for replica in &agents.0 {
-        replica.start()?;
-        let replica = replica.clone();
-        background.spawn(async move { replica.keep().await });
-    }
+    background.spawn(measure_starvation(world.clone(), agents.clone()));
+    background.spawn(judge(world.clone()));
     background.spawn(print_progress(world.clone(), agents.clone(), options.seed));
-    sleep(START).await;
+    begin(&world, &agents, &mut background).await?;
 
     let mut usage = MeasuredUsage::default();
     for number in 0..options.rounds() {
@@ -109,13 +101,32 @@ pub async fn run(bed: &Testbed, options: &SoakOptions) -> Result<()> {
     Ok(())
 }
 
+/// Lets all shoots be known, and all agents run.
+pub async fn begin(
+    world: &SoakWorld,
+    agents: &Agents,
+    background: &mut JoinSet<Result<()>>,
+) -> Result<()> {
+    for shoot in &world.shoots {
+        shoot.publish()?;
+        shoot.run_controllers(true);
+    }
+    for replica in &agents.0 {
+        replica.start()?;
+        let replica = replica.clone();
+        background.spawn(async move { replica.keep().await });
+    }
+    sleep(START).await;
+    Ok(())
+}
+
 /// A round of faults.
-struct SoakRound<'a> {
-    world: &'a Arc<SoakWorld>,
-    agents: &'a Agents,
-    options: &'a SoakOptions,
-    number: u32,
-    over: watch::Receiver<bool>,
+pub struct SoakRound<'a> {
+    pub world: &'a Arc<SoakWorld>,
+    pub agents: &'a Agents,
+    pub options: &'a SoakOptions,
+    pub number: u32,
+    pub over: watch::Receiver<bool>,
 }
 
 impl SoakRound<'_> {
@@ -142,7 +153,7 @@ impl SoakRound<'_> {
 
     /// Lets all happen until the round is over: whether a person wants to see what there is so far,
     /// and the connections that a sabotage holds.
-    async fn play(&self, end: watch::Sender<bool>) -> Result<(bool, Option<Vec<TcpStream>>)> {
+    pub async fn play(&self, end: watch::Sender<bool>) -> Result<(bool, Option<Vec<TcpStream>>)> {
         let (rounds, shoots) = (self.options.rounds(), &self.world.shoots);
         let living_on = rounds > 1 && self.number >= rounds / 2;
         // What is done wrong is done to the first shoot, and nothing else happens to that one.
@@ -176,21 +187,29 @@ impl SoakRound<'_> {
 }
 
 /// The oracle's eyes.
-async fn judge(world: Arc<SoakWorld>, agents: Arc<Agents>) -> Result<()> {
+pub async fn judge(world: Arc<SoakWorld>) -> Result<()> {
     let mut ticks = interval(TICK);
     let mut due = Instant::now();
-    let mut starvation = Starvation::default();
     loop {
         ticks.tick().await;
         let now = Instant::now();
-        let ids = agents.0.iter().filter_map(|replica| replica.id());
-        let ids = ids.filter_map(|id| u32::try_from(id).ok());
-        let starved = starvation.measure(ids.chain([std::process::id()]), now);
         let late = now.saturating_duration_since(due + TICK);
-        world.oracle.disturbances().lag(starved.max(late), now);
+        world.oracle.disturbances().lag(late, now);
         due = now;
         world.oracle.tick(now);
         world.shoots.iter().for_each(|shoot| shoot.recreate_pods());
+    }
+}
+
+/// Measures how long threads of the agents and of this process wait for a processor.
+async fn measure_starvation(world: Arc<SoakWorld>, agents: Arc<Agents>) -> Result<()> {
+    let (mut ticks, mut starvation) = (interval(TICK), Starvation::default());
+    loop {
+        let now = ticks.tick().await;
+        let ids = agents.0.iter().filter_map(|replica| replica.id());
+        let ids = ids.filter_map(|id| u32::try_from(id).ok());
+        let starved = starvation.measure(ids.chain([std::process::id()]), now);
+        world.oracle.disturbances().lag(starved, now);
     }
 }
 

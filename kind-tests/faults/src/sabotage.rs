@@ -6,13 +6,15 @@
 
 use std::time::Duration;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, bail, ensure};
 use api_server::Network;
+use http::header::{AUTHORIZATION, CONTENT_TYPE};
+use http::{Method, Request};
 use nix::sys::signal::Signal;
 use serde_json::{Value, json};
 use testbed::agent::AgentKind;
 use testbed::gardener::{PROTECTED, REPLICAS};
-use testbed::{KubeApi, PATIENCE, eventually};
+use testbed::{PATIENCE, eventually};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::time::{Instant, sleep, timeout};
@@ -128,21 +130,46 @@ async fn act_wrongly(world: &SoakWorld, agents: &Agents, wanted: Sabotage) -> Re
         let other = others.first().filter(|_| wanted == Sabotage::Leaderless);
         let token = format!("soak-{}-token", other.unwrap_or(leader));
         let mut patch = wrong_patch(world, wanted).context("no fit moment")?;
-        let seed = KubeApi::connect(&world.seed.kubeconfig(&token)).await?;
         shoot.note(format!("SABOTAGE: {wanted:?}"));
         if wanted == Sabotage::Deletion {
-            return seed.delete(&format!("{}/pods/bare", place("api/v1"))).await;
+            let path = format!("{}/pods/bare", place("api/v1"));
+            return request(world, Method::DELETE, &path, &token, String::new()).await;
         }
         if wanted == Sabotage::Leaderless {
             // If the leader restores it before the sabotage does, there is nothing wrong to find.
-            let at_0 = shoot.change_deployment(KCM, |object| object["spec"]["replicas"] = json!(0));
+            let at_0 = shoot.change_dependent(KCM, |object| object["spec"]["replicas"] = json!(0));
             patch["metadata"]["resourceVersion"] =
                 at_0.context("no such Deployment")?["metadata"]["resourceVersion"].clone();
         }
         let path = format!("{}/deployments/{KCM}", place("apis/apps/v1"));
-        seed.merge(&path, &patch).await.map(drop)
+        request(world, Method::PATCH, &path, &token, patch.to_string()).await
     })
     .await
+}
+
+/// Sends a request to the seed, in the name of whoever has this token.
+async fn request(
+    world: &SoakWorld,
+    method: Method,
+    path: &str,
+    token: &str,
+    body: String,
+) -> Result<()> {
+    let content = match method {
+        Method::PATCH => "application/merge-patch+json",
+        _ => "application/json",
+    };
+    let request = Request::builder()
+        .method(method)
+        .uri(path)
+        .header(AUTHORIZATION, format!("Bearer {token}"))
+        .header(CONTENT_TYPE, content)
+        .body(body)?;
+    // One that the seed's faults keep is sent again.
+    let answer = timeout(MARGIN, world.seed.answer(request)).await??;
+    let status = answer.status();
+    ensure!(status.is_success(), "{status}");
+    Ok(())
 }
 
 /// How long it must have been so, that nothing can rest on its having been otherwise.

@@ -25,8 +25,20 @@ use crate::pace::{BEAT, GRACE, INITIAL_DELAY, LEASE_SECONDS};
 pub const DEPLOYMENTS: &str = "deployments.apps";
 pub const CLUSTERS: &str = "clusters.extensions.gardener.cloud";
 pub const MACHINES: &str = "machines.machine.sapcloud.io";
-/// What Gardener lets the prober scale.
-pub const DEPENDENTS: [&str; 3] = [KCM, MCM, CA];
+/// A custom resource that is scaled by a request of its own.
+pub const STORE: &str = "store";
+pub const STORES: &str = "stores.example.org";
+/// What Gardener lets the prober scale, and that.
+pub const DEPENDENTS: [&str; 4] = [KCM, MCM, CA, STORE];
+
+/// The resource of a dependent.
+pub fn resource_of(dependent: &str) -> &'static str {
+    if dependent == STORE {
+        STORES
+    } else {
+        DEPLOYMENTS
+    }
+}
 
 /// The shoot's own API server.
 pub enum ShootApi {
@@ -108,7 +120,7 @@ impl ShootApi {
     pub async fn token(&self) -> Result<String> {
         match self {
             Self::Memory(api) => {
-                let token = format!("soak-probe-token-{}", rand::random::<u64>());
+                let token = format!("soak-probe-token-{}", fastrand::u64(..));
                 api.access().grant(&token, gardener::shoot_probe());
                 Ok(token)
             }
@@ -207,7 +219,7 @@ impl SoakShoot {
     pub async fn furnish(&self, nodes: usize) -> Result<()> {
         self.seed.create(gardener::namespace(&self.namespace))?;
         for name in DEPENDENTS {
-            self.create_deployment(name)?;
+            self.create_dependent(name)?;
         }
         for number in 0..nodes {
             let phase = BEAT.mul_f64(number as f64 / nodes as f64);
@@ -259,16 +271,20 @@ impl SoakShoot {
         Ok(())
     }
 
-    /// Creates a Deployment as its owner does.
-    pub fn create_deployment(&self, name: &str) -> Result<()> {
-        let deployment = gardener::deployment(&self.namespace, name, self.wanted(name));
-        self.seed.create(deployment)?;
+    /// Creates a dependent as its owner does.
+    pub fn create_dependent(&self, name: &str) -> Result<()> {
+        let mut object = gardener::deployment(&self.namespace, name, self.wanted(name));
+        if name == STORE {
+            (object["apiVersion"], object["kind"]) = (json!("example.org/v1"), json!("Store"));
+        }
+        self.seed.create(object)?;
         Ok(())
     }
 
-    /// Changes a Deployment as somebody else would; one that is gone stays so.
-    pub fn change_deployment(&self, name: &str, change: impl FnOnce(&mut Value)) -> Option<Value> {
-        let changed = self.seed.update(DEPLOYMENTS, &self.namespace, name, change);
+    /// Changes a dependent as somebody else would; one that is gone stays so.
+    pub fn change_dependent(&self, name: &str, change: impl FnOnce(&mut Value)) -> Option<Value> {
+        let resource = resource_of(name);
+        let changed = self.seed.update(resource, &self.namespace, name, change);
         changed.ok()
     }
 
@@ -276,7 +292,7 @@ impl SoakShoot {
     pub fn scale_all(&self, up: bool) {
         for name in DEPENDENTS {
             let replicas = if up { self.wanted(name) } else { 0 };
-            self.change_deployment(name, |object| object["spec"]["replicas"] = json!(replicas));
+            self.change_dependent(name, |object| object["spec"]["replicas"] = json!(replicas));
         }
     }
 

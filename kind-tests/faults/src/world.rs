@@ -4,26 +4,35 @@
 //! The seed is in memory: the oracle observes each write at the moment at which it is made, in
 //! order and with the state before, and every fault can be injected at any moment.
 
+use std::io::{self, ErrorKind};
 use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
-use api_server::{Authority, MemoryApi, Options};
+use api_server::{MemoryApi, Options, Resource};
+use http::Uri;
+use http::uri::Authority;
 use rand::RngExt;
 use testbed::Testbed;
 use testbed::gardener;
 use testbed::kubelets::Kubelets;
+use tokio::io::DuplexStream;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
 use crate::options::SoakOptions;
 use crate::oracle::Oracle;
 use crate::shoot::real::Real;
-use crate::shoot::{CA, DEPLOYMENTS, KCM, MCM, ShootApi, SoakShoot};
+use crate::shoot::{CA, DEPLOYMENTS, KCM, MCM, STORE, STORES, ShootApi, SoakShoot};
 use crate::story::actor::rng;
 
 /// How long pods take to start or end.
 const PODS: Duration = Duration::from_millis(300);
+
+fn resources() -> Vec<Resource> {
+    let stores = Resource::custom("example.org/v1", "stores", "Store").with_status();
+    [gardener::resources(), vec![stores.with_scale()]].concat()
+}
 
 /// Everything.
 pub struct SoakWorld {
@@ -36,15 +45,16 @@ pub struct SoakWorld {
 }
 
 impl SoakWorld {
-    /// Builds it, with everything idle and no Cluster yet.
-    pub async fn build(options: &SoakOptions, bed: &Testbed) -> Result<Self> {
+    /// Builds it, with everything idle and no Cluster yet; with a testbed also a real shoot, if it is
+    /// wanted.
+    pub async fn build(options: &SoakOptions, bed: Option<&Testbed>) -> Result<Self> {
         let (now, mut rng) = (Instant::now(), rng(options.seed, "world"));
-        let authority = Authority::new()?;
+        let authority = api_server::Authority::new()?;
         let server = |history, requests_kept| {
             let options = Options {
                 history,
                 requests_kept,
-                resources: gardener::resources(),
+                resources: resources(),
                 ..Options::default()
             };
             MemoryApi::start(&authority, options)
@@ -55,7 +65,7 @@ impl SoakWorld {
             let api = ShootApi::Memory(server(64, 64).await?);
             apis.push((format!("{number:03}"), api));
         }
-        if options.real {
+        if let Some(bed) = bed.filter(|_| options.real) {
             let real = Real::start(bed).await.context("the real shoot")?;
             apis.push(("real".to_owned(), ShootApi::Real(Box::new(real))));
         }
@@ -71,7 +81,7 @@ impl SoakWorld {
         seed.store().create(gardener::namespace("garden"))?;
         for shoot in &shoots {
             let (kcm, mcm) = (rng.random_range(1..=3), rng.random_range(1..=2));
-            shoot.record().wanted = [(KCM, kcm), (MCM, mcm), (CA, 1)].into();
+            shoot.record().wanted = [(KCM, kcm), (MCM, mcm), (CA, 1), (STORE, 4)].into();
             shoot.furnish(rng.random_range(2..=6)).await?;
         }
         Ok(Self {
@@ -80,6 +90,18 @@ impl SoakWorld {
             shoots,
             configs_good: watch::Sender::new(true),
         })
+    }
+
+    /// A connection to the API server in memory that has this address.
+    pub fn dial(&self, address: &Uri) -> io::Result<DuplexStream> {
+        let shoots = self.shoots.iter().filter_map(|shoot| match &*shoot.api {
+            ShootApi::Memory(api) => Some(api),
+            ShootApi::Real(_) => None,
+        });
+        let mut servers = shoots.chain([&self.seed]);
+        let authority = address.authority().map(Authority::as_str);
+        let server = servers.find(|api| Some(&*api.address().to_string()) == authority);
+        server.ok_or(ErrorKind::ConnectionRefused)?.dial()
     }
 
     /// The stand-ins for the seed's kubelets: ready replicas follow wanted ones, a moment later. A
@@ -92,6 +114,6 @@ impl SoakWorld {
                 shoot.run_controllers(replicas > 0);
             }
         };
-        Kubelets::start_with(self.seed.store(), &[DEPLOYMENTS], PODS, follow)
+        Kubelets::start_with(self.seed.store(), &[DEPLOYMENTS, STORES], PODS, follow)
     }
 }

@@ -146,7 +146,9 @@ pub fn write_kind_in_two(before: &Value, after: &Value) -> Result<WriteKind, Str
     let raised = was.with(was.remembered().unwrap_or(1), was.memory.clone());
     match was.replicas {
         _ if was.ignored || rest(before) != rest(after) => write_kind(before, after),
-        1.. if !was.marker && is == announced => Ok(WriteKind::Down),
+        1.. if !(was.marker && was.remembered().is_some()) && is == announced => {
+            Ok(WriteKind::Down)
+        }
         0 if is == raised => Ok(WriteKind::Up),
         _ => write_kind(before, after),
     }

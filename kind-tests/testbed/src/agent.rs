@@ -128,8 +128,8 @@ impl AgentStart {
         self
     }
 
-    /// Starts it.
-    pub fn run(&self) -> Result<RunningAgent> {
+    /// All that is on its command line behind the program.
+    pub fn arguments(&self) -> Vec<String> {
         let mut args = vec![
             self.kind.name().to_owned(),
             format!("--config-file={}", self.config.display()),
@@ -143,6 +143,12 @@ impl AgentStart {
         ]);
         args.extend(SERVED.map(str::to_owned));
         args.extend(self.args.iter().cloned());
+        args
+    }
+
+    /// Starts it.
+    pub fn run(&self) -> Result<RunningAgent> {
+        let args = self.arguments();
         let path = self.binary.clone().map_or_else(binary, Ok)?;
         let (environment, log) = (self.environment.clone(), self.log.clone());
         Ok(RunningAgent {

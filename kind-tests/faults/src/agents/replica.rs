@@ -8,11 +8,12 @@ use std::time::Duration;
 use anyhow::{Result, ensure};
 use nix::sys::signal::Signal;
 use parking_lot::Mutex;
-use testbed::agent::{AgentKind, AgentStart, RunningAgent};
+use testbed::agent::{AgentKind, AgentStart};
 use testbed::log::tail;
 use testbed::{eventually_within, page};
 use tokio::time::{Instant, sleep};
 
+use super::running::{AgentTask, RunningReplica};
 use crate::oracle::violations::ViolationKind;
 use crate::pace::ELECTION;
 use crate::world::SoakWorld;
@@ -43,7 +44,7 @@ pub struct AgentReplica {
 /// What its process is like; none has run yet by default.
 #[derive(Default)]
 pub(super) struct AgentProcess {
-    process: Option<RunningAgent>,
+    process: Option<RunningReplica>,
     /// How many processes there have been.
     serial: usize,
     /// What we have sent that ends it.
@@ -78,14 +79,17 @@ impl AgentReplica {
 
     /// The id of the process.
     pub fn id(&self) -> Option<i32> {
-        self.state.lock().process.as_ref().map(|agent| agent.id())
+        self.state.lock().process.as_ref()?.id()
     }
 
     /// Starts the process.
     pub fn start(&self) -> Result<()> {
         let (serial, mut start) = (self.serial() + 1, self.start.clone());
         start.log = self.log_of(serial);
-        let process = Some(start.run()?);
+        let process = Some(match start.binary {
+            Some(_) => RunningReplica::Process(start.run()?),
+            None => RunningReplica::Task(AgentTask::start(&start, &self.world)?),
+        });
         *self.state.lock() = AgentProcess {
             process,
             serial,
@@ -112,11 +116,11 @@ impl AgentReplica {
                 Some(agent) => agent.ended()?,
                 None => None,
             };
-            let Some(status) = ended else { continue };
+            let Some(code) = ended else { continue };
             self.set_at_work(false);
             // If all of this machine stood still, that is known by then.
             sleep(RESTART).await;
-            self.judge_end(status.code());
+            self.judge_end(code);
             self.state.lock().process = None;
             sleep(RESTART).await;
             let mut configs_good = self.world.configs_good.subscribe();

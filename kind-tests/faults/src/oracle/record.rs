@@ -10,7 +10,6 @@ pub mod pods;
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
-use faults::writes::ScaledDependent;
 use tokio::time::Instant;
 
 use self::clock::NodeClock;
@@ -19,6 +18,7 @@ use self::pods::ControlPlanePods;
 use super::disturbances::Disturbance;
 use super::truth::{BLUR, Judgement, LeaseTruth, TOLERANCE};
 use crate::pace::{BEAT, GRACE, PROBE_AGE, WELL};
+use crate::writes::ScaledDependent;
 
 /// How much of the past is kept: more than any probe\'s age, and than a replica that does not lead
 /// waits before it restores, at ten samples a second and one more for each write.

@@ -45,7 +45,7 @@ impl SoakShoot {
             };
             if pods.is_empty() {
                 let (name, labels) = (
-                    format!("{role}-{}", rand::random::<u32>()),
+                    format!("{role}-{}", fastrand::u32(..)),
                     json!({ROLE.0: ROLE.1, "role": role}),
                 );
                 // Only an unknown kind could be refused.

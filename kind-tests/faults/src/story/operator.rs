@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use testbed::gardener::{IGNORE, PROTECTED, REPLICAS};
 
 use super::actor::Actor;
-use crate::shoot::{CA, DEPENDENTS, DEPLOYMENTS, SoakShoot};
+use crate::shoot::{CA, DEPENDENTS, SoakShoot, resource_of};
 
 /// Memories that somebody writes by hand.
 const MEMORIES: [&str; 9] = ["foo", "0", "-1", "", "1.5", "+2", "3", "2147483648", " 2"];
@@ -19,7 +19,7 @@ pub(super) async fn operator(shoot: &SoakShoot, actor: &mut Actor) -> Result<()>
         drop(
             shoot
                 .seed
-                .patch(DEPLOYMENTS, &shoot.namespace, name, &patch),
+                .patch(resource_of(name), &shoot.namespace, name, &patch),
         )
     };
     let scaled = |replicas: i64| json!({"spec": {"replicas": replicas}});
@@ -48,7 +48,7 @@ pub(super) async fn operator(shoot: &SoakShoot, actor: &mut Actor) -> Result<()>
         2 => {
             let memory = actor.pick(MEMORIES);
             shoot.note(format!("somebody garbles the memory of {name}"));
-            shoot.change_deployment(name, |object| {
+            shoot.change_dependent(name, |object| {
                 if !object["metadata"]["annotations"][REPLICAS].is_null() {
                     object["metadata"]["annotations"][REPLICAS] = json!(memory);
                 }
@@ -56,14 +56,16 @@ pub(super) async fn operator(shoot: &SoakShoot, actor: &mut Actor) -> Result<()>
         }
         3 => {
             shoot.note(format!("somebody deletes {name}"));
-            shoot.seed.delete(DEPLOYMENTS, &shoot.namespace, name)?;
+            shoot
+                .seed
+                .delete(resource_of(name), &shoot.namespace, name)?;
             // A mandatory one that is missing holds back the later levels of a scale-up, so it is
             // soon back.
             actor
                 .wait(if name == CA { 1.0..=8.0 } else { 0.0..=1.0 })
                 .await;
             shoot.note(format!("{name} is recreated"));
-            shoot.create_deployment(name)?;
+            shoot.create_dependent(name)?;
         }
         _ => {
             let (what, change) = actor.pick([
@@ -86,7 +88,7 @@ pub(super) fn reconcile(shoot: &SoakShoot, actor: &mut Actor) -> Result<()> {
     let revision = actor.rng.random::<u64>().to_string();
     for name in DEPENDENTS {
         let wanted = shoot.wanted(name);
-        shoot.change_deployment(name, |object| {
+        shoot.change_dependent(name, |object| {
             object["metadata"]["annotations"]["example.org/checksum"] = json!(revision);
             if object["metadata"]["annotations"][PROTECTED].is_null() {
                 object["spec"]["replicas"] = json!(wanted);

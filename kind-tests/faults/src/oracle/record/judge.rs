@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use faults::writes::{ScaledDependent, WriteKind, write_kind};
 use serde_json::Value;
 use tokio::time::Instant;
 
@@ -11,6 +10,8 @@ use crate::oracle::disturbances::DisturbanceSnapshot;
 use crate::oracle::truth::{Judgement, judge};
 use crate::oracle::violations::ViolationKind;
 use crate::pace::{BEAT, BUSY, CLEAN, DOWN_LIMIT, STOP_DEADLINE, UP_LIMIT};
+use crate::shoot::STORE;
+use crate::writes::{ScaledDependent, WriteKind, write_kind, write_kind_in_two};
 
 /// An outage that is in doubt for so long is over.
 const PAUSE: Duration = Duration::from_secs(1);
@@ -234,7 +235,11 @@ impl ShootRecord {
         disturbances: DisturbanceSnapshot,
         now: Instant,
     ) -> Result<(), Violation> {
-        let kind = write_kind(write.before, write.after).map_err(|why| {
+        let kind = match write.name {
+            STORE => write_kind_in_two(write.before, write.after),
+            _ => write_kind(write.before, write.after),
+        };
+        let kind = kind.map_err(|why| {
             let text = format!("is written wrongly: {why}");
             (ViolationKind::WrongMemories, text)
         })?;
@@ -255,7 +260,7 @@ impl ShootRecord {
         };
         self.sample(disturbances, now);
         if let Some(leaderless) = &write.leaderless
-            && let Some(why) = self.needs_lead(kind, was, arrived)
+            && let Some(why) = self.needs_lead(write.name, kind, was, arrived)
         {
             let text = format!("{why}, and {leaderless}");
             return Err((ViolationKind::LeaderlessWrites, text));
@@ -305,6 +310,7 @@ impl ShootRecord {
     /// carries the marker when the shoot has been well for long.
     fn needs_lead(
         &self,
+        name: &str,
         kind: WriteKind,
         was: &ScaledDependent,
         arrived: Instant,
@@ -312,6 +318,8 @@ impl ShootRecord {
         match kind {
             WriteKind::Down | WriteKind::HandsOff => None,
             WriteKind::Marked => Some("gets its marker back"),
+            // The second of the two requests that restore it.
+            WriteKind::Up if was.replicas > 0 && name == STORE => None,
             WriteKind::Up if was.replicas > 0 => Some("is repaired"),
             WriteKind::Up if !was.marker => Some("is restored without carrying the marker"),
             WriteKind::Up => self

@@ -1,5 +1,7 @@
 //! A prober's own clock that is off or steps, and a process that stands still in the middle of its
-//! work.
+//! work: the real binary, against a seed and a shoot in memory.
+
+mod world;
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -13,22 +15,21 @@ use testbed::agent::{AgentStart, RunningAgent};
 use testbed::{PATIENCE, eventually_within, tolerating_stalls};
 use tokio::time::Instant;
 
-use crate::replicas::{scales, terminate};
-use crate::world::{KCM, KINDS, KillWorld, ScaledKind, USERS, requests};
+use self::world::{KCM, ProcessWorld, requests, scales};
 
 /// A wall clock of one process.
 struct WallClock(PathBuf);
 
 impl WallClock {
     /// Starts a prober by a clock that is so many seconds ahead.
-    fn start(world: &KillWorld, seconds: i64) -> Result<(Self, RunningAgent)> {
+    fn start(world: &ProcessWorld, seconds: i64) -> Result<(Self, RunningAgent)> {
         let clock = Self(world.folder.join("clock"));
         clock.set(seconds)?;
         // The library that sets the clock of one process, made by the compiler that Rust itself
         // links with.
         let (library, source) = (
             clock.0.with_extension("so"),
-            Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/kills/clock.c"),
+            Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/clocks/clock.c"),
         );
         let compiled = Command::new("cc")
             .args(["-shared", "-fPIC", "-O1", "-o"])
@@ -45,7 +46,7 @@ impl WallClock {
             .into();
         let agent = AgentStart {
             environment,
-            ..world.prober(USERS[0], false)?
+            ..world.prober()?
         }
         .run()?;
         Ok((clock, agent))
@@ -62,9 +63,9 @@ impl WallClock {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_wall_clock_that_is_off_or_steps_makes_no_outage() -> Result<()> {
     tolerating_stalls(async || {
-        let world = KillWorld::new().await?;
+        let world = ProcessWorld::new().await?;
         let (clock, prober) = WallClock::start(&world, -60)?;
-        let untouched = || world.ledger.lock().balance(|_| 0);
+        let untouched = || world.was_changed(|_| 0);
         world.looks(8).await?;
         untouched()?;
         // It does live in that time, by its own log.
@@ -93,8 +94,8 @@ async fn a_wall_clock_that_is_off_or_steps_makes_no_outage() -> Result<()> {
         world.free().await?;
         steps().await?;
         world.free().await?;
-        terminate(prober).await?;
-        world.ledger.lock().balance(|kind| kind.changes)
+        ensure!(prober.terminate().await?.success(), "it did not end well");
+        world.was_changed(|_| 2)
     })
     .await
 }
@@ -112,21 +113,16 @@ fn suspension() -> Duration {
 /// on after that, or not (fault 26). Without an election nothing but the process itself knows that
 /// it stood still.
 async fn suspended(goes_on: bool) -> Result<()> {
-    let mut world = KillWorld::new().await?;
+    let mut world = ProcessWorld::new().await?;
     // It goes down last, and only after a delay, in which the process is suspended.
     world.config.dependents[0]["scaleDown"]["initialDelay"] = "4s".into();
-    let prober = world.prober(USERS[0], false)?.run()?;
+    let prober = world.prober()?.run()?;
     world.looks(3).await?;
     world.nodes.cut_all();
-    let others = |kind: &ScaledKind| match kind.name {
-        KCM => 0,
-        _ => kind.changes / 2,
-    };
-    let went_down: usize = KINDS.iter().map(others).sum();
     let is_write = |record: &Record| scales(record) && record.status == Some(200);
-    requests(&world.seed, went_down, "the others go down", is_write).await?;
+    requests(&world.seed, 2, "the others go down", is_write).await?;
     prober.pause(true)?;
-    let in_time = world.ledger.lock().balance(others);
+    let in_time = world.was_changed(|name| usize::from(name != KCM));
     in_time.context("it was too late to suspend it")?;
     if !goes_on {
         world.nodes.heal_all();
@@ -144,14 +140,11 @@ async fn suspended(goes_on: bool) -> Result<()> {
     }
     world.free().await?;
     world.looks(3).await?;
-    terminate(prober).await?;
+    ensure!(prober.terminate().await?.success(), "it did not end well");
     let of_kcm = |record: &Record| scales(record) && record.name == KCM;
     let asked = world.seed.requests().count(of_kcm);
     ensure!((asked > 0) == goes_on, "{KCM} was written {asked} times");
-    world.ledger.lock().balance(|kind| match kind.name {
-        KCM if !goes_on => 0,
-        _ => kind.changes,
-    })
+    world.was_changed(|name| if name == KCM && !goes_on { 0 } else { 2 })
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -1,0 +1,182 @@
+//! A replica at work: a process, or a task of this one, which lives by tokio's clock.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::Result;
+use clap::Parser;
+use common::flags::AgentArgs;
+use common::transport::Dialer;
+use futures::FutureExt;
+use http::Uri;
+use nix::sys::signal::Signal;
+use prober::Host;
+use prober::shoot_client::resources::Resources;
+use testbed::agent::{AgentKind, AgentStart, RunningAgent};
+use testbed::wall;
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, DuplexStream, duplex, split};
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+use tokio::time::sleep;
+use tokio_util::sync::CancellationToken;
+
+use crate::world::SoakWorld;
+
+/// The longest time that bytes are under way, in milliseconds.
+const LATENCY: u64 = 20;
+/// Bytes that are under way together at most.
+const PIECE: usize = 16 << 10;
+
+pub enum RunningReplica {
+    Process(RunningAgent),
+    Task(AgentTask),
+}
+
+/// An agent in this process. Dropping it kills it.
+pub struct AgentTask {
+    work: JoinHandle<Result<()>>,
+    shutdown: CancellationToken,
+    /// Whether its way to all API servers is cut, in place of SIGSTOP.
+    cut: watch::Sender<bool>,
+    log: PathBuf,
+}
+
+impl RunningReplica {
+    /// Its exit code, which one that was killed does not have; none while it runs.
+    pub fn ended(&mut self) -> Result<Option<Option<i32>>> {
+        match self {
+            Self::Process(agent) => Ok(agent.ended()?.map(|status| status.code())),
+            Self::Task(task) => task.ended(),
+        }
+    }
+
+    pub fn signal(&self, signal: Signal) -> Result<()> {
+        match (self, signal) {
+            (Self::Process(agent), signal) => agent.signal(signal)?,
+            (Self::Task(task), Signal::SIGTERM) => task.shutdown.cancel(),
+            (Self::Task(task), Signal::SIGKILL) => task.work.abort(),
+            (Self::Task(task), signal) => drop(task.cut.send_replace(signal == Signal::SIGSTOP)),
+        }
+        Ok(())
+    }
+
+    /// The id of the process.
+    pub fn id(&self) -> Option<i32> {
+        match self {
+            Self::Process(agent) => Some(agent.id()),
+            Self::Task(_) => None,
+        }
+    }
+}
+
+impl AgentTask {
+    /// Starts an agent that reaches the API servers of a world without sockets.
+    pub fn start(start: &AgentStart, world: &Arc<SoakWorld>) -> Result<Self> {
+        let unserved = ["--metrics-bind-addr=0", "--health-bind-addr=0"];
+        let args = AgentArgs::try_parse_from(start.clone().with(unserved).arguments())?;
+        let (args, shutdown, cut) = (
+            args.validate()?,
+            CancellationToken::new(),
+            watch::Sender::default(),
+        );
+        let dialer = dialer(world.clone(), cut.subscribe());
+        let work = match start.kind {
+            AgentKind::Prober => {
+                let host = Host {
+                    wall_clock: wall::now,
+                    seed: dialer.clone(),
+                    resources: Resources::dialing(dialer),
+                };
+                tokio::spawn(prober::run_on(host, args, shutdown.clone()))
+            }
+            AgentKind::Weeder => tokio::spawn(weeder::run_on(dialer, args, shutdown.clone())),
+        };
+        let log = start.log.clone();
+        Ok(Self {
+            work,
+            shutdown,
+            cut,
+            log,
+        })
+    }
+
+    fn ended(&mut self) -> Result<Option<Option<i32>>> {
+        if !self.work.is_finished() {
+            return Ok(None);
+        }
+        let Some(ended) = (&mut self.work).now_or_never() else {
+            return Ok(None);
+        };
+        Ok(Some(match ended {
+            Ok(Ok(())) => Some(0),
+            Ok(Err(error)) => {
+                std::fs::write(&self.log, format!("{error:#}\n"))?;
+                Some(1)
+            }
+            Err(error) if error.is_cancelled() => None,
+            Err(error) => {
+                std::fs::write(&self.log, format!("panicked: {error}\n"))?;
+                Some(2)
+            }
+        }))
+    }
+}
+
+impl Drop for AgentTask {
+    fn drop(&mut self) {
+        self.work.abort();
+    }
+}
+
+/// Dials the API servers of a world, over ways that take a random time each and may be cut.
+fn dialer(world: Arc<SoakWorld>, cut: watch::Receiver<bool>) -> Dialer {
+    Dialer::new(move |address: Uri| {
+        let (world, mut cut) = (world.clone(), cut.clone());
+        async move {
+            let latency = Duration::from_millis(fastrand::u64(1..=LATENCY));
+            sleep(latency).await;
+            uncut(&mut cut).await;
+            let far = world.dial(&address)?;
+            let (near, client) = duplex(PIECE);
+            tokio::spawn(carry(near, far, latency, cut));
+            Ok(client)
+        }
+    })
+}
+
+/// Waits for as long as the way is cut, or whoever might open it again is there.
+async fn uncut(cut: &mut watch::Receiver<bool>) {
+    cut.wait_for(|cut| !cut).await.map(drop).ok();
+}
+
+/// Carries bytes both ways until one has ended. What is sent while the way is cut ends it, so that
+/// nothing arrives late; a quiet connection lives on.
+async fn carry(
+    near: DuplexStream,
+    far: DuplexStream,
+    latency: Duration,
+    cut: watch::Receiver<bool>,
+) {
+    let ((from_near, to_near), (from_far, to_far)) = (split(near), split(far));
+    tokio::select! {
+        biased;
+        () = carry_one_way(from_near, to_far, latency, &cut) => {}
+        () = carry_one_way(from_far, to_near, latency, &cut) => {}
+    }
+}
+
+async fn carry_one_way(
+    mut from: impl AsyncRead + Unpin,
+    mut to: impl AsyncWrite + Unpin,
+    latency: Duration,
+    cut: &watch::Receiver<bool>,
+) {
+    let mut piece = vec![0; PIECE];
+    while let Ok(length @ 1..) = from.read(&mut piece).await {
+        sleep(latency).await;
+        if *cut.borrow() || to.write_all(&piece[..length]).await.is_err() {
+            return;
+        }
+    }
+}
