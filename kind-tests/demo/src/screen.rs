@@ -136,76 +136,33 @@ mod tests {
     use super::*;
     use crate::scene::{DEPENDENTS, NODES};
 
-    #[test]
-    fn leases_replicas_and_the_countdown_are_shown_below_the_events() {
-        let up = DEPENDENTS.map(|(_, replicas)| ReplicaState {
+    fn shoot(name: &'static str, age: f64, countdown: Option<f64>) -> ShootScene {
+        let state = |(_, replicas)| ReplicaState {
             replicas,
             ready: replicas,
             ..ReplicaState::default()
-        });
-        let shoots = [
-            ("cut-off", 34.0, None),
-            ("moving", 30.0, Some(10.0)),
-            ("healthy", 5.0, Some(35.0)),
-        ];
-        let mut scene = DemoScene {
-            now: 34.5,
-            leader: Some(REPLICAS[0]),
-            ..DemoScene::default()
         };
-        scene.shoots = shoots.map(|(name, age, countdown)| ShootScene {
+        ShootScene {
             name,
             ages: (0..NODES).map(|node| age - node as f64).collect(),
-            dependents: if countdown.is_some() {
-                up.clone()
-            } else {
-                Default::default()
-            },
+            dependents: countdown.map_or_else(Default::default, |_| DEPENDENTS.map(state)),
             countdown,
             unknown_nodes: 0,
-        });
-        let mut record = DemoRecord::default();
-        record.words.insert("leader", REPLICAS[0].to_owned());
-        record.note("killed", 33.0);
-        let expected = [
-            "",
-            "  34.5s  prober-a was killed, prober-b stands by",
-            "cut-off: kube-controller-manager is at 0, no node can be marked Unknown",
-            "cut-off    34s   33s   32s   31s   30s  KCM 0/0  MCM 0/0  CA 0/0",
-            "moving     30s   29s   28s   27s   26s  KCM 2/2  MCM 1/1  CA 1/1",
-            "healthy     5s    4s    3s    2s    1s  KCM 2/2  MCM 1/1  CA 1/1",
-        ];
-        assert_eq!(
-            view(&record, &scene).map(|line| anstream::adapter::strip_str(&line).to_string()),
-            expected
-        );
-    }
-
-    #[test]
-    fn a_lease_and_the_countdown_turn_red_towards_the_end() {
-        for (age, expected) in [(29.0, GREEN), (30.0, YELLOW), (40.0, RED)] {
-            assert!(lease(age).starts_with(expected), "{age}");
         }
-        let countdown = |left, unknown_nodes| {
-            countdown(&ShootScene {
-                countdown: Some(left),
-                unknown_nodes,
-                ..ShootScene::default()
-            })
-        };
-        assert_eq!(
-            countdown(10.1, 0),
-            format!("{DIM}: the oldest lease has 10s left{PLAIN}")
-        );
-        assert_eq!(
-            countdown(5.0, 0),
-            format!("{RED}: in 5.0s kube-controller-manager marks the first node Unknown{PLAIN}")
-        );
-        assert!(countdown(-1.0, 2).starts_with(&format!("{RED}: 2 nodes are UNKNOWN")));
     }
 
     #[test]
-    fn each_event_is_reported_once_and_what_stands_below_is_drawn_over() {
+    fn clusters_are_drawn_over_below_the_events() {
+        let scene = DemoScene {
+            now: 34.5,
+            leader: Some(REPLICAS[0]),
+            shoots: [
+                shoot("cut-off", 34.0, None),
+                shoot("moving", 30.0, Some(10.0)),
+                shoot("healthy", 5.0, Some(35.0)),
+            ],
+            ..DemoScene::default()
+        };
         let (mut record, mut screen) = (
             DemoRecord::default(),
             Screen {
@@ -213,15 +170,25 @@ mod tests {
                 printed: 0,
             },
         );
-        for (text, up) in [("first", ""), ("second", "\x1b[6A")] {
-            record.now = 1.0;
-            record.tell(text);
-            let shown = screen.show(&record, &DemoScene::default());
+        record.words.insert("leader", REPLICAS[0].to_owned());
+        record.note("killed", 33.0);
+        for (event, up) in [("first", ""), ("second", "\x1b[6A")] {
+            record.tell(event);
+            let shown = screen.show(&record, &scene);
             assert!(
-                shown.starts_with(&format!("{up}   1.0s  {text}\x1b[K\n")),
+                shown.starts_with(&format!("{up}   0.0s  {event}\x1b[K\n")),
                 "{shown:?}"
             );
-            assert_eq!(shown.lines().count(), 1 + BELOW);
+            let plain = anstream::adapter::strip_str(&shown).to_string();
+            let expected = [
+                "",
+                "  34.5s  prober-a was killed, prober-b stands by",
+                "cut-off: kube-controller-manager is at 0, no node can be marked Unknown",
+                "cut-off    34s   33s   32s   31s   30s  KCM 0/0  MCM 0/0  CA 0/0",
+                "moving     30s   29s   28s   27s   26s  KCM 2/2  MCM 1/1  CA 1/1",
+                "healthy     5s    4s    3s    2s    1s  KCM 2/2  MCM 1/1  CA 1/1",
+            ];
+            assert_eq!(plain.lines().skip(1).collect::<Vec<_>>(), expected);
         }
     }
 }
