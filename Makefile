@@ -190,7 +190,7 @@ bench: bench-start bench-healthy bench-meltdown bench-weeder bench-growth ## Mea
 
 # Built as the benchmarks are, so that nothing is built twice.
 .PHONY: results
-results: ## Write docs/benchmark-results.md and its pictures from docs/results: [FROM='race growth'] first replaces these by what target/bench has
+results: ## Write docs/benchmark-results.md and its picture from docs/results: [FROM='race growth'] first replaces these by what target/bench has
 	cargo build --release --package dependency-watchdog --package benchmarks
 	@target/release/benchmarks results $(FROM)
 

@@ -63,49 +63,25 @@ pub fn seconds(from: DateTime<Utc>, to: DateTime<Utc>) -> f64 {
 mod tests {
     use super::*;
 
-    fn at(second: i64) -> DateTime<Utc> {
-        DateTime::UNIX_EPOCH + TimeDelta::seconds(second)
-    }
-
-    fn stamps(seconds: &[i64]) -> Vec<DateTime<Utc>> {
-        seconds.iter().copied().map(at).collect()
-    }
-
     #[test]
-    fn the_verdict_falls_when_enough_leases_have_expired() {
-        let course = |stamps: &[i64]| Course::of(&self::stamps(stamps), TimeDelta::seconds(40));
-        assert_eq!(
-            course(&[8, 0, 5]),
-            Some(Course {
-                verdict: at(35),
-                first_end: at(40),
-                last_end: at(48)
-            })
-        );
-        // Of five, three are 0.6; of ten, six; of a hundred, sixty.
-        for (count, verdict) in [(5, 32), (10, 35), (100, 89)] {
-            let stamps: Vec<i64> = (0..count).rev().collect();
-            assert_eq!(
-                course(&stamps).map(|course| course.verdict),
-                Some(at(verdict)),
-                "{count}"
-            );
+    fn enough_stamps_decide_when_an_outage_begins_and_ends() {
+        let at = |second| DateTime::UNIX_EPOCH + TimeDelta::seconds(second);
+        let course = |stamps: &[i64]| {
+            let stamps: Vec<_> = stamps.iter().copied().map(at).collect();
+            let course = Course::of(&stamps, TimeDelta::seconds(40))?;
+            Some([course.verdict, course.first_end, course.last_end])
+        };
+        assert_eq!(course(&[8, 0, 5]), Some([35, 40, 48].map(at)));
+        assert_eq!([course(&[0]), course(&[])], [None, None], "no verdict");
+        // Of two, both make 0.6; of five, three; of ten, six; of a hundred, sixty. The outage is over
+        // with the first renewal that leaves fewer expired.
+        for (count, verdict, over) in [(2, 31, 0), (5, 32, 2), (10, 35, 4), (100, 89, 40)] {
+            let stamps: Vec<i64> = (0..count).collect();
+            let found = course(&stamps).map(|[verdict, ..]| verdict);
+            assert_eq!(found, Some(at(verdict)), "{count}");
+            let renewals: Vec<_> = stamps.into_iter().map(at).collect();
+            assert_eq!(turns_up(&renewals), Some(at(over)), "{count}");
         }
-        assert_eq!(
-            [course(&[0]), course(&[])],
-            [None, None],
-            "one node alone makes no verdict"
-        );
-    }
-
-    #[test]
-    fn an_outage_is_over_when_fewer_than_the_fraction_are_expired() {
-        // Of five, three are 0.6, so that three must have renewed; of two, both make it, and one is
-        // 0.5.
-        assert_eq!(turns_up(&stamps(&[1, 2, 3, 4, 5])), Some(at(3)));
-        assert_eq!(
-            (turns_up(&stamps(&[1, 2])), turns_up(&[])),
-            (Some(at(1)), None)
-        );
+        assert_eq!(turns_up(&[]), None);
     }
 }

@@ -27,7 +27,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, ensure};
 use chrono::TimeDelta;
 use clap::{Args, Parser};
-use futures::future::{join_all, try_join_all};
+use futures::future::try_join_all;
 use rand::RngExt;
 use testbed::{ProberConfig, SeedCluster, ShootCluster, Testbed, with_bed};
 use tokio::time::sleep;
@@ -76,23 +76,14 @@ pub struct RaceOptions {
 }
 
 impl RaceOptions {
-    /// How many replicas there are.
-    fn replicas(&self) -> Result<usize> {
-        let Some(first) = self.change.first() else {
-            return Ok(usize::from(!self.control));
-        };
-        let alone = |change: &LeaderFault| {
-            self.change.len() == 1 || !matches!(change, LeaderFault::Restarted | LeaderFault::None)
-        };
-        ensure!(
-            self.change.iter().all(alone),
-            "--change: restarted and none go with no other"
-        );
-        Ok(if *first == LeaderFault::Restarted {
-            1
-        } else {
-            2
-        })
+    /// There is another replica wherever something happens to the leader, but where the only one is
+    /// restarted.
+    fn replicas(&self) -> usize {
+        match self.change.as_slice() {
+            [] => usize::from(!self.control),
+            [LeaderFault::Restarted] => 1,
+            _ => 2,
+        }
     }
 }
 
@@ -138,26 +129,34 @@ where
 
 /// Runs the race.
 pub fn run(options: RaceOptions) -> Result<()> {
-    let replicas = options.replicas()?;
     seeded(options.seed, async move |bed, random_seed| {
+        let replicas = options.replicas();
         let RaceOptions {
             trials,
             lanes,
             grace,
             load,
             control,
-            ref change,
+            change,
             ..
         } = options;
-        let (grace_s, grace) = (grace, Duration::from_secs(grace));
-        let seed = bed.own_seed().await?;
+        let mut what = format!(
+            "{trials} outages in {lanes} shoots side by side, grace {grace} s, seed {random_seed}"
+        );
+        for fault in &change {
+            what += &format!(", {}", fault.words());
+        }
+        if load > 0 {
+            what += &format!(", {load} healthy shoots of {NODES_OF_LOAD} nodes probed beside them");
+        }
+        let (seed, grace) = (bed.own_seed().await?, Duration::from_secs(grace));
         let shoots = start_shoots(bed, &seed, lanes, grace, random_seed).await?;
         let plan = FleetPlan {
             shoots: load,
             nodes: NODES_OF_LOAD,
             grace: USUAL_GRACE,
         };
-        let load_shoots = match load {
+        let load = match load {
             0 => None,
             _ => Some(fill_seed(seed.api(), plan, 0, None).await?),
         };
@@ -175,28 +174,18 @@ pub fn run(options: RaceOptions) -> Result<()> {
             },
         };
         let mark = seed.plane().mark();
-        match change.as_slice() {
-            [] | [LeaderFault::None] => race.side_by_side(!control).await,
-            faults => race.rounds(faults).await,
-        }
-        let writes = writes(&seed.plane().asked(&mark))?;
+        let faults: Vec<_> = match change.as_slice() {
+            [] | [LeaderFault::None] => vec![None],
+            faults => faults.iter().copied().map(Some).collect(),
+        };
+        race.rounds(&faults, !control).await;
         // There is nothing to be written to shoots that do not race.
-        let wrong = writes
-            .iter()
-            .filter(|write| !write.namespace.starts_with(shoot::NAMESPACE));
-        race.findings.wrong_writes += wrong.count();
-        let mut what = format!(
-            "{trials} outages in {lanes} shoots side by side, grace {grace_s} s, seed {random_seed}"
-        );
-        for fault in change {
-            what += &format!(", {}", fault.words());
-        }
-        if load > 0 {
-            what += &format!(", {load} healthy shoots of {NODES_OF_LOAD} nodes probed beside them");
-        }
+        let mut wrong = writes(&seed.plane().asked(&mark))?;
+        wrong.retain(|write| !write.namespace.starts_with(shoot::NAMESPACE));
+        race.findings.wrong_writes += wrong.len();
         let name = if control { CONTROL } else { "race" };
         let mut report = race.findings.report(name, what);
-        if let Some(shoots) = load_shoots {
+        if let Some(shoots) = load {
             report.add([("load_probes", shoots.probes().iter().sum::<u64>() as f64)]);
         }
         report.print()
@@ -249,41 +238,15 @@ struct Race {
 }
 
 impl Race {
-    /// Every shoot goes from outage to outage, independent of the others.
-    async fn side_by_side(&mut self, is_protected: bool) {
-        let (count, wanted) = (self.shoots.len(), self.findings.wanted);
-        let ran = join_all(self.shoots.iter_mut().zip(1..).map(async |(raced, first)| {
-            let mut trials = Vec::new();
-            for number in (first..=wanted).step_by(count) {
-                match raced.trial(number, is_protected).await {
-                    Ok(trial) => trials.push(tell(trial, raced, is_protected)),
-                    // A shoot in an unknown state races no more; what it did not race shows in the
-                    // count.
-                    Err(error) => {
-                        let story = raced.shoot.story();
-                        progress(format!(
-                            "trial {number} came to nothing: {error:#}\n{story}"
-                        ));
-                        break;
-                    }
-                }
-            }
-            trials
-        }));
-        self.findings.trials = ran.await.concat();
-        self.findings.trials.sort_by_key(|trial| trial.number);
-    }
-
-    /// In each round a quarter of the shoots stays healthy and the others have an outage; something
-    /// happens to the leader at a moment that is a random one in each outage. It is mended when all
-    /// is restored, or should be.
-    async fn rounds(&mut self, faults: &[LeaderFault]) {
+    /// Round after round; with several faults each takes its turn.
+    async fn rounds(&mut self, faults: &[Option<LeaderFault>], is_protected: bool) {
         for (number, fault) in (1..).zip(faults.iter().cycle()) {
-            if self.findings.trials.len() == self.findings.wanted {
+            if self.findings.trials.len() >= self.findings.wanted {
                 break;
             }
-            progress(format!("round {number}: {}", fault.words()));
-            if let Err(error) = self.round(*fault).await {
+            let words = fault.map_or("no fault", LeaderFault::words);
+            progress(format!("round {number}: {words}"));
+            if let Err(error) = self.round(*fault, is_protected).await {
                 // Shoots in an unknown state race no more; what they did not race shows in the
                 // count.
                 progress(format!("round {number} came to nothing: {error:#}"));
@@ -292,7 +255,11 @@ impl Race {
         }
     }
 
-    async fn round(&mut self, fault: LeaderFault) -> Result<()> {
+    /// All shoots have an outage, each at a moment of its own. Where something happens to the leader
+    /// a quarter stays healthy, and that comes at a moment that is a random one in each outage; it
+    /// is mended when all is restored, or should be. Where nothing does, somebody scales
+    /// cluster-autoscaler up.
+    async fn round(&mut self, fault: Option<LeaderFault>, is_protected: bool) -> Result<()> {
         let Self {
             shoots,
             replicas,
@@ -303,28 +270,40 @@ impl Race {
         let by = shoots[0].random.random_range(0..all);
         shoots.rotate_left(by);
         sleep(shoots[0].part_of(2)).await;
-        let count =
-            (all - all.div_ceil(4).min(all - 1)).min(findings.wanted - findings.trials.len());
+        let healthy = fault.map_or(0, |_| all.div_ceil(4).min(all - 1));
+        let count = (all - healthy).min(findings.wanted - findings.trials.len());
         let (shoots, healthy) = shoots.split_at_mut(count);
         let mark = shoots[0].shoot.seed.plane().mark();
         let numbered = shoots.iter_mut().zip(findings.trials.len() + 1..);
         let outages = numbered.map(async |(raced, number)| {
-            // Each outage begins at a moment of its own, at most a grace before what happens.
-            let delay = grace - raced.part_of(4);
-            raced.outage(number, delay, false).await
+            let delay = match fault {
+                Some(_) => grace - raced.part_of(4),
+                None => raced.part_of(2),
+            };
+            let raise = is_protected && fault.is_none();
+            raced.outage(number, delay, raise).await
         });
         let happening = async {
+            let Some(fault) = fault else { return Ok(None) };
             sleep(grace).await;
-            replicas.hit(fault).await
+            replicas.hit(fault).await.map(Some)
         };
         let (outages, hit) = tokio::try_join!(try_join_all(outages), happening)?;
-        let (elected, grace) = (replicas.elected(&hit)?, TimeDelta::from_std(grace)?);
+        let elected = hit.as_ref().map(|hit| replicas.elected(hit)).transpose()?;
+        let grace = TimeDelta::from_std(grace)?;
         for (outage, raced) in outages.into_iter().zip(shoots) {
+            let fault = hit.as_ref().zip(elected);
+            let fault = fault.map(|(hit, elected)| FaultOutcome::of(hit, elected, &outage, grace));
             let trial = Trial {
-                fault: Some(FaultOutcome::of(&hit, elected, &outage, grace)),
+                fault,
                 ..outage.trial
             };
-            findings.trials.push(tell(trial, raced, true));
+            progress(trial.account());
+            let is_lost = is_protected && !trial.is_excused() && trial.ending() == Ending::Lost;
+            if trial.restored.is_none() || is_lost {
+                progress(raced.shoot.story());
+            }
+            findings.trials.push(trial);
         }
         for raced in healthy {
             let wrong = raced.writes_since(&mark)?.len();
@@ -334,58 +313,9 @@ impl Race {
             }
             findings.wrong_writes += wrong;
         }
-        replicas.mend(&hit).await
-    }
-}
-
-/// Tells how a trial went, and where it should have been won the whole story if it was not.
-fn tell(trial: Trial, raced: &RaceShoot, is_protected: bool) -> Trial {
-    progress(trial.account());
-    let is_lost = is_protected && !trial.is_excused() && trial.ending() == Ending::Lost;
-    if trial.restored.is_none() || is_lost {
-        progress(raced.shoot.story());
-    }
-    trial
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn replicas(words: &[&str]) -> Option<usize> {
-        RaceOptions::try_parse_from([&["race"], words].concat())
-            .ok()?
-            .replicas()
-            .ok()
-    }
-
-    #[test]
-    fn what_happens_to_the_leader_says_how_many_replicas_there_are() {
-        assert_eq!(
-            [
-                replicas(&[]),
-                replicas(&["--change=none"]),
-                replicas(&["--change=restarted"])
-            ],
-            [Some(1), Some(2), Some(1)]
-        );
-        assert_eq!(
-            replicas(&["--change=killed,terminated,stopped,shoots-cut,seed-cut"]),
-            Some(2)
-        );
-        assert_eq!(
-            [
-                replicas(&["--change=killed,none"]),
-                replicas(&["--change=both"])
-            ],
-            [None, None]
-        );
-        assert_eq!(
-            [
-                replicas(&["--change=killed", "--load=3"]),
-                replicas(&["--change=killed", "--control"])
-            ],
-            [None, None]
-        );
+        match hit {
+            Some(hit) => replicas.mend(&hit).await,
+            None => Ok(()),
+        }
     }
 }

@@ -2,7 +2,6 @@
 //! `docs/results` keeps. What each figure is, and its goal, is in `report/figures.md`.
 
 mod spread;
-pub mod tables;
 
 use std::io::{Write, stdout};
 
@@ -15,40 +14,6 @@ pub use spread::Spread;
 
 const FIGURES: &str = include_str!("report/figures.md");
 
-/// What a figure should be.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Goal {
-    AtMost(f64),
-    Below(f64),
-    AtLeast(f64),
-    /// This, to a thousandth.
-    Exactly(f64),
-}
-
-impl Goal {
-    /// As `figures.md` writes it.
-    fn parse(text: &str) -> Option<Self> {
-        let (sign, bound) = text.rsplit_once(' ').unwrap_or(("", text));
-        let goal = match sign {
-            "<=" => Self::AtMost,
-            "<" => Self::Below,
-            ">=" => Self::AtLeast,
-            _ => Self::Exactly,
-        };
-        bound.parse().ok().map(goal)
-    }
-
-    /// How it is written, and whether a figure is so.
-    fn judge(self, value: f64) -> (String, bool) {
-        match self {
-            Self::AtMost(bound) => (format!("<= {}", number(bound)), value <= bound),
-            Self::Below(bound) => (format!("< {}", number(bound)), value < bound),
-            Self::AtLeast(bound) => (format!(">= {}", number(bound)), value >= bound),
-            Self::Exactly(wanted) => (number(wanted), (value - wanted).abs() < 0.001),
-        }
-    }
-}
-
 /// A benchmark's findings.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct BenchmarkReport {
@@ -60,7 +25,7 @@ pub struct BenchmarkReport {
     pub at: String,
     pub machine: String,
     /// What each figure is, its value, its goal, and whether that was met.
-    rows: Vec<[String; 4]>,
+    pub rows: Vec<[String; 4]>,
     /// A table of figures without goals: the heads of its columns, then a row for each thing that
     /// it is about.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -71,11 +36,10 @@ pub struct BenchmarkReport {
 impl BenchmarkReport {
     /// Of what is measured here and now.
     pub fn new(benchmark: &str, what: String) -> Self {
-        let at = Utc::now().to_rfc3339_opts(SecondsFormat::Secs, true);
         Self {
             benchmark: benchmark.into(),
             what,
-            at,
+            at: Utc::now().to_rfc3339_opts(SecondsFormat::Secs, true),
             machine: machine(),
             rows: Vec::new(),
             matrix: Vec::new(),
@@ -92,26 +56,39 @@ impl BenchmarkReport {
     /// Adds figures to table and JSON line, each with the goal that it always has.
     pub fn add<const N: usize>(&mut self, figures: [(&str, f64); N]) {
         for (key, value) in figures {
-            let [.., goal] = description(&self.benchmark, key);
-            self.judge(key, value, Goal::parse(goal));
+            let [what, unit, goal] = description(&self.benchmark, key);
+            self.row(key, what, value, unit, goal);
         }
     }
 
-    /// Adds a figure whose goal depends on the run.
-    pub fn judge(&mut self, key: &str, value: f64, goal: Option<Goal>) {
+    /// Adds a figure whose goal depends on the run; the empty one is none.
+    pub fn judge(&mut self, key: &str, value: f64, goal: &str) {
         let [what, unit, _] = description(&self.benchmark, key);
         self.row(key, what, value, unit, goal);
     }
 
-    /// What was not measured is no number: nothing is said of it, and a goal for it is missed.
-    fn row(&mut self, key: &str, what: &str, value: f64, unit: &str, goal: Option<Goal>) {
-        if value.is_nan() && goal.is_none() {
-            return;
+    /// Adds median, 99th percentile and maximum of many times; the goal is for the 99th percentile.
+    pub fn spread(&mut self, key: &str, values: &Spread, is_judged: bool) {
+        let [what, unit, goal] = description(&self.benchmark, key);
+        let median = format!("median of {}", values.values().len());
+        for (part, words, share, goal) in [
+            ("p50", &*median, 0.5, ""),
+            ("p99", "99th percentile", 0.99, goal),
+            ("max", "worst", 1.0, ""),
+        ] {
+            let (key, what) = (format!("{key}_{part}"), format!("{what}, {words}"));
+            let goal = if is_judged { goal } else { "" };
+            self.row(&key, &what, values.at(share), unit, goal);
         }
-        let with_unit = |number: String| format!("{number} {unit}").trim_end().to_owned();
-        let (goal, met) = match goal.map(|goal| goal.judge(value)) {
-            None => (String::new(), ""),
-            Some((goal, is_met)) => (with_unit(goal), if is_met { "met" } else { "MISSED" }),
+    }
+
+    /// What was not measured is no number: nothing is said of it, and a goal for it is missed.
+    fn row(&mut self, key: &str, what: &str, value: f64, unit: &str, goal: &str) {
+        let met = match goal {
+            "" if value.is_nan() => return,
+            "" => "",
+            goal if meets(value, goal) => "met",
+            _ => "MISSED",
         };
         let fill = |text: &str| {
             let known = self.figures.iter();
@@ -119,41 +96,28 @@ impl BenchmarkReport {
                 text.replace(&format!("{{{key}}}"), &value.to_string())
             })
         };
+        let with_unit = |text: &str| match text {
+            "" => String::new(),
+            text => format!("{text} {unit}").trim_end().to_owned(),
+        };
         let (key, what) = (fill(key), fill(what));
-        self.rows
-            .push([what, with_unit(number(value)), goal, met.into()]);
+        let (measured, goal) = (with_unit(&number(value)), with_unit(goal));
+        self.rows.push([what, measured, goal, met.into()]);
         self.note(&key, value);
-    }
-
-    /// Adds median, 99th percentile and maximum of many times; the goal is for the 99th percentile.
-    pub fn spread(&mut self, key: &str, values: &Spread, is_judged: bool) {
-        let [what, unit, goal] = description(&self.benchmark, key);
-        let goal = Goal::parse(goal).filter(|_| is_judged);
-        let count = values.values().len();
-        for (part, words, share, goal) in [
-            ("p50", &*format!("median of {count}"), 0.5, None),
-            ("p99", "99th percentile", 0.99, goal),
-            ("max", "worst", 1.0, None),
-        ] {
-            let (key, what) = (format!("{key}_{part}"), format!("{what}, {words}"));
-            self.row(&key, &what, values.at(share), unit, goal);
-        }
     }
 
     /// Adds a row to the matrix: of each column what stands for `*` in the figure's key, its head,
     /// and the value, if it is a number.
     pub fn matrix_row(&mut self, what: &str, key: &str, cells: &[(&str, &str, f64)]) {
         if self.matrix.is_empty() {
-            let heads = cells.iter().map(|(_, head, _)| (*head).to_owned());
-            self.matrix
-                .push([String::new()].into_iter().chain(heads).collect());
+            let heads = cells.iter().map(|(_, head, _)| *head);
+            let heads = [""].into_iter().chain(heads).map(str::to_owned);
+            self.matrix.push(heads.collect());
         }
         let mut row = vec![what.to_owned()];
         for (part, _, value) in cells {
-            if value.is_nan() {
-                row.push(String::new());
-            } else {
-                row.push(number(*value));
+            row.push(number(*value));
+            if !value.is_nan() {
                 self.note(&key.replace('*', part), *value);
             }
         }
@@ -175,26 +139,41 @@ impl BenchmarkReport {
     }
 
     /// What is not as it should be.
+    #[cfg(test)]
     pub fn missed(&self) -> Vec<&str> {
-        self.rows
-            .iter()
-            .filter(|[.., met]| met == "MISSED")
-            .map(|[what, ..]| what.as_str())
-            .collect()
+        let missed = self.rows.iter().filter(|[.., met]| met == "MISSED");
+        missed.map(|[what, ..]| what.as_str()).collect()
     }
 
-    pub fn day(&self) -> &str {
-        self.at.split('T').next().unwrap_or_default()
+    /// Matrix and rows as Markdown tables: all rows, or these and those that missed their goal.
+    pub fn tables(&self, chosen: Option<&[&str]>) -> String {
+        let is_shown = |what: &str, met: &str| {
+            met == "MISSED" || chosen.is_none_or(|rows| rows.contains(&what))
+        };
+        let mut rows = vec![["", "measured", "goal"].map(str::to_owned).into()];
+        for [what, measured, goal, met] in &self.rows {
+            if is_shown(what, met) {
+                let met = met.replace("MISSED", "**missed**");
+                let comma = if met.is_empty() { "" } else { ", " };
+                rows.push(vec![
+                    what.clone(),
+                    measured.clone(),
+                    format!("{goal}{comma}{met}"),
+                ]);
+            }
+        }
+        table(&self.matrix) + &table(&rows)
     }
 
     /// Prints it, as Markdown and as the JSON line.
     pub fn print(&self) -> Result<()> {
+        let Self {
+            benchmark, what, ..
+        } = self;
+        let tables = self.tables(None);
         Ok(writeln!(
             stdout(),
-            "\n{}: {}{}\n\n{}",
-            self.benchmark,
-            self.what,
-            tables::of(self),
+            "\n{benchmark}: {what}{tables}\n\n{}",
             json!(self)
         )?)
     }
@@ -205,43 +184,58 @@ impl BenchmarkReport {
     }
 }
 
+/// Whether a figure is `<= 4`, `< 15`, `>= 20`, or to a thousandth the number that stands alone.
+fn meets(value: f64, goal: &str) -> bool {
+    let (sign, bound) = goal.rsplit_once(' ').unwrap_or(("", goal));
+    let bound: f64 = bound.parse().unwrap_or(f64::NAN);
+    match sign {
+        "<=" => value <= bound,
+        "<" => value < bound,
+        ">=" => value >= bound,
+        _ => (value - bound).abs() < 0.001,
+    }
+}
+
 /// What `figures.md` says of a figure: what it is, its unit and its goal. One that is not there is
 /// called by its key: no long run is to fail at its end.
 fn description<'a>(benchmark: &str, key: &'a str) -> [&'a str; 3] {
     let name = benchmark.split('-').next();
     let mut sections = FIGURES.split("\n## ");
     let section = sections.find(|section| section.lines().next() == name);
-    let mut rows = section.into_iter().flat_map(rows);
-    rows.find_map(|[name, rest @ ..]| (name == key).then_some(rest))
-        .unwrap_or([key, "", ""])
+    let described = section.into_iter().flat_map(str::lines).find_map(|line| {
+        let cells: Vec<_> = line.split('|').map(str::trim).collect();
+        let [_, name, what, unit, goal, ..] = cells[..] else {
+            return None;
+        };
+        (name == key).then_some([what, unit, goal])
+    });
+    described.unwrap_or([key, "", ""])
 }
 
-fn rows(section: &'static str) -> impl Iterator<Item = [&'static str; 4]> {
-    section.lines().filter_map(|line| {
-        let cells: Vec<_> = line.split('|').map(str::trim).collect();
-        cells.get(1..5)?.try_into().ok()
-    })
+/// A Markdown table with its heads in the first row, after what stands before it; nothing of none.
+fn table(rows: &[Vec<String>]) -> String {
+    let Some((heads, rows)) = rows.split_first() else {
+        return String::new();
+    };
+    let line = |cells: &Vec<String>| format!("\n| {} |", cells.join(" | "));
+    let rows: String = rows.iter().map(line).collect();
+    format!("\n{}\n|{}{rows}", line(heads), "---|".repeat(heads.len()))
 }
 
 fn lines(value: &Value, depth: usize) -> String {
-    let (entries, [open, close]) = match value {
-        Value::Object(map) if depth < 2 && !map.is_empty() => (
-            map.iter()
-                .map(|(key, value)| format!("{key:?}: {}", lines(value, depth + 1)))
-                .collect(),
-            ['{', '}'],
-        ),
-        Value::Array(items) if !items.is_empty() => (
-            items.iter().map(Value::to_string).collect::<Vec<_>>(),
-            ['[', ']'],
-        ),
+    let (entries, [open, close]): (Vec<String>, _) = match value {
+        Value::Object(map) if depth < 2 && !map.is_empty() => {
+            let entry = |(key, value)| format!("{key:?}: {}", lines(value, depth + 1));
+            (map.iter().map(entry).collect(), ['{', '}'])
+        }
+        Value::Array(items) if !items.is_empty() => {
+            (items.iter().map(Value::to_string).collect(), ['[', ']'])
+        }
         other => return other.to_string(),
     };
     let indent = "  ".repeat(depth);
-    format!(
-        "{open}\n{indent}  {}\n{indent}{close}",
-        entries.join(&format!(",\n{indent}  "))
-    )
+    let entries = entries.join(&format!(",\n{indent}  "));
+    format!("{open}\n{indent}  {entries}\n{indent}{close}")
 }
 
 /// Tells a person who waits what goes on, on standard error.
@@ -252,6 +246,7 @@ pub fn progress(text: impl AsRef<str>) {
 /// A number as people read it: three digits that count, whole ones in full.
 fn number(value: f64) -> String {
     match value.abs() {
+        size if size.is_nan() => String::new(),
         size if size >= 100.0 || value.fract() == 0.0 => format!("{value:.0}"),
         size if size >= 10.0 => format!("{value:.1}"),
         size if size >= 0.1 => format!("{value:.2}"),
@@ -264,118 +259,55 @@ fn machine() -> String {
     let read = |path: &str| std::fs::read_to_string(path).unwrap_or_default();
     let value = |path: &str, key: &str| {
         let text = read(path);
-        let line = text
-            .lines()
-            .find(|line| line.starts_with(key))
-            .and_then(|line| line.split_once(':'));
-        line.map(|(_, value)| value.trim().to_owned())
-            .unwrap_or_default()
+        let line = text.lines().find(|line| line.starts_with(key));
+        let value = line.and_then(|line| line.split_once(':'));
+        value.map_or_else(String::new, |(_, value)| value.trim().to_owned())
     };
     let cores = std::thread::available_parallelism().map_or(0, usize::from);
-    let memory = value("/proc/meminfo", "MemTotal")
-        .trim_end_matches(" kB")
-        .parse()
-        .unwrap_or(0.0)
-        / 1_048_576.0;
-    let release = read("/proc/sys/kernel/osrelease")
-        .split('.')
-        .take(2)
-        .collect::<Vec<_>>()
-        .join(".");
+    let memory = value("/proc/meminfo", "MemTotal");
+    let kib: f64 = memory.trim_end_matches(" kB").parse().unwrap_or_default();
+    let release = read("/proc/sys/kernel/osrelease");
+    let release: Vec<&str> = release.split('.').take(2).collect();
     format!(
-        "{cores} cores of {}, {memory:.0} GiB, Linux {release}",
-        value("/proc/cpuinfo", "model name")
+        "{cores} cores of {}, {:.0} GiB, Linux {}",
+        value("/proc/cpuinfo", "model name"),
+        kib / 1_048_576.0,
+        release.join(".")
     )
 }
 
 #[cfg(test)]
 mod tests {
-    use std::path::Path;
-
     use super::*;
 
     #[test]
-    fn what_was_not_measured_is_not_there_and_meets_no_goal() {
-        let mut report = BenchmarkReport::new("race-control", "on that".into());
-        report.spread("kcm_exit", &Spread::default(), true);
-        report.spread("first_write", &Spread::default(), true);
-        report.spread("lowered", &Spread::default(), false);
-        assert_eq!(report.missed(), ["verdict to first write, 99th percentile"]);
-        assert_eq!(json!(report)["figures"], json!({"first_write_p99": null}));
-    }
-
-    #[test]
-    fn what_a_benchmark_printed_says_which_goals_were_missed_and_is_kept_line_by_line() {
-        let mut report = BenchmarkReport::new("it", "on that".into());
-        let goal = Some(Goal::AtMost(1.0));
-        report.row("bad", "bad, in a way", 1.5, "s", goal);
-        report.row("good", "good", 1.0, "s", goal);
-        report.row("size", "size", 12.0, "", None);
-        report.detail("raced", json!([{"left": [1, 2]}]));
-        let table = tables::of(&report);
-        assert!(
-            table.contains(
-                "| bad, in a way | 1.50 s | <= 1 s, **missed** |\n| good | 1 s | <= 1 s, met |"
-            ),
-            "{table}"
-        );
-        let text = BenchmarkReport::of_run(&format!("progress\n{table}\n{}\n", json!(report)))
-            .expect("a result")
-            .text();
-        let kept: BenchmarkReport = serde_json::from_str(&text).expect("JSON");
+    fn goals_are_met_missed_or_not_there() {
+        let mut report = BenchmarkReport::new("growth", "on that".into());
+        report.detail("from", 1.into());
+        report.detail("to", 2.into());
+        report.add([("memory_{from}_to_{to}", 7.0), ("cpu_flat", 15.1)]);
+        report.judge("memory_flat", 15.1, "");
+        for (key, goal) in [("a", "<= 1"), ("b", "< 1"), ("c", ">= 1"), ("d", "1")] {
+            report.judge(key, 1.0, goal);
+        }
+        report.spread("none", &Spread::default(), true);
+        report.judge("unmeasured", f64::NAN, "0");
+        let flat = "CPU of one shoot more, in ms per minute: how far off its mean";
+        assert_eq!(report.missed(), [flat, "b", "unmeasured"]);
+        let table = report.tables(Some(&["memory of one shoot more, 1 to 2", "d"]));
         assert_eq!(
-            (
-                kept.benchmark.as_str(),
-                kept.what.as_str(),
-                kept.figure("size")
-            ),
-            ("it", "on that", Some(12.0))
+            table,
+            format!(
+                "\n\n|  | measured | goal |\n|---|---|---|\n| memory of one shoot more, 1 to 2 | 7 KiB |  |\n\
+                 | {flat} | 15.1 % | <= 15 %, **missed** |\n| b | 1 | < 1, **missed** |\n| d | 1 | 1, met |\n\
+                 | unmeasured |  | 0, **missed** |"
+            )
         );
-        assert_eq!(kept.missed(), ["bad, in a way"]);
-        for line in [
-            "    \"bad\": 1.5,",
-            "      {\"left\":[1,2]}",
-            "    [\"size\",\"12\",\"\",\"\"]",
-        ] {
+        let kept = BenchmarkReport::of_run(&format!("{table}\n{}\n", json!(report)));
+        assert_eq!(kept.expect("a result").text(), report.text());
+        let text = report.text();
+        for line in ["    \"d\": 1.0,", "    [\"d\",\"1\",\"1\",\"met\"],"] {
             assert!(text.lines().any(|written| written == line), "{text}");
         }
-        assert!(BenchmarkReport::of_run(&table).is_err());
-    }
-
-    #[test]
-    fn every_kept_figure_is_described_as_it_was_and_every_goal_can_be_read() {
-        let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs");
-        let described: Vec<[&str; 4]> = rows(FIGURES).collect();
-        // What is told of a core's work comes from the prober's own benchmark.
-        let results = crate::results::read_all(&docs).expect("results");
-        for (name, result) in results.iter().filter(|(name, _)| *name != "core") {
-            for [what, ..] in &result.rows {
-                let is_it = |[_, words, ..]: &[&str; 4]| {
-                    let (begin, rest) = words.split_once('{').unwrap_or((words, ""));
-                    let end = rest.rsplit('}').next().unwrap_or_default();
-                    what.starts_with(begin) && what.contains(end)
-                };
-                assert!(described.iter().any(is_it), "{name}: {what}");
-            }
-        }
-        for [key, _, _, goal] in described {
-            let is_head = ["key", "---"].contains(&key);
-            assert!(
-                is_head || goal.is_empty() || Goal::parse(goal).is_some(),
-                "{key}: {goal}"
-            );
-        }
-    }
-
-    #[test]
-    fn words_in_braces_are_filled_in() {
-        let mut report = BenchmarkReport::new("growth", "on that".into());
-        for (from, to) in [(1, 2), (2, 3)] {
-            report.detail("from", from.into());
-            report.detail("to", to.into());
-            report.add([("memory_{from}_to_{to}", 7.0)]);
-        }
-        assert_eq!(report.figure("memory_2_to_3"), Some(7.0));
-        assert_eq!(report.rows[0][0], "memory of one shoot more, 1 to 2");
     }
 }

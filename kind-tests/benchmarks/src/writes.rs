@@ -82,76 +82,56 @@ pub fn elections(log: &[Asked]) -> Result<Vec<(String, DateTime<Utc>)>> {
 mod tests {
     use super::*;
 
-    fn asked(replica: &str, verb: &str, resource: &str, code: u64) -> Asked {
-        let namespace = if resource == "leases" {
-            GARDEN
-        } else {
-            "shoot"
-        };
-        Asked {
+    #[test]
+    fn who_wrote_the_lease_last_leads() {
+        let asked = |replica: &str, verb: &str, resource: &str, code| Asked {
             stage: "ResponseComplete".into(),
             user: format!("{PROBER_USER}-{replica}"),
             verb: verb.into(),
             uri: String::new(),
             resource: resource.into(),
-            namespace: namespace.into(),
+            namespace: GARDEN.into(),
             name: "kube-controller-manager".into(),
             code,
-            at: "2026-01-01T00:00:00.000000Z".into(),
+            at: String::new(),
             answered: "2026-01-01T00:00:01.000000Z".into(),
-        }
-    }
-
-    #[test]
-    fn what_replicas_succeed_to_write_counts_and_who_wrote_the_lease_last_leads() {
-        let log = [
-            asked("a", "patch", "deployments", 200),
+        };
+        let write = |replica| asked(replica, "patch", "deployments", 200);
+        let mut log = vec![
+            write("a"),
             asked("a", "update", "leases", 200),
-            asked("a", "patch", "deployments", 200),
-            asked("b", "patch", "deployments", 200),
+            write("a"),
             asked("b", "update", "leases", 409),
-            asked("b", "patch", "deployments", 200),
+            write("b"),
             asked("b", "update", "leases", 200),
-            asked("b", "patch", "deployments", 200),
-            asked("a", "patch", "deployments", 200),
+            write("b"),
+            write("a"),
             // None of these is a write to a Deployment that a replica made.
             asked("a", "patch", "deployments", 409),
             asked("a", "get", "deployments", 200),
             asked("a", "patch", "events", 200),
-            Asked {
-                stage: "ResponseStarted".into(),
-                ..asked("a", "patch", "deployments", 200)
-            },
-            Asked {
-                user: "somebody".into(),
-                ..asked("a", "patch", "deployments", 200)
-            },
+            write("a"),
+            write("a"),
         ];
-        let writers: Vec<WrittenBy> = writes(&log)
-            .unwrap()
-            .into_iter()
-            .map(|write| write.by)
-            .collect();
+        log[11].stage = "ResponseStarted".into();
+        log[12].user = "somebody".into();
+        let by = |write: DeploymentWrite| (write.by.replica, write.by.leads);
+        let writers: Vec<_> = writes(&log).unwrap().into_iter().map(by).collect();
         let expected = [
             ("a", false),
             ("a", true),
-            ("b", false),
             ("b", false),
             ("b", true),
             ("a", false),
         ];
         assert_eq!(
             writers,
-            expected.map(|(replica, leads)| WrittenBy {
-                replica: replica.into(),
-                leads
-            })
+            expected.map(|(name, leads)| (name.to_owned(), leads))
         );
-        let leaders: Vec<String> = elections(&log)
-            .unwrap()
-            .into_iter()
-            .map(|(replica, _)| replica)
-            .collect();
-        assert_eq!(leaders, ["a", "b"]);
+        let leaders = elections(&log).unwrap().into_iter();
+        assert_eq!(
+            leaders.map(|(name, _)| name).collect::<Vec<_>>(),
+            ["a", "b"]
+        );
     }
 }

@@ -1,5 +1,5 @@
-//! Leases and nodes as large as on a real API server, with all the fields that kubelets and
-//! controllers leave there and a probe skips.
+//! Leases, nodes and Machines as large as on a real API server, with all the fields that kubelets
+//! and controllers leave there and a probe skips.
 
 use std::sync::LazyLock;
 
@@ -7,6 +7,7 @@ use serde_json::Value;
 
 static LEASE: LazyLock<Value> = LazyLock::new(|| read(include_str!("full_size/lease.yaml")));
 static NODE: LazyLock<Value> = LazyLock::new(|| read(include_str!("full_size/node.yaml")));
+static MACHINE: LazyLock<Value> = LazyLock::new(|| read(include_str!("full_size/machine.yaml")));
 
 fn read(yaml: &str) -> Value {
     serde_saphyr::from_str(yaml).expect("the objects of this crate are valid")
@@ -35,6 +36,16 @@ pub fn node(number: usize) -> Value {
     node["metadata"]["labels"]["kubernetes.io/hostname"] = node_name(number).into();
     node["spec"]["providerID"] = format!("aws:///eu-west-1/{}", node_name(number)).into();
     node
+}
+
+/// The Machine of a node in a shoot's namespace.
+pub fn machine(namespace: &str, node: &str) -> Value {
+    let mut machine = MACHINE.clone();
+    let metadata = &mut machine["metadata"];
+    (metadata["name"], metadata["namespace"]) = (node.into(), namespace.into());
+    metadata["labels"]["node"] = node.into();
+    machine["spec"]["providerID"] = format!("aws:///eu-west-1/i-{node}").into();
+    machine
 }
 
 /// Names the object of a node; `kind` tells one node's objects apart.

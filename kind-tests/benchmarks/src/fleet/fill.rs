@@ -8,7 +8,7 @@ use base64::engine::general_purpose::STANDARD;
 use futures::stream::{self, StreamExt, TryStreamExt};
 use serde_json::{Value, json};
 use testbed::KubeApi;
-use testbed::full_size::node_name;
+use testbed::full_size;
 use testbed::gardener;
 use testbed::seed::READY_AFTER;
 use testbed::shoot::{CA, KCM, MCM};
@@ -59,7 +59,9 @@ pub fn shoot(shoots: &SyntheticShoots, number: usize, pods_take: Option<u32>) ->
             json!(pods_take.map(|millis| json!({READY_AFTER: millis.to_string()})));
         deployment
     }));
-    objects.extend((0..shoots.plan.nodes).map(|node| machine(&name, &node_name(node))));
+    objects.extend(
+        (0..shoots.plan.nodes).map(|node| full_size::machine(&name, &full_size::node_name(node))),
+    );
     objects.push(cluster(&name, shoots.plan.grace));
     objects
 }
@@ -94,22 +96,6 @@ pub async fn create(api: &KubeApi, groups: impl Iterator<Item = Vec<Value>>) -> 
         .buffer_unordered(IN_FLIGHT)
         .try_collect()
         .await
-}
-
-/// As large as Gardener's.
-fn machine(namespace: &str, node: &str) -> Value {
-    let mut machine = gardener::machine(namespace, node);
-    let metadata = &mut machine["metadata"];
-    metadata["labels"]["name"] = "shoot--fleet--light-worker-z1".into();
-    metadata["labels"]["machine-template-hash"] = "3452134521".into();
-    metadata["annotations"] = json!({"machinepriority.machine.sapcloud.io": "3"});
-    metadata["finalizers"] = json!(["machine.sapcloud.io/machine-controller-manager"]);
-    machine["spec"] = json!({
-        "class": {"apiGroup": "machine.sapcloud.io", "kind": "MachineClass", "name": "shoot--fleet--light-worker-z1-f2b5c"},
-        "providerID": format!("aws:///eu-west-1/i-{node}"), "drainTimeout": "2h0m0s", "healthTimeout": "10m0s",
-        "nodeTemplate": {"metadata": {"labels": {"worker.gardener.cloud/pool": "worker", "node.kubernetes.io/role": "node"}}, "spec": {}},
-    });
-    machine
 }
 
 fn cluster(name: &str, grace: u32) -> Value {

@@ -37,35 +37,32 @@ pub async fn run(options: GrowthOptions) -> Result<()> {
         grace,
         seconds,
     } = options;
-    ensure!(
-        sizes.is_sorted() && sizes.len() > 1,
-        "sizes are to be ascending, and more than one"
-    );
+    let is_growth = sizes.is_sorted() && sizes.len() > 1;
+    ensure!(is_growth, "sizes are to be ascending, and more than one");
     let shoots = sizes.last().copied().unwrap_or_default();
     let what = format!("growth to {shoots} healthy shoots of {nodes} nodes; all in memory");
     let mut report = BenchmarkReport::new("growth", what);
-    let plan = FleetPlan {
+    let fleet = SyntheticShoots::start(FleetPlan {
         shoots,
         nodes,
         grace,
-    };
-    let fleet = SyntheticShoots::start(plan).await?;
+    })
+    .await?;
     // Numbers of shoots, each with its CPU in ms per minute and its memory in KiB.
     let mut costs = Vec::new();
     for size in sizes {
         let seconds = seconds * if size < shoots / 4 { 2 } else { 1 };
-        let Measured {
-            probes,
-            bytes,
-            late,
-            usage,
-            ..
-        } = measure(&fleet, size, seconds).await?;
+        let measured = measure(&fleet, size, seconds).await?;
         let per_second = |amount: f64| amount / seconds as f64;
-        let cpu = per_second(usage.cpu.as_secs_f64());
-        let (probes, megabytes) = (probes as f64, bytes as f64 / 1e6);
+        let (late, usage) = (&measured.late, measured.usage);
+        let cpu = per_second(measured.cpu);
+        let megabytes = measured.bytes as f64 / 1e6;
         let cells = [
-            ("probes", "probes per second", per_second(probes)),
+            (
+                "probes",
+                "probes per second",
+                per_second(measured.probes as f64),
+            ),
             ("cpu", "CPU, % of a core", cpu * 100.0),
             ("resident", "resident memory, MiB", usage.resident),
             ("most", "at most, MiB", usage.most),
@@ -109,15 +106,11 @@ async fn measure(fleet: &SyntheticShoots, shoots: usize, seconds: u64) -> Result
     let prober = start_prober(&api.kubeconfig("admin"), &fleet.plan)?;
     fleet.probed(2, shoots).await?;
     let measured = fleet.measure(shoots, seconds, prober.id()).await?;
-    let Measured {
-        probes,
-        requests,
-        connections,
-        ..
-    } = measured;
+    let counted = [measured.requests, measured.connections];
     ensure!(
-        (requests, connections) == (probes, 0),
-        "more than one request a probe: {requests} for {probes}, {connections} new connections"
+        counted == [measured.probes, 0],
+        "requests and new connections for {} probes: {counted:?}",
+        measured.probes
     );
     end(prober).await?;
     api.shutdown().await;

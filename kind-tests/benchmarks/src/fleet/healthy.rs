@@ -65,7 +65,7 @@ pub async fn run(bed: &'static Testbed, options: HealthyOptions) -> Result<()> {
     let watches = count(|asked| asked.verb == "watch");
     let probes = ours.probes as f64;
     let per_probe = |count: u64| count as f64 / probes;
-    let per_1000 = |of: &Measured| of.usage.cpu.as_secs_f64() / of.probes as f64 * 1000.0;
+    let per_1000 = |of: &Measured| of.cpu / of.probes as f64 * 1000.0;
     let (cpu, bare_cpu) = (per_1000(&ours), per_1000(&bare));
     let Usage { resident, most, .. } = ours.usage;
 

@@ -39,8 +39,6 @@ pub async fn run(bed: &'static Testbed, plan: FleetPlan) -> Result<()> {
     let prober = start_prober(&seed.prober_kubeconfig().await?, &fleet.plan)?;
     // Three times is past the initial delay.
     fleet.probed(3, shoots).await?;
-    let healthy = Usage::of(prober.id())?;
-    let counts = fleet.counts();
 
     progress("all nodes lose their way, shoot by shoot within a second");
     let mark = seed.plane().mark();
@@ -49,9 +47,8 @@ pub async fn run(bed: &'static Testbed, plan: FleetPlan) -> Result<()> {
         state.is_held_down(&usual.to_string())
     })
     .await?;
-    let molten = Usage::of(prober.id())?;
-    let [probes, node_lists, ..] = fleet.counts_since(counts);
-    let (down, conflicts) = written(&seed, &mark, shoots).await?;
+    let usage = Usage::of(prober.id())?;
+    let down = written(&seed, &mark, shoots).await?;
 
     progress("all nodes are back");
     let mark = seed.plane().mark();
@@ -60,7 +57,7 @@ pub async fn run(bed: &'static Testbed, plan: FleetPlan) -> Result<()> {
         state.is_free_at(usual)
     })
     .await?;
-    let (up, more_conflicts) = written(&seed, &mark, shoots).await?;
+    let up = written(&seed, &mark, shoots).await?;
     end(prober).await?;
 
     let what = format!(
@@ -68,24 +65,18 @@ pub async fn run(bed: &'static Testbed, plan: FleetPlan) -> Result<()> {
     );
     let mut report = BenchmarkReport::new("meltdown", what);
     add_protection(&mut report, &courses, &down)?;
-    let each = |count: u64| count as f64 / shoots as f64;
     let last = up.last().map(|write| seconds(reconnected, write.answered));
     let count = |is_so: fn(&ReplicaState, i64) -> bool| others(&seed, shoots, is_so).len() as f64;
     report.add([
-        ("conflicts", (conflicts + more_conflicts) as f64),
         ("restored_after", last.unwrap_or(f64::NAN)),
         (
             "stale",
             count(|state, _| state.memory.is_none() && state.marker.is_none()),
         ),
         ("lost", count(|state, usual| state.replicas == usual)),
-        ("probes", each(probes)),
-        ("node_lists", each(node_lists)),
-        ("cpu", (molten.cpu - healthy.cpu).as_secs_f64()),
-        ("healthy_most", healthy.most),
-        ("most", molten.most),
+        ("most", usage.most),
     ]);
-    compare(&seed, shoots, &mut report).await?;
+    report.add([("bare", bare_writes(&seed, shoots).await?)]);
     report.print()
 }
 
@@ -95,21 +86,11 @@ fn add_protection(
     courses: &[Course],
     writes: &[DeploymentWrite],
 ) -> Result<()> {
-    let verdicts = courses.iter().map(|course| course.verdict);
-    let begin = verdicts.clone().min().context("no shoots")?;
-    let verdicts: Spread = verdicts.map(|verdict| seconds(begin, verdict)).collect();
-    let after = writes.iter().map(|write| seconds(begin, write.answered));
-    let after = Spread::from_iter(after);
-    report.add([
-        ("verdicts_within", verdicts.at(1.0)),
-        ("first_write", after.at(0.0)),
-    ]);
     for (key, is_last) in [("first_level", false), ("kcm", true)] {
         let late = level(courses.len(), is_last).filter_map(|(shoot, name)| {
             let namespace = namespace(shoot);
-            let write = writes
-                .iter()
-                .find(|write| write.namespace == namespace && write.name == name)?;
+            let mut writes = writes.iter();
+            let write = writes.find(|write| write.namespace == namespace && write.name == name)?;
             Some(seconds(courses[shoot].verdict, write.answered))
         });
         let late = Spread::from_iter(late);
@@ -118,56 +99,49 @@ fn add_protection(
             report.add([(&format!("{key}_{part}"), late.at(share))]);
         }
     }
-    report.add([("down_within", after.at(1.0))]);
+    let begin = courses.iter().map(|course| course.verdict).min();
+    let last = writes.last().context("no writes")?.answered;
+    report.add([("down_within", seconds(begin.context("no shoots")?, last))]);
     Ok(())
 }
 
-/// The same writes by a client that has nothing to wait for.
-async fn compare(seed: &SeedCluster, shoots: usize, report: &mut BenchmarkReport) -> Result<()> {
+/// How long the same writes take a client that has nothing to wait for, in seconds.
+async fn bare_writes(seed: &SeedCluster, shoots: usize) -> Result<f64> {
     progress("the same writes by a bare client");
     let write = |(shoot, name): (usize, &'static str)| async move {
         let annotations = json!({MARKER: "", MEMORY: replicas(shoot, name).to_string()});
         let patch = json!({"metadata": {"annotations": annotations}, "spec": {"replicas": 0}});
         let namespace = namespace(shoot);
         let path = format!("/apis/apps/v1/namespaces/{namespace}/deployments/{name}");
-        seed.api().merge(&path, &patch).await.map(drop)
+        seed.api().merge(&path, &patch).await
     };
-    let mut all = 0.0;
-    for (key, is_last) in [("bare_first_level", false), ("bare_kcm", true)] {
-        let begin = Instant::now();
-        stream::iter(level(shoots, is_last))
-            .map(write)
-            .buffer_unordered(IN_FLIGHT)
-            .try_collect::<()>()
-            .await?;
-        let took = begin.elapsed().as_secs_f64();
-        report.add([(key, took)]);
-        all += took;
+    let begin = Instant::now();
+    for is_last in [false, true] {
+        let writes = stream::iter(level(shoots, is_last)).map(write);
+        let writes = writes.buffer_unordered(IN_FLIGHT);
+        writes.try_collect::<()>().await?;
     }
-    report.add([("bare", all)]);
-    Ok(())
+    Ok(begin.elapsed().as_secs_f64())
 }
 
 /// The prober's writes since then that the API server took, in order, of which each Deployment has
-/// one, and how many it refused for a conflict. The audit log may tell of the last a little later
-/// than a watch.
-async fn written(
-    seed: &SeedCluster,
-    mark: &Mark,
-    shoots: usize,
-) -> Result<(Vec<DeploymentWrite>, usize)> {
+/// one; others may only meet a conflict. The audit log may tell of the last a little later than a
+/// watch.
+async fn written(seed: &SeedCluster, mark: &Mark, shoots: usize) -> Result<Vec<DeploymentWrite>> {
     eventually("each Deployment was written to", async || {
         let log = seed.asked_since(mark);
-        let tried = log
+        let mut tried = log
             .iter()
             .filter(|asked| asked.verb == "patch" && asked.resource == "deployments");
-        let (conflicts, others): (Vec<_>, Vec<_>) = tried.partition(|asked| asked.code == 409);
-        ensure!(others.iter().all(|asked| asked.code == 200), "{others:?}");
+        ensure!(
+            tried.all(|asked| [200, 409].contains(&asked.code)),
+            "{log:?}"
+        );
         let writes = writes(&log)?;
         let names = writes.iter().map(|write| (&write.namespace, &write.name));
         let written = HashSet::<_>::from_iter(names).len();
         ensure!(written == shoots * DEPENDENTS.len(), "{written} were");
-        Ok((writes, conflicts.len()))
+        Ok(writes)
     })
     .await
 }
@@ -181,12 +155,8 @@ async fn until(
 ) -> Result<()> {
     eventually(what, async || {
         let others = others(seed, shoots, &condition);
-        let first = others.first();
-        ensure!(
-            first.is_none(),
-            "{} are not, such as {first:?}",
-            others.len()
-        );
+        let (count, first) = (others.len(), others.first());
+        ensure!(count == 0, "{count} are not, such as {first:?}");
         Ok(())
     })
     .await
@@ -197,13 +167,14 @@ fn others(
     seed: &SeedCluster,
     shoots: usize,
     is_so: impl Fn(&ReplicaState, i64) -> bool,
-) -> Vec<(String, &'static str, Option<ReplicaState>)> {
+) -> Vec<(String, String)> {
     let states = seed.journal().states();
     let states = states.borrow();
-    let other = |(shoot, name): (usize, &'static str)| {
-        let state = states.get(&(namespace(shoot), name.to_owned()));
+    let other = |(shoot, name): (usize, &str)| {
+        let key = (namespace(shoot), name.to_owned());
+        let state = states.get(&key);
         let is_so = state.is_some_and(|state| is_so(state, replicas(shoot, name)));
-        (!is_so).then(|| (namespace(shoot), name, state.cloned()))
+        (!is_so).then_some(key)
     };
     dependents(shoots).filter_map(other).collect()
 }

@@ -15,14 +15,9 @@ pub struct RenewalSchedule {
     beat: i64,
     /// When in a beat each node renews.
     phases: Vec<i64>,
-    pub outage: Option<NodeOutage>,
-}
-
-/// From `cut` on no node reaches its API server; from `reconnected` on each renews again when its
-/// phase wants it.
-#[derive(Clone, Copy, Debug)]
-pub struct NodeOutage {
-    pub cut: DateTime<Utc>,
+    /// From when on no node reaches its API server.
+    pub cut: Option<DateTime<Utc>>,
+    /// From when on each renews again, when its phase wants it.
     pub reconnected: Option<DateTime<Utc>>,
 }
 
@@ -40,7 +35,8 @@ impl RenewalSchedule {
         Self {
             beat,
             phases,
-            outage: None,
+            cut: None,
+            reconnected: None,
         }
     }
 
@@ -52,14 +48,8 @@ impl RenewalSchedule {
                 DateTime::from_timestamp_micros(at - (at - phase).rem_euclid(self.beat))
                     .unwrap_or_default()
             };
-            match self.outage {
-                Some(NodeOutage { cut, reconnected })
-                    if reconnected.is_none_or(|reconnected| last(now) < reconnected) =>
-                {
-                    last(cut.min(now))
-                }
-                _ => last(now),
-            }
+            let is_back = self.reconnected.is_some_and(|back| last(now) >= back);
+            last(self.cut.filter(|cut| !is_back && *cut < now).unwrap_or(now))
         };
         self.phases.iter().map(renewed).collect()
     }
@@ -76,42 +66,25 @@ mod tests {
     }
 
     #[test]
-    fn healthy_nodes_have_renewed_within_a_beat_each_at_its_own_phase() {
-        let mut renewed = RenewalSchedule::new(7, 100, BEAT).renewed(at(0));
-        assert_ne!(renewed, RenewalSchedule::new(8, 100, BEAT).renewed(at(0)));
-        assert!(
-            renewed
-                .iter()
-                .all(|&renewed| renewed <= at(0) && at(0) - renewed < BEAT),
-            "{renewed:?}"
-        );
-        renewed.sort_unstable();
-        assert!(
-            renewed
-                .windows(2)
-                .all(|pair| pair[1] - pair[0] <= BEAT / 50),
-            "{renewed:?}"
-        );
-    }
-
-    #[test]
-    fn in_an_outage_nothing_is_renewed_until_each_node_beats_again() {
+    fn nodes_renew_at_their_phases_but_in_outages() {
         let mut schedule = RenewalSchedule::new(7, 100, BEAT);
-        let before = schedule.renewed(at(0));
-        schedule.outage = Some(NodeOutage {
-            cut: at(0),
-            reconnected: None,
-        });
+        let mut before = schedule.renewed(at(0));
+        schedule.cut = Some(at(0));
         assert_eq!(schedule.renewed(at(60)), before);
-        schedule.outage = Some(NodeOutage {
-            cut: at(0),
-            reconnected: Some(at(60)),
-        });
-        let renewed = |now: i64| {
-            schedule
-                .renewed(at(now))
+        before.sort_unstable();
+        assert!(
+            before
+                .iter()
+                .all(|&renewed| at(0) - renewed < BEAT && renewed <= at(0))
+        );
+        let mut between = before.windows(2).map(|pair| pair[1] - pair[0]);
+        assert!(between.all(|between| between <= BEAT / 50), "{before:?}");
+        schedule.reconnected = Some(at(60));
+        let renewed = |now| {
+            let renewed = schedule.renewed(at(now));
+            renewed
                 .into_iter()
-                .filter(|&renewed| renewed >= at(60))
+                .filter(|renewed| *renewed >= at(60))
                 .count()
         };
         assert!((45..=55).contains(&renewed(65)), "{}", renewed(65));

@@ -18,7 +18,7 @@ use testbed::full_size;
 use testbed::usage::Usage;
 use tokio::time::sleep;
 
-use super::renewals::{NodeOutage, RenewalSchedule};
+use super::renewals::RenewalSchedule;
 use crate::course::{Course, expiry, seconds};
 use crate::report::{Spread, progress};
 
@@ -59,7 +59,9 @@ pub struct Measured {
     pub bytes: u64,
     /// By how many seconds each request for leases came later than the prober's schedule wants it.
     pub late: Spread,
-    /// Of CPU, in that time.
+    /// Seconds of CPU in that time.
+    pub cpu: f64,
+    /// What the process has used since its start.
     pub usage: Usage,
 }
 
@@ -73,9 +75,7 @@ pub struct SyntheticShoots {
 /// What is known of a shoot beside its server.
 struct Probes {
     renewals: RenewalSchedule,
-    /// Lists of leases, and of nodes.
     count: u64,
-    node_lists: u64,
     /// When the prober's schedule wants the next one.
     due: Option<DateTime<Utc>>,
     /// See [`Measured`].
@@ -108,7 +108,6 @@ impl SyntheticShoots {
             let probes = Arc::new(Mutex::new(Probes {
                 renewals: RenewalSchedule::new(shoot, plan.nodes, grace / 4),
                 count: 0,
-                node_lists: 0,
                 due: None,
                 late: Vec::new(),
             }));
@@ -118,11 +117,8 @@ impl SyntheticShoots {
                 let leases = leases.iter().zip(renewed);
                 leases.map(|(lease, at)| lease.renewed(at)).collect()
             });
-            let (probed, nodes) = (probes.clone(), nodes.clone());
-            api.computed().set("nodes", move || {
-                probed.lock().node_lists += 1;
-                nodes.to_vec()
-            });
+            let nodes = nodes.clone();
+            api.computed().set("nodes", move || nodes.to_vec());
             all.push((api, probes));
         }
         Ok(Self {
@@ -149,10 +145,7 @@ impl SyntheticShoots {
         let count = i32::try_from(self.plan.shoots)?;
         let cut = |(shoot, (_, probes)): (i32, &(_, Arc<Mutex<Probes>>))| {
             let (cut, renewals) = (now + within * shoot / count, &mut probes.lock().renewals);
-            renewals.outage = Some(NodeOutage {
-                cut,
-                reconnected: None,
-            });
+            renewals.cut = Some(cut);
             Course::of(&renewals.renewed(cut), self.plan.grace()).context("fewer than two nodes")
         };
         (0..count).zip(&self.all).map(cut).collect()
@@ -162,11 +155,7 @@ impl SyntheticShoots {
     pub fn reconnect(&self) -> DateTime<Utc> {
         let now = Utc::now();
         for (_, probes) in &self.all {
-            let outage = &mut probes.lock().renewals.outage;
-            *outage = outage.map(|NodeOutage { cut, .. }| NodeOutage {
-                cut,
-                reconnected: Some(now),
-            });
+            probes.lock().renewals.reconnected = Some(now);
         }
         now
     }
@@ -177,23 +166,15 @@ impl SyntheticShoots {
         probes.collect()
     }
 
-    /// Probes, lists of nodes, requests, connections and bytes so far.
-    pub fn counts(&self) -> [u64; 5] {
+    /// Probes, requests, connections and bytes so far.
+    fn counts(&self) -> [u64; 4] {
         let sum = |of: fn(&MemoryApi) -> u64| self.all.iter().map(|(api, _)| of(api)).sum();
-        let node_lists = self.all.iter().map(|(_, probes)| probes.lock().node_lists);
         [
             self.probes().iter().sum(),
-            node_lists.sum(),
             sum(|api| api.requests().total()),
             sum(|api| api.connections().handshakes),
             sum(|api| api.requests().bytes()),
         ]
-    }
-
-    /// The same since they were these.
-    pub fn counts_since(&self, before: [u64; 5]) -> [u64; 5] {
-        let now = self.counts();
-        std::array::from_fn(|count| now[count] - before[count])
     }
 
     /// By how much each probe was late, since this was last asked.
@@ -225,20 +206,17 @@ impl SyntheticShoots {
         self.take_late();
         let (before, used) = (self.counts(), Usage::of(process)?);
         sleep(Duration::from_secs(seconds)).await;
-        let usage = Usage::of(process)?;
-        let [probes, _, requests, connections, bytes] = self.counts_since(before);
-        let late = self.take_late();
+        let (usage, now) = (Usage::of(process)?, self.counts());
+        let [probes, requests, connections, bytes] =
+            std::array::from_fn(|count| now[count] - before[count]);
         ensure!(probes >= shoots as u64, "{probes} probes are too few");
-        let usage = Usage {
-            cpu: usage.cpu - used.cpu,
-            ..usage
-        };
         Ok(Measured {
             probes,
             requests,
             connections,
             bytes,
-            late,
+            late: self.take_late(),
+            cpu: (usage.cpu - used.cpu).as_secs_f64(),
             usage,
         })
     }

@@ -21,7 +21,6 @@ use tokio::time::{Instant, interval, sleep_until};
 use super::end;
 use super::fill::create;
 use crate::course::seconds;
-use crate::report::Goal::AtMost;
 use crate::report::{BenchmarkReport, Spread, progress};
 
 /// The Service that comes back.
@@ -79,32 +78,28 @@ pub async fn run(bed: &'static Testbed, options: WeederOptions) -> Result<()> {
     create(seed.api(), (0..shoots).map(objects)).await?;
 
     progress(format!("a start, its first {seconds} s"));
-    let mark = seed.plane().mark();
-    let begin = Instant::now();
+    let (mark, begin) = (seed.plane().mark(), Instant::now());
     let weeder = start(&seed).await?;
     sleep_until(begin + Duration::from_secs(seconds)).await;
     let asked = seed.plane().asked_by(WEEDER_USER, &mark);
-    let usage = Usage::of(weeder.id())?;
+    let mut report = report(&options, &asked, Usage::of(weeder.id())?);
 
     // What follows needs all windows that a start opens, so that it is seen when they close.
-    logged(&weeder, "cause", shoots * SLICES.len(), |_| true).await?;
+    logged(&weeder, "cause", shoots * SLICES.len()).await?;
+    let bursts = |count: usize| (0..count).map(move |burst| burst * at_once..(burst + 1) * at_once);
     progress(format!("{rounds} times {at_once} recoveries at once"));
-    let bursts =
-        move |count: usize| (0..count).map(move |burst| burst * at_once..(burst + 1) * at_once);
     let mut quiet = Vec::new();
     for places in bursts(rounds) {
         set_ready(&seed, places.clone(), false).await?;
         // It must know of this before pods crash.
-        let is_closed = |line: &Value| line["end"] == "not_ready" && line["service"] == SERVICE;
-        logged(&weeder, "not_ready", places.end, is_closed).await?;
+        logged(&weeder, "not_ready", places.end).await?;
         crash(&seed, places.clone()).await?;
         quiet.extend(recover(&seed, places).await?);
     }
+    report.spread("quiet", &Spread::from_iter(quiet), true);
     end(weeder).await?;
 
-    progress(format!(
-        "{rounds} times {at_once} recoveries at once, in the first seconds after a start"
-    ));
+    progress("the same in the first seconds after a start");
     let mut early = Vec::new();
     for done in (0..rounds).step_by(rounds_per_start) {
         let bursts = bursts(rounds_per_start.min(rounds - done));
@@ -119,12 +114,11 @@ pub async fn run(bed: &'static Testbed, options: WeederOptions) -> Result<()> {
         }
         end(weeder).await?;
     }
-    let mut report = report(&options, &asked, usage);
-    report.spread("quiet", &Spread::from_iter(quiet), true);
     report.spread("early", &Spread::from_iter(early), true);
     report.print()
 }
 
+/// What the start was like.
 fn report(options: &WeederOptions, asked: &[Asked], usage: Usage) -> BenchmarkReport {
     let shoots = options.shoots;
     let (pods, slices) = (
@@ -132,7 +126,7 @@ fn report(options: &WeederOptions, asked: &[Asked], usage: Usage) -> BenchmarkRe
         shoots * SLICES.len(),
     );
     // The weeder has no use for etcd's.
-    let pages = ((pods - shoots).div_ceil(PAGE) + slices.div_ceil(PAGE)) as f64;
+    let pages = (pods - shoots).div_ceil(PAGE) + slices.div_ceil(PAGE);
     // A watch is answered when it begins; any other request when it is complete.
     let is_answered = |asked: &Asked| (asked.verb == "watch") == (asked.stage == "ResponseStarted");
     let count = |which: fn(&Asked) -> bool| {
@@ -143,13 +137,11 @@ fn report(options: &WeederOptions, asked: &[Asked], usage: Usage) -> BenchmarkRe
     let mut report = BenchmarkReport::new("weeder", what);
     report.detail("seconds", options.seconds.into());
     let requests = count(|asked| asked.resource != "leases");
-    report.judge("start", requests, Some(AtMost(10.0 + pages)));
+    report.judge("start", requests, &format!("<= {}", 10 + pages));
+    let refused = count(|asked| asked.code >= 400 && asked.code != 404);
     report.add([
         ("election", count(|asked| asked.resource == "leases")),
-        (
-            "refused",
-            count(|asked| asked.code >= 400 && asked.code != 404),
-        ),
+        ("refused", refused),
         ("resident", usage.resident),
         ("most", usage.most),
         ("cpu", usage.cpu.as_secs_f64()),
@@ -169,23 +161,14 @@ async fn start(seed: &SeedCluster) -> Result<RunningAgent> {
         Ok(())
     })
     .await?;
-    logged(&weeder, "leading", 1, |line| line["msg"] == "leading").await?;
+    logged(&weeder, "leading", 1).await?;
     Ok(weeder)
 }
 
-/// Waits until a weeder has logged so many lines like that, which have this word in quotes.
-async fn logged(
-    weeder: &RunningAgent,
-    word: &str,
-    count: usize,
-    is_it: impl Fn(&Value) -> bool,
-) -> Result<()> {
+/// Waits until a weeder has logged so many lines with this word in quotes.
+async fn logged(weeder: &RunningAgent, word: &str, count: usize) -> Result<()> {
     eventually(&format!("the weeder logs of {word}"), async || {
-        let logged = weeder
-            .log(&format!("{word:?}"))
-            .iter()
-            .filter(|line| is_it(line))
-            .count();
+        let logged = weeder.log(&format!("{word:?}")).len();
         ensure!(logged >= count, "{logged} of {count}");
         Ok(())
     })
@@ -215,13 +198,12 @@ async fn set_ready(
 /// Lets the pods that need the Service crash.
 async fn crash(seed: &SeedCluster, shoots: Range<usize>) -> Result<()> {
     let crashed = json!({"status": status(PodHealth::Waiting)});
-    let paths = shoots.map(|shoot| {
+    let crash = shoots.map(async |shoot| {
         let namespace = namespace(shoot);
-        format!("/api/v1/namespaces/{namespace}/pods/{WAITING}/status")
+        let path = format!("/api/v1/namespaces/{namespace}/pods/{WAITING}/status");
+        seed.api().merge(&path, &crashed).await
     });
-    try_join_all(paths.map(async |path| seed.api().merge(&path, &crashed).await))
-        .await
-        .map(drop)
+    try_join_all(crash).await.map(drop)
 }
 
 /// Brings the Service back in these shoots, all at once. Returns for each after how many seconds
@@ -232,15 +214,12 @@ async fn recover(seed: &SeedCluster, shoots: Range<usize>) -> Result<Vec<f64>> {
     let late = eventually("all pods that waited are deleted", async || {
         let mut deletes = seed.plane().asked_by(WEEDER_USER, &mark);
         deletes.retain(|asked| asked.verb == "delete" && asked.stage == "ResponseComplete");
-        ensure!(
-            deletes.len() == sent.len(),
-            "{} of {}",
-            deletes.len(),
-            sent.len()
-        );
+        let (count, wanted) = (deletes.len(), sent.len());
+        ensure!(count == wanted, "{count} of {wanted}");
         let late = sent.iter().map(|(namespace, sent)| {
-            let delete = deletes.iter().find(|asked| asked.namespace == *namespace);
-            let delete = delete.with_context(|| format!("nothing was deleted in {namespace}"))?;
+            let mut deletes = deletes.iter();
+            let delete = deletes.find(|asked| asked.namespace == *namespace);
+            let delete = delete.with_context(|| namespace.clone())?;
             Ok(seconds(*sent, delete.at.parse()?))
         });
         late.collect::<Result<Vec<f64>>>()

@@ -110,13 +110,6 @@ impl RaceShoot {
         Ok(writes)
     }
 
-    /// A trial by itself: prepares, and has an outage at some moment of the next two beats.
-    pub async fn trial(&mut self, number: usize, raise: bool) -> Result<Trial> {
-        self.prepare().await?;
-        let delay = self.part_of(2);
-        Ok(self.outage(number, delay, raise).await?.trial)
-    }
-
     /// All nodes lose their way `delay` from now; when the last of them would long be Unknown, they
     /// find it again. Ends when all is restored, or should be. Before it ends somebody brings
     /// cluster-autoscaler up, if that is wanted.

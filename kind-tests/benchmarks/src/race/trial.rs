@@ -3,6 +3,7 @@
 use anyhow::{Context, Result};
 use chrono::{DateTime, TimeDelta, Utc};
 use serde::{Deserialize, Serialize};
+use serde_json::json;
 use testbed::shoot::KCM;
 
 use super::leader_fault::LeaderFault;
@@ -218,61 +219,12 @@ impl Trial {
 
     /// All that explains how it ended, for a person.
     pub fn account(&self) -> String {
-        let word =
-            |value: Option<f64>| value.map_or("never".into(), |value| format!("{value:.3} s"));
-        let Self {
-            number,
-            lane,
-            nodes,
-            verdict,
-            available,
-            unknown,
-            ..
-        } = self;
-        let moments = [
-            self.first_write,
-            self.kcm_write,
-            self.kcm_exit,
-            self.left,
-            self.last_write,
-            self.restored,
-        ];
-        let [first, kcm, exit, left, last, restored] = moments.map(word);
-        let by = self
-            .first_by
-            .as_ref()
-            .map_or_else(String::new, |WrittenBy { replica, leads }| {
-                format!(
-                    " by {replica}, which {}",
-                    if *leads { "led" } else { "did not lead" }
-                )
-            });
-        let mut text = format!(
-            "trial {number} in lane {lane}, {nodes} nodes: {:?}; verdict {verdict:.1} s after the cut, {available:.1} s to act; first write \
-             after {first}{by}, kube-controller-manager's after {kcm}, ended in {exit}, {left} left, last write after {last}; {unknown} \
-             Unknown; restored after {restored}",
+        format!(
+            "trial {}: {:?}; {}",
+            self.number,
             self.ending(),
-        );
-        if let Some(FaultOutcome {
-            change,
-            after_outage,
-            before_end,
-            election,
-            written_before,
-            next_write,
-            ..
-        }) = &self.fault
-        {
-            let [next, election] = [*next_write, *election].map(word);
-            text.push_str(&format!(
-                "; {} {after_outage:.1} s after the cut, {}; the first node's end was {before_end:.1} s after that, the next write {next} \
-                 after that; somebody else led after {election}{}",
-                change.words(),
-                if *written_before { "all written" } else { "not all written" },
-                if self.is_excused() { "; nobody could be there again in time" } else { "" },
-            ));
-        }
-        text
+            json!(self)
+        )
     }
 }
 
@@ -282,31 +234,11 @@ mod tests {
 
     use super::*;
 
-    fn at(second: i64) -> DateTime<Utc> {
-        DateTime::UNIX_EPOCH + TimeDelta::seconds(second)
-    }
-
-    #[test]
-    fn only_a_trial_without_time_is_counted_apart() {
-        let ending = |unknown, available| {
-            Trial {
-                unknown,
-                available,
-                kcm_exit: Some(0.2),
-                ..Trial::default()
-            }
-            .ending()
-        };
-        assert_eq!(
-            [ending(0, 0.1), ending(1, 0.1), ending(1, 0.3)],
-            [Ending::Won, Ending::NoTime, Ending::Lost]
-        );
-    }
-
-    /// An outage that begins at 0, with its verdict at 25 and the first node's end at 32, with a
-    /// write at each of these, and with this at another moment.
-    fn hit(change: LeaderFault, second: i64, writes: &[(&str, i64)]) -> Trial {
-        let write = |&(name, second): &(&str, i64)| DeploymentWrite {
+    /// An outage that begins at 0, with its verdict at 25 and the first node's end at 32, in which
+    /// this happens to the leader, and kube-controller-manager's Deployment is written.
+    fn hit(fault: LeaderFault, second: i64, written: i64) -> Trial {
+        let at = |second| DateTime::UNIX_EPOCH + TimeDelta::seconds(second);
+        let write = |(name, second): (&str, i64)| DeploymentWrite {
             namespace: "shoot".into(),
             name: name.into(),
             by: WrittenBy {
@@ -315,30 +247,20 @@ mod tests {
             },
             answered: at(second),
         };
-        let outage = RacedOutage {
-            trial: Trial {
-                unknown: 1,
-                verdict: 25.0,
-                ..Trial::default()
-            },
-            cut: at(0),
-            course: Course {
-                verdict: at(25),
-                first_end: at(32),
-                last_end: at(40),
-            },
-            writes: writes.iter().map(write).collect(),
+        let course = Course {
+            verdict: at(25),
+            first_end: at(32),
+            last_end: at(40),
         };
-        let fault = FaultOutcome::of(
-            &Hit {
-                fault: change,
-                replica: "a",
-                at: at(second),
-            },
-            Some(at(second + 15)),
-            &outage,
-            TimeDelta::seconds(40),
-        );
+        let writes = [(MCM, 26), (KCM, written)].map(write).into();
+        let outage = RacedOutage::new(Trial::default(), at(0), course, writes);
+        let hit = Hit {
+            fault,
+            replica: "a",
+            at: at(second),
+        };
+        let elected = Some(at(second + 15));
+        let fault = FaultOutcome::of(&hit, elected, &outage, TimeDelta::seconds(40));
         Trial {
             fault: Some(fault),
             ..outage.trial
@@ -346,66 +268,41 @@ mod tests {
     }
 
     #[test]
-    fn a_write_after_a_fault_is_measured_from_the_fault_or_the_verdict() {
-        let early = hit(LeaderFault::Killed, 10, &[(MCM, 27), (KCM, 28)]);
+    fn faults_are_measured_from_themselves_or_the_verdict() {
+        let trial = hit(LeaderFault::Killed, 27, 30);
+        let moments = [trial.verdict, trial.available];
+        assert_eq!(moments, [25.0, 7.0]);
+        let late = [trial.first_write, trial.kcm_write, trial.last_write];
+        assert_eq!(late, [1.0, 5.0, 5.0].map(Some));
         let expected = FaultOutcome {
             change: LeaderFault::Killed,
-            after_outage: 10.0,
-            before_end: 22.0,
+            after_outage: 27.0,
+            before_end: 5.0,
             election: Some(15.0),
             written_before: false,
-            next_write: Some(17.0),
+            next_write: Some(3.0),
             promised: None,
         };
-        assert_eq!((early.reaction(), early.fault), (Some(2.0), Some(expected)));
-        assert_eq!(
-            hit(LeaderFault::Killed, 27, &[(MCM, 26), (KCM, 30)]).reaction(),
-            Some(3.0)
-        );
-        let done = hit(LeaderFault::Killed, 30, &[(MCM, 26), (KCM, 28)]);
-        assert_eq!(
-            (
-                done.reaction(),
-                done.fault.map(|fault| fault.written_before)
-            ),
-            (None, Some(true))
-        );
+        assert_eq!(trial.fault, Some(expected));
+        let reaction = |second, written| hit(LeaderFault::Killed, second, written).reaction();
+        let reactions = [reaction(10, 28), reaction(27, 30), reaction(30, 28)];
+        assert_eq!(reactions, [Some(1.0), Some(3.0), None]);
     }
 
     #[test]
-    fn a_loss_is_excused_only_when_the_only_replica_could_not_be_there_again() {
-        let excused = |change, second, write| hit(change, second, &[(KCM, write)]).is_excused();
-        assert!(
-            excused(LeaderFault::Restarted, 17, 33),
-            "15 s before the end"
-        );
-        assert!(!excused(LeaderFault::Restarted, 15, 31), "17 s before it");
-        assert!(!excused(LeaderFault::Restarted, 30, 28), "all was written");
-        assert!(
-            !excused(LeaderFault::Killed, 17, 33),
-            "there is another replica"
-        );
-    }
-
-    #[test]
-    fn who_is_started_again_has_sixteen_seconds_or_two_from_the_verdict() {
-        let late = |change, second, write| hit(change, second, &[(KCM, write)]).is_late();
-        assert_eq!(
-            [
-                late(LeaderFault::Restarted, 2, 27),
-                late(LeaderFault::Restarted, 2, 28)
-            ],
-            [false, true]
-        );
-        assert_eq!(
-            [
-                late(LeaderFault::Restarted, 20, 36),
-                late(LeaderFault::Restarted, 20, 37)
-            ],
-            [false, true]
-        );
-        assert!(
-            hit(LeaderFault::Restarted, 20, &[]).is_late() && !late(LeaderFault::Killed, 2, 40)
-        );
+    fn only_one_replica_has_time_to_start_again() {
+        use LeaderFault::{Killed, Restarted};
+        for (fault, second, written, is_excused, is_late) in [
+            (Restarted, 17, 33, true, false),
+            (Restarted, 15, 31, false, false),
+            (Restarted, 26, 42, true, false),
+            (Restarted, 26, 43, true, true),
+            (Restarted, 30, 28, false, false),
+            (Killed, 17, 33, false, false),
+        ] {
+            let trial = hit(fault, second, written);
+            let found = (trial.is_excused(), trial.is_late());
+            assert_eq!(found, (is_excused, is_late), "{fault:?} at {second}");
+        }
     }
 }
