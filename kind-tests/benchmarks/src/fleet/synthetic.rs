@@ -231,7 +231,8 @@ impl Probes {
     fn answer(&mut self, now: DateTime<Utc>, grace: TimeDelta) -> Vec<DateTime<Utc>> {
         let renewed = self.renewals.renewed(now);
         self.count += 1;
-        let doubted = now + grace / 2 - TimeDelta::seconds(1);
+        // Probes are at most 0.41 of the grace apart (D-70).
+        let doubted = now + grace / 100 * 41;
         let next = expiry(&renewed, 2, grace).map_or(doubted, |expired| expired.min(doubted));
         self.late
             .extend(self.due.replace(next).map(|due| seconds(due, now)));
