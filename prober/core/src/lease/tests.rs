@@ -5,22 +5,26 @@ use proptest::prelude::*;
 use super::*;
 use crate::tests::scene::{GRACE, at, criteria, lease, span, times, wall};
 
-/// Observations of a lease: probe and renew time in seconds.
-type Shown = &'static [(f64, f64)];
-
-/// A clock after these observations.
-fn shown(probes: &[(f64, f64)]) -> LeaseClock {
-    let ((first, stamp), further) = probes
-        .split_first()
-        .map(|(first, further)| (*first, further))
-        .expect("a probe");
-    let mut clock = LeaseClock::new(&times(first), wall(stamp), Some(40));
-    let mut before = at(first);
-    for &(seconds, stamp) in further {
-        clock.observe(&times(seconds), before, wall(stamp), Some(40), GRACE);
-        before = at(seconds);
+/// A clock after these observations: `0 -20, 10 9.5` are two probes, each with the renew time shown.
+fn shown(probes: &str) -> LeaseClock {
+    let number = |text: &str| -> f64 { text.parse().expect("a number") };
+    let probes = probes.split(", ").filter_map(|probe| probe.split_once(' '));
+    let mut probes = probes.map(|(probe, stamp)| (number(probe), wall(number(stamp))));
+    let (mut before, first) = probes.next().expect("a probe");
+    let mut clock = LeaseClock::new(&times(before), first, Some(40));
+    for (probe, stamp) in probes {
+        clock.observe(&times(probe), at(before), stamp, Some(40), GRACE);
+        before = probe;
     }
     clock
+}
+
+/// Criteria with this grace at a moment.
+fn by(grace: Grace, now: f64) -> Criteria {
+    Criteria {
+        grace,
+        ..criteria(at(now))
+    }
 }
 
 impl LeaseClocks {
@@ -33,135 +37,93 @@ impl LeaseClocks {
 
 #[test]
 fn threshold_of_a_grace_and_a_beat() {
-    let kubelets = [
-        (40.0, Some(40), 30.0),
-        (50.0, Some(40), 37.5),
-        (20.0, Some(40), 15.0),
-        (19.9, Some(40), 15.0),
-        (10.0, Some(40), 15.0),
-        (0.004, Some(40), 15.0),
+    #[rustfmt::skip]
+    let cases = [
+        (40.0, Some(40), 30.0), (50.0, Some(40), 37.5), (20.0, Some(40), 15.0), (19.9, Some(40), 15.0), (10.0, Some(40), 15.0), (0.004, Some(40), 15.0),
+        (8.0, Some(8), 6.0), (4.0, Some(8), 3.0), (3.9, Some(8), 3.0), (40.0, Some(120), 45.0), (10.0, None, 15.0), (10.0, Some(0), 15.0),
     ];
-    let others = [
-        (8.0, Some(8), 6.0),
-        (4.0, Some(8), 3.0),
-        (3.9, Some(8), 3.0),
-        (40.0, Some(120), 45.0),
-        (10.0, None, 15.0),
-        (10.0, Some(0), 15.0),
-    ];
-    for (period, duration, threshold) in kubelets.into_iter().chain(others) {
+    for (period, duration, threshold) in cases {
+        let case = format!("{period} s, {duration:?}");
         let grace = Grace::new(span(period));
         let clock = LeaseClock::new(&times(0.0), wall(0.0), duration);
-        let by = Criteria {
-            grace,
-            ..criteria(at(0.0))
-        };
+        assert_eq!(clock.expires(by(grace, 0.0)), at(threshold), "{case}");
+        let grace = grace.for_beat(clock.beat());
+        assert_eq!(grace.threshold(), span(threshold), "{case}");
         assert_eq!(
-            (clock.expires(by), grace.for_beat(clock.beat()).threshold()),
-            (at(threshold), span(threshold)),
-            "{period} s, {duration:?}"
-        );
-        assert_eq!(
-            grace.for_beat(clock.beat()).is_too_short(),
+            grace.is_too_short(),
             threshold > period * 0.75 + 1e-9,
-            "{period} s, {duration:?}"
+            "{case}"
         );
     }
-    assert!(
-        Grace::new(TimeDelta::MAX).threshold() > TimeDelta::days(365),
-        "a grace beyond reason does not wrap"
-    );
-}
-
-#[test]
-fn endless_lease_never_expires() {
-    let clock = LeaseClock::new(&times(0.0), wall(0.0), Some(i32::MAX));
-    assert_eq!(
-        clock.state(criteria(at(1e8))),
-        LeaseState::Valid,
-        "{clock:?}"
-    );
+    let beyond_reason = Grace::new(TimeDelta::MAX).threshold();
+    assert!(beyond_reason > TimeDelta::days(365), "it does not wrap");
 }
 
 #[test]
 fn shortest_beat_sets_the_threshold() {
-    let seen = |durations: &[i32]| {
+    let cases: [(&[(&str, i32)], f64); 3] = [
+        (&[("a", 40), ("b", 40), ("c", i32::MAX)], 15.0),
+        (&[("a", 40), ("b", 8)], 7.5),
+        // A kubelet's, before one is seen.
+        (&[], 15.0),
+    ];
+    for (shown, threshold) in cases {
         let mut leases = LeaseClocks::default();
-        let names: Vec<_> = (0..durations.len()).map(|at| at.to_string()).collect();
-        let records = names
-            .iter()
-            .zip(durations)
-            .map(|(name, &seconds)| LeaseRecord {
-                duration_seconds: Some(seconds),
-                ..lease(name, 0.0)
-            });
+        let records = shown.iter().map(|&(name, seconds)| LeaseRecord {
+            duration_seconds: Some(seconds),
+            ..lease(name, 0.0)
+        });
         leases.observe(&times(0.0), records, GRACE);
-        leases.grace(Grace::new(span(10.0))).threshold()
-    };
-    assert_eq!(seen(&[40, 40, i32::MAX]), span(15.0));
-    assert_eq!(seen(&[40, 8]), span(7.5));
-    assert_eq!(seen(&[]), span(15.0), "a kubelet's, before one is seen");
+        let grace = leases.grace(Grace::new(span(10.0)));
+        assert_eq!(grace.threshold(), span(threshold), "{shown:?}");
+    }
 }
 
 #[test]
 fn beat_of_a_lease_and_a_grace() {
+    #[rustfmt::skip]
     let cases = [
-        (Some(40), 40.0, 10.0),
-        (Some(20), 40.0, 5.0),
-        (Some(60), 40.0, 10.0),
-        (Some(60), 80.0, 15.0),
-        (Some(3), 40.0, 0.75),
-        (Some(40), 20.0, 5.0),
-        (Some(40), 19.0, 10.0),
+        (Some(40), 40.0, 10.0), (Some(20), 40.0, 5.0), (Some(60), 40.0, 10.0), (Some(60), 80.0, 15.0), (Some(3), 40.0, 0.75), (Some(40), 20.0, 5.0), (Some(40), 19.0, 10.0),
+        (None, 40.0, 10.0), (Some(0), 40.0, 10.0), (Some(-8), 40.0, 10.0), (None, 80.0, 10.0), (None, 8.0, 10.0),
     ];
-    let absent = [
-        (None, 40.0, 10.0),
-        (Some(0), 40.0, 10.0),
-        (Some(-8), 40.0, 10.0),
-        (None, 80.0, 10.0),
-        (None, 8.0, 10.0),
-    ];
-    for (duration, grace, beat) in cases.into_iter().chain(absent) {
-        assert_eq!(
-            Grace::new(span(grace)).beat(duration),
-            span(beat),
-            "{duration:?}, grace {grace} s"
-        );
+    for (duration, grace, beat) in cases {
+        let shown = Grace::new(span(grace)).beat(duration);
+        assert_eq!(shown, span(beat), "{duration:?}, grace {grace} s");
     }
 }
 
 #[test]
 fn renewal_by_what_was_shown() {
     #[rustfmt::skip]
-    let cases: [(&str, Shown, f64, f64); 23] = [
+    let cases = [
         // From -1 s to a beat and 1 s the clocks agree.
-        ("at once", &[(0.0, -20.0), (10.0, 10.0)], 0.0, 10.0),
-        ("5 s later", &[(0.0, -20.0), (10.0, 5.0)], 0.0, 5.0),
-        ("11 s later", &[(0.0, -20.0), (10.0, -1.0)], 0.0, -1.0),
-        ("1 s ahead", &[(0.0, -20.0), (10.0, 11.0)], 0.0, 10.0),
-        ("just behind", &[(0.0, -21.001), (10.0, -1.001)], 11.001, 10.0),
-        ("1 min behind", &[(0.0, -70.0), (10.0, -50.0)], 60.0, 10.0),
-        ("1 h behind", &[(0.0, -3610.0), (10.0, -3590.0)], 3600.0, 10.0),
-        ("just ahead", &[(0.0, -8.999), (10.0, 11.001)], -1.001, 10.0),
-        ("1 min ahead", &[(0.0, 50.0), (10.0, 70.0)], -60.0, 10.0),
-        ("the future at first sight", &[(0.0, 600.0)], 0.0, 0.0),
+        ("at once", "0 -20, 10 10", 0.0, 10.0),
+        ("5 s later", "0 -20, 10 5", 0.0, 5.0),
+        ("11 s later", "0 -20, 10 -1", 0.0, -1.0),
+        ("1 s ahead", "0 -20, 10 11", 0.0, 10.0),
+        ("just behind", "0 -21.001, 10 -1.001", 11.001, 10.0),
+        ("1 min behind", "0 -70, 10 -50", 60.0, 10.0),
+        ("1 h behind", "0 -3610, 10 -3590", 3600.0, 10.0),
+        ("just ahead", "0 -8.999, 10 11.001", -1.001, 10.0),
+        ("1 min ahead", "0 50, 10 70", -60.0, 10.0),
+        ("the future at first sight", "0 600", 0.0, 0.0),
         // D-69: the clocks may agree, and the node be silent since. The next change tells.
-        ("one late change", &[(0.0, -35.0), (20.0, 1.0)], 0.0, 1.0),
-        ("from before the last probe", &[(0.0, -35.0), (20.0, -1.001)], 21.001, 20.0),
-        ("then behind", &[(0.0, -35.0), (20.0, 1.0), (30.0, 11.0)], 19.0, 30.0),
-        ("then they agree", &[(0.0, -35.0), (20.0, 1.0), (30.0, 28.0)], 0.0, 28.0),
-        ("a second blip", &[(0.0, -35.0), (20.0, 1.0), (100.0, 85.0)], 0.0, 85.0),
+        ("one late change", "0 -35, 20 1", 0.0, 1.0),
+        ("from before the last probe", "0 -35, 20 -1.001", 21.001, 20.0),
+        ("then behind", "0 -35, 20 1, 30 11", 19.0, 30.0),
+        ("then they agree", "0 -35, 20 1, 30 28", 0.0, 28.0),
+        ("a second blip", "0 -35, 20 1, 100 85", 0.0, 85.0),
         // D-69: no drift is forgiven beyond ten minutes of silence.
-        ("10 min", &[(0.0, -1.0), (10.0, 9.0), (610.0, 591.0)], 0.0, 591.0),
-        ("1 h", &[(0.0, -1.0), (10.0, 9.0), (3610.0, 3591.0)], 0.0, 3591.0),
-        ("1 d", &[(0.0, -1.0), (10.0, 9.0), (86_410.0, 86_391.0)], 0.0, 86_391.0),
+        ("10 min", "0 -1, 10 9, 610 591", 0.0, 591.0),
+        ("1 h", "0 -1, 10 9, 3610 3591", 0.0, 3591.0),
+        ("1 d", "0 -1, 10 9, 86410 86391", 0.0, 86_391.0),
         // A stamp more than a beat and 1 s before the last probe was set by another clock, and may
         // be the last one before an outage.
-        ("late", &[(0.0, -1.0), (10.0, 9.5), (20.0, 19.5), (30.0, 9.0)], 0.0, 9.0),
-        ("a step", &[(0.0, -1.0), (10.0, 9.5), (20.0, 19.5), (30.0, 8.999)], 21.001, 20.0),
-        ("a step in an outage", &[(0.0, -1.0), (10.0, 9.5), (20.0, 19.5), (55.0, -5.0)], 60.0, 20.0),
-        ("the next stamp", &[(0.0, -1.0), (20.0, 19.5), (55.0, -5.0), (60.0, 5.0)], 55.0, 60.0),
-        ("a step forward", &[(0.0, -1.0), (10.0, 9.5), (20.0, 79.5)], -59.5, 20.0),
+        ("late", "0 -1, 10 9.5, 20 19.5, 30 9", 0.0, 9.0),
+        ("a step", "0 -1, 10 9.5, 20 19.5, 30 8.999", 21.001, 20.0),
+        ("a step in an outage", "0 -1, 10 9.5, 20 19.5, 55 -5", 60.0, 20.0),
+        ("the next stamp", "0 -1, 20 19.5, 55 -5, 60 5", 55.0, 60.0),
+        ("a step forward", "0 -1, 10 9.5, 20 79.5", -59.5, 20.0),
     ];
     for (what, probes, skew, renewed) in cases {
         let clock = shown(probes);
@@ -174,17 +136,17 @@ fn renewal_by_what_was_shown() {
 fn expiry_by_what_was_shown() {
     use LeaseState::{Expired, Undecided, Valid};
     #[rustfmt::skip]
-    let cases: [(&str, Shown, LeaseState, f64); 10] = [
-        ("a fresh first sight", &[(0.0, -5.0)], Valid, 25.0),
-        ("an old first sight", &[(0.0, -31.0)], Undecided, 11.0),
-        ("the future", &[(0.0, 600.0)], Valid, 30.0),
-        ("a change", &[(0.0, -1.0), (9.5, 9.0)], Valid, 39.0),
-        ("a change, behind", &[(0.0, -50.0), (1.0, -45.0)], Valid, 31.0),
-        ("a change, old", &[(0.0, -35.0), (1.0, -10.0)], Valid, 20.0),
-        ("one late change", &[(0.0, -35.0), (20.0, 1.0)], Valid, 31.0),
-        ("a later one", &[(0.0, -35.0), (40.0, 1.0)], Undecided, 51.0),
-        ("a step", &[(0.0, -1.0), (20.0, 19.5), (30.0, 8.0)], Valid, 50.0),
-        ("in an outage", &[(0.0, -1.0), (20.0, 19.5), (55.0, -5.0)], Undecided, 66.0),
+    let cases = [
+        ("a fresh first sight", "0 -5", Valid, 25.0),
+        ("an old first sight", "0 -31", Undecided, 11.0),
+        ("the future", "0 600", Valid, 30.0),
+        ("a change", "0 -1, 9.5 9", Valid, 39.0),
+        ("a change, behind", "0 -50, 1 -45", Valid, 31.0),
+        ("a change, old", "0 -35, 1 -10", Valid, 20.0),
+        ("one late change", "0 -35, 20 1", Valid, 31.0),
+        ("a later one", "0 -35, 40 1", Undecided, 51.0),
+        ("a step", "0 -1, 20 19.5, 30 8", Valid, 50.0),
+        ("in an outage", "0 -1, 20 19.5, 55 -5", Undecided, 66.0),
     ];
     for (what, probes, before, expires) in cases {
         let clock = shown(probes);
@@ -197,45 +159,24 @@ fn expiry_by_what_was_shown() {
 
 #[test]
 fn another_grace_holds_at_once() {
-    let clock = shown(&[(0.0, -1.0), (9.5, 9.0)]);
-    assert_eq!(clock.state(criteria(at(45.0))), LeaseState::Expired);
-    assert_eq!(
-        clock.state(Criteria {
-            grace: Grace::new(span(50.0)),
-            ..criteria(at(45.0))
-        }),
-        LeaseState::Valid
-    );
-    assert_eq!(
-        clock.state(Criteria {
-            grace: Grace::new(span(8.0)),
-            ..criteria(at(45.0))
-        }),
-        LeaseState::Expired
-    );
+    let clock = shown("0 -1, 9.5 9");
+    let states = [40.0, 50.0, 8.0].map(|grace| clock.state(by(Grace::new(span(grace)), 45.0)));
+    use LeaseState::{Expired, Valid};
+    assert_eq!(states, [Expired, Valid, Expired]);
 }
 
 #[test]
 fn smallest_distance_is_the_offset() {
-    let behind = 20.0;
-    let clock = shown(&[
-        (0.0, -5.0 - behind),
-        (10.0, 5.0 - behind),
-        (16.0, 15.0 - behind),
-        (30.0, 25.0 - behind),
-    ]);
-    let offset = span(behind + 1.0) + span(14.0) / FORGIVEN_IN;
-    assert_eq!(
-        clock.skew(GRACE),
-        offset,
-        "seen 5, 1 and 5 s after a renewal, the last 14 s after the one before"
-    );
-    assert_eq!(clock.renewed(GRACE), at(25.0 - behind) + offset);
+    // Seen 5, 1 and 5 s after a renewal, the last 14 s after the one before.
+    let clock = shown("0 -25, 10 -15, 16 -5, 30 5");
+    let offset = span(21.0) + span(14.0) / FORGIVEN_IN;
+    assert_eq!(clock.skew(GRACE), offset);
+    assert_eq!(clock.renewed(GRACE), at(5.0) + offset);
 }
 
 #[test]
 fn unchanged_stamp_ages_on_our_clock() {
-    let mut clock = shown(&[(0.0, -1.0), (9.5, 9.0)]);
+    let mut clock = shown("0 -1, 9.5 9");
     for (seconds, our_wall_clock) in [(20.0, 3620.0), (30.0, -7170.0)] {
         let stepped = RequestTimes {
             wall: wall(our_wall_clock),
@@ -252,21 +193,14 @@ fn unchanged_stamp_ages_on_our_clock() {
 
 #[test]
 fn step_of_a_skewed_clock_is_seen() {
-    let behind = 40.0;
-    let before = [
-        (0.0, -1.0 - behind),
-        (10.0, 9.5 - behind),
-        (20.0, 19.5 - behind),
-    ];
-    // The offset was 0.5 s larger, and has grown by 1/300 of the 10 s since then.
-    let offset = behind + 0.5 + 0.0333;
-    let tolerated = shown(&[before.as_slice(), &[(30.0, 19.0 - offset)]].concat());
-    assert!(
-        (at(19.0)..at(19.001)).contains(&tolerated.renewed(GRACE)),
-        "19 s is no more than 1 s before the probe at 20 s"
-    );
-    let stepped = shown(&[before.as_slice(), &[(30.0, 18.999 - offset)]].concat());
-    assert_eq!(stepped.renewed(GRACE), at(20.0));
+    // Behind by 40 s; the offset was 0.5 s larger, and has grown by 1/300 of the 10 s since then.
+    let renewed = |last: f64| {
+        let last = last - 40.0 - 0.5 - 0.0333;
+        shown(&format!("0 -41, 10 -30.5, 20 -20.5, 30 {last}")).renewed(GRACE)
+    };
+    // No more than 1 s before the probe at 20 s.
+    assert!((at(19.0)..at(19.001)).contains(&renewed(19.0)));
+    assert_eq!(renewed(18.999), at(20.0));
 }
 
 #[test]
@@ -292,43 +226,19 @@ fn clock_put_back_is_forgiven() {
 #[test]
 fn silence_counts_from_answers() {
     // D-54
-    let clock = shown(&[(0.0, -1.0), (9.5, 9.0)]);
+    use LeaseState::{Expired, Undecided, Valid};
     let answering = at(45.0);
-    assert_eq!(
-        clock.state(Criteria {
-            answering,
-            ..criteria(at(45.0))
-        }),
-        LeaseState::Undecided
-    );
-    assert_eq!(
-        clock.state(Criteria {
-            answering,
-            ..criteria(at(56.0) - TimeDelta::nanoseconds(1))
-        }),
-        LeaseState::Undecided
-    );
-    assert_eq!(
-        clock.state(Criteria {
-            answering,
-            ..criteria(at(56.0))
-        }),
-        LeaseState::Expired
-    );
-    assert_eq!(
-        clock.expires(Criteria {
-            answering,
-            ..criteria(at(0.0))
-        }),
-        at(56.0)
-    );
-    assert_eq!(
-        shown(&[(0.0, -1.0), (50.0, 49.0)]).state(Criteria {
-            answering,
-            ..criteria(at(50.0))
-        }),
-        LeaseState::Valid
-    );
+    let clock = shown("0 -1, 9.5 9");
+    let by = |now| Criteria {
+        answering,
+        ..criteria(now)
+    };
+    let before = at(56.0) - TimeDelta::nanoseconds(1);
+    let states = [at(45.0), before, at(56.0)].map(|now| clock.state(by(now)));
+    assert_eq!(states, [Undecided, Undecided, Expired]);
+    assert_eq!(clock.expires(by(at(0.0))), at(56.0));
+    let renewed = shown("0 -1, 50 49");
+    assert_eq!(renewed.state(by(at(50.0))), Valid);
 }
 
 #[test]
@@ -350,7 +260,7 @@ fn remade_lease_is_another_one() {
 
 #[test]
 fn old_value_counts_since_sent() {
-    let mut clock = shown(&[(0.0, -1.0), (10.0, 9.5)]);
+    let mut clock = shown("0 -1, 10 9.5");
     let slow = RequestTimes {
         sent: at(20.0),
         received: at(28.0),
@@ -367,18 +277,15 @@ fn old_value_counts_since_sent() {
 
 #[test]
 fn watching_lasts_for_a_beat() {
-    let faster = LeaseClock::new(&times(0.0), wall(-31.0), Some(20));
-    assert_eq!(faster.expires(criteria(at(0.0))), at(6.0));
-    let unsaid = LeaseClock::new(&times(0.0), wall(-31.0), None);
-    assert_eq!(unsaid.expires(criteria(at(0.0))), at(11.0));
-    assert_eq!(
-        unsaid.expires(Criteria {
-            grace: Grace::new(span(24.0)),
-            ..criteria(at(0.0))
-        }),
-        at(7.0),
-        "at most a quarter of the grace"
-    );
+    // At most a quarter of the grace.
+    for (duration, grace, expires) in [(Some(20), 40.0, 6.0), (None, 40.0, 11.0), (None, 24.0, 7.0)]
+    {
+        let clock = LeaseClock::new(&times(0.0), wall(-31.0), duration);
+        let by = by(Grace::new(span(grace)), 0.0);
+        assert_eq!(clock.expires(by), at(expires), "{duration:?}, {grace} s");
+    }
+    let endless = LeaseClock::new(&times(0.0), wall(0.0), Some(i32::MAX));
+    assert_eq!(endless.state(criteria(at(1e8))), LeaseState::Valid);
 }
 
 #[test]
@@ -394,24 +301,6 @@ fn no_renew_time_means_no_clock() {
     book.observe(&times(10.0), vec![lease("a", 9.0), lease("b", 9.0)], GRACE);
     assert_eq!(book.without_renew_time, 0);
     assert_eq!(book.iter().count(), 2);
-}
-
-#[test]
-fn vanished_lease_is_forgotten() {
-    let mut book = LeaseClocks::default();
-    book.observe(&times(0.0), vec![lease("a", -1.0), lease("b", -1.0)], GRACE);
-    book.observe(&times(10.0), vec![lease("a", 9.0), lease("b", 9.0)], GRACE);
-    book.observe(&times(20.0), vec![lease("a", 19.0)], GRACE);
-    assert!(book.get("b").is_none());
-    book.observe(&times(60.0), vec![lease("a", 19.0), lease("b", 9.0)], GRACE);
-    assert_eq!(
-        book.get("a").map(|clock| clock.state(criteria(at(60.0)))),
-        Some(LeaseState::Expired)
-    );
-    assert_eq!(
-        book.get("b").map(|clock| clock.state(criteria(at(60.0)))),
-        Some(LeaseState::Undecided)
-    );
 }
 
 /// Expected clocks after lists of (node, renew time), computed the simplest way.

@@ -11,82 +11,44 @@ fn config() -> Config {
     }
 }
 
-fn overrides(annotations: &[(&str, &str)]) -> Overrides {
-    Overrides::of(
-        &annotations
-            .iter()
-            .map(|(key, value)| ((*key).to_owned(), (*value).to_owned()))
-            .collect(),
-    )
-}
-
-fn resolved(garden: &[(&str, &str)], own: &[(&str, &str)]) -> ResolvedOptions {
-    ResolvedOptions::resolve(&config(), Some(&overrides(garden)), Some(&overrides(own)))
-}
-
-fn shown(options: &ResolvedOptions) -> [String; 4] {
-    let flag =
-        |name, flag: Sourced<bool>| format!("{name} {} ({})", flag.value, flag.from.into_str());
-    let Sourced { value, from } = options.scale_up_stabilization;
-    [
-        flag("pause", options.pause),
-        flag("restoreOnlyHeldDown", options.restore_only_held_down),
-        format!("scaleUpStabilization {value:?} ({})", from.into_str()),
-        flag("standbyProtects", options.standby_protects),
-    ]
-}
-
-#[test]
-fn config_holds_by_default() {
-    let expected = [
-        "pause false (default)",
-        "restoreOnlyHeldDown true (config)",
-        "scaleUpStabilization 90s (config)",
-        "standbyProtects false (config)",
-    ];
-    assert_eq!(
-        shown(&ResolvedOptions::resolve(&config(), None, None)),
-        expected
-    );
-    assert_eq!(
-        shown(&resolved(&[], &[("example.org/pause", "true")])),
-        expected
-    );
+/// Annotations such as `pause=true scale-up-stabilization=5s`.
+fn overrides(annotations: &str) -> Overrides {
+    let named = |(name, value): (&str, &str)| {
+        let key = format!("dependency-watchdog.gardener.cloud/{name}");
+        (key, value.to_owned())
+    };
+    let annotations = annotations.split(' ').filter_map(|one| one.split_once('='));
+    Overrides::of(&annotations.map(named).collect())
 }
 
 #[test]
 fn namespace_overrules_garden() {
-    let garden = [
-        (PAUSE, "true"),
-        (RESTORE_ONLY_HELD_DOWN, "false"),
-        (SCALE_UP_STABILIZATION, "5s"),
-        (STANDBY_PROTECTS, "true"),
+    const GARDEN: &str =
+        "pause=true restore-only-held-down=false scale-up-stabilization=5s standby-protects=true";
+    #[rustfmt::skip]
+    let cases = [
+        ("", "", "false default, true config, 90s config, false config"),
+        ("other=true", "other=true", "false default, true config, 90s config, false config"),
+        (GARDEN, "", "true garden, false garden, 5s garden, true garden"),
+        (GARDEN, "pause=false", "false namespace, false garden, 5s garden, true garden"),
+        (GARDEN, "restore-only-held-down=true", "true garden, true namespace, 5s garden, true garden"),
+        (GARDEN, "scale-up-stabilization=0", "true garden, false garden, 0ns namespace, true garden"),
+        (GARDEN, "standby-protects=false", "true garden, false garden, 5s garden, false namespace"),
+        // Refused values.
+        ("pause=true scale-up-stabilization=soon", "pause=no scale-up-stabilization=later", "true garden, true config, 90s config, false config"),
     ];
-    let by_garden = [
-        "pause true (garden)",
-        "restoreOnlyHeldDown false (garden)",
-        "scaleUpStabilization 5s (garden)",
-        "standbyProtects true (garden)",
-    ];
-    assert_eq!(shown(&resolved(&garden, &[])), by_garden);
-    let own = [
-        (PAUSE, "false"),
-        (RESTORE_ONLY_HELD_DOWN, "true"),
-        (SCALE_UP_STABILIZATION, "0"),
-        (STANDBY_PROTECTS, "false"),
-    ];
-    let by_namespace = [
-        "pause false (namespace)",
-        "restoreOnlyHeldDown true (namespace)",
-        "scaleUpStabilization 0ns (namespace)",
-        "standbyProtects false (namespace)",
-    ];
-    assert_eq!(shown(&resolved(&garden, &own)), by_namespace);
-    // Each on its own.
-    for at in 0..own.len() {
-        let mut expected = by_garden;
-        expected[at] = by_namespace[at];
-        assert_eq!(shown(&resolved(&garden, &own[at..=at])), expected);
+    for (garden, own, expected) in cases {
+        let (garden, own) = (overrides(garden), overrides(own));
+        let resolved = ResolvedOptions::resolve(&config(), Some(&garden), Some(&own));
+        let flag = |flag: Sourced<bool>| format!("{} {}", flag.value, flag.from.into_str());
+        let Sourced { value, from } = resolved.scale_up_stabilization;
+        let shown = [
+            flag(resolved.pause),
+            flag(resolved.restore_only_held_down),
+            format!("{value:?} {}", from.into_str()),
+            flag(resolved.standby_protects),
+        ];
+        assert_eq!(shown.join(", "), expected);
     }
 }
 
@@ -101,34 +63,19 @@ fn refused_value_leaves_outer() {
         (SCALE_UP_STABILIZATION, "5", "\"5\" is refused, expected a duration like \"30s\""),
     ];
     for (annotation, value, expected) in cases {
-        let refused = overrides(&[(annotation, value)]).refused;
+        let annotations = BTreeMap::from([(annotation.to_owned(), value.to_owned())]);
+        let refused = Overrides::of(&annotations).refused;
         let [refused] = &refused[..] else {
             panic!("{refused:?}")
         };
         assert_eq!(refused.annotation, annotation);
         assert!(refused.reason.starts_with(expected), "{refused}");
     }
-    let garden = [(PAUSE, "true"), (SCALE_UP_STABILIZATION, "soon")];
-    let options = resolved(&garden, &[(PAUSE, "no"), (SCALE_UP_STABILIZATION, "later")]);
-    assert_eq!(
-        options.pause,
-        Sourced {
-            value: true,
-            from: Source::Garden
-        }
-    );
-    assert_eq!(
-        options.scale_up_stabilization,
-        Sourced {
-            value: Duration::from_secs(90),
-            from: Source::Config
-        }
-    );
 }
 
 #[test]
 fn refused_value_is_quoted_in_part() {
-    let refused = overrides(&[(PAUSE, &format!("\n{}", "x".repeat(100_000)))]).refused;
+    let refused = overrides(&format!("pause=\n{}", "x".repeat(100_000))).refused;
     assert!(
         refused[0].reason.len() < 100 && !refused[0].reason.contains('\n'),
         "{}",
@@ -138,7 +85,7 @@ fn refused_value_is_quoted_in_part() {
 
 #[test]
 fn refused_value_is_no_absence() {
-    assert!(overrides(&[("example.org/pause", "true")]).is_empty());
-    assert!(!overrides(&[(PAUSE, "false")]).is_empty());
-    assert!(!overrides(&[(PAUSE, "maybe")]).is_empty());
+    assert!(overrides("other=true").is_empty());
+    assert!(!overrides("pause=false").is_empty());
+    assert!(!overrides("pause=maybe").is_empty());
 }

@@ -15,16 +15,6 @@ fn observed(replicas: i32, memory: Option<&str>, held_down: bool) -> Observed {
     }
 }
 
-fn ignored(observed: Observed) -> Observed {
-    Observed {
-        marks: Marks {
-            ignored: true,
-            ..observed.marks
-        },
-        ..observed
-    }
-}
-
 /// State of a resource after a write, as the API server applies it.
 fn after(observed: &Observed, write: Option<Write>) -> Observed {
     match write {
@@ -45,228 +35,106 @@ fn up(observed: &Observed) -> Observed {
     after(observed, scale_up(observed, Scope::All, false))
 }
 
-#[test]
-fn scale_up_undoes_a_scale_down() {
-    let running = observed(2, None, false);
-    let write = scale_down(&running, true).expect("a write");
-    assert_eq!(
-        write.marks,
-        Marks {
-            replicas: Some("2".to_owned()),
-            held_down: true,
-            ignored: false
-        }
+/// Reads a state: `2`, `0 of 2 held`, `0 of 2 ignored`.
+fn state(text: &str) -> Observed {
+    let words: Vec<_> = text.split(' ').collect();
+    let memory = words
+        .iter()
+        .position(|word| *word == "of")
+        .map(|at| words[at + 1]);
+    let mut state = observed(
+        words[0].parse().expect(text),
+        memory,
+        words.contains(&"held"),
     );
-    assert_eq!(write.replicas, Some(0));
-    assert_eq!(down(&running), observed(0, Some("2"), true));
-    assert_eq!(up(&down(&running)), running);
+    state.marks.ignored = words.contains(&"ignored");
+    state
 }
 
 #[test]
-fn zero_stays_and_comes_up_with_1() {
-    // Rule 63
-    let stopped = observed(0, None, false);
-    assert_eq!(scale_down(&stopped, true), None);
-    assert_eq!(up(&stopped), observed(1, None, false));
-    assert_eq!(
-        [0, 1, 2].map(|replicas| up(&down(&observed(replicas, None, false))).replicas),
-        [1, 1, 2]
-    );
-}
-
-#[test]
-fn ignored_is_left_alone_both_ways() {
-    // Rule 67: a marker is removed, memory and replicas stay.
-    for (replicas, memory) in [(2, None), (0, None), (0, Some("2"))] {
-        let unmarked = ignored(observed(replicas, memory, false));
-        assert_eq!(scale_down(&unmarked, true), None);
-        assert_eq!(scale_up(&unmarked, Scope::All, false), None);
-        let marked = ignored(observed(replicas, memory, true));
-        assert_eq!(down(&marked), unmarked);
-        assert_eq!(up(&marked), unmarked);
+fn writes_of_each_state() {
+    // What it becomes on the way down and on the way up, and where only what is held down comes up;
+    // `default` says that the saved number cannot be used.
+    #[rustfmt::skip]
+    let cases = [
+        ("2", "0 of 2 held", "2", "2"),
+        ("1", "0 of 1 held", "1", "1"),
+        // Rule 63.
+        ("0", "0", "1", "0"),
+        ("0 of 2 held", "0 of 2 held", "2", "2"),
+        ("0 held", "0 held", "1 default", "1 default"),
+        ("0 of foo held", "0 of foo held", "1 default", "1 default"),
+        ("0 of 0 held", "0 of 0 held", "1 default", "1 default"),
+        ("0 of +2 held", "0 of +2 held", "2", "2"),
+        // Somebody has taken the marker, or a Go replica.
+        ("0 of 2", "0 of 2 held", "2", "0 of 2"),
+        ("0 of foo", "0 of foo", "1 default", "0 of foo"),
+        // The Go original leaves such annotations behind.
+        ("1 of 2", "0 of 1 held", "1 of 2", "1 of 2"),
+        // D-31: an operator set 1 during the outage.
+        ("1 of 2 held", "0 of 2 held", "1", "1"),
+        ("3 held", "0 of 3 held", "3", "3"),
+        ("3 of foo held", "0 of 3 held", "3", "3"),
+        ("3 of 0 held", "0 of 3 held", "3", "3"),
+        ("3 of -3 held", "0 of 3 held", "3", "3"),
+        // Rule 67: a marker is removed, memory and replicas stay.
+        ("2 ignored", "2 ignored", "2 ignored", "2 ignored"),
+        ("0 ignored", "0 ignored", "0 ignored", "0 ignored"),
+        ("0 of 2 ignored", "0 of 2 ignored", "0 of 2 ignored", "0 of 2 ignored"),
+        ("2 held ignored", "2 ignored", "2 ignored", "2 ignored"),
+        ("0 of 2 held ignored", "0 of 2 ignored", "0 of 2 ignored", "0 of 2 ignored"),
+    ];
+    for (before, down, up, only_held_down) in cases {
+        let before = state(before);
         assert_eq!(
-            after(&marked, scale_up(&marked, Scope::HeldDown, true)),
-            unmarked
+            after(&before, scale_down(&before, true)),
+            state(down),
+            "{before:?}"
         );
+        for (scope, only, expected) in [
+            (Scope::All, false, up),
+            (Scope::HeldDown, false, only_held_down),
+            (Scope::All, true, only_held_down),
+            (Scope::HeldDown, true, only_held_down),
+        ] {
+            let write = scale_up(&before, scope, only);
+            let default = write
+                .as_ref()
+                .is_some_and(|write| write.used_default_replicas);
+            assert_eq!(after(&before, write), state(expected), "{before:?}");
+            assert_eq!(default, expected.ends_with("default"), "{before:?}");
+        }
     }
+    assert_eq!(scale_down(&state("0 of 2"), false), None, "never held down");
 }
 
 #[test]
 fn only_gos_words_for_true_ignore() {
-    // Fault 44
-    let marks = |word: &str| {
-        Marks::of(Some(&BTreeMap::from([(
-            IGNORE_SCALING.to_owned(),
-            word.to_owned(),
-        )])))
+    // Fault 44; the marker counts by its presence.
+    let marks = |key: &str, word: &str| {
+        Marks::of(Some(&BTreeMap::from([(key.to_owned(), word.to_owned())])))
     };
-    for word in ["1", "t", "T", "true", "TRUE", "True"] {
-        assert!(marks(word).ignored, "{word:?}");
-    }
-    for word in [
-        "", "0", "f", "F", "false", "foo", "yes", "on", "tRUE", "truE", " true", "true ", "2", "y",
-    ] {
-        assert!(!marks(word).ignored, "{word:?}");
-    }
-}
-
-#[test]
-fn marker_counts_by_its_presence() {
-    for value in ["", "true", "false", "anything"] {
-        let annotations =
-            BTreeMap::from([(MELTDOWN_PROTECTION_ACTIVE.to_owned(), value.to_owned())]);
-        assert!(Marks::of(Some(&annotations)).held_down, "{value:?}");
+    #[rustfmt::skip]
+    let (yes, no) = (
+        ["1", "t", "T", "true", "TRUE", "True"],
+        ["", "0", "f", "F", "false", "foo", "yes", "on", "tRUE", "truE", " true", "true ", "2", "y"],
+    );
+    for (word, ignored) in yes
+        .map(|word| (word, true))
+        .into_iter()
+        .chain(no.map(|word| (word, false)))
+    {
+        assert_eq!(marks(IGNORE_SCALING, word).ignored, ignored, "{word:?}");
+        assert!(
+            marks(MELTDOWN_PROTECTION_ACTIVE, word).held_down,
+            "{word:?}"
+        );
+        assert_eq!(
+            marks("dependency-watchdog.gardener.cloud/other", word),
+            Marks::default()
+        );
     }
     assert_eq!(Marks::of(None), Marks::default());
-    let others = BTreeMap::from([(
-        "dependency-watchdog.gardener.cloud/other".to_owned(),
-        "true".to_owned(),
-    )]);
-    assert_eq!(Marks::of(Some(&others)), Marks::default());
-}
-
-#[test]
-fn memory_above_0_is_left_alone() {
-    // The Go original leaves such annotations behind.
-    let old = observed(1, Some("2"), false);
-    assert_eq!(scale_up(&old, Scope::All, false), None);
-    assert_eq!(
-        down(&old),
-        observed(0, Some("1"), true),
-        "and is overwritten on the way down"
-    );
-}
-
-#[test]
-fn leftover_marker_is_removed() {
-    for memory in [None, Some("2"), Some("foo")] {
-        assert_eq!(
-            up(&observed(1, memory, true)),
-            observed(1, None, false),
-            "{memory:?}"
-        );
-    }
-    assert_eq!(
-        scale_up(&observed(1, None, true), Scope::All, false).and_then(|write| write.replicas),
-        None
-    );
-}
-
-#[test]
-fn unusable_memory_brings_back_1() {
-    // D-32, D-33, fault 43
-    let unusable = [
-        "",
-        "foo",
-        "abc",
-        "-1",
-        "0",
-        "-0",
-        "+0",
-        "1.5",
-        "1e3",
-        " 2",
-        "2 ",
-        "1_000",
-        "0x2",
-        "٣",
-        "2147483648",
-        "99999999999999999999",
-        "+",
-        "-",
-        "++2",
-    ];
-    for memory in unusable {
-        for held_down in [true, false] {
-            let stopped = observed(0, Some(memory), held_down);
-            let write = scale_up(&stopped, Scope::All, false).expect("a write");
-            assert_eq!(
-                (write.replicas, write.used_default_replicas),
-                (Some(1), true),
-                "{memory:?}"
-            );
-            assert_eq!(
-                after(&stopped, Some(write)),
-                observed(1, None, false),
-                "{memory:?}"
-            );
-        }
-    }
-}
-
-#[test]
-fn memory_is_in_gos_syntax() {
-    for (memory, replicas) in [
-        ("1", 1),
-        ("2", 2),
-        ("+2", 2),
-        ("007", 7),
-        ("2147483647", i32::MAX),
-    ] {
-        for held_down in [true, false] {
-            let write = scale_up(&observed(0, Some(memory), held_down), Scope::All, false)
-                .expect("a write");
-            assert_eq!(
-                (write.replicas, write.used_default_replicas),
-                (Some(replicas), false),
-                "{memory:?}"
-            );
-        }
-    }
-}
-
-#[test]
-fn no_memory_brings_back_1() {
-    let used_default_replicas = |held_down| {
-        scale_up(&observed(0, None, held_down), Scope::All, false)
-            .map(|write| (write.replicas, write.used_default_replicas))
-    };
-    assert_eq!(used_default_replicas(true), Some((Some(1), true)));
-    assert_eq!(used_default_replicas(false), Some((Some(1), false)));
-}
-
-#[test]
-fn valid_memory_is_never_overwritten() {
-    // D-31: an operator set 1 during the outage.
-    assert_eq!(
-        down(&observed(1, Some("2"), true)),
-        observed(0, Some("2"), true)
-    );
-}
-
-#[test]
-fn invalid_memory_counts_as_absent() {
-    for memory in [None, Some("foo"), Some("0"), Some("-3")] {
-        assert_eq!(
-            down(&observed(3, memory, true)),
-            observed(0, Some("3"), true),
-            "{memory:?}"
-        );
-    }
-}
-
-#[test]
-fn only_held_down_comes_back() {
-    let stopped = observed(0, Some("2"), false);
-    assert_eq!(
-        scale_up(&stopped, Scope::HeldDown, false),
-        None,
-        "one candidate, D-20"
-    );
-    assert_eq!(
-        scale_up(&stopped, Scope::All, true),
-        None,
-        "restoreOnlyHeldDown"
-    );
-    let held_down = observed(0, Some("2"), true);
-    for (scope, only_held_down) in [
-        (Scope::HeldDown, false),
-        (Scope::All, true),
-        (Scope::HeldDown, true),
-    ] {
-        let write = scale_up(&held_down, scope, only_held_down);
-        assert_eq!(after(&held_down, write), observed(2, None, false));
-    }
 }
 
 /// Any state that may be found in a cluster.

@@ -18,27 +18,6 @@ fn just_after(seconds: f64) -> Option<Moment> {
 }
 
 #[test]
-fn smallest_failing_count() {
-    for (candidates, fraction, count) in [
-        (5, 0.6, Some(3)),
-        (10, 0.6, Some(6)),
-        (2, 0.6, Some(2)),
-        (2, 0.5, Some(1)),
-        (100, 0.6, Some(60)),
-        (3, 1.0, Some(3)),
-        (1, 0.6, None),
-        (0, 0.6, None),
-        (5, 1.1, None),
-    ] {
-        assert_eq!(
-            failing_count(candidates, fraction),
-            count,
-            "{candidates} at {fraction}"
-        );
-    }
-}
-
-#[test]
 fn verdict_can_fall_with_the_oldest() {
     let five = [3.0, 1.0, 5.0, 2.0, 4.0].map(renewed);
     let one = [renewed(0.0)];

@@ -5,69 +5,35 @@ use super::super::replicas::{Marks, Observed, scale_down, scale_up};
 use super::*;
 use crate::tests::scene::{JUDGED, at, book, criteria};
 
-const FRACTION: f64 = 0.6;
 const UP: Verdict = Verdict::ScaleUp;
 
-fn node(name: &str) -> NodeRecord {
-    NodeRecord::new(name, NodeTraits::default())
-}
-
-fn foreign(name: &str) -> NodeRecord {
-    let traits = NodeTraits {
-        not_managed_by_mcm: true,
-        ..NodeTraits::default()
-    };
-    NodeRecord::new(name, traits)
-}
-
-fn with_conditions(name: &str, conditions: Vec<NodeCondition>) -> NodeRecord {
-    let traits = NodeTraits {
-        conditions,
-        ..NodeTraits::default()
-    };
-    NodeRecord::new(name, traits)
-}
-
-fn in_pool(name: &str, pool: &str, conditions: &[(&str, &str)]) -> NodeRecord {
-    let conditions = conditions
-        .iter()
-        .map(|(kind, status)| condition(kind, status, ""))
-        .collect();
-    let traits = NodeTraits {
-        pool: Some(pool.to_owned()),
-        conditions,
-        ..NodeTraits::default()
-    };
-    NodeRecord::new(name, traits)
-}
-
-fn condition(kind: &str, status: &str, reason: &str) -> NodeCondition {
-    NodeCondition {
-        kind: kind.to_owned(),
-        status: status.to_owned(),
-        reason: reason.to_owned(),
+/// A node's traits: `foreign`, `pool=w1`, `zone=z`, `Ready=True`, `InPlaceUpdate=True/UpdateFailed`.
+fn traits(words: &str) -> NodeTraits {
+    let mut traits = NodeTraits::default();
+    for word in words.split_whitespace() {
+        match word.split_once('=') {
+            None => traits.note_annotation(NOT_MANAGED_BY_MCM),
+            Some(("pool", pool)) => traits.note_label(POOL_LABEL, pool),
+            Some(("zone", zone)) => traits.note_label(ZONE_LABEL, zone),
+            Some((kind, status)) => {
+                let (status, reason) = status.split_once('/').unwrap_or((status, ""));
+                traits.note_condition(NodeCondition {
+                    kind,
+                    status,
+                    reason,
+                });
+            }
+        }
     }
+    traits
 }
 
-fn updating(name: &str, reason: &str) -> NodeRecord {
-    with_conditions(name, vec![condition("InPlaceUpdate", "True", reason)])
+fn node(name: &str, words: &str) -> NodeRecord {
+    NodeRecord::new(name, traits(words))
 }
 
 fn backed<const N: usize>(nodes: [&str; N]) -> BackedNodes {
     nodes.into_iter().map(Some).collect()
-}
-
-/// Judges these leases, nodes and pools with all of `machines` usable.
-fn judge(
-    leases: &[(&str, LeaseState)],
-    machines: &[&str],
-    nodes: &[NodeRecord],
-    pools: &PoolConditions,
-) -> (Tally, Verdict) {
-    let book = book(leases.iter().copied());
-    let machines = machines.iter().copied().map(Some).collect();
-    let tally = Candidates::by_nodes(&book, &machines, nodes, pools).tally(criteria(at(JUDGED)));
-    (tally, tally.verdict(FRACTION))
 }
 
 fn tally(candidates: usize, expired: usize) -> Tally {
@@ -85,155 +51,34 @@ fn four_leases(states: [LeaseState; 4]) -> [(&'static str, LeaseState); 4] {
 }
 
 #[test]
-fn only_nodes_that_count_are_judged() {
-    let updated = [
-        updating("n1", "ReadyForUpdate"),
-        updating("n2", "UpdateFailed"),
-        updating("n3", "CandidateForUpdate"),
-        node("n4"),
-    ];
-    let others = [foreign("n1"), foreign("n2"), foreign("n3"), node("n4")];
-    let pools = PoolConditions::from([(
-        "w1".to_owned(),
-        vec!["DiskPressure".to_owned(), "MemoryPressure".to_owned()],
-    )]);
-    let pooled = [
-        in_pool("n1", "w1", &[("DiskPressure", "True")]),
-        in_pool("n2", "w1", &[("MemoryPressure", "True")]),
-        in_pool("n3", "w2", &[("MemoryPressure", "True")]),
-        in_pool("n4", "w2", &[]),
-    ];
-    let usual = FOUR.map(node);
-    let (all, two) = (&FOUR[..], &FOUR[2..]);
-    let (e, v) = (Expired, Valid);
+fn node_is_excluded_by_its_traits() {
+    use Exclusion::{InPlaceUpdate, NoUsableMachine, NotManaged, UnhealthyCondition};
+    let pools = PoolConditions::from([("w1".to_owned(), vec!["PIDPressure".to_owned()])]);
     #[rustfmt::skip]
     let cases = [
-        ("others manage three", [e; 4], all, &others, tally(1, 1), Verdict::HoldSingleCandidate),
-        ("two have a usable Machine", [e, e, v, e], two, &usual, tally(2, 1), UP),
-        ("two have a usable Machine", [v, v, e, e], two, &usual, tally(2, 2), Verdict::ScaleDown),
-        ("each pool has its conditions", [e, e, v, e], all, &pooled, tally(2, 1), UP),
-        ("two are updated", [e, e, v, v], all, &updated, tally(2, 0), UP),
-        ("two are updated", [v, v, e, e], all, &updated, tally(2, 2), Verdict::ScaleDown),
+        ("", None), ("foreign", Some(NotManaged)),
+        ("KernelDeadlock=True", Some(UnhealthyCondition)), ("ReadonlyFilesystem=True", Some(UnhealthyCondition)),
+        ("DiskPressure=True", Some(UnhealthyCondition)), ("NetworkUnavailable=True", Some(UnhealthyCondition)),
+        ("DiskPressure=False", None), ("DiskPressure=Unknown", None), ("DiskPressure=true", None), ("DiskPressure=", None),
+        ("MemoryPressure=True", None), ("PIDPressure=True", None), ("Ready=True", None), ("diskpressure=True", None),
+        ("pool=w1 DiskPressure=True", None), ("pool=w1 PIDPressure=True", Some(UnhealthyCondition)), ("pool=w2 DiskPressure=True", Some(UnhealthyCondition)),
+        ("InPlaceUpdate=True/ReadyForUpdate", Some(InPlaceUpdate)), ("InPlaceUpdate=True/UpdateFailed", Some(InPlaceUpdate)),
+        ("InPlaceUpdate=False/UpdateFailed", Some(InPlaceUpdate)), ("InPlaceUpdate=/UpdateFailed", Some(InPlaceUpdate)),
+        ("InPlaceUpdate=True/CandidateForUpdate", None), ("Ready=True/ReadyForUpdate", None),
     ];
-    for (what, leases, machines, nodes, counted, verdict) in cases {
-        let judged = judge(&four_leases(leases), machines, nodes, &pools);
-        assert_eq!(judged, (counted, verdict), "{what}");
-    }
-}
-
-#[test]
-fn annotation_and_label_of_a_node() {
-    let mut node = NodeTraits::default();
-    for key in [
-        "zone",
-        "worker.gardener.cloud/pool",
-        "worker.gardener.cloud/pool-hash",
-    ] {
-        node.note_label(key, &format!("value of {key}"));
-    }
-    assert_eq!(
-        node.pool.as_deref(),
-        Some("value of worker.gardener.cloud/pool")
-    );
-    node.note_annotation("another");
-    assert!(!node.not_managed_by_mcm);
-    node.note_annotation("node.machine.sapcloud.io/not-managed-by-mcm");
-    node.note_annotation("yet-another");
-    assert!(node.not_managed_by_mcm);
-}
-
-#[test]
-fn relevant_conditions_are_kept() {
-    let mut node = NodeTraits::default();
-    for (kind, status) in [
-        ("Ready", "True"),
-        ("DiskPressure", "False"),
-        ("InPlaceUpdate", "False"),
-        ("Ready", "Unknown"),
-    ] {
-        node.note_condition(NodeCondition {
-            kind,
-            status,
-            reason: "R",
-        });
-    }
-    assert_eq!(
-        node.conditions,
-        [
-            condition("Ready", "True", "R"),
-            condition("InPlaceUpdate", "False", "R")
-        ]
-    );
-}
-
-#[test]
-fn pool_replaces_default_conditions() {
-    let pools = PoolConditions::from([("w1".to_owned(), vec!["PIDPressure".to_owned()])]);
-    assert_eq!(
-        exclusion(
-            &in_pool("n", "w1", &[("DiskPressure", "True")]).traits,
-            true,
-            &pools
-        ),
-        None
-    );
-    assert_eq!(
-        exclusion(
-            &in_pool("n", "w1", &[("PIDPressure", "True")]).traits,
-            true,
-            &pools
-        ),
-        Some(Exclusion::UnhealthyCondition)
-    );
-}
-
-#[test]
-fn default_conditions_exclude() {
-    let pools = PoolConditions::new();
-    for kind in [
-        "KernelDeadlock",
-        "ReadonlyFilesystem",
-        "DiskPressure",
-        "NetworkUnavailable",
-    ] {
-        for (status, excluded) in [
-            ("True", true),
-            ("False", false),
-            ("Unknown", false),
-            ("true", false),
-            ("", false),
-        ] {
-            let found = exclusion(&in_pool("n", "any", &[(kind, status)]).traits, true, &pools);
-            assert_eq!(
-                found,
-                excluded.then_some(Exclusion::UnhealthyCondition),
-                "{kind} {status:?}"
-            );
-        }
-    }
-    for kind in ["MemoryPressure", "PIDPressure", "Ready", "diskpressure"] {
+    for (words, expected) in cases {
+        let traits = traits(words);
+        assert_eq!(exclusion(&traits, true, &pools), expected, "{words}");
+        let backs = expected.filter(|&reason| reason != InPlaceUpdate);
+        let unbacked = exclusion(&traits, false, &pools);
         assert_eq!(
-            exclusion(&in_pool("n", "any", &[(kind, "True")]).traits, true, &pools),
-            None,
-            "{kind}"
+            unbacked,
+            backs.or(Some(NoUsableMachine)),
+            "{words}, no Machine"
         );
     }
-}
-
-#[test]
-fn update_counts_by_its_reason() {
-    let pools = PoolConditions::new();
-    for status in ["True", "False", "Unknown", ""] {
-        let conditions = vec![condition("InPlaceUpdate", status, "UpdateFailed")];
-        let node = with_conditions("n", conditions);
-        assert_eq!(
-            exclusion(&node.traits, true, &pools),
-            Some(Exclusion::InPlaceUpdate),
-            "{status:?}"
-        );
-    }
-    let other = with_conditions("n", vec![condition("Ready", "True", "ReadyForUpdate")]);
-    assert_eq!(exclusion(&other.traits, true, &pools), None);
+    // Most conditions of a node are False.
+    assert_eq!(traits("Ready=False zone=z").conditions, []);
 }
 
 #[test]
@@ -241,7 +86,7 @@ fn lease_and_node_count_together() {
     // Faults 28 and 29
     let leases = book(four_leases([Valid, Expired, Expired, Expired]));
     let machines = backed(["n1", "n2", "n3", "n4", "n5"]);
-    let nodes = [node("n1"), node("n2"), node("n5")];
+    let nodes = ["n1", "n2", "n5"].map(|name| node(name, ""));
     let pools = PoolConditions::new();
     let candidates = Candidates::by_nodes(&leases, &machines, &nodes, &pools);
     assert_eq!(candidates.tally(criteria(at(JUDGED))), tally(2, 1));
@@ -255,10 +100,10 @@ fn lease_and_node_count_together() {
 fn exclusions_have_reasons() {
     let leases = book(four_leases([Valid; 4]));
     let nodes = [
-        foreign("n1"),
-        in_pool("n2", "w", &[("DiskPressure", "True")]),
-        updating("n3", "UpdateFailed"),
-        node("n4"),
+        node("n1", "foreign"),
+        node("n2", "pool=w DiskPressure=True"),
+        node("n3", "InPlaceUpdate=True/UpdateFailed"),
+        node("n4", ""),
     ];
     let pools = PoolConditions::new();
     let machines = backed(["n1", "n2", "n3"]);
@@ -274,24 +119,6 @@ fn exclusions_have_reasons() {
         reasons.into_iter().map(|reason| (reason, 1)).collect()
     );
     assert!(candidates.leases.is_empty());
-}
-
-#[test]
-fn machines_bound_the_candidates() {
-    let leases = book(four_leases([Valid, Expired, Undecided, Expired]));
-    let allowed = Candidates::by_machines(&leases, &backed(["n1", "n2", "n3", "n9"]));
-    assert_eq!(
-        allowed.tally(criteria(at(JUDGED))),
-        Tally {
-            candidates: 3,
-            expired: 1,
-            undecided: 1
-        }
-    );
-    assert_eq!(
-        allowed.excluded,
-        BTreeMap::from([(Exclusion::NoUsableMachine, 1)])
-    );
 }
 
 proptest! {
@@ -310,115 +137,46 @@ proptest! {
 }
 
 #[test]
-fn two_thousand_nodes_count_once() {
-    // The benchmarks measure the time it takes.
-    let names: Vec<String> = (0..2000).map(|number| format!("node-{number}")).collect();
-    let state = |number: usize| if number < 1200 { Expired } else { Valid };
-    let leases = book(
-        names
-            .iter()
-            .enumerate()
-            .map(|(number, name)| (name.as_str(), state(number))),
-    );
-    let nodes: Vec<NodeRecord> = names.iter().map(|name| node(name)).collect();
-    let machines = names.iter().map(|name| Some(name.as_str())).collect();
-    let pools = PoolConditions::new();
-    let tally =
-        Candidates::by_nodes(&leases, &machines, &nodes, &pools).tally(criteria(at(JUDGED)));
-    assert_eq!(
-        (tally.candidates, tally.expired, tally.verdict(FRACTION)),
-        (2000, 1200, Verdict::ScaleDown)
-    );
-}
-
-#[test]
-fn one_candidate_never_scales_down() {
-    // D-20
-    assert_eq!(tally(1, 0).verdict(FRACTION), Verdict::ScaleUpHeldDown);
-    assert_eq!(tally(1, 1).verdict(FRACTION), Verdict::HoldSingleCandidate);
-    let undecided = Tally {
-        candidates: 1,
-        expired: 0,
-        undecided: 1,
-    };
-    assert_eq!(undecided.verdict(FRACTION), Verdict::HoldSingleCandidate);
-}
-
-#[test]
-fn no_candidate_scales_up() {
-    let judged = judge(&[], &["n1"], &[node("n1")], &PoolConditions::new());
-    assert_eq!(judged, (tally(0, 0), UP));
-}
-
-#[test]
-fn fraction_itself_means_an_outage() {
-    // Fault 33: the quotients are compared as Go compares them.
-    for (expired, candidates, fraction, fails_) in [
-        (3, 5, 0.6, true),
-        (2, 5, 0.6, false),
-        (6, 10, 0.6, true),
-        (5, 10, 0.6, false),
-        (60, 100, 0.6, true),
-        (59, 100, 0.6, false),
-        (1, 2, 0.6, false),
-        (1, 2, 0.5, true),
-        (7, 10, 0.7, true),
-        (1, 3, 1.0 / 3.0, true),
-        (2, 3, 2.0 / 3.0, true),
-        (99, 100, 1.0, false),
-        (100, 100, 1.0, true),
-        (0, 2, f64::MIN_POSITIVE, false),
-        (2, 3, f64::NAN, false),
-    ] {
-        assert_eq!(
-            fails(expired, candidates, fraction),
-            fails_,
-            "{expired} of {candidates} at {fraction}"
-        );
-        let verdict = if fails_ { Verdict::ScaleDown } else { UP };
-        assert_eq!(
-            tally(candidates, expired).verdict(fraction),
-            verdict,
-            "{expired} of {candidates} at {fraction}"
-        );
+fn verdict_by_counts() {
+    use Verdict::{HoldSingleCandidate, HoldUndecided, ScaleDown, ScaleUp, ScaleUpHeldDown};
+    // Candidates, expired and undecided; faults 6, 30 and 33: the quotients are compared as Go
+    // compares them.
+    #[rustfmt::skip]
+    let cases = [
+        (0, 0, 0, 0.6, ScaleUp),
+        (1, 0, 0, 0.6, ScaleUpHeldDown), (1, 1, 0, 0.6, HoldSingleCandidate), (1, 0, 1, 0.6, HoldSingleCandidate),
+        (5, 3, 0, 0.6, ScaleDown), (5, 2, 0, 0.6, ScaleUp), (10, 6, 0, 0.6, ScaleDown), (10, 5, 0, 0.6, ScaleUp),
+        (100, 60, 0, 0.6, ScaleDown), (100, 59, 0, 0.6, ScaleUp), (2, 1, 0, 0.6, ScaleUp), (2, 1, 0, 0.5, ScaleDown), (10, 7, 0, 0.7, ScaleDown),
+        (3, 1, 0, 1.0 / 3.0, ScaleDown), (3, 2, 0, 2.0 / 3.0, ScaleDown), (100, 99, 0, 1.0, ScaleUp), (100, 100, 0, 1.0, ScaleDown),
+        (2, 0, 0, f64::MIN_POSITIVE, ScaleUp), (3, 2, 0, f64::NAN, ScaleUp),
+        (5, 2, 1, 0.6, HoldUndecided), (5, 3, 2, 0.6, ScaleDown), (5, 1, 1, 0.6, ScaleUp), (5, 0, 5, 0.6, HoldUndecided),
+    ];
+    for (candidates, expired, undecided, fraction, verdict) in cases {
+        let tally = Tally {
+            candidates,
+            expired,
+            undecided,
+        };
+        assert_eq!(tally.verdict(fraction), verdict, "{tally:?} at {fraction}");
     }
 }
 
 #[test]
-fn undecided_leases_hold() {
-    let verdict = |expired, undecided, candidates| {
-        Tally {
-            candidates,
+fn nodes_are_listed_when_they_matter() {
+    let cases = [
+        (0, 0, true, false),
+        (1, 0, true, true),
+        (0, 1, true, true),
+        (0, 0, false, true),
+    ];
+    for (expired, undecided, settled, matter) in cases {
+        let allowed = Tally {
+            candidates: 5,
             expired,
             undecided,
-        }
-        .verdict(FRACTION)
-    };
-    assert_eq!(
-        verdict(2, 1, 5),
-        Verdict::HoldUndecided,
-        "3 of 5 if it is expired, 2 of 5 if it is not"
-    );
-    assert_eq!(verdict(3, 2, 5), Verdict::ScaleDown, "down in any case");
-    assert_eq!(verdict(1, 1, 5), UP, "up in any case");
-    assert_eq!(
-        verdict(0, 5, 5),
-        Verdict::HoldUndecided,
-        "a start in mid-outage concludes nothing"
-    );
-}
-
-#[test]
-fn nodes_are_listed_when_they_matter() {
-    let allowed = |expired, undecided| Tally {
-        candidates: 5,
-        expired,
-        undecided,
-    };
-    assert!(!nodes_matter(allowed(0, 0), true));
-    assert!(nodes_matter(allowed(1, 0), true));
-    assert!(nodes_matter(allowed(0, 1), true));
-    assert!(nodes_matter(allowed(0, 0), false));
+        };
+        assert_eq!(nodes_matter(allowed, settled), matter, "{allowed:?}");
+    }
 }
 
 proptest! {
@@ -460,11 +218,11 @@ proptest! {
         let machines: BackedNodes = machines.iter().map(|&number| Some(names[number].as_str())).collect();
         let nodes: Vec<NodeRecord> = nodes
             .iter()
-            .map(|(&number, &(not_managed_by_mcm, sick, updated))| {
-                let sick = sick.then(|| condition("DiskPressure", "True", ""));
-                let updated = updated.then(|| condition("InPlaceUpdate", "True", "UpdateFailed"));
-                let conditions = sick.into_iter().chain(updated).collect();
-                NodeRecord::new(&names[number], NodeTraits { not_managed_by_mcm, conditions, ..NodeTraits::default() })
+            .map(|(&number, &traits)| {
+                let (foreign, sick, updated) = traits;
+                let words = [(foreign, "foreign"), (sick, "DiskPressure=True"), (updated, "InPlaceUpdate=True/UpdateFailed")];
+                let words: Vec<_> = words.into_iter().filter_map(|(has, word)| has.then_some(word)).collect();
+                node(&names[number], &words.join(" "))
             })
             .collect();
         let dependents: Vec<Observed> = dependents
@@ -496,30 +254,15 @@ proptest! {
 
 #[test]
 fn forged_label_is_no_zone() {
-    let in_pool = || NodeTraits {
-        pool: Some("worker".to_owned()),
-        ..NodeTraits::default()
-    };
-    let named = |name: &str| {
-        let traits = NodeTraits {
-            zone: Some(name.to_owned()),
-            ..in_pool()
-        };
-        traits.failure_zone().map(str::to_owned)
-    };
-    assert_eq!(named("eu-west-1a").as_deref(), Some("eu-west-1a"));
-    for forged in [&"x".repeat(64), "a\nVerdict: scale_up", "", "zürich"] {
-        assert_eq!(
-            named(forged).as_deref(),
-            Some("worker"),
-            "{forged:?}: as if there were no label"
-        );
+    let long = format!("pool=worker zone={}", "x".repeat(64));
+    for (words, zone) in [
+        ("pool=worker zone=eu-west-1a", "eu-west-1a"),
+        // As if there were no label.
+        (&*long, "worker"),
+        ("pool=worker zone=scale_up:", "worker"),
+        ("pool=worker zone=", "worker"),
+        ("pool=worker zone=z\u{fc}rich", "worker"),
+    ] {
+        assert_eq!(traits(words).failure_zone(), Some(zone), "{words}");
     }
-    let mut traits = in_pool();
-    traits.note_label("topology.kubernetes.io/zone", "");
-    assert_eq!(
-        traits.failure_zone(),
-        Some("worker"),
-        "as if there were no label"
-    );
 }
