@@ -2,38 +2,20 @@
 
 use super::*;
 
-#[test]
-fn stepped_clocks_delay_no_restore() {
-    for by in [-15.0, -25.0, -35.0, -60.0, 35.0] {
-        let mut leader = outage();
-        leader.until(170.0).mark();
-        leader.nodes.ahead = by;
-        leader.nodes_back().until(120.0);
-        let restored = leader.writes_from(0.0);
-        assert!(
-            restored.len() == 2 && restored[1].0 < 20.0,
-            "{by}: {restored:?}"
-        );
-    }
-}
-
 /// Between two levels of a scale-down the config, the settings or the lead changes, and probes
 /// fail or hang from then on.
 #[test]
 fn change_leaves_nothing_up() {
-    for what in ["nothing", "reload", "settings", "lead"] {
-        for api in [Api::Answers, FAILS, Api::Hangs] {
-            let mut shoot = outage().leads(what != "lead").pods_linger();
-            shoot.until(2.1);
-            shoot.api = api;
-            match what {
-                "reload" => shoot.reload(|_| ()),
-                "settings" => shoot.change_settings(),
-                "lead" => shoot.gain_lead(),
-                _ => &mut shoot,
-            }
-            .until(DEADLINE + 0.1);
-            assert_eq!(shoot.scaled(), ALL_DOWN, "{what}, {api:?}");
+    for change in ["nothing", "reload", "settings", "lead"] {
+        for api in ["probes answered", "probes fail", "probes hang"] {
+            let replica = if change == "lead" {
+                "standby"
+            } else {
+                "nothing"
+            };
+            let mut shoot = begin(&format!("outage, pods linger, {replica}"));
+            shoot.then(&format!("2.1 {api}, {change}; {}", DEADLINE + 0.1));
+            assert_eq!(shoot.shown("scaled"), "mcm 0, kcm 0", "{change}, {api}");
         }
     }
 }
@@ -41,34 +23,29 @@ fn change_leaves_nothing_up() {
 /// A controller or an HPA raises what is at 0 for a minute, at once or every 3 s.
 #[test]
 fn persistent_undoer_is_not_fought() {
-    for (every, lingers) in [(0.2, false), (0.2, true), (3.0, false), (3.0, true)] {
-        let mut leader = outage();
-        leader.seed.pods_linger = lingers;
+    for (every, pods) in [
+        (0.2, ""),
+        (0.2, ", pods linger"),
+        (3.0, ""),
+        (3.0, ", pods linger"),
+    ] {
+        let mut leader = begin(&format!("outage{pods}"));
         let mut time = 0.1;
-        leader.until(time);
         while time < 60.0 {
-            leader.others(MCM, |observed| (observed.replicas, observed.ready) = (1, 1));
+            leader.then(&format!("{time} mcm ready at 1"));
             time += every;
-            leader.until(time);
         }
-        let writes = leader.writes().into_iter();
-        let (fought, others): (Vec<_>, Vec<_>) = writes.partition(|write| write.1 == MCM);
+        leader.until(time);
+        let (fought, others): (Vec<_>, Vec<_>) = leader
+            .writes()
+            .into_iter()
+            .partition(|write| write.1 == MCM);
         assert!(
             fought.len() <= 16 && leader.probes(0.1).len() <= 20,
             "every {every} s: {fought:?}"
         );
         assert!(others[0].0 <= DEADLINE + 0.1, "every {every} s: {others:?}");
     }
-}
-
-/// Of five nodes three are silent; between two levels one of these is deleted.
-#[test]
-fn deleted_node_stops_a_level() {
-    let mut leader = outage().of_nodes(5).spared(2).pods_linger();
-    leader.until(2.0);
-    let mut leader = leader.of_nodes(4);
-    leader.until(20.0);
-    assert!(leader.scaled().iter().all(|(id, _)| *id == MCM));
 }
 
 /// Lets time pass while answers of the shoot take so long.
@@ -99,14 +76,14 @@ fn slow_answers_delay_each_level() {
         (3.0, 7.0, 7.0),
         (4.9, 7.0, 9.1),
     ] {
-        for (leads, latest) in [(true, by_leader), (false, by_standby)] {
-            let mut shoot = outage().leads(leads).pods_linger();
+        for (replica, latest) in [("nothing", by_leader), ("standby", by_standby)] {
+            let mut shoot = begin(&format!("outage, pods linger, {replica}"));
             shoot.until(-25.0);
             until_with_slow_answers(&mut shoot, 45.0, latency);
             let writes = shoot.writes();
             assert!(
                 writes.len() == 2 && writes[1].0 <= latest,
-                "answers in {latency} s, leads {leads}: {writes:?}"
+                "answers in {latency} s, {replica}: {writes:?}"
             );
         }
     }

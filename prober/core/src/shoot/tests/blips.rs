@@ -2,22 +2,13 @@
 
 use super::*;
 
-/// A replica that starts in mid-outage, beside what others hold down or not.
-fn started_in_an_outage(dependent: &Observed) -> Timeline {
-    let [mcm, kcm] = [(); 2].map(|()| dependent.clone());
-    healthy().dependents(mcm, kcm).silent(-35.0)
-}
-
 #[test]
 fn start_and_blip_restore_nothing() {
-    for blip in [57.0, 60.0, 63.0, 66.0, 69.0] {
-        let mut replica = started_in_an_outage(&held("1")).standby();
-        replica.until(blip).mark().blip();
-        // By then they have been marked Unknown.
-        replica.until(41.0);
-        replica.env.leads = true;
-        replica.until(100.0);
-        assert_eq!(replica.writes(), [], "a blip at {blip} s");
+    for blip in [57, 60, 63, 66, 69] {
+        let mut replica = begin("held down, standby, silent from -35 s");
+        // By 41 s after it they have been marked Unknown.
+        replica.then(&format!("{blip} mark, blip; 41 lead; 100"));
+        assert_eq!(replica.writes(), NOTHING, "a blip at {blip} s");
     }
 }
 
@@ -26,15 +17,11 @@ fn start_and_blip_restore_nothing() {
 #[test]
 fn blip_delays_no_protection() {
     for failing in [0.0, 10.0, 12.0, 15.0, 20.0, 25.0] {
-        for (mut leader, blip) in [
-            (started_in_an_outage(&running(1)), 61.0),
-            (outage(), 3570.0),
-        ] {
-            leader.until(blip).mark().blip();
-            leader.api = FAILS;
-            leader.until(failing);
-            leader.api = Api::Answers;
-            leader.until(80.0);
+        for (begins, blip) in [("silent from -35 s", 61), ("outage", 3570)] {
+            let mut leader = begin(begins);
+            leader.then(&format!(
+                "{blip} mark, blip, probes fail; {failing} probes answered; 80"
+            ));
             let writes = leader.writes();
             let (last, _, replicas) = writes[writes.len() - 1];
             let latest = if failing > 15.0 { 40.0 } else { 31.0 };

@@ -2,148 +2,61 @@
 
 use super::*;
 
-/// A leader that has protected its only dependent.
-fn alone() -> Timeline {
-    let mut leader = outage().config(|config| config.dependents.truncate(1));
-    leader.env.dependents.pop();
-    leader.until(0.9);
-    assert_eq!(leader.scaled(), [(MCM, 0)]);
-    leader
-}
-
 #[test]
 fn raised_goes_down_at_once() {
-    for raised in [0.9, 3.9, 6.9] {
-        let mut leader = outage();
-        leader.until(raised).others(KCM, raise).until(raised + 1.0);
-        assert_eq!(leader.probes(raised), [raised, raised + 1.0]);
-        assert_eq!(leader.writes()[2..], [(raised, KCM, 0)]);
-        assert!(leader.orders()[2].judged_at > leader.moment(raised));
-    }
+    #[rustfmt::skip]
+    let rows: &[Row] = &[
+        ("soon", "outage; 0.9 kcm raised; 1.9", "writes from 0.5: 0.9 kcm 0; probes from 0.9: 0.9, 1.9"),
+        ("later", "outage; 3.9 kcm raised; 4.9", "writes from 0.5: 3.9 kcm 0; probes from 3.9: 3.9, 4.9"),
+        ("at the end", "outage; 6.9 kcm raised; 7.9", "writes from 0.5: 6.9 kcm 0; probes from 6.9: 6.9, 7.9"),
+        ("an earlier probe is no evidence", "outage, mcm alone; 0.9 probes hang, settings; 2 mcm raised; 2.5 probes answered, permits held, answer 0.9; 2.5 permit mcm; 2.5", "0 mcm 0, 2.5 mcm 0; probes from 0.9: 0.9, 2.5"),
+    ];
+    tell(rows);
 }
 
 #[test]
 fn editor_is_probed_for_rarely() {
-    let mut leader = alone();
+    let mut leader = begin("outage, mcm alone");
     for tenth in 0..350 {
         leader.until(7.0 + f64::from(tenth) / 10.0);
-        if leader.seen(MCM).replicas == 0 {
-            leader.others(MCM, undo);
-        }
+        leader.show(MCM, |mcm| *mcm = running(1));
     }
     assert_eq!(leader.probes(7.0)[..5], [7.0, 8.0, 9.0, 19.0, 29.0]);
-    let reported = leader.when(&Action::Report(Report::KeepsChanging(MCM)));
+    let keeps = Report::KeepsChanging(MCM);
+    let reported = leader.when(|action| *action == Action::Report(keeps.clone()));
     assert_eq!(reported[0], 9.0, "at the fourth");
 }
 
 #[test]
 fn editor_delays_no_later_outage() {
-    let mut leader = outage();
+    let mut leader = begin("outage");
     for second in 7..17 {
-        leader.until(f64::from(second)).others(MCM, undo);
+        leader.until(f64::from(second));
+        leader.show(MCM, |mcm| *mcm = running(1));
     }
-    leader.nodes_back().until(30.0).fall_silent(30.0);
-    leader.seed.pods_linger = true;
-    leader.until(65.0);
-    let verdicts = leader.verdicts.iter().rev();
-    let down = verdicts.clone().next().expect("a verdict").1;
-    assert_eq!(down, Verdict::ScaleDown);
-    let (up, _) = *verdicts
-        .into_iter()
-        .find(|(_, verdict)| *verdict != down)
-        .expect("healthy");
-    let probes = leader.probes(leader.seconds(up) + 1.0);
-    assert!(longest_gap(&probes[..4]) <= 1.01, "{probes:?}");
+    leader.then("17 nodes back; 30 silent from 30 s, pods linger; 65");
+    let expected = "verdicts from 17: ScaleUp, ScaleDown; probes from 58: 58.101, 59.101, 60.101, 61.101, 62.101, 63.101";
+    assert_eq!(leader.comes_to(expected), expected);
 }
 
 #[test]
-fn earlier_probe_is_no_evidence() {
-    let mut leader = alone();
-    leader.api = Api::Hangs;
-    leader.change_settings();
-    leader.until(2.0).others(MCM, raise).until(2.5);
-    let writes = leader.writes().len();
-    (leader.api, leader.seed.holds_permits) = (Api::Answers, true);
-    leader.answer(0.9);
-    assert_eq!(leader.writes().len(), writes);
-    assert_eq!(leader.probes(0.9), [0.9, 2.5], "probed again at once");
-    leader.permit(MCM);
-    assert!(leader.orders()[writes].judged_at > leader.moment(2.5));
-}
-
-#[test]
-fn answer_counts_before_the_view() {
-    let mut leader = outage();
-    leader.seed.view_lags = true;
-    leader.until(30.0);
-    assert_eq!(leader.scaled(), ALL_DOWN);
-    assert!(leader.shoot.dependents().all(|known| known.is_held_down()));
-    assert_eq!(leader.seen(MCM).replicas, 1, "by the view");
-}
-
-#[test]
-fn older_view_replaces_nothing() {
-    let mut leader = outage();
-    leader.seed.view_lags = true;
-    leader.until(-10.0);
-    leader.seed.version = 8;
-    leader.others(MCM, |_| {}).until(5.0);
-    assert_eq!(leader.scaled(), ALL_DOWN);
-    let known = leader.shoot.dependents[MCM]
-        .observed()
-        .expect("it is there");
-    assert_eq!(known.resource_version, "10", "versions are numbers");
-    // Something that was before the write, and is shown only now.
-    leader.seed.version = 8;
-    leader
-        .others(MCM, |observed| observed.ready = 0)
-        .until(30.0);
-    assert_eq!(leader.writes().len(), 2);
-    leader.seed.version = 10;
-    leader.others(MCM, |observed| observed.replicas = 2);
-    leader.until(31.0);
-    assert_eq!(leader.writes().len(), 3);
+fn newer_is_believed_before_the_view() {
+    #[rustfmt::skip]
+    let rows: &[Row] = &[
+        ("an answer", "outage, views lag; 30", "0 mcm 0, 0 kcm 0"),
+        ("versions are numbers", "outage, views lag; -10 version 8, mcm same; 30", "0 mcm 0, 0 kcm 0; bases: 9, 1"),
+        ("something before the write is shown only now", "outage, views lag; -10 version 8, mcm same; 5 version 8, mcm unready; 30 version 10, mcm at 2; 31", "0 mcm 0, 0 kcm 0, 30 mcm 0 of 2"),
+        ("an older read: the seed comes back from a backup", "outage, writes held, version 900, mcm same; 1 version 500, mcm same; 1 conflict mcm; 3", "bases: 901, 501"),
+        ("a view that stays older", "outage, version 900; 10 version 500, mcm undone; 306", "0 mcm 0, 0 kcm 0, 301 mcm 0"),
+    ];
+    tell(rows);
 }
 
 #[test]
 fn new_leader_protects_at_once() {
-    let mut replica = outage().standby();
-    replica.until(0.9);
-    (replica.env.leads, replica.env.seed_since.up) = (true, None);
-    replica.until(1.4);
-    assert_eq!(replica.writes(), [(0.9, MCM, 0), (0.9, KCM, 0)]);
-    replica.nodes_back().until(30.0);
-    assert_eq!(replica.verdict(), Verdict::ScaleUp);
-    assert_eq!(replica.writes().len(), 2);
-    replica.env.seed_since.up = Some(replica.moment(30.0));
-    replica.until(31.0);
-    assert_eq!(replica.scaled_from(30.0), ALL_UP);
-}
-
-/// The seed comes back from a backup.
-#[test]
-fn older_read_is_believed() {
-    let mut leader = outage().holds_writes();
-    leader.seed.version = 900;
-    leader.show(MCM, |_| ()).until(1.0);
-    leader.seed.version = 500;
-    leader.show(MCM, |_| ()).refuse(MCM, Refusal::Conflict);
-    leader.until(3.0);
-    let orders = leader.orders();
-    let versions = [&orders[0], &orders[orders.len() - 1]]
-        .map(|order| order.change.base.resource_version.as_str());
-    assert_eq!(versions, ["901", "501"]);
-}
-
-#[test]
-fn restored_seed_is_believed() {
-    let mut leader = outage();
-    leader.seed.version = 900;
-    leader.until(10.0);
-    assert_eq!(leader.scaled(), ALL_DOWN);
-    leader.seed.version = 500;
-    leader.others(MCM, undo).until(299.0);
-    assert_eq!(leader.writes().len(), 2, "the view may lag");
-    leader.until(306.0);
-    assert_eq!(leader.writes().len(), 3);
+    #[rustfmt::skip]
+    let rows: &[Row] = &[
+        ("and restores once the Clusters are read", "outage, standby; 0.9 lead, Clusters unread; 1.4 nodes back; 30 Clusters read; 31", "0.9 mcm 0, 0.9 kcm 0, 30 kcm 1, 30 mcm 1; verdicts: ScaleUp, ScaleDown, ScaleUp"),
+    ];
+    tell(rows);
 }

@@ -27,11 +27,8 @@ fn start_beside_slow_clocks_does_harm() {
         (25.0, 0.0),
     ];
     let taken_down = healthy_shoots.map(|(beat, ahead)| {
-        let mut leader = healthy();
+        let mut leader = begin("suspended to 3 s, eligible at 3 s, in operation");
         (leader.nodes.beat, leader.nodes.ahead) = (beat, ahead);
-        leader.jump(3.0);
-        let now = leader.moment(3.0);
-        let mut leader = leader.starting(now, true);
         leader.until(300.0);
         !leader.writes().is_empty()
     });

@@ -1,100 +1,69 @@
-//! D-59, D-60: nothing is brought back that was not seen renewed, and nothing is marked that was
-//! never held down.
+//! D-54, D-55, D-59, D-60: what silence proves, and what brings back and marks.
 
 use super::*;
 
 #[test]
+fn silence_counts_when_it_was_watched() {
+    #[rustfmt::skip]
+    let rows: &[Row] = &[
+        ("not in a break, as of a suspended process", "silent from 104 s; 103 settings; 103 suspended to 138 s; 160", "149.001 mcm 0, 149.001 kcm 0; verdicts: ScaleUp, HoldUndecided, ScaleDown"),
+        ("after which the nodes renew", "silent from 104 s; 103 settings; 103 suspended to 138 s; 140 nodes back; 160", "nothing; verdicts: ScaleUp, HoldUndecided, ScaleUp"),
+        ("an unanswered probe is no break: D-70", "outage; -11 settings; -4 probes fail, settings; 2.8 probes answered; 2.9 settings; 2.9", "2.9 mcm 0, 2.9 kcm 0"),
+    ];
+    tell(rows);
+}
+
+#[test]
+fn leases_alone_prove_nothing() {
+    #[rustfmt::skip]
+    let rows: &[Row] = &[
+        ("for ten minutes; then as without candidates", "silent from 104.5 s, 0 machines; 110 kcm stopped; 740", "705.2 kcm 1"),
+        ("one lease alone is no candidate", "1 nodes, 0 machines; 10", "nothing; verdicts: ScaleUp"),
+    ];
+    tell(rows);
+}
+
+#[test]
 fn future_stamp_restores_nothing() {
-    for ahead in [0.0, 31.0, 60.0, 600.0] {
-        let mut leader = healthy().all_held_down().silent(-60.0);
-        leader.nodes.ahead = ahead;
-        leader.until(700.0);
-        assert_eq!(leader.writes(), [], "{ahead} s ahead");
-        leader.nodes_back().until(720.0);
-        assert_eq!(leader.scaled(), ALL_UP, "{ahead} s ahead");
+    for ahead in [0, 31, 60, 600] {
+        let mut leader = begin(&format!(
+            "held down, silent from -60 s, clocks ahead {ahead} s"
+        ));
+        leader.then("700");
+        assert_eq!(leader.writes(), NOTHING, "{ahead} s ahead");
+        leader.then("700 nodes back; 720");
+        assert_eq!(leader.shown("scaled"), "kcm 1, mcm 1", "{ahead} s ahead");
     }
 }
 
 #[test]
 fn nothing_but_renewals_restores() {
-    type Case = (&'static str, fn(&mut Timeline), Verdict, Verdict);
     #[rustfmt::skip]
-    let cases: [Case; 3] = [
-        ("a longer grace", |leader| leader.env.settings.node_monitor_grace = Some(TimeDelta::minutes(10)), Verdict::HoldUndecided, Verdict::ScaleUp),
-        ("no node counts", |leader| leader.nodes.excluded = true, Verdict::HoldUndecided, Verdict::ScaleUp),
-        ("there are no Machines", |leader| leader.nodes.machines = 0, Verdict::HoldNoMachines, Verdict::HoldNoMachines),
+    let rows: &[Row] = &[
+        ("a longer grace", "outage; 10 monitor grace 600 s; 60 nodes back; 80", "0 mcm 0, 0 kcm 0, 65 kcm 1, 65 mcm 1; verdicts from 10: HoldUndecided, ScaleUp"),
+        ("no node counts", "outage; 10 no node counts; 60 nodes back; 80", "0 mcm 0, 0 kcm 0, 61 kcm 1, 61 mcm 1; verdicts from 10: HoldUndecided, ScaleUp"),
+        ("there are no Machines", "outage; 10 0 machines; 60 nodes back; 80", "0 mcm 0, 0 kcm 0, 61 kcm 1, 61 mcm 1; verdicts from 10: HoldNoMachines, ScaleUpHeldDown, HoldNoMachines"),
+        ("a marker that only a read shows wants them too", "outage, writes held, kcm ignored; 0 read held, conflict mcm, monitor grace 600 s; 70", "0 mcm 0; verdicts: ScaleUp, ScaleDown, HoldUndecided"),
     ];
-    for (what, change, meanwhile, in_the_end) in cases {
-        let mut leader = outage();
-        leader.until(10.0);
-        change(&mut leader);
-        leader.until(60.0);
-        assert_eq!(leader.verdict(), meanwhile, "{what}");
-        assert_eq!(leader.scaled(), ALL_DOWN, "{what}");
-        leader.nodes_back().until(80.0);
-        assert_eq!(leader.verdict(), in_the_end, "{what}");
-        assert_eq!(leader.scaled()[2..], ALL_UP, "{what}");
-    }
+    tell(rows);
 }
 
 #[test]
-fn memory_alone_sets_no_marker() {
-    let mut stopped = held("2");
-    stopped.marks.held_down = false;
-    let mut leader = outage()
-        .dependents(stopped, running(1))
-        .with(|env| env.options.restore_only_held_down.value = true);
-    leader.until(20.0);
-    assert_eq!(leader.scaled(), [(KCM, 0)]);
-}
-
-#[test]
-fn lost_marker_is_set_again() {
-    let mut leader = outage();
-    leader.until(10.0);
-    leader.others(MCM, |observed| observed.marks.held_down = false);
-    leader.until(20.0);
-    assert_eq!(leader.scaled()[2..], [(MCM, 0)]);
-    assert_eq!(leader.seen(MCM).marks, held("1").marks);
-}
-
-/// A write whose answer will be that its resource is gone.
-fn vanishing() -> Timeline {
-    let mut leader = outage().holds_writes();
-    leader.show(KCM, ignore).until(1.0);
-    leader
+fn marker_is_of_what_was_held_down() {
+    #[rustfmt::skip]
+    let rows: &[Row] = &[
+        ("memory alone sets none", "outage, mcm held at 2, mcm unmarked, only held down; 20", "0 kcm 0"),
+        ("a lost one is set again", "outage; 10 mcm unmarked; 20", "0 mcm 0, 0 kcm 0, 10 mcm 0"),
+    ];
+    tell(rows);
 }
 
 #[test]
 fn gone_and_shown_anew_is_scaled() {
-    let mut leader = vanishing();
-    leader.refuse(MCM, Refusal::NotFound).until(5.0);
-    assert_eq!(leader.orders().len(), 1, "the view may lag");
-    leader.others(MCM, |observed| observed.replicas = 3);
-    leader.until(20.0);
-    assert_eq!(leader.orders().len(), 2);
-}
-
-#[test]
-fn remade_in_time_is_scaled() {
-    let mut leader = vanishing();
-    leader.others(MCM, |observed| observed.uid = "another".into());
-    leader.refuse(MCM, Refusal::NotFound).until(10.0);
-    assert_eq!(leader.orders().len(), 2);
-}
-
-#[test]
-fn read_marker_wants_renewals() {
-    let mut leader = outage().holds_writes();
-    leader.show(KCM, ignore).until(0.0);
-    // Another replica was first; the view does not show it yet.
-    leader.seed.read = Some(Observed {
-        resource_version: "3".into(),
-        ..held("1")
-    });
-    leader.refuse(MCM, Refusal::Conflict);
-    leader.env.settings.node_monitor_grace = Some(TimeDelta::minutes(10));
-    leader.until(70.0);
-    assert_eq!(leader.orders().len(), 1);
-    assert_eq!(leader.verdict(), Verdict::HoldUndecided);
+    #[rustfmt::skip]
+    let rows: &[Row] = &[
+        ("the view may lag", "outage, writes held, kcm ignored; 1 vanished mcm; 5 mcm at 3; 20", "0 mcm 0, 5 mcm 0 of 3"),
+        ("it was made again in time", "outage, writes held, kcm ignored; 1 mcm remade; 1 vanished mcm; 10", "0 mcm 0, 1 mcm 0"),
+    ];
+    tell(rows);
 }

@@ -1,52 +1,31 @@
-//! D-50: what a replica writes that does not lead.
+//! D-50: what a replica writes that does not lead. Its patience is 1.5 s at a grace of 40 s.
 
 use super::*;
-use crate::judgement::Finding;
 use crate::plan::HEAD_START;
 use crate::shoot::requirement::AWAITS_PROBE;
 use crate::tests::scene::GRACE;
 
 #[test]
-fn leader_writes_at_its_verdict() {
-    let mut leader = outage();
-    leader.until(5.0);
-    assert_eq!(leader.writes(), [(0.0, MCM, 0), (0.0, KCM, 0)]);
-    for order in leader.orders() {
-        assert!(order.needs_lead);
-        assert_eq!(leader.seconds(order.judged_at), 0.0, "no further probe");
-    }
-    assert_eq!(leader.verified(), NEVER);
-}
-
-/// Its patience begins when it might write, and is used to read the seed.
-#[test]
 fn standby_waits_for_the_leader() {
-    let delayed = |seconds| {
-        outage()
-            .config(|config| config.initial_delay = Duration::from_secs(seconds))
-            .eligible(-30.0)
-    };
     #[rustfmt::skip]
-    let cases = [
-        ("the verdict", outage(), 0.0, PATIENCE),
-        ("the verdict, a grace of 20 s", outage().grace(20.0), 0.0, PATIENCE / 2.0),
-        ("the end of initialDelay", delayed(40), 10.0, PATIENCE),
-        ("the end of a longer one", delayed(60), 30.0, PATIENCE),
+    let rows: &[Row] = &[
+        ("the leader writes at its verdict", "outage; 5", "0 mcm 0, 0 kcm 0; verified: nothing; probes from 0 to 0.5: 0"),
+        ("a standby has its patience, and reads the seed meanwhile", "outage, standby; 20", "1.5 mcm 0, 1.5 kcm 0; verified: 0"),
+        ("less where nodes are marked sooner", "outage, grace 20 s, standby; 20", "0.75 mcm 0, 0.75 kcm 0; verified: 0"),
+        ("from the end of initialDelay on", "outage, initialDelay 40 s, eligible at -30 s, standby; 30", "11.5 mcm 0, 11.5 kcm 0; verified: 10"),
+        ("of a longer one", "outage, initialDelay 60 s, eligible at -30 s, standby; 50", "31.5 mcm 0, 31.5 kcm 0; verified: 30"),
+        ("from the end of a pause on", "outage, standby, paused; 10 unpaused; 20", "11.5 mcm 0, 11.5 kcm 0"),
+        ("level by level", "outage, standby, pods linger; 20", "1.5 mcm 0, 5 kcm 0"),
+        ("each level is the leader's first", "outage, standby; 0.5 mcm ending; 3 mcm down; 20", "4.5 kcm 0"),
+        ("a conflict is no step taken", "outage, standby, writes held; 2 mcm down; 2 conflict mcm; 20", "1.5 mcm 0, 3.5 kcm 0"),
+        ("each outage is verified", "outage, standby; 20 nodes back; 120 silent from 174 s; 220", "verified: 0, 200.101"),
+        ("raised when the last answer ends the scaling", "outage, standby, writes held; 2 make mcm, writes made, mcm raised, make kcm; 20", "writes from 1.6: 2 kcm 0, 13.5 mcm 0"),
+        ("a leader was killed before the outage", "outage, standby, leader silent from -10 s; 10", "0 mcm 0, 0 kcm 0; verified: 0"),
+        ("in the patience", "outage, standby, leader silent from 0.5 s; 10", "0.5 mcm 0, 0.5 kcm 0; verified: 0"),
+        ("it lives", "outage, standby, leader silent from 60 s; 10", "1.5 mcm 0, 1.5 kcm 0; verified: 0"),
+        ("it falls silent between two levels", "outage, standby; -1 mcm ending, leader silent from 6 s; 10", "6 kcm 0"),
     ];
-    for (what, shoot, from, patience) in cases {
-        let mut standby = shoot.standby();
-        standby.until(from + patience - 0.01);
-        assert_eq!(standby.writes(), [], "{what}");
-        standby.until(from + 20.0);
-        let first = from + patience;
-        assert_eq!(
-            standby.writes(),
-            [(first, MCM, 0), (first, KCM, 0)],
-            "{what}"
-        );
-        assert!(standby.orders().iter().all(|order| !order.needs_lead));
-        assert_eq!(standby.verified(), [from], "once in an outage: {what}");
-    }
+    tell(rows);
 }
 
 /// Its patience and the longest wait for a probe end before the ordering deadline, at default
@@ -58,236 +37,87 @@ fn standby_acts_in_time() {
 }
 
 #[test]
-fn standby_waits_when_a_pause_ends() {
-    let mut standby = outage().standby();
-    standby.env.paused = Some(true);
-    standby.until(10.0).env.paused = Some(false);
-    standby.until(20.0);
-    let first = 10.0 + PATIENCE;
-    assert_eq!(standby.writes(), [(first, MCM, 0), (first, KCM, 0)]);
-}
-
-#[test]
-fn raised_at_the_end_goes_down() {
-    let mut standby = outage().standby().holds_writes();
-    standby.until(2.0);
-    standby.make(&standby.orders()[0]);
-    // In the moment in which the last answer ends the scaling.
-    let kcm = standby.orders().remove(1);
-    standby.seed.holds_writes = false;
-    standby.show(MCM, raise).make(&kcm).until(20.0);
-    assert_eq!(standby.writes()[2..], [(12.0 + PATIENCE, MCM, 0)]);
-}
-
-#[test]
-fn standby_keeps_the_order() {
-    let mut standby = outage().standby().pods_linger();
-    standby.until(20.0);
-    assert_eq!(standby.writes(), [(PATIENCE, MCM, 0), (5.0, KCM, 0)]);
-}
-
-#[test]
 fn standby_wants_the_seeds_word() {
     #[rustfmt::skip]
-    let cases: [fn(Verified) -> Option<Verified>; 4] = [
-        |_| None,
-        |read| Some(Verified { is_ours: false, ..read }),
-        |read| Some(Verified { is_paused: true, ..read }),
-        |read| Some(Verified { standby_protects: false, ..read }),
+    let rows: &[Row] = &[
+        ("it is not read", "outage, standby, seed says nothing; 20 seed agrees; 22", "21 mcm 0, 21 kcm 0; verified from 0 to 2: 0, 1, 2"),
+        ("it is elsewhere", "outage, standby, seed says elsewhere; 20 seed agrees; 22", "21 mcm 0, 21 kcm 0; verified from 0 to 2: 0, 1, 2"),
+        ("it is paused", "outage, standby, seed says paused; 20 seed agrees; 22", "21 mcm 0, 21 kcm 0; verified from 0 to 2: 0, 1, 2"),
+        ("standbys do not protect", "outage, standby, seed says unprotected; 20 seed agrees; 22", "21 mcm 0, 21 kcm 0; verified from 0 to 2: 0, 1, 2"),
+        ("by its Machines there is no outage", "outage, standby, seed shows no Machines; 20", "nothing; verified from 0 to 0.5: 0"),
+        ("it is off", "outage, standby, protects off; 300", "nothing; verified: nothing; verdicts: ScaleUp, ScaleDown"),
+        ("it is off", "held down, standby, protects off; 300", "nothing; verified: nothing; verdicts: HoldUndecided, ScaleUp"),
     ];
-    for read in cases {
-        let mut standby = outage().standby();
-        standby.seed.verified = read;
-        standby.until(20.0);
-        assert_eq!(standby.writes(), []);
-        assert_eq!(standby.verified()[..3], [0.0, 1.0, 2.0]);
-        standby.seed.verified = Some;
-        standby.until(22.0);
-        assert_eq!(standby.scaled(), ALL_DOWN, "as soon as it is confirmed");
-    }
-    // By the Machines that are read there is no outage.
-    let mut standby = outage().standby();
-    standby.seed.verified = |read| {
-        Some(Verified {
-            machines: Arc::default(),
-            ..read
-        })
-    };
-    standby.until(20.0);
-    assert_eq!((standby.verified()[0], standby.writes()), (0.0, vec![]));
+    tell(rows);
 }
 
 #[test]
-fn each_outage_is_verified() {
-    let mut standby = outage().standby();
-    standby.until(20.0).nodes_back().until(120.0);
-    standby.fall_silent(174.0).until(220.0);
-    assert_eq!(standby.verified(), [0.0, 200.101]);
-}
-
-#[test]
-fn each_level_is_the_leaders_first() {
-    let mut standby = outage().standby();
-    standby.until(0.5).others(MCM, |mcm| *mcm = ending());
-    standby
-        .until(3.0)
-        .others(MCM, take_down)
-        .until(2.99 + PATIENCE);
-    assert_eq!(standby.writes(), []);
-    standby.until(20.0);
-    assert_eq!(standby.writes(), [(3.0 + PATIENCE, KCM, 0)]);
-}
-
-#[test]
-fn conflict_is_no_step_taken() {
-    let mut standby = outage().standby().holds_writes();
-    standby.until(2.0).others(MCM, take_down);
-    standby.refuse(MCM, Refusal::Conflict).until(20.0);
-    assert_eq!(
-        standby.writes(),
-        [(PATIENCE, MCM, 0), (2.0 + PATIENCE, KCM, 0)]
-    );
-}
-
-/// Reports on scalings by a standby beside one dependent that is missing.
-fn reports(standby: &Timeline) -> Vec<Report> {
-    let report = |action: &Action| match action {
-        Action::Report(
-            report @ (Report::Begun(_)
-            | Report::Ended(..)
-            | Report::Abandoned(_)
-            | Report::NotScaled(..)),
-        ) => Some(report.clone()),
-        _ => None,
-    };
-    let said = standby.said(report).into_iter();
-    said.map(|(_, report)| report).collect()
+fn standby_awaits_a_probe() {
+    // D-71: for 2 s, and by no old one.
+    #[rustfmt::skip]
+    let rows: &[Row] = &[
+        ("there is none", "outage, standby, pods linger; 0 probes hang; 1.5; 3.51", "3.5 mcm 0"),
+        ("it was sent before", "outage, standby, pods linger; 0 probes hang; 2.4 answer 1; 3.51", "3.5 mcm 0"),
+        ("it was sent since", "outage, standby, pods linger; 0 probes hang; 2.4 answer 1.6; 3.51", "2.4 mcm 0"),
+        ("an answer counts from when it is there", "outage, standby, pods linger, permits held; 0 probes hang; 5.1 permit mcm; 20 answer 1, permit mcm; 20", "20 mcm 0; permits: 3.5 mcm, 20 mcm, 20 kcm"),
+        ("the nodes renew meanwhile", "outage, standby; 1 nodes back; 70", "nothing; verdicts: ScaleUp, ScaleDown, ScaleUp; probes from 1 to 1.5: 1, 1.5"),
+    ];
+    tell(rows);
 }
 
 #[test]
 fn standby_reports_what_it_takes_over() {
-    let beside_a_missing_one = || {
-        let standby = outage().standby();
-        standby.with(|env| env.dependents[KCM.0] = DependentState::Absent)
-    };
-    let mut standby = beside_a_missing_one();
-    standby.until(0.5);
-    assert_eq!(standby.shoot.scaling(), None);
-    standby.others(MCM, take_down).until(20.0);
-    assert_eq!((reports(&standby), standby.writes()), (vec![], vec![]));
-
-    let mut standby = beside_a_missing_one();
-    standby.until(20.0);
-    assert_eq!(
-        reports(&standby),
-        [
-            Report::Begun(Direction::Down),
-            Report::NotScaled(KCM, Direction::Down, Refusal::NotFound),
-            Report::Ended(Direction::Down, 1, 1)
-        ]
-    );
+    #[rustfmt::skip]
+    let rows: &[Row] = &[
+        ("the leader does it", "outage, standby, kcm missing; 0.5 mcm down; 20", "nothing; reports: nothing"),
+        ("it does not", "outage, standby, kcm missing; 20", "1.5 mcm 0; reports: Begun(Down), NotScaled(kcm, Down, NotFound), Ended(Down, 1, 1)"),
+    ];
+    tell(rows);
 }
 
 #[test]
-fn standby_undoes_nothing_at_once() {
-    let mut standby = healthy().standby();
-    standby.until(100.0).others(MCM, take_down).until(159.9);
-    assert_eq!(standby.verdict(), Verdict::ScaleUp);
-    assert_eq!(standby.writes(), []);
-    standby.until(200.0);
-    assert_eq!(standby.scaled(), [(MCM, 1)]);
+fn standby_takes_turns() {
+    // Replicas with different verdicts do not fight.
+    #[rustfmt::skip]
+    let rows: &[Row] = &[
+        ("once an outage", "outage, standby; 10 mcm undone, kcm undone; 170 nodes back; 200 silent from 275 s; 320", "1.5 mcm 0, 1.5 kcm 0, 301.601 mcm 0, 301.601 kcm 0"),
+        ("a hold turns no verdict", "outage, standby; 10 mcm undone, kcm undone; 20 probes fail; 60 probes answered; 170", "1.5 mcm 0, 1.5 kcm 0; verdicts: ScaleUp, ScaleDown, HoldUndecided, ScaleDown"),
+        ("an unanswered write is its turn", "outage, standby, writes held; 2 timeout mcm, writes made, mcm down; 15 mcm undone; 70", "scaled: mcm 0, kcm 0"),
+        ("a leader takes no turns", "outage; 10 mcm undone; 10.5 mcm undone; 20", "0 mcm 0, 0 kcm 0, 10 mcm 0, 11 mcm 0"),
+        ("renewals stop the next one", "outage, standby, leader silent from -130 s; 6 mcm raised; 9 nodes back; 10.1", "0 mcm 0, 0 kcm 0; verdicts: ScaleUp, ScaleDown, ScaleUp; probes from 9.1: 10"),
+        ("what is raised is the leader's first", "outage, standby; 10 mcm raised; 11.4 mcm at 0; 20 mcm raised; 21.6", "1.5 mcm 0, 1.5 kcm 0, 21.5 mcm 0"),
+        ("raised one by one", "outage, standby; 20 kcm raised; 21 mcm raised; 24", "1.5 mcm 0, 1.5 kcm 0, 21.5 kcm 0, 21.5 mcm 0"),
+        ("it repairs nothing", "outage, standby; 1 mcm held at 2; 1 mcm unmarked, kcm down; 20", "nothing"),
+        ("which the leader does", "outage, standby; 1 mcm held at 2; 1 mcm unmarked, kcm down, lead; 20", "1 mcm 0 of 2"),
+        ("regaining the shoot gives no second one", "outage, standby; 30 passivate since 30 s; 30 owner here; 30 kcm undone; 170", "1.5 mcm 0, 1.5 kcm 0"),
+    ];
+    tell(rows);
 }
 
 #[test]
-fn standby_repairs_nothing() {
-    for leads in [true, false] {
-        let mut replica = outage().standby();
-        replica.until(1.0).others(MCM, |mcm| *mcm = held("2"));
-        replica.show(MCM, |mcm| mcm.marks.held_down = false);
-        replica.show(KCM, take_down);
-        replica.env.leads = leads;
-        replica.until(20.0);
-        assert_eq!(replica.seen(MCM).marks.held_down, leads, "repaired");
-        assert_eq!(replica.writes().len(), usize::from(leads));
+fn standby_takes_down_once_in_10_s() {
+    let mut standby = begin("outage, standby");
+    for second in 6..70 {
+        standby.until(f64::from(second));
+        standby.show(MCM, |mcm| mcm.replicas = 1);
     }
-}
-
-#[test]
-fn standby_protects_off() {
-    let off = |shoot: Timeline| {
-        let standby = shoot.standby();
-        standby.with(|env| env.options.standby_protects.value = false)
-    };
-    for (shoot, verdict) in [
-        (outage(), Verdict::ScaleDown),
-        (healthy().all_held_down(), Verdict::ScaleUp),
-    ] {
-        let mut standby = off(shoot);
-        standby.until(300.0);
-        assert_eq!((standby.verdict(), standby.writes()), (verdict, vec![]));
-        assert_eq!(standby.verified(), NEVER);
-    }
-}
-
-/// A standby beside a healthy shoot that is held down.
-fn recovering() -> Timeline {
-    healthy().standby().all_held_down()
+    let mut writes = standby.writes();
+    writes.retain(|(_, id, _)| *id == MCM);
+    let gaps = writes.windows(2).map(|two| two[1].0 - two[0].0);
+    assert!((5..=7).contains(&writes.len()), "{writes:?}");
+    assert!(gaps.into_iter().all(|gap| gap >= 10.0), "{writes:?}");
 }
 
 #[test]
 fn standby_restores_after_a_minute() {
-    for stabilization in [0, 40] {
-        let mut standby = recovering().with(|env| {
-            env.options.scale_up_stabilization.value = Duration::from_secs(stabilization);
-        });
-        let begins = 60.0 + stabilization as f64;
-        standby.until(begins);
-        assert_eq!(standby.writes(), []);
-        standby.until(begins + 50.0);
-        assert_eq!(standby.scaled(), ALL_UP);
-    }
-}
-
-#[test]
-fn unprobed_minute_does_not_count() {
-    let mut standby = recovering();
-    standby.input(Input::Woken);
-    standby.api = FAILS;
-    standby.until(70.0);
-    standby.api = Api::Answers;
-    standby.change_settings().until(71.0);
-    assert_eq!((standby.verdicts.len(), standby.writes()), (2, vec![]));
-    standby.until(150.0);
-    assert_eq!(standby.scaled(), ALL_UP);
-}
-
-#[test]
-fn hold_lets_the_minute_begin_again() {
-    let mut standby = recovering();
-    standby.until(40.0);
-    let hold = Finding {
-        verdict: Verdict::HoldUndecided,
-        judged_at: standby.moment(40.0),
-        ..Finding::default()
-    };
-    standby.input(Input::Found(hold)).change_settings();
-    standby.until(99.0);
-    assert_eq!(standby.writes(), []);
-    standby.until(120.0);
-    assert_eq!(standby.scaled(), ALL_UP);
-}
-
-#[test]
-fn standby_restores_the_marked() {
-    let leftover = Observed {
-        replicas: 2,
-        ready: 2,
-        ..held("2")
-    };
-    let mut replica = healthy().standby().dependents(running(0), leftover);
-    replica.until(400.0);
-    assert_eq!(replica.writes(), []);
-    replica.env.leads = true;
-    replica.until(450.0);
-    assert_eq!(replica.writes().len(), 2, "which the leader does");
+    #[rustfmt::skip]
+    let rows: &[Row] = &[
+        ("in which all probes say up", "held down, standby; 110", "76.4 kcm 1, 76.4 mcm 1"),
+        ("and the time for which they must", "held down, standby, stabilization 40 s; 150", "116.4 kcm 1, 116.4 mcm 1"),
+        ("an unprobed minute does not count", "held down, standby; 0 probes fail; 70 probes answered, settings; 71; 150", "130 kcm 1, 130 mcm 1"),
+        ("a hold lets it begin again", "held down, standby; 40 a hold, settings; 120", "100 kcm 1, 100 mcm 1"),
+        ("what the leader takes down", "standby; 100 mcm down; 200", "176.4 mcm 1"),
+        ("only what is marked and at 0", "standby, mcm stopped, kcm held at 2, kcm ready at 2; 400 lead; 450", "400 kcm 2, 400 mcm 1"),
+    ];
+    tell(rows);
 }

@@ -2,72 +2,61 @@
 
 use super::*;
 
-/// A beat of 10 s and a second after the first probe the nodes could have renewed.
 #[test]
 fn start_protects_in_time() {
-    for (in_operation, first) in [(true, 11.001), (false, 30.0)] {
-        let mut leader = healthy()
-            .starting(Moment::START, in_operation)
-            .silent(-50.0);
-        leader.until(20.0);
-        assert_eq!(leader.verdict(), Verdict::ScaleDown);
-        leader.until(100.0);
-        assert_eq!(leader.writes(), [(first, MCM, 0), (first, KCM, 0)]);
-    }
+    // A beat of 10 s and a second after the first probe the nodes could have renewed.
+    #[rustfmt::skip]
+    let rows: &[Row] = &[
+        ("in operation", "silent from -50 s; 100", "11.001 mcm 0, 11.001 kcm 0"),
+        ("a new shoot", "new, silent from -50 s; 100", "30 mcm 0, 30 kcm 0; verdicts: HoldUndecided, ScaleDown"),
+    ];
+    tell(rows);
 }
 
 #[test]
 fn initial_delay_holds_restores() {
-    for in_operation in [true, false] {
-        let mut leader = healthy().all_held_down();
-        leader = leader.starting(Moment::START, in_operation);
-        leader.until(29.9);
-        assert_eq!(leader.verdict(), Verdict::ScaleUp);
-        assert_eq!(leader.writes(), []);
-        leader.until(40.0);
-        assert_eq!(leader.writes()[0], (30.0, KCM, 1));
-    }
+    #[rustfmt::skip]
+    let rows: &[Row] = &[
+        ("in operation", "held down; 40", "30 kcm 1, 30 mcm 1"),
+        ("a new shoot", "new, held down; 40", "30 kcm 1, 30 mcm 1"),
+        ("a level waits for its pods", "held down, pods linger; 60", "30 kcm 1, 35 mcm 1; reports: Begun(Up), NotReady(kcm), NotReady(mcm), Ended(Up, 2, 0)"),
+    ];
+    tell(rows);
 }
 
 #[test]
 fn first_probes_are_spread() {
-    for (what, in_operation, first) in [
-        ("over the spread", true, 0.5),
-        ("over half of initialDelay", false, 7.5),
-    ] {
-        for gains_lead in [false, true] {
-            let mut replica = healthy()
-                .starting(Moment::START, in_operation)
-                .config(|config| config.probe_interval = Duration::from_secs(1))
-                .leads(!gains_lead)
-                .with(|env| env.chance = 0.5);
-            replica.until(0.1).gain_lead().until(20.0);
-            assert_eq!(replica.probes(0.0)[0], first, "{what}");
-        }
-    }
+    #[rustfmt::skip]
+    let rows: &[Row] = &[
+        ("over the spread", "chance 0.5, interval 1 s; 20", "probes from 0 to 0.9: 0.5"),
+        ("whoever gains the lead", "standby, chance 0.5, interval 1 s; 0.1 lead; 20", "probes from 0 to 0.9: 0.5"),
+        ("over half of initialDelay", "new, chance 0.5, interval 1 s; 20", "probes from 0 to 8: 7.5"),
+        ("whoever gains the lead", "new, standby, chance 0.5, interval 1 s; 0.1 lead; 20", "probes from 0 to 8: 7.5"),
+    ];
+    tell(rows);
 }
 
-/// Whatever is urgent: no probe was complete yet, initialDelay ends at 30 s, and settings may have
-/// changed since.
+#[test]
+fn chance_stretches_the_interval() {
+    #[rustfmt::skip]
+    let rows: &[Row] = &[
+        ("not at all", "interval 4 s, jitter 0.5; 300", "gap from 200: 4.0"),
+        ("by half of the factor", "interval 4 s, jitter 0.5, chance 0.5; 300", "gap from 200: 5.0"),
+        ("by all of it", "interval 4 s, jitter 0.5, chance 1; 300", "gap from 200: 6.0"),
+    ];
+    tell(rows);
+}
+
 #[test]
 fn retry_after_beats_urgency() {
-    for (asked_ms, changed, second) in [
-        (10_000, false, 10.0),
-        (10_000, true, 10.0),
-        (45_000, true, 45.0),
-        (500, true, 0.5),
-        (500, false, 1.0),
-    ] {
-        let mut leader = healthy().eligible(0.0);
-        let retry_after = TimeDelta::milliseconds(asked_ms);
-        leader.api = Api::Fails(ProbeFailure::Throttled(Some(retry_after)));
-        leader.until(0.2);
-        if changed {
-            leader.change_settings();
-        }
-        let case = format!("{asked_ms} ms, settings changed: {changed}");
-        assert_eq!(leader.seconds(leader.shoot.due()), second, "{case}");
-        leader.until(50.0);
-        assert_eq!(leader.probes(0.0)[..2], [0.0, second], "{case}");
-    }
+    // No probe was complete yet, initialDelay ends at 30 s, and settings may have changed since.
+    #[rustfmt::skip]
+    let rows: &[Row] = &[
+        ("10 s", "new, throttled 10 s; 0.2; 50", "probes from 0 to 10: 0, 10"),
+        ("10 s, other settings", "new, throttled 10 s; 0.2 settings; 50", "probes from 0 to 10: 0, 10"),
+        ("45 s, other settings", "new, throttled 45 s; 0.2 settings; 50", "probes from 0 to 45: 0, 45"),
+        ("0.5 s, other settings", "new, throttled 0.5 s; 0.2 settings; 50", "probes from 0 to 0.6: 0, 0.5"),
+        ("0.5 s", "new, throttled 0.5 s; 0.2; 50", "probes from 0 to 1: 0, 1"),
+    ];
+    tell(rows);
 }

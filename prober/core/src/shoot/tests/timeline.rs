@@ -11,7 +11,7 @@ use crate::verdict::{BackedNodes, NodeCondition, NodeRecord, NodeTraits};
 pub const DEADLINE: f64 = 6.899;
 /// The nodes' last renewals are 100.0, 100.1 and 100.2 s after the start, and with the second an
 /// outage is found.
-const SILENT_FROM: f64 = 104.5;
+pub const SILENT_FROM: f64 = 104.5;
 const DECISIVE_RENEWAL: f64 = 100.1;
 /// A multiple of all beats in use.
 const LONG_BEFORE: f64 = -96_000.0;
@@ -113,8 +113,8 @@ pub struct Timeline {
     pub seed: Seed,
     pub api: Api,
     pub verdicts: Vec<(Moment, Verdict)>,
-    start: Start,
-    now: Moment,
+    pub start: Start,
+    pub now: Moment,
     zero: Moment,
     log: Vec<(Moment, Action)>,
 }
@@ -161,92 +161,6 @@ pub fn healthy() -> Timeline {
     }
 }
 
-/// The same, and the nodes fall silent: the verdict is at 0 s.
-pub fn outage() -> Timeline {
-    healthy().silent(SILENT_FROM).grace(40.0)
-}
-
-/// Settings before the first input.
-impl Timeline {
-    pub fn with(mut self, change: impl FnOnce(&mut OwnedEnvironment)) -> Self {
-        change(&mut self.env);
-        self.shoot = Shoot::new(self.start, &self.env.env(), self.now);
-        self
-    }
-
-    pub fn config(self, change: impl FnOnce(&mut Config)) -> Self {
-        self.with(|env| change(Arc::make_mut(&mut env.config)))
-    }
-
-    pub fn leads(self, leads: bool) -> Self {
-        self.with(|env| env.leads = leads)
-    }
-
-    pub fn standby(self) -> Self {
-        self.leads(false)
-    }
-
-    /// An outage of a shoot with this grace, and kubelets that fit it.
-    pub fn grace(mut self, seconds: f64) -> Self {
-        self.nodes.beat = f64::min(10.0, seconds / 4.0);
-        self.zero = Moment::START + span(DECISIVE_RENEWAL + 0.75 * seconds + 0.001);
-        self.with(|env| env.settings.node_monitor_grace = Some(span(seconds)))
-    }
-
-    /// The shoot has just become ready to be probed.
-    pub fn eligible(self, seconds: f64) -> Self {
-        let eligible = self.moment(seconds);
-        self.starting(eligible, false)
-    }
-
-    pub fn starting(mut self, eligible: Moment, in_operation: bool) -> Self {
-        self.start = Start {
-            eligible,
-            in_operation,
-        };
-        self.with(|_| ())
-    }
-
-    pub fn dependents(self, mcm: Observed, kcm: Observed) -> Self {
-        self.with(|env| env.dependents = [mcm, kcm].map(present).into())
-    }
-
-    pub fn all_held_down(self) -> Self {
-        self.dependents(held("1"), held("1"))
-    }
-
-    pub fn of_nodes(mut self, count: usize) -> Self {
-        (self.nodes.count, self.nodes.machines) = (count, count);
-        self
-    }
-
-    pub fn spared(mut self, nodes: usize) -> Self {
-        self.nodes.spared = nodes;
-        self
-    }
-
-    /// From then on no lease is renewed.
-    pub fn silent(mut self, seconds: f64) -> Self {
-        self.fall_silent(seconds);
-        self
-    }
-
-    pub fn pods_linger(mut self) -> Self {
-        self.seed.pods_linger = true;
-        self
-    }
-
-    pub fn holds_permits(mut self) -> Self {
-        self.seed.holds_permits = true;
-        self
-    }
-
-    pub fn holds_writes(mut self) -> Self {
-        self.seed.holds_writes = true;
-        self
-    }
-}
-
 /// Events.
 impl Timeline {
     pub fn moment(&self, seconds: f64) -> Moment {
@@ -262,9 +176,15 @@ impl Timeline {
     }
 
     /// Lets times count from now on.
-    pub fn mark(&mut self) -> &mut Self {
+    pub fn mark(&mut self) {
         self.zero = self.now;
-        self
+    }
+
+    /// Kubelets fit this grace, and times count from the verdict in an outage.
+    pub fn grace(&mut self, seconds: f64) {
+        self.nodes.beat = f64::min(10.0, seconds / 4.0);
+        self.zero = Moment::START + span(DECISIVE_RENEWAL + 0.75 * seconds + 0.001);
+        self.env.settings.node_monitor_grace = Some(span(seconds));
     }
 
     /// Lets time pass.
@@ -280,105 +200,61 @@ impl Timeline {
             self.input(Input::Woken);
         }
         self.now = self.now.max(end);
-        self.input(Input::Woken)
-    }
-
-    /// Lets time pass in which the process is suspended.
-    pub fn jump(&mut self, seconds: f64) -> &mut Self {
-        self.now = self.moment(seconds);
+        self.input(Input::Woken);
         self
     }
 
-    pub fn fall_silent(&mut self, seconds: f64) -> &mut Self {
+    /// From then on no lease is renewed.
+    pub fn fall_silent(&mut self, seconds: f64) {
         let from = self.moment(seconds).elapsed_since_start();
         if let Some(renewing) = self.nodes.renewing.last_mut() {
             renewing.1 = from.as_seconds_f64();
         }
-        self
     }
 
     /// The nodes renew now, and from now on.
-    pub fn nodes_back(&mut self) -> &mut Self {
+    pub fn nodes_back(&mut self) {
         let now = self.now.elapsed_since_start().as_seconds_f64();
         self.nodes.renewing.push((now, f64::MAX));
-        self
     }
 
-    /// The nodes renew now, and are silent as before.
-    pub fn blip(&mut self) -> &mut Self {
-        self.nodes_back();
-        self.fall_silent(self.time() + 5.0)
-    }
-
-    pub fn input(&mut self, input: Input) -> &mut Self {
+    pub fn input(&mut self, input: Input) {
         let actions = self.take(input);
-        self.follow(actions)
-    }
-
-    /// The shoot names other conditions for a pool that has no nodes.
-    pub fn change_settings(&mut self) -> &mut Self {
-        let pools = &mut self.env.settings.pool_conditions;
-        if pools.remove("empty").is_none() {
-            pools.insert("empty".into(), vec![]);
-        }
-        self.input(Input::Woken)
-    }
-
-    pub fn reload(&mut self, change: impl FnOnce(&mut Config)) -> &mut Self {
-        let mut config = Config::clone(&self.env.config);
-        change(&mut config);
-        self.env.config = Arc::new(config);
-        self.input(Input::Woken)
-    }
-
-    /// The replica leads from now on, and has read the Clusters since.
-    pub fn gain_lead(&mut self) -> &mut Self {
-        self.env.leads = true;
-        self.env.seed_since.up = Some(self.now);
-        self.input(Input::Woken)
-    }
-
-    pub fn permit(&mut self, id: DependentId) -> &mut Self {
-        self.input(Input::Permitted(id))
-    }
-
-    pub fn refuse(&mut self, id: DependentId, refusal: Refusal) -> &mut Self {
-        self.input(Input::Written(id, Err(refusal)))
+        self.follow(actions);
     }
 
     /// Answers the probe that was sent then by the leases as they are now.
-    pub fn answer(&mut self, sent: f64) -> &mut Self {
+    pub fn answer(&mut self, sent: f64) {
         let actions = self.list(self.moment(sent));
-        self.follow(actions)
+        self.follow(actions);
     }
 
-    /// Makes a write that is held, and answers it.
-    pub fn make(&mut self, order: &Order) -> &mut Self {
-        let actions = self.write(order);
-        self.follow(actions)
+    /// Makes the last write of a dependent, which is held, and answers it.
+    pub fn make(&mut self, id: DependentId) {
+        let orders = self.ordered().into_iter().rev();
+        let mut orders = orders.filter(|(_, order)| order.dependent == id);
+        let (_, order) = orders.next().expect("an order");
+        let actions = self.write(&order);
+        self.follow(actions);
     }
 
     /// Others write a dependent, and the view shows it at once.
-    pub fn others(&mut self, id: DependentId, change: impl FnOnce(&mut Observed)) -> &mut Self {
-        self.show(id, change).input(Input::Woken)
-    }
-
-    /// The same before the machine is woken.
-    pub fn show(&mut self, id: DependentId, change: impl FnOnce(&mut Observed)) -> &mut Self {
+    pub fn show(&mut self, id: DependentId, change: impl FnOnce(&mut Observed)) {
         self.seed.version += 1;
-        let mut observed = self.seen(id);
+        let mut observed = match &self.env.dependents[id.0] {
+            DependentState::Present(observed) => Observed::clone(observed),
+            _ => running(1),
+        };
         change(&mut observed);
         observed.resource_version = self.seed.version.to_string();
         self.env.dependents[id.0] = present(observed);
-        self
     }
 
-    fn follow(&mut self, actions: Vec<Action>) -> &mut Self {
+    fn follow(&mut self, actions: Vec<Action>) {
         let mut pending: VecDeque<_> = actions.into();
         while let Some(action) = pending.pop_front() {
             pending.extend(self.carry_out(action));
         }
-        self
     }
 
     fn take(&mut self, input: Input) -> Vec<Action> {
@@ -391,6 +267,9 @@ impl Timeline {
             if *action == Action::Report(Report::Found) {
                 let finding = self.shoot.finding().expect("found");
                 self.verdicts.push((self.now, finding.verdict));
+            }
+            if let Action::Write(order) = action {
+                assert_eq!(order.needs_lead, self.env.leads);
             }
             self.log.push((self.now, action.clone()));
         }
@@ -475,14 +354,6 @@ impl Timeline {
 
 /// A record of what the machine said.
 impl Timeline {
-    /// A dependent by the view.
-    pub fn seen(&self, id: DependentId) -> Observed {
-        match &self.env.dependents[id.0] {
-            DependentState::Present(observed) => Observed::clone(observed),
-            other => unreachable!("{other:?}"),
-        }
-    }
-
     /// All that was said of a kind, with its times.
     pub fn said<T>(&self, which: impl Fn(&Action) -> Option<T>) -> Vec<(f64, T)> {
         let said = self.log.iter();
@@ -490,15 +361,11 @@ impl Timeline {
             .collect()
     }
 
-    fn ordered(&self) -> Vec<(f64, Order)> {
+    pub fn ordered(&self) -> Vec<(f64, Order)> {
         self.said(|action| match action {
             Action::Write(order) => Some(order.clone()),
             _ => None,
         })
-    }
-
-    pub fn orders(&self) -> Vec<Order> {
-        self.ordered().into_iter().map(|(_, order)| order).collect()
     }
 
     /// The writes: when, of what, and its replicas then.
@@ -507,53 +374,16 @@ impl Timeline {
         self.ordered().into_iter().map(write).collect()
     }
 
-    /// The same from a time on.
-    pub fn writes_from(&self, from: f64) -> Vec<(f64, DependentId, i32)> {
-        let mut writes = self.writes();
-        writes.retain(|(when, ..)| *when >= from);
-        writes
-    }
-
-    /// The same without the times.
-    pub fn scaled(&self) -> Vec<(DependentId, i32)> {
-        self.scaled_from(f64::MIN)
-    }
-
-    pub fn scaled_from(&self, from: f64) -> Vec<(DependentId, i32)> {
-        let writes = self.writes_from(from).into_iter();
-        writes.map(|(_, id, replicas)| (id, replicas)).collect()
-    }
-
     /// Times of an action.
-    pub fn when(&self, wanted: &Action) -> Vec<f64> {
-        let said = self.said(|action| (action == wanted).then_some(()));
+    pub fn when(&self, wanted: impl Fn(&Action) -> bool) -> Vec<f64> {
+        let said = self.said(|action| wanted(action).then_some(()));
         said.into_iter().map(|(when, ())| when).collect()
-    }
-
-    /// Times at which the seed was read to verify an outage.
-    pub fn verified(&self) -> Vec<f64> {
-        self.when(&Action::Verify)
-    }
-
-    pub fn reported(&self, report: Report) -> usize {
-        self.when(&Action::Report(report)).len()
     }
 
     /// Times of the probes from one on.
     pub fn probes(&self, from: f64) -> Vec<f64> {
-        let probes = self.said(|action| matches!(action, Action::ListLeases { .. }).then_some(()));
-        let times = probes.into_iter().map(|(when, ())| when);
-        times.filter(|when| *when >= from).collect()
+        let mut probes = self.when(|action| matches!(action, Action::ListLeases { .. }));
+        probes.retain(|when| *when >= from);
+        probes
     }
-
-    /// Verdict of the last complete probe.
-    pub fn verdict(&self) -> Verdict {
-        self.verdicts.last().expect("a probe").1
-    }
-}
-
-/// The longest time between two of these.
-pub fn longest_gap(times: &[f64]) -> f64 {
-    let gaps = times.windows(2).map(|two| two[1] - two[0]);
-    gaps.fold(0.0, f64::max)
 }
