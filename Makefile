@@ -153,12 +153,12 @@ test-long: ## The long forms: a thousand lives, processes suspended for 5 minute
 	SUSPENDED_S=300 cargo test --package faults --test clocks
 	LIVES=1000 cargo test --release --package faults --test lives random -- --nocapture
 	SCHEDULES=5000 cargo test --release --package common --test leader_election -- schedules
-	MODEL=long cargo test --release --package prober-core --lib -- tests::chaos tests::model tests::simulation tests::two_replicas --nocapture --test-threads=1
+	MODEL=long cargo test --release --package prober-core --lib -- tests::chaos tests::duels tests::model tests::simulation --nocapture --test-threads=1
 
 .PHONY: mutants
 mutants: ## Change one place of the cores at a time and list what no test notices: [FILE='prober/core/src/shoot/*.rs'] [SHARD=0/20]; hours, needs cargo-mutants
 	@nice cargo mutants --package prober-core --package weeder-core --output target $(if $(FILE),--file '$(FILE)') $(if $(SHARD),--shard $(SHARD)) -- \
-		--lib -- --skip tests::model --skip tests::rent
+		--lib -- --skip tests::model
 
 .PHONY: rent
 rent: ## Switch off one rule of the core at a time, say what gets worse and keep that in prober/rent/worth.md: [RULES='name name']; 35 minutes, needs Python

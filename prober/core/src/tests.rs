@@ -2,9 +2,10 @@
 //! simulated hours with clocks that are off. Tests of one module stand beside it.
 
 mod chaos;
+mod duels;
 mod explore;
+mod figures;
+mod life;
 mod model;
-mod rent;
 pub(crate) mod scene;
 mod simulation;
-mod two_replicas;

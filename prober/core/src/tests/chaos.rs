@@ -1,5 +1,4 @@
-//! Random lives of a shoot with two replicas: every answer takes its time, nodes come and go, and
-//! an oracle that knows the truth judges each write.
+//! Random lives, judged by the oracle.
 //!
 //! The short form lives each row twice, and the long one (`MODEL=long`) 600 times, or `LIVES` times.
 //! `ROW=name` and `SEED=number` pick lives, and a life in which something is wrong is shown around
@@ -9,48 +8,34 @@
 //! MODEL=long ROW=blips cargo test --release --package prober-core --lib -- tests::chaos --nocapture
 //! ```
 
-mod driver;
 mod known;
-mod memory;
-mod mishaps;
-mod nodes;
-mod oracle;
-mod plan;
 mod rows;
-mod seed;
 mod switched_off;
-mod views;
 
 use std::collections::BTreeMap;
-use std::num::NonZero;
 use std::ops::Range;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::thread;
 
-use driver::ChaosLife;
 use known::{KNOWN, KNOWN_IN_A_HOLD};
-use rows::{ChaosRow, ROWS};
+use rows::ROWS;
 
-use super::simulation::Seconds;
+use super::life::{Life, Plan, Seconds, each, lives, name, variable};
 
 /// Result of a row's lives.
 #[derive(Default)]
 struct RowOutcome {
-    lives: u64,
-    wrong: Vec<ChaosLife>,
+    wrong: Vec<Life>,
     in_a_hold: usize,
 }
 
 impl RowOutcome {
-    fn of(row: &ChaosRow, seeds: Range<u64>) -> Self {
-        let mut outcome = Self::default();
+    fn of(row: &str, seeds: Range<u64>) -> Self {
+        let (mut outcome, plan) = (Self::default(), Plan::of(&[row]));
         for seed in seeds {
-            let mut life = ChaosLife::new(seed, &row.plan);
+            let mut life = Life::new(seed, &plan);
             life.run();
-            outcome.lives += 1;
             outcome.in_a_hold += life.in_a_hold;
             if !life.wrong.is_empty() {
-                life.log.insert(0, format!("{} SEED={seed}", row.name));
+                life.log.insert(0, format!("{} SEED={seed}", name(row)));
                 outcome.wrong.push(life);
             }
         }
@@ -58,82 +43,26 @@ impl RowOutcome {
     }
 }
 
-/// Returns the value of a variable of the environment.
-fn variable(name: &str) -> Option<String> {
-    std::env::var(name).ok()
-}
-
-fn is_long() -> bool {
-    variable("MODEL").is_some_and(|form| form == "long")
-}
-
-fn number(name: &str) -> Option<u64> {
-    Some(variable(name)?.parse().expect("a number"))
-}
-
-fn seeds() -> Range<u64> {
-    match (number("SEED"), number("LIVES")) {
-        (Some(seed), _) => seed..seed + 1,
-        (None, Some(lives)) => 0..lives,
-        (None, None) if is_long() => 0..600,
-        (None, None) => 0..2,
-    }
-}
-
-/// Lives all rows, as many at a time as there are processors.
-fn live(rows: &[&ChaosRow]) -> Vec<RowOutcome> {
-    let next = AtomicUsize::new(0);
-    let work = || {
-        let mut done = vec![];
-        while let at = next.fetch_add(1, Ordering::Relaxed)
-            && let Some(row) = rows.get(at)
-        {
-            done.push((at, RowOutcome::of(row, seeds())));
-        }
-        done
-    };
-    let threads = thread::available_parallelism().map_or(1, NonZero::get);
-    let mut outcomes: Vec<_> = thread::scope(|scope| {
-        let threads: Vec<_> = (0..threads).map(|_| scope.spawn(work)).collect();
-        let joined = threads.into_iter().map(|thread| thread.join());
-        joined
-            .flat_map(|done| done.expect("a test failed"))
-            .collect()
-    });
-    outcomes.sort_by_key(|(at, _)| *at);
-    outcomes.into_iter().map(|(_, outcome)| outcome).collect()
-}
-
 /// The events around the first thing that is wrong.
-fn show(life: &ChaosLife) {
-    let is_near = |line: &str, first: Seconds| {
-        let t = line.split(' ').next().and_then(|t| t.parse().ok());
-        t.is_none_or(|t: Seconds| first - 80.0 < t && t < first + 25.0)
-    };
+fn show(life: &Life) {
+    let time = |line: &String| line.split(' ').next()?.parse::<Seconds>().ok();
     let wrong = life.log.iter().find(|line| line.contains(" WRONG "));
-    let first = wrong.and_then(|line| line.split(' ').next()?.parse().ok());
-    let first = first.unwrap_or(Seconds::MAX);
+    let first = wrong.and_then(time).unwrap_or(Seconds::MAX);
     println!("{:#?}", &life.wrong[..life.wrong.len().min(5)]);
-    let near = life.log.iter().filter(|line| is_near(line, first));
+    let is_near = |t: Seconds| first - 80.0 < t && t < first + 25.0;
+    let near = life
+        .log
+        .iter()
+        .filter(|line| time(line).is_none_or(is_near));
     near.for_each(|line| println!("    {line}"));
 }
 
-/// Lives of 600 of a row in which something is known to be wrong; one that is picked is shown.
-fn known(row: &ChaosRow) -> usize {
-    if variable("SEED").is_some() {
-        return 0;
-    }
-    let known = KNOWN.iter().find(|(name, ..)| *name == row.name);
-    known.map_or(0, |(_, lives, _)| *lives)
-}
-
 /// Counts wrongs by their words, without the numbers.
-fn kinds(lives: &[ChaosLife]) -> BTreeMap<String, usize> {
+fn kinds(lives: &[Life]) -> BTreeMap<String, usize> {
     let mut kinds = BTreeMap::new();
     for wrong in lives.iter().flat_map(|life| &life.wrong) {
-        let words = wrong
-            .split(' ')
-            .filter(|word| !word.contains(|c: char| c.is_ascii_digit()));
+        let words = wrong.split(' ');
+        let words = words.filter(|word| !word.contains(|c: char| c.is_ascii_digit()));
         *kinds
             .entry(words.collect::<Vec<_>>().join(" "))
             .or_default() += 1;
@@ -143,28 +72,30 @@ fn kinds(lives: &[ChaosLife]) -> BTreeMap<String, usize> {
 
 #[test]
 fn random_lives_write_nothing_wrong() {
-    let wanted = variable("ROW");
-    let rows: Vec<_> = ROWS
-        .iter()
-        .filter(|row| wanted.as_ref().is_none_or(|name| row.name == name))
-        .collect();
-    let outcomes = live(&rows);
+    let wanted: Option<String> = variable("ROW");
+    let is_wanted = |row: &&&str| wanted.as_ref().is_none_or(|wanted| name(row) == wanted);
+    let rows: Vec<_> = ROWS.iter().filter(is_wanted).collect();
+    let picked: Option<u64> = variable("SEED");
+    let seeds = picked.map_or(0..lives(2, 600), |seed| seed..seed + 1);
+    let outcomes = each(&rows, |row| RowOutcome::of(row, seeds.clone()));
     // All of a row's lives, so that what is better is noticed too.
-    let whole = seeds() == (0..600);
+    let whole = seeds == (0..600);
     let (mut differ, mut in_a_hold) = (vec![], 0);
-    for (row, outcome) in rows.iter().zip(&outcomes) {
-        let (wrong, known) = (outcome.wrong.len(), known(row));
+    for (row, outcome) in rows.iter().map(|row| name(row)).zip(&outcomes) {
+        let known = KNOWN
+            .iter()
+            .find(|(name, ..)| *name == row && picked.is_none());
+        let (wrong, known) = (outcome.wrong.len(), known.map_or(0, |(_, lives, _)| *lives));
         in_a_hold += outcome.in_a_hold;
-        println!(
-            "{}: {wrong} of {} lives wrong, {} writes in a hold {:?}",
-            row.name,
-            outcome.lives,
+        let (holds, kinds, of) = (
             outcome.in_a_hold,
-            kinds(&outcome.wrong)
+            kinds(&outcome.wrong),
+            seeds.clone().count(),
         );
+        println!("{row}: {wrong} of {of} lives wrong, {holds} writes in a hold {kinds:?}");
         if wrong > known || whole && wrong < known {
             outcome.wrong.iter().take(1).for_each(show);
-            differ.push(format!("{}: {wrong}, not {known}", row.name));
+            differ.push(format!("{row}: {wrong}, not {known}"));
         }
     }
     println!("{in_a_hold} writes in a hold");
@@ -179,6 +110,6 @@ fn random_lives_write_nothing_wrong() {
 
 #[test]
 fn known_wrongs_are_of_rows() {
-    let is_row = |name: &str| ROWS.iter().any(|row| row.name == name);
+    let is_row = |known: &str| ROWS.iter().any(|row| name(row) == known);
     assert!(KNOWN.iter().all(|(name, ..)| is_row(name)));
 }

@@ -41,7 +41,10 @@ const fn found_by(requirement: Requirement) -> (&'static str, &'static str) {
 
 fn is_found(requirement: Requirement) -> bool {
     let (name, words) = found_by(requirement);
-    let row = ROWS.iter().find(|row| row.name == name).expect(name);
+    let row = ROWS
+        .iter()
+        .find(|row| super::name(row) == name)
+        .expect(name);
     SWITCHED_OFF.set(Some(requirement));
     let found = (0..LIVES).any(|seed| {
         let outcome = RowOutcome::of(row, seed..seed + 1);

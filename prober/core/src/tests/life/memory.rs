@@ -2,12 +2,12 @@
 
 use std::collections::{HashMap, HashSet, VecDeque};
 
-use super::driver::ChaosLife;
+use super::Seconds;
+use super::driver::Life;
 use crate::plan::{ByDirection, Direction};
 use crate::refusal::Refusal;
 use crate::replicas::{DependentState, Marks, Observed};
 use crate::shoot::{Input, Shoot};
-use crate::tests::simulation::Seconds;
 use crate::verdict::Verdict;
 
 /// An object as a replica knows it, and since when others have had it so.
@@ -110,7 +110,7 @@ impl OracleMemory {
     }
 }
 
-impl ChaosLife {
+impl Life {
     pub fn note_finding(&mut self, by: usize) {
         let finding = self.replicas[by].machine.as_ref().and_then(Shoot::finding);
         if let Some(finding) = finding {

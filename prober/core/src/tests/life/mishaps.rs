@@ -5,22 +5,22 @@ use std::time::Duration;
 
 use rand::RngExt;
 
-use super::driver::{Awaited, ChaosEvent, ChaosLife};
+use super::driver::{Awaited, Life};
 use super::plan::{Leadership, Mishap};
+use super::{Seconds, at};
 use crate::config::Config;
 use crate::options::ResolvedOptions;
 use crate::plan::ByDirection;
-use crate::shoot::{Input, Owner};
-use crate::tests::simulation::at;
+use crate::shoot::Owner;
 
-impl ChaosLife {
+impl Life {
     pub fn mishap(&mut self) {
         self.elect();
         if self.is_calm() {
-            return self.push(self.t + 5.0, ChaosEvent::Mishap);
+            return self.after(5.0, Self::mishap);
         }
-        let next = self.t + self.mishaps.random_range(1.0..30.0);
-        self.push(next, ChaosEvent::Mishap);
+        let next = self.mishaps.random_range(1.0..30.0);
+        self.after(next, Self::mishap);
         if self.plan.mishaps.is_empty() || self.mishaps.random::<f64>() > 0.6 {
             return;
         }
@@ -38,7 +38,10 @@ impl ChaosLife {
             Mishap::Edit => self.edit(),
             Mishap::Pause => self.pause(),
             Mishap::Crash => self.crash(by),
-            Mishap::Suspend => self.suspend(by),
+            Mishap::Suspend => {
+                let lasts = self.mishaps.random_range(1.0..60.0);
+                self.suspend(by, self.t + lasts);
+            }
             Mishap::Reload => self.reload_both(),
             Mishap::BlindToSeed => self.lose_sight(by),
             Mishap::BlindToClusters => self.lose_clusters(by),
@@ -55,7 +58,7 @@ impl ChaosLife {
                     self.mishaps.random_range(0.2..4.0),
                 );
                 for time in 0..times {
-                    self.push(self.t + f64::from(time) * gap, ChaosEvent::FlapLead);
+                    self.after(f64::from(time) * gap, Self::flap_lead);
                 }
             }
         }
@@ -71,11 +74,11 @@ impl ChaosLife {
             .position(|replica| replica.machine.is_some() && replica.suspended_until <= t);
         if let Some(by) = works.filter(|_| vacant && self.plan.leadership == Leadership::One) {
             self.lead(by);
-            self.feed(by, Input::Woken);
+            self.wake(by);
         }
     }
 
-    fn lead(&mut self, by: usize) {
+    pub fn lead(&mut self, by: usize) {
         let replica = &mut self.replicas[by];
         replica.env.leads = true;
         replica.env.seed_since.up = Some(at(self.t));
@@ -83,7 +86,7 @@ impl ChaosLife {
         self.note(&format!("{by} leads"));
     }
 
-    pub fn flap_lead(&mut self) {
+    fn flap_lead(&mut self) {
         let from = self.replicas.iter().position(|replica| replica.env.leads);
         if let Some(from) = from {
             self.replicas[from].env.leads = false;
@@ -93,17 +96,17 @@ impl ChaosLife {
         if self.replicas[to].machine.is_some() {
             self.lead(to);
         }
-        (0..2).for_each(|by| self.feed(by, Input::Woken));
+        (0..2).for_each(|by| self.wake(by));
     }
 
-    fn pause(&mut self) {
+    pub fn pause(&mut self) {
         self.paused = (!self.paused.0, self.t);
         self.note(&format!("paused: {}", self.paused.0));
         self.show_shoot();
     }
 
     /// The shoot moves to another seed, or comes back.
-    pub fn moves(&mut self, here: bool) {
+    fn moves(&mut self, here: bool) {
         if self.is_ours.0 == here {
             return;
         }
@@ -112,38 +115,45 @@ impl ChaosLife {
         self.show_shoot();
         if !here {
             let back = self.mishaps.random_range(5.0..100.0);
-            self.push(self.t + back, ChaosEvent::Returns);
+            self.after(back, |life| life.moves(true));
         }
     }
 
     fn show_shoot(&mut self) {
         for by in 0..2 {
             let lag = self.draw((0.0, self.plan.view_lag));
-            self.push(self.t + lag, ChaosEvent::ViewShoot(by));
+            self.after(lag, move |life| life.view_shoot(by));
         }
     }
 
     fn crash(&mut self, by: usize) {
-        self.renew_lease();
         let back = self.mishaps.random_range(0.5..25.0);
-        let replica = &mut self.replicas[by];
-        if replica.machine.take().is_some() {
-            replica.awaits.clear();
-            replica.env.leads = false;
-            self.note(&format!("{by} crashes"));
-            self.push(self.t + back, ChaosEvent::Start(by));
+        if self.stop(by) {
+            self.after(back, move |life| life.start(by));
         }
     }
 
-    fn suspend(&mut self, by: usize) {
+    /// Its process is gone. Returns false if there was none.
+    pub fn stop(&mut self, by: usize) -> bool {
         self.renew_lease();
-        let until = self.t + self.mishaps.random_range(1.0..60.0);
-        self.replicas[by].suspended_until = until;
-        self.note(&format!("{by} is suspended until {until:.1}"));
-        self.push(until + 2e-6, ChaosEvent::Resume(by));
+        let replica = &mut self.replicas[by];
+        let ran = replica.machine.take().is_some();
+        if ran {
+            replica.awaits.clear();
+            replica.env.leads = false;
+            self.note(&format!("{by} stops"));
+        }
+        ran
     }
 
-    pub fn resume(&mut self, by: usize) {
+    pub fn suspend(&mut self, by: usize, until: Seconds) {
+        self.renew_lease();
+        self.replicas[by].suspended_until = until;
+        self.note(&format!("{by} is suspended until {until:.1}"));
+        self.at(until + 2e-6, move |life| life.resume(by));
+    }
+
+    fn resume(&mut self, by: usize) {
         let now = at(self.t);
         let replica = &mut self.replicas[by];
         if replica.suspended_until > self.t {
@@ -156,7 +166,7 @@ impl ChaosLife {
                 down: Some(now),
             };
         }
-        self.push(self.t, ChaosEvent::View(by));
+        self.after(0.0, move |life| life.view(by));
     }
 
     fn reload_both(&mut self) {
@@ -171,7 +181,8 @@ impl ChaosLife {
         for by in 0..2 {
             let lag = self.mishaps.random_range(0.0..40.0);
             let lag = f64::min(lag, self.plan.calm_from() - self.t);
-            self.push(self.t + lag, ChaosEvent::Reload(by, Arc::clone(&config)));
+            let config = Arc::clone(&config);
+            self.after(lag, move |life| life.reload(by, config));
         }
     }
 
@@ -191,7 +202,7 @@ impl ChaosLife {
         replica.env.config = config;
         replica.memory.changed_since = self.t;
         self.note(&format!("{by} reloads {after:?}"));
-        self.feed(by, Input::Woken);
+        self.wake(by);
     }
 
     fn lose_sight(&mut self, by: usize) {
@@ -204,34 +215,31 @@ impl ChaosLife {
     fn lose_clusters(&mut self, by: usize) {
         let back = self.mishaps.random_range(0.2..60.0);
         let replica = &mut self.replicas[by];
-        replica.env.seed_since = ByDirection {
-            up: None,
-            down: None,
-        };
+        replica.env.seed_since = ByDirection::default();
         let what = if replica.view.is_some() {
             "Clusters"
         } else {
             "the seed"
         };
         self.note(&format!("{by} is blind to {what} for {back:.1} s"));
-        self.push(self.t + back, ChaosEvent::ViewAll(by));
-        self.feed(by, Input::Woken);
+        self.after(back, move |life| life.view_all(by));
+        self.wake(by);
     }
 
     fn lose_namespaces(&mut self, by: usize) {
         let back = self.mishaps.random_range(0.2..60.0);
         self.replicas[by].env.paused = None;
         self.note(&format!("{by} is blind to namespaces for {back:.1} s"));
-        self.push(self.t + back, ChaosEvent::ViewShoot(by));
-        self.feed(by, Input::Woken);
+        self.after(back, move |life| life.view_shoot(by));
+        self.wake(by);
     }
 
     fn go_stale(&mut self, by: usize) {
         let until = self.t + self.mishaps.random_range(10.0..60.0);
         self.replicas[by].stale = self.t..until;
         self.note(&format!("{by} is shown nothing new until {until:.1}"));
-        self.push(until, ChaosEvent::ViewShoot(by));
-        self.push(until, ChaosEvent::View(by));
+        self.at(until, move |life| life.view_shoot(by));
+        self.at(until, move |life| life.view(by));
     }
 
     fn owner_changes(&mut self, by: usize) {
@@ -246,7 +254,7 @@ impl ChaosLife {
             _ => Owner::Here,
         };
         self.set_owner(by, next);
-        self.feed(by, Input::Woken);
+        self.wake(by);
     }
 
     fn set_owner(&mut self, by: usize, next: Owner) {
@@ -270,7 +278,7 @@ impl ChaosLife {
                 pools.insert("empty".into(), vec![]);
             }
             replica.memory.changed_since = self.t;
-            self.feed(by, Input::Woken);
+            self.wake(by);
         }
     }
 
@@ -285,7 +293,7 @@ impl ChaosLife {
             options.restore_only_held_down.value = only_held_down;
             options.standby_protects.value = protects;
             options.scale_up_stabilization.value = Duration::from_secs(seconds);
-            self.feed(by, Input::Woken);
+            self.wake(by);
         }
     }
 
@@ -315,14 +323,14 @@ impl ChaosLife {
             }
             self.replicas[by].env.options = ResolvedOptions::resolve(&self.config, None, None);
             self.replicas[by].stale = 0.0..0.0;
-            self.push(self.t, ChaosEvent::ViewAll(by));
-            self.push(self.t, ChaosEvent::ViewShoot(by));
-            self.push(self.t, ChaosEvent::View(by));
+            self.after(0.0, move |life| life.view_all(by));
+            self.after(0.0, move |life| life.view_shoot(by));
+            self.after(0.0, move |life| life.view(by));
             if self.plan.has(Mishap::Reload) {
                 let config = Arc::clone(&self.config);
-                self.push(self.t, ChaosEvent::Reload(by, config));
+                self.after(0.0, move |life| life.reload(by, config));
             }
-            self.feed(by, Input::Woken);
+            self.wake(by);
         }
     }
 }

@@ -3,14 +3,14 @@
 
 use std::collections::VecDeque;
 
-use super::driver::{ChaosLife, ChaosReplica};
+use super::driver::{Life, LifeReplica};
 use super::nodes::Counts;
-use super::plan::{ChaosPlan, Leadership, Machines, Mishap};
+use super::plan::{Away, Leadership, Machines, Mishap, Plan};
+use super::{Seconds, at};
 use crate::plan::ByDirection;
 use crate::replicas::{DependentState, Observed, PlannedWrite};
 use crate::shoot::{Order, Owner};
 use crate::tests::scene::PATIENCE;
-use crate::tests::simulation::{Seconds, at};
 use crate::verdict::Verdict;
 
 /// Moments of the machine are exact to this.
@@ -28,10 +28,10 @@ const MOST_PROBES: usize = 16;
 /// The most scalings in 10 s that a replica reports to have carried to their end.
 const MOST_SCALINGS: usize = 8;
 
-impl ChaosPlan {
+impl Plan {
     /// Probes are answered, and the process runs.
     fn is_clear(&self) -> bool {
-        self.fails == 0.0 && !self.away && !self.has(Mishap::Suspend)
+        self.fails == 0.0 && matches!(self.away, Away::Never) && !self.has(Mishap::Suspend)
     }
 
     /// Greatest age of a replica's knowledge of the candidates: nodes are listed again only where
@@ -45,20 +45,10 @@ impl ChaosPlan {
         }
     }
 
-    /// Age from which on a lease is expired (D-79).
-    fn threshold(&self) -> Seconds {
-        let beat = f64::from(self.lease_duration) / 4.0;
-        if beat * 2.0 > self.grace {
-            beat * 1.5
-        } else {
-            self.grace * 0.75
-        }
-    }
-
     /// Error of the offsets of clocks that a replica knows; of a node that it has not watched for
     /// long it is the gap between its probes.
     fn offsets_known_to(&self) -> Seconds {
-        match (self.is_skewed(), self.churn || self.has(Mishap::Crash)) {
+        match (self.clocks.are_off(), self.churn || self.has(Mishap::Crash)) {
             (false, _) => 0.5,
             (true, false) => 1.8,
             (true, true) => 6.8,
@@ -71,7 +61,7 @@ impl ChaosPlan {
     }
 }
 
-impl ChaosLife {
+impl Life {
     fn complain(&mut self, by: usize, what: &str) {
         self.note(&format!("WRONG {what}"));
         self.wrong.push(format!("{:.2} {by} {what}", self.t));
@@ -160,7 +150,7 @@ impl ChaosLife {
     }
 
     fn wrongly_down(&mut self, by: usize, sent: Seconds) -> Option<String> {
-        let (plan, nodes) = (self.plan, &self.nodes);
+        let (plan, nodes) = (&self.plan, &self.nodes);
         let newest = self.replicas[by].memory.finding;
         if let Some((later, verdict)) = newest.filter(|(later, _)| *later > sent + 1e-6)
             && verdict.is_up()
@@ -177,6 +167,7 @@ impl ChaosLife {
             nodes.is_outage_by(Counts::Candidates, sent + later, within, age - later)
         });
         let justified = outage.any(|outage| outage);
+        let is_old = plan.is_clear() && self.t - sent > OLD + 2.0 * answer;
         let verdict = newest.map(|(_, verdict)| verdict);
         let holds = [
             Verdict::HoldUndecided,
@@ -190,8 +181,7 @@ impl ChaosLife {
         }
         let decided =
             verdict.is_some_and(|verdict| verdict == Verdict::ScaleDown || verdict.is_up());
-        (plan.is_clear() && self.t - sent > OLD + 2.0 * answer && decided)
-            .then(|| format!("by evidence that is {:.2} s old", self.t - sent))
+        (is_old && decided).then(|| format!("by evidence that is {:.2} s old", self.t - sent))
     }
 
     fn wrongly_up(&self, by: usize, sent: Seconds, change: &PlannedWrite) -> Option<String> {
@@ -331,7 +321,7 @@ fn within_10_s(moments: &mut VecDeque<Seconds>, now: Seconds) -> usize {
 }
 
 /// Returns what somebody or something forbids.
-fn forbidden(replica: &ChaosReplica, to: Option<i32>) -> Option<&'static str> {
+fn forbidden(replica: &LifeReplica, to: Option<i32>) -> Option<&'static str> {
     let ours = match replica.env.owner {
         Owner::Here => true,
         Owner::LeaderOnly => to == Some(0),

@@ -7,14 +7,12 @@ use std::sync::Arc;
 use rand::RngExt;
 use rand::rngs::StdRng;
 
-use super::plan::{ChaosPlan, Machines, Silences};
+use super::Seconds;
+use super::plan::{Away, FOR_GOOD, Machines, Plan, Silences};
 use crate::lease::{LeaseList, LeaseRecord, LeaseUid};
 use crate::tests::scene::wall;
-use crate::tests::simulation::Seconds;
 use crate::verdict::{BackedNodes, NodeCondition, NodeRecord, NodeTraits};
 
-/// Later than any life.
-const FOR_GOOD: Seconds = 1e6;
 /// Without any Machine the leases count that were renewed since then (D-55).
 const ABANDONED: Seconds = 600.0;
 /// Renewals begin so long before a life.
@@ -29,7 +27,7 @@ pub enum Counts {
     Proof(Seconds),
 }
 
-struct ChaosNode {
+struct Node {
     name: String,
     uid: String,
     node: Range<Seconds>,
@@ -42,7 +40,7 @@ struct ChaosNode {
     renewals: Vec<(Seconds, Seconds)>,
 }
 
-impl ChaosNode {
+impl Node {
     fn renewed_by(&self, t: Seconds) -> Option<(Seconds, Seconds)> {
         let later = self.renewals.partition_point(|(taken, _)| *taken <= t);
         Some(self.renewals[later.checked_sub(1)?])
@@ -71,8 +69,8 @@ impl ChaosNode {
     }
 }
 
-pub struct ChaosNodes {
-    nodes: Vec<ChaosNode>,
+pub struct Nodes {
+    nodes: Vec<Node>,
     fraction: f64,
     lease_duration: i32,
     /// Times in which no node can renew, and in which nobody reaches the API server.
@@ -82,8 +80,8 @@ pub struct ChaosNodes {
     machines: Vec<(Seconds, Arc<BackedNodes>)>,
 }
 
-impl ChaosNodes {
-    pub fn new(plan: &ChaosPlan, rng: &mut StdRng) -> Self {
+impl Nodes {
+    pub fn new(plan: &Plan, rng: &mut StdRng) -> Self {
         let mut silences = silences(plan, rng);
         let deleted = match plan.machines {
             Machines::Deleted { nodes_return } => {
@@ -120,6 +118,9 @@ impl ChaosNodes {
         }
         for node in &mut nodes {
             node.machine.end = node.machine.end.min(deleted);
+        }
+        for node in nodes.iter_mut().take(plan.excluded) {
+            node.excluded.push(-BEFORE..FOR_GOOD);
         }
         for silence in silences.iter().filter(|_| plan.routes_go) {
             let from = silence.start + rng.random_range(25.0..50.0);
@@ -164,7 +165,7 @@ impl ChaosNodes {
     }
 
     pub fn records(&self, t: Seconds) -> Vec<NodeRecord> {
-        let record = |node: &ChaosNode| {
+        let record = |node: &Node| {
             let mut traits = NodeTraits::default();
             if node.is_excluded(t) {
                 traits.note_condition(NodeCondition {
@@ -209,7 +210,7 @@ impl ChaosNodes {
             Counts::Candidates => Seconds::MIN,
             Counts::Proof(since) => since,
         };
-        let is_old = move |node: &ChaosNode| node.age(t) >= age.min(t - since);
+        let is_old = move |node: &Node| node.age(t) >= age.min(t - since);
         (0..=(within * 4.0) as u32).map(move |step| {
             let counted = self.counted(counts, t - f64::from(step) / 4.0);
             let known = counted.into_iter().filter(|node| node.has_lease(t));
@@ -219,8 +220,8 @@ impl ChaosNodes {
         })
     }
 
-    fn counted(&self, counts: Counts, t: Seconds) -> Vec<&ChaosNode> {
-        let with = |is_one: &dyn Fn(&ChaosNode) -> bool| -> Vec<_> {
+    fn counted(&self, counts: Counts, t: Seconds) -> Vec<&Node> {
+        let with = |is_one: &dyn Fn(&Node) -> bool| -> Vec<_> {
             let leased = self.nodes.iter().filter(|node| node.has_lease(t));
             leased.filter(|node| is_one(node)).collect()
         };
@@ -253,6 +254,14 @@ impl ChaosNodes {
         Some(ages[deciding - 1])
     }
 
+    /// Returns when an outage that begins at `t` can be seen, and when its first node is marked.
+    pub fn outage(&self, t: Seconds, plan: &Plan) -> (Seconds, Seconds) {
+        let deciding = self.deciding_age(t).expect("an outage");
+        let candidates = self.nodes.iter().filter(|node| node.is_candidate(t));
+        let oldest = candidates.map(|node| node.age(t)).fold(0.0, f64::max);
+        (t - deciding + plan.threshold(), t - oldest + plan.grace)
+    }
+
     /// Returns when kube-controller-manager marks the first node that is silent at `t`.
     pub fn first_end(&self, t: Seconds, grace: Seconds) -> Option<Seconds> {
         let candidates = self.nodes.iter().filter(|node| node.is_candidate(t));
@@ -264,7 +273,10 @@ impl ChaosNodes {
 }
 
 /// Times in which no node renews; over before the calm.
-fn silences(plan: &ChaosPlan, rng: &mut StdRng) -> Vec<Range<Seconds>> {
+fn silences(plan: &Plan, rng: &mut StdRng) -> Vec<Range<Seconds>> {
+    if let Silences::Once(silence) = &plan.silences {
+        return vec![silence.clone()];
+    }
     let mut silences = vec![];
     let factor = plan.grace / 40.0;
     let mut t = 100.0 + rng.random_range(0.0..60.0) + plan.grace;
@@ -282,23 +294,30 @@ fn silences(plan: &ChaosPlan, rng: &mut StdRng) -> Vec<Range<Seconds>> {
     silences
 }
 
-fn away(plan: &ChaosPlan, rng: &mut StdRng) -> Vec<Range<Seconds>> {
+fn away(plan: &Plan, rng: &mut StdRng) -> Vec<Range<Seconds>> {
     let (mut away, mut t) = (vec![], 200.0 + rng.random_range(0.0..100.0));
-    while plan.away && t < plan.calm_from() - 100.0 {
-        let end = t + rng.random_range(1.0..60.0);
+    let (lasts, comes_back, until) = match &plan.away {
+        Away::Never => return away,
+        Away::During(span) => return vec![span.clone()],
+        Away::Once(lasts) => return vec![t..t + lasts],
+        Away::Flapping => (8.0..15.0, 2.0..8.0, t + 240.0),
+        Away::Often => (1.0..60.0, 80.0..300.0, plan.calm_from() - 100.0),
+    };
+    while t < until {
+        let end = t + rng.random_range(lasts.clone());
         away.push(t..end);
-        t = end + rng.random_range(80.0..300.0);
+        t = end + rng.random_range(comes_back.clone());
     }
     away
 }
 
 fn node(
-    plan: &ChaosPlan,
+    plan: &Plan,
     number: usize,
     exists: Range<Seconds>,
     cuts: &[Range<Seconds>],
     rng: &mut StdRng,
-) -> ChaosNode {
+) -> Node {
     let renewals = renewals(plan, &exists, cuts, rng);
     let mut excluded = vec![];
     if plan.conditions && rng.random::<f64>() < 0.5 {
@@ -317,7 +336,7 @@ fn node(
             rng.random_range(0.0..most)
         }
     };
-    ChaosNode {
+    Node {
         name: format!("node-{number:04}"),
         uid: format!("uid-{number}"),
         node: begin..exists.end,
@@ -331,13 +350,18 @@ fn node(
 
 /// Renewals of a kubelet; after a cut it has reached the API server again within 7 s.
 fn renewals(
-    plan: &ChaosPlan,
+    plan: &Plan,
     exists: &Range<Seconds>,
     cuts: &[Range<Seconds>],
     rng: &mut StdRng,
 ) -> Vec<(Seconds, Seconds)> {
-    let skew = (plan.skew)(rng.random());
+    let error = plan.clocks.error(rng.random());
     let mut renewals = vec![];
+    let mut starts = vec![];
+    if plan.kubelets_start < FOR_GOOD {
+        let first = plan.kubelets_start + rng.random_range(0.0..plan.beat);
+        starts = vec![first + 1.0, first];
+    }
     let mut t = exists.start + rng.random_range(0.0..plan.beat);
     while t < exists.end.min(plan.life + BEFORE) {
         let calm = t >= plan.calm_from();
@@ -349,16 +373,19 @@ fn renewals(
             }
         }
         if taken < exists.end {
-            renewals.push((taken, t + skew));
+            renewals.push((taken, t + error + plan.clocks.further(t)));
         }
         let stretch = rng.random_range(plan.stretch.0..plan.stretch.1);
         t = taken.max(t + plan.beat * if calm { 1.0 } else { stretch });
+        if let Some(start) = starts.pop_if(|start| *start < t) {
+            t = start.max(taken);
+        }
     }
     renewals
 }
 
 /// Machines are gone for some time, most of them at once.
-fn unback(plan: &ChaosPlan, nodes: &mut [ChaosNode], rng: &mut StdRng) {
+fn unback(plan: &Plan, nodes: &mut [Node], rng: &mut StdRng) {
     let mut from = rng.random_range(60.0..400.0);
     while from < plan.calm_from() - 50.0 {
         let to = from + rng.random_range(5.0..200.0);
@@ -372,7 +399,7 @@ fn unback(plan: &ChaosPlan, nodes: &mut [ChaosNode], rng: &mut StdRng) {
     }
 }
 
-fn machines(nodes: &[ChaosNode]) -> Vec<(Seconds, Arc<BackedNodes>)> {
+fn machines(nodes: &[Node]) -> Vec<(Seconds, Arc<BackedNodes>)> {
     let spans = nodes
         .iter()
         .flat_map(|node| node.unbacked.iter().chain([&node.machine]));

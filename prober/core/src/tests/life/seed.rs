@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use rand::RngExt;
 
-use super::driver::{ChaosEvent, ChaosLife};
+use super::driver::Life;
+use super::plan::Mishap;
 use crate::refusal::Refusal;
 use crate::replicas::{Observed, PlannedWrite};
 use crate::tests::scene::running;
@@ -32,7 +33,7 @@ fn returns_to(object: &Observed) -> i32 {
     }
 }
 
-impl ChaosLife {
+impl Life {
     /// Each replica sees it after a while.
     pub fn put(&mut self, place: usize, object: Option<Observed>) {
         self.version += 1;
@@ -42,7 +43,7 @@ impl ChaosLife {
         });
         for by in 0..2 {
             let lag = self.draw((0.0, self.plan.view_lag));
-            self.push(self.t + lag, ChaosEvent::View(by));
+            self.after(lag, move |life| life.view(by));
         }
     }
 
@@ -73,6 +74,7 @@ impl ChaosLife {
         let now = self.objects[place].as_ref().ok_or(Refusal::NotFound)?;
         let version = |object: &Observed| (object.uid.clone(), object.resource_version.clone());
         if version(now) != version(&change.base) {
+            self.conflicts += 1;
             return Err(Refusal::Conflict);
         }
         let ready = now.ready;
@@ -86,12 +88,14 @@ impl ChaosLife {
         };
         if let Some(pods) = pods {
             let takes = self.draw(pods);
-            self.push(self.t + takes, ChaosEvent::Pods(place, self.writes[place]));
+            let writes = self.writes[place];
+            self.after(takes, move |life| life.pods_follow(place, writes));
         }
         self.note(&format!(
             "{by} writes {} {:?}",
             self.names[place], change.write
         ));
+        self.made.push((self.t, by, place, change.write.replicas));
         self.check_written(by, place, change, &after);
         if change.write.replicas.is_none() {
             self.expected[place] = returns_to(&after);
@@ -100,7 +104,7 @@ impl ChaosLife {
         Ok(Arc::new(after))
     }
 
-    pub fn pods_follow(&mut self, place: usize, writes: u64) {
+    fn pods_follow(&mut self, place: usize, writes: u64) {
         if let Some(mut object) = self.objects[place].clone()
             && self.writes[place] == writes
         {
@@ -152,13 +156,13 @@ impl ChaosLife {
                 && !object.marks.ignored
                 && object.replicas != 2
                 && self.mishaps.random::<f64>() < 0.2
-                && self.plan.has(super::plan::Mishap::Edit)
+                && self.plan.has(Mishap::Edit)
             {
                 object.replicas = 2;
                 self.others_put(place, "gardenlet", object);
             }
         }
-        self.push(self.t + 47.0, ChaosEvent::Gardenlet);
+        self.after(47.0, Self::gardenlet);
     }
 
     /// A replica of the Go original that leads: it takes machine-controller-manager down first, and
@@ -200,7 +204,7 @@ impl ChaosLife {
                 return;
             }
         };
-        self.push(self.t + next.0, ChaosEvent::Go(next.1));
+        self.after(next.0, move |life| life.go(next.1));
     }
 
     fn go_takes_down(&mut self, place: usize) {
@@ -230,6 +234,6 @@ impl ChaosLife {
     fn go_writes_twice(&mut self, place: usize, object: Observed, second: GoStep) {
         self.others_put(place, "Go", object);
         let takes = self.mishaps.random_range(0.02..0.4);
-        self.push(self.t + takes, ChaosEvent::Go(second));
+        self.after(takes, move |life| life.go(second));
     }
 }

@@ -4,15 +4,14 @@ use std::sync::Arc;
 
 use rand::RngExt;
 
-use super::driver::{ChaosEvent, ChaosLife, ChaosReplica};
+use super::driver::{Life, LifeReplica};
 use super::plan::Leadership;
+use super::{Seconds, at};
 use crate::config::Dependent;
 use crate::moment::Moment;
 use crate::plan::ByDirection;
 use crate::replicas::{DependentState, Observed};
-use crate::shoot::Input;
 use crate::tests::scene::OwnedEnvironment;
-use crate::tests::simulation::{Seconds, at};
 
 pub fn state(object: Option<&Observed>) -> DependentState {
     object.map_or(DependentState::Absent, |object| {
@@ -20,7 +19,7 @@ pub fn state(object: Option<&Observed>) -> DependentState {
     })
 }
 
-impl ChaosReplica {
+impl LifeReplica {
     /// True while its views show what changes.
     fn is_shown(&self, t: Seconds) -> bool {
         self.machine.is_some() && self.view.is_some() && !self.stale.contains(&t)
@@ -32,12 +31,12 @@ impl ChaosReplica {
     }
 }
 
-impl ChaosLife {
+impl Life {
     /// A leader that works has renewed its Lease every 2 s.
     pub fn renew_lease(&mut self) {
         let t = self.t;
         let works =
-            |replica: &ChaosReplica| replica.machine.is_some() && replica.suspended_until <= t;
+            |replica: &LifeReplica| replica.machine.is_some() && replica.suspended_until <= t;
         let mut replicas = self.replicas.iter();
         if replicas.any(|replica| replica.env.leads && works(replica)) {
             self.leader_renewed = (t / 2.0).floor() * 2.0;
@@ -51,7 +50,7 @@ impl ChaosLife {
         let leads = self.replicas[by].env.leads;
         let silent_from = match self.plan.leadership {
             Leadership::Nobody => Some(Moment::START),
-            Leadership::Go => Some(at(t + 5.0)),
+            Leadership::Go | Leadership::Hangs => Some(at(t + 5.0)),
             Leadership::One => (!leads).then(|| at(self.leader_renewed + 5.0)),
         };
         let stale = &self.replicas[by].stale;
@@ -91,7 +90,7 @@ impl ChaosLife {
                 .memory
                 .sees(place, object.as_ref(), self.t);
         }
-        self.feed(by, Input::Woken);
+        self.wake(by);
     }
 
     /// Reads the shoot's Cluster and namespace.
@@ -112,7 +111,7 @@ impl ChaosLife {
             _ => memory.free_since = ByDirection { up: t, down: t },
         }
         memory.paused = Some(paused);
-        self.feed(by, Input::Woken);
+        self.wake(by);
     }
 
     /// Gives the replica its view of the seed back.
@@ -126,7 +125,7 @@ impl ChaosLife {
         replica.view.get_or_insert_default();
         replica.env.seed_since = ByDirection { up: now, down: now };
         replica.memory.is_free(self.t);
-        self.push(self.t, ChaosEvent::ViewShoot(by));
+        self.after(0.0, move |life| life.view_shoot(by));
         self.view(by);
     }
 }

@@ -17,10 +17,11 @@ use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 
 use super::memory::{Known, OracleMemory};
-use super::nodes::ChaosNodes;
-use super::plan::{ChaosPlan, Leadership};
+use super::nodes::Nodes;
+use super::plan::{Leadership, Plan};
 use super::seed::GoStep;
 use super::views::state;
+use super::{Seconds, at};
 use crate::config::{Config, Dependent, DependentId};
 use crate::moment::RequestTimes;
 use crate::options::ResolvedOptions;
@@ -29,11 +30,11 @@ use crate::refusal::Refusal;
 use crate::replicas::{DependentState, Observed, PlannedWrite};
 use crate::shoot::{Action, Input, Order, ProbeFailure, Report, Shoot, Start, Verified};
 use crate::tests::scene::{OwnedEnvironment, dependent, env, running, wall};
-use crate::tests::simulation::{Seconds, at};
 use crate::verdict::NodeRecord;
 
 /// Time that a replica takes at its start to read the shoot's namespace.
 const NAMESPACE_READ: (Seconds, Seconds) = (0.01, 1.5);
+const NAMES: [&str; 5] = ["kcm", "mcm", "ca", "dd", "ee"];
 
 /// A request that a replica waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -45,45 +46,23 @@ pub enum Awaited {
 
 /// A request of a replica. It is answered only if it is still waited for.
 #[derive(Clone, Copy, Debug)]
-pub struct ChaosRequest {
+struct Request {
     by: usize,
     awaited: Awaited,
     number: u64,
 }
 
-#[derive(Debug)]
-pub enum ChaosEvent {
-    Wake(usize),
-    Answer(ChaosRequest, Input),
-    /// A read or a write reaches the seed; the answer takes as long again.
-    Read(ChaosRequest, usize, Seconds),
-    Write(ChaosRequest, usize, PlannedWrite, Option<Seconds>),
-    /// A replica's views show the dependents as they are now, the shoot's Cluster and namespace, or
-    /// all of it after a time in which nothing was known.
-    View(usize),
-    ViewShoot(usize),
-    ViewAll(usize),
-    /// The pods of a dependent that was written so often have ended, or are ready.
-    Pods(usize, u64),
-    Start(usize),
-    Resume(usize),
-    Reload(usize, Arc<Config>),
-    Mishap,
-    FlapLead,
-    Gardenlet,
-    Go(GoStep),
-    /// The shoot is ours again.
-    Returns,
-    Calm,
-}
+type Event = Box<dyn FnOnce(&mut Life) + Send>;
 
-pub struct ChaosReplica {
+pub struct LifeReplica {
     pub machine: Option<Shoot>,
     pub env: OwnedEnvironment,
     /// Its view of each object; `None` while it is blind to the seed.
     pub view: Option<Vec<DependentState>>,
     /// Time in which its views show nothing new, and nobody has noticed.
     pub stale: Range<Seconds>,
+    /// True if none of its probes is answered.
+    pub blind: bool,
     pub awaits: HashMap<Awaited, u64>,
     pub suspended_until: Seconds,
     /// The nodes that are listed beside the leases, and when they are there.
@@ -91,16 +70,21 @@ pub struct ChaosReplica {
     pub memory: OracleMemory,
 }
 
-pub struct ChaosLife {
-    pub plan: ChaosPlan,
+/// A write that was made: when, by which replica, of which object, and its replicas then.
+pub type Made = (Seconds, usize, usize, Option<i32>);
+
+pub struct Life {
+    pub plan: Plan,
     /// Draws of mishaps are apart from those of answers, so that the same happens to whatever code
     /// is tested.
     pub mishaps: StdRng,
     pub answers: StdRng,
     pub t: Seconds,
-    events: BTreeMap<(u64, u64), ChaosEvent>,
+    events: BTreeMap<(u64, u64), Event>,
     count: u64,
-    pub replicas: [ChaosReplica; 2],
+    /// The moment of the last event, and the number of events in it.
+    latest: (u64, u32),
+    pub replicas: [LifeReplica; 2],
     pub names: Vec<&'static str>,
     pub objects: Vec<Option<Observed>>,
     /// Number of writes of each, and the replicas that it has to come back to.
@@ -109,19 +93,25 @@ pub struct ChaosLife {
     /// True of what somebody took to 0, for reasons of their own.
     pub taken_off: Vec<bool>,
     pub version: u64,
-    pub nodes: ChaosNodes,
+    pub nodes: Nodes,
     pub config: Arc<Config>,
     /// The seed's own word on the shoot, and its beginning.
     pub paused: (bool, Seconds),
     pub is_ours: (bool, Seconds),
     pub leader_renewed: Seconds,
+    // What it comes to.
+    pub made: Vec<Made>,
+    pub conflicts: usize,
+    pub probes: usize,
+    /// Number of lists of nodes.
+    pub lists: usize,
     pub log: Vec<String>,
     pub wrong: Vec<String>,
     /// Writes to 0 of a scaling that is held, though most leases are valid.
     pub in_a_hold: usize,
 }
 
-fn dependents(plan: &ChaosPlan, rng: &mut StdRng) -> Vec<Dependent> {
+fn dependents(plan: &Plan, rng: &mut StdRng) -> Vec<Dependent> {
     let mut dependents = vec![
         dependent("kcm", 0, 1),
         dependent("mcm", 1, 0),
@@ -131,9 +121,7 @@ fn dependents(plan: &ChaosPlan, rng: &mut StdRng) -> Vec<Dependent> {
     dependents[2].optional = true;
     if plan.many_dependents {
         let mut level = || rng.random_range(-1..3);
-        dependents = ["kcm", "mcm", "ca", "dd", "ee"]
-            .map(|name| dependent(name, level(), level()))
-            .into();
+        dependents = NAMES.map(|name| dependent(name, level(), level())).into();
         for one in &mut dependents {
             let mut seconds = |of: &[u64]| Duration::from_secs(of[rng.random_range(0..of.len())]);
             one.scale_up.initial_delay = seconds(&[0, 0, 5, 30]);
@@ -148,7 +136,7 @@ fn dependents(plan: &ChaosPlan, rng: &mut StdRng) -> Vec<Dependent> {
     dependents
 }
 
-fn environment(plan: &ChaosPlan, rng: &mut StdRng) -> OwnedEnvironment {
+fn environment(plan: &Plan, rng: &mut StdRng) -> OwnedEnvironment {
     let mut env = env(dependents(plan, rng));
     let config = Arc::make_mut(&mut env.config);
     config.probe_interval = Duration::from_secs_f64(plan.interval);
@@ -162,29 +150,22 @@ fn environment(plan: &ChaosPlan, rng: &mut StdRng) -> OwnedEnvironment {
     env
 }
 
-impl ChaosLife {
-    pub fn new(seed: u64, plan: &ChaosPlan) -> Self {
+impl Life {
+    pub fn new(seed: u64, plan: &Plan) -> Self {
         let mut rng = StdRng::seed_from_u64(seed);
         let env = environment(plan, &mut rng);
-        let nodes = ChaosNodes::new(plan, &mut rng);
-        let names: Vec<&'static str> = ["kcm", "mcm", "ca", "dd", "ee"]
-            .into_iter()
-            .take(env.config.dependents.len())
-            .collect();
-        let objects: Vec<_> = names
-            .iter()
-            .map(|name| {
-                Some(Observed {
-                    uid: (*name).into(),
-                    ..running(2)
-                })
-            })
-            .collect();
-        let replica = || ChaosReplica {
+        let nodes = Nodes::new(plan, &mut rng);
+        let names = NAMES[..env.config.dependents.len()].to_vec();
+        let object = |name: &&str| Observed {
+            uid: (*name).into(),
+            ..running(2)
+        };
+        let replica = || LifeReplica {
             machine: None,
             env: env.clone(),
             view: None,
             stale: 0.0..0.0,
+            blind: false,
             awaits: HashMap::new(),
             suspended_until: 0.0,
             nodes: None,
@@ -196,17 +177,22 @@ impl ChaosLife {
             t: 0.0,
             events: BTreeMap::new(),
             count: 0,
+            latest: (0, 0),
             replicas: [replica(), replica()],
             writes: vec![0; names.len()],
             expected: vec![2; names.len()],
             taken_off: vec![false; names.len()],
+            objects: names.iter().map(object).map(Some).collect(),
             names,
-            objects,
             version: 10,
-            log: [("silent", &nodes.silences), ("away", &nodes.away)]
-                .iter()
-                .flat_map(|(what, spans)| spans.iter().map(move |span| format!("{what} {span:?}")))
-                .collect(),
+            made: vec![],
+            conflicts: 0,
+            probes: 0,
+            lists: 0,
+            log: vec![format!(
+                "silent {:?}, away {:?}",
+                nodes.silences, nodes.away
+            )],
             nodes,
             config: env.config,
             paused: (false, 0.0),
@@ -214,25 +200,43 @@ impl ChaosLife {
             leader_renewed: 0.0,
             wrong: vec![],
             in_a_hold: 0,
-            plan: *plan,
+            plan: plan.clone(),
         };
-        life.push(0.0, ChaosEvent::Start(0));
+        life.at(plan.starts[0], |life| life.start(0));
         if !plan.alone {
-            life.push(0.01, ChaosEvent::Start(1));
+            life.at(plan.starts[1], |life| life.start(1));
         }
-        life.push(30.0, ChaosEvent::Mishap);
-        life.push(45.0, ChaosEvent::Gardenlet);
-        life.push(plan.calm_from(), ChaosEvent::Calm);
+        if plan.calm >= 0.0 {
+            life.at(30.0, Self::mishap);
+        }
+        life.at(45.0, Self::gardenlet);
+        life.at(plan.calm_from(), Self::calm_down);
         if plan.leadership == Leadership::Go {
-            life.push(33.0, ChaosEvent::Go(GoStep::Probe));
+            life.at(33.0, |life| life.go(GoStep::Probe));
+        }
+        let frozen = life.nodes.away.iter().filter(|_| plan.freezes);
+        for span in plan
+            .suspended
+            .iter()
+            .chain(frozen)
+            .cloned()
+            .collect::<Vec<_>>()
+        {
+            life.at(span.start, move |life| life.suspend(0, span.end));
         }
         life
     }
 
-    pub fn push(&mut self, t: Seconds, event: ChaosEvent) {
+    /// Lets something happen at a moment.
+    pub fn at(&mut self, t: Seconds, event: impl FnOnce(&mut Self) + Send + 'static) {
         self.count += 1;
         let microseconds = (t.max(self.t) * 1e6).ceil() as u64;
-        self.events.insert((microseconds, self.count), event);
+        self.events
+            .insert((microseconds, self.count), Box::new(event));
+    }
+
+    pub fn after(&mut self, takes: Seconds, event: impl FnOnce(&mut Self) + Send + 'static) {
+        self.at(self.t + takes, event);
     }
 
     pub fn note(&mut self, what: &str) {
@@ -249,61 +253,42 @@ impl ChaosLife {
     }
 
     pub fn run(&mut self) {
-        let mut latest = (0, 0);
-        while let Some(((when, _), event)) = self.events.pop_first() {
-            let t = when as f64 / 1e6;
-            if t > self.plan.life {
-                break;
-            }
-            latest = (when, if latest.0 == when { latest.1 + 1 } else { 0 });
-            if latest.1 > 3000 {
-                return self.wrong.push(format!("{t:.2} a hot loop"));
-            }
-            self.t = self.t.max(t);
-            self.happens(event);
-        }
-        self.t = self.plan.life;
+        self.run_until(self.plan.life, |_| false);
         self.check_end();
     }
 
-    fn happens(&mut self, event: ChaosEvent) {
-        match event {
-            ChaosEvent::Wake(by) => {
-                let machine = self.replicas[by].machine.as_ref();
-                if machine
-                    .and_then(Shoot::next)
-                    .is_some_and(|(next, _)| next <= at(self.t))
-                {
-                    self.feed(by, Input::Woken);
-                }
+    /// Lives on to a moment, or until something is so.
+    pub fn run_until(&mut self, end: Seconds, is_so: impl Fn(&Self) -> bool) {
+        while !is_so(self) {
+            let next = self.events.first_entry();
+            let Some(next) = next.filter(|next| next.key().0 as f64 / 1e6 <= end) else {
+                self.t = self.t.max(end);
+                return;
+            };
+            let ((when, _), event) = next.remove_entry();
+            let (latest, count) = self.latest;
+            self.latest = (when, if latest == when { count + 1 } else { 0 });
+            self.t = self.t.max(when as f64 / 1e6);
+            if self.latest.1 > 3000 {
+                self.wrong.push(format!("{:.2} a hot loop", self.t));
+                return self.events.clear();
             }
-            ChaosEvent::Answer(request, input) => self.answered(request, input),
-            ChaosEvent::Read(request, place, takes) => {
-                let state = state(self.objects[place].as_ref());
-                if let Awaited::Dependent(id) = request.awaited {
-                    self.answer(takes, request, Input::Read(id, Ok(state)));
-                }
-            }
-            ChaosEvent::Write(request, place, change, takes) => {
-                self.write_arrives(request, place, &change, takes);
-            }
-            ChaosEvent::View(by) => self.view(by),
-            ChaosEvent::ViewShoot(by) => self.view_shoot(by),
-            ChaosEvent::ViewAll(by) => self.view_all(by),
-            ChaosEvent::Pods(place, writes) => self.pods_follow(place, writes),
-            ChaosEvent::Start(by) => self.start(by),
-            ChaosEvent::Resume(by) => self.resume(by),
-            ChaosEvent::Reload(by, config) => self.reload(by, config),
-            ChaosEvent::Mishap => self.mishap(),
-            ChaosEvent::FlapLead => self.flap_lead(),
-            ChaosEvent::Gardenlet => self.gardenlet(),
-            ChaosEvent::Go(step) => self.go(step),
-            ChaosEvent::Returns => self.moves(true),
-            ChaosEvent::Calm => self.calm_down(),
+            event(self);
         }
     }
 
-    pub fn feed(&mut self, by: usize, input: Input) {
+    fn woken(&mut self, by: usize) {
+        let next = self.replicas[by].machine.as_ref().and_then(Shoot::next);
+        if next.is_some_and(|(next, _)| next <= at(self.t)) {
+            self.wake(by);
+        }
+    }
+
+    pub fn wake(&mut self, by: usize) {
+        self.feed(by, Input::Woken);
+    }
+
+    fn feed(&mut self, by: usize, input: Input) {
         if self.replicas[by].suspended_until > self.t {
             return;
         }
@@ -314,37 +299,37 @@ impl ChaosLife {
         let actions = machine.input(input, &env.env(), at(self.t));
         if let Some((next, _)) = machine.next() {
             let next = next.elapsed_since_start().as_seconds_f64();
-            self.push(next.max(self.t + 2e-6), ChaosEvent::Wake(by));
+            self.at(next.max(self.t + 2e-6), move |life| life.woken(by));
         }
         for action in actions {
             self.carry_out(by, action);
         }
     }
 
-    fn ask(&mut self, by: usize, awaited: Awaited) -> ChaosRequest {
+    fn ask(&mut self, by: usize, awaited: Awaited) -> Request {
         self.count += 1;
         let number = self.count;
         self.replicas[by].awaits.insert(awaited, number);
-        ChaosRequest {
+        Request {
             by,
             awaited,
             number,
         }
     }
 
-    fn is_awaited(&self, request: ChaosRequest) -> bool {
+    fn is_awaited(&self, request: Request) -> bool {
         self.replicas[request.by].awaits.get(&request.awaited) == Some(&request.number)
     }
 
-    fn answer(&mut self, takes: Seconds, request: ChaosRequest, input: Input) {
-        self.push(self.t + takes, ChaosEvent::Answer(request, input));
+    fn answer(&mut self, takes: Seconds, request: Request, input: Input) {
+        self.after(takes, move |life| life.answered(request, input));
     }
 
-    fn answered(&mut self, request: ChaosRequest, input: Input) {
+    fn answered(&mut self, request: Request, input: Input) {
         let by = request.by;
         let until = self.replicas[by].suspended_until;
         if until > self.t {
-            return self.push(until + 3e-6, ChaosEvent::Answer(request, input));
+            return self.at(until + 3e-6, move |life| life.answered(request, input));
         }
         if !self.is_awaited(request) {
             return;
@@ -364,11 +349,10 @@ impl ChaosLife {
         match action {
             Action::ListLeases { with_nodes } => self.list_leases(by, with_nodes),
             Action::ListNodes => {
+                self.lists += 1;
                 let request = self.ask(by, Awaited::Probe);
-                let (there, nodes) = match self.replicas[by].nodes.take() {
-                    Some(listed) => listed,
-                    None => self.list_nodes(),
-                };
+                let listed = self.replicas[by].nodes.take();
+                let (there, nodes) = listed.unwrap_or_else(|| self.list_nodes());
                 self.answer(there - self.t, request, Input::Nodes(nodes));
             }
             Action::Verify => {
@@ -381,11 +365,8 @@ impl ChaosLife {
                 };
                 let fails = self.answers.random::<f64>() < self.plan.fails / 2.0;
                 let takes = self.draw(self.plan.seed);
-                self.answer(
-                    takes,
-                    request,
-                    Input::Verified((!fails).then_some(verified)),
-                );
+                let verified = (!fails).then_some(verified);
+                self.answer(takes, request, Input::Verified(verified));
             }
             Action::AcquirePermit(id, direction) => {
                 let request = self.ask(by, Awaited::Dependent(id));
@@ -399,11 +380,14 @@ impl ChaosLife {
                 let request = self.ask(by, Awaited::Dependent(id));
                 let (takes, limit) = (self.draw(self.plan.seed), limit.as_secs_f64());
                 if takes > limit {
-                    self.answer(limit, request, Input::Read(id, Err(Refusal::Timeout)));
-                } else {
-                    let read = ChaosEvent::Read(request, self.place(by, id), takes / 2.0);
-                    self.push(self.t + takes / 2.0, read);
+                    let refused = Input::Read(id, Err(Refusal::Timeout));
+                    return self.answer(limit, request, refused);
                 }
+                let place = self.place(by, id);
+                self.after(takes / 2.0, move |life| {
+                    let read = state(life.objects[place].as_ref());
+                    life.answer(takes / 2.0, request, Input::Read(id, Ok(read)));
+                });
             }
             Action::Write(order) => self.send(by, order),
             Action::Cancel(id) => drop(self.replicas[by].awaits.remove(&Awaited::Dependent(id))),
@@ -418,9 +402,10 @@ impl ChaosLife {
     }
 
     fn list_leases(&mut self, by: usize, with_nodes: bool) {
+        self.probes += 1;
         let request = self.ask(by, Awaited::Probe);
         self.check_probes(by);
-        if self.nodes.is_away(self.t) {
+        if self.replicas[by].blind || self.nodes.is_away(self.t) {
             let takes = self.draw((0.001, 4.0));
             return self.answer(takes, request, Input::Failed(ProbeFailure::Other));
         }
@@ -435,12 +420,20 @@ impl ChaosLife {
             };
             return self.answer(takes, request, Input::Failed(failure));
         }
-        let takes = self.draw(self.plan.answers);
+        let mut takes = self.draw(self.plan.answers);
+        if self
+            .nodes
+            .silences
+            .iter()
+            .any(|silence| silence.contains(&self.t))
+        {
+            takes += std::mem::take(&mut self.plan.hedge);
+        }
         let received = self.t + takes;
         let times = RequestTimes {
             sent: at(self.t + 1e-6),
             received: at(received),
-            wall: wall(received),
+            wall: wall(received + self.plan.ours),
         };
         let leases = self.nodes.leases(self.t + takes / 2.0);
         self.replicas[by].nodes = with_nodes.then(|| self.list_nodes());
@@ -454,8 +447,13 @@ impl ChaosLife {
     }
 
     fn send(&mut self, by: usize, order: Order) {
-        let request = self.ask(by, Awaited::Dependent(order.dependent));
-        let place = self.place(by, order.dependent);
+        let Order {
+            dependent: id,
+            limit,
+            ..
+        } = order;
+        let request = self.ask(by, Awaited::Dependent(id));
+        let place = self.place(by, id);
         self.check_order(by, place, &order);
         let takes = self.draw(self.plan.seed) / 2.0;
         if self.plan.refuses && place == 0 && self.t % 200.0 > 100.0 && !self.is_calm() {
@@ -463,41 +461,40 @@ impl ChaosLife {
                 code: 403,
                 said: String::new(),
             };
-            let refused = Input::Written(order.dependent, Err(denied));
-            return self.answer(takes * 2.0, request, refused);
+            return self.answer(takes * 2.0, request, Input::Written(id, Err(denied)));
         }
         let lost = self.answers.random::<f64>() < self.plan.lost && !self.is_calm();
         if lost {
-            let refused = Input::Written(order.dependent, Err(Refusal::Timeout));
-            self.answer(order.limit.as_secs_f64(), request, refused);
+            let refused = Input::Written(id, Err(Refusal::Timeout));
+            self.answer(limit.as_secs_f64(), request, refused);
         }
         if !lost || self.answers.random() {
-            let answer = (!lost).then_some(takes);
-            let write = ChaosEvent::Write(request, place, order.change, answer);
-            self.push(self.t + takes, write);
+            self.after(takes, move |life| {
+                let result = life.write_arrives(request, place, &order.change);
+                if let Some(result) = result.filter(|_| !lost) {
+                    life.answer(takes, request, Input::Written(id, result));
+                }
+            });
         }
     }
 
     /// The write is made if it is still based on what there is. One that was cancelled may be made
-    /// all the same.
+    /// all the same, and has no answer.
     fn write_arrives(
         &mut self,
-        request: ChaosRequest,
+        request: Request,
         place: usize,
         change: &PlannedWrite,
-        takes: Option<Seconds>,
-    ) {
+    ) -> Option<Result<Arc<Observed>, Refusal>> {
         let awaited = self.is_awaited(request);
         if !awaited && self.answers.random() {
-            return;
+            return None;
         }
         let result = self.write(request.by, place, change);
-        if let (Awaited::Dependent(id), Some(takes), true) = (request.awaited, takes, awaited) {
-            self.answer(takes, request, Input::Written(id, result));
-        }
+        awaited.then_some(result)
     }
 
-    fn start(&mut self, by: usize) {
+    pub fn start(&mut self, by: usize) {
         if self.replicas[by].machine.is_some() {
             return;
         }
@@ -535,8 +532,8 @@ impl ChaosLife {
         self.replicas[by].machine = Some(Shoot::new(start, &env.env(), now));
         self.note(&format!("{by} starts"));
         let takes = self.draw(NAMESPACE_READ);
-        self.push(self.t + takes, ChaosEvent::ViewShoot(by));
+        self.after(takes, move |life| life.view_shoot(by));
         self.elect();
-        self.feed(by, Input::Woken);
+        self.wake(by);
     }
 }
