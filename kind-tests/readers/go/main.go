@@ -11,14 +11,11 @@ import (
 	"io"
 	"log"
 	"os"
-	"strconv"
 )
 
-// answerers are what a question can be about. The memory of replicas is in Atoi's syntax, ignore-scaling one of ParseBool's words.
+// answerers are what a question can be about.
 var answerers = map[string]func(json.RawMessage) (any, error){
 	"duration": answering(duration),
-	"integer":  answering(strconv.Atoi),
-	"boolean":  answering(strconv.ParseBool),
 	"prober":   answering(prober),
 	"weeder":   answering(weeder),
 	"query":    answering(query),

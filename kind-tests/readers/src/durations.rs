@@ -10,31 +10,18 @@ use crate::{Choices, GoProgram, ReaderInput, is_one_line};
 #[derive(Debug)]
 pub struct DurationText(String);
 
-const LIMITS: &str = "(9223372036854775807|9223372036854775808|9223372036854775809|2562047|2562048|\
-    153722867280|922337203685477580|0|00|18446744073709551616)";
+/// As people write them, at times with a number of any length or at a limit, or with no unit.
+const WHOLE: &str = "[-+]?(([0-9]{1,3}|[0-9]{1,3}|[0-9]{1,3}|[0-9]{1,3}|[0-9]{0,24}|922337203685477580[789]|2562047|2562048|\
+    153722867280|922337203685477580|0|00|18446744073709551616)(|\\.[0-9]{0,3})\
+    ((s|ns|us|\u{b5}s|\u{3bc}s|ms|m|h)|(s|ns|ms|m|h)|(s|us|ms|m|h)|(s|ms|m|h)|(|d|w|S|H|sec|n| s|µ))){1,4}";
 
-/// Durations as people write them, with their numbers at every limit, and near misses.
+/// Durations, with their numbers at every limit, and near misses.
 pub fn text(source: &mut Choices<'_>) -> String {
+    let mut text = source.text(WHOLE);
     match source.below(10) {
-        0..6 => whole(source),
-        6..8 => {
-            let mut text = whole(source);
-            source.spill(&mut text, "[-+.0-9smhnuµ\u{3bc} _e]");
-            text
-        }
-        _ => source.text("([-+.0-9smhnu]{0,8}|\\PC{0,6})"),
-    }
-}
-
-fn whole(source: &mut Choices<'_>) -> String {
-    let mut text = source.text("[-+]?");
-    for _ in 0..=source.below(4) {
-        text += &source.weighted(&[(4, "[0-9]{1,3}"), (1, "[0-9]{0,24}"), (1, LIMITS)]);
-        text += &source.weighted(&[(6, ""), (5, "\\.[0-9]{0,3}")]);
-        text += &source.weighted(&[
-            (20, "(s|ns|us|\u{b5}s|\u{3bc}s|ms|m|h)"),
-            (1, "(|d|w|S|H|sec|n| s|µ)"),
-        ]);
+        0..6 => {}
+        6..8 => source.spill(&mut text, "[-+.0-9smhnuµ\u{3bc} _e]"),
+        _ => text = source.text("([-+.0-9smhnu]{0,8}|\\PC{0,6})"),
     }
     text
 }
@@ -42,14 +29,9 @@ fn whole(source: &mut Choices<'_>) -> String {
 /// The nanoseconds of a duration that Go has written.
 pub fn nanos(written: &Value) -> i64 {
     let text = written.as_str().unwrap_or_default();
-    let (size, sign) = match text.strip_prefix('-') {
-        Some(size) => (size, -1),
-        None => (text, 1),
-    };
-    match size.parse::<GoDuration>() {
-        Ok(read) => sign * read.0.as_nanos() as i64,
-        Err(_) => sign.min(0),
-    }
+    let sign = if text.starts_with('-') { -1 } else { 1 };
+    let size = text.trim_start_matches('-').parse::<GoDuration>();
+    size.map_or(sign.min(0), |read| sign * read.0.as_nanos() as i64)
 }
 
 impl ReaderInput for DurationText {

@@ -7,8 +7,7 @@ use std::sync::LazyLock;
 
 use anyhow::{Error, Result, ensure};
 use api_server::protobuf;
-use api_server::protobuf::wire::{bytes, text};
-use arbitrary::Arbitrary;
+use api_server::protobuf::wire::{bytes, envelope, message, text};
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use chrono::{DateTime, Utc};
@@ -125,9 +124,16 @@ impl ListedKind for NodeLists {
     /// an in-place update; texts that no controller writes; and more than 64.
     fn held(item: &Value) -> Value {
         let metadata = &item["metadata"];
+        let short = |text: &str| {
+            if text.len() > 1024 {
+                String::new()
+            } else {
+                text.to_owned()
+            }
+        };
         let conditions = items(&item["status"]["conditions"])
             .map(|one| ["type", "status", "reason"].map(|field| short(word(&one[field]))));
-        let matters = |[kind, status, _]: &[&str; 3]| *status == "True" || *kind == "InPlaceUpdate";
+        let matters = |[kind, status, _]: &[String; 3]| status == "True" || kind == "InPlaceUpdate";
         json!({
             "name": word(&metadata["name"]),
             "pool": metadata["labels"][POOL],
@@ -146,11 +152,6 @@ impl ListedKind for NodeLists {
     }
 }
 
-/// A text, unless it is longer than any that matters.
-fn short(text: &str) -> &str {
-    if text.len() > 1024 { "" } else { text }
-}
-
 /// A list by what it holds, and how its bytes are damaged.
 #[derive(Debug)]
 pub struct DamagedList<T> {
@@ -158,102 +159,51 @@ pub struct DamagedList<T> {
     unknown: Vec<u8>,
     /// After how many bytes it is cut off.
     cut: usize,
-    /// The lengths of the first pieces in which it comes.
-    pieces: Vec<u8>,
-    damages: Vec<(u16, Damage)>,
+    /// In pieces of how many bytes it comes.
+    piece: usize,
+    /// Where bytes are replaced, how many, and by which.
+    damages: Vec<(usize, usize, Vec<u8>)>,
     read_as: PhantomData<T>,
 }
 
-#[derive(Arbitrary, Debug, Default)]
-enum Damage {
-    #[default]
-    Remove,
-    Set(u8),
-    Flip(u8),
-    Insert(u8),
-    Cut,
-    Repeat(u8),
-}
-
 impl<T: ListedKind> DamagedList<T> {
-    /// In protobuf.
+    /// In protobuf; ends with what a cut would break.
     fn body(&self) -> Vec<u8> {
-        let meta = bytes(
-            1,
-            &[
-                text(2, "7"),
-                text(3, word(&self.whole["metadata"]["continue"])),
-            ]
-            .concat(),
-        );
+        let next = word(&self.whole["metadata"]["continue"]);
+        let meta = message(1, &[text(2, "7"), text(3, next)]);
         let unknown = bytes(90, &self.unknown);
-        let item = |item: &Value| {
-            bytes(
-                2,
-                &[unknown.clone(), T::protobuf(item), unknown.clone()].concat(),
-            )
-        };
+        let item = |item| message(2, &[unknown.clone(), T::protobuf(item), unknown.clone()]);
         let items: Vec<u8> = items(&self.whole["items"]).flat_map(item).collect();
         let [version, kind] = ["apiVersion", "kind"].map(|field| word(&self.whole[field]));
-        envelope(version, kind, &[unknown.clone(), meta, items].concat())
-    }
-
-    /// In the pieces in which it comes.
-    fn in_pieces<'a>(&self, mut body: &'a [u8]) -> Vec<&'a [u8]> {
-        let mut pieces = Vec::new();
-        for length in &self.pieces {
-            let (piece, rest) = body.split_at(body.len().min(usize::from(*length)));
-            pieces.push(piece);
-            body = rest;
-        }
-        pieces.push(body);
-        pieces
+        let list = [unknown.clone(), meta, items].concat();
+        let mut body = envelope(version, kind, &list);
+        // Two empty fields, which nobody would miss.
+        body.truncate(body.len() - 4);
+        body
     }
 
     fn damaged(&self, body: &[u8]) -> Vec<u8> {
         let mut bytes = body.to_owned();
-        for (at, damage) in &self.damages {
-            if bytes.is_empty() {
-                break;
-            }
-            let at = usize::from(*at) % bytes.len();
-            match damage {
-                Damage::Set(byte) => bytes[at] = *byte,
-                Damage::Flip(bit) => bytes[at] ^= 1 << (bit % 8),
-                Damage::Insert(byte) => bytes.insert(at, *byte),
-                Damage::Remove => drop(bytes.remove(at)),
-                Damage::Cut => bytes.truncate(at),
-                Damage::Repeat(length) => {
-                    let piece = bytes[at..bytes.len().min(at + usize::from(length % 40))].to_vec();
-                    bytes.splice(at..at, piece);
-                }
-            }
+        for (at, removed, inserted) in &self.damages {
+            let at = at % (bytes.len() + 1);
+            let end = bytes.len().min(at + removed);
+            bytes.splice(at..end, inserted.iter().copied());
         }
         bytes
     }
 }
 
-/// Kubernetes' envelope: magic, then runtime.Unknown with typeMeta (1) and raw (2). Ends with what
-/// a cut would break.
-fn envelope(version: &str, kind: &str, object: &[u8]) -> Vec<u8> {
-    [
-        b"k8s\0".as_slice(),
-        &bytes(1, &[text(1, version), text(2, kind)].concat()),
-        &bytes(2, object),
-    ]
-    .concat()
-}
-
 impl<T: ListedKind> ReaderInput for DamagedList<T> {
     fn make(source: &mut Choices<'_>) -> Self {
-        let damages = (0..=source.below(3)).map(|_| source.any()).collect();
-        let whole = source.filled(T::template());
         Self {
-            damages,
-            whole,
+            damages: source.list(5, |source| {
+                let removed = source.pick(&[1, 0, 2, 40, usize::MAX >> 1]);
+                (source.below(50_000), removed, source.list(4, Choices::any))
+            }),
+            whole: source.filled(T::template()),
             unknown: source.list(4, Choices::any),
             cut: source.below(10_000),
-            pieces: source.list(100, Choices::any),
+            piece: 1 + source.below(200),
             read_as: PhantomData,
         }
     }
@@ -261,20 +211,16 @@ impl<T: ListedKind> ReaderInput for DamagedList<T> {
     /// What a list holds is what is read of it, in whatever pieces it comes; cut anywhere, it is no
     /// list; damaged, it holds no more than its bytes.
     fn check(&self) -> Result<()> {
-        let holds = held::<T>(&self.whole);
-        let body = self.body();
+        let (holds, body) = (held::<T>(&self.whole), self.body());
         let ours = T::read([&*body])?;
         ensure!(holds == ours, "{ours} instead of {holds}");
         let cut = self.cut % body.len();
-        ensure!(
-            T::read([&body[..cut]]).is_err(),
-            "{cut} of {} bytes",
-            body.len()
-        );
+        let is_cut_off = T::read([&body[..cut]]).is_err();
+        ensure!(is_cut_off, "{cut} of {} bytes", body.len());
         let damaged = self.damaged(&body);
         for body in [&body, &damaged] {
-            let [whole, in_pieces] = [vec![&**body], self.in_pieces(body)].map(T::read);
-            let [whole, in_pieces] = [whole, in_pieces].map(|read| format!("{read:?}"));
+            let whole = format!("{:?}", T::read([&**body]));
+            let in_pieces = format!("{:?}", T::read(body.chunks(self.piece)));
             ensure!(whole == in_pieces, "{in_pieces} instead of {whole}");
         }
         is_bounded::<T>(&damaged)
@@ -284,11 +230,9 @@ impl<T: ListedKind> ReaderInput for DamagedList<T> {
     /// damaged list is refused or read as Go reads it: to refuse what Go takes is always safe, not
     /// knowing is never evidence. And Go looks into every field, we into those that are read here.
     fn compare(&self, go: &mut GoProgram) -> Result<()> {
-        let [json, body] =
-            rewritten(go, "json", self.whole.to_string().as_bytes())?.map_err(Error::msg)?;
-        let holds = held::<T>(&serde_json::from_slice(&json)?);
-        let [of_the_bed, _] = rewritten(go, "protobuf", &self.body())?.map_err(Error::msg)?;
-        let of_the_bed = held::<T>(&serde_json::from_slice(&of_the_bed)?);
+        let meant = self.whole.to_string();
+        let (holds, body) = rewritten::<T>(go, "json", meant.as_bytes())?.map_err(Error::msg)?;
+        let (of_the_bed, _) = rewritten::<T>(go, "protobuf", &self.body())?.map_err(Error::msg)?;
         ensure!(
             holds == of_the_bed,
             "Go holds {holds}, and {of_the_bed} from the testbed's protobuf"
@@ -296,14 +240,12 @@ impl<T: ListedKind> ReaderInput for DamagedList<T> {
         let ours = T::read([&*body])?;
         ensure!(holds == ours, "Go holds {holds}, we {ours}");
         let damaged = self.damaged(&body);
-        if let (Ok([json, _]), Ok(ours)) =
-            (rewritten(go, "protobuf", &damaged)?, T::read([&*damaged]))
-        {
-            let holds = held::<T>(&serde_json::from_slice(&json)?);
+        let gos = rewritten::<T>(go, "protobuf", &damaged)?;
+        if let (Ok((holds, _)), Ok(ours)) = (gos, T::read([&*damaged])) {
+            let damaged = String::from_utf8_lossy(&damaged);
             ensure!(
                 holds == ours,
-                "Go holds {holds}, we {ours} from {:?}",
-                String::from_utf8_lossy(&damaged)
+                "Go holds {holds}, we {ours} from {damaged:?}"
             );
         }
         Ok(())
@@ -318,11 +260,22 @@ fn held<T: ListedKind>(list: &Value) -> Value {
     )
 }
 
-/// Both forms of the list that Go reads in one of them, or the words in which it refuses.
-fn rewritten(go: &mut GoProgram, form: &str, bytes: &[u8]) -> Result<Result<[Vec<u8>; 2], String>> {
-    let body = |text: &Value| BASE64_STANDARD.decode(word(text)).unwrap_or_default();
-    let answer = go.ask("list", json!({form: BASE64_STANDARD.encode(bytes)}))?;
-    Ok(answer.map(|forms| [body(&forms["json"]), body(&forms["protobuf"])]))
+/// What Go holds of a list in one of its forms, and the list in protobuf; or the words in which it
+/// refuses.
+fn rewritten<T: ListedKind>(
+    go: &mut GoProgram,
+    form: &str,
+    bytes: &[u8],
+) -> Result<Result<(Value, Vec<u8>), String>> {
+    let asked = json!({form: BASE64_STANDARD.encode(bytes)});
+    Ok(match go.ask("list", asked)? {
+        Err(refusal) => Err(refusal),
+        Ok(forms) => {
+            let [json, protobuf] =
+                ["json", "protobuf"].map(|form| BASE64_STANDARD.decode(word(&forms[form])));
+            Ok((held::<T>(&serde_json::from_slice(&json?)?), protobuf?))
+        }
+    })
 }
 
 /// An answer as it came.
@@ -335,11 +288,8 @@ impl ReaderInput for AnyAnswer {
     }
 
     fn check(&self) -> Result<()> {
-        for body in [
-            &self.0,
-            &envelope("v1", "LeaseList", &self.0),
-            &envelope("v1", "NodeList", &self.0),
-        ] {
+        let [leases, nodes] = ["LeaseList", "NodeList"].map(|kind| envelope("v1", kind, &self.0));
+        for body in [&self.0, &leases, &nodes] {
             is_bounded::<LeaseLists>(body)?;
             is_bounded::<NodeLists>(body)?;
         }
@@ -357,9 +307,10 @@ fn is_bounded<T: ListedKind>(body: &[u8]) -> Result<()> {
     let all = || items(&page["items"]);
     // An item needs two bytes at least.
     ensure!(all().count() <= body.len() / 2);
-    ensure!(all().map(|item| word(&item["name"]).len()).sum::<usize>() <= body.len());
     let conditions = all().flat_map(|item| items(&item["conditions"]));
     let texts = conditions.flat_map(items);
-    ensure!(texts.map(|text| word(text).len()).sum::<usize>() <= body.len());
+    let texts = texts.chain(all().map(|item| &item["name"]));
+    let length: usize = texts.map(|text| word(text).len()).sum();
+    ensure!(length <= body.len(), "{length} of {} bytes", body.len());
     Ok(())
 }

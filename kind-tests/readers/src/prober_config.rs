@@ -2,11 +2,11 @@
 
 use std::collections::HashSet;
 use std::sync::LazyLock;
-use std::time::Duration;
 
 use anyhow::{Error, Result, ensure};
 use prober::config::{parse, to_json};
 use serde_json::{Value, json};
+use testbed::objects::items;
 
 use crate::config::{agree, read};
 use crate::durations::nanos;
@@ -33,37 +33,17 @@ impl ReaderInput for ProberFile {
         Self(file)
     }
 
-    /// What is taken is in range and says the same when it is written out; what is refused is
-    /// refused with every wrong field's name.
+    /// What is taken says the same when it is written out; what is refused is refused with every
+    /// wrong field's name.
     fn check(&self) -> Result<()> {
         let text = &self.0.text;
         let Some(config) = read(|| parse(text), &TEMPLATE)? else {
             return Ok(());
         };
-        ensure!(!config.kubeconfig_secret_name.trim().is_empty());
-        ensure!(config.probe_interval >= Duration::from_secs(1));
-        ensure!(!config.probe_timeout.is_zero() && !config.node_monitor_grace.is_zero());
-        ensure!(config.backoff_jitter_factor >= 0.0 && config.backoff_jitter_factor.is_finite());
-        ensure!(
-            config.node_lease_failure_fraction > 0.0 && config.node_lease_failure_fraction <= 1.0
-        );
         if let Some(check) = &config.owner_check {
-            ensure!(
-                !check.timeout.is_zero()
-                    && check.timeout < check.interval
-                    && check.interval <= check.tolerance
-            );
+            ensure!(!check.timeout.is_zero() && check.timeout < check.interval);
+            ensure!(check.interval <= check.tolerance);
         }
-        ensure!(!config.dependents.is_empty());
-        let resources: HashSet<_> = config
-            .dependents
-            .iter()
-            .map(|dependent| &dependent.resource)
-            .collect();
-        ensure!(
-            resources.len() == config.dependents.len(),
-            "one resource twice"
-        );
         let again = parse(&in_yaml(&to_json(&config)))?.config;
         ensure!(again == config, "{again:?} from {text:?}");
         Ok(())
@@ -85,68 +65,59 @@ impl ReaderInput for ProberFile {
 /// The fields of a config that the Go original takes and that are refused here on purpose (D-7,
 /// D-9, "Ranges are validated at load").
 fn surprises(go: &Value) -> Vec<String> {
-    let mut found = Vec::new();
-    let mut when =
-        |surprising: bool, field: &str| found.extend(surprising.then(|| field.to_owned()));
-    let float = |value: &Value| {
-        f64::from_bits(
-            u64::from_str_radix(value.as_str().unwrap_or_default(), 16).unwrap_or_default(),
-        )
-    };
-    when(nanos(&go["probeInterval"]) < 1_000_000_000, "probeInterval");
-    when(nanos(&go["initialDelay"]) < 0, "initialDelay");
-    when(nanos(&go["probeTimeout"]) <= 0, "probeTimeout");
-    when(
-        nanos(&go["kcmNodeMonitorGraceDuration"]) <= 0,
-        "kcmNodeMonitorGraceDuration",
-    );
-    when(
-        nanos(&go["scaleUpStabilization"]) < 0,
-        "scaleUpStabilization",
-    );
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let float = |value| f64::from_bits(u64::from_str_radix(&text(value), 16).unwrap_or_default());
     let fraction = float(&go["nodeLeaseFailureFraction"]);
-    when(
-        !(fraction > 0.0 && fraction <= 1.0),
-        "nodeLeaseFailureFraction",
-    );
-    when(
-        float(&go["backoffJitterFactor"]) < 0.0,
-        "backoffJitterFactor",
-    );
+    let mut found = vec![
+        (
+            "nodeLeaseFailureFraction".to_owned(),
+            !(fraction > 0.0 && fraction <= 1.0),
+        ),
+        (
+            "backoffJitterFactor".to_owned(),
+            float(&go["backoffJitterFactor"]) < 0.0,
+        ),
+    ];
+    // Nanoseconds that are too few.
+    for (field, too_few) in [
+        ("probeInterval", 999_999_999),
+        ("initialDelay", -1),
+        ("probeTimeout", 0),
+        ("kcmNodeMonitorGraceDuration", 0),
+        ("scaleUpStabilization", -1),
+    ] {
+        found.push((field.to_owned(), nanos(&go[field]) <= too_few));
+    }
     let mut seen = HashSet::new();
-    for (index, entry) in go["dependentResourceInfos"]
-        .as_array()
-        .into_iter()
-        .flatten()
-        .enumerate()
-    {
-        let at = |field: &str| format!("dependentResourceInfos[{index}]{field}");
-        let [kind, name, version] = ["kind", "name", "apiVersion"]
-            .map(|field| entry["ref"][field].as_str().unwrap_or_default());
-        when(!seen.insert([kind, name, version]), &at(""));
-        when(kind.trim().is_empty(), &at(".ref.kind"));
-        when(name.trim().is_empty(), &at(".ref.name"));
-        when(
-            version.split('/').any(|part| part.trim().is_empty()),
-            &at(".ref.apiVersion"),
-        );
+    for (index, entry) in items(&go["dependentResourceInfos"]).enumerate() {
+        let mut when = |field: &str, is_surprise| {
+            found.push((
+                format!("dependentResourceInfos[{index}]{field}"),
+                is_surprise,
+            ));
+        };
+        let [kind, name, version] =
+            ["kind", "name", "apiVersion"].map(|field| text(&entry["ref"][field]));
+        let is_blank = |text: &str| text.trim().is_empty();
+        when(".ref.kind", is_blank(&kind));
+        when(".ref.name", is_blank(&name));
+        when(".ref.apiVersion", version.split('/').any(is_blank));
+        when("", !seen.insert([kind, name, version]));
         for direction in ["scaleUp", "scaleDown"] {
-            let turn = &entry[direction];
+            let scale = &entry[direction];
+            let level = scale["level"].as_i64().map(i32::try_from);
             when(
-                turn["level"]
-                    .as_i64()
-                    .is_none_or(|level| i32::try_from(level).is_err()),
-                &at(&format!(".{direction}.level")),
+                &format!(".{direction}.level"),
+                !matches!(level, Some(Ok(_))),
             );
+            let delay = nanos(&scale["initialDelay"]);
+            when(&format!(".{direction}.initialDelay"), delay < 0);
             when(
-                nanos(&turn["initialDelay"]) < 0,
-                &at(&format!(".{direction}.initialDelay")),
-            );
-            when(
-                nanos(&turn["timeout"]) <= 0,
-                &at(&format!(".{direction}.timeout")),
+                &format!(".{direction}.timeout"),
+                nanos(&scale["timeout"]) <= 0,
             );
         }
     }
-    found
+    found.retain(|(_, is_surprise)| *is_surprise);
+    found.into_iter().map(|(field, _)| field).collect()
 }

@@ -1,6 +1,6 @@
 //! The weeder's file by `sigs.k8s.io/yaml` and apimachinery's label selectors (rule 26).
 
-use std::collections::HashSet;
+use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
 use anyhow::{Result, bail, ensure};
@@ -13,7 +13,6 @@ use weeder_core::selector::{Selector, is_label_value};
 
 use crate::config::{agree, read};
 use crate::durations::nanos;
-use crate::selectors::{self, PodLabels, pods};
 use crate::yaml::{File, template};
 use crate::{Choices, GoProgram, ReaderInput};
 
@@ -24,11 +23,17 @@ pub struct WeederFile(File);
 static TEMPLATE: LazyLock<Value> =
     LazyLock::new(|| template(include_str!("../templates/weeder_config.yaml")));
 
+static SELECTORS: LazyLock<Value> =
+    LazyLock::new(|| template(include_str!("../templates/selectors.yaml")));
+
+/// The labels of a pod.
+type PodLabels = BTreeMap<String, String>;
+
 impl ReaderInput for WeederFile {
     fn make(source: &mut Choices<'_>) -> Self {
         let mut file = File::make(source, &TEMPLATE);
         if !file.is_spilt && source.percent(25) {
-            file.text = selectors::file(source);
+            file.text = source.filled(&SELECTORS).to_string();
         }
         Self(file)
     }
@@ -39,31 +44,15 @@ impl ReaderInput for WeederFile {
         let Some(config) = read(|| parse(&self.0.text), &TEMPLATE)? else {
             return Ok(());
         };
-        ensure!(!config.watch_duration.is_zero());
-        ensure!(config.max_deletions_per_owner != Some(0));
-        ensure!(!config.services.is_empty());
-        let names: HashSet<_> = config
-            .services
-            .iter()
-            .map(|service| &service.name)
-            .collect();
-        ensure!(names.len() == config.services.len(), "one Service twice");
-        ensure!(
-            config
-                .services
-                .iter()
-                .all(|service| !service.name.is_empty() && !service.selectors.is_empty())
-        );
-        let (common, selectors) = (config.common_selector(), selectors_of(&config));
-        ensure!(
-            common.is_nothing() == selectors.iter().all(|selector| selector.is_nothing()),
-            "{common} in common"
-        );
-        for pod in pods()
-            .iter()
-            .filter(|pod| selectors.iter().any(|selector| selector.matches(pod)))
-        {
-            ensure!(common.matches(pod), "{common} misses {pod:?}");
+        let common = config.common_selector();
+        let is_nothing = selectors_of(&config).all(Selector::is_nothing);
+        ensure!(common.is_nothing() == is_nothing, "{common} in common");
+        for pod in pods() {
+            let is_selected = selectors_of(&config).any(|selector| selector.matches(&pod));
+            ensure!(
+                !is_selected || common.matches(&pod),
+                "{common} misses {pod:?}"
+            );
         }
         Ok(())
     }
@@ -83,109 +72,110 @@ impl ReaderInput for WeederFile {
 
 /// The refused fields that are no keys of a selector (D-83): Go ignores them.
 fn unknown_keys(refusal: &ConfigError) -> Vec<String> {
-    let is_unknown = |field: &str| {
-        let (_, key) = field.rsplit_once('.')?;
-        let keys = if field.contains("].matchExpressions[") {
-            &["key", "operator", "values"][..]
-        } else {
-            &["matchLabels", "matchExpressions"]
+    let is_unknown = |field: &&String| {
+        let key = field.rsplit_once('.').map_or("", |(_, key)| key);
+        let keys = match field.contains("].matchExpressions[") {
+            true => &["key", "operator", "values"][..],
+            false => &["matchLabels", "matchExpressions"],
         };
         let is_known = keys.iter().any(|known| known.eq_ignore_ascii_case(key));
-        (field.contains(".podSelectors[") && !is_known).then_some(())
+        field.contains(".podSelectors[") && !is_known
     };
-    let fields = refusal.fields().iter().map(|error| error.field.clone());
-    fields.filter(|field| is_unknown(field).is_some()).collect()
+    let fields = refusal.fields().iter().map(|error| &error.field);
+    fields.filter(is_unknown).cloned().collect()
+}
+
+/// Pods with every combination of some labels.
+fn pods() -> Vec<PodLabels> {
+    let mut pods = vec![PodLabels::new()];
+    for key in ["app", "role", "example.org/app"] {
+        let with = |pod: &PodLabels, value: &str| {
+            let label = [(key.to_owned(), value.to_owned())];
+            pod.clone().into_iter().chain(label).collect()
+        };
+        let values = ["api", "etcd", "main", ""];
+        let labelled = pods
+            .iter()
+            .flat_map(|pod| values.map(|value| with(pod, value)));
+        let labelled: Vec<_> = labelled.collect();
+        pods.extend(labelled);
+    }
+    pods
 }
 
 /// Those of all Services.
-fn selectors_of(config: &Config) -> Vec<&Selector> {
-    config
-        .services
-        .iter()
-        .flat_map(|service| &service.selectors)
-        .collect()
+fn selectors_of(config: &Config) -> impl Iterator<Item = &Selector> {
+    let services = config.services.iter();
+    services.flat_map(|service| &service.selectors)
 }
 
 /// Whether requests ask for what each selector matches, and for no less by what several have in
 /// common.
 fn is_asked_for(config: &Config, pods: &[PodLabels], go: &mut GoProgram) -> Result<()> {
-    let common = config.common_selector();
-    let in_common = if common.is_nothing() {
-        String::new()
-    } else {
-        listed(go, &common, pods)?
+    // Which pods an API server lists when it is asked for this selector.
+    let mut listed = |selector: &Selector| {
+        if selector.is_nothing() {
+            return Ok(String::new());
+        }
+        let asked = json!({"text": selector.to_string(), "pods": pods});
+        match go.ask("query", asked)? {
+            Ok(Value::String(listed)) => Ok(listed),
+            other => bail!("{selector} is refused: {other:?}"),
+        }
     };
-    for selector in selectors_of(config)
-        .into_iter()
-        .filter(|selector| !selector.is_nothing())
-    {
-        let matched = selected(selector, pods);
-        let listed = listed(go, selector, pods)?;
+    let common = config.common_selector();
+    let in_common = listed(&common)?;
+    for selector in selectors_of(config).filter(|selector| !selector.is_nothing()) {
+        let (matched, listed) = (selected(selector, pods), listed(selector)?);
         ensure!(
             listed == matched,
             "{selector} lists {listed}, not {matched}"
         );
-        let misses = matched
-            .bytes()
-            .zip(in_common.bytes())
-            .any(|both| both == (b'1', b'0'));
+        let mut both = matched.bytes().zip(in_common.bytes());
         ensure!(
-            !misses,
+            both.all(|both| both != (b'1', b'0')),
             "{common} lists {in_common} and misses some of {matched}"
         );
     }
     Ok(())
 }
 
-/// Which pods an API server lists when it is asked for this selector.
-fn listed(go: &mut GoProgram, selector: &Selector, pods: &[PodLabels]) -> Result<String> {
-    match go.ask("query", json!({"text": selector.to_string(), "pods": pods}))? {
-        Ok(Value::String(listed)) => Ok(listed),
-        other => bail!("{selector} is refused: {other:?}"),
-    }
-}
-
 /// A 1 for each pod that is selected and a 0 for each other, as the Go program answers.
 fn selected(selector: &Selector, pods: &[PodLabels]) -> String {
-    pods.iter()
-        .map(|pod| if selector.matches(pod) { '1' } else { '0' })
+    let pods = pods.iter().map(|pod| selector.matches(pod));
+    pods.map(|matches| if matches { '1' } else { '0' })
         .collect()
 }
 
 /// The fields of a config that the Go original takes and that are refused here on purpose (D-41,
 /// D-46, and names no Service can have).
 fn surprises(go: &Value) -> Vec<String> {
-    let mut found = Vec::new();
-    if nanos(&go["watchDuration"]) <= 0 {
-        found.push("watchDuration".to_owned());
-    }
+    let is_limit = |limit: &Value| {
+        let limit = limit.as_i64();
+        limit.is_some_and(|limit| (1..=i64::from(i32::MAX)).contains(&limit))
+    };
     let limit = &go["maxDeletionsPerOwner"];
-    if !limit.is_null()
-        && limit
-            .as_i64()
-            .is_none_or(|limit| !(1..=i64::from(i32::MAX)).contains(&limit))
-    {
-        found.push("maxDeletionsPerOwner".to_owned());
-    }
-    for name in go["services"]
-        .as_object()
-        .into_iter()
-        .flat_map(|services| services.keys())
-    {
-        if name.is_empty() || !is_label_value(name) {
-            found.push(format!("servicesAndDependantSelectors.{name}"));
-        }
-    }
-    found
+    let services = go["services"].as_object().into_iter().flatten();
+    let fields = [
+        ("watchDuration", nanos(&go["watchDuration"]) <= 0),
+        ("maxDeletionsPerOwner", !limit.is_null() && !is_limit(limit)),
+    ];
+    let fields = fields.into_iter().filter(|(_, surprises)| *surprises);
+    let nameless = services
+        .map(|(name, _)| name)
+        .filter(|name| name.is_empty() || !is_label_value(name))
+        .map(|name| format!("servicesAndDependantSelectors.{name}"));
+    fields
+        .map(|(field, _)| field.to_owned())
+        .chain(nameless)
+        .collect()
 }
 
 /// What we read, in the words of the Go program.
 fn shown(config: &Config, pods: &[PodLabels]) -> Value {
     let services = config.services.iter().map(|service| {
-        let selected = service
-            .selectors
-            .iter()
-            .map(|selector| selected(selector, pods));
+        let selectors = service.selectors.iter();
+        let selected = selectors.map(|selector| selected(selector, pods));
         (service.name.to_string(), selected.collect::<Value>())
     });
     json!({

@@ -1,99 +1,10 @@
-//! YAML documents of every style, some of them only nearly YAML.
+//! YAML documents, some of them only nearly YAML.
 
 use std::collections::HashMap;
-use std::{iter, slice};
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use crate::{Choices, durations};
-
-/// A value as it may stand in a file.
-#[derive(Clone, Debug, Default)]
-struct YamlValue {
-    /// On one line.
-    flow: String,
-    /// On lines of its own, if that is how it is written.
-    block: Vec<String>,
-    /// Whether these begin below the first letter of their key, as the dashes of a list may.
-    is_flush: bool,
-}
-
-/// The styles of lists and maps: flow, and block, which the last is too, with the dashes of a list
-/// below the first letter of its key.
-const STYLES: usize = 4;
-
-impl YamlValue {
-    fn scalar(text: String) -> Self {
-        Self {
-            flow: text,
-            ..Self::default()
-        }
-    }
-
-    fn list(items: &[Self], style: usize) -> Self {
-        let flow: Vec<_> = items.iter().map(|item| item.flow.as_str()).collect();
-        let lines = items.iter().flat_map(|item| {
-            let lines = if item.block.is_empty() {
-                slice::from_ref(&item.flow)
-            } else {
-                &item.block
-            };
-            lines.iter().enumerate().map(|(index, line)| {
-                if index == 0 {
-                    format!("- {line}")
-                } else {
-                    format!("  {line}")
-                }
-            })
-        });
-        Self::styled(style, format!("[{}]", flow.join(", ")), lines.collect())
-    }
-
-    fn map(entries: &[(String, Self)], style: usize) -> Self {
-        let flow: Vec<_> = entries
-            .iter()
-            .map(|(key, value)| format!("{key}: {}", value.flow))
-            .collect();
-        let lines = entries.iter().zip(&flow).flat_map(|((key, value), line)| {
-            let indent = if value.is_flush { "" } else { "  " };
-            let first = if value.block.is_empty() {
-                line.clone()
-            } else {
-                format!("{key}:")
-            };
-            iter::once(first).chain(
-                value
-                    .block
-                    .iter()
-                    .map(move |line| format!("{indent}{line}")),
-            )
-        });
-        Self {
-            is_flush: false,
-            ..Self::styled(style, format!("{{{}}}", flow.join(", ")), lines.collect())
-        }
-    }
-
-    fn styled(style: usize, flow: String, block: Vec<String>) -> Self {
-        match style {
-            0 => Self::scalar(flow),
-            style => Self {
-                flow,
-                block,
-                is_flush: style == 3,
-            },
-        }
-    }
-
-    /// The text of a document.
-    fn text(self) -> String {
-        if self.block.is_empty() {
-            self.flow + "\n"
-        } else {
-            self.block.join("\n") + "\n"
-        }
-    }
-}
 
 /// Patterns of scalars, as texts in a file.
 const WORD: &str = "([a-zA-Z][a-zA-Z0-9_./-]{0,8}|[a-z]{1,4} [a-z]{1,4}|é[a-z]{0,3})";
@@ -106,6 +17,10 @@ const NUMBER: &str = "(0\\.[0-9]{1,3}|0\\.[0-9]{1,2}|1|1\\.0|0\\.60|\
 const DURATION: &str = "[1-9][0-9]?(ms|s|m|h)";
 /// In the name and the value of an owner record.
 const PLACEHOLDER: &str = "\\{\\{(domain|namespace|seed|seedUID|shoot)\\}\\}";
+/// In a label selector, where a key or a value is none at times.
+const KEY: &str = "app|role|example\\.org/app|app|role|example\\.org/app|app|role|example\\.org/app|[a-zA-Z0-9._/-]{0,12}|\
+    [a-z]{60,66}|([a-z]{1,3}\\.){0,3}[a-z-]{1,3}/[a-zA-Z._-]{0,4}|[a-z.]{245,256}/[a-z]{1,2}|\\PC{0,3}";
+const VALUE: &str = "api|etcd|main||api|etcd|main||api|etcd|main||api|etcd|main||[a-zA-Z0-9._/-]{0,12}|[a-z]{60,66}|\\PC{0,3}";
 const NULL: &str = "(~|null|Null|NULL|)";
 const QUOTED: &str = "('[a-zA-Z0-9 ~:,._-]{0,6}'|\"[a-zA-Z0-9 ~:,._-]{0,6}\"|\"(\\\\x41|\\\\u00e9|\\\\n|\\\\t|\\\\\"|\\\\/|a){0,3}\"|\
     '(''|a){0,3}'|'(yes|null|5|0\\.5|30s|)')";
@@ -159,55 +74,64 @@ fn duration(source: &mut Choices<'_>) -> String {
 }
 
 /// Anything at all, a few levels deep.
-fn any_yaml(source: &mut Choices<'_>, depth: usize) -> YamlValue {
-    let deeper = depth.saturating_sub(1);
+fn any_yaml(source: &mut Choices<'_>, depth: usize) -> String {
     match if depth == 0 { 0 } else { source.below(4) } {
-        0..2 => YamlValue::scalar(scalar(source)),
-        2 => YamlValue::list(
-            &source.list(3, |source| any_yaml(source, deeper)),
-            source.below(STYLES),
-        ),
-        _ => YamlValue::map(
-            &source.list(3, |source| (any_key(source), any_yaml(source, deeper))),
-            source.below(STYLES),
-        ),
+        0..2 => scalar(source),
+        2 => in_list(source.list(3, |source| any_yaml(source, depth - 1))),
+        _ => in_map(source.list(3, |source| {
+            format!("{}: {}", any_key(source), any_yaml(source, depth - 1))
+        })),
     }
+}
+
+fn in_list(items: Vec<String>) -> String {
+    format!("[{}]", items.join(", "))
+}
+
+fn in_map(entries: Vec<String>) -> String {
+    format!("{{{}}}", entries.join(", "))
 }
 
 fn any_key(source: &mut Choices<'_>) -> String {
     source.weighted(&[(4, WORD), (1, INTEGER), (1, BOOLEAN), (1, "'[a-z ]{0,3}'")])
 }
 
-/// A value in any style, whose texts are scalars as they stand in the file: its fields in any
-/// order, now and then one twice, one unknown, or something else in its place.
-fn dressed(source: &mut Choices<'_>, value: &Value) -> YamlValue {
-    if source.below(24) == 23 {
-        return any_yaml(source, 2);
-    }
+/// A value whose texts are scalars as they stand in the file, now and then something else in its
+/// place.
+fn dressed(source: &mut Choices<'_>, value: &Value) -> String {
     match value {
-        Value::Object(fields) => {
-            let mut entries = Vec::new();
-            for (name, value) in fields {
-                for _ in 0..=usize::from(source.percent(1)) {
-                    let place = source.below(entries.len() + 1);
-                    entries.insert(place, (key(source, name), dressed(source, value)));
-                }
-            }
-            if source.below(10) == 9 {
-                let place = source.below(entries.len() + 1);
-                entries.insert(place, (any_key(source), any_yaml(source, 2)));
-            }
-            YamlValue::map(&without_merging(entries), source.below(STYLES))
-        }
-        Value::Array(items) => {
-            let items: Vec<_> = items.iter().map(|item| dressed(source, item)).collect();
-            YamlValue::list(&items, source.below(STYLES))
-        }
-        value if source.below(10) < 9 => {
-            YamlValue::scalar(plain(value.as_str().unwrap_or_default().to_owned()))
-        }
-        _ => YamlValue::scalar(scalar(source)),
+        _ if source.below(24) == 23 => any_yaml(source, 2),
+        Value::Object(fields) => in_map(entries(source, fields)),
+        Value::Array(items) => in_list(items.iter().map(|item| dressed(source, item)).collect()),
+        value if source.below(10) < 9 => plain(value.as_str().unwrap_or_default().to_owned()),
+        _ => scalar(source),
     }
+}
+
+/// Fields in any order, now and then one twice or one unknown, but none in different case: the one
+/// that does not count is not read here, and Go merges sections (exceptions for a file that nobody
+/// means to write).
+fn entries(source: &mut Choices<'_>, fields: &Map<String, Value>) -> Vec<String> {
+    let (mut entries, mut spellings) = (Vec::new(), HashMap::new());
+    let mut add = |source: &mut Choices<'_>, key: String, value: String| {
+        let name = key.trim_matches(['\'', '"']).to_owned();
+        let spelling = spellings.entry(name.to_ascii_lowercase());
+        if *spelling.or_insert(name.clone()) == name {
+            let place = source.below(entries.len() + 1);
+            entries.insert(place, format!("{key}: {value}"));
+        }
+    };
+    for (name, value) in fields {
+        for _ in 0..=usize::from(source.percent(1)) {
+            let (key, value) = (key(source, name), dressed(source, value));
+            add(source, key, value);
+        }
+    }
+    if source.below(10) == 9 {
+        let (key, value) = (any_key(source), any_yaml(source, 2));
+        add(source, key, value);
+    }
+    entries
 }
 
 /// A field's name, at times in another case or in quotes.
@@ -221,20 +145,6 @@ fn key(source: &mut Choices<'_>, name: &str) -> String {
     }
 }
 
-/// Leaves out what would be one field twice, in different case: the one that does not count is not
-/// looked at here, and Go merges sections (exceptions for a file that nobody means to write).
-fn without_merging(mut entries: Vec<(String, YamlValue)>) -> Vec<(String, YamlValue)> {
-    let mut spellings = HashMap::new();
-    entries.retain(|(key, _)| {
-        let name = key.trim_matches(['\'', '"']).to_owned();
-        *spellings
-            .entry(name.to_ascii_lowercase())
-            .or_insert(name.clone())
-            == name
-    });
-    entries
-}
-
 /// A template for [`Choices::filled`] out of a file, in which these names stand for patterns.
 pub fn template(file: &str) -> Value {
     let names = [
@@ -244,6 +154,8 @@ pub fn template(file: &str) -> Value {
         ("NUMBER", NUMBER),
         ("DURATION", DURATION),
         ("PLACEHOLDER", PLACEHOLDER),
+        ("KEY", KEY),
+        ("VALUE", VALUE),
     ];
     let named = |file: String, (name, pattern)| file.replace(name, pattern);
     let filled = names.into_iter().fold(file.to_owned(), named);
@@ -283,7 +195,12 @@ impl File {
             (1, "---\nsecond: document\n"),
         ]);
         let content = source.filled(template);
-        let mut text = dressed(source, &content).text();
+        // With a field a line, or all on one.
+        let mut text = match &content {
+            Value::Object(fields) if source.percent(75) => entries(source, fields).join("\n"),
+            content => dressed(source, content),
+        };
+        text.push('\n');
         let is_spilt = source.percent(10);
         if is_spilt {
             source.spill(&mut text, "[ :#\t\n-]");
