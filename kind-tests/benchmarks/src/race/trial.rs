@@ -235,7 +235,8 @@ mod tests {
     use super::*;
 
     /// An outage that begins at 0, with its verdict at 25 and the first node's end at 32, in which
-    /// this happens to the leader, and kube-controller-manager's Deployment is written.
+    /// this happens to the leader, and kube-controller-manager's Deployment is written, a second
+    /// after machine-controller-manager's.
     fn hit(fault: LeaderFault, second: i64, written: i64) -> Trial {
         let at = |second| DateTime::UNIX_EPOCH + TimeDelta::seconds(second);
         let write = |(name, second): (&str, i64)| DeploymentWrite {
@@ -252,7 +253,7 @@ mod tests {
             first_end: at(32),
             last_end: at(40),
         };
-        let writes = [(MCM, 26), (KCM, written)].map(write).into();
+        let writes = [(MCM, written - 1), (KCM, written)].map(write).into();
         let outage = RacedOutage::new(Trial::default(), at(0), course, writes);
         let hit = Hit {
             fault,
@@ -273,20 +274,20 @@ mod tests {
         let moments = [trial.verdict, trial.available];
         assert_eq!(moments, [25.0, 7.0]);
         let late = [trial.first_write, trial.kcm_write, trial.last_write];
-        assert_eq!(late, [1.0, 5.0, 5.0].map(Some));
+        assert_eq!(late, [4.0, 5.0, 5.0].map(Some));
         let expected = FaultOutcome {
             change: LeaderFault::Killed,
             after_outage: 27.0,
             before_end: 5.0,
             election: Some(15.0),
             written_before: false,
-            next_write: Some(3.0),
+            next_write: Some(2.0),
             promised: None,
         };
         assert_eq!(trial.fault, Some(expected));
         let reaction = |second, written| hit(LeaderFault::Killed, second, written).reaction();
         let reactions = [reaction(10, 28), reaction(27, 30), reaction(30, 28)];
-        assert_eq!(reactions, [Some(1.0), Some(3.0), None]);
+        assert_eq!(reactions, [Some(2.0), Some(2.0), None]);
     }
 
     #[test]
@@ -296,7 +297,9 @@ mod tests {
             (Restarted, 17, 33, true, false),
             (Restarted, 15, 31, false, false),
             (Restarted, 26, 42, true, false),
-            (Restarted, 26, 43, true, true),
+            (Restarted, 26, 44, true, true),
+            (Restarted, 2, 28, false, false),
+            (Restarted, 2, 29, false, true),
             (Restarted, 30, 28, false, false),
             (Killed, 17, 33, false, false),
         ] {
