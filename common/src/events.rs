@@ -24,7 +24,7 @@ pub use self::recorder::Recorder;
 const QUEUE: usize = 4096;
 
 /// Takes Events. Cheap to clone.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Events {
     queue: Option<mpsc::Sender<Note>>,
     lost: Counter,
@@ -42,10 +42,7 @@ struct Note {
 
 impl Events {
     pub fn none() -> Self {
-        Self {
-            queue: None,
-            lost: Counter::default(),
-        }
+        Self::default()
     }
 
     /// Registers the counter of lost Events.
@@ -107,6 +104,18 @@ pub fn namespace_reference(name: &str) -> ObjectReference {
         api_version: Some("v1".to_owned()),
         kind: Some("Namespace".to_owned()),
         name: Some(name.to_owned()),
+        ..ObjectReference::default()
+    }
+}
+
+/// Reference of an Event about a pod.
+pub fn pod_reference(namespace: &str, name: &str, uid: &str) -> ObjectReference {
+    ObjectReference {
+        api_version: Some("v1".to_owned()),
+        kind: Some("Pod".to_owned()),
+        namespace: Some(namespace.to_owned()),
+        name: Some(name.to_owned()),
+        uid: Some(uid.to_owned()),
         ..ObjectReference::default()
     }
 }

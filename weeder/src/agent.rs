@@ -41,11 +41,15 @@ pub async fn run_on(
         runtime.events.clone(),
         runtime.self_reference.clone(),
     );
-    let instruments = Instruments::default();
+    let instruments = Instruments {
+        events: runtime.events.clone(),
+        ..Instruments::default()
+    };
     let Instruments {
         metrics,
         heartbeat,
         activity,
+        events: _,
     } = instruments.clone();
     metrics.register(&mut runtime.registry);
     let known = heartbeat.ready();

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use common::access_review::{Right, allowed_everywhere};
 use common::api_failure::ApiFailure;
+use common::events::{Events, pod_reference};
 use common::leader_election::Role;
 use common::process::propagate_panic;
 use futures::FutureExt;
@@ -35,6 +36,7 @@ pub struct Instruments {
     pub heartbeat: Heartbeat,
     /// For `/statusz`.
     pub activity: Activity,
+    pub events: Events,
 }
 
 pub struct Controller {
@@ -165,7 +167,15 @@ impl Controller {
 
     fn ended(&mut self, deletion: &Deletion, result: DeleteResult) {
         self.instruments.metrics.deletion(result);
-        self.instruments.activity.deletion(&deletion.pod, result);
+        self.instruments.activity.deletion(deletion, result);
+        if result == DeleteResult::Deleted {
+            let Deletion { pod, uid, .. } = deletion;
+            let about = pod_reference(&pod.namespace, &pod.name, uid);
+            let message = format!("crash-looping pod deleted because {}", deletion.because());
+            self.instruments
+                .events
+                .normal(&about, "PodDeleted", message);
+        }
         let missed_right = self.namespaces.misses_right();
         let now = Instant::now();
         self.namespaces

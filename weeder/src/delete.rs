@@ -88,8 +88,8 @@ pub async fn delete(client: Client, fence: &Fence, deletion: &Deletion) -> Delet
         None => return DeleteResult::NotLeading,
         Some(Ok(Ok(_))) => {
             let Deletion { pod, uid, .. } = deletion;
-            let (namespace, pod) = (&pod.namespace, &pod.name);
-            tracing::info!(namespace, pod, uid, "crash-looping pod deleted");
+            let (namespace, pod, because) = (&pod.namespace, &pod.name, deletion.because());
+            tracing::info!(namespace, pod, uid, because, "crash-looping pod deleted");
             return DeleteResult::Deleted;
         }
         Some(Ok(Err(kube::Error::Api(status)))) => (
@@ -106,11 +106,12 @@ pub async fn delete(client: Client, fence: &Fence, deletion: &Deletion) -> Delet
 /// Logs which pod would be deleted.
 pub(crate) fn log_dry_run(deletion: &Deletion) -> DeleteResult {
     let Deletion { pod, uid, .. } = deletion;
-    let (namespace, pod) = (&pod.namespace, &pod.name);
+    let (namespace, pod, because) = (&pod.namespace, &pod.name, deletion.because());
     tracing::info!(
         namespace,
         pod,
         uid,
+        because,
         "dry run: crash-looping pod would be deleted"
     );
     DeleteResult::DryRun

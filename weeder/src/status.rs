@@ -3,13 +3,13 @@
 use std::collections::{BTreeSet, VecDeque};
 
 use chrono::{DateTime, SubsecRound, Utc};
-use common::change::Key;
 use common::status::{Status, ago, table};
 use maud::{Markup, html};
 use serde::Serialize;
 use serde_json::Value;
 use tokio::sync::watch;
 use weeder_core::config::Config;
+use weeder_core::deletion::Deletion;
 use weeder_core::window::{WindowChange, WindowEvent};
 
 use crate::config::{to_json, warnings};
@@ -42,6 +42,7 @@ pub struct PastDeletion {
     pub at: DateTime<Utc>,
     pub namespace: String,
     pub pod: String,
+    pub because: String,
     pub result: &'static str,
 }
 
@@ -77,13 +78,15 @@ impl Activity {
         });
     }
 
-    pub fn deletion(&self, pod: &Key, result: DeleteResult) {
+    pub fn deletion(&self, deletion: &Deletion, result: DeleteResult) {
+        let pod = &deletion.pod;
         self.0.send_modify(|recent| {
             recent.deletions.truncate(REMEMBERED - 1);
             recent.deletions.push_front(PastDeletion {
                 at: Utc::now().trunc_subsecs(0),
                 namespace: pod.namespace.clone(),
                 pod: pod.name.clone(),
+                because: deletion.because(),
                 result: result.into_str(),
             });
         });
@@ -121,6 +124,7 @@ impl Status for WeederStatus {
                 since(deletion.at),
                 code(&deletion.namespace),
                 code(&deletion.pod),
+                html! { (deletion.because) },
                 html! { (deletion.result.replace('_', " ")) },
             ]
         });
@@ -130,7 +134,7 @@ impl Status for WeederStatus {
             ul.tiles { li { b { (windows.len()) } "open windows" } }
             @if windows.is_empty() { p { "No window is open: no pod is deleted until a Service recovers." } }
             (table("Open windows: crash-looping pods that depend on these Services are deleted", &["Namespace", "Service", "Cause", "Opened"], open))
-            (table("Last deletions", &["When", "Namespace", "Pod", "Result"], last))
+            (table("Last deletions", &["When", "Namespace", "Pod", "Because", "Result"], last))
             h2 { "Config in force" }
             details { summary { "defaults included" } pre { (format!("{:#}", self.config)) } }
         }
@@ -193,10 +197,22 @@ mod tests {
     fn the_newest_deletions_are_remembered_up_to_a_limit() {
         let activity = Activity::default();
         for number in 0..REMEMBERED + 5 {
-            let (namespace, name) = ("shoot--a--b".to_owned(), number.to_string());
-            activity.deletion(&Key { namespace, name }, DeleteResult::Deleted);
+            let deletion = Deletion {
+                pod: Key {
+                    namespace: "shoot--a--b".to_owned(),
+                    name: number.to_string(),
+                },
+                uid: String::new(),
+                resource_version: String::new(),
+                service: "etcd-main-client".into(),
+                cause: OpenReason::Recovery,
+            };
+            activity.deletion(&deletion, DeleteResult::Deleted);
         }
-        let shown = status(&activity, "[null]").recent.deletions;
+        let status = status(&activity, "[null]");
+        let shown = &status.recent.deletions;
         assert_eq!((shown.len(), &*shown[0].pod), (REMEMBERED, "54"));
+        let because = "etcd-main-client is ready again";
+        assert!(status.body().into_string().contains(because));
     }
 }

@@ -4,6 +4,9 @@ use std::time::Duration;
 
 use common_core::change::Key;
 
+use crate::config::ServiceName;
+use crate::window::OpenReason;
+
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Deletion {
     pub pod: Key,
@@ -11,6 +14,20 @@ pub struct Deletion {
     pub uid: String,
     /// Precondition as well: a pod that has changed may have recovered.
     pub resource_version: String,
+    /// Service whose window it is deleted in, and why that is open.
+    pub service: ServiceName,
+    pub cause: OpenReason,
+}
+
+impl Deletion {
+    /// Why the pod is deleted, for people.
+    pub fn because(&self) -> String {
+        let service = &self.service;
+        match self.cause {
+            OpenReason::Recovery => format!("{service} is ready again"),
+            OpenReason::Start => format!("{service} is ready"),
+        }
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -13,7 +13,7 @@ use crate::readiness::{Readiness, Transition};
 use crate::tracked_pod::TrackedPod;
 use crate::verdict::DeletionCandidate;
 use crate::window::{
-    CloseReason, OpenReason, Window, WindowChange, Windows, admissions, count, spread,
+    CloseReason, OpenReason, Window, WindowChange, Windows, admissions, cause, count, spread,
 };
 
 /// Maximum number of DELETEs of one namespace in flight, so that a webhook that hangs there cannot
@@ -195,6 +195,7 @@ impl Namespace {
             self.place(&pod_name, config, now);
             return None;
         }
+        let (cause, service) = cause(&self.windows, pod)?;
         count(&mut self.windows, pod, now);
         let candidate = &pod.candidate;
         self.in_flight
@@ -206,6 +207,8 @@ impl Namespace {
             },
             uid: candidate.uid.clone(),
             resource_version: candidate.resource_version.clone(),
+            service,
+            cause,
         })
     }
 

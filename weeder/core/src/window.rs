@@ -205,15 +205,30 @@ impl Losses {
 }
 
 /// Open windows that allow a pod to be deleted: the earliest time of each, and why it opened.
-pub(crate) fn admissions(
-    windows: &Windows,
-    pod: &TrackedPod,
+pub(crate) fn admissions<'a>(
+    windows: &'a Windows,
+    pod: &'a TrackedPod,
     limit: Option<u32>,
 ) -> impl Iterator<Item = (Instant, OpenReason)> {
-    let open = windows
-        .iter()
-        .filter(|(service, window)| window.is_open && pod.candidate.services.contains(service));
+    let open = open_windows(windows, pod);
     open.filter_map(move |(_, window)| Some((window.allows_from(pod, limit)?, window.reason)))
+}
+
+/// Most urgent open window of a pod: why it opened, and its Service.
+pub(crate) fn cause(windows: &Windows, pod: &TrackedPod) -> Option<(OpenReason, ServiceName)> {
+    let open = open_windows(windows, pod);
+    open.map(|(service, window)| (window.reason, service.clone()))
+        .min()
+}
+
+fn open_windows<'a>(
+    windows: &'a Windows,
+    pod: &'a TrackedPod,
+) -> impl Iterator<Item = (&'a ServiceName, &'a Window)> {
+    let services = &pod.candidate.services;
+    windows
+        .iter()
+        .filter(|(service, window)| window.is_open && services.contains(service))
 }
 
 /// Counts a pod that is being deleted in all open windows of its Services.
@@ -237,6 +252,39 @@ pub(crate) fn spread(namespace: &str, service: &str, duration: Duration) -> Dura
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::verdict::{CrashLoop, DeletionCandidate};
+
+    #[test]
+    fn a_recovery_is_a_cause_before_a_start() {
+        const MINUTE: Duration = Duration::from_secs(60);
+        let now = Instant::now();
+        let window = |reason, delay| {
+            let mut window = Window::new(reason, now + delay, MINUTE);
+            window.advance(now);
+            window
+        };
+        let windows = Windows::from([
+            ("a".into(), window(OpenReason::Start, Duration::ZERO)),
+            ("b".into(), window(OpenReason::Recovery, MINUTE)),
+            ("c".into(), window(OpenReason::Recovery, Duration::ZERO)),
+        ]);
+        for (services, expected) in [
+            (&["a", "b", "c"][..], Some((OpenReason::Recovery, "c"))),
+            (&["a", "b"], Some((OpenReason::Start, "a"))),
+            (&["b"], None),
+        ] {
+            let candidate = DeletionCandidate {
+                uid: "uid".into(),
+                resource_version: String::new(),
+                owner: "owner".into(),
+                services: services.iter().map(|&name| name.into()).collect(),
+                crash_loop: CrashLoop::Reported,
+            };
+            let expected = expected.map(|(reason, service)| (reason, service.into()));
+            let pod = TrackedPod::new(candidate, now);
+            assert_eq!(cause(&windows, &pod), expected, "{services:?}");
+        }
+    }
 
     #[test]
     fn first_windows_are_spread() {

@@ -6,13 +6,14 @@ use api_server::{Fault, When};
 use common::api_failure::ApiFailure;
 use common::leader_election::Fence;
 use common::view::Key;
-use serde_json::json;
+use serde_json::{Value, json};
 use testbed::book;
 use weeder::delete::{DeleteResult, delete};
 use weeder_core::deletion::{Deletion, Outcome};
+use weeder_core::window::OpenReason;
 
 use crate::log::hear;
-use crate::seed::{WeederSeed, healthy};
+use crate::seed::{ETCD, WeederSeed, healthy, pod};
 
 /// A seed with one pod, and the deletion of it as it is now.
 async fn seed() -> (WeederSeed, Deletion) {
@@ -29,6 +30,8 @@ async fn seed() -> (WeederSeed, Deletion) {
             pod,
             uid,
             resource_version,
+            service: ETCD.into(),
+            cause: OpenReason::Recovery,
         },
     )
 }
@@ -114,6 +117,21 @@ async fn each_answer_has_its_word() {
             .add(When::verb("delete", "pods").once(), fault);
         let result = delete(seed.client().await, &Fence::always_open(), &deletion).await;
         assert_eq!((result.into_str(), result.outcome()), (word, outcome));
+    }
+}
+
+#[tokio::test]
+async fn the_log_says_why_a_pod_was_deleted() {
+    for (cause, because) in [
+        (OpenReason::Recovery, "etcd-main-client is ready again"),
+        (OpenReason::Start, "etcd-main-client is ready"),
+    ] {
+        let (seed, deletion) = seed().await;
+        let (client, deletion) = (seed.client().await, Deletion { cause, ..deletion });
+        let (_, lines) = hear(delete(client, &Fence::always_open(), &deletion)).await;
+        let deleted = |line: &&Value| line["msg"] == "crash-looping pod deleted";
+        let line = lines.iter().find(deleted).expect("a line");
+        assert_eq!(line["because"], because);
     }
 }
 

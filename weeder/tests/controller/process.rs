@@ -2,11 +2,12 @@
 
 use std::collections::BTreeSet;
 
-use api_server::{Fault, When};
+use api_server::{Fault, Rule, When};
 use clap::Parser;
 use common::flags::AgentArgs;
 use tempfile::TempDir;
 use testbed::control_plane::reserve_port;
+use testbed::gardener;
 use testbed::page::ScrapedMetrics;
 use tokio::net::TcpSocket;
 use tokio::task::JoinHandle;
@@ -147,6 +148,61 @@ async fn a_dry_run_says_what_it_would_delete_once_and_writes_nothing() {
     let writes = seed.server.requests().writes();
     assert_eq!(writes, 0, "no DELETE, no Lease, no Event");
     process.end().await;
+}
+
+#[tokio::test]
+async fn a_delete_that_is_under_way_at_the_end_is_told() {
+    let seed = WeederSeed::start().await;
+    let weeder = seed.start_weeder().await;
+    let delay = Fault::Delay(Duration::from_millis(500));
+    let slow = seed
+        .server
+        .faults()
+        .add(When::verb("delete", "pods"), delay);
+    seed.apply(pod("a", "p", "apiserver"));
+    seed.recover("a", ETCD);
+    soon("a DELETE", seed.server.faults().met(slow, 1)).await;
+    let activity = weeder.instruments.activity.clone();
+    weeder.end().await;
+    let config = weeder::config::parse(&gardeners("")).unwrap().config;
+    let deletions = activity.status(&config, false).recent.deletions;
+    let told = deletions.iter().map(|deletion| deletion.result);
+    assert_eq!(told.collect::<Vec<_>>(), ["deleted"]);
+}
+
+#[tokio::test]
+async fn a_deletion_is_an_event_that_names_the_service_that_is_back() {
+    for everywhere in [false, true] {
+        let seed = WeederSeed::start().await;
+        let mut weeder = gardener::seed_weeder();
+        if everywhere {
+            let more = Rule::new("create", "events");
+            weeder.rules.get_or_insert_default().push(more);
+        }
+        seed.server.access().grant(TOKEN, weeder);
+        let process = WeederProcess::start(&seed);
+        seed.watched(1).await;
+        seed.apply(pod("a", "p", "apiserver"));
+        seed.recover("a", ETCD);
+        let event = seed.server.store().wait_for(|store| {
+            let mut events = store.list("events", None).into_iter();
+            events.find(|event| event["reason"] == "PodDeleted")
+        });
+        let event = soon("an Event", event).await;
+        let message = "crash-looping pod deleted because etcd-main-client is ready again";
+        let about = &event["involvedObject"];
+        let (kind, namespace, message) = match everywhere {
+            true => ("Pod", "a", message.to_owned()),
+            false => ("Lease", "garden", format!("Pod a/p: {message}")),
+        };
+        assert_eq!(
+            (&about["kind"], &about["namespace"], &event["message"]),
+            (&kind.into(), &namespace.into(), &message.into())
+        );
+        process.end().await;
+        let refused = seed.server.requests();
+        assert_eq!(refused.count(|record| record.status == Some(403)), 0);
+    }
 }
 
 #[tokio::test]
