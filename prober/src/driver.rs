@@ -202,6 +202,15 @@ impl<R: Reporter> Driver<R> {
         }
     }
 
+    /// Waits for the answers to the writes under way, and begins nothing more.
+    pub(crate) async fn finish(&mut self) {
+        self.executor.close();
+        while let Some(written) = self.executor.last_answer().await {
+            self.feed(written);
+            self.reporter.updated(&self.context);
+        }
+    }
+
     /// Ends probing; returns the shoot as it was last.
     pub(crate) fn end(mut self) -> Shoot {
         self.reporter.ended(&self.context);

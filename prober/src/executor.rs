@@ -8,7 +8,7 @@ use std::task::Poll;
 use std::time::Duration;
 
 use futures::FutureExt;
-use futures::future::{BoxFuture, Fuse};
+use futures::future::{BoxFuture, Fuse, FusedFuture};
 use prober_core::config::{Config, DependentId};
 use prober_core::shoot::{Action, Input, ProbeFailure, Verified};
 use tokio::sync::OwnedSemaphorePermit;
@@ -47,11 +47,14 @@ pub(crate) struct Executor {
     nodes: Option<(Instant, AbortOnDropHandle<Result<Input, ProbeError>>)>,
     verifying: Work<Option<Verified>>,
     dependents: Vec<DependentWork>,
+    /// True if nothing more is begun.
+    is_closed: bool,
 }
 
 /// Request under way for one dependent.
 struct DependentWork {
     request: Work<Done>,
+    is_write: bool,
     /// For a write that is still to be decided on.
     permit: Option<OwnedSemaphorePermit>,
 }
@@ -84,6 +87,7 @@ impl Executor {
             nodes: None,
             verifying: Fuse::terminated(),
             dependents: Vec::new(),
+            is_closed: false,
         }
     }
 
@@ -95,6 +99,7 @@ impl Executor {
     /// Starts an action. The driver handles reports.
     pub(crate) fn carry_out(&mut self, action: Action, config: &Arc<Config>) {
         match action {
+            _ if self.is_closed => {}
             Action::ListLeases { with_nodes } => {
                 self.budget = Budget::starting_now(config.probe_timeout);
                 self.list_leases(with_nodes);
@@ -132,6 +137,7 @@ impl Executor {
                     drop(permit);
                     (Input::Written(at, written), None)
                 });
+                self.work(at).is_write = true;
             }
             Action::Cancel(at) => {
                 let work = self.work(at);
@@ -211,15 +217,35 @@ impl Executor {
         }
     }
 
+    /// Drops what is under way, apart from writes, and begins nothing more.
+    pub(crate) fn close(&mut self) {
+        self.is_closed = true;
+        self.dependents.retain(|work| work.is_write);
+    }
+
+    /// Answer to a write that was under way at the end; `None` once there is none any more.
+    pub(crate) async fn last_answer(&mut self) -> Option<Input> {
+        let is_over = |work: &DependentWork| work.request.is_terminated();
+        if self.dependents.iter().all(is_over) {
+            return None;
+        }
+        let (_, done) = done(&mut self.dependents).await;
+        Some(done.input)
+    }
+
     fn begin(&mut self, at: DependentId, request: impl Future<Output = Done> + Send + 'static) {
-        let work = self.work(at);
-        (work.request, work.permit) = (request.boxed().fuse(), None);
+        *self.work(at) = DependentWork {
+            request: request.boxed().fuse(),
+            is_write: false,
+            permit: None,
+        };
     }
 
     fn work(&mut self, at: DependentId) -> &mut DependentWork {
         if self.dependents.len() <= at.0 {
             self.dependents.resize_with(at.0 + 1, || DependentWork {
                 request: Fuse::terminated(),
+                is_write: false,
                 permit: None,
             });
         }

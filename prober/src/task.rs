@@ -2,8 +2,10 @@
 
 use std::sync::Arc;
 
+use common::process::LAST_ANSWERS;
 use prober_core::config::ResourceRef;
 use prober_core::shoot::Start;
+use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
 use crate::driver::Driver;
@@ -11,7 +13,8 @@ use crate::observability::report::AgentReporter;
 use crate::seed::ClusterState;
 use crate::shared::Shared;
 
-/// Probes a shoot until cancelled; returns what is held down then.
+/// Probes a shoot until cancelled; returns what is held down then, with the writes that were under
+/// way.
 pub(crate) async fn run(
     shared: Shared,
     namespace: &str,
@@ -24,5 +27,8 @@ pub(crate) async fn run(
     let mut driver = Driver::new(shared, namespace, cluster, start, reporter);
     driver.wake();
     while cancelled.run_until_cancelled(driver.step()).await.is_some() {}
+    if timeout(LAST_ANSWERS, driver.finish()).await.is_err() {
+        tracing::warn!("a write has had no answer until the end, it may have been made");
+    }
     driver.end().held_down().cloned().collect()
 }

@@ -9,12 +9,12 @@ use common::access_review::{Right, allowed_everywhere};
 use common::api_failure::ApiFailure;
 use common::events::{Events, pod_reference};
 use common::leader_election::Role;
-use common::process::propagate_panic;
+use common::process::{LAST_ANSWERS, propagate_panic};
 use futures::FutureExt;
 use kube::Client;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
-use tokio::time::{Instant, sleep_until};
+use tokio::time::{Instant, sleep_until, timeout};
 use tokio_util::sync::CancellationToken;
 use weeder_core::config::Config;
 use weeder_core::deletion::Deletion;
@@ -119,7 +119,18 @@ impl Controller {
                 self.report(&event);
             }
         }
-        // A DELETE that is cut off may land or not; either is fine, and nobody waits 10 s for it.
+        let answers = async {
+            while let Some(Ok((deletion, result))) = self.deletions.join_next().await {
+                self.ended(&deletion, result);
+            }
+        };
+        // A DELETE that is cut off may land or not; either is fine.
+        if timeout(LAST_ANSWERS, answers).await.is_err() {
+            tracing::warn!(
+                count = self.deletions.len(),
+                "deletions have had no answer until the end"
+            );
+        }
         self.deletions.shutdown().await;
         self.reviews.shutdown().await;
         self.watches.tasks.shutdown().await;

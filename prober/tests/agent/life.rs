@@ -2,12 +2,14 @@
 
 use std::time::Duration;
 
+use api_server::{Fault, When};
 use serde_json::json;
-use testbed::gardener;
 use testbed::memory::{LeaseRenewer, MemoryShootPlan};
-use tokio::time::{Instant, timeout_at};
+use testbed::{PATIENCE, gardener};
+use tokio::time::{Instant, timeout, timeout_at};
 
-use super::world::{CA, CONFIG, KCM, MCM, NAMESPACE, ProberWorld, at, held};
+use super::log;
+use super::world::{CA, CONFIG, KCM, MCM, NAMESPACE, ProberWorld, at, held, scales};
 
 /// What passes before the absence of something is believed: three probes at the interval of these
 /// tests.
@@ -111,6 +113,35 @@ async fn a_prober_that_is_asked_to_stop_in_mid_flow_stops_at_once_and_the_next_o
     );
     world.start(CONFIG);
     world.until([at(1), at(1), at(1)]).await;
+    world.end().await;
+}
+
+#[tokio::test]
+async fn a_write_that_is_under_way_at_the_end_is_awaited_and_told() {
+    log::listen();
+    let mut world = ProberWorld::running().await;
+    let of_machines = When::matches(|record| scales(record) && record.name == MCM);
+    let slow = world
+        .seed
+        .faults()
+        .add(of_machines, Fault::Delay(Duration::from_millis(500)));
+    world.nodes.cut_all();
+    let met = world.seed.faults().met(slow, 1);
+    timeout(PATIENCE, met).await.expect("a write");
+    world.stop().await;
+    assert_eq!(world.dependent(MCM), held("1"));
+    world.event("ScaledDown", MCM).await;
+    // One that is not answered holds up nothing.
+    world.seed.faults().clear();
+    let hangs = When::matches(|record| scales(record) && record.name == MCM);
+    let hangs = world.seed.faults().add(hangs, Fault::Stall);
+    world.nodes.heal_all();
+    world.start(CONFIG);
+    let met = world.seed.faults().met(hangs, 1);
+    timeout(PATIENCE, met).await.expect("a write");
+    world.stop().await;
+    assert!(log::lines().contains("a write has had no answer until the end"));
+    world.seed.faults().clear();
     world.end().await;
 }
 

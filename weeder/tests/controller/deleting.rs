@@ -13,7 +13,7 @@ use weeder_core::deletion::{Deletion, Outcome};
 use weeder_core::window::OpenReason;
 
 use crate::log::hear;
-use crate::seed::{ETCD, WeederSeed, healthy, pod};
+use crate::seed::{ETCD, WeederSeed, healthy};
 
 /// A seed with one pod, and the deletion of it as it is now.
 async fn seed() -> (WeederSeed, Deletion) {
