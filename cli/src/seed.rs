@@ -97,11 +97,13 @@ impl SeedView {
     pub(crate) fn into_shoot(self, namespace: &str) -> anyhow::Result<(Self, ShootEntry)> {
         let Self { mut status, .. } = self;
         let of = |shoot: &ShootEntry| shoot.namespace == namespace;
-        let at = status
-            .shoots
-            .iter()
-            .position(of)
-            .with_context(|| unknown(namespace))?;
+        let at = status.shoots.iter().position(of);
+        let at = at.with_context(|| match status.unknown.as_deref() {
+            Some("Clusters") => format!(
+                "the seed's Clusters are not known at present: {namespace:?} may be a shoot or not"
+            ),
+            _ => unknown(namespace),
+        })?;
         let shoot = status.shoots.swap_remove(at);
         status.shoots.clear();
         status

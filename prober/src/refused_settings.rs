@@ -1,5 +1,5 @@
-//! Annotations on namespaces that cannot be read: what is set outside of them holds, and log, Event
-//! and metric say so.
+//! Annotations on namespaces that cannot be read: the inherited value is used, and log, Event and
+//! metric say so.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ pub(crate) fn report(events: &Events, namespace: &str, refused: &Refused) {
         namespace,
         annotation,
         reason,
-        "annotation of a namespace is refused, what is set outside of it holds"
+        "invalid annotation ignored, using the inherited value"
     );
     events.warning(
         &namespace_reference(namespace),
@@ -26,7 +26,7 @@ pub(crate) fn report(events: &Events, namespace: &str, refused: &Refused) {
 
 /// Counts those that are refused as they are now.
 pub(crate) fn register(registry: &mut Registry, seed: Arc<Seed>) {
-    let help = "Annotations on namespaces whose values are refused as they are now, so that what is set outside of them holds.";
+    let help = "Annotations on namespaces whose values are invalid as they are now, so that the inherited ones are used.";
     register_computed(registry, "dwd_settings_refused", help, move || {
         Some(seed.refused().len() as u64)
     });

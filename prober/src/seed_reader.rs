@@ -66,16 +66,6 @@ impl SeedReader {
         self.seed.clusters.get("", namespace)
     }
 
-    /// All shoots, by name, as the seed shows them.
-    pub fn shoots(&self) -> Vec<ShootEntry> {
-        let clusters = self.seed.clusters.all().into_iter();
-        let mut shoots: Vec<_> = clusters
-            .map(|(key, cluster)| self.shoot(key.name, &cluster))
-            .collect();
-        shoots.sort_by(|a, b| a.namespace.cmp(&b.namespace));
-        shoots
-    }
-
     /// One shoot, as the seed shows it.
     pub fn shoot(&self, namespace: String, cluster: &ClusterState) -> ShootEntry {
         let facts = self.seed.facts(&self.config, &namespace);
@@ -84,10 +74,9 @@ impl SeedReader {
 
     /// All of the seed, in the form in which a prober shows it.
     pub fn status(&self) -> ProberStatus {
-        ProberStatus {
-            shoots: self.shoots(),
-            ..self.seed.status(&self.config)
-        }
+        let clusters = self.seed.clusters.all().into_iter();
+        let shoots = clusters.map(|(key, cluster)| self.shoot(key.name, &cluster));
+        self.seed.status(&self.config).with_entries(shoots)
     }
 
     /// Namespaces in which a dependent carries the marker.

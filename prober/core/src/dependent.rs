@@ -175,7 +175,7 @@ impl DependentRecord {
         self.waits
     }
 
-    pub(crate) fn state(&self) -> &DependentState {
+    pub fn state(&self) -> &DependentState {
         &self.state
     }
 
@@ -185,14 +185,6 @@ impl DependentRecord {
             DependentState::Present(observed) => Some(observed),
             _ => None,
         }
-    }
-
-    /// True if there is no such resource.
-    pub fn is_missing(&self) -> bool {
-        matches!(
-            self.state,
-            DependentState::Absent | DependentState::NoSuchKind
-        )
     }
 
     fn is(&self, wanted: impl FnOnce(&Observed) -> bool) -> bool {

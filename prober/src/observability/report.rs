@@ -21,6 +21,7 @@ use super::outcome::ProbeOutcome;
 use super::settings::ShownOption;
 use super::shoot_statuses::{Failure, ShootStatuses, StatusHandle};
 use super::waits::reason;
+use super::why::Condition;
 use crate::driver::{Reporter, ShootContext};
 use crate::owner_records::record::Ownership;
 use crate::shoot_client::error::{Cause, ProbeError, ProbeStep};
@@ -329,7 +330,7 @@ impl ShootContext {
     fn follow_missing(&self, missing: &mut Vec<ResourceRef>) {
         let must = self.config.dependents.iter().zip(self.shoot.dependents());
         let is_missing = |(config, known): &(&Dependent, &DependentRecord)| {
-            !config.optional && known.is_missing()
+            Condition::is_missing(config, known.state())
         };
         let now = must.filter(is_missing).map(|(_, known)| &known.resource);
         let now: Vec<&ResourceRef> = now.collect();

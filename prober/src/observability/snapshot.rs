@@ -81,11 +81,7 @@ impl ProberStatus {
     ) -> Self {
         let clock = statuses.clock;
         self.outages = statuses.outages();
-        for (namespace, state, status) in statuses.shoots() {
-            *self
-                .shoots_by_state
-                .entry(<&str>::from(&state).into())
-                .or_default() += 1;
+        let entry = |(namespace, state, status): (String, ShootState, Option<ShootStatus>)| {
             let mut facts = facts(&namespace);
             // The last known ones stay in effect while they are unknown.
             let known = status.as_ref().and_then(|status| status.options);
@@ -96,7 +92,17 @@ impl ProberStatus {
             if let Some(status) = status {
                 shoot.note_reports(&status, clock, config);
             }
-            self.shoots.push(shoot);
+            shoot
+        };
+        self.with_entries(statuses.shoots().into_iter().map(entry))
+    }
+
+    /// Adds shoots, in the order in which they are shown.
+    pub(crate) fn with_entries(mut self, shoots: impl Iterator<Item = ShootEntry>) -> Self {
+        self.shoots.extend(shoots);
+        for shoot in &self.shoots {
+            let count = self.shoots_by_state.entry(shoot.state.clone());
+            *count.or_default() += 1;
         }
         self.shoots
             .sort_by(|a, b| (a.urgency(), &a.namespace).cmp(&(b.urgency(), &b.namespace)));

@@ -39,6 +39,15 @@ impl Condition {
             DependentState::Present(_) => Self::Running,
         }
     }
+
+    /// True if there is nothing to scale, though there must be.
+    pub(super) fn is_missing(dependent: &Dependent, state: &DependentState) -> bool {
+        match Self::of(dependent, state) {
+            Self::Missing => true,
+            Self::NoSuchKind => !dependent.optional,
+            _ => false,
+        }
+    }
 }
 
 /// Says why a dependent is as it is, and what becomes of it.

@@ -284,7 +284,7 @@ async fn whether_a_shoot_is_paused_is_not_known_while_namespaces_may_not_be_read
             PATIENCE
         };
         let reader = SeedReader::start(client.clone(), config.clone(), None, patience).await;
-        assert_eq!(reader.shoots()[0].paused, paused);
+        assert_eq!(reader.status().shoots[0].paused, paused);
         reader.end().await;
     }
 }
