@@ -229,8 +229,8 @@ impl Executor {
         if self.dependents.iter().all(is_over) {
             return None;
         }
-        let (_, done) = done(&mut self.dependents).await;
-        Some(done.input)
+        let (_, (input, _)) = done(&mut self.dependents).await;
+        Some(input)
     }
 
     fn begin(&mut self, at: DependentId, request: impl Future<Output = Done> + Send + 'static) {
