@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use api_server::{Fault, MemoryApi, Options, When, hello};
+use api_server::{Fault, MemoryApi, Options, When};
 use common::logging::with_causes;
 use common::metrics::{Registry, RequestCounter};
 use common::seed_client::connect;
@@ -54,24 +54,6 @@ async fn every_answer_and_every_lack_of_one_is_counted() {
         );
         assert!(text.contains(&line), "{text}");
     }
-}
-
-#[tokio::test]
-async fn nothing_older_than_tls_1_2_is_offered_to_a_seed() {
-    let server = usual_server().await;
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let url = format!("https://{}", listener.local_addr().unwrap());
-    let client = client(&server.kubeconfig_at(&url, TOKEN)).await;
-    let (answer, message) = tokio::join!(
-        client.apiserver_version(),
-        hello::read_client_hello(&listener)
-    );
-    assert!(answer.is_err());
-    assert_eq!(
-        hello::versions(&message.unwrap()),
-        [0x0303, 0x0304],
-        "TLS 1.2 and 1.3"
-    );
 }
 
 const KEPT: u64 = 4;

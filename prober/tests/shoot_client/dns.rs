@@ -1,18 +1,15 @@
 //! How the name of an API server becomes the address to connect to.
 
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::Ipv4Addr;
 use std::sync::Arc;
 use std::time::Duration;
 
 use hickory_resolver::config::{NameServerConfig, ResolverConfig, ResolverOpts};
 use hickory_resolver::proto::rr::Name;
-use prober::shoot_client::Budget;
 use prober::shoot_client::resources::Resources;
 use testbed::dns::{Dns, Reply};
-use tokio::net::{TcpSocket, TcpStream};
-use tokio::time::timeout;
 
-use super::shoot::{LEASES, TOKEN, TestShoot, VERSION, words};
+use super::shoot::{LEASES, TestShoot, VERSION, words};
 
 /// One of the names that certificates here are good for.
 const HOST: &str = "kubernetes.default.svc";
@@ -37,43 +34,45 @@ fn resources(dns: &Dns) -> Arc<Resources> {
     )
 }
 
-/// Whose API server is known by its name alone, which this DNS server resolves.
-async fn named(dns: &Dns) -> TestShoot {
+/// A DNS server, and a shoot whose API server is known by its name alone, which that resolves.
+async fn named(reply: Reply) -> (Dns, TestShoot) {
+    let dns = Dns::start(reply).await.expect("a server");
     let mut shoot = TestShoot::start().await;
-    shoot.secret.set(&shoot.api.kubeconfig_at(
-        &format!("https://{HOST}:{}", shoot.api.address().port()),
-        TOKEN,
-    ));
-    shoot.share(&resources(dns));
-    shoot
+    lead(&shoot, HOST);
+    shoot.share(&resources(&dns));
+    (dns, shoot)
 }
 
-fn host(name: &str, addresses: &[Ipv4Addr]) -> Reply {
-    Reply::Host(name.to_owned(), addresses.to_vec())
+/// Leads to the API server by this name.
+fn lead(shoot: &TestShoot, host: &str) {
+    shoot.lead(
+        &format!("https://{host}:{}", shoot.api.address().port()),
+        "",
+    );
+}
+
+/// It is the host of this name.
+fn here(name: &str) -> Reply {
+    Reply::Host(name.to_owned(), vec![Ipv4Addr::LOCALHOST])
+}
+
+fn itself() -> Reply {
+    here(&format!("{HOST}."))
 }
 
 #[tokio::test]
 async fn a_name_is_resolved_with_search_domains_and_as_it_is() {
-    let dns = Dns::start(host(
-        &format!("{HOST}.cluster.local."),
-        &[Ipv4Addr::LOCALHOST],
-    ))
-    .await
-    .expect("a server");
-    let mut shoot = named(&dns).await;
+    let (dns, mut shoot) = named(here(&format!("{HOST}.cluster.local."))).await;
     shoot.healthy().await;
     assert_eq!(shoot.asked(), [VERSION, LEASES]);
-    dns.say(host(&format!("{HOST}."), &[Ipv4Addr::LOCALHOST]));
+    dns.say(itself());
     shoot.share(&resources(&dns));
     shoot.healthy().await;
 }
 
 #[tokio::test]
 async fn each_new_connection_asks_where_its_name_points_now() {
-    let dns = Dns::start(host(&format!("{HOST}."), &[Ipv4Addr::LOCALHOST]))
-        .await
-        .expect("a server");
-    let mut shoot = named(&dns).await;
+    let (dns, mut shoot) = named(itself()).await;
     shoot.healthy().await;
     let asked = dns.asked().len();
     shoot.healthy().await;
@@ -90,13 +89,9 @@ async fn each_new_connection_asks_where_its_name_points_now() {
 
 #[tokio::test]
 async fn addresses_and_localhost_need_no_dns() {
-    let dns = Dns::start(Reply::Silence).await.expect("a server");
-    let mut shoot = named(&dns).await;
+    let (dns, mut shoot) = named(Reply::Silence).await;
     for host in ["127.0.0.1", "localhost"] {
-        shoot.secret.set(&shoot.api.kubeconfig_at(
-            &format!("https://{host}:{}", shoot.api.address().port()),
-            TOKEN,
-        ));
+        lead(&shoot, host);
         shoot.healthy().await;
     }
     assert_eq!(dns.asked(), [""; 0]);
@@ -114,44 +109,18 @@ fn no_lookup_waits_for_a_thread() {
     let (done, busy) = std::sync::mpsc::channel::<()>();
     runtime.spawn_blocking(move || busy.recv());
     runtime.block_on(async {
-        let dns = Dns::start(host(&format!("{HOST}."), &[Ipv4Addr::LOCALHOST]))
-            .await
-            .expect("a server");
-        named(&dns).await.healthy().await;
+        let (_dns, mut shoot) = named(itself()).await;
+        shoot.healthy().await;
     });
     drop(done);
 }
 
 #[tokio::test]
 async fn a_silent_dns_costs_a_probe_its_time_and_nothing_afterwards() {
-    let dns = Dns::start(Reply::Silence).await.expect("a server");
-    let mut shoot = named(&dns).await;
+    let (dns, mut shoot) = named(Reply::Silence).await;
     shoot.timeout = Duration::from_millis(400);
     assert_eq!(shoot.failed().await, ("version", "timeout"));
-    dns.say(host(&format!("{HOST}."), &[Ipv4Addr::LOCALHOST]));
+    dns.say(itself());
     shoot.timeout = Duration::from_secs(20);
     shoot.healthy().await;
-}
-
-#[tokio::test]
-async fn of_several_addresses_one_that_swallows_everything_keeps_no_probe_from_the_next() {
-    let dead = Ipv4Addr::new(127, 0, 0, 2);
-    let dns = Dns::start(host(&format!("{HOST}."), &[dead, Ipv4Addr::LOCALHOST]))
-        .await
-        .expect("a server");
-    let mut shoot = named(&dns).await;
-    let address = SocketAddr::from((dead, shoot.api.address().port()));
-    let listener = TcpSocket::new_v4().expect("a socket");
-    listener.bind(address).expect("a free port");
-    let _listener = listener.listen(1).expect("a listener");
-    // Once its queue is full, what knocks gets no answer.
-    let mut queued = Vec::new();
-    while let Ok(stream) = timeout(Duration::from_millis(500), TcpStream::connect(address)).await {
-        queued.push(stream.expect("a place in the queue"));
-    }
-    let answer = shoot
-        .client
-        .leases(Budget::starting_now(Duration::from_secs(12)))
-        .await;
-    assert_eq!(answer.expect("a complete answer").items.len(), 3);
 }

@@ -1,19 +1,19 @@
-//! What a probe costs while all is well.
+//! What a probe costs while all is well, and what a kept connection that may be dead costs.
 
 use std::time::Duration;
 
-use api_server::{ConnectionCounts, Fault, Options, When};
+use api_server::{ConnectionCounts, Fault};
 use chrono::TimeDelta;
 use prober::shoot_client::Budget;
 use tokio_util::sync::CancellationToken;
 
-use super::shoot::{LEASES, NODES, TestShoot, VERSION, words};
+use super::shoot::{LEASES, NODES, TestShoot, VERSION};
 
 /// What a kept connection has not answered by then is asked on another one, too (D-58).
 const HEDGE: TimeDelta = TimeDelta::milliseconds(500);
 
-#[tokio::test]
-async fn a_healthy_probe_is_one_request_on_a_kept_connection() {
+/// A shoot with a connection that is kept from a probe before.
+async fn kept() -> TestShoot {
     let mut shoot = TestShoot::start().await;
     shoot.healthy().await;
     assert_eq!(
@@ -21,121 +21,58 @@ async fn a_healthy_probe_is_one_request_on_a_kept_connection() {
         [VERSION, LEASES],
         "the first probe shows that the API server can be reached"
     );
-    for _ in 0..10 {
-        shoot.healthy().await;
-        assert_eq!(shoot.asked(), [LEASES]);
-    }
-    assert_eq!(
-        shoot.api.connections(),
-        ConnectionCounts {
-            accepted: 1,
-            handshakes: 1,
-            open: 1
-        }
-    );
-}
-
-#[tokio::test]
-async fn the_most_recent_state_is_asked_for() {
-    let mut shoot = TestShoot::start().await;
-    shoot.api.store().freeze_cache();
-    shoot.add_nodes(3..4);
-    let seen = shoot.nodes().await.expect("a complete answer");
-    assert_eq!(
-        seen.items.len(),
-        4,
-        "the state of now, not of a lagging cache"
-    );
-    let all = shoot.api.requests().all();
-    assert!(
-        all.iter()
-            .all(|record| !record.query.contains("resourceVersion")),
-        "{all:?}"
-    );
-    let lists: Vec<_> = all.iter().filter(|record| record.verb == "list").collect();
-    assert_eq!(
-        lists
-            .iter()
-            .map(|record| record.path.as_str())
-            .collect::<Vec<_>>(),
-        [LEASES, NODES]
-    );
-}
-
-#[tokio::test]
-async fn a_look_says_when_it_was_sent_and_when_it_was_answered() {
-    let mut shoot = TestShoot::start().await;
-    shoot.healthy().await;
-    shoot.api.faults().add(
-        When::request("GET", LEASES),
-        Fault::Delay(Duration::from_millis(200)),
-    );
-    let seen = shoot.leases().await.expect("a complete answer");
-    assert!(seen.times.received - seen.times.sent >= chrono::TimeDelta::milliseconds(200));
-}
-
-#[tokio::test]
-async fn of_a_server_that_speaks_json_only_the_error_says_so() {
-    let mut shoot = TestShoot::with(Options {
-        json_only: true,
-        ..Options::default()
-    })
-    .await;
-    let error = shoot.leases().await.expect_err("no protobuf");
-    assert_eq!(words(&error), ("leases", "decode"));
-    assert_eq!(
-        error.cause.to_string(),
-        "the answer is \"application/json\", not application/vnd.kubernetes.protobuf"
-    );
-}
-
-#[tokio::test]
-async fn after_ten_minutes_the_connection_is_replaced_and_the_version_asked() {
-    let mut shoot = TestShoot::start().await;
-    shoot.healthy().await;
-    shoot.healthy().await;
-    shoot.asked();
-    advance(Duration::from_secs(599)).await;
-    shoot.healthy().await;
-    assert_eq!(
-        (shoot.asked().len(), shoot.api.connections().accepted),
-        (1, 1)
-    );
-    advance(Duration::from_secs(1)).await;
-    shoot.healthy().await;
-    assert_eq!(shoot.asked(), [VERSION, LEASES]);
-    assert_eq!(shoot.api.connections().accepted, 2);
-    shoot.healthy().await;
-    assert_eq!(shoot.asked(), [LEASES]);
-}
-
-/// Puts the clock forward; it runs on by itself afterwards, as the connections need.
-async fn advance(time: Duration) {
-    tokio::time::pause();
-    tokio::time::advance(time).await;
-    tokio::time::resume();
-}
-
-#[tokio::test]
-async fn a_connection_that_the_server_closed_in_between_costs_no_probe_and_no_version() {
-    let mut shoot = TestShoot::start().await;
-    shoot.healthy().await;
-    shoot.asked();
-    shoot.api.cut_connections();
-    shoot.healthy().await;
-    assert_eq!(shoot.asked(), [LEASES]);
-    assert_eq!(shoot.api.connections().accepted, 2);
+    shoot
 }
 
 /// Over which connection each request for the leases came.
 fn connections(shoot: &TestShoot) -> Vec<u64> {
-    let leases = shoot
-        .api
-        .requests()
-        .all()
-        .into_iter()
-        .filter(|record| record.path == LEASES);
+    let leases = shoot.requests(LEASES).into_iter();
     leases.map(|record| record.connection).collect()
+}
+
+#[tokio::test]
+async fn a_healthy_probe_is_one_request_on_a_kept_connection() {
+    let mut shoot = kept().await;
+    for _ in 0..10 {
+        shoot.healthy().await;
+        let all = shoot.api.requests().all();
+        let is_old = |query: &str| query.contains("resourceVersion");
+        assert!(!all.iter().any(|record| is_old(&record.query)), "{all:?}");
+        assert_eq!(shoot.asked(), [LEASES]);
+    }
+    let one = ConnectionCounts {
+        accepted: 1,
+        handshakes: 1,
+        open: 1,
+    };
+    assert_eq!(shoot.api.connections(), one);
+}
+
+#[tokio::test]
+async fn after_ten_minutes_the_connection_is_replaced_and_the_version_asked() {
+    let mut shoot = kept().await;
+    for (seconds, paths, accepted) in [
+        (599, &[LEASES][..], 1),
+        (1, &[VERSION, LEASES], 2),
+        (1, &[LEASES], 2),
+    ] {
+        tokio::time::pause();
+        tokio::time::advance(Duration::from_secs(seconds)).await;
+        // It runs on by itself afterwards, as the connections need.
+        tokio::time::resume();
+        shoot.healthy().await;
+        assert_eq!(shoot.asked(), paths);
+        assert_eq!(shoot.api.connections().accepted, accepted);
+    }
+}
+
+#[tokio::test]
+async fn a_connection_that_the_server_closed_in_between_costs_no_probe_and_no_version() {
+    let mut shoot = kept().await;
+    shoot.api.cut_connections();
+    shoot.healthy().await;
+    assert_eq!(shoot.asked(), [LEASES]);
+    assert_eq!(shoot.api.connections().accepted, 2);
 }
 
 #[tokio::test]
@@ -146,13 +83,8 @@ async fn what_a_kept_connection_does_not_answer_is_asked_once_more_on_a_new_one_
         Fault::CloseBefore,
         Fault::Truncate,
     ] {
-        let mut shoot = TestShoot::start().await;
-        shoot.healthy().await;
-        shoot.asked();
-        shoot
-            .api
-            .faults()
-            .add(When::request("GET", LEASES).once(), fault.clone());
+        let mut shoot = kept().await;
+        shoot.meets_once(LEASES, fault.clone());
         shoot.healthy().await;
         shoot.healthy().await;
         let [first, second, next] = *connections(&shoot) else {
@@ -167,37 +99,32 @@ async fn what_a_kept_connection_does_not_answer_is_asked_once_more_on_a_new_one_
 }
 
 #[tokio::test]
-async fn the_time_of_sending_is_that_of_the_request_that_was_answered() {
-    let mut shoot = TestShoot::start().await;
-    shoot.healthy().await;
-    shoot
-        .api
-        .faults()
-        .add(When::request("GET", LEASES).once(), Fault::Stall);
-    let begun = shoot.clock.now();
-    let seen = shoot.leases().await.expect("a complete answer");
-    assert!(
-        seen.times.sent - begun >= HEDGE,
-        "{:?}",
-        seen.times.sent - begun
-    );
+async fn the_times_are_those_of_the_request_that_was_answered() {
+    let mut shoot = kept().await;
+    for (fault, until_sent, until_received) in [
+        (
+            Fault::Delay(Duration::from_millis(200)),
+            TimeDelta::zero(),
+            TimeDelta::milliseconds(200),
+        ),
+        (Fault::Stall, HEDGE, HEDGE),
+    ] {
+        shoot.meets_once(LEASES, fault);
+        let begun = shoot.clock.now();
+        let times = shoot.leases().await.expect("a complete answer").times;
+        assert!(times.sent - begun >= until_sent, "{:?}", times.sent - begun);
+        assert!(times.received - begun >= until_received);
+        assert!(times.received - times.sent >= until_received - until_sent);
+    }
 }
 
 #[tokio::test]
 async fn a_kept_connection_that_answers_while_a_new_one_is_silent_or_fails_is_used_and_kept() {
     for second in [Fault::Stall, Fault::CloseBefore, Fault::status(503)] {
-        let mut shoot = TestShoot::start().await;
-        shoot.healthy().await;
-        shoot.asked();
+        let mut shoot = kept().await;
         let late = CancellationToken::new();
-        shoot.api.faults().add(
-            When::request("GET", LEASES).once(),
-            Fault::Hold(late.clone()),
-        );
-        let hedge = shoot
-            .api
-            .faults()
-            .add(When::request("GET", LEASES).once(), second.clone());
+        shoot.meets_once(LEASES, Fault::Hold(late.clone()));
+        let hedge = shoot.meets_once(LEASES, second.clone());
         let (api, client, clock) = (&shoot.api, &mut shoot.client, shoot.clock);
         let asked_again = async {
             api.faults().met(hedge, 1).await;
@@ -206,12 +133,8 @@ async fn a_kept_connection_that_answers_while_a_new_one_is_silent_or_fails_is_us
         };
         let budget = Budget::starting_now(Duration::from_secs(20));
         let (seen, asked_again) = tokio::join!(client.leases(budget), asked_again);
-        let seen = seen.expect("a complete answer");
-        assert!(
-            asked_again - seen.times.sent >= HEDGE,
-            "{second:?}: {:?}",
-            asked_again - seen.times.sent
-        );
+        let waited = asked_again - seen.expect("a complete answer").times.sent;
+        assert!(waited >= HEDGE, "{second:?}: {waited:?}");
         shoot.healthy().await;
         let [first, other, next] = *connections(&shoot) else {
             panic!("{second:?}: {:?}", shoot.asked())
@@ -226,18 +149,10 @@ async fn a_kept_connection_that_answers_while_a_new_one_is_silent_or_fails_is_us
 #[tokio::test]
 async fn an_api_server_that_answers_slowly_has_its_answer_used() {
     let slow = async |time: Duration| {
-        let mut shoot = TestShoot::start().await;
+        let mut shoot = kept().await;
         shoot.timeout = Duration::from_secs(20);
-        shoot.healthy().await;
-        shoot.asked();
-        shoot
-            .api
-            .faults()
-            .add(When::request("GET", LEASES).once(), Fault::Delay(time));
-        shoot
-            .api
-            .faults()
-            .add(When::request("GET", LEASES), Fault::Stall);
+        shoot.meets_once(LEASES, Fault::Delay(time));
+        shoot.meets(LEASES, Fault::Stall);
         shoot.healthy().await;
         assert_eq!(shoot.asked(), [LEASES, LEASES]);
     };
@@ -249,28 +164,18 @@ async fn an_api_server_that_answers_slowly_has_its_answer_used() {
 
 #[tokio::test]
 async fn a_page_of_nodes_may_take_its_time_on_a_connection_that_has_just_answered() {
-    let mut shoot = TestShoot::start().await;
+    let mut shoot = kept().await;
     shoot.timeout = Duration::from_secs(20);
-    shoot.healthy().await;
-    shoot.asked();
-    shoot.api.faults().add(
-        When::request("GET", NODES).once(),
-        Fault::Delay(Duration::from_secs(1)),
-    );
+    shoot.meets_once(NODES, Fault::Delay(Duration::from_secs(1)));
     shoot.nodes().await.expect("a complete answer");
     assert_eq!(shoot.asked(), [LEASES, NODES]);
 }
 
 #[tokio::test]
 async fn a_request_is_repeated_no_more_than_once() {
-    let mut shoot = TestShoot::start().await;
+    let mut shoot = kept().await;
     shoot.timeout = Duration::from_millis(400);
-    shoot.healthy().await;
-    shoot.asked();
-    shoot
-        .api
-        .faults()
-        .add(When::request("GET", LEASES), Fault::Stall);
+    shoot.meets(LEASES, Fault::Stall);
     assert_eq!(shoot.failed().await, ("leases", "timeout"));
     assert_eq!(shoot.asked(), [LEASES, LEASES]);
 }

@@ -8,7 +8,7 @@ use std::time::Duration;
 use allocation_counter::measure;
 use api_server::protobuf::node;
 use api_server::protobuf::wire::{MEDIA_TYPE, bytes, envelope, message, text};
-use api_server::{Authority, Fault, Serving, When};
+use api_server::{Authority, Fault, Serving};
 use futures::future::join_all;
 use prober::clock::Clock;
 use prober::shoot_client::resources::Resources;
@@ -35,61 +35,49 @@ fn costly(kind: &str) -> Vec<u8> {
     envelope("v1", kind, &list)
 }
 
-/// An API server that stalls before the last byte of a list.
-struct StallingApi {
-    secret: Secret,
-    /// How often it has stalled.
-    stalls: watch::Receiver<usize>,
-    _task: JoinSet<()>,
-}
+type TlsStream = tokio_rustls::server::TlsStream<TcpStream>;
 
-impl StallingApi {
-    async fn start(path: &'static str, kind: &str) -> Self {
-        let authority = Authority::new().expect("an authority");
-        let tls = TlsAcceptor::from(authority.serve(&Serving::default()).expect("a certificate"));
-        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
-        let url = format!("https://{}", listener.local_addr().expect("an address"));
-        let secret = Secret::default();
-        secret.set(&api_server::kubeconfig(&url, &authority.pem(), TOKEN));
-        let (stalled, stalls) = watch::channel(0);
-        let list: Arc<[u8]> = costly(kind).into();
-        let mut task = JoinSet::new();
-        task.spawn(async move {
-            let mut connections = JoinSet::new();
-            while let Ok((stream, _)) = listener.accept().await {
-                let (tls, list, stalled) = (tls.clone(), Arc::clone(&list), stalled.clone());
-                connections.spawn(async move { serve(stream, tls, path, &list, &stalled).await });
+/// A TLS server that does this on each connection, and the Secret that leads to it.
+async fn raw_api<F>(serve: impl Fn(TlsStream) -> F + Send + 'static) -> (Secret, JoinSet<()>)
+where
+    F: Future<Output = std::io::Result<()>> + Send + 'static,
+{
+    let authority = Authority::new().expect("an authority");
+    let tls = TlsAcceptor::from(authority.serve(&Serving::default()).expect("a certificate"));
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let url = format!("https://{}", listener.local_addr().expect("an address"));
+    let secret = Secret::default();
+    secret.set(&api_server::kubeconfig(&url, &authority.pem(), TOKEN));
+    let mut server = JoinSet::new();
+    server.spawn(async move {
+        let mut connections = JoinSet::new();
+        while let Ok((stream, _)) = listener.accept().await {
+            if let Ok(stream) = tls.accept(stream).await {
+                connections.spawn(serve(stream));
             }
-        });
-        Self {
-            secret,
-            stalls,
-            _task: task,
         }
-    }
+    });
+    (secret, server)
 }
 
-async fn serve(
-    stream: TcpStream,
-    tls: TlsAcceptor,
+/// Answers lists, and stalls before the last byte of the one at a path; counts that.
+async fn stalling(
+    mut stream: TlsStream,
     path: &str,
-    list: &[u8],
-    stalled: &watch::Sender<usize>,
+    list: Arc<[u8]>,
+    stalled: watch::Sender<usize>,
 ) -> std::io::Result<()> {
-    let mut stream = tls.accept(stream).await?;
     let mut request = [0; 4096];
     let ordinary = envelope("v1", "LeaseList", &message(1, &[text(2, "7")]));
     while let Ok(1..) = stream.read(&mut request).await {
         let stalls = request.starts_with(format!("GET {path}").as_bytes());
-        let body = if stalls { list } else { &ordinary };
+        let body = if stalls { &*list } else { &ordinary };
+        let length = body.len();
         let head = format!(
-            "HTTP/1.1 200 OK\r\ncontent-type: {MEDIA_TYPE}\r\ncontent-length: {}\r\n\r\n",
-            body.len()
+            "HTTP/1.1 200 OK\r\ncontent-type: {MEDIA_TYPE}\r\ncontent-length: {length}\r\n\r\n"
         );
-        stream.write_all(head.as_bytes()).await?;
-        stream
-            .write_all(&body[..body.len() - usize::from(stalls)])
-            .await?;
+        let body = &body[..length - usize::from(stalls)];
+        stream.write_all(&[head.as_bytes(), body].concat()).await?;
         stream.flush().await?;
         stalled.send_modify(|count| *count += usize::from(stalls));
     }
@@ -124,17 +112,20 @@ fn hostile_shoots_have_a_bounded_share_of_memory_and_keep_no_ordinary_answer_out
     for (path, kind) in [(LEASES, "LeaseList"), (NODES, "NodeList")] {
         // In a thread of their own, so that nothing they do is counted as their clients'.
         let servers = runtime(Builder::new_multi_thread());
-        let (mut shoot, mut hostile) = servers.block_on(async {
+        let (stalled, mut stalls) = watch::channel(0);
+        let list: Arc<[u8]> = costly(kind).into();
+        let (mut shoot, (secret, _hostile)) = servers.block_on(async {
             let shoot = TestShoot::start().await;
             large_nodes(&shoot);
-            (shoot, StallingApi::start(path, kind).await)
+            let serve = move |stream| stalling(stream, path, list.clone(), stalled.clone());
+            (shoot, raw_api(serve).await)
         });
         shoot.timeout = Duration::from_secs(15);
         let clients = runtime(Builder::new_current_thread());
         let probes = async {
             let mut probes = JoinSet::new();
             for _ in 0..SHOOTS {
-                let mut client = client(&hostile.secret, &shoot.resources);
+                let mut client = client(&secret, &shoot.resources);
                 probes.spawn(async move {
                     let budget = Budget::starting_now(Duration::from_secs(60));
                     client.leases(budget).await?;
@@ -142,7 +133,7 @@ fn hostile_shoots_have_a_bounded_share_of_memory_and_keep_no_ordinary_answer_out
                 });
             }
             // What is not answered soon is asked for twice (D-58).
-            in_time(hostile.stalls.wait_for(|stalls| *stalls == 2 * SHOOTS))
+            in_time(stalls.wait_for(|stalls| *stalls == 2 * SHOOTS))
                 .await
                 .expect("a server");
             shoot.nodes().await.expect("a complete answer");
@@ -158,11 +149,8 @@ fn hostile_shoots_have_a_bounded_share_of_memory_and_keep_no_ordinary_answer_out
 async fn shoots_whose_nodes_take_their_time_are_each_read_in_their_own() {
     let shoot = TestShoot::start().await;
     large_nodes(&shoot);
-    let slow = Fault::Slow {
-        bytes: 175_000,
-        pause: Duration::from_millis(100),
-    };
-    shoot.api.faults().add(When::request("GET", NODES), slow);
+    let (bytes, pause) = (175_000, Duration::from_millis(100));
+    shoot.meets(NODES, Fault::Slow { bytes, pause });
     let probes = (0..SHOOTS).map(|_| async {
         let mut client = client(&shoot.secret, &shoot.resources);
         let budget = Budget::starting_now(Duration::from_secs(20));
@@ -174,63 +162,47 @@ async fn shoots_whose_nodes_take_their_time_are_each_read_in_their_own() {
     }
 }
 
-/// An API server that answers with this, and then with more of it without an end; counts that.
+/// Answers with this, and then with more of it without an end; counts that.
 async fn flooding(
-    tls: TlsAcceptor,
-    listener: TcpListener,
-    (first, more): (&'static str, &'static str),
+    mut stream: TlsStream,
+    [first, more]: [&str; 2],
     sent: Arc<AtomicUsize>,
-) {
-    let mut connections = JoinSet::new();
-    while let Ok((stream, _)) = listener.accept().await {
-        let (tls, sent) = (tls.clone(), Arc::clone(&sent));
-        connections.spawn(async move {
-            let mut stream = tls.accept(stream).await?;
-            stream.read_u8().await?;
-            stream.write_all(first.as_bytes()).await?;
-            loop {
-                stream.write_all(more.as_bytes()).await?;
-                sent.fetch_add(more.len(), Ordering::Relaxed);
-            }
-            #[expect(unreachable_code, reason = "names the error")]
-            Ok::<_, std::io::Error>(())
-        });
+) -> std::io::Result<()> {
+    stream.read_u8().await?;
+    stream.write_all(first.as_bytes()).await?;
+    loop {
+        stream.write_all(more.as_bytes()).await?;
+        sent.fetch_add(more.len(), Ordering::Relaxed);
     }
 }
 
 #[tokio::test]
-async fn a_flood_of_1xx_responses_is_given_up() {
-    let error = given_up(("", "HTTP/1.1 103 Early Hints\r\n\r\n")).await;
-    assert_eq!(
-        error,
-        "version: the connection broke: more than 262144 bytes came before the head of an answer"
-    );
-}
-
-#[tokio::test]
-async fn headers_without_an_end_are_given_up() {
-    let error = given_up(("HTTP/1.1 200 OK\r\n", "X-More: and more\r\n")).await;
-    let expected = "version: the connection broke: the head of the answer has more than ";
-    assert!(error.starts_with(expected), "{error}");
-}
-
-/// Error of a probe that is answered so.
-async fn given_up(answer: (&'static str, &'static str)) -> String {
-    let mut shoot = TestShoot::start().await;
-    let authority = Authority::new().expect("an authority");
-    let tls = TlsAcceptor::from(authority.serve(&Serving::default()).expect("a certificate"));
-    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
-    let url = format!("https://{}", listener.local_addr().expect("an address"));
-    let sent = Arc::new(AtomicUsize::new(0));
-    let server = tokio::spawn(flooding(tls, listener, answer, Arc::clone(&sent)));
-    shoot
-        .secret
-        .set(&api_server::kubeconfig(&url, &authority.pem(), TOKEN));
-    shoot.timeout = Duration::from_secs(60);
-    let error = shoot.leases().await.expect_err("no answer");
-    server.abort();
-    // What the sockets hold of it is sent, too.
-    let sent = sent.load(Ordering::Relaxed);
-    assert!(sent < 16 << 20, "{sent} bytes");
-    error.to_string()
+async fn a_flood_before_or_in_a_head_is_given_up() {
+    let shoot = TestShoot::start().await;
+    for (answer, expected) in [
+        (
+            ["", "HTTP/1.1 103 Early Hints\r\n\r\n"],
+            "version: the connection broke: more than 262144 bytes came before the head of an answer",
+        ),
+        (
+            ["HTTP/1.1 200 OK\r\n", "X-More: and more\r\n"],
+            "version: the connection broke: the head of the answer has more than ",
+        ),
+    ] {
+        let sent = Arc::new(AtomicUsize::new(0));
+        let count = Arc::clone(&sent);
+        let (secret, _server) =
+            raw_api(move |stream| flooding(stream, answer, count.clone())).await;
+        let mut client = client(&secret, &shoot.resources);
+        let budget = Budget::starting_now(Duration::from_secs(60));
+        let error = client
+            .leases(budget)
+            .await
+            .expect_err("no answer")
+            .to_string();
+        assert!(error.starts_with(expected), "{error}");
+        // What the sockets hold of it is sent, too.
+        let sent = sent.load(Ordering::Relaxed);
+        assert!(sent < 16 << 20, "{sent} bytes");
+    }
 }

@@ -11,4 +11,3 @@ mod hostile;
 mod network;
 mod paging;
 mod shoot;
-mod tls;

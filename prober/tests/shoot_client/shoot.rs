@@ -1,12 +1,12 @@
 //! A shoot's API server with a few nodes, and a client that probes it.
 
 use std::future::Future;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
 use api_server::protobuf::wire::{MEDIA_TYPE, envelope};
-use api_server::{Authority, Fault, MemoryApi, Options};
-use bytes::Bytes;
+use api_server::{Authority, Fault, FaultId, MemoryApi, Options, Record, Serving, When};
+use parking_lot::Mutex;
 use prober::clock::Clock;
 use prober::shoot_client::KubeconfigSecret;
 use prober::shoot_client::error::{Cause, ProbeError};
@@ -50,46 +50,39 @@ struct SecretState {
 impl Secret {
     /// Changes the Secret, and the watch shows it.
     pub fn set(&self, kubeconfig: &str) {
-        self.set_data(Some(kubeconfig.as_bytes().to_vec()));
+        self.set_data(Some(kubeconfig));
     }
 
     /// Changes the Secret's data, and the watch shows it.
-    pub fn set_data(&self, kubeconfig: Option<Vec<u8>>) {
-        let secret = Arc::new(KubeconfigSecret { kubeconfig });
-        let mut state = self.0.lock().expect("no panic while locked");
-        (state.watched, state.stored) = (Some(Arc::clone(&secret)), Some(secret));
+    pub fn set_data(&self, kubeconfig: Option<&str>) {
+        self.set_unnoticed(kubeconfig);
+        let mut state = self.0.lock();
+        state.watched = state.stored.clone();
     }
 
     /// Changes the Secret, and the watch does not show it yet.
-    pub fn set_unnoticed(&self, kubeconfig: &str) {
-        let secret = Arc::new(KubeconfigSecret {
-            kubeconfig: Some(kubeconfig.as_bytes().to_vec()),
-        });
-        self.0.lock().expect("no panic while locked").stored = Some(secret);
+    pub fn set_unnoticed(&self, kubeconfig: Option<&str>) {
+        let kubeconfig = kubeconfig.map(|text| text.as_bytes().to_vec());
+        self.0.lock().stored = Some(Arc::new(KubeconfigSecret { kubeconfig }));
     }
 
     pub fn delete(&self) {
-        *self.0.lock().expect("no panic while locked") = SecretState::default();
+        *self.0.lock() = SecretState::default();
     }
 
     /// How often it was read again.
     pub fn rereads(&self) -> usize {
-        self.0.lock().expect("no panic while locked").rereads
+        self.0.lock().rereads
     }
 }
 
 impl Secrets for Secret {
     fn current(&self) -> Result<Arc<KubeconfigSecret>, Cause> {
-        self.0
-            .lock()
-            .expect("no panic while locked")
-            .watched
-            .clone()
-            .ok_or(Cause::NoSecret)
+        self.0.lock().watched.clone().ok_or(Cause::NoSecret)
     }
 
     async fn reread(&self) -> Result<Arc<KubeconfigSecret>, Cause> {
-        let mut state = self.0.lock().expect("no panic while locked");
+        let mut state = self.0.lock();
         state.rereads += 1;
         state.stored.clone().ok_or(Cause::NoSecret)
     }
@@ -127,6 +120,35 @@ impl TestShoot {
         };
         shoot.add_nodes(0..3);
         shoot
+    }
+
+    /// An API server whose certificate is for these names, with three nodes.
+    pub async fn certified(names: &[&str], expired: bool) -> Self {
+        let names = names.iter().map(ToString::to_string).collect();
+        let serving = Serving { names, expired };
+        Self::with(Options {
+            serving,
+            ..Options::default()
+        })
+        .await
+    }
+
+    /// Changes the Secret to one that leads to this URL, with a line more in its cluster.
+    pub fn lead(&self, url: &str, line: &str) {
+        let kubeconfig = self.api.kubeconfig_at(url, TOKEN);
+        let lines = format!("    {line}\n    server:");
+        self.secret.set(&kubeconfig.replace("    server:", &lines));
+    }
+
+    /// Every request for this path meets a fault from now on.
+    pub fn meets(&self, path: &str, fault: Fault) -> FaultId {
+        self.api.faults().add(When::request("GET", path), fault)
+    }
+
+    /// The next request for this path meets a fault.
+    pub fn meets_once(&self, path: &str, fault: Fault) -> FaultId {
+        let next = When::request("GET", path).once();
+        self.api.faults().add(next, fault)
     }
 
     /// Probes with others of what all shoots share from now on.
@@ -177,32 +199,37 @@ impl TestShoot {
         words(&self.leases().await.expect_err("no complete answer"))
     }
 
+    /// The requests for a path since the last call of [`Self::asked`].
+    pub fn requests(&self, path: &str) -> Vec<Record> {
+        let mut all = self.api.requests().all();
+        all.retain(|record| record.path == path);
+        all
+    }
+
     /// The paths that were asked for since the last call.
     pub fn asked(&self) -> Vec<String> {
-        let paths = self
-            .api
-            .requests()
-            .all()
-            .into_iter()
-            .map(|record| record.path)
-            .collect();
+        let all = self.api.requests().all().into_iter();
+        let paths = all.map(|record| record.path).collect();
         self.api.requests().clear();
         paths
     }
 }
 
-/// An answer in this form.
-pub fn answer(media_type: &str, body: impl Into<Bytes>) -> Fault {
+/// An answer with these headers.
+pub fn answer(code: u16, headers: &[(&str, &str)], body: impl AsRef<[u8]>) -> Fault {
+    let headers = headers.iter();
+    let headers = headers.map(|(name, value)| (name.to_string(), value.to_string()));
     Fault::Answer {
-        code: 200,
-        headers: vec![("content-type".to_owned(), media_type.to_owned())],
-        body: body.into(),
+        code,
+        headers: headers.collect(),
+        body: body.as_ref().to_vec().into(),
     }
 }
 
 /// An answer of this kind, with these fields.
 pub fn list(kind: &str, fields: &[Vec<u8>]) -> Fault {
-    answer(MEDIA_TYPE, envelope("v1", kind, &fields.concat()))
+    let body = envelope("v1", kind, &fields.concat());
+    answer(200, &[("content-type", MEDIA_TYPE)], body)
 }
 
 /// An error's stage and category.
