@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use crate::requests::Record;
 use crate::resource::full_name;
-use crate::status::{ApiError, details, of_code};
+use crate::status::{ApiError, about_kind};
 
 /// Someone a token stands for.
 #[derive(Clone, Debug, PartialEq)]
@@ -83,8 +83,7 @@ impl User {
             "{object} is forbidden: User \"{}\" cannot {verb} resource \"{resource}\" in API group \"{group}\" {place}",
             self.name
         );
-        let details = details(group, plural, name);
-        Err(of_code(403, message).with_details(details).boxed())
+        Err(about_kind(group, plural, name, 403, message))
     }
 }
 
@@ -129,13 +128,6 @@ impl Rule {
     #[must_use]
     pub fn in_namespace(mut self, namespace: &str) -> Self {
         self.namespace = Some(namespace.to_owned());
-        self
-    }
-
-    /// For one object name only.
-    #[must_use]
-    pub fn named(mut self, name: &str) -> Self {
-        self.names.push(name.to_owned());
         self
     }
 
@@ -192,58 +184,4 @@ pub(crate) fn review(user: &User, mut review: Value) -> Value {
     };
     review["status"] = json!({"allowed": user.may(&wanted)});
     review
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn wanted(verb: &str, resource: &str, namespace: &str, name: &str) -> Record {
-        let [verb, resource, namespace, name] =
-            [verb, resource, namespace, name].map(str::to_owned);
-        Record {
-            verb,
-            resource,
-            namespace,
-            name,
-            ..Record::default()
-        }
-    }
-
-    #[test]
-    fn a_role_gives_what_its_rules_say_of_verb_resource_namespace_and_name_and_no_more() {
-        let workloads = json!([
-            {"apiGroups": ["apps"], "resources": ["deployments", "deployments/scale"], "verbs": ["get", "patch"]},
-            {"apiGroups": [""], "resources": ["secrets"], "verbs": ["watch"]},
-        ]);
-        let election = json!([
-            {"apiGroups": ["coordination.k8s.io"], "resources": ["leases"], "verbs": ["create"]},
-            {"apiGroups": ["coordination.k8s.io"], "resources": ["leases"], "verbs": ["update"], "resourceNames": ["lock"]},
-        ]);
-        let rules = [
-            Rule::of_role(&workloads, None),
-            Rule::of_role(&election, Some("garden")),
-        ];
-        let user = User::limited("u", rules.concat());
-        let (leases, lock) = ("leases.coordination.k8s.io", "lock");
-        for (may, verb, resource, namespace, name) in [
-            (true, "patch", "deployments.apps/scale", "n", "d"),
-            (false, "delete", "deployments.apps", "n", "d"),
-            (false, "get", "deployments.apps/status", "n", "d"),
-            (false, "get", "deployments", "n", "d"),
-            (true, "watch", "secrets", "", ""),
-            (true, "create", leases, "garden", ""),
-            (true, "update", leases, "garden", lock),
-            (false, "patch", leases, "garden", lock),
-            (false, "update", leases, "default", lock),
-            (false, "update", leases, "garden", "another"),
-            (false, "create", "events", "n", ""),
-        ] {
-            assert_eq!(
-                user.may(&wanted(verb, resource, namespace, name)),
-                may,
-                "{verb} {resource} {namespace} {name}"
-            );
-        }
-    }
 }

@@ -13,7 +13,7 @@ use bytes::Bytes;
 use http::{Request, Response};
 
 use crate::Resource;
-use row::TableEntry;
+use row::Before;
 
 /// A user with all rights, the lists of ConfigMaps of whom are rejected at some time.
 pub const REJECTED: &str = "rejected";
@@ -48,16 +48,15 @@ pub fn widgets() -> Resource {
 /// When the server cannot be reached, or answers otherwise; then all differences are named.
 pub async fn play(server: &impl TestedServer) -> Result<()> {
     let (mut known, mut differences) = (BTreeMap::new(), Vec::new());
-    for step in rows::all() {
-        match step {
-            TableEntry::Compact => server.compact().await?,
-            TableEntry::Reject => server.reject().await?,
-            TableEntry::Ask(row) => {
-                let answer = server.send(row.user, row.request(&known)?).await?;
-                if let Err(difference) = row.check(&answer, &mut known) {
-                    differences.push(format!("{} {}: {difference}", row.method, row.path));
-                }
-            }
+    for row in rows::all() {
+        match row.before {
+            Some(Before::Compacted) => server.compact().await?,
+            Some(Before::Rejecting) => server.reject().await?,
+            None => {}
+        }
+        let answer = server.send(row.user, row.request(&known)?).await?;
+        if let Err(difference) = row.check(&answer, &mut known) {
+            differences.push(format!("{} {}: {difference}", row.method, row.path));
         }
     }
     ensure!(differences.is_empty(), "{}", differences.join("\n"));

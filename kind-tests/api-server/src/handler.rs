@@ -44,7 +44,7 @@ async fn with_fault(
     body: Received,
     fault: Option<Fault>,
 ) -> Result<ApiReply, Closed> {
-    let in_protobuf = accepts_protobuf(&request.headers, shared.options.json_only);
+    let in_protobuf = accepts_protobuf(&request.headers);
     match &fault {
         Some(Fault::Stall) => pending().await,
         Some(Fault::CloseBefore) => return Err(Closed),
@@ -55,24 +55,17 @@ async fn with_fault(
     Ok(match fault {
         Some(Fault::Status { code, retry_after }) => {
             let error = scripted(code, retry_after);
-            ApiReply::error(&error, in_protobuf.unwrap_or_default())
+            ApiReply::error(&error, in_protobuf)
         }
         Some(Fault::Answer {
             code,
             headers,
             body,
         }) => ApiReply::whole(code, JSON, body).with_headers(headers),
-        Some(Fault::Endless { bytes, pause }) => {
-            endless(in_protobuf.unwrap_or_default(), bytes, pause)
-        }
-        Some(Fault::Oversized(bytes)) => oversized(in_protobuf.unwrap_or_default(), bytes),
+        Some(Fault::Endless { bytes, pause }) => endless(in_protobuf, bytes, pause),
+        Some(Fault::Oversized(bytes)) => oversized(in_protobuf, bytes),
         fault => {
-            let reply = match in_protobuf {
-                Ok(in_protobuf) => {
-                    ApiReply::of(authorised(shared, request, body).await, in_protobuf)
-                }
-                Err(error) => ApiReply::error(&error, false),
-            };
+            let reply = ApiReply::of(authorised(shared, request, body).await, in_protobuf);
             match (fault, shared.options.chunk) {
                 (Some(Fault::StallAfter), _) => pending().await,
                 (Some(Fault::CloseAfter), _) => return Err(Closed),
@@ -121,16 +114,16 @@ async fn authorised(
         Route::Resource(target) => {
             user.check(&narrowed(request, target)?)?;
             match target.subresource.as_str() {
+                _ if !target.is_served => {
+                    let served = shared.store.resources();
+                    match served.iter().any(|one| one.is_beside(&target.resource)) {
+                        true => Err(nowhere()),
+                        false => Ok(ApiAnswer::NoPage),
+                    }
+                }
                 "proxy" => pods::proxy(shared, request, target).await,
                 "portforward" => pods::forward(shared, request, target),
                 _ => objects::serve(shared, request, target, body),
-            }
-        }
-        Route::UnknownResource { is_served, .. } => {
-            user.check(&request.record)?;
-            match is_served {
-                true => Err(nowhere()),
-                false => Ok(ApiAnswer::NoPage),
             }
         }
         Route::SelfReview => Err(nowhere()),

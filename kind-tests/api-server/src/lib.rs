@@ -50,7 +50,6 @@ mod counter;
 mod discovery;
 mod faults;
 mod handler;
-pub mod hello;
 mod list_page;
 mod object;
 mod objects;

@@ -26,6 +26,7 @@ pub(crate) fn serve(
         namespace,
         name,
         subresource,
+        ..
     } = target;
     let (store, verb) = (&shared.store, request.record.verb.as_str());
     let is_everywhere = namespace.is_empty() && matches!(verb, "list" | "watch");

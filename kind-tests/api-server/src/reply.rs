@@ -1,6 +1,5 @@
 //! Answers: content negotiation, bodies, and how faults spoil them.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -54,42 +53,12 @@ pub(crate) struct ApiReply {
     pub body: BoxStream<'static, Result<Bytes, Closed>>,
 }
 
-/// Whether a client is answered in protobuf, where a kind has that form, by its Accept header: the
-/// highest q wins, of equal ones the first.
-pub(crate) fn accepts_protobuf(headers: &HeaderMap, json_only: bool) -> Result<bool, ApiError> {
-    let accept = headers.get(header::ACCEPT);
-    let accept = accept
-        .and_then(|value| value.to_str().ok())
-        .unwrap_or("*/*");
-    let offered = accept
-        .split(',')
-        .filter_map(|entry| offered(entry, json_only));
-    let best = offered.reduce(|best, next| if next.0 > best.0 { next } else { best });
-    best.map(|(_, in_protobuf)| in_protobuf).ok_or_else(|| {
-        let types = [JSON, protobuf::MEDIA_TYPE].join(", ");
-        of_code(
-            406,
-            format!("only the following media types are accepted: {types}"),
-        )
-    })
-}
-
-/// The q of an entry that is offered, and whether it is protobuf.
-fn offered(entry: &str, json_only: bool) -> Option<(f32, bool)> {
-    let mut parts = entry.split(';').map(str::trim);
-    let media = parts.next().unwrap_or_default();
-    let parameters: HashMap<_, _> = parts.filter_map(|part| part.split_once('=')).collect();
-    let q = parameters
-        .get("q")
-        .map_or(1.0, |q| q.parse().unwrap_or(0.0));
-    let in_protobuf = media == protobuf::MEDIA_TYPE;
-    let known = if in_protobuf {
-        !json_only
-    } else {
-        [JSON, "*/*", "application/*", ""].contains(&media)
-    };
-    // Other forms of an object, such as tables, are not offered.
-    (known && q > 0.0 && !parameters.contains_key("as")).then_some((q, in_protobuf))
+/// Whether a client takes protobuf, which it is answered in then, where a kind has that form.
+pub(crate) fn accepts_protobuf(headers: &HeaderMap) -> bool {
+    let accept = headers
+        .get(header::ACCEPT)
+        .and_then(|value| value.to_str().ok());
+    accept.is_some_and(|accept| accept.contains(protobuf::MEDIA_TYPE))
 }
 
 impl ApiReply {
@@ -273,49 +242,5 @@ pub(crate) fn oversized(in_protobuf: bool, bytes: usize) -> ApiReply {
     } else {
         let filler = String::from_utf8_lossy(&filler);
         ApiReply::json(200, &json!({"kind": "List", "filler": filler}))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_best_accepted_type_wins() {
-        let both = "application/vnd.kubernetes.protobuf,application/json;q=0.9";
-        for (text, json_only, in_protobuf) in [
-            (both, false, Some(true)),
-            (both, true, Some(false)),
-            (
-                "application/json, application/vnd.kubernetes.protobuf;q=0.5",
-                false,
-                Some(false),
-            ),
-            (
-                "application/json;q=0.1,application/vnd.kubernetes.protobuf;q=0.5",
-                false,
-                Some(true),
-            ),
-            ("*/*", false, Some(false)),
-            (
-                "application/json;as=Table;v=v1;g=meta.k8s.io,application/json",
-                false,
-                Some(false),
-            ),
-            (
-                "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1",
-                false,
-                None,
-            ),
-            ("text/html", false, None),
-            ("application/vnd.kubernetes.protobuf", true, None),
-        ] {
-            let headers = HeaderMap::from_iter([(header::ACCEPT, HeaderValue::from_static(text))]);
-            assert_eq!(
-                accepts_protobuf(&headers, json_only).ok(),
-                in_protobuf,
-                "{text}, {json_only}"
-            );
-        }
     }
 }

@@ -103,6 +103,11 @@ impl Resource {
         }
     }
 
+    /// Whether it is of the same group and version.
+    pub(crate) fn is_beside(&self, other: &Self) -> bool {
+        (&self.group, &self.version) == (&other.group, &other.version)
+    }
+
     /// The name under which a [`crate::Store`] finds it: `nodes`, `deployments.apps`.
     pub fn full_name(&self) -> String {
         full_name(&self.group, &self.plural, "")

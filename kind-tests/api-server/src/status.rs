@@ -39,10 +39,20 @@ pub(crate) fn details(group: &str, kind: &str, name: &str) -> StatusDetails {
     }
 }
 
+/// An error about one object, whose kind is mostly named by the plural.
 fn about(resource: &Resource, name: &str, code: u16, message: String) -> ApiError {
-    of_code(code, message)
-        .with_details(details(&resource.group, &resource.plural, name))
-        .boxed()
+    about_kind(&resource.group, &resource.plural, name, code, message)
+}
+
+pub(crate) fn about_kind(
+    group: &str,
+    kind: &str,
+    name: &str,
+    code: u16,
+    message: String,
+) -> ApiError {
+    let details = details(group, kind, name);
+    of_code(code, message).with_details(details).boxed()
 }
 
 /// Asks the client to retry after some seconds.
@@ -105,9 +115,7 @@ pub(crate) fn check_precondition(
     let message = format!(
         "Operation cannot be fulfilled on {qualified} \"{name}\": the {field} in the precondition ({wanted}) does not match the {field} in record ({is}). The object might have been {happened}"
     );
-    Err(of_code(409, message)
-        .with_details(details(group, kind, name))
-        .boxed())
+    Err(about_kind(group, kind, name, 409, message))
 }
 
 /// Values of an object that are not allowed. It is named by its kind then.
@@ -115,9 +123,7 @@ pub(crate) fn invalid(resource: &Resource, name: &str, why: &str) -> ApiError {
     let (group, kind) = (&resource.group, &resource.kind);
     let qualified = full_name(group, kind, "");
     let message = format!("{qualified} \"{name}\" is invalid: {why}");
-    of_code(422, message)
-        .with_details(details(group, kind, name))
-        .boxed()
+    about_kind(group, kind, name, 422, message)
 }
 
 /// An update that names no version, of a kind that needs one.

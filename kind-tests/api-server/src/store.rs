@@ -64,8 +64,6 @@ struct StoreState {
     compacted: u64,
     snapshots: VecDeque<list::ListSnapshot>,
     snapshots_made: u64,
-    /// What a cache that lags behind answers to reads that allow it.
-    lagging: Option<(u64, Tables)>,
 }
 
 /// One write, as watches see it.
@@ -99,16 +97,6 @@ impl Store {
         };
         Self {
             shared: Arc::new(shared),
-        }
-    }
-
-    /// Adds a resource; one of the same group, version and plural stays as it is.
-    pub fn register(&self, resource: Resource) {
-        if self
-            .resource(&resource.group, &resource.version, &resource.plural)
-            .is_none()
-        {
-            self.lock().tables.insert(Arc::new(resource), Table::new());
         }
     }
 
@@ -232,13 +220,6 @@ impl Store {
     pub fn break_watches(&self) {
         let count = self.shared.broken.get();
         self.shared.broken.set(count + 1);
-    }
-
-    /// From now on lists and gets with `resourceVersion=0` answer the state of this moment, as a
-    /// lagging cache does.
-    pub fn freeze_cache(&self) {
-        let mut state = self.lock();
-        state.lagging = Some((state.revision, state.tables.clone()));
     }
 
     pub(crate) fn get_object(

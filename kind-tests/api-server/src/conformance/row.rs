@@ -8,14 +8,16 @@ use serde_json::{Value, json};
 use super::expectation::{Names, check, filled};
 use crate::content::{JSON, MERGE_PATCH};
 
-/// One line of the table.
-pub(super) enum TableEntry {
-    Ask(Row),
-    Compact,
-    Reject,
+/// What happens to the server before a request.
+#[derive(Clone, Copy)]
+pub(super) enum Before {
+    Compacted,
+    Rejecting,
 }
 
+#[derive(Clone)]
 pub(super) struct Row {
+    pub before: Option<Before>,
     pub user: Option<&'static str>,
     pub method: &'static str,
     pub path: String,
@@ -29,6 +31,7 @@ pub(super) struct Row {
 impl Row {
     fn new(method: &'static str, path: &str, body: Value) -> Self {
         Self {
+            before: None,
             user: None,
             method,
             path: path.to_owned(),
@@ -64,6 +67,11 @@ impl Row {
         Self::new("DELETE", path, body)
     }
 
+    pub fn once(mut self, before: Before) -> Self {
+        self.before = Some(before);
+        self
+    }
+
     pub fn by(mut self, user: impl Into<Option<&'static str>>) -> Self {
         self.user = user.into();
         self
@@ -84,14 +92,17 @@ impl Row {
         self
     }
 
-    /// Answered with this.
-    pub fn is(mut self, expected: Value) -> TableEntry {
-        self.expected = expected;
-        TableEntry::Ask(self)
+    /// Answered with this, too.
+    pub fn is(mut self, expected: Value) -> Self {
+        match (&mut self.expected, expected) {
+            (Value::Object(known), Value::Object(more)) => known.extend(more),
+            (known, other) => *known = other,
+        }
+        self
     }
 
     /// Refused with a Status.
-    pub fn fails(self, code: u16, reason: &str, message: &str) -> TableEntry {
+    pub fn fails(self, code: u16, reason: &str, message: &str) -> Self {
         self.code(code).is(
             json!({"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": code,
             "reason": reason, "message": message}),

@@ -59,16 +59,12 @@ impl Store {
             let snapshot = snapshot.ok_or_else(|| of_code(410, gone))?;
             return Ok(snapshot.page(start, query.limit));
         }
-        let (revision, tables) = match (&state.lagging, query.resource_version.as_str()) {
-            (Some((revision, tables)), "0") => (*revision, tables),
-            // Older versions are not kept, and what a list is asked for is no newer than this.
-            _ => (state.revision, &state.tables),
-        };
+        // Older versions are not kept, and what a list is asked for is no newer than this.
         let snapshot = ListSnapshot {
             id: state.snapshots_made + 1,
-            revision,
+            revision: state.revision,
             resource: resource.clone(),
-            objects: matching(&tables[resource], &query.filter),
+            objects: matching(&state.tables[resource], &query.filter),
         };
         // A cache answers this, which has no pages.
         let limit = match query.resource_version.as_str() {
