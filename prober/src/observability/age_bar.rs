@@ -24,46 +24,28 @@ pub(super) fn age_bar(age: f64, expired_after: f64, unknown_after: f64, class: &
 mod tests {
     use super::*;
 
-    fn bar(age: f64) -> String {
-        age_bar(age, 30.0, 40.0, "bad").into_string()
-    }
-
     #[test]
     fn the_bar_ends_behind_the_marks_it_has_passed_and_nothing_is_longer_than_it() {
-        for (age, width) in [
-            (-1.0, "0.00%"),
-            (20.0, "37.50%"),
-            (30.0, "56.25%"),
-            (40.0, "75.00%"),
-            (9_000.0, "100.00%"),
+        for (age, marks, expected) in [
+            (-1.0, [30.0, 40.0], ["0.00%", "56.25%", "75.00%"]),
+            (20.0, [30.0, 40.0], ["37.50%", "56.25%", "75.00%"]),
+            (9_000.0, [30.0, 40.0], ["100.00%", "56.25%", "75.00%"]),
+            (0.0, [15.0, 10.0], ["0.00%", "75.00%", "50.00%"]),
         ] {
-            assert!(
-                bar(age).contains(&format!("<rect y=\"25%\" width=\"{width}\"")),
-                "{}",
-                bar(age)
+            let bar = age_bar(age, marks[0], marks[1], "bad").into_string();
+            let [width, first, second] = expected;
+            let said = format!(
+                "{age:.1}s; expired after {}s, Unknown after {}s",
+                marks[0], marks[1]
             );
+            for part in [
+                format!("<rect y=\"25%\" width=\"{width}\""),
+                format!("<line x1=\"{first}\""),
+                format!("<line x1=\"{second}\""),
+                format!("aria-label=\"{said}\""),
+            ] {
+                assert!(bar.contains(&part), "no {part} in {bar}");
+            }
         }
-        assert!(
-            bar(20.0).contains("<line x1=\"56.25%\"") && bar(20.0).contains("<line x1=\"75.00%\""),
-            "{}",
-            bar(20.0)
-        );
-    }
-
-    #[test]
-    fn a_lease_that_expires_after_its_node_is_unknown_has_both_marks() {
-        let bar = age_bar(0.0, 15.0, 10.0, "good").into_string();
-        for mark in ["<line x1=\"75.00%\"", "<line x1=\"50.00%\""] {
-            assert!(bar.contains(mark), "{bar}");
-        }
-    }
-
-    #[test]
-    fn what_the_bar_shows_is_said_as_well() {
-        assert!(
-            bar(43.7).contains("aria-label=\"43.7s; expired after 30s, Unknown after 40s\""),
-            "{}",
-            bar(43.7)
-        );
     }
 }

@@ -27,6 +27,11 @@ fn answer(records: &OwnerRecords, namespace: &str, answer: OwnerAnswer, second: 
     records.answered(namespace, None, answer, at(second), at(second), 0.0);
 }
 
+fn says_elsewhere(records: &OwnerRecords, second: f64) {
+    let there = OwnerAnswer::Elsewhere("there".to_owned());
+    answer(records, "a", there, second);
+}
+
 fn changes(records: &OwnerRecords, second: f64) -> Vec<(String, &'static str)> {
     let changes = records.next_round(at(second), 0).changes.into_iter();
     changes
@@ -86,18 +91,8 @@ fn a_change_of_standing_is_reported_once_and_also_when_time_alone_brings_it() {
         (vec![], Some(at(70.0)))
     );
     assert_eq!(changes(&records, 70.0), [("a".to_owned(), "unresolved")]);
-    answer(
-        &records,
-        "a",
-        OwnerAnswer::Elsewhere("there".to_owned()),
-        71.0,
-    );
-    answer(
-        &records,
-        "a",
-        OwnerAnswer::Elsewhere("there".to_owned()),
-        72.0,
-    );
+    says_elsewhere(&records, 71.0);
+    says_elsewhere(&records, 72.0);
     assert_eq!(changes(&records, 72.0), [("a".to_owned(), "elsewhere")]);
 }
 
@@ -109,18 +104,8 @@ fn a_section_that_asks_for_something_else_begins_again_and_any_other_goes_on() {
         ..check("")
     };
     let records = records(&one, &["a"]);
-    answer(
-        &records,
-        "a",
-        OwnerAnswer::Elsewhere("there".to_owned()),
-        1.0,
-    );
-    answer(
-        &records,
-        "a",
-        OwnerAnswer::Elsewhere("there".to_owned()),
-        2.0,
-    );
+    says_elsewhere(&records, 1.0);
+    says_elsewhere(&records, 2.0);
     assert_eq!(changes(&records, 2.0), [("a".to_owned(), "elsewhere")]);
     records.apply(Some(&sooner), std::iter::empty(), at(3.0));
     assert!(records.standing("a", &sooner, at(3.0)).is_lost());

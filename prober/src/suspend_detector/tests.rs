@@ -18,37 +18,25 @@ fn resumed(ticks: &[(f64, f64)]) -> Moment {
 }
 
 #[test]
-fn a_process_that_beats_does_not_stand_still() {
-    assert_eq!(
-        resumed(&[(1.0, 1.0), (6.0, 6.0), (10.9, 10.9)]),
-        Moment::START
-    );
-}
-
-#[test]
 fn a_gap_in_the_beats_is_a_standstill_that_ends_with_the_gap() {
-    assert_eq!(resumed(&[(1.0, 1.0), (6.1, 6.1), (7.1, 7.1)]), at(6.1));
-    assert_eq!(
-        resumed(&[(1.0, 1.0), (6.1, 6.1), (307.0, 307.0), (308.0, 308.0)]),
-        at(307.0),
-        "the last one counts"
-    );
-}
-
-#[test]
-fn a_wall_clock_that_was_set_forward_may_mean_that_the_machine_slept() {
-    assert_eq!(resumed(&[(1.0, 61.0), (2.0, 62.0)]), at(1.0));
-    assert_eq!(
-        resumed(&[(1.0, 3.0), (2.0, 5.0)]),
-        Moment::START,
-        "a clock that is slewed"
-    );
-}
-
-#[test]
-fn a_wall_clock_that_was_set_back_is_no_standstill_and_hides_none() {
-    assert_eq!(resumed(&[(1.0, -59.0), (2.0, -58.0)]), Moment::START);
-    assert_eq!(resumed(&[(1.0, 1.0), (31.0, -59.0)]), at(31.0));
+    for (ticks, expected) in [
+        (&[(1.0, 1.0), (6.0, 6.0), (10.9, 10.9)][..], Moment::START),
+        (&[(1.0, 1.0), (6.1, 6.1), (7.1, 7.1)], at(6.1)),
+        // The last one counts.
+        (
+            &[(1.0, 1.0), (6.1, 6.1), (307.0, 307.0), (308.0, 308.0)],
+            at(307.0),
+        ),
+        // A wall clock that was set forward: the machine may have slept.
+        (&[(1.0, 61.0), (2.0, 62.0)], at(1.0)),
+        // One that is slewed.
+        (&[(1.0, 3.0), (2.0, 5.0)], Moment::START),
+        // One that was set back is no standstill, and hides none.
+        (&[(1.0, -59.0), (2.0, -58.0)], Moment::START),
+        (&[(1.0, 1.0), (31.0, -59.0)], at(31.0)),
+    ] {
+        assert_eq!(resumed(ticks), expected, "{ticks:?}");
+    }
 }
 
 #[tokio::test(start_paused = true)]
@@ -62,7 +50,9 @@ async fn what_rests_on_older_findings_is_dropped_by_whoever_runs_first_after_a_s
             .await,
         Some(1)
     );
-    let mut act = waiting(&suspend_detector, since);
+    // Something that waits for ever for its turn, as a request for a connection.
+    let waits = std::future::pending::<()>();
+    let mut act = Box::pin(suspend_detector.run_unless_suspended(since, waits));
     assert!(act.as_mut().now_or_never().is_none(), "it waits");
     tokio::time::advance(Duration::from_secs(6)).await;
     assert_eq!(act.as_mut().now_or_never(), Some(None));
@@ -80,14 +70,6 @@ async fn what_rests_on_older_findings_is_dropped_by_whoever_runs_first_after_a_s
         Some(1),
         "but not what rests on new ones"
     );
-}
-
-/// Something that waits for ever for its turn, as a request for a connection.
-fn waiting(
-    suspend_detector: &SuspendDetector,
-    since: Moment,
-) -> std::pin::Pin<Box<dyn Future<Output = Option<()>> + '_>> {
-    Box::pin(suspend_detector.run_unless_suspended(since, std::future::pending()))
 }
 
 #[tokio::test(start_paused = true)]

@@ -14,13 +14,15 @@ use crate::tests::{at, nothing_found, wall};
 
 const MCM: &str = "machine-controller-manager";
 const KCM: &str = "kube-controller-manager";
+const DOWN: Verdict = Verdict::ScaleDown;
 /// Time of the verdict.
 const FELL: f64 = 130.0;
 
+#[derive(Default)]
 struct RecordedShoot {
-    now: f64,
-    resources: Vec<ResourceRef>,
-    /// Resources that are held down, with the replicas to return to.
+    /// Controllers that a reload has dropped.
+    dropped: Option<&'static str>,
+    /// Those that are held down, with the replicas to return to.
     held: Vec<(&'static str, Option<i32>)>,
     verdict: Option<Verdict>,
     outcome: Option<ProbeOutcome>,
@@ -32,13 +34,6 @@ struct RecordedShoot {
     ended: Vec<Outage>,
 }
 
-fn period(from: f64, until: Option<f64>) -> Period {
-    Period {
-        from: wall(from),
-        until: until.map(wall),
-    }
-}
-
 fn resource(name: &str) -> ResourceRef {
     ResourceRef {
         api_version: "apps/v1".to_owned(),
@@ -47,39 +42,36 @@ fn resource(name: &str) -> ResourceRef {
     }
 }
 
+/// Holds these down when it is first seen.
+fn found(held: &[(&'static str, Option<i32>)]) -> RecordedShoot {
+    let held = held.to_vec();
+    let shoot = RecordedShoot {
+        held,
+        ..RecordedShoot::default()
+    };
+    shoot.follow(0.0)
+}
+
+/// Fell at [`FELL`], after all of three nodes were last renewed at 100 s.
+fn fell() -> RecordedShoot {
+    RecordedShoot::default().finds(FELL, DOWN, &[100.0; 3])
+}
+
+/// Was protected then.
+fn protected() -> RecordedShoot {
+    fell().leads(131.0, MCM, 0).leads(132.0, KCM, 0)
+}
+
 impl RecordedShoot {
-    fn new() -> Self {
-        Self {
-            now: 0.0,
-            resources: [MCM, KCM].map(resource).into(),
-            held: vec![],
-            verdict: None,
-            outcome: None,
-            waits: vec![],
-            not_scaled: BTreeMap::new(),
-            is_scaling: false,
-            paused: false,
-            open: None,
-            ended: vec![],
-        }
-    }
-
-    /// Fell at [`FELL`], after all of three nodes were last renewed at 100 s, and was protected.
-    fn protected() -> Self {
-        let mut shoot = Self::new();
-        shoot.finds(FELL, Verdict::ScaleDown, &[100.0; 3]);
-        shoot.writes(131.0, MCM, 1, 0, true);
-        shoot.writes(132.0, KCM, 1, 0, true);
-        shoot
-    }
-
-    fn follow(&mut self, second: f64) {
-        self.now = second;
+    fn follow(mut self, second: f64) -> Self {
+        let all = [MCM, KCM].into_iter();
+        let all = all.filter(|name| Some(*name) != self.dropped);
+        let resources: Vec<_> = all.map(resource).collect();
         let returns_to = |resource: &ResourceRef| {
             let mut held = self.held.iter();
             Some(held.find(|(name, _)| *name == resource.name)?.1)
         };
-        let dependents = self.resources.iter().map(|resource| SeenDependent {
+        let dependents = resources.iter().map(|resource| SeenDependent {
             resource,
             is_held_down: returns_to(resource).is_some(),
             returns_to: returns_to(resource).flatten(),
@@ -99,36 +91,33 @@ impl RecordedShoot {
         };
         let ended = Outage::follow(&mut self.open, &snapshot);
         self.ended.extend(ended.map(|outage| *outage));
+        self
     }
 
     /// A probe finds leases that were last renewed at these moments.
-    fn finds(&mut self, second: f64, verdict: Verdict, renewed: &[f64]) {
+    fn finds(mut self, second: f64, verdict: Verdict, renewed: &[f64]) -> Self {
         let grace = nothing_found().grace;
-        let age = |renewed: f64| at(second) - at(renewed);
-        let state = |renewed: f64| match verdict {
-            _ if age(renewed) < grace.threshold() => LeaseState::Valid,
-            Verdict::HoldUndecided => LeaseState::Undecided,
-            _ => LeaseState::Expired,
+        let lease = |(number, &renewed): (usize, &f64)| {
+            let age = at(second) - at(renewed);
+            SeenLease {
+                node: format!("node-{number}"),
+                age,
+                state: match verdict {
+                    _ if age < grace.threshold() => LeaseState::Valid,
+                    Verdict::HoldUndecided => LeaseState::Undecided,
+                    _ => LeaseState::Expired,
+                },
+                skew: TimeDelta::zero(),
+            }
         };
-        let leases = renewed.iter().enumerate();
-        let leases = leases.map(|(number, &renewed)| SeenLease {
-            node: format!("node-{number}"),
-            age: age(renewed),
-            state: state(renewed),
-            skew: TimeDelta::zero(),
-        });
-        let leases: Vec<_> = leases.collect();
-        let expired = || {
-            let all = leases.iter();
-            all.filter(|lease| lease.state == LeaseState::Expired)
-        };
+        let leases: Vec<_> = renewed.iter().enumerate().map(lease).collect();
+        let is_overdue =
+            |lease: &&SeenLease| lease.state == LeaseState::Expired && lease.age >= grace.period();
         let finding = Finding {
             verdict,
             judged_at: at(second),
             tally: Tally::of(leases.iter().map(|lease| lease.state)),
-            past_grace: expired()
-                .filter(|lease| lease.age >= grace.period())
-                .count(),
+            past_grace: leases.iter().filter(is_overdue).count(),
             ..nothing_found()
         };
         self.verdict = Some(verdict);
@@ -137,23 +126,23 @@ impl RecordedShoot {
             leases,
             lost_zones: vec![],
         });
-        self.follow(second);
+        self.follow(second)
     }
 
     /// All nodes are found to have just renewed.
-    fn recovers(&mut self, second: f64) {
-        self.finds(second, Verdict::ScaleUp, &[second - 1.0; 3]);
+    fn recovers(self, second: f64) -> Self {
+        self.finds(second, Verdict::ScaleUp, &[second - 1.0; 3])
     }
 
-    fn writes(&mut self, second: f64, name: &'static str, from: i32, to: i32, as_leader: bool) {
-        self.wrote(second, name, from, to, as_leader);
-        self.shows(second, name, to);
+    /// A write as the leader is answered, and seen.
+    fn leads(self, second: f64, name: &'static str, to: i32) -> Self {
+        self.wrote(second, name, to, true).shows(second, name, to)
     }
 
     /// A write is answered.
-    fn wrote(&mut self, second: f64, name: &str, from: i32, to: i32, as_leader: bool) {
+    fn wrote(mut self, second: f64, name: &str, to: i32, as_leader: bool) -> Self {
         let base = Observed {
-            replicas: from,
+            replicas: 1 - to,
             ..Observed::default()
         };
         let write = Write {
@@ -168,428 +157,347 @@ impl RecordedShoot {
         if let Some(outage) = &mut self.open {
             outage.wrote(&resource(name), &change, as_leader, wall(second));
         }
+        self
     }
 
     /// The seed shows a controller at so many replicas, held down if at 0.
-    fn shows(&mut self, second: f64, name: &'static str, replicas: i32) {
+    fn shows(mut self, second: f64, name: &'static str, replicas: i32) -> Self {
         self.held.retain(|(held, _)| *held != name);
         if replicas == 0 {
             self.held.push((name, Some(1)));
         }
-        self.follow(second);
+        self.follow(second)
     }
 
-    fn open(&self) -> &Outage {
-        self.open.as_deref().expect("an outage")
+    /// All that was held down is restored by the leader.
+    fn restored(self, second: f64) -> Self {
+        self.leads(second, KCM, 1).leads(second, MCM, 1)
     }
 
-    fn only(&self) -> &Outage {
-        let [outage] = &self.ended[..] else {
-            panic!("{:?}", self.ended)
-        };
-        outage
+    fn with(mut self, change: impl FnOnce(&mut Self)) -> Self {
+        change(&mut self);
+        self
+    }
+
+    /// The newest record.
+    fn last(&self) -> &Outage {
+        let last = self.open.as_deref().or(self.ended.last());
+        last.expect("an outage")
     }
 }
 
 #[test]
 fn an_outage_is_recorded_from_the_verdict_to_the_last_restore() {
-    let mut shoot = RecordedShoot::protected();
-    shoot.follow(200.0);
-    assert_eq!(shoot.open().ended, None);
-    shoot.recovers(201.0);
-    shoot.writes(203.0, KCM, 0, 1, true);
-    shoot.writes(205.0, MCM, 0, 1, true);
-    let outage = shoot.only();
-    assert!(shoot.open.is_none() && !outage.found_held_down && !outage.is_blip());
-    assert_eq!(
-        outage.verdict,
-        Some(Judged {
-            at: wall(FELL),
-            candidates: 3,
-            expired: 3,
-            fraction: 0.6,
-            grace_seconds: 40.0,
-        })
-    );
-    assert_eq!(outage.began, wall(FELL));
-    let writes = outage.writes.iter();
-    assert_eq!(
-        writes
-            .map(|write| (&*write.name, write.from, write.to, write.as_leader))
-            .collect::<Vec<_>>(),
-        [
-            (MCM, 1, 0, true),
-            (KCM, 1, 0, true),
-            (KCM, 0, 1, true),
-            (MCM, 0, 1, true)
-        ]
-    );
-    let held = &outage.held_down[0];
-    assert_eq!(
-        (&*held.name, &held.periods[..], held.returns_to),
-        (MCM, &[period(131.0, Some(205.0))][..], Some(1))
-    );
-    assert_eq!(
-        (outage.end, outage.ended, outage.recovered),
-        (Some(OutageEnd::Restored), held.until(), Some(wall(201.0)))
-    );
+    let three = [100.0, 100.1, 100.2];
+    let late = || {
+        let fell = RecordedShoot::default().finds(FELL, DOWN, &three);
+        fell.leads(140.05, KCM, 0).finds(145.0, DOWN, &three)
+    };
+    let paused = || {
+        protected()
+            .with(|shoot| shoot.paused = true)
+            .recovers(200.0)
+    };
+    let before = || found(&[(MCM, Some(3)), (KCM, None)]);
+    let obstructed = |shoot: &mut RecordedShoot| {
+        shoot.not_scaled = [(resource(KCM), "403 Forbidden".to_owned())].into();
+        let waits = [Requirement::Recent, Requirement::NotPaused].map(|requirement| {
+            let until = None;
+            (resource(MCM), Waits { requirement, until })
+        });
+        shoot.waits = waits.into();
+    };
+    // What happens; how many records there are, what the last one says, after how many seconds the
+    // nodes were back, and whether that was a blip.
+    for (shoot, records, told, recovered, blip) in [
+        (
+            protected()
+                .recovers(201.0)
+                .leads(203.0, KCM, 1)
+                .leads(205.0, MCM, 1),
+            1,
+            "3 of 3 leases expired, held down (written as the leader): machine-controller-manager for 1m 14s, \
+             kube-controller-manager for 1m 11s; restored (written as the leader) after 1m 15s",
+            Some(71.0),
+            false,
+        ),
+        // Back within 25 s.
+        (
+            protected().recovers(155.0).restored(160.0),
+            1,
+            "3 of 3 leases expired, held down (written as the leader): machine-controller-manager for 29s, \
+             kube-controller-manager for 28s; restored (written as the leader) after 30s",
+            Some(25.0),
+            true,
+        ),
+        (
+            protected().recovers(155.1).restored(160.0),
+            1,
+            "3 of 3 leases expired, held down (written as the leader): machine-controller-manager for 29s, \
+             kube-controller-manager for 28s; restored (written as the leader) after 30s",
+            Some(25.1),
+            false,
+        ),
+        // Lost again before all is restored.
+        (
+            protected().recovers(140.0).leads(141.0, KCM, 1),
+            1,
+            "3 of 3 leases expired, held down (written as the leader): machine-controller-manager, \
+             kube-controller-manager for 9s; not over yet",
+            Some(10.0),
+            true,
+        ),
+        (
+            protected()
+                .recovers(140.0)
+                .leads(141.0, KCM, 1)
+                .finds(190.0, DOWN, &[155.0; 3])
+                .leads(191.0, KCM, 0),
+            1,
+            "3 of 3 leases expired, held down (written as the leader): machine-controller-manager, \
+             kube-controller-manager for 9s; not over yet",
+            None,
+            false,
+        ),
+        // Somebody else raises one, and a replica without the lead takes it down again.
+        (
+            protected()
+                .shows(150.0, KCM, 1)
+                .wrote(185.0, KCM, 0, false)
+                .shows(185.0, KCM, 0)
+                .recovers(210.0)
+                .leads(215.0, KCM, 1)
+                .shows(216.0, MCM, 1),
+            1,
+            "3 of 3 leases expired, held down: machine-controller-manager for 1m 25s (written as the leader), \
+             kube-controller-manager for 18s (written as the leader) and for 30s (written without the lead); \
+             restored after 1m 26s",
+            Some(80.0),
+            false,
+        ),
+        // A process that starts in mid-outage begins with what it finds.
+        (
+            before(),
+            1,
+            "begun before this process could tell, found held down: machine-controller-manager, \
+             kube-controller-manager (its replicas annotation cannot be read); not over yet",
+            None,
+            false,
+        ),
+        (
+            before()
+                .finds(5.0, Verdict::HoldUndecided, &[-60.0; 3])
+                .finds(20.0, DOWN, &[-60.0; 3])
+                .recovers(60.0)
+                .restored(61.0),
+            1,
+            "3 of 3 leases expired, found held down: machine-controller-manager for 1m 1s, \
+             kube-controller-manager for 1m 1s (its replicas annotation cannot be read); \
+             without protection 3 nodes would have been Unknown from 22:13:00 UTC on; \
+             restored (written as the leader) after 1m 1s",
+            Some(60.0),
+            false,
+        ),
+        (
+            before().finds(5.0, Verdict::HoldUndecided, &[-60.0; 3]),
+            1,
+            "begun before this process could tell, found held down: machine-controller-manager, \
+             kube-controller-manager (its replicas annotation cannot be read); not over yet",
+            None,
+            false,
+        ),
+        // Its beginning was not seen, so it is no blip.
+        (
+            found(&[(KCM, Some(1))]).recovers(5.0).leads(6.0, KCM, 1),
+            1,
+            "begun before this process could tell, found held down: kube-controller-manager for 6s; \
+             restored (written as the leader) after 6s",
+            Some(5.0),
+            false,
+        ),
+        // A replica that writes nothing records what others did, and probes less often.
+        (
+            fell()
+                .shows(131.0, MCM, 0)
+                .shows(131.0, KCM, 0)
+                .shows(201.0, KCM, 1)
+                .shows(201.0, MCM, 1)
+                .recovers(210.0),
+            1,
+            "3 of 3 leases expired, held down (written by others): machine-controller-manager for 1m 10s, \
+             kube-controller-manager for 1m 10s; restored (written by others) after 1m 11s",
+            Some(71.0),
+            false,
+        ),
+        // The leader restores by a probe of its own: nodes that it saw come back were saved.
+        (
+            fell()
+                .shows(131.0, KCM, 0)
+                .finds(145.0, DOWN, &[100.0; 3])
+                .shows(148.0, KCM, 1)
+                .recovers(150.0),
+            1,
+            "3 of 3 leases expired, held down (written by others): kube-controller-manager for 17s; \
+             without protection 3 nodes would have been Unknown from 22:15:40 UTC on; \
+             restored (written by others) after 18s",
+            Some(18.0),
+            true,
+        ),
+        // A watch is faster than the answer to the last write.
+        (
+            protected()
+                .recovers(160.0)
+                .leads(161.0, KCM, 1)
+                .with(|shoot| shoot.is_scaling = true)
+                .shows(170.0, MCM, 1)
+                .wrote(171.0, MCM, 1, true)
+                .with(|shoot| shoot.is_scaling = false)
+                .follow(171.0),
+            1,
+            "3 of 3 leases expired, held down (written as the leader): machine-controller-manager for 39s, \
+             kube-controller-manager for 29s; restored (written as the leader) after 40s",
+            Some(30.0),
+            false,
+        ),
+        (
+            fell().wrote(131.5, MCM, 0, false).shows(131.5, MCM, 0),
+            1,
+            "3 of 3 leases expired, held down (written without the lead): machine-controller-manager; not over yet",
+            None,
+            false,
+        ),
+        (
+            fell().recovers(160.0),
+            1,
+            "3 of 3 leases expired; nothing held down after 30s",
+            Some(30.0),
+            false,
+        ),
+        // A pause ends the record when the nodes are back, and its end begins another.
+        (
+            paused().follow(230.0),
+            1,
+            "3 of 3 leases expired, held down (written as the leader): machine-controller-manager, \
+             kube-controller-manager; paused after 1m 10s",
+            Some(70.0),
+            false,
+        ),
+        (
+            paused()
+                .with(|shoot| shoot.paused = false)
+                .follow(260.0)
+                .restored(261.0),
+            2,
+            "begun before this process could tell, found held down: machine-controller-manager for 1s, \
+             kube-controller-manager for 1s; restored (written as the leader) after 1s",
+            Some(0.0),
+            false,
+        ),
+        // What a reload drops while it is held down was not restored.
+        (
+            protected()
+                .with(|shoot| shoot.dropped = Some(MCM))
+                .recovers(160.0)
+                .leads(161.0, KCM, 1),
+            1,
+            "3 of 3 leases expired, held down (written as the leader): machine-controller-manager, \
+             kube-controller-manager for 29s; still held down after 31s",
+            Some(30.0),
+            false,
+        ),
+        // Unknown before the verdict, and so not spared.
+        (
+            RecordedShoot::default()
+                .finds(FELL, DOWN, &[50.0, 50.0, 100.0, 100.0, 100.0])
+                .finds(160.0, DOWN, &[50.0, 50.0, 100.0, 100.0, 100.0]),
+            1,
+            "5 of 5 leases expired; 3 nodes not renewed while kube-controller-manager was up, \
+             and so Unknown from 22:15:40 UTC on; not over yet",
+            None,
+            false,
+        ),
+        // Protected too late for the first of three.
+        (
+            late(),
+            1,
+            "1 of 3 leases expired, held down (written as the leader): kube-controller-manager; \
+             without protection 2 nodes would have been Unknown from 22:15:40 UTC on; \
+             1 node not renewed while kube-controller-manager was up, and so Unknown from 22:15:40 UTC on; not over yet",
+            None,
+            false,
+        ),
+        // One of the others has not renewed when all is restored.
+        (
+            late()
+                .finds(160.0, Verdict::ScaleUp, &[159.0, 159.0, 100.2])
+                .with(|shoot| shoot.is_scaling = true)
+                .leads(161.0, KCM, 1),
+            1,
+            "1 of 3 leases expired, held down (written as the leader): kube-controller-manager for 20s; \
+             without protection 1 node would have been Unknown from 22:15:40 UTC on; \
+             2 nodes not renewed while kube-controller-manager was up, and so Unknown from 22:15:40 UTC on; not over yet",
+            Some(30.0),
+            false,
+        ),
+        // Without protection all were marked.
+        (
+            RecordedShoot::default()
+                .finds(FELL, DOWN, &[100.0; 30])
+                .with(obstructed)
+                .finds(145.0, DOWN, &[100.0; 30])
+                .finds(150.0, DOWN, &[100.0; 30]),
+            1,
+            "30 of 30 leases expired; kube-controller-manager could not be scaled from 22:15:45 UTC on: 403 Forbidden; \
+             machine-controller-manager waited from 22:15:45 UTC on for the pause to be lifted; \
+             30 nodes not renewed while kube-controller-manager was up, and so Unknown from 22:15:40 UTC on; not over yet",
+            None,
+            false,
+        ),
+    ] {
+        let outage = shoot.last();
+        assert_eq!(outage.sentence(), told);
+        let back = outage.recovered.map(|at| at - outage.began);
+        let recovered = recovered.map(|seconds| at(seconds) - at(0.0));
+        assert_eq!((back, outage.is_blip()), (recovered, blip), "{told}");
+        let count = shoot.ended.len() + usize::from(shoot.open.is_some());
+        assert_eq!(count, records, "{told}");
+    }
+    let well = RecordedShoot::default().recovers(1.0).recovers(20.0);
+    assert!(well.open.is_none() && well.ended.is_empty());
 }
 
 #[test]
 fn nodes_are_listed_with_when_they_would_have_been_marked_unknown() {
-    let mut shoot = RecordedShoot::protected();
     let renewed = [100.0, 100.1, 100.2];
-    shoot.finds(139.0, Verdict::ScaleDown, &renewed);
+    let shoot = protected().finds(139.0, DOWN, &renewed);
     assert_eq!(
-        (shoot.open().overdue_nodes, shoot.open().nodes.len()),
+        (shoot.last().overdue_nodes, shoot.last().nodes.len()),
         (0, 0)
     );
-    shoot.finds(145.0, Verdict::ScaleDown, &renewed);
-    let nodes = shoot.open().nodes.iter();
-    assert_eq!(
-        nodes
-            .map(|node| (&*node.name, node.unknown_at))
-            .collect::<Vec<_>>(),
-        [
-            ("node-0", wall(140.0)),
-            ("node-1", wall(140.1)),
-            ("node-2", wall(140.2))
-        ]
-    );
-    assert_eq!(shoot.open().overdue_nodes, 3);
-}
-
-#[test]
-fn nodes_that_were_unknown_before_the_verdict_are_none_that_were_spared() {
-    let mut shoot = RecordedShoot::new();
-    let renewed = [50.0, 50.0, 100.0, 100.0, 100.0];
-    shoot.finds(FELL, Verdict::ScaleDown, &renewed);
-    shoot.finds(160.0, Verdict::ScaleDown, &renewed);
-    assert_eq!(
-        (shoot.open().overdue_nodes, shoot.open().nodes.len()),
-        (3, 3),
-        "{:?}",
-        shoot.open()
-    );
-}
-
-#[test]
-fn an_outage_whose_nodes_are_back_within_25_s_is_a_blip() {
-    for (back, blip) in [(155.0, true), (155.1, false)] {
-        let mut shoot = RecordedShoot::protected();
-        shoot.recovers(back);
-        shoot.writes(160.0, KCM, 0, 1, true);
-        shoot.writes(161.0, MCM, 0, 1, true);
-        assert_eq!(
-            (shoot.only().end, shoot.only().is_blip()),
-            (Some(OutageEnd::Restored), blip),
-            "back at {back} s"
-        );
-    }
-}
-
-#[test]
-fn nodes_that_are_lost_again_before_all_is_restored_are_in_the_same_outage() {
-    let mut shoot = RecordedShoot::protected();
-    shoot.recovers(140.0);
-    shoot.writes(141.0, KCM, 0, 1, true);
-    assert_eq!(shoot.open().recovered, Some(wall(140.0)));
-    shoot.finds(190.0, Verdict::ScaleDown, &[150.0; 3]);
-    shoot.writes(191.0, KCM, 1, 0, true);
-    assert_eq!(
-        (shoot.open().recovered, shoot.open().writes.len()),
-        (None, 4)
-    );
-    shoot.recovers(220.0);
-    for name in [KCM, MCM] {
-        shoot.writes(221.0, name, 0, 1, true);
-    }
-    assert!(!shoot.only().is_blip());
-    assert_eq!(shoot.only().recovered, Some(wall(220.0)));
-}
-
-#[test]
-fn a_process_that_starts_in_mid_outage_begins_with_what_it_finds_held_down() {
-    let mut shoot = RecordedShoot::new();
-    shoot.held = vec![(MCM, Some(3)), (KCM, None)];
-    shoot.follow(0.0);
-    let outage = shoot.open();
-    assert!(
-        outage.found_held_down && outage.verdict.is_none() && outage.began == wall(0.0),
-        "{outage:?}"
-    );
-    let returns = outage.held_down.iter().map(|held| held.returns_to);
-    assert_eq!(
-        returns.collect::<Vec<_>>(),
-        [Some(3), None],
-        "an annotation that cannot be read is left out"
-    );
-    let told = outage.sentence();
-    assert!(
-        told.contains("kube-controller-manager (its replicas annotation cannot be read)"),
-        "{told}"
-    );
-    shoot.finds(5.0, Verdict::HoldUndecided, &[-60.0; 3]);
-    assert!(
-        shoot.open().nodes.is_empty() && shoot.open().overdue_nodes == 0,
-        "stamps that are doubted say nothing: {:?}",
-        shoot.open()
-    );
-    shoot.finds(20.0, Verdict::ScaleDown, &[-60.0; 3]);
-    assert_eq!(shoot.open().overdue_nodes, 3);
-    let judged = shoot.open().verdict.as_ref();
-    assert_eq!(judged.map(|judged| judged.expired), Some(3));
-    shoot.recovers(60.0);
-    for name in [KCM, MCM] {
-        shoot.writes(61.0, name, 0, 1, true);
-    }
-    assert_eq!(
-        (shoot.only().end, shoot.only().writes.len()),
-        (Some(OutageEnd::Restored), 2)
-    );
-    let told = shoot.only().sentence();
-    assert!(
-        told.starts_with("3 of 3 leases expired, found held down: ")
-            && told.contains("; without protection 3 nodes would have been Unknown from ")
-            && told.ends_with("; restored (written as the leader) after 1m 1s"),
-        "{told}"
-    );
-    let of_one_node = Outage {
-        overdue_nodes: 1,
-        ..shoot.only().clone()
+    let shoot = shoot.finds(145.0, DOWN, &renewed);
+    let nodes = shoot.last().nodes.iter();
+    let nodes: Vec<_> = nodes
+        .map(|node| (&*node.name, node.unknown_at, node.marked))
+        .collect();
+    let expected = [("node-0", 140.0), ("node-1", 140.1), ("node-2", 140.2)];
+    assert_eq!(nodes, expected.map(|(name, at)| (name, wall(at), false)));
+    let judged = Judged {
+        at: wall(FELL),
+        candidates: 3,
+        expired: 3,
+        fraction: 0.6,
+        grace_seconds: 40.0,
     };
-    let told = of_one_node.sentence();
-    assert!(
-        told.contains(" 1 node would have been Unknown from "),
-        "{told}"
-    );
-}
-
-#[test]
-fn a_replica_that_writes_nothing_records_what_others_did() {
-    let mut shoot = RecordedShoot::new();
-    shoot.finds(FELL, Verdict::ScaleDown, &[100.0; 3]);
-    for name in [MCM, KCM] {
-        shoot.shows(131.0, name, 0);
-    }
-    for name in [KCM, MCM] {
-        shoot.shows(201.0, name, 1);
-    }
-    shoot.recovers(210.0);
-    let outage = shoot.only();
-    assert_eq!(
-        (outage.end, outage.acted(), outage.ended),
-        (Some(OutageEnd::Restored), None, Some(wall(201.0)))
-    );
-    assert_eq!(
-        outage.recovered, outage.ended,
-        "it probes less often than the leader"
-    );
-    let told = outage.sentence();
-    assert!(told.contains("held down (written by others)"), "{told}");
-}
-
-#[test]
-fn the_last_write_is_in_the_record_also_when_a_watch_is_faster_than_its_answer() {
-    let mut shoot = RecordedShoot::protected();
-    shoot.recovers(160.0);
-    shoot.writes(161.0, KCM, 0, 1, true);
-    shoot.is_scaling = true;
-    shoot.shows(170.0, MCM, 1);
-    assert_eq!(shoot.open().writes.len(), 3);
-    shoot.wrote(171.0, MCM, 0, 1, true);
-    shoot.is_scaling = false;
-    shoot.follow(171.0);
-    assert_eq!(
-        (shoot.only().end, shoot.only().writes.len()),
-        (Some(OutageEnd::Restored), 4)
-    );
-}
-
-#[test]
-fn a_standby_that_acts_is_recorded_as_such() {
-    let mut shoot = RecordedShoot::new();
-    shoot.finds(FELL, Verdict::ScaleDown, &[100.0; 3]);
-    shoot.writes(131.5, MCM, 1, 0, false);
-    assert_eq!(
-        (shoot.open().acted(), shoot.open().writes.len()),
-        (Some("standby"), 1)
-    );
-}
-
-#[test]
-fn an_outage_in_which_nothing_was_held_down_ends_with_its_nodes() {
-    let mut shoot = RecordedShoot::new();
-    shoot.finds(FELL, Verdict::ScaleDown, &[100.0; 3]);
-    shoot.recovers(160.0);
-    let outage = shoot.only();
-    assert_eq!(
-        (outage.end, outage.ended, outage.recovered),
-        (
-            Some(OutageEnd::NothingHeldDown),
-            Some(wall(160.0)),
-            Some(wall(160.0))
-        )
-    );
-}
-
-#[test]
-fn a_pause_ends_the_record_when_the_nodes_are_back_and_its_end_begins_another() {
-    let mut shoot = RecordedShoot::protected();
-    shoot.paused = true;
-    shoot.recovers(200.0);
-    assert_eq!(shoot.only().end, Some(OutageEnd::Paused));
-    assert_eq!(shoot.only().held_down[0].until(), None);
-    shoot.follow(230.0);
-    assert_eq!(shoot.open, None);
-    shoot.paused = false;
-    shoot.follow(260.0);
-    for name in [KCM, MCM] {
-        shoot.writes(261.0, name, 0, 1, true);
-    }
-    let [_, after] = &shoot.ended[..] else {
-        panic!("{:?}", shoot.ended)
-    };
-    assert!(
-        after.found_held_down && after.end == Some(OutageEnd::Restored),
-        "{after:?}"
-    );
+    assert_eq!(shoot.last().verdict, Some(judged));
 }
 
 #[test]
 fn a_probe_that_ends_leaves_what_it_holds_down_still_held_down() {
-    let ended = |mut shoot: RecordedShoot| {
-        let ended = Outage::probe_ended(&mut shoot.open, wall(200.0));
-        ended.expect("a record").end
-    };
-    assert_eq!(
-        ended(RecordedShoot::protected()),
-        Some(OutageEnd::StillHeldDown)
-    );
-    let mut shoot = RecordedShoot::new();
-    shoot.finds(FELL, Verdict::ScaleDown, &[100.0; 3]);
-    assert_eq!(ended(shoot), Some(OutageEnd::ProbeEnded));
-}
-
-#[test]
-fn what_a_reload_drops_while_it_is_held_down_was_not_restored() {
-    let mut shoot = RecordedShoot::protected();
-    shoot.resources.retain(|resource| resource.name != MCM);
-    shoot.recovers(160.0);
-    shoot.writes(161.0, KCM, 0, 1, true);
-    assert_eq!(
-        (shoot.only().end, shoot.only().held_down[0].until()),
-        (Some(OutageEnd::StillHeldDown), None)
-    );
-}
-
-#[test]
-fn a_shoot_that_is_well_has_no_record() {
-    let mut shoot = RecordedShoot::new();
-    for second in [1.0, 20.0, 40.0] {
-        shoot.recovers(second);
+    for (mut shoot, end, acted) in [
+        (protected(), OutageEnd::StillHeldDown, Some("leader")),
+        (fell(), OutageEnd::ProbeEnded, None),
+    ] {
+        let ended = Outage::probe_ended(&mut shoot.open, wall(200.0)).expect("a record");
+        assert_eq!((ended.end, ended.acted()), (Some(end), acted));
     }
-    assert!(shoot.open.is_none() && shoot.ended.is_empty());
-}
-
-#[test]
-fn nodes_that_were_overdue_while_their_judge_was_up_were_marked() {
-    let renewed = [100.0, 100.1, 100.2];
-    // Protected too late for the first of three.
-    let mut shoot = RecordedShoot::new();
-    shoot.finds(FELL, Verdict::ScaleDown, &renewed);
-    shoot.writes(140.05, KCM, 1, 0, true);
-    shoot.finds(145.0, Verdict::ScaleDown, &renewed);
-    let marked = |shoot: &RecordedShoot| {
-        let nodes = shoot.open().nodes.iter();
-        let marked: Vec<_> = nodes.map(|node| node.marked).collect();
-        (shoot.open().marked_nodes, marked)
-    };
-    assert_eq!(marked(&shoot), (1, vec![true, false, false]));
-    let told = shoot.open().sentence();
-    assert!(
-        told.contains("; without protection 2 nodes would have been Unknown from ")
-            && told.contains(
-                "; 1 node not renewed while kube-controller-manager was up, and so Unknown from "
-            ),
-        "{told}"
-    );
-    // One of the others has not renewed when all is restored.
-    shoot.finds(160.0, Verdict::ScaleUp, &[159.0, 159.0, 100.2]);
-    assert_eq!(marked(&shoot), (1, vec![true, false, false]));
-    shoot.is_scaling = true;
-    shoot.writes(161.0, KCM, 0, 1, true);
-    assert_eq!(marked(&shoot), (2, vec![true, false, true]));
-}
-
-#[test]
-fn nodes_that_others_saw_come_back_were_saved() {
-    let mut shoot = RecordedShoot::new();
-    shoot.finds(FELL, Verdict::ScaleDown, &[100.0; 3]);
-    shoot.shows(131.0, KCM, 0);
-    shoot.finds(145.0, Verdict::ScaleDown, &[100.0; 3]);
-    // The leader restores by a probe of its own, before the next one here.
-    shoot.shows(148.0, KCM, 1);
-    shoot.recovers(150.0);
-    let outage = shoot.only();
-    assert_eq!((outage.overdue_nodes, outage.marked_nodes), (3, 0));
-}
-
-#[test]
-fn without_protection_all_overdue_nodes_were_marked() {
-    let mut shoot = RecordedShoot::new();
-    shoot.finds(FELL, Verdict::ScaleDown, &[100.0; 30]);
-    shoot.not_scaled = [(resource(KCM), "403 Forbidden".to_owned())].into();
-    shoot.waits = [Requirement::Recent, Requirement::NotPaused]
-        .map(|requirement| {
-            let until = None;
-            (resource(MCM), Waits { requirement, until })
-        })
-        .into();
-    shoot.finds(145.0, Verdict::ScaleDown, &[100.0; 30]);
-    shoot.finds(150.0, Verdict::ScaleDown, &[100.0; 30]);
-    let outage = shoot.open();
-    assert_eq!(
-        (outage.overdue_nodes, outage.marked_nodes),
-        (30, 30),
-        "{outage:?}"
-    );
-    assert_eq!((outage.waited.len(), outage.not_scaled.len()), (2, 1));
-    assert_eq!(
-        outage.sentence(),
-        "30 of 30 leases expired; kube-controller-manager could not be scaled from 22:15:45 UTC on: 403 Forbidden; \
-         machine-controller-manager waited from 22:15:45 UTC on for the pause to be lifted; \
-         30 nodes not renewed while kube-controller-manager was up, and so Unknown from 22:15:40 UTC on; not over yet"
-    );
-}
-
-#[test]
-fn each_period_and_each_writer_is_named() {
-    let mut shoot = RecordedShoot::protected();
-    // Somebody else raises it, and a replica takes it down again.
-    shoot.shows(150.0, KCM, 1);
-    shoot.writes(185.0, KCM, 1, 0, false);
-    shoot.recovers(210.0);
-    shoot.writes(215.0, KCM, 0, 1, true);
-    shoot.shows(216.0, MCM, 1);
-    let outage = shoot.only();
-    assert_eq!(
-        outage.held_down[1].periods,
-        [period(132.0, Some(150.0)), period(185.0, Some(215.0))]
-    );
-    assert_eq!(
-        outage.sentence(),
-        "3 of 3 leases expired, held down: machine-controller-manager for 1m 25s (written as the leader), \
-         kube-controller-manager for 18s (written as the leader) and for 30s (written without the lead); restored after 1m 26s"
-    );
-}
-
-#[test]
-fn what_was_found_held_down_is_no_blip() {
-    let mut shoot = RecordedShoot::new();
-    shoot.held = vec![(KCM, Some(1))];
-    shoot.follow(0.0);
-    shoot.recovers(5.0);
-    shoot.writes(6.0, KCM, 0, 1, true);
-    assert!(!shoot.only().is_blip());
 }

@@ -37,22 +37,17 @@ fn outcome(
 }
 
 #[test]
-fn a_zone_stays_lost_while_its_leases_are_undecided() {
+fn a_zone_stays_lost_while_its_leases_are_undecided_and_none_is_in_an_outage() {
     let lost = outcome(Verdict::ScaleUp, 0, LeaseState::Expired, None);
     assert_eq!(lost.lost_zones.len(), 1);
-    let after = |verdict, undecided, state| {
+    for (verdict, undecided, state, zones) in [
+        (Verdict::HoldUndecided, 5, LeaseState::Undecided, 1),
+        (Verdict::ScaleUp, 0, LeaseState::Valid, 0),
+        (Verdict::ScaleDown, 5, LeaseState::Expired, 0),
+    ] {
         let after = outcome(verdict, undecided, state, Some(&lost));
-        after.lost_zones.len()
-    };
-    assert_eq!(after(Verdict::HoldUndecided, 5, LeaseState::Undecided), 1);
-    assert_eq!(after(Verdict::ScaleUp, 0, LeaseState::Valid), 0);
-}
-
-#[test]
-fn no_zone_is_lost_in_an_outage() {
-    let lost = outcome(Verdict::ScaleUp, 0, LeaseState::Expired, None);
-    let down = outcome(Verdict::ScaleDown, 5, LeaseState::Expired, Some(&lost));
-    assert_eq!(down.lost_zones, []);
+        assert_eq!(after.lost_zones.len(), zones, "{verdict:?}");
+    }
 }
 
 #[test]

@@ -17,42 +17,49 @@ fn shown(statuses: &ShootStatuses) -> String {
     text
 }
 
+fn assert_shown(statuses: &ShootStatuses, lines: &[String]) {
+    let text = shown(statuses);
+    for line in lines {
+        let mut lines = text.lines();
+        assert!(
+            lines.any(|shown| shown == line),
+            "{line} is missing in {text}"
+        );
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_lost_zone_is_counted_and_named_only_where_shoots_are_distinguished() {
-    let clock = Clock::start();
-    for (per_shoot, named) in [(false, false), (true, true)] {
-        let statuses = ShootStatuses::new(clock, per_shoot);
-        assert!(shown(&statuses).contains("dwd_lost_zone_shoots 0.0"));
-        let handle = statuses.register("shoot--a--b".into(), clock.now());
-        let lost = |zone: &str| LostZone {
-            zone: zone.into(),
+    for per_shoot in [false, true] {
+        let statuses = ShootStatuses::new(Clock::start(), per_shoot);
+        assert_shown(&statuses, &["dwd_lost_zone_shoots 0.0".into()]);
+        let handle = statuses.register("shoot--a--b".into(), Moment::START);
+        let lost = LostZone {
+            zone: "eu-1a".into(),
             candidates: 5,
             expired: 4,
         };
         let outcome = ProbeOutcome {
-            lost_zones: vec![lost("eu-1a"), lost("eu-1b")],
+            lost_zones: vec![lost],
             ..outcome(nothing_found())
         };
         handle.update(|status| status.outcome = Some(Arc::new(outcome)));
-        let text = shown(&statuses);
-        assert!(text.contains("dwd_lost_zone_shoots 1.0"), "{text}");
+        assert_shown(&statuses, &["dwd_lost_zone_shoots 1.0".into()]);
         let series = "dwd_shoot_lost_zone_leases{shoot=\"shoot--a--b\",zone=\"eu-1a\"} 4.0";
-        assert_eq!(text.contains(series), named, "{text}");
+        assert_eq!(shown(&statuses).contains(series), per_shoot);
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn shoots_whose_grace_is_too_short_are_counted() {
-    let clock = Clock::start();
-    let statuses = ShootStatuses::new(clock, false);
-    let handles = [("shoot--a--b", 10), ("shoot--a--c", 20)].map(|(name, seconds)| {
+    let statuses = ShootStatuses::new(Clock::start(), false);
+    let _handles = [("shoot--a--b", 10), ("shoot--a--c", 20)].map(|(name, seconds)| {
         let outcome = Some(Arc::new(outcome(found_with_grace(seconds))));
-        let handle = statuses.register(name.into(), clock.now());
+        let handle = statuses.register(name.into(), Moment::START);
         handle.update(|status| status.outcome = outcome);
         handle
     });
-    assert!(shown(&statuses).contains("dwd_short_grace_shoots 1.0"));
-    drop(handles);
+    assert_shown(&statuses, &["dwd_short_grace_shoots 1.0".into()]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -66,46 +73,34 @@ async fn a_shoot_that_has_stood_down_is_never_overdue() {
     assert!(statuses.overdue(TimeDelta::seconds(90)).is_none());
 }
 
-fn kcm() -> ResourceRef {
-    ResourceRef {
-        api_version: "apps/v1".into(),
-        kind: "Deployment".into(),
-        name: "kube-controller-manager".into(),
-    }
-}
-
 #[tokio::test(start_paused = true)]
 async fn shoots_that_are_held_down_are_counted_by_what_their_last_probes_concluded() {
-    let clock = Clock::start();
-    let statuses = ShootStatuses::new(clock, false);
-    let expect = |verdict: &str, count: u32| {
-        let text = shown(&statuses);
-        let line = format!("dwd_held_down_shoots{{verdict=\"{verdict}\"}} {count}.0");
-        assert!(
-            text.lines().any(|shown| shown == line),
-            "{line} is missing in {text}"
-        );
-    };
-    for verdict in Verdict::WORDS.iter().copied().chain([UNKNOWN]) {
-        expect(verdict, 0);
-    }
-    let free = statuses.register("shoot--a--free".into(), clock.now());
-    let found = |verdict| {
-        Some(Arc::new(outcome(Finding {
+    let statuses = ShootStatuses::new(Clock::start(), false);
+    let [held, free] = ["held", "free"].map(|name| statuses.register(name.into(), Moment::START));
+    let find = |handle: &StatusHandle, verdict| {
+        let finding = Finding {
             verdict,
             ..nothing_found()
-        })))
+        };
+        handle.update(|status| status.outcome = Some(Arc::new(outcome(finding))));
     };
-    free.update(|status| status.outcome = found(Verdict::ScaleUp));
-    let held = statuses.register("shoot--a--held".into(), clock.now());
-    held.update(|status| status.set_held_down([&kcm()], clock.now()));
-    expect("scale_up", 0);
-    expect(UNKNOWN, 1);
-    held.update(|status| status.outcome = found(Verdict::HoldSingleCandidate));
-    expect("hold_single_candidate", 1);
-    expect(UNKNOWN, 0);
+    // The verdict under which one is counted.
+    let assert_counted = |counted: Option<&str>| {
+        let words = Verdict::WORDS.iter().copied().chain([UNKNOWN]);
+        let lines = words.map(|word| {
+            let count = u32::from(counted == Some(word));
+            format!("dwd_held_down_shoots{{verdict=\"{word}\"}} {count}.0")
+        });
+        assert_shown(&statuses, &lines.collect::<Vec<_>>());
+    };
+    assert_counted(None);
+    find(&free, Verdict::ScaleUp);
+    held.update(|status| status.set_held_down([&ResourceRef::default()], Moment::START));
+    assert_counted(Some(UNKNOWN));
+    find(&held, Verdict::HoldSingleCandidate);
+    assert_counted(Some("hold_single_candidate"));
     drop(held);
-    expect("hold_single_candidate", 0);
+    assert_counted(None);
 }
 
 /// A record that goes on.
@@ -118,9 +113,8 @@ pub(crate) fn outage(namespace: &str, began: &str) -> Outage {
 
 #[tokio::test(start_paused = true)]
 async fn one_shoot_keeps_its_last_outages_and_all_together_no_more_than_the_whole() {
-    let clock = Clock::start();
-    let statuses = ShootStatuses::new(clock, false);
-    let handle = statuses.register("loud".into(), clock.now());
+    let statuses = ShootStatuses::new(Clock::start(), false);
+    let handle = statuses.register("loud".into(), Moment::START);
     handle.keep(outage("quiet", "2026-01-01T00:00:00Z"));
     for minute in 10..10 + PER_SHOOT + 3 {
         handle.keep(outage("loud", &format!("2026-01-02T00:{minute}:00Z")));

@@ -13,18 +13,8 @@ fn kcm() -> Dependent {
         .remove(0)
 }
 
-fn observed(
-    replicas: i32,
-    ready: i32,
-    memory: Option<&str>,
-    held_down: bool,
-    ignored: bool,
-) -> DependentState {
-    let marks = Marks {
-        replicas: memory.map(str::to_owned),
-        held_down,
-        ignored,
-    };
+/// With these replicas, of which so many are ready.
+fn present(replicas: i32, ready: i32, marks: Marks) -> DependentState {
     DependentState::Present(Arc::new(Observed {
         replicas,
         ready,
@@ -34,53 +24,54 @@ fn observed(
 }
 
 #[test]
-fn each_way_to_be_at_0_has_its_own_reason() {
+fn each_state_has_its_own_reason() {
+    let none = Marks::default;
+    let held = |memory: &str| Marks {
+        replicas: Some(memory.to_owned()),
+        held_down: true,
+        ignored: false,
+    };
+    let ignored = Marks {
+        ignored: true,
+        ..held("2")
+    };
     for (state, strict, expected) in [
+        (present(2, 2, none()), false, "runs"),
         (
-            observed(0, 0, Some("2"), true, false),
+            present(2, 1, none()),
+            false,
+            "runs, 1 of 2 replicas are ready",
+        ),
+        (
+            present(1, 1, held("1")),
+            false,
+            "the next healthy probe removes it",
+        ),
+        (
+            present(0, 0, held("2")),
             false,
             "held down by the watchdog while too few leases are renewed; it comes back with 2 replicas",
         ),
         (
-            observed(0, 0, Some("foo"), true, false),
+            present(0, 0, held("foo")),
             false,
             "it comes back with 1 replica, since what is remembered (\"foo\") cannot be used",
         ),
         (
-            observed(0, 0, None, false, false),
+            present(0, 0, none()),
             false,
             "somebody else scaled it; a healthy probe brings it back to 1",
         ),
         (
-            observed(0, 0, None, false, false),
+            present(0, 0, none()),
             true,
             "with restoreOnlyHeldDown it stays so",
         ),
-        (
-            observed(0, 0, Some("2"), true, true),
-            false,
-            "ignore-scaling",
-        ),
+        (present(0, 0, ignored), false, "ignore-scaling"),
         (DependentState::Absent, false, "it does not exist"),
         (DependentState::Unknown, false, "could not be read"),
     ] {
         let why = dependent(&kcm(), &state, strict);
         assert!(why.contains(expected), "{why:?}, not {expected:?}");
     }
-}
-
-#[test]
-fn what_runs_is_said_to_run() {
-    assert_eq!(
-        dependent(&kcm(), &observed(2, 2, None, false, false), false),
-        "runs"
-    );
-    assert_eq!(
-        dependent(&kcm(), &observed(2, 1, None, false, false), false),
-        "runs, 1 of 2 replicas are ready"
-    );
-    assert!(
-        dependent(&kcm(), &observed(1, 1, Some("1"), true, false), false)
-            .contains("the next healthy probe removes it")
-    );
 }

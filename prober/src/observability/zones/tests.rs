@@ -3,53 +3,46 @@ use prober_core::lease::LeaseState::{Expired, Undecided, Valid};
 
 use super::*;
 
-fn lost_of(states: &[(Option<&str>, LeaseState)]) -> Vec<LostZone> {
-    let counted = |&(failure_zone, state)| CountedLease {
-        node: "node",
-        failure_zone,
-        age: TimeDelta::zero(),
-        state,
-        skew: TimeDelta::zero(),
-    };
-    lost(&states.iter().map(counted).collect::<Vec<_>>())
-}
-
 #[test]
 fn a_zone_is_lost_when_three_of_five_leases_are_expired_and_two_at_least() {
-    let lost_of = |states: &[LeaseState]| {
-        let of_a_zone = states.iter().map(|state| (Some("a"), *state));
-        lost_of(&of_a_zone.collect::<Vec<_>>())
+    let of_a = |states: &[LeaseState]| states.iter().map(|state| (Some("a"), *state)).collect();
+    let (a, b) = (Some("a"), Some("b"));
+    let lost_zone = |zone: &str, candidates, expired| LostZone {
+        zone: zone.into(),
+        candidates,
+        expired,
     };
-    assert_eq!(
-        lost_of(&[Expired, Expired, Expired, Valid, Valid]),
-        [LostZone {
-            zone: "a".into(),
-            candidates: 5,
-            expired: 3
-        }]
-    );
-    assert_eq!(lost_of(&[Expired, Expired]).len(), 1);
-    for safe in [
-        &[Expired, Expired, Valid, Valid][..],
-        &[Expired],
-        &[Undecided, Undecided, Expired],
-        &[],
+    for (leases, expected) in [
+        (
+            of_a(&[Expired, Expired, Expired, Valid, Valid]),
+            Some(lost_zone("a", 5, 3)),
+        ),
+        (of_a(&[Expired, Expired]), Some(lost_zone("a", 2, 2))),
+        (of_a(&[Expired, Expired, Valid, Valid]), None),
+        (of_a(&[Expired]), None),
+        (of_a(&[Undecided, Undecided, Expired]), None),
+        (vec![], None),
+        // Each zone is judged by its own leases, and nodes without one by none.
+        (
+            vec![
+                (a, Valid),
+                (b, Expired),
+                (None, Expired),
+                (a, Valid),
+                (b, Expired),
+                (None, Expired),
+            ],
+            Some(lost_zone("b", 2, 2)),
+        ),
     ] {
-        assert!(lost_of(safe).is_empty(), "{safe:?}");
+        let counted = |&(failure_zone, state): &(_, _)| CountedLease {
+            node: "node",
+            failure_zone,
+            age: TimeDelta::zero(),
+            state,
+            skew: TimeDelta::zero(),
+        };
+        let counted: Vec<_> = leases.iter().map(counted).collect();
+        assert_eq!(lost(&counted), Vec::from_iter(expected), "{leases:?}");
     }
-}
-
-#[test]
-fn each_zone_is_judged_by_its_own_leases_and_nodes_without_one_by_none() {
-    let [a, b] = [Some("a"), Some("b")];
-    let leases = [
-        (a, Valid),
-        (b, Expired),
-        (None, Expired),
-        (a, Valid),
-        (b, Expired),
-        (None, Expired),
-    ];
-    let zones: Vec<_> = lost_of(&leases).into_iter().map(|lost| lost.zone).collect();
-    assert_eq!(zones, ["b"]);
 }
