@@ -150,7 +150,7 @@ impl Allowance {
     }
 }
 
-impl<S: Connection> Connection for HeadLimited<S> {
+impl<S> Connection for HeadLimited<S> {
     /// The addresses that a TCP connection adds here are of no use, and would be copied with each
     /// request.
     fn connected(&self) -> Connected {
