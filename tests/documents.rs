@@ -1,112 +1,101 @@
-//! What docs/ claims can be looked up: every fault has its row, every capability its test, and every
-//! test that is named exists.
+//! What the pages claim can be looked up: every rule, decision and fault has its capability, every
+//! capability its test; links, files, recipes, commands and annotations exist.
 
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// How many faults there are; docs/reliability.md numbers them from 1.
-const FAULTS: usize = 120;
+/// Folders that hold what is built, not written.
+const BUILT: [&str; 3] = [".git", "artefacts", "target"];
 
 fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+/// Every file with this ending that people wrote, with its text.
+fn texts(ending: &str) -> Vec<(PathBuf, String)> {
+    let (mut folders, mut found) = (vec![root().to_owned()], Vec::new());
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(folder).expect("a folder") {
+            let path = entry.expect("an entry").path();
+            if path.is_dir() && !BUILT.iter().any(|built| path.ends_with(built)) {
+                folders.push(path);
+            } else if path
+                .extension()
+                .is_some_and(|extension| extension == ending)
+            {
+                let text = fs::read_to_string(&path).expect("a text");
+                found.push((path, text));
+            }
+        }
+    }
+    found
 }
 
 fn document(name: &str) -> String {
     fs::read_to_string(root().join("docs").join(name)).expect("the document")
 }
 
-/// The names of all test functions in a folder: what follows an attribute that ends in `test`, or
-/// stands in `proptest!`.
-fn tests_in(folder: &Path, found: &mut BTreeSet<String>) {
-    for entry in fs::read_dir(folder).expect("a folder") {
-        let path = entry.expect("an entry").path();
-        if path.is_dir() {
-            if !path
-                .file_name()
-                .is_some_and(|name| name == "target" || name == ".git")
-            {
-                tests_in(&path, found);
-            }
-        } else if path.extension().is_some_and(|extension| extension == "rs") {
-            found.extend(tests_of(&fs::read_to_string(&path).expect("a source")));
-        }
-    }
-}
-
-fn tests_of(source: &str) -> Vec<String> {
-    let mut found = Vec::new();
-    let mut is_test = false;
-    for line in source.lines().map(str::trim) {
-        if line.starts_with("#[test]") || line.starts_with("#[tokio::test") {
-            is_test = true;
-        } else if let Some(rest) = line
-            .strip_prefix("fn ")
-            .or_else(|| line.strip_prefix("async fn "))
-            && std::mem::take(&mut is_test)
-        {
-            found.extend(rest.split('(').next().map(str::to_owned));
-        }
-    }
-    found
-}
-
 /// The cells of the rows of all tables.
-fn rows(document: &str) -> Vec<Vec<&str>> {
-    let rows = document.lines().filter(|line| line.starts_with("| "));
+fn rows(page: &str) -> impl Iterator<Item = Vec<&str>> {
+    let rows = page.lines().filter(|line| line.starts_with("| "));
     rows.map(|row| row.trim_matches('|').split(" | ").map(str::trim).collect())
-        .collect()
 }
 
 /// What stands in backticks.
-fn named(cell: &str) -> Vec<&str> {
-    cell.split('`').skip(1).step_by(2).collect()
+fn code(text: &str) -> impl Iterator<Item = &str> {
+    text.split('`').skip(1).step_by(2)
 }
 
-#[test]
-fn every_fault_has_a_row() {
-    let document = document("reliability.md");
-    let mut seen: Vec<usize> = rows(&document)
-        .iter()
-        .filter_map(|row| row[0].parse().ok())
-        .collect();
-    seen.sort_unstable();
-    assert_eq!(seen, (1..=FAULTS).collect::<Vec<_>>());
-}
-
-/// A row of docs/capabilities.md.
-struct Capability<'a> {
-    sentence: &'a str,
-    /// Rows of other pages, and rules of the core in backticks.
-    is_for: &'a str,
-    /// Name and file; `None` where no test shows it.
-    test: Option<(&'a str, &'a str)>,
-    level: &'a str,
-}
-
-/// The text and the path of a cell that is one link out of docs/.
-fn link(cell: &str) -> Option<(&str, &str)> {
-    let (name, path) = cell.strip_prefix("[`")?.split_once("`](../")?;
-    Some((name, path.strip_suffix(')')?))
-}
-
-fn capabilities(ledger: &str) -> Vec<Capability<'_>> {
-    let mut found = Vec::new();
-    for row in rows(ledger) {
-        if let [sentence, is_for, test, level] = row[..]
-            && test != "Test"
-        {
-            let test = (test != "none").then(|| link(test).expect(sentence));
-            found.push(Capability {
-                sentence,
-                is_for,
-                test,
-                level,
-            });
+/// What a cell lists, as `fault 26`: a number alone is of the word before, which is this one at
+/// first, and a range stands for all in it.
+fn listed(cell: &str, word: &str) -> Vec<String> {
+    let same = [
+        (" - D-", "-"),
+        ("D-", "D "),
+        ("rules ", "rule "),
+        ("faults ", "fault "),
+    ];
+    let cell = same.iter().fold(cell.to_owned(), |cell, (one, other)| {
+        cell.replace(one, other)
+    });
+    let (mut word, mut found) = (word, Vec::new());
+    for part in cell.split(", ") {
+        let (before, numbers) = part.rsplit_once(' ').unwrap_or((word, part));
+        let (first, last) = numbers.split_once('-').unwrap_or((numbers, numbers));
+        if let (Ok(first), Ok(last)) = (first.parse::<u32>(), last.parse()) {
+            word = before;
+            found.extend((first..=last).map(|number| format!("{word} {number}")));
+        } else if !part.starts_with('[') {
+            found.push(part.to_owned());
         }
     }
     found
+}
+
+#[test]
+fn every_rule_decision_and_fault_is_for_a_capability() {
+    let ledger = document("capabilities.md");
+    let capabilities = rows(&ledger).filter(|row| row.len() == 4 && row[1] != "For");
+    let placed: BTreeSet<_> = capabilities.flat_map(|row| listed(row[1], "")).collect();
+    let switches = fs::read_to_string(root().join("prober/rent/switches")).expect("the switches");
+    let switches = switches.lines().filter(|line| !line.starts_with('#'));
+    let switches = switches.filter_map(|line| line.split(" | ").next());
+    let mut due: BTreeSet<_> = switches.map(|name| format!("`{name}`")).collect();
+    for (page, word) in [("rules.md", "rule"), ("reliability.md", "fault")] {
+        let page = document(page);
+        let (tables, _) = page
+            .split_once("\n## Attacked together")
+            .unwrap_or((&*page, ""));
+        let names = rows(tables).map(|row| row[0]).filter(|name| *name != "No.");
+        due.extend(names.flat_map(|name| listed(name, word)));
+    }
+    assert!(due.len() > 200, "only {} are recognized", due.len());
+    assert_eq!(
+        placed, due,
+        "docs/capabilities.md; what the other pages and prober/rent/switches list"
+    );
 }
 
 #[test]
@@ -114,27 +103,29 @@ fn every_capability_has_one_test_at_its_level() {
     let ledger = document("capabilities.md");
     // Files and folders, each with the level of the tests below it.
     let mut levels = Vec::new();
-    for row in rows(&ledger) {
-        if let [level, _, below] = row[..] {
-            levels.extend(named(below).into_iter().map(|path| (path, level)));
-        }
-    }
     let mut wrong = Vec::new();
-    for capability in capabilities(&ledger) {
-        let Some((name, path)) = capability.test else {
-            continue;
-        };
-        let source = fs::read_to_string(root().join(path)).unwrap_or_default();
-        let exists = tests_of(&source).iter().any(|test| test == name);
-        let nearest = levels
-            .iter()
-            .filter(|(below, _)| Path::new(path).starts_with(below))
-            .max_by_key(|(below, _)| below.len());
-        if !exists || nearest.is_none_or(|&(_, level)| level != capability.level) {
-            let Capability {
-                sentence, level, ..
-            } = capability;
-            wrong.push(format!("{sentence}: {name} in {path}, {level}"));
+    for row in rows(&ledger) {
+        match row[..] {
+            [level, _, below] => levels.extend(code(below).map(|path| (path, level))),
+            [sentence, _, test, level] if !["Test", "none"].contains(&test) => {
+                let link = test
+                    .strip_prefix("[`")
+                    .and_then(|link| link.strip_suffix(')'));
+                let (name, path) = link
+                    .and_then(|link| link.split_once("`](../"))
+                    .expect(sentence);
+                let source = fs::read_to_string(root().join(path)).unwrap_or_default();
+                let above = levels
+                    .iter()
+                    .filter(|(below, _)| Path::new(path).starts_with(below));
+                let nearest = above.max_by_key(|(below, _)| below.len());
+                if !source.contains(&format!("fn {name}("))
+                    || nearest.is_none_or(|it| it.1 != level)
+                {
+                    wrong.push(format!("{sentence}: {name} in {path}, {level}"));
+                }
+            }
+            _ => {}
         }
     }
     assert!(
@@ -144,120 +135,39 @@ fn every_capability_has_one_test_at_its_level() {
 }
 
 #[test]
-fn every_rule_of_the_core_is_for_a_capability() {
-    let (ledger, rules) = (document("capabilities.md"), document("rules.md"));
-    let capabilities = capabilities(&ledger);
-    assert!(
-        capabilities.len() > 100,
-        "only {} capabilities are recognized",
-        capabilities.len()
-    );
-    let switches = fs::read_to_string(root().join("prober/rent/switches")).expect("the switches");
-    let switched: BTreeSet<&str> = switches
-        .lines()
-        .filter(|line| !line.starts_with('#'))
-        .filter_map(|line| line.split(" | ").next())
-        .collect();
-    let placed: BTreeSet<&str> = capabilities
-        .iter()
-        .flat_map(|capability| named(capability.is_for))
-        .collect();
-    assert_eq!(
-        placed, switched,
-        "docs/capabilities.md, prober/rent/switches"
-    );
-    // Those with numbers are cited (tests/citations.rs).
-    for row in rows(&rules) {
-        let name = row[0];
-        let is_named = name != "No." && !name.contains(|letter: char| letter.is_ascii_digit());
-        assert!(
-            !is_named || capabilities.iter().any(|row| row.is_for.contains(name)),
-            "docs/capabilities.md has no row for {name}"
-        );
-    }
-}
-
-#[test]
 fn every_test_that_a_page_about_what_was_tested_names_exists() {
-    let mut exist = BTreeSet::new();
-    tests_in(root(), &mut exist);
+    let sources = texts("rs");
     let looks_like_a_test = |name: &&str| {
-        name.matches('_').count() >= 4
-            && name
-                .bytes()
-                .all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_')
-            && !name.starts_with("dwd_")
+        let is_name =
+            |letter: char| letter.is_ascii_lowercase() || letter.is_ascii_digit() || letter == '_';
+        name.matches('_').count() >= 4 && name.chars().all(is_name) && !name.starts_with("dwd_")
     };
     for (page, least) in [("security.md", 10), ("try-locally.md", 5)] {
-        let document = document(page);
-        let rows = rows(&document);
-        let tests: Vec<_> = rows
-            .iter()
-            .flatten()
-            .flat_map(|cell| named(cell))
-            .filter(looks_like_a_test)
-            .collect();
-        assert!(tests.len() > least, "{page}: {tests:?}");
+        let page = document(page);
+        let tests: Vec<_> = code(&page).filter(looks_like_a_test).collect();
+        assert!(tests.len() > least, "{tests:?}");
         for test in tests {
-            assert!(exist.contains(test), "{page}: {test} does not exist");
+            let declared = format!("fn {test}(");
+            let exists = sources.iter().any(|(_, source)| source.contains(&declared));
+            assert!(exists, "{test} does not exist");
         }
     }
 }
 
 #[test]
 fn no_crate_of_the_workspace_may_hold_unsafe_code() {
-    let manifest = |folder: &str| {
-        fs::read_to_string(root().join(folder).join("Cargo.toml")).expect("a manifest")
-    };
-    let workspace = manifest("");
-    assert!(workspace.contains("unsafe_code = \"forbid\""));
-    let members = workspace
-        .split_once("members = [")
-        .and_then(|(_, rest)| rest.split_once(']'))
-        .expect("members")
-        .0;
-    let members: Vec<&str> = members.split('"').skip(1).step_by(2).collect();
-    assert!(members.len() > 5, "{members:?}");
-    for member in members.into_iter().chain([""]) {
-        assert!(
-            manifest(member).contains("[lints]\nworkspace = true"),
-            "{member:?} does not take part in the workspace's lints"
-        );
-    }
-}
-
-#[test]
-fn a_test_is_known_by_its_attribute() {
-    let source = "#[test]\nfn one() {}\nfn none() {}\n#[tokio::test(start_paused = true)]\nasync fn two() {\n#[test]\n#[ignore]\nfn three() {";
-    assert_eq!(tests_of(source), ["one", "two", "three"]);
-}
-
-/// Every Markdown file that people read.
-fn pages() -> Vec<PathBuf> {
-    let mut folders = vec![
-        root().join("docs"),
-        root().join("deploy"),
-        root().join("kind-tests/fuzz"),
-    ];
-    let mut pages: Vec<PathBuf> = [
-        "README.md",
-        "CHANGELOG.md",
-        "CONTRIBUTING.md",
-        "SECURITY.md",
-    ]
-    .map(|name| root().join(name))
-    .into();
-    while let Some(folder) = folders.pop() {
-        for entry in fs::read_dir(&folder).expect("a folder") {
-            let path = entry.expect("an entry").path();
-            if path.is_dir() {
-                folders.push(path);
-            } else if path.extension().is_some_and(|extension| extension == "md") {
-                pages.push(path);
-            }
+    for (path, manifest) in texts("toml") {
+        if path.ends_with("Cargo.toml") {
+            let is_strict = manifest.contains("[lints]\nworkspace = true");
+            assert!(
+                is_strict,
+                "{} leaves out the workspace's lints",
+                path.display()
+            );
         }
     }
-    pages
+    let workspace = fs::read_to_string(root().join("Cargo.toml")).expect("a manifest");
+    assert!(workspace.contains("unsafe_code = \"forbid\""));
 }
 
 #[test]
@@ -266,158 +176,154 @@ fn every_annotation_that_a_page_names_is_one_that_the_program_knows() {
         PAUSE, RESTORE_ONLY_HELD_DOWN, SCALE_UP_STABILIZATION, STANDBY_PROTECTS,
     };
     use prober_core::replicas::{IGNORE_SCALING, MELTDOWN_PROTECTION_ACTIVE, REPLICAS};
-    let known = [
-        IGNORE_SCALING,
-        MELTDOWN_PROTECTION_ACTIVE,
-        REPLICAS,
+    let replicas = [IGNORE_SCALING, MELTDOWN_PROTECTION_ACTIVE, REPLICAS];
+    let settings = [
         PAUSE,
         RESTORE_ONLY_HELD_DOWN,
         SCALE_UP_STABILIZATION,
         STANDBY_PROTECTS,
     ];
+    let known: BTreeSet<_> = replicas
+        .iter()
+        .chain(&settings)
+        .map(ToString::to_string)
+        .collect();
     let (prefix, mut seen) = ("dependency-watchdog.gardener.cloud/", BTreeSet::new());
-    for page in pages() {
-        let text = fs::read_to_string(&page).expect("a page");
+    for (_, text) in texts("md") {
         for rest in text.split(prefix).skip(1) {
-            let name: String = rest
-                .chars()
-                .take_while(|letter| letter.is_ascii_lowercase() || *letter == '-')
-                .collect();
+            let is_name = |letter: char| letter.is_ascii_lowercase() || letter == '-';
+            let name = rest
+                .split(|letter: char| !is_name(letter))
+                .next()
+                .unwrap_or_default();
             // kubectl takes an annotation away by its name and a dash.
-            let name = format!("{prefix}{}", name.trim_end_matches('-'));
-            assert!(known.contains(&name.as_str()), "{}: {name}", page.display());
-            seen.insert(name);
+            seen.insert(format!("{prefix}{}", name.trim_end_matches('-')));
         }
     }
-    assert_eq!(seen, known.map(str::to_owned).into(), "each has its page");
+    assert_eq!(seen, known, "the pages, the program");
 }
 
 /// The commands for operators in the shell blocks of a page, each as its words after the program's
 /// name.
 fn commands(page: &str) -> Vec<Vec<String>> {
-    let blocks = page
-        .split("\n```sh\n")
-        .skip(1)
-        .filter_map(|rest| rest.split("\n```").next());
-    let text: String = blocks
-        .map(|block| format!("{}\n", block.replace("\\\n", " ")))
-        .collect();
+    let blocks = page.split("\n```sh\n").skip(1);
+    let blocks = blocks.filter_map(|rest| rest.split("\n```").next());
+    let text: Vec<_> = blocks.map(|block| block.replace("\\\n", " ")).collect();
     let words = |line: &str| {
         let (_, command) = line
             .split('#')
             .next()?
             .rsplit_once("dependency-watchdog ")?;
-        Some(
-            command
-                .split(['|', '>'])
-                .next()?
-                .split_whitespace()
-                .map(str::to_owned)
-                .collect::<Vec<_>>(),
-        )
+        let words = command.split(['|', '>']).next()?.split_whitespace();
+        let words: Vec<_> = words.map(str::to_owned).collect();
+        let ours = ["status", "explain", "restore", "check-config"];
+        ours.contains(&words.first()?.as_str()).then_some(words)
     };
-    let ours = ["status", "explain", "restore", "check-config"];
-    text.lines()
-        .filter_map(words)
-        .filter(|words| {
-            words
-                .first()
-                .is_some_and(|word| ours.contains(&word.as_str()))
-        })
-        .collect()
+    text.join("\n").lines().filter_map(words).collect()
 }
 
 #[test]
 fn every_command_that_a_page_tells_people_to_run_is_one_that_the_program_takes() {
     let mut seen = BTreeSet::new();
-    for page in pages() {
-        for mut words in commands(&fs::read_to_string(&page).expect("a page")) {
+    for (page, text) in texts("md") {
+        for mut words in commands(&text) {
             seen.insert(words[0].clone());
             // It is understood, and finds no cluster.
             if words[0] != "check-config" {
                 words.extend(["--kubeconfig", "/no/such/file"].map(str::to_owned));
             }
-            let output = Command::new(env!("CARGO_BIN_EXE_dependency-watchdog"))
+            let mut program = Command::new(env!("CARGO_BIN_EXE_dependency-watchdog"));
+            let output = program
                 .env_clear()
                 .args(&words)
-                .output();
-            let output = output.expect("the binary runs");
-            assert_eq!(
-                output.status.code(),
-                Some(1),
-                "{}: {words:?}: {output:?}",
-                page.display()
-            );
+                .output()
+                .expect("the binary runs");
+            let is_taken = output.status.code() == Some(1);
+            assert!(is_taken, "{}: {words:?}: {output:?}", page.display());
         }
     }
     assert_eq!(seen.len(), 4, "{seen:?}");
 }
 
-/// The fragments that links to a page may end in: its headings, as GitHub and mdbook write them.
-fn fragments(page: &str) -> BTreeSet<String> {
-    let headings = page.lines().filter_map(|line| {
-        line.strip_prefix('#')?
-            .trim_start_matches('#')
-            .strip_prefix(' ')
-    });
-    let kept = |letter: &char| letter.is_alphanumeric() || [' ', '-', '_'].contains(letter);
-    headings
-        .map(|heading| {
-            heading
-                .to_lowercase()
-                .chars()
-                .filter(kept)
-                .collect::<String>()
-                .replace(' ', "-")
-        })
-        .collect()
+/// Whether a page has a heading that this fragment names, as GitHub and mdbook write it.
+fn has_heading(page: &str, fragment: &str) -> bool {
+    let kept = |letter: &char| letter.is_alphanumeric() || " -_".contains(*letter);
+    let headings = page.lines().filter_map(|line| line.split_once("# "));
+    let mut headings = headings.filter(|(before, _)| before.trim_matches('#').is_empty());
+    headings.any(|(_, heading)| {
+        let heading: String = heading.to_lowercase().chars().filter(kept).collect();
+        heading.replace(' ', "-") == fragment
+    })
 }
 
 #[test]
 fn every_link_between_pages_leads_somewhere_and_every_page_is_in_the_book() {
+    let (summary, docs) = (document("SUMMARY.md"), root().join("docs"));
     let (mut dead, mut links) = (Vec::new(), 0);
-    for page in pages() {
-        let text =
-            fs::read_to_string(&page).unwrap_or_else(|error| panic!("{}: {error}", page.display()));
-        for target in text
+    let mut pages = texts("md");
+    // Becomes a page of docs/, from where its links count.
+    pages.retain(|(page, _)| !page.ends_with("results/page.md"));
+    for (page, text) in pages {
+        let targets = text
             .split("](")
             .skip(1)
-            .filter_map(|rest| rest.split(')').next())
-        {
-            if target.contains("://") || target.contains(' ') {
-                continue;
-            }
+            .filter_map(|rest| rest.split(')').next());
+        for target in targets.filter(|target| !target.contains("://") && !target.contains(' ')) {
             links += 1;
-            let (file, fragment) = target
-                .split_once('#')
-                .map_or((target, None), |(file, fragment)| (file, Some(fragment)));
-            let path = if file.is_empty() {
-                page.clone()
-            } else {
-                page.with_file_name("").join(file)
+            let (file, fragment) = target.split_once('#').unwrap_or((target, ""));
+            let path = match file {
+                "" => page.clone(),
+                file => page.with_file_name(file),
             };
             let leads = match fragment {
-                None => path.exists(),
-                Some(fragment) => {
-                    fs::read_to_string(&path).is_ok_and(|text| fragments(&text).contains(fragment))
-                }
+                "" => path.exists(),
+                _ => fs::read_to_string(path).is_ok_and(|text| has_heading(&text, fragment)),
             };
             if !leads {
                 dead.push(format!("{}: {target}", page.display()));
             }
         }
+        if let Ok(name) = page.strip_prefix(&docs)
+            && !name.ends_with("SUMMARY.md")
+        {
+            assert!(
+                summary.contains(&format!("({})", name.display())),
+                "{}",
+                name.display()
+            );
+        }
     }
     assert!(dead.is_empty(), "{dead:#?}");
     assert!(links > 100, "only {links} links are recognized");
-    let docs = root().join("docs");
-    let summary = fs::read_to_string(docs.join("SUMMARY.md")).expect("a summary");
-    let in_docs = pages().into_iter().filter_map(|page| {
-        page.strip_prefix(&docs)
-            .ok()
-            .map(|page| page.display().to_string())
-    });
-    let missing: Vec<String> = in_docs
-        .filter(|page| page != "SUMMARY.md" && !summary.contains(&format!("({page})")))
-        .collect();
-    assert!(missing.is_empty(), "{missing:?}");
+}
+
+#[test]
+fn every_file_and_recipe_that_a_page_names_exists() {
+    let makefile = fs::read_to_string(root().join("Makefile")).expect("the Makefile");
+    let is_written = |folder: &str| {
+        !folder.is_empty() && !BUILT.contains(&folder) && root().join(folder).is_dir()
+    };
+    let (mut dead, mut named) = (Vec::new(), 0);
+    for (page, text) in texts("md") {
+        for code in code(&text).flat_map(str::lines) {
+            let is_path = |byte| u8::is_ascii_alphanumeric(byte) || b"/._-".contains(byte);
+            let folder = code.split_once('/').map(|(folder, _)| folder);
+            let exists = if let Some(recipe) = code.strip_prefix("make ") {
+                let recipe = recipe.split_whitespace().next().unwrap_or_default();
+                makefile.contains(&format!("\n{recipe}:"))
+            } else if folder.is_some_and(|name| is_written(name))
+                && code.as_bytes().iter().all(is_path)
+            {
+                root().join(code).exists()
+            } else {
+                continue;
+            };
+            named += 1;
+            if !exists {
+                dead.push(format!("{}: {code}", page.display()));
+            }
+        }
+    }
+    assert!(dead.is_empty(), "{dead:#?}");
+    assert!(named > 40, "only {named} are recognized");
 }
