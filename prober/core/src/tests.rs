@@ -3,7 +3,6 @@
 
 mod chaos;
 mod duels;
-mod explore;
 mod figures;
 mod life;
 mod model;

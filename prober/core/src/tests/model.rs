@@ -16,15 +16,14 @@ mod object;
 mod replica;
 mod tests;
 
+use std::collections::HashSet;
 use std::hash::{DefaultHasher, Hash, Hasher};
-use std::sync::Arc;
 
 use chrono::TimeDelta;
 
 use self::object::{Edit, ModelObject};
-use self::replica::{ModelReplica, Opinion, Request};
+use self::replica::{ModelReplica, Opinion, Pending, Request};
 use crate::moment::Moment;
-use crate::tests::explore::Explorable;
 
 /// Number of things that may still go wrong or change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -61,70 +60,66 @@ struct ModelWorld {
     replicas: [Option<ModelReplica>; 2],
     requests: Vec<Request>,
     left: Left,
+    /// True if the replica 1 always thinks that there is an outage, as with another config.
+    disagree: bool,
 }
 
-/// A world among those that were visited, distinguished by a hash: the worlds themselves are large.
-#[derive(Clone)]
-struct WorldState {
-    world: Arc<ModelWorld>,
-    digest: (u64, u64),
+/// A world that was visited, the place of the one from which it was first reached, and how.
+struct Visit {
+    world: ModelWorld,
+    from: Option<(usize, ModelStep)>,
 }
 
-impl From<ModelWorld> for WorldState {
-    fn from(world: ModelWorld) -> Self {
-        let hash = |seed: u8| {
+type Change<'a> = &'a dyn Fn(&mut ModelWorld) -> Result<(), String>;
+
+/// Visits every world that can be reached, breadth first, so that what leads to a wrong one is the
+/// shortest way there, and returns how many there are. Worlds are told apart by hashes: they
+/// themselves are large.
+fn explore(start: ModelWorld) -> usize {
+    let digest = |world: &ModelWorld| {
+        [0, 1].map(|seed| {
             let mut hasher = DefaultHasher::new();
-            (seed, &world).hash(&mut hasher);
+            (seed, world).hash(&mut hasher);
             hasher.finish()
-        };
-        Self {
-            digest: (hash(0), hash(1)),
-            world: Arc::new(world),
-        }
+        })
+    };
+    let mut known = HashSet::from([digest(&start)]);
+    let mut visits = vec![Visit {
+        world: start,
+        from: None,
+    }];
+    let mut next = 0;
+    while next < visits.len() {
+        let world = visits[next].world.clone();
+        world.steps(&mut |step: ModelStep, change: Change<'_>| {
+            let mut after = world.clone();
+            let changed = change(&mut after);
+            if changed.is_ok() && !known.insert(digest(&after)) {
+                return;
+            }
+            let wrong = changed.and_then(|()| after.check()).err();
+            visits.push(Visit {
+                world: after,
+                from: Some((next, step)),
+            });
+            if let Some(wrong) = wrong {
+                panic!("{wrong}\n{}", way(&visits));
+            }
+        });
+        next += 1;
     }
+    visits.len()
 }
 
-impl PartialEq for WorldState {
-    fn eq(&self, other: &Self) -> bool {
-        self.digest == other.digest
+/// The way to the last world.
+fn way(visits: &[Visit]) -> String {
+    let (mut at, mut way) = (visits.len() - 1, vec![]);
+    while let Some((from, step)) = visits[at].from {
+        way.push(format!("  --{step:?}--> {:?}", visits[at].world));
+        at = from;
     }
-}
-
-impl Eq for WorldState {}
-
-impl Hash for WorldState {
-    fn hash<H: Hasher>(&self, state: &mut H) {
-        self.digest.hash(state);
-    }
-}
-
-impl std::fmt::Debug for WorldState {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let ModelWorld {
-            object,
-            outage,
-            paused,
-            now,
-            leader,
-            replicas,
-            requests,
-            ..
-        } = &*self.world;
-        let seconds = now.elapsed_since_start().as_seconds_f64();
-        write!(
-            f,
-            "{seconds:.1} s, {}, {leader:?} leads, paused {paused}, {object:?}",
-            if *outage { "outage" } else { "well" }
-        )?;
-        replicas
-            .iter()
-            .enumerate()
-            .try_for_each(|(by, replica)| match replica {
-                Some(replica) => write!(f, "; {by}: {replica:?}"),
-                None => write!(f, "; {by}: -"),
-            })?;
-        write!(f, "; {requests:?}")
-    }
+    way.reverse();
+    way.join("\n")
 }
 
 /// An event.
@@ -140,30 +135,17 @@ enum ModelStep {
     Starts(usize),
     Leads(usize),
     Crashes(usize),
-    Observes(usize),
-    Probes(usize, Opinion),
-    ProbeFails(usize),
-    IsPermitted(usize),
-    Reads(usize),
-    ReadFails(usize),
-    Verifies(usize),
-    VerifyFails(usize),
+    IsAnswered(usize, Pending),
+    IsNotAnswered(usize, Pending),
     Arrives(usize),
     ArrivesButNoAnswerDoes(usize),
     IsLost(usize),
     Go,
 }
 
-/// The kind of world that is visited.
-#[derive(Clone, Copy, Debug)]
-struct Machines {
-    /// True if the replica 1 always thinks that there is an outage, as with another config.
-    disagree: bool,
-}
-
 impl ModelWorld {
     /// The replicas run, and the nodes are well.
-    fn start(leader: LeadHolder, left: Left) -> Result<Self, String> {
+    fn start(disagree: bool, leader: LeadHolder, left: Left) -> Result<Self, String> {
         let mut world = Self {
             object: ModelObject::running(2),
             outage: false,
@@ -174,6 +156,7 @@ impl ModelWorld {
             replicas: [None, None],
             requests: Vec::new(),
             left,
+            disagree,
         };
         for by in 0..2 {
             world.start_replica(by)?;
@@ -200,8 +183,8 @@ impl ModelWorld {
     }
 
     /// Returns what a replica that probes may find, which is the truth.
-    fn opinion(&self, by: usize, machines: Machines) -> Opinion {
-        match self.outage || machines.disagree && by == 1 {
+    fn opinion(&self, by: usize) -> Opinion {
+        match self.outage || self.disagree && by == 1 {
             true => Opinion::Down,
             false => Opinion::Up,
         }
@@ -213,20 +196,10 @@ impl ModelWorld {
             edit => self.object.edit(edit),
         }
     }
-}
 
-impl Explorable for Machines {
-    type Vertex = WorldState;
-    type Edge = ModelStep;
-
-    fn steps(&self, state: &WorldState, mut to: impl FnMut(ModelStep, Result<WorldState, String>)) {
-        let world = &*state.world;
-        let mut step = |step: ModelStep, change: &dyn Fn(&mut ModelWorld) -> Result<(), String>| {
-            let mut next = world.clone();
-            let result = change(&mut next);
-            to(step, result.map(|()| WorldState::from(next)));
-        };
-        let left = world.left;
+    /// Tells every event that is possible, and what it changes.
+    fn steps(&self, step: &mut impl FnMut(ModelStep, Change<'_>)) {
+        let left = self.left;
         if left.turns > 0 {
             step(ModelStep::OutageTurns, &|next| {
                 next.outage = !next.outage;
@@ -249,16 +222,16 @@ impl Explorable for Machines {
                 next.go_on().map(drop)
             });
         }
-        if world.leader == LeadHolder::Go && world.object.go_has_work(world.outage) {
+        if self.leader == LeadHolder::Go && self.object.go_has_work(self.outage) {
             step(ModelStep::Go, &|next| {
                 next.object.go_works(next.outage);
                 Ok(())
             });
         }
         for by in 0..2 {
-            self.replica_steps(world, by, &mut step);
+            self.replica_steps(by, step);
         }
-        for (place, request) in world.requests.iter().enumerate() {
+        for (place, request) in self.requests.iter().enumerate() {
             step(ModelStep::Arrives(place), &|next| next.deliver(place, true));
             if left.losses > 0 || !request.awaited {
                 let paid = u8::from(request.awaited);
@@ -276,66 +249,33 @@ impl Explorable for Machines {
         }
     }
 
-    fn check(&self, state: &WorldState) -> Result<(), String> {
-        state.world.object.check()?;
-        calm::comes_right(&state.world, *self)
+    fn check(&self) -> Result<(), String> {
+        self.object.check()?;
+        calm::comes_right(self)
     }
-}
 
-impl Machines {
-    fn replica_steps(
-        &self,
-        world: &ModelWorld,
-        by: usize,
-        step: &mut impl FnMut(ModelStep, &dyn Fn(&mut ModelWorld) -> Result<(), String>),
-    ) {
-        let Some(replica) = &world.replicas[by] else {
+    fn replica_steps(&self, by: usize, step: &mut impl FnMut(ModelStep, Change<'_>)) {
+        let Some(replica) = &self.replicas[by] else {
             return step(ModelStep::Starts(by), &|next| next.start_replica(by));
         };
-        if world.leader == LeadHolder::Nobody {
+        if self.leader == LeadHolder::Nobody {
             step(ModelStep::Leads(by), &|next| next.lead(by));
         }
-        if world.left.crashes > 0 {
+        if self.left.crashes > 0 {
             step(ModelStep::Crashes(by), &|next| {
                 next.left.crashes -= 1;
                 next.crash(by);
                 Ok(())
             });
         }
-        if !replica.has_observed(&world.object) {
-            step(ModelStep::Observes(by), &|next| next.observe(by));
-        }
-        let lossy = world.left.losses > 0;
-        if replica.is_probing() {
-            let opinion = world.opinion(by, *self);
-            step(ModelStep::Probes(by, opinion), &|next| {
-                next.probe(by, Some(opinion))
+        for pending in replica.pending(&self.object) {
+            step(ModelStep::IsAnswered(by, pending), &|next| {
+                next.answer(by, pending, true)
             });
-            if lossy {
-                step(ModelStep::ProbeFails(by), &|next| {
+            if self.left.losses > 0 && pending.may_fail() {
+                step(ModelStep::IsNotAnswered(by, pending), &|next| {
                     next.left.losses -= 1;
-                    next.probe(by, None)
-                });
-            }
-        }
-        if replica.awaits_permit() {
-            step(ModelStep::IsPermitted(by), &|next| next.permit(by));
-        }
-        if replica.reads() {
-            step(ModelStep::Reads(by), &|next| next.read(by, true));
-            if lossy {
-                step(ModelStep::ReadFails(by), &|next| {
-                    next.left.losses -= 1;
-                    next.read(by, false)
-                });
-            }
-        }
-        if replica.verifies() {
-            step(ModelStep::Verifies(by), &|next| next.verify(by, true));
-            if lossy {
-                step(ModelStep::VerifyFails(by), &|next| {
-                    next.left.losses -= 1;
-                    next.verify(by, false)
+                    next.answer(by, pending, false)
                 });
             }
         }

@@ -2,16 +2,16 @@
 //! right? Also when nobody leads.
 
 use super::replica::ModelReplica;
-use super::{LeadHolder, Machines, ModelWorld};
+use super::{LeadHolder, ModelWorld};
 
 /// Time that it may take: the standby's 60 s of "up", its probes, and its initialDelay.
 const LIMIT_S: i64 = 200;
 
 /// Lets time go on without further trouble: with the replicas that there are and the one that
 /// leads, and without any leader.
-pub fn comes_right(world: &ModelWorld, machines: Machines) -> Result<(), String> {
+pub fn comes_right(world: &ModelWorld) -> Result<(), String> {
     // Replicas that disagree for ever are never idle.
-    if machines.disagree
+    if world.disagree
         || world.paused
         || world.leader == LeadHolder::Go && world.object.go_has_work(world.outage)
     {
@@ -25,7 +25,7 @@ pub fn comes_right(world: &ModelWorld, machines: Machines) -> Result<(), String>
             }
             led.lead(0)?;
         }
-        led.settle(machines, ModelWorld::check_idle)?;
+        led.settle(ModelWorld::check_idle)?;
     }
     // Nobody leads, or the leader hangs: the others take down what is up, and restore what carries
     // the marker.
@@ -37,19 +37,15 @@ pub fn comes_right(world: &ModelWorld, machines: Machines) -> Result<(), String>
     if alone.replicas.iter().all(Option::is_none) {
         alone.start_replica(1)?;
     }
-    alone.settle(machines, ModelWorld::check_protected)
+    alone.settle(ModelWorld::check_protected)
 }
 
 impl ModelWorld {
     /// Lets time go on until nothing is wrong any more.
-    fn settle(
-        &mut self,
-        machines: Machines,
-        check: impl Fn(&Self) -> Result<(), String>,
-    ) -> Result<(), String> {
+    fn settle(&mut self, check: impl Fn(&Self) -> Result<(), String>) -> Result<(), String> {
         let until = self.now + super::seconds(LIMIT_S);
         loop {
-            while self.step(machines)? {}
+            while self.step()? {}
             let right = check(self);
             if right.is_ok() || self.now >= until || !self.go_on()? {
                 return right;
@@ -58,29 +54,15 @@ impl ModelWorld {
     }
 
     /// Whatever is under way comes to its end, one thing at a time.
-    fn step(&mut self, machines: Machines) -> Result<bool, String> {
+    fn step(&mut self) -> Result<bool, String> {
         if !self.requests.is_empty() {
             return self.deliver(0, true).map(|()| true);
         }
         for by in 0..2 {
-            let Some(replica) = &self.replicas[by] else {
-                continue;
-            };
-            let done = if !replica.has_observed(&self.object) {
-                self.observe(by)
-            } else if replica.awaits_permit() {
-                self.permit(by)
-            } else if replica.reads() {
-                self.read(by, true)
-            } else if replica.verifies() {
-                self.verify(by, true)
-            } else if replica.is_probing() {
-                let opinion = self.opinion(by, machines);
-                self.probe(by, Some(opinion))
-            } else {
-                continue;
-            };
-            return done.map(|()| true);
+            let pending = |replica: &ModelReplica| replica.pending(&self.object).next();
+            if let Some(pending) = self.replicas[by].as_ref().and_then(pending) {
+                return self.answer(by, pending, true).map(|()| true);
+            }
         }
         Ok(false)
     }

@@ -39,6 +39,23 @@ enum ModelSlot {
     Writing,
 }
 
+/// Something that a replica waits for.
+#[derive(Clone, Copy, Debug)]
+pub enum Pending {
+    /// The object as it is now, by its watch.
+    Observation,
+    Permit,
+    Read,
+    Verification,
+    Probe,
+}
+
+impl Pending {
+    pub fn may_fail(self) -> bool {
+        !matches!(self, Self::Observation | Self::Permit)
+    }
+}
+
 /// One replica of the prober.
 #[derive(Clone, Hash)]
 pub struct ModelReplica {
@@ -110,24 +127,18 @@ impl ModelReplica {
         self.machine.next().map(|(next, _)| next)
     }
 
-    pub fn has_observed(&self, object: &ModelObject) -> bool {
-        self.view == object.shown
-    }
-
-    pub fn is_probing(&self) -> bool {
-        self.probing.is_some()
-    }
-
-    pub fn awaits_permit(&self) -> bool {
-        self.slot == ModelSlot::AwaitingPermit
-    }
-
-    pub fn reads(&self) -> bool {
-        self.slot == ModelSlot::Reading
-    }
-
-    pub fn verifies(&self) -> bool {
-        self.verifying
+    /// What it waits for, in the order in which it comes when nothing goes wrong.
+    pub fn pending(&self, object: &ModelObject) -> impl Iterator<Item = Pending> + use<> {
+        let waits = [
+            (self.view != object.shown, Pending::Observation),
+            (self.slot == ModelSlot::AwaitingPermit, Pending::Permit),
+            (self.slot == ModelSlot::Reading, Pending::Read),
+            (self.verifying, Pending::Verification),
+            (self.probing.is_some(), Pending::Probe),
+        ];
+        waits
+            .into_iter()
+            .filter_map(|(waits, pending)| waits.then_some(pending))
     }
 
     /// True if it has written without the lead since its opinion turned.
@@ -220,7 +231,24 @@ impl ModelWorld {
         }
     }
 
-    pub fn observe(&mut self, by: usize) -> Result<(), String> {
+    /// What it waits for comes to it, or fails.
+    pub fn answer(&mut self, by: usize, pending: Pending, answered: bool) -> Result<(), String> {
+        match pending {
+            Pending::Observation => self.observe(by),
+            Pending::Permit => {
+                self.replica(by).slot = ModelSlot::Permitted;
+                self.feed(by, Input::Permitted(ONLY))
+            }
+            Pending::Read => self.read(by, answered),
+            Pending::Verification => self.verify(by, answered),
+            Pending::Probe => {
+                let opinion = self.opinion(by);
+                self.probe(by, answered.then_some(opinion))
+            }
+        }
+    }
+
+    fn observe(&mut self, by: usize) -> Result<(), String> {
         let (shown, now) = (self.object.shown.clone(), self.now);
         self.replica(by).knows(&shown, Some(now));
         self.replica(by).view = shown;
@@ -228,7 +256,7 @@ impl ModelWorld {
     }
 
     /// A probe is answered, or fails.
-    pub fn probe(&mut self, by: usize, opinion: Option<Opinion>) -> Result<(), String> {
+    fn probe(&mut self, by: usize, opinion: Option<Opinion>) -> Result<(), String> {
         let now = self.now;
         let replica = self.replica(by);
         let judged_at = replica.probing.take().expect("a probe");
@@ -260,12 +288,7 @@ impl ModelWorld {
         self.feed(by, Input::Found(finding))
     }
 
-    pub fn permit(&mut self, by: usize) -> Result<(), String> {
-        self.replica(by).slot = ModelSlot::Permitted;
-        self.feed(by, Input::Permitted(ONLY))
-    }
-
-    pub fn read(&mut self, by: usize, answered: bool) -> Result<(), String> {
+    fn read(&mut self, by: usize, answered: bool) -> Result<(), String> {
         let (shown, now) = (self.object.shown.clone(), self.now);
         self.replica(by).slot = ModelSlot::Idle;
         if !answered {
@@ -278,7 +301,7 @@ impl ModelWorld {
         )
     }
 
-    pub fn verify(&mut self, by: usize, answered: bool) -> Result<(), String> {
+    fn verify(&mut self, by: usize, answered: bool) -> Result<(), String> {
         let paused = self.paused;
         let replica = self.replica(by);
         replica.verifying = false;
