@@ -30,6 +30,7 @@ impl Browser {
         // Chromium's own command line wants neither a sandbox, which root may not have, nor any
         // talk with its maker.
         let chromium = system("chromium", "chromium")?;
+        let profile = format!("--user-data-dir={}", folder.join("profile").display());
         let flags = [
             "--headless=new",
             "--no-sandbox",
@@ -40,15 +41,8 @@ impl Browser {
             "--disable-component-update",
             "--disable-sync",
             "--disable-dev-shm-usage",
+            &profile,
         ];
-        let flags: Vec<String> = flags
-            .into_iter()
-            .map(Into::into)
-            .chain([format!(
-                "--user-data-dir={}",
-                folder.join("profile").display()
-            )])
-            .collect();
         let (driver, port) = start_driver(folder).await?;
         // Also what never connects by TLS wants to know by what it would.
         rustls::crypto::aws_lc_rs::default_provider()
@@ -91,13 +85,11 @@ impl Browser {
 
     async fn devtools(&self, command: &str, params: Value) -> Result<()> {
         let body = json!({ "cmd": command, "params": params });
-        post(
-            &self.http,
-            &format!("{}/goog/cdp/execute", self.session),
-            &body,
-        )
-        .await
-        .map(drop)
+        self.post("goog/cdp/execute", &body).await.map(drop)
+    }
+
+    async fn post(&self, command: &str, body: &Value) -> Result<Value> {
+        post(&self.http, &format!("{}/{command}", self.session), body).await
     }
 
     /// Loads a page.
@@ -105,13 +97,7 @@ impl Browser {
     /// # Errors
     /// When it cannot be loaded.
     pub async fn open(&self, url: &str) -> Result<()> {
-        post(
-            &self.http,
-            &format!("{}/url", self.session),
-            &json!({ "url": url }),
-        )
-        .await
-        .map(drop)
+        self.post("url", &json!({ "url": url })).await.map(drop)
     }
 
     /// The value of an expression in the page.
@@ -120,7 +106,7 @@ impl Browser {
     /// When it has none.
     pub async fn value(&self, expression: &str) -> Result<Value> {
         let body = json!({ "script": format!("return {expression};"), "args": [] });
-        post(&self.http, &format!("{}/execute/sync", self.session), &body).await
+        self.post("execute/sync", &body).await
     }
 
     /// Keeps what is shown as a picture.

@@ -2,9 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use crate::repository;
 use crate::tools::overlay;
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result};
 use serde_json::Value;
 use testbed::gardenlet::Gardenlet;
 use testbed::objects::{Manifests, get};
@@ -78,7 +77,7 @@ fn counterpart<'a>(ours: &'a Manifests, key: &str) -> Result<&'a Value> {
 }
 
 #[test]
-fn we_install_all_that_gardener_deploys_and_grant_nothing_more() -> Result<()> {
+fn all_of_gardeners_is_installed() -> Result<()> {
     scenario(async |_| {
         let (gardeners, ours) = (
             Gardenlet::built().await?.seed().await?,
@@ -122,35 +121,4 @@ fn we_install_all_that_gardener_deploys_and_grant_nothing_more() -> Result<()> {
         assert_eq!((grants(&ours), gardeners.len()), (grants(&gardeners), 18));
         Ok(())
     })
-}
-
-#[test]
-fn what_one_says_and_the_other_does_not_is_found_at_any_depth() -> Result<()> {
-    let theirs = serde_json::json!({"a": [{"b": 1}, {"c/d": 2}], "e": null, "f": {"reference.resources.gardener.cloud/x-1": "x"}});
-    let ours = serde_json::json!({"a": [{"b": 1, "more": true}], "f": {}});
-    let mut found = BTreeSet::new();
-    unsaid(&theirs, &ours, "", &mut found);
-    ensure!(
-        found == BTreeSet::from(["/a/1/c~d".to_owned(), "/f".to_owned()]),
-        "{found:?}"
-    );
-    Ok(())
-}
-
-#[test]
-fn the_page_on_swapping_the_image_names_the_version_of_gardener_that_is_compared_with() -> Result<()>
-{
-    let module = repository::text("kind-tests/gardenlet/go.mod")?;
-    let version = module
-        .lines()
-        .find_map(|line| line.trim().strip_prefix("github.com/gardener/gardener "));
-    let named = format!(
-        "gardenlet {}",
-        version.context("go.mod requires no Gardener")?
-    );
-    ensure!(
-        repository::text("docs/swap-image.md")?.contains(&named),
-        "docs/swap-image.md does not name {named}"
-    );
-    Ok(())
 }

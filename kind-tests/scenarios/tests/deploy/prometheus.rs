@@ -7,11 +7,11 @@ use std::time::Duration;
 use anyhow::{Context, Result, ensure};
 use reqwest::Url;
 use serde_json::{Value, json};
-use testbed::objects::{Manifests, get};
+use testbed::objects::{Manifests, get, items};
 use testbed::page;
 use testbed::process::Process;
 
-use crate::tools::of_prometheus;
+use crate::tools::system;
 
 /// On loopback it answers at once; more than a minute means that it hangs.
 const ANSWER: Duration = Duration::from_secs(60);
@@ -29,12 +29,8 @@ pub fn rules(objects: &Manifests) -> Result<&Value> {
 /// # Errors
 /// When there is no PrometheusRule.
 pub fn alerts(objects: &Manifests) -> Result<Vec<&Value>> {
-    let groups = rules(objects)?["groups"].as_array().context("no groups")?;
-    let alerts: Vec<&Value> = groups
-        .iter()
-        .filter_map(|group| group["rules"].as_array())
-        .flatten()
-        .collect();
+    let groups = items(&rules(objects)?["groups"]);
+    let alerts: Vec<&Value> = groups.flat_map(|group| items(&group["rules"])).collect();
     ensure!(!alerts.is_empty(), "no alerts");
     Ok(alerts)
 }
@@ -73,7 +69,7 @@ impl Prometheus {
         ];
         let process = Process::start(
             "prometheus",
-            &of_prometheus("prometheus")?,
+            &system("prometheus", "prometheus")?,
             &args,
             &folder.join("prometheus.log"),
         )?;

@@ -2,41 +2,52 @@
 
 use std::process::Command;
 
-use crate::repository;
-use crate::tools::{CHART, EVERYTHING, chart, good, helm, kustomize, overlay, overlays, template};
 use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
-use testbed::installation::{command, config, container};
-use testbed::objects::{Manifests, get};
+use testbed::installation::{command, container};
+use testbed::objects::{self, Manifests, get, items, metadata, name};
+
+use crate::prometheus::alerts;
+use crate::repository;
+use crate::tools::{chart, customized, everything, good, helm, overlay, overlays, template};
+
+const AGENTS: [&str; 2] = ["dependency-watchdog-prober", "dependency-watchdog-weeder"];
 
 fn same(chart: &Manifests, overlay: &Manifests) -> Result<()> {
-    ensure!(
-        chart.keys().eq(overlay.keys()),
-        "{:#?} and {:#?}",
-        chart.keys(),
-        overlay.keys()
-    );
+    let (ours, theirs) = (chart.keys(), overlay.keys());
+    ensure!(ours.clone().eq(theirs.clone()), "{ours:#?} and {theirs:#?}");
     for (key, object) in chart {
+        let other = &overlay[key];
         ensure!(
-            object == &overlay[key],
-            "{key} differs\nchart:   {object}\noverlay: {}",
-            overlay[key]
+            object == other,
+            "{key} differs\nchart:   {object}\noverlay: {other}"
         );
     }
     Ok(())
 }
 
+fn of_kind<'a>(objects: &'a Manifests, kind: &'a str) -> impl Iterator<Item = &'a Value> {
+    objects
+        .values()
+        .filter(move |object| object["kind"] == kind)
+}
+
 #[test]
-fn the_chart_renders_what_the_overlays_do() -> Result<()> {
-    let monitoring = ["--set=monitoring.enabled=true"];
-    for (name, args) in [
-        ("plain", &[][..]),
-        ("monitoring", &monitoring),
-        ("everything", &EVERYTHING),
+fn chart_renders_what_overlays_do() -> Result<()> {
+    let class =
+        json!({"resources": ["overlays/plain"], "components": ["components/no-priority-class"]});
+    for (values, overlay) in [
+        (json!({}), overlay("plain")),
+        (
+            json!({"monitoring": {"enabled": true}}),
+            overlay("monitoring"),
+        ),
+        (everything(), overlay("everything")),
+        (json!({"priorityClassName": ""}), customized(class)),
     ] {
-        same(&chart(args)?, &overlay(name)?).context(name)?;
+        same(&chart(&values)?, &overlay?).with_context(|| values.to_string())?;
     }
-    let everything = chart(&EVERYTHING)?;
+    let everything = chart(&everything())?;
     for kind in [
         "ServiceMonitor",
         "PrometheusRule",
@@ -44,271 +55,199 @@ fn the_chart_renders_what_the_overlays_do() -> Result<()> {
         "PodDisruptionBudget",
         "NetworkPolicy",
     ] {
-        ensure!(
-            everything.keys().any(|key| key.starts_with(kind)),
-            "no {kind}"
-        );
+        ensure!(of_kind(&everything, kind).count() > 0, "no {kind}");
     }
     Ok(())
 }
 
 #[test]
-fn a_chart_that_is_packaged_with_an_image_renders_what_the_folder_does() -> Result<()> {
-    let (folder, digest) = (
-        tempfile::tempdir()?,
-        format!("sha256:{}", "0123456789abcdef".repeat(4)),
-    );
+fn package_renders_what_the_folder_does() -> Result<()> {
+    let folder = tempfile::tempdir()?;
+    let digest = format!("sha256:{}", "0123456789abcdef".repeat(4));
     let release = |digest: &str| {
         let mut command = Command::new(repository::path("deploy/release"));
-        command
-            .arg("chart")
-            .arg(folder.path())
-            .args(["example.org/watchdog", digest])
-            .output()
+        let command = command.arg("chart").arg(folder.path());
+        command.args(["example.org/watchdog", digest]).output()
     };
     ensure!(
         !release("latest")?.status.success(),
         "a digest that is none is taken"
     );
     good(release(&digest)?)?;
-    let package = folder.path().join(concat!(
-        "dependency-watchdog-",
-        env!("CARGO_PKG_VERSION"),
-        ".tgz"
-    ));
+    let package = concat!("dependency-watchdog-", env!("CARGO_PKG_VERSION"), ".tgz");
+    let package = folder.path().join(package);
     // For Artifact Hub, which scans it.
-    let shown: Value = serde_saphyr::from_str(&good(helm(&[
-        "show",
-        "chart",
-        &package.to_string_lossy(),
-    ])?)?)?;
-    let images = shown["annotations"]["artifacthub.io/images"]
-        .as_str()
-        .unwrap_or_default();
+    let shown = good(helm(&["show", "chart", &package.to_string_lossy()])?)?;
     ensure!(
-        images.contains(&format!("image: example.org/watchdog@{digest}\n")),
+        shown.contains(&format!("image: example.org/watchdog@{digest}\n")),
         "{shown}"
     );
-    let digest = format!("--set=image.digest={digest}");
-    let image = ["--set=image.repository=example.org/watchdog", &digest];
-    same(
-        &template(&package, &EVERYTHING)?,
-        &chart(&[image, EVERYTHING].concat())?,
-    )
+    let packaged = objects::read(&good(template(&package, "garden", &everything())?)?)?;
+    let mut values = everything();
+    values["image"] = json!({"repository": "example.org/watchdog", "digest": digest});
+    same(&packaged, &chart(&values)?)
 }
 
 #[test]
-fn the_priority_class_can_be_left_out() -> Result<()> {
-    let folder = tempfile::tempdir()?;
-    // Kustomize takes relative paths only.
-    let up = "../".repeat(folder.path().canonicalize()?.components().count() - 1);
-    let path = |part: &str| {
-        format!(
-            "{up}{}",
-            repository::path("deploy/kustomize").join(part).display()
-        )
-        .replace("//", "/")
-    };
-    let kustomization = json!({"resources": [path("overlays/plain")], "components": [path("components/no-priority-class")]});
-    // JSON is YAML.
-    std::fs::write(
-        folder.path().join("kustomization.yaml"),
-        kustomization.to_string(),
-    )?;
-    let objects = kustomize(folder.path())?;
-    ensure!(objects != overlay("plain")?, "the class is still there");
-    same(&chart(&["--set=priorityClassName="])?, &objects)
-}
-
-#[test]
-fn the_chart_passes_helms_linter() -> Result<()> {
-    let path = repository::path(CHART);
-    for args in [&[][..], &EVERYTHING] {
-        let path = path.to_string_lossy();
-        let mut all = vec!["lint", "--strict", &path];
-        all.extend(args);
-        good(helm(&all)?)?;
-    }
-    Ok(())
-}
-
-#[test]
-fn the_config_maps_hold_the_files_of_the_folder_config() -> Result<()> {
-    for (name, suffix) in [("plain", ""), ("trial", "-trial")] {
-        let objects = overlay(name)?;
-        for agent in ["prober", "weeder"] {
-            let held = config(&objects, &format!("dependency-watchdog-{agent}{suffix}"))?;
-            assert_eq!(
-                held.trim_end(),
-                repository::text(&format!("config/{agent}.yaml"))?.trim_end()
-            );
+fn overlays_run_one_restricted_container() -> Result<()> {
+    for overlay_name in overlays()? {
+        let objects = overlay(&overlay_name)?;
+        let expected = if overlay_name == "monitoring-alone" {
+            0
+        } else {
+            2
+        };
+        assert_eq!(
+            of_kind(&objects, "Deployment").count(),
+            expected,
+            "{overlay_name}"
+        );
+        for deployment in of_kind(&objects, "Deployment") {
+            let container = container(&objects, name(deployment))?;
+            let path = |probe: &str| &container[probe]["httpGet"]["path"];
+            let found = json!([
+                container["securityContext"]["readOnlyRootFilesystem"],
+                path("startupProbe"),
+                path("livenessProbe"),
+                path("readinessProbe"),
+                // Every failure of a probe, at the start too, is an Event of kind Warning.
+                container["startupProbe"]["initialDelaySeconds"],
+                deployment["spec"]["replicas"],
+                container["image"],
+            ]);
+            let replicas = if overlay_name == "trial" { 1 } else { 2 };
+            let image = concat!("dependency-watchdog:", env!("CARGO_PKG_VERSION"));
+            let expected = json!([true, "/healthz", "/healthz", "/readyz", 5, replicas, image]);
+            assert_eq!(found, expected, "{overlay_name}: {}", name(deployment));
         }
     }
     Ok(())
 }
 
 #[test]
-fn every_overlay_runs_the_same_restricted_container() -> Result<()> {
-    for name in overlays()? {
-        let objects = overlay(&name)?;
-        let mut seen = 0;
-        for (key, object) in objects
-            .iter()
-            .filter(|(key, _)| key.starts_with("Deployment "))
-        {
-            let container = container(&objects, key.trim_start_matches("Deployment garden/"))?;
-            ensure!(
-                container["securityContext"]["readOnlyRootFilesystem"] == true,
-                "{name}: {key}"
-            );
-            for (probe, path) in [
-                ("startupProbe", "/healthz"),
-                ("livenessProbe", "/healthz"),
-                ("readinessProbe", "/readyz"),
-            ] {
-                ensure!(
-                    container[probe]["httpGet"]["path"] == path,
-                    "{name}: {key}: {probe}"
-                );
-            }
-            // Every failure of a probe, at the start too, is an Event of kind Warning.
-            ensure!(
-                container["startupProbe"]["initialDelaySeconds"] == 5,
-                "{name}: {key}"
-            );
-            let replicas = if name == "trial" { 1 } else { 2 };
-            ensure!(object["spec"]["replicas"] == replicas, "{name}: {key}");
-            let version = format!("dependency-watchdog:{}", env!("CARGO_PKG_VERSION"));
-            ensure!(
-                container["image"] == version,
-                "{name}: {key}: {}",
-                container["image"]
-            );
-            seen += 1;
-        }
-        let expected = if name == "monitoring-alone" { 0 } else { 2 };
-        ensure!(seen == expected, "{name}: {seen} Deployments");
-    }
-    Ok(())
-}
-
-#[test]
-fn the_trial_touches_nothing_of_the_installation_beside_it() -> Result<()> {
+fn trial_touches_nothing_beside_it() -> Result<()> {
     let (trial, plain) = (overlay("trial")?, overlay("plain")?);
     for (key, object) in &trial {
-        ensure!(!plain.contains_key(key), "{key} is in both");
+        let writes = items(&object["rules"])
+            .flat_map(|rule| items(&rule["verbs"]))
+            .any(|verb| !["get", "list", "watch"].iter().any(|reads| verb == reads));
+        let of_others = key.starts_with("Role") || key.starts_with("PodDisruptionBudget");
         ensure!(
-            !key.starts_with("Role") && !key.starts_with("PodDisruptionBudget"),
-            "{key}"
+            !plain.contains_key(key) && !of_others && !writes,
+            "{key}: {object}"
         );
-        let reads = |rule: &Value| {
-            let verbs = rule["verbs"].as_array().into_iter().flatten();
-            verbs
-                .filter_map(Value::as_str)
-                .all(|verb| ["get", "list", "watch"].contains(&verb))
-        };
+    }
+    // Selectors of the installation beside it find none of these pods.
+    let is_apart = |app: &Value| app.as_str().is_some_and(|app| app.ends_with("-trial"));
+    for deployment in of_kind(&trial, "Deployment") {
+        let spec = &deployment["spec"];
+        let app = &spec["template"]["metadata"]["labels"]["app"];
         ensure!(
-            object["rules"].as_array().into_iter().flatten().all(reads),
-            "{key} writes: {object}"
+            is_apart(app) && spec["selector"]["matchLabels"]["app"] == *app,
+            "{spec}"
         );
-        // Selectors of the installation beside it find none of these pods.
-        if key.starts_with("Deployment") {
-            let app = object["spec"]["template"]["metadata"]["labels"]["app"]
-                .as_str()
-                .unwrap_or_default();
-            ensure!(
-                app.ends_with("-trial") && object["spec"]["selector"]["matchLabels"]["app"] == app,
-                "{key}: {app}"
-            );
-            let name = object["metadata"]["name"].as_str().unwrap_or_default();
-            ensure!(
-                command(&trial, name)?
-                    .last()
-                    .is_some_and(|word| word == "--dry-run"),
-                "{key} does not look on only"
-            );
-        }
-        if key.starts_with("NetworkPolicy") {
-            let app = object["spec"]["podSelector"]["matchLabels"]["app"]
-                .as_str()
-                .unwrap_or_default();
-            ensure!(app.ends_with("-trial"), "{key}: {app}");
-        }
+        let command = command(&trial, name(deployment))?;
+        ensure!(command.ends_with(&["--dry-run".to_owned()]), "{command:?}");
+    }
+    for policy in of_kind(&trial, "NetworkPolicy") {
+        ensure!(
+            is_apart(&policy["spec"]["podSelector"]["matchLabels"]["app"]),
+            "{policy}"
+        );
     }
     Ok(())
 }
 
 #[test]
-fn the_status_page_is_open_to_whom_the_values_name() -> Result<()> {
-    let from = json!([{"ipBlock": {"cidr": "192.0.2.0/24"}}]);
-    let open = format!("--set-json=networkPolicy.statusFrom={from}");
-    for (args, expected) in [(vec![], 0), (vec![open.as_str()], 1)] {
-        let objects = chart(&args)?;
-        for agent in ["prober", "weeder"] {
-            let key = format!("NetworkPolicy garden/dependency-watchdog-{agent}");
-            let ingress = get(&objects, &key)?["spec"]["ingress"].clone();
-            let rules = ingress.as_array().into_iter().flatten();
-            let rules: Vec<_> = rules
-                .filter(|rule| rule["ports"][0]["port"] == 9644)
-                .collect();
-            ensure!(rules.len() == expected, "{key}: {ingress}");
-            ensure!(
-                rules.iter().all(|rule| rule["from"] == from),
-                "{key}: {ingress}"
-            );
-        }
-    }
-    Ok(())
-}
-
-#[test]
-fn an_agent_that_is_not_wanted_leaves_nothing_behind() -> Result<()> {
+fn unwanted_agent_leaves_nothing_behind() -> Result<()> {
     for (agent, other) in [("prober", "weeder"), ("weeder", "prober")] {
-        let off = format!("--set={agent}.enabled=false");
-        let objects = chart(&[&[off.as_str()][..], &EVERYTHING].concat())?;
+        let mut values = everything();
+        values[agent] = json!({"enabled": false});
+        let objects = chart(&values)?;
         let of = |agent: &str| {
-            objects
-                .keys()
-                .filter(|key| key.contains(&format!("dependency-watchdog-{agent}")))
-                .count()
+            let name = format!("dependency-watchdog-{agent}");
+            objects.keys().filter(|key| key.contains(&name)).count()
         };
         ensure!(of(agent) == 0 && of(other) > 5, "{:#?}", objects.keys());
         let alerts = get(&objects, "PrometheusRule garden/dependency-watchdog")?.to_string();
-        ensure!(
-            !alerts.contains(&format!("job=\\\"dependency-watchdog-{agent}\\\"")),
-            "an alert waits for it"
-        );
-        ensure!(
-            alerts.contains(&format!("job=\\\"dependency-watchdog-{other}\\\"")),
-            "no alert waits for the other"
-        );
+        let awaited =
+            |agent: &str| alerts.contains(&format!("job=\\\"dependency-watchdog-{agent}\\\""));
+        ensure!(!awaited(agent) && awaited(other), "{alerts}");
     }
     Ok(())
 }
 
 #[test]
-fn monitoring_alone_is_what_monitoring_adds() -> Result<()> {
-    let (alone, plain, with) = (
-        overlay("monitoring-alone")?,
-        overlay("plain")?,
-        overlay("monitoring")?,
-    );
-    let added: Manifests = with
-        .into_iter()
-        .filter(|(key, _)| !plain.contains_key(key))
-        .collect();
+fn monitoring_can_stand_alone() -> Result<()> {
+    let (alone, plain) = (overlay("monitoring-alone")?, overlay("plain")?);
+    let mut added = overlay("monitoring")?;
+    added.retain(|key, _| !plain.contains_key(key));
     same(&added, &alone)?;
     // Its Services find the pods by what Gardener's pods carry, too.
-    for agent in ["prober", "weeder"] {
-        let service = get(
-            &alone,
-            &format!("Service garden/dependency-watchdog-{agent}"),
-        )?;
-        assert_eq!(
-            service["spec"]["selector"],
-            json!({"app": format!("dependency-watchdog-{agent}")})
-        );
-        assert_eq!(service["spec"]["ports"][0]["targetPort"], "metrics");
+    for agent in AGENTS {
+        let spec = &get(&alone, &format!("Service garden/{agent}"))?["spec"];
+        assert_eq!(spec["selector"], json!({ "app": agent }));
+        assert_eq!(spec["ports"][0]["targetPort"], "metrics");
     }
+    Ok(())
+}
+
+/// The jobs that Prometheus' operator makes of the ServiceMonitors: the value of a label of the
+/// Service, or else its name.
+fn jobs(objects: &Manifests) -> Result<Vec<&str>> {
+    let mut jobs = Vec::new();
+    for monitor in of_kind(objects, "ServiceMonitor") {
+        let wanted = &monitor["spec"]["selector"]["matchLabels"];
+        let wanted = wanted.as_object().context("no labels")?;
+        let has = |service: &&Value| {
+            let labels = &service["metadata"]["labels"];
+            wanted.iter().all(|(label, value)| labels[label] == *value)
+        };
+        let service = of_kind(objects, "Service")
+            .find(has)
+            .context("no Service")?;
+        let label = monitor["spec"]["jobLabel"].as_str();
+        let label = label.and_then(|label| service["metadata"]["labels"][label].as_str());
+        jobs.push(label.unwrap_or(name(service)));
+    }
+    jobs.sort_unstable();
+    Ok(jobs)
+}
+
+#[test]
+fn prefix_leaves_alerts_their_aim() -> Result<()> {
+    for names in [
+        json!({}),
+        json!({"namePrefix": "my-"}),
+        json!({"nameSuffix": "-blue"}),
+        json!({"namePrefix": "a-", "nameSuffix": "-b", "namespace": "watch"}),
+    ] {
+        let mut kustomization = names.clone();
+        kustomization["resources"] = json!(["overlays/everything"]);
+        let objects = customized(kustomization)?;
+        assert_eq!(jobs(&objects)?, AGENTS, "{names}");
+        assert_eq!(
+            of_kind(&objects, "VerticalPodAutoscaler").count(),
+            2,
+            "{names}"
+        );
+        for autoscaler in of_kind(&objects, "VerticalPodAutoscaler") {
+            let aim = autoscaler["spec"]["targetRef"]["name"]
+                .as_str()
+                .context("no name")?;
+            get(
+                &objects,
+                &format!("Deployment {}/{aim}", metadata(autoscaler, "namespace")),
+            )?;
+        }
+    }
+    // The jobs that alerts name.
+    let everything = chart(&everything())?;
+    let alerts = alerts(&everything)?.into_iter();
+    let named = alerts.filter_map(|alert| alert["labels"]["job"].as_str());
+    assert_eq!(
+        (jobs(&everything)?, named.collect::<Vec<_>>()),
+        (AGENTS.to_vec(), AGENTS.to_vec())
+    );
     Ok(())
 }

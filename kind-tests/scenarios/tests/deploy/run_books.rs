@@ -67,17 +67,14 @@ fn called(block: &str, restore: u8) -> Result<Vec<String>> {
 }
 
 #[test]
-fn nothing_is_uninstalled_that_is_not_restored() -> Result<()> {
-    let page = repository::text("docs/uninstall.md")?;
-    let blocks = page.split("\n```sh\n").nth(1);
-    let block = blocks.and_then(|rest| rest.split("\n```").next());
-    let block = block.context("no commands")?;
+fn uninstall_restores_first() -> Result<()> {
+    let block = commands("docs/uninstall.md", "\n")?;
     let annotate = "kubectl annotate namespace garden dependency-watchdog.gardener.cloud/pause";
     let [pause, unpause] = [format!("{annotate}=true"), format!("{annotate}-")];
     let restore = "dependency-watchdog restore --all --yes";
     let uninstall = "helm uninstall dependency-watchdog --namespace garden";
-    assert_eq!(called(block, 0)?, [&pause, restore, uninstall, &unpause]);
-    assert_eq!(called(block, 1)?, [&pause, restore, &unpause]);
+    assert_eq!(called(&block, 0)?, [&pause, restore, uninstall, &unpause]);
+    assert_eq!(called(&block, 1)?, [&pause, restore, &unpause]);
     // Whoever installs the chart is told.
     let path = repository::path(CHART);
     let path = path.to_string_lossy();
@@ -86,8 +83,9 @@ fn nothing_is_uninstalled_that_is_not_restored() -> Result<()> {
         "dependency-watchdog",
         &path,
         "--namespace=garden",
+        "--dry-run=client",
     ];
-    let notes = good(helm(&[&install[..], &["--dry-run=client"]].concat())?)?;
+    let notes = good(helm(&install)?)?;
     for line in block.lines() {
         ensure!(
             notes.contains(&format!("\n  {line}\n")),
@@ -98,7 +96,7 @@ fn nothing_is_uninstalled_that_is_not_restored() -> Result<()> {
 }
 
 #[test]
-fn a_pause_is_not_removed_where_it_was_set() -> Result<()> {
+fn forced_restore_keeps_its_pause() -> Result<()> {
     // Pasted together, what came back would be at 0 again within a second.
     let mut forced = 0;
     for (page, block) in blocks()? {
@@ -111,28 +109,23 @@ fn a_pause_is_not_removed_where_it_was_set() -> Result<()> {
     Ok(())
 }
 
-/// The first commands below a heading of a page.
-fn commands(page: &str, heading: &str) -> Result<String> {
-    let page = repository::text(page)?;
-    let section = page
-        .split(&format!("\n## {heading}\n"))
-        .nth(1)
-        .with_context(|| format!("no {heading}"))?;
-    let block = section
-        .split("\n```sh\n")
-        .nth(1)
-        .and_then(|rest| rest.split("\n```").next());
-    block
-        .map(ToOwned::to_owned)
-        .with_context(|| format!("no commands below {heading}"))
+/// The first commands of a page after a text.
+fn commands(page: &str, after: &str) -> Result<String> {
+    let text = repository::text(page)?;
+    let (_, rest) = text.split_once(after).context(after.to_owned())?;
+    let block = rest.split("\n```sh\n").nth(1);
+    let block = block.and_then(|rest| rest.split("\n```").next());
+    Ok(block
+        .with_context(|| format!("no commands in {page}"))?
+        .to_owned())
 }
 
 #[test]
-fn the_prober_is_asked_in_its_pod_with_the_program_that_is_there() -> Result<()> {
+fn prober_is_asked_in_its_pod() -> Result<()> {
     let objects = overlay("plain")?;
     let command = container(&objects, "dependency-watchdog-prober")?["command"].clone();
     let program = command[0].as_str().context("no program")?;
-    let asked = commands("docs/cli.md", "Without the binary at hand")?;
+    let asked = commands("docs/cli.md", "\n## Without the binary at hand\n")?;
     for command in ["status", "explain NAMESPACE"] {
         let call = format!(
             "kubectl -n garden exec deployment/dependency-watchdog-prober -- {program} {command} --address localhost:9644"

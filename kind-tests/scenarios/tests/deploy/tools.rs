@@ -2,9 +2,10 @@
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
+use std::sync::LazyLock;
 
 use anyhow::{Context, Result, bail, ensure};
-use serde_json::Value;
+use serde_json::{Value, json};
 use tempfile::{NamedTempFile, TempDir};
 use testbed::objects::{self, Manifests};
 
@@ -12,11 +13,11 @@ use crate::repository;
 
 /// The chart.
 pub const CHART: &str = "deploy/helm/dependency-watchdog";
-/// Arguments that switch on all that the chart can render.
-pub const EVERYTHING: [&str; 2] = [
-    "--set=monitoring.enabled=true",
-    "--set=verticalPodAutoscaler.enabled=true",
-];
+
+/// Values that switch on all that the chart can render.
+pub fn everything() -> Value {
+    json!({"monitoring": {"enabled": true}, "verticalPodAutoscaler": {"enabled": true}})
+}
 
 /// The folder with what a script `build` makes, which it does first if this user's cache has none.
 fn built(what: &str) -> Result<PathBuf> {
@@ -41,18 +42,9 @@ pub fn definitions() -> Result<Vec<Value>> {
         .collect()
 }
 
-/// helm or kustomize.
-fn program(name: &str) -> Result<Command> {
-    Ok(Command::new(built("deployment-tools")?.join(name)))
-}
-
-/// A program of Debian's package `prometheus`.
-///
-/// # Errors
-/// When it is not installed; says what to install.
-pub fn of_prometheus(program: &str) -> Result<PathBuf> {
-    system(program, "prometheus")
-}
+/// The folder with helm and kustomize.
+static TOOLS: LazyLock<PathBuf> =
+    LazyLock::new(|| built("deployment-tools").expect("helm and kustomize can be built"));
 
 /// A program that is installed on this system.
 ///
@@ -74,47 +66,33 @@ pub fn system(program: &str, package: &str) -> Result<PathBuf> {
 /// When it cannot be run. That it failed is in its output.
 pub fn helm(args: &[&str]) -> Result<Output> {
     let home = TempDir::new()?;
-    let mut command = program("helm")?;
+    let mut command = Command::new(TOOLS.join("helm"));
     for variable in ["HELM_CACHE_HOME", "HELM_CONFIG_HOME", "HELM_DATA_HOME"] {
         command.env(variable, home.path());
     }
     Ok(command.args(args).env_remove("KUBECONFIG").output()?)
 }
 
-/// A file of values, for as long as it is kept, and the argument that names it.
+/// What helm says when it renders a chart into a namespace with these values.
 ///
 /// # Errors
-/// When it cannot be written.
-pub fn given(values: &Value) -> Result<(NamedTempFile, String)> {
+/// When it cannot be run.
+pub fn template(chart: &Path, namespace: &str, values: &Value) -> Result<Output> {
     let file = NamedTempFile::new()?;
     // JSON is YAML.
     std::fs::write(file.path(), values.to_string())?;
-    let argument = format!("--values={}", file.path().display());
-    Ok((file, argument))
+    let [chart, file] = [chart, file.path()].map(Path::to_string_lossy);
+    let options = ["--namespace", namespace, "--values", &file];
+    helm(&[&["template", "dependency-watchdog", &chart], &options[..]].concat())
 }
 
-/// Renders the chart into the namespace garden with these further arguments.
+/// Renders our chart into the namespace garden with these values.
 ///
 /// # Errors
 /// When helm refuses.
-pub fn chart(args: &[&str]) -> Result<Manifests> {
-    template(&repository::path(CHART), args)
-}
-
-/// Renders a chart.
-///
-/// # Errors
-/// When helm refuses.
-pub fn template(chart: &Path, args: &[&str]) -> Result<Manifests> {
-    let chart = chart.to_string_lossy();
-    let mut all = vec![
-        "template",
-        "dependency-watchdog",
-        &chart,
-        "--namespace=garden",
-    ];
-    all.extend(args);
-    objects::read(&good(helm(&all)?)?)
+pub fn chart(values: &Value) -> Result<Manifests> {
+    let output = template(&repository::path(CHART), "garden", values)?;
+    objects::read(&good(output)?)
 }
 
 /// Renders an overlay.
@@ -125,14 +103,34 @@ pub fn overlay(name: &str) -> Result<Manifests> {
     kustomize(&repository::path("deploy/kustomize/overlays").join(name))
 }
 
-/// Renders a folder.
+/// Renders a kustomization of one's own, whose resources and components are parts of ours.
 ///
 /// # Errors
 /// When kustomize refuses.
-pub fn kustomize(folder: &Path) -> Result<Manifests> {
-    objects::read(&good(
-        program("kustomize")?.arg("build").arg(folder).output()?,
-    )?)
+pub fn customized(mut kustomization: Value) -> Result<Manifests> {
+    let folder = TempDir::new()?;
+    // Kustomize takes relative paths only.
+    let up = "../".repeat(folder.path().canonicalize()?.components().count() - 1);
+    let ours = repository::path("deploy/kustomize").canonicalize()?;
+    let ours = format!("{up}{}", ours.strip_prefix("/")?.display());
+    for kind in ["resources", "components"] {
+        let parts = kustomization.get_mut(kind).and_then(Value::as_array_mut);
+        for part in parts.into_iter().flatten() {
+            *part = format!("{ours}/{}", part.as_str().context("no path")?).into();
+        }
+    }
+    // JSON is YAML.
+    let file = folder.path().join("kustomization.yaml");
+    std::fs::write(file, kustomization.to_string())?;
+    kustomize(folder.path())
+}
+
+fn kustomize(folder: &Path) -> Result<Manifests> {
+    let output = Command::new(TOOLS.join("kustomize"))
+        .arg("build")
+        .arg(folder)
+        .output()?;
+    objects::read(&good(output)?)
 }
 
 /// The overlays there are.
@@ -141,11 +139,9 @@ pub fn kustomize(folder: &Path) -> Result<Manifests> {
 /// When their folder cannot be read.
 pub fn overlays() -> Result<Vec<String>> {
     let entries = std::fs::read_dir(repository::path("deploy/kustomize/overlays"))?;
-    let mut names = entries
-        .map(|entry| Ok(entry?.file_name().to_string_lossy().into_owned()))
-        .collect::<Result<Vec<_>>>()?;
+    let names = entries.map(|entry| Ok(entry?.file_name().to_string_lossy().into_owned()));
+    let names: Vec<String> = names.collect::<Result<_>>()?;
     ensure!(!names.is_empty(), "there are no overlays");
-    names.sort();
     Ok(names)
 }
 

@@ -1,15 +1,14 @@
 //! The chart as a part of another one, which has it below `charts/`.
 
-use std::path::Path;
 use std::process::Command;
 
 use anyhow::{Result, ensure};
 use serde_json::{Value, json};
 use tempfile::TempDir;
-use testbed::objects::Manifests;
+use testbed::objects::{self, Manifests};
 
 use crate::repository;
-use crate::tools::{CHART, chart, given, good, template};
+use crate::tools::{CHART, chart, everything, good, template};
 
 /// A chart that depends on ours.
 pub struct Umbrella(TempDir);
@@ -46,8 +45,7 @@ impl Umbrella {
     /// # Errors
     /// When helm refuses.
     pub fn render(&self, values: &Value) -> Result<Manifests> {
-        let (_file, argument) = given(values)?;
-        template(self.0.path(), &[&argument])
+        objects::read(&good(template(self.0.path(), "garden", values)?)?)
     }
 }
 
@@ -55,50 +53,38 @@ impl Umbrella {
 pub const COPY: &str = "cp -R \"$CHART\" \"$CHARTS\"";
 
 #[test]
-fn a_condition_switches_the_chart() -> Result<()> {
-    let (on, off) = (chart(&[])?, Manifests::new());
-    let by = |fields: Value| Umbrella::new(&fields, COPY);
-    let own = by(json!({"condition": "dependency-watchdog.enabled"}))?;
-    let alias = by(json!({"alias": "watchdog", "condition": "watchdog.enabled"}))?;
-    let none = by(json!({}))?;
-    for (umbrella, values, expected) in [
-        (&own, json!({"dependency-watchdog": {"enabled": true}}), &on),
-        (
-            &own,
-            json!({"dependency-watchdog": {"enabled": false}}),
-            &off,
-        ),
-        (&own, json!({"dependency-watchdog": {"enabled": null}}), &on),
-        (&own, json!({}), &on),
-        (&alias, json!({"watchdog": {"enabled": true}}), &on),
-        (&alias, json!({"watchdog": {"enabled": false}}), &off),
-        // Without a condition Helm leaves it to the chart.
-        (
-            &none,
-            json!({"dependency-watchdog": {"enabled": true}}),
-            &on,
-        ),
-        (
-            &none,
-            json!({"dependency-watchdog": {"enabled": false}}),
-            &off,
-        ),
+fn condition_switches_the_chart() -> Result<()> {
+    let (on, off) = (chart(&json!({}))?, Manifests::new());
+    let own = json!({"condition": "dependency-watchdog.enabled"});
+    let alias = json!({"alias": "watchdog", "condition": "watchdog.enabled"});
+    // Without a condition Helm leaves it to the chart.
+    for (fields, name) in [
+        (own, "dependency-watchdog"),
+        (alias, "watchdog"),
+        (json!({}), "dependency-watchdog"),
     ] {
-        ensure!(&umbrella.render(&values)? == expected, "{values}");
+        let umbrella = Umbrella::new(&fields, COPY)?;
+        for (enabled, expected) in [(json!(true), &on), (json!(false), &off), (Value::Null, &on)] {
+            let values = json!({name: {"enabled": enabled}});
+            ensure!(&umbrella.render(&values)? == expected, "{fields}: {values}");
+        }
+        ensure!(umbrella.render(&json!({}))? == on, "{fields}");
     }
-    ensure!(chart(&["--set=enabled=false", "--set=monitoring.enabled=true"])? == off);
+    let mut values = everything();
+    values["enabled"] = false.into();
+    ensure!(chart(&values)? == off);
     Ok(())
 }
 
 #[test]
-fn a_copied_folder_is_whole() -> Result<()> {
+fn copied_folder_is_whole() -> Result<()> {
     for lay in [
         COPY,
         "tar -C \"$CHART/..\" -c dependency-watchdog | tar -C \"$CHARTS\" -x",
         "mkdir \"$CHARTS/dependency-watchdog\" && cp -P -R \"$CHART/.\" \"$CHARTS/dependency-watchdog\"",
     ] {
         let umbrella = Umbrella::new(&json!({}), lay)?;
-        ensure!(umbrella.render(&json!({}))? == chart(&[])?, "{lay}");
+        ensure!(umbrella.render(&json!({}))? == chart(&json!({}))?, "{lay}");
     }
     Ok(())
 }
@@ -119,27 +105,24 @@ const ORIGINALS: [(&str, &str); 5] = [
 ];
 
 #[test]
-fn the_charts_files_are_copies() -> Result<()> {
-    let folder = Path::new(CHART).join("files");
-    for entry in std::fs::read_dir(repository::path(&folder.to_string_lossy()))? {
+fn charts_files_are_copies() -> Result<()> {
+    let folder = format!("{CHART}/files");
+    let mut names = Vec::new();
+    for entry in std::fs::read_dir(repository::path(&folder))? {
         let entry = entry?;
         ensure!(
             entry.file_type()?.is_file(),
-            "{} is no file",
-            entry.path().display()
+            "{:?} is no file",
+            entry.path()
         );
-        let name = entry.file_name();
-        ensure!(
-            ORIGINALS.iter().any(|(copy, _)| name == *copy),
-            "a copy of what: {name:?}"
-        );
+        names.push(entry.file_name().to_string_lossy().into_owned());
     }
+    names.sort();
+    assert_eq!(names, ORIGINALS.map(|(name, _)| name), "a copy of what?");
     for (name, original) in ORIGINALS {
-        let copy = format!("{}/{name}", folder.display());
-        ensure!(
-            repository::text(&copy)? == repository::text(original)?,
-            "run: cp {original} {copy}"
-        );
+        let copy = format!("{folder}/{name}");
+        let same = repository::text(&copy)? == repository::text(original)?;
+        ensure!(same, "run: cp {original} {copy}");
     }
     Ok(())
 }
