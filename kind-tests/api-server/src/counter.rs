@@ -22,6 +22,10 @@ impl Counter {
         self.changed.notify_waiters();
     }
 
+    pub fn increase(&self) {
+        self.set(self.get() + 1);
+    }
+
     /// Waits until it is no longer so.
     pub async fn changed(&self, seen: u64) {
         loop {

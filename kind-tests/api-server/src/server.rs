@@ -168,6 +168,7 @@ impl MemoryApi {
     /// Changes the way to the server.
     pub fn set_network(&self, network: Network) {
         self.shared.network.send_replace(network);
+        self.shared.network_changes.increase();
         if network == Network::Refused {
             self.cut_connections();
         }

@@ -8,7 +8,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::authority::Serving;
 use crate::{
-    access::Tokens, computed::ComputedLists, faults::Faults, requests::Requests,
+    access::Tokens, computed::ComputedLists, counter::Counter, faults::Faults, requests::Requests,
     resource::Resource, store::Store,
 };
 
@@ -77,6 +77,8 @@ pub(crate) struct ServerState {
     pub requests: Requests,
     pub options: Options,
     pub network: watch::Sender<Network>,
+    /// Counts its changes.
+    pub network_changes: Counter,
     pub connections: Mutex<ConnectionCounts>,
     /// Cancelled to cut the connections that are open now, then replaced.
     pub cut: Mutex<CancellationToken>,
@@ -93,6 +95,7 @@ impl ServerState {
             requests: Requests::new(options.requests_kept),
             options,
             network: watch::Sender::new(Network::Up),
+            network_changes: Counter::default(),
             connections: Mutex::default(),
             cut: Mutex::default(),
         }
@@ -106,11 +109,12 @@ impl ServerState {
     }
 
     pub async fn until_not_silent(&self) {
-        let mut network = self.network.subscribe();
-        // The sender is part of `self`, so waiting cannot fail.
-        network
-            .wait_for(|network| *network != Network::Silent)
-            .await
-            .ok();
+        loop {
+            let seen = self.network_changes.get();
+            if *self.network.borrow() != Network::Silent {
+                return;
+            }
+            self.network_changes.changed(seen).await;
+        }
     }
 }

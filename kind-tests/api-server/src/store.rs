@@ -218,8 +218,7 @@ impl Store {
 
     /// Ends every open watch.
     pub fn break_watches(&self) {
-        let count = self.shared.broken.get();
-        self.shared.broken.set(count + 1);
+        self.shared.broken.increase();
     }
 
     pub(crate) fn get_object(

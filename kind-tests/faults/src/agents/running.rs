@@ -1,7 +1,9 @@
 //! A replica at work: a process, or a task of this one, which lives by tokio's clock.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use anyhow::Result;
@@ -11,12 +13,13 @@ use common::transport::Dialer;
 use futures::FutureExt;
 use http::Uri;
 use nix::sys::signal::Signal;
+use parking_lot::Mutex;
 use prober::Host;
 use prober::shoot_client::resources::Resources;
 use testbed::agent::{AgentKind, AgentStart, RunningAgent};
 use testbed::wall;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, DuplexStream, duplex, split};
-use tokio::sync::watch;
+use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
@@ -28,6 +31,13 @@ const LATENCY: u64 = 20;
 /// Bytes that are under way together at most.
 const PIECE: usize = 16 << 10;
 
+/// The way of an agent to all API servers, which may be cut, in place of SIGSTOP.
+#[derive(Default)]
+struct Way {
+    is_cut: AtomicBool,
+    opened: Notify,
+}
+
 pub enum RunningReplica {
     Process(RunningAgent),
     Task(AgentTask),
@@ -37,8 +47,7 @@ pub enum RunningReplica {
 pub struct AgentTask {
     work: JoinHandle<Result<()>>,
     shutdown: CancellationToken,
-    /// Whether its way to all API servers is cut, in place of SIGSTOP.
-    cut: watch::Sender<bool>,
+    way: Arc<Way>,
     log: PathBuf,
 }
 
@@ -56,7 +65,7 @@ impl RunningReplica {
             (Self::Process(agent), signal) => agent.signal(signal)?,
             (Self::Task(task), Signal::SIGTERM) => task.shutdown.cancel(),
             (Self::Task(task), Signal::SIGKILL) => task.work.abort(),
-            (Self::Task(task), signal) => drop(task.cut.send_replace(signal == Signal::SIGSTOP)),
+            (Self::Task(task), signal) => task.way.cut(signal == Signal::SIGSTOP),
         }
         Ok(())
     }
@@ -75,12 +84,12 @@ impl AgentTask {
     pub fn start(start: &AgentStart, world: &Arc<SoakWorld>) -> Result<Self> {
         let unserved = ["--metrics-bind-addr=0", "--health-bind-addr=0"];
         let args = AgentArgs::try_parse_from(start.clone().with(unserved).arguments())?;
-        let (args, shutdown, cut) = (
+        let (args, shutdown, way) = (
             args.validate()?,
             CancellationToken::new(),
-            watch::Sender::default(),
+            Arc::<Way>::default(),
         );
-        let dialer = dialer(world.clone(), cut.subscribe());
+        let dialer = dialer(world.clone(), way.clone());
         let work = match start.kind {
             AgentKind::Prober => {
                 let host = Host {
@@ -96,7 +105,7 @@ impl AgentTask {
         Ok(Self {
             work,
             shutdown,
-            cut,
+            way,
             log,
         })
     }
@@ -129,40 +138,58 @@ impl Drop for AgentTask {
     }
 }
 
-/// Dials the API servers of a world, over ways that take a random time each and may be cut.
-fn dialer(world: Arc<SoakWorld>, cut: watch::Receiver<bool>) -> Dialer {
+impl Way {
+    fn cut(&self, is_cut: bool) {
+        self.is_cut.store(is_cut, Ordering::Relaxed);
+        self.opened.notify_waiters();
+    }
+
+    fn is_cut(&self) -> bool {
+        self.is_cut.load(Ordering::Relaxed)
+    }
+
+    /// Waits for as long as it is cut.
+    async fn open(&self) {
+        loop {
+            let opened = self.opened.notified();
+            if !self.is_cut() {
+                return;
+            }
+            opened.await;
+        }
+    }
+}
+
+/// Dials the API servers of a world. Each connection has a latency of its own, drawn for each server
+/// apart: who else is dialed meanwhile changes nothing.
+fn dialer(world: Arc<SoakWorld>, way: Arc<Way>) -> Dialer {
+    let seed = fastrand::u64(..);
+    let latencies = Arc::new(Mutex::new(BTreeMap::<String, fastrand::Rng>::new()));
     Dialer::new(move |address: Uri| {
-        let (world, mut cut) = (world.clone(), cut.clone());
+        let (world, way) = (world.clone(), way.clone());
+        let mut latencies = latencies.lock();
+        let drawn = latencies.entry(address.to_string());
+        let drawn = drawn.or_insert_with(|| fastrand::Rng::with_seed(seed));
+        let latency = Duration::from_millis(drawn.u64(1..=LATENCY));
         async move {
-            let latency = Duration::from_millis(fastrand::u64(1..=LATENCY));
             sleep(latency).await;
-            uncut(&mut cut).await;
+            way.open().await;
             let far = world.dial(&address)?;
             let (near, client) = duplex(PIECE);
-            tokio::spawn(carry(near, far, latency, cut));
+            tokio::spawn(carry(near, far, latency, way));
             Ok(client)
         }
     })
 }
 
-/// Waits for as long as the way is cut, or whoever might open it again is there.
-async fn uncut(cut: &mut watch::Receiver<bool>) {
-    cut.wait_for(|cut| !cut).await.map(drop).ok();
-}
-
 /// Carries bytes both ways until one has ended. What is sent while the way is cut ends it, so that
 /// nothing arrives late; a quiet connection lives on.
-async fn carry(
-    near: DuplexStream,
-    far: DuplexStream,
-    latency: Duration,
-    cut: watch::Receiver<bool>,
-) {
+async fn carry(near: DuplexStream, far: DuplexStream, latency: Duration, way: Arc<Way>) {
     let ((from_near, to_near), (from_far, to_far)) = (split(near), split(far));
     tokio::select! {
         biased;
-        () = carry_one_way(from_near, to_far, latency, &cut) => {}
-        () = carry_one_way(from_far, to_near, latency, &cut) => {}
+        () = carry_one_way(from_near, to_far, latency, &way) => {}
+        () = carry_one_way(from_far, to_near, latency, &way) => {}
     }
 }
 
@@ -170,12 +197,12 @@ async fn carry_one_way(
     mut from: impl AsyncRead + Unpin,
     mut to: impl AsyncWrite + Unpin,
     latency: Duration,
-    cut: &watch::Receiver<bool>,
+    way: &Way,
 ) {
     let mut piece = vec![0; PIECE];
     while let Ok(length @ 1..) = from.read(&mut piece).await {
         sleep(latency).await;
-        if *cut.borrow() || to.write_all(&piece[..length]).await.is_err() {
+        if way.is_cut() || to.write_all(&piece[..length]).await.is_err() {
             return;
         }
     }
