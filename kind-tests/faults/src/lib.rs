@@ -14,7 +14,7 @@
 //! The oracle shares no code with the watchdog.
 //!
 //! A [`run`] takes real processes and real time. A [`life`] is the same on tokio's paused clock, with
-//! the agents in this process: its seed repeats it.
+//! the agents in this process.
 
 pub mod agents;
 pub mod fences;
