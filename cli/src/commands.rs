@@ -85,6 +85,9 @@ pub(crate) struct SeedArgs {
     /// A kubeconfig for the seed; without it $KUBECONFIG, the pod's service account, ~/.kube/config
     #[arg(long, value_name = "PATH")]
     pub kubeconfig: Option<PathBuf>,
+    /// A context of the kubeconfig; without it its current one
+    #[arg(long, value_name = "NAME")]
+    pub context: Option<String>,
     /// Ask the prober here, at its health port, and not through the API server
     #[arg(long, value_name = "HOST:PORT", value_parser = address)]
     pub address: Option<Authority>,

@@ -4,7 +4,9 @@ use std::time::Duration;
 
 use anyhow::Context;
 use common::metrics::RequestCounter;
+use common::seed_client::{self, KubeconfigChoice};
 use common::status::ProcessStatus;
+use common::transport::Dialer;
 use kube::api::{DynamicObject, ListParams};
 use kube::discovery::ApiResource;
 use kube::{Api, Client};
@@ -47,7 +49,11 @@ pub(crate) struct SeedObjects {
 
 /// Connects by the kubeconfig. Sends nothing yet.
 pub(crate) async fn connect(args: &SeedArgs) -> anyhow::Result<Client> {
-    common::seed_client::connect(args.kubeconfig.as_deref(), &RequestCounter::default()).await
+    let choice = KubeconfigChoice {
+        path: args.kubeconfig.clone(),
+        context: args.context.clone(),
+    };
+    seed_client::connect_over(Dialer::default(), choice, &RequestCounter::default()).await
 }
 
 impl SeedView {

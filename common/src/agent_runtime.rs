@@ -19,11 +19,12 @@ use tokio_util::sync::CancellationToken;
 use crate::events::{Events, Recorder};
 use crate::flags::{Agent, AgentArgs};
 use crate::health::{self, Check};
+use crate::http;
 use crate::leader_election::{LeaderElector, Role, campaign, identity, reference};
 use crate::metrics::{self, Registry, RequestCounter};
+use crate::seed_client::{self, KubeconfigChoice};
 use crate::status::{self, Status};
 use crate::transport::Dialer;
-use crate::{http, seed_client};
 
 /// Controller-runtime's address for metrics if the flag is empty.
 const DEFAULT_METRICS_ADDRESS: &str = ":8080";
@@ -77,9 +78,10 @@ impl AgentRuntime {
         let mut registry = metrics::registry();
         let requests = RequestCounter::register(&mut registry);
         let kubeconfig = Some(&*args.kubeconfig).filter(|path| !path.as_os_str().is_empty());
-        let client = seed_client::connect_over(dialer, kubeconfig, &requests)
-            .await
-            .context("no access to the seed")?;
+        let client =
+            seed_client::connect_over(dialer, KubeconfigChoice::path(kubeconfig), &requests)
+                .await
+                .context("no access to the seed")?;
         let metrics_address = match &*args.metrics_bind_addr {
             "" => DEFAULT_METRICS_ADDRESS,
             given => given,

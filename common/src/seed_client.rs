@@ -4,7 +4,7 @@ mod connections;
 mod credentials;
 
 use std::ffi::OsString;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -37,29 +37,46 @@ const READ_TIMEOUT: Duration = Duration::from_secs(240);
 /// # Errors
 /// When nothing is found, or what is found cannot be used.
 pub async fn connect(kubeconfig: Option<&Path>, counter: &RequestCounter) -> Result<Client> {
-    connect_over(Dialer::default(), kubeconfig, counter).await
+    connect_over(
+        Dialer::default(),
+        KubeconfigChoice::path(kubeconfig),
+        counter,
+    )
+    .await
 }
 
-/// [`connect`] over other connections than those of TCP.
+/// The same by another dialer than TCP's, or for a context that somebody has named.
 ///
 /// # Errors
-/// As [`connect`].
+/// As of [`connect`], and if there is no context of this name.
 pub async fn connect_over(
     dialer: Dialer,
-    kubeconfig: Option<&Path>,
+    choice: KubeconfigChoice,
     counter: &RequestCounter,
 ) -> Result<Client> {
-    let access = SeedAccess::read(kubeconfig)?;
-    let connections = Connections::new(
-        access,
-        kubeconfig.map(Path::to_owned),
-        dialer,
-        counter.clone(),
-    );
+    let access = SeedAccess::read(&choice)?;
+    let connections = Connections::new(access, choice, dialer, counter.clone());
     let connections = Arc::new(connections.await?);
     let send = service_fn(move |request| Arc::clone(&connections).send(request));
     // Every request names its namespace.
     Ok(Client::new(send, "default"))
+}
+
+/// The kubeconfig and its context, as far as a command line names them.
+#[derive(Clone, Debug, Default)]
+pub struct KubeconfigChoice {
+    pub path: Option<PathBuf>,
+    /// A pod's service account is none, so that it is not looked at then, as by kubectl.
+    pub context: Option<String>,
+}
+
+impl KubeconfigChoice {
+    pub fn path(path: Option<&Path>) -> Self {
+        Self {
+            path: path.map(Path::to_owned),
+            context: None,
+        }
+    }
 }
 
 /// Access to the seed, as it was read last.
@@ -81,19 +98,20 @@ struct SeedRoute {
 }
 
 impl SeedAccess {
-    fn read(kubeconfig: Option<&Path>) -> Result<Self> {
+    fn read(choice: &KubeconfigChoice) -> Result<Self> {
         let pod = || Config::incluster().ok();
-        Self::find(kubeconfig, |name| std::env::var_os(name), pod)
+        Self::find(choice, |name| std::env::var_os(name), pod)
     }
 
     /// The first that there is, given the environment's variables and a pod's service account.
     fn find(
-        kubeconfig: Option<&Path>,
+        KubeconfigChoice { path, context }: &KubeconfigChoice,
         variable: impl Fn(&str) -> Option<OsString>,
         pod: impl FnOnce() -> Option<Config>,
     ) -> Result<Self> {
-        if let Some(path) = kubeconfig {
-            return Self::of_file(path);
+        let context = context.as_deref();
+        if let Some(path) = path {
+            return Self::of_file(path, context);
         }
         let listed = variable("KUBECONFIG").filter(|paths| !paths.is_empty());
         if let Some(paths) = &listed {
@@ -105,10 +123,12 @@ impl SeedAccess {
                 }
             }
             if !all.is_empty() {
-                return Self::new(&all);
+                return Self::new(&all, context);
             }
         }
-        if let Some(config) = pod() {
+        if context.is_none()
+            && let Some(config) = pod()
+        {
             return Ok(Self::of_pod(config));
         }
         ensure!(
@@ -117,25 +137,41 @@ impl SeedAccess {
         );
         let home = variable("HOME").map(|home| Path::new(&home).join(".kube/config"));
         match home.filter(|path| path.exists()) {
-            Some(path) => Self::of_file(&path),
-            None => {
-                bail!("no --kubeconfig, no KUBECONFIG, not in a cluster, no $HOME/.kube/config")
-            }
+            Some(path) => Self::of_file(&path, context),
+            None => match context {
+                Some(name) => bail!(
+                    "there is no context {name:?}: no --kubeconfig, no KUBECONFIG, no $HOME/.kube/config"
+                ),
+                None => {
+                    bail!("no --kubeconfig, no KUBECONFIG, not in a cluster, no $HOME/.kube/config")
+                }
+            },
         }
     }
 
-    fn of_file(path: &Path) -> Result<Self> {
+    fn of_file(path: &Path, context: Option<&str>) -> Result<Self> {
         let documents = documents(path)?;
         ensure!(
             !documents.is_empty(),
             "kubeconfig {}: it is empty",
             path.display()
         );
-        Self::new(&documents)
+        Self::new(&documents, context)
     }
 
-    fn new(documents: &[Document]) -> Result<Self> {
-        let mut context = CurrentContext::of(documents)?;
+    fn new(documents: &[Document], context: Option<&str>) -> Result<Self> {
+        let mut context = match context {
+            None => CurrentContext::of(documents)?,
+            Some(name) => CurrentContext::named(documents, name)?.with_context(|| {
+                let files = documents.iter().filter_map(Document::file);
+                let mut files: Vec<_> = files.map(|file| file.display().to_string()).collect();
+                files.dedup();
+                format!(
+                    "there is no context {name:?} in kubeconfig {}",
+                    files.join(", ")
+                )
+            })?,
+        };
         context.prepare_plugin()?;
         Ok(Self { context, pod: None })
     }
@@ -157,7 +193,7 @@ impl SeedAccess {
     }
 
     /// Leaves out kube's log line for each failed request: whoever asked says what failed. Leaves
-    /// out its repetitions, too: the caller decides when to retry, since a watch, a flow and an
+    /// out its repetitions, too: the caller decides when to retry, since a watch, a scaling and an
     /// election differ in it.
     fn route(&self, credentials: &SeedCredentials, dialer: &Dialer) -> Result<SeedRoute> {
         let mut access = self.context.access(&["https", "http"])?;

@@ -1,4 +1,4 @@
-//! What is shown where no prober answers: that first, then what the seed's objects say.
+//! Answers where no prober answers: that first, then what the seed's objects say.
 
 use api_server::{Fault, Network, When};
 use serde_json::json;
@@ -87,16 +87,49 @@ async fn a_config_file_says_what_the_controllers_are() {
 #[tokio::test]
 async fn a_seed_that_cannot_be_read_is_an_error_and_not_a_seed_without_shoots() {
     let world = World::new(&[ONE]).await;
-    world.seed.set_network(Network::Refused);
-    for words in [&["status"][..], &["explain", ONE]] {
-        let output = world.run(words).await;
-        assert_eq!((output.status.code(), &*output.stdout), (Some(1), &b""[..]));
-        let told = stderr(&output);
-        assert!(told.starts_with("error: no prober answers ("), "{told}");
-        assert!(
-            told.contains("the seed's Clusters cannot be listed"),
-            "{told}"
+    let named = format!("no answer from {}: ", world.seed.address());
+    for network in [Network::Refused, Network::Silent] {
+        world.seed.set_network(network);
+        let [status, explain, restore] = [&["status"][..], &["explain", ONE], &["restore", ONE]]
+            .map(async |words| {
+                let output = world.run(words).await;
+                assert_eq!((output.status.code(), &*output.stdout), (Some(1), &b""[..]));
+                let told = stderr(&output);
+                for part in ["the seed's Clusters cannot be listed", &named] {
+                    assert!(told.contains(part), "no {part:?} in {told}");
+                }
+                told
+            });
+        let (status, explain, _) = tokio::join!(status, explain, restore);
+        for told in [status, explain] {
+            assert!(told.starts_with("error: no prober answers ("), "{told}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn every_command_takes_the_context_that_it_is_told() {
+    let world = World::new(&[ONE]).await;
+    let file = world.files.path().join("operator");
+    let operator = std::fs::read_to_string(&file).expect("a kubeconfig");
+    let elsewhere = "clusters:\n- {name: nowhere, cluster: {server: 'https://127.0.0.1:1'}}";
+    let other = "contexts:\n- {name: other, context: {cluster: nowhere}}";
+    let both = operator
+        .replace("current-context: it", "current-context: other")
+        .replace("clusters:", elsewhere)
+        .replace("contexts:", other);
+    std::fs::write(&file, both).expect("a file");
+    for words in [&["status"][..], &["explain", ONE], &["restore", ONE]] {
+        let at = async |context| world.run(&[words, &["--context", context]].concat()).await;
+        let answered = at("it").await;
+        assert!(answered.status.success(), "{words:?}: {answered:?}");
+        let unknown = at("gone").await;
+        let told = format!(
+            "error: there is no context \"gone\" in kubeconfig {}\n",
+            file.display()
         );
+        assert_eq!((unknown.status.code(), stderr(&unknown)), (Some(1), told));
+        assert_eq!(at("other").await.status.code(), Some(1), "{words:?}");
     }
 }
 

@@ -1,8 +1,8 @@
-//! What does not depend on a seed's state: config files, help, how the seed is reached.
+//! Commands that do not depend on a seed's state: config files, help, the way to the seed.
 
 use serde_json::json;
 
-use crate::world::{ONE, World, project, run, run_in, text};
+use crate::world::{ONE, World, project, run, run_in, stderr, text};
 
 #[tokio::test]
 async fn a_proxy_of_the_environment_is_left_out_for_a_seed_on_loopback() {
@@ -16,6 +16,26 @@ async fn a_proxy_of_the_environment_is_left_out_for_a_seed_on_loopback() {
     // Nobody listens there.
     let proxy = ("HTTPS_PROXY", "http://127.0.0.1:1");
     text(&run_in(&[proxy], words).await);
+}
+
+#[tokio::test]
+async fn a_seed_without_tls_needs_no_authorities() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("kubeconfig");
+    let nobody = ["SSL_CERT_FILE", "SSL_CERT_DIR"].map(|name| (name, "/dev/null"));
+    for (scheme, expected) in [
+        ("http", "no answer from 127.0.0.1:1: "),
+        ("https", "cluster.certificate-authority-data is missing"),
+    ] {
+        let cluster = json!({ "server": format!("{scheme}://127.0.0.1:1") });
+        let kubeconfig = json!({ "current-context": "it",
+                                 "contexts": [{ "name": "it", "context": { "cluster": "it" } }],
+                                 "clusters": [{ "name": "it", "cluster": cluster }] });
+        std::fs::write(&file, kubeconfig.to_string()).expect("a file");
+        let words = ["status", "--kubeconfig", file.to_str().expect("UTF-8")];
+        let told = stderr(&run_in(&nobody, words).await);
+        assert!(told.contains(expected), "{told}");
+    }
 }
 
 #[tokio::test]

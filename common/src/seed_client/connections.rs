@@ -2,7 +2,6 @@
 
 mod watch_body;
 
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -21,7 +20,7 @@ use tower::{BoxError, ServiceExt};
 
 use self::watch_body::until_silent;
 use super::credentials::SeedCredentials;
-use super::{SeedAccess, SeedRoute};
+use super::{KubeconfigChoice, SeedAccess, SeedRoute};
 use crate::metrics::RequestCounter;
 use crate::transport::Dialer;
 
@@ -55,7 +54,7 @@ type ResponseBody = UnsyncBoxBody<Bytes, BoxError>;
 /// The credentials stay while the kubeconfig says the same of the user and they are accepted: all
 /// requests would wait for a plugin.
 pub(super) struct Connections {
-    kubeconfig: Option<PathBuf>,
+    choice: KubeconfigChoice,
     dialer: Dialer,
     counter: RequestCounter,
     current: Mutex<Arc<CurrentClient>>,
@@ -111,9 +110,21 @@ impl CurrentClient {
             headers.insert(AUTHORIZATION, header);
         }
         headers.extend(self.route.headers.clone());
-        let answer = self.route.service.clone().oneshot(request).await?;
+        let answer = self.route.service.clone().oneshot(request).await;
+        let answer = answer.map_err(|source| {
+            let address = self.route.host.clone();
+            NoAnswer { address, source }
+        })?;
         Ok(answer.map(|body| ResponseBody::new(body.map_err(Into::into))))
     }
+}
+
+/// A request that failed. hyper's own words, such as "client error (Connect)", do not say where.
+#[derive(Debug, thiserror::Error)]
+#[error("no answer from {address}")]
+struct NoAnswer {
+    address: String,
+    source: BoxError,
 }
 
 /// A request on its way. When it is over, it is counted: answered, failed, or given up by whoever
@@ -205,13 +216,13 @@ async fn with_retry_after(
 impl Connections {
     pub(super) async fn new(
         access: SeedAccess,
-        kubeconfig: Option<PathBuf>,
+        choice: KubeconfigChoice,
         dialer: Dialer,
         counter: RequestCounter,
     ) -> anyhow::Result<Self> {
         let client = CurrentClient::connect(access, &dialer, None).await?;
         Ok(Self {
-            kubeconfig,
+            choice,
             dialer,
             counter,
             current: Mutex::new(client),
@@ -259,7 +270,7 @@ impl Connections {
 
     async fn renewed(&self, known: &CurrentClient) -> Arc<CurrentClient> {
         let renewed = async {
-            let access = SeedAccess::read(self.kubeconfig.as_deref())?;
+            let access = SeedAccess::read(&self.choice)?;
             CurrentClient::connect(access, &self.dialer, Some(known)).await
         };
         renewed.await.unwrap_or_else(|error| {

@@ -52,15 +52,6 @@ pub struct Identity {
     pub key: Pem,
 }
 
-/// A connection that could not be made. hyper's own words, "client error (Connect)", do not say to
-/// where.
-#[derive(Debug, thiserror::Error)]
-#[error("no connection to {address}")]
-struct NoConnection {
-    address: Arc<str>,
-    source: BoxError,
-}
-
 impl ServerAccess {
     /// A connector that gives up after `limit`, TLS included.
     ///
@@ -71,8 +62,10 @@ impl ServerAccess {
         dialer: &Dialer,
         limit: Duration,
     ) -> Result<Connector, KubeconfigError> {
-        let tls = tls::client_config(&self.trust, self.identity.as_ref())?;
-        let address: Arc<str> = host(&self.server).into();
+        let tls = match self.speaks_tls() {
+            true => tls::client_config(&self.trust, self.identity.as_ref())?,
+            false => tls::unused_config(),
+        };
         let to_host = self.to_host(dialer.within(limit), &tls);
         let mut https = HttpsConnectorBuilder::new()
             .with_tls_config(tls)
@@ -83,17 +76,19 @@ impl ServerAccess {
         // Cloned with each request, also on a kept connection.
         let https = Arc::new(https.enable_http1().wrap_connector(to_host));
         Ok(Connector::new(service_fn(move |server: Uri| {
-            let address = Arc::clone(&address);
             timeout(limit, HttpsConnector::clone(&https).oneshot(server)).map(|connected| {
                 let connected = connected.unwrap_or_else(|late| Err(io::Error::from(late).into()));
                 connected
                     .map(|stream| TokioIo::new(HeadLimited::new(TokioIo::new(stream))))
-                    .map_err(|error| {
-                        let source = in_words(error);
-                        NoConnection { address, source }.into()
-                    })
+                    .map_err(in_words)
             })
         })))
+    }
+
+    fn speaks_tls(&self) -> bool {
+        let proxy = self.proxy.as_ref().map(Intercept::uri);
+        let mut urls = proxy.into_iter().chain([&self.server]);
+        urls.any(|url| url.scheme_str() == Some("https"))
     }
 
     /// `tls` is for a proxy whose URL says https.

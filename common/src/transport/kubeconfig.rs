@@ -113,6 +113,10 @@ impl Document {
         Ok(documents.collect())
     }
 
+    pub fn file(&self) -> Option<&Path> {
+        self.file.as_deref()
+    }
+
     fn field(&self, name: &str, node: Option<&Node>) -> Field {
         Field {
             file: self.file.clone(),
@@ -237,11 +241,13 @@ impl<T> Entry<T> {
     }
 }
 
+const NOTHING: &str = "names nothing that exists";
+
 /// Settings read from a kubeconfig. Has no `Debug`: it holds credentials.
 #[derive(Clone)]
 pub struct CurrentContext {
     pub cluster: Entry<Cluster>,
-    /// `None` if no entry has the name.
+    /// `None` if the context names none.
     pub user: Option<Entry<AuthInfo>>,
 }
 
@@ -249,7 +255,7 @@ impl CurrentContext {
     /// Merges documents: the first that sets a value wins, as for client-go.
     ///
     /// # Errors
-    /// If the current context or its cluster is missing, or an entry that it names cannot be read.
+    /// If the current context is missing, or an entry that it names is missing or cannot be read.
     pub fn of(documents: &[Document]) -> Result<Self, KubeconfigError> {
         const CURRENT: &str = "current-context";
         let named = documents.iter().find_map(|document| {
@@ -264,18 +270,35 @@ impl CurrentContext {
                 .error("is missing")
         };
         let (name, field) = named.ok_or_else(missing)?;
-        let nothing = "names nothing that exists";
+        let context = Self::named(documents, name)?;
+        context.ok_or_else(|| field.error(NOTHING))
+    }
+
+    /// The context of this name, whichever is the current one; `None` if there is none.
+    ///
+    /// # Errors
+    /// As of [`Self::of`].
+    pub fn named(documents: &[Document], name: &str) -> Result<Option<Self>, KubeconfigError> {
         let context = Entry::<Context>::find(documents, "contexts", "context", name)?;
-        let context = context.ok_or_else(|| field.error(nothing))?;
+        let Some(context) = context else {
+            return Ok(None);
+        };
+        let missing = |key: &str| context.field(key).error(NOTHING);
         let names = &context.value;
         let cluster = Entry::find(documents, "clusters", "cluster", &names.cluster)?;
-        let user = names.user.as_deref().unwrap_or_default();
-        let mut context = Self {
-            cluster: cluster.ok_or_else(|| context.field("cluster").error(nothing))?,
-            user: Entry::find(documents, "users", "user", user)?,
+        let user = match names.user.as_deref().filter(|name| !name.is_empty()) {
+            Some(name) => {
+                let user = Entry::find(documents, "users", "user", name)?;
+                Some(user.ok_or_else(|| missing("user"))?)
+            }
+            None => None,
         };
-        context.normalize();
-        Ok(context)
+        let mut used = Self {
+            cluster: cluster.ok_or_else(|| missing("cluster"))?,
+            user,
+        };
+        used.normalize();
+        Ok(Some(used))
     }
 
     /// Makes empty values absent ones, and completes paths.

@@ -60,6 +60,13 @@ pub(super) fn client_config(
     Ok(config)
 }
 
+/// For connections without TLS: what the system trusts is not read, since a system may have nothing.
+pub(super) fn unused_config() -> ClientConfig {
+    ClientConfig::builder()
+        .with_root_certificates(RootCertStore::empty())
+        .with_no_client_auth()
+}
+
 fn certificates(pem: &Pem) -> Result<Vec<CertificateDer<'static>>, KubeconfigError> {
     let sections = CertificateDer::pem_slice_iter(&pem.text).filter_map(Result::ok);
     let certificates: Vec<_> = sections.collect();

@@ -65,11 +65,11 @@ pub(super) fn in_words(error: BoxError) -> BoxError {
 fn of_certificate(problem: &CertificateError) -> String {
     match problem {
         CertificateError::UnknownIssuer => {
-            "is of an authority that is not among those of the CA data".to_owned()
+            "is of an authority that is not trusted: not in the CA data, or without any not by the system"
+                .to_owned()
         }
         CertificateError::BadSignature => {
-            "is signed with another key than that of the authority of this name in the CA data"
-                .to_owned()
+            "is signed with another key than that of the trusted authority of this name".to_owned()
         }
         CertificateError::ExpiredContext { time, not_after } => {
             format!("expired at {}; here it is {}", at(*not_after), at(*time))

@@ -364,16 +364,23 @@ async fn what_a_seed_asks_for_in_a_header_is_in_the_error() {
 }
 
 #[tokio::test]
-async fn an_error_of_connecting_names_the_address() {
+async fn an_error_of_a_connection_names_the_address() {
     let server = usual_server().await;
+    let cut = When::request("GET", "/version");
+    server.faults().add(cut, Fault::CloseBefore);
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let address = listener.local_addr().unwrap();
+    let nobody = listener.local_addr().unwrap();
     drop(listener);
-    let url = format!("https://user:{TOKEN}@{address}");
-    let client = client(&server.kubeconfig_at(&url, TOKEN)).await;
-    let error = with_causes(&client.apiserver_version().await.unwrap_err());
-    let named = format!("client error (Connect): no connection to {address}: tcp connect error: ");
-    assert!(error.contains(&named) && !error.contains(TOKEN), "{error}");
+    for (address, why) in [
+        (nobody, "client error (Connect): tcp connect error: "),
+        (server.address(), "client error (SendRequest): "),
+    ] {
+        let url = format!("https://user:{TOKEN}@{address}");
+        let client = client(&server.kubeconfig_at(&url, TOKEN)).await;
+        let error = with_causes(&client.apiserver_version().await.unwrap_err());
+        let named = format!("no answer from {address}: {why}");
+        assert!(error.contains(&named) && !error.contains(TOKEN), "{error}");
+    }
 }
 
 #[tokio::test]

@@ -29,7 +29,7 @@ pub fn shoot_access(kubeconfig: &[u8]) -> Result<ServerAccess, KubeconfigError> 
     let context = CurrentContext::of(&documents)?;
     let user = context.user.as_ref().ok_or_else(|| {
         let field = Field::named("context.user");
-        field.error("is missing or names nothing that exists")
+        field.error("is missing")
     })?;
     refuse(&context.cluster.value, &user.value)?;
     let mut access = context.access(&["https"])?;

@@ -121,6 +121,10 @@ fn an_error_names_the_field_its_line_and_what_is_wrong() {
             "context.cluster (line 4) names nothing that exists",
         ),
         (
+            of(SERVER, "token: t").replace("user: u}", "user: gone}"),
+            "context.user (line 2) names nothing that exists",
+        ),
+        (
             "current-context: c\n\ncontexts: {}".to_owned(),
             "contexts (line 3) is not a list",
         ),

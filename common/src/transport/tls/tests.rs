@@ -387,12 +387,12 @@ async fn a_failed_handshake_names_what_is_wrong_in_one_line() {
         (
             signed(USUAL, &good, |_| ()),
             authority("another", USUAL).pem(),
-            "of an authority that is not among those of the CA data",
+            "of an authority that is not trusted: not in the CA data, or without any not by the system",
         ),
         (
             signed(USUAL, &good, |_| ()),
             authority("an authority", USUAL).pem(),
-            "signed with another key than that of the authority of this name in the CA data",
+            "signed with another key than that of the trusted authority of this name",
         ),
         (
             signed(USUAL, &good, for_clients),
