@@ -1,4 +1,4 @@
-//! What the pages claim can be looked up: every rule, decision and fault has its capability, every
+//! Claims of the pages can be looked up: every rule, decision and fault has its capability, every
 //! capability its test; links, files, recipes, commands and annotations exist.
 
 use std::collections::BTreeSet;

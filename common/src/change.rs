@@ -1,4 +1,4 @@
-//! What a watch shows of the objects of one kind.
+//! Changes of the objects of one kind, as a watch delivers them.
 
 pub use common_core::change::{Change, Key, Listed};
 use kube::{Resource, ResourceExt};

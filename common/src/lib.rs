@@ -1,4 +1,4 @@
-//! What both agents stand on: the command line, the config file, logging, the runtime around their
+//! Foundation of both agents: the command line, the config file, logging, the runtime around their
 //! work.
 //!
 //! ```text

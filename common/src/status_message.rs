@@ -1,4 +1,4 @@
-//! What an API server says of a refusal, as it can be shown: in one line, and not at any length.
+//! An API server's words on a refusal, in one line of bounded length.
 
 use std::time::Duration;
 

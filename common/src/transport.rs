@@ -1,4 +1,4 @@
-//! How connections to API servers are made, to the seed's and to the shoots'.
+//! Connections to API servers, to the seed's and to the shoots'.
 //!
 //! ```text
 //! TCP to the host, or [TCP, with TLS where its URL says https] to a proxy and CONNECT or SOCKS --> TLS with the host

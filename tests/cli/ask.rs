@@ -1,4 +1,4 @@
-//! Which replica of the prober answers, and on which way.
+//! The replica of the prober that answers, and the way to it.
 
 use std::time::Duration;
 

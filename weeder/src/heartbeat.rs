@@ -1,4 +1,4 @@
-//! Whether the weeder's loop runs, and what it knows is up to date: for `/healthz` and `/readyz`.
+//! Signs of life of the weeder's loop and of its watches, for `/healthz` and `/readyz`.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! What is here only because the original was written in Go: operators' Deployments and config files
+//! Parts that exist only because the original was written in Go: operators' Deployments and config files
 //! were made for it, and must work unchanged with this program.
 //!
 //! | Module | As in |

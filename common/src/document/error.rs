@@ -1,4 +1,4 @@
-//! What can be wrong with a config file.
+//! Errors of a config file.
 
 use std::fmt;
 

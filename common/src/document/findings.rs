@@ -1,4 +1,4 @@
-//! What is wrong with a file, and what will surprise its author.
+//! Errors in a file, and warnings of what will surprise its author.
 
 use std::collections::HashMap;
 

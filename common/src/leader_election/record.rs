@@ -1,4 +1,4 @@
-//! What a Lease says of the leader, and what follows for a candidate: client-go's rules, on values.
+//! A Lease read as a record of the leader, and what follows for a candidate: client-go's rules, on values.
 //! Fields of its spec that are not ours stay as they are, as far as Kubernetes' types know them.
 
 use std::time::Duration;

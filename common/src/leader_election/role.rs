@@ -1,4 +1,4 @@
-//! What part this replica plays in the election, and who leads as far as it has seen.
+//! This replica's part in the election, and the leader as far as it is known.
 
 use serde::{Deserialize, Serialize};
 use strum::IntoStaticStr;

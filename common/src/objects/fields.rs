@@ -1,4 +1,4 @@
-//! How fields of objects are read, for serde's `deserialize_with`.
+//! Readers of single fields of objects, for serde's `deserialize_with`.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! Who this process is to the seed: the `Authorization` of each request, and the client certificate
+//! Credentials of this process on the seed: the `Authorization` of each request, and the client certificate
 //! of a plugin.
 //!
 //! kube's own layer panics at a token with a line break at its end, and takes none from a file that

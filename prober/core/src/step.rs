@@ -1,4 +1,4 @@
-//! How far a scaling has come with one dependent.
+//! Progress of a scaling with one dependent.
 
 use super::moment::Moment;
 use super::replicas::PlannedWrite;

@@ -1,4 +1,4 @@
-//! What is so, and since when: all that a write may depend on besides its dependent. The facts of
+//! Facts, and since when they hold: all that a write may depend on besides its dependent. The facts of
 //! the environment are updated before an input is applied, those of the probes by the probes.
 
 use std::sync::Arc;

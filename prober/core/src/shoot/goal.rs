@@ -1,4 +1,4 @@
-//! What should become of the dependents.
+//! Goal for the dependents.
 
 use super::{Direction, Environment, Owner, Shoot};
 use crate::moment::Moment;

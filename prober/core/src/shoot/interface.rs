@@ -1,4 +1,4 @@
-//! What goes into the machine and what comes out of it.
+//! Inputs and outputs of the state machine.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! What the state machine is doing.
+//! Phases of the state machine.
 
 use crate::scaling::{Levels, Scaling};
 

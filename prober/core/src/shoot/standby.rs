@@ -1,4 +1,4 @@
-//! What a replica may do that does not lead: protect when the leader has not acted, and restore what
+//! Acts of a replica that does not lead: protect when the leader has not acted, and restore what
 //! nobody else does.
 
 use chrono::TimeDelta;

@@ -1,4 +1,4 @@
-//! What the state machine does: it follows its goal, and writes what it may.
+//! Acts of the state machine: it follows its goal, and writes what it may.
 
 use std::sync::Arc;
 
