@@ -100,6 +100,11 @@ impl Store {
         }
     }
 
+    /// Adds a resource.
+    pub fn register(&self, resource: Resource) {
+        self.lock().tables.insert(Arc::new(resource), Table::new());
+    }
+
     /// All resources.
     pub fn resources(&self) -> Vec<Arc<Resource>> {
         self.lock().tables.keys().cloned().collect()
