@@ -198,7 +198,7 @@ mod tests {
         let activity = Activity::default();
         for number in 0..REMEMBERED + 5 {
             let deletion = Deletion {
-                pod: Key {
+                pod: common::view::Key {
                     namespace: "shoot--a--b".to_owned(),
                     name: number.to_string(),
                 },
