@@ -131,6 +131,13 @@ impl Rule {
         self
     }
 
+    /// For one object name only.
+    #[must_use]
+    pub fn named(mut self, name: &str) -> Self {
+        self.names.push(name.to_owned());
+        self
+    }
+
     fn allows(&self, wanted: &Record) -> bool {
         let has = |allowed: &[String], wanted: &String| {
             allowed.iter().any(|one| one == "*" || one == wanted)
