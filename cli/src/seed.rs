@@ -51,7 +51,7 @@ pub(crate) struct SeedObjects {
 pub(crate) async fn connect(args: &SeedArgs) -> anyhow::Result<Client> {
     let choice = KubeconfigChoice {
         path: args.kubeconfig.clone(),
-        context: args.context.clone(),
+        context: args.context.clone().filter(|name| !name.is_empty()),
     };
     seed_client::connect_over(Dialer::default(), choice, &RequestCounter::default()).await
 }

@@ -56,6 +56,16 @@ struct NameMetadata {
 }
 
 impl ObjectName {
+    /// The name of an object, which has one, and its version.
+    fn of_object(json: &[u8]) -> kube::Result<(Key, Option<String>)> {
+        let read = Self::read(json)?;
+        if read.0.name.is_empty() {
+            let nameless = serde::de::Error::custom("an object has no name");
+            return Err(Error::SerdeError(nameless));
+        }
+        Ok(read)
+    }
+
     fn read(json: &[u8]) -> kube::Result<(Key, Option<String>)> {
         let Self { metadata } = serde_json::from_slice(json).map_err(Error::SerdeError)?;
         let key = Key {
@@ -163,7 +173,7 @@ fn read_object<K: DeserializeOwned>(json: &[u8]) -> kube::Result<Result<K, Unrea
         Ok(object) => return Ok(Ok(object)),
         Err(error) => error,
     };
-    let (key, version) = ObjectName::read(json)?;
+    let (key, version) = ObjectName::of_object(json)?;
     Ok(Err(UnreadableObject {
         key,
         version,

@@ -23,9 +23,9 @@ use crate::logging;
 /// SIGTERM (rule 85), and the log waits for 1.1 s at most for whoever reads it.
 const STOP_LIMIT: Duration = Duration::from_millis(3800);
 
-/// Time that answers to writes are awaited for, once nothing more is begun. It leaves the rest of
-/// [`STOP_LIMIT`] for the last Events and the Lease.
-pub const LAST_ANSWERS: Duration = Duration::from_secs(2);
+/// Time that answers to writes are awaited for, once nothing more is begun. Of [`STOP_LIMIT`] the
+/// Lease then takes 2 s at most, and the last Events 0.5 s.
+pub const LAST_ANSWERS: Duration = Duration::from_millis(1200);
 
 const SUCCESS: u8 = 0;
 /// It could not start or go on, or did not end in time.

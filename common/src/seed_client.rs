@@ -118,7 +118,9 @@ impl SeedAccess {
             let mut all = Vec::new();
             for path in std::env::split_paths(paths) {
                 // As for client-go, a file that does not exist is none.
-                if path.try_exists()? {
+                let exists = path.try_exists();
+                let unreadable = || format!("kubeconfig {} cannot be read", path.display());
+                if exists.with_context(unreadable)? {
                     all.extend(documents(&path)?);
                 }
             }

@@ -221,8 +221,8 @@ async fn work(
         if let Some(Err(_)) = shutdown.run_until_cancelled(filled).await {
             tracing::warn!("not all of the seed's objects are known yet, starting anyway");
         }
-        let manager = Manager::new(shared.clone());
-        manager.run(changes, shutdown.clone()).await;
+        let manager = Manager::new(shared.clone(), shutdown.clone());
+        manager.run(changes).await;
     };
     let election = async {
         seed.clusters.live().await;

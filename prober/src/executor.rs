@@ -220,7 +220,12 @@ impl Executor {
     /// Drops what is under way, apart from writes, and begins nothing more.
     pub(crate) fn close(&mut self) {
         self.is_closed = true;
-        self.dependents.retain(|work| work.is_write);
+        self.probing = Fuse::terminated();
+        self.verifying = Fuse::terminated();
+        self.nodes = None;
+        for work in self.dependents.iter_mut().filter(|work| !work.is_write) {
+            work.request = Fuse::terminated();
+        }
     }
 
     /// Answer to a write that was under way at the end; `None` once there is none any more.

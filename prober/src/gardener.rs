@@ -184,7 +184,9 @@ struct OperationObject {
 
 #[derive(Deserialize)]
 struct AdvertisedAddress {
+    #[serde(default)]
     name: String,
+    #[serde(default)]
     url: String,
 }
 

@@ -23,7 +23,7 @@ use tracing::Instrument;
 use crate::observability::shoot_statuses::ShootState;
 use crate::seed::ClusterState;
 use crate::shared::Shared;
-use crate::task;
+use crate::task::{self, Ends};
 
 /// Longest wait before a probe that has panicked starts again: one that always does so panics at
 /// most once a minute.
@@ -33,6 +33,7 @@ const CALM: Duration = Duration::from_secs(3600);
 
 pub(crate) struct Manager {
     shared: Shared,
+    process: CancellationToken,
     probes: HashMap<String, Running>,
 }
 
@@ -43,23 +44,23 @@ struct Running {
 }
 
 impl Manager {
-    pub(crate) fn new(shared: Shared) -> Self {
+    /// Of a probe that ends before `process` does, nothing under way is awaited: other Clusters
+    /// would wait, too.
+    pub(crate) fn new(shared: Shared, process: CancellationToken) -> Self {
         Self {
             shared,
+            process,
             probes: HashMap::new(),
         }
     }
 
-    /// Follows the Clusters until cancelled, then ends all probes.
-    pub(crate) async fn run(
-        mut self,
-        mut changes: mpsc::Receiver<Key>,
-        cancelled: CancellationToken,
-    ) {
-        while let Some(Some(key)) = cancelled.run_until_cancelled(changes.recv()).await {
+    /// Follows the Clusters until the process ends, then ends all probes.
+    pub(crate) async fn run(mut self, mut changes: mpsc::Receiver<Key>) {
+        let process = self.process.clone();
+        while let Some(Some(key)) = process.run_until_cancelled(changes.recv()).await {
             self.follow(&key.name).await;
         }
-        cancelled.cancelled().await;
+        process.cancelled().await;
         self.probes
             .values()
             .for_each(|running| running.cancel.cancel());
@@ -125,11 +126,16 @@ impl Manager {
         span.in_scope(|| tracing::info!(role, "shoot is probed from now on"));
         let cancel = CancellationToken::new();
         let (shared, cancelled) = (self.shared.clone(), cancel.clone());
+        let process = self.process.clone();
         let (name, state) = (namespace.to_owned(), Arc::clone(cluster));
         let probing = async move {
             let probe = || {
                 let (shared, state) = (shared.clone(), Arc::clone(&state));
-                task::run(shared, &name, state, start, cancelled.clone())
+                let ends = Ends {
+                    shoot: cancelled.clone(),
+                    process: process.clone(),
+                };
+                task::run(shared, &name, state, start, ends)
             };
             restarted_on_panic(probe, &shared.metrics.panics, &cancelled).await
         };

@@ -106,7 +106,10 @@ fn report(shared: &Shared, change: &StandingChange) {
     let standing = owner.standing.into_str();
     match owner.standing {
         Standing::NotChecked => return,
-        Standing::Ours => tracing::info!(namespace, standing, why, "shoot is ours"),
+        Standing::Ours if before.is_lost() => {
+            tracing::info!(namespace, standing, why, "shoot is ours");
+        }
+        Standing::Ours => tracing::debug!(namespace, standing, why, "shoot is ours"),
         _ => tracing::warn!(
             namespace,
             standing,

@@ -13,21 +13,33 @@ use crate::observability::report::AgentReporter;
 use crate::seed::ClusterState;
 use crate::shared::Shared;
 
-/// Probes a shoot until cancelled; returns what is held down then, with the writes that were under
-/// way.
+/// What ends a probe.
+pub(crate) struct Ends {
+    /// Also cancelled at the end of the process.
+    pub shoot: CancellationToken,
+    pub process: CancellationToken,
+}
+
+/// Probes a shoot until cancelled; returns what is held down then. At the end of the process that
+/// includes the writes that were under way.
 pub(crate) async fn run(
     shared: Shared,
     namespace: &str,
     cluster: Arc<ClusterState>,
     start: Start,
-    cancelled: CancellationToken,
+    ends: Ends,
 ) -> Vec<ResourceRef> {
     let statuses = shared.statuses.clone();
     let reporter = |first_probe| AgentReporter::new(&statuses, namespace, first_probe);
     let mut driver = Driver::new(shared, namespace, cluster, start, reporter);
     driver.wake();
-    while cancelled.run_until_cancelled(driver.step()).await.is_some() {}
-    if timeout(LAST_ANSWERS, driver.finish()).await.is_err() {
+    while ends
+        .shoot
+        .run_until_cancelled(driver.step())
+        .await
+        .is_some()
+    {}
+    if ends.process.is_cancelled() && timeout(LAST_ANSWERS, driver.finish()).await.is_err() {
         tracing::warn!("a write has had no answer until the end, it may have been made");
     }
     driver.end().held_down().cloned().collect()

@@ -114,7 +114,7 @@ fn event<K: DeserializeOwned>(line: &[u8]) -> kube::Result<ObjectEvent<K>> {
             ObjectEvent::Applied(read_object(object)?)
         }
         EventKindName::Deleted => {
-            let (key, version) = ObjectName::read(object)?;
+            let (key, version) = ObjectName::of_object(object)?;
             ObjectEvent::Deleted(key, version)
         }
         EventKindName::Bookmark => ObjectEvent::Bookmark(ObjectName::read(object)?.1),

@@ -269,15 +269,18 @@ impl Connections {
     }
 
     async fn renewed(&self, known: &CurrentClient) -> Arc<CurrentClient> {
-        let renewed = async {
-            let access = SeedAccess::read(&self.choice)?;
-            CurrentClient::connect(access, &self.dialer, Some(known)).await
-        };
-        renewed.await.unwrap_or_else(|error| {
+        let kept = |error: anyhow::Error| {
             tracing::warn!(
                 error = &*error,
                 "how to get to the seed cannot be read again, what was known of it stays in use"
             );
+        };
+        let access = SeedAccess::read(&self.choice);
+        let access = access
+            .map_err(kept)
+            .unwrap_or_else(|()| known.access.clone());
+        let renewed = CurrentClient::connect(access, &self.dialer, Some(known)).await;
+        renewed.map_err(kept).unwrap_or_else(|()| {
             let credentials = Arc::clone(&known.credentials);
             let route = known.access.route(&credentials, &self.dialer);
             let route = route.unwrap_or_else(|_| known.route.clone());

@@ -150,7 +150,13 @@ async fn an_authority_that_was_rotated_in_a_pod_is_read_again() {
     // Nothing else is found.
     let nowhere = KubeconfigChoice::path(Some(&folder.path().join("none")));
     let access = SeedAccess::of_pod(config);
-    let connections = Connections::new(access, nowhere, RequestCounter::default()).await;
+    let connections = Connections::new(
+        access,
+        nowhere,
+        Dialer::default(),
+        RequestCounter::default(),
+    )
+    .await;
     let connections = Arc::new(connections.unwrap());
     let send = || {
         let request = Request::get("/version").body(Body::empty()).unwrap();

@@ -82,9 +82,8 @@ async fn a_probe_that_waits_after_panics_ends_at_once() {
 #[tokio::test(start_paused = true)]
 async fn a_replica_that_does_not_know_its_shoots_yet_says_that_they_are_ours_for_as_long_as_is_tolerated()
  {
-    let manager = Manager::new(shared(&format!(
-        "{CONFIG}ownerCheck: {{name: o, value: v, tolerance: 5m}}\n"
-    )));
+    let config = format!("{CONFIG}ownerCheck: {{name: o, value: v, tolerance: 5m}}\n");
+    let manager = Manager::new(shared(&config), CancellationToken::new());
     let ownership = || {
         crate::owner_check::ownership(&manager.shared, "shoot--a--b")
             .0
@@ -95,7 +94,7 @@ async fn a_replica_that_does_not_know_its_shoots_yet_says_that_they_are_ours_for
     assert_eq!(ownership(), 200);
     tokio::time::advance(Duration::from_secs(1)).await;
     assert_eq!(ownership(), 503);
-    let without = Manager::new(shared(CONFIG));
+    let without = Manager::new(shared(CONFIG), CancellationToken::new());
     assert_eq!(
         crate::owner_check::ownership(&without.shared, "shoot--a--b")
             .0
@@ -133,7 +132,7 @@ impl Manager {
 
 #[tokio::test(start_paused = true)]
 async fn a_successor_waits_for_the_end_of_the_removed_probe() {
-    let mut manager = Manager::new(shared(CONFIG));
+    let mut manager = Manager::new(shared(CONFIG), CancellationToken::new());
     let takes = Duration::from_secs(40);
     manager.run_in_place(takes, &[]);
     let began = Instant::now();
@@ -151,7 +150,7 @@ async fn what_an_ended_probe_holds_down_is_logged_and_counted() {
     let log =
         tracing_subscriber::registry().with(ZapLayer::new(LevelFilter::DEBUG, sink, Utc::now));
     let _log = tracing::subscriber::set_default(log);
-    let mut manager = Manager::new(shared(CONFIG));
+    let mut manager = Manager::new(shared(CONFIG), CancellationToken::new());
     for held_down in [&[][..], &["one", "two"]] {
         manager.run_in_place(ZERO, held_down);
         manager.follow(NAMESPACE).await;

@@ -13,7 +13,7 @@ use crate::readiness::{Readiness, Transition};
 use crate::tracked_pod::TrackedPod;
 use crate::verdict::DeletionCandidate;
 use crate::window::{
-    CloseReason, OpenReason, Window, WindowChange, Windows, admissions, cause, count, spread,
+    CloseReason, OpenReason, Window, WindowChange, Windows, admissions, count, spread,
 };
 
 /// Maximum number of DELETEs of one namespace in flight, so that a webhook that hangs there cannot
@@ -44,6 +44,14 @@ pub(crate) struct Namespace {
 pub(crate) struct Rank {
     has_failed: bool,
     reason: OpenReason,
+}
+
+/// The next DELETE of a pod.
+struct Turn<'a> {
+    from: Instant,
+    rank: Rank,
+    /// Service whose window allows it.
+    service: &'a ServiceName,
 }
 
 impl Namespace {
@@ -188,14 +196,12 @@ impl Namespace {
     pub(crate) fn send(&mut self, name: &str, config: &Config, now: Instant) -> Option<Deletion> {
         let pod_name = self.due.pop()?;
         let pod = self.pods.get(&pod_name)?;
-        let is_due = self
-            .turn(pod, config, now)
-            .is_some_and(|(from, _)| from <= now);
-        if !is_due {
+        let turn = self.turn(pod, config, now);
+        let Some(turn) = turn.filter(|turn| turn.from <= now) else {
             self.place(&pod_name, config, now);
             return None;
-        }
-        let (cause, service) = cause(&self.windows, pod)?;
+        };
+        let (cause, service) = (turn.rank.reason, turn.service.clone());
         count(&mut self.windows, pod, now);
         let candidate = &pod.candidate;
         self.in_flight
@@ -276,26 +282,31 @@ impl Namespace {
             .get(name)
             .and_then(|pod| self.turn(pod, config, now));
         let (waiting, due) = match turn {
-            Some((from, _)) if from > now => (Some(from), None),
-            Some((_, rank)) => (None, Some(rank)),
+            Some(turn) if turn.from > now => (Some(turn.from), None),
+            Some(turn) => (None, Some(turn.rank)),
             None => (None, None),
         };
         self.waiting.set(name, waiting);
         self.due.set(name, due);
     }
 
-    /// Earliest time for the next DELETE of a pod, and its priority then. Returns `None` if the
+    /// Earliest time for the next DELETE of a pod, its priority then, and why. Returns `None` if the
     /// pod, a window or its capacity must change first, or its DELETE is in flight.
-    fn turn(&self, pod: &TrackedPod, config: &Config, now: Instant) -> Option<(Instant, Rank)> {
+    fn turn<'a>(&'a self, pod: &'a TrackedPod, config: &Config, now: Instant) -> Option<Turn<'a>> {
         if self.in_flight.contains_key(&pod.candidate.uid) {
             return None;
         }
         let from = pod.due_from()?.max(now);
         let admissions = admissions(&self.windows, pod, config.max_deletions_per_owner);
-        let (from, reason) = admissions
-            .map(|(allowed, reason)| (allowed.max(from), reason))
+        let (from, reason, service) = admissions
+            .map(|(allowed, reason, service)| (allowed.max(from), reason, service))
             .min()?;
         let has_failed = pod.has_failed();
-        Some((from, Rank { reason, has_failed }))
+        let rank = Rank { reason, has_failed };
+        Some(Turn {
+            from,
+            rank,
+            service,
+        })
     }
 }

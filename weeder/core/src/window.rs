@@ -204,31 +204,20 @@ impl Losses {
     }
 }
 
-/// Open windows that allow a pod to be deleted: the earliest time of each, and why it opened.
+/// Open windows that allow a pod to be deleted: the earliest time of each, why it opened, and its
+/// Service.
 pub(crate) fn admissions<'a>(
     windows: &'a Windows,
     pod: &'a TrackedPod,
     limit: Option<u32>,
-) -> impl Iterator<Item = (Instant, OpenReason)> {
-    let open = open_windows(windows, pod);
-    open.filter_map(move |(_, window)| Some((window.allows_from(pod, limit)?, window.reason)))
-}
-
-/// Most urgent open window of a pod: why it opened, and its Service.
-pub(crate) fn cause(windows: &Windows, pod: &TrackedPod) -> Option<(OpenReason, ServiceName)> {
-    let open = open_windows(windows, pod);
-    open.map(|(service, window)| (window.reason, service.clone()))
-        .min()
-}
-
-fn open_windows<'a>(
-    windows: &'a Windows,
-    pod: &'a TrackedPod,
-) -> impl Iterator<Item = (&'a ServiceName, &'a Window)> {
+) -> impl Iterator<Item = (Instant, OpenReason, &'a ServiceName)> {
     let services = &pod.candidate.services;
-    windows
+    let open = windows
         .iter()
-        .filter(|(service, window)| window.is_open && services.contains(service))
+        .filter(|(service, window)| window.is_open && services.contains(service));
+    open.filter_map(move |(service, window)| {
+        Some((window.allows_from(pod, limit)?, window.reason, service))
+    })
 }
 
 /// Counts a pod that is being deleted in all open windows of its Services.
@@ -280,9 +269,10 @@ mod tests {
                 services: services.iter().map(|&name| name.into()).collect(),
                 crash_loop: CrashLoop::Reported,
             };
-            let expected = expected.map(|(reason, service)| (reason, service.into()));
             let pod = TrackedPod::new(candidate, now);
-            assert_eq!(cause(&windows, &pod), expected, "{services:?}");
+            let first = admissions(&windows, &pod, None).min();
+            let cause = first.map(|(_, reason, service)| (reason, &**service));
+            assert_eq!(cause, expected, "{services:?}");
         }
     }
 

@@ -1,6 +1,7 @@
 //! The weeder as a process: what it serves, and how it meets a changed config file.
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 use api_server::{Fault, Rule, When};
 use clap::Parser;
@@ -159,12 +160,12 @@ async fn a_delete_that_is_under_way_at_the_end_is_told() {
         .server
         .faults()
         .add(When::verb("delete", "pods"), delay);
-    seed.apply(pod("a", "p", "apiserver"));
+    seed.crash("a", "p");
     seed.recover("a", ETCD);
     soon("a DELETE", seed.server.faults().met(slow, 1)).await;
     let activity = weeder.instruments.activity.clone();
     weeder.end().await;
-    let config = weeder::config::parse(&gardeners("")).unwrap().config;
+    let config = weeder::config::parse(gardeners()).unwrap().config;
     let deletions = activity.status(&config, false).recent.deletions;
     let told = deletions.iter().map(|deletion| deletion.result);
     assert_eq!(told.collect::<Vec<_>>(), ["deleted"]);
@@ -180,9 +181,9 @@ async fn a_deletion_is_an_event_that_names_the_service_that_is_back() {
             weeder.rules.get_or_insert_default().push(more);
         }
         seed.server.access().grant(TOKEN, weeder);
-        let process = WeederProcess::start(&seed);
+        let process = WeederProcess::start(&seed, &[]);
         seed.watched(1).await;
-        seed.apply(pod("a", "p", "apiserver"));
+        seed.crash("a", "p");
         seed.recover("a", ETCD);
         let event = seed.server.store().wait_for(|store| {
             let mut events = store.list("events", None).into_iter();

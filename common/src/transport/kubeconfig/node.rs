@@ -2,7 +2,7 @@
 //! `7`, a password `1e3`.
 
 use serde_json::Value;
-use serde_saphyr::options::DuplicateKeyPolicy;
+use serde_saphyr::options::{DuplicateKeyPolicy, NonFiniteFloatPolicy};
 use serde_saphyr::{Location, Spanned};
 
 use crate::yaml::Yaml;
@@ -16,6 +16,8 @@ pub(super) fn parse(bytes: &[u8]) -> Result<Vec<Node>, (Option<u64>, &'static st
     let options = serde_saphyr::options! {
         // As kubectl takes them.
         duplicate_keys: DuplicateKeyPolicy::LastWins,
+        // A name may look like a number beyond all bounds.
+        non_finite_float_policy: NonFiniteFloatPolicy::AsString,
         // Nothing but `true` and `false` is a boolean, in the spellings of YAML.
         strict_booleans: true,
         with_snippet: false,
