@@ -182,19 +182,21 @@ struct OperationObject {
     last_update_time: Option<DateTime<Utc>>,
 }
 
+/// One that cannot be understood hides no other.
+#[derive(Deserialize)]
+struct ListedAddress(#[serde(deserialize_with = "if_readable")] Option<AdvertisedAddress>);
+
 #[derive(Deserialize)]
 struct AdvertisedAddress {
-    #[serde(default)]
     name: String,
-    #[serde(default)]
     url: String,
 }
 
 /// The domain of the address that is called `internal`, without its scheme and `api.`. Nothing else
 /// of the addresses is read, and what cannot be understood harms no shoot.
 fn internal_domain<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
-    let addresses: Vec<AdvertisedAddress> = if_readable(deserializer)?;
-    let mut addresses = addresses.into_iter();
+    let addresses: Vec<ListedAddress> = if_readable(deserializer)?;
+    let mut addresses = addresses.into_iter().filter_map(|listed| listed.0);
     let internal = addresses.find(|address| address.name == "internal");
     Ok(internal.and_then(|internal| {
         let host = internal.url.strip_prefix("https://")?.trim_end_matches('/');
