@@ -10,7 +10,7 @@ use super::figures::{count, measure, spread};
 use super::life::{FOR_GOOD, Life, Plan, Seconds, Silences, each, lives};
 
 /// Clocks that NTP keeps, and an API server that is near.
-const NTP: &str = "alone, healthy, life of 900 s, clocks within 0.05, answers take 0.02 s";
+const NTP: &str = "alone, healthy, life of 900 s, beats stretched 1 to 1.001, clocks within 0.05, answers take 0.02 s";
 /// When the nodes fall silent, later by a minute at most.
 const CUT_S: Seconds = 600.0;
 /// Sizes of shoots, and how many nodes are excluded.
