@@ -311,9 +311,7 @@ fn every_file_and_recipe_that_a_page_names_exists() {
             let exists = if let Some(recipe) = code.strip_prefix("make ") {
                 let recipe = recipe.split_whitespace().next().unwrap_or_default();
                 makefile.contains(&format!("\n{recipe}:"))
-            } else if folder.is_some_and(|name| is_written(name))
-                && code.as_bytes().iter().all(is_path)
-            {
+            } else if folder.is_some_and(&is_written) && code.as_bytes().iter().all(is_path) {
                 root().join(code).exists()
             } else {
                 continue;

@@ -86,6 +86,6 @@ fn tally_events(record: &mut DemoRecord, world: &DemoWorld) {
         let count = texts().filter(|text| text.contains(&names_leader)).count();
         record.note(format!("Events of {}", initials(name)), count as f64);
     }
-    let last = texts().last().map(|text| ("Event", text.to_owned()));
+    let last = texts().next_back().map(|text| ("Event", text.to_owned()));
     record.words.extend(last);
 }

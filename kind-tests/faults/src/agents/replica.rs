@@ -87,7 +87,7 @@ impl AgentReplica {
         let (serial, mut start) = (self.serial() + 1, self.start.clone());
         start.log = self.log_of(serial);
         let process = Some(match start.binary {
-            Some(_) => RunningReplica::Process(start.run()?),
+            Some(_) => RunningReplica::Process(Box::new(start.run()?)),
             None => RunningReplica::Task(AgentTask::start(&start, &self.world)?),
         });
         *self.state.lock() = AgentProcess {

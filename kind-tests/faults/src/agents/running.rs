@@ -39,7 +39,7 @@ struct Way {
 }
 
 pub enum RunningReplica {
-    Process(RunningAgent),
+    Process(Box<RunningAgent>),
     Task(AgentTask),
 }
 
