@@ -53,7 +53,7 @@ pub(crate) async fn connect(args: &SeedArgs) -> anyhow::Result<Client> {
         path: args.kubeconfig.clone(),
         context: args.context.clone().filter(|name| !name.is_empty()),
     };
-    seed_client::connect_over(Dialer::default(), choice, &RequestCounter::default()).await
+    seed_client::connect(Dialer::default(), choice, &RequestCounter::default()).await
 }
 
 impl SeedView {

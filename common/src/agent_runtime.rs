@@ -78,10 +78,9 @@ impl AgentRuntime {
         let mut registry = metrics::registry();
         let requests = RequestCounter::register(&mut registry);
         let kubeconfig = Some(&*args.kubeconfig).filter(|path| !path.as_os_str().is_empty());
-        let client =
-            seed_client::connect_over(dialer, KubeconfigChoice::path(kubeconfig), &requests)
-                .await
-                .context("no access to the seed")?;
+        let client = seed_client::connect(dialer, KubeconfigChoice::path(kubeconfig), &requests)
+            .await
+            .context("no access to the seed")?;
         let metrics_address = match &*args.metrics_bind_addr {
             "" => DEFAULT_METRICS_ADDRESS,
             given => given,

@@ -12,10 +12,12 @@
 mod error;
 mod findings;
 
-use std::fs::File;
+use std::fs::{File, OpenOptions};
 use std::io::{Error, ErrorKind, Read};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
+use rustix::fs::OFlags;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_saphyr::options::{AliasLimits, DuplicateKeyPolicy, NonFiniteFloatPolicy};
@@ -74,11 +76,15 @@ impl Contents {
     /// Reads a regular file and refuses all else without a wait: nobody may ever write to a named
     /// pipe.
     pub(crate) fn of_regular(path: &Path) -> Result<Self, ConfigError> {
-        let opened = std::fs::metadata(path).and_then(|known| match known.is_file() {
-            true => File::open(path),
+        let opened = OpenOptions::new()
+            .read(true)
+            .custom_flags(OFlags::NONBLOCK.bits() as i32)
+            .open(path);
+        let regular = opened.and_then(|opened| match opened.metadata()?.is_file() {
+            true => Ok(opened),
             false => Err(Error::new(ErrorKind::InvalidInput, "not a regular file")),
         });
-        Self::read(path, opened)
+        Self::read(path, regular)
     }
 
     fn read(path: &Path, opened: std::io::Result<File>) -> Result<Self, ConfigError> {

@@ -13,7 +13,7 @@ mod event;
 mod fields;
 mod framing;
 
-use futures::{AsyncBufRead, AsyncBufReadExt, AsyncReadExt};
+use futures::{AsyncBufRead, AsyncBufReadExt};
 use http::Request;
 use kube::api::{GetParams, ListParams, WatchParams};
 use kube::core::request::Request as RequestBuilder;
@@ -21,7 +21,7 @@ use kube::{Api, Error, Resource};
 use serde::de::{DeserializeOwned, IgnoredAny};
 use serde::{Deserialize, Deserializer};
 
-use self::framing::{ListFramer, MAX_OBJECT};
+use self::framing::{ListFramer, Pieces};
 use crate::api_failure::ApiFailure;
 use crate::change::Key;
 
@@ -133,14 +133,21 @@ pub async fn get<K: Resource + Clone + DeserializeOwned>(
     name: &str,
 ) -> kube::Result<Option<K>> {
     let request = RequestBuilder::new(api.resource_url()).get(name, &GetParams::default());
-    let body = match send(api, request).await {
+    let mut body = match send(api, request).await {
         Err(error) if ApiFailure::from(&error) == ApiFailure::NotFound => return Ok(None),
         body => body?,
     };
-    let (mut body, mut object) = (body.take(MAX_OBJECT as u64), Vec::new());
-    let read = body.read_to_end(&mut object).await;
-    read.map_err(Error::ReadEvents)?;
-    let object = serde_json::from_slice(&object);
+    let mut object = Pieces::default();
+    loop {
+        let piece = body.fill_buf().await.map_err(Error::ReadEvents)?;
+        if piece.is_empty() {
+            break;
+        }
+        object.push(piece)?;
+        let length = piece.len();
+        body.consume_unpin(length);
+    }
+    let object = serde_json::from_slice(object.joined());
     object.map(Some).map_err(Error::SerdeError)
 }
 

@@ -36,20 +36,7 @@ const READ_TIMEOUT: Duration = Duration::from_secs(240);
 ///
 /// # Errors
 /// When nothing is found, or what is found cannot be used.
-pub async fn connect(kubeconfig: Option<&Path>, counter: &RequestCounter) -> Result<Client> {
-    connect_over(
-        Dialer::default(),
-        KubeconfigChoice::path(kubeconfig),
-        counter,
-    )
-    .await
-}
-
-/// The same by another dialer than TCP's, or for a context that somebody has named.
-///
-/// # Errors
-/// As of [`connect`], and if there is no context of this name.
-pub async fn connect_over(
+pub async fn connect(
     dialer: Dialer,
     choice: KubeconfigChoice,
     counter: &RequestCounter,
@@ -71,6 +58,7 @@ pub struct KubeconfigChoice {
 }
 
 impl KubeconfigChoice {
+    /// The current context of a kubeconfig.
     pub fn path(path: Option<&Path>) -> Self {
         Self {
             path: path.map(Path::to_owned),

@@ -7,7 +7,7 @@ use serde::de::Error as _;
 
 /// The longest object that is read. kube-apiserver takes none above 3 MiB, which escapes make six
 /// times as long at most.
-pub(super) const MAX_OBJECT: usize = 32 << 20;
+const MAX_OBJECT: usize = 32 << 20;
 /// The most that is kept of a list beside its objects: its version, and where it goes on.
 const MAX_LIST_END: usize = 1 << 20;
 /// The least room that is made at once.

@@ -176,8 +176,8 @@ fn user(access: &SeedAccess) -> Option<serde_json::Value> {
 }
 
 fn begins_a_watch(request: &Request<Body>) -> bool {
-    let query = request.uri().query();
-    query.is_some_and(|query| query.contains("watch=true"))
+    let query = request.uri().query().unwrap_or_default();
+    query.split('&').any(|part| part == "watch=true")
 }
 
 /// The answer, or the error that it is if it says after how long to ask again: as client-go reads

@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use api_server::{Authority, Fault, FaultId, MemoryApi, Options, PATIENCE, Record, When};
 use common::metrics::{RequestCounter, UnreadableObjects};
-use common::seed_client::connect;
+use common::seed_client::{KubeconfigChoice, connect};
+use common::transport::Dialer;
 use common::view::{Key, View};
 use http::Request;
 use http::header::{AUTHORIZATION, HeaderValue};
@@ -86,7 +87,12 @@ impl KubeconfigFile {
 
     /// A client as the agents make it.
     pub async fn connect(&self) -> anyhow::Result<Client> {
-        connect(Some(&self.path), &RequestCounter::default()).await
+        self.counted(&RequestCounter::default()).await
+    }
+
+    pub async fn counted(&self, counter: &RequestCounter) -> anyhow::Result<Client> {
+        let choice = KubeconfigChoice::path(Some(&self.path));
+        connect(Dialer::default(), choice, counter).await
     }
 
     /// Why the seed cannot be asked.

@@ -5,7 +5,6 @@ use std::time::Duration;
 use api_server::{Fault, MemoryApi, Options, When};
 use common::logging::with_causes;
 use common::metrics::{Registry, RequestCounter};
-use common::seed_client::connect;
 use futures::future::join_all;
 use kube::Client;
 use serde_json::json;
@@ -37,7 +36,7 @@ async fn every_answer_and_every_lack_of_one_is_counted() {
     let mut registry = Registry::default();
     let file = KubeconfigFile::new(&server.kubeconfig(TOKEN));
     let counter = RequestCounter::register(&mut registry);
-    let client = connect(Some(&file.path), &counter).await.unwrap();
+    let client = file.counted(&counter).await.unwrap();
     for fault in [Fault::status(409), Fault::CloseBefore] {
         version_fails(&server, fault);
         client.apiserver_version().await.unwrap_err();

@@ -4,6 +4,8 @@ use std::time::Duration;
 
 use api_server::{Fault, Rule, User, When};
 use common::metrics::RequestCounter;
+use common::seed_client::{self, KubeconfigChoice};
+use common::transport::Dialer;
 use prober::seed_reader::SeedReader;
 use serde_json::{Value, json};
 use testbed::PATIENCE;
@@ -265,7 +267,8 @@ async fn whether_a_shoot_is_paused_is_not_known_while_namespaces_may_not_be_read
     let folder = tempfile::tempdir().expect("a folder");
     let file = folder.path().join("kubeconfig");
     std::fs::write(&file, world.seed.kubeconfig(SEED_TOKEN)).expect("a file");
-    let client = common::seed_client::connect(Some(&file), &RequestCounter::default())
+    let choice = KubeconfigChoice::path(Some(&file));
+    let client = seed_client::connect(Dialer::default(), choice, &RequestCounter::default())
         .await
         .expect("a client");
     let config = prober::config::parse(CONFIG).expect("a config").config;
