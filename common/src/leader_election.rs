@@ -20,6 +20,7 @@ mod fence;
 mod record;
 mod role;
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::anyhow;
@@ -31,12 +32,11 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{MicroTime, ObjectMeta};
 use k8s_openapi::jiff::Timestamp;
 use kube::api::{PostParams, WatchEvent, WatchParams};
 use kube::{Api, Client, Resource};
-use tokio::sync::watch;
 use tokio::time::{Instant, sleep, sleep_until, timeout, timeout_at};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 
-use self::election::Election;
+use self::election::SharedElection;
 pub use self::fence::Fence;
 use self::record::{ObservedLease, held_by, holder, released};
 pub use self::role::Role;
@@ -103,7 +103,7 @@ pub struct LeaderElector {
     reference: ObjectReference,
     /// True if anything was written, so that the Lease may be ours even if no answer said so.
     wrote: bool,
-    election: watch::Sender<Election>,
+    election: Arc<SharedElection>,
 }
 
 type LeaseEvents = BoxStream<'static, kube::Result<WatchEvent<Lease>>>;
@@ -125,7 +125,7 @@ impl LeaderElector {
         identity: String,
         events: Events,
     ) -> (Self, Role) {
-        let (sender, election) = watch::channel(Election::default());
+        let election = Arc::<SharedElection>::default();
         let elector = Self {
             api: Api::namespaced(client, &settings.namespace),
             name: name.to_owned(),
@@ -136,7 +136,7 @@ impl LeaderElector {
             events,
             lease: None,
             wrote: false,
-            election: sender,
+            election: Arc::clone(&election),
         };
         (elector, Role::Candidate { identity, election })
     }
@@ -294,7 +294,7 @@ impl LeaderElector {
         self.lease = Some(lease);
         let leads_until = sent + self.settings.renew_deadline;
         self.election
-            .send_modify(|election| election.leads_until = Some(leads_until));
+            .change(|election| election.leads_until = Some(leads_until));
         Ok(Tenure::Ours)
     }
 
@@ -388,19 +388,18 @@ impl LeaderElector {
         };
         let changed_at = self.observed.update(lease, Instant::now());
         let silence = 2 * self.settings.retry_period + RENEWAL_TOLERANCE;
-        self.election.send_modify(|election| {
+        self.election.change(|election| {
             election.leader = leader;
             election.leader_silent_from = Some(changed_at + silence);
         });
     }
 
     fn leads_until(&self) -> Option<Instant> {
-        self.election.borrow().leads_until
+        self.election.lock().leads_until
     }
 
     fn stop_leading(&self) {
-        self.election
-            .send_modify(|election| election.leads_until = None);
+        self.election.change(|election| election.leads_until = None);
         self.report("stopped leading");
     }
 

@@ -11,16 +11,16 @@
 //! a list; it is *live* while the watch works, its ordinary ends included. A re-list can be
 //! requested.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
 use kube::runtime::watcher;
 use kube::{Api, Resource};
-use parking_lot::RwLock;
+use parking_lot::{Mutex, RwLock};
 use prometheus_client::metrics::counter::Counter;
 use serde::de::DeserializeOwned;
-use tokio::sync::{mpsc, watch};
+use tokio::sync::{Notify, mpsc};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
@@ -38,15 +38,17 @@ pub struct View<V> {
     resource: &'static str,
     may_be_absent: bool,
     objects: RwLock<ByNamespace<V>>,
-    state: watch::Sender<ViewState>,
+    state: Mutex<ViewState>,
+    /// Notified of each change of the state; wakes those who wait in their order, unlike a watch channel.
+    changed: Notify,
     unreadable: Counter,
 }
 
 /// Objects by name.
-pub type Namespaced<V> = HashMap<String, Arc<V>>;
+pub type Namespaced<V> = BTreeMap<String, Arc<V>>;
 
 /// A namespace is copied before it changes: whoever was handed it keeps it as it was.
-type ByNamespace<V> = HashMap<String, Arc<Namespaced<V>>>;
+type ByNamespace<V> = BTreeMap<String, Arc<Namespaced<V>>>;
 
 #[derive(Clone, Copy, Debug, Default)]
 struct ViewState {
@@ -93,7 +95,8 @@ impl<V> View<V> {
             resource,
             may_be_absent,
             objects: RwLock::default(),
-            state: watch::Sender::default(),
+            state: Mutex::default(),
+            changed: Notify::new(),
             unreadable: unreadable.of(resource),
         }
     }
@@ -119,27 +122,22 @@ impl<V> View<V> {
 
     /// True if what is not here can be taken not to exist.
     pub fn is_known(&self) -> bool {
-        self.state.borrow().is_known()
+        self.state.lock().is_known()
     }
 
     pub async fn live(&self) {
-        // The sender is a field of self, so the channel cannot close while we wait.
-        let _ = self
-            .state
-            .subscribe()
-            .wait_for(|state| state.live_since().is_some())
-            .await;
+        self.reaches(|state| state.live_since().is_some()).await;
     }
 
     /// Start of the watch's uninterrupted work; `None` while it does not work.
     pub fn live_since(&self) -> Option<Instant> {
-        self.state.borrow().live_since()
+        self.state.lock().live_since()
     }
 
     /// Time of the last complete list; `None` while a re-list is to come, or the watch went on
     /// after an interruption without one.
     pub fn listed_at(&self) -> Option<Instant> {
-        self.state.borrow().listed_at()
+        self.state.lock().listed_at()
     }
 
     /// Requests a re-list each time that the watch goes on after an interruption without one, for
@@ -150,8 +148,8 @@ impl<V> View<V> {
                 && state.live_since().is_some()
                 && state.listed_at().is_none()
         };
-        let mut states = self.state.subscribe();
-        while states.wait_for(wanted).await.is_ok() {
+        loop {
+            self.reaches(wanted).await;
             self.relist();
         }
     }
@@ -159,19 +157,34 @@ impl<V> View<V> {
     /// Does something each time that the watch has begun to work or a re-list was requested or is
     /// done, for as long as it is polled.
     pub async fn each_time_live(&self, act: impl Fn()) {
-        let mut states = self.state.subscribe();
-        states.mark_changed();
-        while states.changed().await.is_ok() {
-            if states.borrow_and_update().live_since().is_some() {
+        loop {
+            let changed = self.changed.notified();
+            if self.live_since().is_some() {
                 act();
             }
+            changed.await;
         }
     }
 
     /// Requests a re-list. A list that is under way is not interrupted, nor does it count: however
     /// often this is asked, one list follows another. The view stays live meanwhile.
     pub fn relist(&self) {
-        self.state.send_modify(|state| state.requested += 1);
+        self.change(|state| state.requested += 1);
+    }
+
+    fn change(&self, change: impl FnOnce(&mut ViewState)) {
+        change(&mut self.state.lock());
+        self.changed.notify_waiters();
+    }
+
+    async fn reaches(&self, wanted: impl Fn(&ViewState) -> bool) {
+        loop {
+            let changed = self.changed.notified();
+            if wanted(&self.state.lock()) {
+                return;
+            }
+            changed.await;
+        }
     }
 
     fn insert(&self, key: Key, value: V) {
@@ -256,16 +269,16 @@ impl<V: Send + Sync> ChangeHandler<V> for ViewWriter<'_, V> {
     }
 
     fn list_begins(&mut self) {
-        self.list_began_at = self.view.state.borrow().requested;
+        self.list_began_at = self.view.state.lock().requested;
     }
 
     async fn handle(&mut self, change: Change<V>) {
-        let (view, state, now) = (self.view, &self.view.state, Instant::now());
+        let (view, now) = (self.view, Instant::now());
         let mut changed = Vec::new();
         match change {
             Change::Listed(listed) => {
                 changed = view.replace(listed);
-                state.send_modify(|state| {
+                view.change(|state| {
                     state.live = state.live_since().or(Some(now));
                     state.listed = Some(now);
                     state.unobserved = Some(now);
@@ -281,20 +294,16 @@ impl<V: Send + Sync> ChangeHandler<V> for ViewWriter<'_, V> {
                 changed.push(key);
             }
             Change::Watched => {
-                state.send_if_modified(|state| {
-                    let live_since = state.live_since();
-                    state.unobserved = None;
-                    state.live = live_since.or(Some(now));
-                    live_since.is_none()
-                });
+                let live_since = view.live_since();
+                view.state.lock().unobserved = None;
+                if live_since.is_none() {
+                    view.change(|state| state.live = Some(now));
+                }
             }
             Change::Ended => {
-                state.send_if_modified(|state| {
-                    state.unobserved.get_or_insert(now);
-                    false
-                });
+                view.state.lock().unobserved.get_or_insert(now);
             }
-            Change::Lost => state.send_modify(|state| {
+            Change::Lost => view.change(|state| {
                 state.unobserved.get_or_insert(now);
                 state.live = None;
             }),
@@ -312,10 +321,8 @@ impl<V: Send + Sync> ChangeHandler<V> for ViewWriter<'_, V> {
     }
 
     async fn relist_requested(&mut self) {
-        let mut states = self.view.state.subscribe();
-        // The sender is a field of the view, so the channel cannot close while we wait.
-        let _ = states
-            .wait_for(|state| state.requested != state.answered)
+        self.view
+            .reaches(|state| state.requested != state.answered)
             .await;
     }
 }
@@ -397,7 +404,7 @@ mod tests {
         watched.shows(Change::Gone(key("b", "other"))).await;
         let unreadable = Listed::from([(
             "a".to_owned(),
-            HashMap::from([("two".to_owned(), None), ("three".to_owned(), None)]),
+            BTreeMap::from([("two".to_owned(), None), ("three".to_owned(), None)]),
         )]);
         watched.shows(Change::Listed(unreadable)).await;
         assert_eq!(

@@ -1,6 +1,6 @@
 //! Tasks of the shoots: each is started, notified and ended as its Cluster changes.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
@@ -34,7 +34,7 @@ const CALM: Duration = Duration::from_secs(3600);
 pub(crate) struct Manager {
     shared: Shared,
     process: CancellationToken,
-    probes: HashMap<String, Running>,
+    probes: BTreeMap<String, Running>,
 }
 
 struct Running {
@@ -50,7 +50,7 @@ impl Manager {
         Self {
             shared,
             process,
-            probes: HashMap::new(),
+            probes: BTreeMap::new(),
         }
     }
 

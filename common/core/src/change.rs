@@ -1,7 +1,7 @@
 //! Changes of the objects of one kind, from a watch. Objects are pruned, and a list arrives as a
 //! whole.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Key {
@@ -12,7 +12,7 @@ pub struct Key {
 
 /// All objects by namespace and name. `None` stands for an object that cannot be decoded and keeps
 /// its last known state.
-pub type Listed<V> = HashMap<String, HashMap<String, Option<V>>>;
+pub type Listed<V> = BTreeMap<String, BTreeMap<String, Option<V>>>;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Change<V> {

@@ -1,47 +1,47 @@
 //! The fence between this process and the seed: open while this process surely leads.
 
+use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until};
 
-use super::election::Election;
+use super::election::SharedElection;
 
 /// Gate for writes: open while this process leads and its last renewal is fresh enough.
 #[derive(Clone, Debug)]
-pub struct Fence(watch::Receiver<Election>);
+pub struct Fence(Arc<SharedElection>);
 
 impl Fence {
-    pub(super) fn new(election: watch::Receiver<Election>) -> Self {
+    pub(super) fn new(election: Arc<SharedElection>) -> Self {
         Self(election)
     }
 
     /// A fence that is always open: there is no election.
     pub fn always_open() -> Self {
         let far = Duration::from_secs(100 * 365 * 24 * 3600);
-        let election = Election {
-            leads_until: Some(Instant::now() + far),
-            ..Election::default()
-        };
-        Self(watch::channel(election).1)
+        let election = SharedElection::default();
+        election.change(|election| election.leads_until = Some(Instant::now() + far));
+        Self(Arc::new(election))
     }
 
     /// A fence that never opens: nothing is to be written.
     pub fn always_closed() -> Self {
-        Self(watch::channel(Election::default()).1)
+        Self(Arc::default())
     }
 
     /// True if a write may be sent now.
     pub fn is_open(&self) -> bool {
-        self.0.borrow().leads()
+        self.0.lock().leads()
     }
 
     /// Waits until it opens; for ever when the elector is gone.
     pub async fn opened(&self) {
-        let mut election = self.0.clone();
-        let opened = election.wait_for(|election| election.leads_until.is_some());
-        if opened.await.is_err() {
-            std::future::pending().await
+        loop {
+            let changed = self.0.changed();
+            if self.0.lock().leads_until.is_some() {
+                return;
+            }
+            changed.await;
         }
     }
 
@@ -57,16 +57,16 @@ impl Fence {
     }
 
     async fn closed(&self) {
-        let mut election = self.0.clone();
         loop {
-            let until = election.borrow_and_update().leads_until;
+            let changed = self.0.changed();
+            let until = self.0.lock().leads_until;
             let Some(until) = until.filter(|until| Instant::now() < *until) else {
                 return;
             };
             tokio::select! {
                 biased;
                 () = sleep_until(until) => {}
-                Ok(()) = election.changed() => {}
+                () = changed => {}
             }
         }
     }
@@ -78,13 +78,13 @@ mod tests {
 
     const MOMENT: Duration = Duration::from_secs(10);
 
-    fn closed() -> (watch::Sender<Election>, Fence) {
-        let (sender, election) = watch::channel(Election::default());
-        (sender, Fence(election))
+    fn closed() -> (Arc<SharedElection>, Fence) {
+        let election = Arc::<SharedElection>::default();
+        (Arc::clone(&election), Fence::new(election))
     }
 
-    fn open_until(election: &watch::Sender<Election>, end: Instant) {
-        election.send_modify(|election| election.leads_until = Some(end));
+    fn open_until(election: &SharedElection, end: Instant) {
+        election.change(|election| election.leads_until = Some(end));
     }
 
     #[tokio::test(start_paused = true)]
@@ -125,7 +125,7 @@ mod tests {
         let (election, fence) = closed();
         let begin = Instant::now();
         open_until(&election, begin + MOMENT);
-        let close = async { election.send_modify(|election| election.leads_until = None) };
+        let close = async { election.change(|election| election.leads_until = None) };
         let (ended, ()) = tokio::join!(fence.while_open(std::future::pending::<()>()), close);
         assert_eq!((ended, Instant::now()), (None, begin));
     }

@@ -1,11 +1,12 @@
 //! This replica's part in the election, and the leader as far as it is known.
 
+use std::sync::Arc;
+
 use serde::{Deserialize, Serialize};
 use strum::IntoStaticStr;
-use tokio::sync::watch;
 use tokio::time::Instant;
 
-use super::election::Election;
+use super::election::SharedElection;
 use super::fence::Fence;
 
 /// Cheap to clone; all clones follow the election.
@@ -15,7 +16,7 @@ pub enum Role {
     Candidate {
         /// Its own name in the election.
         identity: String,
-        election: watch::Receiver<Election>,
+        election: Arc<SharedElection>,
     },
     /// There is no election: it works.
     Alone,
@@ -55,7 +56,7 @@ impl Role {
         status.role = match self {
             Self::Candidate { identity, election } => {
                 status.identity = Some(identity.clone());
-                let leader = election.borrow().leader.clone();
+                let leader = election.lock().leader.clone();
                 status.leader = Some(leader).filter(|leader| !leader.is_empty());
                 if self.leads() {
                     RoleName::Leading
@@ -72,7 +73,7 @@ impl Role {
     /// True if it acts first: it leads, or needs no leadership.
     pub fn leads(&self) -> bool {
         match self {
-            Self::Candidate { election, .. } => election.borrow().leads(),
+            Self::Candidate { election, .. } => election.lock().leads(),
             Self::Alone | Self::DryRun => true,
         }
     }
@@ -87,7 +88,7 @@ impl Role {
     /// The fence of its writes: open while it surely leads, never open in a dry run.
     pub fn write_fence(&self) -> Fence {
         match self {
-            Self::Candidate { election, .. } => Fence::new(election.clone()),
+            Self::Candidate { election, .. } => Fence::new(Arc::clone(election)),
             Self::Alone => Fence::always_open(),
             Self::DryRun => Fence::always_closed(),
         }
@@ -101,7 +102,7 @@ impl Role {
     /// seen.
     pub fn leader_silent_from(&self) -> Option<Instant> {
         match self {
-            Self::Candidate { election, .. } => election.borrow().leader_silent_from,
+            Self::Candidate { election, .. } => election.lock().leader_silent_from,
             Self::Alone | Self::DryRun => None,
         }
     }

@@ -14,7 +14,7 @@ use http_body_util::combinators::UnsyncBoxBody;
 use kube::client::Body;
 use kube::core::Status;
 use kube::core::response::StatusDetails;
-use tokio::sync::{Mutex, watch};
+use tokio::sync::{Mutex, Notify};
 use tokio::time::{Instant, timeout};
 use tower::{BoxError, ServiceExt};
 
@@ -58,8 +58,8 @@ pub(super) struct Connections {
     dialer: Dialer,
     counter: RequestCounter,
     current: Mutex<Arc<CurrentClient>>,
-    /// Changes with each request that is given up and waits for nothing but the API server.
-    given_up: watch::Sender<()>,
+    /// Notified of each request that is given up and waits for nothing but the API server.
+    given_up: Arc<Notify>,
 }
 
 struct CurrentClient {
@@ -132,7 +132,7 @@ struct NoAnswer {
 struct PendingRequest {
     client: Arc<CurrentClient>,
     counter: RequestCounter,
-    given_up: watch::Sender<()>,
+    given_up: Arc<Notify>,
     since: Instant,
     method: Method,
     /// True if there was an answer or an error.
@@ -161,7 +161,7 @@ impl Drop for PendingRequest {
             self.client.outdated.store(true, Ordering::Relaxed);
             // Other writes may wait for a webhook, which says nothing of the connections.
             if matches!(self.method, Method::GET | Method::PUT) {
-                self.given_up.send_replace(());
+                self.given_up.notify_waiters();
             }
         }
         if self.ended || given_up {
@@ -226,7 +226,7 @@ impl Connections {
             dialer,
             counter,
             current: Mutex::new(client),
-            given_up: watch::Sender::default(),
+            given_up: Arc::default(),
         })
     }
 
@@ -256,7 +256,7 @@ impl Connections {
         if !is_watch {
             return Ok(answer);
         }
-        let given_up = self.given_up.subscribe();
+        let given_up = Arc::clone(&self.given_up);
         Ok(answer.map(|body| ResponseBody::new(until_silent(body, given_up))))
     }
 

@@ -1,5 +1,5 @@
 //! A world on tokio's paused clock, with the agents in this process: what happens in it follows from
-//! its seed, but for the order in which tokio wakes several waiters of one watch channel.
+//! its seed.
 
 use std::sync::Arc;
 

@@ -91,17 +91,17 @@ async fn leak(agents: &Agents) -> Result<Vec<TcpStream>> {
     Ok(held)
 }
 
-/// Holds the probers up until an outage has been missed.
+/// Holds the probers up, also those that start meanwhile, until an outage has been missed.
 async fn hold_up(world: &SoakWorld, agents: &Agents) {
     let signal = |signal| {
         agents
             .of(AgentKind::Prober)
             .for_each(|replica| replica.signal(signal))
     };
-    signal(Signal::SIGSTOP);
     let missed = async {
         let violations = &world.oracle.violations;
         while violations.totals().total(ViolationKind::MissedOutages) == 0 {
+            signal(Signal::SIGSTOP);
             sleep(POLL_INTERVAL).await;
         }
     };

@@ -1,13 +1,21 @@
 //! Random lives of whole agents on tokio's paused clock, judged by the oracle. `LIVES` says how many
-//! there are, `FIRST` with which seed they begin.
+//! there are, `FIRST` with which seed they begin; `LOG` names a file for all that the agents log, which
+//! is of use for one life.
 
+use std::fs::File;
+use std::io::Write;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 
 use clap::{Parser, ValueEnum};
+use common::logging::ZapLayer;
 use faults::life::{Life, on_paused_clock};
 use faults::options::SoakOptions;
 use faults::oracle::violations::{RunTotals, ViolationKind};
+use testbed::wall;
+use tracing::subscriber::{DefaultGuard, set_default};
+use tracing_subscriber::filter::LevelFilter;
+use tracing_subscriber::layer::SubscriberExt;
 
 /// All that a life has been, as far as others can see it: to compare it with another one.
 struct Lived {
@@ -20,6 +28,7 @@ fn live(seed: u64, words: &str) -> Lived {
     let line = format!("soak none --real=false --shoots=2 --duration=75s --seed={seed} {words}");
     let options = SoakOptions::parse_from(line.split_whitespace());
     on_paused_clock(seed, async move || {
+        let _logged = log()?;
         let life = Life::begin(&options, 3).await?;
         life.round(&options).await?;
         let world = life.end().await?;
@@ -31,6 +40,18 @@ fn live(seed: u64, words: &str) -> Lived {
         })
     })
     .expect("a life")
+}
+
+/// Writes what this thread's agents log, if that is wanted.
+fn log() -> anyhow::Result<Option<DefaultGuard>> {
+    let Some(path) = std::env::var_os("LOG") else {
+        return Ok(None);
+    };
+    let file = File::create(path)?;
+    let sink = move |line: Vec<u8>| (&file).write_all(&line).expect("a log");
+    let layer = ZapLayer::new(LevelFilter::DEBUG, sink, wall::now);
+    let logged = tracing_subscriber::registry().with(layer);
+    Ok(Some(set_default(logged)))
 }
 
 fn number(variable: &str, usual: u64) -> u64 {
@@ -72,7 +93,6 @@ fn random_lives_break_no_rule() {
 }
 
 #[test]
-#[ignore = "tokio wakes several waiters of one watch channel in any order, which few lives show"]
 fn a_seed_repeats_its_life() {
     rustls::crypto::aws_lc_rs::default_provider()
         .install_default()
@@ -92,6 +112,7 @@ fn what_is_done_wrong_is_found_as_what_it_is() {
     for (sabotage, wrong) in [
         ("scale-down", "wrong_scale_downs"),
         ("away", "wrong_scale_downs"),
+        ("sleep", "missed_outages"),
         ("restore", "wrong_restores"),
         ("leaderless", "leaderless_writes"),
         ("memory", "wrong_memories"),

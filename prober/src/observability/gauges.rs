@@ -1,7 +1,7 @@
 //! The gauges: sums over all shoots, so that their number does not grow with that of the shoots,
 //! unless flags want it.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::fmt;
 
 use chrono::TimeDelta;
@@ -137,7 +137,7 @@ impl Collector for ShootStatuses {
 /// Shoots of which a part would not be protected in an outage, or is not now.
 fn encode_weak_protection(
     gauges: &mut Gauges<'_>,
-    probed: &HashMap<String, ShootStatus>,
+    probed: &BTreeMap<String, ShootStatus>,
 ) -> fmt::Result {
     let missing = probed.values().flat_map(|status| &status.missing);
     gauges.sums(
@@ -163,7 +163,7 @@ fn encode_weak_protection(
 
 fn encode_held_down(
     gauges: &mut Gauges<'_>,
-    probed: &HashMap<String, ShootStatus>,
+    probed: &BTreeMap<String, ShootStatus>,
     now: Moment,
 ) -> fmt::Result {
     // What belongs to another seed is not protected here, whatever its resources carry.
@@ -203,7 +203,7 @@ fn encode_held_down(
 
 fn encode_shoots(
     gauges: &mut Gauges<'_>,
-    probed: &HashMap<String, ShootStatus>,
+    probed: &BTreeMap<String, ShootStatus>,
     now: Moment,
 ) -> fmt::Result {
     let shoots = || {

@@ -3,7 +3,7 @@
 
 use std::borrow::Cow;
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use chrono::{DateTime, TimeDelta, Utc};
@@ -42,8 +42,8 @@ pub struct ShootStatuses {
 
 #[derive(Debug, Default)]
 pub(super) struct StatusTable {
-    pub states: HashMap<String, ShootState>,
-    pub probed: HashMap<String, ShootStatus>,
+    pub states: BTreeMap<String, ShootState>,
+    pub probed: BTreeMap<String, ShootStatus>,
     /// The newest first.
     outages: VecDeque<Outage>,
 }

@@ -1,6 +1,6 @@
 //! One namespace: its Services, their windows, and its deletion candidates.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use common_core::change::Key;
@@ -31,7 +31,7 @@ pub(crate) struct Namespace {
     /// Pods to delete now.
     due: NameQueue<Rank>,
     /// Owners of the pods whose DELETE is in flight, by pod UID.
-    in_flight: HashMap<String, String>,
+    in_flight: BTreeMap<String, String>,
     hold_back: HoldBack,
     /// True if the last DELETE got no response. One at a time is tried until one does.
     hangs: bool,
@@ -150,7 +150,7 @@ impl Namespace {
 
     pub(crate) fn relist_pods(
         &mut self,
-        listed: HashMap<String, Option<DeletionCandidate>>,
+        listed: BTreeMap<String, Option<DeletionCandidate>>,
         config: &Config,
         now: Instant,
     ) {

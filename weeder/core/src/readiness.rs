@@ -1,6 +1,6 @@
 //! Readiness of the Services of one namespace.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::config::ServiceName;
 
@@ -14,7 +14,7 @@ pub struct Slice {
 
 /// Slices of the Services of one namespace, by name.
 #[derive(Debug, Default)]
-pub(crate) struct Readiness(HashMap<String, Slice>);
+pub(crate) struct Readiness(BTreeMap<String, Slice>);
 
 /// Change of a Service: it became ready, may have done so unobserved, or is no longer ready.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -35,7 +35,7 @@ impl Readiness {
     /// Replaces all slices after a time in which changes may have been missed. Those that cannot be
     /// decoded are kept. A Service that was ready before and is ready now has recovered in between
     /// if its ready endpoints differ.
-    pub(crate) fn relist(&mut self, listed: HashMap<String, Option<Slice>>) -> Vec<Transition> {
+    pub(crate) fn relist(&mut self, listed: BTreeMap<String, Option<Slice>>) -> Vec<Transition> {
         self.change(true, |slices| {
             slices.retain(|name, _| listed.contains_key(name));
             let decoded = listed.into_iter();
@@ -64,7 +64,7 @@ impl Readiness {
     fn change(
         &mut self,
         relisted: bool,
-        change: impl FnOnce(&mut HashMap<String, Slice>),
+        change: impl FnOnce(&mut BTreeMap<String, Slice>),
     ) -> Vec<Transition> {
         let before = self.ready();
         change(&mut self.0);

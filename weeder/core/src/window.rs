@@ -1,6 +1,6 @@
 //! Windows in which pods that depend on a Service are deleted.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::time::{Duration, Instant};
 
@@ -66,7 +66,7 @@ pub(crate) struct Window {
     closes: Instant,
     is_open: bool,
     /// Deleted pods per owner UID.
-    losses: HashMap<String, Losses>,
+    losses: BTreeMap<String, Losses>,
 }
 
 /// Deleted pods of one owner in a window, in rounds: a round deletes the pods that existed when it
@@ -74,7 +74,7 @@ pub(crate) struct Window {
 #[derive(Debug, Default)]
 struct Losses {
     /// Pods that count as deleted, by UID.
-    counted: HashMap<String, Counted>,
+    counted: BTreeMap<String, Counted>,
     rounds: Vec<DeletionRound>,
 }
 
@@ -99,7 +99,7 @@ impl Window {
             opens,
             closes: opens + duration,
             is_open: false,
-            losses: HashMap::new(),
+            losses: BTreeMap::new(),
         }
     }
 

@@ -4,13 +4,16 @@
 //! behind a proxy that still answers the kernel. A request that was given up is the sign that tells
 //! them apart: it went the same way.
 
+use std::pin::Pin;
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
 use futures::{StreamExt, stream};
 use http_body_util::{BodyExt, StreamBody};
 use hyper::body::{Body, Frame};
-use tokio::sync::watch;
+use tokio::sync::Notify;
+use tokio::sync::futures::OwnedNotified;
 use tokio::time::{Instant, sleep_until};
 use tower::BoxError;
 
@@ -23,7 +26,9 @@ const SILENCE: Duration = Duration::from_secs(30);
 /// A watch, and what is known of its connection.
 struct WatchBody {
     body: ResponseBody,
-    given_up: watch::Receiver<()>,
+    given_up: Arc<Notify>,
+    /// Ready once a request was given up after the last byte.
+    suspected: Pin<Box<OwnedNotified>>,
     /// Time the first request was given up after the last byte.
     suspect_since: Option<Instant>,
 }
@@ -32,10 +37,11 @@ struct WatchBody {
 /// kernel gives up: whoever follows the watch lists again, on another connection.
 pub(super) fn until_silent(
     body: ResponseBody,
-    given_up: watch::Receiver<()>,
+    given_up: Arc<Notify>,
 ) -> impl Body<Data = Bytes, Error = BoxError> + Send {
     let watch = WatchBody {
         body,
+        suspected: Box::pin(Arc::clone(&given_up).notified_owned()),
         given_up,
         suspect_since: None,
     };
@@ -55,10 +61,10 @@ impl WatchBody {
                 biased;
                 frame = self.body.frame() => {
                     self.suspect_since = None;
-                    self.given_up.mark_unchanged();
+                    self.suspected.set(Arc::clone(&self.given_up).notified_owned());
                     return frame;
                 }
-                Ok(()) = self.given_up.changed(), if !suspected => {
+                () = &mut self.suspected, if !suspected => {
                     self.suspect_since = Some(Instant::now());
                 }
                 () = sleep_until(end), if suspected => {

@@ -1,7 +1,7 @@
 use super::*;
 
 /// Slices in words: `name: Service endpoint ...; ...`.
-fn slices(text: &str) -> HashMap<String, Option<Slice>> {
+fn slices(text: &str) -> BTreeMap<String, Option<Slice>> {
     let slice = |text: &str| {
         let (name, slice) = text.split_once(": ").expect("a name");
         let mut words = slice.split(' ').map(str::to_owned);
@@ -100,7 +100,7 @@ fn only_other_endpoints_are_a_recovery() {
 fn unreadable_slice_stays() {
     let mut readiness = Readiness::default();
     readiness.relist(slices("a: etcd 1; b: api 2"));
-    let unreadable = HashMap::from([("a".to_owned(), None)]);
+    let unreadable = BTreeMap::from([("a".to_owned(), None)]);
     assert_eq!(signs(readiness.relist(unreadable)), "-api");
     assert!(readiness.ready().keys().eq(&["etcd".into()]));
 }
