@@ -317,7 +317,9 @@ impl Shoot {
     /// Takes in a finding of a probe that was complete at that moment.
     fn adopt(&mut self, finding: Finding, completed: Moment, cx: &mut Context<'_>) {
         let direction = finding.verdict.aim().map(|(direction, _)| direction);
-        self.watch.facts.adopt(finding, completed, cx.now);
+        let answering = self.watch.judge.answering();
+        let facts = &mut self.watch.facts;
+        facts.adopt(finding, completed, answering, cx.now);
         if direction.is_some() && direction != self.direction {
             self.direction = direction;
             self.watch.verification = Verification::None;

@@ -116,12 +116,18 @@ impl Life {
         if let Some(finding) = finding {
             let sent = finding.judged_at.elapsed_since_start().as_seconds_f64();
             let (verdict, tally) = (finding.verdict, finding.tally);
+            // Nodes may have been silent and come back in a time without a complete probe.
+            let unseen = 2.0 * finding.grace.threshold().as_seconds_f64();
             self.note(&format!(
                 "{by} finds {verdict:?} {tally:?}, asked at {sent:.3}"
             ));
             let memory = &mut self.replicas[by].memory;
+            let seen = memory
+                .finding
+                .is_some_and(|(before, _)| sent - before < unseen);
             memory.finding = Some((sent, verdict));
-            memory.up_since = verdict.is_up().then(|| memory.up_since.unwrap_or(sent));
+            let up_since = memory.up_since.filter(|_| seen).unwrap_or(sent);
+            memory.up_since = verdict.is_up().then_some(up_since);
             if let Some((direction, _)) = verdict.aim()
                 && memory.turned.is_none_or(|(before, _)| before != direction)
             {
