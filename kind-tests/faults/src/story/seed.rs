@@ -131,6 +131,7 @@ impl SeedFaults<'_> {
                 (kill, 0.0, 0.0),
                 (stop, 0.2, 3.0),
                 (stop, 3.0, 12.0),
+                (stop, 12.0, 90.0),
             ]);
             let time = self.actor.seconds(from..=to);
             self.note_all(&format!("AGENT {}: {signal} for {time:.1?}", replica.name));
