@@ -92,6 +92,12 @@ impl SoakWorld {
         })
     }
 
+    /// Whether the seed has this address.
+    pub fn is_seed(&self, address: &Uri) -> bool {
+        let authority = address.authority().map(Authority::as_str);
+        Some(&*self.seed.address().to_string()) == authority
+    }
+
     /// A connection to the API server in memory that has this address.
     pub fn dial(&self, address: &Uri) -> io::Result<DuplexStream> {
         let shoots = self.shoots.iter().filter_map(|shoot| match &*shoot.api {

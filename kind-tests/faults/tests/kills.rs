@@ -7,6 +7,7 @@ use std::time::Duration;
 use anyhow::Result;
 use api_server::{Fault, Record, When};
 use clap::Parser;
+use faults::agents::running::CutOff;
 use faults::life::{Life, on_paused_clock};
 use faults::options::SoakOptions;
 use nix::sys::signal::Signal;
@@ -57,7 +58,7 @@ async fn outage(write: u64, fate: Fate, replicas: usize) -> Result<bool> {
         let replica = life.agents.0.iter().find(|replica| replica.name == name);
         let replica = replica.expect("a replica wrote");
         match fate {
-            Fate::CutOff => replica.suspend(3 * OUTAGE).await,
+            Fate::CutOff => replica.cut_off(CutOff::All, 3 * OUTAGE).await,
             _ => replica.signal(Signal::SIGKILL),
         }
         late.cancel();

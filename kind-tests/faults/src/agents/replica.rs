@@ -13,7 +13,7 @@ use testbed::log::tail;
 use testbed::{eventually_within, page};
 use tokio::time::{Instant, sleep};
 
-use super::running::{AgentTask, RunningReplica};
+use super::running::{AgentTask, CutOff, RunningReplica};
 use crate::oracle::violations::ViolationKind;
 use crate::pace::ELECTION;
 use crate::world::SoakWorld;
@@ -209,16 +209,24 @@ impl AgentReplica {
         }
     }
 
-    /// Suspends it for a while.
-    pub async fn suspend(&self, time: Duration) {
+    /// Cuts it off for a while.
+    pub async fn cut_off(&self, from: CutOff, time: Duration) {
         let note = |at_work| {
             self.set_at_work(at_work);
             self.world.oracle.disturbances().suspended = Some(Instant::now());
         };
+        let cut = |is_cut| {
+            let mut state = self.state.lock();
+            state.disturbed = Some(Instant::now());
+            // One that has just ended, or is about to be started again, cannot be cut off.
+            if let Some(process) = &state.process {
+                process.cut(from, is_cut).ok();
+            }
+        };
         note(false);
-        self.signal(Signal::SIGSTOP);
+        cut(true);
         sleep(time).await;
-        self.signal(Signal::SIGCONT);
+        cut(false);
         note(true);
     }
 

@@ -31,7 +31,16 @@ const LATENCY: u64 = 20;
 /// Bytes that are under way together at most.
 const PIECE: usize = 16 << 10;
 
-/// The way of an agent to all API servers, which may be cut, in place of SIGSTOP.
+/// What an agent cannot reach for a while.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CutOff {
+    /// Nothing: a process is suspended, and a task has no way.
+    All,
+    Seed,
+    Shoots,
+}
+
+/// The way of an agent to API servers, which may be cut.
 #[derive(Default)]
 struct Way {
     is_cut: AtomicBool,
@@ -47,9 +56,12 @@ pub enum RunningReplica {
 pub struct AgentTask {
     work: JoinHandle<Result<()>>,
     shutdown: CancellationToken,
-    way: Arc<Way>,
+    ways: Ways,
     log: PathBuf,
 }
+
+/// To the seed, and to the shoots.
+type Ways = [Arc<Way>; 2];
 
 impl RunningReplica {
     /// Its exit code, which one that was killed does not have; none while it runs.
@@ -65,7 +77,17 @@ impl RunningReplica {
             (Self::Process(agent), signal) => agent.signal(signal)?,
             (Self::Task(task), Signal::SIGTERM) => task.shutdown.cancel(),
             (Self::Task(task), Signal::SIGKILL) => task.work.abort(),
-            (Self::Task(task), signal) => task.way.cut(signal == Signal::SIGSTOP),
+            (Self::Task(task), signal) => task.cut(CutOff::All, signal == Signal::SIGSTOP),
+        }
+        Ok(())
+    }
+
+    /// Cuts it off, or no longer. A process is suspended whatever it is cut off from.
+    pub fn cut(&self, from: CutOff, is_cut: bool) -> Result<()> {
+        match self {
+            Self::Process(agent) if is_cut => agent.signal(Signal::SIGSTOP)?,
+            Self::Process(agent) => agent.signal(Signal::SIGCONT)?,
+            Self::Task(task) => task.cut(from, is_cut),
         }
         Ok(())
     }
@@ -84,12 +106,8 @@ impl AgentTask {
     pub fn start(start: &AgentStart, world: &Arc<SoakWorld>) -> Result<Self> {
         let unserved = ["--metrics-bind-addr=0", "--health-bind-addr=0"];
         let args = AgentArgs::try_parse_from(start.clone().with(unserved).arguments())?;
-        let (args, shutdown, way) = (
-            args.validate()?,
-            CancellationToken::new(),
-            Arc::<Way>::default(),
-        );
-        let dialer = dialer(world.clone(), way.clone());
+        let (args, shutdown, ways) = (args.validate()?, CancellationToken::new(), Ways::default());
+        let dialer = dialer(world.clone(), ways.clone());
         let work = match start.kind {
             AgentKind::Prober => {
                 let host = Host {
@@ -105,9 +123,19 @@ impl AgentTask {
         Ok(Self {
             work,
             shutdown,
-            way,
+            ways,
             log,
         })
+    }
+
+    fn cut(&self, from: CutOff, is_cut: bool) {
+        let [seed, shoots] = &self.ways;
+        if from != CutOff::Shoots {
+            seed.cut(is_cut);
+        }
+        if from != CutOff::Seed {
+            shoots.cut(is_cut);
+        }
     }
 
     fn ended(&mut self) -> Result<Option<Option<i32>>> {
@@ -162,10 +190,12 @@ impl Way {
 
 /// Dials the API servers of a world. Each connection has a latency of its own, drawn for each server
 /// apart: who else is dialed meanwhile changes nothing.
-fn dialer(world: Arc<SoakWorld>, way: Arc<Way>) -> Dialer {
+fn dialer(world: Arc<SoakWorld>, [to_seed, to_shoots]: Ways) -> Dialer {
     let seed = fastrand::u64(..);
     let latencies = Arc::new(Mutex::new(BTreeMap::<String, fastrand::Rng>::new()));
     Dialer::new(move |address: Uri| {
+        let is_seed = world.is_seed(&address);
+        let way = if is_seed { &to_seed } else { &to_shoots };
         let (world, way) = (world.clone(), way.clone());
         let mut latencies = latencies.lock();
         let drawn = latencies.entry(address.to_string());

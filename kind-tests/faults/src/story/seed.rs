@@ -12,6 +12,7 @@ use tokio::time::Instant;
 
 use super::actor::Actor;
 use super::injected_fault::InjectedFault;
+use crate::agents::running::CutOff;
 use crate::agents::{Agents, prober_config, weeder_config};
 use crate::pace::{HAND_OVER, WINDOW};
 use crate::world::SoakWorld;
@@ -19,6 +20,14 @@ use crate::world::SoakWorld;
 /// After a fault watches are restarted, with waits of up to 2 s (D-27), and a Lease that has lapsed
 /// is taken.
 const RECOVERY: Duration = Duration::from_secs(5);
+
+/// What happens to a process.
+#[derive(Clone, Copy, Debug)]
+enum ProcessFault {
+    Terminated,
+    Killed,
+    CutOff(CutOff),
+}
 
 /// The story of the seed, of the processes, or of the configs.
 pub struct SeedFaults<'a> {
@@ -120,25 +129,27 @@ impl SeedFaults<'_> {
         }
     }
 
-    /// Agents are killed, asked to end, suspended.
+    /// Agents are killed, asked to end, suspended or cut off.
     pub async fn processes(mut self) {
         while self.another(10.0..=24.0).await {
             let replica = self.actor.pick(&self.agents.0);
             self.world.oracle.violations.count("process faults");
-            let (term, kill, stop) = (Signal::SIGTERM, Signal::SIGKILL, Signal::SIGSTOP);
-            let (signal, from, to) = self.actor.pick([
-                (term, 0.0, 0.0),
-                (kill, 0.0, 0.0),
-                (stop, 0.2, 3.0),
-                (stop, 3.0, 12.0),
-                (stop, 12.0, 90.0),
+            let all = ProcessFault::CutOff(CutOff::All);
+            let (fault, from, to) = self.actor.pick([
+                (ProcessFault::Terminated, 0.0, 0.0),
+                (ProcessFault::Killed, 0.0, 0.0),
+                (all, 0.2, 3.0),
+                (all, 3.0, 12.0),
+                (all, 12.0, 90.0),
+                (ProcessFault::CutOff(CutOff::Seed), 1.0, 90.0),
+                (ProcessFault::CutOff(CutOff::Shoots), 1.0, 90.0),
             ]);
             let time = self.actor.seconds(from..=to);
-            self.note_all(&format!("AGENT {}: {signal} for {time:.1?}", replica.name));
-            match signal {
-                Signal::SIGTERM => replica.terminate().await,
-                Signal::SIGKILL => replica.signal(signal),
-                _ => replica.suspend(time).await,
+            self.note_all(&format!("AGENT {}: {fault:?} for {time:.1?}", replica.name));
+            match fault {
+                ProcessFault::Terminated => replica.terminate().await,
+                ProcessFault::Killed => replica.signal(Signal::SIGKILL),
+                ProcessFault::CutOff(from) => replica.cut_off(from, time).await,
             }
             self.note_all(&format!("AGENT {}: done", replica.name));
         }
