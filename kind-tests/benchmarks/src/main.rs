@@ -34,8 +34,6 @@ enum Benchmark {
     Start(start::StartOptions),
     Race(race::RaceOptions),
     Away(race::away::AwayOptions),
-    /// Merge the JSON lines of several races into one table
-    RaceMerge(race::Merge),
     Results(results::ResultsOptions),
     /// Lists the leases of synthetic shoots and drops the answers.
     #[command(hide = true)]
@@ -53,7 +51,6 @@ fn main() -> anyhow::Result<()> {
         Benchmark::Start(options) => with_bed(|bed| start::run(bed, options)),
         Benchmark::Race(options) => race::run(options),
         Benchmark::Away(options) => race::away::run(options),
-        Benchmark::RaceMerge(options) => race::merge(&options),
         Benchmark::Results(options) => results::run(&options),
         Benchmark::BareLoop(options) => Runtime::new()?.block_on(baseline::run(options)),
     }

@@ -20,13 +20,12 @@ mod shoot;
 pub mod summary;
 pub mod trial;
 
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Result, ensure};
 use chrono::TimeDelta;
-use clap::{Args, Parser};
+use clap::Parser;
 use futures::future::try_join_all;
 use rand::RngExt;
 use testbed::{ProberConfig, SeedCluster, ShootCluster, Testbed, with_bed};
@@ -85,29 +84,6 @@ impl RaceOptions {
             _ => 2,
         }
     }
-}
-
-/// Merge the JSON lines of several races into one table
-#[derive(Args, Clone, Debug)]
-pub struct Merge {
-    /// Files with what races have printed
-    #[arg(required = true)]
-    files: Vec<PathBuf>,
-}
-
-/// Prints what several races found together.
-pub fn merge(options: &Merge) -> Result<()> {
-    let read = |path: &PathBuf| {
-        BenchmarkReport::of_run(&std::fs::read_to_string(path)?)
-            .with_context(|| path.display().to_string())
-    };
-    let runs: Vec<BenchmarkReport> = options.files.iter().map(read).collect::<Result<_>>()?;
-    // Times in UTC, written alike, are in order when their letters are.
-    let last = runs.iter().max_by_key(|run| &run.at).context("no runs")?;
-    let what: Vec<&str> = runs.iter().map(|run| run.what.as_str()).collect();
-    let mut report = RaceFindings::merged(&runs)?.report(&last.benchmark, what.join("; "));
-    (report.at, report.machine) = (last.at.clone(), last.machine.clone());
-    report.print()
 }
 
 /// Runs a benchmark with random numbers from this seed, or from one that is drawn, on control

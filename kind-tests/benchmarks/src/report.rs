@@ -134,10 +134,6 @@ impl BenchmarkReport {
         self.figures.insert(key.into(), value);
     }
 
-    pub fn figure(&self, key: &str) -> Option<f64> {
-        self.figures.get(key)?.as_f64()
-    }
-
     /// What is not as it should be.
     #[cfg(test)]
     pub fn missed(&self) -> Vec<&str> {

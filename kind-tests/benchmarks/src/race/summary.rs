@@ -1,6 +1,5 @@
 //! What many trials say together.
 
-use anyhow::Result;
 use serde_json::json;
 
 use super::leader_fault::LeaderFault;
@@ -26,18 +25,6 @@ pub struct RaceFindings {
 }
 
 impl RaceFindings {
-    /// What several runs found together.
-    pub fn merged(runs: &[BenchmarkReport]) -> Result<Self> {
-        let mut all = Self::default();
-        for run in runs {
-            let count = |key: &str| run.figure(key).unwrap_or_default() as usize;
-            all.trials.extend(Trial::all_of(run)?);
-            all.wanted += count("wanted");
-            all.wrong_writes += count("wrong_writes");
-        }
-        Ok(all)
-    }
-
     /// The whole report.
     pub fn report(&self, name: &str, what: String) -> BenchmarkReport {
         let mut report = BenchmarkReport::new(name, what);
@@ -171,7 +158,13 @@ mod tests {
         races.retain(|_, result| result.figures.contains_key("raced"));
         assert!(races.len() > 2, "{:?}", races.keys());
         for (name, kept) in races {
-            let findings = RaceFindings::merged(std::slice::from_ref(&kept)).expect("a race");
+            let figure = |key: &str| kept.figures.get(key)?.as_f64();
+            let count = |key: &str| figure(key).unwrap_or_default() as usize;
+            let findings = RaceFindings {
+                trials: Trial::all_of(&kept).expect("a race"),
+                wanted: count("wanted"),
+                wrong_writes: count("wrong_writes"),
+            };
             let mut said = findings.report(&name, String::new());
             // What is measured beside the trials, and words that older results keep.
             said.add([("load_probes", 1.0)]);
@@ -188,13 +181,6 @@ mod tests {
             }
             assert_eq!(said.matrix, kept.matrix, "{name}");
             assert!(said.missed().is_empty(), "{name}: {:?}", said.missed());
-
-            let (mut first, mut rest) = (findings.clone(), findings.clone());
-            rest.trials = first.trials.split_off(1);
-            let halves = [first, rest].map(|half| half.report(&name, String::new()));
-            let merged = RaceFindings::merged(&halves).expect("two runs");
-            assert_eq!(merged.wanted, 2 * findings.wanted);
-            assert_eq!(merged.trials, findings.trials, "{name}");
 
             if name != CONTROL {
                 let mut spoilt = findings;

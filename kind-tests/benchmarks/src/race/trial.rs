@@ -289,23 +289,4 @@ mod tests {
         let reactions = [reaction(10, 28), reaction(27, 30), reaction(30, 28)];
         assert_eq!(reactions, [Some(2.0), Some(2.0), None]);
     }
-
-    #[test]
-    fn only_one_replica_has_time_to_start_again() {
-        use LeaderFault::{Killed, Restarted};
-        for (fault, second, written, is_excused, is_late) in [
-            (Restarted, 17, 33, true, false),
-            (Restarted, 15, 31, false, false),
-            (Restarted, 26, 42, true, false),
-            (Restarted, 26, 44, true, true),
-            (Restarted, 2, 28, false, false),
-            (Restarted, 2, 29, false, true),
-            (Restarted, 30, 28, false, false),
-            (Killed, 17, 33, false, false),
-        ] {
-            let trial = hit(fault, second, written);
-            let found = (trial.is_excused(), trial.is_late());
-            assert_eq!(found, (is_excused, is_late), "{fault:?} at {second}");
-        }
-    }
 }
