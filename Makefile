@@ -135,8 +135,7 @@ fuzz-long: ## The same at length, and our readers against Go's for as long: DURA
 	DIFFERENTIAL_SECONDS=$(or $(DURATION),3600) cargo test --package readers --test differential -- --nocapture
 
 .PHONY: soak
-soak: ## Random faults for ten minutes, judged by an oracle; make soak DURATION=2h SEED=7; needs Rust and Go
-	@$(MAKE) --no-print-directory --jobs=2 control-plane soak-binaries
+soak: soak-binaries ## Random faults for ten minutes, judged by an oracle; make soak DURATION=2h SEED=7
 	@target/release/soak target/release/dependency-watchdog --duration=$(or $(DURATION),10m) $(if $(SEED),--seed=$(SEED)) $(SOAK)
 
 .PHONY: soak-binaries

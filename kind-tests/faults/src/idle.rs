@@ -13,7 +13,6 @@ use crate::agents::vitals::Vitals;
 use crate::oracle::leaks::MeasuredUsage;
 use crate::oracle::violations::ViolationKind;
 use crate::pace::HAND_OVER;
-use crate::shoot::ShootApi;
 use crate::world::SoakWorld;
 
 /// Within this time all must be idle: the way back, and a hand-over before it.
@@ -84,12 +83,9 @@ pub async fn measure(world: &SoakWorld, agents: &Agents, usage: &mut MeasuredUsa
     }
     oracle.forbidden(&world.seed);
     for shoot in &world.shoots {
-        let ShootApi::Memory(api) = &*shoot.api else {
-            continue;
-        };
         // Of each prober one; for a moment also that of one that has just ended.
         let few = async || {
-            let open = api.connections().open;
+            let open = shoot.api.connections().open;
             ensure!(open <= 2, "{open} connections to its API server");
             Ok(())
         };

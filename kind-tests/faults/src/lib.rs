@@ -5,7 +5,7 @@
 //!          pods need, for the seed, the processes, and the configs
 //!     |
 //!     v
-//!   world: a seed and shoots in memory, one shoot with a real control plane  <--TLS--  agents: two probers and a weeder
+//!   world: a seed and shoots in memory                                      <--TLS--  agents: two probers and a weeder
 //!     |                                     |                                             |
 //!     | when did each node really renew?    | every write, as it is made                  | /proc, /metrics, logs
 //!     v                                     v                                             v

@@ -47,7 +47,7 @@ pub struct Life {
 impl Life {
     /// Begins with so many replicas at most: two probers and a weeder.
     pub async fn begin(options: &SoakOptions, replicas: usize) -> Result<Self> {
-        let world = Arc::new(SoakWorld::build(options, None).await?);
+        let world = Arc::new(SoakWorld::build(options).await?);
         let mut agents = Agents::new(&world, None)?;
         agents.0.truncate(replicas);
         let mut life = Self {

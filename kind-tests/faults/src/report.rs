@@ -61,7 +61,6 @@ pub fn summary(world: &SoakWorld, usage: &MeasuredUsage, options: &SoakOptions) 
     json!({
         "seed": options.seed,
         "shoots": world.shoots.len(),
-        "real": options.real,
         "seconds_of_faults": options.duration.as_secs(),
         "passed": totals.all() == 0,
         "must_be_zero": must.collect::<Map<String, Value>>(),

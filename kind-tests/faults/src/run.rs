@@ -4,14 +4,11 @@
 //! leader can bear. In the second half the processes live on. What a process uses after its first
 //! round is compared with what it uses after its last.
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Result, bail, ensure};
-use api_server::{Authority, MemoryApi, Options};
 use futures::future::{OptionFuture, join_all};
-use testbed::{KubeApi, Testbed};
 use tokio::net::TcpStream;
 use tokio::signal::ctrl_c;
 use tokio::sync::watch;
@@ -38,23 +35,17 @@ const START: Duration = Duration::from_secs(4);
 const TICK: Duration = Duration::from_millis(100);
 /// How often a line says how it goes.
 const PROGRESS: Duration = Duration::from_secs(10);
-/// How often it is measured how late this machine is.
-const LAG_INTERVAL: Duration = Duration::from_millis(100);
-/// How often the nodes of the real shoot are checked.
-const NODE_INTERVAL: Duration = Duration::from_millis(500);
 
 /// Runs it.
 ///
 /// # Errors
 /// When something was found, or the soak itself failed.
-pub async fn run(bed: &Testbed, options: &SoakOptions) -> Result<()> {
+pub async fn run(options: &SoakOptions) -> Result<()> {
     println!("soak: {options:?}");
-    let world = Arc::new(SoakWorld::build(options, Some(bed)).await?);
+    let world = Arc::new(SoakWorld::build(options).await?);
     let agents = Arc::new(Agents::new(&world, Some(&options.binary))?);
     let _kubelets = world.kubelets();
     let mut background = JoinSet::new();
-    background.spawn(check_nodes(world.clone()));
-    background.spawn(measure_lag(world.clone()));
     background.spawn(measure_starvation(world.clone(), agents.clone()));
     background.spawn(judge(world.clone()));
     background.spawn(print_progress(world.clone(), agents.clone(), options.seed));
@@ -109,7 +100,6 @@ pub async fn begin(
 ) -> Result<()> {
     for shoot in &world.shoots {
         shoot.publish()?;
-        shoot.run_controllers(true);
     }
     for replica in &agents.0 {
         replica.start()?;
@@ -210,31 +200,6 @@ async fn measure_starvation(world: Arc<SoakWorld>, agents: Arc<Agents>) -> Resul
         let ids = ids.filter_map(|id| u32::try_from(id).ok());
         let starved = starvation.measure(ids.chain([std::process::id()]), now);
         world.oracle.disturbances().lag(starved, now);
-    }
-}
-
-/// Measures how late this machine is: the time that a trivial request takes to an API server that
-/// nobody else asks.
-async fn measure_lag(world: Arc<SoakWorld>) -> Result<()> {
-    let api = MemoryApi::start(&Authority::new()?, Options::default()).await?;
-    let client = KubeApi::connect(&api.kubeconfig("admin")).await?;
-    loop {
-        sleep(LAG_INTERVAL).await;
-        let sent = Instant::now();
-        client.text("/version").await?;
-        let (lag, now) = (sent.elapsed(), Instant::now());
-        world.oracle.disturbances().lag(lag, now);
-    }
-}
-
-/// Keeps the nodes of the real shoot.
-async fn check_nodes(world: Arc<SoakWorld>) -> Result<()> {
-    let mut lost = BTreeSet::new();
-    loop {
-        sleep(NODE_INTERVAL).await;
-        for shoot in &world.shoots {
-            shoot.check_nodes(&mut lost, &world.oracle.violations).await;
-        }
     }
 }
 

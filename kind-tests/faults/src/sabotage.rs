@@ -6,7 +6,7 @@
 
 use std::time::Duration;
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, ensure};
 use api_server::Network;
 use http::header::{AUTHORIZATION, CONTENT_TYPE};
 use http::{Method, Request};
@@ -23,7 +23,7 @@ use crate::agents::Agents;
 use crate::options::Sabotage;
 use crate::oracle::violations::ViolationKind;
 use crate::pace::{ELECTION, SUSPENDED_PROBE_AGE};
-use crate::shoot::{KCM, ShootApi, SoakShoot};
+use crate::shoot::{KCM, SoakShoot};
 use crate::story::{be_away, injected_fault::InjectedFault};
 use crate::world::SoakWorld;
 
@@ -52,9 +52,6 @@ pub async fn act(world: &SoakWorld, agents: &Agents, wanted: Sabotage) -> Result
             cut_all(shoot, false);
         }
         Sabotage::Away => {
-            let ShootApi::Memory(api) = &*shoot.api else {
-                bail!("the first shoot is not in memory")
-            };
             // Nothing that could be right must lie so near that a probe may rest on it, also if an
             // agent is suspended meanwhile.
             let long = beyond_doubt(world) + SUSPENDED_PROBE_AGE;
@@ -65,7 +62,7 @@ pub async fn act(world: &SoakWorld, agents: &Agents, wanted: Sabotage) -> Result
                 sleep(POLL_INTERVAL).await;
             }
             shoot.record().api.begin();
-            be_away(shoot, api, InjectedFault::Network(Network::Refused), AWAY).await;
+            be_away(shoot, InjectedFault::Network(Network::Refused), AWAY).await;
             wrong().await?;
             shoot.record().api.end(Instant::now());
         }

@@ -1,7 +1,6 @@
 //! One shoot: its API server and nodes, and its control plane in a namespace of the seed.
 
 pub mod pods;
-pub mod real;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,17 +10,16 @@ use api_server::{MemoryApi, Store};
 use chrono::TimeDelta;
 use parking_lot::{Mutex, MutexGuard};
 use serde_json::{Value, json};
-use testbed::gardener::{self, PROBE};
+use testbed::gardener;
 pub use testbed::gardener::{CA, KCM, MCM};
-use testbed::objects::name;
 use testbed::renewers::{LeaseRenewers, LeaseWriter, stamp};
-use testbed::shoot;
-use tokio::time::{Instant, timeout};
+use tokio::time::Instant;
 
-use self::real::Real;
 use crate::oracle::record::{NodeState, ShootRecord};
 use crate::pace::{BEAT, GRACE, INITIAL_DELAY, LEASE_SECONDS};
 
+pub const NODES: &str = "nodes";
+pub const LEASES: &str = "leases.coordination.k8s.io";
 pub const DEPLOYMENTS: &str = "deployments.apps";
 pub const CLUSTERS: &str = "clusters.extensions.gardener.cloud";
 pub const MACHINES: &str = "machines.machine.sapcloud.io";
@@ -40,115 +38,10 @@ pub fn resource_of(dependent: &str) -> &'static str {
     }
 }
 
-/// The shoot's own API server.
-pub enum ShootApi {
-    /// In memory.
-    Memory(MemoryApi),
-    /// A real one, behind a proxy.
-    Real(Box<Real>),
-}
-
-/// A resource of the shoot: its name, its namespace, and its collection on a real API server.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct NodeResource {
-    pub name: &'static str,
-    namespace: &'static str,
-    collection: &'static str,
-}
-
-pub const NODES: NodeResource = NodeResource {
-    name: "nodes",
-    namespace: "",
-    collection: "/api/v1/nodes",
-};
-pub const LEASES: NodeResource = NodeResource {
-    name: "leases.coordination.k8s.io",
-    namespace: "kube-node-lease",
-    collection: shoot::LEASES,
-};
-
-/// Nodes and their leases, past all that is between the watchdog and the API server; and its
-/// credentials.
-impl ShootApi {
-    async fn create(&self, resource: NodeResource, object: Value) -> Result<()> {
-        match self {
-            Self::Memory(api) => drop(api.store().apply(object)?),
-            Self::Real(real) => {
-                real.plane.api().create(&object).await?;
-                // The status of a new object does not count.
-                if !object["status"].is_null() {
-                    let patch = json!({"status": object["status"]});
-                    self.patch(resource, name(&object), &patch).await?;
-                }
-            }
-        }
-        Ok(())
-    }
-
-    /// Changes an object; its status with a patch of its own.
-    pub async fn patch(&self, resource: NodeResource, name: &str, patch: &Value) -> Result<()> {
-        let NodeResource {
-            name: kind,
-            namespace,
-            collection,
-        } = resource;
-        match self {
-            Self::Memory(api) => drop(api.store().patch(kind, namespace, name, patch)?),
-            Self::Real(real) => {
-                let is_status = !patch["status"].is_null();
-                let subresource = if is_status { "/status" } else { "" };
-                let path = format!("{collection}/{name}{subresource}");
-                real.plane.api().merge(&path, patch).await?;
-            }
-        }
-        Ok(())
-    }
-
-    async fn delete(&self, resource: NodeResource, name: &str) -> Result<()> {
-        let store = match self {
-            Self::Memory(api) => api.store(),
-            Self::Real(real) => {
-                let path = format!("{}/{name}", resource.collection);
-                return real.plane.api().delete(&path).await;
-            }
-        };
-        store.delete(resource.name, resource.namespace, name)?;
-        Ok(())
-    }
-
-    /// A token for the prober, beside those that there are.
-    pub async fn token(&self) -> Result<String> {
-        match self {
-            Self::Memory(api) => {
-                let token = format!("soak-probe-token-{}", fastrand::u64(..));
-                api.access().grant(&token, gardener::shoot_probe());
-                Ok(token)
-            }
-            Self::Real(real) => real.plane.api().token("kube-system", PROBE).await,
-        }
-    }
-
-    /// Makes a token worthless; of a real API server all that there are.
-    pub async fn revoke(&self, token: &str) -> Result<()> {
-        match self {
-            Self::Memory(api) => api.access().revoke(token),
-            Self::Real(real) => {
-                let account = format!("/api/v1/namespaces/kube-system/serviceaccounts/{PROBE}");
-                real.plane.api().delete(&account).await?;
-                real.plane
-                    .api()
-                    .create_all(&gardener::shoot_access())
-                    .await?;
-            }
-        }
-        Ok(())
-    }
-}
-
 /// A shoot.
 pub struct SoakShoot {
     pub namespace: String,
-    pub api: Arc<ShootApi>,
+    pub api: Arc<MemoryApi>,
     /// The seed's objects.
     pub seed: Store,
     /// Also written to by the stores' observers: never use a store while holding it.
@@ -158,12 +51,12 @@ pub struct SoakShoot {
 
 impl SoakShoot {
     /// A shoot without nodes, of which nothing is in the seed yet.
-    pub fn new(namespace: String, api: ShootApi, seed: Store, now: Instant) -> Self {
+    pub fn new(namespace: String, api: MemoryApi, seed: Store, now: Instant) -> Self {
         let api = Arc::new(api);
         let record = Arc::new(Mutex::new(ShootRecord::new(now)));
         let renewals = RecordedRenewals {
             record: record.clone(),
-            api: api.clone(),
+            store: api.store().clone(),
         };
         Self {
             namespace,
@@ -216,29 +109,29 @@ impl SoakShoot {
     }
 
     /// Creates all that Gardener puts into the seed for it, but the Cluster.
-    pub async fn furnish(&self, nodes: usize) -> Result<()> {
+    pub fn furnish(&self, nodes: usize) -> Result<()> {
         self.seed.create(gardener::namespace(&self.namespace))?;
         for name in DEPENDENTS {
             self.create_dependent(name)?;
         }
         for number in 0..nodes {
             let phase = BEAT.mul_f64(number as f64 / nodes as f64);
-            self.add_node(&format!("node-{number}"), phase).await?;
+            self.add_node(&format!("node-{number}"), phase)?;
         }
         self.make_pods()?;
-        self.write_token(self.api.token().await?)
+        self.write_token(self.grant_token())
+    }
+
+    /// A token for the prober, beside those that there are.
+    pub fn grant_token(&self) -> String {
+        let token = format!("soak-probe-token-{}", fastrand::u64(..));
+        self.api.access().grant(&token, gardener::shoot_probe());
+        token
     }
 
     /// A kubeconfig with the token that it is probed by.
     pub fn kubeconfig(&self) -> String {
-        let token = self.record().token.clone();
-        match &*self.api {
-            ShootApi::Memory(api) => api.kubeconfig(&token),
-            ShootApi::Real(real) => {
-                let url = format!("https://{}", real.proxy.address());
-                real.plane.kubeconfig(&url, &token)
-            }
-        }
+        self.api.kubeconfig(&self.record().token)
     }
 
     /// From now on it is probed by this token.
@@ -297,12 +190,12 @@ impl SoakShoot {
     }
 
     /// A node joins: it renews from now on, and has a Machine.
-    pub async fn add_node(&self, name: &str, phase: Duration) -> Result<()> {
+    pub fn add_node(&self, name: &str, phase: Duration) -> Result<()> {
         let now = Instant::now();
         let lease = gardener::lease(name, LEASE_SECONDS, TimeDelta::zero());
         let node = gardener::node(name, "worker");
-        self.api.create(NODES, node).await?;
-        self.api.create(LEASES, lease).await?;
+        self.api.store().apply(node)?;
+        self.api.store().apply(lease)?;
         self.seed.apply(gardener::machine(&self.namespace, name))?;
         self.update_record(|record, _| {
             record.nodes.insert(name.to_owned(), NodeState::new(now));
@@ -313,15 +206,16 @@ impl SoakShoot {
     }
 
     /// A node leaves, its Machine first.
-    pub async fn remove_node(&self, name: &str) -> Result<()> {
+    pub fn remove_node(&self, name: &str) -> Result<()> {
         self.update_record(|record, now| {
             record.nodes.remove(name);
             record.unsettle(now);
         });
         self.renewers.lock().leave(name);
         self.seed.delete(MACHINES, &self.namespace, name)?;
-        self.api.delete(NODES, name).await?;
-        self.api.delete(LEASES, name).await
+        self.api.store().delete(NODES, "", name)?;
+        self.api.store().delete(LEASES, "kube-node-lease", name)?;
+        Ok(())
     }
 }
 
@@ -330,7 +224,7 @@ impl SoakShoot {
 #[derive(Clone)]
 struct RecordedRenewals {
     record: Arc<Mutex<ShootRecord>>,
-    api: Arc<ShootApi>,
+    store: Store,
 }
 
 impl LeaseWriter for RecordedRenewals {
@@ -344,19 +238,18 @@ impl LeaseWriter for RecordedRenewals {
             let Some(node) = record.nodes.get_mut(name) else {
                 return true;
             };
-            node.clock.advance();
+            let ahead = node.clock.advance();
             if node.cut {
                 return true;
             }
             // Noted before, since the watchdog may see it and act on it before we go on.
             let before = std::mem::replace(&mut node.renewed, Instant::now());
-            (node.clock.stamp(), before)
+            (ahead, before)
         };
-        // A node that leaves at this moment, or an API server that does not answer: it is not
-        // renewed then.
+        // A node that leaves at this moment is not renewed.
         let renewal = json!({"spec": {"renewTime": stamp(ahead)}});
-        let written = timeout(BEAT, self.api.patch(LEASES, name, &renewal)).await;
-        let is_written = written.is_ok_and(|written| written.is_ok());
+        let written = self.store.patch(LEASES, "kube-node-lease", name, &renewal);
+        let is_written = written.is_ok();
         if !is_written && let Some(node) = self.record.lock().nodes.get_mut(name) {
             node.renewed = before;
         }

@@ -16,7 +16,6 @@ pub mod services;
 use std::sync::Arc;
 
 use anyhow::Result;
-use api_server::MemoryApi;
 use rand::RngExt;
 use rand::seq::IndexedRandom;
 use tokio::time::{Duration, Instant, sleep};
@@ -152,11 +151,11 @@ fn some_nodes(shoot: &SoakShoot, actor: &mut Actor, probability: f64) -> Vec<Str
 /// answered, and no lease is renewed. All this time passes, also when the round is over: one that
 /// is away for a moment only may stay unnoticed between two probes, and for that nothing is
 /// promised.
-pub async fn be_away(shoot: &SoakShoot, api: &MemoryApi, injected: InjectedFault, time: Duration) {
+pub async fn be_away(shoot: &SoakShoot, injected: InjectedFault, time: Duration) {
     let away = async {
         shoot.update_record(|record, now| record.leave(now));
         sleep(time).await;
     };
-    injected.during(api, away).await;
+    injected.during(&shoot.api, away).await;
     shoot.update_record(|record, now| record.come_back(now));
 }

@@ -171,186 +171,99 @@ fn rest(object: &Value) -> Value {
 mod tests {
     use serde_json::json;
 
+    use super::WriteKind::{Down, HandsOff, Marked, Up};
     use super::*;
 
-    fn object(replicas: i64, annotations: Value) -> Value {
-        json!({"metadata": {"name": "x", "resourceVersion": "1", "annotations": annotations}, "spec": {"replicas": replicas, "paused": false}})
-    }
-
-    fn free(replicas: i64) -> Value {
-        object(replicas, json!({}))
-    }
-
-    /// With this memory and the marker.
-    fn marked(replicas: i64, memory: &str) -> Value {
-        object(replicas, json!({REPLICAS: memory, PROTECTED: ""}))
-    }
-
-    /// With this memory and without the marker.
-    fn bare(replicas: i64) -> Value {
-        object(replicas, json!({REPLICAS: "3"}))
+    /// An object by its replicas and, behind them, its memory, `held` and `ignored`; `-`: it has no
+    /// annotations at all.
+    fn object(state: &str) -> Value {
+        let mut object = json!({"metadata": {"name": "x", "resourceVersion": "1", "annotations": {}}, "spec": {"paused": false}});
+        for (place, word) in state.split(' ').enumerate() {
+            let annotations = &mut object["metadata"]["annotations"];
+            match word {
+                _ if place == 0 => object["spec"]["replicas"] = word.parse().expect("replicas"),
+                "held" => annotations[PROTECTED] = json!(""),
+                "ignored" => annotations[IGNORE] = json!("true"),
+                "-" => *annotations = Value::Null,
+                memory => annotations[REPLICAS] = json!(memory),
+            }
+        }
+        object
     }
 
     #[test]
     fn each_write_is_of_a_kind_or_wrong() {
-        let unannotated = json!({"metadata": {"name": "x", "resourceVersion": "1"}, "spec": {"replicas": 3, "paused": false}});
-        let ignored = |replicas| object(replicas, json!({IGNORE: "true"}));
-        let ignored_and_marked = object(0, json!({IGNORE: "true", PROTECTED: ""}));
-        let mut paused = marked(0, "3");
-        paused["spec"]["paused"] = json!(true);
-        let cases = [
+        for (what, before, after, expected) in [
+            ("down, with what was there", "3", "0 3 held", Some(Down)),
+            ("down, from no annotations", "3 -", "0 3 held", Some(Down)),
+            ("up, to no annotations", "0 3 held", "3 -", Some(Up)),
+            ("down again", "3 3 held", "0 3 held", Some(Down)),
+            ("a held memory stays", "1 3 held", "0 3 held", Some(Down)),
             (
-                "down, with what was there",
-                free(3),
-                marked(0, "3"),
-                Some(WriteKind::Down),
+                "an invalid one does not",
+                "1 x held",
+                "0 1 held",
+                Some(Down),
             ),
-            (
-                "down, from no annotations at all",
-                unannotated.clone(),
-                marked(0, "3"),
-                Some(WriteKind::Down),
-            ),
-            (
-                "up, to no annotations at all",
-                marked(0, "3"),
-                unannotated,
-                Some(WriteKind::Up),
-            ),
-            (
-                "down again",
-                marked(3, "3"),
-                marked(0, "3"),
-                Some(WriteKind::Down),
-            ),
-            (
-                "down again, a held memory stays",
-                marked(1, "3"),
-                marked(0, "3"),
-                Some(WriteKind::Down),
-            ),
-            (
-                "down again, an invalid memory does not stay",
-                marked(1, "x"),
-                marked(0, "1"),
-                Some(WriteKind::Down),
-            ),
-            (
-                "a held memory is overwritten",
-                marked(1, "3"),
-                marked(0, "1"),
-                None,
-            ),
-            (
-                "0 is remembered of what runs",
-                free(3),
-                marked(0, "0"),
-                None,
-            ),
-            (
-                "0 is remembered of what is held",
-                marked(0, "3"),
-                marked(0, "0"),
-                None,
-            ),
-            ("down without a marker", free(3), bare(0), None),
-            ("up, found at 0", free(0), free(1), Some(WriteKind::Up)),
-            ("up, to something else", marked(0, "3"), free(1), None),
-            ("up, and the memory is left", marked(0, "3"), bare(3), None),
-            (
-                "a marker that was left goes",
-                object(2, json!({PROTECTED: ""})),
-                free(2),
-                Some(WriteKind::Up),
-            ),
-            (
-                "the marker comes back",
-                bare(0),
-                marked(0, "3"),
-                Some(WriteKind::Marked),
-            ),
-            (
-                "the marker comes back with another memory",
-                bare(0),
-                marked(0, "1"),
-                None,
-            ),
-            (
-                "a marker where nobody holds it",
-                free(0),
-                object(0, json!({PROTECTED: ""})),
-                None,
-            ),
+            ("a held memory is overwritten", "1 3 held", "0 1 held", None),
+            ("0 is remembered of what runs", "3", "0 0 held", None),
+            ("and of what is held", "0 3 held", "0 0 held", None),
+            ("down without a marker", "3", "0 3", None),
+            ("up, found at 0", "0", "1", Some(Up)),
+            ("up, to something else", "0 3 held", "1", None),
+            ("up, and the memory is left", "0 3 held", "3 3", None),
+            ("a marker that was left goes", "2 held", "2", Some(Up)),
+            ("the marker comes back", "0 3", "0 3 held", Some(Marked)),
+            ("with another memory", "0 3", "0 1 held", None),
+            ("a marker where nobody holds it", "0", "0 held", None),
             (
                 "the marker goes from what is ignored",
-                ignored_and_marked.clone(),
-                ignored(0),
-                Some(WriteKind::HandsOff),
+                "0 held ignored",
+                "0 ignored",
+                Some(HandsOff),
             ),
             (
                 "what is ignored goes down",
-                ignored(2),
-                ignored_and_marked,
+                "2 ignored",
+                "0 held ignored",
                 None,
             ),
-            ("something else is changed too", free(3), paused, None),
-            ("nothing is written", free(3), free(3), None),
+            ("nothing is written", "3", "3", None),
             (
                 "one request is enough, and there are two",
-                free(3),
-                marked(3, "3"),
+                "3",
+                "3 3 held",
                 None,
             ),
-        ];
-        for (what, before, after, expected) in cases {
-            assert_eq!(write_kind(&before, &after).ok(), expected, "{what}");
-        }
-        for (memory, replicas) in [
-            ("3", 3),
-            ("+2", 2),
-            ("foo", 1),
-            ("0", 1),
-            ("-1", 1),
-            ("", 1),
-            ("2147483648", 1),
+            ("a memory with a sign", "0 +2 held", "2", Some(Up)),
+            ("what is no memory", "0 foo held", "1", Some(Up)),
+            ("nor 0", "0 0 held", "1", Some(Up)),
+            ("nor less", "0 -1 held", "1", Some(Up)),
+            ("nor nothing", "0  held", "1", Some(Up)),
+            ("nor too much", "0 2147483648 held", "1", Some(Up)),
         ] {
-            assert_eq!(
-                write_kind(&marked(0, memory), &free(replicas)),
-                Ok(WriteKind::Up),
-                "{memory:?}"
-            );
+            let found = write_kind(&object(before), &object(after)).ok();
+            assert_eq!(found, expected, "{what}");
         }
+        let mut paused = object("0 3 held");
+        paused["spec"]["paused"] = json!(true);
+        assert!(write_kind(&object("3"), &paused).is_err());
     }
 
     #[test]
     fn what_takes_two_requests_is_announced_before_it_goes_down_and_forgotten_after_it_is_up() {
-        let path = [
-            free(3),
-            marked(3, "3"),
-            marked(0, "3"),
-            marked(3, "3"),
-            free(3),
-        ];
-        let ways = path
-            .windows(2)
-            .map(|step| write_kind_in_two(&step[0], &step[1]))
-            .collect::<Vec<_>>();
-        assert_eq!(
-            ways,
-            [
-                Ok(WriteKind::Down),
-                Ok(WriteKind::Down),
-                Ok(WriteKind::Up),
-                Ok(WriteKind::Up)
-            ]
-        );
-        for (what, before, after) in [
-            ("nothing is remembered", free(3), free(0)),
-            ("something else is remembered", free(3), marked(3, "2")),
-            ("something else is restored", marked(0, "3"), marked(2, "3")),
-            ("nothing is written", marked(3, "3"), marked(3, "3")),
+        for (before, after, expected) in [
+            ("3", "3 3 held", Some(Down)),
+            ("3 3 held", "0 3 held", Some(Down)),
+            ("0 3 held", "3 3 held", Some(Up)),
+            ("3 3 held", "3", Some(Up)),
+            ("3", "0", None),
+            ("3", "3 2 held", None),
+            ("0 3 held", "2 3 held", None),
+            ("3 3 held", "3 3 held", None),
         ] {
-            assert!(write_kind_in_two(&before, &after).is_err(), "{what}");
+            let found = write_kind_in_two(&object(before), &object(after)).ok();
+            assert_eq!(found, expected, "{before} to {after}");
         }
     }
 }

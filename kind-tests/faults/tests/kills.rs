@@ -31,7 +31,7 @@ enum Fate {
 
 /// Lives through an outage of the nodes and one of a Service; whether there was such a write.
 async fn outage(write: u64, fate: Fate, replicas: usize) -> Result<bool> {
-    let words = "soak none --real=false --shoots=1 --seed=1";
+    let words = "soak none --shoots=1 --seed=1";
     let options = SoakOptions::parse_from(words.split(' '));
     let life = Life::begin(&options, replicas).await?;
     let late = CancellationToken::new();

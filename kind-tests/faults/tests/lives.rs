@@ -25,7 +25,7 @@ struct Lived {
 
 /// Lives once; words are those of the soak.
 fn live(seed: u64, words: &str) -> Lived {
-    let line = format!("soak none --real=false --shoots=2 --duration=75s --seed={seed} {words}");
+    let line = format!("soak none --shoots=2 --duration=75s --seed={seed} {words}");
     let options = SoakOptions::parse_from(line.split_whitespace());
     on_paused_clock(seed, async move || {
         let _logged = log()?;

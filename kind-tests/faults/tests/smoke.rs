@@ -28,7 +28,7 @@ fn soak(words: &[&str], is_good: impl Fn(&SoakRun) -> bool) -> SoakRun {
 fn run(words: &[&str]) -> SoakRun {
     let output = Command::new(env!("CARGO_BIN_EXE_soak"))
         .arg(testbed::agent::binary().expect("it is built"))
-        .args(["--real=false", "--seed=11"])
+        .arg("--seed=11")
         .args(words)
         .output()
         .expect("the soak runs");

@@ -77,29 +77,13 @@ pub struct Kubelets {
 impl Kubelets {
     /// Lets the pods of these resources follow after this time, on the current runtime.
     pub fn start(store: &Store, resources: &'static [&str], usual: Duration) -> Self {
-        Self::start_with(store, resources, usual, |_, _, _| {})
-    }
-
-    /// [`Kubelets::start`], calling `tell` with namespace, name and replicas of each resource
-    /// before its pods have followed.
-    pub fn start_with(
-        store: &Store,
-        resources: &'static [&str],
-        usual: Duration,
-        tell: impl Fn(&str, &str, i64) + Send + 'static,
-    ) -> Self {
         Self {
-            _tasks: JoinSet::from_iter([follow(store.clone(), resources, usual, tell)]),
+            _tasks: JoinSet::from_iter([follow(store.clone(), resources, usual)]),
         }
     }
 }
 
-async fn follow(
-    store: Store,
-    resources: &'static [&str],
-    usual: Duration,
-    tell: impl Fn(&str, &str, i64),
-) {
+async fn follow(store: Store, resources: &'static [&str], usual: Duration) {
     let mut pods = Pods::new(usual);
     loop {
         let (seen, now) = (store.revision(), Instant::now());
@@ -111,7 +95,6 @@ async fn follow(
             }
         }
         for ((resource, namespace, name), replicas) in pods.take_due(now) {
-            tell(&namespace, &name, replicas);
             // One that was deleted in the meantime needs none.
             store
                 .patch(resource, &namespace, &name, &ready(replicas))

@@ -146,28 +146,6 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_is_clear_after_the_last_fault_and_its_consequences() {
-        let now = Instant::now();
-        let second = Duration::from_secs(1);
-        let mut disturbance = Disturbance::clear_from(now);
-        assert_eq!(disturbance.clear_since(now), Some(now));
-        disturbance.begin();
-        disturbance.begin();
-        disturbance.end(now + 5 * second);
-        assert_eq!(
-            disturbance.clear_since(now + 9 * second),
-            None,
-            "the other one is still on"
-        );
-        disturbance.end(now + 3 * second);
-        assert_eq!(disturbance.clear_since(now + 4 * second), None);
-        assert_eq!(
-            disturbance.clear_since(now + 5 * second),
-            Some(now + 5 * second)
-        );
-    }
-
-    #[test]
     fn one_prober_that_has_watched_for_long_is_enough_of_a_guard_and_each_that_was_disturbed_may_have_led()
      {
         let now = Instant::now();
@@ -205,22 +183,5 @@ mod tests {
             [(false, false)],
             "nobody can write"
         );
-    }
-
-    #[test]
-    fn the_worst_lag_is_remembered_for_a_while() {
-        let now = Instant::now();
-        let mut disturbances = Disturbances::new(now);
-        disturbances.lag(Duration::from_secs(2), now);
-        disturbances.lag(Duration::from_millis(5), now + Duration::from_secs(1));
-        assert_eq!(
-            disturbances.at(now + Duration::from_secs(1)).lag,
-            Duration::from_secs(2)
-        );
-        assert_eq!(
-            disturbances.at(now + MEMORY + Duration::from_secs(1)).lag,
-            Duration::ZERO
-        );
-        assert_eq!(disturbances.worst_lag, Duration::from_secs(2));
     }
 }

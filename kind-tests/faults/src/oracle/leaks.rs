@@ -105,26 +105,4 @@ mod tests {
         }
         assert_eq!(after(&[("resident_kib", 28 * 1024)]).len(), 1);
     }
-
-    #[test]
-    fn only_the_same_process_is_compared_and_only_while_it_leads_or_does_not() {
-        let mut usage = MeasuredUsage::default();
-        for (name, serial, leads, tasks) in [
-            ("prober-a", 3, true, 146),
-            ("prober-a", 4, true, 500),
-            ("prober-b", 3, true, 500),
-            ("prober-a", 3, false, 500),
-        ] {
-            usage.add((name, serial, leads), [("tasks", tasks)].into());
-        }
-        assert_eq!(usage.comparable().count(), 0);
-        usage.add(("prober-a", 3, true), sound());
-        assert_eq!(
-            usage
-                .comparable()
-                .map(|(process, ..)| process)
-                .collect::<Vec<_>>(),
-            [("prober-a", 3, true)]
-        );
-    }
 }

@@ -41,12 +41,10 @@ pub struct NodeState {
 impl NodeState {
     /// A node that has just renewed.
     pub fn new(now: Instant) -> Self {
-        let mut clock = NodeClock::default();
-        clock.stamp();
         Self {
             renewed: now,
             cut: false,
-            clock,
+            clock: NodeClock::default(),
             counts: true,
         }
     }
@@ -183,7 +181,6 @@ impl ShootRecord {
             silent: now.saturating_duration_since(node.renewed),
             evident: evidence.saturating_duration_since(node.renewed),
             skewed: node.clock.is_off(now),
-            early: node.clock.early(self.grace * 3 / 4),
             watched: now.saturating_duration_since(watched_from),
         };
         counted.map(lease).collect()

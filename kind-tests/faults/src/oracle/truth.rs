@@ -25,9 +25,6 @@ pub struct LeaseTruth {
     /// Whether the node's clock differs or differed lately, so that its stamps cannot be taken at
     /// their word.
     pub skewed: bool,
-    /// By how much its last renewal may be taken for older than it is, for as long as the watchdog
-    /// cannot know better.
-    pub early: Duration,
     /// For how long somebody has been watching it without a break.
     pub watched: Duration,
 }
@@ -57,9 +54,7 @@ pub fn judge(leases: &[LeaseTruth], grace: Duration) -> Judgement {
     };
     let expired =
         |so: &dyn Fn(&LeaseTruth) -> bool| leases.iter().filter(|lease| so(lease)).count();
-    let maybe = |silence: Duration, lease: &LeaseTruth| {
-        silence + margin(lease).max(lease.early + BLUR) >= threshold
-    };
+    let maybe = |silence: Duration, lease: &LeaseTruth| silence + margin(lease) >= threshold;
     // Who began to watch a skewed lease late cannot know how long it had been silent before.
     let known = |silence: Duration, lease: &LeaseTruth| {
         if lease.skewed {
@@ -112,7 +107,6 @@ mod tests {
             silent,
             evident: silent,
             skewed: false,
-            early: Duration::ZERO,
             watched: Duration::from_secs(60),
         }
     }
@@ -120,15 +114,6 @@ mod tests {
     #[test]
     fn what_may_and_must_be_done_follows_from_how_long_the_leases_were_silent() {
         let plain = |silent: &[f64]| silent.iter().copied().map(lease).collect::<Vec<_>>();
-        let older = |silent: f64| {
-            vec![
-                LeaseTruth {
-                    early: Duration::from_millis(1300),
-                    ..lease(silent)
-                };
-                2
-            ]
-        };
         let away = |silent: f64, evident: f64| LeaseTruth {
             evident: Duration::from_secs_f64(evident),
             ..lease(silent)
@@ -155,13 +140,6 @@ mod tests {
             ("no candidate", plain(&[]), healthy),
             ("a single silent candidate", plain(&[60.0]), neither),
             ("a single renewed candidate", plain(&[1.0]), healthy),
-            ("may be taken for older by just so much", older(4.5), either),
-            (
-                "may be taken for older, but not by so much",
-                older(4.4),
-                healthy,
-            ),
-            ("may be taken for older, and is old", older(6.3), outage),
             (
                 "the API server was away",
                 vec![away(9.0, 1.0), away(8.0, 0.0)],

@@ -64,33 +64,3 @@ impl Actor {
         self.pause(time).await;
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_same_seed_and_actor_draw_the_same() {
-        let draws = |seed, actor: &str| {
-            rng(seed, actor)
-                .random_iter()
-                .take(20)
-                .collect::<Vec<u32>>()
-        };
-        assert_eq!(draws(1, "a"), draws(1, "a"));
-        assert_ne!(draws(1, "a"), draws(2, "a"));
-        assert_ne!(draws(1, "a"), draws(1, "b"));
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn a_pause_ends_with_the_round() {
-        let (end, over) = watch::channel(false);
-        let mut actor = Actor::new(1, "a", over);
-        let begin = tokio::time::Instant::now();
-        actor.wait(3.0..=3.0).await;
-        assert_eq!(begin.elapsed(), Duration::from_secs(3));
-        end.send_replace(true);
-        actor.wait(60.0..=90.0).await;
-        assert!(actor.is_over() && begin.elapsed() < Duration::from_secs(4));
-    }
-}

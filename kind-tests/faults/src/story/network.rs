@@ -8,13 +8,12 @@ use api_server::{Fault, MemoryApi, Network, When};
 use rand::RngExt;
 use serde_json::json;
 use testbed::gardener::PROBE_SECRET;
-use testbed::proxy::ProxyMode;
 
 use super::actor::Actor;
 use super::be_away;
 use super::injected_fault::InjectedFault;
 use crate::pace::BEAT;
-use crate::shoot::{LEASES, ShootApi, SoakShoot};
+use crate::shoot::{LEASES, SoakShoot};
 
 /// After a fault the next probe is under way within an interval of 3 s with its jitter, or a retry.
 const CONSEQUENCES: Duration = Duration::from_millis(500);
@@ -24,7 +23,7 @@ const THROTTLES: &str = "it throttles";
 /// What an API server in memory does to the probes; one that throttles asks for so many seconds.
 fn injected_faults(seconds: u32) -> [(&'static str, InjectedFault); 19] {
     let all = |fault| InjectedFault::Answers(When::any(), fault);
-    let leases = |fault| InjectedFault::Answers(When::verb("list", LEASES.name), fault);
+    let leases = |fault| InjectedFault::Answers(When::verb("list", LEASES), fault);
     let nodes = |fault| InjectedFault::Answers(When::verb("list", "nodes"), fault);
     let pause = Duration::from_millis(200);
     // A list of something else, under the name of the list of leases.
@@ -83,43 +82,22 @@ fn end(shoot: &SoakShoot, consequences: Duration) {
 /// The API server fails for a while, in one of many ways.
 pub(super) async fn api_fault(shoot: &SoakShoot, actor: &mut Actor) -> Result<()> {
     let time = actor.seconds(1.0..=8.0);
-    match &*shoot.api {
-        ShootApi::Memory(api) => {
-            let seconds = actor.rng.random_range(1..=3);
-            let (name, injected) = actor.pick(injected_faults(seconds));
-            if let InjectedFault::Moment(strike) = injected {
-                shoot.note(name);
-                strike(api);
-                return Ok(());
-            }
-            begin(shoot, name);
-            injected.during(api, actor.pause(time)).await;
-            let throttled = if name == THROTTLES { seconds } else { 0 };
-            end(shoot, Duration::from_secs(throttled.into()));
-        }
-        ShootApi::Real(real) => {
-            let path = actor.pick([
-                ProxyMode::Stalled,
-                ProxyMode::Refused,
-                ProxyMode::Reset,
-                ProxyMode::HalfOpen,
-            ]);
-            begin(shoot, format!("the way to the API server is {path:?}"));
-            real.proxy.set(path);
-            actor.pause(time).await;
-            real.proxy.set(ProxyMode::Open);
-            end(shoot, Duration::ZERO);
-        }
+    let seconds = actor.rng.random_range(1..=3);
+    let (name, injected) = actor.pick(injected_faults(seconds));
+    if let InjectedFault::Moment(strike) = injected {
+        shoot.note(name);
+        strike(&shoot.api);
+        return Ok(());
     }
+    begin(shoot, name);
+    injected.during(&shoot.api, actor.pause(time)).await;
+    let throttled = if name == THROTTLES { seconds } else { 0 };
+    end(shoot, Duration::from_secs(throttled.into()));
     Ok(())
 }
 
-/// The API server is away for a while, for its nodes too. A real one is only out of the watchdog's
-/// reach.
+/// The API server is away for a while, for its nodes too.
 pub(super) async fn api_away(shoot: &SoakShoot, actor: &mut Actor) -> Result<()> {
-    let ShootApi::Memory(api) = &*shoot.api else {
-        return api_fault(shoot, actor).await;
-    };
     // It answers and says that it cannot serve, or nobody listens.
     let ways = [
         (
@@ -132,7 +110,7 @@ pub(super) async fn api_away(shoot: &SoakShoot, actor: &mut Actor) -> Result<()>
     // 25 to 60 s with a grace of 40 s.
     let time = actor.seconds(5.0..=12.0);
     begin(shoot, format!("the API server is about to be away: {name}"));
-    be_away(shoot, api, injected, time).await;
+    be_away(shoot, injected, time).await;
     end(shoot, Duration::ZERO);
     // All nodes can renew before it is away again: for one that flaps nothing is promised.
     actor.pause(2 * BEAT).await;
@@ -148,24 +126,17 @@ pub(super) async fn rotation(shoot: &SoakShoot, actor: &mut Actor) -> Result<()>
     };
     let early = actor.chance(0.5);
     begin(shoot, format!("the token is rotated, {gap:?} apart"));
-    let real = matches!(*shoot.api, ShootApi::Real(_));
-    let renew = async {
-        let old = shoot.record().token.clone();
-        if early {
-            shoot.api.revoke(&old).await?;
-            actor.pause(gap).await;
-        }
-        shoot.write_token(shoot.api.token().await?)?;
-        // Of a real API server the new one would go too.
-        if !early && !real {
-            actor.pause(gap).await;
-            shoot.api.revoke(&old).await?;
-        }
-        Ok(())
-    };
-    let done = renew.await;
-    // A real API server remembers for up to 10 s which tokens it has accepted or not.
-    end(shoot, Duration::from_secs(if real { 10 } else { 0 }));
+    let old = shoot.record().token.clone();
+    if early {
+        shoot.api.access().revoke(&old);
+        actor.pause(gap).await;
+    }
+    let done = shoot.write_token(shoot.grant_token());
+    if !early {
+        actor.pause(gap).await;
+        shoot.api.access().revoke(&old);
+    }
+    end(shoot, Duration::ZERO);
     done
 }
 

@@ -7,14 +7,15 @@ use serde_json::{Value, json};
 
 use super::actor::Actor;
 use super::some_nodes;
-use crate::shoot::{MACHINES, NODES, NodeResource, SoakShoot};
+use crate::shoot::{MACHINES, NODES, SoakShoot};
 
 /// Clocks are off, step, or drift, for a while.
 pub(super) async fn clocks(shoot: &SoakShoot, actor: &mut Actor) -> Result<()> {
     let share = actor.pick([1.0, 0.7, 0.3]);
     let nodes = some_nodes(shoot, actor, share);
     for _ in 0..actor.rng.random_range(1..=3) {
-        let skew = TimeDelta::milliseconds(actor.rng.random_range(-90_000..=90_000));
+        // Each far enough from any other that a step is noticed.
+        let skew = TimeDelta::seconds(actor.pick([-90, -40, -10, 10, 40, 90]));
         // Up to 2 ms in a second: far more than any crystal, the most that NTP slews is a quarter
         // of it.
         let drift = TimeDelta::microseconds(actor.rng.random_range(-2000..=2000));
@@ -42,20 +43,18 @@ pub(super) async fn uncounted(shoot: &SoakShoot, actor: &mut Actor) -> Result<()
         [("True", "Full"), ("False", "Enough")].map(|(is, why)| condition("DiskPressure", is, why));
     let [begun, done] = ["ReadyForUpdate", "UpdateSuccessful"]
         .map(|reason| condition("InPlaceUpdate", "True", reason));
-    // On the nodes, or none: on the Machines.
-    let node = Some(NODES);
     let (resource, bad, good) = actor.pick([
-        (node, full, enough),
-        (node, begun, done),
-        (node, unmanaged(json!("1")), unmanaged(Value::Null)),
-        (None, phase("Failed"), phase("Running")),
-        (None, phase("Terminating"), phase("Running")),
+        (NODES, full, enough),
+        (NODES, begun, done),
+        (NODES, unmanaged(json!("1")), unmanaged(Value::Null)),
+        (MACHINES, phase("Failed"), phase("Running")),
+        (MACHINES, phase("Terminating"), phase("Running")),
     ]);
     shoot.note(format!("{} do not count: {bad}", nodes.join(", ")));
-    set_counting(shoot, &nodes, resource, &bad, false).await?;
+    set_counting(shoot, &nodes, resource, &bad, false)?;
     actor.wait(2.0..=12.0).await;
     shoot.note("all nodes count again");
-    set_counting(shoot, &nodes, resource, &good, true).await
+    set_counting(shoot, &nodes, resource, &good, true)
 }
 
 /// A node joins for a while.
@@ -63,26 +62,27 @@ pub(super) async fn node_set(shoot: &SoakShoot, actor: &mut Actor) -> Result<()>
     let name = format!("guest-{}", actor.rng.random_range(0..1_000_000));
     shoot.note(format!("{name} joins"));
     let phase = actor.seconds(0.0..=2.0);
-    shoot.add_node(&name, phase).await?;
+    shoot.add_node(&name, phase)?;
     actor.wait(2.0..=12.0).await;
     shoot.note(format!("{name} leaves"));
-    shoot.remove_node(&name).await
+    shoot.remove_node(&name)
 }
 
-async fn set_counting(
+fn set_counting(
     shoot: &SoakShoot,
     nodes: &[String],
-    resource: Option<NodeResource>,
+    resource: &str,
     patch: &Value,
     counts: bool,
 ) -> Result<()> {
     shoot.update_record(|record, now| record.unsettle(now));
     shoot.change_nodes(nodes, |node, _| node.counts = counts);
+    let (store, namespace) = match resource {
+        NODES => (shoot.api.store(), ""),
+        _ => (&shoot.seed, &*shoot.namespace),
+    };
     for name in nodes {
-        match resource {
-            Some(resource) => shoot.api.patch(resource, name, patch).await?,
-            None => drop(shoot.seed.patch(MACHINES, &shoot.namespace, name, patch)?),
-        }
+        store.patch(resource, namespace, name, patch)?;
     }
     shoot.update_record(|record, now| record.unsettle(now));
     Ok(())

@@ -1,6 +1,5 @@
 use std::time::Duration;
 
-use chrono::TimeDelta;
 use serde_json::{Value, json};
 use testbed::gardener::{PROTECTED, REPLICAS};
 use tokio::time::Instant;
@@ -64,7 +63,6 @@ impl JudgedShoot {
             for node in self.record.nodes.values_mut() {
                 if !node.cut && !away && now - node.renewed >= Duration::from_secs_f64(BEAT_S) {
                     node.renewed = now;
-                    node.clock.stamp();
                 }
             }
             let (findings, over) = self.record.tick(self.disturbances, now);
@@ -128,10 +126,6 @@ impl JudgedShoot {
     fn down(&mut self) -> Option<ViolationKind> {
         self.written(&free(2), &held(), 0.0, None)
     }
-
-    fn up(&mut self) -> Option<ViolationKind> {
-        self.written(&held(), &free(2), 0.0, None)
-    }
 }
 
 fn healthy() -> JudgedShoot {
@@ -156,22 +150,6 @@ fn free(replicas: i64) -> Value {
 
 fn held() -> Value {
     json!({"metadata": {"annotations": {REPLICAS: "2", PROTECTED: ""}}, "spec": {"replicas": 0}, "status": {"readyReplicas": 2}})
-}
-
-#[test]
-fn an_outage_that_is_answered_and_ends_well_is_right() {
-    let mut shoot = held_down(6.5).go(20.0).cut(false).go(2.5);
-    assert_eq!(shoot.up(), None);
-    let shoot = shoot.go(60.0);
-    assert_eq!(shoot.found, []);
-    assert_eq!(
-        shoot
-            .over
-            .iter()
-            .map(|over| (over.met_in_time(), over.clean))
-            .collect::<Vec<_>>(),
-        [(true, true)]
-    );
 }
 
 #[test]
@@ -243,57 +221,6 @@ fn a_scale_down_is_wrong_unless_the_nodes_were_silent_for_long_enough_while_the_
             "{what}"
         );
     }
-}
-
-#[test]
-fn a_clock_that_was_put_back_a_little_allows_a_scale_down_earlier_by_just_so_much() {
-    let set = |ahead: i64| {
-        move |record: &mut ShootRecord, now: Instant| {
-            let nodes = record.nodes.values_mut();
-            nodes.for_each(|node| {
-                node.clock
-                    .set(TimeDelta::milliseconds(ahead), TimeDelta::zero(), now)
-            });
-        }
-    };
-    // Long after it the doubt about clocks that were off is over.
-    let renew = |record: &mut ShootRecord, now: Instant| {
-        record
-            .nodes
-            .values_mut()
-            .for_each(|node| node.renewed = now)
-    };
-    for (what, ahead, silent, right) in [
-        ("by just so much", 1300, 4.9, true),
-        ("earlier than that", 1300, 3.9, false),
-        ("it was right all the time", 0, 4.9, false),
-        ("that step is seen", 20_000, 4.9, false),
-    ] {
-        let shoot = JudgedShoot::new()
-            .with(set(ahead))
-            .go(10.0)
-            .with(set(0))
-            .go(50.0);
-        let down = shoot.cut(true).with(renew).go(silent).down();
-        assert_eq!(
-            down,
-            (!right).then_some(ViolationKind::WrongScaleDowns),
-            "{what}"
-        );
-    }
-}
-
-#[test]
-fn a_restore_during_an_outage_is_wrong() {
-    assert_eq!(
-        held_down(6.5).go(10.0).up(),
-        Some(ViolationKind::WrongRestores)
-    );
-    assert_eq!(
-        held_down(6.5).go(10.0).cut(false).go(0.2).up(),
-        None,
-        "they are just back"
-    );
 }
 
 #[test]
