@@ -34,11 +34,6 @@ impl StoredObject {
         metadata(&self.value, key)
     }
 
-    /// Whether it waits for its finalizers.
-    pub fn is_being_deleted(&self) -> bool {
-        !self.metadata("deletionTimestamp").is_empty()
-    }
-
     fn untyped(&self) -> &Bytes {
         self.untyped.get_or_init(|| {
             let mut untyped = self.value.clone();

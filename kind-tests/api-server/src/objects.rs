@@ -129,10 +129,9 @@ fn delete(
     let preconditions = options["preconditions"].take();
     let preconditions = serde_json::from_value(preconditions).unwrap_or_default();
     let client = Some(&request.record);
-    let (object, is_gone) =
-        store.delete_in(resource, &target.namespace, name, &preconditions, client)?;
-    // Of a pod the answer is the pod, however it ends.
-    if !is_gone || resource.kind == "Pod" {
+    let object = store.delete_in(resource, &target.namespace, name, &preconditions, client)?;
+    // Of a pod the answer is the pod.
+    if resource.kind == "Pod" {
         return Ok(ApiAnswer::Object(200, object));
     }
     let mut details = status::details(&resource.group, &resource.plural, name);

@@ -185,14 +185,14 @@ impl Store {
         self.update(resource, namespace, name, |value| merge(value, patch))
     }
 
-    /// Deletes an object; with finalizers it stays, marked as being deleted.
+    /// Deletes an object.
     ///
     /// # Errors
     /// `NotFound`.
     pub fn delete(&self, resource: &str, namespace: &str, name: &str) -> Result<Value, ApiError> {
         let resource = self.named(resource)?;
         let any = Preconditions::default();
-        let (object, _) = self.delete_in(&resource, namespace, name, &any, None)?;
+        let object = self.delete_in(&resource, namespace, name, &any, None)?;
         Ok(object.value.clone())
     }
 

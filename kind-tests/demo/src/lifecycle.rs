@@ -31,24 +31,3 @@ impl NodeLifecycle {
             .map(|longest| GRACE - longest)
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn nodes_are_marked_unknown_by_a_controller_that_works_and_knows_nothing_of_the_silence_before_it_started()
-     {
-        let mut controller = NodeLifecycle::default();
-        for (at, works, ages, countdown, unknown_nodes) in [
-            (39.0, true, [19.0, 39.0], Some(1.0), 0),
-            (90.0, false, [70.0, 90.0], None, 0),
-            (129.0, true, [3.0, 129.0], Some(1.0), 0),
-            (131.0, true, [5.0, 131.0], Some(-1.0), 1),
-            (132.0, true, [6.0, 1.0], Some(34.0), 1),
-        ] {
-            assert_eq!(controller.step(works, &ages, at), countdown, "at {at}");
-            assert_eq!(controller.unknown_nodes, unknown_nodes, "at {at}");
-        }
-    }
-}

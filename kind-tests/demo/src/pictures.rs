@@ -66,23 +66,3 @@ fn escaped(text: &str) -> String {
         .replace('<', "&lt;")
         .replace('>', "&gt;")
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_summary_is_drawn_and_nothing_before_it() {
-        let printed = "   0.2s  What happened before.\nWhat happened\n  ok     0 < 1,\n         as \"it\" is.\n  FAILED No & no.\n";
-        let picture = picture(printed).expect("a summary");
-        assert_eq!(picture.matches("<text ").count(), 4, "{picture}");
-        for expected in [
-            "y=\"29.5\" xml:space=\"preserve\"><tspan class=\"strong \">What happened</tspan></text>",
-            "y=\"47.5\" xml:space=\"preserve\"><tspan class=\"strong good\">  ok</tspan>     0 &lt; 1,</text>",
-            "<tspan class=\"strong bad\">  FAILED</tspan> No &amp; no.</text>",
-        ] {
-            assert!(picture.contains(expected), "no {expected} in {picture}");
-        }
-        assert!(super::picture("   0.2s  Three clusters run.\n").is_err());
-    }
-}

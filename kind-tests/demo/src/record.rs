@@ -105,24 +105,3 @@ impl DemoRecord {
         }
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_is_so_is_noted_and_said_once() {
-        let mut record = DemoRecord {
-            words: [("leader", "a".to_owned())].into(),
-            ..DemoRecord::default()
-        };
-        for (at, is_so) in [(3.0, false), (4.0, true), (5.0, true)] {
-            record.now = at;
-            record.tell_once("killed", is_so, "{leader} is killed {at killed}.");
-        }
-        assert_eq!(
-            (record.number("killed"), record.events),
-            (Some(4.0), vec![(4.0, "a is killed at 4.0s.".to_owned())])
-        );
-    }
-}

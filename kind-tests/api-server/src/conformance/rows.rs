@@ -27,7 +27,6 @@ pub(super) fn all() -> Vec<Row> {
         scale(),
         custom_scale(),
         preconditions(),
-        finalizers(),
         lists(),
         watches(),
         access(),
@@ -306,20 +305,6 @@ fn preconditions() -> Vec<Row> {
         ),
         only(json!({"uid": "$pod", "resourceVersion": "$pod2"})).is(json!({"kind": "Pod", "metadata": {"uid": "$pod"}})),
         Row::get(&path).fails(404, "NotFound", "pods \"p\" not found"),
-    ]
-}
-
-fn finalizers() -> Vec<Row> {
-    let path = format!("{CONFIG_MAPS}/held");
-    let mut held = named("ConfigMap", "held");
-    held["metadata"]["finalizers"] = json!(["example.org/held"]);
-    vec![
-        Row::post(CONFIG_MAPS, held).is(json!({"metadata": {"uid": "$held"}})),
-        Row::delete(&path, json!({})).is(json!({"kind": "ConfigMap", "metadata": {"uid": "$held", "deletionTimestamp": "$deleted"}})),
-        Row::delete(&path, json!({})).is(json!({"metadata": {"deletionTimestamp": "$deleted"}})),
-        Row::get(&path).is(json!({"metadata": {"deletionTimestamp": "$deleted"}})),
-        Row::patch(&path, json!({"metadata": {"finalizers": null}})).is(json!({"metadata": {"finalizers": null}})),
-        Row::get(&path).fails(404, "NotFound", "configmaps \"held\" not found"),
     ]
 }
 

@@ -160,8 +160,3 @@ pub(super) fn wish(resource: &Resource, object: &Value) -> Value {
     merge(&mut wish, &json!({"metadata": null, "status": null}));
     wish
 }
-
-pub(super) fn has_no_finalizers(object: &Value) -> bool {
-    let finalizers = object["metadata"]["finalizers"].as_array();
-    finalizers.is_none_or(Vec::is_empty)
-}

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use super::{
     ObservedWrite, Store, StoreState, StoredChange,
-    admission::{admit, finish, has_no_finalizers, set_type, wish},
+    admission::{admit, finish, set_type, wish},
     key,
 };
 use crate::{
@@ -71,13 +71,10 @@ impl Store {
             let generation = old.value["metadata"]["generation"].as_i64();
             value["metadata"]["generation"] = json!(generation.unwrap_or_default() + 1);
         }
-        // A deletion that waited for finalizers ends with the last of them.
-        let is_gone =
-            old.is_being_deleted() && !has_no_finalizers(&old.value) && has_no_finalizers(&value);
-        Ok(self.commit(state, resource, Some(old), value, is_gone, client))
+        Ok(self.commit(state, resource, Some(old), value, false, client))
     }
 
-    /// Deletes an object or, if it has finalizers, marks it; whether it is gone.
+    /// Deletes an object, and returns what it was last.
     pub(crate) fn delete_in(
         &self,
         resource: &Arc<Resource>,
@@ -85,7 +82,7 @@ impl Store {
         name: &str,
         preconditions: &Preconditions,
         client: Option<&Record>,
-    ) -> Result<(Arc<StoredObject>, bool), ApiError> {
+    ) -> Result<Arc<StoredObject>, ApiError> {
         let state = self.lock();
         let old = state.found(resource, namespace, name)?;
         let check = |field, wanted: &Option<String>, is: &str| {
@@ -94,16 +91,8 @@ impl Store {
         let version = old.revision.to_string();
         check("UID", &preconditions.uid, old.metadata("uid"))?;
         check("ResourceVersion", &preconditions.resource_version, &version)?;
-        let is_gone = has_no_finalizers(&old.value);
-        if !is_gone && old.is_being_deleted() {
-            return Ok((old, false));
-        }
-        let mut value = old.value.clone();
-        if !is_gone {
-            value["metadata"]["deletionTimestamp"] = json!(now());
-        }
-        let last = self.commit(state, resource, Some(old), value, is_gone, client);
-        Ok((last, is_gone))
+        let value = old.value.clone();
+        Ok(self.commit(state, resource, Some(old), value, true, client))
     }
 
     /// Makes a new version, or of `before` the last one, and notifies those who wait: under the
