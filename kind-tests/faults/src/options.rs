@@ -15,7 +15,7 @@ pub enum Sabotage {
     ScaleDown,
     /// The same when its API server was away, for its nodes too, and is just back
     Away,
-    /// Suspends both probers in an outage
+    /// Holds the probers up in an outage, without a word to the oracle
     Sleep,
     /// Restores a shoot in mid-outage
     Restore,
