@@ -59,7 +59,7 @@ pub async fn run(shared: Shared, cancelled: CancellationToken) {
 /// Checks by one section of the config, for ever.
 async fn check_shoots(shared: &Shared, check: &OwnerCheck) {
     tracing::info!(name = %check.name, value = %check.value, "owner records are checked");
-    let (resolver, owners) = (Resolver::new(check), shared.owners());
+    let (resolver, owners) = (Resolver::new(check, &shared.resources), shared.owners());
     let mut under_way = FuturesUnordered::new();
     loop {
         let Round { changes, due, next } =

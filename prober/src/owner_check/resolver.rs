@@ -1,5 +1,6 @@
 //! Queries DNS for TXT records, each time without a cache, over TCP where an answer is cut off.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures::FutureExt;
@@ -14,7 +15,7 @@ use prober_core::config::{DnsServer, OwnerCheck};
 use tokio::time::timeout;
 
 use crate::owner_records::record::{OwnerAnswer, Question, Unresolved};
-use crate::shoot_client::resources::uncached;
+use crate::shoot_client::resources::{Records, Resources, uncached};
 
 /// Clones share it.
 #[derive(Clone)]
@@ -22,15 +23,18 @@ pub(crate) struct Resolver {
     /// One for each server, if there are any: the first that resolves a name counts, whatever others
     /// say.
     resolvers: Vec<TokioResolver>,
+    /// In place of these.
+    records: Option<Arc<Records>>,
     limit: Duration,
 }
 
 impl Resolver {
-    pub(crate) fn new(check: &OwnerCheck) -> Self {
+    pub(crate) fn new(check: &OwnerCheck, resources: &Resources) -> Self {
         let resolvers = resolvers(check)
             .inspect_err(|error| tracing::error!(error = %error, "no DNS server is known to ask for owner records"));
         Self {
             resolvers: resolvers.unwrap_or_default(),
+            records: resources.records.clone(),
             limit: check.timeout,
         }
     }
@@ -51,6 +55,9 @@ impl Resolver {
     async fn records(&self, name: &str) -> Result<Vec<String>, Unresolved> {
         // With the dot no search domain is tried.
         let name = format!("{}.", name.trim_end_matches('.'));
+        if let Some(records) = &self.records {
+            return records(name).await.ok_or(Unresolved::Server);
+        }
         if self.resolvers.is_empty() {
             return Err(Unresolved::NoServers);
         }
@@ -117,3 +124,6 @@ fn unresolved(error: &NetError) -> Unresolved {
         _ => Unresolved::Network,
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,4 +1,5 @@
-//! Resources that the clients of all shoots share: how their API servers are dialed.
+//! Resources that the clients of all shoots share: how their API servers are dialed, and their owner
+//! records looked up.
 
 use std::io;
 use std::net::SocketAddr;
@@ -6,6 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use common::transport::Dialer;
+use futures::future::BoxFuture;
 use hickory_resolver::TokioResolver;
 use hickory_resolver::config::{ResolverConfig, ResolverOpts};
 use hickory_resolver::net::runtime::TokioRuntimeProvider;
@@ -17,8 +19,13 @@ use hyper_util::client::legacy::connect::dns::Name;
 use tokio::net::lookup_host;
 use tower::service_fn;
 
+/// Looks up the TXT records of a name; `None` if that fails.
+pub(crate) type Records = dyn Fn(String) -> BoxFuture<'static, Option<Vec<String>>> + Send + Sync;
+
 pub struct Resources {
     pub(super) dialer: Dialer,
+    /// In place of the DNS servers of the config.
+    pub(crate) records: Option<Arc<Records>>,
 }
 
 impl Resources {
@@ -41,7 +48,22 @@ impl Resources {
 
     /// With another way to the API servers than TCP.
     pub fn dialing(dialer: Dialer) -> Self {
-        Self { dialer }
+        Self {
+            dialer,
+            records: None,
+        }
+    }
+
+    /// With another way to owner records than DNS.
+    pub fn with_records(
+        self,
+        records: impl Fn(String) -> BoxFuture<'static, Option<Vec<String>>> + Send + Sync + 'static,
+    ) -> Self {
+        let records: Arc<Records> = Arc::new(records);
+        Self {
+            records: Some(records),
+            ..self
+        }
     }
 
     /// Without a resolver the C library resolves names, and blocks a thread for each until it gives

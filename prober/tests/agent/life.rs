@@ -2,146 +2,97 @@
 
 use std::time::Duration;
 
-use api_server::{Fault, When};
-use serde_json::json;
+use api_server::Fault;
+use serde_json::{Value, json};
+use testbed::gardener;
 use testbed::memory::{LeaseRenewer, MemoryShootPlan};
-use testbed::{PATIENCE, gardener};
-use tokio::time::{Instant, timeout, timeout_at};
+use tokio::time::sleep;
 
 use super::log;
-use super::world::{CA, CONFIG, KCM, MCM, NAMESPACE, ProberWorld, at, held, scales};
+use super::world::{CONFIG, KCM, MCM, NAMESPACE, ProberWorld, at, held, writes_to};
 
-/// What passes before the absence of something is believed: three probes at the interval of these
-/// tests.
-const QUIET: Duration = Duration::from_secs(3);
-
-/// Whether the shoot is left alone for a while; an answer under way when this begins may still
-/// arrive.
-async fn is_left_alone(world: &ProberWorld) -> bool {
-    let settled = Instant::now() + Duration::from_secs(1);
-    let late = |record: &api_server::Record| record.at.is_some_and(|at| at > settled);
-    let more = world
-        .shoot
-        .requests()
-        .wait_for(|all| all.iter().any(late).then_some(()));
-    timeout_at(settled + QUIET, more).await.is_err()
+/// Fails unless the shoot is left alone for three probes; an answer under way may still arrive.
+async fn is_left_alone(world: &ProberWorld) {
+    sleep(Duration::from_secs(1)).await;
+    let asked = world.shoot.requests().total();
+    sleep(Duration::from_secs(3)).await;
+    assert_eq!(world.shoot.requests().total(), asked);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_shoot_that_leaves_is_left_alone_and_what_it_held_down_stays() {
     // D-49
-    let changes = [
+    for change in [
         json!({"spec": {"hibernation": {"enabled": true}}}),
         json!({"metadata": {"deletionTimestamp": "2022-05-05T08:34:05Z"}}),
         json!({"status": {"lastOperation": {"type": "Migrate", "state": ""}}}),
         json!({"spec": {"seedName": "target"}, "status": {"seedName": "target"}}),
         json!({"spec": {"provider": {"workers": []}}}),
-        json!(null),
-    ];
-    futures::future::join_all(changes.map(async |change| {
+        Value::Null,
+    ] {
         let world = ProberWorld::running().await;
-        world.nodes.cut_all();
-        world.until([held("1"), held("1"), held("1")]).await;
-        if change.is_null() {
-            world.delete_cluster();
-        } else {
-            let cluster =
-                json!({"spec": {"seed": {"metadata": {"name": "source"}}, "shoot": change}});
-            world
-                .seed
-                .store()
-                .patch(
-                    "clusters.extensions.gardener.cloud",
-                    "",
-                    NAMESPACE,
-                    &cluster,
-                )
-                .expect("changed");
+        world.outage().await;
+        match change {
+            Value::Null => world.delete_cluster(),
+            shoot => world.change_cluster(json!({ "shoot": shoot })),
         }
         world.nodes.heal_all();
-        assert!(is_left_alone(&world).await, "{change}");
-        assert_eq!(
-            [KCM, MCM, CA].map(|name| world.dependent(name)),
-            [held("1"), held("1"), held("1")],
-            "{change}"
-        );
+        is_left_alone(&world).await;
+        world.until_held().await;
         world.end().await;
-    }))
-    .await;
+    }
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_removed_probe_writes_no_more_than_what_is_in_flight() {
     // D-14
-    let config = CONFIG.replace(
-        "scaleUp: {level: 1}",
-        "scaleUp: {level: 1, initialDelay: 1s}",
-    );
+    let delayed = "scaleUp: {level: 1, initialDelay: 1s}";
+    let config = CONFIG.replace("scaleUp: {level: 1}", delayed);
     let world = ProberWorld::running_with(&config).await;
     world.hold_down(KCM, "1");
     world.hold_down(MCM, "1");
     world.writes(1).await;
     world.delete_cluster();
-    assert!(is_left_alone(&world).await);
+    is_left_alone(&world).await;
     assert_eq!(world.written(), [KCM]);
     world.end().await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_prober_that_is_asked_to_stop_in_mid_flow_stops_at_once_and_the_next_one_goes_on() {
-    let config = CONFIG.replace(
-        "scaleDown: {level: 1}",
-        "scaleDown: {level: 1, initialDelay: 25s}",
-    );
+    let delayed = "scaleDown: {level: 1, initialDelay: 25s}";
+    let config = CONFIG.replace("scaleDown: {level: 1}", delayed);
     let mut world = ProberWorld::running_with(&config).await;
     world.nodes.cut_all();
     world.until([at(1), held("1"), held("1")]).await;
     world.stop().await;
-    let (seed, shoot) = (
-        world.seed.requests().total(),
-        world.shoot.requests().total(),
-    );
+    let asked = world.seed.requests().total();
     world.nodes.heal_all();
-    assert!(is_left_alone(&world).await);
-    assert_eq!(
-        (
-            world.seed.requests().total(),
-            world.shoot.requests().total()
-        ),
-        (seed, shoot),
-        "nothing is left behind"
-    );
+    is_left_alone(&world).await;
+    assert_eq!(world.seed.requests().total(), asked, "nothing is left");
     world.start(CONFIG);
-    world.until([at(1), at(1), at(1)]).await;
+    world.until_up().await;
     world.end().await;
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_write_that_is_under_way_at_the_end_is_awaited_and_told() {
-    log::listen();
     let mut world = ProberWorld::running().await;
-    let of_machines = When::matches(|record| scales(record) && record.name == MCM);
-    let slow = world
-        .seed
-        .faults()
-        .add(of_machines, Fault::Delay(Duration::from_millis(500)));
+    let slow = Fault::Delay(Duration::from_millis(500));
+    let slow = world.fails(writes_to(MCM), slow);
     world.nodes.cut_all();
-    let met = world.seed.faults().met(slow, 1);
-    timeout(PATIENCE, met).await.expect("a write");
+    world.met(slow, 1).await;
     world.stop().await;
-    assert_eq!(world.dependent(MCM), held("1"));
+    world.until_it_is(MCM, held("1")).await;
     world.event("ScaledDown", MCM).await;
     // One that is not answered holds up nothing.
     world.seed.faults().clear();
-    let hangs = When::matches(|record| scales(record) && record.name == MCM);
-    let hangs = world.seed.faults().add(hangs, Fault::Stall);
+    let hangs = world.fails(writes_to(MCM), Fault::Stall);
     world.nodes.heal_all();
     world.start(CONFIG);
-    let met = world.seed.faults().met(hangs, 1);
-    timeout(PATIENCE, met).await.expect("a write");
+    world.met(hangs, 1).await;
     world.stop().await;
     assert!(log::lines().contains("a write has had no answer until the end"));
-    world.seed.faults().clear();
     world.end().await;
 }
 
@@ -149,39 +100,32 @@ async fn a_write_that_is_under_way_at_the_end_is_awaited_and_told() {
 async fn a_grace_that_changes_is_applied_by_the_running_probe() {
     // D-10
     let world = ProberWorld::running().await;
-    world.change_shoot(|shoot| {
-        shoot["spec"]["kubernetes"]["kubeControllerManager"]["nodeMonitorGracePeriod"] = json!("5m")
-    });
+    world.set_grace("5m");
     world.probes(1).await;
     world.nodes.cut_all();
     world.probes(8).await;
     assert_eq!(world.seed.requests().writes(), 0);
-    world.change_shoot(|shoot| {
-        shoot["spec"]["kubernetes"]["kubeControllerManager"]["nodeMonitorGracePeriod"] = json!("4s")
-    });
-    world.until([held("1"), held("1"), held("1")]).await;
+    world.set_grace("4s");
+    world.until_held().await;
     world.end().await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_grace_as_short_as_a_renewal_is_named_and_takes_no_healthy_shoot_down() {
     // D-79: as 10 s and kubelets' 10 s, three times as fast.
-    let beat = Duration::from_secs(3);
-    let mut world = ProberWorld::of(MemoryShootPlan {
+    let plan = MemoryShootPlan {
         renewer: LeaseRenewer {
-            beat,
+            beat: Duration::from_secs(3),
             lease_seconds: 12,
         },
         grace: Some("3s"),
         ..MemoryShootPlan::default()
-    })
-    .await;
-    world.start(CONFIG);
+    };
+    let world = ProberWorld::of(plan).await.started(CONFIG).await;
     world.event("GraceTooShort", "(3s)").await;
     world.probes(20).await;
     assert_eq!(world.written(), [""; 0]);
-    world.nodes.cut_all();
-    world.until([held("1"), held("1"), held("1")]).await;
+    world.outage().await;
     world.end().await;
 }
 
@@ -189,18 +133,15 @@ async fn a_grace_as_short_as_a_renewal_is_named_and_takes_no_healthy_shoot_down(
 async fn a_shoot_that_cannot_be_understood_keeps_its_probe_and_harms_no_other() {
     // D-13
     let world = ProberWorld::running().await;
-    for (number, broken) in [json!({"apiVersion": 8}), json!("text"), json!(null)]
-        .into_iter()
-        .enumerate()
-    {
+    let broken = [json!({"apiVersion": 8}), json!("text"), Value::Null];
+    for (number, broken) in broken.into_iter().enumerate() {
         let mut cluster = gardener::cluster(&format!("shoot--p--broken-{number}"), None);
         cluster["spec"]["shoot"] = broken;
         world.apply(cluster);
     }
-    world.change_shoot(|shoot| *shoot = json!({"apiVersion": 8}));
+    world.change_cluster(json!({"shoot": {"apiVersion": 8}}));
     world.probes(2).await;
-    world.nodes.cut_all();
-    world.until([held("1"), held("1"), held("1")]).await;
+    world.outage().await;
     world.end().await;
 }
 
@@ -211,109 +152,6 @@ async fn a_cluster_that_was_replaced_is_probed_again() {
     world.delete_cluster();
     world.apply(gardener::cluster(NAMESPACE, Some("4s")));
     world.probes(2).await;
-    world.nodes.cut_all();
-    world.until([held("1"), held("1"), held("1")]).await;
-    world.end().await;
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_shoot_is_probed_once_its_control_plane_is_made() {
-    let mut world = ProberWorld::new().await;
-    world.change_shoot(|shoot| {
-        shoot["status"]["lastOperation"] = json!({"type": "Restore", "state": "Processing"})
-    });
-    world.start(CONFIG);
-    assert!(is_left_alone(&world).await);
-    world.change_shoot(|shoot| shoot["status"]["lastOperation"]["state"] = json!("Succeeded"));
-    world.probes(2).await;
-    world.end().await;
-}
-
-/// Gardener begins to move the control plane from one seed to another, which stays at work
-/// meanwhile; this Cluster is on `seed`.
-fn migrate_live(world: &ProberWorld, seed: &str) {
-    let shoot = json!({
-        "spec": {"seedName": "target"},
-        "status": {"seedName": "source", "lastOperation": {"type": "LiveMigrate", "state": "Processing", "progress": 10}},
-    });
-    change_cluster(
-        world,
-        json!({"spec": {"seed": {"metadata": {"name": seed}}, "shoot": shoot}}),
-    );
-}
-
-/// From now on the target is responsible.
-fn hand_over(world: &ProberWorld) {
-    change_cluster(
-        world,
-        json!({"spec": {"shoot": {"status": {"seedName": "target"}}}}),
-    );
-}
-
-fn change_cluster(world: &ProberWorld, patch: serde_json::Value) {
-    world
-        .seed
-        .store()
-        .patch("clusters.extensions.gardener.cloud", "", NAMESPACE, &patch)
-        .expect("changed");
-}
-
-#[tokio::test(start_paused = true)]
-async fn the_source_of_a_live_migration_protects_until_it_hands_over() {
-    let mut world = ProberWorld::running().await;
-    migrate_live(&world, "source");
-    world.nodes.cut_all();
-    world.until([held("1"), held("1"), held("1")]).await;
-    world.stop().await;
-    world.start(CONFIG);
-    world.nodes.heal_all();
-    world.until([at(1), at(1), at(1)]).await;
-    hand_over(&world);
-    world.nodes.cut_all();
-    assert!(is_left_alone(&world).await);
-    assert_eq!(
-        [KCM, MCM, CA].map(|name| world.dependent(name)),
-        [at(1), at(1), at(1)]
-    );
-    world.end().await;
-}
-
-#[tokio::test(start_paused = true)]
-async fn the_target_of_a_live_migration_waits_until_it_is_handed_over() {
-    let mut world = ProberWorld::new().await;
-    migrate_live(&world, "target");
-    world.hold_down(KCM, "2");
-    world.start(CONFIG);
-    assert!(is_left_alone(&world).await);
-    assert_eq!(world.written(), Vec::<String>::new());
-    hand_over(&world);
-    world.until([at(2), at(1), at(1)]).await;
-    world.end().await;
-}
-
-#[tokio::test(start_paused = true)]
-async fn without_machines_only_nodes_that_renew_bring_back_what_is_held_down() {
-    // D-55, D-59
-    let mut world = ProberWorld::running().await;
-    migrate_live(&world, "source");
-    world.nodes.cut_all();
-    world.until([held("1"), held("1"), held("1")]).await;
-    for node in world.nodes.names() {
-        world
-            .seed
-            .store()
-            .delete("machines.machine.sapcloud.io", NAMESPACE, node)
-            .expect("deleted");
-    }
-    world.probes(6).await;
-    world.stop().await;
-    world.start(CONFIG);
-    world.probes(6).await;
-    assert_eq!(
-        [KCM, MCM, CA].map(|name| world.dependent(name)),
-        [held("1"), held("1"), held("1")]
-    );
-    world.nodes.heal_all();
-    world.until([at(1), at(1), at(1)]).await;
+    world.outage().await;
     world.end().await;
 }

@@ -1,16 +1,16 @@
 //! Pages tell people to search what the log of the prober has, once it has happened.
 
 use api_server::{Fault, Rule, User, When};
-use chrono::{SecondsFormat, Utc};
+use prober_core::options::PAUSE;
 use serde_json::json;
-use testbed::dns::Reply;
 use testbed::gardener::{self, REPLICAS};
 use testbed::memory::MemoryShootPlan;
 use testbed::{book, eventually};
 
 use super::log;
-use super::owner;
-use super::world::{CONFIG, KCM, LEASES, MCM, NAMESPACE, ProberWorld, at, held, scales};
+use super::owner::{IMPATIENT, config};
+use super::status::READABLE;
+use super::world::*;
 
 /// Searches for what does not happen to a sound program or in this process, by the sources that
 /// write what they find.
@@ -29,31 +29,31 @@ const IN_SOURCES: [(&str, &str); 3] = [
     ),
 ];
 
+fn with_nodes(nodes: usize) -> MemoryShootPlan<'static> {
+    MemoryShootPlan {
+        nodes,
+        ..MemoryShootPlan::default()
+    }
+}
+
 /// An outage after which a controller's number is not known, and one in which the shoot is
 /// hibernated.
 async fn outages() {
-    let mut world = ProberWorld::new().await;
-    let machines = When::verb("list", "machines.machine.sapcloud.io");
-    world
-        .seed
-        .faults()
-        .add(machines.times(2), Fault::status(500));
-    world.start(CONFIG);
-    world.probes(3).await;
-    world.nodes.cut_all();
-    world.until([held("1"), held("1"), held("1")]).await;
+    let world = ProberWorld::new().await;
+    world.fails(When::verb("list", MACHINES).times(2), Fault::status(500));
+    let world = world.started(CONFIG).await;
+    world.outage().await;
     world.change(MCM, |object| {
         object["metadata"]["annotations"][REPLICAS] = json!("many")
     });
-    world.nodes.heal_all();
-    world.until([at(1), at(1), at(1)]).await;
+    world.recovery().await;
     world.seed.store().break_watches();
     world.seed.store().compact();
     world.seed.cut_connections();
     world.probes(2).await;
-    world.nodes.cut_all();
-    world.until([held("1"), held("1"), held("1")]).await;
-    world.change_shoot(|shoot| shoot["spec"]["hibernation"] = json!({"enabled": true}));
+    world.outage().await;
+    let hibernates = json!({"hibernation": {"enabled": true}});
+    world.change_cluster(json!({"shoot": {"spec": hibernates}}));
     heard("stays at 0").await;
     world.end().await;
 }
@@ -61,36 +61,20 @@ async fn outages() {
 /// A config that is refused, a pause, probes and writes that fail, a kind that is not served and a
 /// Cluster without a shoot.
 async fn failures() {
-    let no_kind = CONFIG.replace(
-        "name: cluster-autoscaler, apiVersion: apps/v1",
-        "name: any, apiVersion: no.such/v1",
-    );
+    let autoscaler = "name: cluster-autoscaler, apiVersion: apps/v1";
+    let no_kind = CONFIG.replace(autoscaler, "name: any, apiVersion: no.such/v1");
     let world = ProberWorld::running_with(&no_kind).await;
     world.write_config("probeInterval: never");
-    world.annotate(
-        NAMESPACE,
-        "dependency-watchdog.gardener.cloud/pause",
-        json!("true"),
-    );
+    world.annotate(NAMESPACE, PAUSE, json!("true"));
     heard("pause annotation").await;
-    world.annotate(
-        NAMESPACE,
-        "dependency-watchdog.gardener.cloud/pause",
-        json!(null),
-    );
+    world.annotate(NAMESPACE, PAUSE, json!(null));
     let mut blank = gardener::cluster("shoot--p--blank", None);
-    blank["spec"]
-        .as_object_mut()
-        .expect("a spec")
-        .remove("shoot");
+    blank["spec"]["shoot"] = json!(null);
     world.apply(blank);
-    world
-        .shoot
-        .faults()
-        .add(When::request("GET", LEASES).once(), Fault::status(500));
+    let once = When::request("GET", LEASES).once();
+    world.shoot.faults().add(once, Fault::status(500));
     world.probes(2).await;
-    let writes = When::matches(|record| scales(record) && record.name == MCM);
-    world.seed.faults().add(writes.times(3), Fault::status(500));
+    world.fails(writes_to(MCM).times(3), Fault::status(500));
     world.nodes.cut_all();
     world.until_it_is(KCM, held("1")).await;
     heard("resource cannot be scaled").await;
@@ -99,11 +83,7 @@ async fn failures() {
 
 /// One node to judge by, whose lease is not renewed.
 async fn one_candidate() {
-    let mut world = ProberWorld::of(MemoryShootPlan {
-        nodes: 1,
-        ..MemoryShootPlan::default()
-    })
-    .await;
+    let mut world = ProberWorld::of(with_nodes(1)).await;
     world.hold_down(MCM, "1");
     world.nodes.cut_all();
     world.start(CONFIG);
@@ -113,22 +93,14 @@ async fn one_candidate() {
 
 /// Two of five nodes, which are a zone.
 async fn lost_zone() {
-    let mut world = ProberWorld::of(MemoryShootPlan {
-        nodes: 5,
-        ..MemoryShootPlan::default()
-    })
-    .await;
+    let world = ProberWorld::of(with_nodes(5)).await;
     for (number, name) in world.nodes.names().iter().enumerate() {
         let zone = if number < 2 { "a" } else { "b" };
         let labels = json!({"metadata": {"labels": {"topology.kubernetes.io/zone": zone}}});
-        world
-            .shoot
-            .store()
-            .patch("nodes", "", name, &labels)
-            .expect("labelled");
+        let labelled = world.shoot.store().patch("nodes", "", name, &labels);
+        labelled.expect("a node");
     }
-    world.start(CONFIG);
-    world.probes(3).await;
+    let world = world.started(CONFIG).await;
     world.nodes.cut([0, 1]);
     heard("zones are lost").await;
     world.end().await;
@@ -138,8 +110,7 @@ async fn lost_zone() {
 async fn unprotected() {
     let mut world = ProberWorld::new().await;
     world.delete(KCM);
-    let readable = "deployments.apps,secrets,namespaces,machines.machine.sapcloud.io,clusters.extensions.gardener.cloud";
-    let reader = User::limited("reader", vec![Rule::new("get,list,watch", readable)]);
+    let reader = User::limited("reader", vec![Rule::new("get,list,watch", READABLE)]);
     world.seed.access().grant(log::SEED_TOKEN, reader);
     world.start(CONFIG);
     heard("resource does not exist").await;
@@ -150,25 +121,17 @@ async fn unprotected() {
 /// A leader that is not there, in whose place a standby acts.
 async fn standby() {
     let mut world = ProberWorld::new().await;
-    let now = Utc::now().to_rfc3339_opts(SecondsFormat::Micros, true);
-    world.apply(json!({
-        "apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": {"name": "dwd-prober-leader-election", "namespace": "garden"},
-        "spec": {"holderIdentity": "another", "leaseDurationSeconds": 600, "acquireTime": now, "renewTime": now, "leaseTransitions": 0},
-    }));
-    world.servers.push("--enable-leader-election=true".into());
-    world.start(CONFIG);
-    world.probes(3).await;
-    world.nodes.cut_all();
-    world.until([held("1"), held("1"), held("1")]).await;
+    world.hold_lease();
+    let world = world.started(CONFIG).await;
+    world.outage().await;
     heard("the leader did not act").await;
     world.end().await;
 }
 
 /// An owner record that nobody can resolve.
 async fn unresolved_owner() {
-    let dns = owner::dns(Reply::Failure).await;
     let mut world = ProberWorld::new().await;
-    world.start(&owner::config(&dns, owner::IMPATIENT));
+    world.start(&config(IMPATIENT));
     heard("owner record").await;
     world.end().await;
 }
@@ -182,9 +145,8 @@ async fn heard(text: &str) {
     heard.await.expect("it is logged");
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn pages_find_what_they_search() {
-    log::listen();
     tokio::join!(
         outages(),
         failures(),
@@ -200,5 +162,5 @@ async fn pages_find_what_they_search() {
         assert!(source.contains(words), "{search}");
         vain.retain(|found| found != search);
     }
-    assert_eq!(vain, Vec::<String>::new());
+    assert_eq!(vain, [""; 0]);
 }

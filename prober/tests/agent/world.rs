@@ -1,8 +1,8 @@
 //! A seed and a shoot in memory, with nodes that renew their leases, stand-ins for the seed's
-//! kubelets, and a prober.
+//! kubelets, and probers.
 //!
-//! None of them uses a socket to get to another, so that a test may pause tokio's clock: it then takes
-//! no longer than it computes.
+//! Nobody needs a socket to get to another, and tokio's paused clock stands still while somebody asks
+//! what a prober serves: a test takes no longer than it computes.
 
 use std::ffi::OsString;
 use std::future::ready;
@@ -10,32 +10,37 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use api_server::{Authority, MemoryApi, Options, Record, Store};
+use api_server::{Authority, Fault, FaultId, MemoryApi, Options, Record, Store, When};
+use chrono::SecondsFormat;
 use clap::Parser;
 use common::flags::AgentArgs;
 use common::transport::Dialer;
+use futures::FutureExt;
 use prober::Host;
 use prober::shoot_client::resources::Resources;
 use serde_json::{Value, json};
 use tempfile::TempDir;
-use testbed::PATIENCE;
 use testbed::control_plane::reserve_port;
 use testbed::gardener::{self, PROTECTED, REPLICAS};
 pub use testbed::gardener::{CA, KCM, MCM};
 use testbed::kubelets::Kubelets;
 use testbed::memory::{MemoryNodes, MemoryShootPlan};
-use testbed::wall;
+use testbed::{PATIENCE, page, wall};
 use tokio::net::TcpSocket;
+use tokio::sync::watch;
 use tokio::task::JoinHandle;
-use tokio::time::timeout;
+use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
 use super::log::{self, SEED_TOKEN, SHOOT_TOKEN};
 
 pub const NAMESPACE: &str = "shoot--p--s";
 pub const LEASES: &str = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases";
-const DEPLOYMENTS: &str = "deployments.apps";
+pub const DEPLOYMENTS: &str = "deployments.apps";
+pub const MACHINES: &str = "machines.machine.sapcloud.io";
 const CLUSTERS: &str = "clusters.extensions.gardener.cloud";
+/// The Lease of the election.
+pub const LOCK: &str = "dwd-prober-leader-election";
 /// Within this time a prober that is asked to stop has stopped (rule 85).
 const STOP: Duration = Duration::from_secs(5);
 
@@ -64,24 +69,23 @@ pub struct ProberWorld {
     pub nodes: MemoryNodes,
     _kubelets: Kubelets,
     files: TempDir,
-    /// The flags that say where the prober serves; nowhere, unless changed before it starts.
-    pub servers: Vec<String>,
-    /// The ports of these.
-    held: Vec<TcpSocket>,
+    /// Flags of probers that start from now on.
+    pub flags: Vec<&'static str>,
+    /// What the owner record says, if it can be resolved, and how often it was asked for.
+    pub owner: watch::Sender<(Option<&'static str>, usize)>,
     /// In the order of their starts.
-    probers: Vec<(CancellationToken, JoinHandle<anyhow::Result<()>>)>,
+    probers: Vec<RunningProber>,
+}
+
+struct RunningProber {
+    stop: CancellationToken,
+    work: JoinHandle<anyhow::Result<()>>,
+    /// Where it serves metrics, and all else.
+    ports: [TcpSocket; 2],
 }
 
 impl ProberWorld {
-    /// An address on loopback that nobody else is given.
-    pub fn address(&mut self) -> SocketAddr {
-        let held = reserve_port(0).expect("a free port");
-        let address = held.local_addr().expect("an address");
-        self.held.push(held);
-        address
-    }
-
-    /// A healthy shoot with three nodes and all dependents at 1; no prober yet.
+    /// A healthy shoot with three nodes and all dependents at 1, on the seed `here`; no prober yet.
     pub async fn new() -> Self {
         Self::of(MemoryShootPlan::default()).await
     }
@@ -93,40 +97,39 @@ impl ProberWorld {
             .install_default()
             .ok();
         wall::follow_tokio();
+        log::listen();
         let authority = Authority::new().expect("an authority");
-        let start = || async {
-            let resources = gardener::resources();
+        let start = async || {
             let options = Options {
-                resources,
+                resources: gardener::resources(),
                 ..Options::default()
             };
             let server = MemoryApi::start(&authority, options).await;
             Arc::new(server.expect("an API server"))
         };
         let (seed, shoot) = (start().await, start().await);
-        log::listen();
         seed.access().grant(SEED_TOKEN, gardener::seed_prober());
         let plan = MemoryShootPlan {
             namespace: NAMESPACE,
             token: SHOOT_TOKEN,
             ..plan
         };
-        let nodes = plan.furnish(seed.store(), &shoot).expect("an empty seed");
-        let kubelets = Kubelets::start(seed.store(), &[DEPLOYMENTS], Duration::ZERO);
-        let files = tempfile::tempdir().expect("a folder");
-        let servers = ["metrics", "health", "pprof"]
-            .map(|server| format!("--{server}-bind-addr=0"))
-            .to_vec();
-        Self {
+        let world = Self {
+            nodes: plan.furnish(seed.store(), &shoot).expect("an empty seed"),
+            _kubelets: Kubelets::start(seed.store(), &[DEPLOYMENTS], Duration::ZERO),
             seed,
             shoot,
-            nodes,
-            _kubelets: kubelets,
-            files,
-            servers,
-            held: vec![],
+            files: tempfile::tempdir().expect("a folder"),
+            flags: vec![],
+            owner: watch::Sender::default(),
             probers: vec![],
-        }
+        };
+        let internal = json!([{"name": "internal", "url": "https://api.s.p.internal.example.org"}]);
+        world.change_cluster(json!({
+            "seed": {"metadata": {"name": "here", "uid": "an-id"}},
+            "shoot": {"status": {"advertisedAddresses": internal}},
+        }));
+        world
     }
 
     /// The same with a prober that has seen the leases change.
@@ -136,12 +139,16 @@ impl ProberWorld {
 
     /// The same with another config.
     pub async fn running_with(config: &str) -> Self {
-        let mut world = Self::new().await;
-        world.start(config);
+        Self::new().await.started(config).await
+    }
+
+    /// The same with a prober that has seen the leases change.
+    pub async fn started(mut self, config: &str) -> Self {
+        self.start(config);
         // With an initial delay of 0 the second probe follows the first at once; by the third every
         // lease was seen to change.
-        world.probes(3).await;
-        world
+        self.probes(3).await;
+        self
     }
 
     pub fn write_config(&self, config: &str) {
@@ -158,48 +165,54 @@ impl ProberWorld {
         let path = |name: &str| self.files.path().join(name);
         let kubeconfig = format!("kubeconfig-{}", self.probers.len());
         std::fs::write(path(&kubeconfig), self.seed.kubeconfig(token)).expect("a file");
-        let flag =
-            |flag: &str, file: &str| OsString::from(format!("--{flag}={}", path(file).display()));
-        let mut words = vec![
-            "prober".into(),
-            flag("config-file", "config.yaml"),
-            flag("kubeconfig", &kubeconfig),
+        let ports = [0, 0].map(|any| reserve_port(any).expect("a free port"));
+        let [metrics, health] = ports.each_ref().map(address);
+        let words = [
+            "prober".to_owned(),
+            format!("--config-file={}", path("config.yaml").display()),
+            format!("--kubeconfig={}", path(&kubeconfig).display()),
+            format!("--metrics-bind-address={metrics}"),
+            format!("--health-bind-addr={health}"),
+            "--pprof-bind-addr=0".to_owned(),
         ];
-        words.extend(self.servers.iter().map(OsString::from));
-        let args = AgentArgs::try_parse_from(words).expect("these flags exist");
+        let words = words.into_iter().map(OsString::from);
+        let args = AgentArgs::try_parse_from(words.chain(self.flags.iter().map(OsString::from)));
         let stop = CancellationToken::new();
-        let prober = prober::run_on(self.host(), args, stop.clone());
-        self.probers.push((stop, tokio::spawn(prober)));
+        let work = prober::run_on(self.host(), args.expect("these flags exist"), stop.clone());
+        self.probers.push(RunningProber {
+            stop,
+            work: tokio::spawn(work),
+            ports,
+        });
     }
 
     fn host(&self) -> Host {
-        let to = |server: &Arc<MemoryApi>| {
-            let server = server.clone();
-            Dialer::new(move |_| ready(server.dial()))
+        let owner = self.owner.clone();
+        let records = move |_| {
+            owner.send_modify(|(_, asked)| *asked += 1);
+            let (says, _) = *owner.borrow();
+            ready(says.map(|says| vec![says.to_owned()])).boxed()
         };
         Host {
             wall_clock: wall::now,
-            seed: to(&self.seed),
-            resources: Resources::dialing(to(&self.shoot)),
+            seed: dialer(&self.seed),
+            resources: Resources::dialing(dialer(&self.shoot)).with_records(records),
         }
     }
 
     /// Ends the prober that was started first, which must not take long.
     pub async fn stop(&mut self) {
-        let (stop, task) = self.probers.remove(0);
+        let RunningProber { stop, work, .. } = self.probers.remove(0);
         stop.cancel();
-        timeout(STOP, task)
-            .await
-            .expect("it stops in time")
-            .expect("no panic")
-            .expect("no error");
+        let ended = timeout(STOP, work).await.expect("it stops in time");
+        ended.expect("no panic").expect("no error");
     }
 
     /// The same as a crash would: nothing is finished.
     pub async fn kill(&mut self) {
-        let (_, task) = self.probers.remove(0);
-        task.abort();
-        assert!(task.await.is_err_and(|error| error.is_cancelled()));
+        let work = self.probers.remove(0).work;
+        work.abort();
+        assert!(work.await.is_err_and(|error| error.is_cancelled()));
     }
 
     /// Ends everything; nothing that was asked for may have been forbidden, and no credential may
@@ -208,14 +221,10 @@ impl ProberWorld {
         while !self.probers.is_empty() {
             self.stop().await;
         }
+        let is_forbidden = |record: &Record| record.status == Some(403);
         for api in [&self.seed, &self.shoot] {
-            let forbidden: Vec<Record> = api
-                .requests()
-                .all()
-                .into_iter()
-                .filter(|record| record.status == Some(403))
-                .collect();
-            assert!(forbidden.is_empty(), "{forbidden:?}");
+            let all = api.requests().all();
+            assert!(!all.iter().any(is_forbidden), "{all:?}");
         }
         let events = json!(self.seed.store().list("events", None));
         log::check("an Event", &events.to_string());
@@ -225,48 +234,65 @@ impl ProberWorld {
         self.seed.store().apply(object).expect("applied");
     }
 
-    /// Changes the embedded shoot.
-    pub fn change_shoot(&self, change: impl FnOnce(&mut Value)) {
-        self.seed
-            .store()
-            .update(CLUSTERS, "", NAMESPACE, |cluster| {
-                change(&mut cluster["spec"]["shoot"])
-            })
-            .expect("changed");
+    /// Applies another shoot that is like this one, and shares its API server.
+    pub fn apply_shoot(&self, namespace: &str) {
+        for node in self.nodes.names() {
+            self.apply(gardener::machine(namespace, node));
+        }
+        for name in [KCM, MCM, CA] {
+            self.apply(gardener::deployment(namespace, name, 1));
+        }
+        let kubeconfig = self.shoot.kubeconfig(SHOOT_TOKEN);
+        self.apply(gardener::probe_secret(namespace, &kubeconfig));
+        self.apply(gardener::cluster(namespace, Some("4s")));
+    }
+
+    /// Changes the Cluster by a merge patch of its spec.
+    pub fn change_cluster(&self, spec: Value) {
+        let (store, patch) = (self.seed.store(), json!({ "spec": spec }));
+        let changed = store.patch(CLUSTERS, "", NAMESPACE, &patch);
+        changed.expect("a Cluster");
+    }
+
+    pub fn set_grace(&self, grace: &str) {
+        let kcm = json!({"nodeMonitorGracePeriod": grace});
+        let kubernetes = json!({"kubeControllerManager": kcm});
+        self.change_cluster(json!({"shoot": {"spec": {"kubernetes": kubernetes}}}));
     }
 
     /// Sets an annotation of a namespace; a null removes it.
     pub fn annotate(&self, namespace: &str, key: &str, value: Value) {
-        if self.seed.store().get("namespaces", "", namespace).is_none() {
+        let store = self.seed.store();
+        if store.get("namespaces", "", namespace).is_none() {
             self.apply(gardener::namespace(namespace));
         }
         let patch = json!({"metadata": {"annotations": {key: value}}});
-        self.seed
-            .store()
-            .patch("namespaces", "", namespace, &patch)
-            .expect("annotated");
+        let patched = store.patch("namespaces", "", namespace, &patch);
+        patched.expect("annotated");
     }
 
     pub fn delete_cluster(&self) {
-        self.seed
-            .store()
-            .delete(CLUSTERS, "", NAMESPACE)
-            .expect("deleted");
+        let deleted = self.seed.store().delete(CLUSTERS, "", NAMESPACE);
+        deleted.expect("a Cluster");
     }
 
     pub fn delete(&self, deployment: &str) {
-        self.seed
-            .store()
-            .delete(DEPLOYMENTS, NAMESPACE, deployment)
-            .expect("deleted");
+        let store = self.seed.store();
+        let deleted = store.delete(DEPLOYMENTS, NAMESPACE, deployment);
+        deleted.expect("a Deployment");
     }
 
     /// Changes a dependent as someone else would.
     pub fn change(&self, deployment: &str, change: impl FnOnce(&mut Value)) {
-        self.seed
-            .store()
-            .update(DEPLOYMENTS, NAMESPACE, deployment, change)
-            .expect("changed");
+        let store = self.seed.store();
+        let changed = store.update(DEPLOYMENTS, NAMESPACE, deployment, change);
+        changed.expect("a Deployment");
+    }
+
+    pub fn scale(&self, deployment: &str, replicas: i64) {
+        self.change(deployment, |object| {
+            object["spec"]["replicas"] = replicas.into()
+        });
     }
 
     /// Holds a dependent down as the prober does.
@@ -277,52 +303,93 @@ impl ProberWorld {
         });
     }
 
-    pub fn dependent(&self, name: &str) -> DependentReplicas {
-        dependent(self.seed.store(), name).expect("it exists")
+    /// Requests to the seed meet a fault from now on.
+    pub fn fails(&self, when: When, fault: Fault) -> FaultId {
+        self.seed.faults().add(when, fault)
     }
 
-    /// Waits until the dependents KCM, MCM and CA are as wanted.
+    /// Something happens while a write to a dependent arrives.
+    pub fn at_writes_to(&self, name: &'static str, act: impl Fn(&Store) + Send + Sync + 'static) {
+        let store = self.seed.store().clone();
+        let acts = move |record: &Record| {
+            if scales(record) && record.name == name {
+                act(&store);
+            }
+            false
+        };
+        self.fails(When::matches(acts), Fault::Stall);
+    }
+
+    /// Waits until so many requests have met a fault of the seed.
+    pub async fn met(&self, fault: FaultId, count: u64) {
+        let met = timeout(PATIENCE, self.seed.faults().met(fault, count));
+        met.await.expect("it is met");
+    }
+
+    /// KCM, MCM and CA as they are.
+    pub fn states(&self) -> [DependentReplicas; 3] {
+        states(self.seed.store())
+    }
+
+    /// Waits until KCM, MCM and CA are as wanted.
     pub async fn until(&self, wanted: [DependentReplicas; 3]) {
-        let reached = self.seed.store().wait_for(|store| {
-            let found = [KCM, MCM, CA].map(|name| dependent(store, name).unwrap_or_default());
-            (found == wanted).then_some(())
-        });
+        let store = self.seed.store();
+        let reached = store.wait_for(|store| (states(store) == wanted).then_some(()));
         let reached = timeout(PATIENCE, reached).await;
-        assert!(
-            reached.is_ok(),
-            "not {wanted:?} but {:?}",
-            [KCM, MCM, CA].map(|name| self.dependent(name))
-        );
+        assert!(reached.is_ok(), "not {wanted:?} but {:?}", self.states());
+    }
+
+    pub async fn until_held(&self) {
+        self.until(ALL_HELD.map(held)).await;
+    }
+
+    pub async fn until_up(&self) {
+        self.until([at(1), at(1), at(1)]).await;
+    }
+
+    /// All nodes lose their way to the API server, and all is held down.
+    pub async fn outage(&self) {
+        self.nodes.cut_all();
+        self.until_held().await;
+    }
+
+    /// It is over, and all is up again.
+    pub async fn recovery(&self) {
+        self.nodes.heal_all();
+        self.until_up().await;
+    }
+
+    /// Another replica holds the Lease for ten minutes; whoever starts from now on is a candidate.
+    pub fn hold_lease(&mut self) {
+        let now = wall::now().to_rfc3339_opts(SecondsFormat::Micros, true);
+        let spec = json!({
+            "holderIdentity": "another", "leaseDurationSeconds": 600, "acquireTime": now, "renewTime": now, "leaseTransitions": 0,
+        });
+        let metadata = json!({ "name": LOCK, "namespace": "garden" });
+        self.apply(json!({ "apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": metadata, "spec": spec }));
+        self.flags.push("--enable-leader-election=true");
     }
 
     /// Waits until one Deployment is as wanted.
     pub async fn until_it_is(&self, name: &str, wanted: DependentReplicas) {
-        let reached = self
-            .seed
-            .store()
-            .wait_for(|store| (dependent(store, name)? == wanted).then_some(()));
-        assert!(
-            timeout(PATIENCE, reached).await.is_ok(),
-            "{name} is {:?}",
-            self.dependent(name)
-        );
+        let store = self.seed.store();
+        let reached = store.wait_for(|store| (dependent(store, name) == wanted).then_some(()));
+        let reached = timeout(PATIENCE, reached).await;
+        let found = dependent(store, name);
+        assert!(reached.is_ok(), "{name} is {found:?}");
     }
 
-    /// Waits for an Event about a dependent.
-    pub async fn event(&self, reason: &'static str, name: &'static str) {
-        let event = self.seed.store().wait_for(move |store| {
-            let about = |event: &Value| {
-                event["reason"] == reason
-                    && event["message"]
-                        .as_str()
-                        .is_some_and(|text| text.contains(name))
+    /// Waits for an Event with this text in its message.
+    pub async fn event(&self, reason: &str, text: &str) -> Value {
+        let event = self.seed.store().wait_for(|store| {
+            let says = |event: &Value| {
+                let message = event["message"].as_str();
+                event["reason"] == reason && message.is_some_and(|said| said.contains(text))
             };
-            store.list("events", None).iter().any(about).then_some(())
+            store.list("events", None).into_iter().find(says)
         });
-        assert!(
-            timeout(PATIENCE, event).await.is_ok(),
-            "no {reason} of {name}"
-        );
+        let event = timeout(PATIENCE, event).await;
+        event.unwrap_or_else(|_| panic!("no {reason} of {text}"))
     }
 
     /// Waits until the shoot has answered so many more probes.
@@ -335,15 +402,24 @@ impl ProberWorld {
         timeout(PATIENCE, more).await.expect("the shoot is probed");
     }
 
+    /// Waits until the owner record was asked for so many more times.
+    pub async fn owner_asked(&self, count: usize) {
+        let mut owner = self.owner.subscribe();
+        let (_, before) = *owner.borrow();
+        let more = owner.wait_for(|(_, asked)| *asked >= before + count);
+        let more = timeout(PATIENCE, more).await.expect("it is asked for");
+        more.expect("a sender");
+    }
+
+    /// The owner record says this from now on.
+    pub fn own(&self, says: Option<&'static str>) {
+        self.owner.send_modify(|(said, _)| *said = says);
+    }
+
     /// The names that writes were asked for, in the order of their arrival.
     pub fn written(&self) -> Vec<String> {
-        self.seed
-            .requests()
-            .all()
-            .into_iter()
-            .filter(scales)
-            .map(|record| record.name)
-            .collect()
+        let all = self.seed.requests().all().into_iter();
+        all.filter(scales).map(|record| record.name).collect()
     }
 
     /// Waits until so many writes were asked for.
@@ -351,12 +427,95 @@ impl ProberWorld {
         let writes = self.seed.requests().wait_for(|all| {
             (all.iter().filter(|record| scales(record)).count() >= count).then_some(())
         });
-        assert!(
-            timeout(PATIENCE, writes).await.is_ok(),
-            "{count} writes, but there were {:?}",
-            self.written()
-        );
+        let waited = timeout(PATIENCE, writes).await;
+        assert!(waited.is_ok(), "not {count} but {:?}", self.written());
     }
+
+    /// Where the last prober serves metrics, and all else.
+    pub fn served_at(&self) -> [SocketAddr; 2] {
+        let last = self.probers.last().expect("a prober");
+        last.ports.each_ref().map(address)
+    }
+
+    /// A page of the last prober, once it serves.
+    pub async fn get(&self, path: &str) -> (u16, String) {
+        let [metrics, health] = self.served_at();
+        let at = if path == "/metrics" { metrics } else { health }.to_string();
+        let served = async {
+            loop {
+                if let Ok(served) = page::get(&at, path, PATIENCE).await {
+                    return served;
+                }
+                sleep(MOMENT).await;
+            }
+        };
+        let served = timeout(PATIENCE, served).await.expect("it serves");
+        log::check(path, &served.1);
+        served
+    }
+
+    /// The text of the last prober's status page.
+    pub async fn page(&self) -> String {
+        let (status, page) = self.get("/").await;
+        assert_eq!(status, 200);
+        page
+    }
+
+    /// Waits until the last prober's status has something to show, and returns that.
+    pub async fn status<T>(&self, shows: impl Fn(&Value) -> Option<T>) -> T {
+        let shown = async {
+            loop {
+                let (_, body) = self.get("/statusz.json").await;
+                if let Some(shown) = shows(&serde_json::from_str(&body).expect("JSON")) {
+                    return shown;
+                }
+                sleep(MOMENT).await;
+            }
+        };
+        timeout(PATIENCE, shown).await.expect("it is shown")
+    }
+
+    /// A metric of the last prober; `None` if it is not served.
+    pub async fn metric(&self, series: &str) -> Option<f64> {
+        let (_, text) = self.get("/metrics").await;
+        let served = page::ScrapedMetrics::read(&text).expect("metrics");
+        served.values.get(series).copied()
+    }
+
+    /// Waits until a metric of the last prober has this value.
+    pub async fn until_metric(&self, series: &str, value: f64) {
+        let reached = async {
+            while self.metric(series).await != Some(value) {
+                sleep(MOMENT).await;
+            }
+        };
+        let reached = timeout(PATIENCE, reached).await;
+        let found = self.metric(series).await;
+        assert!(reached.is_ok(), "{series} is {found:?}");
+    }
+
+    /// Waits until the last complete probe has found so many leases expired, and for two more
+    /// probes.
+    pub async fn until_expired(&self, count: f64) {
+        self.until_metric("dwd_leases{state=\"expired\"}", count)
+            .await;
+        self.probes(2).await;
+    }
+}
+
+/// The memory of KCM, MCM and CA in an outage.
+const ALL_HELD: [&str; 3] = ["1", "1", "1"];
+/// Time between two looks at what is served.
+const MOMENT: Duration = Duration::from_millis(100);
+
+/// The way to a server without sockets.
+pub fn dialer(server: &Arc<MemoryApi>) -> Dialer {
+    let server = server.clone();
+    Dialer::new(move |_| ready(server.dial()))
+}
+
+fn address(port: &TcpSocket) -> SocketAddr {
+    port.local_addr().expect("an address")
 }
 
 /// Whether a request is a write to a dependent; Events are none, nor is the Lease of the election.
@@ -366,6 +525,11 @@ pub fn scales(record: &Record) -> bool {
         && !record.resource.starts_with("leases.")
 }
 
+/// Writes to one dependent.
+pub fn writes_to(name: &'static str) -> When {
+    When::matches(move |record| scales(record) && record.name == name)
+}
+
 fn answered(record: &Record) -> bool {
     record.path == LEASES && record.status == Some(200)
 }
@@ -373,9 +537,9 @@ fn answered(record: &Record) -> bool {
 /// What matters of a dependent.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DependentReplicas {
-    pub replicas: i64,
-    pub memory: Option<String>,
-    pub marker: bool,
+    replicas: i64,
+    memory: Option<String>,
+    marker: bool,
 }
 
 /// As an untouched dependent is.
@@ -395,16 +559,19 @@ pub fn held(memory: &str) -> DependentReplicas {
     }
 }
 
-fn dependent(store: &Store, name: &str) -> Option<DependentReplicas> {
-    let object = store.get(DEPLOYMENTS, NAMESPACE, name)?;
-    let annotation = |key: &str| {
-        object["metadata"]["annotations"][key]
-            .as_str()
-            .map(str::to_owned)
+fn states(store: &Store) -> [DependentReplicas; 3] {
+    [KCM, MCM, CA].map(|name| dependent(store, name))
+}
+
+/// As an untouched one at 0 where there is none.
+fn dependent(store: &Store, name: &str) -> DependentReplicas {
+    let Some(object) = store.get(DEPLOYMENTS, NAMESPACE, name) else {
+        return DependentReplicas::default();
     };
-    Some(DependentReplicas {
+    let annotation = |key: &str| object["metadata"]["annotations"][key].as_str();
+    DependentReplicas {
         replicas: object["spec"]["replicas"].as_i64().unwrap_or(1),
-        memory: annotation(REPLICAS),
+        memory: annotation(REPLICAS).map(str::to_owned),
         marker: annotation(PROTECTED).is_some(),
-    })
+    }
 }
