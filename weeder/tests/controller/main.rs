@@ -7,6 +7,6 @@ mod log;
 #[cfg(test)]
 mod process;
 #[cfg(test)]
-mod seed;
-#[cfg(test)]
 mod work;
+#[cfg(test)]
+mod world;

@@ -1,259 +1,219 @@
-//! What the controller asks for and deletes, and what the rest of the process observes of it.
+//! What the weeder asks for and deletes.
 
 use std::borrow::Cow;
 use std::time::Duration;
 
-use api_server::{Fault, Network, Record, Rule, User, When};
-use common::leader_election::Role;
+use api_server::{Fault, Record, Rule, User, When};
 use reqwest::Url;
+use serde_json::json;
 use testbed::gardener;
-use tokio::time::Instant;
+use tokio::time::{Instant, sleep};
+use tokio_util::sync::CancellationToken;
 
 use crate::log::TOKEN;
-use crate::seed::{ETCD, SLICES, WeederSeed, gardeners, healthy, pod, soon, until};
+use crate::world::{ELECTS, ETCD, LEASES, LOCK, SLICES, WeederWorld, healthy, pod, soon};
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_start_costs_few_requests_and_none_that_is_forbidden() {
     const SHOOTS: usize = 300;
-    let seed = WeederSeed::start().await;
+    let mut world = WeederWorld::new().await;
     for shoot in 0..SHOOTS {
         let namespace = format!("shoot--garden--{shoot}");
-        seed.slice(&namespace, ETCD, true);
-        seed.slice(&namespace, "kube-apiserver", true);
+        world.slice(&namespace, ETCD, true);
+        world.slice(&namespace, "kube-apiserver", true);
         for role in ["main", "apiserver", "controller-manager", "scheduler"] {
             let mut pod = healthy(&namespace, role);
             pod["metadata"]["labels"]["role"] = role.into();
-            seed.apply(pod);
+            world.apply(pod);
         }
     }
-    let weeder = seed.start_weeder().await;
-    seed.settle().await;
-    let requests = seed.server.requests().all();
+    world.start(&[]);
+    world.watched(1).await;
+    world.settle().await;
+    let requests = world.server.requests().all();
     assert!(requests.iter().all(|record| record.status != Some(403)));
     // The pods of etcd are of no interest to any selector, so they are not even listed.
-    let pages = |objects: usize| objects.div_ceil(500);
-    let reads = requests
-        .iter()
-        .filter(|record| record.verb != "delete")
-        .count();
-    assert_eq!(
-        reads,
-        pages(2 * SHOOTS) + pages(3 * SHOOTS) + 2,
-        "{requests:#?}"
-    );
-    for (resource, selector) in [
+    for (resource, count, selector) in [
         (
             SLICES,
+            2,
             "kubernetes.io/service-name in (etcd-main-client,kube-apiserver)",
         ),
         (
             "pods",
+            3,
             "gardener.cloud/role in (controlplane),role notin (main)",
         ),
     ] {
-        let list = seed
-            .lists()
-            .into_iter()
-            .find(|record| record.resource == resource);
-        let url = format!("http://seed/?{}", list.unwrap().query);
-        let selects =
-            |(key, value): (Cow<str>, Cow<str>)| key == "labelSelector" && value == selector;
-        assert!(
-            Url::parse(&url).unwrap().query_pairs().any(selects),
-            "{url}"
-        );
+        let of = |record: &&Record| record.resource == resource && record.verb != "delete";
+        let reads: Vec<_> = requests.iter().filter(of).collect();
+        let pages = (count * SHOOTS).div_ceil(500);
+        assert_eq!(reads.len(), pages + 1, "{reads:#?}");
+        let url = Url::parse(&format!("http://seed/?{}", reads[0].query)).unwrap();
+        let selects = ("labelSelector".into(), Cow::from(selector));
+        assert!(url.query_pairs().any(|pair| pair == selects), "{url}");
     }
-    weeder.end().await;
+    world.end().await;
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn deletes_that_hang_in_one_namespace_hold_up_no_other() {
-    let seed = WeederSeed::start().await;
-    let weeder = seed.start_weeder().await;
+    let mut world = WeederWorld::weeded(&[]).await;
     let hanging = When::matches(|record| record.verb == "delete" && record.namespace == "a");
-    let hanging = seed.server.faults().add(hanging, Fault::Stall);
+    let hanging = world.fails(hanging, Fault::Stall);
     for number in 0..100 {
-        seed.crash("a", &number.to_string());
+        world.crash("a", &number.to_string());
     }
-    seed.crash("z", "p");
-    seed.recover("a", ETCD);
-    soon("a DELETE that hangs", seed.server.faults().met(hanging, 8)).await;
+    world.crash("z", "p");
+    world.recover("a", ETCD);
+    soon("DELETEs that hang", world.server.faults().met(hanging, 8)).await;
     let recovery = Instant::now();
-    seed.recover("z", ETCD);
-    seed.gone("z", "p").await;
+    world.recover("z", ETCD);
+    world.gone("z", "p").await;
     // The first ones are given up after 10 s.
     assert!(recovery.elapsed().as_secs() < 5, "{:?}", recovery.elapsed());
-    weeder.end().await;
+    world.end().await;
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn where_the_right_to_delete_is_missing_everywhere_one_review_finds_it_and_one_delete_is_tried()
  {
-    let seed = WeederSeed::start().await;
+    let mut world = WeederWorld::new().await;
     let rights = gardener::seed_weeder();
     let but_delete = ["pods", SLICES].map(|resource| Rule::new("get,list,watch", resource));
     let user = User::limited(&rights.name, but_delete.into());
-    seed.server.access().grant(TOKEN, user);
-    let weeder = seed.start_weeder().await;
+    world.server.access().grant(TOKEN, user);
+    // All but the first are answered after the review.
+    let held = CancellationToken::new();
+    let hold = Fault::Hold(held.clone());
+    world.fails(When::verb("delete", "pods").after(1), hold);
+    world.start(&[]);
+    world.watched(1).await;
     let namespaces = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9].map(|number| number.to_string());
     for namespace in &namespaces {
         for name in &namespaces {
             let mut pod = pod(namespace, name);
             pod["metadata"]["ownerReferences"][0]["uid"] = "of them all".into();
-            seed.apply(pod);
+            world.apply(pod);
         }
-        seed.recover(namespace, ETCD);
+        world.recover(namespace, ETCD);
     }
-    let is_review =
-        |record: &Record| record.resource == "selfsubjectaccessreviews.authorization.k8s.io";
-    let tried = seed.server.requests().wait_for(|records| {
-        let reviewed = records
-            .iter()
-            .find(|record| is_review(record) && record.status.is_some())?
-            .at?;
-        let deletes: Vec<_> = records
-            .iter()
-            .filter(|record| record.verb == "delete")
-            .collect();
-        // Those that were in flight are sent before the answer, and the trial 10 s after it.
-        let is_trial = deletes.last()?.at?.duration_since(reviewed) > Duration::from_secs(5);
-        is_trial.then_some(deletes.len())
+    let is_review = |record: &Record| record.resource.starts_with("selfsubjectaccessreviews.");
+    let reviewed = world.server.requests().wait_for(|records| {
+        let mut reviews = records.iter().filter(|record| is_review(record));
+        reviews.any(|record| record.status.is_some()).then_some(())
     });
-    let sent = soon("a DELETE after the review", tried).await;
-    assert!(sent <= 33, "32 in flight and one trial: {sent}");
-    assert_eq!(seed.server.requests().count(is_review), 1);
-    seed.server.access().grant(TOKEN, rights);
+    soon("a review", reviewed).await;
+    held.cancel();
+    // The next one is tried 10 s after the review.
+    sleep(Duration::from_secs(9)).await;
+    let is_delete = |record: &Record| record.verb == "delete";
+    let (requests, in_flight) = (world.server.requests(), 32);
+    let sent = requests.count(is_delete);
+    assert!(sent <= 1 + in_flight, "{sent}");
+    sleep(Duration::from_secs(2)).await;
+    assert_eq!(requests.count(is_delete), sent + 1);
+    assert_eq!(requests.count(is_review), 1);
+    world.server.access().grant(TOKEN, rights);
     for namespace in &namespaces {
-        seed.gone(namespace, "0").await;
+        world.gone(namespace, "0").await;
     }
-    weeder.end().await;
+    world.end().await;
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn windows_and_deletions_are_counted() {
-    let seed = WeederSeed::start().await;
-    let weeder = seed.start_weeder().await;
-    let refuse = |name: &'static str| {
-        When::matches(move |record| record.verb == "delete" && record.name == name)
-    };
-    seed.server
-        .faults()
-        .add(refuse("p").once(), Fault::status(503));
-    seed.server.faults().add(refuse("q"), Fault::status(403));
-    for (namespace, name) in [("a", "p"), ("b", "q")] {
-        seed.crash(namespace, name);
-        seed.recover(namespace, ETCD);
+    let mut world = WeederWorld::weeded(&[]).await;
+    for (namespace, name, fault) in [("a", "p", 503), ("b", "q", 403)] {
+        let deletes = When::matches(move |record| record.verb == "delete" && record.name == name);
+        let times = if fault == 503 { 1 } else { u64::MAX };
+        world.fails(deletes.times(times), Fault::status(fault));
+        world.crash(namespace, name);
+        world.recover(namespace, ETCD);
     }
     // The answers, not the pods' being gone: the window must not close before them.
-    for (metric, value) in [
-        ("deletions_total{result=\"deleted\"}", 1),
-        ("deletions_total{result=\"forbidden\"}", 1),
-        ("windows_open", 2),
+    for (series, value) in [
+        ("deletions_total{result=\"deleted\"}", 1.0),
+        ("deletions_total{result=\"forbidden\"}", 1.0),
+        ("deletions_total{result=\"server\"}", 1.0),
+        ("namespaces", 2.0),
+        ("windows_open", 2.0),
+        ("windows_opened_total{reason=\"recovery\"}", 2.0),
     ] {
-        weeder.counts(&format!("dwd_weeder_{metric}"), value).await;
+        world.counts(&format!("dwd_weeder_{series}"), value).await;
     }
-    seed.slice("a", ETCD, false);
-    seed.slice("b", ETCD, false);
-    let is_open = |line: &String| line.starts_with("dwd_weeder_windows_open ");
-    until("no open window", async || {
-        !weeder.shown().iter().any(is_open)
-    })
-    .await;
-    let mut shown = weeder.shown();
-    shown.sort();
-    let expected = [
-        r#"dwd_weeder_deletions_total{result="deleted"} 1"#,
-        r#"dwd_weeder_deletions_total{result="forbidden"} 1"#,
-        r#"dwd_weeder_deletions_total{result="server"} 1"#,
-        "dwd_weeder_namespaces 2",
-        r#"dwd_weeder_windows_closed_total{reason="not_ready"} 2"#,
-        r#"dwd_weeder_windows_opened_total{reason="recovery"} 2"#,
-    ];
-    assert_eq!(shown, expected);
-    weeder.end().await;
+    world.slice("a", ETCD, false);
+    world.slice("b", ETCD, false);
+    let closed = "dwd_weeder_windows_closed_total{reason=\"not_ready\"}";
+    world.counts(closed, 2.0).await;
+    world.counts("dwd_weeder_windows_open", 0.0).await;
+    world.end().await;
 }
 
-#[tokio::test]
-async fn it_is_ready_once_all_is_known_and_live_without_any_api_server() {
-    let seed = WeederSeed::start().await;
-    seed.server.set_network(Network::Refused);
-    let weeder = seed.start_weeder_as(Role::Alone).await;
-    let restarts = "dwd_weeder_watch_restarts_total{resource=\"pods\"}";
-    weeder.counts(restarts, 1).await;
-    let [live, ready] = [
-        weeder.instruments.heartbeat.live(),
-        weeder.instruments.heartbeat.ready(),
-    ];
-    assert_eq!(((live.ask)().is_ok(), (ready.ask)().is_ok()), (true, false));
-    seed.server.set_network(Network::Up);
-    until("readiness", async || (ready.ask)().is_ok()).await;
-    weeder.end().await;
-}
-
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn other_selectors_are_applied_without_first_windows_and_open_windows_go_on() {
-    let seed = WeederSeed::start().await;
-    let weeder = seed.start_weeder().await;
-    seed.recover("a", ETCD);
-    seed.settle().await;
-    seed.slice("c", "added", true);
+    let mut world = WeederWorld::weeded(&[]).await;
+    world.recover("a", ETCD);
+    world.settle().await;
+    world.slice("c", "added", true);
     let mut other = pod("a", "p");
     other["metadata"]["labels"]["role"] = "other".into();
-    seed.apply(other);
-    seed.crash("a", "q");
-    seed.gone("a", "q").await;
-    seed.crash("c", "r");
-    assert!(seed.has("a", "p"));
-    // What means the same is no change.
-    weeder.reconfigure(&format!("{}# a comment", gardeners()));
-    weeder.reconfigure(
+    world.apply(other);
+    world.crash("a", "q");
+    world.gone("a", "q").await;
+    world.crash("c", "r");
+    assert!(world.has("a", "p"));
+    world.configure(
         "servicesAndDependantSelectors:
   added: {podSelectors: [{matchLabels: {role: apiserver}}]}
   etcd-main-client: {podSelectors: [{matchLabels: {role: other}}]}",
     );
-    seed.gone("a", "p").await;
-    assert!((weeder.instruments.heartbeat.ready().ask)().is_ok());
-    assert_eq!(seed.lists().len(), 4);
-    seed.watched(2).await;
+    world.gone("a", "p").await;
+    world.answers("/readyz", 200, "").await;
+    assert_eq!(world.lists().len(), 4);
+    world.watched(2).await;
     // The added Service was ready when it was first seen; only a recovery is one.
-    seed.recover("d", "added");
-    seed.crash("d", "s");
-    seed.gone("d", "s").await;
-    assert!(seed.has("c", "r"));
-    let shown = weeder.shown().join("\n");
-    assert!(!shown.contains("opened_total{reason=\"start\"}"), "{shown}");
-    seed.recover("c", "added");
-    seed.gone("c", "r").await;
-    weeder.end().await;
+    world.recover("d", "added");
+    world.crash("d", "s");
+    world.gone("d", "s").await;
+    assert!(world.has("c", "r"));
+    let started = "dwd_weeder_windows_opened_total{reason=\"start\"}";
+    world.counts(started, 0.0).await;
+    world.recover("c", "added");
+    world.gone("c", "r").await;
+    world.end().await;
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn without_leadership_nothing_is_deleted_and_with_it_at_once_what_a_recovery_before_it_calls_for()
  {
-    let seed = WeederSeed::start().await;
-    let (mut elector, role) = seed.elector(10).await;
-    let weeder = seed.start_weeder_as(role).await;
-    seed.watched(1).await;
-    seed.crash("a", "p");
-    seed.recover("a", ETCD);
-    seed.seen(&weeder).await;
-    elector.acquire().await;
-    seed.gone("a", "p").await;
-    weeder
-        .counts(r#"dwd_weeder_windows_opened_total{reason="recovery"}"#, 1)
-        .await;
-    let requests = seed.server.requests().all();
-    let first = |verb: &str| {
-        requests
-            .iter()
-            .position(|record: &Record| record.verb == verb)
-            .unwrap()
+    let mut world = WeederWorld::new().await;
+    let lease = |holder: &str| {
+        json!({
+            "apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": {"namespace": "garden", "name": LOCK},
+            "spec": {"holderIdentity": holder, "leaseDurationSeconds": 600, "renewTime": "2026-01-01T00:00:00.000000Z"},
+        })
     };
-    assert!(first("delete") > first("create"), "the Lease comes first");
-    assert_eq!(
-        seed.lists().len(),
-        2,
-        "what is known is not asked for again"
-    );
-    weeder.end().await;
+    world.apply(lease("other"));
+    world.start(&[ELECTS]);
+    world.watched(1).await;
+    world.crash("a", "p");
+    world.recover("a", ETCD);
+    world.counts("dwd_weeder_namespaces", 1.0).await;
+    sleep(Duration::from_secs(9)).await;
+    assert!(world.has("a", "p"));
+    world.apply(lease(""));
+    world.gone("a", "p").await;
+    let opened = "dwd_weeder_windows_opened_total{reason=\"recovery\"}";
+    world.counts(opened, 1.0).await;
+    let requests = world.server.requests().all();
+    let first = |verb: &str, resource: &str| {
+        let is_it = |record: &Record| record.verb == verb && record.resource == resource;
+        requests.iter().position(is_it).unwrap()
+    };
+    let (deleted, led) = (first("delete", "pods"), first("update", LEASES));
+    assert!(deleted > led, "the Lease comes first");
+    let known = "what is known is not asked for again";
+    assert_eq!(world.lists().len(), 2, "{known}");
+    world.end().await;
 }
