@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use api_server::protobuf::wire::{MEDIA_TYPE, message, text};
 use api_server::{Fault, When};
-use prober::shoot_client::error::Cause;
 
 use super::shoot::{LEASES, NODES, TestShoot, VERSION, answer, list, words};
 
@@ -120,27 +119,6 @@ async fn every_bad_answer_has_its_category_and_the_next_probe_works() {
             [VERSION, LEASES],
             "the way must be shown again: {fault:?}"
         );
-    }
-}
-
-#[tokio::test]
-async fn an_api_server_that_is_throttling_says_for_how_long() {
-    let after = |value| answer(429, &[("retry-after", value)], b"");
-    let mut shoot = TestShoot::start().await;
-    for (fault, seconds) in [
-        (Fault::throttle(7), Some(7)),
-        (Fault::status(429), None),
-        (after(" 5 "), Some(5)),
-        (after("Wed, 21 Oct 2026 07:28:00 GMT"), None),
-        (after("-3"), None),
-    ] {
-        shoot.api.faults().clear();
-        shoot.meets(LEASES, fault.clone());
-        let error = shoot.leases().await.expect_err("throttled");
-        let Cause::Throttled { retry_after } = error.cause else {
-            panic!("{error}")
-        };
-        assert_eq!(retry_after, seconds.map(Duration::from_secs), "{fault:?}");
     }
 }
 

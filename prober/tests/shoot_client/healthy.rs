@@ -67,15 +67,6 @@ async fn after_ten_minutes_the_connection_is_replaced_and_the_version_asked() {
 }
 
 #[tokio::test]
-async fn a_connection_that_the_server_closed_in_between_costs_no_probe_and_no_version() {
-    let mut shoot = kept().await;
-    shoot.api.cut_connections();
-    shoot.healthy().await;
-    assert_eq!(shoot.asked(), [LEASES]);
-    assert_eq!(shoot.api.connections().accepted, 2);
-}
-
-#[tokio::test]
 async fn what_a_kept_connection_does_not_answer_is_asked_once_more_on_a_new_one_which_is_kept() {
     for fault in [
         Fault::Stall,
@@ -144,22 +135,6 @@ async fn a_kept_connection_that_answers_while_a_new_one_is_silent_or_fails_is_us
             "{second:?}: {first}, {other}, {next}"
         );
     }
-}
-
-#[tokio::test]
-async fn an_api_server_that_answers_slowly_has_its_answer_used() {
-    let slow = async |time: Duration| {
-        let mut shoot = kept().await;
-        shoot.timeout = Duration::from_secs(20);
-        shoot.meets_once(LEASES, Fault::Delay(time));
-        shoot.meets(LEASES, Fault::Stall);
-        shoot.healthy().await;
-        assert_eq!(shoot.asked(), [LEASES, LEASES]);
-    };
-    tokio::join!(
-        slow(Duration::from_millis(1900)),
-        slow(Duration::from_secs(3))
-    );
 }
 
 #[tokio::test]

@@ -2,7 +2,6 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::time::Duration;
 
 use api_server::{Authority, Network};
 use parking_lot::Mutex;
@@ -23,10 +22,7 @@ async fn a_refused_connection_is_no_connection_and_heals() {
         assert_eq!(shoot.failed().await, (stage, "connect"));
         shoot.api.set_network(Network::Up);
         // The port may take a moment to be bound again.
-        let healed = async { while shoot.leases().await.is_err() {} };
-        tokio::time::timeout(Duration::from_secs(20), healed)
-            .await
-            .expect("it heals");
+        while shoot.leases().await.is_err() {}
     }
 }
 
@@ -38,14 +34,6 @@ async fn a_name_that_cannot_be_resolved_is_a_matter_of_dns() {
     let server = format!("https://{}.invalid:6443", "a".repeat(64));
     shoot.lead(&server, "tls-server-name: localhost");
     assert_eq!(shoot.failed().await, ("version", "dns"));
-}
-
-#[tokio::test]
-async fn silence_ends_with_the_budget_of_a_connection() {
-    let mut shoot = TestShoot::start().await;
-    shoot.timeout = Duration::from_millis(400);
-    shoot.api.set_network(Network::Silent);
-    assert_eq!(shoot.failed().await, ("version", "timeout"));
 }
 
 #[tokio::test]
@@ -94,11 +82,11 @@ async fn a_certificate_that_does_not_fit_is_a_matter_of_tls() {
     assert_eq!(shoot.api.requests().total(), 0);
 }
 
-/// A proxy that leads every CONNECT to one address and keeps the request lines.
+/// A proxy that leads every CONNECT to one address and keeps the heads of these.
 async fn proxy(to: SocketAddr) -> (String, Arc<Mutex<Vec<String>>>, JoinSet<()>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let url = format!(
-        "proxy-url: http://{}",
+        "proxy-url: http://user:word@{}",
         listener.local_addr().expect("an address")
     );
     let asked = Arc::new(Mutex::new(Vec::new()));
@@ -109,13 +97,11 @@ async fn proxy(to: SocketAddr) -> (String, Arc<Mutex<Vec<String>>>, JoinSet<()>)
             let log = Arc::clone(&log);
             tunnels.spawn(async move {
                 let mut stream = BufReader::new(stream);
-                let mut line = String::new();
-                stream.read_line(&mut line).await?;
-                log.lock().push(line.trim().to_owned());
-                while line.trim() != "" {
-                    line.clear();
-                    stream.read_line(&mut line).await?;
+                let mut head = String::new();
+                while !head.ends_with("\r\n\r\n") {
+                    stream.read_line(&mut head).await?;
                 }
+                log.lock().push(head.to_lowercase());
                 stream.write_all(b"HTTP/1.1 200 OK\r\n\r\n").await?;
                 copy_bidirectional(&mut stream, &mut TcpStream::connect(to).await?).await
             });
@@ -136,19 +122,14 @@ async fn a_proxy_of_the_kubeconfig_is_used_and_resolves_the_name() {
         shoot.lead(&format!("https://{host}:6443"), &format!("{url}{line}"));
         shoot.healthy().await;
         shoot.healthy().await;
-        assert_eq!(*asked.lock(), [format!("CONNECT {host}:6443 HTTP/1.1")]);
+        let [head] = &asked.lock()[..] else {
+            panic!("{host}: one CONNECT")
+        };
+        assert!(head.starts_with(&format!("connect {host}:6443 http/1.1\r\n")));
+        let credentials = "\r\nproxy-authorization: basic dxnlcjp3b3jk\r\n";
+        assert!(head.contains(credentials), "{head}");
         assert_eq!(shoot.asked(), [VERSION, LEASES, LEASES]);
     }
-}
-
-#[tokio::test]
-async fn a_proxy_that_is_away_is_no_connection() {
-    let mut shoot = TestShoot::start().await;
-    let (url, _, mut proxy) = proxy(shoot.api.address()).await;
-    proxy.shutdown().await;
-    shoot.lead(&shoot.api.url(), &url);
-    assert_eq!(shoot.failed().await, ("version", "connect"));
-    assert_eq!(shoot.api.connections().accepted, 0);
 }
 
 #[tokio::test]
