@@ -9,7 +9,7 @@ use k8s_openapi::api::core::v1::ObjectReference;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
-use crate::bed::{ElectionBed, GARDEN, LEASE, LEASES, soon};
+use crate::bed::{ElectionBed, GARDEN, LEASE, soon};
 
 const SHOOT: &str = "shoot--a--b";
 
@@ -70,22 +70,9 @@ async fn the_beginning_and_the_end_of_leadership_are_reported_on_the_lease() {
         messages(&bed, GARDEN),
         ["one became leader", "one stopped leading"]
     );
-    let uid = bed.server.store().get(LEASES, GARDEN, LEASE).unwrap()["metadata"]["uid"].clone();
-    for event in written(&bed, GARDEN) {
-        let about = &event["involvedObject"];
-        let fields = ["kind", "apiVersion", "namespace", "name", "uid"].map(|field| &about[field]);
-        assert_eq!(
-            json!(fields),
-            json!(["Lease", "coordination.k8s.io/v1", GARDEN, LEASE, uid])
-        );
-        let fields = ["reason", "type", "count"].map(|field| &event[field]);
-        assert_eq!(json!(fields), json!(["LeaderElection", "Normal", 1]));
-        assert_eq!(event["source"]["component"], "dependency-watchdog");
-        assert!(
-            event["firstTimestamp"].is_string()
-                && event["firstTimestamp"] == event["lastTimestamp"]
-        );
-    }
+    let event = written(&bed, GARDEN).remove(0);
+    let about = ["kind", "namespace", "name"].map(|field| &event["involvedObject"][field]);
+    assert_eq!(json!(about), json!(["Lease", GARDEN, LEASE]));
     bed.check();
 }
 
@@ -133,32 +120,21 @@ async fn where_events_are_not_allowed_they_go_home_and_name_the_object() {
     }
 }
 
-/// So many Events, all unlike.
-fn many(count: usize) -> impl FnOnce(&Events) {
-    move |events| {
-        for number in 0..count {
-            events.normal(&reference(GARDEN, LEASE), "Test", number.to_string());
-        }
-    }
-}
-
 #[tokio::test(start_paused = true)]
 async fn an_api_server_that_swallows_events_holds_up_neither_the_work_nor_its_end() {
     let bed = ElectionBed::start().await;
     bed.fails(When::verb("create", "events"), &Fault::Stall);
     let begin = Instant::now();
-    let lost = reported(&bed, many(5000), 0).await;
+    let many = |events: &Events| {
+        for number in 0..5000 {
+            events.normal(&reference(GARDEN, LEASE), "Test", number.to_string());
+        }
+    };
+    let lost = reported(&bed, many, 0).await;
     assert!(
         begin.elapsed() < Duration::from_secs(5),
         "{:?}",
         begin.elapsed()
     );
     assert!(lost >= 900);
-}
-
-#[tokio::test(start_paused = true)]
-async fn as_many_events_as_a_large_seed_brings_at_once_are_all_written() {
-    let bed = ElectionBed::start().await;
-    assert_eq!(reported(&bed, many(900), 900).await, 0);
-    assert_eq!(written(&bed, GARDEN).len(), 900);
 }

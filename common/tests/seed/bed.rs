@@ -44,6 +44,12 @@ pub async fn server(options: Options) -> Arc<MemoryApi> {
     Arc::new(server.await.unwrap())
 }
 
+/// Sends a request that is given up after this time, in which it has no answer.
+pub async fn give_up(client: &Client, time: Duration) {
+    let answer = timeout(time, client.apiserver_version()).await;
+    answer.expect_err("no answer");
+}
+
 /// A server that leaves quiet watches alone.
 pub async fn quiet_server() -> Arc<MemoryApi> {
     let bookmark_interval = Duration::from_secs(86_400);
@@ -87,12 +93,17 @@ impl KubeconfigFile {
 
     /// A client as the agents make it.
     pub async fn connect(&self) -> anyhow::Result<Client> {
-        self.counted(&RequestCounter::default()).await
+        let counter = RequestCounter::default();
+        self.connect_by(Dialer::default(), &counter).await
     }
 
-    pub async fn counted(&self, counter: &RequestCounter) -> anyhow::Result<Client> {
-        let choice = KubeconfigChoice::path(Some(&self.path));
-        connect(Dialer::default(), choice, counter).await
+    /// The same by other means, whose requests are counted.
+    pub async fn connect_by(
+        &self,
+        dialer: Dialer,
+        counter: &RequestCounter,
+    ) -> anyhow::Result<Client> {
+        connect(dialer, KubeconfigChoice::path(Some(&self.path)), counter).await
     }
 
     /// Why the seed cannot be asked.
@@ -134,20 +145,6 @@ pub fn answer(code: u16, headers: &[(&str, &str)], body: impl Into<String>) -> F
         code,
         headers: headers.collect(),
         body: body.into().into(),
-    }
-}
-
-/// Sends a request that is dropped after this time, in which it has no answer.
-pub async fn dropped_after(server: &MemoryApi, client: &Client, lost: FaultId, time: Duration) {
-    let met = async {
-        server.faults().met(lost, 1).await;
-        tokio::time::pause();
-        tokio::time::advance(time).await;
-        tokio::time::resume();
-    };
-    tokio::select! {
-        answer = client.apiserver_version() => panic!("{answer:?}"),
-        () = met => {}
     }
 }
 

@@ -1,21 +1,23 @@
 //! The client for the seed's API server.
 
+use std::future::ready;
 use std::time::Duration;
 
 use api_server::{Fault, MemoryApi, Options, When};
 use common::logging::with_causes;
 use common::metrics::{Registry, RequestCounter};
+use common::transport::Dialer;
 use futures::future::join_all;
 use kube::Client;
 use serde_json::json;
 use std::sync::Arc;
 use tempfile::TempDir;
-use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader, copy_bidirectional};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
 use crate::bed::{
-    KubeconfigFile, TOKEN, answer, client, dropped_after, pass, server, soon, version_fails,
+    KubeconfigFile, TOKEN, answer, client, give_up, pass, server, soon, version_fails,
 };
 
 async fn usual_server() -> Arc<MemoryApi> {
@@ -24,26 +26,30 @@ async fn usual_server() -> Arc<MemoryApi> {
 
 /// A server, its kubeconfig in a file, and a client of that.
 async fn connected() -> (Arc<MemoryApi>, KubeconfigFile, Client) {
+    connected_counting(&RequestCounter::default()).await
+}
+
+/// The same; requests are counted. They need no socket.
+async fn connected_counting(counter: &RequestCounter) -> (Arc<MemoryApi>, KubeconfigFile, Client) {
     let server = usual_server().await;
     let file = KubeconfigFile::new(&server.kubeconfig(TOKEN));
-    let client = file.connect().await.unwrap();
+    let to = Arc::clone(&server);
+    let dialer = Dialer::new(move |_| ready(to.dial()));
+    let client = file.connect_by(dialer, counter).await.unwrap();
     (server, file, client)
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn every_answer_and_every_lack_of_one_is_counted() {
-    let server = usual_server().await;
     let mut registry = Registry::default();
-    let file = KubeconfigFile::new(&server.kubeconfig(TOKEN));
     let counter = RequestCounter::register(&mut registry);
-    let client = file.counted(&counter).await.unwrap();
+    let (server, _, client) = connected_counting(&counter).await;
     for fault in [Fault::status(409), Fault::CloseBefore] {
         version_fails(&server, fault);
         client.apiserver_version().await.unwrap_err();
     }
-    let late = version_fails(&server, Fault::Stall);
-    // Whoever waited for it gives it up.
-    dropped_after(&server, &client, late, Duration::ZERO).await;
+    version_fails(&server, Fault::Stall);
+    give_up(&client, Duration::from_millis(1)).await;
     let mut text = String::new();
     prometheus_client::encoding::text::encode(&mut text, &registry).unwrap();
     for (code, count) in [("409", 1), ("<error>", 2)] {
@@ -55,54 +61,36 @@ async fn every_answer_and_every_lack_of_one_is_counted() {
     }
 }
 
-const KEPT: u64 = 4;
-
-/// A server, and a client with so many kept connections to it.
-async fn kept() -> (Arc<MemoryApi>, Client) {
-    let (server, _, client) = connected().await;
-    let all = CancellationToken::new();
-    let asked = When::request("GET", "/version").times(KEPT);
-    let held = server.faults().add(asked, Fault::Hold(all.clone()));
-    let release = async {
-        server.faults().met(held, KEPT).await;
-        all.cancel();
-    };
-    let (answers, ()) = tokio::join!(
-        join_all((0..KEPT).map(|_| client.apiserver_version())),
-        release
-    );
-    assert!(answers.iter().all(Result::is_ok));
-    assert_eq!(
-        server.connections().accepted,
-        KEPT,
-        "each has a connection of its own"
-    );
-    (server, client)
-}
-
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn after_a_request_that_was_given_up_no_kept_connection_is_used() {
-    let (server, client) = kept().await;
-    // The network forgets them all, and tells nobody.
-    let lost = server.faults().add(
-        When::matches(|record| record.connection <= KEPT),
-        Fault::Stall,
-    );
-    dropped_after(&server, &client, lost, Duration::from_secs(1)).await;
-    for _ in 0..KEPT {
-        soon(client.apiserver_version()).await.unwrap();
+    const KEPT: u64 = 4;
+    // A request that nobody wants any more, and one that has had its time: the network has forgotten
+    // them all, and tells nobody.
+    for (waited, new) in [(100, 0), (1000, 1)] {
+        let (server, _, client) = connected().await;
+        let all = CancellationToken::new();
+        let asked = When::request("GET", "/version").times(KEPT);
+        let held = server.faults().add(asked, Fault::Hold(all.clone()));
+        let release = async {
+            server.faults().met(held, KEPT).await;
+            all.cancel();
+        };
+        let requests = join_all((0..KEPT).map(|_| client.apiserver_version()));
+        let (answers, ()) = tokio::join!(requests, release);
+        assert!(answers.iter().all(Result::is_ok));
+        assert_eq!(server.connections().accepted, KEPT, "one for each");
+        let forgotten = When::matches(|record| record.connection <= KEPT);
+        let lost = server.faults().add(forgotten, Fault::Stall);
+        give_up(&client, Duration::from_millis(waited)).await;
+        if new == 0 {
+            server.faults().remove(lost);
+        }
+        for _ in 0..KEPT {
+            soon(client.apiserver_version()).await.unwrap();
+        }
+        // The new one is kept in turn.
+        assert_eq!(server.connections().accepted, KEPT + new);
     }
-    let seen = (server.faults().hits(lost), server.connections().accepted);
-    assert_eq!(seen, (1, KEPT + 1), "one, which is kept in turn");
-}
-
-#[tokio::test]
-async fn a_request_that_nobody_wants_any_more_costs_no_other_connection() {
-    let (server, client) = kept().await;
-    let lost = version_fails(&server, Fault::Stall);
-    dropped_after(&server, &client, lost, Duration::from_millis(100)).await;
-    soon(client.apiserver_version()).await.unwrap();
-    assert_eq!(server.connections().accepted, KEPT);
 }
 
 #[tokio::test]
@@ -123,36 +111,6 @@ async fn a_seed_that_redirects_is_not_followed_with_credentials() {
         ),
         (0, 0)
     );
-}
-
-#[tokio::test]
-async fn no_error_of_a_kubeconfig_quotes_it() {
-    let server = usual_server().await;
-    let good = server.kubeconfig(TOKEN);
-    let mut lines = good.lines();
-    let authority = lines
-        .find_map(|line| line.trim().strip_prefix("certificate-authority-data: "))
-        .unwrap();
-    for (part, broken) in [
-        ("users:", "users: ]"),
-        (authority, "bm90IGEgY2VydGlmaWNhdGU="),
-        ("server: https://", "server: https://user:"),
-        ("current-context: it", "current-context: other"),
-        (
-            "    token:",
-            "    client-certificate-data: AAAA\n    token:",
-        ),
-        (
-            "    server:",
-            &format!("    proxy-url: ftp://user:{TOKEN}@127.0.0.1:1\n    server:"),
-        ),
-    ] {
-        let error = KubeconfigFile::new(&good.replace(part, broken))
-            .error()
-            .await;
-        let said = format!("{error:#} {error:?}");
-        assert!(!said.contains(TOKEN), "{said}");
-    }
 }
 
 /// A user whose credentials are what a shell script prints, with a secret in its arguments and its
@@ -309,39 +267,28 @@ async fn an_exec_plugin_that_fails_says_why_and_shows_no_secret() {
 #[tokio::test]
 async fn an_authority_that_was_rotated_is_read_again_once_the_seed_cannot_be_reached() {
     let (server, before) = (usual_server().await, usual_server().await);
-    let file = KubeconfigFile::new(&before.kubeconfig_at(&server.url(), TOKEN));
-    let client = file.connect().await.unwrap();
-    client
-        .apiserver_version()
-        .await
-        .expect_err("of another authority");
-    // In a file that does not exist for a moment, as when it is replaced, nothing is found.
-    std::fs::remove_file(&file.path).unwrap();
-    for _ in 0..2 {
+    // So is a token that is not accepted.
+    for outdated in [
+        before.kubeconfig_at(&server.url(), TOKEN),
+        server.kubeconfig("expired"),
+    ] {
+        let file = KubeconfigFile::new(&outdated);
+        let client = file.connect().await.unwrap();
+        // In a file that does not exist for a moment, as when it is replaced, nothing is found.
+        std::fs::remove_file(&file.path).unwrap();
+        for _ in 0..2 {
+            pass(1).await;
+            client
+                .apiserver_version()
+                .await
+                .expect_err("it is outdated");
+        }
+        file.write(&server.kubeconfig(TOKEN));
         pass(1).await;
-        client
-            .apiserver_version()
-            .await
-            .expect_err("of another authority");
+        let late = client.apiserver_version().await;
+        late.expect_err("with what was read before");
+        client.apiserver_version().await.expect("with the new one");
     }
-    file.write(&server.kubeconfig(TOKEN));
-    pass(1).await;
-    client
-        .apiserver_version()
-        .await
-        .expect_err("with what was read before");
-    client.apiserver_version().await.expect("of this authority");
-}
-
-#[tokio::test]
-async fn a_token_that_was_rotated_is_read_again_once_it_is_not_accepted() {
-    let server = usual_server().await;
-    let file = KubeconfigFile::new(&server.kubeconfig("expired"));
-    let client = file.connect().await.unwrap();
-    file.write(&server.kubeconfig(TOKEN));
-    pass(1).await;
-    client.apiserver_version().await.expect_err("an old token");
-    client.apiserver_version().await.expect("the new one");
 }
 
 #[tokio::test]
@@ -383,27 +330,6 @@ async fn an_error_of_a_connection_names_the_address() {
 }
 
 #[tokio::test]
-async fn the_seeds_answers_have_the_same_bounds_as_a_shoots() {
-    let (server, _, client) = connected().await;
-    let long = "c".repeat(70 << 10);
-    let said = [
-        "the head of the answer has more than 65536 bytes",
-        "the answer is compressed (gzip), which was not asked for",
-    ];
-    for (header, said) in [
-        (("x-cookie", &*long), said[0]),
-        (("content-encoding", "gzip"), said[1]),
-    ] {
-        version_fails(
-            &server,
-            answer(200, &[header], r#"{"major": "1", "minor": "36"}"#),
-        );
-        let error = with_causes(&client.apiserver_version().await.unwrap_err());
-        assert!(error.ends_with(said), "{error}");
-    }
-}
-
-#[tokio::test]
 async fn a_seed_that_floods_with_1xx_responses_is_given_up() {
     let server = usual_server().await;
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -422,48 +348,4 @@ async fn a_seed_that_floods_with_1xx_responses_is_given_up() {
     let limit = "more than 262144 bytes came before the head of an answer";
     assert!(with_causes(&error).ends_with(limit), "{error:?}");
     flood.await.unwrap();
-}
-
-/// Leads every CONNECT to `to`, and says how the first one began.
-async fn proxy(listener: TcpListener, to: std::net::SocketAddr) -> String {
-    let (stream, _) = listener.accept().await.unwrap();
-    let mut stream = BufReader::new(stream);
-    let (mut head, mut line) = (String::new(), String::new());
-    while line != "\r\n" {
-        line.clear();
-        stream.read_line(&mut line).await.unwrap();
-        head.push_str(&line);
-    }
-    stream.write_all(b"HTTP/1.1 200 OK\r\n\r\n").await.unwrap();
-    let mut server = TcpStream::connect(to).await.unwrap();
-    tokio::spawn(async move { copy_bidirectional(&mut stream, &mut server).await });
-    head
-}
-
-#[tokio::test]
-async fn a_proxy_of_the_kubeconfig_leads_to_the_seed() {
-    let server = usual_server().await;
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let proxied = format!(
-        "    proxy-url: http://user:word@{}\n    server:",
-        listener.local_addr().unwrap()
-    );
-    // Only the proxy can lead there: the name is one of the certificate's, but nothing here
-    // resolves it.
-    let kubeconfig = server.kubeconfig_at("https://kubernetes.default.svc:6443", TOKEN);
-    let client = client(&kubeconfig.replace("    server:", &proxied)).await;
-    let (version, head) = tokio::join!(
-        client.apiserver_version(),
-        proxy(listener, server.address())
-    );
-    version.unwrap();
-    assert!(
-        head.starts_with("CONNECT kubernetes.default.svc:6443 HTTP/1.1\r\n"),
-        "{head}"
-    );
-    assert!(
-        head.to_lowercase()
-            .contains("\r\nproxy-authorization: basic dxnlcjp3b3jk\r\n"),
-        "{head}"
-    );
 }
