@@ -19,10 +19,6 @@ fn run(words: &[&str]) -> Output {
     binary().args(words).output().expect("the binary runs")
 }
 
-fn stdout(output: &Output) -> String {
-    String::from_utf8(output.stdout.clone()).expect("text")
-}
-
 fn stderr(output: &Output) -> String {
     String::from_utf8(output.stderr.clone()).expect("text")
 }
@@ -36,102 +32,50 @@ fn file(name: &str, content: &str) -> PathBuf {
 }
 
 #[test]
-fn without_words_or_with_a_cry_for_help_it_lists_its_commands() {
-    for words in [&[][..], &["-h"], &["--help"]] {
-        let output = run(words);
-        assert_eq!(output.status.code(), Some(0), "{words:?}");
-        assert!(stdout(&output).contains("prober") && stdout(&output).contains("weeder"));
-        assert_eq!(stderr(&output), "");
-    }
-}
-
-#[test]
-fn the_help_of_a_command_shows_its_flags() {
-    for words in [
-        ["help", "weeder"],
-        ["help", "prober"],
-        ["prober", "--help"],
-        ["weeder", "-h"],
-    ] {
-        let output = run(&words);
-        assert_eq!(output.status.code(), Some(0), "{words:?}");
-        assert!(stdout(&output).contains("--config-file"), "{words:?}");
-        assert_eq!(stderr(&output), "");
-    }
-}
-
-#[test]
-fn help_for_nothing_or_for_what_does_not_exist_is_a_wrong_command_line() {
-    for words in [&["help"][..], &["help", "nope"]] {
-        let output = run(words);
-        assert_eq!(
-            (output.status.code(), stdout(&output)),
-            (Some(2), String::new()),
-            "{words:?}"
-        );
-        assert!(stderr(&output).contains("prober"));
-    }
-}
-
-#[test]
-fn a_misspelt_command_is_answered_with_the_right_ones() {
-    let output = run(&["probber"]);
-    assert_eq!(output.status.code(), Some(2));
-    let message = stderr(&output);
-    assert!(
-        message.contains("'probber'") && message.contains("prober") && message.contains("weeder"),
-        "{message}"
-    );
-    assert!(!message.contains("panic"), "{message}");
-}
-
-#[test]
 fn an_unknown_flag_is_one_line_that_names_it() {
-    let output = run(&["prober", "--no-such-flag"]);
-    assert_eq!(output.status.code(), Some(2));
-    assert_eq!(
-        stderr(&output),
-        "error: unexpected argument '--no-such-flag' found\n"
-    );
-}
-
-#[test]
-fn a_config_file_that_is_missing_is_said_to_be_missing_however_it_was_named() {
-    for words in [
-        &["prober", "-config-file=/no/such/file"][..],
-        &["prober", "--config-file", "/no/such/file"],
-    ] {
-        let output = run(words);
-        assert_eq!(output.status.code(), Some(1), "{words:?}");
-        assert!(
-            stderr(&output).contains("/no/such/file: No such file"),
-            "{}",
-            stderr(&output)
-        );
-    }
-}
-
-#[test]
-fn flags_that_are_missing_or_make_no_sense_are_named() {
-    for (words, named) in [
-        (&["prober"][..], "--config-file"),
+    // Exit code, and what is written: help to stdout, all else to stderr.
+    let config = format!("--config-file={GARDENERS_CONFIG}");
+    let unknown = "error: unexpected argument '--no-such-flag' found\n";
+    for (words, code, said) in [
+        (&[][..], 0, "check-config"),
+        (&["help", "explain"], 0, "The shoot's namespace on the seed"),
+        (&["help", "weeder"], 0, "--config-file"),
         (
-            &["prober", "--config-file=x", "--kube-api-qps=-1"],
+            &["--version"],
+            0,
+            concat!("dependency-watchdog ", env!("CARGO_PKG_VERSION"), "\n"),
+        ),
+        (&["help", "nope"], 2, "prober"),
+        (&["probber"], 2, "'probber'"),
+        (&["explain"], 2, "error: "),
+        (&["restore", "--yes"], 2, "error: "),
+        (&["restore", "a", "--all"], 2, "error: "),
+        (&["prober", "--no-such-flag"], 2, unknown),
+        (&["prober"], 1, "--config-file"),
+        (
+            &["prober", "--config-file=/no/such"],
+            1,
+            "/no/such: No such file",
+        ),
+        (
+            &["prober", &config, "--kube-api-qps=-1"],
+            1,
             "--kube-api-qps=-1",
         ),
-        (
-            &[
-                "prober",
-                "--config-file=x",
-                "--enable-leader-election",
-                "--leader-elect-renew-deadline=20s",
-            ],
-            "--leader-elect-lease-duration=15s",
-        ),
+        (&["prober", &config, "--kubeconfig=/no/such"], 1, "/no/such"),
     ] {
         let output = run(words);
-        assert_eq!(output.status.code(), Some(1), "{words:?}");
-        assert!(stderr(&output).contains(named), "{}", stderr(&output));
+        assert_eq!(output.status.code(), Some(code), "{words:?}");
+        let (written, silent) = match code {
+            0 => (&output.stdout, &output.stderr),
+            _ => (&output.stderr, &output.stdout),
+        };
+        let text = String::from_utf8_lossy(written);
+        assert!(
+            text.contains(said) && silent.is_empty(),
+            "{words:?}: {text}"
+        );
+        assert!(!words.contains(&"--no-such-flag") || text == unknown);
     }
 }
 
@@ -183,7 +127,7 @@ fn errors_are_lines_of_the_log_and_zaps_other_flags_are_named_as_ignored() {
 }
 
 #[test]
-fn a_stderr_that_nobody_reads_does_not_hold_up_the_end() {
+fn a_stderr_that_nobody_reads_or_that_is_closed_does_not_hold_up_the_end() {
     let (_reader, mut writer) = std::io::pipe().expect("a pipe");
     // As much as a pipe takes before a writer waits.
     writer.write_all(&[b' '; 65536]).expect("room");
@@ -197,10 +141,6 @@ fn a_stderr_that_nobody_reads_does_not_hold_up_the_end() {
     let status = receiver.recv_timeout(Duration::from_secs(30));
     assert_eq!(status.expect("in time").code(), Some(1));
     drop(waiting);
-}
-
-#[test]
-fn a_closed_stderr_changes_nothing_about_the_exit_code() {
     let mut child = binary()
         .args(["prober", "--config-file=/no/such/file"])
         .stderr(Stdio::piped())
@@ -208,42 +148,6 @@ fn a_closed_stderr_changes_nothing_about_the_exit_code() {
         .expect("it starts");
     drop(child.stderr.take());
     assert_eq!(child.wait().expect("it ends").code(), Some(1));
-}
-
-#[test]
-fn the_weeder_takes_gardeners_config_and_the_flags_of_both_agents() {
-    let config = format!(
-        "--config-file={}/config/weeder.yaml",
-        env!("CARGO_MANIFEST_DIR")
-    );
-    let output = run(&[
-        "weeder",
-        &config,
-        "--concurrent-reconciles=4",
-        "--kubeconfig=/no/such/kubeconfig",
-    ]);
-    assert_eq!(output.status.code(), Some(1));
-    assert!(
-        stderr(&output).contains("/no/such/kubeconfig"),
-        "{}",
-        stderr(&output)
-    );
-}
-
-#[test]
-fn without_a_way_to_the_seed_it_ends_with_the_cause() {
-    let words = [
-        "prober",
-        &format!("--config-file={GARDENERS_CONFIG}"),
-        "--kubeconfig=/no/such/kubeconfig",
-    ];
-    let output = run(&words);
-    assert_eq!(output.status.code(), Some(1));
-    assert!(
-        stderr(&output).contains("/no/such/kubeconfig"),
-        "{}",
-        stderr(&output)
-    );
 }
 
 #[test]

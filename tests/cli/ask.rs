@@ -4,9 +4,8 @@ use std::time::Duration;
 
 use api_server::{Fault, When};
 use serde_json::{Value, json};
-use tokio::time::Instant;
 
-use crate::world::{ONE, World, asking, line, run, stderr, text, until};
+use crate::world::{ONE, World, asking, line, until};
 
 /// Path of a way to a replica.
 fn way(world: &World, pod: &str, way: &str) -> String {
@@ -80,19 +79,6 @@ async fn the_leader_answers_by_the_proxy_past_a_network_policy_or_else_another_r
 }
 
 #[tokio::test]
-async fn a_leader_that_is_stopped_is_waited_for_no_longer_than_two_seconds_a_way() {
-    let world = two().await;
-    world.suspend("prober-a", true);
-    let begin = Instant::now();
-    let shown = world.text(&["explain", ONE]).await;
-    let took = begin.elapsed();
-    world.suspend("prober-a", false);
-    assert!(line(&shown, "Prober:").contains("prober-b"), "{shown}");
-    assert!(shown.contains("scale_up: "), "{shown}");
-    assert!(took >= Duration::from_secs(4), "{took:?}");
-}
-
-#[tokio::test]
 async fn a_shoot_whose_probe_by_the_leader_is_overdue_is_shown_by_another_replica() {
     let world = two().await;
     let (_, page) = testbed::page::get(
@@ -131,23 +117,6 @@ async fn a_shoot_whose_probe_by_the_leader_is_overdue_is_shown_by_another_replic
     );
     let checked = world.run(&["explain", ONE, "--check"]).await;
     assert_eq!(checked.status.code(), Some(1), "{checked:?}");
-}
-
-#[tokio::test]
-async fn an_address_is_asked_without_any_access_to_the_seed() {
-    let world = World::probed(&[ONE]).await;
-    let address = world.address("prober-a");
-    for address in [address.clone(), format!("http://{address}/")] {
-        let shown = text(&run(["status", "--address", &address]).await);
-        assert!(line(&shown, ONE).contains("probed"), "{shown}");
-    }
-    let checked = run(["explain", ONE, "--check", "--address", &address]).await;
-    assert!(text(&checked).contains("scale_up: "));
-    let nobody = run(["status", "--address", "127.0.0.1:1"]).await;
-    assert_eq!(nobody.status.code(), Some(1));
-    let told = stderr(&nobody);
-    let missing = "127.0.0.1:1 does not answer: ";
-    assert!(told.contains(missing), "{told}");
 }
 
 #[tokio::test]

@@ -1,10 +1,10 @@
 //! Answers where no prober answers: that first, then what the seed's objects say.
 
-use api_server::{Fault, Network, When};
+use api_server::Network;
 use serde_json::json;
-use testbed::gardener::{KCM, PROBER};
+use testbed::gardener::KCM;
 
-use crate::world::{DEPLOYMENTS, ONE, TWO, World, asking, line, reading, run_in, stderr, text};
+use crate::world::{ONE, TWO, World, asking, line, reading, run_in, stderr, text};
 
 #[tokio::test]
 async fn the_seed_shows_leader_marks_saved_replicas_and_pauses() {
@@ -134,46 +134,9 @@ async fn every_command_takes_the_context_that_it_is_told() {
 }
 
 #[tokio::test]
-async fn a_go_prober_is_said_to_answer_nothing() {
-    let world = World::new(&[ONE]).await;
-    // It serves no page.
-    let (api, _) = &world.shoots[ONE];
-    world.pod("go", &api.address().to_string());
-    world.may(&[asking(), reading()]);
-    world.hold_down(ONE);
-    let shown = world.text(&["status"]).await;
-    assert!(
-        line(&shown, "Missing:").contains("go does not answer: by pods/proxy: "),
-        "{shown}"
-    );
-    assert!(line(&shown, ONE).contains(KCM), "{shown}");
-    let deleted = world.seed.store().delete(DEPLOYMENTS, "garden", PROBER);
-    deleted.expect("a Deployment");
-    let output = world.run(&["status"]).await;
-    let missing = "there is no Deployment dependency-watchdog-prober in garden";
-    assert!(
-        line(&text(&output), "Missing:").contains(missing),
-        "{output:?}"
-    );
-    assert!(
-        stderr(&output).contains("taking Gardener's config"),
-        "{output:?}"
-    );
-}
-
-#[tokio::test]
 async fn in_the_probers_own_pod_its_own_address_is_asked() {
     let world = World::probed(&[ONE]).await;
     let address = world.address("prober-a");
     let output = run_in(&[], ["explain", ONE, "--address", &address]).await;
     assert!(text(&output).contains("scale_up: "), "{output:?}");
-}
-
-#[tokio::test]
-async fn a_seed_without_gardeners_kinds_is_named() {
-    let world = World::new(&[ONE]).await;
-    let clusters = When::verb("list", "clusters.extensions.gardener.cloud");
-    world.seed.faults().add(clusters, Fault::status(404));
-    let told = stderr(&world.run(&["status"]).await);
-    assert!(told.contains("is it that of a Gardener seed?"), "{told}");
 }

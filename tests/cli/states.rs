@@ -93,7 +93,7 @@ const ROWS: [Row; 20] = [
     Row {
         namespace: "shoot--a--tls",
         make: |world, namespace| {
-            let host = format!("https://kube-apiserver.{namespace}.svc.cluster.local:443");
+            let host = world.shoots[namespace].0.url();
             let kubeconfig = world.shoots[namespace].0.kubeconfig_at(&host, "probe");
             let server = format!("server: {host}");
             let named = format!("{server}\n    tls-server-name: nobody.example.org");

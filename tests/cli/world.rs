@@ -1,27 +1,21 @@
 //! A seed with healthy shoots, probers in its pods, and an operator with the rights that the manual
-//! names. As with Gardener's Secrets, only a prober gets to a shoot: its address is a name of the
-//! seed's network.
+//! names: without that to read Secrets only a prober gets to a shoot.
 
 use std::collections::BTreeMap;
-use std::net::SocketAddr;
 use std::path::Path;
 use std::process::{Output, Stdio};
-use std::sync::Arc;
 use std::time::Duration;
 
-use api_server::{Authority, MemoryApi, Options, Record, Rule, Serving, User};
+use api_server::{Authority, MemoryApi, Options, Record, Rule, User};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use testbed::agent::{AgentKind, AgentStart, RunningAgent};
-use testbed::gardener::{self, CA, KCM, MCM, PROBE_SECRET, PROBER, PROTECTED, REPLICAS};
+use testbed::gardener::{self, CA, KCM, MCM, PROBER, PROTECTED, REPLICAS};
 use testbed::kubelets::Kubelets;
 use testbed::memory::{MemoryNodes, MemoryShootPlan};
 use testbed::page::ScrapedMetrics;
 use testbed::{PATIENCE, ProberConfig, page};
-use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, copy_bidirectional};
-use tokio::net::{TcpListener, TcpStream};
 use tokio::process::Command;
-use tokio::task::{JoinHandle, JoinSet};
 use tokio::time::{sleep, timeout};
 
 pub const ONE: &str = "shoot--dev--one";
@@ -30,14 +24,10 @@ pub const DEPLOYMENTS: &str = "deployments.apps";
 /// The three Deployments in the order in which they come back.
 pub const ORDER: [&str; 3] = [KCM, MCM, CA];
 
-/// Replicas, marker and memory of a Deployment.
-pub type State = (i64, bool, Option<String>);
-
 pub struct World {
     pub seed: MemoryApi,
     pub shoots: BTreeMap<String, (MemoryApi, MemoryNodes)>,
     probers: Vec<(String, RunningAgent)>,
-    network: (SocketAddr, JoinHandle<()>),
     _kubelets: Kubelets,
     pub files: TempDir,
 }
@@ -85,56 +75,36 @@ fn config() -> String {
 impl World {
     pub async fn new(shoots: &[&str]) -> Self {
         let authority = Authority::new().expect("an authority");
-        let server = async |serving: Serving| {
-            let resources = gardener::resources();
+        let server = async || {
             let options = Options {
-                resources,
-                serving,
+                resources: gardener::resources(),
                 ..Options::default()
             };
             let server = MemoryApi::start(&authority, options).await;
             server.expect("a server")
         };
-        let seed = server(Serving::default()).await;
+        let seed = server().await;
         seed.access().grant("prober", gardener::seed_prober());
-        let files = tempfile::tempdir().expect("a folder");
-        let (mut apis, mut addresses) = (BTreeMap::new(), BTreeMap::new());
+        let mut apis = BTreeMap::new();
         for namespace in shoots {
-            let host = format!("kube-apiserver.{namespace}.svc.cluster.local");
-            let names = vec![host.clone()];
-            let api = server(Serving {
-                names,
-                ..Serving::default()
-            })
-            .await;
-            seed.store()
-                .apply(gardener::namespace(namespace))
-                .expect("a namespace");
+            let api = server().await;
+            let object = gardener::namespace(namespace);
+            seed.store().apply(object).expect("a namespace");
             let plan = MemoryShootPlan {
                 namespace,
                 nodes: 5,
                 ..MemoryShootPlan::default()
             };
             let nodes = plan.furnish(seed.store(), &api).expect("an empty seed");
-            let kubeconfig = api.kubeconfig_at(&format!("https://{host}:443"), plan.token);
-            let rendered = |secret: &mut Value| {
-                secret["data"] = gardener::probe_secret(namespace, &kubeconfig)["data"].take();
-            };
-            let changed = seed
-                .store()
-                .update("secrets", namespace, PROBE_SECRET, rendered);
-            changed.expect("a Secret");
-            addresses.insert(host, api.address());
             apis.insert((*namespace).to_owned(), (api, nodes));
         }
         let kubelets = Kubelets::start(seed.store(), &[DEPLOYMENTS], Duration::from_millis(100));
         let world = Self {
-            network: network(addresses).await,
             seed,
             shoots: apis,
             probers: Vec::new(),
             _kubelets: kubelets,
-            files,
+            files: tempfile::tempdir().expect("a folder"),
         };
         world.may(&[asking(), reading(), restoring()]);
         world.deploy();
@@ -166,13 +136,7 @@ impl World {
         let start = AgentStart::new(AgentKind::Prober, folder, pod, &kubeconfig, &config());
         let mut start = start.expect("its files");
         start.binary = Some(env!("CARGO_BIN_EXE_dependency-watchdog").into());
-        let variables = [
-            ("HOSTNAME", pod.to_owned()),
-            ("HTTPS_PROXY", format!("http://{}", self.network.0)),
-            ("NO_PROXY", "127.0.0.1".to_owned()),
-        ];
-        let variables = variables.map(|(name, value)| (name.to_owned(), value));
-        start.environment = variables.to_vec();
+        start.environment = vec![("HOSTNAME".to_owned(), pod.to_owned())];
         let agent = start.run().expect("it starts");
         let address = async || page::address(agent.log_file(), "/statusz").is_ok();
         until("the status page", address).await;
@@ -206,13 +170,6 @@ impl World {
                           "spec": { "containers": [container] },
                           "status": { "phase": "Running", "podIP": "127.0.0.1" } });
         self.seed.store().apply(pod).expect("a pod");
-    }
-
-    /// Suspends a replica, or lets it go on.
-    pub fn suspend(&self, pod: &str, suspended: bool) {
-        let mut probers = self.probers.iter();
-        let (_, agent) = probers.find(|(name, _)| name == pod).expect("it runs");
-        agent.pause(suspended).expect("a signal");
     }
 
     /// Address of a replica's status page.
@@ -281,17 +238,20 @@ impl World {
         }
     }
 
-    /// States of the three Deployments.
-    pub fn states(&self, namespace: &str) -> [State; 3] {
+    /// States of the three Deployments: replicas, and what they are held down from.
+    pub fn states(&self, namespace: &str) -> [String; 3] {
         ORDER.map(|name| {
             let object = self.seed.store().get(DEPLOYMENTS, namespace, name);
             let object = object.expect("a Deployment");
-            let annotation = |key: &str| object["metadata"]["annotations"][key].as_str();
-            (
-                object["spec"]["replicas"].as_i64().unwrap_or_default(),
-                annotation(PROTECTED).is_some(),
-                annotation(REPLICAS).map(str::to_owned),
-            )
+            let annotations = &object["metadata"]["annotations"];
+            let held = match annotations[PROTECTED].is_string() {
+                true => format!(" held from {}", annotations[REPLICAS]),
+                false => annotations[REPLICAS]
+                    .as_str()
+                    .unwrap_or_default()
+                    .to_owned(),
+            };
+            format!("{}{held}", object["spec"]["replicas"])
         })
     }
 
@@ -310,41 +270,6 @@ impl World {
             .map(|record| format!("{} {}", record.resource, record.name))
             .collect()
     }
-}
-
-impl Drop for World {
-    fn drop(&mut self) {
-        self.network.1.abort();
-    }
-}
-
-/// Leads every CONNECT to the shoot that its name belongs to.
-async fn network(addresses: BTreeMap<String, SocketAddr>) -> (SocketAddr, JoinHandle<()>) {
-    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
-    let address = listener.local_addr().expect("an address");
-    let addresses = Arc::new(addresses);
-    let task = tokio::spawn(async move {
-        let mut tunnels = JoinSet::new();
-        while let Ok((stream, _)) = listener.accept().await {
-            let addresses = Arc::clone(&addresses);
-            tunnels.spawn(async move {
-                let mut stream = BufReader::new(stream);
-                let (mut line, mut host) = (String::new(), String::new());
-                stream.read_line(&mut line).await?;
-                let target = line.split([' ', ':']).nth(1).unwrap_or_default();
-                target.clone_into(&mut host);
-                while line.trim() != "" {
-                    line.clear();
-                    stream.read_line(&mut line).await?;
-                }
-                let to = addresses.get(&host).ok_or(std::io::ErrorKind::NotFound)?;
-                let mut to = TcpStream::connect(to).await?;
-                stream.write_all(b"HTTP/1.1 200 OK\r\n\r\n").await?;
-                copy_bidirectional(&mut stream, &mut to).await
-            });
-        }
-    });
-    (address, task)
 }
 
 /// Waits until it is so.
