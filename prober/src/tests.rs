@@ -84,13 +84,8 @@ pub(crate) fn wall(seconds: f64) -> DateTime<Utc> {
 
 /// What is found where nothing was seen.
 pub(crate) fn nothing_found() -> Finding {
-    found_with_grace(40)
-}
-
-/// What is found where nothing was seen, with a grace of so many seconds.
-pub(crate) fn found_with_grace(seconds: i64) -> Finding {
     let rules = Rules {
-        grace: Grace::new(TimeDelta::seconds(seconds)),
+        grace: Grace::new(TimeDelta::seconds(40)),
         fraction: 0.6,
         pool_conditions: &PoolConditions::default(),
         renewed_after: None,

@@ -9,11 +9,8 @@ use kube::client::Body;
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tower::service_fn;
-use tracing::instrument::WithSubscriber;
-use tracing_subscriber::layer::SubscriberExt;
 
 use super::*;
-use crate::logging::{LevelFilter, ZapLayer};
 
 /// Answers requests one after the other, and those that follow not at all.
 fn client(answers: Vec<(u16, String)>) -> Client {
@@ -201,48 +198,4 @@ async fn a_list_without_an_end_is_given_up() {
         "lost, listed",
     )
     .await;
-}
-
-#[tokio::test(start_paused = true)]
-async fn an_object_that_cannot_be_understood_changes_nothing() {
-    let answers = vec![list("a1 b?"), watch("MODIFIED:a? DELETED:a?")];
-    check(
-        answers,
-        "unreadable, listed a1 b?, watched, unreadable, -a, ended",
-    )
-    .await;
-}
-
-#[tokio::test(start_paused = true)]
-async fn the_log_has_changes_of_a_watchs_state_with_their_causes_and_not_each_attempt() {
-    let lines = Arc::new(Mutex::new(Vec::<Value>::new()));
-    let heard = Arc::clone(&lines);
-    let sink = move |line: Vec<u8>| heard.lock().push(serde_json::from_slice(&line).unwrap());
-    // With a single logger tracing asks that of whichever test is first whether a line is wanted,
-    // and remembers it for all.
-    tracing::subscriber::set_global_default(tracing_subscriber::registry()).ok();
-    let layer = ZapLayer::new(LevelFilter::DEBUG, sink, chrono::Utc::now);
-    let log = tracing_subscriber::registry().with(layer);
-    let failed = || (403, failure(403).to_string());
-    let mut answers = vec![failed(), failed(), list("a1"), watch("ADDED:a1")];
-    answers.extend([failed(), failed(), list("a1"), watch("ADDED:a1")]);
-    let expected =
-        "lost, lost, listed a1, watched, +a1, ended, lost, lost, listed a1, watched, +a1, ended";
-    check(answers, expected).with_subscriber(log).await;
-    let messages: Vec<_> = lines
-        .lock()
-        .iter()
-        .map(|line| line["msg"].clone())
-        .collect();
-    let works = "watch works again";
-    assert_eq!(
-        messages,
-        [
-            "cannot be listed yet, trying again",
-            works,
-            "watch broke, it is restarted",
-            works
-        ]
-    );
-    assert_eq!(lines.lock()[0]["error"], "no");
 }

@@ -1,14 +1,11 @@
 //! That files mean what they mean to the Go original, that ranges are kept and that what is shown
 //! means the same, random files show (`kind-tests/readers`).
 
-use std::time::Duration;
-
 use common::document::FieldError;
-use prober_core::config::{OnLoss, ScaleInfo};
+use serde_json::Value;
 
 use super::*;
 
-const SECOND: Duration = Duration::from_secs(1);
 const KCM: &str = "- ref: {kind: Deployment, name: kcm, apiVersion: apps/v1}\n  \
                    scaleUp: {level: 0}\n  scaleDown: {level: 1}\n";
 
@@ -38,31 +35,20 @@ fn wrong(text: &str) -> Vec<String> {
 #[test]
 fn what_is_left_out_has_the_defaults_of_the_reference() {
     let config = parse(&minimal(""));
-    let durations = [
-        config.probe_interval,
-        config.initial_delay,
-        config.probe_timeout,
-    ];
-    assert_eq!(durations, [10 * SECOND, 30 * SECOND, 30 * SECOND]);
-    let grace = [config.node_monitor_grace, config.scale_up_stabilization];
-    assert_eq!(grace, [40 * SECOND, Duration::ZERO]);
-    let shares = [
-        config.backoff_jitter_factor,
-        config.node_lease_failure_fraction,
-    ];
-    assert_eq!(shares, [0.2, 0.6]);
-    assert!(!config.restore_only_held_down && config.standby_protects);
-    let scale = |level| ScaleInfo {
-        level,
-        initial_delay: Duration::ZERO,
-        timeout: 30 * SECOND,
-    };
-    let [kcm] = &config.dependents[..] else {
-        panic!("{config:?}")
-    };
-    assert!(!kcm.optional);
-    assert_eq!((&kcm.scale_up, &kcm.scale_down), (&scale(0), &scale(1)));
-    assert_eq!(config.owner_check, None);
+    let shown: Value = serde_json::from_str(
+        r#"{
+            "kubeConfigSecretName": "probe", "probeInterval": "10s", "initialDelay": "30s", "probeTimeout": "30s",
+            "backoffJitterFactor": 0.2, "kcmNodeMonitorGraceDuration": "40s", "nodeLeaseFailureFraction": 0.6,
+            "scaleUpStabilization": "0s", "restoreOnlyHeldDown": false, "standbyProtects": true, "ownerCheck": null,
+            "dependentResourceInfos": [{
+                "ref": {"kind": "Deployment", "name": "kcm", "apiVersion": "apps/v1"}, "optional": false,
+                "scaleUp": {"level": 0, "initialDelay": "0s", "timeout": "30s"},
+                "scaleDown": {"level": 1, "initialDelay": "0s", "timeout": "30s"}
+            }]
+        }"#,
+    )
+    .expect("JSON");
+    assert_eq!(to_json(&config), shown);
 }
 
 #[test]
@@ -73,30 +59,16 @@ fn examples_of_the_original_load() {
                 optional: true\n    scaleUp:\n      level: 010\n      initialDelay: 10s\n      timeout: 60s\n      replicas: 1\n    \
                 scaleDown:\n      level: -1\n      replicas: 0\n";
     let Loaded { config, warnings } = super::parse(text).expect("an example");
-    let durations = [
-        config.probe_interval,
-        config.initial_delay,
-        config.node_monitor_grace,
+    let same = "kubeConfigSecretName: dwd-api-server-probe-secret\nprobeInterval: 30s\ninitialDelay: 5s\n\
+                backoffJitterFactor: 0.3\nkcmNodeMonitorGraceDuration: 120s\ndependentResourceInfos:\n\
+                - {ref: {kind: Deployment, name: kube-controller-manager, apiVersion: apps/v1}, optional: true, \
+                scaleUp: {level: 8, initialDelay: 10s, timeout: 1m}, scaleDown: {level: -1}}\n";
+    assert_eq!(config, parse(same));
+    let unknown = [
+        "dependentResourceInfos[0].scaleDown.replicas: unknown key, ignored (line 19, column 17)",
+        "dependentResourceInfos[0].scaleUp.replicas: unknown key, ignored (line 16, column 17)",
     ];
-    assert_eq!(durations, [30 * SECOND, 5 * SECOND, 120 * SECOND]);
-    assert_eq!(config.backoff_jitter_factor, 0.3);
-    let up = ScaleInfo {
-        level: 8,
-        initial_delay: 10 * SECOND,
-        timeout: 60 * SECOND,
-    };
-    let kcm = &config.dependents[0];
-    assert_eq!(
-        (kcm.optional, &kcm.scale_up, kcm.scale_down.level),
-        (true, &up, -1)
-    );
-    assert_eq!(
-        warnings,
-        [
-            "dependentResourceInfos[0].scaleDown.replicas: unknown key, ignored (line 19, column 17)",
-            "dependentResourceInfos[0].scaleUp.replicas: unknown key, ignored (line 16, column 17)",
-        ]
-    );
+    assert_eq!(warnings, unknown);
 }
 
 #[test]
@@ -141,7 +113,7 @@ fn numbers_out_of_range_are_refused_with_their_value() {
         assert!(error.contains(&value.replace('\'', "")), "{error}");
     }
     let edges = "nodeLeaseFailureFraction: 1\nbackoffJitterFactor: 0\nprobeInterval: 1s\ninitialDelay: 0s\nprobeTimeout: 1ns";
-    assert_eq!(parse(&minimal(edges)).probe_interval, SECOND);
+    parse(&minimal(edges));
     for nothing in [
         "",
         "kubeConfigSecretName:\n",
@@ -246,59 +218,36 @@ fn the_file_gardener_renders_loads_as_rendered_and_without_a_warning() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../config/prober.yaml");
     let Loaded { config, warnings } = load(&path).expect("Gardener's own file");
     assert_eq!(warnings, [""; 0]);
-    let secret = "shoot-access-dependency-watchdog-probe";
-    assert_eq!(config.kubeconfig_secret_name, secret);
-    let durations = [config.probe_interval, config.node_monitor_grace];
-    assert_eq!(durations, [30 * SECOND, 40 * SECOND]);
-    let read = config.dependents.iter().map(|dependent| {
-        assert_eq!(dependent.resource.api_version, "apps/v1");
-        let (up, down) = (&dependent.scale_up, &dependent.scale_down);
-        let delays = [up.initial_delay.as_secs(), down.initial_delay.as_secs()];
-        (
-            dependent.resource.to_string(),
-            dependent.optional,
-            [up.level, down.level],
-            delays,
-        )
-    });
-    let expected = [
-        ("kube-controller-manager", false, [0, 1], [0, 0]),
-        ("machine-controller-manager", false, [1, 0], [30, 0]),
-        ("cluster-autoscaler", true, [2, 0], [0, 0]),
-    ];
-    let expected = expected.map(|(name, optional, levels, delays)| {
-        (format!("Deployment/{name}"), optional, levels, delays)
-    });
-    assert_eq!(read.collect::<Vec<_>>(), expected);
+    let same = "kubeConfigSecretName: shoot-access-dependency-watchdog-probe\nprobeInterval: 30s\n\
+                kcmNodeMonitorGraceDuration: 40s\ndependentResourceInfos:\n\
+                - {ref: {kind: Deployment, name: kube-controller-manager, apiVersion: apps/v1}, \
+                scaleUp: {level: 0}, scaleDown: {level: 1}}\n\
+                - {ref: {kind: Deployment, name: machine-controller-manager, apiVersion: apps/v1}, \
+                scaleUp: {level: 1, initialDelay: 30s}, scaleDown: {level: 0}}\n\
+                - {ref: {kind: Deployment, name: cluster-autoscaler, apiVersion: apps/v1}, optional: true, \
+                scaleUp: {level: 2}, scaleDown: {level: 0}}\n";
+    assert_eq!(config, parse(same));
 }
 
 #[test]
 fn with_its_section_an_owner_record_is_checked_and_the_rest_has_defaults() {
-    let check = |words: &str| {
+    for (more, shown) in [
+        (
+            "",
+            r#""servers": [], "interval": "30s", "timeout": "2s", "tolerance": "5m0s", "onLoss": "standDown""#,
+        ),
+        (
+            ", servers: ['10.0.0.10:5353', 10.0.0.11, '[::1]:53'], interval: 1s, timeout: 500ms, tolerance: 1s, onLoss: passivate",
+            r#""servers": ["10.0.0.10:5353", "10.0.0.11:53", "[::1]:53"], "interval": "1s", "timeout": "500ms", "tolerance": "1s", "onLoss": "passivate""#,
+        ),
+    ] {
         let check =
-            format!("ownerCheck: {{name: 'owner.{{{{domain}}}}', value: '{{{{seed}}}}'{words}}}");
-        parse(&minimal(&check)).owner_check.expect("a check")
-    };
-    let left_out = check("");
-    assert_eq!(left_out.name.to_string(), "owner.{{domain}}");
-    assert_eq!(left_out.value.to_string(), "{{seed}}");
-    let durations = [left_out.interval, left_out.timeout, left_out.tolerance];
-    assert_eq!(durations, [30 * SECOND, 2 * SECOND, 300 * SECOND]);
-    assert_eq!(
-        (left_out.servers, left_out.on_loss),
-        (vec![], OnLoss::StandDown)
-    );
-    let servers = ", servers: ['10.0.0.10:5353', 10.0.0.11, '[::1]:53']";
-    let set = check(&format!(
-        "{servers}, interval: 1s, timeout: 500ms, tolerance: 1s, onLoss: passivate"
-    ));
-    let servers: Vec<_> = set
-        .servers
-        .iter()
-        .map(|server| server.0.to_string())
-        .collect();
-    assert_eq!(servers, ["10.0.0.10:5353", "10.0.0.11:53", "[::1]:53"]);
-    assert_eq!(set.on_loss, OnLoss::Passivate);
+            format!("ownerCheck: {{name: 'owner.{{{{domain}}}}', value: '{{{{seed}}}}'{more}}}");
+        let shown =
+            format!(r#"{{"name": "owner.{{{{domain}}}}", "value": "{{{{seed}}}}", {shown}}}"#);
+        let shown: Value = serde_json::from_str(&shown).expect("JSON");
+        assert_eq!(to_json(&parse(&minimal(&check)))["ownerCheck"], shown);
+    }
 }
 
 #[test]

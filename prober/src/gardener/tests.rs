@@ -29,18 +29,6 @@ fn refused(shoot: Value) -> String {
 }
 
 #[test]
-fn a_cluster_without_a_shoot_says_so() {
-    // D-13, fault 55
-    for cluster in [
-        json!({"metadata": {}}),
-        json!({"metadata": {}, "spec": {}}),
-        json!({"metadata": {}, "spec": {"shoot": null}}),
-    ] {
-        assert!(read(&cluster).shoot.is_none());
-    }
-}
-
-#[test]
 fn a_wrong_type_harms_the_shoot_and_not_its_cluster() {
     // Rule 30
     let long = "x".repeat(100_000);
@@ -85,26 +73,6 @@ fn a_wrong_type_harms_the_shoot_and_not_its_cluster() {
 }
 
 #[test]
-fn a_cluster_is_read_however_deep_that_is_nested_which_nobody_reads() {
-    let provider = json!({"infrastructureConfig": "nested", "workers": [{"name": "w1", "providerConfig": "nested"}]});
-    let cluster = json!({
-        "metadata": {"name": "a", "managedFields": "nested"},
-        "spec": {
-            "shoot": {"spec": {"provider": provider}, "status": {"advertisedAddresses": "nested"}},
-            "seed": {"metadata": {"name": "nested", "uid": "b"}},
-            "cloudProfile": "nested",
-        },
-    });
-    let (begin, end) = (r#"{"f:a":["#, "]}");
-    let nested = [begin.repeat(100_000), end.repeat(100_000)].concat();
-    let text = cluster.to_string().replace(r#""nested""#, &nested);
-    let ClusterSpec { shoot, seed } = serde_json::from_str::<Cluster>(&text).expect("it").spec;
-    let shoot = shoot.expect("a shoot").expect("a readable one");
-    assert_eq!(shoot.workers[0].name, "w1");
-    assert_eq!((seed.name, seed.uid.as_deref()), (None, Some("b")));
-}
-
-#[test]
 fn what_is_not_read_here_may_be_anything() {
     let operation =
         json!({"type": "Create", "state": "Succeeded", "progress": 100, "description": "done"});
@@ -116,18 +84,6 @@ fn what_is_not_read_here_may_be_anything() {
     assert!(!shoot.is_hibernated, "the field is called hibernated");
     let names: Vec<_> = shoot.workers.iter().map(|pool| &*pool.name).collect();
     assert_eq!(names, ["w1", ""], "as Go reads a null");
-}
-
-#[test]
-fn the_seed_that_the_status_names_is_responsible_and_without_one_that_of_the_spec() {
-    for (status, spec, responsible) in [
-        ("from", "to", Some("from")),
-        ("", "to", Some("to")),
-        ("", "", None),
-    ] {
-        let shoot = json!({"spec": {"seedName": spec}, "status": {"seedName": status}});
-        assert_eq!(understood(shoot).responsible_seed(), responsible);
-    }
 }
 
 #[test]

@@ -17,18 +17,8 @@ const ZERO: Duration = Duration::ZERO;
 async fn a_probe_that_panics_starts_again_and_harms_no_other() {
     // For how long it goes on each time before it panics, and how many seconds later it starts
     // again.
-    let runs = [
-        (ZERO, 1),
-        (ZERO, 2),
-        (ZERO, 4),
-        (ZERO, 8),
-        (ZERO, 16),
-        (ZERO, 32),
-        (ZERO, 60),
-        (CALM / 2, 60),
-        (CALM, 1),
-        (ZERO, 2),
-    ];
+    let at_once = [1, 2, 4, 8, 16, 32, 60].map(|wait| (ZERO, wait));
+    let runs = [&at_once[..], &[(CALM / 2, 60), (CALM, 1), (ZERO, 2)]].concat();
     let (mut registry, cancelled, began) = (
         Registry::default(),
         CancellationToken::new(),
@@ -57,8 +47,8 @@ async fn a_probe_that_panics_starts_again_and_harms_no_other() {
         start.elapsed() >= 10 * CALM,
         "the other one goes on to its end"
     );
-    for (times, (calm, wait)) in began.borrow().windows(2).zip(runs) {
-        let waited = (times[1] - times[0] - calm).as_millis();
+    for (times, (calm, wait)) in began.borrow().windows(2).zip(&runs) {
+        let waited = (times[1] - times[0] - *calm).as_millis();
         // As much again is added at random.
         let waits = 1000 * wait..=2000 * wait + 10;
         assert!(waits.contains(&waited), "after {calm:?}: {waited} ms");

@@ -2,15 +2,13 @@ use prober_core::template::Template;
 
 use super::*;
 use crate::config;
-use crate::tests::at;
+use crate::tests::{CONFIG, at};
 
 pub(super) fn check(more: &str) -> OwnerCheck {
-    let dependents = "dependentResourceInfos:\n- {ref: {kind: Deployment, name: d, apiVersion: apps/v1}, scaleUp: {}, scaleDown: {}}\n";
     let check = format!("ownerCheck: {{name: 'owner.{{{{namespace}}}}', value: here, {more}}}\n");
-    let config = config::parse(&format!("kubeConfigSecretName: s\n{dependents}{check}"))
-        .expect("a config")
-        .config;
-    config.owner_check.expect("a check")
+    let config = config::parse(&(CONFIG.to_owned() + &check));
+    let check = config.expect("a config").config.owner_check;
+    check.expect("a check")
 }
 
 fn records(check: &OwnerCheck, namespaces: &[&str]) -> OwnerRecords {
@@ -30,6 +28,11 @@ fn answer(records: &OwnerRecords, namespace: &str, answer: OwnerAnswer, second: 
 fn says_elsewhere(records: &OwnerRecords, second: f64) {
     let there = OwnerAnswer::Elsewhere("there".to_owned());
     answer(records, "a", there, second);
+}
+
+/// How the only shoot stands, by this section.
+fn stands(records: &OwnerRecords, check: &OwnerCheck, second: f64) -> Ownership {
+    records.standing("a", check, at(second))
 }
 
 fn changes(records: &OwnerRecords, second: f64) -> Vec<(String, &'static str)> {
@@ -108,22 +111,16 @@ fn a_section_that_asks_for_something_else_begins_again_and_any_other_goes_on() {
     says_elsewhere(&records, 2.0);
     assert_eq!(changes(&records, 2.0), [("a".to_owned(), "elsewhere")]);
     records.apply(Some(&sooner), std::iter::empty(), at(3.0));
-    assert!(records.standing("a", &sooner, at(3.0)).is_lost());
+    assert!(stands(&records, &sooner, 3.0).is_lost());
     assert_eq!(
         due(&records, 3.0).as_deref(),
         Some("a"),
         "it is checked at once"
     );
-    assert_eq!(
-        records.standing("a", &other, at(3.0)),
-        Ownership::NotChecked,
-        "what another section found counts for nothing"
-    );
+    // What another section found counts for nothing.
+    assert_eq!(stands(&records, &other, 3.0), Ownership::NotChecked);
     records.apply(Some(&other), ["a".to_owned()].into_iter(), at(3.0));
-    assert_eq!(
-        records.standing("a", &other, at(3.0)),
-        Ownership::NotChecked
-    );
+    assert_eq!(stands(&records, &other, 3.0), Ownership::NotChecked);
     records.apply(None, std::iter::empty(), at(3.0));
     records.update("b", true, at(3.0));
     assert_eq!(
@@ -139,26 +136,17 @@ fn an_answer_is_of_the_shoot_and_the_question_that_it_was_sent_for() {
     records.update("a", false, at(5.0));
     records.update("a", true, at(6.0));
     answer(&records, "a", OwnerAnswer::Ours, 5.5);
-    assert_eq!(
-        records.standing("a", &check(""), at(7.0)),
-        Ownership::NotChecked,
-        "that shoot is gone"
-    );
+    let gone = stands(&records, &check(""), 7.0);
+    assert_eq!(gone, Ownership::NotChecked, "that shoot is gone");
 
     let ask = |name: &str, second| {
         let question = Question {
             name: name.to_owned(),
             ours: "here".to_owned(),
         };
-        records.answered(
-            "a",
-            Some(question),
-            OwnerAnswer::Elsewhere("there".to_owned()),
-            at(second),
-            at(second),
-            0.0,
-        );
-        records.standing("a", &check(""), at(second))
+        let (there, now) = (OwnerAnswer::Elsewhere("there".to_owned()), at(second));
+        records.answered("a", Some(question), there, now, now, 0.0);
+        stands(&records, &check(""), second)
     };
     assert_eq!(ask("owner.a", 8.0), Ownership::Doubted);
     assert_eq!(

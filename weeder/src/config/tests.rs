@@ -1,8 +1,9 @@
+//! That selectors mean what they mean to an API server, random files show (`kind-tests/readers`).
+
 use std::path::Path;
 use std::time::Duration;
 
 use common::document::FieldError;
-use weeder_core::selector::Labels;
 
 use super::*;
 
@@ -138,15 +139,7 @@ fn wrong_requirements_are_named() {
             format!(".values: missing: {values}"),
         ),
         (
-            "key: role, operator: NotIn, values: []",
-            format!(".values: a list: {values}"),
-        ),
-        (
             "key: role, operator: Exists, values: [a]",
-            format!(".values: a list: {no_values}"),
-        ),
-        (
-            "key: role, operator: DoesNotExist, values: [a]",
             format!(".values: a list: {no_values}"),
         ),
         (
@@ -157,7 +150,6 @@ fn wrong_requirements_are_named() {
             "key: role, values: [a]",
             ".operator: missing: expected In, NotIn".to_owned(),
         ),
-        ("operator: Exists", format!(".key: missing: {key}")),
         (
             "key: a b, operator: Exists",
             format!(".key: \"a b\": {key}"),
@@ -172,57 +164,6 @@ fn wrong_requirements_are_named() {
         let selectors = format!("[{{}}, {{matchExpressions: [{{{requirement}}}]}}]");
         (text("", &selectors), format!("{path}{said}"))
     }));
-}
-
-#[test]
-fn all_errors_are_found_in_one_go() {
-    let text = "
-watchDuration: 5
-maxDeletionsPerOwner: many
-servicesAndDependantSelectors:
-  'not a name': {podSelectors: [{}]}
-  a: {podSelectors: [{matchExpressions: [{key: k, operator: In}]}, {matchLabels: text}]}
-  b: {podSelectors: []}
-  c: {podSelectors: [{matchLabels: {'a b': c, d: 'e f', g: h}}]}
-";
-    let errors = errors(text);
-    assert_eq!(errors.len(), 8, "{errors:#?}");
-    let path = "servicesAndDependantSelectors.c.podSelectors[0].matchLabels";
-    for (error, said) in errors[5..].iter().zip([".a b: \"c\": ", ".d: \"e f\": "]) {
-        assert!(error.starts_with(&format!("{path}{said}")), "{error}");
-    }
-}
-
-#[test]
-fn selectors_mean_what_they_do_to_an_api_server() {
-    let all = "{matchLabels: {A: x, b: 1}, matchExpressions: [{key: c, operator: DoesNotExist}]}";
-    for (selector, labels, is_selected) in [
-        (all, &[("A", "x"), ("b", "1")][..], true),
-        (all, &[("A", "x")], false),
-        (all, &[("a", "x"), ("b", "1")], false),
-        (all, &[("A", "x"), ("b", "1"), ("c", "y")], false),
-        ("{MATCHLABELS: {a: b}}", &[("a", "b")], true),
-        ("{}", &[], true),
-        ("{matchLabels: null, matchExpressions: null}", &[], true),
-        ("null", &[], false),
-    ] {
-        let labels = labels
-            .iter()
-            .map(|(key, value)| ((*key).to_owned(), (*value).to_owned()));
-        let config = parse(&text("", &format!("[{selector}]"))).config;
-        let is_match = config.services[0].selectors[0].matches(&labels.collect::<Labels>());
-        assert_eq!(is_match, is_selected, "{selector}");
-    }
-}
-
-#[test]
-fn unknown_keys_are_a_warning() {
-    let said = "watchduratoin: unknown key, ignored (line 1, column 16)";
-    assert_eq!(parse(&text("watchduratoin: 1m", ONE)).warnings, [said]);
-    let text = "servicesAndDependantSelectors: {api: {podSelectors: [{}, null], podSelector: []}}";
-    let said =
-        "servicesAndDependantSelectors.api.podSelector: unknown key, ignored (line 1, column 78)";
-    assert_eq!(parse(text).warnings[0], said);
 }
 
 #[test]

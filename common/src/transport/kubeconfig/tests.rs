@@ -78,14 +78,9 @@ fn an_error_names_the_field_its_line_and_what_is_wrong() {
             "cluster.insecure-skip-tls-verify (line 6) is not a boolean",
         ),
         (
-            of("# a comment\n    server: localhost:6443", ""),
-            "cluster.server (line 7) must begin with https:// or http://",
-        ),
-        (
             of("server: 'https://:s3cr3t@'", ""),
             "cluster.server (line 6) is not a URL",
         ),
-        (of("server: ''", ""), "cluster.server (line 6) is missing"),
         (of("proxy-url: ''", ""), "cluster.server is missing"),
         (
             cluster("certificate-authority-data: 's3cr3t!'"),
@@ -100,10 +95,6 @@ fn an_error_names_the_field_its_line_and_what_is_wrong() {
             "cluster.proxy-url (line 7) is no URL of an http, https or socks5 proxy",
         ),
         (
-            user("client-certificate-data: AAAA"),
-            "user.client-key-data is missing",
-        ),
-        (
             user("as-user-extra: {\"a\\nb\": 7}"),
             "user.as-user-extra.a\\nb (line 10) is not a sequence",
         ),
@@ -113,10 +104,6 @@ fn an_error_names_the_field_its_line_and_what_is_wrong() {
         ),
         ("clusters: []".to_owned(), "current-context is missing"),
         (
-            "current-context: other\ncontexts: null".to_owned(),
-            "current-context (line 1) names nothing that exists",
-        ),
-        (
             "current-context: c\ncontexts:\n- name: c\n  context: {cluster: gone}".to_owned(),
             "context.cluster (line 4) names nothing that exists",
         ),
@@ -125,16 +112,8 @@ fn an_error_names_the_field_its_line_and_what_is_wrong() {
             "context.user (line 2) names nothing that exists",
         ),
         (
-            "current-context: c\n\ncontexts: {}".to_owned(),
-            "contexts (line 3) is not a list",
-        ),
-        (
             "a: [\ns3cr3t".to_owned(),
             "it (line 1) is not YAML, or larger than any kubeconfig",
-        ),
-        (
-            "- s3cr3t".to_owned(),
-            "it (line 1) is a text or a list, not a kubeconfig",
         ),
     ] {
         let used = context(&text).and_then(|context| context.access(&["https", "http"]));

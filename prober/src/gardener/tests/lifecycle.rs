@@ -3,8 +3,6 @@
 use chrono::{DateTime, TimeDelta};
 use prober_core::gardener::GardenerShoot;
 use prober_core::lifecycle::*;
-use prober_core::verdict::PoolConditions;
-use serde_json::{Value, json};
 
 use super::understood;
 
@@ -29,65 +27,63 @@ const STATES: [&str; 8] = [
     "New",
 ];
 
-/// A shoot with one worker pool and this last operation, in which these values are changed.
-fn shoot(kind: &str, state: &str, changes: &[(&str, Value)]) -> GardenerShoot {
-    let mut shoot = json!({
-        "apiVersion": "core.gardener.cloud/v1beta1", "kind": "Shoot", "metadata": {"name": "s"},
-        "spec": {"provider": {"workers": [{"name": "w1"}]}},
-        "status": {"lastOperation": {"type": kind, "state": state}},
-    });
-    for (pointer, value) in changes {
-        let (parent, key) = pointer.rsplit_once('/').expect("a pointer");
-        shoot.pointer_mut(parent).expect("a parent")[key] = value.clone();
-    }
-    understood(shoot)
-}
+/// What a shoot has in its spec that is not said otherwise: one worker pool.
+const POOL: &str = r#""provider": {"workers": [{"name": "w1"}]}"#;
 
-/// What follows on this seed from a shoot whose operation is over.
-fn after(kind: &str, changes: &[(&str, Value)]) -> Lifecycle {
-    lifecycle(&shoot(kind, "Succeeded", changes), Some("here"))
+/// A shoot with this in metadata, spec and status, and this last operation.
+fn shoot([metadata, spec, status]: [&str; 3], kind: &str, state: &str) -> GardenerShoot {
+    let operation = format!(r#""lastOperation": {{"type": "{kind}", "state": "{state}"}}"#);
+    let status = [&operation, status].join(if status.is_empty() { "" } else { ", " });
+    let shoot = format!(
+        r#"{{"apiVersion": "core.gardener.cloud/v1beta1", "kind": "Shoot", "metadata": {{{metadata}}}, "spec": {{{spec}}}, "status": {{{status}}}}}"#
+    );
+    understood(serde_json::from_str(&shoot).expect("JSON"))
 }
-
-const POOLS: &str = "/spec/provider/workers";
-const HIBERNATES: &str = "/spec/hibernation";
-const IS_HIBERNATED: &str = "/status/hibernated";
-const DELETED: &str = "/metadata/deletionTimestamp";
 
 #[test]
 fn what_a_shoot_says_of_itself_decides_whether_it_is_probed() {
-    let enabled = |enabled: Value| (HIBERNATES, json!({"enabled": enabled}));
-    let hibernated = |is: bool| (IS_HIBERNATED, json!(is));
-    let deleted = || (DELETED, json!("2022-05-05T08:34:05Z"));
-    let none = || (POOLS, json!([]));
-    let own = |own: Value| {
-        (
-            POOLS,
-            json!([{"name": "a"}, {"name": "b", "controlPlane": own}]),
+    let deleted = r#""deletionTimestamp": "2022-05-05T08:34:05Z""#;
+    let none = r#""provider": {"workers": []}"#;
+    let asleep = r#""hibernated": true"#;
+    let awake = r#""hibernated": false"#;
+    let own = |own: &str| {
+        format!(
+            r#""provider": {{"workers": [{{"name": "a"}}, {{"name": "b", "controlPlane": {own}}}]}}"#
         )
     };
-    for (changes, expected) in [
-        (vec![], PROBE),
-        (vec![(POOLS, json!([{"name": "a"}, {"name": "b"}]))], PROBE),
-        (vec![none()], WORKERLESS),
-        (vec![(POOLS, Value::Null)], WORKERLESS),
-        (vec![own(json!({}))], SELF_HOSTED),
+    let enabled = |enabled: &str| format!(r#"{POOL}, "hibernation": {{"enabled": {enabled}}}"#);
+    for (metadata, spec, status, expected) in [
+        ("", POOL, "", PROBE),
         (
-            vec![own(json!({"backup": {"provider": "local"}}))],
+            "",
+            r#""provider": {"workers": [{"name": "a"}, {"name": "b"}]}"#,
+            "",
+            PROBE,
+        ),
+        ("", none, "", WORKERLESS),
+        ("", r#""provider": {"workers": null}"#, "", WORKERLESS),
+        ("", &own("{}"), "", SELF_HOSTED),
+        (
+            "",
+            &own(r#"{"backup": {"provider": "local"}}"#),
+            "",
             SELF_HOSTED,
         ),
-        (vec![own(Value::Null)], PROBE),
-        (vec![enabled(json!(true)), hibernated(false)], HIBERNATED),
-        (vec![enabled(json!(true)), hibernated(true)], HIBERNATED),
-        (vec![enabled(json!(false)), hibernated(true)], WAKING_UP),
-        (vec![hibernated(true)], WAKING_UP),
-        (vec![enabled(json!(false)), hibernated(false)], PROBE),
-        (vec![enabled(Value::Null)], PROBE),
-        (vec![deleted()], DELETING),
+        ("", &own("null"), "", PROBE),
+        ("", &enabled("true"), awake, HIBERNATED),
+        ("", &enabled("true"), asleep, HIBERNATED),
+        ("", &enabled("false"), asleep, WAKING_UP),
+        ("", POOL, asleep, WAKING_UP),
+        ("", &enabled("false"), awake, PROBE),
+        ("", &enabled("null"), "", PROBE),
+        (deleted, POOL, "", DELETING),
         // Every reason to stop outweighs every reason to wait.
-        (vec![hibernated(true), none()], WORKERLESS),
-        (vec![hibernated(true), none(), deleted()], DELETING),
+        ("", none, asleep, WORKERLESS),
+        (deleted, none, asleep, DELETING),
     ] {
-        assert_eq!(after("Create", &changes), expected, "{changes:?}");
+        let shoot = shoot([metadata, spec, status], "Create", "Succeeded");
+        let found = lifecycle(&shoot, Some("here"));
+        assert_eq!(found, expected, "{metadata} {spec} {status}");
     }
 }
 
@@ -107,16 +103,18 @@ fn the_last_operation_decides_whether_a_shoot_is_probed() {
     ] {
         for state in STATES {
             let expected = if state == STATES[0] { done } else { otherwise };
-            let found = lifecycle(&shoot(kind, state, &[]), Some("here"));
+            let found = lifecycle(&shoot(["", POOL, ""], kind, state), Some("here"));
             assert_eq!(found, expected, "{kind} {state}");
         }
     }
-    for (pointer, unknown) in [
-        ("/status/lastOperation", Value::Null),
-        ("/status/lastOperation", json!({})),
-        ("/status", Value::Null),
+    for unknown in [
+        r#", "status": {"lastOperation": {}}"#,
+        r#", "status": null"#,
+        "",
     ] {
-        assert_eq!(after("Create", &[(pointer, unknown)]), NOT_YET);
+        let shoot = format!(r#"{{"spec": {{{POOL}}}{unknown}}}"#);
+        let shoot = understood(serde_json::from_str(&shoot).expect("JSON"));
+        assert_eq!(lifecycle(&shoot, Some("here")), NOT_YET, "{unknown}");
     }
 }
 
@@ -124,22 +122,24 @@ fn the_last_operation_decides_whether_a_shoot_is_probed() {
 fn the_seed_that_a_shoot_is_on_probes_it() {
     for kind in ["Create", "Reconcile", "LiveMigrate"] {
         for (spec, status, here, expected) in [
-            (None, None, Some("here"), PROBE),
+            ("", "", Some("here"), PROBE),
             // In a live migration one seed at any time, the source first.
-            (Some("target"), Some("source"), Some("source"), PROBE),
-            (Some("target"), Some("source"), Some("target"), MIGRATING),
-            (Some("target"), Some("target"), Some("source"), MIGRATING),
-            (Some("target"), Some("target"), Some("target"), PROBE),
-            (Some("elsewhere"), None, Some("here"), MIGRATING),
+            ("target", "source", Some("source"), PROBE),
+            ("target", "source", Some("target"), MIGRATING),
+            ("target", "target", Some("source"), MIGRATING),
+            ("target", "target", Some("target"), PROBE),
+            ("elsewhere", "", Some("here"), MIGRATING),
             // It is taken for ours while one of the seeds is not known.
-            (Some("a"), Some("b"), None, PROBE),
+            ("a", "b", None, PROBE),
         ] {
-            let seeds = [
-                ("/spec/seedName", json!(spec)),
-                ("/status/seedName", json!(status)),
-            ];
-            let found = lifecycle(&shoot(kind, "Succeeded", &seeds), here);
-            assert_eq!(found, expected, "{kind} {spec:?} {status:?} {here:?}");
+            let seeds = [spec, status].map(|seed| format!(r#""seedName": "{seed}""#));
+            let spec = format!("{POOL}, {}", seeds[0]);
+            let shoot = shoot(["", &spec, &seeds[1]], kind, "Succeeded");
+            assert_eq!(
+                lifecycle(&shoot, here),
+                expected,
+                "{kind} {seeds:?} {here:?}"
+            );
         }
     }
 }
@@ -147,28 +147,20 @@ fn the_seed_that_a_shoot_is_on_probes_it() {
 #[test]
 fn the_shoots_own_grace_and_conditions_are_its_settings() {
     // Rules 35 and 36
-    let grace = json!({"kubeControllerManager": {"nodeMonitorGracePeriod": "1m20s"}});
-    let conditions = json!(["DiskPressure", "MemoryPressure"]);
-    let workers = json!([
-        {"name": "own", "machineControllerManager": {"nodeConditions": conditions}},
+    let spec = r#""kubernetes": {"kubeControllerManager": {"nodeMonitorGracePeriod": "1m20s"}}, "provider": {"workers": [
+        {"name": "own", "machineControllerManager": {"nodeConditions": ["DiskPressure", "MemoryPressure"]}},
         {"name": "empty", "machineControllerManager": {"nodeConditions": []}},
         {"name": "unsaid", "machineControllerManager": {"machineDrainTimeout": "2h"}},
-        {"name": "plain"},
-    ]);
+        {"name": "plain"}
+    ]}"#;
     // Also while it waits.
-    let shoot = shoot(
-        "Delete",
-        "Processing",
-        &[("/spec/kubernetes", grace), (POOLS, workers)],
+    let found = settings(&shoot(["", spec, ""], "Delete", "Processing"));
+    assert_eq!(found.node_monitor_grace, Some(TimeDelta::seconds(80)));
+    let own = ["DiskPressure", "MemoryPressure"].map(str::to_owned);
+    assert_eq!(
+        found.pool_conditions,
+        [("own".to_owned(), own.to_vec())].into()
     );
-    let own = ["DiskPressure", "MemoryPressure"]
-        .map(str::to_owned)
-        .to_vec();
-    let expected = ShootSettings {
-        node_monitor_grace: Some(TimeDelta::seconds(80)),
-        pool_conditions: PoolConditions::from([("own".to_owned(), own)]),
-    };
-    assert_eq!(settings(&shoot), expected);
 }
 
 #[test]
@@ -176,8 +168,10 @@ fn a_shoot_is_in_operation_while_it_is_reconciled_and_some_time_after_any_succes
     let now = DateTime::from_timestamp(1_700_000_000, 0).expect("a date");
     let is_in_operation = |kind, state, ago: Option<i64>| {
         let updated = ago.map(|ago| (now - TimeDelta::seconds(ago)).to_rfc3339());
-        let updated = ("/status/lastOperation/lastUpdateTime", json!(updated));
-        is_in_operation(&shoot(kind, state, &[updated]), TimeDelta::seconds(30), now)
+        let operation =
+            serde_json::json!({"type": kind, "state": state, "lastUpdateTime": updated});
+        let shoot = understood(serde_json::json!({"status": {"lastOperation": operation}}));
+        is_in_operation(&shoot, TimeDelta::seconds(30), now)
     };
     for kind in ["Create", "Restore", "Reconcile", "LiveMigrate"] {
         for state in STATES {

@@ -1,66 +1,6 @@
-use prober_core::judgement::Finding;
-use prometheus_client::encoding::text::encode;
-use prometheus_client::registry::Registry;
-
-use super::super::gauges::UNKNOWN;
 use super::*;
 use crate::observability::outage::OutageEnd;
-use crate::observability::zones::LostZone;
 use crate::owner_records::record::Unresolved;
-use crate::tests::{found_with_grace, nothing_found, outcome};
-
-fn shown(statuses: &ShootStatuses) -> String {
-    let mut registry = Registry::default();
-    registry.register_collector(Box::new(statuses.clone()));
-    let mut text = String::new();
-    encode(&mut text, &registry).unwrap();
-    text
-}
-
-fn assert_shown(statuses: &ShootStatuses, lines: &[String]) {
-    let text = shown(statuses);
-    for line in lines {
-        let mut lines = text.lines();
-        assert!(
-            lines.any(|shown| shown == line),
-            "{line} is missing in {text}"
-        );
-    }
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_lost_zone_is_counted_and_named_only_where_shoots_are_distinguished() {
-    for per_shoot in [false, true] {
-        let statuses = ShootStatuses::new(Clock::start(), per_shoot);
-        assert_shown(&statuses, &["dwd_lost_zone_shoots 0.0".into()]);
-        let handle = statuses.register("shoot--a--b".into(), Moment::START);
-        let lost = LostZone {
-            zone: "eu-1a".into(),
-            candidates: 5,
-            expired: 4,
-        };
-        let outcome = ProbeOutcome {
-            lost_zones: vec![lost],
-            ..outcome(nothing_found())
-        };
-        handle.update(|status| status.outcome = Some(Arc::new(outcome)));
-        assert_shown(&statuses, &["dwd_lost_zone_shoots 1.0".into()]);
-        let series = "dwd_shoot_lost_zone_leases{shoot=\"shoot--a--b\",zone=\"eu-1a\"} 4.0";
-        assert_eq!(shown(&statuses).contains(series), per_shoot);
-    }
-}
-
-#[tokio::test(start_paused = true)]
-async fn shoots_whose_grace_is_too_short_are_counted() {
-    let statuses = ShootStatuses::new(Clock::start(), false);
-    let _handles = [("shoot--a--b", 10), ("shoot--a--c", 20)].map(|(name, seconds)| {
-        let outcome = Some(Arc::new(outcome(found_with_grace(seconds))));
-        let handle = statuses.register(name.into(), Moment::START);
-        handle.update(|status| status.outcome = outcome);
-        handle
-    });
-    assert_shown(&statuses, &["dwd_short_grace_shoots 1.0".into()]);
-}
 
 #[tokio::test(start_paused = true)]
 async fn a_shoot_that_has_stood_down_is_never_overdue() {
@@ -71,36 +11,6 @@ async fn a_shoot_that_has_stood_down_is_never_overdue() {
     assert!(statuses.overdue(TimeDelta::seconds(90)).is_some());
     handle.update(|status| status.owner = Some(Ownership::Unresolved(Unresolved::Timeout)));
     assert!(statuses.overdue(TimeDelta::seconds(90)).is_none());
-}
-
-#[tokio::test(start_paused = true)]
-async fn shoots_that_are_held_down_are_counted_by_what_their_last_probes_concluded() {
-    let statuses = ShootStatuses::new(Clock::start(), false);
-    let [held, free] = ["held", "free"].map(|name| statuses.register(name.into(), Moment::START));
-    let find = |handle: &StatusHandle, verdict| {
-        let finding = Finding {
-            verdict,
-            ..nothing_found()
-        };
-        handle.update(|status| status.outcome = Some(Arc::new(outcome(finding))));
-    };
-    // The verdict under which one is counted.
-    let assert_counted = |counted: Option<&str>| {
-        let words = Verdict::WORDS.iter().copied().chain([UNKNOWN]);
-        let lines = words.map(|word| {
-            let count = u32::from(counted == Some(word));
-            format!("dwd_held_down_shoots{{verdict=\"{word}\"}} {count}.0")
-        });
-        assert_shown(&statuses, &lines.collect::<Vec<_>>());
-    };
-    assert_counted(None);
-    find(&free, Verdict::ScaleUp);
-    held.update(|status| status.set_held_down([&ResourceRef::default()], Moment::START));
-    assert_counted(Some(UNKNOWN));
-    find(&held, Verdict::HoldSingleCandidate);
-    assert_counted(Some("hold_single_candidate"));
-    drop(held);
-    assert_counted(None);
 }
 
 /// A record that goes on.

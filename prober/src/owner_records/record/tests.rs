@@ -23,12 +23,6 @@ fn facts() -> Facts {
 
 const OURS: OwnerAnswer = OwnerAnswer::Ours;
 const FAILED: OwnerAnswer = OwnerAnswer::Unresolved(Unresolved::Server);
-const NO_NAME: OwnerAnswer = OwnerAnswer::Unresolved(Unresolved::NoName);
-
-fn elsewhere() -> OwnerAnswer {
-    OwnerAnswer::Elsewhere("there".to_owned())
-}
-
 #[test]
 fn a_record_that_says_our_value_is_ours_and_any_other_value_is_not() {
     let question = Question::of(&check(), &facts()).expect("a question");
@@ -36,19 +30,18 @@ fn a_record_that_says_our_value_is_ours_and_any_other_value_is_not() {
         (&*question.name, &*question.ours),
         ("owner.s.p.example.org", "here")
     );
-    let other = |value: &str| OwnerAnswer::Elsewhere(value.to_owned());
-    let ambiguous = || OwnerAnswer::Unresolved(Unresolved::Ambiguous);
+    let unresolved = OwnerAnswer::Unresolved;
     for (records, judged) in [
         (&["here"][..], OURS),
         (&["here", "here"], OURS),
-        (&["there", "there"], elsewhere()),
-        (&["Here"], other("Here")),
-        (&["here "], other("here ")),
-        (&["\"here\""], other("\"here\"")),
-        (&[""], other("")),
-        (&[], OwnerAnswer::Unresolved(Unresolved::NoRecord)),
-        (&["here", "there"], ambiguous()),
-        (&["there", "elsewhere"], ambiguous()),
+        (&["there", "there"], answer("there")),
+        (&["Here"], answer("Here")),
+        (&["here "], answer("here ")),
+        (&["\"here\""], answer("\"here\"")),
+        (&[""], answer("")),
+        (&[], unresolved(Unresolved::NoRecord)),
+        (&["here", "there"], unresolved(Unresolved::Ambiguous)),
+        (&["there", "elsewhere"], unresolved(Unresolved::Ambiguous)),
     ] {
         let records: Vec<_> = records.iter().map(ToString::to_string).collect();
         assert_eq!(question.judge(&records), judged, "{records:?}");
@@ -96,137 +89,87 @@ fn before_the_first_check_is_over_nothing_is_known_for_as_long_as_it_may_take() 
     }
 }
 
+/// An answer by its word.
+fn answer(word: &str) -> OwnerAnswer {
+    match word {
+        "ours" => OURS,
+        "failed" => FAILED,
+        "no_name" => OwnerAnswer::Unresolved(Unresolved::NoName),
+        seed => OwnerAnswer::Elsewhere(seed.to_owned()),
+    }
+}
+
 #[test]
 fn a_standing_is_what_the_answers_so_far_tell() {
-    let elsewhere_at = |second| Ownership::Elsewhere {
-        checked: Some(at(second)),
+    let shown = |standing: Ownership| match standing {
+        Ownership::Unproven(why) | Ownership::Unresolved(why) => {
+            format!("{}: {}", standing.into_str(), <&str>::from(why))
+        }
+        // Nothing is begun on what was confirmed while checks fail.
+        Ownership::Elsewhere { checked: None } => "elsewhere, failing".to_owned(),
+        Ownership::Elsewhere {
+            checked: Some(last),
+        } => {
+            format!("elsewhere at {}", last.elapsed_since_start().num_seconds())
+        }
+        other => other.into_str().to_owned(),
     };
-    // Nothing is begun on what was confirmed while checks fail.
-    let failing = Ownership::Elsewhere { checked: None };
-    let (ours, doubted) = (Ownership::Ours, Ownership::Doubted);
-    let third = || OwnerAnswer::Elsewhere("third".to_owned());
     // What checks have said, each sent at that second and answered at once.
     for (answers, second, standing) in [
         // What was never resolved is tolerated from the beginning.
-        (
-            vec![(0.5, FAILED), (200.0, NO_NAME)],
-            299.9,
-            Ownership::Unproven(Unresolved::NoName),
-        ),
-        (
-            vec![(0.5, FAILED), (200.0, NO_NAME)],
-            300.0,
-            Ownership::Unresolved(Unresolved::NoName),
-        ),
+        ("0.5 failed, 200 no_name", 299.9, "unproven: no_name"),
+        ("0.5 failed, 200 no_name", 300.0, "unresolved: no_name"),
         // Failures are tolerated from the first one on.
-        (
-            vec![(0.0, OURS), (30.0, FAILED), (31.0, FAILED)],
-            329.9,
-            ours,
-        ),
-        (
-            vec![(0.0, OURS), (30.0, FAILED), (31.0, FAILED)],
-            330.0,
-            Ownership::Unresolved(Unresolved::Server),
-        ),
-        (vec![(0.0, elsewhere()), (30.0, FAILED)], 329.9, doubted),
-        (
-            vec![(0.0, elsewhere()), (30.0, FAILED)],
-            330.0,
-            Ownership::Unresolved(Unresolved::Server),
-        ),
-        (
-            vec![(0.0, OURS), (30.0, FAILED), (100.0, OURS), (130.0, FAILED)],
-            400.0,
-            ours,
-        ),
+        ("0 ours, 30 failed, 31 failed", 329.9, "ours"),
+        ("0 ours, 30 failed, 31 failed", 330.0, "unresolved: server"),
+        ("0 there, 30 failed", 329.9, "doubted"),
+        ("0 there, 30 failed", 330.0, "unresolved: server"),
+        ("0 ours, 30 failed, 100 ours, 130 failed", 400.0, "ours"),
         // The next check was due at 30 s, and would have been over 2 s later: a process that did not
         // run for longer than is tolerated knows nothing any more.
-        (vec![(0.0, OURS)], 331.9, ours),
-        (
-            vec![(0.0, OURS)],
-            332.0,
-            Ownership::Unresolved(Unresolved::Timeout),
-        ),
+        ("0 ours", 331.9, "ours"),
+        ("0 ours", 332.0, "unresolved: timeout"),
         // Two checks in a row confirm that it is elsewhere.
-        (vec![(0.0, elsewhere())], 70.0, doubted),
+        ("0 there", 70.0, "doubted"),
+        ("0 there, 1 there", 70.0, "elsewhere at 1"),
+        ("0 there, 1 third", 70.0, "elsewhere at 1"),
+        ("0 there, 1 ours, 2 there", 70.0, "doubted"),
+        ("0 there, 1 failed, 2 there", 70.0, "doubted"),
+        ("0 there, 1 there, 2 failed", 70.0, "elsewhere, failing"),
         (
-            vec![(0.0, elsewhere()), (1.0, elsewhere())],
+            "0 there, 1 there, 2 failed, 3 there",
             70.0,
-            elsewhere_at(1.0),
+            "elsewhere at 3",
         ),
-        (
-            vec![(0.0, elsewhere()), (1.0, third())],
-            70.0,
-            elsewhere_at(1.0),
-        ),
-        (
-            vec![(0.0, elsewhere()), (1.0, OURS), (2.0, elsewhere())],
-            70.0,
-            doubted,
-        ),
-        (
-            vec![(0.0, elsewhere()), (1.0, FAILED), (2.0, elsewhere())],
-            70.0,
-            doubted,
-        ),
-        (
-            vec![(0.0, elsewhere()), (1.0, elsewhere()), (2.0, FAILED)],
-            70.0,
-            failing,
-        ),
-        (
-            vec![
-                (0.0, elsewhere()),
-                (1.0, elsewhere()),
-                (2.0, FAILED),
-                (3.0, elsewhere()),
-            ],
-            70.0,
-            elsewhere_at(3.0),
-        ),
-        (
-            vec![(0.0, elsewhere()), (1.0, elsewhere()), (2.0, OURS)],
-            70.0,
-            ours,
-        ),
+        ("0 there, 1 there, 2 ours", 70.0, "ours"),
     ] {
         let mut record = OwnerRecord::new(at(0.0));
-        for (second, answer) in answers.clone() {
-            record.answered(answer, at(second), &check(), at(second), 0.0);
+        for said in answers.split(", ") {
+            let (sent, word) = said.split_once(' ').expect("a second");
+            let sent = at(sent.parse().expect("a second"));
+            record.answered(answer(word), sent, &check(), sent, 0.0);
         }
-        assert_eq!(
-            record.standing(&check(), at(second)),
-            standing,
-            "{answers:?} {second}"
-        );
+        let found = shown(record.standing(&check(), at(second)));
+        assert_eq!(found, standing, "{answers} {second}");
     }
 }
 
 #[test]
 fn checks_are_an_interval_apart_and_sooner_while_they_fail() {
-    let mut record = OwnerRecord::new(at(0.0));
-    let mut now = 0.0;
-    for (answer, chance, wait) in [
-        (OURS, 0.0, 30.0),
-        (OURS, 0.0, 30.0),
-        (OURS, 1.0, 27.0),
-        (FAILED, 0.0, 1.0),
-        (FAILED, 0.0, 2.0),
-        (FAILED, 0.0, 4.0),
-        (FAILED, 0.0, 8.0),
-        (FAILED, 0.0, 16.0),
-        (FAILED, 0.0, 30.0),
-        (FAILED, 0.0, 30.0),
-        (OURS, 0.0, 30.0),
-        (FAILED, 0.0, 1.0),
-        (elsewhere(), 0.0, 1.0),
-        (elsewhere(), 0.0, 30.0),
-        (elsewhere(), 0.0, 30.0),
+    let (mut record, mut now) = (OwnerRecord::new(at(0.0)), 0.0);
+    for (answers, chance, waits) in [
+        ("ours", 0.0, &[30.0, 30.0][..]),
+        ("ours", 1.0, &[27.0]),
+        ("failed", 0.0, &[1.0, 2.0, 4.0, 8.0, 16.0, 30.0, 30.0]),
+        ("ours", 0.0, &[30.0]),
+        ("failed", 0.0, &[1.0]),
+        ("there", 0.0, &[1.0, 30.0, 30.0]),
     ] {
-        record.answered(answer, at(now), &check(), at(now), chance);
-        assert_eq!(record.next(), at(now + wait));
-        now += wait;
+        for wait in waits {
+            record.answered(answer(answers), at(now), &check(), at(now), chance);
+            now += wait;
+            assert_eq!(record.next(), at(now));
+        }
     }
 }
 
