@@ -60,11 +60,6 @@ in-process:
 unit-tests:
 	nice cargo test --quiet --workspace --lib --bins
 
-.PHONY: kind-tests
-kind-tests: ## Run the scenarios on two kind clusters, which it makes and removes; needs Rust, kind and Docker or podman
-	cargo build --package dependency-watchdog
-	@kind-tests/on-kind cargo test --package scenarios --test scenarios
-
 .PHONY: deploy-test
 deploy-test: ## Test manifests, chart, alerts, dashboard, image and status page; needs Rust, Go and the packages prometheus, jq, chromium, chromium-driver
 	@$(MAKE) --no-print-directory control-plane gardenlet

@@ -23,7 +23,7 @@ pub mod trial;
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::{Result, ensure};
+use anyhow::Result;
 use chrono::TimeDelta;
 use clap::Parser;
 use futures::future::try_join_all;
@@ -86,21 +86,14 @@ impl RaceOptions {
     }
 }
 
-/// Runs a benchmark with random numbers from this seed, or from one that is drawn, on control
-/// planes of its own.
+/// Runs a benchmark with random numbers from this seed, or from one that is drawn.
 fn seeded<F>(seed: Option<u64>, benchmark: impl FnOnce(&'static Testbed, u64) -> F) -> Result<()>
 where
     F: Future<Output = Result<()>>,
 {
     let seed = seed.unwrap_or_else(|| rand::rng().random());
     progress(format!("seed {seed}: repeat with --seed {seed}"));
-    with_bed(async move |bed| {
-        ensure!(
-            !bed.is_given(),
-            "control planes of its own are needed: unset SEED_KUBECONFIG and SHOOT_KUBECONFIG"
-        );
-        benchmark(bed, seed).await
-    })
+    with_bed(async move |bed| benchmark(bed, seed).await)
 }
 
 /// Runs the race.

@@ -5,14 +5,11 @@ use std::process::{Command, Stdio};
 
 use serde_json::Value;
 
-/// A figure of a run on control planes of its own; not a number where there is none, which fails
+/// A figure of a run; not a number where there is none, which fails
 /// every comparison.
 fn run(words: &str) -> impl Fn(&str) -> f64 {
     let mut command = Command::new(env!("CARGO_BIN_EXE_benchmarks"));
     command.args(words.split(' ')).stderr(Stdio::inherit());
-    for given in ["SEED_KUBECONFIG", "SHOOT_KUBECONFIG"] {
-        command.env_remove(given);
-    }
     let output = command.output().expect("it runs");
     let text = String::from_utf8(output.stdout).expect("text");
     assert!(output.status.success(), "{words}: {text}");

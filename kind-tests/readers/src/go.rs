@@ -1,11 +1,11 @@
 //! The Go program, kept running.
 
 use std::io::{BufRead, BufReader, Write};
-use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, Stdio};
 
 use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
+use testbed::go_programs;
 
 /// The value Go reads, or the words in which it refuses.
 pub type GoAnswer = Result<Value, String>;
@@ -22,7 +22,7 @@ impl GoProgram {
     /// # Errors
     /// When it cannot be built (for lack of Go, say) or started.
     pub fn start() -> Result<Self> {
-        let program = program()?;
+        let program = go_programs::built("readers")?.join("reference-answers");
         let mut child = Command::new(&program)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
@@ -65,20 +65,4 @@ impl Drop for GoProgram {
         // It ends with its standard input, which this closes.
         let _ = self.child.wait();
     }
-}
-
-/// The program's path, which `build` prints the folder of.
-fn program() -> Result<PathBuf> {
-    let build = Path::new(env!("CARGO_MANIFEST_DIR")).join("build");
-    let output = Command::new(&build)
-        .stderr(Stdio::inherit())
-        .output()
-        .with_context(|| build.display().to_string())?;
-    ensure!(
-        output.status.success(),
-        "{} failed, see above",
-        build.display()
-    );
-    let folder = String::from_utf8(output.stdout)?;
-    Ok(Path::new(folder.trim()).join("reference-answers"))
 }

@@ -5,41 +5,39 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, LazyLock};
 
-use anyhow::{Context, Result};
+use anyhow::{Result, ensure};
 use api_server::Authority;
-use parking_lot::Mutex;
 use tokio::runtime::Runtime;
 use tokio::sync::{OnceCell, Semaphore};
 
-use crate::control_plane::{ApiServer, Baseline, Etcd, ForNodes};
+use crate::control_plane::{ApiServer, Baseline, ControlPlane, Etcd, ForNodes};
 use crate::go_programs;
+use crate::loan::{Idle, IdlePlanes, Loan};
 use crate::prober::{Prober, ProberConfig};
 use crate::secrets;
-use crate::seed::{ControlPlane, Idle, Loan, SeedCluster};
+use crate::seed::SeedCluster;
 use crate::stalls::tolerating_stalls;
+use crate::wait::eventually;
 
 /// One runtime for the whole process: what a scenario leaves to the next ones must not end with
 /// that scenario.
 static RUNTIME: LazyLock<Runtime> =
     LazyLock::new(|| Runtime::new().expect("a runtime needs nothing but threads"));
-static BED: OnceCell<Testbed> = OnceCell::const_new();
+static BED: LazyLock<Testbed> = LazyLock::new(Testbed::new);
 
 /// API servers that start at once: each keeps a core busy for some seconds.
 const STARTS: usize = 2;
+/// What an API server creates by itself, some time after it is ready.
+const SYSTEM: [&str; 4] = ["default", "kube-node-lease", "kube-public", "kube-system"];
 
 /// What the scenarios of a test process share.
 pub struct Testbed {
     local: OnceCell<Local>,
     starts: Semaphore,
     serial: AtomicUsize,
-    idle: Mutex<Vec<ControlPlane>>,
-    idle_seeds: Arc<Mutex<Vec<Idle>>>,
+    idle_shoots: IdlePlanes,
+    idle_seeds: IdlePlanes,
     shared: tokio::sync::Mutex<Option<Arc<SeedCluster>>>,
-    /// Kubeconfigs of clusters that somebody else has started: SEED_KUBECONFIG and
-    /// SHOOT_KUBECONFIG.
-    given: Option<(String, String)>,
-    /// Given clusters have room for one scenario at a time.
-    turn: Semaphore,
 }
 
 struct Local {
@@ -62,67 +60,30 @@ pub fn with_bed(act: impl AsyncFnOnce(&'static Testbed) -> Result<()>) -> Result
 /// Does something with the testbed. It fails also when any program under test has leaked a
 /// credential so far.
 async fn lent(act: impl AsyncFnOnce(&'static Testbed) -> Result<()>) -> Result<()> {
-    let bed = BED.get_or_try_init(async || Testbed::new()).await?;
-    let turn = if bed.is_given() {
-        Some(bed.turn.acquire().await?)
-    } else {
-        None
-    };
-    let result = act(bed).await;
-    drop(turn);
-    match (result, secrets::all().no_leaks()) {
+    match (act(&BED).await, secrets::all().no_leaks()) {
         (Err(error), Err(leaks)) => Err(error.context(leaks)),
         (result, no_leaks) => result.and(no_leaks),
     }
 }
 
-/// Runs a scenario on the testbed's own control planes alone; on given clusters it says `why` not.
-pub fn own_scenario(why: &str, act: impl AsyncFn(&'static Testbed) -> Result<()>) -> Result<()> {
-    scenario(async |bed| {
-        if bed.is_given() {
-            eprintln!("skipped: {why}");
-            return Ok(());
-        }
-        act(bed).await
-    })
-}
-
 impl Testbed {
-    fn new() -> Result<Self> {
+    fn new() -> Self {
         // Whoever installed one before us is welcome.
         let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
-        let read = |variable: &str| {
-            let path = std::env::var_os(variable);
-            let text = path.map(std::fs::read_to_string).transpose();
-            text.with_context(|| variable.to_owned())
-        };
-        let given = match (read("SEED_KUBECONFIG")?, read("SHOOT_KUBECONFIG")?) {
-            (Some(seed), Some(shoot)) => Some((seed, shoot)),
-            (None, None) => None,
-            _ => anyhow::bail!("SEED_KUBECONFIG and SHOOT_KUBECONFIG go together"),
-        };
-        Ok(Self {
+        Self {
             local: OnceCell::new(),
             starts: Semaphore::new(STARTS),
             serial: AtomicUsize::new(0),
-            idle: Mutex::default(),
+            idle_shoots: Arc::default(),
             idle_seeds: Arc::default(),
             shared: tokio::sync::Mutex::default(),
-            given,
-            turn: Semaphore::new(1),
-        })
-    }
-
-    /// Whether the clusters are somebody else's: then there is no audit log, and no server of ours
-    /// to stop.
-    pub fn is_given(&self) -> bool {
-        self.given.is_some()
+        }
     }
 
     async fn local(&self) -> Result<&Local> {
         self.local
             .get_or_try_init(async || {
-                let programs = go_programs::built("control-plane").await?;
+                let programs = go_programs::built("control-plane")?;
                 let etcd = Etcd::start(&programs).await?;
                 Ok(Local {
                     programs,
@@ -136,11 +97,6 @@ impl Testbed {
     /// The folder with kube-controller-manager.
     pub async fn programs(&self) -> Result<PathBuf> {
         Ok(self.local().await?.programs.clone())
-    }
-
-    /// The authority that signs the certificates of the testbed's servers.
-    pub async fn authority(&self) -> Result<&Authority> {
-        Ok(&self.local().await?.authority)
     }
 
     /// Lets etcd forget all that was before now, for every control plane of the testbed.
@@ -184,26 +140,47 @@ impl Testbed {
     ) -> Result<ControlPlane> {
         let local = self.local().await?;
         let server = ApiServer::start(&local.programs, etcd, &local.authority, name, nodes);
-        ControlPlane::own(server.await?).await
+        let plane = Arc::new(server.await?);
+        eventually("the API server has created its namespaces", async || {
+            let namespaces = plane.api().names("/api/v1/namespaces").await?;
+            let is_there = |name: &&str| namespaces.iter().any(|namespace| namespace == name);
+            ensure!(SYSTEM.iter().all(is_there), "{namespaces:?}");
+            Ok(())
+        })
+        .await?;
+        Ok(plane)
     }
 
-    /// A control plane for a shoot: one that an earlier scenario has given back, or a new one.
-    pub async fn lend(&self) -> Result<ControlPlane> {
-        if let Some((_, shoot)) = &self.given {
-            return ControlPlane::given(shoot).await;
-        }
-        let idle = self.idle.lock().pop();
-        match idle {
-            Some(plane) => Ok(plane),
-            None => self.start_control_plane("shoot").await,
-        }
+    /// A control plane for a shoot.
+    pub(crate) async fn lend_shoot(&self) -> Result<(ControlPlane, Loan)> {
+        self.lend(&self.idle_shoots, "shoot", async |_| Ok(()))
+            .await
     }
 
-    /// Takes a clean control plane back.
-    pub fn give_back(&self, plane: ControlPlane) {
-        if self.given.is_none() {
-            self.idle.lock().push(plane);
-        }
+    /// A control plane that an earlier scenario had, as it was before, or a new one, with what
+    /// `equip` brings.
+    async fn lend(
+        &self,
+        pool: &IdlePlanes,
+        role: &str,
+        equip: impl AsyncFn(&ControlPlane) -> Result<()>,
+    ) -> Result<(ControlPlane, Loan)> {
+        let idle = pool.lock().pop();
+        let idle = match idle {
+            Some(idle) => {
+                idle.baseline.restore().await?;
+                // Its answers are as new as what they list.
+                equip(&idle.plane).await?;
+                idle
+            }
+            None => {
+                let (plane, prefix) = self.start_with_prefix(role).await?;
+                equip(&plane).await?;
+                let baseline = Baseline::of(&self.local().await?.etcd, &prefix).await?;
+                Idle { plane, baseline }
+            }
+        };
+        Ok((idle.plane.clone(), Loan::new(pool, idle)))
     }
 
     /// The seed that ordinary scenarios share, with one prober at work on it. Another one where
@@ -222,35 +199,13 @@ impl Testbed {
 
     /// A seed for one scenario alone, with no prober yet.
     pub async fn own_seed(&'static self) -> Result<Arc<SeedCluster>> {
-        if self.is_given() {
-            // Two probers on one seed would fight: the shared one ends with its seed.
-            *self.shared.lock().await = None;
-        }
         Ok(Arc::new(self.prepared_seed().await?))
     }
 
-    /// A seed that an earlier scenario had, as it was before, or a new one.
+    /// A seed with no prober yet.
     async fn prepared_seed(&'static self) -> Result<SeedCluster> {
-        if let Some((seed, _)) = &self.given {
-            return SeedCluster::prepare(ControlPlane::given(seed).await?).await;
-        }
-        let idle = self.idle_seeds.lock().pop();
-        let seed = match idle {
-            Some(seed) => {
-                seed.baseline.restore().await?;
-                // Its answers are as new as what they list.
-                SeedCluster::equip(&seed.plane).await?;
-                seed
-            }
-            None => {
-                let (plane, prefix) = self.start_with_prefix("seed").await?;
-                SeedCluster::equip(&plane).await?;
-                Idle {
-                    plane,
-                    baseline: Baseline::of(&self.local().await?.etcd, &prefix).await?,
-                }
-            }
-        };
-        SeedCluster::begin(seed.plane.clone(), Some(Loan::new(&self.idle_seeds, seed))).await
+        let lent = self.lend(&self.idle_seeds, "seed", SeedCluster::equip);
+        let (plane, loan) = lent.await?;
+        SeedCluster::begin(plane, Some(loan)).await
     }
 }

@@ -13,7 +13,7 @@ use anyhow::{Context, Result};
 
 use tokio::net::TcpSocket;
 
-pub use self::api_server::{ApiServer, ForNodes, kubelet_token};
+pub use self::api_server::{ApiServer, ControlPlane, ForNodes, kubelet_token};
 pub use baseline::Baseline;
 pub use controller_manager::ControllerManager;
 pub use etcd::Etcd;

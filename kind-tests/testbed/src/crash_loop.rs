@@ -1,7 +1,10 @@
 //! Pods of a control plane that may crash-loop, and the EndpointSlices of the Services that they
 //! need.
 
+use anyhow::Result;
 use serde_json::{Value, json};
+
+use crate::kube_api::KubeApi;
 
 /// The label of the pods that Gardener's selectors ask for, and its value.
 pub const ROLE: (&str, &str) = ("gardener.cloud/role", "controlplane");
@@ -52,4 +55,22 @@ pub fn slice(namespace: &str, service: &str, ready: bool) -> Value {
     json!({"apiVersion": "discovery.k8s.io/v1", "kind": "EndpointSlice", "addressType": "IPv4", "ports": [],
         "metadata": {"name": service, "namespace": namespace, "labels": {"kubernetes.io/service-name": service}},
         "endpoints": [{"addresses": ["10.0.0.1"], "conditions": {"ready": ready}}]})
+}
+
+/// A Service becomes ready or not.
+pub async fn set_ready(api: &KubeApi, namespace: &str, service: &str, ready: bool) -> Result<()> {
+    let path = format!("/apis/discovery.k8s.io/v1/namespaces/{namespace}/endpointslices/{service}");
+    let endpoints = &slice(namespace, service, ready)["endpoints"];
+    api.merge(&path, &json!({"endpoints": endpoints})).await
+}
+
+/// A pod is so from now on.
+pub async fn set_health(
+    api: &KubeApi,
+    namespace: &str,
+    pod: &str,
+    health: PodHealth,
+) -> Result<()> {
+    let path = format!("/api/v1/namespaces/{namespace}/pods/{pod}/status");
+    api.merge(&path, &json!({"status": status(health)})).await
 }

@@ -59,20 +59,3 @@ fn identify(object: &mut Value, number: usize, kind: usize) {
 fn uid(kind: usize, number: usize) -> String {
     format!("{kind:08x}-3dfa-46d8-9ee4-{number:012x}")
 }
-
-#[cfg(test)]
-mod tests {
-    use api_server::protobuf;
-
-    use super::*;
-
-    #[test]
-    fn leases_and_nodes_are_as_large_as_those_of_real_clusters() {
-        let (lease, node) = (
-            protobuf::lease(&lease(7)).len(),
-            protobuf::node(&node(7)).len(),
-        );
-        assert!((480..560).contains(&lease), "{lease}");
-        assert!((9_500..12_000).contains(&node), "{node}");
-    }
-}

@@ -37,9 +37,9 @@ pub struct CareFindings {
 
 impl Gardenlet {
     /// Finds the program, or builds it.
-    pub async fn built() -> Result<Self> {
+    pub fn built() -> Result<Self> {
         Ok(Self {
-            program: go_programs::built("gardenlet").await?.join("gardenlet"),
+            program: go_programs::built("gardenlet")?.join("gardenlet"),
             folder: reaper::folder("gardenlet")?,
         })
     }

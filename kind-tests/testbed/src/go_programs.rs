@@ -2,7 +2,7 @@
 //! beside this crate.
 
 use std::path::{Path, PathBuf};
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, ensure};
 
@@ -10,17 +10,11 @@ use anyhow::{Context, Result, ensure};
 ///
 /// # Errors
 /// When they cannot be built, for lack of Go, say.
-pub async fn built(folder: &str) -> Result<PathBuf> {
-    let build = Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("..")
-        .join(folder)
-        .join("build");
-    let output = tokio::process::Command::new(&build)
-        .stdin(Stdio::null())
-        .stderr(Stdio::inherit())
-        .output()
-        .await
-        .with_context(|| format!("cannot run {}", build.display()))?;
+pub fn built(folder: &str) -> Result<PathBuf> {
+    let beside = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let build = beside.join(folder).join("build");
+    let output = Command::new(&build).stderr(Stdio::inherit()).output();
+    let output = output.with_context(|| format!("cannot run {}", build.display()))?;
     ensure!(output.status.success(), "{} failed", build.display());
     Ok(PathBuf::from(String::from_utf8(output.stdout)?.trim()))
 }

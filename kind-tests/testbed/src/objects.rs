@@ -46,6 +46,12 @@ pub fn items(array: &Value) -> impl Iterator<Item = &Value> {
     array.as_array().into_iter().flatten()
 }
 
+/// Whether a node's condition Ready is Unknown.
+pub fn is_unknown(node: &Value) -> bool {
+    items(&node["status"]["conditions"])
+        .any(|one| one["type"] == "Ready" && one["status"] == "Unknown")
+}
+
 /// An object's kind, namespace and name.
 ///
 /// # Errors

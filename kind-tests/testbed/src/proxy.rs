@@ -1,5 +1,4 @@
-//! A proxy in front of a shoot's API server: it counts what passes and can hold it up in the ways a
-//! network does.
+//! A proxy in front of an API server, which can hold up what passes in the ways a network does.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -21,17 +20,9 @@ pub enum ProxyMode {
     Stalled,
     /// Nothing listens: new connections are refused, old ones are closed.
     Refused,
-    /// New connections are accepted and reset at once, old ones are reset.
-    Reset,
     /// What the API server answers no longer comes back, while requests still pass: half of the way
     /// is open.
     HalfOpen,
-}
-
-#[derive(Default)]
-struct ProxyCounters {
-    accepted: AtomicU64,
-    requests: AtomicU64,
 }
 
 #[derive(Clone, Copy)]
@@ -46,7 +37,7 @@ struct ProxyRoute {
 pub struct TcpProxy {
     address: SocketAddr,
     route: watch::Sender<ProxyRoute>,
-    counters: Arc<ProxyCounters>,
+    accepted: Arc<AtomicU64>,
     _task: JoinSet<()>,
 }
 
@@ -62,12 +53,12 @@ impl TcpProxy {
             target,
             epoch: 0,
         });
-        let counters = Arc::new(ProxyCounters::default());
-        let _task = JoinSet::from_iter([accept(listener, receiver, counters.clone())]);
+        let accepted = Arc::default();
+        let _task = JoinSet::from_iter([accept(listener, receiver, Arc::clone(&accepted))]);
         Ok(Self {
             address,
             route,
-            counters,
+            accepted,
             _task,
         })
     }
@@ -89,20 +80,14 @@ impl TcpProxy {
 
     /// Connections accepted so far.
     pub fn connections(&self) -> u64 {
-        self.counters.accepted.load(Ordering::Relaxed)
-    }
-
-    /// Times the client began to speak after the server had spoken: with HTTP/1.1 over TLS, two for
-    /// a handshake and one for each request.
-    pub fn turns(&self) -> u64 {
-        self.counters.requests.load(Ordering::Relaxed)
+        self.accepted.load(Ordering::Relaxed)
     }
 }
 
 async fn accept(
     listener: TcpListener,
     mut route: watch::Receiver<ProxyRoute>,
-    counters: Arc<ProxyCounters>,
+    count: Arc<AtomicU64>,
 ) {
     let Ok(address) = listener.local_addr() else {
         return;
@@ -128,30 +113,21 @@ async fn accept(
             changed = route.changed() => if changed.is_err() { return },
             Some(_) = connections.join_next() => {}
             accepted = open.accept() => if let Ok((client, _)) = accepted {
-                counters.accepted.fetch_add(1, Ordering::Relaxed);
-                connections.spawn(carry(client, route.clone(), counters.clone()));
+                count.fetch_add(1, Ordering::Relaxed);
+                connections.spawn(carry(client, route.clone()));
             }
         }
     }
 }
 
-async fn carry(
-    mut client: TcpStream,
-    mut route: watch::Receiver<ProxyRoute>,
-    counters: Arc<ProxyCounters>,
-) {
+async fn carry(mut client: TcpStream, mut route: watch::Receiver<ProxyRoute>) {
     let begin = *route.borrow_and_update();
     let mut server: Option<TcpStream> = None;
     let (mut up, mut down) = (vec![0; 16 * 1024], vec![0; 16 * 1024]);
-    let mut answered = true;
     loop {
         let now = *route.borrow_and_update();
         match now.path {
             ProxyMode::Refused => return,
-            ProxyMode::Reset => {
-                let _ = client.set_zero_linger();
-                return;
-            }
             _ if now.epoch != begin.epoch => return,
             ProxyMode::Stalled => {
                 if route.changed().await.is_err() {
@@ -178,17 +154,12 @@ async fn carry(
             changed = route.changed() => if changed.is_err() { return },
             read = client.read(&mut up) => match read {
                 Ok(count) if count > 0 => {
-                    if answered {
-                        counters.requests.fetch_add(1, Ordering::Relaxed);
-                        answered = false;
-                    }
                     if server.write_all(&up[..count]).await.is_err() { return }
                 }
                 _ => return,
             },
             read = server.read(&mut down) => match read {
                 Ok(count) if count > 0 => {
-                    answered = true;
                     if now.path == ProxyMode::Open && client.write_all(&down[..count]).await.is_err() { return }
                 }
                 _ => return,

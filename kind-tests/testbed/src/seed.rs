@@ -3,27 +3,25 @@
 
 mod journal;
 mod kubelets;
-mod loan;
-mod plane;
 
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use anyhow::{Result, ensure};
+use anyhow::Result;
 use parking_lot::Mutex;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
 pub use crate::kubelets::READY_AFTER;
 pub use journal::{IGNORE, Journal, JournalEntry, MARKER, MEMORY, ReplicaState};
-pub(crate) use loan::{Idle, Loan};
-pub use plane::ControlPlane;
 
 use crate::agent::RunningAgent;
 use crate::audit::{Asked, Mark};
+use crate::control_plane::ControlPlane;
 use crate::gardener::{CLUSTERS, GARDEN, MACHINES, PROBER, PROBER_USER, definitions, seed_access};
 use crate::kube_api::{KubeApi, ObjectChange};
 use crate::kubelets::Pods;
+use crate::loan::Loan;
 use crate::objects::path;
 use crate::reaper;
 use crate::secrets;
@@ -50,9 +48,6 @@ const DEPENDENTS: [&str; 3] = [
     "/apis/bed.example.org/v1/scalers",
 ];
 
-/// What an API server creates by itself, some time after it is ready.
-const SYSTEM: [&str; 4] = ["default", "kube-node-lease", "kube-public", "kube-system"];
-
 impl SeedCluster {
     /// Makes a seed out of a control plane.
     pub async fn prepare(plane: ControlPlane) -> Result<Self> {
@@ -60,8 +55,7 @@ impl SeedCluster {
         Self::begin(plane, None).await
     }
 
-    /// Brings what Gardener brings into a seed, and waits until it is served, and until there is
-    /// what an API server creates by itself.
+    /// Brings what Gardener brings into a seed, and waits until it is served.
     pub(crate) async fn equip(plane: &ControlPlane) -> Result<()> {
         let api = plane.api();
         api.create_all(&definitions()).await?;
@@ -72,13 +66,7 @@ impl SeedCluster {
             })
             .await?;
         }
-        eventually("the API server has created its namespaces", async || {
-            let namespaces = api.names("/api/v1/namespaces").await?;
-            let is_there = |name: &&str| namespaces.iter().any(|namespace| namespace == name);
-            ensure!(SYSTEM.iter().all(is_there), "{namespaces:?}");
-            Ok(())
-        })
-        .await
+        Ok(())
     }
 
     /// A seed on a control plane that has all that one needs.
@@ -87,11 +75,7 @@ impl SeedCluster {
         let journal = Arc::new(Journal::default());
         let pods = Arc::new(Mutex::new(Pods::new(kubelets::USUAL)));
         let mut tasks = JoinSet::new();
-        // Where somebody else's kubelets run the pods, a stand-in would be in their way.
-        let real_nodes = api.names("/api/v1/nodes?labelSelector=!bed").await?;
-        if real_nodes.is_empty() {
-            tasks.spawn(kubelets::run(pods.clone(), api.clone()));
-        }
+        tasks.spawn(kubelets::run(pods.clone(), api.clone()));
         for collection in DEPENDENTS {
             let (api, journal, pods) = (api.clone(), journal.clone(), pods.clone());
             tasks.spawn(follow(api, collection, journal, pods));

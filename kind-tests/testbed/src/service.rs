@@ -15,7 +15,6 @@ use serde_json::json;
 
 use crate::endpoints::{EndpointWatch, ReadyEndpoints};
 use crate::kube_api::KubeApi;
-use crate::wait::eventually;
 
 const NAMESPACE: &str = "default";
 const NAME: &str = "web";
@@ -38,15 +37,12 @@ impl WebService {
             "apiVersion": "v1", "kind": "Service", "metadata": {"name": NAME, "namespace": NAMESPACE},
             "spec": {"selector": {"app": NAME}, "ports": [{"port": 80}]},
         });
-        eventually("the API server has its namespaces", async || {
-            api.create(&service).await
-        })
-        .await?;
+        api.create(&service).await?;
         Ok(Self {
             api: api.clone(),
             pods: BTreeSet::new(),
             serial: 0,
-            endpoints: EndpointWatch::start(api, NAMESPACE, NAME),
+            endpoints: EndpointWatch::of(api, NAMESPACE, NAME),
         })
     }
 
@@ -108,19 +104,5 @@ impl WebService {
     /// What its EndpointSlices have said.
     pub fn endpoints(&self) -> MutexGuard<'_, ReadyEndpoints> {
         self.endpoints.get()
-    }
-
-    /// Deletes it and its pods.
-    pub async fn end(self) -> Result<()> {
-        for path in [
-            format!("/api/v1/namespaces/{NAMESPACE}/services/{NAME}"),
-            format!("{PODS}?labelSelector=app={NAME}"),
-            format!(
-                "/apis/discovery.k8s.io/v1/namespaces/{NAMESPACE}/endpointslices?labelSelector=kubernetes.io/service-name={NAME}"
-            ),
-        ] {
-            self.api.delete(&path).await?;
-        }
-        Ok(())
     }
 }

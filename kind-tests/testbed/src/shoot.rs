@@ -14,13 +14,15 @@ use futures::future::try_join_all;
 
 pub use crate::gardener::{CA, KCM, MCM};
 pub use cluster::Body;
-pub use nodes::{LEASES, Nodes, labelled, renew_time, renew_times};
+pub use nodes::{LEASES, Nodes, renew_time, renew_times};
 
 use crate::audit::Mark;
 use crate::bed::Testbed;
+use crate::control_plane::ControlPlane;
 use crate::gardener::{self, MACHINES, shoot_access};
+use crate::loan::Loan;
 use crate::proxy::TcpProxy;
-use crate::seed::{ControlPlane, SeedCluster};
+use crate::seed::SeedCluster;
 use crate::stalls::unique;
 
 /// What a shoot is made with.
@@ -60,7 +62,6 @@ impl Default for ShootPlan {
 
 /// A shoot of a scenario.
 pub struct ShootCluster {
-    bed: &'static Testbed,
     /// The seed with its control plane.
     pub seed: Arc<SeedCluster>,
     /// Its namespace on the seed, which is the name of its Cluster too.
@@ -76,6 +77,8 @@ pub struct ShootCluster {
     forbidden: bool,
     mark: Mark,
     seed_mark: Mark,
+    /// The last to be dropped, see [`SeedCluster`].
+    _loan: Option<Loan>,
 }
 
 impl ShootCluster {
@@ -86,14 +89,16 @@ impl ShootCluster {
         name: &str,
         plan: ShootPlan,
     ) -> Result<Self> {
-        Self::create_at(bed.lend().await?, bed, seed, name, plan).await
+        let (plane, loan) = bed.lend_shoot().await?;
+        let mut shoot = Self::create_at(plane, seed, name, plan).await?;
+        shoot._loan = Some(loan);
+        Ok(shoot)
     }
 
     /// Makes a shoot on a control plane that others may share; each has nodes of its own by its
     /// Machines.
     pub async fn create_at(
         plane: ControlPlane,
-        bed: &'static Testbed,
         seed: &Arc<SeedCluster>,
         name: &str,
         plan: ShootPlan,
@@ -101,14 +106,12 @@ impl ShootCluster {
         plane.api().create_all(&shoot_access()).await?;
         let proxy = TcpProxy::start(plane.address()).await?;
         let beat = (plan.grace / 4).min(Duration::from_secs(10));
-        let mut nodes =
-            Nodes::none(plane.api().clone(), &plan.node_prefix, plan.grace, beat).await?;
+        let mut nodes = Nodes::none(plane.api().clone(), &plan.node_prefix, plan.grace, beat);
         for index in 0..plan.nodes {
             let phase = beat.mul_f64(index as f64 / plan.nodes as f64);
             nodes.join(phase).await?;
         }
         let shoot = Self {
-            bed,
             seed: seed.clone(),
             namespace: format!("shoot--bed--{}", unique(name)),
             mark: plane.mark(),
@@ -119,6 +122,7 @@ impl ShootCluster {
             body: plan.body,
             grace: plan.grace,
             forbidden: plan.forbidden,
+            _loan: None,
         };
         let seed = seed.api();
         seed.create(&gardener::namespace(&shoot.namespace)).await?;
@@ -149,7 +153,7 @@ impl ShootCluster {
         format!("/api/v1/namespaces/{}/secrets", self.namespace)
     }
 
-    /// Ends the scenario: nothing was forbidden, and the next one finds clean control planes.
+    /// Ends the scenario: nothing was forbidden, and the next one finds a clean seed.
     pub async fn end(self) -> Result<()> {
         self.delete_cluster().await?;
         if !self.forbidden {
@@ -161,8 +165,9 @@ impl ShootCluster {
         let api = self.seed.api();
         let collections = [self.deployments(), self.machines(), self.secrets()];
         try_join_all(collections.iter().map(|path| api.delete(path))).await?;
-        self.nodes.remove().await?;
-        self.bed.give_back(self.plane);
+        // No renewal may land on what the next scenario creates under the same names.
+        self.nodes.cut_all();
+        self.nodes.settled().await;
         Ok(())
     }
 }

@@ -63,18 +63,3 @@ fn read(id: i32, file: &str) -> Result<String> {
     std::fs::read_to_string(format!("/proc/{id}/{file}"))
         .with_context(|| format!("process {id} has ended"))
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_process_knows_its_own_usage() {
-        let usage = Usage::of(std::process::id().try_into().unwrap()).unwrap();
-        assert!(
-            usage.resident > 0.5 && usage.most >= usage.resident,
-            "{usage:?}"
-        );
-        assert!(Usage::of(0).is_err());
-    }
-}

@@ -11,7 +11,7 @@ use futures::future::try_join_all;
 use serde_json::{Value, json};
 use testbed::agent::{AgentKind, RunningAgent};
 use testbed::audit::Asked;
-use testbed::crash_loop::{PodHealth, ROLE, pod, slice, status};
+use testbed::crash_loop::{self, PodHealth, ROLE, pod, set_health, slice};
 use testbed::gardener::{self, GARDEN, WEEDER, WEEDER_USER, weeder_access};
 use testbed::page::page;
 use testbed::usage::Usage;
@@ -184,12 +184,7 @@ async fn set_ready(
 ) -> Result<Vec<(String, DateTime<Utc>)>> {
     let sent = shoots.map(async |shoot| {
         let (namespace, sent) = (namespace(shoot), Utc::now());
-        let path =
-            format!("/apis/discovery.k8s.io/v1/namespaces/{namespace}/endpointslices/{SERVICE}");
-        let endpoints = &slice(&namespace, SERVICE, ready)["endpoints"];
-        seed.api()
-            .merge(&path, &json!({"endpoints": endpoints}))
-            .await?;
+        crash_loop::set_ready(seed.api(), &namespace, SERVICE, ready).await?;
         anyhow::Ok((namespace, sent))
     });
     try_join_all(sent).await
@@ -197,11 +192,8 @@ async fn set_ready(
 
 /// Lets the pods that need the Service crash.
 async fn crash(seed: &SeedCluster, shoots: Range<usize>) -> Result<()> {
-    let crashed = json!({"status": status(PodHealth::Waiting)});
     let crash = shoots.map(async |shoot| {
-        let namespace = namespace(shoot);
-        let path = format!("/api/v1/namespaces/{namespace}/pods/{WAITING}/status");
-        seed.api().merge(&path, &crashed).await
+        set_health(seed.api(), &namespace(shoot), WAITING, PodHealth::Waiting).await
     });
     try_join_all(crash).await.map(drop)
 }

@@ -63,7 +63,7 @@ pub fn run(options: AwayOptions) -> Result<()> {
                 node_prefix: name.clone(),
                 ..plan(GRACE)
             };
-            let mut shoot = ShootCluster::create_at(plane.clone(), bed, &seed, &name, plan).await?;
+            let mut shoot = ShootCluster::create_at(plane.clone(), &seed, &name, plan).await?;
             let (count, beat) = (random.random_range(NODES), shoot.nodes.beat());
             let phase = || beat.mul_f64(random.random());
             shoot.set_nodes(count, phase).await?;

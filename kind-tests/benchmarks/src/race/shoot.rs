@@ -162,11 +162,11 @@ impl RaceShoot {
 
     /// What became of the nodes, and of their Service.
     fn protection(&self, course: Course) -> Trial {
-        let (seen, endpoints) = (self.observer.seen.borrow(), self.service.endpoints());
+        let (ended, endpoints) = (self.observer.end(), self.service.endpoints());
         Trial {
-            kcm_exit: seen.end.map(|(_, took)| took.as_secs_f64()),
-            left: seen.end.map(|(end, _)| seconds(end, course.first_end)),
-            unknown: seen.unknown.len(),
+            kcm_exit: ended.map(|(_, took)| took.as_secs_f64()),
+            left: ended.map(|(end, _)| seconds(end, course.first_end)),
+            unknown: self.observer.unknown(),
             endpoints_lost: Some(endpoints.lost.len()),
             unserved: Some(endpoints.without(Instant::now()).as_secs_f64()),
             ..Trial::default()

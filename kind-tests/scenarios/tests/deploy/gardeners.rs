@@ -79,10 +79,7 @@ fn counterpart<'a>(ours: &'a Manifests, key: &str) -> Result<&'a Value> {
 #[test]
 fn all_of_gardeners_is_installed() -> Result<()> {
     scenario(async |_| {
-        let (gardeners, ours) = (
-            Gardenlet::built().await?.seed().await?,
-            overlay("everything")?,
-        );
+        let (gardeners, ours) = (Gardenlet::built()?.seed().await?, overlay("everything")?);
         for (key, theirs) in &gardeners {
             let mut theirs = theirs.clone();
             // Nobody installs a status.

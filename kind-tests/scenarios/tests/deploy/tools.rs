@@ -1,12 +1,13 @@
 //! helm, kustomize, and the programs of Prometheus.
 
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+use std::process::{Command, Output};
 use std::sync::LazyLock;
 
 use anyhow::{Context, Result, bail, ensure};
 use serde_json::{Value, json};
 use tempfile::{NamedTempFile, TempDir};
+use testbed::go_programs::built;
 use testbed::objects::{self, Manifests};
 
 use crate::repository;
@@ -17,14 +18,6 @@ pub const CHART: &str = "deploy/helm/dependency-watchdog";
 /// Values that switch on all that the chart can render.
 pub fn everything() -> Value {
     json!({"monitoring": {"enabled": true}, "verticalPodAutoscaler": {"enabled": true}})
-}
-
-/// The folder with what a script `build` makes, which it does first if this user's cache has none.
-fn built(what: &str) -> Result<PathBuf> {
-    let build = repository::path(&format!("kind-tests/{what}/build"));
-    let output = Command::new(&build).stderr(Stdio::inherit()).output();
-    let folder = good(output.with_context(|| format!("cannot run {}", build.display()))?)?;
-    Ok(PathBuf::from(folder.trim()))
 }
 
 /// The resource definitions that Gardener brings.

@@ -15,7 +15,7 @@ use chrono::TimeDelta;
 use serde_json::{Value, json};
 use testbed::objects::items;
 use testbed::renewers::{LeaseRenewers, LeaseWriter};
-use testbed::shoot::{LEASES, labelled};
+use testbed::shoot::LEASES;
 use testbed::{KubeApi, gardener, reaper};
 use tokio::sync::Mutex;
 use tokio::task::JoinSet;
@@ -88,12 +88,6 @@ impl Cloud {
     /// Breaks a VM: its kubelet says nothing any more.
     pub async fn break_down(&self, name: &str) {
         self.change(|vms| vms.broken.extend([name.to_owned()]))
-            .await;
-    }
-
-    /// Mends a VM that was broken.
-    pub async fn mend(&self, name: &str) {
-        self.change(|vms| vms.broken.retain(|broken| broken != name))
             .await;
     }
 
@@ -192,12 +186,8 @@ impl VmKubelet {
     /// Registers the node where there is none, renews its lease, and corrects conditions that
     /// others have set meanwhile.
     async fn beat(&self, name: &str) -> Result<()> {
-        let own = labelled(gardener::node(name, POOL));
-        let lease = labelled(gardener::lease(
-            name,
-            self.grace.as_secs(),
-            TimeDelta::zero(),
-        ));
+        let own = gardener::node(name, POOL);
+        let lease = gardener::lease(name, self.grace.as_secs(), TimeDelta::zero());
         let path = format!("/api/v1/nodes/{name}");
         let Some(node) = self.api.find(&path).await? else {
             return self.api.create_all(&[lease, own]).await;

@@ -1,13 +1,10 @@
 //! Every phase that the Machines of a shoot went through.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
 
-use parking_lot::Mutex;
-use testbed::KubeApi;
 use testbed::kube_api::ObjectChange;
 use testbed::objects::name;
-use tokio::task::JoinSet;
+use testbed::{Followed, KubeApi};
 use tokio::time::Instant;
 
 /// The phase of a healthy Machine.
@@ -28,28 +25,16 @@ pub struct MachineStep {
 }
 
 /// All steps so far, in order.
-pub struct MachineJournal {
-    steps: Arc<Mutex<Vec<MachineStep>>>,
-    _watch: JoinSet<()>,
-}
+pub struct MachineJournal(Followed<Vec<MachineStep>>);
 
 impl MachineJournal {
     /// Begins to watch the collection `machines`.
-    pub fn start(api: KubeApi, machines: String) -> Self {
-        let steps = Arc::new(Mutex::new(Vec::new()));
-        let written = steps.clone();
-        let watch = async move {
-            let observe = |change| write(&mut written.lock(), &change);
-            api.keep_following(&machines, observe).await;
-        };
-        Self {
-            steps,
-            _watch: JoinSet::from_iter([watch]),
-        }
+    pub fn start(api: &KubeApi, machines: String) -> Self {
+        Self(Followed::start(api, machines, Vec::new(), write))
     }
 
     pub fn steps(&self) -> Vec<MachineStep> {
-        self.steps.lock().clone()
+        self.0.get().clone()
     }
 
     /// The phase of each Machine that there is.
@@ -58,15 +43,6 @@ impl MachineJournal {
         let mut phases: BTreeMap<_, _> = steps.map(|step| (step.machine, step.phase)).collect();
         phases.retain(|_, phase| phase != GONE);
         phases
-    }
-
-    /// When this Machine last came to be in this phase.
-    pub fn since(&self, machine: &str, phase: &str) -> Option<Instant> {
-        let steps = self.steps();
-        steps
-            .iter()
-            .rfind(|step| step.machine == machine && step.phase == phase)
-            .map(|step| step.at)
     }
 
     /// The Machines that came to be in any of these phases, at this step or later.
@@ -79,8 +55,8 @@ impl MachineJournal {
     }
 }
 
-fn write(steps: &mut Vec<MachineStep>, change: &ObjectChange) {
-    let (object, phase) = match change {
+fn write(steps: &mut Vec<MachineStep>, change: ObjectChange) {
+    let (object, phase) = match &change {
         ObjectChange::Set(object) => (object, object["status"]["currentStatus"]["phase"].as_str()),
         ObjectChange::Gone(object) => (object, Some(GONE)),
     };

@@ -10,14 +10,14 @@ use testbed::control_plane::{ControllerManager, free_ports};
 use testbed::process::Program;
 use testbed::{go_programs, reaper};
 
-async fn programs() -> Result<PathBuf> {
-    go_programs::built("machine-controller-manager").await
+fn programs() -> Result<PathBuf> {
+    go_programs::built("machine-controller-manager")
 }
 
 /// The resource definitions of this version of machine-controller-manager.
-pub async fn machine_definitions() -> Result<Vec<Value>> {
+pub fn machine_definitions() -> Result<Vec<Value>> {
     let mut definitions = Vec::new();
-    for file in std::fs::read_dir(programs().await?.join("crds"))? {
+    for file in std::fs::read_dir(programs()?.join("crds"))? {
         let path = file?.path();
         let definition = serde_saphyr::from_str(&std::fs::read_to_string(&path)?);
         definitions.push(definition.with_context(|| path.display().to_string())?);
@@ -28,17 +28,14 @@ pub async fn machine_definitions() -> Result<Vec<Value>> {
 /// Prepares machine-controller-manager for the Machines in `namespace` of the cluster `seed`, whose
 /// nodes join the cluster `shoot` (kubeconfigs). A Machine whose node has been unhealthy for longer
 /// than `health_timeout` is replaced.
-pub async fn machine_controller_manager(
+pub fn machine_controller_manager(
     seed: &str,
     shoot: &str,
     namespace: &str,
     vms: &Path,
     health_timeout: Duration,
 ) -> Result<ControllerManager> {
-    let (programs, folder) = (
-        programs().await?,
-        reaper::folder("machine-controller-manager")?,
-    );
+    let (programs, folder) = (programs()?, reaper::folder("machine-controller-manager")?);
     let file = |name: &str, text: &str| -> Result<String> {
         let path = folder.join(name);
         std::fs::write(&path, text)?;

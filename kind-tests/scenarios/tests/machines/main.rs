@@ -15,5 +15,4 @@ mod machine_controller_manager;
 mod outage;
 mod preserved;
 mod story;
-mod unknown;
 mod world;

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use testbed::gardener::PAUSE;
-use testbed::own_scenario;
+use testbed::scenario;
 
 use crate::journal::{FAILED, GONE, UNKNOWN};
 use crate::story::MachineStory;
@@ -19,7 +19,7 @@ const HEALTH_TIMEOUT: Duration = Duration::from_secs(3);
 
 #[test]
 fn outage_costs_machines_only_unwatched() -> Result<()> {
-    own_scenario("needs control planes of the testbed's own", async |bed| {
+    scenario(async |bed| {
         println!(
             "\nTwo clusters of three machines each, every part real but the VMs, start. This takes most of a minute."
         );

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
-use testbed::own_scenario;
+use testbed::scenario;
 
 use crate::journal::{FAILED, GONE};
 use crate::story::MachineStory;
@@ -17,7 +17,7 @@ const PRESERVE: &str = "node.machine.sapcloud.io/preserve";
 
 #[test]
 fn preserved_machine_is_no_candidate() -> Result<()> {
-    own_scenario("needs control planes of the testbed's own", async |bed| {
+    scenario(async |bed| {
         let world = MachineWorld::create(bed, "preserved", COUNT, HEALTH_TIMEOUT).await?;
         let (names, begin) = (world.names(), world.shoot.history().len());
         let mut names = names.iter();

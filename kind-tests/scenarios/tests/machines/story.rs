@@ -18,20 +18,20 @@ struct Shown<'a> {
     name: &'static str,
     world: &'a MachineWorld,
     steps: usize,
-    entries: usize,
+    /// Where its history begins, and how many writes of it have been shown.
+    begin: usize,
+    writes: usize,
 }
 
 impl<'a> MachineStory<'a> {
     /// Begins now; what was before is not shown.
     pub fn begin(worlds: impl IntoIterator<Item = (&'static str, &'a MachineWorld)>) -> Self {
-        let shown = |(name, world): (&'static str, &'a MachineWorld)| {
-            let (steps, entries) = (world.machines.steps().len(), world.shoot.history().len());
-            Shown {
-                name,
-                world,
-                steps,
-                entries,
-            }
+        let shown = |(name, world): (&'static str, &'a MachineWorld)| Shown {
+            name,
+            world,
+            steps: world.machines.steps().len(),
+            begin: world.shoot.history().len(),
+            writes: 0,
         };
         Self {
             begin: Instant::now(),
@@ -75,20 +75,12 @@ impl<'a> MachineStory<'a> {
                     lines.push((step.at, shown.name, format!("{} {meaning}", step.machine)));
                 }
             }
-            let history = shown.world.shoot.history();
-            for (number, entry) in history.iter().enumerate().skip(shown.entries) {
-                shown.entries += 1;
-                let replicas = entry.state.as_ref().map(|state| state.replicas);
-                let before = history[..number].iter().rfind(|old| old.name == entry.name);
-                let before = before
-                    .and_then(|old| old.state.as_ref())
-                    .map(|state| state.replicas);
-                if let (Some(replicas), true) = (replicas, replicas != before) {
-                    lines.push((
-                        entry.at,
-                        shown.name,
-                        format!("{} is scaled to {replicas}", entry.name),
-                    ));
+            let writes = shown.world.shoot.writes_since(shown.begin);
+            for entry in writes.into_iter().skip(shown.writes) {
+                shown.writes += 1;
+                if let Some(state) = entry.state {
+                    let text = format!("{} is scaled to {}", entry.name, state.replicas);
+                    lines.push((entry.at, shown.name, text));
                 }
             }
         }

@@ -36,10 +36,7 @@ async fn seed(bed: &'static Testbed) -> Result<Arc<SeedCluster>> {
     let prepare = async || {
         let plane = bed.start_control_plane("seed").await?;
         // Before the testbed's own definition of Machines, which then finds its place taken.
-        plane
-            .api()
-            .create_all(&machine_definitions().await?)
-            .await?;
+        plane.api().create_all(&machine_definitions()?).await?;
         let seed = SeedCluster::prepare(plane).await?;
         let config = ProberConfig {
             interval: "15s",
@@ -90,11 +87,10 @@ impl MachineWorld {
             &shoot.namespace,
             cloud.folder(),
             health_timeout,
-        )
-        .await?;
+        )?;
         let world = Self {
             machines: MachineJournal::start(
-                shoot.seed.api().clone(),
+                shoot.seed.api(),
                 machines(&shoot.namespace, "machines"),
             ),
             kube_controller_manager: DeploymentPod::start(&shoot, KCM, kcm),
@@ -179,12 +175,6 @@ impl MachineWorld {
             self.machine_controller_manager,
         ));
         self.cloud.end().await;
-        // Nobody is left who would take machine-controller-manager's finalizer off them.
-        let nodes = self.shoot.plane.api();
-        let free = json!({"metadata": {"finalizers": null}});
-        for name in nodes.names("/api/v1/nodes").await? {
-            nodes.merge(&format!("/api/v1/nodes/{name}"), &free).await?;
-        }
         self.shoot.end().await
     }
 }

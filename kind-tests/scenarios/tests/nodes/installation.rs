@@ -29,7 +29,7 @@ impl Installation {
     /// Installs by kustomize, removes that, and installs by the chart; the NetworkPolicies hold
     /// from then on.
     pub async fn of(world: &NodeWorld) -> Result<Self> {
-        let tools = go_programs::built("deployment-tools").await?;
+        let tools = go_programs::built("deployment-tools")?;
         let file = kustomized(&tools.join("kustomize")).await?;
         no_warning(&world.kubectl(&format!("apply --filename {file}")).await?)?;
         ready(world).await?;

@@ -97,7 +97,8 @@ pub async fn outage(
         )
         .await?;
     }
-    let (unknown, least) = (shoot.ever_unknown(), shoot.endpoints.get().least);
+    let unknown = shoot.ever_unknown.get().clone();
+    let least = shoot.endpoints.get().least;
     ensure!(
         unknown.is_empty() && least == shoot.machines.len(),
         "{change:?}: Unknown {unknown:?}, {least} endpoints ready"

@@ -2,18 +2,17 @@
 //! pods on them.
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
 
 use anyhow::Result;
 use futures::future::try_join_all;
-use parking_lot::Mutex;
 use serde_json::{Value, json};
+use testbed::control_plane::ControlPlane;
+use testbed::followed::{Followed, unknown_nodes};
 use testbed::gardener::{self, CA, KCM, MCM, PROBE, shoot_access};
-use testbed::kube_api::{ObjectChange, kubeconfig};
-use testbed::objects::{items, name};
-use testbed::seed::{ControlPlane, ReplicaState};
+use testbed::kube_api::kubeconfig;
+use testbed::objects::is_unknown;
+use testbed::seed::ReplicaState;
 use testbed::{EndpointWatch, KubeApi, eventually};
-use tokio::task::JoinHandle;
 
 use crate::images::{CONTROLLER_MANAGER, TOOL};
 use crate::machine::NodeMachine;
@@ -34,8 +33,7 @@ pub struct NodeShoot {
     pub endpoints: EndpointWatch,
     seed: KubeApi,
     /// The nodes that were ever Unknown.
-    unknown: Arc<Mutex<BTreeSet<String>>>,
-    _watch: JoinHandle<()>,
+    pub ever_unknown: Followed<BTreeSet<String>>,
 }
 
 impl NodeShoot {
@@ -81,18 +79,15 @@ impl NodeShoot {
         for node in &nodes {
             api.create(&web(node)).await?;
         }
-        let endpoints = EndpointWatch::start(api, "default", "web");
+        let endpoints = EndpointWatch::of(api, "default", "web");
         endpoints.all_ready(nodes.len()).await?;
-        let unknown = Arc::new(Mutex::default());
-        let watch = follow_nodes(api.clone(), unknown.clone());
         Ok(Self {
+            ever_unknown: unknown_nodes(api),
             namespace,
             plane,
             machines,
             endpoints,
             seed: seed.clone(),
-            unknown,
-            _watch: tokio::spawn(watch),
         })
     }
 
@@ -143,27 +138,6 @@ impl NodeShoot {
         let nodes = self.plane.api().list("/api/v1/nodes").await?;
         Ok(nodes.iter().filter(|node| is_unknown(node)).count())
     }
-
-    /// The nodes that were ever Unknown.
-    pub fn ever_unknown(&self) -> BTreeSet<String> {
-        self.unknown.lock().clone()
-    }
-}
-
-async fn follow_nodes(api: KubeApi, unknown: Arc<Mutex<BTreeSet<String>>>) {
-    let observe = |change| {
-        if let ObjectChange::Set(node) = change
-            && is_unknown(&node)
-        {
-            unknown.lock().insert(name(&node).to_owned());
-        }
-    };
-    api.keep_following("/api/v1/nodes", observe).await;
-}
-
-fn is_unknown(node: &Value) -> bool {
-    items(&node["status"]["conditions"])
-        .any(|condition| condition["type"] == "Ready" && condition["status"] == "Unknown")
 }
 
 /// The pod of kube-controller-manager.

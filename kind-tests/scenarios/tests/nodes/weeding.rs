@@ -105,7 +105,7 @@ pub async fn weeded(api: &KubeApi, shape: CrashShape) -> Result<Weeded> {
     .await?;
     api.create(&service(&namespace, SERVICE, json!({"role": "main"}), 2379))
         .await?;
-    let endpoints = EndpointWatch::start(api, &namespace, SERVICE);
+    let endpoints = EndpointWatch::of(api, &namespace, SERVICE);
     let service = api
         .get(&format!(
             "/api/v1/namespaces/{namespace}/services/{SERVICE}"

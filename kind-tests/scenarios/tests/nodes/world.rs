@@ -6,10 +6,9 @@ use std::path::{Path, PathBuf};
 use anyhow::Result;
 use futures::future::try_join_all;
 use serde_json::json;
-use testbed::control_plane::ForNodes;
+use testbed::control_plane::{ControlPlane, ForNodes};
 use testbed::gardener::{self, CLUSTERS, GARDEN, MACHINES};
 use testbed::process::Process;
-use testbed::seed::ControlPlane;
 use testbed::{KubeApi, Testbed, eventually, go_programs, reaper};
 use tokio::process::Command;
 use tokio::sync::OnceCell;
@@ -62,7 +61,7 @@ impl NodeWorld {
             nodes(1, 97, &["w1", "w2", "w3"]),
             nodes(2, 98, &["u1", "u2", "spare"]),
         ];
-        let programs = go_programs::built("nodes").await?;
+        let programs = go_programs::built("nodes")?;
         let controllers = bed.programs().await?;
         let [product, _] = images::product()?;
         let (seed, shoot, unprotected, tool, controller_manager) = try_join!(

@@ -14,7 +14,7 @@ use testbed::control_plane::ControllerManager;
 use testbed::shoot::{Body, CA, KCM, MCM};
 use testbed::{
     DeploymentPod, Prober, ProberConfig, SeedCluster, ShootCluster, ShootPlan, Testbed, WebService,
-    own_scenario,
+    scenario,
 };
 
 use crate::end_alone;
@@ -80,70 +80,67 @@ async fn service(shoot: &ShootCluster) -> Result<WebService> {
 
 #[test]
 fn gardeners_values_keep_all_nodes() -> Result<()> {
-    own_scenario(
-        "needs a kube-controller-manager of the testbed's own",
-        async |bed| {
-            let seed = bed.own_seed().await?;
-            let protected = shoot(bed, &seed, "protected", 5, Body::default()).await?;
-            // The prober leaves a shoot alone that is being migrated.
-            let alone = shoot(
-                bed,
-                &seed,
-                "unprotected",
-                5,
-                Body {
-                    operation: ("Migrate", "Processing"),
-                    ..Body::default()
-                },
-            )
+    scenario(async |bed| {
+        let seed = bed.own_seed().await?;
+        let protected = shoot(bed, &seed, "protected", 5, Body::default()).await?;
+        // The prober leaves a shoot alone that is being migrated.
+        let alone = shoot(
+            bed,
+            &seed,
+            "unprotected",
+            5,
+            Body {
+                operation: ("Migrate", "Processing"),
+                ..Body::default()
+            },
+        )
+        .await?;
+        let (manager, other) = (manager(bed, &protected).await?, manager(bed, &alone).await?);
+        let (serving, other_service) = tokio::try_join!(service(&protected), service(&alone))?;
+        let begin = alone.history().len();
+        let prober = Prober::start(&seed, ProberConfig::gardener()).await?;
+        // The second look is the first one after the initial delay.
+        protected.after_probes(1).await?;
+        for shoot in [&protected, &alone] {
+            all_are(shoot, "True").await?;
+            shoot.nodes.cut_all();
+        }
+        runs(&protected, &manager, true).await?;
+        runs(&alone, &other, true).await?;
+
+        alone
+            .eventually("all nodes are marked Unknown", async || {
+                all_are(&protected, "True")
+                    .await
+                    .context("marked Unknown in spite of all")?;
+                all_are(&alone, "Unknown").await?;
+                let seen = other_service.endpoints();
+                let (ready, lost) = (seen.ready(), seen.lost.len());
+                ensure!((ready, lost) == (0, 5), "{ready} ready, {lost} lost");
+                Ok(())
+            })
             .await?;
-            let (manager, other) = (manager(bed, &protected).await?, manager(bed, &alone).await?);
-            let (serving, other_service) = tokio::try_join!(service(&protected), service(&alone))?;
-            let begin = alone.history().len();
-            let prober = Prober::start(&seed, ProberConfig::gardener()).await?;
-            // The second look is the first one after the initial delay.
-            protected.after_probes(1).await?;
-            for shoot in [&protected, &alone] {
-                all_are(shoot, "True").await?;
-                shoot.nodes.cut_all();
-            }
-            runs(&protected, &manager, true).await?;
-            runs(&alone, &other, true).await?;
+        protected
+            .held_down(&[(KCM, "1"), (MCM, "1"), (CA, "1")])
+            .await?;
+        runs(&protected, &manager, false).await?;
+        protected
+            .leases_older_than(GRACE + Duration::from_secs(10))
+            .await?;
+        all_are(&protected, "True").await?;
 
-            alone
-                .eventually("all nodes are marked Unknown", async || {
-                    all_are(&protected, "True")
-                        .await
-                        .context("marked Unknown in spite of all")?;
-                    all_are(&alone, "Unknown").await?;
-                    let ready = other_service.endpoints().ready();
-                    ensure!(ready == 0, "{ready} endpoints are still ready");
-                    Ok(())
-                })
-                .await?;
-            protected
-                .held_down(&[(KCM, "1"), (MCM, "1"), (CA, "1")])
-                .await?;
-            runs(&protected, &manager, false).await?;
-            protected
-                .leases_older_than(GRACE + Duration::from_secs(10))
-                .await?;
-            all_are(&protected, "True").await?;
-
-            protected.nodes.heal_all();
-            // The others wait for another 30 s, as they do where Gardener's own objects are at
-            // work.
-            protected.free_at(&[(KCM, 1)]).await?;
-            runs(&protected, &manager, true).await?;
-            protected.after_probes(1).await?;
-            all_are(&protected, "True").await?;
-            let lost = serving.endpoints().lost.clone();
-            ensure!(lost.is_empty(), "endpoints that were not ready: {lost:?}");
-            alone.untouched_since(begin)?;
-            drop((manager, other));
-            tokio::try_join!(serving.end(), other_service.end())?;
-            alone.end().await?;
-            end_alone(protected, prober).await
-        },
-    )
+        protected.nodes.heal_all();
+        // The others wait for another 30 s, as they do where Gardener's own objects are at
+        // work.
+        protected.free_at(&[(KCM, 1)]).await?;
+        runs(&protected, &manager, true).await?;
+        protected.after_probes(1).await?;
+        all_are(&protected, "True").await?;
+        let lost = serving.endpoints().lost.clone();
+        ensure!(lost.is_empty(), "endpoints that were not ready: {lost:?}");
+        alone.untouched_since(begin)?;
+        drop((manager, other, serving, other_service));
+        alone.end().await?;
+        end_alone(protected, prober).await
+    })
 }

@@ -9,10 +9,9 @@ use bytes::Bytes;
 use http::{Request, Response};
 use nix::sys::signal::Signal;
 use serde_json::{Value, json};
-use testbed::control_plane::Etcd;
+use testbed::control_plane::{ControlPlane, Etcd};
 use testbed::kube_api::KubeApi;
-use testbed::seed::ControlPlane;
-use testbed::{eventually, own_scenario};
+use testbed::{eventually, scenario};
 
 use crate::throttling::{Rejection, cluster_admin};
 
@@ -33,10 +32,9 @@ impl TestedServer for RealServer<'_> {
 
     async fn compact(&self) -> Result<()> {
         // Its caches know old versions, too, and end with it.
-        let server = self.plane.server().context("own")?;
-        server.process().signal(Signal::SIGKILL)?;
+        self.plane.process().signal(Signal::SIGKILL)?;
         self.etcd.compact().await?;
-        server.start_again().await
+        self.plane.start_again().await
     }
 
     async fn reject(&self) -> Result<()> {
@@ -69,7 +67,7 @@ fn definition() -> Value {
 
 #[test]
 fn kube_apiserver_answers_as_the_table() -> Result<()> {
-    own_scenario("needs an etcd that may be compacted", async |bed| {
+    scenario(async |bed| {
         let (plane, etcd) = bed.start_with_own_etcd("conformance").await?;
         let api = plane.api();
         api.create(&definition()).await?;

@@ -3,10 +3,10 @@
 
 use std::time::Duration;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Result, ensure};
 use nix::sys::signal::Signal;
 use testbed::proxy::{ProxyMode, TcpProxy};
-use testbed::{SeedCluster, ShootCluster, ShootPlan, own_scenario};
+use testbed::{SeedCluster, ShootCluster, ShootPlan, scenario};
 use tokio::time::Instant;
 
 use crate::{PATIENT, UP, end_alone, has_turned, healthy, logs, prober_behind, turn, written};
@@ -16,9 +16,9 @@ const LONG: Duration = Duration::from_secs(12);
 
 #[test]
 fn server_that_stands_still_is_no_outage() -> Result<()> {
-    own_scenario("needs an API server that may be stopped", async |bed| {
+    scenario(async |bed| {
         let shoot = healthy(bed, "server-stands", ShootPlan::default()).await?;
-        let server = shoot.plane.server().context("own")?.process();
+        let server = shoot.plane.process();
         let since = Instant::now();
         // Nobody reaches it: neither the prober, nor the nodes, nor a controller that could give
         // them up.
@@ -59,63 +59,60 @@ fn lists(seed: &SeedCluster) -> usize {
 
 #[test]
 fn seed_that_was_away_is_caught_up_with() -> Result<()> {
-    own_scenario(
-        "needs an API server that may be stopped and killed",
-        async |bed| {
-            let seed = bed.own_seed().await?;
-            let plan = ShootPlan {
-                // An API server that has just begun does not know its roles yet, and forbids
-                // everything for a moment.
-                forbidden: true,
-                ..ShootPlan::default()
-            };
-            let shoot = ShootCluster::create(bed, &seed, "seed-away", plan).await?;
-            let proxy = TcpProxy::start(seed.plane().address()).await?;
-            let mut prober = prober_behind(&seed, &proxy, &PATIENT).await?;
-            let server = seed.plane().server().context("own")?;
-            shoot.after_probes(2).await?;
+    scenario(async |bed| {
+        let seed = bed.own_seed().await?;
+        let plan = ShootPlan {
+            // An API server that has just begun does not know its roles yet, and forbids
+            // everything for a moment.
+            forbidden: true,
+            ..ShootPlan::default()
+        };
+        let shoot = ShootCluster::create(bed, &seed, "seed-away", plan).await?;
+        let proxy = TcpProxy::start(seed.plane().address()).await?;
+        let mut prober = prober_behind(&seed, &proxy, &PATIENT).await?;
+        let server = seed.plane();
+        shoot.after_probes(2).await?;
 
-            for cut in [true, false] {
-                let begin = shoot.history().len();
-                proxy.set(ProxyMode::HalfOpen);
-                unseen_turn(&shoot, cut).await?;
-                // A write without an answer.
-                logs(&prober, "resource cannot be scaled", "").await?;
-                proxy.cut();
-                proxy.set(ProxyMode::Open);
-                has_turned(&shoot, cut, begin).await?;
-            }
-            for cut in [true, false] {
-                let begin = shoot.history().len();
-                server.process().signal(Signal::SIGSTOP)?;
-                unseen_turn(&shoot, cut).await?;
-                server.process().signal(Signal::SIGCONT)?;
-                has_turned(&shoot, cut, begin).await?;
-            }
-            // In the middle of a flow, which goes on to its end. What has happened since the
-            // watches were cut is forgotten: all is listed again.
-            for cut in [true, false] {
-                let (begin, before) = (shoot.history().len(), lists(&seed));
-                turn(&shoot, cut);
-                written(&shoot, begin).await?;
-                server.process().signal(Signal::SIGKILL)?;
-                bed.compact().await?;
-                server.start_again().await?;
-                has_turned(&shoot, cut, begin).await?;
-                shoot
-                    .eventually("new lists", async || {
-                        let lists = lists(&seed);
-                        ensure!(lists > before, "{lists} lists");
-                        Ok(())
-                    })
-                    .await?;
-            }
-            ensure!(prober.ended()?.is_none(), "it has ended");
-            // After that nothing more is written.
+        for cut in [true, false] {
             let begin = shoot.history().len();
-            shoot.after_probes(3).await?;
-            shoot.untouched_since(begin)?;
-            end_alone(shoot, prober).await
-        },
-    )
+            proxy.set(ProxyMode::HalfOpen);
+            unseen_turn(&shoot, cut).await?;
+            // A write without an answer.
+            logs(&prober, "resource cannot be scaled", "").await?;
+            proxy.cut();
+            proxy.set(ProxyMode::Open);
+            has_turned(&shoot, cut, begin).await?;
+        }
+        for cut in [true, false] {
+            let begin = shoot.history().len();
+            server.process().signal(Signal::SIGSTOP)?;
+            unseen_turn(&shoot, cut).await?;
+            server.process().signal(Signal::SIGCONT)?;
+            has_turned(&shoot, cut, begin).await?;
+        }
+        // In the middle of a flow, which goes on to its end. What has happened since the
+        // watches were cut is forgotten: all is listed again.
+        for cut in [true, false] {
+            let (begin, before) = (shoot.history().len(), lists(&seed));
+            turn(&shoot, cut);
+            written(&shoot, begin).await?;
+            server.process().signal(Signal::SIGKILL)?;
+            bed.compact().await?;
+            server.start_again().await?;
+            has_turned(&shoot, cut, begin).await?;
+            shoot
+                .eventually("new lists", async || {
+                    let lists = lists(&seed);
+                    ensure!(lists > before, "{lists} lists");
+                    Ok(())
+                })
+                .await?;
+        }
+        ensure!(prober.ended()?.is_none(), "it has ended");
+        // After that nothing more is written.
+        let begin = shoot.history().len();
+        shoot.after_probes(3).await?;
+        shoot.untouched_since(begin)?;
+        end_alone(shoot, prober).await
+    })
 }

@@ -8,18 +8,19 @@ use anyhow::{Result, ensure};
 use serde_json::{Value, json};
 use testbed::agent::AgentKind;
 use testbed::audit::Asked;
+use testbed::crash_loop::PodHealth;
 use testbed::gardener::{PROBER, WEEDER, seed_access, shoot_access, weeder_access};
 use testbed::gardenlet::{CareFindings, Gardenlet};
 use testbed::installation::{RunningAgent, command, config, install};
 use testbed::objects::{Manifests, items, key};
 use testbed::page::metrics;
 use testbed::shoot::{CA, KCM, MCM};
-use testbed::{ShootCluster, ShootPlan, own_scenario};
+use testbed::{ShootCluster, ShootPlan, scenario};
 use tokio::time::Instant;
 
 use crate::metrics::are_as_documented;
 use crate::rbac::strip;
-use crate::weeder::{ETCD, MANAGER, Plane, PodPhase, SERVER};
+use crate::weeder::{ETCD, Plane, SERVER};
 use crate::{ORDERLY, UP, comes_back, goes_down};
 
 /// What Gardener grants and what is not needed, by resource and verbs: all that follows is done
@@ -90,96 +91,92 @@ fn patches(shoot: &ShootCluster) -> Result<Vec<String>> {
 
 #[test]
 fn prober_of_gardener_scales_in_order() -> Result<()> {
-    own_scenario(
-        "needs audit logs, and control planes of the testbed's own",
-        async |bed| {
-            let gardenlet = Gardenlet::built().await?;
-            let seed = bed.own_seed().await?;
-            let objects = gardenlet.seed().await?;
-            install(seed.api(), &objects).await?;
-            let plan = ShootPlan {
-                grace: ORDERLY,
-                secret: false,
-                ..ShootPlan::default()
-            };
-            let shoot = ShootCluster::create(bed, &seed, "gardeners", plan).await?;
-            let access = gardenlet.give_access(&shoot).await?;
-            strip(seed.api(), &seed_access(), &UNNEEDED_ON_SEED).await?;
-            let unneeded: [(&str, &[&str]); 2] = [("nodes", &["get"]), ("leases", &["get"])];
-            strip(shoot.plane.api(), &shoot_access(), &unneeded).await?;
-            let prober = RunningAgent::installed(&seed, &objects, PROBER, str::to_owned).await?;
-            shoot.after_probes(1).await?;
-            finds_nothing(&gardenlet.findings(&shoot).await?);
+    scenario(async |bed| {
+        let gardenlet = Gardenlet::built()?;
+        let seed = bed.own_seed().await?;
+        let objects = gardenlet.seed().await?;
+        install(seed.api(), &objects).await?;
+        let plan = ShootPlan {
+            grace: ORDERLY,
+            secret: false,
+            ..ShootPlan::default()
+        };
+        let shoot = ShootCluster::create(bed, &seed, "gardeners", plan).await?;
+        let access = gardenlet.give_access(&shoot).await?;
+        strip(seed.api(), &seed_access(), &UNNEEDED_ON_SEED).await?;
+        let unneeded: [(&str, &[&str]); 2] = [("nodes", &["get"]), ("leases", &["get"])];
+        strip(shoot.plane.api(), &shoot_access(), &unneeded).await?;
+        let prober = RunningAgent::installed(&seed, &objects, PROBER, str::to_owned).await?;
+        shoot.after_probes(1).await?;
+        finds_nothing(&gardenlet.findings(&shoot).await?);
 
-            let begin = shoot.history().len();
-            goes_down(&shoot).await?;
-            let order = shoot.order(begin, |state| state.replicas == 0);
-            ensure!(order[2] == KCM, "{order:?}\n{}", shoot.story());
-            shoot
-                .eventually("the care controller notices the outage", async || {
-                    let found = gardenlet.findings(&shoot).await?;
-                    let scaled_down = found.scaled_down.iter().flatten();
-                    ensure!(scaled_down.eq([KCM, MCM, CA]), "{found:?}");
-                    ensure!(
-                        found.expired_leases.starts_with("100% of all Leases"),
-                        "{found:?}"
-                    );
-                    Ok(())
-                })
-                .await?;
-            assert_eq!(patches(&shoot)?, [CA, KCM, MCM], "{}", shoot.story());
+        let begin = shoot.history().len();
+        goes_down(&shoot).await?;
+        let order = shoot.order(begin, |state| state.replicas == 0);
+        ensure!(order[2] == KCM, "{order:?}\n{}", shoot.story());
+        shoot
+            .eventually("the care controller notices the outage", async || {
+                let found = gardenlet.findings(&shoot).await?;
+                let scaled_down = found.scaled_down.iter().flatten();
+                ensure!(scaled_down.eq([KCM, MCM, CA]), "{found:?}");
+                ensure!(
+                    found.expired_leases.starts_with("100% of all Leases"),
+                    "{found:?}"
+                );
+                Ok(())
+            })
+            .await?;
+        assert_eq!(patches(&shoot)?, [CA, KCM, MCM], "{}", shoot.story());
 
-            let begin = shoot.history().len();
-            comes_back(&shoot).await?;
-            let order = shoot.order(begin, |state| state.replicas > 0);
-            assert_eq!(order, [KCM, MCM, CA], "{}", shoot.story());
-            finds_nothing(&gardenlet.findings(&shoot).await?);
-            // The delay of a level that has nothing to scale is not waited for.
-            let since = Instant::now();
-            shoot.scale(CA, 0).await?;
-            shoot.free_at(&UP).await?;
-            ensure!(since.elapsed() < DELAY, "{:?}", since.elapsed());
-            let all = [CA, CA, CA, KCM, KCM, MCM, MCM];
-            assert_eq!(patches(&shoot)?, all, "{}", shoot.story());
+        let begin = shoot.history().len();
+        comes_back(&shoot).await?;
+        let order = shoot.order(begin, |state| state.replicas > 0);
+        assert_eq!(order, [KCM, MCM, CA], "{}", shoot.story());
+        finds_nothing(&gardenlet.findings(&shoot).await?);
+        // The delay of a level that has nothing to scale is not waited for.
+        let since = Instant::now();
+        shoot.scale(CA, 0).await?;
+        shoot.free_at(&UP).await?;
+        ensure!(since.elapsed() < DELAY, "{:?}", since.elapsed());
+        let all = [CA, CA, CA, KCM, KCM, MCM, MCM];
+        assert_eq!(patches(&shoot)?, all, "{}", shoot.story());
 
-            // From its start to its end.
-            let lost = metrics(prober.log_file())
-                .await?
-                .value("dwd_events_lost_total")?;
-            ensure!(
-                lost == 0.0 && prober.terminate().await?.success(),
-                "{lost} lost"
-            );
-            assert_eq!(beyond(&objects, &seed.asked())?, granted_to_all());
-            let on_shoot = BTreeSet::from(["get /version".to_owned()]);
-            assert_eq!(beyond(&access, &shoot.asked())?, on_shoot);
-            shoot.end().await
-        },
-    )
+        // From its start to its end.
+        let lost = metrics(prober.log_file())
+            .await?
+            .value("dwd_events_lost_total")?;
+        ensure!(
+            lost == 0.0 && prober.terminate().await?.success(),
+            "{lost} lost"
+        );
+        assert_eq!(beyond(&objects, &seed.asked())?, granted_to_all());
+        let on_shoot = BTreeSet::from(["get /version".to_owned()]);
+        assert_eq!(beyond(&access, &shoot.asked())?, on_shoot);
+        shoot.end().await
+    })
 }
 
 #[test]
 fn weeder_of_gardener_restarts_a_chain() -> Result<()> {
-    own_scenario("needs pods without kubelets", async |bed| {
-        let objects = Gardenlet::built().await?.seed().await?;
+    scenario(async |bed| {
+        let objects = Gardenlet::built()?.seed().await?;
         let plane = Plane::create(bed, "gardeners").await?;
         install(plane.api(), &objects).await?;
         strip(plane.api(), &weeder_access(), &UNNEEDED_BY_WEEDER).await?;
         let weeder = RunningAgent::installed(&plane.seed, &objects, WEEDER, str::to_owned).await?;
         plane.watched(&weeder).await?;
         // A disruption budget is no obstacle to a pod that serves nobody anyway.
-        let selector = json!({"matchLabels": {"role": SERVER}});
+        let selector = json!({"matchLabels": {"role": ETCD.1}});
         let metadata = json!({"name": "none", "namespace": plane.namespace});
         let budget = json!({"apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "metadata": metadata, "spec": {"maxUnavailable": 0, "selector": selector}});
         plane.api().create(&budget).await?;
-        plane.set(MANAGER, PodPhase::Terminated).await?;
-        let (server, manager) = (plane.outage().await?, plane.pod(MANAGER).await?);
-        plane.set(ETCD, PodPhase::Ready).await?;
-        plane.replaced(&server).await?;
-        let now = plane.pod(MANAGER).await?;
-        ensure!(now == manager, "what they need is not back yet");
-        plane.set(SERVER, PodPhase::Ready).await?;
-        plane.replaced(&manager).await?;
+        plane.crash(SERVER, PodHealth::Terminated).await?;
+        plane.crash(ETCD, PodHealth::Waiting).await?;
+        plane.recover(ETCD).await?;
+        plane.deleted(ETCD).await?;
+        ensure!(plane.is_there(SERVER).await?, "what it needs is not back");
+        plane.recover(SERVER).await?;
+        plane.deleted(SERVER).await?;
         are_as_documented(weeder.log_file(), "Weeder").await?;
         ensure!(weeder.terminate().await?.success());
         assert_eq!(beyond(&objects, &plane.asked())?, granted_to_all());
@@ -209,8 +206,8 @@ fn same_roles(gardeners: &Manifests, ours: &[Value]) -> Result<()> {
 
 #[test]
 fn files_and_roles_are_gardeners() -> Result<()> {
-    own_scenario("needs Go, and is the same on all clusters", async |_| {
-        let gardenlet = Gardenlet::built().await?;
+    scenario(async |_| {
+        let gardenlet = Gardenlet::built()?;
         let objects = gardenlet.seed().await?;
         for kind in [AgentKind::Prober, AgentKind::Weeder] {
             let name = format!("dependency-watchdog-{}", kind.name());

@@ -10,16 +10,16 @@ use anyhow::{Context, Result, ensure};
 use futures::future::try_join_all;
 use serde_json::{Value, json};
 use testbed::agent::{AgentKind, AgentStart, RunningAgent};
+use testbed::crash_loop::PodHealth;
 use testbed::gardener::{GARDEN, PROBER, WEEDER, seed_access, shoot_access, weeder_access};
 use testbed::objects::{items, path};
 use testbed::shoot::KCM;
 use testbed::{
-    KubeApi, Prober, ProberConfig, SeedCluster, ShootCluster, ShootPlan, eventually, own_scenario,
-    scenario,
+    KubeApi, Prober, ProberConfig, SeedCluster, ShootCluster, ShootPlan, eventually, scenario,
 };
 
 use crate::election::{ends_with_1, leading};
-use crate::weeder::{ETCD, Plane, PodPhase, SERVER};
+use crate::weeder::{ETCD, Plane};
 use crate::{DOWN, LEASES, QUICK, alone, answers, comes_back, end_alone, logs, shows, with_args};
 
 const COMPLETE: &str = "dwd_probes_total{stage=\"leases\",result=\"complete\"}";
@@ -150,7 +150,7 @@ async fn agent_without(
 
 #[test]
 fn unreadable_resources_are_told() -> Result<()> {
-    own_scenario("would weed there", async |bed| {
+    scenario(async |bed| {
         let seed = bed.own_seed().await?;
         let plan = ShootPlan {
             forbidden: true,
@@ -257,7 +257,7 @@ fn lost_rights_are_told_and_used_again() -> Result<()> {
 
 #[test]
 fn right_to_delete_is_missed_and_used() -> Result<()> {
-    own_scenario("needs pods without kubelets", async |bed| {
+    scenario(async |bed| {
         let plane = Plane::create(bed, "rights").await?;
         let (api, token) = (plane.api(), plane.api().token(GARDEN, WEEDER).await?);
         let kubeconfig = plane
@@ -267,8 +267,8 @@ fn right_to_delete_is_missed_and_used() -> Result<()> {
         let weeder = RunningAgent::alone(AgentKind::Weeder, &kubeconfig, None, &[])?;
         plane.watched(&weeder).await?;
         strip(api, &weeder_access(), &[("pods", &["delete"])]).await?;
-        let server = plane.outage().await?;
-        plane.set(ETCD, PodPhase::Ready).await?;
+        plane.crash(ETCD, PodHealth::Waiting).await?;
+        plane.recover(ETCD).await?;
         let refused = "dwd_weeder_deletions_total{result=\"forbidden\"}";
         shows(weeder.log_file(), refused, 1.0..).await?;
         logs(
@@ -279,10 +279,10 @@ fn right_to_delete_is_missed_and_used() -> Result<()> {
         .await?;
         let missing = "the right to delete pods is missing in all namespaces";
         logs(&weeder, missing, "").await?;
-        ensure!(plane.pod(SERVER).await? == server, "deleted all the same");
+        ensure!(plane.is_there(ETCD).await?, "deleted all the same");
         strip(api, &weeder_access(), &[]).await?;
         // No pod changes and no Service recovers: it tries again by itself, seldom.
-        plane.replaced(&server).await?;
+        plane.deleted(ETCD).await?;
         let answers = plane.deletions().await?;
         ensure!(
             answers.ends_with(&[403, 200]) && answers.len() <= 4,

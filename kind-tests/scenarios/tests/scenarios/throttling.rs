@@ -8,7 +8,7 @@ use testbed::audit::Asked;
 use testbed::gardener::{PROBE_USER, PROBER_USER};
 use testbed::kube_api::KubeApi;
 use testbed::objects::items;
-use testbed::{ProberConfig, ShootPlan, eventually, own_scenario};
+use testbed::{ProberConfig, ShootPlan, eventually, scenario};
 use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 
@@ -125,42 +125,39 @@ fn rejected(asked: &[Asked]) -> usize {
 
 #[test]
 fn rejections_are_no_outage_and_end_none() -> Result<()> {
-    own_scenario(
-        "needs an API server that reaches this process",
-        async |bed| {
-            let (shoot, prober) = alone(
-                bed,
-                "fairness",
-                ShootPlan::default(),
-                ProberConfig::default(),
-            )
-            .await?;
-            let at_least = async |what: &str, count: usize, asked: &dyn Fn() -> Vec<Asked>| {
-                let enough = async || {
-                    let rejected = rejected(&asked());
-                    ensure!(rejected >= count, "{rejected} of {count}");
-                    Ok(())
-                };
-                shoot.eventually(what, enough).await
+    scenario(async |bed| {
+        let (shoot, prober) = alone(
+            bed,
+            "fairness",
+            ShootPlan::default(),
+            ProberConfig::default(),
+        )
+        .await?;
+        let at_least = async |what: &str, count: usize, asked: &dyn Fn() -> Vec<Asked>| {
+            let enough = async || {
+                let rejected = rejected(&asked());
+                ensure!(rejected >= count, "{rejected} of {count}");
+                Ok(())
             };
-            let probes = Rejection::begin(shoot.plane.api(), PROBE_USER, "list", "leases").await?;
-            at_least("probes are rejected", 2, &|| shoot.asked()).await?;
-            shoot.nodes.cut_all();
-            let begin = shoot.history().len();
-            shoot.leases_older_than(LONG).await?;
-            shoot.untouched_since(begin)?;
-            // The API server asks for a second of rest each time.
-            let (rejected, most) = (rejected(&shoot.asked()), 4 + 2 * LONG.as_secs());
-            ensure!(rejected as u64 <= most, "{rejected} rejected requests");
+            shoot.eventually(what, enough).await
+        };
+        let probes = Rejection::begin(shoot.plane.api(), PROBE_USER, "list", "leases").await?;
+        at_least("probes are rejected", 2, &|| shoot.asked()).await?;
+        shoot.nodes.cut_all();
+        let begin = shoot.history().len();
+        shoot.leases_older_than(LONG).await?;
+        shoot.untouched_since(begin)?;
+        // The API server asks for a second of rest each time.
+        let (rejected, most) = (rejected(&shoot.asked()), 4 + 2 * LONG.as_secs());
+        ensure!(rejected as u64 <= most, "{rejected} rejected requests");
 
-            let patches =
-                Rejection::begin(shoot.seed.api(), PROBER_USER, "patch", "deployments").await?;
-            probes.end().await?;
-            at_least("writes are rejected", 3, &|| shoot.asked_of_seed()).await?;
-            patches.end().await?;
-            shoot.held_down(&DOWN).await?;
-            comes_back(&shoot).await?;
-            end_alone(shoot, prober).await
-        },
-    )
+        let patches =
+            Rejection::begin(shoot.seed.api(), PROBER_USER, "patch", "deployments").await?;
+        probes.end().await?;
+        at_least("writes are rejected", 3, &|| shoot.asked_of_seed()).await?;
+        patches.end().await?;
+        shoot.held_down(&DOWN).await?;
+        comes_back(&shoot).await?;
+        end_alone(shoot, prober).await
+    })
 }

@@ -1,6 +1,6 @@
 //! kube-apiserver, with RBAC enforced and an audit log.
 
-use std::net::{Ipv4Addr, SocketAddrV4};
+use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use parking_lot::{Mutex, MutexGuard};
 use rcgen::KeyPair;
 
 use super::{Etcd, TRIES, free_ports};
-use crate::audit::{Audit, POLICY};
+use crate::audit::{Asked, Audit, Mark, POLICY};
 use crate::kube_api::{KubeApi, kubeconfig};
 use crate::process::Process;
 use crate::reaper;
@@ -105,11 +105,16 @@ fn files(folder: &Path, authority: &Authority, nodes: Option<&ForNodes>) -> Resu
 pub struct ApiServer {
     process: Mutex<Arc<Process>>,
     api: KubeApi,
+    address: SocketAddr,
+    /// Certificates of its authority, as PEM.
+    authority: String,
     /// A kubeconfig for the testbed's administrator.
-    pub(crate) admin: String,
-    /// What it was asked.
-    pub(crate) audit: Audit,
+    admin: String,
+    audit: Audit,
 }
+
+/// What owns an API server: its end is the server's.
+pub type ControlPlane = Arc<ApiServer>;
 
 impl ApiServer {
     /// Starts kube-apiserver, on a free port of loopback if not for nodes, and waits until it is
@@ -149,6 +154,8 @@ impl ApiServer {
                 return Ok(Self {
                     process: Mutex::new(Arc::new(process)),
                     api,
+                    address: address.into(),
+                    authority: authority.pem(),
                     admin,
                     audit: Audit::of(&audit),
                 });
@@ -184,6 +191,53 @@ impl ApiServer {
 
     fn current(&self) -> MutexGuard<'_, Arc<Process>> {
         self.process.lock()
+    }
+
+    /// A client with all rights.
+    pub fn api(&self) -> &KubeApi {
+        &self.api
+    }
+
+    /// A kubeconfig with all rights.
+    pub fn admin_kubeconfig(&self) -> &str {
+        &self.admin
+    }
+
+    /// Where it listens.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// The certificates of the authority that signed its own, as PEM.
+    pub fn authority(&self) -> &str {
+        &self.authority
+    }
+
+    /// Its URL.
+    pub fn url(&self) -> String {
+        format!("https://{}", self.address)
+    }
+
+    /// A kubeconfig for a bearer token that reaches it at `url`, which may be a proxy's.
+    pub fn kubeconfig(&self, url: &str, token: &str) -> String {
+        kubeconfig(url, &self.authority, token)
+    }
+
+    /// The end of its audit log.
+    pub fn mark(&self) -> Mark {
+        self.audit.mark()
+    }
+
+    /// What its audit log says since then.
+    pub fn asked(&self, mark: &Mark) -> Vec<Asked> {
+        self.audit.since(mark)
+    }
+
+    /// What a user asked since then.
+    pub fn asked_by(&self, user: &str, mark: &Mark) -> Vec<Asked> {
+        let mut asked = self.asked(mark);
+        asked.retain(|asked| asked.user == user);
+        asked
     }
 }
 

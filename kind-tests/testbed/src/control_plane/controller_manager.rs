@@ -63,26 +63,25 @@ impl ControllerManager {
         })
     }
 
-    /// Runs it, or ends it. If a part has ended by itself, all are started again.
-    pub fn set_running(&mut self, running: bool) -> Result<()> {
-        if running != self.is_running() {
-            self.processes.clear();
-            let programs = self.programs.iter().filter(|_| running);
-            self.processes = programs.map(Program::start).collect::<Result<_>>()?;
-        }
+    /// Starts it. If a part has ended by itself, all are started again.
+    pub fn start(&mut self) -> Result<()> {
+        self.processes.clear();
+        self.processes = self
+            .programs
+            .iter()
+            .map(Program::start)
+            .collect::<Result<_>>()?;
         Ok(())
     }
 
-    /// Asks it to end, as a kubelet does, and waits for that; how long it took, or none if it did
-    /// not run.
-    pub async fn terminate(&mut self) -> Result<Option<Duration>> {
+    /// Asks it to end, as a kubelet does, and waits for that; how long it took.
+    pub async fn terminate(&mut self) -> Result<Duration> {
         let began = Instant::now();
-        let mut processes = std::mem::take(&mut self.processes);
-        for process in &mut processes {
+        for mut process in std::mem::take(&mut self.processes) {
             process.signal(Signal::SIGTERM)?;
             process.end(TERMINATION_GRACE).await?;
         }
-        Ok((!processes.is_empty()).then(|| began.elapsed()))
+        Ok(began.elapsed())
     }
 
     /// Whether all of it runs.

@@ -16,14 +16,6 @@ use crate::renewers::{LeaseRenewers, LeaseWriter, stamp};
 const NODES: &str = "/api/v1/nodes";
 /// The collection of the nodes' leases.
 pub const LEASES: &str = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases";
-/// Selects everything that the testbed makes in a shoot.
-const OURS: &str = "labelSelector=bed=node";
-
-/// An object that goes with the testbed's nodes.
-pub fn labelled(mut object: Value) -> Value {
-    object["metadata"]["labels"]["bed"] = "node".into();
-    object
-}
 
 /// The nodes of one shoot. Dropping them stops the heartbeats.
 pub struct Nodes {
@@ -44,16 +36,13 @@ impl Deref for Nodes {
 
 impl Nodes {
     /// None yet; every `beat` each renews a lease that lasts for `grace`.
-    pub async fn none(api: KubeApi, prefix: &str, grace: Duration, beat: Duration) -> Result<Self> {
-        let nodes = Self {
+    pub fn none(api: KubeApi, prefix: &str, grace: Duration, beat: Duration) -> Self {
+        Self {
             renewers: LeaseRenewers::new(api.clone(), beat),
             api,
             prefix: prefix.to_owned(),
             grace,
-        };
-        // A scenario that has failed on a given cluster has left its own behind.
-        nodes.delete().await?;
-        Ok(nodes)
+        }
     }
 
     /// One more node of the pool `pool`, which renews first after `phase`. Returns its name.
@@ -63,7 +52,7 @@ impl Nodes {
             gardener::node(&name, "pool"),
             gardener::lease(&name, self.grace.as_secs(), TimeDelta::zero()),
         ];
-        self.api.create_all(&objects.map(labelled)).await?;
+        self.api.create_all(&objects).await?;
         self.renewers.join(&name, phase);
         Ok(name)
     }
@@ -140,21 +129,6 @@ impl Nodes {
     fn each<T: Clone>(&self, known: &BTreeMap<String, T>) -> Result<Vec<T>> {
         let of = |name: &String| known.get(name).cloned().with_context(|| name.clone());
         self.names().iter().map(of).collect()
-    }
-
-    /// Removes the nodes and their leases.
-    pub async fn remove(self) -> Result<()> {
-        // No renewal may land on what the next scenario creates under the same names.
-        self.cut_all();
-        self.settled().await;
-        self.delete().await
-    }
-
-    async fn delete(&self) -> Result<()> {
-        for collection in [NODES, LEASES] {
-            self.api.delete(&format!("{collection}?{OURS}")).await?;
-        }
-        Ok(())
     }
 }
 

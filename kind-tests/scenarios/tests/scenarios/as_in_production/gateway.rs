@@ -9,7 +9,7 @@ use anyhow::{Result, bail, ensure};
 use testbed::proxy::{ProxyMode, TcpProxy};
 use testbed::renewers::{LeaseRenewers, LeaseWriter};
 use testbed::shoot::{Body, CA, KCM, MCM};
-use testbed::{KubeApi, Prober, ProberConfig, ShootCluster, own_scenario};
+use testbed::{KubeApi, Prober, ProberConfig, ShootCluster, scenario};
 use tokio::time::{Instant, sleep_until};
 
 use super::{all_are, manager, shoot};
@@ -61,50 +61,47 @@ fn at_zero(shoot: &ShootCluster, name: &str, from: usize) -> Result<Duration> {
 
 #[test]
 fn gateway_that_dies_costs_no_node() -> Result<()> {
-    own_scenario(
-        "needs a kube-controller-manager of the testbed's own",
-        async |bed| {
-            let seed = bed.own_seed().await?;
-            let shoot = shoot(bed, &seed, "gateway", 3, Body::default()).await?;
-            let gateway = TcpProxy::start(shoot.plane.address()).await?;
-            let through = shoot.plane.admin_kubeconfig().replace(
-                &shoot.plane.url(),
-                &format!("https://{}", gateway.address()),
-            );
-            let ways = Ways {
-                dying: KubeApi::connect(&through).await?,
-                other: shoot.plane.api().clone(),
-                noticed: Arc::default(),
-            };
-            let mut kubelets = LeaseRenewers::new(ways.clone(), shoot.nodes.beat());
-            // The third node is connected through the other gateway.
-            for (number, name) in (0..).zip(&shoot.nodes.names()[..2]) {
-                kubelets.join(name, shoot.nodes.beat() / 3 * number);
-            }
-            shoot.nodes.cut(0..2);
-            let manager = manager(bed, &shoot).await?;
-            let prober = Prober::start(&seed, ProberConfig::gardener()).await?;
-            shoot.after_probes(1).await?;
+    scenario(async |bed| {
+        let seed = bed.own_seed().await?;
+        let shoot = shoot(bed, &seed, "gateway", 3, Body::default()).await?;
+        let gateway = TcpProxy::start(shoot.plane.address()).await?;
+        let through = shoot.plane.admin_kubeconfig().replace(
+            &shoot.plane.url(),
+            &format!("https://{}", gateway.address()),
+        );
+        let ways = Ways {
+            dying: KubeApi::connect(&through).await?,
+            other: shoot.plane.api().clone(),
+            noticed: Arc::default(),
+        };
+        let mut kubelets = LeaseRenewers::new(ways.clone(), shoot.nodes.beat());
+        // The third node is connected through the other gateway.
+        for (number, name) in (0..).zip(&shoot.nodes.names()[..2]) {
+            kubelets.join(name, shoot.nodes.beat() / 3 * number);
+        }
+        shoot.nodes.cut(0..2);
+        let manager = manager(bed, &shoot).await?;
+        let prober = Prober::start(&seed, ProberConfig::gardener()).await?;
+        shoot.after_probes(1).await?;
 
-            let begin = shoot.history().len();
-            gateway.set(ProxyMode::Stalled);
-            ensure!(
-                ways.noticed.set(Instant::now() + UNTIL_NOTICED).is_ok(),
-                "it dies once"
+        let begin = shoot.history().len();
+        gateway.set(ProxyMode::Stalled);
+        ensure!(
+            ways.noticed.set(Instant::now() + UNTIL_NOTICED).is_ok(),
+            "it dies once"
+        );
+        shoot
+            .held_down(&[(KCM, "1"), (MCM, "1"), (CA, "1")])
+            .await?;
+        shoot.free_at(&[(KCM, 1), (MCM, 1), (CA, 1)]).await?;
+        for name in [KCM, MCM, CA] {
+            println!(
+                "{name} was at 0 replicas for {:.1?}",
+                at_zero(&shoot, name, begin)?
             );
-            shoot
-                .held_down(&[(KCM, "1"), (MCM, "1"), (CA, "1")])
-                .await?;
-            shoot.free_at(&[(KCM, 1), (MCM, 1), (CA, 1)]).await?;
-            for name in [KCM, MCM, CA] {
-                println!(
-                    "{name} was at 0 replicas for {:.1?}",
-                    at_zero(&shoot, name, begin)?
-                );
-            }
-            all_are(&shoot, "True").await?;
-            drop((kubelets, manager));
-            end_alone(shoot, prober).await
-        },
-    )
+        }
+        all_are(&shoot, "True").await?;
+        drop((kubelets, manager));
+        end_alone(shoot, prober).await
+    })
 }

@@ -1,13 +1,10 @@
 //! What became of the Lease.
 
-use std::sync::Arc;
-
 use anyhow::{Context, Result, ensure};
 use chrono::{DateTime, Utc};
-use parking_lot::Mutex;
+use testbed::followed::Followed;
 use testbed::kube_api::ObjectChange;
 use testbed::{SeedCluster, eventually};
-use tokio::task::JoinSet;
 
 use crate::LEASES;
 
@@ -20,38 +17,27 @@ pub struct LeaseEntry {
 }
 
 /// All states of the Lease, in order.
-pub struct Register {
-    entries: Arc<Mutex<Vec<LeaseEntry>>>,
-    _task: JoinSet<()>,
-}
+pub struct Register(Followed<Vec<LeaseEntry>>);
 
 impl Register {
     pub fn of(seed: &SeedCluster) -> Self {
-        let entries = Arc::new(Mutex::new(Vec::new()));
-        let (api, book) = (seed.api().clone(), entries.clone());
-        let task = async move {
-            let note = |change| {
-                let ObjectChange::Set(lease) = change else {
-                    return;
-                };
-                let text = |field: &str| lease["spec"][field].as_str().unwrap_or_default();
-                let time = |field| text(field).parse().unwrap_or_default();
-                book.lock().push(LeaseEntry {
-                    holder: text("holderIdentity").to_owned(),
-                    acquired: time("acquireTime"),
-                    renewed: time("renewTime"),
-                });
+        let note = |entries: &mut Vec<_>, change| {
+            let ObjectChange::Set(lease) = change else {
+                return;
             };
-            api.keep_following(LEASES, note).await;
+            let text = |field: &str| lease["spec"][field].as_str().unwrap_or_default();
+            let time = |field| text(field).parse().unwrap_or_default();
+            entries.push(LeaseEntry {
+                holder: text("holderIdentity").to_owned(),
+                acquired: time("acquireTime"),
+                renewed: time("renewTime"),
+            });
         };
-        Self {
-            entries,
-            _task: JoinSet::from_iter([task]),
-        }
+        Self(Followed::start(seed.api(), LEASES, Vec::new(), note))
     }
 
     fn all(&self) -> Vec<LeaseEntry> {
-        self.entries.lock().clone()
+        self.0.get().clone()
     }
 
     /// Waits until a replica holds the Lease other than these; returns its first entry and the last

@@ -1,10 +1,13 @@
-//! Control planes of seeds that scenarios have for themselves, one after the other.
+//! Control planes that scenarios have for themselves, one after the other.
 
 use std::sync::Arc;
 
-use super::ControlPlane;
-use crate::control_plane::Baseline;
 use parking_lot::Mutex;
+
+use crate::control_plane::{Baseline, ControlPlane};
+
+/// Those that nobody uses now.
+pub(crate) type IdlePlanes = Arc<Mutex<Vec<Idle>>>;
 
 /// A control plane that nobody uses, and what it held before its first scenario.
 pub(crate) struct Idle {
@@ -14,12 +17,12 @@ pub(crate) struct Idle {
 
 /// Gives a control plane back when it is dropped, whatever a scenario has left there.
 pub(crate) struct Loan {
-    pool: Arc<Mutex<Vec<Idle>>>,
+    pool: IdlePlanes,
     lent: Option<Idle>,
 }
 
 impl Loan {
-    pub(crate) fn new(pool: &Arc<Mutex<Vec<Idle>>>, lent: Idle) -> Self {
+    pub(crate) fn new(pool: &IdlePlanes, lent: Idle) -> Self {
         Self {
             pool: Arc::clone(pool),
             lent: Some(lent),
