@@ -35,32 +35,6 @@ fn without_flags_the_defaults_of_the_reference_hold() {
 }
 
 #[test]
-fn a_switch_takes_its_value_only_after_an_equals_sign() {
-    let switch = "--enable-leader-election";
-    let enabled = |words: &[&str]| args(words).ok().map(|args| args.leader_election.enabled);
-    assert_eq!(enabled(&[switch]), Some(true));
-    for (words, expected) in [
-        (&["1", "t", "T", "true", "TRUE", "True"][..], Some(true)),
-        (&["0", "f", "F", "false", "FALSE", "False"], Some(false)),
-        (&["yes", ""], None),
-    ] {
-        for word in words {
-            assert_eq!(
-                enabled(&[switch, &format!("{switch}={word}")]),
-                expected,
-                "{word}"
-            );
-        }
-    }
-    // The word after a bare switch ends the flags: what follows is ignored, the unknown flag too.
-    let args = args(&[switch, "false", "--kube-api-burst=7", "--nonsense"]).expect("ignored");
-    assert_eq!(
-        (args.leader_election.enabled, args.kube_api_burst),
-        (true, 10)
-    );
-}
-
-#[test]
 fn values_are_taken_as_by_go() {
     for end in ["--", "-", "word", ""] {
         let args = args(&["--kube-api-burst=3", end, "--kube-api-burst=4"]);

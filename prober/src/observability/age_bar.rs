@@ -19,33 +19,3 @@ pub(super) fn age_bar(age: f64, expired_after: f64, unknown_after: f64, class: &
         }
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_bar_ends_behind_the_marks_it_has_passed_and_nothing_is_longer_than_it() {
-        for (age, marks, expected) in [
-            (-1.0, [30.0, 40.0], ["0.00%", "56.25%", "75.00%"]),
-            (20.0, [30.0, 40.0], ["37.50%", "56.25%", "75.00%"]),
-            (9_000.0, [30.0, 40.0], ["100.00%", "56.25%", "75.00%"]),
-            (0.0, [15.0, 10.0], ["0.00%", "75.00%", "50.00%"]),
-        ] {
-            let bar = age_bar(age, marks[0], marks[1], "bad").into_string();
-            let [width, first, second] = expected;
-            let said = format!(
-                "{age:.1}s; expired after {}s, Unknown after {}s",
-                marks[0], marks[1]
-            );
-            for part in [
-                format!("<rect y=\"25%\" width=\"{width}\""),
-                format!("<line x1=\"{first}\""),
-                format!("<line x1=\"{second}\""),
-                format!("aria-label=\"{said}\""),
-            ] {
-                assert!(bar.contains(&part), "no {part} in {bar}");
-            }
-        }
-    }
-}

@@ -397,6 +397,3 @@ pub fn lease_cells(lease: &SeenLease) -> (Tone, [String; 4]) {
     };
     (tone, [lease.node.clone(), age, state.to_owned(), clock])
 }
-
-#[cfg(test)]
-mod tests;
