@@ -33,7 +33,7 @@ use tokio::time::sleep;
 
 use crate::fleet::fill::fill_seed;
 use crate::fleet::synthetic::{FleetPlan, USUAL_GRACE};
-use crate::report::{BenchmarkReport, progress};
+use crate::report::progress;
 use crate::writes::writes;
 use leader_fault::LeaderFault;
 use replicas::ProberReplicas;
