@@ -113,6 +113,29 @@ async fn a_seed_that_redirects_is_not_followed_with_credentials() {
     );
 }
 
+#[tokio::test]
+async fn no_error_of_a_kubeconfig_quotes_it() {
+    let server = usual_server().await;
+    let good = server.kubeconfig(TOKEN);
+    let proxy = format!("    proxy-url: ftp://user:{TOKEN}@127.0.0.1:1\n    server:");
+    for (part, broken) in [
+        ("users:", "users: ]"),
+        ("data: ", "data: bm90IGEgY2VydGlmaWNhdGU="),
+        ("server: https://", "server: https://user:"),
+        ("current-context: it", "current-context: other"),
+        (
+            "    token:",
+            "    client-certificate-data: AAAA\n    token:",
+        ),
+        ("    server:", &proxy),
+    ] {
+        let file = KubeconfigFile::new(&good.replace(part, broken));
+        let error = file.error().await;
+        let said = format!("{error:#} {error:?}");
+        assert!(!said.contains(TOKEN), "{said}");
+    }
+}
+
 /// A user whose credentials are what a shell script prints, with a secret in its arguments and its
 /// environment.
 fn plugin_of(script: &str) -> String {
