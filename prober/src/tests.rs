@@ -98,6 +98,7 @@ pub(crate) fn outcome(finding: Finding) -> ProbeOutcome {
     ProbeOutcome {
         finding: Arc::new(finding),
         leases: Vec::new(),
+        overdue: Vec::new(),
         lost_zones: Vec::new(),
     }
 }

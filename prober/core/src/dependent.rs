@@ -8,7 +8,7 @@ use chrono::TimeDelta;
 
 use super::moment::Moment;
 use super::refusal::Refusal;
-use super::replicas::{DependentState, Observed};
+use super::replicas::{DependentState, Observed, PlannedWrite};
 use super::retry::ScalingBackoff;
 use super::step::{Stage, Step};
 use crate::config::{Dependent, DependentId, ResourceRef};
@@ -195,9 +195,26 @@ impl DependentRecord {
         self.is(|observed| observed.marks.held_down)
     }
 
-    /// True if it is held down, or was when last known while the seed's view is broken.
-    pub fn is_last_known_held_down(&self) -> bool {
-        self.is_held_down() || self.state == DependentState::Unknown && self.was_held_down
+    /// True if it is at 0 since it was held down, and to be restored; also when the seed's view broke
+    /// then. Where somebody removed its marker, `only_held_down` leaves it at 0.
+    pub fn stays_held_down(&self, only_held_down: bool) -> bool {
+        let is_marked = |observed: &Observed| observed.marks.held_down || !only_held_down;
+        self.was_held_down
+            && match &self.state {
+                DependentState::Present(observed) => {
+                    observed.replicas <= 0 && !observed.marks.ignored && is_marked(observed)
+                }
+                DependentState::Unknown => true,
+                DependentState::Absent | DependentState::NoSuchKind => false,
+            }
+    }
+
+    /// Write that is under way, and when it was sent.
+    pub fn writing(&self) -> Option<(&PlannedWrite, Moment)> {
+        match &self.step.stage {
+            Stage::Writing(change, sent) => Some((change, *sent)),
+            _ => None,
+        }
     }
 
     pub(crate) fn was_held_down(&self) -> bool {

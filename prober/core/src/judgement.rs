@@ -53,8 +53,6 @@ pub struct Finding {
     pub excluded: BTreeMap<&'static str, usize>,
     /// True if the nodes mattered, so that the candidates are known and not just an upper bound.
     pub nodes_known: bool,
-    /// Number of leases that were not renewed for the whole grace period.
-    pub past_grace: usize,
     /// Earliest moment of a "down" if nothing is renewed from now on.
     pub verdict_possible: Option<Moment>,
     pub ordering_deadline: Deadline,
@@ -175,7 +173,6 @@ impl Judge {
             ..by
         };
         let clocks = candidates.clocks();
-        let is_expired = |clock: &LeaseClock| clock.state(by) == LeaseState::Expired;
         Finding {
             verdict,
             holds_for_proof: verdict.aim().is_none()
@@ -196,10 +193,6 @@ impl Judge {
             skewed: clocks
                 .clone()
                 .filter(|clock| !clock.skew(grace).is_zero())
-                .count(),
-            past_grace: clocks
-                .clone()
-                .filter(|clock| is_expired(clock) && clock.renewed(grace) + grace.period() <= now)
                 .count(),
             verdict_possible: verdict_possible(clocks.clone(), nodes_known, rules.fraction, by),
             ordering_deadline: ordering_deadline(

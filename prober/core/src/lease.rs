@@ -103,7 +103,7 @@ impl Grace {
 
     /// Maximum time between two complete probes in which kubelets that can renew certainly did:
     /// half of the period, or a slow beat.
-    pub(crate) fn longest_break(self) -> TimeDelta {
+    pub fn longest_break(self) -> TimeDelta {
         self.threshold() / 3 * 2
     }
 

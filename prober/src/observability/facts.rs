@@ -161,7 +161,8 @@ impl ShootEntry {
             if left > 0 {
                 format!("; the first node is marked Unknown in {}", time_span(left))
             } else {
-                format!("; nodes are marked Unknown since {}", ago(-left))
+                let since = ago(-left);
+                format!("; nodes are marked Unknown since {since}, unless kube-controller-manager was started later")
             }
         });
         Some(format!("{up}{}", marked.unwrap_or_default()))

@@ -4,23 +4,30 @@
 //! verdict "down", or found held down --> record: writes, nodes, what is held down --> its end: log line, Event, metrics
 //!                                           '--> status page, `status`, `explain` <--'
 //! ```
+//!
+//! It says only what this process knows: where that is not enough it names no writer, and calls the
+//! fate of a node unclear.
 
 use std::collections::BTreeMap;
 
 use chrono::{DateTime, SubsecRound, TimeDelta, Utc};
 use prober_core::config::ResourceRef;
-use prober_core::lease::LeaseState;
 use prober_core::moment::Moment;
+use prober_core::replicas::DependentState;
 use prober_core::replicas::PlannedWrite;
 use prober_core::shoot::{DependentRecord, Waits};
 use prober_core::verdict::Verdict;
 use serde::{Deserialize, Serialize};
 use strum::{IntoStaticStr, VariantArray};
 
+use self::authors::Author;
+use self::marking::{Fate, Marking};
 use super::in_seconds;
 use super::outcome::ProbeOutcome;
 use super::waits::reason;
 
+mod authors;
+mod marking;
 mod sentence;
 
 /// Schema of the log line; another one when a field changes its meaning.
@@ -41,12 +48,12 @@ pub struct Outage {
     pub namespace: String,
     /// Time at which the verdict fell here, or what others hold down was first seen.
     pub began: DateTime<Utc>,
-    /// True if it began before this process could tell: with what was found held down.
-    pub found_held_down: bool,
+    /// True if it may have begun long before: this process had not just found the nodes well.
+    pub found_under_way: bool,
     /// First verdict of an outage; `None` while this process has come to none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub verdict: Option<Judged>,
-    /// Writes of this process.
+    /// Writes that this process has sent.
     pub writes: Vec<OutageWrite>,
     pub held_down: Vec<HeldDown>,
     /// Writes that had to wait, each once for the same requirement.
@@ -55,17 +62,23 @@ pub struct Outage {
     /// Dependents that could not be scaled, each once for the same cause.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub not_scaled: Vec<Delay>,
-    /// Nodes whose leases were not renewed for the whole grace period.
+    /// Nodes whose leases were not renewed for the whole grace period, but those that were so when
+    /// the verdict fell.
     pub nodes: Vec<OverdueNode>,
     /// Most of them at the same time, those that are not listed included.
     pub overdue_nodes: usize,
-    /// Most of them while kube-controller-manager was up, which marks them Unknown. The others were
-    /// saved.
+    /// Most of them that kube-controller-manager has marked Unknown.
     #[serde(default)]
     pub marked_nodes: usize,
-    /// Number of them when it began: they are Unknown.
+    /// Number of others of which that is not known. The rest was saved.
+    #[serde(default)]
+    pub unclear_nodes: usize,
+    /// Most of both together.
     #[serde(skip)]
-    unknown_before: usize,
+    lost_nodes: usize,
+    /// Part of this process: `leader` or `standby`, if it wrote anything.
+    #[serde(skip)]
+    pub(super) acted: Option<&'static str>,
     /// Time at which the verdict last turned to "up".
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub recovered: Option<DateTime<Utc>>,
@@ -99,6 +112,9 @@ pub struct OutageWrite {
     pub from: i32,
     pub to: i32,
     pub as_leader: bool,
+    /// True if no answer says that it was made.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub unanswered: bool,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -114,15 +130,27 @@ pub struct HeldDown {
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct Period {
     pub from: DateTime<Utc>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub until: Option<DateTime<Utc>>,
+    /// Who took it to 0.
+    #[serde(default)]
+    pub by: Author,
+    /// Who brought it back.
+    #[serde(default)]
+    pub ended_by: Author,
 }
 
 impl Period {
-    fn contains(&self, at: DateTime<Utc>) -> bool {
-        self.from <= at && self.until.is_none_or(|until| at < until)
+    fn since(from: DateTime<Utc>) -> Self {
+        Self {
+            from,
+            until: None,
+            by: Author::Unclear,
+            ended_by: Author::Unclear,
+        }
     }
 }
 
@@ -139,12 +167,49 @@ pub struct Delay {
 #[serde(rename_all = "camelCase")]
 pub struct OverdueNode {
     pub name: String,
-    /// Time at which kube-controller-manager marks it Unknown if it is up: a grace after its last
-    /// renewal, by our clock.
+    /// Time from which on kube-controller-manager marks it Unknown if it is up: a grace after its
+    /// last renewal, by our clock; later where kube-controller-manager was started later.
     pub unknown_at: DateTime<Utc>,
-    /// True if kube-controller-manager was up then, or later before it renewed.
     #[serde(default)]
-    pub marked: bool,
+    pub fate: Fate,
+    /// True if it is unclear only because it may yet be marked.
+    #[serde(skip)]
+    is_open: bool,
+}
+
+/// What was seen of a shoot before its outage and in it.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct ShootHistory {
+    /// Time at which the nodes were last found well.
+    well: Option<Moment>,
+    marking: Marking,
+}
+
+impl ShootHistory {
+    /// Takes in the shoot as it is now.
+    pub(super) fn follow<'a>(
+        &mut self,
+        verdict: Option<Verdict>,
+        outcome: Option<&ProbeOutcome>,
+        dependents: impl IntoIterator<Item = &'a DependentRecord>,
+        now: Moment,
+    ) {
+        self.follow_verdict(verdict, outcome);
+        let mut dependents = dependents.into_iter();
+        let marks = dependents.find(|dependent| dependent.resource.name == MARKS_NODES);
+        let is_up = marks.and_then(|dependent| match dependent.state() {
+            DependentState::Present(observed) => Some(observed.replicas > 0),
+            DependentState::Absent => Some(false),
+            DependentState::NoSuchKind | DependentState::Unknown => None,
+        });
+        self.marking.follow(is_up, now);
+    }
+
+    fn follow_verdict(&mut self, verdict: Option<Verdict>, outcome: Option<&ProbeOutcome>) {
+        if let Some(outcome) = outcome.filter(|_| verdict.is_some_and(Verdict::is_up)) {
+            self.well = Some(outcome.finding.judged_at);
+        }
+    }
 }
 
 #[derive(
@@ -177,9 +242,11 @@ pub(super) struct Snapshot<'a> {
     pub waits: &'a [(ResourceRef, Waits)],
     /// Causes for which dependents could not be scaled.
     pub not_scaled: &'a BTreeMap<ResourceRef, String>,
+    pub history: &'a ShootHistory,
     pub is_scaling: bool,
     pub has_stood_down: bool,
     pub paused: bool,
+    pub leads: bool,
     pub now: Moment,
     /// The same on our wall clock.
     pub wall: DateTime<Utc>,
@@ -191,16 +258,20 @@ pub(super) struct SeenDependent<'a> {
     pub is_held_down: bool,
     /// Replicas to return to; `None` if the annotation cannot be read.
     pub returns_to: Option<i32>,
+    /// Write that is under way, and when it was sent.
+    pub writing: Option<(&'a PlannedWrite, Moment)>,
 }
 
-impl<'a> From<&'a DependentRecord> for SeenDependent<'a> {
-    fn from(dependent: &'a DependentRecord) -> Self {
+impl<'a> SeenDependent<'a> {
+    /// See [`DependentRecord::stays_held_down`].
+    pub(super) fn new(dependent: &'a DependentRecord, only_held_down: bool) -> Self {
         Self {
             resource: &dependent.resource,
-            is_held_down: dependent.is_last_known_held_down(),
+            is_held_down: dependent.stays_held_down(only_held_down),
             returns_to: dependent
                 .observed()
                 .and_then(|observed| observed.marks.remembered()),
+            writing: dependent.writing(),
         }
     }
 }
@@ -237,33 +308,91 @@ impl Outage {
         open.take()
     }
 
+    /// A write of this process was made; `answered` if an answer says so.
     pub(super) fn wrote(
         &mut self,
         resource: &ResourceRef,
         change: &PlannedWrite,
         as_leader: bool,
+        answered: bool,
         wall: DateTime<Utc>,
+    ) {
+        let made = match self.unanswered(resource, change) {
+            Some(sent) => sent,
+            None => {
+                self.list(resource, change, as_leader, wall);
+                let Some(listed) = self.unanswered(resource, change) else {
+                    return;
+                };
+                listed
+            }
+        };
+        made.unanswered = !answered;
+        let acted = if made.as_leader { "leader" } else { "standby" };
+        self.acted = Some(acted);
+    }
+
+    /// A write is under way. The same one, sent once more, is listed once.
+    fn sends(
+        &mut self,
+        resource: &ResourceRef,
+        (change, sent): (&PlannedWrite, Moment),
+        by: &Snapshot<'_>,
+    ) {
+        let at = to_millis(by.wall - (by.now - sent));
+        match self.unanswered(resource, change) {
+            // The clocks may differ by their last digit.
+            Some(listed) if at - listed.at <= TimeDelta::milliseconds(1) => {}
+            Some(listed) => (listed.at, listed.as_leader) = (at, by.leads),
+            None => self.list(resource, change, by.leads, at),
+        }
+    }
+
+    /// The last write of a resource, if it is this change and has no answer.
+    fn unanswered(
+        &mut self,
+        resource: &ResourceRef,
+        change: &PlannedWrite,
+    ) -> Option<&mut OutageWrite> {
+        let of_it =
+            |write: &&mut OutageWrite| write.kind == resource.kind && write.name == resource.name;
+        let last = self.writes.iter_mut().rfind(of_it)?;
+        let numbers = (change.base.replicas, change.replicas());
+        (last.unanswered && (last.from, last.to) == numbers).then_some(last)
+    }
+
+    fn list(
+        &mut self,
+        resource: &ResourceRef,
+        change: &PlannedWrite,
+        as_leader: bool,
+        at: DateTime<Utc>,
     ) {
         if self.writes.len() < LISTED {
             self.writes.push(OutageWrite {
-                at: to_millis(wall),
+                at: to_millis(at),
                 kind: resource.kind.clone(),
                 name: resource.name.clone(),
                 from: change.base.replicas,
                 to: change.replicas(),
                 as_leader,
+                unanswered: true,
             });
         }
     }
 
     fn begin(by: &Snapshot<'_>) -> Self {
-        let fell = by.verdict == Some(Verdict::ScaleDown);
-        let unknown = by.outcome.map_or(0, |outcome| outcome.finding.past_grace);
+        let (fell, judged) = (
+            by.verdict == Some(Verdict::ScaleDown),
+            by.outcome.map(|outcome| &outcome.finding),
+        );
+        let seen = judged
+            .zip(by.history.well)
+            .is_some_and(|(judged, well)| judged.judged_at - well <= judged.grace.longest_break());
         Self {
             namespace: by.namespace.to_owned(),
             began: to_millis(by.wall),
-            found_held_down: !fell,
-            unknown_before: if fell { unknown } else { 0 },
+            found_under_way: !(fell && seen),
             ..Self::default()
         }
     }
@@ -271,8 +400,12 @@ impl Outage {
     fn update(&mut self, by: &Snapshot<'_>) {
         let at = to_millis(by.wall);
         for dependent in &by.dependents {
+            if let Some(writing) = dependent.writing {
+                self.sends(dependent.resource, writing, by);
+            }
             self.follow_dependent(dependent, at);
         }
+        self.name_authors();
         for (resource, waits) in by.waits {
             note(&mut self.waited, resource, reason(waits.requirement), at);
         }
@@ -303,10 +436,7 @@ impl Outage {
             None if dependent.is_held_down => self.held_down.push(HeldDown {
                 kind: resource.kind.clone(),
                 name: resource.name.clone(),
-                periods: vec![Period {
-                    from: at,
-                    until: None,
-                }],
+                periods: vec![Period::since(at)],
                 returns_to: dependent.returns_to,
             }),
             None => {}
@@ -325,49 +455,49 @@ impl Outage {
                 grace_seconds: in_seconds(grace),
             });
         }
-        let overdue = finding.past_grace.saturating_sub(self.unknown_before);
-        self.overdue_nodes = self.overdue_nodes.max(overdue);
-        // Who has not seen the nodes come back knows only how they were when it probed.
-        let at = to_millis(if finding.verdict == Verdict::ScaleDown {
-            by.wall - (by.now - finding.judged_at)
-        } else {
-            by.wall
-        });
-        if self.marks_nodes(at) {
-            self.marked_nodes = self.marked_nodes.max(overdue);
+        if !finding.nodes_known {
+            return;
+        }
+        let told_by = |renewed: Moment| to_millis(by.wall - (by.now - renewed));
+        let counts =
+            |renewed: Moment| self.found_under_way || told_by(renewed) + grace >= self.began;
+        let fate = |renewed| by.history.marking.fate(renewed, grace, finding.judged_at);
+        let overdue = outcome.overdue.iter().copied().filter(|at| counts(*at));
+        let fates: Vec<_> = overdue.map(|renewed| fate(renewed).0).collect();
+        let count = |wanted| fates.iter().filter(|fate| **fate == wanted).count();
+        let (marked, unclear) = (count(Fate::Marked), count(Fate::Unclear));
+        self.overdue_nodes = self.overdue_nodes.max(fates.len());
+        self.marked_nodes = self.marked_nodes.max(marked);
+        self.lost_nodes = self.lost_nodes.max(marked + unclear);
+        // Those that have not renewed are saved only while nothing marks them.
+        let is_open = by.history.marking.is_up() != Some(false);
+        let open = if is_open { count(Fate::Saved) } else { 0 };
+        let lost = (self.lost_nodes + open).min(self.overdue_nodes);
+        self.unclear_nodes = lost - self.marked_nodes;
+        for node in self.nodes.iter_mut().filter(|node| node.is_open) {
+            (node.fate, node.is_open) = (Fate::Saved, false);
         }
         for lease in &outcome.leases {
-            let age_now = by.now - finding.judged_at + lease.age;
-            let unknown_at = to_millis(by.wall - age_now + grace);
-            let overdue = lease.state == LeaseState::Expired && lease.age >= grace;
-            if !overdue || !self.found_held_down && unknown_at < self.began {
+            let renewed = finding.judged_at - lease.age;
+            if !outcome.overdue.contains(&renewed) || !counts(renewed) {
                 continue;
             }
-            let marked = self.marks_nodes(at) || self.marks_nodes(unknown_at);
+            let (fate, unknown_at) = fate(renewed);
+            let is_open = is_open && fate == Fate::Saved;
+            let overdue = OverdueNode {
+                name: lease.node.clone(),
+                unknown_at: told_by(unknown_at),
+                fate: if is_open { Fate::Unclear } else { fate },
+                is_open,
+            };
             let is_full = self.nodes.len() >= LISTED;
             match self.nodes.iter_mut().find(|node| node.name == lease.node) {
-                Some(node) => node.marked |= marked,
-                None if !is_full => self.nodes.push(OverdueNode {
-                    name: lease.node.clone(),
-                    unknown_at,
-                    marked,
-                }),
+                Some(node) if node.fate == Fate::Marked => {}
+                Some(node) => *node = overdue,
+                None if !is_full => self.nodes.push(overdue),
                 None => {}
             }
         }
-        let marked = self.nodes.iter().filter(|node| node.marked).count();
-        self.marked_nodes = self.marked_nodes.max(marked);
-    }
-
-    /// True if kube-controller-manager is up, as far as this record goes: what was found held down
-    /// may have been so before.
-    fn marks_nodes(&self, at: DateTime<Utc>) -> bool {
-        if self.found_held_down && at < self.began {
-            return false;
-        }
-        let mut held = self.held_down.iter();
-        let held = held.find(|held| held.name == MARKS_NODES);
-        !held.is_some_and(|held| held.periods.iter().any(|period| period.contains(at)))
     }
 
     /// Ends the record. Dependents that a reload dropped are held down still.
@@ -388,22 +518,15 @@ impl Outage {
         (self.end, self.ended) = (Some(end), Some(ended));
     }
 
-    /// True if its nodes were back within [`BLIP`]; never where its beginning was not seen.
+    /// True if its nodes were back within [`BLIP`]; never where it may have begun long before.
     pub(super) fn is_blip(&self) -> bool {
         let is_short = |recovered| recovered - self.began <= BLIP;
-        !self.found_held_down && self.recovered.is_some_and(is_short)
+        !self.found_under_way && self.recovered.is_some_and(is_short)
     }
 
     /// Duration; `None` while it goes on.
     pub fn seconds(&self) -> Option<f64> {
         Some(in_seconds(self.ended? - self.began))
-    }
-
-    /// Part of this process: `leader` or `standby`, if it wrote anything.
-    pub(super) fn acted(&self) -> Option<&'static str> {
-        self.writes
-            .last()
-            .map(|write| if write.as_leader { "leader" } else { "standby" })
     }
 }
 
@@ -414,10 +537,7 @@ impl HeldDown {
             Some(last) if last.until.is_none() => last.until = (!is_held_down).then_some(at),
             // The last one of very many is made longer.
             Some(last) if is_held_down && is_full => last.until = None,
-            _ if is_held_down => self.periods.push(Period {
-                from: at,
-                until: None,
-            }),
+            _ if is_held_down => self.periods.push(Period::since(at)),
             _ => {}
         }
     }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use chrono::TimeDelta;
 use prober_core::judgement::{CountedLease, Finding};
 use prober_core::lease::LeaseState;
+use prober_core::moment::Moment;
 use prober_core::verdict::Verdict;
 use serde::{Deserialize, Serialize};
 
@@ -21,6 +22,8 @@ pub(crate) struct ProbeOutcome {
     pub finding: Arc<Finding>,
     /// Oldest leases that counted, oldest first; empty while nodes do not matter.
     pub leases: Vec<SeenLease>,
+    /// Last renewals of all that count and were silent for the whole grace then.
+    pub overdue: Vec<Moment>,
     /// Zones that are lost while the shoot is not; nothing is scaled for them.
     pub lost_zones: Vec<LostZone>,
 }
@@ -64,9 +67,18 @@ impl ProbeOutcome {
         Self {
             finding: Arc::clone(finding),
             leases: oldest(counted),
+            overdue: overdue(finding, counted),
             lost_zones,
         }
     }
+}
+
+fn overdue(finding: &Finding, counted: &[CountedLease<'_>]) -> Vec<Moment> {
+    let is_overdue = |lease: &&CountedLease<'_>| {
+        lease.state == LeaseState::Expired && lease.age >= finding.grace.period()
+    };
+    let overdue = counted.iter().filter(is_overdue);
+    overdue.map(|lease| finding.judged_at - lease.age).collect()
 }
 
 fn oldest(counted: &[CountedLease<'_>]) -> Vec<SeenLease> {

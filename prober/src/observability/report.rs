@@ -69,7 +69,8 @@ impl Reporter for AgentReporter {
                 context.written(resource, direction, &change, took_s);
                 self.status.update(|status| {
                     if let Some(outage) = &mut status.outage {
-                        outage.wrote(resource, &change, !without_lead, context.wall());
+                        let answered = took.is_some();
+                        outage.wrote(resource, &change, !without_lead, answered, context.wall());
                     }
                 });
                 if without_lead {
@@ -153,16 +154,24 @@ impl Reporter for AgentReporter {
                 context.follow_missing(&mut status.missing);
             }
             status.set_held_down(shoot.held_down(), now);
+            let (verdict, outcome) = (shoot.verdict(), status.outcome.as_deref());
+            status
+                .history
+                .follow(verdict, outcome, shoot.dependents(), now);
+            let only_held_down = status.restores_only_held_down();
+            let seen = |dependent| SeenDependent::new(dependent, only_held_down);
             let snapshot = Snapshot {
                 namespace: &context.namespace,
-                verdict: shoot.verdict(),
-                outcome: status.outcome.as_deref(),
-                dependents: shoot.dependents().map(SeenDependent::from).collect(),
+                verdict,
+                outcome,
+                dependents: shoot.dependents().map(seen).collect(),
                 waits: &status.waits,
                 not_scaled: &status.not_scaled,
+                history: &status.history,
                 is_scaling: shoot.scaling().is_some(),
                 has_stood_down: shoot.has_stood_down(),
                 paused: status.is_paused(),
+                leads: context.shared.role.leads(),
                 now,
                 wall: context.wall(),
             };
@@ -292,11 +301,11 @@ impl AgentReporter {
             end = outage.end.map(<&str>::from),
             blip = outage.is_blip(),
             seconds = outage.seconds(),
-            acted = outage.acted(),
+            acted = outage.acted,
             record = serde_json::to_string(&outage).unwrap_or_default(),
             "outage ended"
         );
-        if context.shared.role.leads() || outage.acted().is_some() {
+        if context.shared.role.leads() || outage.acted.is_some() {
             context.shared.metrics.outages.ended(&outage);
             let (events, about) = (
                 &context.shared.events,

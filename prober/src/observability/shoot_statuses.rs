@@ -18,7 +18,7 @@ use prober_core::verdict::Verdict;
 use serde::{Deserialize, Serialize};
 use strum::IntoStaticStr;
 
-use super::outage::Outage;
+use super::outage::{Outage, ShootHistory};
 use super::outcome::ProbeOutcome;
 use crate::clock::Clock;
 use crate::owner_records::OwnerRecords;
@@ -81,6 +81,7 @@ pub(crate) struct ShootStatus {
     pub failure: Option<Failure>,
     pub scaling: Option<Direction>,
     pub outage: Option<Box<Outage>>,
+    pub history: ShootHistory,
     pub intended: Vec<Intended>,
     /// Writes that wait, and for what.
     pub waits: Vec<(ResourceRef, Waits)>,
@@ -235,6 +236,12 @@ impl ShootStatus {
     /// True if its operators want nothing written; a known pause stays in effect while it is unknown.
     pub(crate) fn is_paused(&self) -> bool {
         self.options.is_some_and(|options| options.pause.value)
+    }
+
+    /// True if what is at 0 without a marker stays so.
+    pub(super) fn restores_only_held_down(&self) -> bool {
+        let only = |options: ResolvedOptions| options.restore_only_held_down.value;
+        self.options.is_some_and(only)
     }
 
     /// True if it is left alone, because it belongs to another seed or may do so.

@@ -3,7 +3,9 @@
 use chrono::{DateTime, Utc};
 use common::text::{plural, time_span};
 
-use super::{Delay, HeldDown, Judged, LISTED, Outage, OutageEnd, OutageWrite, Period};
+use super::authors::Author;
+use super::marking::Fate;
+use super::{Delay, HeldDown, Judged, Outage, Period};
 
 /// Periods of one resource that are told one by one.
 const TOLD: usize = 3;
@@ -16,12 +18,20 @@ impl Outage {
                 candidates,
                 expired,
                 ..
-            }) => format!("{expired} of {candidates} leases expired"),
-            None => "begun before this process could tell".to_owned(),
+            }) => {
+                let unseen = if self.found_under_way {
+                    "begun before this process could tell, "
+                } else {
+                    ""
+                };
+                format!("{unseen}{expired} of {candidates} leases expired")
+            }
+            None => "no outage seen by this process".to_owned(),
         };
-        if !self.held_down.is_empty() {
-            text += &self.held_down_sentence();
-        }
+        let (found, taken): (Vec<_>, Vec<_>) =
+            self.held_down.iter().partition(|held| self.is_found(held));
+        text += &Self::held_down_sentence("found held down", &found);
+        text += &Self::held_down_sentence("held down", &taken);
         for Delay {
             at, name, cause, ..
         } in &self.not_scaled
@@ -42,78 +52,23 @@ impl Outage {
             (Some(end), Some(ended)) => {
                 let end = end.into_str().replace('_', " ");
                 let lasted = time_span((ended - self.began).num_seconds());
-                let by = self.restored_by().map(|by| format!(" ({by})"));
+                let by = self.restored_by().words().map(|by| format!(" ({by})"));
                 format!("{text}; {end}{} after {lasted}", by.unwrap_or_default())
             }
             _ => text + "; not over yet",
         }
     }
 
-    fn held_down_sentence(&self) -> String {
-        let authors = |held: &HeldDown| {
-            let periods = 0..held.periods.len();
-            periods
-                .map(|at| self.held_down_by(held, at))
-                .collect::<Vec<_>>()
+    fn held_down_sentence(what: &str, held: &[&HeldDown]) -> String {
+        let mut authors = held.iter().flat_map(|held| held.authors());
+        let Some(first) = authors.next() else {
+            return String::new();
         };
-        let all: Vec<_> = self.held_down.iter().flat_map(authors).collect();
-        let same = all.iter().all(|author| author == &all[0]);
-        let head = all.first().copied().flatten().filter(|_| same);
-        let held = self.held_down.iter().map(|held| {
-            let authors = if same { Vec::new() } else { authors(held) };
-            held.sentence(&authors)
-        });
-        let found = if self.found_held_down {
-            ", found held down"
-        } else {
-            ", held down"
-        };
+        let same = authors.all(|author| author == first);
+        let head = first.words().filter(|_| same);
         let head = head.map(|by| format!(" ({by})")).unwrap_or_default();
-        format!("{found}{head}: {}", held.collect::<Vec<_>>().join(", "))
-    }
-
-    /// Returns who took a resource to 0 for a period of it; `None` if that cannot be told.
-    fn held_down_by(&self, held: &HeldDown, at: usize) -> Option<&'static str> {
-        if self.found_held_down && held.periods[at].from <= self.began {
-            return None;
-        }
-        let before = at.checked_sub(1).and_then(|at| held.periods[at].until);
-        let until = held.periods[at].until;
-        self.author(held, |write| {
-            write.to == 0
-                && before.is_none_or(|before| write.at > before)
-                && until.is_none_or(|until| write.at <= until)
-        })
-    }
-
-    /// Returns who restored everything; `None` if that were several, or it cannot be told.
-    fn restored_by(&self) -> Option<&'static str> {
-        if self.end != Some(OutageEnd::Restored) {
-            return None;
-        }
-        let author = |held: &HeldDown| {
-            let from = held.periods.last()?.from;
-            self.author(held, |write| write.to > 0 && write.at >= from)
-        };
-        let mut authors = self.held_down.iter().map(author);
-        let first = authors.next()??;
-        authors.all(|author| author == Some(first)).then_some(first)
-    }
-
-    fn author(
-        &self,
-        held: &HeldDown,
-        is_it: impl Fn(&OutageWrite) -> bool,
-    ) -> Option<&'static str> {
-        let mut writes = self.writes.iter();
-        let ours = writes
-            .rfind(|write| write.kind == held.kind && write.name == held.name && is_it(write));
-        match ours {
-            Some(write) if write.as_leader => Some("written as the leader"),
-            Some(_) => Some("written without the lead"),
-            None if self.writes.len() < LISTED => Some("written by others"),
-            None => None,
-        }
+        let held = held.iter().map(|held| held.sentence(!same));
+        format!(", {what}{head}: {}", held.collect::<Vec<_>>().join(", "))
     }
 
     /// Returns the last waits of those that were never held down.
@@ -133,26 +88,32 @@ impl Outage {
     }
 
     fn nodes_sentence(&self) -> String {
-        let first = |marked: bool| {
-            let nodes = self.nodes.iter().filter(|node| node.marked == marked);
+        let first = |fate: Fate| {
+            let nodes = self.nodes.iter().filter(|node| node.fate == fate);
             let first = nodes.map(|node| node.unknown_at).min();
             first.map_or_else(String::new, |first| format!(" from {} on", time(first)))
         };
+        let (marked, unclear) = (self.marked_nodes, self.unclear_nodes);
+        let saved = self.overdue_nodes.saturating_sub(marked + unclear);
         let mut text = String::new();
-        let saved = self.overdue_nodes.saturating_sub(self.marked_nodes);
         if saved > 0 {
             text += &format!(
                 "; without protection {saved} node{} would have been Unknown{}",
                 plural(saved),
-                first(false)
+                first(Fate::Saved)
             );
         }
-        let marked = self.marked_nodes;
         if marked > 0 {
-            let plural = plural(marked);
             text += &format!(
-                "; {marked} node{plural} not renewed while kube-controller-manager was up, and so Unknown{}",
-                first(true)
+                "; {marked} node{} not renewed while kube-controller-manager was up, and so Unknown{}",
+                plural(marked),
+                first(Fate::Marked)
+            );
+        }
+        if unclear > 0 {
+            text += &format!(
+                "; {unclear} node{} not renewed for a whole grace, marked Unknown or not",
+                plural(unclear)
             );
         }
         text
@@ -160,17 +121,25 @@ impl Outage {
 }
 
 impl HeldDown {
-    fn sentence(&self, authors: &[Option<&'static str>]) -> String {
+    fn authors(&self) -> impl Iterator<Item = Author> {
+        self.periods.iter().map(|period| period.by)
+    }
+
+    fn sentence(&self, with_authors: bool) -> String {
         let mut text = self.name.clone();
-        let lasted = |period: &Period| {
-            let seconds = (period.until? - period.from).num_seconds();
-            Some(format!("for {}", time_span(seconds)))
+        let is_only = self.periods.len() == 1;
+        let lasted = |period: &Period| match period.until {
+            Some(until) => {
+                let seconds = (until - period.from).num_seconds();
+                Some(format!("for {}", time_span(seconds)))
+            }
+            None => (!is_only).then(|| format!("since {}", time(period.from))),
         };
         if self.periods.len() > TOLD {
             text += &format!(" {} times", self.periods.len());
         } else {
-            let told = self.periods.iter().enumerate().map(|(at, period)| {
-                let by = authors.get(at).copied().flatten();
+            let told = self.periods.iter().map(|period| {
+                let by = period.by.words().filter(|_| with_authors);
                 let by = by.map(|by| format!("({by})"));
                 [lasted(period), by]
                     .into_iter()

@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use prober_core::judgement::Finding;
+use prober_core::lease::LeaseState;
 use prober_core::replicas::{Marks, Observed, Write};
 use prober_core::shoot::Requirement;
 use prober_core::verdict::Tally;
@@ -24,6 +25,9 @@ struct RecordedShoot {
     dropped: Option<&'static str>,
     /// Those that are held down, with the replicas to return to.
     held: Vec<(&'static str, Option<i32>)>,
+    /// Writes under way.
+    writing: Vec<(&'static str, PlannedWrite, Moment)>,
+    history: ShootHistory,
     verdict: Option<Verdict>,
     outcome: Option<ProbeOutcome>,
     waits: Vec<(ResourceRef, Waits)>,
@@ -32,6 +36,23 @@ struct RecordedShoot {
     paused: bool,
     open: Option<Box<Outage>>,
     ended: Vec<Outage>,
+}
+
+/// To so many replicas of 1, or from 0.
+fn change(to: i32) -> PlannedWrite {
+    let base = Observed {
+        replicas: 1 - to,
+        ..Observed::default()
+    };
+    let write = Write {
+        marks: Marks::default(),
+        replicas: Some(to),
+        used_default_replicas: false,
+    };
+    PlannedWrite {
+        base: Arc::new(base),
+        write,
+    }
 }
 
 fn resource(name: &str) -> ResourceRef {
@@ -52,9 +73,14 @@ fn found(held: &[(&'static str, Option<i32>)]) -> RecordedShoot {
     shoot.follow(0.0)
 }
 
+/// Was found well for long, until shortly before [`FELL`].
+fn well() -> RecordedShoot {
+    RecordedShoot::default().recovers(1.0).recovers(115.0)
+}
+
 /// Fell at [`FELL`], after all of three nodes were last renewed at 100 s.
 fn fell() -> RecordedShoot {
-    RecordedShoot::default().finds(FELL, DOWN, &[100.0; 3])
+    well().finds(FELL, DOWN, &[100.0; 3])
 }
 
 /// Was protected then.
@@ -64,6 +90,15 @@ fn protected() -> RecordedShoot {
 
 impl RecordedShoot {
     fn follow(mut self, second: f64) -> Self {
+        self.history
+            .follow_verdict(self.verdict, self.outcome.as_ref());
+        let is_up = self.held.iter().all(|(name, _)| *name != KCM);
+        self.history.marking.follow(Some(is_up), at(second));
+        let writing = |resource: &ResourceRef| {
+            let mut writing = self.writing.iter();
+            let (_, change, sent) = writing.find(|(name, ..)| *name == resource.name)?;
+            Some((change, *sent))
+        };
         let all = [MCM, KCM].into_iter();
         let all = all.filter(|name| Some(*name) != self.dropped);
         let resources: Vec<_> = all.map(resource).collect();
@@ -75,6 +110,7 @@ impl RecordedShoot {
             resource,
             is_held_down: returns_to(resource).is_some(),
             returns_to: returns_to(resource).flatten(),
+            writing: writing(resource),
         });
         let snapshot = Snapshot {
             namespace: "shoot--a--b",
@@ -83,9 +119,11 @@ impl RecordedShoot {
             dependents: dependents.collect(),
             waits: &self.waits,
             not_scaled: &self.not_scaled,
+            history: &self.history,
             is_scaling: self.is_scaling,
             has_stood_down: false,
             paused: self.paused,
+            leads: true,
             now: at(second),
             wall: wall(second),
         };
@@ -113,17 +151,20 @@ impl RecordedShoot {
         let leases: Vec<_> = renewed.iter().enumerate().map(lease).collect();
         let is_overdue =
             |lease: &&SeenLease| lease.state == LeaseState::Expired && lease.age >= grace.period();
+        let overdue = leases.iter().filter(is_overdue);
+        let overdue = overdue.map(|lease| at(second) - lease.age).collect();
         let finding = Finding {
             verdict,
             judged_at: at(second),
             tally: Tally::of(leases.iter().map(|lease| lease.state)),
-            past_grace: leases.iter().filter(is_overdue).count(),
+            nodes_known: true,
             ..nothing_found()
         };
         self.verdict = Some(verdict);
         self.outcome = Some(ProbeOutcome {
             finding: Arc::new(finding),
             leases,
+            overdue,
             lost_zones: vec![],
         });
         self.follow(second)
@@ -141,23 +182,22 @@ impl RecordedShoot {
 
     /// A write is answered.
     fn wrote(mut self, second: f64, name: &str, to: i32, as_leader: bool) -> Self {
-        let base = Observed {
-            replicas: 1 - to,
-            ..Observed::default()
-        };
-        let write = Write {
-            marks: Marks::default(),
-            replicas: Some(to),
-            used_default_replicas: false,
-        };
-        let change = PlannedWrite {
-            base: Arc::new(base),
-            write,
-        };
+        self.writing.retain(|(writing, ..)| *writing != name);
         if let Some(outage) = &mut self.open {
-            outage.wrote(&resource(name), &change, as_leader, wall(second));
+            outage.wrote(&resource(name), &change(to), as_leader, true, wall(second));
         }
         self
+    }
+
+    /// A write as the leader is sent.
+    fn sends(mut self, second: f64, name: &'static str, to: i32) -> Self {
+        self.writing.push((name, change(to), at(second)));
+        self.follow(second)
+    }
+
+    /// No write has an answer, and none is awaited any more.
+    fn gives_up(self) -> Self {
+        self.with(|shoot| shoot.writing.clear())
     }
 
     /// The seed shows a controller at so many replicas, held down if at 0.
@@ -190,7 +230,7 @@ impl RecordedShoot {
 fn an_outage_is_recorded_from_the_verdict_to_the_last_restore() {
     let three = [100.0, 100.1, 100.2];
     let late = || {
-        let fell = RecordedShoot::default().finds(FELL, DOWN, &three);
+        let fell = well().finds(FELL, DOWN, &three);
         fell.leads(140.05, KCM, 0).finds(145.0, DOWN, &three)
     };
     let paused = || {
@@ -255,7 +295,7 @@ fn an_outage_is_recorded_from_the_verdict_to_the_last_restore() {
                 .leads(191.0, KCM, 0),
             1,
             "3 of 3 leases expired, held down (written as the leader): machine-controller-manager, \
-             kube-controller-manager for 9s; not over yet",
+             kube-controller-manager for 9s and since 22:16:31 UTC; not over yet",
             None,
             false,
         ),
@@ -279,7 +319,7 @@ fn an_outage_is_recorded_from_the_verdict_to_the_last_restore() {
         (
             before(),
             1,
-            "begun before this process could tell, found held down: machine-controller-manager, \
+            "no outage seen by this process, found held down: machine-controller-manager, \
              kube-controller-manager (its replicas annotation cannot be read); not over yet",
             None,
             false,
@@ -291,9 +331,10 @@ fn an_outage_is_recorded_from_the_verdict_to_the_last_restore() {
                 .recovers(60.0)
                 .restored(61.0),
             1,
-            "3 of 3 leases expired, found held down: machine-controller-manager for 1m 1s, \
+            "begun before this process could tell, 3 of 3 leases expired, found held down: \
+             machine-controller-manager for 1m 1s, \
              kube-controller-manager for 1m 1s (its replicas annotation cannot be read); \
-             without protection 3 nodes would have been Unknown from 22:13:00 UTC on; \
+             3 nodes not renewed for a whole grace, marked Unknown or not; \
              restored (written as the leader) after 1m 1s",
             Some(60.0),
             false,
@@ -301,7 +342,7 @@ fn an_outage_is_recorded_from_the_verdict_to_the_last_restore() {
         (
             before().finds(5.0, Verdict::HoldUndecided, &[-60.0; 3]),
             1,
-            "begun before this process could tell, found held down: machine-controller-manager, \
+            "no outage seen by this process, found held down: machine-controller-manager, \
              kube-controller-manager (its replicas annotation cannot be read); not over yet",
             None,
             false,
@@ -310,7 +351,7 @@ fn an_outage_is_recorded_from_the_verdict_to_the_last_restore() {
         (
             found(&[(KCM, Some(1))]).recovers(5.0).leads(6.0, KCM, 1),
             1,
-            "begun before this process could tell, found held down: kube-controller-manager for 6s; \
+            "no outage seen by this process, found held down: kube-controller-manager for 6s; \
              restored (written as the leader) after 6s",
             Some(5.0),
             false,
@@ -388,7 +429,7 @@ fn an_outage_is_recorded_from_the_verdict_to_the_last_restore() {
                 .follow(260.0)
                 .restored(261.0),
             2,
-            "begun before this process could tell, found held down: machine-controller-manager for 1s, \
+            "no outage seen by this process, found held down: machine-controller-manager for 1s, \
              kube-controller-manager for 1s; restored (written as the leader) after 1s",
             Some(0.0),
             false,
@@ -407,7 +448,7 @@ fn an_outage_is_recorded_from_the_verdict_to_the_last_restore() {
         ),
         // Unknown before the verdict, and so not spared.
         (
-            RecordedShoot::default()
+            well()
                 .finds(FELL, DOWN, &[50.0, 50.0, 100.0, 100.0, 100.0])
                 .finds(160.0, DOWN, &[50.0, 50.0, 100.0, 100.0, 100.0]),
             1,
@@ -422,7 +463,7 @@ fn an_outage_is_recorded_from_the_verdict_to_the_last_restore() {
             1,
             "1 of 3 leases expired, held down (written as the leader): kube-controller-manager; \
              without protection 2 nodes would have been Unknown from 22:15:40 UTC on; \
-             1 node not renewed while kube-controller-manager was up, and so Unknown from 22:15:40 UTC on; not over yet",
+             1 node not renewed for a whole grace, marked Unknown or not; not over yet",
             None,
             false,
         ),
@@ -435,13 +476,105 @@ fn an_outage_is_recorded_from_the_verdict_to_the_last_restore() {
             1,
             "1 of 3 leases expired, held down (written as the leader): kube-controller-manager for 20s; \
              without protection 1 node would have been Unknown from 22:15:40 UTC on; \
-             2 nodes not renewed while kube-controller-manager was up, and so Unknown from 22:15:40 UTC on; not over yet",
+             2 nodes not renewed for a whole grace, marked Unknown or not; not over yet",
             Some(30.0),
             false,
         ),
-        // Without protection all were marked.
+        // It renews before the others could be marked.
+        (
+            late()
+                .finds(160.0, Verdict::ScaleUp, &[159.0, 159.0, 100.2])
+                .with(|shoot| shoot.is_scaling = true)
+                .leads(161.0, KCM, 1)
+                .recovers(165.0),
+            1,
+            "1 of 3 leases expired, held down (written as the leader): kube-controller-manager for 20s; \
+             without protection 2 nodes would have been Unknown from 22:15:40 UTC on; \
+             1 node not renewed for a whole grace, marked Unknown or not; not over yet",
+            Some(30.0),
+            false,
+        ),
+        // Up for less than kube-controller-manager waits after its start.
+        (
+            protected()
+                .finds(145.0, DOWN, &three)
+                .shows(150.0, KCM, 1)
+                .finds(150.1, DOWN, &three)
+                .leads(150.2, KCM, 0)
+                .finds(160.0, DOWN, &three),
+            1,
+            "3 of 3 leases expired, held down (written as the leader): machine-controller-manager, \
+             kube-controller-manager for 18s and since 22:15:50 UTC; \
+             without protection 3 nodes would have been Unknown from 22:15:40 UTC on; not over yet",
+            None,
+            false,
+        ),
+        // And for longer.
+        (
+            protected()
+                .finds(145.0, DOWN, &three)
+                .shows(150.0, KCM, 1)
+                .finds(215.0, DOWN, &three),
+            1,
+            "3 of 3 leases expired, held down (written as the leader): machine-controller-manager, \
+             kube-controller-manager for 18s; \
+             3 nodes not renewed while kube-controller-manager was up, and so Unknown from 22:16:30 UTC on; not over yet",
+            None,
+            false,
+        ),
+        // A process that starts in mid-outage with nothing held down saw no blip, and knows nothing
+        // of the nodes that were overdue before.
         (
             RecordedShoot::default()
+                .finds(FELL, Verdict::HoldUndecided, &[80.0, 100.0, 100.0])
+                .finds(141.0, DOWN, &[80.0, 100.0, 100.0])
+                .leads(141.5, KCM, 0)
+                .finds(150.0, DOWN, &[80.0, 100.0, 100.0])
+                .recovers(155.0)
+                .leads(156.0, KCM, 1),
+            1,
+            "begun before this process could tell, 3 of 3 leases expired, held down (written as the leader): \
+             kube-controller-manager for 14s; 3 nodes not renewed for a whole grace, marked Unknown or not; \
+             restored (written as the leader) after 15s",
+            Some(14.0),
+            false,
+        ),
+        // Nobody knows who made a write that has no answer: it may be ours or another's.
+        (
+            fell().sends(130.5, KCM, 0).shows(131.0, KCM, 0),
+            1,
+            "3 of 3 leases expired, held down: kube-controller-manager; not over yet",
+            None,
+            false,
+        ),
+        (
+            fell()
+                .sends(130.5, KCM, 0)
+                .shows(131.0, KCM, 0)
+                .wrote(131.1, KCM, 0, true)
+                .follow(131.1),
+            1,
+            "3 of 3 leases expired, held down (written as the leader): kube-controller-manager; not over yet",
+            None,
+            false,
+        ),
+        (
+            fell()
+                .sends(130.5, KCM, 0)
+                .shows(131.0, KCM, 0)
+                .gives_up()
+                .recovers(150.0)
+                .sends(151.0, KCM, 1)
+                .gives_up()
+                .shows(152.0, KCM, 1),
+            1,
+            "3 of 3 leases expired, held down: kube-controller-manager for 21s; restored after 22s",
+            Some(20.0),
+            true,
+        ),
+        // Without protection all were marked.
+        (
+            well()
                 .finds(FELL, DOWN, &[100.0; 30])
                 .with(obstructed)
                 .finds(145.0, DOWN, &[100.0; 30])
@@ -477,10 +610,13 @@ fn nodes_are_listed_with_when_they_would_have_been_marked_unknown() {
     let shoot = shoot.finds(145.0, DOWN, &renewed);
     let nodes = shoot.last().nodes.iter();
     let nodes: Vec<_> = nodes
-        .map(|node| (&*node.name, node.unknown_at, node.marked))
+        .map(|node| (&*node.name, node.unknown_at, node.fate))
         .collect();
     let expected = [("node-0", 140.0), ("node-1", 140.1), ("node-2", 140.2)];
-    assert_eq!(nodes, expected.map(|(name, at)| (name, wall(at), false)));
+    assert_eq!(
+        nodes,
+        expected.map(|(name, at)| (name, wall(at), Fate::Saved))
+    );
     let judged = Judged {
         at: wall(FELL),
         candidates: 3,
@@ -498,6 +634,6 @@ fn a_probe_that_ends_leaves_what_it_holds_down_still_held_down() {
         (fell(), OutageEnd::ProbeEnded, None),
     ] {
         let ended = Outage::probe_ended(&mut shoot.open, wall(200.0)).expect("a record");
-        assert_eq!((ended.end, ended.acted()), (Some(end), acted));
+        assert_eq!((ended.end, ended.acted), (Some(end), acted));
     }
 }

@@ -16,7 +16,7 @@ async fn a_shoot_that_has_stood_down_is_never_overdue() {
 /// A record that goes on.
 pub(crate) fn outage(namespace: &str, began: &str) -> Outage {
     let record = serde_json::json!({
-        "namespace": namespace, "began": began, "foundHeldDown": true, "writes": [], "heldDown": [], "nodes": [], "overdueNodes": 0,
+        "namespace": namespace, "began": began, "foundUnderWay": true, "writes": [], "heldDown": [], "nodes": [], "overdueNodes": 0,
     });
     serde_json::from_value(record).unwrap()
 }

@@ -33,5 +33,5 @@ fn broken_view_forgets_nothing() {
     let mut leader = begin("outage");
     leader.then("30 mcm unknown, kcm unknown, nodes back; 70");
     let mut dependents = leader.shoot.dependents();
-    assert!(dependents.all(DependentRecord::is_last_known_held_down));
+    assert!(dependents.all(|known| known.stays_held_down(false)));
 }
