@@ -1,14 +1,21 @@
 //! A world on tokio's paused clock, with the agents in this process: what happens in it follows from
 //! its seed.
 
+use std::fs::File;
+use std::io::Write;
 use std::sync::Arc;
 
 use anyhow::Result;
+use common::logging::{LevelFilter, ZapLayer};
+use serde_json::Value;
 use testbed::kubelets::Kubelets;
 use testbed::wall;
 use tokio::runtime::Builder;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
+use tokio::time::Instant;
+use tracing::subscriber::DefaultGuard;
+use tracing_subscriber::layer::SubscriberExt;
 
 use crate::agents::Agents;
 use crate::idle::become_idle;
@@ -36,12 +43,36 @@ pub fn on_paused_clock<T: Send + 'static>(
     ended.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }
 
+/// Lets the oracle judge what the agents of this thread tell of outages, and keeps all that they log
+/// if `LOG` names a file.
+fn listen(world: &Arc<SoakWorld>) -> Result<DefaultGuard> {
+    let oracle = world.oracle.clone();
+    let mut file = std::env::var_os("LOG").map(File::create).transpose()?;
+    let level = match file {
+        Some(_) => LevelFilter::DEBUG,
+        None => LevelFilter::INFO,
+    };
+    let judge = move |line: Vec<u8>| {
+        if let Some(file) = &mut file {
+            file.write_all(&line).ok();
+        }
+        match serde_json::from_slice::<Value>(&line) {
+            Ok(line) if line["record"].is_string() => oracle.told(&line, Instant::now()),
+            _ => {}
+        }
+    };
+    let layer = ZapLayer::new(level, judge, wall::now);
+    let logged = tracing_subscriber::registry().with(layer);
+    Ok(tracing::subscriber::set_default(logged))
+}
+
 /// A world with agents at work.
 pub struct Life {
     pub world: Arc<SoakWorld>,
     pub agents: Arc<Agents>,
     _kubelets: Kubelets,
     background: JoinSet<Result<()>>,
+    _log: DefaultGuard,
 }
 
 impl Life {
@@ -54,6 +85,7 @@ impl Life {
             _kubelets: world.kubelets(),
             agents: Arc::new(agents),
             background: JoinSet::new(),
+            _log: listen(&world)?,
             world,
         };
         life.background.spawn(judge(life.world.clone()));

@@ -25,6 +25,9 @@ pub enum Sabotage {
     Memory,
     /// Deletes a pod that does not crash
     Deletion,
+    /// Takes a controller down in an outage that somebody has just raised: the leader ascribes it to
+    /// others
+    Record,
     /// Lets the agents' connections grow in number; it takes two rounds at least to be seen
     Leak,
 }

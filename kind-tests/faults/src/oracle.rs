@@ -20,6 +20,7 @@ use tokio::time::Instant;
 use self::disturbances::{DisturbanceSnapshot, Disturbances};
 use self::record::ShootRecord;
 use self::record::judge::{Episode, WatchdogWrite};
+use self::record::told::ToldOutage;
 use self::violations::{ViolationKind, Violations};
 use crate::fences::Fences;
 use crate::pace::ELECTION;
@@ -121,7 +122,7 @@ impl Oracle {
         now: Instant,
     ) {
         if write.deleted {
-            record.dependents.remove(name);
+            record.change(name, None, None, now);
             return record.note(now, format!("{name} is deleted"));
         }
         let is = ScaledDependent::of(write.after);
@@ -139,6 +140,7 @@ impl Oracle {
         }
         let write = WatchdogWrite {
             name,
+            writer: &request.user,
             before: write.before.unwrap_or(&Value::Null),
             after: write.after,
             arrived,
@@ -163,6 +165,41 @@ impl Oracle {
             if let Some(over) = over {
                 self.count_outage(over);
             }
+        }
+    }
+
+    /// A replica tells of an outage that is over, in this line of its log.
+    pub fn told(&self, line: &Value, now: Instant) {
+        let [replica, namespace, record] =
+            ["replica", "namespace", "record"].map(|name| line[name].as_str().unwrap_or_default());
+        let (Some(shoot), Ok(record)) = (self.records.get(namespace), serde_json::from_str(record))
+        else {
+            return;
+        };
+        let disturbances = self.snapshot(now);
+        let at_work = self.disturbances().at_work.get(replica).copied().flatten();
+        let deadline = ELECTION[1] + disturbances.lag;
+        let is_leaderless = |at: Instant| {
+            self.fences
+                .lock()
+                .leaderless(replica, deadline, at)
+                .is_some()
+        };
+        let told = ToldOutage {
+            record: &record,
+            is_blip: line["blip"] == true,
+            replica,
+            runs_since: at_work.unwrap_or(now),
+            seed_since: disturbances.seed_since.filter(|_| at_work.is_some()),
+            is_leaderless: &is_leaderless,
+        };
+        self.violations.count("outages told");
+        let shoot = shoot.lock();
+        for why in shoot.untruths(&told) {
+            let text = format!("{why}, and {replica} tells: {}; {record}", told.sentence());
+            let story = shoot.story(self.violations.start);
+            let kind = ViolationKind::UntrueRecords;
+            self.violations.found(kind, namespace, &text, &story);
         }
     }
 

@@ -41,7 +41,7 @@ pub async fn act(world: &SoakWorld, agents: &Agents, wanted: Sabotage) -> Result
     let wrong = || act_wrongly(world, agents, wanted);
     match wanted {
         Sabotage::Leak => return leak(agents).await,
-        Sabotage::Restore => {
+        Sabotage::Restore | Sabotage::Record => {
             cut_all(shoot, true);
             wrong().await?;
             cut_all(shoot, false);
@@ -132,11 +132,17 @@ async fn act_wrongly(world: &SoakWorld, agents: &Agents, wanted: Sabotage) -> Re
             let path = format!("{}/pods/bare", place("api/v1"));
             return request(world, Method::DELETE, &path, &token, String::new()).await;
         }
-        if wanted == Sabotage::Leaderless {
-            // If the leader restores it before the sabotage does, there is nothing wrong to find.
-            let at_0 = shoot.change_dependent(KCM, |object| object["spec"]["replicas"] = json!(0));
+        let others_scale = match wanted {
+            Sabotage::Leaderless => Some(0),
+            Sabotage::Record => Some(1),
+            _ => None,
+        };
+        if let Some(replicas) = others_scale {
+            // If the leader writes it before the sabotage does, there is nothing wrong to find.
+            let scale = |object: &mut Value| object["spec"]["replicas"] = json!(replicas);
+            let scaled = shoot.change_dependent(KCM, scale);
             patch["metadata"]["resourceVersion"] =
-                at_0.context("no such Deployment")?["metadata"]["resourceVersion"].clone();
+                scaled.context("no such Deployment")?["metadata"]["resourceVersion"].clone();
         }
         let path = format!("{}/deployments/{KCM}", place("apis/apps/v1"));
         request(world, Method::PATCH, &path, &token, patch.to_string()).await
@@ -184,13 +190,14 @@ fn wrong_patch(world: &SoakWorld, wanted: Sabotage) -> Option<Value> {
     let outage = record.judged_for(beyond_doubt, |judgement| !judgement.may_up);
     let fit = match wanted {
         Sabotage::Leaderless | Sabotage::ScaleDown => is_up && healthy,
-        Sabotage::Restore => !is_up && outage && kcm.remembered().is_some(),
+        Sabotage::Restore | Sabotage::Record => !is_up && outage && kcm.remembered().is_some(),
         _ => is_up,
     };
     let up = (kcm.remembered().unwrap_or(1), Value::Null, Value::Null);
     let (replicas, memory, marker) = match wanted {
         Sabotage::Leaderless | Sabotage::Restore => up,
         Sabotage::Memory => (0, json!("0"), json!("")),
+        Sabotage::Record => (0, json!(kcm.memory), json!("")),
         _ => (0, json!(kcm.replicas.to_string()), json!("")),
     };
     let annotations = json!({REPLICAS: memory, PROTECTED: marker});

@@ -208,7 +208,9 @@ impl SoakShoot {
     /// A node leaves, its Machine first.
     pub fn remove_node(&self, name: &str) -> Result<()> {
         self.update_record(|record, now| {
-            record.nodes.remove(name);
+            if let Some(gone) = record.nodes.remove(name) {
+                record.history.renewed(name, gone.renewed, now);
+            }
             record.unsettle(now);
         });
         self.renewers.lock().leave(name);
@@ -250,8 +252,11 @@ impl LeaseWriter for RecordedRenewals {
         let renewal = json!({"spec": {"renewTime": stamp(ahead)}});
         let written = self.store.patch(LEASES, "kube-node-lease", name, &renewal);
         let is_written = written.is_ok();
-        if !is_written && let Some(node) = self.record.lock().nodes.get_mut(name) {
-            node.renewed = before;
+        let record = &mut *self.record.lock();
+        match record.nodes.get_mut(name) {
+            Some(node) if is_written => record.history.renewed(name, before, node.renewed),
+            Some(node) => node.renewed = before,
+            None => {}
         }
         is_written
     }

@@ -88,7 +88,7 @@ impl AgentReplica {
         start.log = self.log_of(serial);
         let process = Some(match start.binary {
             Some(_) => RunningReplica::Process(Box::new(start.run()?)),
-            None => RunningReplica::Task(AgentTask::start(&start, &self.world)?),
+            None => RunningReplica::Task(AgentTask::start(&start, self.name, &self.world)?),
         });
         *self.state.lock() = AgentProcess {
             process,

@@ -23,6 +23,7 @@ use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
+use tracing::Instrument;
 
 use crate::world::SoakWorld;
 
@@ -103,11 +104,12 @@ impl RunningReplica {
 
 impl AgentTask {
     /// Starts an agent that reaches the API servers of a world without sockets.
-    pub fn start(start: &AgentStart, world: &Arc<SoakWorld>) -> Result<Self> {
+    pub fn start(start: &AgentStart, name: &'static str, world: &Arc<SoakWorld>) -> Result<Self> {
         let unserved = ["--metrics-bind-addr=0", "--health-bind-addr=0"];
         let args = AgentArgs::try_parse_from(start.clone().with(unserved).arguments())?;
         let (args, shutdown, ways) = (args.validate()?, CancellationToken::new(), Ways::default());
         let dialer = dialer(world.clone(), ways.clone());
+        let span = tracing::info_span!(target: "dwd", "replica", replica = name);
         let work = match start.kind {
             AgentKind::Prober => {
                 let host = Host {
@@ -115,7 +117,7 @@ impl AgentTask {
                     seed: dialer.clone(),
                     resources: Resources::dialing(dialer),
                 };
-                tokio::spawn(prober::run_on(host, args, shutdown.clone()))
+                tokio::spawn(prober::run_on(host, args, shutdown.clone()).instrument(span))
             }
             AgentKind::Weeder => tokio::spawn(weeder::run_on(dialer, args, shutdown.clone())),
         };

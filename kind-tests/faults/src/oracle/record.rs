@@ -4,8 +4,10 @@
 //! It is written to from inside of the stores' locks, so whoever holds it must not use a store.
 
 pub mod clock;
+pub mod history;
 pub mod judge;
 pub mod pods;
+pub mod told;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
@@ -13,6 +15,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use self::clock::NodeClock;
+use self::history::{Change, History};
 use self::judge::{Episode, LastingCondition, Sample};
 use self::pods::ControlPlanePods;
 use super::disturbances::Disturbance;
@@ -67,6 +70,9 @@ pub struct ShootRecord {
     pub stopped_since: Option<Instant>,
     /// Since when operators want it left alone.
     pub paused_since: Option<Instant>,
+    /// When they last let it go on.
+    pub paused_until: Option<Instant>,
+    pub history: History,
     /// Since when somebody can have been watching it without a break.
     pub watched_from: Instant,
     /// From when until when its API server was away, for its nodes too; without an end while it is.
@@ -96,6 +102,8 @@ impl ShootRecord {
             api: Disturbance::clear_from(from),
             stopped_since: None,
             paused_since: None,
+            paused_until: None,
+            history: History::default(),
             watched_from: from,
             away: None,
             unsettled_until: from,
@@ -133,7 +141,35 @@ impl ShootRecord {
                 self.raised_at = Some(now);
             }
         }
-        self.dependents.insert(name.to_owned(), is);
+        self.change(name, None, Some(is), now);
+    }
+
+    /// A dependent has changed, by this replica's hand or another's; none is left of one that is
+    /// gone.
+    pub fn change(
+        &mut self,
+        name: &str,
+        writer: Option<&str>,
+        is: Option<ScaledDependent>,
+        now: Instant,
+    ) {
+        self.history.changed(Change {
+            name: name.to_owned(),
+            at: now,
+            writer: writer.map(str::to_owned),
+            was: self.dependents.get(name).cloned(),
+            is: is.clone(),
+        });
+        match is {
+            Some(is) => drop(self.dependents.insert(name.to_owned(), is)),
+            None => drop(self.dependents.remove(name)),
+        }
+    }
+
+    /// Whether operators wanted it left alone at some time in this span.
+    fn was_paused(&self, from: Instant, until: Instant) -> bool {
+        self.paused_since.is_some_and(|since| since <= until)
+            || self.paused_until.is_some_and(|at| at >= from)
     }
 
     /// Which nodes count, or the grace, have changed: the watchdog may judge by the old or the new

@@ -40,6 +40,9 @@ pub struct Judgement {
     pub must_down: bool,
     /// No outage beyond doubt: what is at 0 is to be restored.
     pub must_up: bool,
+    /// How many leases count, and how many of them may be expired.
+    pub counted: usize,
+    pub silent: usize,
 }
 
 /// Judges the leases that count, for a shoot with this grace period.
@@ -70,7 +73,7 @@ pub fn judge(leases: &[LeaseTruth], grace: Duration) -> Judgement {
         expired(&|lease| maybe(lease.silent, lease)),
         expired(&|lease| surely(lease.silent, lease)),
     );
-    match leases.len() {
+    let judgement = match leases.len() {
         0 => Judgement {
             may_up: true,
             must_up: true,
@@ -90,8 +93,14 @@ pub fn judge(leases: &[LeaseTruth], grace: Duration) -> Judgement {
                 may_up: !fails(surely_silent),
                 must_down: fails(expired(&|lease| surely(lease.evident, lease))),
                 must_up: !fails(maybe_silent),
+                ..Judgement::default()
             }
         }
+    };
+    Judgement {
+        counted: leases.len(),
+        silent: maybe_silent,
+        ..judgement
     }
 }
 
@@ -168,6 +177,7 @@ mod tests {
                 may_up,
                 must_down,
                 must_up,
+                ..
             } = judge(&leases, GRACE);
             assert_eq!([may_down, may_up, must_down, must_up], expected, "{what}");
         }

@@ -107,7 +107,7 @@ pub(super) async fn operators_pause(shoot: &SoakShoot, actor: &mut Actor) -> Res
     });
     actor.wait(3.0..=12.0).await;
     shoot.happens("operators let it go on", |record, now| {
-        record.paused_since = None;
+        (record.paused_since, record.paused_until) = (None, Some(now));
         record.watched_from = record.watched_from.max(now);
     });
     annotate(Value::Null)?;

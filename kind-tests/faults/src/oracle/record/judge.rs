@@ -76,6 +76,8 @@ impl Episode {
 /// A write of the watchdog to a dependent.
 pub struct WatchdogWrite<'a> {
     pub name: &'a str,
+    /// Which replica made it.
+    pub writer: &'a str,
     pub before: &'a Value,
     pub after: &'a Value,
     /// When its request arrived.
@@ -221,7 +223,7 @@ impl ShootRecord {
         let [was, is] = [write.before, write.after].map(ScaledDependent::of);
         self.note(now, format!("the watchdog writes {name}: {was} -> {is}"));
         let judged = self.judge_write(write, &was, disturbances, now);
-        self.dependents.insert(name.to_owned(), is);
+        self.change(name, Some(write.writer), Some(is), now);
         let (kind, text) = judged.err()?;
         let text = format!("{name} {text}");
         self.note(now, format!("ORACLE: {text}"));

@@ -98,6 +98,7 @@ impl JudgedShoot {
     ) -> Option<ViolationKind> {
         let write = WatchdogWrite {
             name: "kcm",
+            writer: "prober-a",
             before,
             after,
             arrived: self.at() - Duration::from_secs_f64(ago),
