@@ -2,22 +2,26 @@
 
 use std::cell::RefCell;
 
-use api_server::{Fault, Network, When};
+use api_server::{Fault, Network, Rule, User, When};
 use serde_json::{Value, json};
 use testbed::PATIENCE;
+use testbed::dns::{Dns, Reply};
 use testbed::gardener::{self, CA, IGNORE, KCM, MCM, PROBE_SECRET};
+use testbed::prober::dependent;
 use tokio::time::timeout;
 
-use crate::world::{DEPLOYMENTS, World, asking, line, project, stderr, until};
+use crate::world::{self, DEPLOYMENTS, World, asking, project, stderr, until};
 
 /// A state that an operator can meet, and how it is shown.
 struct Row {
     namespace: &'static str,
     make: fn(&World, &str),
-    /// Parts of its line in `status`, with one blank between words.
+    /// Parts of its line in `status`, and of what stands above all lines, with one blank between words.
     status: &'static [&'static str],
-    /// Parts of `explain`, which the page shows too.
+    /// Parts of `explain`. The page shows them, too, where something needs attention, and of other
+    /// shoots the state.
     explain: &'static [&'static str],
+    needs_attention: bool,
     /// Series that tell of it: one above 0 begins so.
     metric: &'static str,
     /// Alert on that metric; `None` where the state is wanted.
@@ -39,17 +43,39 @@ fn answer(world: &World, namespace: &str, code: u16) {
     api.faults().add(When::any(), Fault::status(code));
 }
 
-fn patch_shoot(world: &World, namespace: &str, shoot: Value) {
+fn patch_cluster(world: &World, namespace: &str, spec: Value) {
     let clusters = "clusters.extensions.gardener.cloud";
-    let patch = json!({ "spec": { "shoot": shoot } });
+    let patch = json!({ "spec": spec });
     let patched = world.seed.store().patch(clusters, "", namespace, &patch);
     patched.expect("a Cluster");
+}
+
+fn patch_shoot(world: &World, namespace: &str, shoot: Value) {
+    patch_cluster(world, namespace, json!({ "shoot": shoot }));
+}
+
+/// Belongs to this seed by its Cluster.
+fn on_seed(world: &World, namespace: &str, seed: &str) {
+    patch_cluster(
+        world,
+        namespace,
+        json!({ "seed": { "metadata": { "name": seed } } }),
+    );
+}
+
+/// Lets the prober ask for the shoot's API server by this kubeconfig.
+fn renew_secret(world: &World, namespace: &str, kubeconfig: &str) {
+    let secret = gardener::probe_secret(namespace, kubeconfig);
+    let renew = |object: &mut Value| object["data"] = secret["data"].clone();
+    let store = world.seed.store();
+    let changed = store.update("secrets", namespace, PROBE_SECRET, renew);
+    changed.expect("a Secret");
 }
 
 const ALL_THREE: &str =
     "probed 5 kube-controller-manager, machine-controller-manager, cluster-autoscaler";
 
-const ROWS: [Row; 20] = [
+const ROWS: [Row; 22] = [
     Row {
         namespace: "shoot--a--healthy",
         make: |_, _| {},
@@ -59,6 +85,7 @@ const ROWS: [Row; 20] = [
             "Machines: 5 that back nodes",
             "standbyProtects true (config)",
         ],
+        needs_attention: false,
         metric: "dwd_shoots{state=\"probed\"}",
         alert: None,
     },
@@ -71,6 +98,7 @@ const ROWS: [Row; 20] = [
         },
         status: &["probed 5 - probes fail (", " at kubeconfig): ", ", since "],
         explain: &["so nothing is concluded: "],
+        needs_attention: true,
         metric: "dwd_probes_total{stage=\"kubeconfig\"",
         alert: Some("ProbesFailing"),
     },
@@ -79,6 +107,7 @@ const ROWS: [Row; 20] = [
         make: |world, namespace| answer(world, namespace, 401),
         status: &["probed 5 - probes fail (unauthorized at ", ", since "],
         explain: &["(unauthorized at ", "so nothing is concluded: "],
+        needs_attention: true,
         metric: "dwd_probes_total{stage=\"version\",result=\"unauthorized\"}",
         alert: Some("ProbesFailing"),
     },
@@ -87,6 +116,7 @@ const ROWS: [Row; 20] = [
         make: |world, namespace| answer(world, namespace, 403),
         status: &["probed 5 - probes fail (forbidden at version): access is denied (403)"],
         explain: &["(forbidden at version), so nothing is concluded: access is denied (403)"],
+        needs_attention: true,
         metric: "dwd_probes_total{stage=\"version\",result=\"forbidden\"}",
         alert: Some("ProbesFailing"),
     },
@@ -98,18 +128,32 @@ const ROWS: [Row; 20] = [
             let server = format!("server: {host}");
             let named = format!("{server}\n    tls-server-name: nobody.example.org");
             let wrong = kubeconfig.replace(&server, &named);
-            let secret = gardener::probe_secret(namespace, &wrong);
-            let changed = world
-                .seed
-                .store()
-                .update("secrets", namespace, PROBE_SECRET, |object| {
-                    object["data"] = secret["data"].clone();
-                });
-            changed.expect("a Secret");
+            renew_secret(world, namespace, &wrong);
         },
         status: &["probed 5 - probes fail (", "nobody.example.org"],
         explain: &["so nothing is concluded: ", "nobody.example.org"],
+        needs_attention: true,
         metric: "dwd_probes_total{stage=",
+        alert: Some("ProbesFailing"),
+    },
+    Row {
+        namespace: "shoot--a--dns",
+        make: |world, namespace| {
+            // A name that is never resolved (RFC 6761), and that no proxy is asked for.
+            let host = "https://kube-apiserver.invalid:443";
+            let kubeconfig = world.shoots[namespace].0.kubeconfig_at(host, "probe");
+            renew_secret(world, namespace, &kubeconfig);
+        },
+        status: &[
+            "probed 5 - probes fail (dns at ",
+            "there is no such name, since ",
+        ],
+        explain: &[
+            "(dns at ",
+            "so nothing is concluded: the host name cannot be resolved: ",
+        ],
+        needs_attention: true,
+        metric: "dwd_probes_total{stage=\"version\",result=\"dns\"}",
         alert: Some("ProbesFailing"),
     },
     Row {
@@ -117,6 +161,7 @@ const ROWS: [Row; 20] = [
         make: |world, namespace| world.shoots[namespace].0.set_network(Network::Refused),
         status: &["probed 5 - probes fail (", ", since "],
         explain: &["so nothing is concluded: "],
+        needs_attention: true,
         metric: "dwd_probes_total{stage=",
         alert: Some("ProbesFailing"),
     },
@@ -128,6 +173,7 @@ const ROWS: [Row; 20] = [
         },
         status: &["probed 5 - probes fail (timeout at ", ", since "],
         explain: &["(timeout at ", "so nothing is concluded: "],
+        needs_attention: true,
         metric: "dwd_probes_total{stage=\"version\",result=\"timeout\"}",
         alert: Some("ProbesFailing"),
     },
@@ -145,6 +191,7 @@ const ROWS: [Row; 20] = [
             "no Machine backs a node",
         ],
         explain: &["hold_no_machines: ", "Machines: 0 that back nodes"],
+        needs_attention: true,
         metric: "dwd_verdicts{verdict=\"hold_no_machines\"}",
         alert: None,
     },
@@ -156,6 +203,7 @@ const ROWS: [Row; 20] = [
         },
         status: &["hibernated 5 -"],
         explain: &["hibernated: it hibernates or is about to: it is not probed"],
+        needs_attention: false,
         metric: "dwd_shoots{state=\"hibernated\"}",
         alert: None,
     },
@@ -171,6 +219,7 @@ const ROWS: [Row; 20] = [
         },
         status: &["migrating 5 -"],
         explain: &["its control plane moves to another seed"],
+        needs_attention: false,
         metric: "dwd_shoots{state=\"migrating\"}",
         alert: None,
     },
@@ -186,6 +235,7 @@ const ROWS: [Row; 20] = [
             "it comes back with 2 replicas",
             "its write waits for the pause to be lifted",
         ],
+        needs_attention: true,
         metric: "dwd_paused_shoots",
         alert: Some("PauseForgotten"),
     },
@@ -209,6 +259,7 @@ const ROWS: [Row; 20] = [
             "with restoreOnlyHeldDown it stays so",
             "standby-protects: \"no\" is refused, expected true or false",
         ],
+        needs_attention: false,
         metric: "dwd_settings_refused",
         alert: None,
     },
@@ -221,6 +272,7 @@ const ROWS: [Row; 20] = [
         },
         status: &["probed 5 - ignore-scaling: machine-controller-manager"],
         explain: &["it is annotated with ignore-scaling"],
+        needs_attention: false,
         metric: "dwd_shoots{state=\"probed\"}",
         alert: None,
     },
@@ -232,6 +284,7 @@ const ROWS: [Row; 20] = [
         },
         status: &["probed 5 -"],
         explain: &["it does not exist, which is no error since it is optional"],
+        needs_attention: false,
         metric: "dwd_shoots{state=\"probed\"}",
         alert: None,
     },
@@ -243,6 +296,7 @@ const ROWS: [Row; 20] = [
         },
         status: &["probed 5 -", "does not exist: kube-controller-manager"],
         explain: &["it does not exist"],
+        needs_attention: true,
         metric: "dwd_missing_resources{name=\"kube-controller-manager\"}",
         alert: Some("ControllerMissing"),
     },
@@ -259,6 +313,7 @@ const ROWS: [Row; 20] = [
         },
         status: &["probed 5", "its grace is too short"],
         explain: &["is shorter than two renewals of the nodes' leases"],
+        needs_attention: true,
         metric: "dwd_short_grace_shoots",
         alert: None,
     },
@@ -271,6 +326,7 @@ const ROWS: [Row; 20] = [
             "held down by the watchdog while too few leases are renewed; it comes back with 1 replicas (since ",
             "expired",
         ],
+        needs_attention: true,
         metric: "dwd_held_down{kind=\"Deployment\",name=\"kube-controller-manager\"}",
         alert: Some("ProtectionActive"),
     },
@@ -288,8 +344,24 @@ const ROWS: [Row; 20] = [
             "Not protected: kube-controller-manager (access is denied (403)",
             "it could not be scaled: access is denied (403)",
         ],
+        needs_attention: true,
         metric: "dwd_scale_operations_total{direction=\"down\",kind=\"Deployment\",name=\"kube-controller-manager\",result=\"forbidden\"}",
         alert: Some("ProtectionBlocked"),
+    },
+    Row {
+        namespace: "shoot--a--held",
+        make: |world, namespace| {
+            answer(world, namespace, 503);
+            world.hold_down(namespace);
+        },
+        status: &[ALL_THREE, "probes fail (server at "],
+        explain: &[
+            "so nothing is concluded: the API server failed (503)",
+            "held down by the watchdog while too few leases are renewed; it comes back with 2 replicas (since ",
+        ],
+        needs_attention: true,
+        metric: "dwd_held_down_seconds{kind=\"Deployment\",name=\"kube-controller-manager\"}",
+        alert: Some("ProtectionActiveTooLong"),
     },
     Row {
         namespace: "shoot--a--restoring",
@@ -299,6 +371,7 @@ const ROWS: [Row; 20] = [
         },
         status: &["probed 5 cluster-autoscaler being restored"],
         explain: &["it could not be scaled: "],
+        needs_attention: true,
         metric: "dwd_held_down_shoots{verdict=\"scale_up\"}",
         alert: Some("RestoreBlocked"),
     },
@@ -321,6 +394,7 @@ const ROWS: [Row; 20] = [
             "eu-1a is lost: 2 of its 2 leases expired; nothing is scaled for that",
             "scale_up: ",
         ],
+        needs_attention: true,
         metric: "dwd_lost_zone_shoots",
         alert: Some("ZoneLost"),
     },
@@ -347,25 +421,122 @@ async fn shows(parts: &[&str], shown: impl AsyncFn() -> String) {
     assert!(reached.is_ok(), "not {parts:?} but {}", last.borrow());
 }
 
+/// States of the whole seed, and of shoots whose owner is asked for.
+const SEED_ROWS: [Row; 4] = [
+    Row {
+        namespace: "shoot--b--rights",
+        make: |world, namespace| {
+            on_seed(world, namespace, "here");
+            let readable = "deployments.apps,secrets,namespaces,machines.machine.sapcloud.io,clusters.extensions.gardener.cloud";
+            let rules = [
+                Rule::new("get,list,watch", readable),
+                Rule::new(
+                    "create,get,update,patch",
+                    "leases.coordination.k8s.io,events",
+                ),
+            ];
+            let reader = User::limited("reader", rules.into());
+            world.seed.access().grant("prober", reader);
+        },
+        status: &[
+            "probed 5 -",
+            "the right to patch deployments.apps kube-controller-manager is missing",
+        ],
+        explain: &["right to patch deployments.apps kube-controller-manager is missing"],
+        needs_attention: true,
+        metric: "dwd_missing_rights",
+        alert: Some("RightMissing"),
+    },
+    Row {
+        namespace: "shoot--b--unscalable",
+        make: |world, namespace| on_seed(world, namespace, "here"),
+        status: &["probed 5 - cannot be scaled: nobody-scales-it"],
+        explain: &["its kind does not exist or cannot be scaled on this seed: it is not protected"],
+        needs_attention: false,
+        metric: "dwd_missing_resources{name=\"nobody-scales-it\"}",
+        alert: Some("ControllerMissing"),
+    },
+    Row {
+        namespace: "shoot--b--elsewhere",
+        make: |world, namespace| on_seed(world, namespace, "there"),
+        status: &[
+            "not known to be ours: shoot--b--elsewhere.example.org says \"here\", not \"there\"",
+        ],
+        explain: &[
+            "another seed: shoot--b--elsewhere.example.org says \"here\", not \"there\"; the prober neither probes nor writes it",
+        ],
+        needs_attention: true,
+        metric: "dwd_owner_shoots{standing=\"elsewhere\"}",
+        alert: None,
+    },
+    Row {
+        namespace: "shoot--b--ownerless",
+        make: |_, _| {},
+        status: &["not known to be ours: its name cannot be resolved: "],
+        explain: &["for longer than is tolerated, the prober leaves the shoot alone"],
+        needs_attention: true,
+        metric: "dwd_owner_shoots{standing=\"unresolved\"}",
+        alert: Some("OwnerUnresolved"),
+    },
+];
+
 #[tokio::test]
 async fn each_state_is_shown_with_its_cause_to_whoever_may_only_ask_the_prober() {
-    let namespaces: Vec<_> = ROWS.iter().map(|row| row.namespace).collect();
-    let world = World::probed(&namespaces).await;
-    world.may(&[asking()]);
+    let world = World::probed(&namespaces(&ROWS)).await;
     for row in &ROWS {
         (row.make)(&world, row.namespace);
     }
+    all_are_shown(&world, &ROWS).await;
+    // The rows of other shoots are none of its business.
+    let asleep = world.json(&["explain", "shoot--a--asleep"]).await;
+    assert_eq!(asleep["seed"]["shoots"], json!([]), "{asleep}");
+}
+
+#[tokio::test]
+async fn states_of_the_seed_and_of_owner_records_are_shown_with_their_causes() {
+    let dns = Dns::start(Reply::text("here")).await.expect("a DNS server");
+    let unscalable = dependent("apps/v1", "Unknown", "nobody-scales-it", 0, 0);
+    let with_it = format!("- {unscalable}\nkubeConfigSecretName");
+    let config = world::config().replace("kubeConfigSecretName", &with_it);
+    let owner = format!(
+        "ownerCheck: {{name: '{{{{namespace}}}}.example.org', value: '{{{{seed}}}}', servers: ['{}'], interval: 1s, timeout: 300ms, tolerance: 2s}}\n",
+        dns.address()
+    );
+    let mut world = World::configured(&namespaces(&SEED_ROWS), config + &owner).await;
+    for row in &SEED_ROWS {
+        (row.make)(&world, row.namespace);
+    }
+    world.join("prober-a").await;
+    all_are_shown(&world, &SEED_ROWS).await;
+}
+
+fn namespaces(rows: &[Row]) -> Vec<&'static str> {
+    rows.iter().map(|row| row.namespace).collect()
+}
+
+async fn all_are_shown(world: &World, rows: &[Row]) {
+    world.may(&[asking()]);
     let rules = project("deploy/kustomize/components/monitoring/prometheus-rule.yaml");
     let rules = std::fs::read_to_string(rules).expect("the rules");
-    for row in &ROWS {
+    for row in rows {
         shows(row.status, async || {
-            words(line(&world.text(&["status"]).await, row.namespace))
+            let text = world.text(&["status"]).await;
+            let above = text.split("\nNAMESPACE").next().unwrap_or_default();
+            let mut lines = text.lines();
+            let line = lines.find(|line| line.starts_with(row.namespace));
+            words(&format!("{above} {}", line.unwrap_or_default()))
         })
         .await;
         shows(row.explain, async || {
             words(&world.text(&["explain", row.namespace]).await)
         })
         .await;
+        let on_page = if row.needs_attention {
+            row.explain
+        } else {
+            &[]
+        };
+        shows(on_page, async || on_page_of(&world.page().await, row)).await;
         let counted = async || {
             let metrics = world.metrics().await;
             let mut values = metrics.values.iter();
@@ -381,15 +552,49 @@ async fn each_state_is_shown_with_its_cause_to_whoever_may_only_ask_the_prober()
         let watches = alert.is_none_or(|rule| rule.contains(name));
         assert!(watches, "{:?} does not watch {name}", row.alert);
     }
-    // The rows of other shoots are none of its business.
-    let asleep = world.json(&["explain", "shoot--a--asleep"]).await;
-    assert_eq!(asleep["seed"]["shoots"], json!([]), "{asleep}");
     let asked = world.asked();
     let beyond: Vec<_> = asked
         .iter()
         .filter(|record| record.is_write() || record.status == Some(403))
         .collect();
     assert!(beyond.is_empty(), "{beyond:?}");
+}
+
+/// What the page says above all shoots, and of this one, which is a card or else a row with its
+/// state.
+fn on_page_of(page: &str, row: &Row) -> String {
+    let above = page.split("<section").next().unwrap_or_default();
+    let card = format!("<h3>{}</h3>", row.namespace);
+    let mut cards = page.split("<section").skip(1);
+    let card = cards.find(|section| section.contains(&card));
+    let shown = match card {
+        Some(card) => card.split("</section>").next(),
+        None => {
+            let state = row.status[0].split(' ').next().unwrap_or_default();
+            let mut lines = page
+                .split("<tr>")
+                .filter(|line| line.contains(row.namespace));
+            let line = lines.next().expect(row.namespace);
+            assert!(line.contains(state), "{line}");
+            Some(line)
+        }
+    };
+    text_of(&format!("{above} {}", shown.unwrap_or_default()))
+}
+
+/// Text of a page without its marks.
+fn text_of(html: &str) -> String {
+    let pieces = html.split('<').enumerate();
+    let texts = pieces.map(|(number, piece)| match piece.split_once('>') {
+        Some((_, text)) if number > 0 => text,
+        _ => piece,
+    });
+    let text: String = texts.collect();
+    let text = text
+        .replace("&quot;", "\"")
+        .replace("&lt;", "<")
+        .replace("&gt;", ">");
+    words(&text.replace("&amp;", "&"))
 }
 
 #[tokio::test]

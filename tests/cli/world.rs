@@ -30,6 +30,8 @@ pub struct World {
     probers: Vec<(String, RunningAgent)>,
     _kubelets: Kubelets,
     pub files: TempDir,
+    /// The prober's config file.
+    config: String,
 }
 
 /// Rights of the manual to ask the prober.
@@ -63,7 +65,7 @@ pub fn restoring() -> Value {
 }
 
 /// Gardener's config with shorter times.
-fn config() -> String {
+pub fn config() -> String {
     let config = ProberConfig {
         initial_delay: "0s",
         machine_delay: "500ms",
@@ -74,6 +76,10 @@ fn config() -> String {
 
 impl World {
     pub async fn new(shoots: &[&str]) -> Self {
+        Self::configured(shoots, config()).await
+    }
+
+    pub async fn configured(shoots: &[&str], config: String) -> Self {
         let authority = Authority::new().expect("an authority");
         let server = async || {
             let options = Options {
@@ -105,6 +111,7 @@ impl World {
             probers: Vec::new(),
             _kubelets: kubelets,
             files: tempfile::tempdir().expect("a folder"),
+            config,
         };
         world.may(&[asking(), reading(), restoring()]);
         world.deploy();
@@ -133,7 +140,7 @@ impl World {
     pub async fn join(&mut self, pod: &str) {
         let kubeconfig = self.seed.kubeconfig("prober");
         let folder = self.files.path();
-        let start = AgentStart::new(AgentKind::Prober, folder, pod, &kubeconfig, &config());
+        let start = AgentStart::new(AgentKind::Prober, folder, pod, &kubeconfig, &self.config);
         let mut start = start.expect("its files");
         start.binary = Some(env!("CARGO_BIN_EXE_dependency-watchdog").into());
         start.environment = vec![("HOSTNAME".to_owned(), pod.to_owned())];
@@ -153,7 +160,7 @@ impl World {
         let selector = json!({ "matchLabels": { "app": PROBER } });
         for object in [
             json!({ "apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata("prober-config"),
-                    "data": { "dep-config.yaml": config() } }),
+                    "data": { "dep-config.yaml": self.config } }),
             json!({ "apiVersion": "apps/v1", "kind": "Deployment", "metadata": metadata(PROBER),
                     "spec": { "selector": selector, "template": { "spec": spec } } }),
         ] {
@@ -177,6 +184,15 @@ impl World {
         let mut probers = self.probers.iter();
         let (_, agent) = probers.find(|(name, _)| name == pod).expect("it runs");
         page::address(agent.log_file(), "/statusz").expect("it serves")
+    }
+
+    /// Status page of the first replica, as a person reads it.
+    pub async fn page(&self) -> String {
+        let (_, agent) = self.probers.first().expect("it runs");
+        let (_, page) = page::page(agent.log_file(), "/statusz")
+            .await
+            .expect("it serves");
+        page
     }
 
     /// Metrics of the first replica.

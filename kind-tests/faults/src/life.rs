@@ -47,13 +47,13 @@ pub fn on_paused_clock<T: Send + 'static>(
 /// if `LOG` names a file.
 fn listen(world: &Arc<SoakWorld>) -> Result<DefaultGuard> {
     let oracle = world.oracle.clone();
-    let mut file = std::env::var_os("LOG").map(File::create).transpose()?;
+    let file = std::env::var_os("LOG").map(File::create).transpose()?;
     let level = match file {
         Some(_) => LevelFilter::DEBUG,
         None => LevelFilter::INFO,
     };
     let judge = move |line: Vec<u8>| {
-        if let Some(file) = &mut file {
+        if let Some(mut file) = file.as_ref() {
             file.write_all(&line).ok();
         }
         match serde_json::from_slice::<Value>(&line) {
