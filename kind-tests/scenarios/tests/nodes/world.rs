@@ -34,7 +34,7 @@ pub struct NodeWorld {
     pub shoot: NodeShoot,
     /// The same without its protection.
     pub unprotected: NodeShoot,
-    programs: PathBuf,
+    kubectl: PathBuf,
     /// A machine beside the unprotected shoot's, which nothing is done to but to restart its
     /// kubelet.
     pub spare: NodeMachine,
@@ -144,7 +144,9 @@ impl NodeWorld {
             seed,
             seed_machine,
             kubeconfig,
-            programs,
+            kubectl: go_programs::built("deployment-tools")
+                .await?
+                .join("kubectl"),
             spare,
             _processes: processes,
         })
@@ -156,7 +158,7 @@ impl NodeWorld {
     /// # Errors
     /// When it fails: with what it said.
     pub async fn kubectl(&self, words: &str) -> Result<(String, String)> {
-        let mut kubectl = Command::new(self.programs.join("kubectl"));
+        let mut kubectl = Command::new(&self.kubectl);
         kubectl.arg("--kubeconfig").arg(&self.kubeconfig);
         said(kubectl.args(words.split(' '))).await
     }
