@@ -78,7 +78,7 @@ pub fn config<'a>(objects: &'a Manifests, deployment: &str) -> Result<&'a str> {
 
 impl RunningAgent {
     /// Starts what a Deployment says, with the token of its ServiceAccount, and serves on ports of
-    /// its own choice. `change` may shorten the config's times.
+    /// its own choice, with more arguments. `change` may shorten the config's times.
     ///
     /// # Errors
     /// When the objects lack something, or it cannot be started.
@@ -87,6 +87,7 @@ impl RunningAgent {
         objects: &Manifests,
         deployment: &str,
         change: impl FnOnce(&str) -> String,
+        more: &[&str],
     ) -> Result<Self> {
         let account = pod(objects, deployment)?["serviceAccountName"].as_str();
         let token = seed
@@ -111,6 +112,7 @@ impl RunningAgent {
         ));
         args.extend(SERVED.map(Into::into));
         args.push("--pprof-bind-addr=0".into());
+        args.extend(more.iter().map(ToString::to_string));
         let process = Process::start(deployment, &binary()?, &args, &folder.join("log"))?;
         seed.set_log(process.log_file().to_owned());
         Ok(Self { process })

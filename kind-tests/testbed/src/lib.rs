@@ -25,7 +25,6 @@
 pub mod agent;
 pub mod audit;
 pub mod bed;
-pub mod book;
 pub mod control_plane;
 pub mod crash_loop;
 pub mod dns;

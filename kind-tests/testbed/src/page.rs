@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{Read, Write};
-use std::net::TcpStream;
+use std::net::{IpAddr, TcpStream, UdpSocket};
 use std::path::Path;
 use std::time::Duration;
 
@@ -67,6 +67,15 @@ pub fn address(log: &Path, path: &str) -> Result<String> {
     address
         .map(Into::into)
         .with_context(|| format!("not yet {what}: {}", tail(log, 5, "")))
+}
+
+/// This machine's address outside of loopback, to which alone an API server passes requests on.
+pub fn outside() -> Option<IpAddr> {
+    let socket = UdpSocket::bind("0.0.0.0:0").ok()?;
+    // Nothing is sent: the route says which address it would be sent from.
+    socket.connect("192.0.2.1:9").ok()?;
+    let address = socket.local_addr().ok()?.ip();
+    (!address.is_loopback() && !address.is_unspecified()).then_some(address)
 }
 
 /// `/metrics`, read.

@@ -11,7 +11,6 @@ mod operations;
 mod order;
 mod owner;
 mod replaced;
-mod run_books;
 mod scales;
 mod self_hosted;
 mod settings;

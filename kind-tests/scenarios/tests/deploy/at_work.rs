@@ -3,11 +3,10 @@
 
 use crate::prometheus::{Prometheus, alerts, rules};
 use crate::run_books::documented_queries;
-use crate::tools::{chart, overlay, system};
+use crate::tools::{chart, overlay};
 use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
 use testbed::audit::Asked;
-use testbed::book::{Shell, commands};
 use testbed::installation::{RunningAgent, install};
 use testbed::objects::{get, items};
 use testbed::page::{address, metrics};
@@ -114,27 +113,6 @@ async fn keeps_its_labels(prometheus: &Prometheus) -> Result<()> {
     Ok(())
 }
 
-/// The command of a run-book that lists what carries the marker names what is held down.
-async fn names_what_is_held_down(shoot: &ShootCluster) -> Result<()> {
-    system("jq", "jq")?;
-    let all = shoot.seed.api().get("/apis/apps/v1/deployments").await?;
-    let shell = Shell::new("get deployments -A -o json", &all.to_string())?;
-    let mut ran = 0;
-    for (page, command) in commands()?
-        .iter()
-        .filter(|(_, command)| command.contains("| jq "))
-    {
-        let listed = shell.run(command)?;
-        for (name, replicas) in DOWN {
-            let line = format!("{} {name} was at {replicas}\n", shoot.namespace);
-            ensure!(listed.contains(&line), "{page}: no {line} in {listed}");
-        }
-        ran += 1;
-    }
-    ensure!(ran > 0, "no page has a command with jq");
-    Ok(())
-}
-
 #[test]
 fn every_query_finds_data() -> Result<()> {
     scenario(async |bed| {
@@ -166,8 +144,8 @@ fn every_query_finds_data() -> Result<()> {
             .await?;
 
         let jobs = ["dependency-watchdog-prober", "dependency-watchdog-weeder"];
-        let prober = RunningAgent::installed(&seed, &objects, jobs[0], quick).await?;
-        let weeder = RunningAgent::installed(&seed, &objects, jobs[1], quick).await?;
+        let prober = RunningAgent::installed(&seed, &objects, jobs[0], quick, &[]).await?;
+        let weeder = RunningAgent::installed(&seed, &objects, jobs[1], quick, &[]).await?;
         let mut targets = Vec::new();
         for (job, agent) in [(jobs[0], &prober), (jobs[1], &weeder)] {
             let address = eventually("metrics are served", async || {
@@ -221,7 +199,6 @@ fn every_query_finds_data() -> Result<()> {
             Ok(())
         })
         .await?;
-        names_what_is_held_down(&shoot).await?;
         let documented = documented_queries(&shoot.namespace)?;
         let left = without_data(&prometheus, &documented).await?;
 
@@ -258,8 +235,8 @@ fn trial_reports_and_writes_nothing() -> Result<()> {
             "dependency-watchdog-prober-trial",
             "dependency-watchdog-weeder-trial",
         ];
-        let prober = RunningAgent::installed(&seed, &objects, jobs[0], quick).await?;
-        let weeder = RunningAgent::installed(&seed, &objects, jobs[1], quick).await?;
+        let prober = RunningAgent::installed(&seed, &objects, jobs[0], quick, &[]).await?;
+        let weeder = RunningAgent::installed(&seed, &objects, jobs[1], quick, &[]).await?;
         shoot.after_probes(2).await?;
         let from = shoot.history().len();
         shoot.nodes.cut_all();

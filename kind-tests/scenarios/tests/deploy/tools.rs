@@ -1,4 +1,4 @@
-//! helm, kustomize, and the programs of Prometheus.
+//! helm, kustomize, kubectl, and the programs of Prometheus.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -35,9 +35,14 @@ pub fn definitions() -> Result<Vec<Value>> {
         .collect()
 }
 
-/// The folder with helm and kustomize.
+/// The folder with helm, kustomize and kubectl.
 static TOOLS: LazyLock<PathBuf> =
-    LazyLock::new(|| built("deployment-tools").expect("helm and kustomize can be built"));
+    LazyLock::new(|| built("deployment-tools").expect("they can be built"));
+
+/// One of these programs.
+pub fn tool(name: &str) -> PathBuf {
+    TOOLS.join(name)
+}
 
 /// A program that is installed on this system.
 ///
@@ -59,7 +64,7 @@ pub fn system(program: &str, package: &str) -> Result<PathBuf> {
 /// When it cannot be run. That it failed is in its output.
 pub fn helm(args: &[&str]) -> Result<Output> {
     let home = TempDir::new()?;
-    let mut command = Command::new(TOOLS.join("helm"));
+    let mut command = Command::new(tool("helm"));
     for variable in ["HELM_CACHE_HOME", "HELM_CONFIG_HOME", "HELM_DATA_HOME"] {
         command.env(variable, home.path());
     }
@@ -119,7 +124,7 @@ pub fn customized(mut kustomization: Value) -> Result<Manifests> {
 }
 
 fn kustomize(folder: &Path) -> Result<Manifests> {
-    let output = Command::new(TOOLS.join("kustomize"))
+    let output = Command::new(tool("kustomize"))
         .arg("build")
         .arg(folder)
         .output()?;

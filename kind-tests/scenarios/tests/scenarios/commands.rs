@@ -1,6 +1,6 @@
 //! What operators run outside of the seed's network: it asks the prober through the API server.
 
-use std::net::{IpAddr, UdpSocket};
+use std::net::IpAddr;
 use std::path::Path;
 use std::process::Stdio;
 
@@ -8,7 +8,7 @@ use anyhow::{Result, ensure};
 use serde_json::json;
 use testbed::agent::binary;
 use testbed::gardener::{GARDEN, PROBER};
-use testbed::page::address;
+use testbed::page::{address, outside};
 use testbed::{PATIENCE, ShootCluster, ShootPlan, scenario, secrets};
 use tokio::process::Command;
 use tokio::time::timeout;
@@ -17,15 +17,6 @@ use crate::{alone, comes_back, end_alone, goes_down, with_args};
 
 /// The operator's ServiceAccount.
 const OPERATOR: &str = "operator";
-
-/// This machine's address outside of loopback, to which alone an API server passes requests on.
-fn outside() -> Option<IpAddr> {
-    let socket = UdpSocket::bind("0.0.0.0:0").ok()?;
-    // Nothing is sent: the route says which address it would be sent from.
-    socket.connect("192.0.2.1:9").ok()?;
-    let address = socket.local_addr().ok()?.ip();
-    (!address.is_loopback() && !address.is_unspecified()).then_some(address)
-}
 
 /// Applies what makes the running prober a pod, and an operator who may do nothing but ask it; the
 /// operator's kubeconfig.

@@ -106,7 +106,7 @@ fn prober_of_gardener_scales_in_order() -> Result<()> {
         strip(seed.api(), &seed_access(), &UNNEEDED_ON_SEED).await?;
         let unneeded: [(&str, &[&str]); 2] = [("nodes", &["get"]), ("leases", &["get"])];
         strip(shoot.plane.api(), &shoot_access(), &unneeded).await?;
-        let prober = RunningAgent::installed(&seed, &objects, PROBER, str::to_owned).await?;
+        let prober = RunningAgent::installed(&seed, &objects, PROBER, str::to_owned, &[]).await?;
         shoot.after_probes(1).await?;
         finds_nothing(&gardenlet.findings(&shoot).await?);
 
@@ -163,7 +163,8 @@ fn weeder_of_gardener_restarts_a_chain() -> Result<()> {
         let plane = Plane::create(bed, "gardeners").await?;
         install(plane.api(), &objects).await?;
         strip(plane.api(), &weeder_access(), &UNNEEDED_BY_WEEDER).await?;
-        let weeder = RunningAgent::installed(&plane.seed, &objects, WEEDER, str::to_owned).await?;
+        let weeder =
+            RunningAgent::installed(&plane.seed, &objects, WEEDER, str::to_owned, &[]).await?;
         plane.watched(&weeder).await?;
         // A disruption budget is no obstacle to a pod that serves nobody anyway.
         let selector = json!({"matchLabels": {"role": ETCD.1}});
