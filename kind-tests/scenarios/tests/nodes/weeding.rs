@@ -15,6 +15,98 @@ use crate::workloads::{create_namespace, deployment, service};
 /// What the pods need.
 const SERVICE: &str = "etcd-main-client";
 
+/// The Service that pods need, in the namespace of a shoot, and the pod behind it.
+pub struct NeededService<'a> {
+    api: &'a KubeApi,
+    namespace: String,
+    endpoints: EndpointWatch,
+    address: String,
+}
+
+impl<'a> NeededService<'a> {
+    /// Makes all of it; the shoot is named after what crashes in it.
+    pub async fn create(api: &'a KubeApi, shoot: &str, is_ready: bool) -> Result<Self> {
+        let namespace = format!("shoot--weed--{}", unique(shoot));
+        create_namespace(api, &namespace).await?;
+        eventually("there is a ServiceAccount", async || {
+            api.get(&format!(
+                "/api/v1/namespaces/{namespace}/serviceaccounts/default"
+            ))
+            .await
+        })
+        .await?;
+        api.create(&service(&namespace, SERVICE, json!({"role": "main"}), 2379))
+            .await?;
+        let endpoints = EndpointWatch::of(api, &namespace, SERVICE);
+        let path = format!("/api/v1/namespaces/{namespace}/services/{SERVICE}");
+        let service = api.get(&path).await?;
+        let address = service["spec"]["clusterIP"].as_str();
+        let etcd = json!({"containers": [{"name": "etcd", "image": TOOL, "imagePullPolicy": "Never", "command": ["/bin/httpd", "-f", "-p", "2379"],
+            "readinessProbe": {"tcpSocket": {"port": 2379}, "periodSeconds": 1}}]});
+        let etcd = deployment(&namespace, "etcd-main", "main", usize::from(is_ready), etcd);
+        api.create(&etcd).await?;
+        let created = Self {
+            api,
+            endpoints,
+            address: address.context("no clusterIP")?.to_owned(),
+            namespace,
+        };
+        created.becomes(is_ready).await?;
+        Ok(created)
+    }
+
+    /// Makes it ready, or takes its pod away.
+    pub async fn set(&self, is_ready: bool) -> Result<()> {
+        let path = format!(
+            "/apis/apps/v1/namespaces/{}/deployments/etcd-main",
+            self.namespace
+        );
+        let patch = json!({"spec": {"replicas": i64::from(is_ready)}});
+        self.api.merge(&path, &patch).await?;
+        self.becomes(is_ready).await
+    }
+
+    async fn becomes(&self, is_ready: bool) -> Result<()> {
+        eventually("the Service is as it should be", async || {
+            let ready = self.endpoints.get().ready();
+            ensure!((ready > 0) == is_ready, "{ready} ready endpoints");
+            Ok(())
+        })
+        .await
+    }
+
+    /// The shell command that succeeds if the Service is ready.
+    pub fn asks(&self) -> String {
+        format!("nc -w 1 {} 2379 -e /bin/true", self.address)
+    }
+
+    /// Creates pods that need it.
+    pub async fn deploy(&self, name: &str, role: &str, pods: usize, spec: Value) -> Result<()> {
+        let pods = deployment(&self.namespace, name, role, pods, spec);
+        self.api.create(&pods).await.map(drop)
+    }
+
+    /// The pods with this role that nobody has deleted.
+    pub async fn list(&self, role: &str) -> Result<Vec<Value>> {
+        let mut pods = self.api.list(&self.pods(role)).await?;
+        pods.retain(|pod| pod["metadata"]["deletionTimestamp"].is_null());
+        Ok(pods)
+    }
+
+    /// The path of the pods with this role.
+    pub fn pods(&self, role: &str) -> String {
+        format!(
+            "/api/v1/namespaces/{}/pods?labelSelector=role%3D{role}",
+            self.namespace
+        )
+    }
+}
+
+/// A container that runs a shell script.
+pub fn container(name: &str, script: String) -> Value {
+    json!({"name": name, "image": TOOL, "imagePullPolicy": "Never", "command": ["/bin/sh", "-c", script]})
+}
+
 /// How a pod goes on without its Service.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum CrashShape {
@@ -40,17 +132,9 @@ impl CrashShape {
         Self::ReadyBefore,
     ];
 
-    fn namespace(self) -> String {
-        format!(
-            "shoot--weed--{}",
-            unique(&format!("{self:?}").to_lowercase())
-        )
-    }
-
-    fn containers(self, address: &str) -> Value {
-        let asks = format!("nc -w 1 {address} 2379 -e /bin/true");
+    /// The pod, which asks so for its Service.
+    fn pod_spec(self, asks: &str) -> Value {
         let serves = "httpd -f -p 6443";
-        let container = |name: &str, script: String| json!({"name": name, "image": TOOL, "imagePullPolicy": "Never", "command": ["/bin/sh", "-c", script]});
         let tries = |seconds: u8| {
             format!(
                 "end=$(($(date +%s) + {seconds})); while [ $(date +%s) -lt $end ]; do {asks} && exec {serves}; sleep 1; done; exit 1"
@@ -69,7 +153,7 @@ impl CrashShape {
         server["readinessProbe"] = json!({"tcpSocket": {"port": 6443}, "periodSeconds": 1});
         let mut spec = json!({"containers": [server]});
         if self == Self::Init {
-            spec["initContainers"] = json!([container("init", asks)]);
+            spec["initContainers"] = json!([container("init", asks.into())]);
         }
         spec
     }
@@ -94,58 +178,26 @@ impl Weeded {
 
 /// Lets pods of this shape crash until their Service is back.
 pub async fn weeded(api: &KubeApi, shape: CrashShape) -> Result<Weeded> {
-    let namespace = shape.namespace();
-    create_namespace(api, &namespace).await?;
-    eventually("there is a ServiceAccount", async || {
-        api.get(&format!(
-            "/api/v1/namespaces/{namespace}/serviceaccounts/default"
-        ))
-        .await
-    })
-    .await?;
-    api.create(&service(&namespace, SERVICE, json!({"role": "main"}), 2379))
-        .await?;
-    let endpoints = EndpointWatch::of(api, &namespace, SERVICE);
-    let service = api
-        .get(&format!(
-            "/api/v1/namespaces/{namespace}/services/{SERVICE}"
-        ))
-        .await?;
-    let address = service["spec"]["clusterIP"]
-        .as_str()
-        .context("no clusterIP")?;
-
-    let etcd = json!({"containers": [{"name": "etcd", "image": TOOL, "imagePullPolicy": "Never", "command": ["/bin/httpd", "-f", "-p", "2379"],
-        "readinessProbe": {"tcpSocket": {"port": 2379}, "periodSeconds": 1}}]});
-    let deployments = format!("/apis/apps/v1/namespaces/{namespace}/deployments");
-    let scale = async |replicas: i64| {
-        let patch = json!({"spec": {"replicas": replicas}});
-        api.merge(&format!("{deployments}/etcd-main"), &patch).await
-    };
     let was_ready = shape == CrashShape::ReadyBefore;
-    let etcd = deployment(&namespace, "etcd-main", "main", i64::from(was_ready), etcd);
-    api.create(&etcd).await?;
+    let name = format!("{shape:?}").to_lowercase();
+    let service = NeededService::create(api, &name, was_ready).await?;
     for (name, role) in [
         ("kube-apiserver", "apiserver"),
         ("unknown-to-the-weeder", "other"),
     ] {
+        let spec = shape.pod_spec(&service.asks());
+        service.deploy(name, role, 1, spec).await?;
         if was_ready {
-            service_is(&endpoints, true).await?;
-        }
-        let crashing = deployment(&namespace, name, role, 1, shape.containers(address));
-        api.create(&crashing).await?;
-        if was_ready {
-            ready(api, &namespace, role).await?;
+            ready(&service, role).await?;
         }
     }
     if was_ready {
-        scale(0).await?;
-        service_is(&endpoints, false).await?;
+        service.set(false).await?;
     }
     // From the fourth crash on a kubelet waits for 40 s or more.
     eventually("both pods wait for their kubelet's back-off", async || {
         for (role, most) in [("apiserver", 15), ("other", 25)] {
-            let status = container(&pod(api, &namespace, role).await?);
+            let status = status(&pod(&service, role).await?);
             let age = Utc::now() - ended(&status)?;
             let restarts = status["restartCount"].as_i64().unwrap_or_default();
             let runs = status["state"]["running"].is_object();
@@ -157,18 +209,17 @@ pub async fn weeded(api: &KubeApi, shape: CrashShape) -> Result<Weeded> {
         Ok(())
     })
     .await?;
-    scale(1).await?;
-    service_is(&endpoints, true).await?;
+    service.set(true).await?;
     let back = Instant::now();
     // It may be gone already, or be the next pod, whose container has not ended.
-    let crashed = pod(api, &namespace, "apiserver").await;
-    let crashed = crashed.and_then(|pod| ended(&container(&pod)));
+    let crashed = pod(&service, "apiserver").await;
+    let crashed = crashed.and_then(|pod| ended(&status(&pod)));
     let ended = crashed.map_or(Duration::ZERO, |ended| {
         (Utc::now() - ended).to_std().unwrap_or_default()
     });
-    ready(api, &namespace, "apiserver").await?;
+    ready(&service, "apiserver").await?;
     let with = back.elapsed();
-    ready(api, &namespace, "other").await?;
+    ready(&service, "other").await?;
     Ok(Weeded {
         ended,
         with,
@@ -188,16 +239,13 @@ fn ended(status: &Value) -> Result<DateTime<Utc>> {
 }
 
 /// The pod with this role.
-async fn pod(api: &KubeApi, namespace: &str, role: &str) -> Result<Value> {
-    let path = format!("/api/v1/namespaces/{namespace}/pods?labelSelector=role%3D{role}");
-    let mut pods = api.list(&path).await?;
-    pods.retain(|pod| pod["metadata"]["deletionTimestamp"].is_null());
-    pods.pop()
-        .with_context(|| format!("no pod with role {role}"))
+async fn pod(service: &NeededService<'_>, role: &str) -> Result<Value> {
+    let pod = service.list(role).await?.pop();
+    pod.with_context(|| format!("no pod with role {role}"))
 }
 
 /// The status of the container that crashes.
-fn container(pod: &Value) -> Value {
+fn status(pod: &Value) -> Value {
     let status = |kind: &str| pod["status"][kind][0].clone();
     let init = status("initContainerStatuses");
     if init.is_object() {
@@ -207,24 +255,14 @@ fn container(pod: &Value) -> Value {
     }
 }
 
-async fn ready(api: &KubeApi, namespace: &str, role: &str) -> Result<()> {
+async fn ready(service: &NeededService<'_>, role: &str) -> Result<()> {
     eventually("the pod is ready", async || {
-        let pod = pod(api, namespace, role).await?;
+        let pod = pod(service, role).await?;
         ensure!(
             pod["status"]["containerStatuses"][0]["ready"] == true,
             "{}",
             pod["status"]
         );
-        Ok(())
-    })
-    .await
-}
-
-/// Waits until the Service has a ready endpoint, or none.
-async fn service_is(endpoints: &EndpointWatch, wanted: bool) -> Result<()> {
-    eventually("the Service is as it should be", async || {
-        let ready = endpoints.get().ready();
-        ensure!((ready > 0) == wanted, "{ready} ready endpoints");
         Ok(())
     })
     .await
