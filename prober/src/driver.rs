@@ -60,13 +60,13 @@ pub(crate) struct Driver<R> {
 /// Last Machines of a shoot, and the nodes that they back. Healthy shoots keep theirs, so that
 /// their nodes need not be put in order for each input.
 #[derive(Default)]
-struct BackedMachines(Arc<Namespaced<Option<String>>>, Arc<BackedNodes>);
+struct BackedMachines(Arc<Namespaced<Option<Arc<str>>>>, Arc<BackedNodes>);
 
 impl BackedMachines {
     fn of(&mut self, seed: &Seed, namespace: &str) -> Option<Arc<BackedNodes>> {
         let machines = seed.machines(namespace)?;
         if !Arc::ptr_eq(&machines, &self.0) {
-            let backed = machines.values().map(|node| node.as_deref()).collect();
+            let backed = machines.values().map(|node| Option::clone(node)).collect();
             *self = Self(machines, Arc::new(backed));
         }
         Some(Arc::clone(&self.1))

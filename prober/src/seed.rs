@@ -42,7 +42,7 @@ pub struct Seed {
     pub clusters: Arc<View<ClusterState>>,
     /// Node that each Machine backs; `None` if it backs none, or is Failed or Terminating. A seed
     /// that knows no Machines has none (D-55).
-    machines: Arc<View<Option<String>>>,
+    machines: Arc<View<Option<Arc<str>>>>,
     /// Settings by annotations on namespaces; only those that set anything.
     namespaces: Arc<View<Overrides>>,
     named: RwLock<Named>,
@@ -171,7 +171,7 @@ impl Seed {
 
     /// The Machines of a shoot, each with the node that it backs, if any; `None` if the Machines
     /// are not known (D-27). The very same while nothing has changed.
-    pub fn machines(&self, namespace: &str) -> Option<Arc<Namespaced<Option<String>>>> {
+    pub fn machines(&self, namespace: &str) -> Option<Arc<Namespaced<Option<Arc<str>>>>> {
         self.machines
             .is_known()
             .then(|| self.machines.all_in(namespace))

@@ -146,7 +146,7 @@ impl ListedKind for NodeLists {
         let Page { items, next } = read_page::<NodeList>(pieces)?;
         let held = items.nodes.iter().map(|node| {
             let conditions: Vec<_> = node.traits.conditions.iter().map(|c| [&c.kind, &c.status, &c.reason]).collect();
-            json!({"name": node.name, "pool": node.traits.pool, "notManaged": node.traits.not_managed_by_mcm, "conditions": conditions})
+            json!({"name": *node.name, "pool": node.traits.pool, "notManaged": node.traits.not_managed_by_mcm, "conditions": conditions})
         });
         Ok(page(next.as_deref(), held))
     }

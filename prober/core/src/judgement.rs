@@ -103,6 +103,9 @@ impl Judge {
     /// Applies the Machines. Returns whether they have changed.
     pub fn set_machines(&mut self, machines: Arc<BackedNodes>) -> bool {
         let changed = self.machines != machines;
+        if !Arc::ptr_eq(&self.machines, &machines) {
+            self.leases.share_names(|name| machines.name(name));
+        }
         self.machines = machines;
         changed
     }
@@ -117,7 +120,13 @@ impl Judge {
         self.last.is_some()
     }
 
-    pub fn set_nodes(&mut self, nodes: Vec<NodeRecord>) {
+    /// Applies the nodes that were listed after the last leases.
+    pub fn set_nodes(&mut self, mut nodes: Vec<NodeRecord>) {
+        for node in &mut nodes {
+            if let Some(name) = self.machines.name(&node.name) {
+                node.name = Arc::clone(name);
+            }
+        }
         self.nodes = self.last.map(|times| (times, nodes));
     }
 
@@ -268,7 +277,7 @@ impl Judge {
         let counted = |(name, clock): (_, &LeaseClock)| CountedLease {
             node: name,
             failure_zone: nodes
-                .find(|node| node.name == name)
+                .find(|node| *node.name == *name)
                 .and_then(|node| node.traits.failure_zone()),
             age: by.now - clock.renewed(by.grace),
             state: clock.state(by),

@@ -17,6 +17,8 @@
 
 mod list;
 
+use std::sync::Arc;
+
 use chrono::{DateTime, TimeDelta, Utc};
 use serde::{Deserialize, Serialize};
 use strum::{IntoStaticStr, VariantNames};
@@ -364,7 +366,7 @@ pub struct LeaseClocks {
 
 #[derive(Debug, Clone)]
 struct Entry {
-    name: Box<str>,
+    name: Arc<str>,
     uid: LeaseUid,
     clock: LeaseClock,
     round: u32,
@@ -421,6 +423,15 @@ impl LeaseClocks {
         self.add(new);
         if self.entries.len() < self.entries.capacity() / 4 {
             self.entries.shrink_to_fit();
+        }
+    }
+
+    /// Keeps the names that somebody else keeps, too, instead of equal ones.
+    pub(crate) fn share_names<'a>(&mut self, known: impl Fn(&str) -> Option<&'a Arc<str>>) {
+        for entry in &mut self.entries {
+            if let Some(name) = known(&entry.name) {
+                entry.name = Arc::clone(name);
+            }
         }
     }
 

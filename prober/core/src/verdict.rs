@@ -34,9 +34,9 @@ const IN_PLACE_UPDATE_REASONS: [&str; 2] = ["ReadyForUpdate", "UpdateFailed"];
 const MAX_CONDITIONS: usize = 64;
 const MAX_CONDITION_TEXT: usize = 1024;
 
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NodeRecord {
-    pub name: String,
+    pub name: Arc<str>,
     /// Shared by nodes with equal traits, which is most nodes of a large shoot.
     pub traits: Arc<NodeTraits>,
 }
@@ -44,7 +44,7 @@ pub struct NodeRecord {
 impl NodeRecord {
     pub fn new(name: &str, traits: NodeTraits) -> Self {
         Self {
-            name: name.to_owned(),
+            name: name.into(),
             traits: Arc::new(traits),
         }
     }
@@ -225,28 +225,34 @@ impl Tally {
 }
 
 /// Sorted names of the nodes that are backed by a Machine that is neither Failed nor Terminating.
+/// They are kept once for a node, with its Machine: whatever else is kept of the node shares them.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct BackedNodes {
-    nodes: Box<[Box<str>]>,
+    nodes: Box<[Arc<str>]>,
     /// Number of Machines, including those that back no node.
     pub count: usize,
 }
 
 /// Collects the node that each Machine backs, if any.
-impl<'a> FromIterator<Option<&'a str>> for BackedNodes {
-    fn from_iter<I: IntoIterator<Item = Option<&'a str>>>(machines: I) -> Self {
+impl<N: Into<Arc<str>>> FromIterator<Option<N>> for BackedNodes {
+    fn from_iter<I: IntoIterator<Item = Option<N>>>(machines: I) -> Self {
         let mut count = 0;
-        let mut nodes: Vec<&str> = machines
-            .into_iter()
-            .inspect(|_| count += 1)
-            .flatten()
-            .collect();
+        let machines = machines.into_iter().inspect(|_| count += 1);
+        let mut nodes: Vec<Arc<str>> = machines.flatten().map(Into::into).collect();
         nodes.sort_unstable();
         nodes.dedup();
         Self {
-            nodes: nodes.into_iter().map(Box::from).collect(),
+            nodes: nodes.into(),
             count,
         }
+    }
+}
+
+impl BackedNodes {
+    /// The name of a backed node, to be shared.
+    pub(crate) fn name(&self, node: &str) -> Option<&Arc<str>> {
+        let at = position(&self.nodes, |backed| backed, node, 0)?;
+        Some(&self.nodes[at])
     }
 }
 

@@ -38,7 +38,7 @@ pub struct SeedFacts {
 impl Seed {
     /// Returns what the seed shows of a shoot, besides its Cluster.
     pub(crate) fn facts(&self, config: &Config, namespace: &str) -> SeedFacts {
-        let backed = |machines: Arc<Namespaced<Option<String>>>| {
+        let backed = |machines: Arc<Namespaced<Option<Arc<str>>>>| {
             machines.values().filter(|node| node.is_some()).count()
         };
         let dependents = config.dependents.iter();

@@ -61,7 +61,7 @@ impl Seed {
             tasks.spawn(Arc::clone(&self.machines).run(
                 Api::all(self.client.clone()),
                 watcher::Config::default(),
-                |machine: Machine| Some(machine.usable_node().map(str::to_owned)),
+                |machine: Machine| Some(machine.usable_node().map(Arc::from)),
                 None,
                 ended.clone(),
             ));

@@ -30,7 +30,7 @@ async fn more_nodes_than_a_page_holds_are_listed_to_the_end() {
     shoot.timeout = Duration::from_secs(20);
     shoot.add_nodes(3..1100);
     let seen = shoot.nodes().await.expect("a complete answer");
-    let mut names: Vec<&str> = seen.items.iter().map(|node| node.name.as_str()).collect();
+    let mut names: Vec<&str> = seen.items.iter().map(|node| &*node.name).collect();
     names.dedup();
     assert_eq!(names.len(), 1100);
     assert_eq!(continued(&shoot), [vec![false], vec![true; 5]].concat());

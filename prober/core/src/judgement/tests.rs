@@ -87,3 +87,15 @@ fn uncounted_nodes_have_no_lease() {
     assert_eq!(nodes, ["node-0", "node-2"]);
     assert_eq!(counted(None), [], "while the nodes do not matter");
 }
+
+#[test]
+fn name_of_a_node_is_kept_once() {
+    let name: Arc<str> = "node-0".into();
+    let mut judge = Judge::default();
+    judge.observe(times(0.0), [lease("node-0", -1.0)], GRACE);
+    let machines = [Some(Arc::clone(&name))];
+    judge.set_machines(Arc::new(machines.into_iter().collect()));
+    judge.set_nodes(vec![in_zone(0)]);
+    // Here, and for the Machine, the lease and the node.
+    assert_eq!(Arc::strong_count(&name), 4);
+}

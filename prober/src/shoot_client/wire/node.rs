@@ -110,8 +110,9 @@ impl ItemList for NodeList {
     }
 
     fn keep(&mut self, item: &mut NodeFields, room: &ListRoom) -> Result<(), DecodeError> {
-        let NodeFields { name, traits, .. } = item;
-        let (name, traits) = (std::mem::take(name), std::mem::take(traits));
+        let traits = std::mem::take(&mut item.traits);
+        let name: Arc<str> = item.name.as_str().into();
+        item.name.clear();
         let known = self.traits.get(&traits).cloned();
         let bytes = size_of::<NodeRecord>()
             + name.len()
