@@ -130,7 +130,7 @@ struct GetRequest<'a> {
 }
 
 /// A connection and the answer to a request on it.
-type ConnectionAttempt<T> = (ApiConnection, Result<ApiResponse<T>, Cause>);
+type ConnectionAttempt<T> = (Box<ApiConnection>, Result<ApiResponse<T>, Cause>);
 
 pub struct ShootClient<S> {
     clock: Clock,
@@ -138,7 +138,8 @@ pub struct ShootClient<S> {
     secrets: S,
     /// Source of `connection`.
     secret: Option<Arc<KubeconfigSecret>>,
-    connection: Option<ApiConnection>,
+    /// In a box, as readers are: each future on the way would have room for it.
+    connection: Option<Box<ApiConnection>>,
     /// True if the API server must first prove that it is reachable.
     needs_version: bool,
     /// Number of them last time: there will be about as many.
@@ -340,13 +341,13 @@ impl<S: Secrets + Sync> ShootClient<S> {
     /// the first complete answer (D-58).
     async fn hedged<R: ReadBody>(
         &self,
-        connection: ApiConnection,
+        connection: Box<ApiConnection>,
         request: GetRequest<'_>,
         reader: &impl Fn() -> R,
     ) -> Result<ConnectionAttempt<R::Read>, Cause> {
         let budget = request.budget;
         let hedge = budget.hedge(&connection);
-        let mut first = pin!(attempt(connection, request, reader()));
+        let mut first = pin!(attempt(connection, request, Box::new(reader())));
         let Some(hedge) = hedge else {
             return Ok(first.await);
         };
@@ -355,7 +356,7 @@ impl<S: Secrets + Sync> ShootClient<S> {
             early => early.is_ok(),
         };
         // Boxed, since it hardly ever happens: the probes of all shoots would have room for it.
-        let second = attempt(self.connect(budget)?, request, reader()).boxed();
+        let second = attempt(self.connect(budget)?, request, Box::new(reader())).boxed();
         if first_failed {
             return Ok(second.await);
         }
@@ -374,23 +375,20 @@ impl<S: Secrets + Sync> ShootClient<S> {
         })
     }
 
-    fn connect(&self, budget: Budget) -> Result<ApiConnection, Cause> {
+    fn connect(&self, budget: Budget) -> Result<Box<ApiConnection>, Cause> {
         let secret = self.secret.as_ref().ok_or(Cause::NoSecret)?;
         let kubeconfig = secret.kubeconfig.as_deref();
         let access = shoot_access(kubeconfig.ok_or(KubeconfigError::Missing)?)?;
-        Ok(ApiConnection::new(
-            access,
-            budget.connect(),
-            self.clock,
-            &self.resources.dialer,
-        )?)
+        let dialer = &self.resources.dialer;
+        let connection = ApiConnection::new(access, budget.connect(), self.clock, dialer)?;
+        Ok(Box::new(connection))
     }
 }
 
 async fn attempt<R: ReadBody>(
-    mut connection: ApiConnection,
+    mut connection: Box<ApiConnection>,
     request: GetRequest<'_>,
-    reader: R,
+    reader: Box<R>,
 ) -> ConnectionAttempt<R::Read> {
     let answer = connection.get(request.path, request.limit, reader).await;
     (connection, answer)

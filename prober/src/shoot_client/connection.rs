@@ -80,7 +80,7 @@ impl ApiConnection {
         &mut self,
         path: &str,
         limit: usize,
-        reader: R,
+        reader: Box<R>,
     ) -> Result<ApiResponse<R::Read>, Cause> {
         let mut request = Request::new(Empty::new());
         *request.uri_mut() = self
@@ -117,7 +117,7 @@ fn content_type(response: &Response<Incoming>) -> &str {
 async fn read<R: ReadBody>(
     mut body: Incoming,
     limit: usize,
-    mut reader: R,
+    mut reader: Box<R>,
 ) -> Result<(usize, R::Read), Cause> {
     let too_large = || Cause::TooLarge(limit);
     if body.size_hint().lower() > limit as u64 {
