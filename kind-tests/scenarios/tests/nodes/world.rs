@@ -144,9 +144,7 @@ impl NodeWorld {
             seed,
             seed_machine,
             kubeconfig,
-            kubectl: go_programs::built("deployment-tools")
-                .await?
-                .join("kubectl"),
+            kubectl: go_programs::built("deployment-tools")?.join("kubectl"),
             spare,
             _processes: processes,
         })
