@@ -389,7 +389,8 @@ impl ProberWorld {
             store.list("events", None).into_iter().find(says)
         });
         let event = timeout(PATIENCE, event).await;
-        event.unwrap_or_else(|_| panic!("no {reason} of {text}"))
+        assert!(event.is_ok(), "no {reason} of {text}");
+        event.expect("just asserted")
     }
 
     /// Waits until the shoot has answered so many more probes.

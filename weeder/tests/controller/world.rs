@@ -257,7 +257,7 @@ impl WeederWorld {
 }
 
 /// Time between two looks at what is served.
-const MOMENT: Duration = Duration::from_millis(10);
+const MOMENT: Duration = Duration::from_millis(50);
 
 /// A pod of the control plane that crash-loops. Its UID is its own whenever it is made.
 pub fn pod(namespace: &str, name: &str) -> Value {
