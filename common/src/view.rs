@@ -300,10 +300,15 @@ impl<V: Send + Sync> ChangeHandler<V> for ViewWriter<'_, V> {
                 changed.push(key);
             }
             Change::Watched => {
-                let live_since = view.live_since();
-                view.state.lock().unobserved = None;
-                if live_since.is_none() {
-                    view.change(|state| state.live = Some(now));
+                let was_live = {
+                    let mut state = view.state.lock();
+                    let live_since = state.live_since();
+                    state.unobserved = None;
+                    state.live = live_since.or(Some(now));
+                    live_since.is_some()
+                };
+                if !was_live {
+                    view.changed.notify_waiters();
                 }
             }
             Change::Ended => {

@@ -5,7 +5,7 @@ use tokio::sync::Notify;
 use tokio::sync::futures::Notified;
 use tokio::time::Instant;
 
-#[derive(Clone, Debug, Default)]
+#[derive(Debug, Default)]
 pub(super) struct Election {
     /// End of leadership unless this replica renews; `None` when it does not lead.
     pub(super) leads_until: Option<Instant>,

@@ -110,11 +110,6 @@ impl Judge {
         changed
     }
 
-    /// The first probe after any time in which the API server may have been away.
-    pub(crate) fn answering(&self) -> Moment {
-        self.answering
-    }
-
     /// True if leases were listed.
     pub(crate) fn has_leases(&self) -> bool {
         self.last.is_some()

@@ -317,9 +317,7 @@ impl Shoot {
     /// Takes in a finding of a probe that was complete at that moment.
     fn adopt(&mut self, finding: Finding, completed: Moment, cx: &mut Context<'_>) {
         let direction = finding.verdict.aim().map(|(direction, _)| direction);
-        let answering = self.watch.judge.answering();
-        let facts = &mut self.watch.facts;
-        facts.adopt(finding, completed, answering, cx.now);
+        self.watch.facts.adopt(finding, completed, cx.now);
         if direction.is_some() && direction != self.direction {
             self.direction = direction;
             self.watch.verification = Verification::None;

@@ -225,7 +225,8 @@ impl Tally {
 }
 
 /// Sorted names of the nodes that are backed by a Machine that is neither Failed nor Terminating.
-/// They are kept once for a node, with its Machine: whatever else is kept of the node shares them.
+/// They are kept once for a node, with its Machine: what else is kept of the node shares them from the
+/// next change of the Machines on.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct BackedNodes {
     nodes: Box<[Arc<str>]>,

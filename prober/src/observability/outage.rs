@@ -49,6 +49,7 @@ pub struct Outage {
     /// Time at which the verdict fell here, or what others hold down was first seen.
     pub began: DateTime<Utc>,
     /// True if it may have begun long before: this process had not just found the nodes well.
+    #[serde(default)]
     pub found_under_way: bool,
     /// First verdict of an outage; `None` while this process has come to none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -317,6 +318,8 @@ impl Outage {
         answered: bool,
         wall: DateTime<Utc>,
     ) {
+        let acted = |as_leader| Some(if as_leader { "leader" } else { "standby" });
+        self.acted = acted(as_leader);
         let made = match self.unanswered(resource, change) {
             Some(sent) => sent,
             None => {
@@ -328,11 +331,10 @@ impl Outage {
             }
         };
         made.unanswered = !answered;
-        let acted = if made.as_leader { "leader" } else { "standby" };
-        self.acted = Some(acted);
+        self.acted = acted(made.as_leader);
     }
 
-    /// A write is under way. The same one, sent once more, is listed once.
+    /// A write is under way. The same one, sent once more, is listed once, unless the first was made.
     fn sends(
         &mut self,
         resource: &ResourceRef,
@@ -340,12 +342,24 @@ impl Outage {
         by: &Snapshot<'_>,
     ) {
         let at = to_millis(by.wall - (by.now - sent));
+        let before = self.unanswered(resource, change).map(|listed| listed.at);
+        let was_made = before.is_some_and(|before| self.has_changed_since(resource, before));
         match self.unanswered(resource, change) {
             // The clocks may differ by their last digit.
             Some(listed) if at - listed.at <= TimeDelta::milliseconds(1) => {}
-            Some(listed) => (listed.at, listed.as_leader) = (at, by.leads),
-            None => self.list(resource, change, by.leads, at),
+            Some(listed) if !was_made => (listed.at, listed.as_leader) = (at, by.leads),
+            _ => self.list(resource, change, by.leads, at),
         }
+    }
+
+    /// True if a resource was seen to be held down or not any more since then.
+    fn has_changed_since(&self, resource: &ResourceRef, since: DateTime<Utc>) -> bool {
+        let mut all = self.held_down.iter();
+        let held = all.find(|held| held.kind == resource.kind && held.name == resource.name);
+        let changed = |period: &Period| {
+            period.from >= since || period.until.is_some_and(|until| until >= since)
+        };
+        held.is_some_and(|held| held.periods.iter().any(changed))
     }
 
     /// The last write of a resource, if it is this change and has no answer.

@@ -98,3 +98,6 @@ pub(super) fn dependent(
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -2,13 +2,12 @@
 //! pods.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use chrono::{DateTime, Utc};
-use parking_lot::Mutex;
 use serde_json::{Value, json};
+use testbed::followed::Followed;
 use testbed::kube_api::ObjectChange;
 use testbed::objects::metadata;
 use testbed::{KubeApi, PATIENCE, eventually, eventually_within};
@@ -71,12 +70,8 @@ pub async fn restarts(api: &KubeApi, runs: &[Duration]) -> Result<Vec<Vec<f64>>>
     let spec = json!({"containers": [server]});
     service.deploy("kube-apiserver", ROLE, PODS, spec).await?;
 
-    let seen = Arc::new(Mutex::new(Restarts::default()));
-    let (api, path, observed) = (api.clone(), service.pods(ROLE), Arc::clone(&seen));
-    tokio::spawn(async move {
-        let observe = |change| observed.lock().observe(change);
-        api.keep_following(&path, observe).await;
-    });
+    let pods = service.pods(ROLE);
+    let seen = Followed::start(api, pods, Restarts::default(), Restarts::observe);
     let mut shown = Vec::new();
     for run in runs {
         service.set(false).await?;
@@ -94,7 +89,7 @@ pub async fn restarts(api: &KubeApi, runs: &[Duration]) -> Result<Vec<Vec<f64>>>
         .await?;
         service.set(true).await?;
         let restarts = eventually("each has restarted, or was deleted", async || {
-            let mut seen = seen.lock();
+            let mut seen = seen.get();
             let Restarts { shown, deleted, .. } = &*seen;
             ensure!(shown.len() + deleted >= PODS, "{shown:.1?}, {deleted}");
             Ok(std::mem::take(&mut *seen))

@@ -20,8 +20,8 @@ pub(super) struct Facts {
     pub leads: bool,
     /// The last complete probe.
     pub evidence: Option<Evidence>,
-    /// All complete probes have said "up", and none was missing for so long that the nodes may have been
-    /// silent meanwhile.
+    /// All complete probes have said "up", and no two were so far apart that the nodes may have been
+    /// silent between them.
     pub up: MetSince,
     /// End of the last hold for want of proof.
     pub proven: Moment,
@@ -56,16 +56,12 @@ impl Facts {
         lead_changed
     }
 
-    /// Takes in a finding; `judged` at this moment. The API server answers since `answering`.
-    pub(super) fn adopt(
-        &mut self,
-        finding: Finding,
-        completed: Moment,
-        answering: Moment,
-        judged: Moment,
-    ) {
+    /// Takes in a finding; `judged` at this moment.
+    pub(super) fn adopt(&mut self, finding: Finding, completed: Moment, judged: Moment) {
+        let unseen = finding.judged_at - self.completed();
+        let up = self.up.filter(|_| unseen <= finding.grace.longest_break());
         let is_up = finding.verdict.is_up();
-        self.up = is_up.then(|| self.up.unwrap_or(finding.judged_at).max(answering));
+        self.up = is_up.then(|| up.unwrap_or(finding.judged_at));
         if finding.holds_for_proof {
             self.proven = judged;
         }

@@ -9,7 +9,7 @@ use super::{HeldDown, LISTED, Outage, OutageEnd, OutageWrite};
 pub enum Author {
     /// This process as the leader.
     Leader,
-    /// This process without the lead.
+    /// This process, not leading.
     Standby,
     /// Somebody else: nothing that this process has sent may have done it.
     Others,
@@ -49,7 +49,7 @@ impl Outage {
     /// True if the first period of a resource had begun before this record did.
     pub(super) fn is_found(&self, held: &HeldDown) -> bool {
         let first = held.periods.first();
-        self.found_under_way && first.is_some_and(|first| first.from <= self.began)
+        first.is_some_and(|first| first.from <= self.began)
     }
 
     fn held_down_by(&self, held: &HeldDown, at: usize) -> Author {
@@ -92,11 +92,14 @@ impl Outage {
     }
 
     fn author(&self, held: &HeldDown, is_it: impl Fn(&OutageWrite) -> bool) -> Author {
-        let mut writes = self.writes.iter();
-        let ours = writes
-            .rfind(|write| write.kind == held.kind && write.name == held.name && is_it(write));
-        match ours {
-            // One that changes no replicas only gives the marker back.
+        // One that changes no replicas only gives the marker back.
+        let last = |scales: bool| {
+            self.writes.iter().rfind(|write| {
+                let is_of_it = write.kind == held.kind && write.name == held.name;
+                is_of_it && (write.from != write.to) == scales && is_it(write)
+            })
+        };
+        match last(true).or_else(|| last(false)) {
             Some(write) if write.unanswered || write.from == write.to => Author::Unclear,
             Some(write) if write.as_leader => Author::Leader,
             Some(_) => Author::Standby,

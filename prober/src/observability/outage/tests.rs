@@ -600,6 +600,47 @@ fn an_outage_is_recorded_from_the_verdict_to_the_last_restore() {
 }
 
 #[test]
+fn who_took_a_resource_down_is_told_only_where_it_is_known() {
+    let raised = |shoot: RecordedShoot| shoot.gives_up().shows(140.0, KCM, 1);
+    let rows = [
+        (
+            "a write without an answer, and one with",
+            raised(fell().sends(131.0, KCM, 0).shows(131.5, KCM, 0))
+                .sends(141.0, KCM, 0)
+                .leads(141.2, KCM, 0),
+            vec![Author::Unclear, Author::Leader],
+            2,
+        ),
+        (
+            "the same write, sent once more",
+            fell()
+                .sends(131.0, KCM, 0)
+                .sends(134.0, KCM, 0)
+                .leads(134.2, KCM, 0),
+            vec![Author::Leader],
+            1,
+        ),
+        (
+            "what was held down before this record",
+            protected()
+                .with(|shoot| shoot.paused = true)
+                .recovers(160.0)
+                .with(|shoot| shoot.paused = false)
+                .finds(175.0, DOWN, &[145.0; 3]),
+            vec![Author::Unclear],
+            0,
+        ),
+    ];
+    for (what, shoot, expected, writes) in rows {
+        let outage = shoot.last();
+        let mut held = outage.held_down.iter();
+        let held = held.find(|held| held.name == KCM).expect("held down");
+        let by: Vec<_> = held.periods.iter().map(|period| period.by).collect();
+        assert_eq!((by, outage.writes.len()), (expected, writes), "{what}");
+    }
+}
+
+#[test]
 fn nodes_are_listed_with_when_they_would_have_been_marked_unknown() {
     let renewed = [100.0, 100.1, 100.2];
     let shoot = protected().finds(139.0, DOWN, &renewed);

@@ -63,6 +63,8 @@ async fn each_answer_of_dns_is_known_for_what_it_is() {
         let expected = expected.map_or(OwnerAnswer::Ours, OwnerAnswer::Unresolved);
         assert_eq!(asked(&replies, "30s").await, expected, "{replies:?}");
     }
+    let other = asked(&[Reply::text("there")], "30s").await;
+    assert_eq!(other, OwnerAnswer::Elsewhere("there".into()));
     let silent = asked(&[Reply::Silence], "300ms").await;
     assert_eq!(silent, OwnerAnswer::Unresolved(Timeout));
 }

@@ -188,7 +188,7 @@ impl ShootRecord {
         if !told.sees_from(from) {
             return None;
         }
-        let is_found = told.record["foundUnderWay"] == true && from <= told.began();
+        let is_found = from <= told.began();
         let about = |seen: Instant, at: Instant| at <= seen + SEEN && seen <= at + SEEN;
         let until = moment(&period["until"]);
         let is_it = |span: &&Span| {

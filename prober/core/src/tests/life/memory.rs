@@ -116,7 +116,8 @@ impl Life {
         if let Some(finding) = finding {
             let sent = finding.judged_at.elapsed_since_start().as_seconds_f64();
             let (verdict, tally) = (finding.verdict, finding.tally);
-            // Nodes may have been silent and come back in a time without a complete probe.
+            // In a time without a complete probe nodes may have been silent and come back: surely in
+            // one that is twice as long as a lease lasts. The product may count less.
             let unseen = 2.0 * finding.grace.threshold().as_seconds_f64();
             self.note(&format!(
                 "{by} finds {verdict:?} {tally:?}, asked at {sent:.3}"
