@@ -17,13 +17,10 @@ mod machine;
 mod outages;
 mod policies;
 mod renewals;
-mod restarts;
 mod shoot;
 mod weeding;
 mod workloads;
 mod world;
-
-use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use futures::future::try_join_all;
@@ -34,7 +31,6 @@ use crate::commands::run;
 use crate::installation::{AGENTS, installed, leader};
 use crate::outages::{ProberChange, outage};
 use crate::renewals::ObservedRenewals;
-use crate::restarts::restarts;
 use crate::weeding::{CrashShape, Weeded, weeded};
 use crate::world::NodeWorld;
 
@@ -157,25 +153,6 @@ fn pods_do_not_wait_for_their_back_off() -> Result<()> {
             Ok(())
         });
         try_join_all(all).await.map(drop)
-    })
-}
-
-/// With `RESTARTS_AFTER_S=630` the pods also restart after their kubelet has forgotten the first time.
-#[test]
-fn ordinary_restart_deletes_nothing() -> Result<()> {
-    scenario(async |bed| {
-        let world = NodeWorld::get(bed).await?;
-        installed(world).await?;
-        let mut runs = vec![10];
-        if let Ok(long) = std::env::var("RESTARTS_AFTER_S") {
-            runs.push(long.parse().context("RESTARTS_AFTER_S")?);
-        }
-        let times: Vec<_> = runs.iter().copied().map(Duration::from_secs).collect();
-        let shown = restarts(world.seed.api(), &times).await?;
-        for (run, shown) in runs.iter().zip(shown) {
-            println!("restarted after {run} s, seconds as `terminated`: {shown:.1?}");
-        }
-        Ok(())
     })
 }
 

@@ -15,98 +15,6 @@ use crate::workloads::{create_namespace, deployment, service};
 /// What the pods need.
 const SERVICE: &str = "etcd-main-client";
 
-/// The Service that pods need, in the namespace of a shoot, and the pod behind it.
-pub struct NeededService<'a> {
-    api: &'a KubeApi,
-    namespace: String,
-    endpoints: EndpointWatch,
-    address: String,
-}
-
-impl<'a> NeededService<'a> {
-    /// Makes all of it; the shoot is named after what crashes in it.
-    pub async fn create(api: &'a KubeApi, shoot: &str, is_ready: bool) -> Result<Self> {
-        let namespace = format!("shoot--weed--{}", unique(shoot));
-        create_namespace(api, &namespace).await?;
-        eventually("there is a ServiceAccount", async || {
-            api.get(&format!(
-                "/api/v1/namespaces/{namespace}/serviceaccounts/default"
-            ))
-            .await
-        })
-        .await?;
-        api.create(&service(&namespace, SERVICE, json!({"role": "main"}), 2379))
-            .await?;
-        let endpoints = EndpointWatch::of(api, &namespace, SERVICE);
-        let path = format!("/api/v1/namespaces/{namespace}/services/{SERVICE}");
-        let service = api.get(&path).await?;
-        let address = service["spec"]["clusterIP"].as_str();
-        let etcd = json!({"containers": [{"name": "etcd", "image": TOOL, "imagePullPolicy": "Never", "command": ["/bin/httpd", "-f", "-p", "2379"],
-            "readinessProbe": {"tcpSocket": {"port": 2379}, "periodSeconds": 1}}]});
-        let etcd = deployment(&namespace, "etcd-main", "main", usize::from(is_ready), etcd);
-        api.create(&etcd).await?;
-        let created = Self {
-            api,
-            endpoints,
-            address: address.context("no clusterIP")?.to_owned(),
-            namespace,
-        };
-        created.becomes(is_ready).await?;
-        Ok(created)
-    }
-
-    /// Makes it ready, or takes its pod away.
-    pub async fn set(&self, is_ready: bool) -> Result<()> {
-        let path = format!(
-            "/apis/apps/v1/namespaces/{}/deployments/etcd-main",
-            self.namespace
-        );
-        let patch = json!({"spec": {"replicas": i64::from(is_ready)}});
-        self.api.merge(&path, &patch).await?;
-        self.becomes(is_ready).await
-    }
-
-    async fn becomes(&self, is_ready: bool) -> Result<()> {
-        eventually("the Service is as it should be", async || {
-            let ready = self.endpoints.get().ready();
-            ensure!((ready > 0) == is_ready, "{ready} ready endpoints");
-            Ok(())
-        })
-        .await
-    }
-
-    /// The shell command that succeeds if the Service is ready.
-    pub fn asks(&self) -> String {
-        format!("nc -w 1 {} 2379 -e /bin/true", self.address)
-    }
-
-    /// Creates pods that need it.
-    pub async fn deploy(&self, name: &str, role: &str, pods: usize, spec: Value) -> Result<()> {
-        let pods = deployment(&self.namespace, name, role, pods, spec);
-        self.api.create(&pods).await.map(drop)
-    }
-
-    /// The pods with this role that nobody has deleted.
-    pub async fn list(&self, role: &str) -> Result<Vec<Value>> {
-        let mut pods = self.api.list(&self.pods(role)).await?;
-        pods.retain(|pod| pod["metadata"]["deletionTimestamp"].is_null());
-        Ok(pods)
-    }
-
-    /// The path of the pods with this role.
-    pub fn pods(&self, role: &str) -> String {
-        format!(
-            "/api/v1/namespaces/{}/pods?labelSelector=role%3D{role}",
-            self.namespace
-        )
-    }
-}
-
-/// A container that runs a shell script.
-pub fn container(name: &str, script: String) -> Value {
-    json!({"name": name, "image": TOOL, "imagePullPolicy": "Never", "command": ["/bin/sh", "-c", script]})
-}
-
 /// How a pod goes on without its Service.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum CrashShape {
@@ -132,9 +40,17 @@ impl CrashShape {
         Self::ReadyBefore,
     ];
 
-    /// The pod, which asks so for its Service.
-    fn pod_spec(self, asks: &str) -> Value {
+    fn namespace(self) -> String {
+        format!(
+            "shoot--weed--{}",
+            unique(&format!("{self:?}").to_lowercase())
+        )
+    }
+
+    fn containers(self, address: &str) -> Value {
+        let asks = format!("nc -w 1 {address} 2379 -e /bin/true");
         let serves = "httpd -f -p 6443";
+        let container = |name: &str, script: String| json!({"name": name, "image": TOOL, "imagePullPolicy": "Never", "command": ["/bin/sh", "-c", script]});
         let tries = |seconds: u8| {
             format!(
                 "end=$(($(date +%s) + {seconds})); while [ $(date +%s) -lt $end ]; do {asks} && exec {serves}; sleep 1; done; exit 1"
@@ -153,7 +69,7 @@ impl CrashShape {
         server["readinessProbe"] = json!({"tcpSocket": {"port": 6443}, "periodSeconds": 1});
         let mut spec = json!({"containers": [server]});
         if self == Self::Init {
-            spec["initContainers"] = json!([container("init", asks.into())]);
+            spec["initContainers"] = json!([container("init", asks)]);
         }
         spec
     }
@@ -178,26 +94,58 @@ impl Weeded {
 
 /// Lets pods of this shape crash until their Service is back.
 pub async fn weeded(api: &KubeApi, shape: CrashShape) -> Result<Weeded> {
+    let namespace = shape.namespace();
+    create_namespace(api, &namespace).await?;
+    eventually("there is a ServiceAccount", async || {
+        api.get(&format!(
+            "/api/v1/namespaces/{namespace}/serviceaccounts/default"
+        ))
+        .await
+    })
+    .await?;
+    api.create(&service(&namespace, SERVICE, json!({"role": "main"}), 2379))
+        .await?;
+    let endpoints = EndpointWatch::of(api, &namespace, SERVICE);
+    let service = api
+        .get(&format!(
+            "/api/v1/namespaces/{namespace}/services/{SERVICE}"
+        ))
+        .await?;
+    let address = service["spec"]["clusterIP"]
+        .as_str()
+        .context("no clusterIP")?;
+
+    let etcd = json!({"containers": [{"name": "etcd", "image": TOOL, "imagePullPolicy": "Never", "command": ["/bin/httpd", "-f", "-p", "2379"],
+        "readinessProbe": {"tcpSocket": {"port": 2379}, "periodSeconds": 1}}]});
+    let deployments = format!("/apis/apps/v1/namespaces/{namespace}/deployments");
+    let scale = async |replicas: i64| {
+        let patch = json!({"spec": {"replicas": replicas}});
+        api.merge(&format!("{deployments}/etcd-main"), &patch).await
+    };
     let was_ready = shape == CrashShape::ReadyBefore;
-    let name = format!("{shape:?}").to_lowercase();
-    let service = NeededService::create(api, &name, was_ready).await?;
+    let etcd = deployment(&namespace, "etcd-main", "main", i64::from(was_ready), etcd);
+    api.create(&etcd).await?;
     for (name, role) in [
         ("kube-apiserver", "apiserver"),
         ("unknown-to-the-weeder", "other"),
     ] {
-        let spec = shape.pod_spec(&service.asks());
-        service.deploy(name, role, 1, spec).await?;
         if was_ready {
-            ready(&service, role).await?;
+            service_is(&endpoints, true).await?;
+        }
+        let crashing = deployment(&namespace, name, role, 1, shape.containers(address));
+        api.create(&crashing).await?;
+        if was_ready {
+            ready(api, &namespace, role).await?;
         }
     }
     if was_ready {
-        service.set(false).await?;
+        scale(0).await?;
+        service_is(&endpoints, false).await?;
     }
     // From the fourth crash on a kubelet waits for 40 s or more.
     eventually("both pods wait for their kubelet's back-off", async || {
         for (role, most) in [("apiserver", 15), ("other", 25)] {
-            let status = status(&pod(&service, role).await?);
+            let status = container(&pod(api, &namespace, role).await?);
             let age = Utc::now() - ended(&status)?;
             let restarts = status["restartCount"].as_i64().unwrap_or_default();
             let runs = status["state"]["running"].is_object();
@@ -209,17 +157,18 @@ pub async fn weeded(api: &KubeApi, shape: CrashShape) -> Result<Weeded> {
         Ok(())
     })
     .await?;
-    service.set(true).await?;
+    scale(1).await?;
+    service_is(&endpoints, true).await?;
     let back = Instant::now();
     // It may be gone already, or be the next pod, whose container has not ended.
-    let crashed = pod(&service, "apiserver").await;
-    let crashed = crashed.and_then(|pod| ended(&status(&pod)));
+    let crashed = pod(api, &namespace, "apiserver").await;
+    let crashed = crashed.and_then(|pod| ended(&container(&pod)));
     let ended = crashed.map_or(Duration::ZERO, |ended| {
         (Utc::now() - ended).to_std().unwrap_or_default()
     });
-    ready(&service, "apiserver").await?;
+    ready(api, &namespace, "apiserver").await?;
     let with = back.elapsed();
-    ready(&service, "other").await?;
+    ready(api, &namespace, "other").await?;
     Ok(Weeded {
         ended,
         with,
@@ -239,13 +188,16 @@ fn ended(status: &Value) -> Result<DateTime<Utc>> {
 }
 
 /// The pod with this role.
-async fn pod(service: &NeededService<'_>, role: &str) -> Result<Value> {
-    let pod = service.list(role).await?.pop();
-    pod.with_context(|| format!("no pod with role {role}"))
+async fn pod(api: &KubeApi, namespace: &str, role: &str) -> Result<Value> {
+    let path = format!("/api/v1/namespaces/{namespace}/pods?labelSelector=role%3D{role}");
+    let mut pods = api.list(&path).await?;
+    pods.retain(|pod| pod["metadata"]["deletionTimestamp"].is_null());
+    pods.pop()
+        .with_context(|| format!("no pod with role {role}"))
 }
 
 /// The status of the container that crashes.
-fn status(pod: &Value) -> Value {
+fn container(pod: &Value) -> Value {
     let status = |kind: &str| pod["status"][kind][0].clone();
     let init = status("initContainerStatuses");
     if init.is_object() {
@@ -255,14 +207,24 @@ fn status(pod: &Value) -> Value {
     }
 }
 
-async fn ready(service: &NeededService<'_>, role: &str) -> Result<()> {
+async fn ready(api: &KubeApi, namespace: &str, role: &str) -> Result<()> {
     eventually("the pod is ready", async || {
-        let pod = pod(service, role).await?;
+        let pod = pod(api, namespace, role).await?;
         ensure!(
             pod["status"]["containerStatuses"][0]["ready"] == true,
             "{}",
             pod["status"]
         );
+        Ok(())
+    })
+    .await
+}
+
+/// Waits until the Service has a ready endpoint, or none.
+async fn service_is(endpoints: &EndpointWatch, wanted: bool) -> Result<()> {
+    eventually("the Service is as it should be", async || {
+        let ready = endpoints.get().ready();
+        ensure!((ready > 0) == wanted, "{ready} ready endpoints");
         Ok(())
     })
     .await

@@ -16,7 +16,7 @@ pub fn deployment(
     namespace: &str,
     name: &str,
     role: &str,
-    replicas: usize,
+    replicas: i64,
     mut pod_spec: Value,
 ) -> Value {
     let labels = json!({"role": role, "gardener.cloud/role": "controlplane"});
