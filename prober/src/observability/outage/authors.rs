@@ -48,8 +48,13 @@ impl Outage {
 
     /// True if the first period of a resource had begun before this record did.
     pub(super) fn is_found(&self, held: &HeldDown) -> bool {
-        let first = held.periods.first();
-        first.is_some_and(|first| first.from <= self.began)
+        let Some(first) = held.periods.first() else {
+            return false;
+        };
+        let is_it = |write: &OutageWrite| {
+            write.kind == held.kind && write.name == held.name && write.at <= first.from
+        };
+        first.from <= self.began && (self.found_under_way || !self.writes.iter().any(is_it))
     }
 
     fn held_down_by(&self, held: &HeldDown, at: usize) -> Author {
