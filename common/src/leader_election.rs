@@ -36,13 +36,14 @@ use tokio::time::{Instant, sleep, sleep_until, timeout, timeout_at};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 
-use self::election::SharedElection;
+use self::election::Election;
 pub use self::fence::Fence;
 use self::record::{ObservedLease, held_by, holder, released};
 pub use self::role::Role;
 pub use self::role::{RoleName, RoleStatus};
 use crate::events::Events;
 use crate::flags::LeaderElection;
+use crate::followed::Followed;
 
 /// Length of one watch of the Lease, in seconds: below the 240 s after which common load balancers
 /// cut in silence.
@@ -103,7 +104,7 @@ pub struct LeaderElector {
     reference: ObjectReference,
     /// True if anything was written, so that the Lease may be ours even if no answer said so.
     wrote: bool,
-    election: Arc<SharedElection>,
+    election: Arc<Followed<Election>>,
 }
 
 type LeaseEvents = BoxStream<'static, kube::Result<WatchEvent<Lease>>>;
@@ -125,7 +126,7 @@ impl LeaderElector {
         identity: String,
         events: Events,
     ) -> (Self, Role) {
-        let election = Arc::<SharedElection>::default();
+        let election = Arc::<Followed<Election>>::default();
         let elector = Self {
             api: Api::namespaced(client, &settings.namespace),
             name: name.to_owned(),

@@ -25,6 +25,7 @@ pub mod config_file;
 pub mod document;
 pub mod events;
 pub mod flags;
+pub mod followed;
 pub mod health;
 mod http;
 pub mod leader_election;

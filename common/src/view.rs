@@ -17,15 +17,16 @@ use std::time::Duration;
 
 use kube::runtime::watcher;
 use kube::{Api, Resource};
-use parking_lot::{Mutex, RwLock};
+use parking_lot::RwLock;
 use prometheus_client::metrics::counter::Counter;
 use serde::de::DeserializeOwned;
-use tokio::sync::{Notify, mpsc};
+use tokio::sync::mpsc;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::change::{Change, Listed};
 pub use crate::change::{Key, key_of};
+use crate::followed::Followed;
 use crate::metrics::UnreadableObjects;
 use crate::reflector::{ChangeHandler, reflect};
 
@@ -38,9 +39,7 @@ pub struct View<V> {
     resource: &'static str,
     may_be_absent: bool,
     objects: RwLock<ByNamespace<V>>,
-    state: Mutex<ViewState>,
-    /// Notified of each change of the state; wakes those who wait in their order, unlike a watch channel.
-    changed: Notify,
+    state: Followed<ViewState>,
     unreadable: Counter,
 }
 
@@ -95,8 +94,7 @@ impl<V> View<V> {
             resource,
             may_be_absent,
             objects: RwLock::default(),
-            state: Mutex::default(),
-            changed: Notify::new(),
+            state: Followed::default(),
             unreadable: unreadable.of(resource),
         }
     }
@@ -126,7 +124,9 @@ impl<V> View<V> {
     }
 
     pub async fn live(&self) {
-        self.reaches(|state| state.live_since().is_some()).await;
+        self.state
+            .reaches(|state| state.live_since().is_some())
+            .await;
     }
 
     /// Start of the watch's uninterrupted work; `None` while it does not work.
@@ -149,7 +149,7 @@ impl<V> View<V> {
                 && state.listed_at().is_none()
         };
         loop {
-            self.reaches(wanted).await;
+            self.state.reaches(wanted).await;
             self.relist();
         }
     }
@@ -158,7 +158,7 @@ impl<V> View<V> {
     /// done, for as long as it is polled.
     pub async fn each_time_live(&self, act: impl Fn()) {
         loop {
-            let changed = self.changed.notified();
+            let changed = self.state.changed();
             if self.live_since().is_some() {
                 act();
             }
@@ -169,22 +169,7 @@ impl<V> View<V> {
     /// Requests a re-list. A list that is under way is not interrupted, nor does it count: however
     /// often this is asked, one list follows another. The view stays live meanwhile.
     pub fn relist(&self) {
-        self.change(|state| state.requested += 1);
-    }
-
-    fn change(&self, change: impl FnOnce(&mut ViewState)) {
-        change(&mut self.state.lock());
-        self.changed.notify_waiters();
-    }
-
-    async fn reaches(&self, wanted: impl Fn(&ViewState) -> bool) {
-        loop {
-            let changed = self.changed.notified();
-            if wanted(&self.state.lock()) {
-                return;
-            }
-            changed.await;
-        }
+        self.state.change(|state| state.requested += 1);
     }
 
     fn insert(&self, key: Key, value: V) {
@@ -275,7 +260,7 @@ impl<V: Send + Sync> ChangeHandler<V> for ViewWriter<'_, V> {
     }
 
     async fn handle(&mut self, change: Change<V>) {
-        let (view, now) = (self.view, Instant::now());
+        let (view, state, now) = (self.view, &self.view.state, Instant::now());
         let mut changed = Vec::new();
         match change {
             Change::Listed(listed) => {
@@ -284,7 +269,7 @@ impl<V: Send + Sync> ChangeHandler<V> for ViewWriter<'_, V> {
                 if self.changes.is_some() {
                     changed.extend(view.keys(&before));
                 }
-                view.change(|state| {
+                state.change(|state| {
                     state.live = state.live_since().or(Some(now));
                     state.listed = Some(now);
                     state.unobserved = Some(now);
@@ -300,21 +285,17 @@ impl<V: Send + Sync> ChangeHandler<V> for ViewWriter<'_, V> {
                 changed.push(key);
             }
             Change::Watched => {
-                let was_live = {
-                    let mut state = view.state.lock();
+                state.change_if(|state| {
                     let live_since = state.live_since();
                     state.unobserved = None;
                     state.live = live_since.or(Some(now));
-                    live_since.is_some()
-                };
-                if !was_live {
-                    view.changed.notify_waiters();
-                }
+                    live_since.is_none()
+                });
             }
             Change::Ended => {
-                view.state.lock().unobserved.get_or_insert(now);
+                state.lock().unobserved.get_or_insert(now);
             }
-            Change::Lost => view.change(|state| {
+            Change::Lost => state.change(|state| {
                 state.unobserved.get_or_insert(now);
                 state.live = None;
             }),
@@ -332,7 +313,8 @@ impl<V: Send + Sync> ChangeHandler<V> for ViewWriter<'_, V> {
     }
 
     async fn relist_requested(&mut self) {
-        self.view
+        let state = &self.view.state;
+        state
             .reaches(|state| state.requested != state.answered)
             .await;
     }

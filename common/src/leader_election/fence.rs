@@ -5,21 +5,22 @@ use std::time::Duration;
 
 use tokio::time::{Instant, sleep_until};
 
-use super::election::SharedElection;
+use super::election::Election;
+use crate::followed::Followed;
 
 /// Gate for writes: open while this process leads and its last renewal is fresh enough.
 #[derive(Clone, Debug)]
-pub struct Fence(Arc<SharedElection>);
+pub struct Fence(Arc<Followed<Election>>);
 
 impl Fence {
-    pub(super) fn new(election: Arc<SharedElection>) -> Self {
+    pub(super) fn new(election: Arc<Followed<Election>>) -> Self {
         Self(election)
     }
 
     /// A fence that is always open: there is no election.
     pub fn always_open() -> Self {
         let far = Duration::from_secs(100 * 365 * 24 * 3600);
-        let election = SharedElection::default();
+        let election = Followed::<Election>::default();
         election.change(|election| election.leads_until = Some(Instant::now() + far));
         Self(Arc::new(election))
     }
@@ -36,13 +37,8 @@ impl Fence {
 
     /// Waits until it opens; for ever when the elector is gone.
     pub async fn opened(&self) {
-        loop {
-            let changed = self.0.changed();
-            if self.0.lock().leads_until.is_some() {
-                return;
-            }
-            changed.await;
-        }
+        let leads = |election: &Election| election.leads_until.is_some();
+        self.0.reaches(leads).await;
     }
 
     /// Does something that must not go on behind a closed fence, such as a write that may first
@@ -78,12 +74,12 @@ mod tests {
 
     const MOMENT: Duration = Duration::from_secs(10);
 
-    fn closed() -> (Arc<SharedElection>, Fence) {
-        let election = Arc::<SharedElection>::default();
+    fn closed() -> (Arc<Followed<Election>>, Fence) {
+        let election = Arc::<Followed<Election>>::default();
         (Arc::clone(&election), Fence::new(election))
     }
 
-    fn open_until(election: &SharedElection, end: Instant) {
+    fn open_until(election: &Followed<Election>, end: Instant) {
         election.change(|election| election.leads_until = Some(end));
     }
 

@@ -6,8 +6,9 @@ use serde::{Deserialize, Serialize};
 use strum::IntoStaticStr;
 use tokio::time::Instant;
 
-use super::election::SharedElection;
+use super::election::Election;
 use super::fence::Fence;
+use crate::followed::Followed;
 
 /// Cheap to clone; all clones follow the election.
 #[derive(Clone, Debug)]
@@ -16,7 +17,7 @@ pub enum Role {
     Candidate {
         /// Its own name in the election.
         identity: String,
-        election: Arc<SharedElection>,
+        election: Arc<Followed<Election>>,
     },
     /// There is no election: it works.
     Alone,

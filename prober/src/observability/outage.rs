@@ -136,10 +136,10 @@ pub struct Period {
     pub from: DateTime<Utc>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub until: Option<DateTime<Utc>>,
-    /// Who took it to 0.
+    /// Author of the step to 0.
     #[serde(default)]
     pub by: Author,
-    /// Who brought it back.
+    /// Author of the step back.
     #[serde(default)]
     pub ended_by: Author,
 }
@@ -178,7 +178,7 @@ pub struct OverdueNode {
     is_open: bool,
 }
 
-/// What was seen of a shoot before its outage and in it.
+/// Observations of a shoot before its outage and in it.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ShootHistory {
     /// Time at which the nodes were last found well.
@@ -354,8 +354,7 @@ impl Outage {
 
     /// True if a resource was seen to be held down or not any more since then.
     fn has_changed_since(&self, resource: &ResourceRef, since: DateTime<Utc>) -> bool {
-        let mut all = self.held_down.iter();
-        let held = all.find(|held| held.kind == resource.kind && held.name == resource.name);
+        let held = self.held_down.iter().find(|held| held.is_of(resource));
         let changed = |period: &Period| {
             period.from >= since || period.until.is_some_and(|until| until >= since)
         };
@@ -441,10 +440,7 @@ impl Outage {
 
     fn follow_dependent(&mut self, dependent: &SeenDependent<'_>, at: DateTime<Utc>) {
         let resource = dependent.resource;
-        let listed = self
-            .held_down
-            .iter_mut()
-            .find(|held| held.kind == resource.kind && held.name == resource.name);
+        let listed = self.held_down.iter_mut().find(|held| held.is_of(resource));
         match listed {
             Some(held) => held.follow(dependent.is_held_down, at),
             None if dependent.is_held_down => self.held_down.push(HeldDown {
@@ -545,6 +541,10 @@ impl Outage {
 }
 
 impl HeldDown {
+    fn is_of(&self, resource: &ResourceRef) -> bool {
+        self.kind == resource.kind && self.name == resource.name
+    }
+
     fn follow(&mut self, is_held_down: bool, at: DateTime<Utc>) {
         let is_full = self.periods.len() >= LISTED;
         match self.periods.last_mut() {

@@ -51,10 +51,9 @@ impl Outage {
         let Some(first) = held.periods.first() else {
             return false;
         };
-        let is_it = |write: &OutageWrite| {
-            write.kind == held.kind && write.name == held.name && write.at <= first.from
-        };
-        first.from <= self.began && (self.found_under_way || !self.writes.iter().any(is_it))
+        let mut writes = self.writes_of(held);
+        first.from <= self.began
+            && (self.found_under_way || !writes.any(|write| write.at <= first.from))
     }
 
     fn held_down_by(&self, held: &HeldDown, at: usize) -> Author {
@@ -96,13 +95,16 @@ impl Outage {
         }
     }
 
+    fn writes_of(&self, held: &HeldDown) -> impl DoubleEndedIterator<Item = &OutageWrite> {
+        let is_of_it = |write: &&OutageWrite| write.kind == held.kind && write.name == held.name;
+        self.writes.iter().filter(is_of_it)
+    }
+
     fn author(&self, held: &HeldDown, is_it: impl Fn(&OutageWrite) -> bool) -> Author {
         // One that changes no replicas only gives the marker back.
         let last = |scales: bool| {
-            self.writes.iter().rfind(|write| {
-                let is_of_it = write.kind == held.kind && write.name == held.name;
-                is_of_it && (write.from != write.to) == scales && is_it(write)
-            })
+            self.writes_of(held)
+                .rfind(|write| (write.from != write.to) == scales && is_it(write))
         };
         match last(true).or_else(|| last(false)) {
             Some(write) if write.unanswered || write.from == write.to => Author::Unclear,

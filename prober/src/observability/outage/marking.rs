@@ -28,7 +28,7 @@ pub enum Fate {
     Unclear,
 }
 
-/// What this process saw of kube-controller-manager.
+/// Observations of kube-controller-manager by this process.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Marking {
     /// Moments from which on it was up, at 0, or not known to be either.
