@@ -19,22 +19,6 @@ fn shown(probes: &str) -> LeaseClock {
     clock
 }
 
-/// Criteria with this grace at a moment.
-fn by(grace: Grace, now: f64) -> Criteria {
-    Criteria {
-        grace,
-        ..criteria(at(now))
-    }
-}
-
-impl LeaseClocks {
-    fn get(&self, node: &str) -> Option<&LeaseClock> {
-        self.iter()
-            .find(|(name, _)| *name == node)
-            .map(|(_, clock)| clock)
-    }
-}
-
 #[test]
 fn threshold_of_a_grace_and_a_beat() {
     #[rustfmt::skip]
@@ -46,7 +30,11 @@ fn threshold_of_a_grace_and_a_beat() {
         let case = format!("{period} s, {duration:?}");
         let grace = Grace::new(span(period));
         let clock = LeaseClock::new(&times(0.0), wall(0.0), duration);
-        assert_eq!(clock.expires(by(grace, 0.0)), at(threshold), "{case}");
+        let by = Criteria {
+            grace,
+            ..criteria(at(0.0))
+        };
+        assert_eq!(clock.expires(by), at(threshold), "{case}");
         let grace = grace.for_beat(clock.beat());
         assert_eq!(grace.threshold(), span(threshold), "{case}");
         assert_eq!(
@@ -84,7 +72,7 @@ fn beat_of_a_lease_and_a_grace() {
     #[rustfmt::skip]
     let cases = [
         (Some(40), 40.0, 10.0), (Some(20), 40.0, 5.0), (Some(60), 40.0, 10.0), (Some(60), 80.0, 15.0), (Some(3), 40.0, 0.75), (Some(40), 20.0, 5.0), (Some(40), 19.0, 10.0),
-        (None, 40.0, 10.0), (Some(0), 40.0, 10.0), (Some(-8), 40.0, 10.0), (None, 80.0, 10.0), (None, 8.0, 10.0),
+        (None, 40.0, 10.0), (Some(0), 40.0, 10.0), (Some(-8), 40.0, 10.0), (Some(i32::MAX), 40.0, 536_870_911.75), (None, 80.0, 10.0), (None, 8.0, 10.0),
     ];
     for (duration, grace, beat) in cases {
         let shown = Grace::new(span(grace)).beat(duration);
@@ -124,11 +112,22 @@ fn renewal_by_what_was_shown() {
         ("a step in an outage", "0 -1, 10 9.5, 20 19.5, 55 -5", 60.0, 20.0),
         ("the next stamp", "0 -1, 20 19.5, 55 -5, 60 5", 55.0, 60.0),
         ("a step forward", "0 -1, 10 9.5, 20 79.5", -59.5, 20.0),
+        // The smallest distance counts, and grows by 1/300 of the time since. One that is more than
+        // 1 s from before the last probe is a step.
+        ("seen 5, 1 and 5 s late", "0 -25, 10 -15, 16 -5, 30 5", 21.046_666, 26.046_666),
+        ("behind, and just late", "0 -41, 10 -30.5, 20 -20.5, 30 -21.5333", 40.533_333, 19.000_033),
+        ("behind, and a step", "0 -41, 10 -30.5, 20 -20.5, 30 -21.5343", 51.5343, 20.0),
     ];
+    let exact_to_a_microsecond = |span: TimeDelta| span.num_microseconds();
     for (what, probes, skew, renewed) in cases {
         let clock = shown(probes);
-        assert_eq!(clock.skew(GRACE), span(skew), "{what}");
-        assert_eq!(clock.renewed(GRACE), at(renewed), "{what}");
+        let known = [clock.skew(GRACE), clock.renewed(GRACE) - Moment::START];
+        let expected = [skew, renewed].map(span);
+        assert_eq!(
+            known.map(exact_to_a_microsecond),
+            expected.map(exact_to_a_microsecond),
+            "{what}"
+        );
     }
 }
 
@@ -158,23 +157,6 @@ fn expiry_by_what_was_shown() {
 }
 
 #[test]
-fn another_grace_holds_at_once() {
-    let clock = shown("0 -1, 9.5 9");
-    let states = [40.0, 50.0, 8.0].map(|grace| clock.state(by(Grace::new(span(grace)), 45.0)));
-    use LeaseState::{Expired, Valid};
-    assert_eq!(states, [Expired, Valid, Expired]);
-}
-
-#[test]
-fn smallest_distance_is_the_offset() {
-    // Seen 5, 1 and 5 s after a renewal, the last 14 s after the one before.
-    let clock = shown("0 -25, 10 -15, 16 -5, 30 5");
-    let offset = span(21.0) + span(14.0) / FORGIVEN_IN;
-    assert_eq!(clock.skew(GRACE), offset);
-    assert_eq!(clock.renewed(GRACE), at(5.0) + offset);
-}
-
-#[test]
 fn unchanged_stamp_ages_on_our_clock() {
     let mut clock = shown("0 -1, 9.5 9");
     for (seconds, our_wall_clock) in [(20.0, 3620.0), (30.0, -7170.0)] {
@@ -192,150 +174,62 @@ fn unchanged_stamp_ages_on_our_clock() {
 }
 
 #[test]
-fn step_of_a_skewed_clock_is_seen() {
-    // Behind by 40 s; the offset was 0.5 s larger, and has grown by 1/300 of the 10 s since then.
-    let renewed = |last: f64| {
-        let last = last - 40.0 - 0.5 - 0.0333;
-        shown(&format!("0 -41, 10 -30.5, 20 -20.5, 30 {last}")).renewed(GRACE)
-    };
-    // No more than 1 s before the probe at 20 s.
-    assert!((at(19.0)..at(19.001)).contains(&renewed(19.0)));
-    assert_eq!(renewed(18.999), at(20.0));
-}
-
-#[test]
 fn clock_put_back_is_forgiven() {
     // Ahead by 15 s, set back by 10 s between two renewals: from then on each renew time is
     // observed 10 s later than the offset says.
-    let mut clock = LeaseClock::new(&times(0.0), wall(15.0), Some(40));
-    let beat = |clock: &mut LeaseClock, t: f64, skew: f64| {
-        clock.observe(&times(t), at(t - 10.0), wall(t + skew), Some(40), GRACE)
-    };
-    for t in [10.0, 20.0, 30.0] {
-        beat(&mut clock, t, 15.0);
+    let mut probes = "0 15, 10 25, 20 35, 30 45".to_owned();
+    assert_eq!(shown(&probes).skew(GRACE), span(-15.0));
+    for probe in (40..3100).step_by(10) {
+        probes += &format!(", {probe} {}", probe + 5);
     }
-    assert_eq!(clock.skew(GRACE), span(-15.0));
-    let mut t = 40.0;
-    while t < 3100.0 {
-        beat(&mut clock, t, 5.0);
-        t += 10.0;
-    }
-    assert_eq!(clock.skew(GRACE), span(-5.0), "after 10 s times 300");
-}
-
-#[test]
-fn silence_counts_from_answers() {
-    // D-54
-    use LeaseState::{Expired, Undecided, Valid};
-    let answering = at(45.0);
-    let clock = shown("0 -1, 9.5 9");
-    let by = |now| Criteria {
-        answering,
-        ..criteria(now)
-    };
-    let before = at(56.0) - TimeDelta::nanoseconds(1);
-    let states = [at(45.0), before, at(56.0)].map(|now| clock.state(by(now)));
-    assert_eq!(states, [Undecided, Undecided, Expired]);
-    assert_eq!(clock.expires(by(at(0.0))), at(56.0));
-    let renewed = shown("0 -1, 50 49");
-    assert_eq!(renewed.state(by(at(50.0))), Valid);
-}
-
-#[test]
-fn remade_lease_is_another_one() {
-    let mut book = LeaseClocks::default();
-    book.observe(&times(0.0), vec![lease("a", -1.0)], GRACE);
-    book.observe(&times(10.0), vec![lease("a", 9.0)], GRACE);
-    let again = LeaseRecord {
-        uid: "another".into(),
-        ..lease("a", -50.0)
-    };
-    book.observe(&times(20.0), vec![again], GRACE);
     assert_eq!(
-        book.get("a").map(|clock| clock.state(criteria(at(20.0)))),
-        Some(LeaseState::Undecided),
-        "never seen to change"
+        shown(&probes).skew(GRACE),
+        span(-5.0),
+        "after 10 s times 300"
     );
 }
 
-#[test]
-fn old_value_counts_since_sent() {
-    let mut clock = shown("0 -1, 10 9.5");
-    let slow = RequestTimes {
-        sent: at(20.0),
-        received: at(28.0),
-        wall: wall(28.0),
-    };
-    clock.observe(&slow, at(10.0), wall(9.5), Some(40), GRACE);
-    clock.observe(&times(30.0), slow.sent, wall(9.7), Some(40), GRACE);
-    assert_eq!(
-        clock.renewed(GRACE),
-        at(9.7),
-        "9.7 s is within a beat and 1 s of the request at 20 s, not of the answer"
-    );
+/// A list of leases: nodes, each with the lease's uid and renew time, if it has one.
+type Listed = Vec<(&'static str, u8, Option<f64>)>;
+
+fn lists() -> impl Strategy<Value = Vec<Listed>> {
+    let node = prop::sample::select(vec!["a", "aa", "b", "c", "d"]);
+    let lease = (node, 0..2_u8, prop::option::weighted(0.9, -60.0..5.0_f64));
+    prop::collection::vec(prop::collection::vec(lease, 0..9), 1..6)
 }
 
-#[test]
-fn watching_lasts_for_a_beat() {
-    // At most a quarter of the grace.
-    for (duration, grace, expires) in [(Some(20), 40.0, 6.0), (None, 40.0, 11.0), (None, 24.0, 7.0)]
-    {
-        let clock = LeaseClock::new(&times(0.0), wall(-31.0), duration);
-        let by = by(Grace::new(span(grace)), 0.0);
-        assert_eq!(clock.expires(by), at(expires), "{duration:?}, {grace} s");
+/// A probe every 10 s whose answer takes 4 s.
+fn slow(number: usize) -> RequestTimes {
+    let sent = 10.0 * number as f64;
+    RequestTimes {
+        sent: at(sent),
+        ..times(sent + 4.0)
     }
-    let endless = LeaseClock::new(&times(0.0), wall(0.0), Some(i32::MAX));
-    assert_eq!(endless.state(criteria(at(1e8))), LeaseState::Valid);
 }
 
-#[test]
-fn no_renew_time_means_no_clock() {
-    let mut book = LeaseClocks::default();
-    let stampless = LeaseRecord {
-        renew_time: None,
-        ..lease("b", 0.0)
-    };
-    book.observe(&times(0.0), vec![lease("a", -1.0), stampless], GRACE);
-    assert_eq!(book.without_renew_time, 1);
-    assert!(book.get("a").is_some() && book.get("b").is_none());
-    book.observe(&times(10.0), vec![lease("a", 9.0), lease("b", 9.0)], GRACE);
-    assert_eq!(book.without_renew_time, 0);
-    assert_eq!(book.iter().count(), 2);
-}
-
-/// Expected clocks after lists of (node, renew time), computed the simplest way.
-fn known<'a>(lists: &'a [Vec<(&'a str, f64)>]) -> BTreeMap<&'a str, LeaseClock> {
-    let mut clocks = BTreeMap::new();
+/// The clocks after these lists, computed the simplest way: those of one name and uid are of one
+/// lease, and one that is listed twice starts anew each time.
+fn known(lists: &[Listed]) -> BTreeMap<&str, LeaseClock> {
+    let mut clocks: BTreeMap<_, (u8, LeaseClock)> = BTreeMap::new();
     for (number, list) in lists.iter().enumerate() {
-        let (times, probed) = (
-            times(10.0 * number as f64),
-            at(10.0 * (number as f64 - 1.0)),
-        );
         let mut before = std::mem::take(&mut clocks);
-        for &(name, stamp) in list {
+        let probed = slow(number.saturating_sub(1)).sent;
+        for &(name, uid, stamp) in list {
+            let Some(stamp) = stamp.map(wall) else {
+                continue;
+            };
             let clock = match before.remove(name) {
-                Some(mut clock) => {
-                    LeaseClock::observe(&mut clock, &times, probed, wall(stamp), Some(40), GRACE);
+                Some((known, mut clock)) if known == uid => {
+                    clock.observe(&slow(number), probed, stamp, Some(40), GRACE);
                     clock
                 }
-                None => LeaseClock::new(&times, wall(stamp), Some(40)),
+                _ => LeaseClock::new(&slow(number), stamp, Some(40)),
             };
-            clocks.insert(name, clock);
+            clocks.insert(name, (uid, clock));
         }
     }
-    clocks
-}
-
-/// Probes in ascending order with gaps of up to 90 s.
-fn probes() -> impl Strategy<Value = Vec<f64>> {
-    prop::collection::vec(0.001..90.0_f64, 2..30).prop_map(|gaps| {
-        gaps.into_iter()
-            .scan(0.0, |now, gap| {
-                *now += gap;
-                Some((*now * 1e6_f64).round() / 1e6)
-            })
-            .collect()
-    })
+    let clocks = clocks.into_iter();
+    clocks.map(|(name, (_, clock))| (name, clock)).collect()
 }
 
 /// Last renewal at `now` of a kubelet that renews every 10 s.
@@ -345,49 +239,38 @@ fn last_renewal(phase: f64, now: f64) -> f64 {
 
 proptest! {
     #[test]
-    fn each_lease_has_its_own_clock(
-        lists in prop::collection::vec(prop::collection::vec((prop::sample::select(vec!["a", "aa", "b", "c", "d", "e"]), -60.0..5.0_f64), 0..9), 1..6),
-    ) {
+    fn each_lease_has_its_own_clock(lists in lists()) {
         let mut book = LeaseClocks::default();
         for (number, list) in lists.iter().enumerate() {
-            book.observe(&times(10.0 * number as f64), list.iter().map(|&(name, stamp)| lease(name, stamp)), GRACE);
+            let record = |&(name, uid, stamp): &(&'static str, u8, Option<f64>)| LeaseRecord {
+                uid: LeaseUid::from(&*uid.to_string()),
+                renew_time: stamp.map(wall),
+                ..lease(name, 0.0)
+            };
+            book.observe(&slow(number), list.iter().map(record), GRACE);
         }
-        let known = known(&lists);
-        prop_assert_eq!(book.iter().map(|(name, clock)| (name, clock.clone())).collect::<Vec<_>>(), known.into_iter().collect::<Vec<_>>());
-        for (name, _) in book.iter() {
-            prop_assert!(book.get(name).is_some());
-        }
+        let clocks: Vec<_> = book.iter().map(|(name, clock)| (name, clock.clone())).collect();
+        prop_assert_eq!(clocks, known(&lists).into_iter().collect::<Vec<_>>());
+        let last = lists.last().expect("a list");
+        prop_assert_eq!(book.without_renew_time, last.iter().filter(|(.., stamp)| stamp.is_none()).count());
     }
 
+    /// However far its clock is off; and without an error each stamp is its renewal.
     #[test]
-    fn healthy_lease_never_expires(probes in probes(), phase in 0.0..10.0_f64, skew in -7200.0..7200.0_f64) {
-        let mut clock = LeaseClock::new(&times(probes[0]), wall(last_renewal(phase, probes[0]) + skew), Some(40));
-        for (&before, &now) in probes.iter().zip(&probes[1..]) {
-            clock.observe(&times(now), at(before), wall(last_renewal(phase, now) + skew), Some(40), GRACE);
-            prop_assert_ne!(clock.state(criteria(at(now))), LeaseState::Expired, "at {} s", now);
-        }
-    }
-
-    #[test]
-    fn true_stamp_is_its_renewal(probes in probes(), phase in 0.0..10.0_f64) {
-        let mut clock = LeaseClock::new(&times(probes[0]), wall(last_renewal(phase, probes[0])), Some(40));
-        let mut before = probes[0];
-        for &now in &probes {
+    fn healthy_lease_never_expires(
+        gaps in prop::collection::vec(0.001..90.0_f64, 2..30), phase in 0.0..10.0_f64, skew in prop_oneof![Just(0.0), -7200.0..7200.0_f64],
+    ) {
+        let (mut now, mut before) = (0.0, 0.0);
+        let mut clock = LeaseClock::new(&times(now), wall(last_renewal(phase, now) + skew), Some(40));
+        for gap in gaps {
+            now += (gap * 1e6).round() / 1e6;
             let renewal = last_renewal(phase, now);
-            clock.observe(&times(now), at(std::mem::replace(&mut before, now)), wall(renewal), Some(40), GRACE);
-            prop_assert_eq!(clock.renewed(GRACE), at(renewal), "at {} s", now);
+            clock.observe(&times(now), at(before), wall(renewal + skew), Some(40), GRACE);
+            prop_assert_ne!(clock.state(criteria(at(now))), LeaseState::Expired, "at {} s", now);
+            if skew == 0.0 {
+                prop_assert_eq!(clock.renewed(GRACE), at(renewal), "at {} s", now);
+            }
+            before = now;
         }
-    }
-
-    #[test]
-    fn lease_expires_when_it_says_so(first in -60.0..5.0_f64, change in prop::option::of(-50.0..20.0_f64), grace in 2.0..80.0_f64) {
-        let grace = Grace::new(span(grace));
-        let mut clock = LeaseClock::new(&times(0.0), wall(first), Some(40));
-        if let Some(stamp) = change {
-            clock.observe(&times(10.0), at(0.0), wall(stamp), Some(40), grace);
-        }
-        let expires = clock.expires(Criteria { grace, ..criteria(at(0.0)) });
-        prop_assert_ne!(clock.state(Criteria { grace, ..criteria(expires - TimeDelta::nanoseconds(1)) }), LeaseState::Expired);
-        prop_assert_eq!(clock.state(Criteria { grace, ..criteria(expires) }), LeaseState::Expired);
     }
 }

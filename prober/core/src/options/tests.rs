@@ -1,16 +1,6 @@
 use super::*;
 use crate::tests::scene::env;
 
-/// A config in which the three options are the opposite of their defaults.
-fn config() -> Config {
-    Config {
-        restore_only_held_down: true,
-        scale_up_stabilization: Duration::from_secs(90),
-        standby_protects: false,
-        ..Config::clone(&env([]).config)
-    }
-}
-
 /// Annotations such as `pause=true scale-up-stabilization=5s`.
 fn overrides(annotations: &str) -> Overrides {
     let named = |(name, value): (&str, &str)| {
@@ -23,6 +13,13 @@ fn overrides(annotations: &str) -> Overrides {
 
 #[test]
 fn namespace_overrules_garden() {
+    // The opposite of the defaults.
+    let config = Config {
+        restore_only_held_down: true,
+        scale_up_stabilization: Duration::from_secs(90),
+        standby_protects: false,
+        ..Config::clone(&env([]).config)
+    };
     const GARDEN: &str =
         "pause=true restore-only-held-down=false scale-up-stabilization=5s standby-protects=true";
     #[rustfmt::skip]
@@ -39,7 +36,7 @@ fn namespace_overrules_garden() {
     ];
     for (garden, own, expected) in cases {
         let (garden, own) = (overrides(garden), overrides(own));
-        let resolved = ResolvedOptions::resolve(&config(), Some(&garden), Some(&own));
+        let resolved = ResolvedOptions::resolve(&config, Some(&garden), Some(&own));
         let flag = |flag: Sourced<bool>| format!("{} {}", flag.value, flag.from.into_str());
         let Sourced { value, from } = resolved.scale_up_stabilization;
         let shown = [
@@ -54,38 +51,25 @@ fn namespace_overrules_garden() {
 
 #[test]
 fn refused_value_leaves_outer() {
+    // It is quoted in part.
+    let (long, shown) = ("\n".repeat(100_000), "\\n".repeat(SHOWN));
     #[rustfmt::skip]
     let cases = [
-        (PAUSE, "yes", "\"yes\" is refused, expected true or false"),
-        (PAUSE, "", "\"\" is refused, expected true or false"),
-        (STANDBY_PROTECTS, " true", "\" true\" is refused, expected true or false"),
-        (SCALE_UP_STABILIZATION, "-5s", "\"-5s\" is refused, expected a duration like \"30s\" or \"1h15m\", not negative"),
-        (SCALE_UP_STABILIZATION, "5", "\"5\" is refused, expected a duration like \"30s\""),
+        ("pause", "yes", "\"yes\" is refused, expected true or false"),
+        ("pause", "", "\"\" is refused, expected true or false"),
+        ("pause", &*long, &*format!("\"{shown}\" is refused, expected true or false")),
+        ("scale-up-stabilization", "-5s", "\"-5s\" is refused, expected a duration like \"30s\" or \"1h15m\", not negative"),
+        ("scale-up-stabilization", "5", "\"5\" is refused, expected a duration like \"30s\""),
     ];
-    for (annotation, value, expected) in cases {
-        let annotations = BTreeMap::from([(annotation.to_owned(), value.to_owned())]);
-        let refused = Overrides::of(&annotations).refused;
-        let [refused] = &refused[..] else {
-            panic!("{refused:?}")
+    for (name, value, expected) in cases {
+        let overrides = overrides(&format!("{name}={value}"));
+        assert!(!overrides.is_empty(), "{name}");
+        let [Refused { annotation, reason }] = &overrides.refused[..] else {
+            panic!("{overrides:?}")
         };
-        assert_eq!(refused.annotation, annotation);
-        assert!(refused.reason.starts_with(expected), "{refused}");
+        assert!(
+            annotation.ends_with(name) && reason.starts_with(expected),
+            "{reason}"
+        );
     }
-}
-
-#[test]
-fn refused_value_is_quoted_in_part() {
-    let refused = overrides(&format!("pause=\n{}", "x".repeat(100_000))).refused;
-    assert!(
-        refused[0].reason.len() < 100 && !refused[0].reason.contains('\n'),
-        "{}",
-        refused[0]
-    );
-}
-
-#[test]
-fn refused_value_is_no_absence() {
-    assert!(overrides("other=true").is_empty());
-    assert!(!overrides("pause=false").is_empty());
-    assert!(!overrides("pause=maybe").is_empty());
 }

@@ -1,7 +1,8 @@
 use std::sync::Arc;
 
 use super::*;
-use crate::replicas::{Marks, scale_down};
+use crate::replicas::scale_down;
+use crate::tests::scene::running;
 
 fn limits(direction: Direction, timeout: u64) -> Vec<u64> {
     let mut retry = Retry::new(direction, Duration::from_secs(timeout));
@@ -22,49 +23,29 @@ fn protection_asks_again_soon() {
 
 #[test]
 fn unanswered_write_is_recognized() {
-    let before = Observed {
-        uid: "u".into(),
-        replicas: 2,
-        ..Observed::default()
-    };
-    let change = PlannedWrite {
-        write: scale_down(&before, true).unwrap(),
-        base: Arc::new(before.clone()),
-    };
-    let marks = Marks {
-        replicas: Some("2".into()),
-        held_down: true,
-        ignored: false,
-    };
-    let after = Observed {
-        replicas: 0,
-        marks,
-        ..before.clone()
-    };
-    let landed = |refusal, now: &Observed| {
+    let base = Arc::new(running(2));
+    let write = scale_down(&base, true).expect("a write");
+    let change = PlannedWrite { base, write };
+    let after = change.after("2".into());
+    let mut another = after.clone();
+    another.uid = "another".into();
+    let mut unmarked = after.clone();
+    unmarked.marks.held_down = false;
+    for (refusal, now, is_recognized) in [
+        (Refusal::Timeout, &after, true),
+        // Somebody else did it.
+        (Refusal::Conflict, &after, false),
+        (Refusal::Timeout, &another, false),
+        (Refusal::Timeout, &unmarked, false),
+    ] {
         let mut retry = Retry::new(Direction::Down, Duration::from_secs(30));
         retry.failed(change.clone(), &refusal);
-        retry.landed(now).is_some()
-    };
-    assert!(landed(Refusal::Timeout, &after));
-    assert!(!landed(Refusal::Conflict, &after), "somebody else did it");
-    assert!(!landed(
-        Refusal::Timeout,
-        &Observed {
-            uid: "another".into(),
-            ..after.clone()
-        }
-    ));
-    assert!(
-        !landed(
-            Refusal::Timeout,
-            &Observed {
-                replicas: 0,
-                ..before.clone()
-            }
-        ),
-        "not marked"
-    );
+        assert_eq!(
+            retry.landed(now).is_some(),
+            is_recognized,
+            "{refusal:?}, {now:?}"
+        );
+    }
 }
 
 #[test]
@@ -88,11 +69,10 @@ fn longest_wait_by_refusal() {
 
 #[test]
 fn overloaded_seed_delays_by_1_s() {
-    let pause = |after| {
+    for (after, pause) in [(400, 400), (30_000, 1000)] {
         let mut retry = Retry::new(Direction::Down, Duration::from_secs(30));
         let refusal = Refusal::Throttled(Some(Duration::from_millis(after)));
-        retry.pause_after(&refusal).expect("another attempt")
-    };
-    assert_eq!(pause(400), Duration::from_millis(400));
-    assert_eq!(pause(30_000), MAX_THROTTLE);
+        let expected = Duration::from_millis(pause);
+        assert_eq!(retry.pause_after(&refusal), Some(expected));
+    }
 }
