@@ -5,7 +5,6 @@ mod attacked;
 mod blips;
 mod evidence;
 mod freshness;
-mod known;
 mod owner;
 mod permits;
 mod proof;
@@ -23,18 +22,12 @@ use std::time::Duration;
 
 use chrono::TimeDelta;
 
-use self::story::{Row, begin, tell};
-use self::timeline::{Api, DEADLINE, Timeline};
+use self::story::{begin, tell};
+use self::timeline::{Api, Timeline};
 use super::*;
 use crate::refusal::Refusal;
 use crate::replicas::{Marks, Observed};
-use crate::tests::scene::{OwnedEnvironment, dependent, running};
-
-/// The two dependents: machine-controller-manager goes down first, kube-controller-manager comes up
-/// first.
-const MCM: DependentId = DependentId(0);
-const KCM: DependentId = DependentId(1);
-const NOTHING: [(f64, DependentId, i32); 0] = [];
+use crate::tests::scene::{OwnedEnvironment, dependent, running, table};
 
 fn present(observed: Observed) -> DependentState {
     DependentState::Present(Arc::new(observed))

@@ -230,3 +230,15 @@ pub fn env(dependents: impl IntoIterator<Item = Dependent>) -> OwnedEnvironment 
 
 /// Time from which the API server has answered, long before anything else.
 pub const LONG_AGO: Moment = Moment::since_start(TimeDelta::days(-1));
+
+/// The rows of a table: a line each, with cells between bars, but for comments.
+pub fn table<const CELLS: usize>(
+    text: &'static str,
+) -> impl Iterator<Item = [&'static str; CELLS]> {
+    let lines = text.lines().map(str::trim);
+    let rows = lines.filter(|line| !line.is_empty() && !line.starts_with('#'));
+    rows.map(|row| {
+        let cells: Vec<_> = row.split('|').map(str::trim).collect();
+        cells.try_into().expect(row)
+    })
+}

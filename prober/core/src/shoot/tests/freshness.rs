@@ -6,90 +6,89 @@ use super::*;
 #[test]
 fn allowed_again_wants_a_new_probe() {
     // The nodes renew while nobody probes: the first probe is that of the moment at which it may write.
-    #[rustfmt::skip]
-    let rows: &[Row] = &[
-        ("a pause is lifted", "outage, protects off, paused; 3 nodes back; 5.9 suspended to 6 s, unpaused; 70", "nothing; verdicts: ScaleUp, ScaleDown, ScaleUp; probes from 3 to 6.5: 6"),
-        ("the owner record is ours", "outage, protects off, owner unknown; 3 nodes back; 5.9 suspended to 6 s, owner here; 70", "nothing; verdicts: ScaleUp, ScaleDown, ScaleUp; probes from 3 to 6.5: 6"),
-        ("the lead is gained", "outage, protects off, standby; 3 nodes back; 5.9 suspended to 6 s, lead; 70", "nothing; verdicts: ScaleUp, ScaleDown, ScaleUp; probes from 3 to 6.5: 6"),
-        ("the Clusters are seen", "outage, protects off, Clusters unseen; 3 nodes back; 5.9 suspended to 6 s, Clusters seen; 70", "nothing; verdicts: ScaleUp, ScaleDown, ScaleUp; probes from 3 to 6.5: 6"),
-    ];
-    tell(rows);
+    tell(
+        "
+        a pause is lifted | outage, protects off, paused; 3 nodes back; 5.9 suspended to 6 s, unpaused; 70 | nothing; verdicts: ScaleUp, ScaleDown, ScaleUp; probes from 3 to 6.5: 6
+        the owner record is ours | outage, protects off, owner unknown; 3 nodes back; 5.9 suspended to 6 s, owner here; 70 | nothing; verdicts: ScaleUp, ScaleDown, ScaleUp; probes from 3 to 6.5: 6
+        the lead is gained | outage, protects off, standby; 3 nodes back; 5.9 suspended to 6 s, lead; 70 | nothing; verdicts: ScaleUp, ScaleDown, ScaleUp; probes from 3 to 6.5: 6
+        the Clusters are seen | outage, protects off, Clusters unseen; 3 nodes back; 5.9 suspended to 6 s, Clusters seen; 70 | nothing; verdicts: ScaleUp, ScaleDown, ScaleUp; probes from 3 to 6.5: 6
+        ",
+    );
 }
 
 #[test]
 fn new_terms_want_a_new_probe() {
-    #[rustfmt::skip]
-    let rows: &[Row] = &[
-        ("a reload", "outage, permits held; 0 probes hang, suspended to 1.9 s, reload, permit mcm; 1.9", "nothing; probes from 1.9: 1.9"),
-        ("other settings", "outage, permits held; 0 probes hang, suspended to 1.9 s, settings, permit mcm; 1.9", "nothing; probes from 1.9: 1.9"),
-        ("a suspended process", "outage, permits held; 0 probes hang, suspended to 1.9 s, Clusters seen, permit mcm; 1.9", "nothing; probes from 1.9: 1.9"),
-    ];
-    tell(rows);
+    tell(
+        "
+        a reload | outage, permits held; 0 probes hang, suspended to 1.9 s, reload, permit mcm; 1.9 | nothing; probes from 1.9: 1.9
+        other settings | outage, permits held; 0 probes hang, suspended to 1.9 s, settings, permit mcm; 1.9 | nothing; probes from 1.9: 1.9
+        a suspended process | outage, permits held; 0 probes hang, suspended to 1.9 s, Clusters seen, permit mcm; 1.9 | nothing; probes from 1.9: 1.9
+        ",
+    );
 }
 
 #[test]
 fn scale_down_is_probed_closely() {
-    #[rustfmt::skip]
-    let rows: &[Row] = &[
-        ("by the leader", "outage, pods linger; 10", "0 mcm 0, 5 kcm 0; probes from 0 to 5: 0, 1, 2, 3, 4, 5"),
-        ("by a standby", "outage, standby, pods linger; 10", "1.5 mcm 0, 5 kcm 0; probes from 1.5 to 5: 1.5, 2.5, 3.5, 4.5"),
-        ("after 10 s less closely", "outage, permits held; 40", "nothing; probes from 11 to 21: 12.5, 15, 17.5, 20"),
-        ("failed ones are repeated in their own time", "outage, permits held; 1.4 probes fail, reload; 30", "nothing; probes from 2: 2, 3, 5, 9, 14, 17.4, 22.4, 27.4"),
-    ];
-    tell(rows);
+    tell(
+        "
+        by the leader | outage, pods linger; 10 | 0 mcm 0, 5 kcm 0; probes from 0 to 5: 0, 1, 2, 3, 4, 5
+        by a standby | outage, standby, pods linger; 10 | 1.5 mcm 0, 5 kcm 0; probes from 1.5 to 5: 1.5, 2.5, 3.5, 4.5
+        after 10 s less closely | outage, permits held; 40 | nothing; probes from 11 to 21: 12.5, 15, 17.5, 20
+        failed ones are repeated in their own time | outage, permits held; 1.4 probes fail, reload; 30 | nothing; probes from 2: 2, 3, 5, 9, 14, 17.4, 22.4, 27.4
+        ",
+    );
 }
 
 #[test]
 fn next_level_wants_an_outage() {
-    #[rustfmt::skip]
-    let rows: &[Row] = &[
-        ("the nodes renew", "outage, pods linger; 1 nodes back; 10", "0 mcm 0, 2 mcm 1"),
-        ("two of three are back, and not yet proven: D-73", "outage, 5 nodes, 2 spared, pods linger; 1 4 spared; 20", "0.3 mcm 0, 10.3 mcm 1; verdicts: ScaleUp, ScaleDown, HoldUndecided, ScaleUp"),
-        ("a silent node is deleted", "outage, 5 nodes, 2 spared, pods linger; 2 4 nodes; 20", "0.3 mcm 0, 10.3 mcm 1"),
-        ("without Machines it goes on", "outage, pods linger; 1 0 machines, no node counts, settings; 6", "0 mcm 0, 5 kcm 0; verdicts: ScaleUp, ScaleDown, HoldNoMachines"),
-        ("where no node counts it goes on", "outage, pods linger; 1 no node counts, settings; 6", "0 mcm 0, 5 kcm 0; verdicts: ScaleUp, ScaleDown, HoldUndecided"),
-    ];
-    tell(rows);
+    tell(
+        "
+        the nodes renew | outage, pods linger; 1 nodes back; 10 | 0 mcm 0, 2 mcm 1
+        two of three are back, and not yet proven: D-73 | outage, 5 nodes, 2 spared, pods linger; 1 4 spared; 20 | 0.3 mcm 0, 10.3 mcm 1; verdicts: ScaleUp, ScaleDown, HoldUndecided, ScaleUp
+        a silent node is deleted | outage, 5 nodes, 2 spared, pods linger; 2 4 nodes; 20 | 0.3 mcm 0, 10.3 mcm 1
+        without Machines it goes on | outage, pods linger; 1 0 machines, no node counts, settings; 6 | 0 mcm 0, 5 kcm 0; verdicts: ScaleUp, ScaleDown, HoldNoMachines
+        where no node counts it goes on | outage, pods linger; 1 no node counts, settings; 6 | 0 mcm 0, 5 kcm 0; verdicts: ScaleUp, ScaleDown, HoldUndecided
+        ",
+    );
 }
 
 #[test]
 fn restore_wants_a_new_answer() {
-    #[rustfmt::skip]
-    let rows: &[Row] = &[
-        ("since its level was opened", "held down, mcm delayed up by 10 s; 39 probes hang; 60 answer 60; 61", "30 kcm 1, 60 mcm 1"),
-        ("of the last 10 s", "held down, permits held; 30 probes hang; 39 permit kcm; 39", "39 kcm 1"),
-        ("a later permit comes too late", "held down, permits held; 30 probes hang; 41 permit kcm; 41", "nothing"),
-    ];
-    tell(rows);
+    tell(
+        "
+        since its level was opened | held down, mcm delayed up by 10 s; 39 probes hang; 60 answer 60; 61 | 30 kcm 1, 60 mcm 1
+        of the last 10 s | held down, permits held; 30 probes hang; 39 permit kcm; 39 | 39 kcm 1
+        a later permit comes too late | held down, permits held; 30 probes hang; 41 permit kcm; 41 | nothing
+        ",
+    );
 }
 
 #[test]
 fn next_level_awaits_a_probe() {
-    #[rustfmt::skip]
-    let rows: &[Row] = &[
-        ("to the ordering deadline after a reload", "outage, pods linger, leader silent from -130 s; 1.4 probes fail, reload; 10", "writes from 1: 6.899 kcm 0"),
-        ("after the lead was gained", "outage, standby, pods linger, leader silent from -130 s; 1.4 probes fail, lead; 10", "writes from 1: 6.899 kcm 0"),
-        ("a first one is awaited for longer", "outage, standby, pods linger; 1.2 probes fail, lead; 8.899 probes answered; 20", "13.2 mcm 0, 13.2 kcm 0"),
-        ("no initialDelay", "outage, kcm delayed down by 0 s; 20", "0 mcm 0, 0 kcm 0"),
-        ("a short one", "outage, kcm delayed down by 3 s; 20", "0 mcm 0, 3 kcm 0"),
-        ("a long one", "outage, kcm delayed down by 120 s; 20", "0 mcm 0, 6.899 kcm 0"),
-    ];
-    tell(rows);
+    tell(
+        "
+        to the ordering deadline after a reload | outage, pods linger, leader silent from -130 s; 1.4 probes fail, reload; 10 | writes from 1: 6.899 kcm 0
+        after the lead was gained | outage, standby, pods linger, leader silent from -130 s; 1.4 probes fail, lead; 10 | writes from 1: 6.899 kcm 0
+        a first one is awaited for longer | outage, standby, pods linger; 1.2 probes fail, lead; 8.899 probes answered; 20 | 13.2 mcm 0, 13.2 kcm 0
+        no initialDelay | outage, kcm delayed down by 0 s; 20 | 0 mcm 0, 0 kcm 0
+        a short one | outage, kcm delayed down by 3 s; 20 | 0 mcm 0, 3 kcm 0
+        a long one | outage, kcm delayed down by 120 s; 20 | 0 mcm 0, 6.899 kcm 0
+        ",
+    );
 }
 
-/// D-68: the nodes are well since 11 s.
 #[test]
 fn late_permit_wants_a_new_probe() {
-    for replica in ["outage", "outage, standby"] {
-        for permitted in [14, 17, 20, 27] {
-            let mut replica = begin(&format!("{replica}, permits held"));
-            replica.then(&format!("11 nodes back; {permitted} permit mcm"));
-            assert_eq!(replica.writes(), NOTHING, "{permitted} s");
-        }
-    }
-    tell(&[(
-        "so does a second attempt",
-        "outage, writes held; 11 nodes back; 17 timeout mcm; 20",
-        "0 mcm 0, 5 kcm 0",
-    )]);
+    // D-68: the nodes are well since 11 s.
+    tell(
+        "
+        of the leader | outage, permits held; 11 nodes back; 14 permit mcm | nothing
+        later | outage, permits held; 11 nodes back; 17 permit mcm | nothing
+        later | outage, permits held; 11 nodes back; 27 permit mcm | nothing
+        of a standby | outage, standby, permits held; 11 nodes back; 14 permit mcm | nothing
+        later | outage, standby, permits held; 11 nodes back; 17 permit mcm | nothing
+        later | outage, standby, permits held; 11 nodes back; 27 permit mcm | nothing
+        so does a second attempt | outage, writes held; 11 nodes back; 17 timeout mcm; 20 | 0 mcm 0, 5 kcm 0
+        ",
+    );
 }

@@ -4,28 +4,28 @@ use super::*;
 
 #[test]
 fn leader_probes_twice_a_beat() {
-    #[rustfmt::skip]
-    let rows: &[Row] = &[
-        ("while anything is held down", "outage; 120", "gap from 1: 5.0"),
-        ("a standby does not, before it gains the lead", "outage, standby; 120 lead; 150", "gap from 2 to 120: 16.4; gap from 120: 5.0; probes from 120 to 126: 122.3"),
-        ("a failed one is repeated as soon", "outage; 20 probes fail; 120", "gap from 40: 5.0"),
-        ("also by a standby", "outage, standby; 20 probes fail; 120", "gap from 40: 5.0"),
-    ];
-    tell(rows);
+    tell(
+        "
+        while anything is held down | outage; 120 | gap from 1: 5.0
+        a standby does not, before it gains the lead | outage, standby; 120 lead; 150 | gap from 2 to 120: 16.4; gap from 120: 5.0; probes from 120 to 126: 122.3
+        a failed one is repeated as soon | outage; 20 probes fail; 120 | gap from 40: 5.0
+        also by a standby | outage, standby; 20 probes fail; 120 | gap from 40: 5.0
+        ",
+    );
 }
 
 #[test]
 fn close_probes_list_the_nodes_once() {
     // Leases of 90 nodes expire over nine seconds.
-    #[rustfmt::skip]
-    let rows: &[Row] = &[
-        ("while leases expire", "outage, silent from -25.1 s, 90 nodes, writes held; 4.4", "probes from -0.1: 1.3, 2.3, 3.3, 4.3; listed from -0.1: 1.3"),
-        ("a renewal lists them again", "outage, silent from -25.1 s, 90 nodes, writes held; 4.4 1 spared; 5.4", "probes from 4.4: 5.3; listed from 4.4: 5.3"),
-        ("so does a view of the seed", "outage, silent from -25.1 s, 90 nodes, writes held; 4.4 Clusters seen; 5.4", "probes from 4.4: 5.3; listed from 4.4: 5.3"),
-        ("each time, of one node that is not enough", "outage; 70 1 spared; 110", "probes from 70.001: 71, 76, 81, 86, 91, 96, 101, 106; listed from 70.001: 71, 76, 81, 86, 91, 96, 101, 106; verdicts: ScaleUp, ScaleDown"),
-        ("silent nodes as often as configured", "outage; 130", "listed from 10: 31, 61, 91, 121"),
-    ];
-    tell(rows);
+    tell(
+        "
+        while leases expire | outage, silent from -25.1 s, 90 nodes, writes held; 4.4 | probes from -0.1: 1.3, 2.3, 3.3, 4.3; listed from -0.1: 1.3
+        a renewal lists them again | outage, silent from -25.1 s, 90 nodes, writes held; 4.4 1 spared; 5.4 | probes from 4.4: 5.3; listed from 4.4: 5.3
+        so does a view of the seed | outage, silent from -25.1 s, 90 nodes, writes held; 4.4 Clusters seen; 5.4 | probes from 4.4: 5.3; listed from 4.4: 5.3
+        each time, of one node that is not enough | outage; 70 1 spared; 110 | probes from 70.001: 71, 76, 81, 86, 91, 96, 101, 106; listed from 70.001: 71, 76, 81, 86, 91, 96, 101, 106; verdicts: ScaleUp, ScaleDown
+        silent nodes as often as configured | outage; 130 | listed from 10: 31, 61, 91, 121
+        ",
+    );
 }
 
 #[test]

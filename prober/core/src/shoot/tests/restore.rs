@@ -4,60 +4,60 @@ use super::*;
 
 #[test]
 fn restore_within_half_a_beat() {
-    #[rustfmt::skip]
-    let rows: &[Row] = &[
-        ("of the nodes", "outage; 70 mark, nodes back; 16", "writes from 0: 1 kcm 1, 1 mcm 1"),
-        ("clocks put back by 15 s", "outage; 170 mark, clocks ahead -15 s, nodes back; 120", "writes from 0: 1 kcm 1, 1 mcm 1"),
-        ("by 25 s", "outage; 170 mark, clocks ahead -25 s, nodes back; 120", "writes from 0: 1 kcm 1, 1 mcm 1"),
-        ("by 35 s", "outage; 170 mark, clocks ahead -35 s, nodes back; 120", "writes from 0: 1 kcm 1, 1 mcm 1"),
-        ("by 60 s", "outage; 170 mark, clocks ahead -60 s, nodes back; 120", "writes from 0: 1 kcm 1, 1 mcm 1"),
-        ("clocks put forward", "outage; 170 mark, clocks ahead 35 s, nodes back; 120", "writes from 0: 1 kcm 1, 1 mcm 1"),
-    ];
-    tell(rows);
+    tell(
+        "
+        of the nodes | outage; 70 mark, nodes back; 16 | writes from 0: 1 kcm 1, 1 mcm 1
+        clocks put back by 15 s | outage; 170 mark, clocks ahead -15 s, nodes back; 120 | writes from 0: 1 kcm 1, 1 mcm 1
+        by 25 s | outage; 170 mark, clocks ahead -25 s, nodes back; 120 | writes from 0: 1 kcm 1, 1 mcm 1
+        by 35 s | outage; 170 mark, clocks ahead -35 s, nodes back; 120 | writes from 0: 1 kcm 1, 1 mcm 1
+        by 60 s | outage; 170 mark, clocks ahead -60 s, nodes back; 120 | writes from 0: 1 kcm 1, 1 mcm 1
+        clocks put forward | outage; 170 mark, clocks ahead 35 s, nodes back; 120 | writes from 0: 1 kcm 1, 1 mcm 1
+        ",
+    );
 }
 
 #[test]
 fn changed_is_scaled_again() {
     // D-72: what others change on what is done.
-    #[rustfmt::skip]
-    let rows: &[Row] = &[
-        ("raised while a write hangs", "outage, writes held; 1 make mcm; 6 mcm raised; 10", "0 mcm 0, 1 kcm 0, 6 mcm 0"),
-        ("raised while a level waits", "outage, kcm delayed down by 120 s; 3 mcm raised; 6", "0 mcm 0, 3 mcm 0"),
-        ("taken down while a level waits", "outage, mcm delayed up by 30 s; 70 mark, nodes back; 8 kcm down; 28", "writes from 0: 1 kcm 1, 13 kcm 1"),
-    ];
-    tell(rows);
+    tell(
+        "
+        raised while a write hangs | outage, writes held; 1 make mcm; 6 mcm raised; 10 | 0 mcm 0, 1 kcm 0, 6 mcm 0
+        raised while a level waits | outage, kcm delayed down by 120 s; 3 mcm raised; 6 | 0 mcm 0, 3 mcm 0
+        taken down while a level waits | outage, mcm delayed up by 30 s; 70 mark, nodes back; 8 kcm down; 28 | writes from 0: 1 kcm 1, 13 kcm 1
+        ",
+    );
 }
 
 #[test]
 fn begun_restore_skips_its_delay() {
     // Two of three nodes renew between the first probe and the next, 5 s later.
-    #[rustfmt::skip]
-    let rows: &[Row] = &[
-        ("its initialDelay", "mcm held; 200", "5 mcm 1"),
-        ("and not that of its level", "mcm held, mcm delayed up by 30 s; 200", "35 mcm 1"),
-        ("it needs renewals", "mcm held, mcm delayed up by 30 s, silent from 5 s; 200", "30.101 kcm 0"),
-        ("a scale-down goes on", "mcm held, silent from -25 s; 700", "11.001 kcm 0"),
-        ("clocks ahead", "mcm held, silent from -25 s, clocks ahead 31 s; 700", "30 kcm 0"),
-        ("further ahead", "mcm held, silent from -25 s, clocks ahead 60 s; 700", "30 kcm 0"),
-        ("far ahead", "mcm held, silent from -25 s, clocks ahead 600 s; 700", "30 kcm 0"),
-        ("kube-controller-manager starts", "mcm held, kcm unready; 200", "30 mcm 1"),
-        ("it is held down", "mcm held, kcm held; 200", "30 kcm 1, 30 mcm 1"),
-        ("it is at 0 by others", "mcm held, kcm stopped; 200", "30 kcm 1, 30 mcm 1"),
-        ("it is left to its operators", "mcm held, kcm ignored; 200", "30 mcm 1"),
-        ("the shoot is new", "mcm held, new; 200", "30 mcm 1"),
-        ("no node counts", "mcm held, 0 nodes; 200", "30 mcm 1"),
-    ];
-    tell(rows);
+    tell(
+        "
+        its initialDelay | mcm held; 200 | 5 mcm 1
+        and not that of its level | mcm held, mcm delayed up by 30 s; 200 | 35 mcm 1
+        it needs renewals | mcm held, mcm delayed up by 30 s, silent from 5 s; 200 | 30.101 kcm 0
+        a scale-down goes on | mcm held, silent from -25 s; 700 | 11.001 kcm 0
+        clocks ahead | mcm held, silent from -25 s, clocks ahead 31 s; 700 | 30 kcm 0
+        further ahead | mcm held, silent from -25 s, clocks ahead 60 s; 700 | 30 kcm 0
+        far ahead | mcm held, silent from -25 s, clocks ahead 600 s; 700 | 30 kcm 0
+        kube-controller-manager starts | mcm held, kcm unready; 200 | 30 mcm 1
+        it is held down | mcm held, kcm held; 200 | 30 kcm 1, 30 mcm 1
+        it is at 0 by others | mcm held, kcm stopped; 200 | 30 kcm 1, 30 mcm 1
+        it is left to its operators | mcm held, kcm ignored; 200 | 30 mcm 1
+        the shoot is new | mcm held, new; 200 | 30 mcm 1
+        no node counts | mcm held, 0 nodes; 200 | 30 mcm 1
+        ",
+    );
 }
 
 #[test]
 fn vouched_for_comes_back_in_order() {
     // What carries the marker, whatever the leases would say.
-    #[rustfmt::skip]
-    let rows: &[Row] = &[
-        ("all", "vouched, mcm held at 2, kcm held at 3; 60", "30 kcm 3, 30 mcm 2; reports: Begun(Up), Ended(Up, 2, 0)"),
-        ("somebody else has taken one to 0", "vouched, mcm stopped, kcm held at 3; 60", "30 kcm 3; reports: Begun(Up), Ended(Up, 1, 0)"),
-        ("what has changed is read again", "vouched, kcm held at 3, writes held; 31 kcm memory 5, writes made, conflict kcm; 60", "30 kcm 3, 31 kcm 5"),
-    ];
-    tell(rows);
+    tell(
+        "
+        all | vouched, mcm held at 2, kcm held at 3; 60 | 30 kcm 3, 30 mcm 2; reports: Begun(Up), Ended(Up, 2, 0)
+        somebody else has taken one to 0 | vouched, mcm stopped, kcm held at 3; 60 | 30 kcm 3; reports: Begun(Up), Ended(Up, 1, 0)
+        what has changed is read again | vouched, kcm held at 3, writes held; 31 kcm memory 5, writes made, conflict kcm; 60 | 30 kcm 3, 31 kcm 5
+        ",
+    );
 }

@@ -5,58 +5,58 @@ use super::*;
 #[test]
 fn start_protects_in_time() {
     // A beat of 10 s and a second after the first probe the nodes could have renewed.
-    #[rustfmt::skip]
-    let rows: &[Row] = &[
-        ("in operation", "silent from -50 s; 100", "11.001 mcm 0, 11.001 kcm 0"),
-        ("a new shoot", "new, silent from -50 s; 100", "30 mcm 0, 30 kcm 0; verdicts: HoldUndecided, ScaleDown"),
-    ];
-    tell(rows);
+    tell(
+        "
+        in operation | silent from -50 s; 100 | 11.001 mcm 0, 11.001 kcm 0
+        a new shoot | new, silent from -50 s; 100 | 30 mcm 0, 30 kcm 0; verdicts: HoldUndecided, ScaleDown
+        ",
+    );
 }
 
 #[test]
 fn initial_delay_holds_restores() {
-    #[rustfmt::skip]
-    let rows: &[Row] = &[
-        ("in operation", "held down; 40", "30 kcm 1, 30 mcm 1"),
-        ("a new shoot", "new, held down; 40", "30 kcm 1, 30 mcm 1"),
-        ("a level waits for its pods", "held down, pods linger; 60", "30 kcm 1, 35 mcm 1; reports: Begun(Up), NotReady(kcm), NotReady(mcm), Ended(Up, 2, 0)"),
-    ];
-    tell(rows);
+    tell(
+        "
+        in operation | held down; 40 | 30 kcm 1, 30 mcm 1
+        a new shoot | new, held down; 40 | 30 kcm 1, 30 mcm 1
+        a level waits for its pods | held down, pods linger; 60 | 30 kcm 1, 35 mcm 1; reports: Begun(Up), NotReady(kcm), NotReady(mcm), Ended(Up, 2, 0)
+        ",
+    );
 }
 
 #[test]
 fn first_probes_are_spread() {
-    #[rustfmt::skip]
-    let rows: &[Row] = &[
-        ("over the spread", "chance 0.5, interval 1 s; 20", "probes from 0 to 0.9: 0.5"),
-        ("whoever gains the lead", "standby, chance 0.5, interval 1 s; 0.1 lead; 20", "probes from 0 to 0.9: 0.5"),
-        ("over half of initialDelay", "new, chance 0.5, interval 1 s; 20", "probes from 0 to 8: 7.5"),
-        ("whoever gains the lead", "new, standby, chance 0.5, interval 1 s; 0.1 lead; 20", "probes from 0 to 8: 7.5"),
-    ];
-    tell(rows);
+    tell(
+        "
+        over the spread | chance 0.5, interval 1 s; 20 | probes from 0 to 0.9: 0.5
+        whoever gains the lead | standby, chance 0.5, interval 1 s; 0.1 lead; 20 | probes from 0 to 0.9: 0.5
+        over half of initialDelay | new, chance 0.5, interval 1 s; 20 | probes from 0 to 8: 7.5
+        whoever gains the lead | new, standby, chance 0.5, interval 1 s; 0.1 lead; 20 | probes from 0 to 8: 7.5
+        ",
+    );
 }
 
 #[test]
 fn chance_stretches_the_interval() {
-    #[rustfmt::skip]
-    let rows: &[Row] = &[
-        ("not at all", "interval 4 s, jitter 0.5; 300", "gap from 200: 4.0"),
-        ("by half of the factor", "interval 4 s, jitter 0.5, chance 0.5; 300", "gap from 200: 5.0"),
-        ("by all of it", "interval 4 s, jitter 0.5, chance 1; 300", "gap from 200: 6.0"),
-    ];
-    tell(rows);
+    tell(
+        "
+        not at all | interval 4 s, jitter 0.5; 300 | gap from 200: 4.0
+        by half of the factor | interval 4 s, jitter 0.5, chance 0.5; 300 | gap from 200: 5.0
+        by all of it | interval 4 s, jitter 0.5, chance 1; 300 | gap from 200: 6.0
+        ",
+    );
 }
 
 #[test]
 fn retry_after_beats_urgency() {
     // No probe was complete yet, initialDelay ends at 30 s, and settings may have changed since.
-    #[rustfmt::skip]
-    let rows: &[Row] = &[
-        ("10 s", "new, throttled 10 s; 0.2; 50", "probes from 0 to 10: 0, 10"),
-        ("10 s, other settings", "new, throttled 10 s; 0.2 settings; 50", "probes from 0 to 10: 0, 10"),
-        ("45 s, other settings", "new, throttled 45 s; 0.2 settings; 50", "probes from 0 to 45: 0, 45"),
-        ("0.5 s, other settings", "new, throttled 0.5 s; 0.2 settings; 50", "probes from 0 to 0.6: 0, 0.5"),
-        ("0.5 s", "new, throttled 0.5 s; 0.2; 50", "probes from 0 to 1: 0, 1"),
-    ];
-    tell(rows);
+    tell(
+        "
+        10 s | new, throttled 10 s; 0.2; 50 | probes from 0 to 10: 0, 10
+        10 s, other settings | new, throttled 10 s; 0.2 settings; 50 | probes from 0 to 10: 0, 10
+        45 s, other settings | new, throttled 45 s; 0.2 settings; 50 | probes from 0 to 45: 0, 45
+        0.5 s, other settings | new, throttled 0.5 s; 0.2 settings; 50 | probes from 0 to 0.6: 0, 0.5
+        0.5 s | new, throttled 0.5 s; 0.2; 50 | probes from 0 to 1: 0, 1
+        ",
+    );
 }

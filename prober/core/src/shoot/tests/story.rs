@@ -3,18 +3,17 @@
 //! ```text
 //! outage, standby; 10 mcm raised; 20 nodes back, paused; 170     1.5 mcm 0, 1.5 kcm 0; verified: 0
 //! '- begins so     '- at this time, to be noticed by the next     '- writes   '- anything else
+//! 6 to 69 by 1 mcm raised: each second
 //! ```
 
 use super::timeline::{Api, FAILS, SILENT_FROM, Timeline, healthy};
 use super::*;
 
-/// What is told, the story, and what comes of it.
-pub type Row = (&'static str, &'static str, &'static str);
-
+/// Tells stories, a line each: what it is about, the story, and what comes of it.
 #[track_caller]
-pub fn tell(rows: &[Row]) {
+pub fn tell(stories: &'static str) {
     let mut wrong = vec![];
-    for &(what, story, expected) in rows {
+    for [what, story, expected] in table(stories) {
         let (begins, events) = story.split_once("; ").expect(story);
         let came = begin(begins).then(events).comes_to(expected);
         if came != expected {
@@ -47,7 +46,15 @@ impl Timeline {
     pub fn then(&mut self, events: &str) -> &mut Self {
         for event in events.split("; ") {
             let (time, changes) = event.split_once(' ').unwrap_or((event, ""));
-            self.until(number(time)).change(changes);
+            let words: Vec<_> = changes.splitn(5, ' ').collect();
+            if let ["to", end, "by", step, changes] = words[..] {
+                let (begin, end, step) = (number(time), number(end), number(step));
+                for count in 0..=((end - begin) / step).round() as u32 {
+                    self.until(begin + f64::from(count) * step).change(changes);
+                }
+            } else {
+                self.until(number(time)).change(changes);
+            }
         }
         self
     }
@@ -89,7 +96,6 @@ impl Timeline {
             "probes hang" => self.api = Api::Hangs,
             "vouched" => self.api = Api::Vouched,
             "probe fails" => self.input(Input::Failed(ProbeFailure::Other)),
-            "a hold" => self.hold(),
             // The seed.
             "paused" => self.env.paused = Some(true),
             "unpaused" => self.env.paused = Some(false),
@@ -118,7 +124,7 @@ impl Timeline {
             "permits given" => self.seed.holds_permits = false,
             "writes held" => self.seed.holds_writes = true,
             "writes made" => self.seed.holds_writes = false,
-            "refuse nothing" => self.seed.refused = None,
+            "refuse nothing" => self.seed.refused.clear(),
             "held down" => self.change("mcm held, kcm held"),
             _ => self.change_by(&change.split(' ').collect::<Vec<_>>()),
         }
@@ -146,8 +152,9 @@ impl Timeline {
             [count, "machines"] => self.nodes.machines = number(count) as usize,
             [count, "spared"] => self.nodes.spared = number(count) as usize,
             ["clocks", "ahead", seconds, "s"] => self.nodes.ahead = number(seconds),
+            ["answers", "take", seconds, "s"] => self.api = Api::Takes(TimeDelta::from_std(duration(seconds)).expect("a span")),
             ["throttled", seconds, "s"] => self.api = Api::Fails(ProbeFailure::Throttled(Some(TimeDelta::from_std(duration(seconds)).expect("a span")))),
-            ["answer", sent] => self.answer(number(sent)),
+            ["answer", sent] => self.answer(self.moment(number(sent))),
             ["passivate", "since", time, "s"] => self.env.owner = Owner::Elsewhere { passivates_since: Some(self.moment(number(time))) },
             ["version", version] => self.seed.version = number(version) as u64,
             ["permit", name] => self.input(Input::Permitted(id(name))),
@@ -155,7 +162,7 @@ impl Timeline {
             ["conflict", name] => self.refuse(id(name), Refusal::Conflict),
             ["timeout", name] => self.refuse(id(name), Refusal::Timeout),
             ["vanished", name] => self.refuse(id(name), Refusal::NotFound),
-            ["refuse", name] => self.seed.refused = Some(id(name)),
+            ["refuse", name] => self.seed.refused.push(id(name)),
             [name, "unknown"] => self.env.dependents[id(name).0] = DependentState::Unknown,
             [name, "missing"] => self.env.dependents[id(name).0] = DependentState::Absent,
             [name, "of", "no", "kind"] => self.env.dependents[id(name).0] = DependentState::NoSuchKind,
@@ -186,17 +193,7 @@ impl Timeline {
         }
     }
 
-    /// A probe is undecided.
-    fn hold(&mut self) {
-        let hold = Finding {
-            verdict: Verdict::HoldUndecided,
-            judged_at: self.now,
-            ..Finding::default()
-        };
-        self.input(Input::Found(hold));
-    }
-
-    pub fn refuse(&mut self, id: DependentId, refusal: Refusal) {
+    fn refuse(&mut self, id: DependentId, refusal: Refusal) {
         self.input(Input::Written(id, Err(refusal)));
     }
 
@@ -213,12 +210,13 @@ impl Timeline {
             .join("; ")
     }
 
-    /// All of a kind: `writes`, `probes from 5`, `probes from 5 to 10`.
-    pub fn shown(&self, label: &str) -> String {
+    /// All of a kind: `writes`, `probes from 5`, `probes from 5 to 10`, `mcm`.
+    fn shown(&self, label: &str) -> String {
         let words: Vec<_> = label.split(' ').collect();
         let (kind, from, to) = match words[..] {
             [kind, "from", from, "to", to] => (kind, number(from), number(to)),
             [kind, "from", from] => (kind, number(from), f64::MAX),
+            [kind, "to", to] => (kind, f64::MIN, number(to)),
             _ => (label, f64::MIN, f64::MAX),
         };
         let mut said: Vec<(f64, String)> = match kind {
@@ -283,6 +281,9 @@ fn put(observed: &mut Observed, state: &[&str]) {
 fn told(kind: &str, action: &Action) -> Option<String> {
     let name = |id: DependentId| NAMES[id.0];
     Some(match (kind, action) {
+        (_, Action::Write(order)) if kind == name(order.dependent) => {
+            order.change.replicas().to_string()
+        }
         ("writes" | "scaled", Action::Write(order)) => {
             let memory = order.change.write.marks.replicas.as_deref();
             let memory = memory
@@ -306,6 +307,10 @@ fn told(kind: &str, action: &Action) -> Option<String> {
             format!("{} {:?}", name(*id), waits.requirement)
         }
         ("left", Action::Report(Report::LeftBehind(id))) => name(*id).to_owned(),
+        ("begun", Action::Report(Report::Begun(direction))) => format!("{direction:?}"),
+        ("failed", Action::Report(Report::NotScaled(id, direction, _))) => {
+            format!("{} {direction:?}", name(*id))
+        }
         ("reports", Action::Report(Report::Found | Report::Written { .. } | Report::Waits(..))) => {
             return None;
         }

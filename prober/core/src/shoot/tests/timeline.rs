@@ -7,8 +7,6 @@ use crate::lease::{LeaseRecord, LeaseUid};
 use crate::tests::scene::{env, span, wall};
 use crate::verdict::{BackedNodes, NodeCondition, NodeRecord, NodeTraits};
 
-/// Time of the ordering deadline after the verdict.
-pub const DEADLINE: f64 = 6.899;
 /// The nodes' last renewals are 100.0, 100.1 and 100.2 s after the start, and with the second an
 /// outage is found.
 pub const SILENT_FROM: f64 = 104.5;
@@ -21,6 +19,7 @@ const LONG_BEFORE: f64 = -96_000.0;
 pub enum Api {
     Answers,
     Fails(ProbeFailure),
+    Takes(TimeDelta),
     /// Only [`Timeline::answer`] does.
     Hangs,
     /// It is not asked: a person vouches for the nodes.
@@ -92,8 +91,8 @@ pub struct Seed {
     /// True if only the test answers.
     pub holds_permits: bool,
     pub holds_writes: bool,
-    /// The dependent whose writes are refused.
-    pub refused: Option<DependentId>,
+    /// The dependents whose writes are refused.
+    pub refused: Vec<DependentId>,
     /// True if pods outlive their replicas.
     pub pods_linger: bool,
     /// True if the view shows nothing of what this replica writes.
@@ -116,6 +115,8 @@ pub struct Timeline {
     pub start: Start,
     pub now: Moment,
     zero: Moment,
+    /// When a slow probe is answered, and when it was sent.
+    slow: Option<(Moment, Moment)>,
     log: Vec<(Moment, Action)>,
 }
 
@@ -145,7 +146,7 @@ pub fn healthy() -> Timeline {
         seed: Seed {
             holds_permits: false,
             holds_writes: false,
-            refused: None,
+            refused: vec![],
             pods_linger: false,
             view_lags: false,
             version: 1,
@@ -157,6 +158,7 @@ pub fn healthy() -> Timeline {
         start,
         now: Moment::START,
         zero: Moment::START,
+        slow: None,
         log: vec![],
     }
 }
@@ -192,16 +194,27 @@ impl Timeline {
         let end = self.moment(seconds);
         let mut idle = 0;
         self.input(Input::Woken);
-        while let Some((next, _)) = self.shoot.next().filter(|(next, _)| *next <= end) {
+        while let Some(next) = self.next().filter(|next| *next <= end) {
             idle = if next > self.now { 0 } else { idle + 1 };
             let last = self.log.len().saturating_sub(10);
             assert!(idle < 100, "a hot loop: {:?}", &self.log[last..]);
             self.now = next.max(self.now);
-            self.input(Input::Woken);
+            if let Some((_, sent)) = self.slow.take_if(|(due, _)| *due <= self.now) {
+                self.answer(sent);
+            } else {
+                self.input(Input::Woken);
+            }
         }
         self.now = self.now.max(end);
         self.input(Input::Woken);
         self
+    }
+
+    /// The next moment at which something happens by itself.
+    fn next(&self) -> Option<Moment> {
+        let answered = self.slow.map(|(due, _)| due);
+        let woken = self.shoot.next().map(|(moment, _)| moment);
+        answered.into_iter().chain(woken).min()
     }
 
     /// From then on no lease is renewed.
@@ -224,17 +237,18 @@ impl Timeline {
     }
 
     /// Answers the probe that was sent then by the leases as they are now.
-    pub fn answer(&mut self, sent: f64) {
-        let actions = self.list(self.moment(sent));
+    pub fn answer(&mut self, sent: Moment) {
+        let actions = self.list(sent);
         self.follow(actions);
     }
 
     /// Makes the last write of a dependent, which is held, and answers it.
     pub fn make(&mut self, id: DependentId) {
-        let orders = self.ordered().into_iter().rev();
-        let mut orders = orders.filter(|(_, order)| order.dependent == id);
-        let (_, order) = orders.next().expect("an order");
-        let actions = self.write(&order);
+        let order = self.log.iter().rev().find_map(|(_, action)| match action {
+            Action::Write(order) if order.dependent == id => Some(order.clone()),
+            _ => None,
+        });
+        let actions = self.write(&order.expect("an order"));
         self.follow(actions);
     }
 
@@ -286,6 +300,10 @@ impl Timeline {
                 match self.api {
                     Api::Answers => self.list(self.now),
                     Api::Fails(failure) => self.take(Input::Failed(failure)),
+                    Api::Takes(latency) => {
+                        self.slow = Some((self.now + latency, self.now));
+                        vec![]
+                    }
                     Api::Hangs => vec![],
                     Api::Vouched => self.take(Input::NodesConfirmed),
                 }
@@ -308,7 +326,7 @@ impl Timeline {
                 let read = self.seed.read.clone().map_or_else(seen, present);
                 self.take(Input::Read(id, Ok(read)))
             }
-            Action::Write(order) if self.seed.refused == Some(order.dependent) => {
+            Action::Write(order) if self.seed.refused.contains(&order.dependent) => {
                 self.take(Input::Written(order.dependent, Err(Refusal::NotLeading)))
             }
             Action::Write(order) if !self.seed.holds_writes => self.write(&order),
@@ -359,31 +377,5 @@ impl Timeline {
         let said = self.log.iter();
         said.filter_map(|(when, action)| Some((self.seconds(*when), which(action)?)))
             .collect()
-    }
-
-    pub fn ordered(&self) -> Vec<(f64, Order)> {
-        self.said(|action| match action {
-            Action::Write(order) => Some(order.clone()),
-            _ => None,
-        })
-    }
-
-    /// The writes: when, of what, and its replicas then.
-    pub fn writes(&self) -> Vec<(f64, DependentId, i32)> {
-        let write = |(when, order): (_, Order)| (when, order.dependent, order.change.replicas());
-        self.ordered().into_iter().map(write).collect()
-    }
-
-    /// Times of an action.
-    pub fn when(&self, wanted: impl Fn(&Action) -> bool) -> Vec<f64> {
-        let said = self.said(|action| wanted(action).then_some(()));
-        said.into_iter().map(|(when, ())| when).collect()
-    }
-
-    /// Times of the probes from one on.
-    pub fn probes(&self, from: f64) -> Vec<f64> {
-        let mut probes = self.when(|action| matches!(action, Action::ListLeases { .. }));
-        probes.retain(|when| *when >= from);
-        probes
     }
 }
