@@ -142,12 +142,12 @@ bench-core: ## Measure what a probe computes and allocates
 	cargo bench --package prober --bench core
 
 .PHONY: test-long
-test-long: ## The long forms: a thousand lives, processes suspended for 5 minutes, models in which more goes wrong, more schedules
+test-long: ## The long forms: a thousand lives, 600 of each kind of shoot, processes suspended for 5 minutes, more schedules
 	cargo build --package dependency-watchdog
 	SUSPENDED_S=300 cargo test --package faults --test clocks
 	LIVES=1000 cargo test --release --package faults --test lives random -- --nocapture
 	SCHEDULES=5000 cargo test --release --package common --test leader_election -- schedules
-	MODEL=long cargo test --release --package prober-core --lib -- tests::chaos tests::duels tests::model tests::simulation --nocapture --test-threads=1
+	MODEL=long cargo test --release --package prober-core --lib -- tests::chaos tests::simulation --nocapture --test-threads=1
 
 .PHONY: mutants
 mutants: ## Change one place of the cores at a time and list what no test notices: [FILE='prober/core/src/shoot/*.rs'] [SHARD=0/20]; hours, needs cargo-mutants

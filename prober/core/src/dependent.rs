@@ -22,7 +22,7 @@ const LONGEST_LAG: TimeDelta = TimeDelta::minutes(5);
 /// A state, and when it was first observed.
 type FirstSeen = (Arc<Observed>, Moment);
 
-#[derive(Clone, Debug, Hash)]
+#[derive(Clone, Debug)]
 pub struct DependentRecord {
     pub resource: ResourceRef,
     state: DependentState,

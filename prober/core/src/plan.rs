@@ -18,7 +18,7 @@ pub enum Direction {
 }
 
 /// One of each.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ByDirection<T> {
     pub up: T,
     pub down: T,
@@ -60,10 +60,10 @@ pub(crate) fn levels(
 
 /// Time before kube-controller-manager marks a node at which the last write is sent: its pod needs
 /// time to end.
-pub(crate) const HEAD_START: TimeDelta = TimeDelta::seconds(3);
+const HEAD_START: TimeDelta = TimeDelta::seconds(3);
 
 /// Ordering deadline: a later level of a scale-down waits for an earlier one no longer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Deadline {
     Passed,
     At(Moment),

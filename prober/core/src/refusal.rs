@@ -8,7 +8,7 @@ use crate::config::ResourceRef;
 
 /// Reason why a dependent could not be read, written or scaled. Its name is a label of metrics and
 /// logs.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, IntoStaticStr, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq, IntoStaticStr, thiserror::Error)]
 #[strum(serialize_all = "snake_case", const_into_str)]
 pub enum Refusal {
     /// This process does not lead, or may have lost leadership.

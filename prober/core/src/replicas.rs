@@ -16,7 +16,7 @@ pub const MELTDOWN_PROTECTION_ACTIVE: &str =
 /// Set by operators to exclude a resource from scaling.
 pub const IGNORE_SCALING: &str = "dependency-watchdog.gardener.cloud/ignore-scaling";
 
-#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Observed {
     pub uid: String,
     /// Precondition of a write based on this state.
@@ -48,7 +48,7 @@ impl Observed {
     }
 }
 
-#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum DependentState {
     /// The seed's view is not filled, or has been broken for too long.
     #[default]
@@ -68,7 +68,7 @@ impl DependentState {
     }
 }
 
-#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Marks {
     pub replicas: Option<String>,
     /// True if [`MELTDOWN_PROTECTION_ACTIVE`] is present, whatever its value.
@@ -99,7 +99,7 @@ impl Marks {
 }
 
 /// A change of one resource.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Write {
     /// Marks after the write.
     pub marks: Marks,
@@ -110,7 +110,7 @@ pub struct Write {
 }
 
 /// A write, and the state that it is based on.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PlannedWrite {
     pub base: Arc<Observed>,
     pub write: Write,

@@ -32,7 +32,7 @@ const LONGEST_WAIT: Duration = Duration::from_secs(300);
 const LONGEST_WAIT_IN_TROUBLE: Duration = Duration::from_secs(15);
 
 /// Backoff of a dependent that could not be scaled.
-#[derive(Clone, Debug, Default, Hash)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct ScalingBackoff {
     failures: u32,
     pub again_at: Moment,
@@ -52,7 +52,7 @@ impl ScalingBackoff {
     }
 }
 
-#[derive(Clone, Debug, Default, Hash)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Retry {
     /// Time for each attempt, by the config.
     timeout: Duration,

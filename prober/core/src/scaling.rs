@@ -21,7 +21,7 @@ use crate::config::{Config, Dependent, DependentId};
 /// Longest wait of a level for the pods of the one before it, as in the Go original.
 const READY_WAIT: TimeDelta = TimeDelta::seconds(5);
 
-#[derive(Clone, Copy, Debug, Hash)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct Scaling {
     pub direction: Direction,
     pub began: Moment,
@@ -56,7 +56,7 @@ impl DependentRecord {
 }
 
 /// The levels of a scaling.
-#[derive(Clone, Debug, Default, Hash)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Levels {
     /// The level that was opened last.
     open: Vec<DependentId>,

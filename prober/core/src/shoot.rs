@@ -271,8 +271,6 @@ impl Shoot {
                 };
                 self.complete(finding, cx);
             }
-            #[cfg(test)]
-            Input::Found(finding) => self.complete(finding, cx),
             Input::Failed(failure) => self.on_failure(failure, cx),
             Input::Verified(verified) => self.on_verified(verified, cx),
             Input::Permitted(dependent) => self.on_permitted(dependent, cx),

@@ -5,7 +5,7 @@ use super::replicas::PlannedWrite;
 use super::retry::Retry;
 use crate::shoot::Requirement;
 
-#[derive(Clone, Debug, Default, Hash)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Step {
     pub stage: Stage,
     pub retry: Retry,
@@ -17,7 +17,7 @@ pub(crate) struct Step {
     pub said: Option<Requirement>,
 }
 
-#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Stage {
     /// No scaling is under way, or it has not come to this level.
     #[default]

@@ -1,10 +1,7 @@
-//! What is tested of all that decides together: every state of two replicas against one object, and
-//! simulated hours with clocks that are off. Tests of one module stand beside it.
+//! What is tested of all that decides together: simulated hours of two replicas, with clocks that are
+//! off, and all that may go wrong. Tests of one module stand beside it.
 
 mod chaos;
-mod duels;
-mod figures;
 mod life;
-mod model;
 pub(crate) mod scene;
 mod simulation;

@@ -3,11 +3,10 @@ use std::collections::BTreeMap;
 use proptest::prelude::*;
 
 use super::*;
-use crate::tests::scene::{GRACE, at, criteria, lease, span, times, wall};
+use crate::tests::scene::{GRACE, at, criteria, lease, number, span, table, times, wall};
 
 /// A clock after these observations: `0 -20, 10 9.5` are two probes, each with the renew time shown.
 fn shown(probes: &str) -> LeaseClock {
-    let number = |text: &str| -> f64 { text.parse().expect("a number") };
     let probes = probes.split(", ").filter_map(|probe| probe.split_once(' '));
     let mut probes = probes.map(|(probe, stamp)| (number(probe), wall(number(stamp))));
     let (mut before, first) = probes.next().expect("a probe");
@@ -20,28 +19,49 @@ fn shown(probes: &str) -> LeaseClock {
 }
 
 #[test]
-fn threshold_of_a_grace_and_a_beat() {
-    #[rustfmt::skip]
-    let cases = [
-        (40.0, Some(40), 30.0), (50.0, Some(40), 37.5), (20.0, Some(40), 15.0), (19.9, Some(40), 15.0), (10.0, Some(40), 15.0), (0.004, Some(40), 15.0),
-        (8.0, Some(8), 6.0), (4.0, Some(8), 3.0), (3.9, Some(8), 3.0), (40.0, Some(120), 45.0), (10.0, None, 15.0), (10.0, Some(0), 15.0),
-    ];
-    for (period, duration, threshold) in cases {
-        let case = format!("{period} s, {duration:?}");
-        let grace = Grace::new(span(period));
-        let clock = LeaseClock::new(&times(0.0), wall(0.0), duration);
+fn beat_and_threshold_of_a_grace() {
+    // Grace, duration of the lease, beat and threshold.
+    for [grace, duration, beat, threshold] in table(
+        "
+        40 | 40 | 10 | 30
+        50 | 40 | 10 | 37.5
+        20 | 40 | 5 | 15
+        19.9 | 40 | 10 | 15
+        10 | 40 | 10 | 15
+        0.004 | 40 | 10 | 15
+        40 | 20 | 5 | 30
+        40 | 3 | 0.75 | 30
+        40 | 60 | 10 | 30
+        80 | 60 | 15 | 60
+        40 | 120 | 30 | 45
+        40 | 2147483647 | 536870911.75 | 805306367.625
+        8 | 8 | 2 | 6
+        4 | 8 | 1 | 3
+        3.9 | 8 | 2 | 3
+        80 | none | 10 | 60
+        10 | none | 10 | 15
+        10 | 0 | 10 | 15
+        40 | -8 | 10 | 30
+        ",
+    ) {
+        let case = format!("{grace} s, {duration}");
+        let grace = Grace::new(span(number(grace)));
+        let clock = LeaseClock::new(&times(0.0), wall(0.0), duration.parse().ok());
+        let threshold = span(number(threshold));
+        assert_eq!(
+            grace.beat(duration.parse().ok()),
+            span(number(beat)),
+            "{case}"
+        );
         let by = Criteria {
             grace,
             ..criteria(at(0.0))
         };
-        assert_eq!(clock.expires(by), at(threshold), "{case}");
+        assert_eq!(clock.expires(by), Moment::START + threshold, "{case}");
         let grace = grace.for_beat(clock.beat());
-        assert_eq!(grace.threshold(), span(threshold), "{case}");
-        assert_eq!(
-            grace.is_too_short(),
-            threshold > period * 0.75 + 1e-9,
-            "{case}"
-        );
+        assert_eq!(grace.threshold(), threshold, "{case}");
+        let is_longer = threshold > grace.period() / 4 * 3;
+        assert_eq!(grace.is_too_short(), is_longer, "{case}");
     }
     let beyond_reason = Grace::new(TimeDelta::MAX).threshold();
     assert!(beyond_reason > TimeDelta::days(365), "it does not wrap");
@@ -68,61 +88,48 @@ fn shortest_beat_sets_the_threshold() {
 }
 
 #[test]
-fn beat_of_a_lease_and_a_grace() {
-    #[rustfmt::skip]
-    let cases = [
-        (Some(40), 40.0, 10.0), (Some(20), 40.0, 5.0), (Some(60), 40.0, 10.0), (Some(60), 80.0, 15.0), (Some(3), 40.0, 0.75), (Some(40), 20.0, 5.0), (Some(40), 19.0, 10.0),
-        (None, 40.0, 10.0), (Some(0), 40.0, 10.0), (Some(-8), 40.0, 10.0), (Some(i32::MAX), 40.0, 536_870_911.75), (None, 80.0, 10.0), (None, 8.0, 10.0),
-    ];
-    for (duration, grace, beat) in cases {
-        let shown = Grace::new(span(grace)).beat(duration);
-        assert_eq!(shown, span(beat), "{duration:?}, grace {grace} s");
-    }
-}
-
-#[test]
 fn renewal_by_what_was_shown() {
-    #[rustfmt::skip]
-    let cases = [
-        // From -1 s to a beat and 1 s the clocks agree.
-        ("at once", "0 -20, 10 10", 0.0, 10.0),
-        ("5 s later", "0 -20, 10 5", 0.0, 5.0),
-        ("11 s later", "0 -20, 10 -1", 0.0, -1.0),
-        ("1 s ahead", "0 -20, 10 11", 0.0, 10.0),
-        ("just behind", "0 -21.001, 10 -1.001", 11.001, 10.0),
-        ("1 min behind", "0 -70, 10 -50", 60.0, 10.0),
-        ("1 h behind", "0 -3610, 10 -3590", 3600.0, 10.0),
-        ("just ahead", "0 -8.999, 10 11.001", -1.001, 10.0),
-        ("1 min ahead", "0 50, 10 70", -60.0, 10.0),
-        ("the future at first sight", "0 600", 0.0, 0.0),
-        // D-69: the clocks may agree, and the node be silent since. The next change tells.
-        ("one late change", "0 -35, 20 1", 0.0, 1.0),
-        ("from before the last probe", "0 -35, 20 -1.001", 21.001, 20.0),
-        ("then behind", "0 -35, 20 1, 30 11", 19.0, 30.0),
-        ("then they agree", "0 -35, 20 1, 30 28", 0.0, 28.0),
-        ("a second blip", "0 -35, 20 1, 100 85", 0.0, 85.0),
-        // D-69: no drift is forgiven beyond ten minutes of silence.
-        ("10 min", "0 -1, 10 9, 610 591", 0.0, 591.0),
-        ("1 h", "0 -1, 10 9, 3610 3591", 0.0, 3591.0),
-        ("1 d", "0 -1, 10 9, 86410 86391", 0.0, 86_391.0),
-        // A stamp more than a beat and 1 s before the last probe was set by another clock, and may
-        // be the last one before an outage.
-        ("late", "0 -1, 10 9.5, 20 19.5, 30 9", 0.0, 9.0),
-        ("a step", "0 -1, 10 9.5, 20 19.5, 30 8.999", 21.001, 20.0),
-        ("a step in an outage", "0 -1, 10 9.5, 20 19.5, 55 -5", 60.0, 20.0),
-        ("the next stamp", "0 -1, 20 19.5, 55 -5, 60 5", 55.0, 60.0),
-        ("a step forward", "0 -1, 10 9.5, 20 79.5", -59.5, 20.0),
-        // The smallest distance counts, and grows by 1/300 of the time since. One that is more than
-        // 1 s from before the last probe is a step.
-        ("seen 5, 1 and 5 s late", "0 -25, 10 -15, 16 -5, 30 5", 21.046_666, 26.046_666),
-        ("behind, and just late", "0 -41, 10 -30.5, 20 -20.5, 30 -21.5333", 40.533_333, 19.000_033),
-        ("behind, and a step", "0 -41, 10 -30.5, 20 -20.5, 30 -21.5343", 51.5343, 20.0),
-    ];
     let exact_to_a_microsecond = |span: TimeDelta| span.num_microseconds();
-    for (what, probes, skew, renewed) in cases {
+    for [what, probes, skew, renewed] in table(
+        "
+        # From -1 s to a beat and 1 s the clocks agree.
+        at once | 0 -20, 10 10 | 0.0 | 10.0
+        5 s later | 0 -20, 10 5 | 0.0 | 5.0
+        11 s later | 0 -20, 10 -1 | 0.0 | -1.0
+        1 s ahead | 0 -20, 10 11 | 0.0 | 10.0
+        just behind | 0 -21.001, 10 -1.001 | 11.001 | 10.0
+        1 min behind | 0 -70, 10 -50 | 60.0 | 10.0
+        1 h behind | 0 -3610, 10 -3590 | 3600.0 | 10.0
+        just ahead | 0 -8.999, 10 11.001 | -1.001 | 10.0
+        1 min ahead | 0 50, 10 70 | -60.0 | 10.0
+        the future at first sight | 0 600 | 0.0 | 0.0
+        # D-69: the clocks may agree, and the node be silent since. The next change tells.
+        one late change | 0 -35, 20 1 | 0.0 | 1.0
+        from before the last probe | 0 -35, 20 -1.001 | 21.001 | 20.0
+        then behind | 0 -35, 20 1, 30 11 | 19.0 | 30.0
+        then they agree | 0 -35, 20 1, 30 28 | 0.0 | 28.0
+        a second blip | 0 -35, 20 1, 100 85 | 0.0 | 85.0
+        # D-69: no drift is forgiven beyond ten minutes of silence.
+        10 min | 0 -1, 10 9, 610 591 | 0.0 | 591.0
+        1 h | 0 -1, 10 9, 3610 3591 | 0.0 | 3591.0
+        1 d | 0 -1, 10 9, 86410 86391 | 0.0 | 86391.0
+        # A stamp more than a beat and 1 s before the last probe was set by another clock, and may
+        # be the last one before an outage.
+        late | 0 -1, 10 9.5, 20 19.5, 30 9 | 0.0 | 9.0
+        a step | 0 -1, 10 9.5, 20 19.5, 30 8.999 | 21.001 | 20.0
+        a step in an outage | 0 -1, 10 9.5, 20 19.5, 55 -5 | 60.0 | 20.0
+        the next stamp | 0 -1, 20 19.5, 55 -5, 60 5 | 55.0 | 60.0
+        a step forward | 0 -1, 10 9.5, 20 79.5 | -59.5 | 20.0
+        # The smallest distance counts, and grows by 1/300 of the time since. One that is more than
+        # 1 s from before the last probe is a step.
+        seen 5, 1 and 5 s late | 0 -25, 10 -15, 16 -5, 30 5 | 21.046666 | 26.046666
+        behind, and just late | 0 -41, 10 -30.5, 20 -20.5, 30 -21.5333 | 40.533333 | 19.000033
+        behind, and a step | 0 -41, 10 -30.5, 20 -20.5, 30 -21.5343 | 51.5343 | 20.0
+        ",
+    ) {
         let clock = shown(probes);
         let known = [clock.skew(GRACE), clock.renewed(GRACE) - Moment::START];
-        let expected = [skew, renewed].map(span);
+        let expected = [skew, renewed].map(number).map(span);
         assert_eq!(
             known.map(exact_to_a_microsecond),
             expected.map(exact_to_a_microsecond),
@@ -133,26 +140,29 @@ fn renewal_by_what_was_shown() {
 
 #[test]
 fn expiry_by_what_was_shown() {
-    use LeaseState::{Expired, Undecided, Valid};
-    #[rustfmt::skip]
-    let cases = [
-        ("a fresh first sight", "0 -5", Valid, 25.0),
-        ("an old first sight", "0 -31", Undecided, 11.0),
-        ("the future", "0 600", Valid, 30.0),
-        ("a change", "0 -1, 9.5 9", Valid, 39.0),
-        ("a change, behind", "0 -50, 1 -45", Valid, 31.0),
-        ("a change, old", "0 -35, 1 -10", Valid, 20.0),
-        ("one late change", "0 -35, 20 1", Valid, 31.0),
-        ("a later one", "0 -35, 40 1", Undecided, 51.0),
-        ("a step", "0 -1, 20 19.5, 30 8", Valid, 50.0),
-        ("in an outage", "0 -1, 20 19.5, 55 -5", Undecided, 66.0),
-    ];
-    for (what, probes, before, expires) in cases {
-        let clock = shown(probes);
-        assert_eq!(clock.expires(criteria(at(0.0))), at(expires), "{what}");
-        let just_before = at(expires) - TimeDelta::nanoseconds(1);
-        assert_eq!(clock.state(criteria(just_before)), before, "{what}");
-        assert_eq!(clock.state(criteria(at(expires))), Expired, "{what}");
+    for [what, probes, before, expires] in table(
+        "
+        a fresh first sight | 0 -5 | Valid | 25.0
+        an old first sight | 0 -31 | Undecided | 11.0
+        the future | 0 600 | Valid | 30.0
+        a change | 0 -1, 9.5 9 | Valid | 39.0
+        a change, behind | 0 -50, 1 -45 | Valid | 31.0
+        a change, old | 0 -35, 1 -10 | Valid | 20.0
+        one late change | 0 -35, 20 1 | Valid | 31.0
+        a later one | 0 -35, 40 1 | Undecided | 51.0
+        a step | 0 -1, 20 19.5, 30 8 | Valid | 50.0
+        in an outage | 0 -1, 20 19.5, 55 -5 | Undecided | 66.0
+        ",
+    ) {
+        let (clock, expires) = (shown(probes), at(number(expires)));
+        assert_eq!(clock.expires(criteria(at(0.0))), expires, "{what}");
+        let just_before = clock.state(criteria(expires - TimeDelta::nanoseconds(1)));
+        assert_eq!(format!("{just_before:?}"), before, "{what}");
+        assert_eq!(
+            clock.state(criteria(expires)),
+            LeaseState::Expired,
+            "{what}"
+        );
     }
 }
 

@@ -1,5 +1,5 @@
 use super::*;
-use crate::tests::scene::env;
+use crate::tests::scene::{env, table};
 
 /// Annotations such as `pause=true scale-up-stabilization=5s`.
 fn overrides(annotations: &str) -> Overrides {
@@ -20,21 +20,19 @@ fn namespace_overrules_garden() {
         standby_protects: false,
         ..Config::clone(&env([]).config)
     };
-    const GARDEN: &str =
-        "pause=true restore-only-held-down=false scale-up-stabilization=5s standby-protects=true";
-    #[rustfmt::skip]
-    let cases = [
-        ("", "", "false default, true config, 90s config, false config"),
-        ("other=true", "other=true", "false default, true config, 90s config, false config"),
-        (GARDEN, "", "true garden, false garden, 5s garden, true garden"),
-        (GARDEN, "pause=false", "false namespace, false garden, 5s garden, true garden"),
-        (GARDEN, "restore-only-held-down=true", "true garden, true namespace, 5s garden, true garden"),
-        (GARDEN, "scale-up-stabilization=0", "true garden, false garden, 0ns namespace, true garden"),
-        (GARDEN, "standby-protects=false", "true garden, false garden, 5s garden, false namespace"),
-        // Refused values.
-        ("pause=true scale-up-stabilization=soon", "pause=no scale-up-stabilization=later", "true garden, true config, 90s config, false config"),
-    ];
-    for (garden, own, expected) in cases {
+    for [garden, own, expected] in table(
+        "
+        | | false default, true config, 90s config, false config
+        other=true | other=true | false default, true config, 90s config, false config
+        pause=true restore-only-held-down=false scale-up-stabilization=5s standby-protects=true | | true garden, false garden, 5s garden, true garden
+        pause=true restore-only-held-down=false scale-up-stabilization=5s standby-protects=true | pause=false | false namespace, false garden, 5s garden, true garden
+        pause=true restore-only-held-down=false scale-up-stabilization=5s standby-protects=true | restore-only-held-down=true | true garden, true namespace, 5s garden, true garden
+        pause=true restore-only-held-down=false scale-up-stabilization=5s standby-protects=true | scale-up-stabilization=0 | true garden, false garden, 0ns namespace, true garden
+        pause=true restore-only-held-down=false scale-up-stabilization=5s standby-protects=true | standby-protects=false | true garden, false garden, 5s garden, false namespace
+        # Refused values.
+        pause=true scale-up-stabilization=soon | pause=no scale-up-stabilization=later | true garden, true config, 90s config, false config
+        ",
+    ) {
         let (garden, own) = (overrides(garden), overrides(own));
         let resolved = ResolvedOptions::resolve(&config, Some(&garden), Some(&own));
         let flag = |flag: Sourced<bool>| format!("{} {}", flag.value, flag.from.into_str());

@@ -1,5 +1,5 @@
 use super::*;
-use crate::tests::scene::{at, dependent, renewed, span};
+use crate::tests::scene::{at, dependent, number, renewed, span, table};
 
 #[test]
 fn levels_ascend() {
@@ -32,22 +32,23 @@ fn levels_ascend() {
 #[test]
 fn oldest_candidate_sets_deadline() {
     let leases = [renewed(9.0), renewed(2.0), renewed(5.0)];
-    #[rustfmt::skip]
-    let cases = [
-        ("none is marked", &leases[..], 33.0, 40.0, Deadline::At(at(42.0 - 3.0))),
-        ("the first is lost", &leases, 42.0, 40.0, Deadline::At(at(45.0 - 3.0))),
-        ("it is past: no level waits", &leases, 46.0, 40.0, Deadline::At(at(49.0 - 3.0))),
-        ("all are lost", &leases, 49.0, 40.0, Deadline::Passed),
-        ("none counts", &[], 0.0, 40.0, Deadline::Passed),
-        ("no earlier where there is more time", &leases, 33.0, 50.0, Deadline::At(at(52.0 - 3.0))),
-        ("closer to a short grace", &leases, 2.5, 4.0, Deadline::At(at(6.0 - 0.3))),
-    ];
-    for (what, leases, now, grace, deadline) in cases {
-        let grace = Grace::new(span(grace));
-        assert_eq!(
-            ordering_deadline(leases, at(now), grace),
-            deadline,
-            "{what}"
-        );
+    for [what, now, grace, deadline] in table(
+        "
+        none is marked | 33 | 40 | 39
+        the first is lost | 42 | 40 | 42
+        it is past: no level waits | 46 | 40 | 46
+        all are lost | 49 | 40 | passed
+        no earlier where there is more time | 33 | 50 | 49
+        closer to a short grace | 2.5 | 4 | 5.7
+        ",
+    ) {
+        let deadline = deadline
+            .parse()
+            .map_or(Deadline::Passed, |it| Deadline::At(at(it)));
+        let grace = Grace::new(span(number(grace)));
+        let found = ordering_deadline(&leases, at(number(now)), grace);
+        assert_eq!(found, deadline, "{what}");
     }
+    let grace = Grace::new(span(40.0));
+    assert_eq!(ordering_deadline(&[], at(0.0), grace), Deadline::Passed);
 }

@@ -1,6 +1,7 @@
 use proptest::prelude::*;
 
 use super::*;
+use crate::tests::scene::table;
 
 fn observed(replicas: i32, memory: Option<&str>, held_down: bool) -> Observed {
     let marks = Marks {
@@ -52,37 +53,6 @@ fn state(text: &str) -> Observed {
 
 #[test]
 fn writes_of_each_state() {
-    // What it becomes on the way down and on the way up, and where only what is held down comes up;
-    // `default` says that the saved number cannot be used.
-    #[rustfmt::skip]
-    let cases = [
-        ("2", "0 of 2 held", "2", "2"),
-        ("1", "0 of 1 held", "1", "1"),
-        // Rule 63.
-        ("0", "0", "1", "0"),
-        ("0 of 2 held", "0 of 2 held", "2", "2"),
-        ("0 held", "0 held", "1 default", "1 default"),
-        ("0 of foo held", "0 of foo held", "1 default", "1 default"),
-        ("0 of 0 held", "0 of 0 held", "1 default", "1 default"),
-        ("0 of +2 held", "0 of +2 held", "2", "2"),
-        // Somebody has taken the marker, or a Go replica.
-        ("0 of 2", "0 of 2 held", "2", "0 of 2"),
-        ("0 of foo", "0 of foo", "1 default", "0 of foo"),
-        // The Go original leaves such annotations behind.
-        ("1 of 2", "0 of 1 held", "1 of 2", "1 of 2"),
-        // D-31: an operator set 1 during the outage.
-        ("1 of 2 held", "0 of 2 held", "1", "1"),
-        ("3 held", "0 of 3 held", "3", "3"),
-        ("3 of foo held", "0 of 3 held", "3", "3"),
-        ("3 of 0 held", "0 of 3 held", "3", "3"),
-        ("3 of -3 held", "0 of 3 held", "3", "3"),
-        // Rule 67: a marker is removed, memory and replicas stay.
-        ("2 ignored", "2 ignored", "2 ignored", "2 ignored"),
-        ("0 ignored", "0 ignored", "0 ignored", "0 ignored"),
-        ("0 of 2 ignored", "0 of 2 ignored", "0 of 2 ignored", "0 of 2 ignored"),
-        ("2 held ignored", "2 ignored", "2 ignored", "2 ignored"),
-        ("0 of 2 held ignored", "0 of 2 ignored", "0 of 2 ignored", "0 of 2 ignored"),
-    ];
     // A write changes something, and is not made twice.
     let becomes = |before: &str, expected: &str, write: &dyn Fn(&Observed) -> Option<Write>| {
         let found = state(before);
@@ -94,7 +64,38 @@ fn writes_of_each_state() {
         assert_eq!(after, state(expected), "{before}");
         assert_eq!(write(&after), None, "{before}, twice");
     };
-    for (before, down, up, only_held_down) in cases {
+    // What it becomes on the way down and on the way up, and where only what is held down comes up;
+    // `default` says that the saved number cannot be used.
+    for [before, down, up, only_held_down] in table(
+        "
+        2 | 0 of 2 held | 2 | 2
+        1 | 0 of 1 held | 1 | 1
+        # Rule 63.
+        0 | 0 | 1 | 0
+        0 of 2 held | 0 of 2 held | 2 | 2
+        0 held | 0 held | 1 default | 1 default
+        0 of foo held | 0 of foo held | 1 default | 1 default
+        0 of 0 held | 0 of 0 held | 1 default | 1 default
+        0 of +2 held | 0 of +2 held | 2 | 2
+        # Somebody has taken the marker, or a Go replica.
+        0 of 2 | 0 of 2 held | 2 | 0 of 2
+        0 of foo | 0 of foo | 1 default | 0 of foo
+        # The Go original leaves such annotations behind.
+        1 of 2 | 0 of 1 held | 1 of 2 | 1 of 2
+        # D-31: an operator set 1 during the outage.
+        1 of 2 held | 0 of 2 held | 1 | 1
+        3 held | 0 of 3 held | 3 | 3
+        3 of foo held | 0 of 3 held | 3 | 3
+        3 of 0 held | 0 of 3 held | 3 | 3
+        3 of -3 held | 0 of 3 held | 3 | 3
+        # Rule 67: a marker is removed, memory and replicas stay.
+        2 ignored | 2 ignored | 2 ignored | 2 ignored
+        0 ignored | 0 ignored | 0 ignored | 0 ignored
+        0 of 2 ignored | 0 of 2 ignored | 0 of 2 ignored | 0 of 2 ignored
+        2 held ignored | 2 ignored | 2 ignored | 2 ignored
+        0 of 2 held ignored | 0 of 2 ignored | 0 of 2 ignored | 0 of 2 ignored
+        ",
+    ) {
         becomes(before, down, &|found| scale_down(found, true));
         for (scope, only, expected) in [
             (Scope::All, false, up),

@@ -2,7 +2,7 @@ use proptest::prelude::*;
 
 use super::super::verdict::{Tally, Verdict};
 use super::*;
-use crate::tests::scene::{GRACE, at, criteria, span, times, wall};
+use crate::tests::scene::{GRACE, at, criteria, number, span, table, times, wall};
 
 /// The next probe after one at 0 s, where 30 s are configured: `verdict 20, doubt 7, failures 2`.
 fn next(words: &str) -> Moment {
@@ -18,7 +18,7 @@ fn next(words: &str) -> Moment {
     };
     for word in words.split(", ") {
         let (what, number) = word.split_once(' ').expect(word);
-        let number: f64 = number.parse().expect(word);
+        let number = self::number(number);
         match what {
             "ended" => (inputs.now, inputs.judged_at) = (at(number), at(number)),
             "verdict" => inputs.verdict_possible = Some(at(number)),
@@ -39,23 +39,37 @@ fn next(words: &str) -> Moment {
 
 #[test]
 fn first_reason_sets_the_probe() {
-    #[rustfmt::skip]
-    let cases = [
-        ("ended 0", 30.0), ("ended 100", 130.0),
-        ("verdict 20", 20.0), ("verdict 31", 30.0), ("doubt 7", 7.0), ("verdict 5, doubt 7", 5.0),
-        // Long ago, just over, and now.
-        ("verdict -100, doubt -100", 30.0), ("verdict -0.001, doubt -0.001", 30.0), ("verdict 0, doubt 0", 30.0),
-        // A slow probe that would miss the verdict begins then.
-        ("verdict 20, doubt 16, took 3.9", 16.0), ("verdict 20, doubt 16, took 4.9", 20.0),
-        // Failures far from a verdict, and before any probe was complete.
-        ("failures 1", 30.0), ("failures 1, verdict 30.001", 30.0), ("urgent 1", 1.0),
-        // Near one.
-        ("failures 4, verdict 3", 3.0), ("failures 1, verdict 30", 1.0), ("failures 2, verdict 0", 2.0), ("failures 3, verdict -50", 4.0),
-        ("failures 5, verdict -50", 16.0), ("failures 6, verdict -50", 30.0), ("failures 4294967295, verdict -50", 30.0),
-        ("failures 2, verdict -1, stretch 1.15", 2.3),
-    ];
-    for (words, expected) in cases {
-        assert_eq!(next(words), at(expected), "{words}");
+    for [words, expected] in table(
+        "
+        ended 0 | 30
+        ended 100 | 130
+        verdict 20 | 20
+        verdict 31 | 30
+        doubt 7 | 7
+        verdict 5, doubt 7 | 5
+        # Long ago, just over, and now.
+        verdict -100, doubt -100 | 30
+        verdict -0.001, doubt -0.001 | 30
+        verdict 0, doubt 0 | 30
+        # A slow probe that would miss the verdict begins then.
+        verdict 20, doubt 16, took 3.9 | 16
+        verdict 20, doubt 16, took 4.9 | 20
+        # Failures far from a verdict, and before any probe was complete.
+        failures 1 | 30
+        failures 1, verdict 30.001 | 30
+        urgent 1 | 1
+        # Near one.
+        failures 4, verdict 3 | 3
+        failures 1, verdict 30 | 1
+        failures 2, verdict 0 | 2
+        failures 3, verdict -50 | 4
+        failures 5, verdict -50 | 16
+        failures 6, verdict -50 | 30
+        failures 4294967295, verdict -50 | 30
+        failures 2, verdict -1, stretch 1.15 | 2.3
+        ",
+    ) {
+        assert_eq!(next(words), at(number(expected)), "{words}");
     }
 }
 

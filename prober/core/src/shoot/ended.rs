@@ -8,7 +8,7 @@ use common_core::backoff::doubling;
 use crate::moment::Moment;
 use crate::span;
 
-#[derive(Clone, Copy, Debug, Hash)]
+#[derive(Clone, Copy, Debug)]
 pub(super) struct Ended {
     pub at: Moment,
     /// Scalings in a row, this one included, in which something could not be scaled.

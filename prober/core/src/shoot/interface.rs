@@ -91,9 +91,6 @@ pub enum Input {
     /// A person says that the nodes are well: nothing is probed, and what is held down may come
     /// back whatever the leases say.
     NodesConfirmed,
-    /// A probe was complete and came to this: in the model, which has no leases.
-    #[cfg(test)]
-    Found(crate::judgement::Finding),
     Failed(ProbeFailure),
     /// The Cluster, the namespace and the Machines were read from the API server; `None` if one
     /// could not be.

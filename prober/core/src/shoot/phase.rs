@@ -2,7 +2,7 @@
 
 use crate::scaling::{Levels, Scaling};
 
-#[derive(Clone, Debug, Default, Hash)]
+#[derive(Clone, Debug, Default)]
 pub(super) enum Phase {
     #[default]
     Observing,

@@ -36,7 +36,6 @@ pub(super) enum ProbeReason {
 
 /// The probe that is under way, and the time of the next one.
 #[derive(Clone, Debug, Default)]
-#[cfg_attr(test, derive(Hash))]
 pub(super) struct ProbeSchedule {
     phase: ProbePhase,
     next: Moment,
@@ -50,7 +49,7 @@ pub(super) struct ProbeSchedule {
     throttled_until: Option<Moment>,
 }
 
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum ProbePhase {
     #[default]
     Idle,
@@ -150,7 +149,7 @@ impl ProbeSchedule {
 }
 
 /// Probes that were requested because others changed what is to be written.
-#[derive(Clone, Debug, Default, Hash)]
+#[derive(Clone, Debug, Default)]
 struct ChangeBrake {
     made: VecDeque<Moment>,
     due: Option<Moment>,
@@ -191,12 +190,6 @@ impl ChangeBrake {
 pub(super) struct StartupJitter {
     share: f64,
     probes: u32,
-}
-
-/// The model tells state machines apart by what they do next.
-#[cfg(test)]
-impl std::hash::Hash for StartupJitter {
-    fn hash<H: std::hash::Hasher>(&self, _: &mut H) {}
 }
 
 impl StartupJitter {

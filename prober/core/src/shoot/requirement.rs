@@ -18,7 +18,7 @@ use crate::span;
 const RECENT: TimeDelta = TimeDelta::seconds(5);
 /// The longest wait of a standby for a probe that was sent since its turn: a slow API server must
 /// not cost the last seconds before nodes are marked Unknown.
-pub(super) const AWAITS_PROBE: TimeDelta = TimeDelta::seconds(2);
+const AWAITS_PROBE: TimeDelta = TimeDelta::seconds(2);
 
 /// A condition on a write. Most are met *since* a moment, and then want a probe that was sent since.
 ///

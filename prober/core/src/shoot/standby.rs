@@ -12,7 +12,7 @@ use crate::span;
 
 /// The time that the leader has for each step of a scale-down, at a grace of 40 s or more. With the
 /// wait for a probe that follows it must be over before the ordering deadline.
-pub(super) const PATIENCE: TimeDelta = TimeDelta::milliseconds(1500);
+const PATIENCE: TimeDelta = TimeDelta::milliseconds(1500);
 /// A restore waits for this long, in which all probes say "up".
 const RESTORES_AFTER: TimeDelta = TimeDelta::seconds(60);
 /// The shortest time between two scale-downs of a resource that others raise while it carries its
@@ -22,7 +22,7 @@ const AGAIN_AFTER: TimeDelta = TimeDelta::seconds(10);
 const VERIFIED_AGAIN_AFTER: TimeDelta = TimeDelta::seconds(1);
 
 /// Confirmation by the seed's API server, in this outage, that the shoot is to be protected.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Verification {
     #[default]
     None,

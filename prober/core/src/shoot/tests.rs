@@ -12,7 +12,6 @@ mod recovery;
 mod restore;
 mod standby;
 mod start;
-mod state;
 mod story;
 mod suspended;
 mod timeline;
@@ -23,11 +22,10 @@ use std::time::Duration;
 use chrono::TimeDelta;
 
 use self::story::{begin, tell};
-use self::timeline::{Api, Timeline};
 use super::*;
 use crate::refusal::Refusal;
 use crate::replicas::{Marks, Observed};
-use crate::tests::scene::{OwnedEnvironment, dependent, running, table};
+use crate::tests::scene::{OwnedEnvironment, dependent, number, running, table};
 
 fn present(observed: Observed) -> DependentState {
     DependentState::Present(Arc::new(observed))

@@ -12,14 +12,12 @@ mod seed;
 mod views;
 mod words;
 
-use std::num::NonZero;
 use std::str::FromStr;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
 use chrono::TimeDelta;
 
-pub use self::driver::Life;
+pub use self::driver::{Life, Made};
 pub use self::plan::{FOR_GOOD, Leadership, Plan, Silences};
 pub use self::words::name;
 use crate::moment::Moment;
@@ -45,26 +43,15 @@ pub fn lives(short: u64, long: u64) -> u64 {
     variable("LIVES").unwrap_or(if is_long { long } else { short })
 }
 
-/// What comes of each, as many at a time as there are processors.
+/// What comes of each, all side by side.
 pub fn each<T: Sync, R: Send>(of: &[T], live: impl Fn(&T) -> R + Sync) -> Vec<R> {
-    let next = AtomicUsize::new(0);
-    let work = || {
-        let mut done = vec![];
-        while let at = next.fetch_add(1, Ordering::Relaxed)
-            && let Some(one) = of.get(at)
-        {
-            done.push((at, live(one)));
-        }
-        done
-    };
-    let threads = thread::available_parallelism().map_or(1, NonZero::get);
-    let mut outcomes: Vec<_> = thread::scope(|scope| {
-        let threads: Vec<_> = (0..threads).map(|_| scope.spawn(work)).collect();
+    let live = &live;
+    thread::scope(|scope| {
+        let threads: Vec<_> = of
+            .iter()
+            .map(|one| scope.spawn(move || live(one)))
+            .collect();
         let joined = threads.into_iter().map(|thread| thread.join());
-        joined
-            .flat_map(|done| done.expect("a test failed"))
-            .collect()
-    });
-    outcomes.sort_by_key(|(at, _)| *at);
-    outcomes.into_iter().map(|(_, outcome)| outcome).collect()
+        joined.map(|done| done.expect("a test failed")).collect()
+    })
 }

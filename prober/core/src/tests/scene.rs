@@ -7,7 +7,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::config::{Config, Dependent, ResourceRef, ScaleInfo};
-use crate::judgement::{Finding, Judge, Rules};
 use crate::lease::{Criteria, Grace, LeaseClock, LeaseClocks, LeaseRecord, LeaseState, LeaseUid};
 use crate::lifecycle::ShootSettings;
 use crate::moment::{Moment, RequestTimes};
@@ -15,7 +14,7 @@ use crate::options::ResolvedOptions;
 use crate::plan::ByDirection;
 use crate::replicas::{DependentState, Observed};
 use crate::shoot::{Environment, Owner};
-use crate::verdict::{BackedNodes, PoolConditions};
+use crate::verdict::BackedNodes;
 
 /// Kubernetes' default before 1.32, with which a lease expires after 30 s.
 pub const GRACE: Grace = Grace::new(TimeDelta::seconds(40));
@@ -25,18 +24,6 @@ pub const PATIENCE: f64 = 1.5;
 
 /// Time at which [`book`]'s leases are in their states.
 pub const JUDGED: f64 = 100.0;
-
-/// The finding of a probe that saw nothing.
-impl Default for Finding {
-    fn default() -> Self {
-        Judge::default().judge(&Rules {
-            grace: GRACE,
-            fraction: 0.6,
-            pool_conditions: &PoolConditions::default(),
-            renewed_after: None,
-        })
-    }
-}
 
 /// A span of so many seconds, to the microsecond, as Kubernetes' own stamps.
 pub fn span(seconds: f64) -> TimeDelta {
@@ -241,4 +228,8 @@ pub fn table<const CELLS: usize>(
         let cells: Vec<_> = row.split('|').map(str::trim).collect();
         cells.try_into().expect(row)
     })
+}
+
+pub fn number(text: &str) -> f64 {
+    text.parse().expect(text)
 }

@@ -6,7 +6,7 @@ use proptest::sample::select;
 use super::super::lease::LeaseState::{Expired, Undecided, Valid};
 use super::super::replicas::{Marks, Observed, scale_down, scale_up};
 use super::*;
-use crate::tests::scene::{JUDGED, at, book, criteria};
+use crate::tests::scene::{JUDGED, at, book, criteria, number, table};
 
 impl NodeTraits {
     /// `foreign`, `pool=w1`, `zone=z`, `Ready=True`, `InPlaceUpdate=True/UpdateFailed`.
@@ -37,30 +37,44 @@ fn node(name: &str, words: &str) -> NodeRecord {
 
 #[test]
 fn node_is_excluded_by_its_traits() {
-    use Exclusion::{InPlaceUpdate, NoUsableMachine, NotManaged, UnhealthyCondition};
     let pools = PoolConditions::from([("w1".to_owned(), vec!["PIDPressure".to_owned()])]);
-    #[rustfmt::skip]
-    let cases = [
-        ("", None), ("foreign", Some(NotManaged)),
-        ("KernelDeadlock=True", Some(UnhealthyCondition)), ("ReadonlyFilesystem=True", Some(UnhealthyCondition)),
-        ("DiskPressure=True", Some(UnhealthyCondition)), ("NetworkUnavailable=True", Some(UnhealthyCondition)),
-        ("DiskPressure=False", None), ("DiskPressure=Unknown", None), ("DiskPressure=true", None), ("DiskPressure=", None),
-        ("MemoryPressure=True", None), ("PIDPressure=True", None), ("Ready=True", None), ("diskpressure=True", None),
-        ("pool=w1 DiskPressure=True", None), ("pool=w1 PIDPressure=True", Some(UnhealthyCondition)), ("pool=w2 DiskPressure=True", Some(UnhealthyCondition)),
-        ("InPlaceUpdate=True/ReadyForUpdate", Some(InPlaceUpdate)), ("InPlaceUpdate=True/UpdateFailed", Some(InPlaceUpdate)),
-        ("InPlaceUpdate=False/UpdateFailed", Some(InPlaceUpdate)), ("InPlaceUpdate=/UpdateFailed", Some(InPlaceUpdate)),
-        ("InPlaceUpdate=True/CandidateForUpdate", None), ("Ready=True/ReadyForUpdate", None),
-    ];
-    for (words, expected) in cases {
-        let traits = NodeTraits::of(words);
-        assert_eq!(exclusion(&traits, true, &pools), expected, "{words}");
-        let backs = expected.filter(|&reason| reason != InPlaceUpdate);
-        let unbacked = exclusion(&traits, false, &pools);
-        assert_eq!(
-            unbacked,
-            backs.or(Some(NoUsableMachine)),
-            "{words}, no Machine"
-        );
+    for [words, expected] in table(
+        "
+        | counts
+        foreign | not_managed
+        KernelDeadlock=True | unhealthy_condition
+        ReadonlyFilesystem=True | unhealthy_condition
+        DiskPressure=True | unhealthy_condition
+        NetworkUnavailable=True | unhealthy_condition
+        DiskPressure=False | counts
+        DiskPressure=Unknown | counts
+        DiskPressure=true | counts
+        DiskPressure= | counts
+        MemoryPressure=True | counts
+        PIDPressure=True | counts
+        Ready=True | counts
+        diskpressure=True | counts
+        pool=w1 DiskPressure=True | counts
+        pool=w1 PIDPressure=True | unhealthy_condition
+        pool=w2 DiskPressure=True | unhealthy_condition
+        InPlaceUpdate=True/ReadyForUpdate | in_place_update
+        InPlaceUpdate=True/UpdateFailed | in_place_update
+        InPlaceUpdate=False/UpdateFailed | in_place_update
+        InPlaceUpdate=/UpdateFailed | in_place_update
+        InPlaceUpdate=True/CandidateForUpdate | counts
+        Ready=True/ReadyForUpdate | counts
+        ",
+    ) {
+        let shown = |is_backed| {
+            let reason = exclusion(&NodeTraits::of(words), is_backed, &pools);
+            reason.map_or("counts", |reason| reason.into_str())
+        };
+        assert_eq!(shown(true), expected, "{words}");
+        let unbacked = match expected {
+            "counts" | "in_place_update" => "no_usable_machine",
+            other => other,
+        };
+        assert_eq!(shown(false), unbacked, "{words}, no Machine");
     }
     // Most conditions of a node are False.
     assert_eq!(NodeTraits::of("Ready=False zone=z").conditions, []);
@@ -112,24 +126,36 @@ fn lease_and_node_count_together() {
 
 #[test]
 fn verdict_by_counts() {
-    use Verdict::{HoldSingleCandidate, HoldUndecided, ScaleDown, ScaleUp, ScaleUpHeldDown};
-    // Candidates, expired and undecided; faults 6, 30 and 33: the quotients are compared as Go
-    // compares them.
-    #[rustfmt::skip]
-    let cases = [
-        (0, 0, 0, 0.6, ScaleUp),
-        (1, 0, 0, 0.6, ScaleUpHeldDown), (1, 1, 0, 0.6, HoldSingleCandidate), (1, 0, 1, 0.6, HoldSingleCandidate),
-        (5, 3, 0, 0.6, ScaleDown), (5, 2, 0, 0.6, ScaleUp), (2, 1, 0, 0.5, ScaleDown), (10, 7, 0, 0.7, ScaleDown),
-        (3, 2, 0, 2.0 / 3.0, ScaleDown), (100, 99, 0, 1.0, ScaleUp), (2, 0, 0, f64::MIN_POSITIVE, ScaleUp), (3, 2, 0, f64::NAN, ScaleUp),
-        (5, 2, 1, 0.6, HoldUndecided), (5, 3, 2, 0.6, ScaleDown), (5, 1, 1, 0.6, ScaleUp),
-    ];
-    for (candidates, expired, undecided, fraction, verdict) in cases {
+    // Candidates, expired, undecided and the fraction; faults 6, 30 and 33: the quotients are compared
+    // as Go compares them.
+    for [candidates, expired, undecided, fraction, verdict] in table(
+        "
+        0 | 0 | 0 | 0.6 | ScaleUp
+        1 | 0 | 0 | 0.6 | ScaleUpHeldDown
+        1 | 1 | 0 | 0.6 | HoldSingleCandidate
+        1 | 0 | 1 | 0.6 | HoldSingleCandidate
+        5 | 3 | 0 | 0.6 | ScaleDown
+        5 | 2 | 0 | 0.6 | ScaleUp
+        2 | 1 | 0 | 0.5 | ScaleDown
+        10 | 7 | 0 | 0.7 | ScaleDown
+        3 | 2 | 0 | 0.6666666666666666 | ScaleDown
+        100 | 99 | 0 | 1.0 | ScaleUp
+        2 | 0 | 0 | 2.2250738585072014e-308 | ScaleUp
+        3 | 2 | 0 | NaN | ScaleUp
+        5 | 2 | 1 | 0.6 | HoldUndecided
+        5 | 3 | 2 | 0.6 | ScaleDown
+        5 | 1 | 1 | 0.6 | ScaleUp
+        ",
+    ) {
+        let [candidates, expired, undecided] =
+            [candidates, expired, undecided].map(|count| number(count) as usize);
         let tally = Tally {
             candidates,
             expired,
             undecided,
         };
-        assert_eq!(tally.verdict(fraction), verdict, "{tally:?} at {fraction}");
+        let found = tally.verdict(number(fraction));
+        assert_eq!(format!("{found:?}"), verdict, "{tally:?} at {fraction}");
     }
 }
 
@@ -185,15 +211,10 @@ proptest! {
 
 #[test]
 fn forged_label_is_no_zone() {
-    let long = format!("pool=worker zone={}", "x".repeat(64));
-    for (words, zone) in [
-        ("pool=worker zone=eu-west-1a", "eu-west-1a"),
+    let long = "x".repeat(64);
+    for label in [&*long, "scale_up:", "", "z\u{fc}rich"] {
         // As if there were no label.
-        (&*long, "worker"),
-        ("pool=worker zone=scale_up:", "worker"),
-        ("pool=worker zone=", "worker"),
-        ("pool=worker zone=z\u{fc}rich", "worker"),
-    ] {
-        assert_eq!(NodeTraits::of(words).failure_zone(), Some(zone), "{words}");
+        let traits = NodeTraits::of(&format!("pool=worker zone={label}"));
+        assert_eq!(traits.failure_zone(), Some("worker"), "{label}");
     }
 }

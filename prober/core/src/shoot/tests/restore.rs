@@ -35,6 +35,7 @@ fn begun_restore_skips_its_delay() {
         "
         its initialDelay | mcm held; 200 | 5 mcm 1
         and not that of its level | mcm held, mcm delayed up by 30 s; 200 | 35 mcm 1
+        whoever gains the lead in it | standby, mcm held, mcm delayed up by 30 s; 2 lead; 200 | 35 mcm 1
         it needs renewals | mcm held, mcm delayed up by 30 s, silent from 5 s; 200 | 30.101 kcm 0
         a scale-down goes on | mcm held, silent from -25 s; 700 | 11.001 kcm 0
         clocks ahead | mcm held, silent from -25 s, clocks ahead 31 s; 700 | 30 kcm 0

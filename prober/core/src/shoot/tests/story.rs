@@ -31,10 +31,6 @@ pub fn begin(changes: &str) -> Timeline {
     shoot
 }
 
-fn number(text: &str) -> f64 {
-    text.parse().expect(text)
-}
-
 fn id(name: &str) -> DependentId {
     DependentId(NAMES.iter().position(|known| *known == name).expect(name))
 }
@@ -74,7 +70,6 @@ impl Timeline {
             "mark" => self.mark(),
             // The replica, and what is configured.
             "new" => self.start.in_operation = false,
-            "in operation" => self.start.in_operation = true,
             "standby" => self.env.leads = false,
             "lead" => (self.env.leads, self.env.seed_since.up) = (true, Some(now)),
             "dry run" => self.env.dry_run = true,
@@ -109,12 +104,12 @@ impl Timeline {
             "owner unknown" => self.env.owner = Owner::Unknown,
             "owner tolerated" => self.env.owner = Owner::LeaderOnly,
             "owner elsewhere" => self.env.owner = Owner::Elsewhere { passivates_since: None },
-            "seed agrees" => self.seed.verified = Some,
-            "seed says nothing" => self.seed.verified = |_| None,
-            "seed says elsewhere" => self.seed.verified = |read| Some(Verified { is_ours: false, ..read }),
-            "seed says paused" => self.seed.verified = |read| Some(Verified { is_paused: true, ..read }),
-            "seed says unprotected" => self.seed.verified = |read| Some(Verified { standby_protects: false, ..read }),
-            "seed shows no Machines" => self.seed.verified = |read| Some(Verified { machines: Arc::default(), ..read }),
+            "seed agrees" => self.verified = Some,
+            "seed says nothing" => self.verified = |_| None,
+            "seed says elsewhere" => self.verified = |read| Some(Verified { is_ours: false, ..read }),
+            "seed says paused" => self.verified = |read| Some(Verified { is_paused: true, ..read }),
+            "seed says unprotected" => self.verified = |read| Some(Verified { standby_protects: false, ..read }),
+            "seed shows no Machines" => self.verified = |read| Some(Verified { machines: Arc::default(), ..read }),
             "pods linger" => self.seed.pods_linger = true,
             "views lag" => self.seed.view_lags = true,
             "read held" => self.seed.read = Some(Observed { resource_version: "3".into(), ..held("1") }),

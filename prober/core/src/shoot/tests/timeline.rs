@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use super::*;
 use crate::lease::{LeaseRecord, LeaseUid};
 use crate::tests::scene::{env, span, wall};
-use crate::verdict::{BackedNodes, NodeCondition, NodeRecord, NodeTraits};
+use crate::verdict::{BackedNodes, NodeRecord, NodeTraits};
 
 /// The nodes' last renewals are 100.0, 100.1 and 100.2 s after the start, and with the second an
 /// outage is found.
@@ -29,6 +29,7 @@ pub enum Api {
 pub const FAILS: Api = Api::Fails(ProbeFailure::Other);
 
 /// The nodes renew their leases a tenth of a second apart.
+#[derive(Default)]
 pub struct Nodes {
     pub count: usize,
     /// So many of them have a Machine.
@@ -72,14 +73,11 @@ impl Nodes {
     }
 
     fn records(&self) -> Vec<NodeRecord> {
-        let mut traits = NodeTraits::default();
-        if self.excluded {
-            traits.note_condition(NodeCondition {
-                kind: "NetworkUnavailable",
-                status: "True",
-                reason: "NoRouteCreated",
-            });
-        }
+        let traits = NodeTraits::of(if self.excluded {
+            "NetworkUnavailable=True"
+        } else {
+            ""
+        });
         (0..self.count)
             .map(|number| NodeRecord::new(&Self::name(number), traits.clone()))
             .collect()
@@ -87,6 +85,7 @@ impl Nodes {
 }
 
 /// The seed, which does at once what the machine asks for.
+#[derive(Default)]
 pub struct Seed {
     /// True if only the test answers.
     pub holds_permits: bool,
@@ -101,8 +100,6 @@ pub struct Seed {
     pub version: u64,
     /// A dependent as a read shows it; `None` if that is as in the view.
     pub read: Option<Observed>,
-    /// Changes what is read of the Cluster, the namespaces and the Machines.
-    pub verified: fn(Verified) -> Option<Verified>,
 }
 
 pub struct Timeline {
@@ -110,6 +107,8 @@ pub struct Timeline {
     pub env: OwnedEnvironment,
     pub nodes: Nodes,
     pub seed: Seed,
+    /// Changes what is read of the Cluster, the namespaces and the Machines.
+    pub verified: fn(Verified) -> Option<Verified>,
     pub api: Api,
     pub verdicts: Vec<(Moment, Verdict)>,
     pub start: Start,
@@ -137,22 +136,15 @@ pub fn healthy() -> Timeline {
         nodes: Nodes {
             count: 3,
             machines: 3,
-            spared: 0,
             beat: 10.0,
-            ahead: 0.0,
-            excluded: false,
             renewing: vec![(LONG_BEFORE, f64::MAX)],
+            ..Nodes::default()
         },
         seed: Seed {
-            holds_permits: false,
-            holds_writes: false,
-            refused: vec![],
-            pods_linger: false,
-            view_lags: false,
             version: 1,
-            read: None,
-            verified: Some,
+            ..Seed::default()
         },
+        verified: Some,
         api: Api::Answers,
         verdicts: vec![],
         start,
@@ -316,7 +308,7 @@ impl Timeline {
                     standby_protects: self.env.options.standby_protects.value,
                     machines: self.nodes.machines(),
                 };
-                self.take(Input::Verified((self.seed.verified)(as_seen)))
+                self.take(Input::Verified((self.verified)(as_seen)))
             }
             Action::AcquirePermit(id, _) if !self.seed.holds_permits => {
                 self.take(Input::Permitted(id))

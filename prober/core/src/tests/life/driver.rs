@@ -19,7 +19,6 @@ use rand::{RngExt, SeedableRng};
 use super::memory::{Known, OracleMemory};
 use super::nodes::Nodes;
 use super::plan::{Leadership, Plan};
-use super::seed::GoStep;
 use super::views::state;
 use super::{Seconds, at};
 use crate::config::{Config, Dependent, DependentId};
@@ -212,7 +211,7 @@ impl Life {
         life.at(45.0, Self::gardenlet);
         life.at(plan.calm_from(), Self::calm_down);
         if plan.leadership == Leadership::Go {
-            life.at(33.0, |life| life.go(GoStep::Probe));
+            life.at(33.0, Self::go);
         }
         let frozen = life.nodes.away.iter().filter(|_| plan.freezes);
         for span in plan
@@ -385,7 +384,7 @@ impl Life {
                 }
                 let place = self.place(by, id);
                 self.after(takes / 2.0, move |life| {
-                    let read = state(life.objects[place].as_ref());
+                    let read = state(&life.objects[place]);
                     life.answer(takes / 2.0, request, Input::Read(id, Ok(read)));
                 });
             }
@@ -506,12 +505,7 @@ impl Life {
         let known = |object: &Option<Observed>| Known::new(object.as_ref(), self.t);
         let replica = &mut self.replicas[by];
         (replica.suspended_until, replica.stale) = (0.0, 0.0..0.0);
-        replica.view = Some(
-            self.objects
-                .iter()
-                .map(|object| state(object.as_ref()))
-                .collect(),
-        );
+        replica.view = Some(self.objects.iter().map(state).collect());
         (replica.env.paused, replica.env.is_ours) = (None, self.is_ours.0);
         replica.env.seed_since = ByDirection {
             up: Some(now),

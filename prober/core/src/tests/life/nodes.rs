@@ -11,7 +11,7 @@ use super::Seconds;
 use super::plan::{Away, FOR_GOOD, Machines, Plan, Silences};
 use crate::lease::{LeaseList, LeaseRecord, LeaseUid};
 use crate::tests::scene::wall;
-use crate::verdict::{BackedNodes, NodeCondition, NodeRecord, NodeTraits};
+use crate::verdict::{BackedNodes, NodeRecord, NodeTraits};
 
 /// Without any Machine the leases count that were renewed since then (D-55).
 const ABANDONED: Seconds = 600.0;
@@ -166,15 +166,12 @@ impl Nodes {
 
     pub fn records(&self, t: Seconds) -> Vec<NodeRecord> {
         let record = |node: &Node| {
-            let mut traits = NodeTraits::default();
-            if node.is_excluded(t) {
-                traits.note_condition(NodeCondition {
-                    kind: "NetworkUnavailable",
-                    status: "True",
-                    reason: "NoRouteCreated",
-                });
-            }
-            NodeRecord::new(&node.name, traits)
+            let words = if node.is_excluded(t) {
+                "NetworkUnavailable=True"
+            } else {
+                ""
+            };
+            NodeRecord::new(&node.name, NodeTraits::of(words))
         };
         let exist = self.nodes.iter().filter(|node| node.node.contains(&t));
         exist.map(record).collect()

@@ -4,22 +4,12 @@ use std::sync::Arc;
 
 use rand::RngExt;
 
+use super::Seconds;
 use super::driver::Life;
 use super::plan::Mishap;
 use crate::refusal::Refusal;
 use crate::replicas::{Observed, PlannedWrite};
 use crate::tests::scene::running;
-
-/// Next step of a replica of the Go original.
-#[derive(Clone, Copy, Debug)]
-pub enum GoStep {
-    Probe,
-    TakeDown(usize),
-    BringBack(usize),
-    /// Its second writes.
-    ScaleToZero(usize),
-    Unmark(usize),
-}
 
 /// The replicas that it has to have after a restore.
 fn returns_to(object: &Observed) -> i32 {
@@ -167,44 +157,22 @@ impl Life {
 
     /// A replica of the Go original that leads: it takes machine-controller-manager down first, and
     /// writes each dependent twice.
-    pub fn go(&mut self, step: GoStep) {
-        let next = match step {
-            GoStep::Probe => {
-                let candidates = self.nodes.tally(self.t, 0.0).0;
-                if self.nodes.is_outage(self.t, self.plan.grace * 0.75) {
-                    self.go_takes_down(1);
-                    self.go_takes_down(2);
-                    (5.0, GoStep::TakeDown(0))
-                } else if candidates != 1 {
-                    self.go_brings_back(0);
-                    (35.0, GoStep::BringBack(1))
-                } else {
-                    (35.0, GoStep::Probe)
-                }
+    pub fn go(&mut self) {
+        let mut next = 35.0;
+        if self.nodes.is_outage(self.t, self.plan.grace * 0.75) {
+            self.go_takes_down(1);
+            self.go_takes_down(2);
+            self.after(5.0, |life| life.go_takes_down(0));
+            next += self.mishaps.random_range(0.0..6.0);
+        } else if self.nodes.tally(self.t, 0.0).0 != 1 {
+            for place in 0..3 {
+                self.after(35.0 * place as Seconds, move |life| {
+                    life.go_brings_back(place)
+                });
             }
-            GoStep::TakeDown(place) => {
-                self.go_takes_down(place);
-                (30.0 + self.mishaps.random_range(0.0..6.0), GoStep::Probe)
-            }
-            GoStep::BringBack(place) => {
-                self.go_brings_back(place);
-                match place {
-                    2 => (20.0, GoStep::Probe),
-                    _ => (35.0, GoStep::BringBack(place + 1)),
-                }
-            }
-            GoStep::ScaleToZero(place) | GoStep::Unmark(place) => {
-                if let Some(mut object) = self.objects[place].clone() {
-                    match step {
-                        GoStep::Unmark(_) => object.marks.held_down = false,
-                        _ => object.replicas = 0,
-                    }
-                    self.others_put(place, "Go", object);
-                }
-                return;
-            }
-        };
-        self.after(next.0, move |life| life.go(next.1));
+            next = 90.0;
+        }
+        self.after(next, Self::go);
     }
 
     fn go_takes_down(&mut self, place: usize) {
@@ -214,7 +182,7 @@ impl Life {
         {
             object.marks.replicas = Some(object.replicas.to_string());
             object.marks.held_down = true;
-            self.go_writes_twice(place, object, GoStep::ScaleToZero(place));
+            self.go_writes_twice(place, object, |object| object.replicas = 0);
         }
     }
 
@@ -224,16 +192,21 @@ impl Life {
         };
         if object.replicas == 0 && !object.marks.ignored {
             object.replicas = object.marks.remembered().unwrap_or(1);
-            self.go_writes_twice(place, object, GoStep::Unmark(place));
+            self.go_writes_twice(place, object, |object| object.marks.held_down = false);
         } else if object.marks.held_down {
             object.marks.held_down = false;
             self.others_put(place, "Go", object);
         }
     }
 
-    fn go_writes_twice(&mut self, place: usize, object: Observed, second: GoStep) {
+    fn go_writes_twice(&mut self, place: usize, object: Observed, second: fn(&mut Observed)) {
         self.others_put(place, "Go", object);
         let takes = self.mishaps.random_range(0.02..0.4);
-        self.after(takes, move |life| life.go(second));
+        self.after(takes, move |life| {
+            if let Some(mut object) = life.objects[place].clone() {
+                second(&mut object);
+                life.others_put(place, "Go", object);
+            }
+        });
     }
 }

@@ -13,10 +13,9 @@ use crate::plan::ByDirection;
 use crate::replicas::{DependentState, Observed};
 use crate::tests::scene::OwnedEnvironment;
 
-pub fn state(object: Option<&Observed>) -> DependentState {
-    object.map_or(DependentState::Absent, |object| {
-        DependentState::Present(Arc::new(object.clone()))
-    })
+pub fn state(object: &Option<Observed>) -> DependentState {
+    let object = object.clone().map(Arc::new);
+    object.map_or(DependentState::Absent, DependentState::Present)
 }
 
 impl LifeReplica {
@@ -79,12 +78,7 @@ impl Life {
         if !self.replicas[by].is_shown(self.t) {
             return;
         }
-        self.replicas[by].view = Some(
-            self.objects
-                .iter()
-                .map(|object| state(object.as_ref()))
-                .collect(),
-        );
+        self.replicas[by].view = Some(self.objects.iter().map(state).collect());
         for (place, object) in self.objects.iter().enumerate() {
             self.replicas[by]
                 .memory
